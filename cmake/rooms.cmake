@@ -1,0 +1,47 @@
+# berlu_room(NAME SOURCE...)        the objects of one folder of src/, target room_NAME
+# berlu_test(NAME FILE... [LINK ..]) a cmocka program of tests/, registered with CTest as NAME
+# berlu_fuzz(NAME FILE)             a libFuzzer target, built with BERLU_FUZZ only
+
+set(BERLU_CORE_ROOMS base smooth simd act)                                    # libberlu
+set(BERLU_ENGINE_ROOMS io graph ops passes cpu cuda models data train)        # libberlu_engine
+
+function(berlu_room name)
+    if(NOT ARGN)
+        return()
+    endif()
+    add_library(room_${name} OBJECT ${ARGN})
+    target_include_directories(room_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(room_${name} PUBLIC OpenMP::OpenMP_C)
+endfunction()
+
+# Tests link the objects themselves, not the shared library, so that --wrap can make the n-th malloc, write or fsync fail
+# (tests/support/fail.h). Without WRAP the program runs with the plain C library.
+function(berlu_test name)
+    cmake_parse_arguments(T "WRAP" "TIMEOUT" "LINK" ${ARGN})
+    add_executable(test_${name} ${T_UNPARSED_ARGUMENTS})
+    target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(test_${name} PRIVATE ${T_LINK} berlu_inside cmocka m)
+    if(T_WRAP)
+        target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/fail.c)
+        foreach(call malloc calloc realloc aligned_alloc posix_memalign open write fsync rename close mkdir)
+            target_link_options(test_${name} PRIVATE -Wl,--wrap=${call})
+        endforeach()
+    endif()
+    add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+    if(NOT T_TIMEOUT)
+        set(T_TIMEOUT 120)
+    endif()
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77
+        ENVIRONMENT "BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR}")
+endfunction()
+
+function(berlu_fuzz name)
+    if(NOT BERLU_FUZZ)
+        return()
+    endif()
+    add_executable(fuzz_${name} ${ARGN})
+    target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+    target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    target_link_libraries(fuzz_${name} PRIVATE berlu_inside m)
+endfunction()

@@ -1,0 +1,36 @@
+/* text.h - a text that grows. SPDX-License-Identifier: MIT
+ *
+ * A failed allocation is remembered and makes every later call do nothing, so a writer appends freely and asks once,
+ * at the end, with text_status(). */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+typedef struct text {
+    char *data; /* always ends in NUL once anything was added; NULL before */
+    size_t length, room;
+    int failed;
+} text; /* {0} is an empty text */
+
+void text_add(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_bytes(text *t, const void *bytes, size_t count);
+void text_string(text *t, const char *string);
+void text_free(text *t);
+berlu_status text_status(const text *t); /* BERLU_ERR_MEMORY when anything above failed */
+
+/* The shortest decimal that reads back to the same bits (strtod for a double, strtof for a float); "nan", "inf", "-inf". */
+enum { NUMBER_TEXT = 32 };
+const char *number_text(char out[NUMBER_TEXT], double value);
+const char *number_text_f32(char out[NUMBER_TEXT], float value);
+
+/* Reads a whole text as a number: no rest, no empty text. Accepts hexadecimal floats, "inf", "nan". */
+int number_parse(const char *text, double *out);
+
+/* The entry of `names` (NULL-terminated) nearest to `word` by edit distance if it is near enough to be a slip, else NULL. */
+const char *nearest_name(const char *word, const char *const *names);
+
+#endif
