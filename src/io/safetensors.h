@@ -1,0 +1,72 @@
+/* safetensors.h - files of named tensors: weights, checkpoints, batches. SPDX-License-Identifier: MIT
+ *
+ * A file is 8 bytes of header length, a JSON object (name -> dtype, shape, data_offsets; `__metadata__` holds texts) and
+ * the data. The reader maps the file and believes nothing: every rule of the format is checked before the first tensor is
+ * handed out, so whoever holds a `safetensors` may use every entry without a further check. It is stricter than the
+ * reference reader where that one guesses (duplicate names, unknown keys, leading blanks). The writer's bytes are those
+ * of the reference writer, and the file appears whole or not at all (base/file.h).
+ *
+ * Failures are BERLU_ERR_INPUT (reading), BERLU_ERR_ARG (a writer's list that makes no file) or BERLU_ERR_IO, and name
+ * the path and the tensor. */
+#ifndef IO_SAFETENSORS_H
+#define IO_SAFETENSORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* In the order of the reference writer: the file holds larger types first. */
+typedef enum st_dtype { ST_I64, ST_F64, ST_F32, ST_I32, ST_BF16, ST_F16, ST_U8, ST_DTYPE_COUNT } st_dtype;
+
+enum { ST_RANK_MAX = 8, ST_NAME_MAX = 1024, ST_TENSORS_MAX = 100000, ST_HEADER_MAX = 100000000 };
+
+const char *st_dtype_name(st_dtype dtype); /* "F32" */
+size_t st_dtype_size(st_dtype dtype);      /* bytes of one value */
+
+/* One tensor. `data` may lie at any address: read it with the calls below or with memcpy. */
+typedef struct st_tensor {
+    const char *name;
+    st_dtype dtype;
+    int rank;                     /* 0: a scalar, one value */
+    uint64_t shape[ST_RANK_MAX];  /* row-major, last index fastest; a dimension may be 0 */
+    const void *data;
+    size_t count, bytes;          /* values; count * size of the dtype */
+} st_tensor;
+
+typedef struct st_text {
+    const char *key, *value;
+} st_text;
+
+/* ---- reading ---- */
+
+typedef struct safetensors safetensors;
+berlu_status safetensors_open(safetensors **out, const char *path);
+/* The same over bytes that the caller keeps alive; `path` is for the error texts. */
+berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size, const char *path);
+void safetensors_close(safetensors *file); /* NULL is allowed; entries die with it */
+
+size_t safetensors_count(const safetensors *file);
+const st_tensor *safetensors_at(const safetensors *file, size_t i); /* sorted by name */
+const st_tensor *safetensors_find(const safetensors *file, const char *name); /* NULL: no such tensor */
+const char *safetensors_metadata(const safetensors *file, const char *key);  /* NULL: no such key */
+const char *safetensors_path(const safetensors *file);
+
+/* Values as f32: F32 and its narrower relatives exactly, F64 rounded. As i64: I64, I32, U8. Any other pairing fails and
+ * names the tensor. `out` holds t->count values. */
+berlu_status st_read_f32(const st_tensor *t, float *out);
+berlu_status st_read_f64(const st_tensor *t, double *out); /* from the floating types */
+berlu_status st_read_i64(const st_tensor *t, int64_t *out);
+
+/* "[2, 3, 32, 32]", for error texts. Returns out. */
+enum { ST_SHAPE_TEXT = 8 * 22 + 4 };
+const char *st_shape_text(char out[ST_SHAPE_TEXT], const uint64_t *shape, int rank);
+
+/* ---- writing ---- */
+
+/* Writes the tensors (in any order; the file is sorted as the reference does) and the metadata (kept in the order given;
+ * may be NULL with 0). The `count` and `bytes` fields are not read: they follow from the shape. */
+berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_t count, const st_text *metadata,
+                               size_t texts);
+
+#endif
