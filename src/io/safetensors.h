@@ -28,10 +28,10 @@ size_t st_dtype_size(st_dtype dtype);      /* bytes of one value */
 typedef struct st_tensor {
     const char *name;
     st_dtype dtype;
-    int rank;                     /* 0: a scalar, one value */
-    uint64_t shape[ST_RANK_MAX];  /* row-major, last index fastest; a dimension may be 0 */
+    int rank;                    /* 0: a scalar, one value */
+    uint64_t shape[ST_RANK_MAX]; /* row-major, last index fastest; a dimension may be 0 */
     const void *data;
-    size_t count, bytes;          /* values; count * size of the dtype */
+    size_t count, bytes; /* values; count * size of the dtype */
 } st_tensor;
 
 typedef struct st_text {
@@ -47,9 +47,9 @@ berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size
 void safetensors_close(safetensors *file); /* NULL is allowed; entries die with it */
 
 size_t safetensors_count(const safetensors *file);
-const st_tensor *safetensors_at(const safetensors *file, size_t i); /* sorted by name */
+const st_tensor *safetensors_at(const safetensors *file, size_t i);           /* sorted by name */
 const st_tensor *safetensors_find(const safetensors *file, const char *name); /* NULL: no such tensor */
-const char *safetensors_metadata(const safetensors *file, const char *key);  /* NULL: no such key */
+const char *safetensors_metadata(const safetensors *file, const char *key);   /* NULL: no such key */
 const char *safetensors_path(const safetensors *file);
 
 /* Values as f32: F32 and its narrower relatives exactly, F64 rounded. As i64: I64, I32, U8. Any other pairing fails and

@@ -1,0 +1,467 @@
+/* safetensors.c - reads files of named tensors, believing nothing. SPDX-License-Identifier: MIT
+ *
+ * The header is JSON, so jansson parses it; but a parser builds whatever it is told to, therefore header_scan() first
+ * bounds what it can be told: nesting, the number of objects and commas, no sign or fraction outside a text. After that
+ * every entry is checked alone (entry_read) and all of them together: sorted by offset they must tile the data without
+ * hole, overlap or rest (tensors_tile). Nothing is copied; an entry points into the mapped file.
+ * Read safetensors_parse() first. The writer is safetensors_write.c. */
+#include "io/safetensors.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/half.h"
+#include "base/text.h"
+
+struct safetensors {
+    arena memory; /* names, entries, metadata */
+    file_map map; /* size 0 when the bytes are the caller's */
+    const char *path;
+    st_tensor *tensors; /* sorted by name */
+    size_t count;
+    st_text *metadata;
+    size_t texts;
+};
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+    [ST_I64] = {"I64", 8},   [ST_F64] = {"F64", 8}, [ST_F32] = {"F32", 4}, [ST_I32] = {"I32", 4},
+    [ST_BF16] = {"BF16", 2}, [ST_F16] = {"F16", 2}, [ST_U8] = {"U8", 1},
+};
+_Static_assert(COUNT(dtypes) == ST_DTYPE_COUNT, "a dtype without its row");
+
+const char *st_dtype_name(st_dtype dtype)
+{
+    return dtypes[dtype].name;
+}
+
+size_t st_dtype_size(st_dtype dtype)
+{
+    return dtypes[dtype].size;
+}
+
+const char *st_shape_text(char out[ST_SHAPE_TEXT], const uint64_t *shape, int rank)
+{
+    size_t used = (size_t)snprintf(out, ST_SHAPE_TEXT, "[");
+    for (int i = 0; i < rank; i++)
+        used +=
+            (size_t)snprintf(out + used, ST_SHAPE_TEXT - used, "%s%llu", i ? ", " : "", (unsigned long long)shape[i]);
+    snprintf(out + used, ST_SHAPE_TEXT - used, "]");
+    return out;
+}
+
+/* ---- the header as bytes ---- */
+
+/* What a legal header can hold at most: one object around it, one for the metadata, one per tensor; and per tensor nine
+ * commas inside and one after it (rank 8), the same allowance once more for metadata. Bounded before the parser
+ * allocates, so a hostile header costs a constant factor of its own size. */
+enum { DEPTH_MAX = 4, OBJECTS_MAX = ST_TENSORS_MAX + 2, COMMAS_MAX = 14 * ST_TENSORS_MAX };
+
+static berlu_status header_scan(const unsigned char *header, size_t size, const char *path)
+{
+    int depth = 0, in_text = 0;
+    size_t objects = 0, commas = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = header[i];
+        if (in_text) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_text = 0;
+            continue;
+        }
+        if (c == '"')
+            in_text = 1;
+        else if (c == '{' || c == '[')
+            depth++, objects += c == '{';
+        else if (c == '}' || c == ']')
+            depth--;
+        else if (c == ',')
+            commas++;
+        else if (c == '-' || c == '+')
+            return berlu_fail(BERLU_ERR_INPUT,
+                              "%s: header byte %zu: a signed number; sizes and offsets are plain digits", path, i);
+        if (depth > DEPTH_MAX)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: header byte %zu: nested deeper than %d", path, i, DEPTH_MAX);
+        if (objects > OBJECTS_MAX || commas > COMMAS_MAX)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: the header lists more than %d tensors", path, ST_TENSORS_MAX);
+    }
+    return BERLU_OK;
+}
+
+static berlu_status header_find(const unsigned char *bytes, size_t size, const char *path, size_t *header)
+{
+    if (size < 8)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are too few for a safetensors file", path, size);
+    uint64_t length = 0;
+    for (int i = 7; i >= 0; i--)
+        length = length << 8 | bytes[i];
+    if (length == 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: the header is said to be empty; is this a safetensors file?", path);
+    if (length > ST_HEADER_MAX)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: a header of %llu bytes is more than the %d allowed; is this a safetensors file?", path,
+                          (unsigned long long)length, ST_HEADER_MAX);
+    if (length > size - 8)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: a header of %llu bytes is announced, the file ends after %zu; it is cut short", path,
+                          (unsigned long long)length, size - 8);
+    if (bytes[8] != '{')
+        return berlu_fail(BERLU_ERR_INPUT, "%s: the header does not begin with '{'", path);
+    *header = (size_t)length;
+    return BERLU_OK;
+}
+
+/* ---- one entry ---- */
+
+static berlu_status name_check(const char *name, const char *path)
+{
+    size_t length = strlen(name);
+    if (length == 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: a tensor without a name", path);
+    if (length > ST_NAME_MAX)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%.40s...': a name of %zu bytes, at most %d are allowed", path,
+                          name, length, ST_NAME_MAX);
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: a tensor's name holds the control character 0x%02x at byte %zu",
+                              path, (unsigned char)*c, (size_t)(c - name));
+    return BERLU_OK;
+}
+
+static berlu_status dtype_read(st_tensor *t, const json_t *value, const char *path)
+{
+    if (!json_is_string(value))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': no dtype", path, t->name);
+    for (size_t i = 0; i < COUNT(dtypes); i++)
+        if (strcmp(json_string_value(value), dtypes[i].name) == 0) {
+            t->dtype = (st_dtype)i;
+            return BERLU_OK;
+        }
+    return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': dtype '%.20s' is not one of I64 F64 F32 I32 BF16 F16 U8", path,
+                      t->name, json_string_value(value));
+}
+
+static berlu_status shape_read(st_tensor *t, const json_t *value, const char *path)
+{
+    if (!json_is_array(value))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': no shape", path, t->name);
+    if (json_array_size(value) > ST_RANK_MAX)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %zu dimensions, at most %d are allowed", path, t->name,
+                          json_array_size(value), ST_RANK_MAX);
+    t->rank = (int)json_array_size(value);
+    t->count = 1;
+    for (int i = 0; i < t->rank; i++) {
+        const json_t *size = json_array_get(value, (size_t)i);
+        if (!json_is_integer(size))
+            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': dimension %d is not a whole number", path, t->name, i);
+        t->shape[i] = (uint64_t)json_integer_value(size);
+        if (!size_mul(t->count, t->shape[i], &t->count))
+            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': the shape is too large", path, t->name);
+    }
+    if (!size_mul(t->count, dtypes[t->dtype].size, &t->bytes))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': the shape is too large", path, t->name);
+    return BERLU_OK;
+}
+
+/* The offsets must lie inside the data and hold exactly what dtype and shape ask for. */
+static berlu_status offsets_read(st_tensor *t, const json_t *value, const unsigned char *data, size_t data_size,
+                                 const char *path)
+{
+    const json_t *first = json_array_get(value, 0), *last = json_array_get(value, 1);
+    if (json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(last))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': data_offsets must be two whole numbers", path, t->name);
+    unsigned long long begin = (unsigned long long)json_integer_value(first);
+    unsigned long long end = (unsigned long long)json_integer_value(last);
+    if (begin > end)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': its data ends (%llu) before it begins (%llu)", path,
+                          t->name, end, begin);
+    if (end > data_size)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: tensor '%s': its data ends at byte %llu, the file holds %zu; it is cut short", path,
+                          t->name, end, data_size);
+    char shape[ST_SHAPE_TEXT];
+    if (end - begin != t->bytes)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %llu bytes of data, but %s of %s needs %zu", path, t->name,
+                          end - begin, st_shape_text(shape, t->shape, t->rank), dtypes[t->dtype].name, t->bytes);
+    t->data = data + begin;
+    return BERLU_OK;
+}
+
+static berlu_status entry_read(st_tensor *t, json_t *entry, const unsigned char *data, size_t data_size,
+                               const char *path)
+{
+    if (!json_is_object(entry))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': its entry is not an object", path, t->name);
+    const char *key;
+    json_t *value;
+    json_object_foreach(entry, key, value) if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
+                                               strcmp(key, "data_offsets") !=
+                                                   0) return berlu_fail(BERLU_ERR_INPUT,
+                                                                        "%s: tensor '%s': unknown key '%.40s'", path,
+                                                                        t->name, key);
+    berlu_status status = dtype_read(t, json_object_get(entry, "dtype"), path);
+    if (status == BERLU_OK)
+        status = shape_read(t, json_object_get(entry, "shape"), path);
+    if (status == BERLU_OK)
+        status = offsets_read(t, json_object_get(entry, "data_offsets"), data, data_size, path);
+    return status;
+}
+
+/* ---- all entries ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const st_tensor *)a)->name, ((const st_tensor *)b)->name);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const st_tensor *x = a, *y = b;
+    if (x->data != y->data)
+        return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* Sorts by place and asks that the tensors cover the data exactly once. */
+static berlu_status tensors_tile(st_tensor *tensors, size_t count, const unsigned char *data, size_t data_size,
+                                 const char *path)
+{
+    const unsigned char *next = data;
+    if (count)
+        qsort(tensors, count, sizeof *tensors, by_place);
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *begin = tensors[i].data;
+        if (begin < next)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': its data overlaps that of '%s'", path, tensors[i].name,
+                              tensors[i - 1].name);
+        if (begin > next)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %zu bytes before its data belong to no tensor", path,
+                              tensors[i].name, (size_t)(begin - next));
+        next = begin + tensors[i].bytes;
+    }
+    if (next != data + data_size)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes at the end belong to no tensor", path,
+                          (size_t)(data + data_size - next));
+    return BERLU_OK;
+}
+
+static berlu_status metadata_read(safetensors *file, json_t *object)
+{
+    if (!json_is_object(object))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: __metadata__ is not an object", file->path);
+    file->metadata = ARENA_ARRAY(&file->memory, st_text, json_object_size(object) + 1);
+    if (!file->metadata)
+        return BERLU_ERR_MEMORY;
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (!json_is_string(value))
+            return berlu_fail(BERLU_ERR_INPUT, "%s: __metadata__: '%.40s' is not a text", file->path, key);
+        st_text *text = &file->metadata[file->texts++];
+        text->key = arena_strdup(&file->memory, key);
+        text->value = arena_strdup(&file->memory, json_string_value(value));
+        if (!text->key || !text->value)
+            return BERLU_ERR_MEMORY;
+    }
+    return BERLU_OK;
+}
+
+static berlu_status header_read(safetensors *file, json_t *root, const unsigned char *data, size_t data_size)
+{
+    file->tensors = ARENA_ARRAY(&file->memory, st_tensor, json_object_size(root) + 1);
+    if (!file->tensors)
+        return BERLU_ERR_MEMORY;
+    const char *name;
+    json_t *entry;
+    berlu_status status = BERLU_OK;
+    json_object_foreach(root, name, entry)
+    {
+        if (strcmp(name, "__metadata__") == 0) {
+            status = metadata_read(file, entry);
+        } else {
+            status = name_check(name, file->path);
+            st_tensor *t = &file->tensors[file->count];
+            if (status == BERLU_OK && !(t->name = arena_strdup(&file->memory, name)))
+                status = BERLU_ERR_MEMORY;
+            if (status == BERLU_OK)
+                status = entry_read(t, entry, data, data_size, file->path);
+            file->count++;
+        }
+        if (status != BERLU_OK)
+            return status;
+    }
+    if (file->count > ST_TENSORS_MAX)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: the header lists more than %d tensors", file->path, ST_TENSORS_MAX);
+    status = tensors_tile(file->tensors, file->count, data, data_size, file->path);
+    if (status == BERLU_OK && file->count)
+        qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
+    return status;
+}
+
+berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size, const char *path)
+{
+    size_t header = 0;
+    berlu_status status = header_find(bytes, size, path, &header);
+    const unsigned char *text = (const unsigned char *)bytes + 8;
+    if (status == BERLU_OK)
+        status = header_scan(text, header, path);
+    if (status != BERLU_OK)
+        return status;
+
+    json_t *root = NULL;
+    safetensors *file = calloc(1, sizeof *file);
+    if (!file)
+        return berlu_fail_memory(sizeof *file, path);
+    if (!(file->path = arena_strdup(&file->memory, path))) {
+        status = BERLU_ERR_MEMORY;
+        goto done;
+    }
+    json_error_t error;
+    root = json_loadb((const char *)text, header, JSON_REJECT_DUPLICATES, &error);
+    if (!root) {
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", path, error.position, error.text);
+        goto done;
+    }
+    status = header_read(file, root, text + header, size - 8 - header);
+    if (status == BERLU_OK) {
+        *out = file;
+        file = NULL;
+    }
+done:
+    json_decref(root);
+    safetensors_close(file);
+    return status;
+}
+
+berlu_status safetensors_open(safetensors **out, const char *path)
+{
+    file_map map = {0};
+    berlu_status status = file_map_open(&map, path);
+    if (status != BERLU_OK)
+        return status;
+    status = safetensors_parse(out, map.data, map.size, path);
+    if (status == BERLU_OK)
+        (*out)->map = map;
+    else
+        file_map_close(&map);
+    return status;
+}
+
+void safetensors_close(safetensors *file)
+{
+    if (!file)
+        return;
+    if (file->map.size)
+        file_map_close(&file->map);
+    arena_free(&file->memory);
+    free(file);
+}
+
+/* ---- asking ---- */
+
+size_t safetensors_count(const safetensors *file)
+{
+    return file->count;
+}
+
+const st_tensor *safetensors_at(const safetensors *file, size_t i)
+{
+    return &file->tensors[i];
+}
+
+const st_tensor *safetensors_find(const safetensors *file, const char *name)
+{
+    const st_tensor wanted = {.name = name};
+    return file->count ? bsearch(&wanted, file->tensors, file->count, sizeof wanted, by_name) : NULL;
+}
+
+const char *safetensors_metadata(const safetensors *file, const char *key)
+{
+    for (size_t i = 0; i < file->texts; i++)
+        if (strcmp(file->metadata[i].key, key) == 0)
+            return file->metadata[i].value;
+    return NULL;
+}
+
+const char *safetensors_path(const safetensors *file)
+{
+    return file->path;
+}
+
+/* ---- values ---- */
+
+static double value_at(const st_tensor *t, size_t i)
+{
+    const unsigned char *at = (const unsigned char *)t->data + i * dtypes[t->dtype].size;
+    union {
+        double f64;
+        float f32;
+        uint16_t half;
+    } v;
+    memcpy(&v, at, dtypes[t->dtype].size);
+    switch (t->dtype) {
+    case ST_F64:
+        return v.f64;
+    case ST_F32:
+        return (double)v.f32;
+    case ST_BF16:
+        return (double)bf16_to_f32(v.half);
+    default:
+        return (double)f16_to_f32(v.half);
+    }
+}
+
+static berlu_status floating_check(const st_tensor *t)
+{
+    if (t->dtype == ST_F32 || t->dtype == ST_F64 || t->dtype == ST_BF16 || t->dtype == ST_F16)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_INPUT, "tensor '%s': its dtype is %s, a floating type is needed", t->name,
+                      dtypes[t->dtype].name);
+}
+
+berlu_status st_read_f32(const st_tensor *t, float *out)
+{
+    berlu_status status = floating_check(t);
+    if (status != BERLU_OK)
+        return status;
+    if (t->dtype == ST_F32 && t->bytes)
+        memcpy(out, t->data, t->bytes);
+    else
+        for (size_t i = 0; i < t->count; i++)
+            out[i] = (float)value_at(t, i);
+    return BERLU_OK;
+}
+
+berlu_status st_read_f64(const st_tensor *t, double *out)
+{
+    berlu_status status = floating_check(t);
+    for (size_t i = 0; status == BERLU_OK && i < t->count; i++)
+        out[i] = value_at(t, i);
+    return status;
+}
+
+berlu_status st_read_i64(const st_tensor *t, int64_t *out)
+{
+    if (t->dtype != ST_I64 && t->dtype != ST_I32 && t->dtype != ST_U8)
+        return berlu_fail(BERLU_ERR_INPUT, "tensor '%s': its dtype is %s, a whole-number type (I64, I32, U8) is needed",
+                          t->name, dtypes[t->dtype].name);
+    for (size_t i = 0; i < t->count; i++) {
+        const unsigned char *at = (const unsigned char *)t->data + i * dtypes[t->dtype].size;
+        int32_t narrow;
+        if (t->dtype == ST_I64)
+            memcpy(&out[i], at, 8);
+        else if (t->dtype == ST_I32)
+            memcpy(&narrow, at, 4), out[i] = narrow;
+        else
+            out[i] = *at;
+    }
+    return BERLU_OK;
+}
