@@ -15,7 +15,6 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/half.h"
-#include "base/text.h"
 
 struct safetensors {
     arena memory; /* names, entries, metadata */
@@ -265,10 +264,10 @@ static berlu_status metadata_read(safetensors *file, json_t *object)
     {
         if (!json_is_string(value))
             return berlu_fail(BERLU_ERR_INPUT, "%s: __metadata__: '%.40s' is not a text", file->path, key);
-        st_text *text = &file->metadata[file->texts++];
-        text->key = arena_strdup(&file->memory, key);
-        text->value = arena_strdup(&file->memory, json_string_value(value));
-        if (!text->key || !text->value)
+        st_text *pair = &file->metadata[file->texts++];
+        pair->key = arena_strdup(&file->memory, key);
+        pair->value = arena_strdup(&file->memory, json_string_value(value));
+        if (!pair->key || !pair->value)
             return BERLU_ERR_MEMORY;
     }
     return BERLU_OK;
@@ -310,9 +309,9 @@ berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size
 {
     size_t header = 0;
     berlu_status status = header_find(bytes, size, path, &header);
-    const unsigned char *text = (const unsigned char *)bytes + 8;
+    const unsigned char *body = (const unsigned char *)bytes + 8;
     if (status == BERLU_OK)
-        status = header_scan(text, header, path);
+        status = header_scan(body, header, path);
     if (status != BERLU_OK)
         return status;
 
@@ -325,12 +324,12 @@ berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size
         goto done;
     }
     json_error_t error;
-    root = json_loadb((const char *)text, header, JSON_REJECT_DUPLICATES, &error);
+    root = json_loadb((const char *)body, header, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         status = berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", path, error.position, error.text);
         goto done;
     }
-    status = header_read(file, root, text + header, size - 8 - header);
+    status = header_read(file, root, body + header, size - 8 - header);
     if (status == BERLU_OK) {
         *out = file;
         file = NULL;
