@@ -21,7 +21,7 @@ char *arena_strdup(arena *a, const char *text);
 char *arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void arena_free(arena *a); /* {0} again; may be reused */
 
-#define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type), _Alignof(type)))
+#define ARENA_NEW(a, type)          ((type *)arena_alloc((a), sizeof(type), _Alignof(type)))
 #define ARENA_ARRAY(a, type, count) ((type *)arena_array((a), (count), sizeof(type), _Alignof(type)))
 void *arena_array(arena *a, size_t count, size_t size, size_t align); /* checks count * size for overflow */
 

@@ -9,7 +9,7 @@
 typedef enum cpu_isa { CPU_SCALAR, CPU_AVX2, CPU_AVX512, CPU_NEON, CPU_ISA_COUNT, CPU_BEST = -1 } cpu_isa;
 /* AVX2 means AVX2, FMA and F16C; AVX512 means F, DQ, BW and VL; both with operating-system support. */
 
-const char *cpu_isa_name(cpu_isa isa);                     /* "scalar", "avx2", "avx512", "neon" */
+const char *cpu_isa_name(cpu_isa isa);                      /* "scalar", "avx2", "avx512", "neon" */
 berlu_status cpu_isa_parse(cpu_isa *out, const char *name); /* also "best"; names the choices on failure */
 int cpu_has(cpu_isa isa);
 

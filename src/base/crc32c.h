@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t count); /* start with 0; crc32c(0, "123456789", 9) = 0xE3069283 */
+uint32_t crc32c(uint32_t crc, const void *bytes,
+                size_t count); /* start with 0; crc32c(0, "123456789", 9) = 0xE3069283 */
 
 #endif

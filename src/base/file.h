@@ -2,7 +2,8 @@
  *
  * A file that appears, appears whole: it is written under a temporary name in the same folder, fsynced, renamed, and the
  * folder is fsynced. Failures name the path and the system's reason; reading failures are BERLU_ERR_INPUT, writing
- * failures BERLU_ERR_IO. The system calls are called by their plain names, so that tests can make the n-th one fail. */
+ * failures BERLU_ERR_IO. A target that is no regular file (a pipe, /dev/null) is written directly. The system calls are
+ * called by their plain names, so that tests can make the n-th one fail. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -24,7 +25,8 @@ void file_map_close(file_map *map);
 typedef struct file_out file_out;
 berlu_status file_out_open(file_out **out, const char *path);
 berlu_status file_out_write(file_out *f, const void *bytes, size_t count);
-berlu_status file_out_commit(file_out *f); /* frees f, also when it fails (then nothing appeared) */
+berlu_status file_out_commit(file_out *f); /* frees f, also when it fails: the old file is still there, whole, or the
+                                            * new one is when only the folder's fsync failed */
 void file_out_discard(file_out *f);        /* frees f; NULL is allowed */
 
 /* The three steps in one. */
@@ -37,10 +39,11 @@ berlu_status file_truncate(const char *path, uint64_t size);
 
 int file_exists(const char *path);
 int folder_exists(const char *path);
-berlu_status folder_make(const char *path);        /* with parents, like mkdir -p */
-berlu_status folder_sync(const char *path);        /* fsync of the folder itself */
-berlu_status folder_remove(const char *path);      /* recursively; a missing folder is fine */
-berlu_status path_rename(const char *from, const char *to); /* and fsync of the target's folder */
+berlu_status folder_make(const char *path);                      /* with parents, like mkdir -p */
+berlu_status folder_sync(const char *path);                      /* fsync of the folder itself */
+berlu_status folder_sync_of(const char *path);                   /* fsync of the folder that holds `path` */
+berlu_status folder_remove(const char *path);                    /* recursively; a missing folder is fine */
+berlu_status path_rename(const char *from, const char *to);      /* and fsync of the target's folder */
 berlu_status link_replace(const char *target, const char *path); /* a symbolic link, replaced by rename */
 
 #endif

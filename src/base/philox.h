@@ -16,13 +16,13 @@
 
 /* What a number is drawn for. Two purposes never share a counter. Add at the end; the numbers are part of a run. */
 typedef enum philox_purpose {
-    PURPOSE_INIT = 1,       /* initial weights: index = parameter << 32 is not needed, see draw */
-    PURPOSE_SHUFFLE = 2,    /* the order of an epoch */
+    PURPOSE_INIT = 1,    /* initial weights: index = parameter << 32 is not needed, see draw */
+    PURPOSE_SHUFFLE = 2, /* the order of an epoch */
     PURPOSE_CROP = 3,
     PURPOSE_FLIP = 4,
-    PURPOSE_AUGMENT = 5,    /* RandAugment, colour jitter */
+    PURPOSE_AUGMENT = 5, /* RandAugment, colour jitter */
     PURPOSE_ERASE = 6,
-    PURPOSE_MIX = 7,        /* mixup and cutmix */
+    PURPOSE_MIX = 7, /* mixup and cutmix */
     PURPOSE_DROPOUT = 8,
     PURPOSE_DROP_PATH = 9,
     PURPOSE_SYNTHETIC = 10, /* the procedural data set */

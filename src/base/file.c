@@ -1,0 +1,306 @@
+/* file.c - files that appear whole, and reading by mmap. SPDX-License-Identifier: MIT
+ *
+ * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links are in folder.c.
+ * What exists under the path and is not a regular file (a pipe, /dev/null) cannot be replaced by a rename without
+ * destroying it; such a target is written directly. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER = 1 << 16, TRIES = 100 };
+
+struct file_out {
+    int fd;
+    size_t buffered;
+    char *path, *temporary; /* temporary is NULL when the target is written directly */
+    unsigned char buffer[BUFFER];
+};
+
+static berlu_status fail_read(const char *path)
+{
+    return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+}
+
+static berlu_status fail_write(const char *path, const char *step)
+{
+    return berlu_fail(BERLU_ERR_IO, "%s: cannot be written (%s): %s", path, step, strerror(errno));
+}
+
+static int open_again(const char *path, int flags)
+{
+    int fd;
+    do
+        fd = open(path, flags | O_CLOEXEC, 0666);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static berlu_status write_all(int fd, const char *path, const unsigned char *bytes, size_t count)
+{
+    while (count) {
+        ssize_t done = write(fd, bytes, count);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return fail_write(path, "write");
+        bytes += done;
+        count -= (size_t)done;
+    }
+    return BERLU_OK;
+}
+
+/* -- reading ---------------------------------------------------------------------------------------------------- */
+
+static berlu_status open_regular(int *fd, size_t *size, const char *path)
+{
+    struct stat info;
+    *fd = open_again(path, O_RDONLY);
+    if (*fd < 0)
+        return fail_read(path);
+    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        *size = (size_t)info.st_size;
+        return BERLU_OK;
+    }
+    close(*fd);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: is not a regular file", path);
+}
+
+berlu_status file_map_open(file_map *out, const char *path)
+{
+    int fd;
+    size_t size = 0;
+    *out = (file_map){0};
+    berlu_status status = open_regular(&fd, &size, path);
+    if (status != BERLU_OK)
+        return status;
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (data == MAP_FAILED)
+        status = fail_read(path);
+    else
+        *out = (file_map){data, size};
+    close(fd);
+    return status;
+}
+
+void file_map_close(file_map *map)
+{
+    if (map->data)
+        munmap((void *)map->data, map->size);
+    *map = (file_map){0};
+}
+
+/* Reads to the end of anything that can be read, pipes included, so the size is found out on the way. */
+static berlu_status read_all(int fd, const char *path, size_t limit, char **data, size_t *size)
+{
+    size_t room = 0;
+    for (;;) {
+        if (room - *size < 2) {
+            size_t larger = room ? room * 2 : 4096;
+            char *grown = realloc(*data, larger);
+            if (!grown)
+                return berlu_fail_memory(larger, path);
+            *data = grown;
+            room = larger;
+        }
+        ssize_t got = read(fd, *data + *size, room - *size - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_read(path);
+        *size += (size_t)got;
+        (*data)[*size] = 0;
+        if (*size > limit)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: is larger than the %zu bytes allowed here", path, limit);
+        if (got == 0)
+            return BERLU_OK;
+    }
+}
+
+berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit)
+{
+    char *data = NULL;
+    size_t length = 0;
+    int fd = open_again(path, O_RDONLY);
+    if (fd < 0)
+        return fail_read(path);
+    berlu_status status = read_all(fd, path, limit, &data, &length);
+    close(fd);
+    if (status != BERLU_OK) {
+        free(data);
+        return status;
+    }
+    *out = data;
+    if (size)
+        *size = length;
+    return BERLU_OK;
+}
+
+/* -- writing ---------------------------------------------------------------------------------------------------- */
+
+/* Opens a name in the target's folder that nobody else has: ".NAME.PID-TRY.tmp". */
+static berlu_status open_temporary(file_out *f)
+{
+    const char *slash = strrchr(f->path, '/');
+    size_t folder = slash ? (size_t)(slash - f->path) + 1 : 0, room = strlen(f->path) + 48;
+    f->temporary = malloc(room);
+    if (!f->temporary)
+        return berlu_fail_memory(room, f->path);
+    for (int n = 0; n < TRIES; n++) {
+        snprintf(f->temporary, room, "%.*s.%s.%ld-%d.tmp", (int)folder, f->path, f->path + folder, (long)getpid(), n);
+        f->fd = open_again(f->temporary, O_WRONLY | O_CREAT | O_EXCL);
+        if (f->fd >= 0)
+            return BERLU_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    berlu_status status = fail_write(f->path, "open");
+    free(f->temporary);
+    f->temporary = NULL; /* not ours to remove */
+    return status;
+}
+
+static berlu_status open_target(file_out *f)
+{
+    struct stat info;
+    if (stat(f->path, &info) != 0 || S_ISREG(info.st_mode))
+        return open_temporary(f);
+    if (S_ISDIR(info.st_mode))
+        return berlu_fail(BERLU_ERR_IO, "%s: cannot be written: it is a folder", f->path);
+    f->fd = open_again(f->path, O_WRONLY);
+    return f->fd < 0 ? fail_write(f->path, "open") : BERLU_OK;
+}
+
+berlu_status file_out_open(file_out **out, const char *path)
+{
+    *out = NULL;
+    file_out *f = calloc(1, sizeof *f);
+    if (!f)
+        return berlu_fail_memory(sizeof *f, path);
+    f->fd = -1;
+    size_t bytes = strlen(path) + 1;
+    f->path = malloc(bytes);
+    berlu_status status = f->path ? BERLU_OK : berlu_fail_memory(bytes, path);
+    if (status == BERLU_OK) {
+        memcpy(f->path, path, bytes);
+        status = open_target(f);
+    }
+    if (status != BERLU_OK) {
+        file_out_discard(f);
+        return status;
+    }
+    *out = f;
+    return BERLU_OK;
+}
+
+static berlu_status buffer_flush(file_out *f)
+{
+    berlu_status status = write_all(f->fd, f->path, f->buffer, f->buffered);
+    f->buffered = 0;
+    return status;
+}
+
+berlu_status file_out_write(file_out *f, const void *bytes, size_t count)
+{
+    if (count > BUFFER - f->buffered) {
+        berlu_status status = buffer_flush(f);
+        if (status != BERLU_OK)
+            return status;
+    }
+    if (count >= BUFFER)
+        return write_all(f->fd, f->path, bytes, count);
+    if (count)
+        memcpy(f->buffer + f->buffered, bytes, count);
+    f->buffered += count;
+    return BERLU_OK;
+}
+
+static berlu_status out_finish(file_out *f)
+{
+    berlu_status status = buffer_flush(f);
+    if (status != BERLU_OK)
+        return status;
+    if (f->temporary && fsync(f->fd) != 0)
+        return fail_write(f->path, "fsync");
+    int fd = f->fd;
+    f->fd = -1; /* closed even when close() reports a failure */
+    if (close(fd) != 0)
+        return fail_write(f->path, "close");
+    if (!f->temporary)
+        return BERLU_OK;
+    if (rename(f->temporary, f->path) != 0)
+        return fail_write(f->path, "rename");
+    free(f->temporary);
+    f->temporary = NULL;
+    return folder_sync_of(f->path);
+}
+
+berlu_status file_out_commit(file_out *f)
+{
+    berlu_status status = out_finish(f);
+    file_out_discard(f);
+    return status;
+}
+
+void file_out_discard(file_out *f)
+{
+    if (!f)
+        return;
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->temporary)
+        unlink(f->temporary);
+    free(f->temporary);
+    free(f->path);
+    free(f);
+}
+
+berlu_status file_write_atomic(const char *path, const void *bytes, size_t count)
+{
+    file_out *f;
+    berlu_status status = file_out_open(&f, path);
+    if (status != BERLU_OK)
+        return status;
+    status = file_out_write(f, bytes, count);
+    if (status == BERLU_OK)
+        return file_out_commit(f);
+    file_out_discard(f);
+    return status;
+}
+
+berlu_status file_append(const char *path, const void *bytes, size_t count, int sync)
+{
+    int fd = open_again(path, O_WRONLY | O_CREAT | O_APPEND);
+    if (fd < 0)
+        return fail_write(path, "open");
+    off_t before = lseek(fd, 0, SEEK_END);
+    berlu_status status = write_all(fd, path, bytes, count);
+    if (status == BERLU_OK && sync && fsync(fd) != 0)
+        status = fail_write(path, "fsync");
+    if (status != BERLU_OK && before >= 0 && ftruncate(fd, before) != 0)
+        (void)0; /* half a line stays behind; the failure is reported either way */
+    if (close(fd) != 0 && status == BERLU_OK)
+        status = fail_write(path, "close");
+    return status;
+}
+
+berlu_status file_truncate(const char *path, uint64_t size)
+{
+    int fd = open_again(path, O_WRONLY);
+    if (fd < 0)
+        return fail_write(path, "open");
+    berlu_status status = BERLU_OK;
+    if (ftruncate(fd, (off_t)size) != 0)
+        status = fail_write(path, "truncate");
+    else if (fsync(fd) != 0)
+        status = fail_write(path, "fsync");
+    if (close(fd) != 0 && status == BERLU_OK)
+        status = fail_write(path, "close");
+    return status;
+}

@@ -1,0 +1,184 @@
+/* text.c - texts that grow, numbers as text and back, and the nearest known name. SPDX-License-Identifier: MIT
+ *
+ * Numbers are written and read in the "C" locale whatever the host program has set: a comma instead of a point would
+ * make files that nobody can read back. glibc hands out that locale without allocating. */
+#include "base/text.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for `more` bytes and the NUL. */
+static int text_reserve(text *t, size_t more)
+{
+    size_t need, room = t->room ? t->room : 64;
+    if (t->failed || __builtin_add_overflow(t->length, more, &need) || need >= SIZE_MAX / 2) {
+        t->failed = 1;
+        return 0;
+    }
+    if (need < t->room)
+        return 1;
+    while (room <= need)
+        room *= 2;
+    char *data = realloc(t->data, room);
+    if (!data) {
+        t->failed = 1;
+        return 0;
+    }
+    t->data = data;
+    t->room = room;
+    return 1;
+}
+
+void text_bytes(text *t, const void *bytes, size_t count)
+{
+    if (!text_reserve(t, count))
+        return;
+    if (count)
+        memcpy(t->data + t->length, bytes, count);
+    t->length += count;
+    t->data[t->length] = 0;
+}
+
+void text_string(text *t, const char *string)
+{
+    text_bytes(t, string, strlen(string));
+}
+
+void text_add(text *t, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length < 0)
+        t->failed = 1;
+    else if (text_reserve(t, (size_t)length)) {
+        vsnprintf(t->data + t->length, (size_t)length + 1, format, again);
+        t->length += (size_t)length;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void text_free(text *t)
+{
+    free(t->data);
+    *t = (text){0};
+}
+
+berlu_status text_status(const text *t)
+{
+    return t->failed ? berlu_fail(BERLU_ERR_MEMORY, "text: no memory beyond %zu bytes", t->length) : BERLU_OK;
+}
+
+static locale_t plain_enter(void)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return plain ? uselocale(plain) : (locale_t)0;
+}
+
+static void plain_leave(locale_t before)
+{
+    if (before)
+        freelocale(uselocale(before));
+}
+
+static const char *special_text(char out[NUMBER_TEXT], double value)
+{
+    return strcpy(out, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+/* In the normal range `digits` (DBL_DIG, FLT_DIG) always survive the trip through binary, so a decimal that short is
+ * found at once and %g drops its zeros. Subnormals hold fewer digits; there the search starts at one. */
+const char *number_text(char out[NUMBER_TEXT], double value)
+{
+    if (!isfinite(value))
+        return special_text(out, value);
+    locale_t before = plain_enter();
+    int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
+    do
+        snprintf(out, NUMBER_TEXT, "%.*g", digits, value);
+    while (strtod(out, NULL) != value && ++digits <= 17);
+    plain_leave(before);
+    return out;
+}
+
+const char *number_text_f32(char out[NUMBER_TEXT], float value)
+{
+    if (!isfinite(value))
+        return special_text(out, value);
+    locale_t before = plain_enter();
+    int digits = fabsf(value) < FLT_MIN ? 1 : FLT_DIG;
+    do
+        snprintf(out, NUMBER_TEXT, "%.*g", digits, value);
+    while (strtof(out, NULL) != value && ++digits <= 9);
+    plain_leave(before);
+    return out;
+}
+
+int number_parse(const char *string, double *out)
+{
+    if (!*string || strchr(" \t\n\v\f\r", *string))
+        return 0;
+    char *end;
+    locale_t before = plain_enter();
+    double value = strtod(string, &end);
+    plain_leave(before);
+    if (*end)
+        return 0;
+    *out = value;
+    return 1;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+enum { WORD = 64 };
+
+/* Edit distance where swapping two neighbours counts as one slip. Rows of the usual table, three kept. */
+static size_t word_distance(const char *a, const char *b)
+{
+    size_t rows[3][WORD + 1], columns = strlen(b);
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+    for (size_t j = 0; j <= columns; j++)
+        above[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        row[0] = i;
+        for (size_t j = 1; j <= columns; j++) {
+            size_t change = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = least(change, 1 + least(above[j], row[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+        size_t *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
+    }
+    return above[columns];
+}
+
+const char *nearest_name(const char *word, const char *const *names)
+{
+    size_t length = strlen(word), best = length / 3 + 1; /* a slip or two, not another word */
+    const char *nearest = NULL;
+    if (length > WORD)
+        return NULL;
+    for (; *names; names++) {
+        if (strlen(*names) > WORD)
+            continue;
+        size_t distance = word_distance(word, *names);
+        if (distance < best || (distance == best && !nearest && distance < length)) {
+            best = distance;
+            nearest = *names;
+        }
+    }
+    return nearest;
+}
