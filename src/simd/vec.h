@@ -1,0 +1,48 @@
+/* vec.h - the vector vocabulary: every word a formula may use, and which machine gives it a meaning. SPDX-License-Identifier: MIT
+ *
+ * A formula (act/NAME.h) is written once over these words and compiled for scalar C, AVX2, AVX-512, NEON and CUDA. Each word is
+ * either correctly rounded (IEEE 754), or works on bits and integers, so all five give the same bits for every input; NaN counts
+ * as a class. tests/simd compares each word of each machine with scalar. There is no estimate, no rounding of a product before
+ * a sum unless written so (contraction is off), and no flush to zero.
+ *
+ * Types: v_f32 (V_LANES floats), v_i32 (as many 32-bit integers, wrapping), v_mask (as many truth values). V_FN begins every
+ * function over them. V_TABLE begins a constant table: `V_TABLE float name[7][16] = {...};`. V_GROUP vectors make the sixteen
+ * lanes of a sum (element i goes to lane i mod 16 on every machine): v_f32 sum[V_GROUP]. V_ISA_TEXT names the machine.
+ *
+ * Memory      v_load v_store, any alignment; v_load_n v_store_n, the first n < V_LANES elements (missing lanes are zero, nothing
+ *             beyond is touched); v_stream, around the cache, p aligned to the vector; v_stream_end once after the last of them.
+ *             Each also for 16-bit storage, as v_load_bf16 v_store_n_f16 v_stream_bf16 ...: rounded to nearest even as by
+ *             base/half.h, NaN stays NaN. v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE).
+ * Constants   v_set(c) v_zero() v_one(), v_iset(i)
+ * Arithmetic  v_add v_sub v_mul v_div v_sqrt; v_fma a*b + c, v_fms a*b - c, v_fnma c - a*b, each rounded once
+ * Signs       v_abs v_neg v_copysign(magnitude, sign): bits only, NaN too
+ * Choice      v_less v_less_equal v_equal (false for NaN), v_is_nan, v_is_negative (the sign bit, so -0 and -NaN too);
+ *             v_and v_or v_not on masks; v_select(mask, yes, no)
+ *             v_min(x, limit) is limit < x ? limit : x, v_max(x, limit) is x < limit ? limit : x: a NaN in x is kept, one in the
+ *             limit is not, and equal zeros leave x as it is. v_min0 and v_max0 are those with the limit +0.
+ *             v_any v_all say whether some or every lane is true; v_any is expected to be false (a rare path).
+ * Integers    v_bits v_float (the same bits), v_iadd v_isub v_iand v_ior, v_shift_left v_shift_right (zeros come in)
+ *             v_shift_right_signed, all by a constant; v_truncate (|x| < 2^31, else anything), v_from_int (nearest even)
+ * Powers      v_scale(y, k): y * 2^k rounded once, for integral k in [-190, 190] and |y| in [2^-30, 2^30], or y zero, infinite, NaN
+ *
+ * V_TARGET_SCALAR chooses the scalar words whatever the compiler targets. Read on in vec_scalar.h, which is the definition. */
+#ifndef SIMD_VEC_H
+#define SIMD_VEC_H
+
+#if defined(__CUDACC__)
+#include "simd/vec_cuda.h"
+#elif defined(V_TARGET_SCALAR)
+#include "simd/vec_scalar.h"
+#elif defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#include "simd/vec_avx512.h"
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#include "simd/vec_avx2.h"
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#include "simd/vec_neon.h"
+#else
+#include "simd/vec_scalar.h"
+#endif
+
+#define V_GROUP (16 / V_LANES)
+
+#endif

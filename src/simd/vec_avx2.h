@@ -1,0 +1,310 @@
+/* vec_avx2.h - the vocabulary of vec.h on AVX2 with FMA and F16C, eight lanes. SPDX-License-Identifier: MIT
+ *
+ * A mask is a vector whose lanes are all ones or all zeros. vminps and vmaxps return their second operand on NaN and on equal
+ * zeros; the order of operands below makes them the compare-selects of vec.h. */
+#ifndef SIMD_VEC_AVX2_H
+#define SIMD_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define V_FN       static inline __attribute__((always_inline))
+#define V_TABLE    static const _Alignas(64)
+#define V_LANES    8
+#define V_ISA_TEXT "avx2"
+
+typedef __m256 v_f32;
+typedef __m256i v_i32;
+typedef __m256 v_mask;
+
+V_FN __m256i v_first_lanes(size_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* Memory */
+V_FN v_f32 v_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+V_FN void v_store(float *p, v_f32 a)
+{
+    _mm256_storeu_ps(p, a);
+}
+V_FN void v_stream(float *p, v_f32 a)
+{
+    _mm256_stream_ps(p, a);
+}
+V_FN void v_stream_end(void)
+{
+    _mm_sfence();
+}
+V_FN v_f32 v_load_n(const float *p, size_t n)
+{
+    return _mm256_maskload_ps(p, v_first_lanes(n));
+}
+V_FN void v_store_n(float *p, v_f32 a, size_t n)
+{
+    _mm256_maskstore_ps(p, v_first_lanes(n), a);
+}
+V_FN __m128i v_load_n_words(const uint16_t *p, size_t n) /* AVX2 has no masked 16-bit access: through a small buffer */
+{
+    uint16_t words[8] = {0};
+    memcpy(words, p, n * sizeof *words);
+    return _mm_loadu_si128((const __m128i *)(const void *)words);
+}
+V_FN void v_store_n_words(uint16_t *p, __m128i a, size_t n)
+{
+    uint16_t words[8];
+    _mm_storeu_si128((__m128i *)(void *)words, a);
+    memcpy(p, words, n * sizeof *words);
+}
+V_FN v_f32 v_widen_bf16(__m128i bits)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+V_FN __m128i v_narrow_bf16(v_f32 a) /* add 0x7fff and the last kept bit, cut; NaN: keep the top and set the quiet bit */
+{
+    __m256i bits = _mm256_castps_si256(a), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i near = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    __m256i word = _mm256_blendv_epi8(near, quiet, _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
+    return _mm_packus_epi32(_mm256_castsi256_si128(word), _mm256_extracti128_si256(word, 1));
+}
+V_FN v_f32 v_load_bf16(const uint16_t *p)
+{
+    return v_widen_bf16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+V_FN void v_store_bf16(uint16_t *p, v_f32 a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, v_narrow_bf16(a));
+}
+V_FN void v_stream_bf16(uint16_t *p, v_f32 a)
+{
+    _mm_stream_si128((__m128i *)(void *)p, v_narrow_bf16(a));
+}
+V_FN v_f32 v_load_n_bf16(const uint16_t *p, size_t n)
+{
+    return v_widen_bf16(v_load_n_words(p, n));
+}
+V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
+{
+    v_store_n_words(p, v_narrow_bf16(a), n);
+}
+V_FN __m128i v_narrow_f16(v_f32 a)
+{
+    return _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+V_FN v_f32 v_load_f16(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+V_FN void v_store_f16(uint16_t *p, v_f32 a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, v_narrow_f16(a));
+}
+V_FN void v_stream_f16(uint16_t *p, v_f32 a)
+{
+    _mm_stream_si128((__m128i *)(void *)p, v_narrow_f16(a));
+}
+V_FN v_f32 v_load_n_f16(const uint16_t *p, size_t n)
+{
+    return _mm256_cvtph_ps(v_load_n_words(p, n));
+}
+V_FN void v_store_n_f16(uint16_t *p, v_f32 a, size_t n)
+{
+    v_store_n_words(p, v_narrow_f16(a), n);
+}
+V_FN v_f32 v_lookup16(const float *table,
+                      v_i32 j) /* vpermps reads three bits of j; the fourth, moved to the sign, chooses */
+{
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), j);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), j);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(j, 28)));
+}
+
+/* Constants */
+V_FN v_f32 v_set(float c)
+{
+    return _mm256_set1_ps(c);
+}
+V_FN v_f32 v_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+V_FN v_f32 v_one(void)
+{
+    return _mm256_set1_ps(1.0f);
+}
+V_FN v_i32 v_iset(int32_t i)
+{
+    return _mm256_set1_epi32(i);
+}
+
+/* Arithmetic */
+V_FN v_f32 v_add(v_f32 a, v_f32 b)
+{
+    return _mm256_add_ps(a, b);
+}
+V_FN v_f32 v_sub(v_f32 a, v_f32 b)
+{
+    return _mm256_sub_ps(a, b);
+}
+V_FN v_f32 v_mul(v_f32 a, v_f32 b)
+{
+    return _mm256_mul_ps(a, b);
+}
+V_FN v_f32 v_div(v_f32 a, v_f32 b)
+{
+    return _mm256_div_ps(a, b);
+}
+V_FN v_f32 v_sqrt(v_f32 a)
+{
+    return _mm256_sqrt_ps(a);
+}
+V_FN v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+V_FN v_f32 v_fms(v_f32 a, v_f32 b, v_f32 c)
+{
+    return _mm256_fmsub_ps(a, b, c);
+}
+V_FN v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+
+/* Signs, integers */
+V_FN v_i32 v_bits(v_f32 a)
+{
+    return _mm256_castps_si256(a);
+}
+V_FN v_f32 v_float(v_i32 i)
+{
+    return _mm256_castsi256_ps(i);
+}
+V_FN v_f32 v_abs(v_f32 a)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
+}
+V_FN v_f32 v_neg(v_f32 a)
+{
+    return _mm256_xor_ps(_mm256_set1_ps(-0.0f), a);
+}
+V_FN v_f32 v_copysign(v_f32 magnitude, v_f32 sign)
+{
+    return _mm256_or_ps(v_abs(magnitude), _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
+}
+V_FN v_i32 v_iadd(v_i32 a, v_i32 b)
+{
+    return _mm256_add_epi32(a, b);
+}
+V_FN v_i32 v_isub(v_i32 a, v_i32 b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+V_FN v_i32 v_iand(v_i32 a, v_i32 b)
+{
+    return _mm256_and_si256(a, b);
+}
+V_FN v_i32 v_ior(v_i32 a, v_i32 b)
+{
+    return _mm256_or_si256(a, b);
+}
+V_FN v_i32 v_shift_left(v_i32 a, int count)
+{
+    return _mm256_slli_epi32(a, count);
+}
+V_FN v_i32 v_shift_right(v_i32 a, int count)
+{
+    return _mm256_srli_epi32(a, count);
+}
+V_FN v_i32 v_shift_right_signed(v_i32 a, int count)
+{
+    return _mm256_srai_epi32(a, count);
+}
+V_FN v_i32 v_truncate(v_f32 a)
+{
+    return _mm256_cvttps_epi32(a);
+}
+V_FN v_f32 v_from_int(v_i32 i)
+{
+    return _mm256_cvtepi32_ps(i);
+}
+
+/* Choice */
+V_FN v_mask v_less(v_f32 a, v_f32 b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+}
+V_FN v_mask v_less_equal(v_f32 a, v_f32 b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LE_OQ);
+}
+V_FN v_mask v_equal(v_f32 a, v_f32 b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_EQ_OQ);
+}
+V_FN v_mask v_is_nan(v_f32 a)
+{
+    return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
+}
+V_FN v_mask v_is_negative(v_f32 a)
+{
+    return _mm256_castsi256_ps(_mm256_srai_epi32(v_bits(a), 31));
+}
+V_FN v_mask v_and(v_mask a, v_mask b)
+{
+    return _mm256_and_ps(a, b);
+}
+V_FN v_mask v_or(v_mask a, v_mask b)
+{
+    return _mm256_or_ps(a, b);
+}
+V_FN v_mask v_not(v_mask a)
+{
+    return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1)));
+}
+V_FN int v_any(v_mask m)
+{
+    return __builtin_expect(_mm256_movemask_ps(m) != 0, 0);
+}
+V_FN int v_all(v_mask m)
+{
+    return _mm256_movemask_ps(m) == 0xff;
+}
+V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
+{
+    return _mm256_blendv_ps(no, yes, m);
+}
+V_FN v_f32 v_min(v_f32 x, v_f32 limit)
+{
+    return _mm256_min_ps(limit, x);
+}
+V_FN v_f32 v_max(v_f32 x, v_f32 limit)
+{
+    return _mm256_max_ps(limit, x);
+}
+V_FN v_f32 v_min0(v_f32 x)
+{
+    return v_min(x, v_zero());
+}
+V_FN v_f32 v_max0(v_f32 x)
+{
+    return v_max(x, v_zero());
+}
+
+/* Powers: two factors, the first product exact, so only the second rounds. */
+V_FN v_f32 v_scale(v_f32 y, v_f32 k)
+{
+    v_i32 whole = v_truncate(k), half = v_shift_right_signed(whole, 1);
+    v_f32 first = v_float(v_shift_left(v_iadd(half, v_iset(127)), 23));
+    v_f32 second = v_float(v_shift_left(v_iadd(v_isub(whole, half), v_iset(127)), 23));
+    return v_mul(v_mul(y, first), second);
+}
+
+#endif

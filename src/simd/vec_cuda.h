@@ -1,0 +1,283 @@
+/* vec_cuda.h - the vocabulary of vec.h on CUDA: one thread, one lane. SPDX-License-Identifier: MIT
+ *
+ * The _rn intrinsics round once whatever the flags; the build has --fmad=false and no flush to zero. v_any and v_all look at
+ * the own lane only, so a thread that needs no rare path takes none. Streaming stores evict first. */
+#ifndef SIMD_VEC_CUDA_H
+#define SIMD_VEC_CUDA_H
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define V_FN       static __device__ __forceinline__
+#define V_TABLE    static __device__ const __align__(64)
+#define V_LANES    1
+#define V_ISA_TEXT "cuda"
+
+typedef float v_f32;
+typedef int32_t v_i32;
+typedef bool v_mask;
+
+/* Memory */
+V_FN v_f32 v_load(const float *p)
+{
+    return *p;
+}
+V_FN void v_store(float *p, v_f32 a)
+{
+    *p = a;
+}
+V_FN void v_stream(float *p, v_f32 a)
+{
+    __stcs(p, a);
+}
+V_FN void v_stream_end(void)
+{
+}
+V_FN v_f32 v_load_n(const float *p, size_t n)
+{
+    return n ? *p : 0.0f;
+}
+V_FN void v_store_n(float *p, v_f32 a, size_t n)
+{
+    if (n)
+        *p = a;
+}
+V_FN v_f32 v_load_bf16(const uint16_t *p)
+{
+    return __uint_as_float((uint32_t)*p << 16);
+}
+V_FN uint16_t v_narrow_bf16(v_f32 a)
+{
+    return __bfloat16_as_ushort(__float2bfloat16_rn(a));
+}
+V_FN void v_store_bf16(uint16_t *p, v_f32 a)
+{
+    *p = v_narrow_bf16(a);
+}
+V_FN void v_stream_bf16(uint16_t *p, v_f32 a)
+{
+    __stcs(p, v_narrow_bf16(a));
+}
+V_FN v_f32 v_load_n_bf16(const uint16_t *p, size_t n)
+{
+    return n ? v_load_bf16(p) : 0.0f;
+}
+V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
+{
+    if (n)
+        v_store_bf16(p, a);
+}
+V_FN v_f32 v_load_f16(const uint16_t *p)
+{
+    return __half2float(__ushort_as_half(*p));
+}
+V_FN uint16_t v_narrow_f16(v_f32 a)
+{
+    return __half_as_ushort(__float2half_rn(a));
+}
+V_FN void v_store_f16(uint16_t *p, v_f32 a)
+{
+    *p = v_narrow_f16(a);
+}
+V_FN void v_stream_f16(uint16_t *p, v_f32 a)
+{
+    __stcs(p, v_narrow_f16(a));
+}
+V_FN v_f32 v_load_n_f16(const uint16_t *p, size_t n)
+{
+    return n ? v_load_f16(p) : 0.0f;
+}
+V_FN void v_store_n_f16(uint16_t *p, v_f32 a, size_t n)
+{
+    if (n)
+        v_store_f16(p, a);
+}
+V_FN v_f32 v_lookup16(const float *table, v_i32 j)
+{
+    return table[j & 15];
+}
+
+/* Constants */
+V_FN v_f32 v_set(float c)
+{
+    return c;
+}
+V_FN v_f32 v_zero(void)
+{
+    return 0.0f;
+}
+V_FN v_f32 v_one(void)
+{
+    return 1.0f;
+}
+V_FN v_i32 v_iset(int32_t i)
+{
+    return i;
+}
+
+/* Arithmetic */
+V_FN v_f32 v_add(v_f32 a, v_f32 b)
+{
+    return __fadd_rn(a, b);
+}
+V_FN v_f32 v_sub(v_f32 a, v_f32 b)
+{
+    return __fsub_rn(a, b);
+}
+V_FN v_f32 v_mul(v_f32 a, v_f32 b)
+{
+    return __fmul_rn(a, b);
+}
+V_FN v_f32 v_div(v_f32 a, v_f32 b)
+{
+    return __fdiv_rn(a, b);
+}
+V_FN v_f32 v_sqrt(v_f32 a)
+{
+    return __fsqrt_rn(a);
+}
+V_FN v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c)
+{
+    return __fmaf_rn(a, b, c);
+}
+V_FN v_f32 v_fms(v_f32 a, v_f32 b, v_f32 c)
+{
+    return __fmaf_rn(a, b, -c);
+}
+V_FN v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c)
+{
+    return __fmaf_rn(-a, b, c);
+}
+
+/* Signs, integers */
+V_FN v_i32 v_bits(v_f32 a)
+{
+    return __float_as_int(a);
+}
+V_FN v_f32 v_float(v_i32 i)
+{
+    return __int_as_float(i);
+}
+V_FN v_f32 v_abs(v_f32 a)
+{
+    return v_float(v_bits(a) & 0x7fffffff);
+}
+V_FN v_f32 v_neg(v_f32 a)
+{
+    return v_float(v_bits(a) ^ INT32_MIN);
+}
+V_FN v_f32 v_copysign(v_f32 magnitude, v_f32 sign)
+{
+    return v_float((v_bits(magnitude) & 0x7fffffff) | (v_bits(sign) & INT32_MIN));
+}
+V_FN v_i32 v_iadd(v_i32 a, v_i32 b)
+{
+    return (v_i32)((uint32_t)a + (uint32_t)b);
+}
+V_FN v_i32 v_isub(v_i32 a, v_i32 b)
+{
+    return (v_i32)((uint32_t)a - (uint32_t)b);
+}
+V_FN v_i32 v_iand(v_i32 a, v_i32 b)
+{
+    return a & b;
+}
+V_FN v_i32 v_ior(v_i32 a, v_i32 b)
+{
+    return a | b;
+}
+V_FN v_i32 v_shift_left(v_i32 a, int count)
+{
+    return (v_i32)((uint32_t)a << count);
+}
+V_FN v_i32 v_shift_right(v_i32 a, int count)
+{
+    return (v_i32)((uint32_t)a >> count);
+}
+V_FN v_i32 v_shift_right_signed(v_i32 a, int count)
+{
+    return a >> count;
+}
+V_FN v_i32 v_truncate(v_f32 a)
+{
+    return __float2int_rz(a);
+}
+V_FN v_f32 v_from_int(v_i32 i)
+{
+    return __int2float_rn(i);
+}
+
+/* Choice */
+V_FN v_mask v_less(v_f32 a, v_f32 b)
+{
+    return a < b;
+}
+V_FN v_mask v_less_equal(v_f32 a, v_f32 b)
+{
+    return a <= b;
+}
+V_FN v_mask v_equal(v_f32 a, v_f32 b)
+{
+    return a == b;
+}
+V_FN v_mask v_is_nan(v_f32 a)
+{
+    return a != a;
+}
+V_FN v_mask v_is_negative(v_f32 a)
+{
+    return v_bits(a) < 0;
+}
+V_FN v_mask v_and(v_mask a, v_mask b)
+{
+    return a && b;
+}
+V_FN v_mask v_or(v_mask a, v_mask b)
+{
+    return a || b;
+}
+V_FN v_mask v_not(v_mask a)
+{
+    return !a;
+}
+V_FN int v_any(v_mask m)
+{
+    return m;
+}
+V_FN int v_all(v_mask m)
+{
+    return m;
+}
+V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
+{
+    return m ? yes : no;
+}
+V_FN v_f32 v_min(v_f32 x, v_f32 limit)
+{
+    return limit < x ? limit : x;
+}
+V_FN v_f32 v_max(v_f32 x, v_f32 limit)
+{
+    return x < limit ? limit : x;
+}
+V_FN v_f32 v_min0(v_f32 x)
+{
+    return v_min(x, 0.0f);
+}
+V_FN v_f32 v_max0(v_f32 x)
+{
+    return v_max(x, 0.0f);
+}
+
+/* Powers: two factors, the first product exact, so only the second rounds. */
+V_FN v_f32 v_scale(v_f32 y, v_f32 k)
+{
+    v_i32 whole = v_truncate(k), half = v_shift_right_signed(whole, 1);
+    v_f32 first = v_float(v_shift_left(v_iadd(half, 127), 23));
+    v_f32 second = v_float(v_shift_left(v_iadd(v_isub(whole, half), 127), 23));
+    return v_mul(v_mul(y, first), second);
+}
+
+#endif
