@@ -1,0 +1,14 @@
+/* cpu.h - the two backends of the CPU. SPDX-License-Identifier: MIT
+ *
+ * cpu_backend() is the fast one: f32, vectorised, OpenMP. cpu_f64_backend() is the referee: plain loops in double over the
+ * same graph, one thread, never timed. Both give the same bits at any number of threads and from run to run. */
+#ifndef CPU_CPU_H
+#define CPU_CPU_H
+
+#include "graph/op.h"
+
+const backend *cpu_backend(void);
+const backend *cpu_f64_backend(void);
+const char *cpu_blas_name(void); /* "oneDNN 2.6.3" or "OpenBLAS 0.3.21": for people and run.json */
+
+#endif

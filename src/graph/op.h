@@ -1,0 +1,201 @@
+/* op.h - what an op is: its row of rules, a node that uses it, and the call a backend gets. SPDX-License-Identifier: MIT
+ *
+ * An op is one row of op_rules[] (ops/ops.c): name, shape rule, gradient rule. Passes loop over rows and know no op by
+ * name. A backend is one const table of kernels, one per op; a kernel gets an op_call in which everything is resolved:
+ * pointers, sizes, attributes. Nothing in a call changes between steps but the memory it points to.
+ *
+ * Read on: docs/add-an-op.md; ops/linear.c for a row with all its parts; cpu/linear.c for its kernel. */
+#ifndef GRAPH_OP_H
+#define GRAPH_OP_H
+
+#include "graph/graph.h"
+
+/* One line per op. Forward ops first, then what only a backward or a pass makes. */
+typedef enum op_id {
+    OP_LINEAR,
+    OP_NORM,
+    OP_ATTENTION,
+    OP_ACT,
+    OP_UNFOLD,
+    OP_DEPTHWISE,
+    OP_TOKENS,
+    OP_PIXEL_POS,
+    OP_RESHAPE,
+    OP_ADD,
+    OP_ADD_TOKENS,
+    OP_SCALE,
+    OP_MEAN,
+    OP_SELECT,
+    OP_AVERAGE,
+    OP_DROPOUT,
+    OP_DROP_PATH,
+    OP_CROSS_ENTROPY,
+    OP_DISTILL,
+    OP_SUM_LOSS,
+    /* gradients */
+    OP_LINEAR_DX,
+    OP_LINEAR_DW,
+    OP_NORM_GRAD,
+    OP_ATTENTION_GRAD,
+    OP_ACT_GRAD,
+    OP_ACT_GRAD_OUT,
+    OP_FOLD,
+    OP_DEPTHWISE_DX,
+    OP_DEPTHWISE_DW,
+    OP_TOKENS_GRAD,
+    OP_PIXEL_POS_GRAD,
+    OP_TAKE_TOKENS,
+    OP_SCALE_GRAD,
+    OP_MEAN_GRAD,
+    OP_SELECT_GRAD,
+    OP_HALF,
+    OP_CROSS_ENTROPY_GRAD,
+    OP_DISTILL_GRAD,
+    /* fused by passes/fuse.c where a backend has the kernel */
+    OP_LINEAR_ACT,
+    OP_LINEAR_DX_ACT,
+    /* over whole arrays of parameters */
+    OP_ACCUMULATE,
+    OP_GRAD_NORM,
+    OP_ADAMW,
+    OP_SGD,
+    OP_EMA,
+    OP_COUNT
+} op_id;
+
+enum { NODE_INPUTS = 8, NODE_OUTPUTS = 5, ACT_PARAMS = 2 };
+
+/* All settings any op has, flat, so that a node prints and copies without knowing its op. */
+typedef struct op_attr {
+    float eps;                 /* norm */
+    float rate;                /* dropout, drop path */
+    float factor;              /* constant multiplier */
+    int heads;                 /* attention */
+    int groups;                /* drop path: groups per image */
+    int skip;                  /* add_tokens, take_tokens, select: index of the first token */
+    int site;                  /* random ops: number of the site; act: index of the site */
+    unfold_spec unfold;        /* unfold, fold */
+    const berlu_act *act;      /* act and its gradients */
+    int act_param[ACT_PARAMS]; /* which parameter of the activation each learned tensor is */
+    int act_params;            /* how many are learned */
+    int soft;                  /* cross entropy: targets are rows of probabilities; distill: engine_distill */
+    int sum;                   /* linear_dw, ...: this gradient is added to what is there */
+} op_attr;
+
+typedef struct node {
+    op_id op;
+    tensor in[NODE_INPUTS]; /* TENSOR_NONE where an optional input is missing */
+    tensor out[NODE_OUTPUTS];
+    op_attr attr;
+    int backward; /* 1: made by differentiate */
+} node;
+
+/* ---- the row ----------------------------------------------------------------------------------------------------- */
+
+typedef struct grad_pass grad_pass; /* passes/differentiate.c */
+
+/* Checks inputs and attributes and declares the outputs (graph_declare). Fails with a text that names the tensor. */
+typedef berlu_status (*op_shape)(graph *g, node *n);
+/* Adds the nodes that carry the gradient of n's outputs to its inputs. Computes nothing. */
+typedef berlu_status (*op_gradient)(grad_pass *p, const node *n);
+typedef double (*op_macs)(const graph *g, const node *n);
+
+typedef struct op_rule {
+    const char *name;
+    int inputs; /* how many must be there; further ones are optional */
+    op_shape shape;
+    op_gradient gradient; /* NULL: not differentiable */
+    op_macs macs;         /* NULL: none worth counting */
+    unsigned in_place;    /* bit i: output 0 may overwrite input i if nobody reads it later */
+    int remake;           /* output 0 is cheap to make again in the backward instead of being kept */
+    int random;           /* identity outside training */
+} op_rule;
+extern const op_rule op_rules[OP_COUNT];
+
+/* For shape rules and passes. */
+int graph_node_count(const graph *g);
+const node *graph_node(const graph *g, int index);
+node *graph_node_edit(graph *g, int index);
+tensor_info *graph_tensor_edit(graph *g, tensor t);
+/* Appends a node: copies it, runs its shape rule, names its outputs. Returns output 0 or TENSOR_NONE (sticky error). */
+tensor graph_add(graph *g, const node *n);
+const node *graph_last(const graph *g); /* the node graph_add() just made: for its other outputs */
+/* Declares an output of the node being added. `like` gives rank, sizes and batched; change them after. */
+tensor graph_declare(graph *g, tensor_role role, int batched, int rank, const int64_t *size);
+tensor graph_declare_like(graph *g, tensor_role role, tensor like);
+/* An input that the engine fills: labels, targets, teacher's logits. */
+tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64_t *size);
+/* Keeps the first error. */
+berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* "blocks.0.mlp.fc1 [65, 192]" for error texts; from a ring of the graph's, so two fit in one sentence. */
+const char *graph_say(graph *g, tensor t);
+
+/* For gradient rules (passes/differentiate.c). */
+graph *grad_graph(grad_pass *p);
+tensor grad_of(grad_pass *p, tensor t);                   /* the gradient that arrived at t; TENSOR_NONE if none did */
+int grad_wanted(const grad_pass *p, tensor t);            /* does anything before t learn? */
+berlu_status grad_give(grad_pass *p, tensor t, tensor d); /* adds d to the gradient of t */
+tensor grad_keep(grad_pass *p, tensor t);                 /* t as the backward may read it: itself, or made again */
+tensor grad_declare(grad_pass *p,
+                    tensor parameter); /* for shape rules of gradients: role gradient, parameter's shape */
+
+/* ---- the call ---------------------------------------------------------------------------------------------------- */
+
+typedef struct step_values step_values;
+
+typedef struct op_operand {
+    void *data;
+    int64_t rows, channels; /* batch included; rows * channels values */
+    const tensor_info *info;
+} op_operand;
+
+typedef struct op_call {
+    op_operand in[NODE_INPUTS], out[NODE_OUTPUTS]; /* data NULL where missing */
+    const op_attr *attr;
+    const step_values *step; /* in the backend's memory */
+    step_values *step_out;   /* loss, norm, clip factor are written here */
+    void *workspace;         /* as many bytes as the backend asked for */
+    size_t workspace_bytes;
+    int batch, threads;
+    int train;
+    const void *backend_data; /* what the backend made for this node, see backend.prepare */
+} op_call;
+
+typedef void (*op_kernel)(const op_call *call);
+typedef size_t (*op_workspace)(const op_call *call); /* data pointers are not yet set */
+
+/* Copied from engine_step once per forward, in the form kernels use. */
+struct step_values {
+    uint64_t seed, first_sample;
+    uint32_t step, count;
+    double smoothing, distill_alpha, distill_tau, loss_scale;
+    double lr, weight_decay, clip, act_lr, act_decay;
+    int act_frozen, decay_all;
+    double beta1, beta2, eps, momentum, dampening, ema_decay;
+    double correction1, correction2; /* 1 - beta^count */
+    /* written by kernels */
+    double loss, loss_part[2], counted;
+    double grad_norm, clip_factor;
+};
+
+/* Parameters of one array lie one behind the other; update ops walk them with these. */
+typedef struct param_span {
+    int64_t offset, count; /* elements */
+    int decay, activation;
+    float least;
+} param_span;
+
+typedef struct backend_ops {
+    op_kernel run;
+    op_workspace workspace; /* NULL: none */
+} backend_ops;
+
+struct backend {
+    const char *name;                     /* "cpu", "cpu-f64", "cuda" */
+    size_t (*bytes_of)(tensor_role role); /* of one number */
+    const backend_ops *ops;               /* OP_COUNT rows; run NULL: not offered (only fused ops may be missing) */
+    int f64;                              /* numbers are double */
+};
+typedef struct backend backend;
+
+#endif
