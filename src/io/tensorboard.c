@@ -1,0 +1,194 @@
+/* tensorboard.c - see tensorboard.h. SPDX-License-Identifier: MIT
+ *
+ * Field numbers are those of event.proto and summary.proto: Event {1 wall_time, 2 step, 3 file_version, 5 summary},
+ * Summary {1 value}, Value {1 tag, 2 simple_value, 5 histo}, HistogramProto {1 min .. 5 sum_squares, 6 limits, 7 counts}. */
+#include "io/tensorboard.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "io/protobuf.h"
+
+enum { BUCKETS = 30, PATH_ROOM = 4096 };
+
+struct tb_writer {
+    char path[PATH_ROOM];
+    text pending;
+};
+
+/* Checksums are masked, so that a checksum of data that holds checksums stays a good one. */
+static uint32_t crc_masked(const void *bytes, size_t count)
+{
+    uint32_t crc = crc32c(0, bytes, count);
+    return (crc >> 15 | crc << 17) + 0xA282EAD8u;
+}
+
+static void record_put(text *out, text *event)
+{
+    unsigned char head[12], tail[4];
+    le64_put(head, event->length);
+    le32_put(head + 8, crc_masked(head, 8));
+    le32_put(tail, crc_masked(event->data, event->length));
+    out->failed |= event->failed;
+    text_bytes(out, head, sizeof head);
+    text_bytes(out, event->data, event->length);
+    text_bytes(out, tail, sizeof tail);
+    text_free(event);
+}
+
+/* Wraps a Summary.Value into Summary, Event and record. Step 0 is the default and is not written. */
+static void value_put(text *out, double wall, int64_t step, text *value)
+{
+    text event = {0}, summary = {0};
+    pb_message(&summary, 1, value);
+    pb_double(&event, 1, wall);
+    if (step != 0)
+        pb_varint(&event, 2, (uint64_t)step);
+    pb_message(&event, 5, &summary);
+    record_put(out, &event);
+}
+
+void tb_record_version(text *out, double wall)
+{
+    text event = {0};
+    pb_double(&event, 1, wall);
+    pb_string(&event, 3, "brain.Event:2");
+    record_put(out, &event);
+}
+
+void tb_record_scalar(text *out, double wall, int64_t step, const char *tag, float value)
+{
+    text message = {0};
+    pb_string(&message, 1, tag);
+    pb_float(&message, 2, value);
+    value_put(out, wall, step, &message);
+}
+
+void tb_record_histogram(text *out, double wall, int64_t step, const char *tag, const tb_histogram *h)
+{
+    if (h->buckets == 0 || !(h->count > 0))
+        return;
+    text histo = {0}, message = {0};
+    pb_double(&histo, 1, h->min);
+    pb_double(&histo, 2, h->max);
+    pb_double(&histo, 3, h->count);
+    pb_double(&histo, 4, h->sum);
+    pb_double(&histo, 5, h->sum_squares);
+    pb_doubles(&histo, 6, h->limits, h->buckets);
+    pb_doubles(&histo, 7, h->counts, h->buckets);
+    pb_string(&message, 1, tag);
+    pb_message(&message, 5, &histo);
+    value_put(out, wall, step, &message);
+}
+
+static void host_name(char *out, size_t room)
+{
+    if (gethostname(out, room) != 0 || !*out)
+        snprintf(out, room, "host");
+    out[room - 1] = 0;
+    for (char *c = out; *c; c++)
+        if (*c == '/' || *c == '.')
+            *c = '_';
+}
+
+berlu_status tb_open(tb_writer **out, const char *folder, double wall)
+{
+    char host[HOST_NAME_MAX + 1];
+    host_name(host, sizeof host);
+    tb_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return berlu_fail_memory(sizeof *w, "a TensorBoard file");
+    for (int serial = 0; serial < 1000; serial++) { /* a resumed run may start within the same second */
+        int length = snprintf(w->path, sizeof w->path, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder,
+                              (long long)wall, host, (long)getpid(), serial);
+        if (length >= (int)sizeof w->path) {
+            free(w);
+            return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+        }
+        if (!file_exists(w->path))
+            break;
+    }
+    tb_record_version(&w->pending, wall);
+    berlu_status status = tb_flush(w);
+    if (status != BERLU_OK) {
+        tb_close(w);
+        return status;
+    }
+    *out = w;
+    return BERLU_OK;
+}
+
+void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float value)
+{
+    tb_record_scalar(&w->pending, wall, step, tag, value);
+}
+
+void tb_counts(tb_writer *w, double wall, int64_t step, const char *tag, const tb_histogram *h)
+{
+    tb_record_histogram(&w->pending, wall, step, tag, h);
+}
+
+static void stats_of(tb_histogram *h, const float *values, size_t count)
+{
+    h->min = INFINITY, h->max = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        double v = values[i];
+        if (!isfinite(v))
+            continue; /* has no place on the axis */
+        h->min = fmin(h->min, v), h->max = fmax(h->max, v);
+        h->count += 1, h->sum += v, h->sum_squares += v * v;
+    }
+}
+
+/* Equal buckets from the least to the greatest value. One value alone gets one bucket around itself. */
+void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const float *values, size_t count)
+{
+    double limits[BUCKETS], counts[BUCKETS] = {0};
+    tb_histogram h = {.limits = limits, .counts = counts, .buckets = BUCKETS};
+    stats_of(&h, values, count);
+    if (!(h.count > 0))
+        return;
+    double width = (h.max - h.min) / BUCKETS;
+    for (int i = 0; i < BUCKETS; i++)
+        limits[i] = h.min + width * (i + 1);
+    if (!(width > 0)) {
+        h.buckets = 1;
+        limits[0] = nextafter(h.max, INFINITY);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        size_t b = width > 0 ? (size_t)((values[i] - h.min) / width) : 0;
+        counts[b < h.buckets ? b : h.buckets - 1] += 1;
+    }
+    limits[h.buckets - 1] = nextafter(h.max, INFINITY); /* the greatest value lies below the last limit */
+    tb_record_histogram(&w->pending, wall, step, tag, &h);
+}
+
+berlu_status tb_flush(tb_writer *w)
+{
+    berlu_status status = text_status(&w->pending);
+    if (status == BERLU_OK && w->pending.length > 0)
+        status = file_append(w->path, w->pending.data, w->pending.length, 0);
+    text_free(&w->pending);
+    return status;
+}
+
+void tb_close(tb_writer *w)
+{
+    if (!w)
+        return;
+    text_free(&w->pending);
+    free(w);
+}
+
+const char *tb_path(const tb_writer *w)
+{
+    return w->path;
+}
