@@ -1,0 +1,37 @@
+/* definition.h - what the C file of an activation (act/NAME.c) must define. SPDX-License-Identifier: MIT
+ *
+ * One constant, `const act_definition act_NAME`: name, parameters, bounds, and the function in plain double over the C
+ * library. That function is the oracle of the tests, of the analyses and of the f64 engine, so it must be right to a
+ * few units of 2^-53 wherever f32 results are normal, tails and the neighbourhood of zeros included. */
+#ifndef ACT_DEFINITION_H
+#define ACT_DEFINITION_H
+
+#include <berlu/act.h>
+
+#include "act/shape.h"
+
+typedef struct act_param_definition {
+    const char *name; /* "alpha"; the same in options, study files, state dicts */
+    double initial;   /* the default */
+    double low, high; /* range of a spec, ends included; -INFINITY and INFINITY: any finite number */
+    int learned;      /* 1: learned unless `learn=` says otherwise */
+    int not_zero;     /* 1: zero is refused */
+} act_param_definition;
+
+typedef struct act_definition {
+    const char *name;
+    const char *about; /* one line for people: the formula in text */
+    size_t param_count;
+    act_param_definition params[BERLU_ACT_PARAMS];
+    int degree; /* the default degree where the function has one, else 0 */
+
+    double ulp, slope_ulp; /* bounds of the f32 kernels over all floats (normal results); see berlu_act_ulp() */
+
+    /* Everything at one point. `p` holds param_count numbers. Fills value, slope, second and param[]. */
+    void (*point)(berlu_act_point *out, double x, const double *p, const act_shape *shape);
+    double (*lipschitz)(const double *p, const act_shape *shape);
+    /* Whether the slope comes from the output for these parameters; NULL: never. */
+    int (*from_output)(const double *p, const act_shape *shape);
+} act_definition;
+
+#endif

@@ -1,0 +1,39 @@
+/* formula.h - what the formula header of an activation (act/NAME.h) must define. SPDX-License-Identifier: MIT
+ *
+ * A formula is the f32 text of one function over the vocabulary of simd/vec.h. kernel.c includes it, once per instruction
+ * set, and names no activation itself: the names below are fixed. CUDA includes the same text. The header defines, in
+ * this order:
+ *
+ *   #define ACT_PARAMS n        how many real parameters the function has (0 to BERLU_ACT_PARAMS), in the order of NAME.c
+ *   #define ACT_FROM_OUTPUT b   1 when the slope can be had from the output alone, else 0
+ *
+ *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
+ *       what is derived from the parameters, lane by lane, because a parameter may differ from channel to channel. Plain
+ *       numbers that are the same for all lanes (an int for the degree) may stand here too. Without any: { int none; }.
+ *
+ *   V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape);
+ *       derives them; params has ACT_PARAMS vectors. Runs once per call (once per channel where a parameter is per
+ *       channel), so it may divide and compensate. A NaN parameter must make every value NaN.
+ *
+ *   V_FN v_f32 act_value(v_f32 x, const act_consts *k);
+ *   V_FN v_f32 act_slope(v_f32 x, const act_consts *k);
+ *   V_FN v_f32 act_curve(v_f32 x, const act_consts *k);             the second derivative
+ *   V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out);    ACT_PARAMS vectors; only if ACT_PARAMS > 0
+ *
+ *   V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k);          only if ACT_FROM_OUTPUT
+ *   V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out);      only if both
+ *
+ * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a rare path and on uniform
+ * numbers of act_consts. Kernels ask for value, slope and parameter slopes of the same x side by side; write common parts
+ * as the same inline function with the same arguments and the compiler computes them once. The lanes behind the end of an
+ * array hold zeros; their results are thrown away.
+ *
+ * State the bound and the worst input known at the head of the file; NAME.c (act/definition.h) holds the same function in
+ * double and the numbers that the tests read. docs/add-an-activation.md walks through one. */
+#ifndef ACT_FORMULA_H
+#define ACT_FORMULA_H
+
+#include "act/shape.h"
+#include "simd/vec.h"
+
+#endif
