@@ -1,0 +1,36 @@
+/* weights.h - what stands in a model's parameters: drawn, filled, read, written. SPDX-License-Identifier: MIT
+ *
+ * All of it works on an engine's arrays by name. Reading checks the whole file before the first value is set: when it
+ * fails, the model is as it was. */
+#ifndef MODELS_WEIGHTS_H
+#define MODELS_WEIGHTS_H
+
+#include "io/safetensors.h"
+#include "passes/engine.h"
+
+/* Initial weights, a function of the seed alone: Philox, PURPOSE_INIT, the parameter's place in the epoch word, the
+ * element as index. Normal draws outside [-2, 2] are drawn again (timm's own function clamps, which leaves a weight of
+ * exactly -2 about once in 2^24 draws: a difference made on purpose). Activation parameters start at the activation's
+ * own values. */
+typedef struct init_options {
+    double std;     /* deviation of linear and convolution weights that timm draws with 0.02; 0: 0.02 */
+    double std_fc1; /* the same for the weights of every mlp.fc1 alone; 0: as the others */
+} init_options;
+berlu_status weights_init(engine *e, uint64_t seed, const init_options *options); /* options may be NULL */
+
+/* The values weights_init() gives to one parameter. */
+void init_draw(float *out, size_t count, param_init init, uint64_t seed, uint32_t parameter);
+
+/* The known-answer fill: every parameter a fixed function of its name (fill.c). */
+berlu_status weights_fill(engine *e);
+
+/* Reads every parameter from the file by name. Missing, extra, misshapen and wrongly typed tensors are refused, each by
+ * name. Shapes are compared without trailing ones, so a 1x1 convolution reads a linear layer's weight; torch's
+ * `act.weight` is read as prelu's `act.alpha`. */
+berlu_status weights_load(engine *e, const safetensors *file);
+berlu_status weights_load_path(engine *e, const char *path);
+
+/* Writes one of the engine's arrays under the parameters' names, whole or not at all. */
+berlu_status weights_save(const engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts);
+
+#endif
