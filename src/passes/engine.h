@@ -113,10 +113,11 @@ float *engine_host(engine *e, engine_array array, int parameter); /* in place, w
 void engine_swap_ema(engine *e); /* weights and average change places (to evaluate the average); call again to undo */
 void engine_sync_ema(engine *e); /* the average becomes a copy of the weights (start of a run) */
 
-/* Activation sites: what passed through in the last forward, for the columns of metrics.csv. x is read where the plan
- * still holds it: call it after engine_forward() and before engine_backward(), mode TRAIN, keep input or both. */
-const float *engine_site_input(const engine *e, int site, int64_t *rows, int64_t *channels); /* NULL if not held */
-/* Gradient norm at the site is that of its fc1 bias; there is no tensor of its own. */
+/* Activation sites: what went into the activation in the last forward, for the columns of metrics.csv. Copies rows
+ * [first, first + count) of x (the bias of the layer before included) into `out` (count * channels numbers); in mode
+ * TRAIN, after engine_forward() and before engine_backward(). BERLU_ERR_UNSUPPORTED where x is not held (keep output). */
+berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t count, float *out);
+int64_t engine_site_rows(const engine *e, int site); /* batch included; channels: graph_site_at(g, site)->channels */
 
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
