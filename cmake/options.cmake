@@ -1,4 +1,4 @@
-# Flags that every object of berlu is compiled with, and the features found on this machine.
+# Flags that every object of berlu is compiled with.
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
@@ -12,12 +12,13 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # Contraction off: v_fma is the only fusion, so every instruction set gives the same bits. Never -ffast-math.
-add_compile_options(-Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wpointer-arith -ffp-contract=off -fno-math-errno)
+add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-Wshadow;-Wstrict-prototypes;-Wpointer-arith>"
+    "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fno-math-errno>")
 add_compile_definitions(_GNU_SOURCE)
 
 set(BERLU_SANITIZE "" CACHE STRING "address, undefined or thread: build everything under that sanitizer")
 if(BERLU_SANITIZE)
-    add_compile_options(-fsanitize=${BERLU_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fsanitize=${BERLU_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
     add_link_options(-fsanitize=${BERLU_SANITIZE})
 endif()
 option(BERLU_COVERAGE "count executed lines (make coverage)" OFF)
@@ -26,6 +27,10 @@ if(BERLU_COVERAGE)
     add_link_options(--coverage)
 endif()
 option(BERLU_FUZZ "build the fuzz targets; needs clang (make fuzz)" OFF)
-
-find_package(OpenMP REQUIRED COMPONENTS C)
-find_package(PkgConfig REQUIRED)
+if(BERLU_FUZZ AND NOT CMAKE_C_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "BERLU_FUZZ needs clang: cmake -DCMAKE_C_COMPILER=clang")
+endif()
+if(BERLU_FUZZ)  # coverage feedback and checks in every object; the main() of libFuzzer only in the targets
+    add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=address,undefined)
+endif()

@@ -1,0 +1,192 @@
+/* main.c - finds the command, reads its options, runs it, tells how it went. SPDX-License-Identifier: MIT
+ *
+ * Here and nowhere else: the mapping from a status to an exit code, and the line on stderr. */
+#include <errno.h>
+#include <omp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "commands.h"
+
+static int exit_code(berlu_status status)
+{
+    switch (status) {
+    case BERLU_OK:
+        return 0;
+    case BERLU_ERR_ARG:
+    case BERLU_ERR_INPUT:
+    case BERLU_ERR_UNSUPPORTED:
+        return 2; /* bad input, nothing was written */
+    case BERLU_ERR_STOPPED:
+        return 3; /* interrupted, state saved */
+    default:
+        return 1; /* memory, input and output, device, a number that is not finite */
+    }
+}
+
+static int tell(const char *name, berlu_status status)
+{
+    if (status != BERLU_OK)
+        fprintf(stderr, "berlu: %s%s%s\n", name, *name ? ": " : "", berlu_last_error());
+    return exit_code(status);
+}
+
+/* Whether `name` is the command `cmd` or the group it belongs to ("act" of "act eval"). */
+static int in_group(const command *cmd, const char *group)
+{
+    size_t length = strlen(group);
+    return strncmp(cmd->name, group, length) == 0 && cmd->name[length] == ' ';
+}
+
+static void list_print(FILE *file, const char *group)
+{
+    for (const command *const *cmd = commands; *cmd; cmd++)
+        if (!group || in_group(*cmd, group))
+            fprintf(file, "  %-16s %s\n", (*cmd)->name, (*cmd)->summary);
+}
+
+static void help_print(FILE *file)
+{
+    fputs("berlu - smooth activation functions: a library, an engine and a laboratory\n\n"
+          "usage: berlu COMMAND [options]\n\ncommands\n",
+          file);
+    list_print(file, NULL);
+    fputs("\n`berlu COMMAND --help` tells more; `berlu --version` prints the version.\n"
+          "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written), 3 interrupted (state saved).\n",
+          file);
+}
+
+static void command_help(const command *cmd)
+{
+    printf("berlu %s - %s\n\nusage: berlu %s", cmd->name, cmd->summary, cmd->name);
+    options_usage(stdout, cmd->rows);
+    if (cmd->text)
+        printf("\n%s\n", cmd->text);
+    options_help(stdout, cmd->rows);
+}
+
+/* Finds "act eval" in two words or "doctor" in one. `words` is how many were used. NULL: a message was left. */
+static const command *command_find(int argc, char *const *argv, int *words)
+{
+    for (const command *const *cmd = commands; *cmd; cmd++) {
+        const char *space = strchr((*cmd)->name, ' ');
+        if (!space && strcmp((*cmd)->name, argv[0]) == 0) {
+            *words = 1;
+            return *cmd;
+        }
+        if (space && argc > 1 && in_group(*cmd, argv[0]) && strcmp(space + 1, argv[1]) == 0) {
+            *words = 2;
+            return *cmd;
+        }
+    }
+    return NULL;
+}
+
+/* The name nearest to a mistyped one: the first words of all commands, or the second words of one group. */
+static berlu_status fail_unknown(const char *word, const char *group)
+{
+    enum { MOST = 64, ROOM = 32 };
+    char words[MOST][ROOM];
+    const char *names[MOST + 1] = {0};
+    size_t count = 0;
+    for (const command *const *cmd = commands; *cmd && count < MOST; cmd++) {
+        if (group && !in_group(*cmd, group))
+            continue;
+        const char *from = group ? strchr((*cmd)->name, ' ') + 1 : (*cmd)->name;
+        snprintf(words[count], ROOM, "%.*s", (int)strcspn(from, " "), from);
+        names[count] = words[count];
+        count++;
+    }
+    const char *near = nearest_name(word, names);
+    if (near)
+        return berlu_fail(BERLU_ERR_ARG, "unknown command '%s'; did you mean '%s'?", word, near);
+    return berlu_fail(BERLU_ERR_ARG, "unknown command '%s'; `berlu%s%s --help` lists them", word, group ? " " : "",
+                      group ? group : "");
+}
+
+static int is_group(const char *name)
+{
+    for (const command *const *cmd = commands; *cmd; cmd++)
+        if (in_group(*cmd, name))
+            return 1;
+    return 0;
+}
+
+static int is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* `berlu act`, `berlu act --help`, `berlu act evil`, `berlu evil` */
+static int no_command(int argc, char *const *argv)
+{
+    const char *group = is_group(argv[0]) ? argv[0] : NULL;
+    if (!group)
+        return tell("", fail_unknown(argv[0], NULL));
+    if (argc > 1 && !is_help(argv[1]))
+        return tell(group, fail_unknown(argv[1], group));
+    FILE *file = argc > 1 ? stdout : stderr;
+    fprintf(file, "usage: berlu %s COMMAND [options]\n\ncommands\n", group);
+    list_print(file, group);
+    return argc > 1 ? 0 : 2;
+}
+
+/* An instruction set that was asked for must be there before anything is computed with another one. */
+static berlu_status machine_prepare(const options *o)
+{
+    cpu_isa isa = CPU_BEST;
+    if (options_threads(o) > 0)
+        omp_set_num_threads(options_threads(o));
+    const char *asked = options_string(o, "isa");
+    berlu_status status = asked ? cpu_isa_parse(&isa, asked) : BERLU_OK;
+    if (status == BERLU_OK && isa == CPU_BEST)
+        return cpu_isa_pick(&isa);
+    if (status == BERLU_OK && !cpu_has(isa))
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "option --isa: this processor has no %s", asked);
+    return status;
+}
+
+static berlu_status output_flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
+}
+
+static int command_run(const command *cmd, int argc, char *const *argv)
+{
+    options *o;
+    berlu_status status = options_parse(&o, cmd->rows, argc, argv);
+    if (status == BERLU_OK && options_flag(o, "help")) {
+        command_help(cmd);
+        status = output_flush();
+    } else if (status == BERLU_OK && (status = machine_prepare(o)) == BERLU_OK) {
+        status = cmd->run(o);
+        if (status == BERLU_OK)
+            status = output_flush();
+    }
+    options_free(o);
+    return tell(cmd->name, status);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
+    if (argc < 2) {
+        help_print(stderr);
+        return 2;
+    }
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+        help_print(stdout);
+        return tell("", output_flush());
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("berlu %s\n", berlu_version());
+        return tell("", output_flush());
+    }
+    int words = 0;
+    const command *cmd = command_find(argc - 1, argv + 1, &words);
+    return cmd ? command_run(cmd, argc - 1 - words, argv + 1 + words) : no_command(argc - 1, argv + 1);
+}

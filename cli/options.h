@@ -1,0 +1,103 @@
+/* options.h - one table per command says all there is to know about its options. SPDX-License-Identifier: MIT
+ *
+ * A row holds name, type, default, range and help. The same row parses the command line, prints --help, fills in the
+ * default, words the error and reads the key of a settings file (the name with _ for -), so none of them can disagree.
+ *
+ *     static const option_row rows[] = {
+ *         {"model", OPTION_STRING, "NAME", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which network"},
+ *         {"batch", OPTION_INT, "N", .standard = "128", .least = 1, .most = 65536, .help = "images per step"},
+ *         {"keep", OPTION_CHOICE, .standard = "input", .choices = "input|both|output", .help = "kept for backward"},
+ *         {"graph", OPTION_OPTIONAL, .choices = "text|dot", .help = "print the graph as text, or for Graphviz"},
+ *         {0}};
+ *
+ * Rows common to all commands (--help --json --threads --isa) are added by options_parse(); a command that has a row of
+ * the same name keeps its own. Numbers may be written as 64Ki, 4Mi, 1Gi. `--name value` and `--name=value` both work;
+ * a flag is undone by --no-NAME; `--` ends the options. Values are fetched by name with the typed functions below. A
+ * wrong name or type there is a mistake in berlu itself and stops on an assert. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "base/status.h"
+
+typedef enum option_type {
+    OPTION_FLAG,     /* there or not */
+    OPTION_INT,      /* int64_t in [least, most] */
+    OPTION_FLOAT,    /* double in [least, most] */
+    OPTION_STRING,   /* any text */
+    OPTION_CHOICE,   /* one of choices */
+    OPTION_FLOATS,   /* doubles: 1,2,3 and several times; each in [least, most] */
+    OPTION_INTS,     /* the same for int64_t */
+    OPTION_STRINGS,  /* may be given several times; as an argument it takes all that are left */
+    OPTION_OPTIONAL, /* --name, which means the first of choices, or --name=value (any text when choices is NULL) */
+} option_type;
+
+enum {
+    OPTION_ARGUMENT = 1, /* no dashes: taken by position, in the order of the rows */
+    OPTION_REQUIRED = 2,
+    OPTION_MANY = 4,    /* OPTION_FLOATS, OPTION_INTS: also takes the numbers that follow, `--x 1 2 3` */
+    OPTION_NO_FILE = 8, /* not a key of settings files (--config, --resume) */
+};
+
+typedef struct option_row {
+    const char *name; /* with dashes: "weight-decay"; {0} ends a table */
+    option_type type;
+    const char *value;    /* what --help calls the value: "N", "FILE"; NULL: a word by type, or the choices */
+    const char *standard; /* the default as one would type it; NULL: none */
+    double least, most;   /* inclusive range of numbers; both 0: any finite number */
+    const char *choices;  /* "a|b|c" for OPTION_CHOICE and OPTION_OPTIONAL */
+    const char *help;     /* one line, lower case, no full stop */
+    unsigned flags;
+} option_row;
+
+typedef struct options options;
+
+/* Reads argv against the rows. `out` is made also when this fails, so that --help wins over a mistake; free it always.
+ * Required arguments are checked here unless --help was given. */
+berlu_status options_parse(options **out, const option_row *rows, int argc, char *const *argv);
+void options_free(options *o);
+
+/* -- values, by name -------------------------------------------------------------------------------------------- */
+int options_given(const options *o, const char *name);   /* on the command line or in a settings file */
+int options_present(const options *o, const char *name); /* given, or there is a default */
+int options_flag(const options *o, const char *name);
+int64_t options_int(const options *o, const char *name);        /* 0 when absent */
+double options_float(const options *o, const char *name);       /* NaN when absent */
+const char *options_string(const options *o, const char *name); /* NULL when absent; also for CHOICE and OPTIONAL */
+int options_choice(const options *o, const char *name);         /* index into choices; -1 when absent */
+size_t options_count(const options *o, const char *name);       /* length of a list */
+const double *options_floats(const options *o, const char *name);
+const int64_t *options_ints(const options *o, const char *name);
+const char *const *options_strings(const options *o, const char *name);
+
+/* The common rows. The instruction set is checked against this machine before a command runs; BERLU_ISA in the
+ * environment is what --isa defaults to. */
+int options_json(const options *o);
+int options_threads(const options *o); /* 0: the default */
+cpu_isa options_isa(const options *o);
+
+/* -- settings files --------------------------------------------------------------------------------------------- */
+/* Sets what the file's key says, unless the command line said it already. A list is set item by item, or as "1,2,3";
+ * a flag is true or false. `where` ("study.yaml:12") stands in front of the error. */
+berlu_status options_set(options *o, const char *key, const char *value, const char *where);
+int options_key_is(const option_row *row, const char *key); /* "weight_decay" is the row "weight-decay" */
+const option_row *options_rows(const options *o);           /* the command's own, ended by {0} */
+
+/* Writes every setting, defaults included, as "key": value into an open JSON object (run.json of a training run). */
+struct output;
+void options_write(const options *o, struct output *out);
+
+/* -- help ------------------------------------------------------------------------------------------------------- */
+void options_help(FILE *file, const option_row *rows);  /* arguments, options, common options */
+void options_usage(FILE *file, const option_row *rows); /* "MODEL [options]" */
+
+extern const option_row options_common[];
+
+/* Calls take(context, choice, length) for each of "a|b|c" until it answers non-zero; returns that, or 0. */
+int choices_each(const char *choices, int (*take)(void *context, const char *choice, size_t length), void *context);
+
+#endif

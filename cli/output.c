@@ -1,0 +1,183 @@
+/* output.c - see output.h. SPDX-License-Identifier: MIT */
+#include "output.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* Length of the UTF-8 sequence at `s`, 0 if it is none (cut, overlong, a surrogate, beyond U+10FFFF). */
+static size_t utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t length = s[0] >= 0xc2 && s[0] < 0xe0   ? 2
+                    : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+                    : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                                  : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] >= 0x90))
+        return 0;
+    return length;
+}
+
+static void string_add(text *t, const char *string)
+{
+    text_string(t, "\"");
+    for (const unsigned char *s = (const unsigned char *)string; *s;) {
+        size_t length = utf8_length(s);
+        if (length == 0)
+            text_string(t, "\\ufffd");
+        else if (*s == '"' || *s == '\\')
+            text_add(t, "\\%c", *s);
+        else if (*s == '\n')
+            text_string(t, "\\n");
+        else if (*s == '\t')
+            text_string(t, "\\t");
+        else if (*s < 0x20)
+            text_add(t, "\\u%04x", *s);
+        else
+            text_bytes(t, s, length);
+        s += length ? length : 1;
+    }
+    text_string(t, "\"");
+}
+
+/* Comma and key in front of the next value. */
+static void value_begin(output *out, const char *key)
+{
+    assert(out->depth > 0 && (key != NULL) == (out->closer[out->depth - 1] == '}'));
+    if (!out->empty[out->depth - 1])
+        text_string(&out->json, ", ");
+    out->empty[out->depth - 1] = 0;
+    if (key) {
+        string_add(&out->json, key);
+        text_string(&out->json, ": ");
+    }
+}
+
+static void level_open(output *out, char opener, char closer)
+{
+    assert(out->depth < OUTPUT_DEPTH);
+    text_bytes(&out->json, &opener, 1);
+    out->closer[out->depth] = closer;
+    out->empty[out->depth++] = 1;
+}
+
+void output_start(output *out)
+{
+    *out = (output){0};
+    level_open(out, '{', '}');
+    output_string(out, "berlu", berlu_version());
+}
+
+void output_object(output *out, const char *key)
+{
+    value_begin(out, key);
+    level_open(out, '{', '}');
+}
+
+void output_array(output *out, const char *key)
+{
+    value_begin(out, key);
+    level_open(out, '[', ']');
+}
+
+void output_end(output *out)
+{
+    assert(out->depth > 0);
+    text_bytes(&out->json, &out->closer[--out->depth], 1);
+}
+
+/* A number that could be taken for an integer gets ".0", so that -0.0 keeps its sign in every reader. */
+static void number_add(text *t, const char *number)
+{
+    if (strpbrk(number, "ni")) {
+        string_add(t, number);
+        return;
+    }
+    text_string(t, number);
+    if (!strpbrk(number, ".e"))
+        text_string(t, ".0");
+}
+
+void output_real(output *out, const char *key, double value)
+{
+    char number[NUMBER_TEXT];
+    value_begin(out, key);
+    number_add(&out->json, number_text(number, value));
+}
+
+void output_real_f32(output *out, const char *key, float value)
+{
+    char number[NUMBER_TEXT];
+    value_begin(out, key);
+    number_add(&out->json, number_text_f32(number, value));
+}
+
+void output_reals(output *out, const char *key, const double *values, size_t count)
+{
+    output_array(out, key);
+    for (size_t i = 0; i < count; i++)
+        output_real(out, NULL, values[i]);
+    output_end(out);
+}
+
+void output_int(output *out, const char *key, int64_t value)
+{
+    value_begin(out, key);
+    text_add(&out->json, "%lld", (long long)value);
+}
+
+void output_bool(output *out, const char *key, int value)
+{
+    value_begin(out, key);
+    text_string(&out->json, value ? "true" : "false");
+}
+
+void output_null(output *out, const char *key)
+{
+    value_begin(out, key);
+    text_string(&out->json, "null");
+}
+
+void output_string(output *out, const char *key, const char *value)
+{
+    if (!value) {
+        output_null(out, key);
+        return;
+    }
+    value_begin(out, key);
+    string_add(&out->json, value);
+}
+
+static berlu_status output_close(output *out)
+{
+    while (out->depth)
+        output_end(out);
+    text_string(&out->json, "\n");
+    return text_status(&out->json);
+}
+
+berlu_status output_print(output *out)
+{
+    berlu_status status = output_close(out);
+    if (status == BERLU_OK && fwrite(out->json.data, 1, out->json.length, stdout) != out->json.length)
+        status = berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
+    text_free(&out->json);
+    return status;
+}
+
+berlu_status output_save(output *out, const char *path)
+{
+    berlu_status status = output_close(out);
+    if (status == BERLU_OK)
+        status = file_write_atomic(path, out->json.data, out->json.length);
+    text_free(&out->json);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* output.h - JSON, written as it comes. SPDX-License-Identifier: MIT
+ *
+ *     output out;
+ *     output_start(&out);                       // {"berlu": "0.1.0"
+ *     output_array(&out, "rows");
+ *     output_object(&out, NULL);                // no key inside an array
+ *     output_real(&out, "x", x);
+ *     output_end(&out);
+ *     output_end(&out);
+ *     return output_print(&out);                // }, to stdout; frees it
+ *
+ * Reals are the shortest text that reads back to the same bits and always look like reals (1.0, -0.0, 1e+20); NaN and
+ * infinities are the strings "nan", "inf", "-inf". Lack of memory is remembered and told by output_print(). Why not
+ * jansson here: it has no way to write 0.1 as 0.1 and keep the bits, and every node is an allocation to check. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+
+enum { OUTPUT_DEPTH = 16 };
+typedef struct output {
+    text json;
+    int depth;
+    char closer[OUTPUT_DEPTH]; /* '}' or ']' of each open level */
+    char empty[OUTPUT_DEPTH];  /* nothing was written into this level yet */
+} output;
+
+void output_start(output *out);
+void output_object(output *out, const char *key);
+void output_array(output *out, const char *key);
+void output_end(output *out); /* closes the innermost */
+void output_real(output *out, const char *key, double value);
+void output_real_f32(output *out, const char *key, float value);
+void output_reals(output *out, const char *key, const double *values, size_t count);
+void output_int(output *out, const char *key, int64_t value);
+void output_bool(output *out, const char *key, int value);
+void output_string(output *out, const char *key, const char *value); /* NULL: null; bytes that are not UTF-8: U+FFFD */
+void output_null(output *out, const char *key);
+
+/* Closes what is open and writes it: to stdout with a newline, or into a file that appears whole. Frees `out`. */
+berlu_status output_print(output *out);
+berlu_status output_save(output *out, const char *path);
+
+#endif

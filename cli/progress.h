@@ -1,0 +1,24 @@
+/* progress.h - how far a long command is, on stderr. SPDX-License-Identifier: MIT
+ *
+ * A terminal gets a bar that is redrawn; anything else (a file, a pipe, CI) a line now and then. Nothing is shown in
+ * the first second, so quick commands stay silent. progress_step() is cheap enough to be called for every item. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdint.h>
+
+typedef struct progress {
+    const char *what, *unit; /* "train", "images" */
+    uint64_t done, total;    /* total 0: unknown */
+    uint64_t began, shown;   /* clock_ns() */
+    int terminal, quiet, drawn;
+    char note[96]; /* stands at the end of the line: "loss 1.234" */
+} progress;
+
+void progress_start(progress *p, const char *what, const char *unit, uint64_t total, int quiet);
+void progress_step(progress *p, uint64_t done); /* so many in all */
+void progress_note(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void progress_clear(progress *p);  /* takes the bar away so that a line can be printed; the next step redraws it */
+void progress_finish(progress *p); /* the last line with the whole time, if anything was shown */
+
+#endif
