@@ -1,0 +1,111 @@
+/* constraint.c - see constraint.h. SPDX-License-Identifier: MIT */
+#include "train/constraint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static const interval everything = {-INFINITY, INFINITY};
+
+enum { ITEM_ROOM = 96 };
+
+static interval *interval_named(constraint *c, const char *name)
+{
+    return strcmp(name, "alpha") == 0  ? &c->alpha
+           : strcmp(name, "eps") == 0  ? &c->eps
+           : strcmp(name, "beta") == 0 ? &c->beta
+                                       : NULL;
+}
+
+static int end_parse(const char *word, double *out)
+{
+    return !*word || (number_parse(word, out) && !isnan(*out));
+}
+
+/* Cuts one item into name, low and high. */
+static int item_parse(char *item, const char **name, interval *out)
+{
+    char *at;
+    *out = everything;
+    *name = item;
+    if (*item == '|' && (at = strstr(item, "|<="))) {
+        *at = 0;
+        *name = item + 1;
+        if (!end_parse(at + 3, &out->high) || !(out->high >= 0))
+            return 0;
+        out->low = -out->high;
+        return 1;
+    }
+    if ((at = strstr(item, ">=")) || (at = strstr(item, "<="))) {
+        double *end = *at == '>' ? &out->low : &out->high;
+        *at = 0;
+        return at[2] && end_parse(at + 2, end);
+    }
+    char *second = NULL;
+    if (!(at = strchr(item, ':')) || !(second = strchr(at + 1, ':')))
+        return 0;
+    *at = *second = 0;
+    return end_parse(at + 1, &out->low) && end_parse(second + 1, &out->high) && out->low <= out->high;
+}
+
+static berlu_status item_add(constraint *c, const char *rule, size_t length)
+{
+    char item[ITEM_ROOM];
+    const char *name;
+    interval asked;
+    snprintf(item, sizeof item, "%.*s", (int)length, rule);
+    if (length >= sizeof item || !item_parse(item, &name, &asked))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "act_constraint: '%.*s' is not a rule; write alpha:LOW:HIGH, alpha>=LOW or |alpha|<=HIGH",
+                          (int)(length < 80 ? length : 80), rule);
+    interval *place = interval_named(c, name);
+    if (!place)
+        return berlu_fail(BERLU_ERR_ARG,
+                          "act_constraint: no activation learns a parameter '%s'; choose alpha, eps or beta", name);
+    place->low = fmax(place->low, asked.low);
+    place->high = fmin(place->high, asked.high);
+    if (!(place->low <= place->high))
+        return berlu_fail(BERLU_ERR_ARG, "act_constraint: nothing is left for %s between %g and %g", name, place->low,
+                          place->high);
+    return BERLU_OK;
+}
+
+berlu_status constraint_parse(constraint *out, const char *rules)
+{
+    constraint c = {.alpha = everything, .eps = {0x1p-60, 0x1p60}, .beta = everything};
+    if (strcmp(rules, "none") != 0) {
+        for (const char *at = rules;; at++) {
+            size_t length = strcspn(at, ",");
+            berlu_status status = item_add(&c, at, length);
+            if (status != BERLU_OK)
+                return status;
+            at += length;
+            if (!*at)
+                break;
+        }
+    }
+    *out = c;
+    return BERLU_OK;
+}
+
+interval constraint_of(const constraint *c, const char *parameter)
+{
+    interval *found = interval_named((constraint *)c, parameter);
+    return found ? *found : everything;
+}
+
+size_t interval_project(interval i, float *values, size_t count)
+{
+    float low = (float)i.low, high = (float)i.high;
+    size_t moved = 0;
+    for (size_t k = 0; k < count; k++) {
+        float v = values[k];
+        v = v < low ? low : v;
+        v = v > high ? high : v;
+        moved += v != values[k] && values[k] == values[k];
+        values[k] = v;
+    }
+    return moved;
+}

@@ -1,0 +1,240 @@
+/* preset.c - the presets, what follows from other settings, and what contradicts itself. SPDX-License-Identifier: MIT
+ *
+ * `paper` is what the BerLU paper states (AdamW, decay 0.05, clip 1, cosine with warm-up, cross entropy, 100 epochs), with
+ * the commonest choice for all it leaves open. `deit` and `convnext` are the official scripts of those models. `plain` is
+ * the least one can do. Every cell is written out, so that a change of a default changes no preset. */
+#include <math.h>
+#include <string.h>
+
+#include "train/constraint.h"
+#include "train/recipe.h"
+
+typedef struct preset_value {
+    const char *key, *value;
+} preset_value;
+
+static const preset_value preset_paper[] = {
+    {"epochs", "100"},
+    {"optimizer", "adamw"},
+    {"weight_decay", "0.05"},
+    {"beta1", "0.9"},
+    {"beta2", "0.999"},
+    {"adam_eps", "1e-8"},
+    {"clip", "1"},
+    {"batch", "1024"},
+    {"lr", "auto"},
+    {"schedule", "cosine-step"},
+    {"warmup", "5"},
+    {"warmup_lr", "1e-6"},
+    {"min_lr", "1e-5"},
+    {"smoothing", "0"},
+    {"augment", "none"},
+    {"mixup", "0"},
+    {"cutmix", "0"},
+    {"repeats", "1"},
+    {"drop_path", "0"},
+    {"ema", "0"},
+    {"normalize", "own"},
+    {"distill", "none"},
+    {NULL, NULL},
+};
+static const preset_value preset_deit[] = {
+    {"epochs", "300"},    {"optimizer", "adamw"}, {"weight_decay", "0.05"},
+    {"beta1", "0.9"},     {"beta2", "0.999"},     {"adam_eps", "1e-8"},
+    {"clip", "0"},        {"batch", "1024"},      {"lr", "auto"},
+    {"schedule", "deit"}, {"warmup", "5"},        {"warmup_lr", "1e-6"},
+    {"min_lr", "1e-5"},   {"smoothing", "0.1"},   {"augment", "deit"},
+    {"mixup", "0.8"},     {"cutmix", "1"},        {"repeats", "3"},
+    {"drop_path", "0.1"}, {"ema", "0.99996"},     {"normalize", "imagenet"},
+    {"distill", "none"},  {NULL, NULL},
+};
+static const preset_value preset_convnext[] = {
+    {"epochs", "300"},
+    {"optimizer", "adamw"},
+    {"weight_decay", "0.05"},
+    {"beta1", "0.9"},
+    {"beta2", "0.999"},
+    {"adam_eps", "1e-8"},
+    {"clip", "0"},
+    {"batch", "4096"},
+    {"lr", "auto"},
+    {"schedule", "convnext"},
+    {"warmup", "20"},
+    {"warmup_lr", "0"},
+    {"min_lr", "1e-6"},
+    {"smoothing", "0.1"},
+    {"augment", "convnext"},
+    {"mixup", "0.8"},
+    {"cutmix", "1"},
+    {"repeats", "1"},
+    {"drop_path", "0.1"},
+    {"ema", "0.9999"},
+    {"normalize", "imagenet"},
+    {"distill", "none"},
+    {NULL, NULL},
+};
+static const preset_value preset_plain[] = {
+    {"epochs", "100"},
+    {"optimizer", "adamw"},
+    {"weight_decay", "0.01"},
+    {"beta1", "0.9"},
+    {"beta2", "0.999"},
+    {"adam_eps", "1e-8"},
+    {"clip", "0"},
+    {"batch", "128"},
+    {"lr", "1e-3"},
+    {"schedule", "constant"},
+    {"warmup", "0"},
+    {"warmup_lr", "0"},
+    {"min_lr", "0"},
+    {"smoothing", "0"},
+    {"augment", "none"},
+    {"mixup", "0"},
+    {"cutmix", "0"},
+    {"repeats", "1"},
+    {"drop_path", "0"},
+    {"ema", "0"},
+    {"normalize", "own"},
+    {"distill", "none"},
+    {NULL, NULL},
+};
+
+const char *const recipe_names[] = {"paper", "deit", "convnext", "plain", NULL};
+static const preset_value *const presets[] = {preset_paper, preset_deit, preset_convnext, preset_plain};
+
+/* One batch again and again, nothing random, nothing that holds the loss up: it must fall to zero. */
+static const preset_value overfit[] = {
+    {"epochs", "1"},       {"schedule", "constant"}, {"warmup", "0"},    {"warmup_lr", "0"},
+    {"weight_decay", "0"}, {"augment", "none"},      {"mixup", "0"},     {"cutmix", "0"},
+    {"smoothing", "0"},    {"repeats", "1"},         {"drop_path", "0"}, {"holdout", "0"},
+    {"ema", "0"},          {"batch", "32"},          {"lr", "1e-3"},     {NULL, NULL},
+};
+
+static const char *preset_find(const preset_value *preset, const char *key)
+{
+    for (; preset->key; preset++)
+        if (strcmp(preset->key, key) == 0)
+            return preset->value;
+    return NULL;
+}
+
+static const preset_value *preset_named(const char *name)
+{
+    for (size_t i = 0; recipe_names[i]; i++)
+        if (strcmp(recipe_names[i], name) == 0)
+            return presets[i];
+    return NULL;
+}
+
+/* What was not given comes from the overfit check, from the preset, or from the table, in this order. */
+static berlu_status fill_rest(train_settings *s)
+{
+    if (!s->recipe)
+        s->recipe = recipe_names[0];
+    const preset_value *preset = preset_named(s->recipe);
+    for (size_t i = 0; i < train_settings_count; i++) {
+        const setting *row = &train_settings_table[i];
+        if (s->given[i] || row->choices == recipe_names || row->kind == SETTING_LIST)
+            continue;
+        const char *value = s->overfit_batch ? preset_find(overfit, row->key) : NULL;
+        value = value ? value : preset_find(preset, row->key);
+        berlu_status status = recipe_fill(s, row, value ? value : row->value);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return BERLU_OK;
+}
+
+/* A preset's warm-up keeps its share of the run when somebody asks for a run shorter than the warm-up itself. */
+static void derive(train_settings *s)
+{
+    double epochs = (double)s->epochs, usual = 0;
+    const char *whole = preset_find(preset_named(s->recipe), "epochs");
+    if (!recipe_given(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
+        s->warmup = s->warmup / usual * epochs;
+    if (isnan(s->lr))
+        s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
+}
+
+/* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
+static berlu_status check_idle(const train_settings *s)
+{
+    const struct {
+        const char *key, *because;
+        int idle;
+    } rules[] = {
+        {"momentum", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
+        {"nesterov", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
+        {"beta1", "optimizer is sgd", s->optimizer == RECIPE_SGD},
+        {"beta2", "optimizer is sgd", s->optimizer == RECIPE_SGD},
+        {"adam_eps", "optimizer is sgd", s->optimizer == RECIPE_SGD},
+        {"step_every", "schedule is not step", s->schedule != SCHEDULE_STEP},
+        {"step_factor", "schedule is not step", s->schedule != SCHEDULE_STEP},
+        {"mix_prob", "mixup and cutmix are 0", s->mixup == 0 && s->cutmix == 0},
+        {"mix_group", "mixup and cutmix are 0", s->mixup == 0 && s->cutmix == 0},
+        {"mix_switch", "mixup and cutmix are not both on", s->mixup == 0 || s->cutmix == 0},
+        {"teacher", "distill is none", s->distill == RECIPE_DISTILL_NONE},
+        {"distill_alpha", "distill is none", s->distill == RECIPE_DISTILL_NONE},
+        {"distill_tau", "distill is not soft", s->distill != RECIPE_DISTILL_SOFT},
+        {"act_lr", "act_freeze is set", s->act_freeze},
+        {"act_decay", "act_freeze is set", s->act_freeze},
+        {"act_constraint", "act_freeze is set", s->act_freeze},
+        {"synthetic_images", "data is not synthetic", s->data && strcmp(s->data, "synthetic") != 0},
+    };
+    for (size_t i = 0; i < COUNT(rules); i++)
+        if (rules[i].idle && recipe_given(s, rules[i].key))
+            return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s; leave one of them out", rules[i].key,
+                              rules[i].because);
+    for (size_t i = 0; s->overfit_batch && overfit[i].key; i++) {
+        static const char *const may[] = {"batch", "lr", "weight_decay"};
+        int allowed = 0;
+        for (size_t k = 0; k < COUNT(may); k++)
+            allowed |= strcmp(may[k], overfit[i].key) == 0;
+        if (!allowed && recipe_given(s, overfit[i].key))
+            return berlu_fail(BERLU_ERR_ARG, "%s: overfit_batch fixes it; leave it out", overfit[i].key);
+    }
+    return BERLU_OK;
+}
+
+static berlu_status check_mix(const train_settings *s)
+{
+    if (s->mixup == 0 && s->cutmix == 0)
+        return BERLU_OK;
+    if (s->batch % 2)
+        return berlu_fail(BERLU_ERR_ARG, "batch: mixup and cutmix pair images, so %lld must be even",
+                          (long long)s->batch);
+    if (s->mix_group && (s->mix_group % 2 || s->batch % s->mix_group))
+        return berlu_fail(BERLU_ERR_ARG, "mix_group: %lld must be even and divide the batch of %lld",
+                          (long long)s->mix_group, (long long)s->batch);
+    return BERLU_OK;
+}
+
+static berlu_status check(const train_settings *s)
+{
+    if (!*s->model)
+        return berlu_fail(BERLU_ERR_ARG, "model: say which network to train, for example --model vit_micro");
+    if (!*s->data)
+        return berlu_fail(BERLU_ERR_ARG, "data: say what to train on, for example --data synthetic");
+    if (s->acts == 0)
+        return berlu_fail(BERLU_ERR_ARG, "act: say which activation to use, for example --act berlu");
+    if (s->distill != RECIPE_DISTILL_NONE && !*s->teacher)
+        return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");
+    if (s->beta1 == 0 && s->beta2 == 0 && s->adam_eps == 0)
+        return berlu_fail(BERLU_ERR_ARG, "adam_eps: betas and eps cannot all be 0");
+    berlu_status status = check_idle(s);
+    if (status == BERLU_OK)
+        status = check_mix(s);
+    constraint bounds;
+    if (status == BERLU_OK)
+        status = constraint_parse(&bounds, s->act_constraint);
+    return status;
+}
+
+berlu_status recipe_resolve(train_settings *s)
+{
+    berlu_status status = fill_rest(s);
+    if (status != BERLU_OK)
+        return status;
+    derive(s);
+    return check(s);
+}

@@ -1,0 +1,112 @@
+/* recipe.h - all settings of a training run: one table of keys, presets over it, and the checks between them.
+ * SPDX-License-Identifier: MIT
+ *
+ * A setting has one row in train_settings_table[]: key, kind, default, range, help. The command's options (--weight-decay
+ * for weight_decay), the keys of a YAML file, the settings of run.json and the start-up table all come from those rows,
+ * so a new setting is one field and one row. A preset is a list of (key, value) texts over the same rows.
+ *
+ * What the user gave always wins: recipe_set() marks a key as given; recipe_resolve() fills the others from the preset,
+ * then from the defaults, derives what has a rule (lr from the batch) and refuses what contradicts itself. */
+#ifndef TRAIN_RECIPE_H
+#define TRAIN_RECIPE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "io/yaml.h"
+#include "train/schedule.h"
+
+typedef enum recipe_optimizer { RECIPE_ADAMW, RECIPE_SGD } recipe_optimizer;
+typedef enum recipe_distill { RECIPE_DISTILL_NONE, RECIPE_DISTILL_HARD, RECIPE_DISTILL_SOFT } recipe_distill;
+typedef enum recipe_keep { RECIPE_KEEP_INPUT, RECIPE_KEEP_BOTH, RECIPE_KEEP_OUTPUT } recipe_keep;
+typedef enum recipe_device { RECIPE_CPU, RECIPE_CUDA } recipe_device;
+typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET } recipe_normalize;
+
+enum { RECIPE_KEYS_MAX = 96, RECIPE_ACTS_MAX = 128 };
+
+/* Texts live in `memory`. Counts are int64_t and reals double, whatever their range, so that one row suits them all. */
+typedef struct train_settings {
+    const char *model, *data, *run, *recipe, *teacher, *act_constraint;
+    const char *act[RECIPE_ACTS_MAX]; /* one for all sites, or one per site */
+    size_t acts;
+    int64_t image_size, patch, stride, stem, classes; /* 0: the model's own, the data's own */
+    double drop_path, init_std, init_std_fc1;         /* 0 for the two: the model's own */
+    int64_t act_per_channel;                          /* choice: layer, channel */
+    int64_t optimizer, nesterov, decay_all;
+    double lr, weight_decay, beta1, beta2, adam_eps, momentum, clip;
+    double act_lr, act_decay;
+    int64_t act_freeze;
+    int64_t schedule, epochs;
+    double warmup, warmup_lr, min_lr, step_every, step_factor;
+    int64_t batch, accumulate, eval_batch;
+    int64_t augment, repeats, mix_group, normalize, holdout, max_bad, workers, synthetic_images;
+    double mixup, cutmix, mix_prob, mix_switch, smoothing;
+    int64_t distill;
+    double distill_alpha, distill_tau, ema;
+    int64_t seed, max_steps, checkpoint_every, keep, device, threads, overfit_batch;
+    unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table */
+    arena memory;
+} train_settings;
+
+typedef enum setting_kind {
+    SETTING_TEXT,
+    SETTING_LIST, /* of texts; on the command line the option is repeated */
+    SETTING_CHOICE,
+    SETTING_COUNT,
+    SETTING_REAL,
+    SETTING_FLAG
+} setting_kind;
+
+typedef struct setting {
+    const char *key;
+    setting_kind kind;
+    size_t offset;     /* in train_settings */
+    const char *value; /* default, as text; "auto" for a real that recipe_resolve() derives (NaN until then) */
+    double least, most;
+    const char *const *choices;
+    const char *unit; /* what stands for the value in --help */
+    const char *help;
+    int free; /* may differ when a run is resumed: it changes no number of the run */
+} setting;
+
+extern const setting train_settings_table[];
+extern const size_t train_settings_count;
+extern const char *const recipe_names[]; /* paper, deit, convnext, plain, NULL */
+
+void recipe_init(train_settings *s);
+void recipe_free(train_settings *s);
+
+/* The row of a key; '-' counts as '_'. NULL if there is none. */
+const setting *recipe_find(const char *key);
+
+/* Sets one key from a text. BERLU_ERR_ARG names key, value and what is allowed. A list appends. */
+berlu_status recipe_set(train_settings *s, const char *key, const char *value);
+int recipe_given(const train_settings *s, const char *key);
+
+/* The same for a row, without marking it as given: how presets and defaults come in. */
+berlu_status recipe_fill(train_settings *s, const setting *row, const char *value);
+
+/* All keys of a YAML map (the root, or a part of a study). Failures name file and line; keys that were given before, on
+ * the command line, stay as they are. */
+berlu_status recipe_set_yaml(train_settings *s, const yaml_tree *tree, const yaml_item *map);
+
+/* Presets, defaults, derived values, conflicts. */
+berlu_status recipe_resolve(train_settings *s);
+
+/* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
+int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);
+
+/* Settings as a JSON object (for run.json) and back; unknown keys are refused. recipe_from_json() marks every key as given. */
+json_t *recipe_json(const train_settings *s);
+berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path);
+
+/* The start-up table: one line per key and value, grouped as the table is. Values the user gave are marked. */
+void recipe_print(const train_settings *s, text *out);
+
+/* Names into `out` the keys that were given in `asked` and differ from `saved`; returns how many. */
+size_t recipe_differences(const train_settings *asked, const train_settings *saved, text *out);
+
+#endif
