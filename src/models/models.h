@@ -12,6 +12,8 @@
 #ifndef MODELS_MODELS_H
 #define MODELS_MODELS_H
 
+#include <berlu/act.h>
+
 #include "graph/graph.h"
 
 typedef struct model_family model_family;

@@ -30,7 +30,8 @@ berlu_status weights_fill(engine *e);
 berlu_status weights_load(engine *e, const safetensors *file);
 berlu_status weights_load_path(engine *e, const char *path);
 
-/* Writes one of the engine's arrays under the parameters' names, whole or not at all. */
-berlu_status weights_save(const engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts);
+/* Writes one of the engine's arrays under the parameters' names, whole or not at all; "format": "pt" stands first in the
+ * metadata, as readers in Python expect it. */
+berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts);
 
 #endif
