@@ -1,0 +1,98 @@
+/* inverse.c - the x that has a given value. SPDX-License-Identifier: MIT
+ *
+ * The joins cut the values as they cut the line, so the piece is known at once. Lines and centred transitions of order 1 are solved in
+ * closed form; the rest by Newton's method inside a bracket, which halves the bracket whenever Newton would leave it
+ * or slow down (near a slope of 0). */
+#include <float.h>
+#include <math.h>
+
+#include "smooth/smooth.h"
+
+/* low < root < high by the sign of value - y; `sign` is 1 for an increasing function. */
+static double bracket_solve(const berlu_smooth *f, double y, int sign, double low, double high, double start)
+{
+    double x = start, last_step = high - low;
+    for (int i = 0; i < 2100; i++) { /* halving alone needs fewer, from any bracket of doubles */
+        double rest = berlu_smooth_value(f, x) - y, slope = berlu_smooth_slope(f, x), next = x - rest / slope;
+        if (rest == 0)
+            break;
+        if (sign * rest < 0)
+            low = x;
+        else
+            high = x;
+        if (!(next > low && next < high) || fabs(2 * rest) > fabs(last_step * slope))
+            next = low / 2 + high / 2;
+        last_step = fabs(next - x);
+        if (next == x || last_step <= DBL_EPSILON / 2 * fabs(next) || !(low < high))
+            return next;
+        x = next;
+    }
+    return x;
+}
+
+/* Order 1: the transition is a parabola. This root has no difference that could cancel and is regular for jump = 0. */
+static double parabola_solve(const knot *k, double y)
+{
+    double rise = y - k->y, e = k->eps_left;
+    double slope = sqrt(fmax(k->left * k->right + k->jump * rise / e, 0));
+    double sign = k->left + k->right < 0 ? -1 : 1;
+    double c = 4 * (rise - k->jump * e / 4) / (k->left + k->right + 2 * sign * slope);
+    return k->x + fmin(fmax(c, -e), e);
+}
+
+static double transition_solve(const berlu_smooth *f, const knot *k, double y, int sign)
+{
+    if (f->curved || !k->centred)
+        return bracket_solve(f, y, sign, k->from, k->to, k->x);
+    double start = parabola_solve(k, y);
+    if (f->bump.m == 1)
+        return start;
+    return bracket_solve(f, y, sign, k->from, k->to, fmin(fmax(start, k->from), k->to));
+}
+
+/* A curve's piece may reach to infinity: go out from its finite end until the value is passed. */
+static berlu_status curve_solve(const berlu_smooth *f, size_t i, double y, int sign, double *x)
+{
+    double low = piece_from(f, i), high = piece_to(f, i);
+    const berlu_curve *c = curve_at(f, i);
+    if ((isinf(low) && sign * (y - curve_value(c, low)) <= 0) ||
+        (isinf(high) && sign * (y - curve_value(c, high)) >= 0))
+        return berlu_fail(BERLU_ERR_ARG, "the function never takes the value %.15g", y);
+    double inner = isfinite(low) ? low : isfinite(high) ? high : 0;
+    if (isinf(low))
+        for (double step = 1; low = inner - step, sign * (curve_value(c, low) - y) > 0;)
+            step *= 2;
+    if (isinf(high))
+        for (double step = 1; high = inner + step, sign * (curve_value(c, high) - y) < 0;)
+            step *= 2;
+    *x = bracket_solve(f, y, sign, low, high, low / 2 + high / 2);
+    return BERLU_OK;
+}
+
+static double line_solve(const berlu_smooth *f, size_t i, double y)
+{
+    line l = line_at(f, i);
+    double x = l.x + (y - l.y) / l.slope;
+    return fmin(fmax(x, piece_from(f, i)), piece_to(f, i));
+}
+
+berlu_status berlu_smooth_inverse(const berlu_smooth *f, double y, double *x)
+{
+    if (!f || !x)
+        return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_inverse() was given NULL");
+    if (!isfinite(y))
+        return berlu_fail(BERLU_ERR_ARG, "cannot invert at %g", y);
+    int sign = berlu_smooth_monotone(f);
+    if (sign == 0)
+        return berlu_fail(BERLU_ERR_ARG, "the function has no inverse: it is not strictly monotone");
+    size_t i = 0; /* the first knot whose transition ends at or after y */
+    while (i < f->count && sign * (berlu_smooth_value(f, f->knots[i].to) - y) < 0)
+        i++;
+    if (i < f->count && sign * (berlu_smooth_value(f, f->knots[i].from) - y) <= 0)
+        *x = transition_solve(f, &f->knots[i], y, sign);
+    else if (f->curved)
+        return curve_solve(f, i, y, sign, x);
+    else
+        *x = line_solve(f, i, y);
+    return BERLU_OK;
+}

@@ -1,0 +1,91 @@
+/* registry.c - functions under names, in a handle. SPDX-License-Identifier: MIT
+ *
+ * A list, searched from the front: there are a handful of names, and they are looked up when something is built, never
+ * in a step. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include <berlu/smooth.h>
+
+enum { NAME_MAX_LENGTH = 63 };
+
+typedef struct registered {
+    struct registered *next;
+    berlu_smooth *function;
+    char name[NAME_MAX_LENGTH + 1];
+} registered;
+
+struct berlu_registry {
+    registered *first, **last; /* last: where the next one is hung */
+};
+
+berlu_status berlu_registry_make(berlu_registry **out)
+{
+    if (!out)
+        return berlu_fail(BERLU_ERR_ARG, "berlu_registry_make() was given NULL");
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return berlu_fail_memory(sizeof **out, "a registry");
+    (*out)->last = &(*out)->first;
+    return BERLU_OK;
+}
+
+void berlu_registry_free(berlu_registry *r)
+{
+    for (registered *next, *item = r ? r->first : NULL; item; item = next) {
+        next = item->next;
+        berlu_smooth_free(item->function);
+        free(item);
+    }
+    free(r);
+}
+
+static int name_is_valid(const char *name)
+{
+    size_t length = 0;
+    for (; name[length]; length++)
+        if (length == NAME_MAX_LENGTH || (!isalnum((unsigned char)name[length]) && name[length] != '_'))
+            return 0;
+    return isalpha((unsigned char)name[0]) != 0;
+}
+
+berlu_status berlu_registry_add(berlu_registry *r, const char *name, const berlu_smooth *f)
+{
+    if (!r || !name || !f)
+        return berlu_fail(BERLU_ERR_ARG, "berlu_registry_add() was given NULL");
+    if (!name_is_valid(name))
+        return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_', at most %d", name,
+                          NAME_MAX_LENGTH);
+    if (berlu_registry_find(r, name))
+        return berlu_fail(BERLU_ERR_ARG, "the name '%s' is taken already", name);
+    registered *item = calloc(1, sizeof *item);
+    if (!item)
+        return berlu_fail_memory(sizeof *item, "a registered function");
+    berlu_status status = berlu_smooth_clone(&item->function, f);
+    if (status != BERLU_OK) {
+        free(item);
+        return status;
+    }
+    memcpy(item->name, name, strlen(name));
+    *r->last = item;
+    r->last = &item->next;
+    return BERLU_OK;
+}
+
+const berlu_smooth *berlu_registry_find(const berlu_registry *r, const char *name)
+{
+    for (const registered *item = r && name ? r->first : NULL; item; item = item->next)
+        if (strcmp(item->name, name) == 0)
+            return item->function;
+    return NULL;
+}
+
+const char *berlu_registry_name(const berlu_registry *r, size_t index)
+{
+    const registered *item = r ? r->first : NULL;
+    while (item && index-- > 0)
+        item = item->next;
+    return item ? item->name : NULL;
+}
