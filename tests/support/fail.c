@@ -1,0 +1,198 @@
+/* fail.c - see fail.h. SPDX-License-Identifier: MIT
+ *
+ * -Wl,--wrap=malloc makes every call of malloc() in our objects a call of __wrap_malloc(), and __real_malloc() the true
+ * one. The list of wrapped names stands in cmake/rooms.cmake. */
+#include "support/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_int kinds_now, calls, target, hit, for_ever, cut;
+
+static void arm(int kinds, int n, int always)
+{
+    kinds_now = 0; /* off while the rest changes */
+    calls = hit = cut = 0;
+    target = n;
+    for_ever = always;
+    kinds_now = n > 0 ? kinds : 0;
+}
+
+void fail_after(int kinds, int n)
+{
+    arm(kinds, n, 0);
+}
+
+void fail_from(int kinds, int n)
+{
+    arm(kinds, n, 1);
+}
+
+int fail_hit(void)
+{
+    int was = hit;
+    kinds_now = 0;
+    return was;
+}
+
+int fail_calls(void)
+{
+    return calls;
+}
+
+/* Whether this call of `kind` is to fail; then errno is set. */
+static int now(int kind, int error)
+{
+    if (!(kinds_now & kind))
+        return 0;
+    int call = ++calls;
+    if (call != target && !(for_ever && call > target))
+        return 0;
+    hit = 1;
+    errno = error;
+    return 1;
+}
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? NULL : __real_malloc(bytes);
+}
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? NULL : __real_calloc(count, bytes);
+}
+
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? NULL : __real_realloc(memory, bytes);
+}
+
+void *__real_aligned_alloc(size_t align, size_t bytes);
+void *__wrap_aligned_alloc(size_t align, size_t bytes);
+void *__wrap_aligned_alloc(size_t align, size_t bytes)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? NULL : __real_aligned_alloc(align, bytes);
+}
+
+int __real_posix_memalign(void **out, size_t align, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t align, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? ENOMEM : __real_posix_memalign(out, align, bytes);
+}
+
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+char *__wrap_strdup(const char *text)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? NULL : __real_strdup(text);
+}
+
+char *__real_strndup(const char *text, size_t count);
+char *__wrap_strndup(const char *text, size_t count);
+char *__wrap_strndup(const char *text, size_t count)
+{
+    return now(FAIL_ALLOC, ENOMEM) ? NULL : __real_strndup(text, count);
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    if (flags & O_CREAT) {
+        va_list args;
+        va_start(args, flags);
+        mode = (mode_t)va_arg(args, int);
+        va_end(args);
+    }
+    return now(FAIL_OPEN, EACCES) ? -1 : __real_open(path, flags, mode);
+}
+
+ssize_t __real_read(int fd, void *bytes, size_t count);
+ssize_t __wrap_read(int fd, void *bytes, size_t count);
+ssize_t __wrap_read(int fd, void *bytes, size_t count)
+{
+    return now(FAIL_READ, EIO) ? -1 : __real_read(fd, bytes, count);
+}
+
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return now(FAIL_READ, EIO) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
+}
+
+ssize_t __real_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count)
+{
+    if (cut && kinds_now & FAIL_SHORT) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (now(FAIL_SHORT, 0)) {
+        cut = 1;
+        count /= 2;
+        return count ? __real_write(fd, bytes, count) : 0;
+    }
+    return now(FAIL_WRITE, ENOSPC) ? -1 : __real_write(fd, bytes, count);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    return now(FAIL_SYNC, EIO) ? -1 : __real_fsync(fd);
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to)
+{
+    return now(FAIL_RENAME, EACCES) ? -1 : __real_rename(from, to);
+}
+
+int __real_symlink(const char *target_path, const char *path);
+int __wrap_symlink(const char *target_path, const char *path);
+int __wrap_symlink(const char *target_path, const char *path)
+{
+    return now(FAIL_RENAME, EACCES) ? -1 : __real_symlink(target_path, path);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+    int failed = now(FAIL_CLOSE, EIO), result = __real_close(fd);
+    if (failed)
+        errno = EIO;
+    return failed ? -1 : result;
+}
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    return now(FAIL_MKDIR, ENOSPC) ? -1 : __real_mkdir(path, mode);
+}
+
+int __real_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size)
+{
+    return now(FAIL_TRUNCATE, EIO) ? -1 : __real_ftruncate(fd, size);
+}
