@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,22 +42,19 @@ berlu_status folder_sync(const char *path)
     return status;
 }
 
-/* The folder that holds `path`: "a/b" gives "a", "b" gives ".", "/b" gives "/". NULL: no memory. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (slash == path ? 1 : (size_t)(slash - path)) : 0;
-    return length ? strndup(path, length) : strdup(".");
-}
-
+/* On the stack: it follows a rename that has happened already, so it should not be able to fail for lack of memory. */
 berlu_status folder_sync_of(const char *path)
 {
-    char *folder = folder_of(path);
-    if (!folder)
-        return berlu_fail_memory(strlen(path), path);
-    berlu_status status = folder_sync(folder);
-    free(folder);
-    return status;
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (slash == path ? 1 : (size_t)(slash - path)) : 0;
+    if (length >= sizeof folder)
+        return berlu_fail(BERLU_ERR_IO, "%s: this path is too long", path);
+    if (length) {
+        memcpy(folder, path, length);
+        folder[length] = 0;
+    }
+    return folder_sync(folder);
 }
 
 static berlu_status folder_make_one(const char *path)
