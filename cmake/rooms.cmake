@@ -1,6 +1,6 @@
-# berlu_room(NAME SOURCE...)        the objects of one folder of src/, target room_NAME
-# berlu_test(NAME FILE... [LINK ..]) a cmocka program of tests/, registered with CTest as NAME
-# berlu_fuzz(NAME FILE)             a libFuzzer target, built with BERLU_FUZZ only
+# berlu_room(NAME SOURCE...)                   the objects of one folder of src/, target room_NAME
+# berlu_test(NAME FILE... [WRAP] [LINK ...])   a cmocka program of tests/, registered with CTest as NAME
+# berlu_fuzz(NAME FILE)                        a fuzz target of tests/fuzz; its corpus is tests/fuzz/corpus/NAME
 
 set(BERLU_CORE_ROOMS base smooth simd act)                                    # libberlu
 set(BERLU_ENGINE_ROOMS io graph ops passes cpu cuda models data train)        # libberlu_engine
@@ -12,6 +12,12 @@ function(berlu_room name)
     add_library(room_${name} OBJECT ${ARGN})
     target_include_directories(room_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(room_${name} PUBLIC OpenMP::OpenMP_C)
+endfunction()
+
+# What every test may rely on: where the sources and the build lie; exit code 77 means skipped.
+function(berlu_test_settings name timeout)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77
+        ENVIRONMENT "BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR};BERLU_SANITIZE=${BERLU_SANITIZE}")
 endfunction()
 
 # Tests link the objects themselves, not the shared library, so that --wrap can make the n-th malloc, write or fsync fail
@@ -32,17 +38,21 @@ function(berlu_test name)
     if(NOT T_TIMEOUT)
         set(T_TIMEOUT 120)
     endif()
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77
-        ENVIRONMENT "BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR}")
+    berlu_test_settings(${name} ${T_TIMEOUT})
 endfunction()
 
+# With BERLU_FUZZ: a libFuzzer program (make fuzz). Without: the same target with a main() that replays its corpus and
+# simple damages of it, as a test, so that every build runs every target.
 function(berlu_fuzz name)
-    if(NOT BERLU_FUZZ)
-        return()
-    endif()
     add_executable(fuzz_${name} ${ARGN})
     target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-    target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
     target_link_libraries(fuzz_${name} PRIVATE berlu_inside m)
+    if(BERLU_FUZZ)
+        target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+        set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+    else()
+        target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
+        add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+        berlu_test_settings(fuzz_${name} 120)
+    endif()
 endfunction()

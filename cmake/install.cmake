@@ -1,0 +1,22 @@
+# `make install`: the command, the headers, the libraries, and how others find them (pkg-config, find_package(berlu)).
+# Both descriptions are relative to where they lie, so an installed tree may be moved.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS berlu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS berlu_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_BINARY_DIR}/libberlu.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET berlu_cuda)
+    install(TARGETS berlu_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/berlu DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+set(generated ${PROJECT_BINARY_DIR}/generated)
+file(RELATIVE_PATH BERLU_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/berlu.pc.in ${generated}/berlu.pc @ONLY)
+install(FILES ${generated}/berlu.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/berlu)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/berluConfig.cmake.in ${generated}/berluConfig.cmake
+    INSTALL_DESTINATION ${config_folder} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${generated}/berluConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${generated}/berluConfig.cmake ${generated}/berluConfigVersion.cmake DESTINATION ${config_folder})

@@ -1,0 +1,74 @@
+/* replay.c - runs a fuzz target over its corpus without a fuzzer. SPDX-License-Identifier: MIT
+ *
+ * For builds without libFuzzer (and so for every `make test`): each file of the corpus folder goes in whole, cut at
+ * several lengths, and with single bits turned over, all of it the same on every run. Damages are spread evenly over a
+ * file and bounded in number and bytes, so that a large seed costs no more than a small one. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));
+
+enum { DAMAGES = 512, LARGEST = 1 << 22 };
+
+/* A copy of exactly `size` bytes, so that a sanitizer sees the first one read past the end. */
+static void run_exact(const uint8_t *bytes, size_t size, size_t flip)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+    if (!copy)
+        abort();
+    memcpy(copy, bytes, size);
+    if (size)
+        copy[flip / 8 % size] ^= (uint8_t)(1u << flip % 8);
+    LLVMFuzzerTestOneInput(copy, size);
+    free(copy);
+}
+
+static void run_damages(const uint8_t *bytes, size_t size)
+{
+    size_t budget = (size_t)1 << 27; /* bytes handed to the target in all */
+    size_t damages = size * 8 < DAMAGES ? size * 8 : DAMAGES;
+    for (size_t i = 0; i < damages && budget > size; i++, budget -= size) {
+        run_exact(bytes, size, size * 8 / damages * i + i % 8);
+        LLVMFuzzerTestOneInput(bytes, size * i / damages);
+    }
+}
+
+static int run_file(const char *path)
+{
+    char *bytes;
+    size_t size;
+    if (file_read_all(&bytes, &size, path, LARGEST) != BERLU_OK) {
+        fprintf(stderr, "%s\n", berlu_last_error());
+        return 0;
+    }
+    LLVMFuzzerTestOneInput((uint8_t *)bytes, size);
+    run_damages((uint8_t *)bytes, size);
+    free(bytes);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (LLVMFuzzerInitialize)
+        LLVMFuzzerInitialize(&argc, &argv);
+    LLVMFuzzerTestOneInput((const uint8_t *)"", 0);
+    DIR *folder = argc > 1 ? opendir(argv[1]) : NULL;
+    int good = 1, files = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char path[4096];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name);
+        good &= run_file(path);
+        files++;
+    }
+    if (folder)
+        closedir(folder);
+    printf("%d files of the corpus, each whole, cut and with bits turned over\n", files);
+    return good && files ? 0 : 1; /* a target without a seed tests nothing */
+}
