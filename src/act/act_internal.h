@@ -1,0 +1,39 @@
+/* act_internal.h - the inside of a berlu_act, and the table of activations. SPDX-License-Identifier: MIT
+ *
+ * spec.c makes one from a text, act.c answers questions about it, call.c runs it. */
+#ifndef ACT_ACT_INTERNAL_H
+#define ACT_ACT_INTERNAL_H
+
+#include "act/definition.h"
+#include "act/kernels.h"
+#include "base/status.h"
+
+enum { ISA_COUNT = BERLU_ISA_NEON + 1, ACT_NAME_ROOM = 64 };
+
+/* One row of the table: the definition, and its kernels by berlu_isa (NULL: not in this build). */
+typedef struct act_row {
+    const act_definition *definition;
+    const act_kernels *kernels[ISA_COUNT];
+} act_row;
+
+const act_row *act_row_at(size_t index);       /* NULL after the last */
+const act_row *act_row_find(const char *name); /* NULL when there is none */
+
+struct berlu_act {
+    const act_definition *definition;
+    const act_kernels *kernels[ISA_COUNT]; /* those this machine can run; [BERLU_ISA_BEST] is the choice */
+    char name[ACT_NAME_ROOM];
+    act_shape shape;
+    void *owned; /* what shape.numbers and shape.exact point into, freed with the activation */
+    void (*owned_free)(void *);
+    float params[BERLU_ACT_PARAMS];
+    int learned[BERLU_ACT_PARAMS];
+    float scale;
+    int center;
+    char *spec; /* the canonical text */
+};
+
+/* Fills kernels[] with what this machine can run, best first chosen (dispatch.c). */
+berlu_status kernels_choose(berlu_act *act, const act_row *row);
+
+#endif

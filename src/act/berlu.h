@@ -1,0 +1,184 @@
+/* berlu.h - BerLU: leaky ReLU with a Bernstein polynomial in place of its kink. SPDX-License-Identifier: MIT
+ *
+ * Evaluated as the kinked line plus a bump that lives on |x| < eps: with d = max(0, eps - |x|) and degree 2
+ *
+ *     f = (x < 0 ? alpha x : x) + (1 - alpha) / (4 eps) d^2
+ *
+ * so outside the transition f is exactly x or alpha x, inside nothing cancels, and there is no branch. Degree 2m: with
+ * r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1) Q_m(v) and the slope differs from that of the line by
+ * (1 - alpha) r^m W_m(v); Q and W have positive coefficients only (docs/math.md has the derivation).
+ *
+ * Bounds: value 5 ULP (degree 2) or 12 (above) of the larger of line and bump, and 2 ulp of eps; exact for x > eps, one
+ * rounding for x < -eps. The side is chosen by the sign of x, so alpha may lie on either side of 1. */
+#ifndef ACT_BERLU_H
+#define ACT_BERLU_H
+
+#include "act/formula.h"
+
+#define ACT_PARAMS      2 /* alpha, eps */
+#define ACT_FROM_OUTPUT 1 /* degree 2, alpha > 0 */
+
+typedef struct act_consts {
+    v_f32 alpha, eps;
+    v_f32 jump;    /* 1 - alpha; -0 when alpha is 1, so that f(-0) = -0 there */
+    v_f32 square;  /* jump / (4 eps) */
+    v_f32 quarter; /* 1 / (4 eps) */
+    int order;     /* m: half the degree */
+} act_consts;
+
+/* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0 is still 0. */
+V_FN v_f32 berlu_ratio(v_f32 a, v_f32 a_low, v_f32 b)
+{
+    v_f32 q = v_div(a, b), rest = v_add(v_fnma(q, b, a), a_low);
+    v_f32 better = v_add(q, v_div(rest, b)), most = v_set(0x1.fffffep127f);
+    v_f32 limited = v_max(v_min(q, most), v_neg(most));
+    return v_select(v_less(v_abs(q), most), better, limited);
+}
+
+V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
+{
+    v_f32 alpha = params[0], eps = params[1], one = v_one();
+    v_f32 jump = v_neg(v_sub(alpha, one)); /* and what its rounding lost: the error of a sum is a float */
+    v_f32 part = v_sub(one, jump), low = v_add(v_sub(one, v_add(jump, part)), v_sub(part, alpha));
+    v_f32 four = v_mul(eps, v_set(4.0f));
+    return (act_consts){.alpha = alpha,
+                        .eps = eps,
+                        .jump = jump,
+                        .square = berlu_ratio(jump, low, four),
+                        .quarter = v_div(one, four),
+                        .order = shape->degree / 2};
+}
+
+/* How deep inside the transition: eps - |x|, 0 outside. */
+V_FN v_f32 berlu_depth(v_f32 x, const act_consts *k)
+{
+    return v_max0(v_sub(k->eps, v_abs(x)));
+}
+
+/* Tables over m. Coefficients of Q_m and W_m ascending in v, m = 2 to 8; K_m; p_m(0) / 2. All are exact in f32. */
+V_TABLE float berlu_q[9][8] = {
+    [2] = {1.5f, 0.5f},
+    [3] = {2.5f, 2.0f, 0.5f},
+    [4] = {4.375f, 5.875f, 3.125f, 0.625f},
+    [5] = {7.875f, 15.25f, 12.75f, 5.25f, 0.875f},
+    [6] = {14.4375f, 37.0625f, 42.875f, 27.125f, 9.1875f, 1.3125f},
+    [7] = {26.8125f, 86.5f, 128.9375f, 111.0f, 57.1875f, 16.5f, 2.0625f},
+    [8] = {50.2734375f, 196.4609375f, 360.4921875f, 394.8046875f, 274.5703125f, 119.8828125f, 30.1640625f, 3.3515625f},
+};
+V_TABLE float berlu_w[9][8] = {
+    [2] = {2.0f, 1.0f},
+    [3] = {4.0f, 4.5f, 1.5f},
+    [4] = {8.0f, 14.5f, 10.0f, 2.5f},
+    [5] = {16.0f, 40.625f, 43.125f, 21.875f, 4.375f},
+    [6] = {32.0f, 105.375f, 152.25f, 117.25f, 47.25f, 7.875f},
+    [7] = {64.0f, 260.3125f, 478.1875f, 496.125f, 301.875f, 101.0625f, 14.4375f},
+    [8] = {128.0f, 621.8125f, 1390.5f, 1819.6875f, 1485.0f, 748.6875f, 214.5f, 26.8125f},
+};
+V_TABLE float berlu_k[9] = {0, 1.0f, 1.5f, 1.875f, 2.1875f, 2.4609375f, 2.70703125f, 2.9326171875f, 3.14208984375f};
+V_TABLE float berlu_half_p0[9] = {
+    0, 0.25f, 0.1875f, 0.15625f, 0.13671875f, 0.123046875f, 0.11279296875f, 0.104736328125f, 0.0981903076171875f};
+
+V_FN v_f32 berlu_poly(const float *c, int count, v_f32 v)
+{
+    v_f32 sum = v_set(c[count - 1]);
+    for (int i = count - 2; i >= 0; i--)
+        sum = v_fma(sum, v, v_set(c[i]));
+    return sum;
+}
+
+V_FN v_f32 berlu_power(v_f32 r, int n)
+{
+    v_f32 power = r;
+    for (int i = 1; i < n; i++)
+        power = v_mul(power, r);
+    return power;
+}
+
+V_FN v_f32 berlu_r(v_f32 depth, const act_consts *k)
+{
+    return v_mul(depth, v_add(k->quarter, k->quarter));
+}
+
+/* r^(m+1) Q_m(v), for m > 1 */
+V_FN v_f32 berlu_h(v_f32 r, int m)
+{
+    v_f32 v = v_fnma(v_set(2.0f), r, v_one());
+    return v_mul(berlu_power(r, m + 1), berlu_poly(berlu_q[m], m, v));
+}
+
+/* r^m W_m(v): how far the slope is from that of the line, 0 to 1/2 of the jump; for m > 1 */
+V_FN v_f32 berlu_t(v_f32 r, int m)
+{
+    v_f32 v = v_fnma(v_set(2.0f), r, v_one());
+    return v_mul(berlu_power(r, m), berlu_poly(berlu_w[m], m, v));
+}
+
+V_FN v_f32 act_value(v_f32 x, const act_consts *k)
+{
+    v_f32 depth = berlu_depth(x, k);
+    v_f32 line = v_mul(v_select(v_less(x, v_zero()), k->alpha, v_one()), x);
+    if (k->order == 1)
+        return v_fma(v_mul(k->square, depth), depth, line);
+    return v_fma(v_mul(k->jump, k->eps), berlu_h(berlu_r(depth, k), k->order), line);
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    v_f32 depth = berlu_depth(x, k), steep, t;
+    v_mask left = v_less(x, v_zero());
+    if (k->order == 1) {
+        steep = v_add(k->square, k->square);
+        t = depth;
+    } else {
+        steep = k->jump;
+        t = berlu_t(berlu_r(depth, k), k->order);
+    }
+    return v_select(left, v_fma(steep, t, k->alpha), v_fnma(steep, t, v_one()));
+}
+
+/* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the transition. */
+V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
+{
+    v_f32 room = v_sub(k->eps, v_abs(x)), r = berlu_r(v_max0(room), k);
+    v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
+    v_f32 inside = v_mul(v_add(k->square, k->square), v_set(berlu_k[k->order]));
+    if (k->order > 1)
+        inside = v_mul(inside, berlu_power(w, k->order - 1));
+    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+}
+
+V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
+{
+    v_f32 depth = berlu_depth(x, k), r = berlu_r(depth, k);
+    if (k->order == 1) {
+        out[0] = v_fnma(v_mul(k->quarter, depth), depth, v_min0(x));
+        out[1] = v_mul(v_mul(k->jump, r), v_sub(v_one(), r));
+    } else {
+        v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
+        out[0] = v_fnma(k->eps, berlu_h(r, k->order), v_min0(x));
+        out[1] = v_mul(v_mul(k->jump, v_set(berlu_half_p0[k->order])), berlu_power(w, k->order));
+    }
+}
+
+/* Degree 2: f' = sqrt(alpha + (1 - alpha) y / eps) inside; clamped between the two slopes it holds everywhere. */
+V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
+{
+    v_f32 one = v_one(), steep = v_mul(k->square, v_set(4.0f));
+    v_f32 g = v_sqrt(v_max0(v_fma(steep, y, k->alpha)));
+    return v_min(v_max(g, v_min(k->alpha, one)), v_max(k->alpha, one));
+}
+
+/* With y held to [-alpha eps, eps]: d/dalpha = -(eps - y)^2 / (eps (1 + g)^2), left of it plus what y has beyond, over
+ * alpha; d/deps = (1 - alpha) (1 - y/eps) (alpha + y/eps) / ((1 + g) (g + alpha)). No form divides by 1 - alpha. */
+V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
+{
+    v_f32 one = v_one(), inverse = v_mul(k->quarter, v_set(4.0f)), g = act_slope_from_output(y, k);
+    v_f32 beyond = v_min0(v_fma(k->alpha, k->eps, y));
+    v_f32 held = v_min(v_max(y, v_neg(v_mul(k->alpha, k->eps))), k->eps);
+    v_f32 ratio = v_div(v_sub(k->eps, held), v_add(one, g));
+    out[0] = v_fnma(v_mul(ratio, ratio), inverse, v_div(beyond, k->alpha));
+    v_f32 rest = v_div(v_fma(held, inverse, k->alpha), v_add(g, k->alpha));
+    out[1] = v_mul(v_mul(k->jump, v_mul(ratio, inverse)), rest);
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* dispatch.c - which instruction set an activation runs on. SPDX-License-Identifier: MIT
+ *
+ * Decided once, when the activation is made: asking the processor is slow on virtual machines, and the library keeps no
+ * state of its own between calls. */
+#include "act/act_internal.h"
+#include "base/cpu.h"
+
+static const cpu_isa cpu_of[ISA_COUNT] = {
+    [BERLU_ISA_SCALAR] = CPU_SCALAR,
+    [BERLU_ISA_AVX2] = CPU_AVX2,
+    [BERLU_ISA_AVX512] = CPU_AVX512,
+    [BERLU_ISA_NEON] = CPU_NEON,
+};
+
+berlu_status kernels_choose(berlu_act *act, const act_row *row)
+{
+    cpu_isa pick;
+    berlu_status status = cpu_isa_pick(&pick);
+    if (status != BERLU_OK)
+        return status;
+    for (int isa = BERLU_ISA_SCALAR; isa < ISA_COUNT; isa++)
+        if (row->kernels[isa] && cpu_has(cpu_of[isa])) {
+            act->kernels[isa] = row->kernels[isa];
+            if (cpu_of[isa] == pick)
+                act->kernels[BERLU_ISA_BEST] = row->kernels[isa];
+        }
+    if (!act->kernels[BERLU_ISA_BEST]) /* the build knows less than the machine */
+        act->kernels[BERLU_ISA_BEST] = act->kernels[BERLU_ISA_SCALAR];
+    return BERLU_OK;
+}
+
+berlu_isa berlu_act_isa(const berlu_act *act)
+{
+    for (int isa = BERLU_ISA_SCALAR; act && isa < ISA_COUNT; isa++)
+        if (act->kernels[isa] && act->kernels[isa] == act->kernels[BERLU_ISA_BEST])
+            return (berlu_isa)isa;
+    return BERLU_ISA_SCALAR;
+}
+
+int berlu_act_can_run(const berlu_act *act, berlu_isa isa)
+{
+    return act && (unsigned)isa < ISA_COUNT && act->kernels[isa] != NULL;
+}
+
+const char *berlu_isa_name(berlu_isa isa)
+{
+    if (isa == BERLU_ISA_BEST)
+        return "best";
+    return (unsigned)isa < ISA_COUNT ? cpu_isa_name(cpu_of[isa]) : NULL;
+}
