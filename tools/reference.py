@@ -4,10 +4,7 @@ Used by golden_models.py and parity.py; needs torch and timm. `create(name, act)
 the activation put at every site, `act` written as on berlu's command line (gelu, prelu, berlu:alpha=0.1,eps=0.5).
 """
 import math
-import os
 
-# Eager operators without oneDNN's JIT: the reference shall be plain.
-os.environ.setdefault("ONEDNN_VERBOSE", "0")
 
 import numpy as np
 import timm

@@ -21,6 +21,10 @@ berlu_status weights_init(engine *e, uint64_t seed, const init_options *options)
 /* The values weights_init() gives to one parameter. */
 void init_draw(float *out, size_t count, param_init init, uint64_t seed, uint32_t parameter);
 
+/* How a parameter starts in a word: tn02 n1e-6 ufN c1e-6 zero one, as in timm's tables. Returns out. */
+enum { INIT_CODE = 32 };
+const char *init_code(char out[INIT_CODE], param_init init);
+
 /* The known-answer fill: every parameter a fixed function of its name (fill.c). */
 berlu_status weights_fill(engine *e);
 
