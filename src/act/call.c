@@ -134,6 +134,9 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
     if (!act->definition->from_output || act->scale != 1.0f || act->center)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: its slope cannot be had from the output; keep the input",
                           act->spec);
+    if (act->definition->from_output_f32 && call->dtype != BERLU_F32)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: its slope can be had from f32 outputs only, not from %s",
+                          act->spec, berlu_dtype_name(call->dtype));
     for (size_t p = 0; p < act->definition->param_count; p++)
         if (call->param[p].stride)
             channels = call->channels;

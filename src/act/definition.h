@@ -32,6 +32,7 @@ typedef struct act_definition {
     double (*lipschitz)(const double *p, const act_shape *shape);
     /* Whether the slope comes from the output for these parameters; NULL: never. */
     int (*from_output)(const double *p, const act_shape *shape);
+    int from_output_f32; /* 1: only from f32 outputs, because rounding to 16 bits loses the side of a kink */
 } act_definition;
 
 #endif

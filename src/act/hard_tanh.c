@@ -1,0 +1,39 @@
+/* hard_tanh.c - hard tanh in double. The formula is in hard_tanh.h. SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "act/definition.h"
+
+static void point(berlu_act_point *out, double x, const double *p, const act_shape *shape)
+{
+    (void)p;
+    (void)shape;
+    out->value = x < -1 ? -1 : x > 1 ? 1 : x;
+    out->slope = x > -1 && x < 1;
+    out->second = 0;
+    if (isnan(x))
+        out->value = out->slope = out->second = x;
+}
+
+static double lipschitz(const double *p, const act_shape *shape)
+{
+    (void)p;
+    (void)shape;
+    return 1;
+}
+
+static int from_output(const double *p, const act_shape *shape)
+{
+    (void)p;
+    (void)shape;
+    return 1;
+}
+
+const act_definition act_hard_tanh = {
+    .name = "hard_tanh",
+    .about = "min(max(x, -1), 1)",
+    .ulp = 1,
+    .slope_ulp = 1,
+    .point = point,
+    .lipschitz = lipschitz,
+    .from_output = from_output,
+};
