@@ -49,7 +49,14 @@ static const entry entries[] = {
      .kinks = {-3, 3},
      .curved = 1,
      .curves = {{0}, {.linear = 0.5, .square = 1.0 / 6}, {.linear = 1}}},
-    {.name = "elu", "alpha", 1, .count = 1, .kinks = {0}, .apply = elu_apply, .curves = {{.rate = 1}, {.linear = 1}}},
+    {.name = "elu",
+     "alpha",
+     1,
+     .count = 1,
+     .kinks = {0},
+     .apply = elu_apply,
+     .curved = 1,
+     .curves = {{.rate = 1}, {.linear = 1}}},
 };
 
 const char *berlu_smooth_name(size_t index)
