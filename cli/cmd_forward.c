@@ -1,0 +1,225 @@
+/* cmd_forward.c - one pass of a model over a batch of a file: how implementations are compared. SPDX-License-Identifier: MIT
+ *
+ * Everything comes from files (or from the known-answer fill) and goes into one, so any other program can be put beside
+ * it; tools/parity.py does that with timm. Evaluation mode: no dropout, no drop path, and a distilled model answers with
+ * the mean of its heads, also where gradients are asked for. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "commands.h"
+#include "cpu/cpu.h"
+#include "io/safetensors.h"
+#include "model_args.h"
+#include "models/fill.h"
+#include "models/weights.h"
+#include "output.h"
+
+/* The images and labels of one pass. */
+typedef struct batch {
+    int images, labelled;
+    float *input;
+    int64_t *labels;
+} batch;
+
+static void batch_free(batch *b)
+{
+    free(b->input);
+    free(b->labels);
+}
+
+static berlu_status batch_allocate(batch *b, const model_config *m)
+{
+    size_t values = (size_t)b->images * 3 * (size_t)m->image_size * (size_t)m->image_size;
+    b->input = memory_aligned(values * sizeof *b->input, "the batch");
+    b->labels = memory_aligned((size_t)b->images * sizeof *b->labels, "the labels");
+    return b->input && b->labels ? BERLU_OK : BERLU_ERR_MEMORY;
+}
+
+static berlu_status batch_fill(batch *b, const model_config *m)
+{
+    b->images = COUNT(fill_labels);
+    b->labelled = 1;
+    berlu_status status = batch_allocate(b, m);
+    if (status != BERLU_OK)
+        return status;
+    fill_input(b->input, (size_t)b->images * 3 * (size_t)m->image_size * (size_t)m->image_size);
+    for (int i = 0; i < b->images; i++)
+        b->labels[i] = fill_labels[i];
+    return BERLU_OK;
+}
+
+/* Is it N x 3 x side x side, N from 1 on? */
+static berlu_status input_check(const st_tensor *t, const char *path, const model_config *m)
+{
+    char shape[ST_SHAPE_TEXT];
+    uint64_t side = (uint64_t)m->image_size;
+    if (!t)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor 'input' is missing", path);
+    if (t->rank != 4 || t->shape[0] < 1 || t->shape[0] > 1 << 20 || t->shape[1] != 3 || t->shape[2] != side ||
+        t->shape[3] != side)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor 'input' is %s, %s wants [N, 3, %d, %d] (--image-size)", path,
+                          st_shape_text(shape, t->shape, t->rank), m->name, m->image_size, m->image_size);
+    return BERLU_OK;
+}
+
+static berlu_status labels_read(batch *b, const st_tensor *t, const char *path, const model_config *m)
+{
+    char shape[ST_SHAPE_TEXT];
+    if (!t)
+        return BERLU_OK;
+    if (t->rank != 1 || t->shape[0] != (uint64_t)b->images)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: tensor 'labels' is %s, not [%d]", path,
+                          st_shape_text(shape, t->shape, t->rank), b->images);
+    berlu_status status = st_read_i64(t, b->labels);
+    if (status != BERLU_OK)
+        return berlu_fail_in(status, path);
+    for (int i = 0; i < b->images; i++)
+        if (b->labels[i] < 0 || b->labels[i] >= m->classes)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: label %lld of image %d is not in 0 to %d", path,
+                              (long long)b->labels[i], i, m->classes - 1);
+    b->labelled = 1;
+    return BERLU_OK;
+}
+
+static berlu_status batch_read(batch *b, const char *path, const model_config *m)
+{
+    if (strcmp(path, "fill") == 0)
+        return batch_fill(b, m);
+    safetensors *file = NULL;
+    berlu_status status = safetensors_open(&file, path);
+    if (status != BERLU_OK)
+        return status;
+    const st_tensor *input = safetensors_find(file, "input");
+    if ((status = input_check(input, path, m)) == BERLU_OK) {
+        b->images = (int)input->shape[0];
+        status = batch_allocate(b, m);
+    }
+    if (status == BERLU_OK && (status = st_read_f32(input, b->input)) != BERLU_OK)
+        status = berlu_fail_in(status, path);
+    if (status == BERLU_OK)
+        status = labels_read(b, safetensors_find(file, "labels"), path, m);
+    safetensors_close(file);
+    return status;
+}
+
+static berlu_status engine_make(engine **out, const model *m, const batch *b, int grads, int threads)
+{
+    const engine_options how = {
+        .backend = cpu_backend(),
+        .mode = grads ? ENGINE_TRAIN : ENGINE_INFER,
+        .batch = b->images,
+        .threads = threads,
+        .loss = b->labelled ? LOSS_CROSS_ENTROPY : LOSS_NONE,
+        .no_update = 1,
+    };
+    return engine_create(out, m->graph, &how);
+}
+
+static berlu_status pass(engine *e, const model *m, const batch *b, int grads)
+{
+    size_t values = (size_t)b->images * 3 * (size_t)m->config.image_size * (size_t)m->config.image_size;
+    memcpy(engine_input(e), b->input, values * sizeof *b->input);
+    for (int i = 0; b->labelled && i < b->images; i++)
+        engine_labels(e)[i] = (int32_t)b->labels[i];
+    berlu_status status = engine_forward(e, &(engine_step){0});
+    return status == BERLU_OK && grads ? engine_backward(e) : status;
+}
+
+/* logits, loss, gradients as one file. */
+static berlu_status answer_write(engine *e, const model *m, const batch *b, int grads, const char *path)
+{
+    const graph *g = engine_graph(e);
+    size_t count = grads ? (size_t)graph_param_count(g) : 0;
+    st_tensor *tensors = calloc(count + 2, sizeof *tensors);
+    if (!tensors)
+        return berlu_fail_memory((count + 2) * sizeof *tensors, path);
+    for (size_t i = 0; i < count; i++) {
+        const tensor_info *p = graph_tensor(g, graph_param(g, (int)i));
+        tensors[i] = (st_tensor){.name = p->name, .dtype = ST_F32, .rank = p->rank};
+        tensors[i].data = engine_host(e, ARRAY_GRADIENT, (int)i);
+        for (int d = 0; d < p->rank; d++)
+            tensors[i].shape[d] = (uint64_t)p->size[d];
+    }
+    float loss = (float)engine_loss(e);
+    tensors[count++] = (st_tensor){.name = "logits",
+                                   .dtype = ST_F32,
+                                   .rank = 2,
+                                   .shape = {(uint64_t)b->images, (uint64_t)m->config.classes},
+                                   .data = engine_logits(e)};
+    if (b->labelled)
+        tensors[count++] = (st_tensor){.name = "loss", .dtype = ST_F32, .rank = 0, .data = &loss};
+    berlu_status status = safetensors_write(path, tensors, count, &(st_text){"format", "pt"}, 1);
+    free(tensors);
+    return status;
+}
+
+static berlu_status answer_print(const options *o, engine *e, const batch *b)
+{
+    if (options_json(o)) {
+        output out;
+        output_start(&out);
+        output_string(&out, "model", options_string(o, "model"));
+        output_int(&out, "images", b->images);
+        if (b->labelled)
+            output_real(&out, "loss", engine_loss(e));
+        else
+            output_null(&out, "loss");
+        return output_print(&out);
+    }
+    char number[NUMBER_TEXT];
+    if (b->labelled)
+        printf("%d images, loss %s\n", b->images, number_text(number, engine_loss(e)));
+    else
+        printf("%d images, no labels\n", b->images);
+    return BERLU_OK;
+}
+
+static berlu_status forward(options *o)
+{
+    const char *weights = options_string(o, "weights");
+    int grads = options_flag(o, "grads");
+    model *m = NULL;
+    engine *e = NULL;
+    batch b = {0};
+    berlu_status status = model_from_options(&m, o, options_string(o, "model"), 1);
+    if (status == BERLU_OK)
+        status = batch_read(&b, options_string(o, "batch"), &m->config);
+    if (status == BERLU_OK && grads && !b.labelled)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: --grads needs a tensor 'labels'", options_string(o, "batch"));
+    if (status == BERLU_OK)
+        status = engine_make(&e, m, &b, grads, options_threads(o));
+    if (status == BERLU_OK)
+        status = strcmp(weights, "fill") == 0 ? weights_fill(e) : weights_load_path(e, weights);
+    if (status == BERLU_OK)
+        status = pass(e, m, &b, grads);
+    if (status == BERLU_OK)
+        status = answer_write(e, m, &b, grads, options_string(o, "out"));
+    if (status == BERLU_OK)
+        status = answer_print(o, e, &b);
+    batch_free(&b);
+    engine_free(e);
+    model_free(m);
+    return status;
+}
+
+static const option_row rows[] = {
+    {"model", OPTION_STRING, "MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which network"},
+    {"weights", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors of all parameters, or fill"},
+    {"batch", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors with input and labels, or fill"},
+    {"out", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors to write"},
+    {"grads", OPTION_FLAG, .help = "also the loss's gradient of every parameter"},
+    MODEL_ROWS,
+    {0}};
+
+const command cmd_forward = {
+    "forward", "one pass of a model over a batch, from file to file",
+    "Reads `input` (N x 3 x H x W, already normalised) and, where there are any, `labels` from a safetensors file and\n"
+    "writes `logits`; with labels `loss` (cross entropy, mean); with --grads every parameter's gradient under its "
+    "name.\n"
+    "`fill` in place of a file is the known-answer fill: a function of names alone, to compare with other programs.\n"
+    "Nothing is random: dropout and drop path are off. A distilled model answers with the mean of its heads.\n\n"
+    "  berlu forward vit_tiny --weights vit_tiny.safetensors --batch batch.safetensors --out answer.safetensors\n"
+    "  berlu forward tnt_s_cifar --weights fill --batch fill --out answer.safetensors --grads",
+    rows, forward};

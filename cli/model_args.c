@@ -1,0 +1,21 @@
+/* model_args.c - see model_args.h. SPDX-License-Identifier: MIT */
+#include "model_args.h"
+
+#include <stdlib.h>
+
+berlu_status model_from_options(model **out, const options *o, const char *name, int still)
+{
+    const char *stem = options_string(o, "stem");
+    const model_options wanted = {
+        .image_size = (int)options_int(o, "image-size"),
+        .patch = (int)options_int(o, "patch"),
+        .stride = (int)options_int(o, "stride"),
+        .stem = stem ? atoi(stem) : 0,
+        .classes = (int)options_int(o, "classes"),
+        .drop_path = options_given(o, "drop-path") && !still ? options_float(o, "drop-path") : 0,
+        .per_channel = options_choice(o, "act-params") == 1,
+        .acts = options_strings(o, "act"),
+        .act_count = (int)options_count(o, "act"),
+    };
+    return model_create(out, name, &wanted);
+}
