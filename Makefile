@@ -1,16 +1,70 @@
 # Short names for what people do here; CMake does the work. `make help` lists them.
-BUILD ?= build
-JOBS  ?= $(shell nproc)
-CMAKE_FLAGS ?=
+SAN           ?=
+BUILD         ?= $(if $(SAN),build-$(SAN),build)
+JOBS          ?= $(shell nproc)
+PREFIX        ?= /usr/local
+FUZZ_SECONDS  ?= 60
+PYTHON        ?= python3
+CMAKE_FLAGS   ?=
 
-all: $(BUILD)/build.ninja
+ifneq ($(filter-out address undefined thread,$(SAN)),)
+$(error SAN is '$(SAN)'; it must be address, undefined or thread)
+endif
+launcher := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+configure = cmake -S . -G Ninja --log-level=STATUS $(launcher) $(CMAKE_FLAGS)
+
+all: $(BUILD)/build.ninja                ## build the command and the libraries into build/
 	cmake --build $(BUILD) -j $(JOBS)
 
-$(BUILD)/build.ninja: CMakeLists.txt
+# The set-up comes first, so that a bare machine ends with an instruction instead of a list of missing headers.
+$(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt
 	tools/setup.sh
-	cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+	$(configure) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN))
 
-test: all
-	cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
-.PHONY: all test
+test-exhaustive: all                     ## also the tests over all floats (minutes to hours)
+	BERLU_EXHAUSTIVE=1 ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --timeout 100000
+
+test-python parity: all                  ## compare with PyTorch and timm, where they are installed
+	$(PYTHON) tools/parity.py $(BUILD)/berlu
+
+demo: all                                ## show what berlu does
+	tools/demo.sh $(BUILD)
+
+bench: all                               ## measure the activations against copy and add
+	$(BUILD)/berlu bench act
+
+fuzz:                                    ## fuzz every reader for FUZZ_SECONDS (60) each; needs clang
+	tools/setup.sh clang-14
+	$(configure) -B build-fuzz -DBERLU_FUZZ=ON -DBERLU_CUDA=OFF -DCMAKE_C_COMPILER=clang-14
+	cmake --build build-fuzz -j $(JOBS)
+	tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+
+portable:                                ## a folder portable/ that runs on another Debian-like machine
+	tools/setup.sh
+	$(configure) -B build-portable -DBERLU_BLAS=openblas -DBERLU_STATIC_BLAS=ON -DBERLU_CUDA=OFF -DBERLU_PORTABLE=ON
+	cmake --build build-portable -j $(JOBS) --target berlu
+	tools/portable.sh build-portable portable
+
+install: all                             ## install under PREFIX (/usr/local), below DESTDIR when that is set
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+coverage:                                ## run the tests and tell which lines they reached
+	tools/setup.sh
+	$(configure) -B build-coverage -DBERLU_COVERAGE=ON -DBERLU_CUDA=OFF
+	cmake --build build-coverage -j $(JOBS)
+	ctest --test-dir build-coverage -j $(JOBS) --output-on-failure -LE slow
+	tools/coverage.py build-coverage
+
+format:                                  ## format all C sources
+	tools/check_format.sh --fix
+
+clean:                                   ## remove everything that was built
+	rm -rf build build-address build-undefined build-thread build-fuzz build-coverage build-portable portable
+
+help:                                    ## this list
+	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | expand -t 20
+
+.PHONY: all test test-exhaustive test-python parity demo bench fuzz portable install coverage format clean help

@@ -25,6 +25,13 @@ static size_t rows_count(const option_row *rows)
     return count;
 }
 
+void options_key(char *out, size_t room, const char *name, char dash)
+{
+    snprintf(out, room, "%s", name);
+    for (char *c = out; *c; c++)
+        *c = *c == '-' ? dash : *c;
+}
+
 static const char *row_title(const option_row *row, char out[80])
 {
     snprintf(out, 80, row->flags & OPTION_ARGUMENT ? "argument %s" : "option --%s", row->name);
@@ -217,22 +224,24 @@ option_value *options_value(const options *o, const option_row *row)
     return &o->values[own ? (size_t)(row - o->rows) : o->count + (size_t)(row - options_common)];
 }
 
-static berlu_status fail_unknown(const options *o, const char *kind, const char *name, size_t length)
+/* `dash` is "--" for a word of the command line, "" for a key of a settings file, which has _ for -. */
+static berlu_status fail_unknown(const options *o, const char *kind, const char *dash, const char *name, size_t length)
 {
     enum { MOST = 128 };
     const char *names[MOST + 1] = {0};
-    char word[128];
+    char word[128], guess[64];
     size_t count = 0;
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name && count < MOST; row++)
-            if (!(row->flags & OPTION_ARGUMENT))
+            if (!(row->flags & (*dash ? OPTION_ARGUMENT : OPTION_NO_FILE)))
                 names[count++] = row->name;
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const char *near = nearest_name(word, names);
-    if (near)
-        return berlu_fail(BERLU_ERR_ARG, "unknown %s%s; did you mean --%s?", kind, word, near);
-    return berlu_fail(BERLU_ERR_ARG, "unknown %s%s; --help lists what there is", kind, word);
+    if (!near)
+        return berlu_fail(BERLU_ERR_ARG, "unknown %s%s%s; --help lists what there is", kind, dash, word);
+    options_key(guess, sizeof guess, near, *dash ? '-' : '_');
+    return berlu_fail(BERLU_ERR_ARG, "unknown %s%s%s; did you mean %s%s?", kind, dash, word, dash, guess);
 }
 
 static berlu_status defaults_set(options *o)
@@ -295,7 +304,7 @@ static berlu_status take_option(reader *r, const char *word)
         row = NULL;
     }
     if (!row || row->flags & OPTION_ARGUMENT)
-        return fail_unknown(r->o, "option --", name, length);
+        return fail_unknown(r->o, "option ", "--", name, length);
     if (row->type == OPTION_FLAG)
         return value_set(r->o, row, equals ? equals + 1 : "true", LEVEL_COMMAND);
     if (row->type == OPTION_OPTIONAL && !equals) {
@@ -349,7 +358,7 @@ static berlu_status words_read(options *o, int argc, char *const *argv)
         else if (!only_arguments && is_option(word))
             status = take_option(&r, word);
         else if (!only_arguments && word[0] == '-' && word[1] && !looks_like_number(word))
-            status = fail_unknown(o, "option ", word, strlen(word));
+            status = berlu_fail(BERLU_ERR_ARG, "unknown option %s; options begin with two dashes", word);
         else
             status = take_argument(&r, word);
     }
@@ -400,5 +409,5 @@ berlu_status options_set(options *o, const char *key, const char *value, const c
         for (const option_row *row = tables[t]; row && row->name; row++)
             if (!(row->flags & OPTION_NO_FILE) && options_key_is(row, key))
                 return berlu_fail_in(value_set(o, row, value, LEVEL_FILE), where);
-    return berlu_fail_in(fail_unknown(o, "key ", key, strlen(key)), where);
+    return berlu_fail_in(fail_unknown(o, "key ", "", key, strlen(key)), where);
 }

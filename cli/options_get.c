@@ -136,9 +136,7 @@ void options_write(const options *o, output *out)
         if (row->flags & OPTION_NO_FILE)
             continue;
         char key[64];
-        snprintf(key, sizeof key, "%s", row->name);
-        for (char *c = key; *c; c++)
-            *c = *c == '-' ? '_' : *c;
+        options_key(key, sizeof key, row->name, '_');
         if (v->level == LEVEL_ABSENT && row->type != OPTION_FLAG)
             output_null(out, key);
         else

@@ -34,3 +34,8 @@ if(BERLU_FUZZ)  # coverage feedback and checks in every object; the main() of li
     add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=address,undefined)
 endif()
+option(BERLU_PORTABLE "the command finds its libraries in lib/ beside itself; no download (make portable)" OFF)
+if(BERLU_PORTABLE)
+    set(CMAKE_BUILD_RPATH "$ORIGIN/lib")
+    add_link_options(-Wl,--disable-new-dtags)  # the libraries' own libraries are found there too
+endif()

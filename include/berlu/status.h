@@ -18,15 +18,15 @@ extern "C" {
 
 /** The answer of a call. The numbers are fixed; new ones are added at the end. */
 typedef enum berlu_status {
-    BERLU_OK = 0,             /* done */
-    BERLU_ERR_ARG = 1,        /* an argument, option or name is wrong; nothing was done */
-    BERLU_ERR_INPUT = 2,      /* something to be read is missing, unreadable, malformed or does not fit */
-    BERLU_ERR_MEMORY = 3,     /* memory could not be had */
-    BERLU_ERR_IO = 4,         /* writing, syncing, renaming or the network failed */
-    BERLU_ERR_DEVICE = 5,     /* the GPU, its driver or a launch failed, or there is none */
+    BERLU_OK = 0,              /* done */
+    BERLU_ERR_ARG = 1,         /* an argument, option or name is wrong; nothing was done */
+    BERLU_ERR_INPUT = 2,       /* something to be read is missing, unreadable, malformed or does not fit */
+    BERLU_ERR_MEMORY = 3,      /* memory could not be had */
+    BERLU_ERR_IO = 4,          /* writing, syncing, renaming or the network failed */
+    BERLU_ERR_DEVICE = 5,      /* the GPU, its driver or a launch failed, or there is none */
     BERLU_ERR_UNSUPPORTED = 6, /* right as a request, but this build or this machine cannot do it */
-    BERLU_ERR_NUMERIC = 7,    /* a value that must be finite is not */
-    BERLU_ERR_STOPPED = 8     /* a signal asked to stop; what was under way is saved */
+    BERLU_ERR_NUMERIC = 7,     /* a value that must be finite is not */
+    BERLU_ERR_STOPPED = 8      /* a signal asked to stop; what was under way is saved */
 } berlu_status;
 
 /** The sentence of the last failure on the calling thread; "" when there was none. Valid until the next failure on

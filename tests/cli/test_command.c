@@ -1,0 +1,154 @@
+/* test_command.c - the command as people meet it: exit codes, one line of error, one object of JSON. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "support/command.h"
+
+static void assert_one_line(const char *text, const char *begin)
+{
+    if (strncmp(text, begin, strlen(begin)) != 0)
+        fail_msg("'%s' does not begin with '%s'", text, begin);
+    const char *end = strchr(text, '\n');
+    assert_true(end && end[1] == 0);
+}
+
+/* Exit 2, nothing on stdout, one line on stderr. */
+#define assert_refused(begin, ...)                                                                                     \
+    do {                                                                                                               \
+        command_result r;                                                                                              \
+        command_run(&r, __VA_ARGS__, NULL);                                                                            \
+        assert_one_line(r.err, begin);                                                                                 \
+        assert_int_equal(r.code, 2);                                                                                   \
+        assert_string_equal(r.out, "");                                                                                \
+        command_free(&r);                                                                                              \
+    } while (0)
+
+static void bad_input_is_one_line_and_exit_2(void **state)
+{
+    (void)state;
+    assert_refused("berlu: unknown command 'doctr'; did you mean 'doctor'?", "doctr");
+    assert_refused("berlu: unknown command 'xyzzyx'; `berlu --help`", "xyzzyx");
+    assert_refused("berlu: unknown command '--doctor'", "--doctor");
+    assert_refused("berlu: doctor: unknown option --jsno; did you mean --json?", "doctor", "--jsno");
+    assert_refused("berlu: doctor: option --threads: 'many' is not a whole number", "doctor", "--threads", "many");
+    assert_refused("berlu: doctor: option --threads: '-1' is outside 0 to 1024", "doctor", "--threads", "-1");
+    assert_refused("berlu: doctor: option --isa: 'sse9' is not one of", "doctor", "--isa", "sse9");
+    assert_refused("berlu: doctor: unexpected argument 'now'", "doctor", "now");
+}
+
+static void an_instruction_set_that_is_not_there_is_refused(void **state)
+{
+    (void)state;
+    const char *missing = cpu_has(CPU_NEON) ? "avx2" : "neon";
+    assert_refused("berlu: doctor: option --isa: this processor has no", "doctor", "--isa", missing);
+    setenv("BERLU_ISA", missing, 1);
+    assert_refused("berlu: doctor: environment variable BERLU_ISA", "doctor");
+    setenv("BERLU_ISA", "sse9", 1);
+    assert_refused("berlu: doctor: environment variable BERLU_ISA", "doctor");
+    unsetenv("BERLU_ISA");
+}
+
+static void help_and_version_go_to_stdout(void **state)
+{
+    (void)state;
+    command_result r;
+    const char *const words[] = {"--help", "--version", "help"};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        command_run(&r, words[i], NULL);
+        assert_int_equal(r.code, 0);
+        assert_true(strlen(r.out) > 0);
+        assert_string_equal(r.err, "");
+        command_free(&r);
+    }
+    command_run(&r, "doctor", "--help", "--nonsense", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "usage: berlu doctor [options]"));
+    command_free(&r);
+    command_run(&r, NULL, NULL); /* nothing asked: the help, as an error */
+    assert_int_equal(r.code, 2);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "usage: berlu COMMAND"));
+    command_free(&r);
+}
+
+/* Every line of the list of commands names one that answers --help. */
+static void every_command_explains_itself(void **state)
+{
+    (void)state;
+    command_result all, one;
+    int count = 0;
+    command_run(&all, "--help", NULL);
+    char *list = strstr(all.out, "\ncommands\n") + strlen("\ncommands\n"), *rest = NULL;
+    *strstr(list, "\n\n") = 0;
+    for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), count++) {
+        char name[32] = "", *words[] = {"berlu", name, "--help", NULL, NULL}, *space;
+        snprintf(name, sizeof name, "%.16s", line + 2);
+        for (char *end = name + strlen(name); end > name && end[-1] == ' ';)
+            *--end = 0;
+        if ((space = strchr(name, ' '))) {
+            *space = 0;
+            words[2] = space + 1;
+            words[3] = "--help";
+        }
+        command_run_with(&one, words, 0, NULL);
+        if (one.code != 0 || !strstr(one.out, "usage: berlu ") || *one.err)
+            fail_msg("berlu %s --help: exit %d, %s", line, one.code, one.err);
+        command_free(&one);
+    }
+    assert_true(count > 0);
+    command_free(&all);
+}
+
+static void doctor_answers_in_json(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "doctor", "--json", "--isa", "scalar", "--threads", "3", NULL);
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.err, "");
+    json_t *root = json_loads(r.out, 0, NULL);
+    assert_non_null(root);
+    assert_string_equal(json_string_value(json_object_get(root, "isa")), "scalar");
+    assert_int_equal(json_integer_value(json_object_get(root, "threads")), 3);
+    assert_true(json_is_string(json_object_get(root, "blas")));
+    assert_true(json_is_boolean(json_object_get(root, "cuda")));
+    assert_true(json_is_object(json_object_get(root, "features")));
+    json_decref(root);
+    command_free(&r);
+}
+
+static void a_full_disk_behind_stdout_is_told(void **state)
+{
+    (void)state;
+    struct stat info;
+    if (stat("/dev/full", &info) != 0)
+        skip();
+    command_result r;
+    command_run_with(&r, (char *[]){"berlu", "doctor", "--json", NULL}, 0, "/dev/full");
+    assert_int_equal(r.code, 1);
+    assert_one_line(r.err, "berlu: doctor: standard output: ");
+    command_free(&r);
+    command_run_with(&r, (char *[]){"berlu", "--help", NULL}, 0, "/dev/full");
+    assert_int_equal(r.code, 1);
+    command_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_input_is_one_line_and_exit_2),
+        cmocka_unit_test(an_instruction_set_that_is_not_there_is_refused),
+        cmocka_unit_test(help_and_version_go_to_stdout),
+        cmocka_unit_test(every_command_explains_itself),
+        cmocka_unit_test(doctor_answers_in_json),
+        cmocka_unit_test(a_full_disk_behind_stdout_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""check_layers.py - a room includes only from itself and the rooms above it. SPDX-License-Identifier: MIT
+
+Reads the #include lines of src/, include/ and cli/. Public headers (<berlu/...>) are open to every room; they themselves
+include nothing of src/. cli/ is the last room. Also refused: an include that names no room ("x.h" inside src/), because
+then the reader cannot see where it comes from, and a file that ends the process or prints from inside a library."""
+import pathlib, re, sys
+
+ROOMS = ["base", "smooth", "simd", "act", "io", "graph", "ops", "passes", "cpu", "cuda", "models", "data", "train",
+         "analyze", "study", "report"]
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+FORBIDDEN = re.compile(r"(?<![\w.>])(exit|abort|_exit|printf|puts|putchar|perror|system)\s*\(")
+
+root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+faults = []
+
+
+def without_comments(text):
+    text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', lambda m: m.group() if m.group().endswith('.h"') else '""', text)
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def check(path, room):
+    order = ROOMS.index(room)
+    for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+        where = f"{path.relative_to(root)}:{number}"
+        if match := INCLUDE.match(line):
+            first, _, rest = match[1].partition("/")
+            if not rest or first not in ROOMS:
+                faults.append(f'{where}: "{match[1]}" names no room; write "room/file.h"')
+            elif ROOMS.index(first) > order:
+                faults.append(f'{where}: {room} may not include "{match[1]}": {first} stands below it')
+        elif match := FORBIDDEN.search(line):
+            faults.append(f"{where}: {match[1]}() inside a library; return a status instead")
+
+
+count = 0
+for room_folder in sorted((root / "src").iterdir()):
+    if not room_folder.is_dir():
+        continue
+    if room_folder.name not in ROOMS:
+        faults.append(f"src/{room_folder.name}: is not a room of the house; tools/check_layers.py has the list")
+        continue
+    for path in sorted(room_folder.rglob("*")):
+        if path.suffix in (".c", ".h", ".cu", ".cuh"):
+            check(path, room_folder.name)
+            count += 1
+for path in sorted((root / "include").rglob("*.h")):
+    count += 1
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match and not match[1].startswith("berlu/"):
+            faults.append(f"{path.relative_to(root)}:{number}: a public header may include only <berlu/...>")
+
+print("\n".join(faults) or f"{count} files keep the order of the rooms")
+sys.exit(1 if faults or not count else 0)
