@@ -1,0 +1,146 @@
+/* test_inverse.c - the inverse, there and back. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exact.h"
+#include <berlu/smooth.h>
+
+/* y -> x -> y. One rounding of x moves y by |slope x| 2^-53; evaluation and the last Newton step add a few units of the
+ * terms of the value. */
+static void check_round_trip(const berlu_smooth *f, double y, double size)
+{
+    double x;
+    assert_int_equal(berlu_smooth_inverse(f, y, &x), BERLU_OK);
+    double slack = 64 * 0x1p-53 * (fabs(y) + size + berlu_smooth_lipschitz(f) * fabs(x));
+    assert_true(fabs(berlu_smooth_value(f, x) - y) <= slack);
+}
+
+static void values_of_rising_functions_come_back(void **state)
+{
+    (void)state;
+    draws d = {41};
+    for (int degree = 2; degree <= 16; degree++)
+        for (int i = 0; i < 20; i++) {
+            double kinks[] = {-2, 0, 3}, slopes[4], eps[] = {draw_real(&d, 0.01, 1)};
+            double right[] = {draw_real(&d, 0.01, 1)};
+            for (int k = 0; k < 4; k++)
+                slopes[k] = exp(draw_real(&d, -4, 2)) * (i % 2 ? -1 : 1); /* falling ones too */
+            berlu_smooth_spec spec = {
+                3, kinks, slopes, 0, 0, eps, 1, i % 3 == 0 ? right : NULL, degree, BERLU_SMOOTH_BERNSTEIN};
+            berlu_smooth *f;
+            assert_int_equal(berlu_smooth_make(&f, &spec), BERLU_OK);
+            assert_int_equal(berlu_smooth_monotone(f), i % 2 ? -1 : 1);
+            for (int k = 0; k < 40; k++)
+                check_round_trip(f, berlu_smooth_value(f, draw_real(&d, -4, 5)), 40);
+            berlu_smooth_free(f);
+        }
+}
+
+/* Degree 2 has a closed form; Newton on the same parabola, entered as degree 3, must agree. */
+static void berlu_of_degree_two_is_inverted_in_closed_form(void **state)
+{
+    (void)state;
+    draws d = {42};
+    for (int i = 0; i < 300; i++) {
+        double alpha = exp(draw_real(&d, -7, 2)), e = exp(draw_real(&d, -5, 2)), x;
+        berlu_smooth *f;
+        assert_int_equal(berlu_smooth_named(&f, "leaky_relu", &alpha, e, 2), BERLU_OK);
+        double want = draw_real(&d, -e, e), y = berlu_smooth_value(f, want);
+        assert_int_equal(berlu_smooth_inverse(f, y, &x), BERLU_OK);
+        /* y is off by a few units of e (1 + alpha); divided by the slope that is what x may be off by */
+        double slack = 16 * 0x1p-53 * e * (1 + alpha) / berlu_smooth_slope(f, want);
+        assert_true(fabs(x - want) <= slack);
+        berlu_smooth_free(f);
+    }
+}
+
+static void alpha_one_is_regular(void **state)
+{
+    (void)state;
+    double alpha = 1, x;
+    for (int degree = 2; degree <= 16; degree += 2) {
+        berlu_smooth *f;
+        assert_int_equal(berlu_smooth_named(&f, "leaky_relu", &alpha, 0.5, degree), BERLU_OK);
+        for (double y = -1; y <= 1; y += 0.0625) {
+            assert_int_equal(berlu_smooth_inverse(f, y, &x), BERLU_OK);
+            assert_true(fabs(x - y) <= 4 * 0x1p-53);
+        }
+        berlu_smooth_free(f);
+    }
+}
+
+static void elu_is_inverted_down_to_its_asymptote(void **state)
+{
+    (void)state;
+    for (int degree = 2; degree <= 5; degree++) {
+        berlu_smooth *f;
+        double x;
+        assert_int_equal(berlu_smooth_named(&f, "elu", NULL, 0.25, degree), BERLU_OK);
+        assert_int_equal(berlu_smooth_monotone(f), 1);
+        for (double y = -0.999; y < 3; y += 0.01)
+            check_round_trip(f, y, 1);
+        assert_int_equal(berlu_smooth_inverse(f, -1, &x), BERLU_ERR_ARG);
+        assert_non_null(strstr(berlu_last_error(), "never takes the value -1"));
+        assert_int_equal(berlu_smooth_inverse(f, -7, &x), BERLU_ERR_ARG);
+        berlu_smooth_free(f);
+    }
+}
+
+/* A slope of 0 at one point only (touching transitions) is still strictly monotone. */
+static void a_level_point_does_not_stop_the_inverse(void **state)
+{
+    (void)state;
+    double kinks[] = {-1, 1}, slopes[] = {1, 0, 1}, eps[] = {1};
+    for (int degree = 2; degree <= 16; degree++) {
+        berlu_smooth_spec spec = {2, kinks, slopes, 0, 0, eps, 1, NULL, degree, BERLU_SMOOTH_BERNSTEIN};
+        berlu_smooth *f;
+        assert_int_equal(berlu_smooth_make(&f, &spec), BERLU_OK);
+        assert_int_equal(berlu_smooth_monotone(f), 1);
+        for (double y = -3; y <= 3; y += 0.03125)
+            check_round_trip(f, y, 4);
+        berlu_smooth_free(f);
+    }
+}
+
+static void functions_without_inverse_are_refused(void **state)
+{
+    (void)state;
+    const char *names[] = {"relu", "relu6", "hard_tanh", "abs", "soft_shrink", "hard_swish"};
+    for (size_t i = 0; i < 6; i++) {
+        berlu_smooth *f;
+        double x = 7;
+        assert_int_equal(berlu_smooth_named(&f, names[i], NULL, 0.25, 4), BERLU_OK);
+        assert_int_equal(berlu_smooth_inverse(f, 0.5, &x), BERLU_ERR_ARG);
+        assert_non_null(strstr(berlu_last_error(), "not strictly monotone"));
+        assert_true(x == 7);
+        berlu_smooth_free(f);
+    }
+    berlu_smooth *f;
+    double x, alpha = -0.5;
+    assert_int_equal(berlu_smooth_named(&f, "prelu", &alpha, 0.25, 4), BERLU_OK);
+    assert_int_equal(berlu_smooth_inverse(f, 0.5, &x), BERLU_ERR_ARG);
+    berlu_smooth_free(f);
+    alpha = 0.5;
+    assert_int_equal(berlu_smooth_named(&f, "prelu", &alpha, 0.25, 4), BERLU_OK);
+    assert_int_equal(berlu_smooth_inverse(f, NAN, &x), BERLU_ERR_ARG);
+    assert_int_equal(berlu_smooth_inverse(f, INFINITY, &x), BERLU_ERR_ARG);
+    berlu_smooth_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_rising_functions_come_back),
+        cmocka_unit_test(berlu_of_degree_two_is_inverted_in_closed_form),
+        cmocka_unit_test(alpha_one_is_regular),
+        cmocka_unit_test(elu_is_inverted_down_to_its_asymptote),
+        cmocka_unit_test(a_level_point_does_not_stop_the_inverse),
+        cmocka_unit_test(functions_without_inverse_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
