@@ -9,7 +9,12 @@ if ! command -v $format >/dev/null 2>&1; then
     echo "$format is not installed: skipped" >&2
     exit 77
 fi
-mode='--dry-run --Werror'
-[ "${1:-}" != --fix ] || mode=-i
-find include src cli tests bench $([ ! -d examples ] || echo examples) '(' -name '*.[ch]' -o -name '*.cu' ')' -print0 |
-    xargs -0 -n 40 -P "$(nproc)" $format $mode
+sources() {
+    find include src cli tests bench '(' -name '*.[ch]' -o -name '*.cu' ')' -print0
+}
+if [ "${1:-}" = --fix ]; then
+    sources | xargs -0 $format -i
+    exit 0
+fi
+faults=$(sources | xargs -0 -n 25 -P "$(nproc)" $format --dry-run 2>&1 | sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: warning.*/\1/p' | sort | uniq -c)
+[ -z "$faults" ] || { echo "places that \`make format\` would change:" && echo "$faults" && exit 1; }

@@ -1,0 +1,25 @@
+#!/bin/sh
+# install.sh - installs below a temporary DESTDIR and builds a program against it, through pkg-config and through
+# find_package(berlu), shared and static. SPDX-License-Identifier: MIT
+set -eu
+work=$BERLU_BUILD_DIR/test-data/install
+rm -rf "$work"
+mkdir -p "$work"
+flags=${BERLU_SANITIZE:+-fsanitize=$BERLU_SANITIZE}
+DESTDIR=$work/root cmake --install "$BERLU_BUILD_DIR" --prefix /opt/berlu >"$work/log"
+prefix=$work/moved # the tree is found wherever it lies
+mv "$work/root/opt/berlu" "$prefix"
+libraries=$(dirname "$(find "$prefix" -name libberlu.so)")
+export LD_LIBRARY_PATH="$libraries" PKG_CONFIG_PATH="$libraries/pkgconfig"
+
+cd "$BERLU_SOURCE_DIR/tests/install"
+cc=${CC:-cc}
+$cc $flags use.c -o "$work/use_pc" $(pkg-config --cflags --libs berlu)
+$cc $flags use.c -o "$work/use_pc_static" $(pkg-config --cflags berlu) "$libraries/libberlu.a" $(pkg-config --static --libs-only-other berlu) -lm
+cmake -S . -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" >>"$work/log"
+cmake --build "$work/cmake" >>"$work/log"
+for program in use_pc use_pc_static cmake/use_shared cmake/use_static; do
+    echo "$program: $("$work/$program")"
+done
+readelf -d "$work/use_pc" | grep -q 'libberlu.so.0' # by its soname, not by its file name
+"$prefix/bin/berlu" --version
