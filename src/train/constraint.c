@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -108,4 +109,42 @@ size_t interval_project(interval i, float *values, size_t count)
         values[k] = v;
     }
     return moved;
+}
+
+static berlu_status parameter_project(engine *e, engine_array array, int parameter, size_t count, interval bounds)
+{
+    float *place = engine_host(e, array, parameter);
+    if (place) {
+        interval_project(bounds, place, count);
+        return BERLU_OK;
+    }
+    float *values = malloc(count * sizeof *values);
+    if (!values)
+        return berlu_fail_memory(count * sizeof *values, "a projection");
+    berlu_status status = engine_get(e, array, parameter, values);
+    if (status == BERLU_OK && interval_project(bounds, values, count) > 0)
+        status = engine_set(e, array, parameter, values);
+    free(values);
+    return status;
+}
+
+berlu_status parameters_project(engine *e, const constraint *c)
+{
+    const graph *g = engine_graph(e);
+    for (int p = 0; p < graph_param_count(g); p++) {
+        const tensor_info *info = graph_tensor(g, graph_param(g, p));
+        const char *dot = strrchr(info->name, '.');
+        if (!info->activation || !dot)
+            continue;
+        interval bounds = constraint_of(c, dot + 1);
+        if (bounds.low == -INFINITY && bounds.high == INFINITY)
+            continue;
+        size_t count = (size_t)tensor_elements(info);
+        berlu_status status = parameter_project(e, ARRAY_WEIGHT, p, count, bounds);
+        if (status == BERLU_OK && engine_has(e, ARRAY_EMA))
+            status = parameter_project(e, ARRAY_EMA, p, count, bounds);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return BERLU_OK;
 }

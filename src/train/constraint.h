@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "passes/engine.h"
 
 typedef struct interval {
     double low, high;
@@ -28,5 +28,8 @@ interval constraint_of(const constraint *c, const char *parameter);
 
 /* Projects values in place; returns how many moved. NaN stays NaN: it is for others to notice. */
 size_t interval_project(interval i, float *values, size_t count);
+
+/* Projects every activation parameter of the engine onto its interval, and the average of the weights likewise. */
+berlu_status parameters_project(engine *e, const constraint *c);
 
 #endif

@@ -230,11 +230,16 @@ static berlu_status check(const train_settings *s)
     return status;
 }
 
-berlu_status recipe_resolve(train_settings *s)
+berlu_status recipe_complete(train_settings *s)
 {
     berlu_status status = fill_rest(s);
-    if (status != BERLU_OK)
-        return status;
-    derive(s);
-    return check(s);
+    if (status == BERLU_OK)
+        derive(s);
+    return status;
+}
+
+berlu_status recipe_resolve(train_settings *s)
+{
+    berlu_status status = recipe_complete(s);
+    return status == BERLU_OK ? check(s) : status;
 }

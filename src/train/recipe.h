@@ -93,14 +93,16 @@ berlu_status recipe_fill(train_settings *s, const setting *row, const char *valu
  * the command line, stay as they are. */
 berlu_status recipe_set_yaml(train_settings *s, const yaml_tree *tree, const yaml_item *map);
 
-/* Presets, defaults, derived values, conflicts. */
+/* Presets, defaults, derived values, conflicts. recipe_complete() is the first three without the last. */
 berlu_status recipe_resolve(train_settings *s);
+berlu_status recipe_complete(train_settings *s);
 
 /* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
 int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);
 
-/* Settings as a JSON object (for run.json) and back; unknown keys are refused. recipe_from_json() marks every key as given. */
-json_t *recipe_json(const train_settings *s);
+/* Settings as the text of a JSON object (for run.json), every number with the digits that read back to the same bits;
+ * and from a parsed one, with nothing marked as given. Unknown keys are refused. */
+void recipe_json(const train_settings *s, text *out);
 berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path);
 
 /* The start-up table: one line per key and value, grouped as the table is. Values the user gave are marked. */

@@ -2,8 +2,8 @@
  *
  * Every value has one text, the one recipe_set() reads back to the same bits. Two settings are equal when their texts
  * are; run.json holds numbers as numbers, for programs. */
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "train/recipe.h"
@@ -37,44 +37,50 @@ int recipe_value(const train_settings *s, const setting *row, size_t index, text
     return 1;
 }
 
-static json_t *row_json(const train_settings *s, const setting *row)
+/* A JSON string, quotes and all. jansson knows the rules of escaping. */
+static void string_json(text *out, const char *value)
 {
-    text t = {0};
-    json_t *value = NULL;
-    switch (row->kind) {
-    case SETTING_COUNT:
-        return json_integer(*(const int64_t *)field(s, row));
-    case SETTING_FLAG:
-        return json_boolean(*(const int64_t *)field(s, row));
-    case SETTING_REAL:
-        return json_real(*(const double *)field(s, row));
-    case SETTING_LIST:
-        value = json_array();
-        for (size_t i = 0; value && i < s->acts; i++)
-            if (json_array_append_new(value, json_string(s->act[i])) != 0) {
-                json_decref(value);
-                return NULL;
-            }
-        return value;
-    default:
-        recipe_value(s, row, 0, &t);
-        value = t.failed ? NULL : json_string(t.data ? t.data : "");
-        text_free(&t);
-        return value;
-    }
+    json_t *string = json_string(value ? value : "");
+    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    if (quoted)
+        text_string(out, quoted);
+    else
+        out->failed = 1; /* no memory, or not UTF-8 */
+    free(quoted);
+    json_decref(string);
 }
 
-json_t *recipe_json(const train_settings *s)
+static void row_json(const train_settings *s, const setting *row, text *out)
 {
-    json_t *object = json_object();
-    for (size_t i = 0; object && i < train_settings_count; i++) {
-        const setting *row = &train_settings_table[i];
-        if (json_object_set_new(object, row->key, row_json(s, row)) != 0) {
-            json_decref(object);
-            return NULL;
-        }
+    if (row->kind == SETTING_LIST)
+        text_string(out, "[");
+    for (size_t i = 0;; i++) {
+        text value = {0};
+        if (!recipe_value(s, row, i, &value))
+            break;
+        const char *word = value.data ? value.data : "";
+        text_string(out, i ? ", " : "");
+        if (row->kind == SETTING_FLAG)
+            text_string(out, strcmp(word, "0") == 0 ? "false" : "true");
+        else if (row->kind == SETTING_COUNT || row->kind == SETTING_REAL)
+            text_string(out, word);
+        else
+            string_json(out, word);
+        out->failed |= value.failed;
+        text_free(&value);
     }
-    return object;
+    if (row->kind == SETTING_LIST)
+        text_string(out, "]");
+}
+
+void recipe_json(const train_settings *s, text *out)
+{
+    for (size_t i = 0; i < train_settings_count; i++) {
+        const setting *row = &train_settings_table[i];
+        text_add(out, "%s\n    \"%s\": ", i ? "," : "{", row->key);
+        row_json(s, row, out);
+    }
+    text_string(out, "\n  }");
 }
 
 static berlu_status value_from_json(train_settings *s, const char *key, const json_t *value)
@@ -92,24 +98,31 @@ static berlu_status value_from_json(train_settings *s, const char *key, const js
     return recipe_set(s, key, as_text);
 }
 
-berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path)
+static berlu_status object_read(train_settings *s, const json_t *object)
 {
     const char *key;
     json_t *value;
-    if (!json_is_object(object))
-        return berlu_fail(BERLU_ERR_INPUT, "%s: holds no settings", path);
     json_object_foreach((json_t *)object, key, value)
     {
-        berlu_status status = BERLU_OK;
         size_t count = json_is_array(value) ? json_array_size(value) : 1;
-        for (size_t i = 0; status == BERLU_OK && i < count; i++)
-            status = value_from_json(s, key, json_is_array(value) ? json_array_get(value, i) : value);
-        if (status == BERLU_ERR_MEMORY)
-            return status;
-        if (status != BERLU_OK)
-            return berlu_fail_in(BERLU_ERR_INPUT, path);
+        for (size_t i = 0; i < count; i++) {
+            berlu_status status = value_from_json(s, key, json_is_array(value) ? json_array_get(value, i) : value);
+            if (status != BERLU_OK)
+                return status;
+        }
     }
     return BERLU_OK;
+}
+
+berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path)
+{
+    if (!json_is_object(object))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: holds no settings", path);
+    berlu_status status = object_read(s, object);
+    if (status == BERLU_OK)
+        status = recipe_complete(s);
+    memset(s->given, 0, sizeof s->given); /* nobody asked for them this time */
+    return status == BERLU_OK || status == BERLU_ERR_MEMORY ? status : berlu_fail_in(BERLU_ERR_INPUT, path);
 }
 
 static void value_list(const train_settings *s, const setting *row, text *out)

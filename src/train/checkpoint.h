@@ -1,0 +1,50 @@
+/* checkpoint.h - a run's state on disk, whole or not there. SPDX-License-Identifier: MIT
+ *
+ * A checkpoint is a folder RUN/checkpoints/step-00001234 with model.safetensors (the weights), ema.safetensors (their
+ * average, if one is kept) and state.safetensors (the optimizer's moments and the counters below). It is made under a
+ * temporary name, every file and the folder are fsynced, and then it is renamed, so a folder with a step's name is whole
+ * however the process ended. The two newest and the best stay; older ones are renamed away before they are deleted. The
+ * links `last` and `best` are for people.
+ *
+ * Nothing in a checkpoint depends on time or on how often the run was interrupted: same run, same bytes. */
+#ifndef TRAIN_CHECKPOINT_H
+#define TRAIN_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "passes/engine.h"
+
+enum { CHECKPOINT_PATH = 4096 };
+
+/* All that a run is besides its settings and its arrays. */
+typedef struct train_state {
+    uint64_t updates; /* made so far */
+    uint64_t epoch;   /* the one under way, from 0 */
+    uint64_t batches; /* of that epoch that are done */
+    uint64_t images;  /* of that epoch whose loss is in loss_sum */
+    uint64_t norms;   /* of that epoch that are in norm_sum */
+    uint64_t metrics_bytes;
+    uint64_t best_updates; /* where the best test accuracy was seen; 0: nowhere yet */
+    double loss_sum, norm_sum;
+    double best_top1;
+    double *figures; /* of the activation sites, from the last update of the epoch under way (diagnose.h); owned by */
+    size_t figure_count; /* whoever made the state */
+} train_state;
+
+/* Writes a checkpoint and renews `last`, and `best` when best_updates says it is this one. On failure what was there
+ * before is untouched and no half folder is left under a step's name. */
+berlu_status checkpoint_save(const char *run, engine *e, const train_state *s);
+
+/* The path of the newest checkpoint whose files can be read, "" if there is none. One that cannot be read is told to the
+ * log and passed over. */
+berlu_status checkpoint_newest(const char *run, char path[CHECKPOINT_PATH], const berlu_log *log);
+
+/* Reads it into the engine and the state. Everything is checked against the engine first: a checkpoint of another model
+ * is BERLU_ERR_INPUT and names the first tensor that does not fit. */
+berlu_status checkpoint_load(const char *path, engine *e, train_state *s);
+
+/* Deletes what an interrupted save or deletion left, and all checkpoints but the two newest and `best`. */
+berlu_status checkpoint_tidy(const char *run, uint64_t best);
+
+#endif

@@ -1,0 +1,32 @@
+/* diagnose.h - what happens at the activation sites: the figures of metrics.csv and TensorBoard's histograms.
+ * SPDX-License-Identifier: MIT
+ *
+ * Once per epoch, at its last update, the pre-activations of every site are looked at where the training step holds them
+ * anyway (as many images of the batch as make up DIAGNOSE_VALUES values, so the cost does not grow with the batch). A
+ * unit is called dead when the slope of its activation is below 1/1000 in size at every one of these inputs: then
+ * nothing it does can be learned from them. The transition is |x| <= eps; for an activation without eps it is the point
+ * zero. */
+#ifndef TRAIN_DIAGNOSE_H
+#define TRAIN_DIAGNOSE_H
+
+#include "io/tensorboard.h"
+#include "passes/engine.h"
+#include "train/metrics.h"
+
+enum { DIAGNOSE_VALUES = 1 << 19 };
+
+typedef struct diagnosis diagnosis;
+berlu_status diagnosis_create(diagnosis **out, const graph *g);
+void diagnosis_free(diagnosis *d); /* NULL is allowed */
+
+size_t diagnosis_sites(const diagnosis *d);
+const char *const *diagnosis_names(const diagnosis *d);
+
+/* Between forward and backward of a training step: all figures but the gradient. `tb` may be NULL. */
+berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writer *tb, double wall, int64_t step);
+/* Between backward and update: the gradient's norm per site. */
+berlu_status diagnosis_backward(diagnosis *d, engine *e, double *figures);
+/* After updates: what the parameters are now, and the Lipschitz constant they give. */
+berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *figures);
+
+#endif

@@ -1,0 +1,17 @@
+/* evaluate.h - a network's accuracy over a set of pictures. SPDX-License-Identifier: MIT */
+#ifndef TRAIN_EVALUATE_H
+#define TRAIN_EVALUATE_H
+
+#include <signal.h>
+
+#include "data/loader.h"
+#include "passes/engine.h"
+#include "train/metrics.h"
+
+/* Every picture of the loader once, in stored order, through an engine of mode INFER whose batch is the loader's. The
+ * last batch may be short; what pads it is not counted. `stop`, when not NULL, ends it early with BERLU_ERR_STOPPED;
+ * `tick`, when not NULL, hears how many pictures are done. */
+berlu_status evaluate(engine *e, loader *l, score *out, const volatile sig_atomic_t *stop,
+                      void (*tick)(void *context, uint64_t images), void *context);
+
+#endif

@@ -1,0 +1,63 @@
+/* metrics.h - what a run measures: losses and accuracies, and their row in metrics.csv. SPDX-License-Identifier: MIT
+ *
+ * Accuracy is counted in integers over the whole set; the loss is a sum over images in double, never a mean of batch
+ * means. A row holds only values that the same run gives again to the bit: no times. */
+#ifndef TRAIN_METRICS_H
+#define TRAIN_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* ---- accuracy ---------------------------------------------------------------------------------------------------- */
+
+/* How many classes come before the right one: those with a larger logit, and of equal ones those with a smaller number.
+ * Rank 0 is what argmax finds. A row with a NaN has the last rank. */
+size_t rank_of(const float *logits, size_t classes, size_t label);
+
+/* Cross entropy of one row, in double. */
+double cross_entropy(const float *logits, size_t classes, size_t label);
+
+typedef struct score {
+    uint64_t images, top1, top5;
+    double loss; /* sum */
+} score;
+void score_add(score *s, const float *logits, size_t classes, size_t label);
+double score_top1(const score *s); /* percent; NaN without images */
+double score_top5(const score *s); /* top-K where there are K < 5 classes */
+double score_loss(const score *s);
+
+/* ---- metrics.csv ------------------------------------------------------------------------------------------------- */
+
+/* What is known of one activation site at the end of an epoch (diagnose.h). The order is that of the columns. */
+typedef enum site_figure {
+    SITE_ALPHA, /* mean over channels; NaN where the activation has none */
+    SITE_EPS,
+    SITE_LEFT, /* shares of pre-activations left of, inside and right of the transition |x| <= eps */
+    SITE_INSIDE,
+    SITE_RIGHT,
+    SITE_DEAD, /* share of units whose slope is below 1/1000 for every input seen */
+    SITE_GRAD, /* norm of the gradient that reaches the site, summed over positions: that of fc1's bias */
+    SITE_MEAN, /* of the pre-activations */
+    SITE_VAR,
+    SITE_Y_MEAN, /* of the activation's output */
+    SITE_Y_VAR,
+    SITE_LIPSCHITZ, /* of the activation with its present parameters */
+    SITE_FIGURES
+} site_figure;
+extern const char *const site_figure_names[SITE_FIGURES]; /* "alpha", "eps", ... */
+
+typedef struct metrics_row {
+    uint64_t epoch, step; /* epochs done, updates done */
+    double lr;            /* of the last update */
+    double train_loss, train_top1, test_loss, test_top1, test_top5, grad_norm;
+    double ema_loss, ema_top1, ema_top5; /* only with an average of the weights */
+    double lipschitz;                    /* greatest of all sites */
+} metrics_row;
+
+/* The names of the columns, and a row. `figures` holds SITE_FIGURES values per site; NaN leaves a cell empty. */
+void metrics_names(text *out, const char *const *sites, size_t count, int ema);
+void metrics_line(text *out, const metrics_row *row, const double *figures, size_t count, int ema);
+
+#endif

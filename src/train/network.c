@@ -1,0 +1,154 @@
+/* network.c - see network.h. SPDX-License-Identifier: MIT */
+#include "train/network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cpu/cpu.h"
+#include "models/weights.h"
+#include "train/checkpoint.h"
+#include "train/run_folder.h"
+
+berlu_status network_create(model **out, const train_settings *s, size_t classes)
+{
+    model_options o = {
+        .image_size = (int)s->image_size,
+        .patch = (int)s->patch,
+        .stride = (int)s->stride,
+        .stem = (int)s->stem,
+        .classes = (int)classes,
+        .drop_path = s->drop_path,
+        .per_channel = (int)s->act_per_channel,
+        .acts = s->act,
+        .act_count = (int)s->acts,
+    };
+    return model_create(out, s->model, &o);
+}
+
+berlu_status network_backend(const backend **out, const train_settings *s)
+{
+    if (s->device == RECIPE_CUDA)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "device: this build trains on the CPU only; leave --device cuda out");
+    *out = cpu_backend();
+    return BERLU_OK;
+}
+
+berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log)
+{
+    data_source *data;
+    data_options o = {
+        .max_bad_given = s->max_bad >= 0,
+        .max_bad = s->max_bad >= 0 ? (size_t)s->max_bad : 0,
+        .images = (size_t)s->synthetic_images,
+        .classes = strcmp(s->data, "synthetic") == 0 ? (size_t)s->classes : 0,
+        .threads = (int)s->workers,
+        .log = log,
+    };
+    berlu_status status = data_open(&data, s->data, &o);
+    if (status != BERLU_OK)
+        return status;
+    size_t there = data_describe(data)->classes;
+    if (s->classes && (size_t)s->classes != there) {
+        data_close(data);
+        return berlu_fail(BERLU_ERR_ARG, "classes: %lld, but %s has %zu; leave --classes out", (long long)s->classes,
+                          s->data, there);
+    }
+    *classes = there;
+    *out = data;
+    return BERLU_OK;
+}
+
+berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
+{
+    char newest[CHECKPOINT_PATH];
+    int length;
+    if (strcmp(which, "last") == 0) { /* not by the link, which is for people and may lag behind */
+        berlu_status status = checkpoint_newest(run, newest, NULL);
+        if (status != BERLU_OK)
+            return status;
+        if (!*newest)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: holds no checkpoint yet", run);
+        length = snprintf(out, room, "%s/%s", newest, file);
+    } else if (strcmp(which, "best") == 0) {
+        length = snprintf(out, room, "%s/checkpoints/best/%s", run, file);
+    } else {
+        length = snprintf(out, room, "%s/checkpoints/step-%08llu/%s", run, strtoull(which, NULL, 10), file);
+    }
+    if (length < 0 || (size_t)length >= room)
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
+    if (!file_exists(out))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such file", out);
+    return BERLU_OK;
+}
+
+/* ---- the teacher ------------------------------------------------------------------------------------------------------ */
+
+/* The settings of a teacher and the path of its weights. */
+static berlu_status teacher_find(train_settings *s, char *weights, size_t room, const char *name, size_t classes)
+{
+    const char *colon = strchr(name, ':');
+    if (run_exists(name)) {
+        berlu_status status = run_settings(s, name);
+        return status == BERLU_OK ? network_weights(weights, room, name, "last", "model.safetensors") : status;
+    }
+    if (!colon)
+        return berlu_fail(BERLU_ERR_INPUT, "teacher: %s holds no run; give a run's folder or MODEL:FILE", name);
+    char network[64];
+    snprintf(network, sizeof network, "%.*s", (int)(colon - name), name);
+    snprintf(weights, room, "%s", colon + 1);
+    recipe_init(s);
+    berlu_status status = recipe_set(s, "model", network);
+    if (status == BERLU_OK)
+        status = recipe_set(s, "act", "gelu");
+    if (status == BERLU_OK)
+        status = recipe_complete(s);
+    s->classes = (int64_t)classes;
+    return status;
+}
+
+berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like)
+{
+    char weights[CHECKPOINT_PATH];
+    train_settings s = {0};
+    teacher t = {0};
+    const backend *where;
+    berlu_status status = teacher_find(&s, weights, sizeof weights, student->teacher, (size_t)like->classes);
+    if (status == BERLU_OK)
+        status = network_create(&t.model, &s, (size_t)like->classes);
+    if (status == BERLU_OK && t.model->config.image_size != like->image_size)
+        status = berlu_fail(BERLU_ERR_ARG, "teacher: takes images of %d pixels, the student of %d",
+                            t.model->config.image_size, like->image_size);
+    if (status == BERLU_OK)
+        status = network_backend(&where, student);
+    if (status == BERLU_OK) {
+        engine_options o = {.backend = where, .mode = ENGINE_INFER, .batch = (int)student->batch};
+        o.threads = (int)student->threads;
+        status = engine_create(&t.engine, t.model->graph, &o);
+    }
+    if (status == BERLU_OK)
+        status = weights_load_path(t.engine, weights);
+    recipe_free(&s);
+    if (status != BERLU_OK) {
+        teacher_close(&t);
+        return status;
+    }
+    *out = t;
+    return BERLU_OK;
+}
+
+void teacher_close(teacher *t)
+{
+    engine_free(t->engine);
+    model_free(t->model);
+    *t = (teacher){0};
+}
+
+berlu_status teacher_answer(teacher *t, const float *images, size_t bytes, const float **logits)
+{
+    memcpy(engine_input(t->engine), images, bytes);
+    berlu_status status = engine_forward(t->engine, &(engine_step){0});
+    *logits = engine_logits(t->engine);
+    return status;
+}

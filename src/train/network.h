@@ -1,0 +1,32 @@
+/* network.h - the model and the weights that settings or a finished run describe. SPDX-License-Identifier: MIT */
+#ifndef TRAIN_NETWORK_H
+#define TRAIN_NETWORK_H
+
+#include "data/data.h"
+#include "models/models.h"
+#include "passes/engine.h"
+#include "train/recipe.h"
+
+/* The model of the settings with `classes` classes. */
+berlu_status network_create(model **out, const train_settings *s, size_t classes);
+
+/* The backend of the settings' device. BERLU_ERR_UNSUPPORTED where this build or machine has none. */
+berlu_status network_backend(const backend **out, const train_settings *s);
+
+/* The data of the settings, and the number of classes they agree on. */
+berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log);
+
+/* Where a run keeps its weights: checkpoint `which` ("last", "best", or a step) and `file` in it. */
+berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file);
+
+/* A network that only answers: the teacher of a distillation. Text: a run's folder, or MODEL:FILE. */
+typedef struct teacher {
+    model *model;
+    engine *engine;
+} teacher;
+berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like);
+void teacher_close(teacher *t);
+/* Logits for a batch of images, until the next call. */
+berlu_status teacher_answer(teacher *t, const float *images, size_t bytes, const float **logits);
+
+#endif

@@ -1,0 +1,173 @@
+/* run_folder.c - see run_folder.h. SPDX-License-Identifier: MIT */
+#include "train/run_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/threads.h"
+
+enum { JSON_LIMIT = 16 << 20 };
+
+static berlu_status path_in(char out[RUN_PATH], const char *folder, const char *name)
+{
+    if (snprintf(out, RUN_PATH, "%s/%s", folder, name) >= RUN_PATH)
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+    return BERLU_OK;
+}
+
+berlu_status run_path(char out[RUN_PATH], const run_folder *run, const char *name)
+{
+    return path_in(out, run->path, name);
+}
+
+int run_exists(const char *path)
+{
+    char json[RUN_PATH];
+    return path_in(json, path, "run.json") == BERLU_OK && file_exists(json);
+}
+
+static int folder_empty(const char *path)
+{
+    int found = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        found |= entry->d_name[0] != '.'; /* what a cut write left does not count */
+    if (dir)
+        closedir(dir);
+    return !found;
+}
+
+/* log.txt is for people: a line that cannot be written is no reason to stop a run, the next checkpoint will tell. */
+static void log_write(void *context, berlu_log_level level, const char *line)
+{
+    run_folder *run = context;
+    char path[RUN_PATH];
+    text t = {0};
+    text_add(&t, "%s%s\n", level == BERLU_LOG_WARNING ? "warning: " : "", line);
+    if (!t.failed && run->path[0] && run_path(path, run, "log.txt") == BERLU_OK)
+        file_append(path, t.data, t.length, 0);
+    text_free(&t);
+    if (run->echo && run->echo->write)
+        run->echo->write(run->echo->context, level, line);
+}
+
+static berlu_status lock_take(run_folder *run)
+{
+    char path[RUN_PATH];
+    berlu_status status = run_path(path, run, "run.json");
+    if (status != BERLU_OK)
+        return status;
+    run->lock = open(path, O_RDONLY | O_CLOEXEC);
+    if (run->lock < 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, strerror(errno));
+    if (flock(run->lock, LOCK_EX | LOCK_NB) == 0)
+        return BERLU_OK;
+    close(run->lock);
+    run->lock = -1;
+    return berlu_fail(BERLU_ERR_ARG, "%s: another process is training in this run", run->path);
+}
+
+/* Settings, version and machine. Written before anything else of the run. */
+static berlu_status json_write(const run_folder *run, const train_settings *s, const char *extra)
+{
+    char path[RUN_PATH], processor[64];
+    struct utsname system = {0};
+    text t = {0};
+    uname(&system);
+    text_add(&t, "{\n  \"berlu\": \"%s\",\n  \"settings\": ", berlu_version());
+    recipe_json(s, &t);
+    text_add(&t, ",\n  \"hardware\": {\n    \"processor\": \"%s\",\n    \"threads\": %d,\n",
+             cpu_model(processor, sizeof processor), threads_default());
+    text_add(&t, "    \"system\": \"%s %s %s\"\n  }%s%s\n}\n", system.sysname, system.release, system.machine,
+             extra && *extra ? ",\n  " : "", extra ? extra : "");
+    berlu_status status = text_status(&t);
+    if (status == BERLU_OK)
+        status = run_path(path, run, "run.json");
+    if (status == BERLU_OK)
+        status = file_write_atomic(path, t.data, t.length);
+    text_free(&t);
+    return status;
+}
+
+static berlu_status folder_start(run_folder *out, const char *path, const berlu_log *echo)
+{
+    *out = (run_folder){.lock = -1, .echo = echo};
+    if (strlen(path) >= RUN_PATH - 64)
+        return berlu_fail(BERLU_ERR_ARG, "run: the path is too long");
+    strcpy(out->path, path);
+    out->log = (berlu_log){.write = log_write, .context = out};
+    return BERLU_OK;
+}
+
+berlu_status run_create(run_folder *out, const char *path, const train_settings *s, const char *extra_json,
+                        const berlu_log *echo)
+{
+    if (run_exists(path))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "%s: holds a run already; add --resume to continue it, or choose another folder", path);
+    if (file_exists(path) && !folder_exists(path))
+        return berlu_fail(BERLU_ERR_ARG, "%s: is a file, not a folder", path);
+    if (!folder_empty(path))
+        return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", path);
+    berlu_status status = folder_start(out, path, echo);
+    if (status == BERLU_OK)
+        status = folder_make(path);
+    if (status == BERLU_OK)
+        status = json_write(out, s, extra_json);
+    return status == BERLU_OK ? lock_take(out) : status;
+}
+
+berlu_status run_open(run_folder *out, const char *path, const berlu_log *echo)
+{
+    berlu_status status = folder_start(out, path, echo);
+    return status == BERLU_OK ? lock_take(out) : status;
+}
+
+void run_close(run_folder *run)
+{
+    if (run->lock >= 0)
+        close(run->lock);
+    *run = (run_folder){.lock = -1};
+}
+
+static berlu_status settings_take(train_settings *out, const char *bytes, size_t count, const char *path)
+{
+    json_error_t error;
+    train_settings s;
+    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        return berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
+    recipe_init(&s);
+    berlu_status status = recipe_from_json(&s, json_object_get(root, "settings"), path);
+    json_decref(root);
+    if (status != BERLU_OK) {
+        recipe_free(&s);
+        return status;
+    }
+    *out = s;
+    return BERLU_OK;
+}
+
+berlu_status run_settings(train_settings *out, const char *folder)
+{
+    char path[RUN_PATH], *bytes;
+    size_t count;
+    berlu_status status = path_in(path, folder, "run.json");
+    if (status == BERLU_OK)
+        status = file_read_all(&bytes, &count, path, JSON_LIMIT);
+    if (status != BERLU_OK)
+        return status;
+    status = settings_take(out, bytes, count, path);
+    free(bytes);
+    return status;
+}

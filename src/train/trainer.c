@@ -1,0 +1,294 @@
+/* trainer.c - the loop. SPDX-License-Identifier: MIT
+ *
+ * An epoch is a number of batches, `accumulate` of them make an update, and between two updates everything that the
+ * future depends on is in the state and in the engine's arrays. So a checkpoint is possible after every update and
+ * nowhere else, and that is also where a stop is obeyed. At an epoch's end: evaluate, write the row, checkpoint; dying
+ * in between means that the same row is written again. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "train/evaluate.h"
+#include "train/trainer_inside.h"
+
+static int stop_asked(const trainer *t)
+{
+    return t->hooks.stop && *t->hooks.stop;
+}
+
+/* ---- one update ------------------------------------------------------------------------------------------------------ */
+
+static berlu_status batch_fill(trainer *t, const loader_batch *b)
+{
+    size_t bytes = b->rows * 3 * (size_t)b->side * (size_t)b->side * sizeof(float);
+    memcpy(engine_input(t->train), b->images, bytes);
+    memcpy(engine_labels(t->train), b->labels, b->rows * sizeof *b->labels);
+    if (b->targets)
+        memcpy(engine_targets(t->train), b->targets, b->rows * b->classes * sizeof *b->targets);
+    if (!t->teacher.engine)
+        return BERLU_OK;
+    const float *logits;
+    double began = clock_seconds();
+    berlu_status status = teacher_answer(&t->teacher, b->images, bytes, &logits);
+    if (status == BERLU_OK)
+        memcpy(engine_teacher(t->train), logits, b->rows * (size_t)t->classes * sizeof *logits);
+    t->times.teacher += clock_seconds() - began;
+    return status;
+}
+
+/* The next batch into the engine. The one batch of an overfit stays where it is after the first time. */
+static berlu_status batch_next(trainer *t)
+{
+    const loader_batch *b = NULL;
+    double began = clock_seconds();
+    if (t->settings.overfit_batch && t->times.images > 0)
+        return BERLU_OK;
+    berlu_status status = loader_next(t->batches, &b);
+    if (status == BERLU_OK && !b)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: the epoch ended after %llu of %llu batches", t->settings.data,
+                            (unsigned long long)t->state.batches, (unsigned long long)t->epoch_batches);
+    t->times.data += clock_seconds() - began;
+    return status == BERLU_OK ? batch_fill(t, b) : status;
+}
+
+static berlu_status diagnose_forward(trainer *t)
+{
+    double began = clock_seconds();
+    berlu_status status = diagnosis_forward(t->diagnosis, t->train, t->state.figures, t->tb, clock_wall_seconds(),
+                                            (int64_t)t->state.updates + 1);
+    t->times.diagnose += clock_seconds() - began;
+    return status;
+}
+
+/* Forward and backward of one batch; `look` at the sites in between. */
+static berlu_status batch_run(trainer *t, int look)
+{
+    double began = clock_seconds(), middle;
+    berlu_status status = engine_forward(t->train, &t->step);
+    double loss = engine_loss(t->train);
+    t->times.forward += (middle = clock_seconds()) - began;
+    if (status == BERLU_OK && !isfinite(loss))
+        status = report_not_finite(t, "loss");
+    if (status == BERLU_OK && look)
+        status = diagnose_forward(t);
+    if (status != BERLU_OK)
+        return status;
+    t->state.loss_sum += loss * (double)t->settings.batch;
+    t->state.images += (uint64_t)t->settings.batch;
+    t->times.images += (uint64_t)t->settings.batch;
+    middle = clock_seconds();
+    status = engine_backward(t->train);
+    t->times.backward += clock_seconds() - middle;
+    return status;
+}
+
+static berlu_status update_apply(trainer *t, int look)
+{
+    double began = clock_seconds();
+    berlu_status status = look ? diagnosis_backward(t->diagnosis, t->train, t->state.figures) : BERLU_OK;
+    t->times.diagnose += clock_seconds() - began;
+    began = clock_seconds();
+    if (status == BERLU_OK && !(t->step.clip > 0)) /* else the update computes it anyway */
+        status = engine_compute_grad_norm(t->train);
+    double norm = engine_grad_norm(t->train);
+    if (status == BERLU_OK && !(t->step.clip > 0) && !isfinite(norm))
+        status = report_not_finite(t, "norm of the gradients");
+    if (status == BERLU_OK)
+        status = engine_update(t->train);
+    norm = engine_grad_norm(t->train);
+    t->times.update += clock_seconds() - began;
+    if (status == BERLU_OK && !isfinite(norm))
+        status = report_not_finite(t, "norm of the gradients");
+    if (status == BERLU_OK)
+        status = parameters_project(t->train, &t->bounds);
+    t->state.norm_sum += norm;
+    t->state.norms++;
+    return status;
+}
+
+/* A group of batches and its update. The last group of an epoch may be smaller and divides by its own size. */
+static berlu_status update_run(trainer *t)
+{
+    uint64_t left = t->epoch_batches - t->state.batches, group = (uint64_t)t->settings.accumulate;
+    group = left < group ? left : group;
+    int look = left == group || t->state.updates + 1 == t->updates;
+    t->lr = t->step.lr = schedule_rate(&t->schedule, t->state.updates);
+    t->step.step = (uint32_t)t->state.updates;
+    t->step.count = (uint32_t)t->state.updates + 1;
+    t->step.loss_scale = 1 / (double)group;
+    for (uint64_t m = 0; m < group; m++) {
+        t->step.first_sample = m * (uint64_t)t->settings.batch;
+        berlu_status status = batch_next(t);
+        if (status == BERLU_OK)
+            status = batch_run(t, look && m + 1 == group);
+        if (status != BERLU_OK)
+            return status;
+    }
+    berlu_status status = update_apply(t, look);
+    t->state.updates++;
+    t->state.batches += group;
+    return status;
+}
+
+/* ---- an epoch -------------------------------------------------------------------------------------------------------- */
+
+static berlu_status save(trainer *t)
+{
+    if (t->saved_updates == t->state.updates && t->saved_batches == t->state.batches)
+        return BERLU_OK; /* nothing happened since */
+    double began = clock_seconds();
+    berlu_status status = checkpoint_save(t->run.path, t->train, &t->state);
+    t->times.checkpoint += clock_seconds() - began;
+    t->saved_updates = t->state.updates;
+    t->saved_batches = t->state.batches;
+    return status;
+}
+
+static berlu_status stop_here(trainer *t)
+{
+    berlu_status status = save(t);
+    if (status != BERLU_OK)
+        return status;
+    log_line(&t->run.log, BERLU_LOG_INFO, "stopped at step %llu; the state is saved",
+             (unsigned long long)t->state.updates);
+    return berlu_fail(BERLU_ERR_STOPPED, "stopped at step %llu; continue with --resume",
+                      (unsigned long long)t->state.updates);
+}
+
+/* Updates until the epoch, the limit of updates or a stop. */
+static berlu_status epoch_train(trainer *t)
+{
+    uint64_t every = (uint64_t)t->settings.checkpoint_every, batch = (uint64_t)t->settings.batch;
+    berlu_status status = BERLU_OK;
+    if (t->state.batches < t->epoch_batches)
+        status = loader_start(t->batches, (uint32_t)t->state.epoch, t->settings.overfit_batch ? 0 : t->state.batches);
+    while (status == BERLU_OK && t->state.batches < t->epoch_batches && t->state.updates < t->updates) {
+        if (stop_asked(t))
+            return stop_here(t);
+        double began = clock_seconds();
+        status = update_run(t);
+        t->times.loop += clock_seconds() - began;
+        report_progress(t, "train", t->state.batches * batch, t->epoch_batches * batch);
+        if (status == BERLU_OK && every && t->state.updates % every == 0 && t->state.batches < t->epoch_batches)
+            status = save(t);
+    }
+    return status;
+}
+
+typedef struct eval_note {
+    const trainer *t;
+    const char *phase;
+    uint64_t total;
+} eval_note;
+
+static void eval_tick(void *context, uint64_t images)
+{
+    const eval_note *note = context;
+    report_progress(note->t, note->phase, images, note->total);
+}
+
+static berlu_status evaluate_part(trainer *t, loader *l, const char *phase, score *out)
+{
+    eval_note note = {.t = t, .phase = phase, .total = loader_images(l)};
+    return evaluate(t->eval, l, out, t->hooks.stop, eval_tick, &note);
+}
+
+static berlu_status evaluate_average(trainer *t, metrics_row *row)
+{
+    score s = {0};
+    if (!engine_has(t->train, ARRAY_EMA))
+        return BERLU_OK;
+    engine_swap_ema(t->train);
+    berlu_status status = evaluate_part(t, t->test, "test (average)", &s);
+    engine_swap_ema(t->train);
+    row->ema_loss = score_loss(&s), row->ema_top1 = score_top1(&s), row->ema_top5 = score_top5(&s);
+    return status;
+}
+
+static berlu_status evaluate_all(trainer *t, metrics_row *row)
+{
+    double began = clock_seconds();
+    score test, train;
+    *row = (metrics_row){.epoch = t->state.epoch + 1, .step = t->state.updates, .lr = t->lr, .ema_top1 = NAN};
+    berlu_status status = evaluate_part(t, t->test, "test", &test);
+    if (status == BERLU_OK)
+        status = evaluate_part(t, t->probe, "train set", &train);
+    if (status == BERLU_OK)
+        status = evaluate_average(t, row);
+    if (status == BERLU_OK)
+        status = diagnosis_parameters(t->diagnosis, t->train, t->state.figures);
+    if (status != BERLU_OK)
+        return status;
+    row->train_loss = t->state.images ? t->state.loss_sum / (double)t->state.images : NAN;
+    row->grad_norm = t->state.norms ? t->state.norm_sum / (double)t->state.norms : NAN;
+    row->train_top1 = score_top1(&train);
+    row->test_loss = score_loss(&test);
+    row->test_top1 = t->top1 = score_top1(&test);
+    row->test_top5 = score_top5(&test);
+    for (size_t i = 0; i < diagnosis_sites(t->diagnosis); i++)
+        row->lipschitz = fmax(row->lipschitz, t->state.figures[i * SITE_FIGURES + SITE_LIPSCHITZ]);
+    t->times.evaluate += clock_seconds() - began;
+    return BERLU_OK;
+}
+
+/* The state of an epoch that is over. */
+static void epoch_turn(trainer *t)
+{
+    t->state.epoch++;
+    t->state.batches = t->state.images = t->state.norms = 0;
+    t->state.loss_sum = t->state.norm_sum = 0;
+}
+
+static berlu_status epoch_end(trainer *t)
+{
+    int cut = t->state.batches < t->epoch_batches;
+    t->lr = schedule_rate(&t->schedule, t->state.updates ? t->state.updates - 1 : 0);
+    berlu_status status = evaluate_all(t, &t->row);
+    if (status == BERLU_ERR_STOPPED)
+        return stop_here(t);
+    if (status != BERLU_OK)
+        return status;
+    int best = !cut && (t->state.best_updates == 0 || t->row.test_top1 > t->state.best_top1);
+    if (best) {
+        t->state.best_top1 = t->row.test_top1;
+        t->state.best_updates = t->state.updates;
+    }
+    status = report_epoch(t, &t->row, best, cut);
+    if (status == BERLU_OK && !cut)
+        epoch_turn(t);
+    if (status == BERLU_OK)
+        status = save(t);
+    return status == BERLU_OK ? report_timing(t) : status;
+}
+
+static void result_fill(const trainer *t, train_result *out)
+{
+    *out = (train_result){.last = t->row,
+                          .best_top1 = t->state.best_top1,
+                          .best_step = t->state.best_updates,
+                          .epochs = t->state.epoch,
+                          .updates = t->state.updates,
+                          .seconds = t->total.loop,
+                          .images_per_s = t->total.loop > 0 ? (double)t->total.images / t->total.loop : 0,
+                          .peak_bytes = report_peak_bytes(),
+                          .planned_bytes = report_planned_bytes(t)};
+}
+
+berlu_status trainer_run(trainer *t, train_result *out)
+{
+    berlu_status status = BERLU_OK;
+    int over = t->state.epoch >= (uint64_t)t->settings.epochs || (t->state.updates >= t->updates && !t->state.batches);
+    if (over)
+        log_line(&t->run.log, BERLU_LOG_INFO, "the run is complete at step %llu", (unsigned long long)t->state.updates);
+    while (status == BERLU_OK && !over) {
+        status = epoch_train(t);
+        if (status == BERLU_OK)
+            status = epoch_end(t);
+        over = t->state.epoch >= (uint64_t)t->settings.epochs || t->state.updates >= t->updates;
+    }
+    if (out)
+        result_fill(t, out);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* trainer.h - trains a network as the settings say, into a run folder. SPDX-License-Identifier: MIT
+ *
+ *     trainer *t;
+ *     trainer_open(&t, &settings, &hooks);   // reads and checks everything, writes nothing
+ *     trainer_start(t, resume);              // makes or takes up the run folder
+ *     trainer_run(t, &result);               // until the end, a stop or a failure
+ *     trainer_close(t);
+ *
+ * A run is a function of its settings: how often it was interrupted and by what changes no byte of its weights, state
+ * and metrics. All state between two updates is in train_state (checkpoint.h) and in the engine's arrays. */
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
+
+#include <signal.h>
+
+#include "train/metrics.h"
+#include "train/recipe.h"
+
+typedef struct train_progress {
+    const char *phase;        /* "train", "test", "train set" */
+    uint64_t epoch, epochs;   /* from 1 */
+    uint64_t done, total;     /* images of this phase */
+    uint64_t update, updates; /* of the run */
+    double loss, lr;          /* mean of this epoch so far; of the last update */
+    double top1;              /* of the last evaluation; NaN before the first */
+    double images_per_s;
+} train_progress;
+
+/* Whom a trainer tells what. Everything may be NULL. The calls come from the thread that called the trainer. */
+typedef struct train_hooks {
+    const volatile sig_atomic_t *stop; /* becomes non-zero: save and return BERLU_ERR_STOPPED */
+    void (*progress)(void *context, const train_progress *p);
+    void (*epoch)(void *context, const metrics_row *row, int best);
+    const berlu_log *log;
+    void *context;
+} train_hooks;
+
+typedef struct train_result {
+    metrics_row last;
+    double best_top1;
+    uint64_t best_step;
+    uint64_t epochs, updates; /* made in all */
+    double seconds;           /* of training, this process, without evaluations */
+    double images_per_s;
+    uint64_t peak_bytes, planned_bytes; /* of the process; of the engines */
+} train_result;
+
+typedef struct trainer trainer;
+berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks);
+void trainer_close(trainer *t); /* NULL is allowed */
+
+/* Parameters, updates, memory: what --dry-run shows. */
+void trainer_describe(const trainer *t, text *out);
+
+/* `resume` 0: the folder must not hold a run. 1: its newest whole checkpoint is read; without one the run starts from
+ * the beginning, and without a run it is made. */
+berlu_status trainer_start(trainer *t, int resume);
+
+/* BERLU_ERR_STOPPED: a stop was asked for and the state is saved. BERLU_ERR_NUMERIC: a loss or a norm is not finite; the
+ * sentence names the first tensor that went bad and the last good checkpoint. `out` may be NULL. */
+berlu_status trainer_run(trainer *t, train_result *out);
+
+/* Settings for a resume: those of the run with what may change taken from `asked`. BERLU_ERR_ARG names every key that
+ * was asked for and differs. */
+berlu_status trainer_resume_settings(train_settings *out, const train_settings *asked);
+
+#endif

@@ -1,0 +1,251 @@
+/* trainer_open.c - from settings to a trainer that is ready to begin; nothing is written here.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/weights.h"
+#include "train/trainer_inside.h"
+
+static const double imagenet_mean[3] = {0.485, 0.456, 0.406}, imagenet_std[3] = {0.229, 0.224, 0.225};
+
+/* ---- loaders ----------------------------------------------------------------------------------------------------------- */
+
+static berlu_status loader_make(loader **out, trainer *t, loader_options *o, const char *augment)
+{
+    const train_settings *s = &t->settings;
+    berlu_status status = augment_preset(&o->augment, augment, t->model->config.image_size);
+    o->seed = (uint64_t)s->seed;
+    o->holdout = (size_t)s->holdout;
+    o->workers = (int)s->workers;
+    if (s->normalize == RECIPE_IMAGENET) {
+        memcpy(o->mean, imagenet_mean, sizeof o->mean);
+        memcpy(o->std, imagenet_std, sizeof o->std);
+    }
+    return status == BERLU_OK ? loader_open(out, t->data, o) : status;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static berlu_status train_loader(trainer *t, size_t images)
+{
+    const train_settings *s = &t->settings;
+    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->batch};
+    if ((size_t)s->batch > images)
+        return berlu_fail(BERLU_ERR_ARG, "batch: %lld is larger than the %zu training images", (long long)s->batch,
+                          images);
+    o.drop_last = 1;
+    o.shuffle = !s->overfit_batch;
+    o.first = s->overfit_batch ? (size_t)s->batch : 0;
+    o.repeats = (int)s->repeats;
+    o.mix = (mix_options){.mixup = s->mixup,
+                          .cutmix = s->cutmix,
+                          .probability = s->mix_prob,
+                          .switch_to_cutmix = s->mix_switch,
+                          .smoothing = s->smoothing,
+                          .group = (size_t)s->mix_group};
+    return loader_make(&t->batches, t, &o, augment_names[s->augment]);
+}
+
+/* The test split, or what was held out of the training split. One batch alone is tested on itself. */
+static berlu_status test_loader(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    const data_info *info = data_describe(t->data);
+    loader_options o = {.split = DATA_TEST, .batch = (size_t)s->eval_batch};
+    if (s->holdout)
+        o.split = DATA_TRAIN, o.part = PART_HELD;
+    if (s->overfit_batch)
+        o.split = DATA_TRAIN, o.part = PART_ALL, o.first = (size_t)s->batch;
+    if (info->images[o.split] == 0)
+        return berlu_fail(BERLU_ERR_ARG, "data: %s has no test images; keep some training images with --holdout N",
+                          s->data);
+    return loader_make(&t->test, t, &o, "none");
+}
+
+static berlu_status loaders_make(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    size_t images = data_describe(t->data)->images[DATA_TRAIN];
+    if ((size_t)s->holdout >= images)
+        return berlu_fail(BERLU_ERR_ARG, "holdout: %lld leaves nothing of %zu training images", (long long)s->holdout,
+                          images);
+    images -= (size_t)s->holdout;
+    berlu_status status = train_loader(t, images);
+    if (status == BERLU_OK)
+        status = test_loader(t);
+    if (status != BERLU_OK)
+        return status;
+    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
+    o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, images);
+    return loader_make(&t->probe, t, &o, "none");
+}
+
+/* ---- engines ----------------------------------------------------------------------------------------------------------- */
+
+static berlu_status engines_make(trainer *t)
+{
+    static const engine_distill distill[] = {DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT};
+    static const engine_keep keep[] = {KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT};
+    const train_settings *s = &t->settings;
+    engine_options o = {.mode = ENGINE_TRAIN, .batch = (int)s->batch, .threads = (int)s->threads};
+    o.keep = keep[s->keep];
+    o.act_least = t->bounds.alpha.low > 0 ? t->bounds.alpha.low : 0;
+    o.loss = s->mixup > 0 || s->cutmix > 0 ? LOSS_SOFT_TARGET : LOSS_CROSS_ENTROPY;
+    o.distill = distill[s->distill];
+    o.optimizer = s->optimizer == RECIPE_SGD ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
+    o.nesterov = (int)s->nesterov;
+    o.accumulate = s->accumulate > 1;
+    o.ema = s->ema > 0;
+    berlu_status status = network_backend(&o.backend, s);
+    if (status == BERLU_OK)
+        status = engine_create(&t->train, t->model->graph, &o);
+    if (status != BERLU_OK)
+        return status;
+    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = (int)s->eval_batch, .share = t->train};
+    e.threads = o.threads;
+    return engine_create(&t->eval, t->model->graph, &e);
+}
+
+static berlu_status weights_make(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    init_options init = {.std = s->init_std, .std_fc1 = s->init_std_fc1};
+    berlu_status status = weights_init(t->train, (uint64_t)s->seed, &init);
+    if (status == BERLU_OK)
+        status = parameters_project(t->train, &t->bounds);
+    if (status == BERLU_OK && engine_has(t->train, ARRAY_EMA))
+        engine_sync_ema(t->train);
+    return status;
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------------- */
+
+static berlu_status schedule_make(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    uint64_t group = (uint64_t)s->accumulate, most = (uint64_t)s->max_steps;
+    t->epoch_batches = loader_batches(t->batches);
+    if (s->overfit_batch)
+        t->epoch_batches = group * (most ? most : OVERFIT_UPDATES);
+    t->epoch_updates = (t->epoch_batches + group - 1) / group;
+    t->updates = t->epoch_updates * (uint64_t)s->epochs;
+    if (most && most < t->updates)
+        t->updates = most;
+    t->schedule = (schedule){.kind = (schedule_kind)s->schedule,
+                             .peak = s->lr,
+                             .start = s->warmup_lr,
+                             .floor = s->min_lr,
+                             .epochs = (double)s->epochs,
+                             .warmup = s->warmup,
+                             .updates = t->epoch_updates,
+                             .step_every = s->step_every,
+                             .step_factor = s->step_factor};
+    return schedule_check(&t->schedule);
+}
+
+static void step_make(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    t->step = (engine_step){.seed = (uint64_t)s->seed,
+                            .smoothing = s->smoothing,
+                            .distill_alpha = s->distill_alpha,
+                            .distill_tau = s->distill_tau,
+                            .weight_decay = s->weight_decay,
+                            .clip = s->clip,
+                            .act_lr = s->act_lr,
+                            .act_decay = s->act_decay,
+                            .act_frozen = s->act_freeze || s->act_lr == 0,
+                            .decay_all = (int)s->decay_all,
+                            .beta1 = s->beta1,
+                            .beta2 = s->beta2,
+                            .eps = s->adam_eps,
+                            .momentum = s->momentum,
+                            .ema_decay = s->ema};
+}
+
+static berlu_status figures_make(trainer *t)
+{
+    berlu_status status = diagnosis_create(&t->diagnosis, engine_graph(t->train));
+    if (status != BERLU_OK)
+        return status;
+    t->state.figure_count = diagnosis_sites(t->diagnosis) * SITE_FIGURES;
+    t->state.figures = calloc(t->state.figure_count + 1, sizeof *t->state.figures);
+    return t->state.figures ? BERLU_OK
+                            : berlu_fail_memory(t->state.figure_count * sizeof(double), "the figures of sites");
+}
+
+berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+{
+    size_t classes = 0;
+    trainer *t = calloc(1, sizeof *t);
+    if (!t)
+        return berlu_fail_memory(sizeof *t, "the trainer");
+    t->settings = *s;
+    t->hooks = hooks ? *hooks : (train_hooks){0};
+    t->run.lock = -1;
+    t->saved_updates = UINT64_MAX;
+    t->top1 = NAN;
+    berlu_status status = constraint_parse(&t->bounds, s->act_constraint);
+    if (status == BERLU_OK)
+        status = network_data(&t->data, &classes, s, t->hooks.log);
+    if (status == BERLU_OK)
+        status = network_create(&t->model, s, classes);
+    if (status == BERLU_OK)
+        status = loaders_make(t);
+    if (status == BERLU_OK)
+        status = schedule_make(t);
+    if (status == BERLU_OK)
+        status = engines_make(t);
+    if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
+        status = teacher_open(&t->teacher, s, &t->model->config);
+    if (status == BERLU_OK)
+        status = figures_make(t);
+    if (status == BERLU_OK)
+        status = weights_make(t);
+    t->classes = (int)classes;
+    step_make(t);
+    if (status != BERLU_OK) {
+        trainer_close(t);
+        return status;
+    }
+    *out = t;
+    return BERLU_OK;
+}
+
+void trainer_close(trainer *t)
+{
+    if (!t)
+        return;
+    tb_close(t->tb);
+    diagnosis_free(t->diagnosis);
+    loader_close(t->probe);
+    loader_close(t->test);
+    loader_close(t->batches);
+    teacher_close(&t->teacher);
+    engine_free(t->eval);
+    engine_free(t->train);
+    model_free(t->model);
+    data_close(t->data);
+    run_close(&t->run);
+    free(t->state.figures);
+    free(t);
+}
+
+void trainer_describe(const trainer *t, text *out)
+{
+    const graph *g = t->model->graph;
+    engine_memory train = engine_memory_use(t->train), eval = engine_memory_use(t->eval);
+    int64_t numbers = 0;
+    for (int p = 0; p < graph_param_count(g); p++)
+        numbers += tensor_elements(graph_tensor(g, graph_param(g, p)));
+    text_add(out, "%s: %lld parameters in %d tensors, %d activation sites, %.1f M multiply-adds an image\n",
+             t->settings.model, (long long)numbers, graph_param_count(g), graph_site_count(g), graph_macs(g) / 1e6);
+    text_add(out, "%llu updates an epoch, %llu in all\n", (unsigned long long)t->epoch_updates,
+             (unsigned long long)t->updates);
+    text_add(out, "memory planned: %.1f MiB (%.1f MiB kept from forward to backward)\n",
+             (double)(train.total + eval.total - eval.parameters) / 0x1p20, (double)train.kept / 0x1p20);
+}

@@ -1,0 +1,246 @@
+/* trainer_report.c - what a trainer writes down and tells: metrics.csv, timing.csv, TensorBoard, progress, and the name of
+ * the tensor that went bad. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "io/csv.h"
+#include "train/trainer_inside.h"
+
+uint64_t report_peak_bytes(void)
+{
+    struct rusage use = {0};
+    getrusage(RUSAGE_SELF, &use);
+    return (uint64_t)use.ru_maxrss * 1024;
+}
+
+uint64_t report_planned_bytes(const trainer *t)
+{
+    engine_memory train = engine_memory_use(t->train), eval = engine_memory_use(t->eval);
+    return train.total + eval.total - eval.parameters;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------------------- */
+
+static const char timing_names[] =
+    "epoch,step,images,seconds,images_per_s,forward_s,backward_s,update_s,teacher_s,data_s,"
+    "diagnose_s,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
+
+static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
+{
+    struct stat info;
+    int there = stat(path, &info) == 0;
+    if (!fresh && (!there || (uint64_t)info.st_size < t->state.metrics_bytes))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is shorter than its checkpoint says; it was changed from outside",
+                          path);
+    if (!fresh)
+        return file_truncate(path, t->state.metrics_bytes);
+    text names = {0};
+    metrics_names(&names, diagnosis_names(t->diagnosis), diagnosis_sites(t->diagnosis), t->settings.ema > 0);
+    berlu_status status = text_status(&names);
+    if (status == BERLU_OK)
+        status = file_write_atomic(path, names.data, names.length);
+    t->state.metrics_bytes = names.length;
+    text_free(&names);
+    return status;
+}
+
+berlu_status report_start(trainer *t, int fresh)
+{
+    char path[RUN_PATH];
+    berlu_status status = run_path(path, &t->run, "metrics.csv");
+    if (status == BERLU_OK)
+        status = metrics_begin(t, path, fresh);
+    if (status == BERLU_OK)
+        status = run_path(path, &t->run, "timing.csv");
+    if (status == BERLU_OK && (fresh || !file_exists(path)))
+        status = file_write_atomic(path, timing_names, sizeof timing_names - 1);
+    return status == BERLU_OK ? tb_open(&t->tb, t->run.path, clock_wall_seconds()) : status;
+}
+
+static void events_add(trainer *t, const metrics_row *row)
+{
+    double wall = clock_wall_seconds();
+    int64_t step = (int64_t)row->step;
+    const struct {
+        const char *tag;
+        double value;
+    } values[] = {{"loss/train", row->train_loss},
+                  {"loss/test", row->test_loss},
+                  {"accuracy/train", row->train_top1},
+                  {"accuracy/test", row->test_top1},
+                  {"accuracy/test5", row->test_top5},
+                  {"accuracy/ema", row->ema_top1},
+                  {"optimizer/lr", row->lr},
+                  {"optimizer/grad_norm", row->grad_norm},
+                  {"activation/lipschitz", row->lipschitz}};
+    for (size_t i = 0; i < COUNT(values); i++)
+        if (!isnan(values[i].value))
+            tb_scalar(t->tb, wall, step, values[i].tag, (float)values[i].value);
+    for (size_t s = 0; s < diagnosis_sites(t->diagnosis); s++)
+        for (int f = 0; f < SITE_FIGURES; f++) {
+            char tag[512];
+            double value = t->state.figures[s * SITE_FIGURES + (size_t)f];
+            snprintf(tag, sizeof tag, "%s/%s", site_figure_names[f], diagnosis_names(t->diagnosis)[s]);
+            if (!isnan(value))
+                tb_scalar(t->tb, wall, step, tag, (float)value);
+        }
+}
+
+/* A row of an epoch that was cut short is not counted in the state: the resumed run writes the whole epoch's. */
+berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
+{
+    char path[RUN_PATH];
+    text line = {0};
+    metrics_line(&line, row, t->state.figures, diagnosis_sites(t->diagnosis), t->settings.ema > 0);
+    berlu_status status = text_status(&line);
+    if (status == BERLU_OK)
+        status = run_path(path, &t->run, "metrics.csv");
+    if (status == BERLU_OK)
+        status = file_append(path, line.data, line.length, 1);
+    if (status == BERLU_OK && !cut)
+        t->state.metrics_bytes += line.length;
+    text_free(&line);
+    if (status != BERLU_OK)
+        return status;
+    events_add(t, row);
+    status = tb_flush(t->tb);
+    log_line(&t->run.log, BERLU_LOG_INFO,
+             "epoch %llu/%lld  step %llu  lr %.3g  train loss %.4f top1 %.2f  test loss %.4f top1 %.2f top5 %.2f%s",
+             (unsigned long long)row->epoch, (long long)t->settings.epochs, (unsigned long long)row->step, row->lr,
+             row->train_loss, row->train_top1, row->test_loss, row->test_top1, row->test_top5, best ? "  best" : "");
+    if (t->hooks.epoch)
+        t->hooks.epoch(t->hooks.context, row, best);
+    return status;
+}
+
+berlu_status report_timing(trainer *t)
+{
+    const timing *m = &t->times;
+    double inside = m->forward + m->backward + m->update + m->teacher;
+    char path[RUN_PATH];
+    text line = {0};
+    csv_int(&line, (long long)t->row.epoch);
+    csv_int(&line, (long long)t->state.updates);
+    csv_int(&line, (long long)m->images);
+    const double values[] = {m->loop,
+                             m->loop > 0 ? (double)m->images / m->loop : 0,
+                             m->forward,
+                             m->backward,
+                             m->update,
+                             m->teacher,
+                             m->data,
+                             m->diagnose,
+                             m->loop > 0 ? 100 * (m->loop - inside) / m->loop : 0,
+                             m->evaluate,
+                             m->checkpoint};
+    for (size_t i = 0; i < COUNT(values); i++) {
+        char digits[32];
+        snprintf(digits, sizeof digits, "%.6g", values[i]); /* a clock has no more */
+        csv_text(&line, digits);
+    }
+    csv_int(&line, (long long)report_peak_bytes());
+    csv_int(&line, (long long)report_planned_bytes(t));
+    csv_end(&line);
+    berlu_status status = text_status(&line);
+    if (status == BERLU_OK)
+        status = run_path(path, &t->run, "timing.csv");
+    if (status == BERLU_OK)
+        status = file_append(path, line.data, line.length, 0);
+    text_free(&line);
+    t->total.loop += m->loop;
+    t->total.images += m->images;
+    t->times = (timing){0};
+    return status;
+}
+
+void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_t total)
+{
+    if (!t->hooks.progress)
+        return;
+    const timing *m = t->times.images ? &t->times : &t->total;
+    train_progress p = {.phase = phase,
+                        .epoch = t->state.epoch + 1,
+                        .epochs = (uint64_t)t->settings.epochs,
+                        .done = done,
+                        .total = total,
+                        .update = t->state.updates,
+                        .updates = t->updates,
+                        .loss = t->state.images ? t->state.loss_sum / (double)t->state.images : NAN,
+                        .lr = t->lr,
+                        .top1 = t->top1,
+                        .images_per_s = m->loop > 0 ? (double)m->images / m->loop : 0};
+    t->hooks.progress(t->hooks.context, &p);
+}
+
+/* ---- what went bad --------------------------------------------------------------------------------------------------- */
+
+static int finite_all(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return 0;
+    return 1;
+}
+
+/* The first parameter of an array with a number that is not finite; gradients in the order the backward makes them. */
+static const char *bad_parameter(trainer *t, engine_array array, int backwards)
+{
+    const graph *g = engine_graph(t->train);
+    int count = graph_param_count(g);
+    for (int i = 0; i < count; i++) {
+        int p = backwards ? count - 1 - i : i;
+        const tensor_info *info = graph_tensor(g, graph_param(g, p));
+        size_t elements = (size_t)tensor_elements(info);
+        float *values = malloc(elements * sizeof *values);
+        int bad = values && engine_get(t->train, array, p, values) == BERLU_OK && !finite_all(values, elements);
+        free(values);
+        if (bad)
+            return info->name;
+    }
+    return NULL;
+}
+
+static const char *bad_site(trainer *t)
+{
+    const graph *g = engine_graph(t->train);
+    for (int i = 0; i < graph_site_count(g); i++) {
+        int64_t rows = engine_site_rows(t->train, i), channels = graph_site_at(g, i)->channels;
+        float *values = malloc((size_t)(rows * channels) * sizeof *values);
+        int bad = values && engine_site_read(t->train, i, 0, rows, values) == BERLU_OK &&
+                  !finite_all(values, (size_t)(rows * channels));
+        free(values);
+        if (bad)
+            return graph_site_at(g, i)->name;
+    }
+    return NULL;
+}
+
+/* In the order of the computation: images, weights, activations, logits; for a norm, the gradients. */
+berlu_status report_not_finite(trainer *t, const char *what)
+{
+    size_t side = (size_t)t->model->config.image_size, images = (size_t)t->settings.batch * 3 * side * side;
+    const char *kind = "the logits", *name = "";
+    const char *gradient = strcmp(what, "loss") == 0 ? NULL : bad_parameter(t, ARRAY_GRADIENT, 1);
+    const char *weight = gradient ? NULL : bad_parameter(t, ARRAY_WEIGHT, 0);
+    const char *input = gradient || weight ? NULL : bad_site(t);
+    if (!finite_all(engine_input(t->train), images))
+        kind = "the images";
+    else if (gradient)
+        kind = "the gradient of ", name = gradient;
+    else if (weight)
+        kind = "the weight ", name = weight;
+    else if (input)
+        kind = "what enters ", name = input;
+    char last[64] = "there is no checkpoint yet";
+    if (t->saved_updates != UINT64_MAX)
+        snprintf(last, sizeof last, "the checkpoint of step %llu is kept", (unsigned long long)t->saved_updates);
+    return berlu_fail(BERLU_ERR_NUMERIC,
+                      "step %llu: the %s is not finite; first bad: %s%s (%s; try a lower --lr or --clip 1)",
+                      (unsigned long long)t->state.updates + 1, what, kind, name, last);
+}

@@ -1,0 +1,82 @@
+/* trainer_start.c - where a run begins: a new folder, or the newest whole checkpoint of an old one.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "cpu/cpu.h"
+#include "train/trainer_inside.h"
+
+berlu_status trainer_resume_settings(train_settings *out, const train_settings *asked)
+{
+    train_settings saved;
+    text differing = {0};
+    berlu_status status = run_settings(&saved, asked->run);
+    if (status != BERLU_OK)
+        return status;
+    if (recipe_differences(asked, &saved, &differing) > 0)
+        status = berlu_fail(BERLU_ERR_ARG,
+                            "%s: the run was started with other settings: %s; leave them out, or start a new run",
+                            asked->run, differing.data ? differing.data : "?");
+    for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++) {
+        const setting *row = &train_settings_table[i];
+        text value = {0};
+        if (!row->free || (!asked->given[i] && strcmp(row->key, "run") != 0) || strcmp(row->key, "recipe") == 0)
+            continue;
+        recipe_value(asked, row, 0, &value);
+        status = text_status(&value);
+        if (status == BERLU_OK)
+            status = recipe_fill(&saved, row, value.data ? value.data : "");
+        text_free(&value);
+    }
+    text_free(&differing);
+    if (status != BERLU_OK) {
+        recipe_free(&saved);
+        return status;
+    }
+    *out = saved;
+    return BERLU_OK;
+}
+
+static berlu_status checkpoint_take(trainer *t, int *found)
+{
+    char path[CHECKPOINT_PATH];
+    berlu_status status = checkpoint_newest(t->run.path, path, &t->run.log);
+    *found = status == BERLU_OK && *path;
+    if (!*found)
+        return status;
+    status = checkpoint_load(path, t->train, &t->state);
+    if (status != BERLU_OK)
+        return status;
+    if (t->state.epoch > (uint64_t)t->settings.epochs || t->state.batches > t->epoch_batches)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: counts more than this run has; it belongs to another run", path);
+    t->saved_updates = t->state.updates;
+    t->saved_batches = t->state.batches;
+    log_line(&t->run.log, BERLU_LOG_INFO, "resumed from %s", path);
+    return BERLU_OK;
+}
+
+static const char *isa_name(void)
+{
+    cpu_isa isa;
+    return cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "unknown";
+}
+
+berlu_status trainer_start(trainer *t, int resume)
+{
+    int found = 0;
+    const char *folder = t->settings.run;
+    if (!folder || !*folder)
+        return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
+    int there = resume && run_exists(folder);
+    berlu_status status =
+        there ? run_open(&t->run, folder, t->hooks.log) : run_create(&t->run, folder, &t->settings, NULL, t->hooks.log);
+    if (status != BERLU_OK)
+        return status;
+    t->started = 1;
+    if (there)
+        status = checkpoint_take(t, &found);
+    if (status == BERLU_OK && there && !found)
+        log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");
+    return status == BERLU_OK ? report_start(t, !found) : status;
+}
