@@ -17,6 +17,7 @@
 
 #define ACT_PARAMS      2 /* alpha, eps */
 #define ACT_FROM_OUTPUT 1 /* degree 2, alpha > 0 */
+#define ACT_DEGREES     1 /* shape->degree chooses the polynomial */
 
 typedef struct act_consts {
     v_f32 alpha, eps;

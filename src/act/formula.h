@@ -7,6 +7,11 @@
  *   #define ACT_PARAMS n        how many real parameters the function has (0 to BERLU_ACT_PARAMS), in the order of NAME.c
  *   #define ACT_FROM_OUTPUT b   1 when the slope can be had from the output alone, else 0
  *
+ * and, as hints to backends, which change no bit:
+ *
+ *   #define ACT_COSTLY 1        the formula is long: with 16-bit storage a table of all results may pay
+ *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
+ *
  *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
  *       what is derived from the parameters, lane by lane, because a parameter may differ from channel to channel. Plain
  *       numbers that are the same for all lanes (an int for the degree) may stand here too. Without any: { int none; }.
