@@ -27,8 +27,9 @@ test: all                                ## run all tests; SAN=address|undefined
 test-exhaustive: all                     ## also the tests over all floats (minutes to hours)
 	BERLU_EXHAUSTIVE=1 ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --timeout 100000
 
-test-python parity: all                  ## compare with PyTorch and timm, where they are installed
-	$(PYTHON) tools/parity.py $(BUILD)/berlu
+parity: all                              ## compare every model with timm, live (installs torch and timm into build/venv)
+	ctest --test-dir $(BUILD) --output-on-failure -L parity
+	tools/parity.sh $(BUILD)
 
 demo: all                                ## show what berlu does
 	tools/demo.sh $(BUILD)
@@ -67,4 +68,4 @@ clean:                                   ## remove everything that was built
 help:                                    ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | expand -t 20
 
-.PHONY: all test test-exhaustive test-python parity demo bench fuzz portable install coverage format clean help
+.PHONY: all test test-exhaustive parity demo bench fuzz portable install coverage format clean help
