@@ -36,4 +36,8 @@ struct berlu_act {
 /* Fills kernels[] with what this machine can run, best first chosen (dispatch.c). */
 berlu_status kernels_choose(berlu_act *act, const act_row *row);
 
+/* What a call must fulfil on every device: numbers in range, needed pointers there (call.c). Exported, though in no public
+ * header, because libberlu_cuda asks too. */
+BERLU_API berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
+
 #endif

@@ -152,7 +152,7 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
     return BERLU_OK;
 }
 
-static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, layout *l)
+berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     if (!act || !call)
         return berlu_fail(BERLU_ERR_ARG, "berlu_act_run: the activation or the call is NULL");
@@ -167,15 +167,21 @@ static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berl
         return status;
     if (op == BERLU_ACT_PARAM_SLOPE && (call->param_index < 0 || call->param_index >= (int)berlu_act_param_count(act)))
         return berlu_fail(BERLU_ERR_ARG, "%s has no parameter number %d", act->name, call->param_index);
+    return call->rows && call->channels ? check_pointers(act, op, call) : BERLU_OK;
+}
+
+static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, layout *l)
+{
+    berlu_status status = berlu_act_check(act, op, call);
+    if (status != BERLU_OK)
+        return status;
     if (!layout_make(l, act, op, call))
         return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels overflow the size of memory", act->name,
                           call->rows, call->channels);
     if (l->total && (!call->workspace || call->workspace_bytes < l->total))
         return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, l->total,
                           call->workspace ? call->workspace_bytes : (size_t)0);
-    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && (status = check_from_output(act, call)) != BERLU_OK)
-        return status;
-    return call->rows && call->channels ? check_pointers(act, op, call) : BERLU_OK;
+    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output(act, call) : BERLU_OK;
 }
 
 /* ---- The job --------------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-berlu_status berlu_fail(berlu_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+BERLU_API berlu_status berlu_fail(berlu_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* "place: old sentence"; returns `status` itself, so `return berlu_fail_in(status, path);` reads well. */
 berlu_status berlu_fail_in(berlu_status status, const char *place);

@@ -1,0 +1,106 @@
+/* storage_cuda.cuh - sixteen bytes of f32, bf16 or f16 as floats, and single elements. SPDX-License-Identifier: MIT
+ *
+ * The device side of berlu_dtype. Rounding to 16 bits is to nearest even, one conversion for two numbers. */
+#ifndef ACT_STORAGE_CUDA_CUH
+#define ACT_STORAGE_CUDA_CUH
+
+#include <berlu/act.h>
+
+#include "simd/vec.h"
+
+template <int DTYPE> struct storage {
+    typedef uint16_t element;
+    static constexpr int WIDTH = 8;
+};
+template <> struct storage<BERLU_F32> {
+    typedef float element;
+    static constexpr int WIDTH = 4;
+};
+
+static __device__ __forceinline__ uint32_t pack2(float low, float high, int dtype)
+{
+    if (dtype == BERLU_BF16) {
+        __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+        return *reinterpret_cast<uint32_t *>(&pair);
+    }
+    __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<uint32_t *>(&pair);
+}
+
+template <int DTYPE> __device__ __forceinline__ void unpack(uint4 raw, float *out)
+{
+    const uint32_t word[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (DTYPE == BERLU_F32) {
+            out[i] = __uint_as_float(word[i]);
+        } else if (DTYPE == BERLU_BF16) {
+            out[2 * i] = __uint_as_float(word[i] << 16);
+            out[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+        } else {
+            float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&word[i]));
+            out[2 * i] = pair.x;
+            out[2 * i + 1] = pair.y;
+        }
+    }
+}
+
+template <int DTYPE> __device__ __forceinline__ uint4 pack(const float *v)
+{
+    uint32_t word[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        word[i] = DTYPE == BERLU_F32 ? __float_as_uint(v[i]) : pack2(v[2 * i], v[2 * i + 1], DTYPE);
+    return make_uint4(word[0], word[1], word[2], word[3]);
+}
+
+static __device__ __forceinline__ float load_one(const void *p, int dtype, size_t i)
+{
+    if (dtype == BERLU_F32)
+        return v_load((const float *)p + i);
+    return dtype == BERLU_BF16 ? v_load_bf16((const uint16_t *)p + i) : v_load_f16((const uint16_t *)p + i);
+}
+
+static __device__ __forceinline__ void store_one(void *p, int dtype, size_t i, float a)
+{
+    if (dtype == BERLU_F32)
+        v_store((float *)p + i, a);
+    else if (dtype == BERLU_BF16)
+        v_store_bf16((uint16_t *)p + i, a);
+    else
+        v_store_f16((uint16_t *)p + i, a);
+}
+
+/* WIDTH elements from i on; behind the end of the array there are zeros. */
+template <int DTYPE> __device__ __forceinline__ uint4 load_some(const void *p, size_t i, size_t count)
+{
+    typedef typename storage<DTYPE>::element element;
+    constexpr int WIDTH = storage<DTYPE>::WIDTH;
+    if (i + WIDTH <= count)
+        return *reinterpret_cast<const uint4 *>((const element *)p + i);
+    union {
+        element e[WIDTH];
+        uint4 raw;
+    } part = {};
+    for (int j = 0; j < WIDTH && i + j < count; j++)
+        part.e[j] = ((const element *)p)[i + j];
+    return part.raw;
+}
+
+template <int DTYPE> __device__ __forceinline__ void store_some(void *p, size_t i, size_t count, uint4 raw)
+{
+    typedef typename storage<DTYPE>::element element;
+    constexpr int WIDTH = storage<DTYPE>::WIDTH;
+    if (i + WIDTH <= count) {
+        *reinterpret_cast<uint4 *>((element *)p + i) = raw;
+        return;
+    }
+    union {
+        uint4 raw;
+        element e[WIDTH];
+    } part = {raw};
+    for (int j = 0; j < WIDTH && i + j < count; j++)
+        ((element *)p)[i + j] = part.e[j];
+}
+
+#endif
