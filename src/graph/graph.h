@@ -18,12 +18,13 @@
 
 #include <stdint.h>
 
+#include <berlu/act.h>
+
 #include "base/arena.h"
 #include "base/status.h"
 
 typedef struct graph graph;
-typedef struct berlu_act berlu_act; /* <berlu/act.h> */
-typedef int tensor;                 /* a handle: index into the graph's tensors */
+typedef int tensor; /* a handle: index into the graph's tensors */
 enum { TENSOR_NONE = -1, TENSOR_RANK = 4 };
 
 /* What a tensor is for; a backend gives each role its type of number (DESIGN: precision by role). */
@@ -63,7 +64,8 @@ typedef struct tensor_info {
     int activation; /* parameter: belongs to an activation (own learning rate, no decay, constraint) */
     float least;    /* parameter: the update keeps it at or above this; -INFINITY: free */
     param_init init;
-    tensor view_of; /* shares that tensor's memory; TENSOR_NONE for most */
+    tensor view_of;     /* shares that tensor's memory; TENSOR_NONE for most */
+    tensor gradient_of; /* it is that parameter's whole gradient, in the gradients' arena; TENSOR_NONE for most */
 } tensor_info;
 
 /* ---- making and reading a graph ---------------------------------------------------------------------------------- */

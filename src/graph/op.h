@@ -31,7 +31,6 @@ typedef enum op_id {
     OP_DROP_PATH,
     OP_CROSS_ENTROPY,
     OP_DISTILL,
-    OP_SUM_LOSS,
     /* gradients */
     OP_LINEAR_DX,
     OP_LINEAR_DW,
@@ -69,17 +68,22 @@ enum { NODE_INPUTS = 8, NODE_OUTPUTS = 5, ACT_PARAMS = 2 };
 typedef struct op_attr {
     float eps;                 /* norm */
     float rate;                /* dropout, drop path */
-    float factor;              /* constant multiplier */
     int heads;                 /* attention */
     int groups;                /* drop path: groups per image */
     int skip;                  /* add_tokens, take_tokens, select: index of the first token */
-    int site;                  /* random ops: number of the site; act: index of the site */
+    int site;                  /* act: index of the site; dropout, drop path: number of the random op */
+    int planar;                /* unfold, fold: the image is [C, H, W], not [H, W, C] */
     unfold_spec unfold;        /* unfold, fold */
-    const berlu_act *act;      /* act and its gradients */
+    const berlu_act *act;      /* act, its gradients, and what is fused with it */
     int act_param[ACT_PARAMS]; /* which parameter of the activation each learned tensor is */
     int act_params;            /* how many are learned */
-    int soft;                  /* cross entropy: targets are rows of probabilities; distill: engine_distill */
-    int sum;                   /* linear_dw, ...: this gradient is added to what is there */
+    int from_output;           /* fused act: the gradient is made from y, not from x */
+    int raw;                   /* fused act: what is kept is x without the bias of the layer before */
+    int soft;                  /* cross entropy: the targets are rows of probabilities */
+    int distill;               /* distill: which kind; cross entropy: another loss stands beside this one */
+    int rank;                  /* reshape */
+    int64_t size[TENSOR_RANK];
+    tensor like[NODE_OUTPUTS]; /* gradients: whose shape output i has; TENSOR_NONE: that output is not wanted */
 } op_attr;
 
 typedef struct node {
@@ -89,6 +93,8 @@ typedef struct node {
     op_attr attr;
     int backward; /* 1: made by differentiate */
 } node;
+
+node node_make(op_id op, int inputs, const tensor *in); /* everything else absent or zero */
 
 /* ---- the row ----------------------------------------------------------------------------------------------------- */
 
@@ -104,12 +110,19 @@ typedef struct op_rule {
     const char *name;
     int inputs; /* how many must be there; further ones are optional */
     op_shape shape;
-    op_gradient gradient; /* NULL: not differentiable */
+    op_gradient gradient; /* NULL: nothing flows through */
     op_macs macs;         /* NULL: none worth counting */
     unsigned in_place;    /* bit i: output 0 may overwrite input i if nobody reads it later */
-    int remake;           /* output 0 is cheap to make again in the backward instead of being kept */
-    int random;           /* identity outside training */
+    int residual;         /* > 0: an input that is added to output 0, so that an add behind it can be taken in */
+    int statistic;        /* > 0: an input that takes output 1 back when the op is made again */
+    unsigned flags;
 } op_rule;
+enum {
+    RULE_REMAKE = 1, /* output 0 is cheap: the backward makes it again instead of keeping it */
+    RULE_RANDOM = 2, /* identity outside training */
+    RULE_LOSS = 4,   /* gradients begin here */
+    RULE_VIEW = 8    /* output 0 is input 0's memory; there is no kernel */
+};
 extern const op_rule op_rules[OP_COUNT];
 
 /* For shape rules and passes. */
@@ -120,49 +133,51 @@ tensor_info *graph_tensor_edit(graph *g, tensor t);
 /* Appends a node: copies it, runs its shape rule, names its outputs. Returns output 0 or TENSOR_NONE (sticky error). */
 tensor graph_add(graph *g, const node *n);
 const node *graph_last(const graph *g); /* the node graph_add() just made: for its other outputs */
-/* Declares an output of the node being added. `like` gives rank, sizes and batched; change them after. */
+void graph_set_nodes(graph *g, const node *nodes, int count); /* at most as many as there were; producers follow */
+/* Declares an output of the node being added. */
 tensor graph_declare(graph *g, tensor_role role, int batched, int rank, const int64_t *size);
 tensor graph_declare_like(graph *g, tensor_role role, tensor like);
 /* An input that the engine fills: labels, targets, teacher's logits. */
 tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64_t *size);
 /* Keeps the first error. */
 berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* "blocks.0.mlp.fc1 [65, 192]" for error texts; from a ring of the graph's, so two fit in one sentence. */
+/* "'blocks.0.mlp.fc1' [65, 192]" for error texts; from a ring of four, so two fit in one sentence. */
 const char *graph_say(graph *g, tensor t);
 
 /* For gradient rules (passes/differentiate.c). */
 graph *grad_graph(grad_pass *p);
-tensor grad_of(grad_pass *p, tensor t);                   /* the gradient that arrived at t; TENSOR_NONE if none did */
-int grad_wanted(const grad_pass *p, tensor t);            /* does anything before t learn? */
-berlu_status grad_give(grad_pass *p, tensor t, tensor d); /* adds d to the gradient of t */
-tensor grad_keep(grad_pass *p, tensor t);                 /* t as the backward may read it: itself, or made again */
-tensor grad_declare(grad_pass *p,
-                    tensor parameter); /* for shape rules of gradients: role gradient, parameter's shape */
+tensor grad_of(grad_pass *p, tensor t);         /* the gradient that arrived at t; TENSOR_NONE if none did */
+int grad_wanted(const grad_pass *p, tensor t);  /* does t, or anything before it, learn? */
+tensor grad_like(const grad_pass *p, tensor t); /* t if its gradient is wanted, else TENSOR_NONE: for attr.like */
+berlu_status grad_give(grad_pass *p, tensor t,
+                       tensor d);             /* adds d to the gradient of t; does nothing for TENSOR_NONE */
+tensor grad_keep(grad_pass *p, tensor t);     /* t as the backward may read it: itself, or made again */
+int grad_from_output(const grad_pass *p);     /* the policy of activation sites is `output` */
+tensor grad_add(grad_pass *p, const node *n); /* graph_add() for the backward */
 
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 typedef struct step_values step_values;
 
 typedef struct op_operand {
-    void *data;
-    int64_t rows, channels; /* batch included; rows * channels values */
+    void *data;             /* NULL where missing */
+    int64_t rows, channels; /* batch included; rows * channels numbers */
     const tensor_info *info;
 } op_operand;
 
 typedef struct op_call {
-    op_operand in[NODE_INPUTS], out[NODE_OUTPUTS]; /* data NULL where missing */
+    op_id op;
+    op_operand in[NODE_INPUTS], out[NODE_OUTPUTS];
     const op_attr *attr;
-    const step_values *step; /* in the backend's memory */
-    step_values *step_out;   /* loss, norm, clip factor are written here */
-    void *workspace;         /* as many bytes as the backend asked for */
-    size_t workspace_bytes;
+    step_values *step; /* in the backend's memory; losses, norm and clip factor are written there */
+    void *workspace;   /* as many bytes as the backend asked for, aligned to 64 */
     int batch, threads;
-    int train;
-    const void *backend_data; /* what the backend made for this node, see backend.prepare */
+    const struct param_table *params; /* update ops: all arrays */
 } op_call;
 
 typedef void (*op_kernel)(const op_call *call);
-typedef size_t (*op_workspace)(const op_call *call); /* data pointers are not yet set */
+typedef size_t (*op_workspace)(
+    const op_call *call); /* data pointers are not set, but missing operands have info NULL */
 
 /* Copied from engine_step once per forward, in the form kernels use. */
 struct step_values {
@@ -173,28 +188,44 @@ struct step_values {
     int act_frozen, decay_all;
     double beta1, beta2, eps, momentum, dampening, ema_decay;
     double correction1, correction2; /* 1 - beta^count */
+    int sum_begun; /* accumulate: add to the sum instead of setting it */
     /* written by kernels */
-    double loss, loss_part[2], counted;
+    double loss_part[2]; /* cross entropy; distillation: means over the counted images */
     double grad_norm, clip_factor;
 };
 
-/* Parameters of one array lie one behind the other; update ops walk them with these. */
+/* Update ops see all parameters at once. Weights, moments and average share offsets; gradients lie in the order the
+ * backward finishes them. Offsets are in numbers. */
 typedef struct param_span {
-    int64_t offset, count; /* elements */
+    int64_t offset, gradient, count;
     int decay, activation;
     float least;
 } param_span;
+typedef struct param_table {
+    const param_span *spans;
+    int count;
+    int64_t total;                                           /* numbers in an array, gaps included; gaps are zero */
+    void *weight, *gradient, *sum, *moment1, *moment2, *ema; /* sum: gradients when accumulating; NULL where absent */
+    int nesterov;
+} param_table;
 
-typedef struct backend_ops {
-    op_kernel run;
+typedef struct op_entry {
+    op_kernel run;          /* NULL: not offered (fused ops only) */
     op_workspace workspace; /* NULL: none */
-} backend_ops;
+} op_entry;
 
+/* A machine. Memory is the backend's own; put and get convert from and to the host's numbers. */
 struct backend {
-    const char *name;                     /* "cpu", "cpu-f64", "cuda" */
-    size_t (*bytes_of)(tensor_role role); /* of one number */
-    const backend_ops *ops;               /* OP_COUNT rows; run NULL: not offered (only fused ops may be missing) */
-    int f64;                              /* numbers are double */
+    const char *name;                                /* "cpu", "cpu-f64", "cuda" */
+    const op_entry *ops;                             /* OP_COUNT of them */
+    size_t (*bytes_of)(tensor_role role);            /* of one number */
+    int host_f32;                                    /* its memory is the host's and holds floats: no copies needed */
+    void *(*memory)(size_t bytes, const char *what); /* zeroed; NULL with the error text set */
+    void (*release)(void *memory);
+    void (*put)(void *to, const float *from, size_t count);
+    void (*get)(float *to, const void *from, size_t count);
+    void (*put_f64)(void *to, const double *from, size_t count);
+    void (*get_f64)(double *to, const void *from, size_t count);
 };
 typedef struct backend backend;
 

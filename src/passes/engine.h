@@ -40,6 +40,7 @@ typedef struct engine_options {
     engine_mode mode;       /* INFER: no gradients, random ops are identities */
     int batch;              /* images per step, at least 1 */
     engine_keep keep;       /* what activation sites keep */
+    double act_least;       /* > 0: every update keeps learned slopes (alpha) at or above it; keep output needs 0.001 */
     int remake_attention;   /* 1: attention's output is made again in the backward (less memory, more time) */
     int threads;            /* 0: all */
     engine *share;          /* use that engine's parameters (same graph, same backend); it must outlive this one */

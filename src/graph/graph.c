@@ -1,0 +1,417 @@
+/* graph.c - the store behind graph.h: growing arrays of tensors and nodes, sticky errors. SPDX-License-Identifier: MIT
+ *
+ * Handles are indices, so a graph can be copied by copying three arrays; names live in an arena of their own and are
+ * copied too. Nodes stand in the order they were added, which is an order they can run in.
+ * Read on: build.c (one function per op), ops/ops.c (the rules graph_add() asks). */
+#include "graph/graph_inside.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const param_init INIT_ZERO = {INIT_CONSTANT, 0.0}, INIT_ONE = {INIT_CONSTANT, 1.0};
+const param_init INIT_TN02 = {INIT_NORMAL, 0.02}, INIT_N1E6 = {INIT_NORMAL, 1e-6};
+
+param_init init_constant(double value)
+{
+    return (param_init){INIT_CONSTANT, value};
+}
+
+param_init init_fan_in(int64_t inputs)
+{
+    return (param_init){INIT_FAN_IN, (double)inputs};
+}
+
+berlu_status graph_create(graph **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return berlu_fail_memory(sizeof **out, "a graph");
+    (*out)->image = (*out)->answer = (*out)->head[0] = (*out)->head[1] = TENSOR_NONE;
+    return BERLU_OK;
+}
+
+void graph_free(graph *g)
+{
+    if (!g)
+        return;
+    free(g->tensors);
+    free(g->nodes);
+    free(g->params);
+    free(g->sites);
+    arena_free(&g->names);
+    free(g);
+}
+
+/* Room for one more in a growing array; doubles. */
+static int array_grow(void **array, int *room, int count, size_t size)
+{
+    if (count < *room)
+        return 1;
+    int more = *room ? *room * 2 : 64;
+    void *larger = realloc(*array, (size_t)more * size);
+    if (!larger)
+        return 0;
+    *array = larger;
+    *room = more;
+    return 1;
+}
+
+berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...)
+{
+    if (g->error != BERLU_OK)
+        return g->error;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(g->sentence, sizeof g->sentence, format, args);
+    va_end(args);
+    g->error = status;
+    return berlu_fail(status, "%s", g->sentence);
+}
+
+int graph_failed(const graph *g)
+{
+    return g->error != BERLU_OK;
+}
+
+berlu_status graph_status(const graph *g)
+{
+    return g->error == BERLU_OK ? BERLU_OK : berlu_fail(g->error, "%s", g->sentence);
+}
+
+const char *graph_name(graph *g, const char *format, ...)
+{
+    char buffer[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(buffer, sizeof buffer, format, args);
+    va_end(args);
+    const char *name = arena_strdup(&g->names, buffer);
+    if (name)
+        return name;
+    graph_fail(g, BERLU_ERR_MEMORY, "a graph's names: out of memory");
+    return "";
+}
+
+/* ---- reading ---- */
+
+const tensor_info *graph_tensor(const graph *g, tensor t)
+{
+    return &g->tensors[t];
+}
+
+tensor_info *graph_tensor_edit(graph *g, tensor t)
+{
+    return &g->tensors[t];
+}
+
+int graph_tensor_count(const graph *g)
+{
+    return g->tensor_count;
+}
+
+int graph_node_count(const graph *g)
+{
+    return g->node_count;
+}
+
+const node *graph_node(const graph *g, int index)
+{
+    return &g->nodes[index];
+}
+
+node *graph_node_edit(graph *g, int index)
+{
+    return &g->nodes[index];
+}
+
+const node *graph_last(const graph *g)
+{
+    return &g->nodes[g->node_count - 1];
+}
+
+int graph_param_count(const graph *g)
+{
+    return g->param_count;
+}
+
+tensor graph_param(const graph *g, int index)
+{
+    return g->params[index];
+}
+
+tensor graph_find(const graph *g, const char *name)
+{
+    for (int i = 0; i < g->param_count; i++)
+        if (strcmp(g->tensors[g->params[i]].name, name) == 0)
+            return g->params[i];
+    return TENSOR_NONE;
+}
+
+int64_t tensor_elements(const tensor_info *t)
+{
+    int64_t count = 1;
+    for (int i = 0; i < t->rank; i++)
+        count *= t->size[i];
+    return count;
+}
+
+int64_t tensor_channels(const tensor_info *t)
+{
+    return t->rank ? t->size[t->rank - 1] : 1;
+}
+
+tensor graph_image(const graph *g)
+{
+    return g->image;
+}
+
+tensor graph_logits(const graph *g)
+{
+    return g->answer;
+}
+
+int graph_heads(const graph *g, tensor heads[2])
+{
+    heads[0] = g->head[0];
+    heads[1] = g->head[1];
+    return g->head[1] == TENSOR_NONE ? 1 : 2;
+}
+
+double graph_macs(const graph *g)
+{
+    double sum = 0;
+    for (int i = 0; i < g->node_count; i++)
+        if (op_rules[g->nodes[i].op].macs)
+            sum += op_rules[g->nodes[i].op].macs(g, &g->nodes[i]);
+    return sum;
+}
+
+int graph_site_count(const graph *g)
+{
+    return g->site_count;
+}
+
+const graph_site *graph_site_at(const graph *g, int index)
+{
+    return &g->sites[index];
+}
+
+const char *graph_say(graph *g, tensor t)
+{
+    char *text = g->said[g->say++ & 3];
+    if (t < 0) {
+        snprintf(text, sizeof g->said[0], "(no tensor)");
+        return text;
+    }
+    const tensor_info *info = &g->tensors[t];
+    int used = snprintf(text, sizeof g->said[0], "'%.120s' [", info->name ? info->name : "?");
+    for (int i = 0; i < info->rank; i++)
+        used +=
+            snprintf(text + used, sizeof g->said[0] - (size_t)used, "%s%lld", i ? ", " : "", (long long)info->size[i]);
+    snprintf(text + used, sizeof g->said[0] - (size_t)used, "]");
+    return text;
+}
+
+/* ---- adding ---- */
+
+static tensor tensor_add(graph *g, const tensor_info *info)
+{
+    if (graph_failed(g))
+        return TENSOR_NONE;
+    if (!array_grow((void **)&g->tensors, &g->tensor_room, g->tensor_count, sizeof *g->tensors)) {
+        graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d tensors: out of memory", g->tensor_count);
+        return TENSOR_NONE;
+    }
+    g->tensors[g->tensor_count] = *info;
+    return g->tensor_count++;
+}
+
+/* Sizes at least 1 and a product that fits with room for any sensible batch. */
+static berlu_status sizes_check(graph *g, const char *name, int rank, const int64_t *size)
+{
+    int64_t product = 1;
+    if (rank < 0 || rank > TENSOR_RANK)
+        return graph_fail(g, BERLU_ERR_ARG, "%s: rank %d; 0 to %d is possible", name, rank, TENSOR_RANK);
+    for (int i = 0; i < rank; i++)
+        if (size[i] < 1 || __builtin_mul_overflow(product, size[i], &product) || product > INT64_C(1) << 40)
+            return graph_fail(g, BERLU_ERR_ARG, "%s: size %lld of dimension %d is not possible", name,
+                              (long long)size[i], i);
+    return BERLU_OK;
+}
+
+static tensor_info info_blank(const char *name, tensor_role role, int batched, int rank, const int64_t *size)
+{
+    tensor_info info = {.name = name,
+                        .rank = rank,
+                        .batched = batched,
+                        .role = role,
+                        .producer = -1,
+                        .parameter = -1,
+                        .least = -INFINITY,
+                        .view_of = TENSOR_NONE,
+                        .gradient_of = TENSOR_NONE};
+    memcpy(info.size, size, (size_t)rank * sizeof *size);
+    return info;
+}
+
+tensor graph_declare(graph *g, tensor_role role, int batched, int rank, const int64_t *size)
+{
+    if (graph_failed(g) || sizes_check(g, "a result", rank, size) != BERLU_OK)
+        return TENSOR_NONE;
+    tensor_info info = info_blank("", role, batched, rank, size);
+    return tensor_add(g, &info);
+}
+
+tensor graph_declare_like(graph *g, tensor_role role, tensor like)
+{
+    if (graph_failed(g))
+        return TENSOR_NONE;
+    tensor_info copy = g->tensors[like];
+    return graph_declare(g, role, copy.batched, copy.rank, copy.size);
+}
+
+tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64_t *size)
+{
+    if (graph_failed(g) || sizes_check(g, name, rank, size) != BERLU_OK)
+        return TENSOR_NONE;
+    tensor_info info = info_blank(graph_name(g, "%s", name), ROLE_LOSS, batched, rank, size);
+    return tensor_add(g, &info);
+}
+
+tensor build_param(graph *g, const char *name, param_init init, int decay, int rank, const int64_t *size)
+{
+    if (graph_failed(g) || sizes_check(g, name, rank, size) != BERLU_OK)
+        return TENSOR_NONE;
+    if (graph_find(g, name) != TENSOR_NONE) {
+        graph_fail(g, BERLU_ERR_ARG, "parameter '%s' exists already; names are unique in a model", name);
+        return TENSOR_NONE;
+    }
+    if (!array_grow((void **)&g->params, &g->param_room, g->param_count, sizeof *g->params)) {
+        graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d parameters: out of memory", g->param_count);
+        return TENSOR_NONE;
+    }
+    tensor_info info = info_blank(graph_name(g, "%s", name), ROLE_WEIGHT, 0, rank, size);
+    info.parameter = g->param_count;
+    info.decay = decay;
+    info.init = init;
+    tensor t = tensor_add(g, &info);
+    if (t != TENSOR_NONE)
+        g->params[g->param_count++] = t;
+    return t;
+}
+
+/* The name of a result: its node's op and number, for prints and errors. */
+static void outputs_name(graph *g, const node *n, int index)
+{
+    for (int i = 0; i < NODE_OUTPUTS; i++) {
+        if (n->out[i] == TENSOR_NONE)
+            continue;
+        tensor_info *info = &g->tensors[n->out[i]];
+        info->producer = index;
+        if (!info->name || !info->name[0])
+            info->name = graph_name(g, i ? "%s.%d:%d" : "%s.%d", op_rules[n->op].name, index, i);
+    }
+}
+
+tensor graph_add(graph *g, const node *n)
+{
+    if (graph_failed(g))
+        return TENSOR_NONE;
+    const op_rule *rule = &op_rules[n->op];
+    for (int i = 0; i < rule->inputs; i++)
+        if (n->in[i] < 0 || n->in[i] >= g->tensor_count) {
+            graph_fail(g, BERLU_ERR_ARG, "%s: input %d is missing", rule->name, i);
+            return TENSOR_NONE;
+        }
+    if (!array_grow((void **)&g->nodes, &g->node_room, g->node_count, sizeof *g->nodes)) {
+        graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d nodes: out of memory", g->node_count);
+        return TENSOR_NONE;
+    }
+    node copy = *n;
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        copy.out[i] = TENSOR_NONE;
+    if (rule->shape(g, &copy) != BERLU_OK || graph_failed(g)) {
+        graph_fail(g, BERLU_ERR_ARG, "%s: the shapes do not fit", rule->name);
+        return TENSOR_NONE;
+    }
+    g->nodes[g->node_count] = copy;
+    outputs_name(g, &copy, g->node_count++);
+    return copy.out[0];
+}
+
+void graph_set_nodes(graph *g, const node *nodes, int count)
+{
+    memmove(g->nodes, nodes, (size_t)count * sizeof *nodes);
+    g->node_count = count;
+    for (int i = 0; i < g->tensor_count; i++)
+        g->tensors[i].producer = -1;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            if (g->nodes[i].out[j] != TENSOR_NONE)
+                g->tensors[g->nodes[i].out[j]].producer = i;
+}
+
+node node_make(op_id op, int inputs, const tensor *in)
+{
+    node n = {.op = op};
+    for (int i = 0; i < NODE_INPUTS; i++)
+        n.in[i] = i < inputs ? in[i] : TENSOR_NONE;
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        n.out[i] = n.attr.like[i] = TENSOR_NONE;
+    return n;
+}
+
+int graph_site_add(graph *g, const graph_site *site)
+{
+    if (!array_grow((void **)&g->sites, &g->site_room, g->site_count, sizeof *g->sites)) {
+        graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d activation sites: out of memory", g->site_count);
+        return -1;
+    }
+    g->sites[g->site_count] = *site;
+    return g->site_count++;
+}
+
+/* ---- copying ---- */
+
+static void *array_copy(const void *from, int count, size_t size, int *ok)
+{
+    void *to = malloc((size_t)(count ? count : 1) * size);
+    if (to && count)
+        memcpy(to, from, (size_t)count * size);
+    *ok = *ok && to;
+    return to;
+}
+
+berlu_status graph_clone(graph **out, const graph *g)
+{
+    *out = NULL;
+    if (graph_failed(g))
+        return graph_status(g);
+    graph *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return berlu_fail_memory(sizeof *copy, "a copy of a graph");
+    int ok = 1;
+    *copy = *g;
+    copy->names = (arena){0};
+    copy->tensors = array_copy(g->tensors, g->tensor_count, sizeof *g->tensors, &ok);
+    copy->nodes = array_copy(g->nodes, g->node_count, sizeof *g->nodes, &ok);
+    copy->params = array_copy(g->params, g->param_count, sizeof *g->params, &ok);
+    copy->sites = array_copy(g->sites, g->site_count, sizeof *g->sites, &ok);
+    copy->tensor_room = g->tensor_count ? g->tensor_count : 1;
+    copy->node_room = g->node_count ? g->node_count : 1;
+    copy->param_room = g->param_count ? g->param_count : 1;
+    copy->site_room = g->site_count ? g->site_count : 1;
+    for (int i = 0; ok && i < g->tensor_count; i++)
+        ok = (copy->tensors[i].name = arena_strdup(&copy->names, g->tensors[i].name)) != NULL;
+    for (int i = 0; ok && i < g->site_count; i++)
+        ok = (copy->sites[i].name = arena_strdup(&copy->names, g->sites[i].name)) != NULL;
+    if (!ok) {
+        graph_free(copy);
+        return berlu_fail_memory((size_t)g->tensor_count * sizeof *g->tensors, "a copy of a graph");
+    }
+    *out = copy;
+    return BERLU_OK;
+}

@@ -1,0 +1,24 @@
+/* graph_inside.h - the struct behind graph.h, for graph.c and build.c alone. SPDX-License-Identifier: MIT */
+#ifndef GRAPH_GRAPH_INSIDE_H
+#define GRAPH_GRAPH_INSIDE_H
+
+#include "graph/op.h"
+
+struct graph {
+    arena names;
+    tensor_info *tensors;
+    node *nodes;
+    tensor *params; /* in state-dict order */
+    graph_site *sites;
+    int tensor_count, node_count, param_count, site_count, random_count;
+    int tensor_room, node_room, param_room, site_room;
+    tensor image, answer, head[2];
+    berlu_status error; /* the first; its sentence below */
+    char sentence[512];
+    char said[4][192];
+    unsigned say;
+};
+
+int graph_site_add(graph *g, const graph_site *site); /* its index, or -1 */
+
+#endif

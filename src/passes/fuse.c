@@ -1,0 +1,188 @@
+/* fuse.c - fewer, larger calls: four patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
+ *
+ *   add(r, op(...))                    -> op(..., r) where the op's row has a residual input: the sum is made while op's
+ *                                         result is in registers. Forward: the residual of a block. Backward: gradients
+ *                                         that meet (norm_grad + skip connection).
+ *   act(linear(x))                     -> linear_act(x): bias and activation find the product's rows in the cache.
+ *   act_grad(linear_dx(dz), u), act(u) -> linear_dx_act(dz, u): the same for the backward; the slope, and the output that
+ *                                         is made again for the next layer's weights, in one pass.
+ *   column sums of du                  -> come out of that pass too, so linear_dw before it computes no bias gradient, and
+ *                                         u can be kept without its bias (attr.raw).
+ *
+ * A pattern applies only where nobody else reads what disappears. Meaning never changes: the f64 backend offers no fused op,
+ * runs the same graph unfused, and tests compare the two. */
+#include <stdlib.h>
+
+#include "passes/passes.h"
+
+typedef struct fuse_pass {
+    graph *g;
+    const op_entry *ops;
+    int *uses;
+    char *dead; /* per node */
+} fuse_pass;
+
+static node *producer_of(fuse_pass *f, tensor t)
+{
+    int index = t == TENSOR_NONE ? -1 : graph_tensor(f->g, t)->producer;
+    return index < 0 || f->dead[index] ? NULL : graph_node_edit(f->g, index);
+}
+
+/* Moves what node `from` computes to the place of node `to`. */
+static void node_move(fuse_pass *f, int from, int to, const node *n)
+{
+    *graph_node_edit(f->g, to) = *n;
+    f->dead[from] = 1;
+    for (int j = 0; j < NODE_OUTPUTS; j++)
+        if (n->out[j] != TENSOR_NONE)
+            graph_tensor_edit(f->g, n->out[j])->producer = to;
+}
+
+/* Does anything strictly between two nodes read a further output of n? */
+static int others_read(fuse_pass *f, const node *n, int from, int to)
+{
+    for (int i = from + 1; i < to; i++)
+        for (int j = 0; j < NODE_INPUTS && !f->dead[i]; j++)
+            for (int k = 1; k < NODE_OUTPUTS; k++)
+                if (n->out[k] != TENSOR_NONE && graph_node(f->g, i)->in[j] == n->out[k])
+                    return 1;
+    return 0;
+}
+
+static void add_take_in(fuse_pass *f, int index)
+{
+    const node sum = *graph_node(f->g, index);
+    if (sum.op != OP_ADD || sum.in[0] == sum.in[1])
+        return;
+    for (int side = 1; side >= 0; side--) {
+        tensor part = sum.in[side];
+        node *maker = producer_of(f, part);
+        int slot = maker ? op_rules[maker->op].residual : 0;
+        int from = maker ? graph_tensor(f->g, part)->producer : 0;
+        if (!slot || maker->in[slot] != TENSOR_NONE || maker->out[0] != part || f->uses[part] != 1 ||
+            others_read(f, maker, from, index))
+            continue;
+        node joined = *maker;
+        joined.in[slot] = sum.in[1 - side];
+        joined.out[0] = sum.out[0];
+        node_move(f, from, index, &joined);
+        return;
+    }
+}
+
+static void linear_act_join(fuse_pass *f, int index)
+{
+    const node act = *graph_node(f->g, index);
+    node *linear = act.op == OP_ACT && !act.backward ? producer_of(f, act.in[0]) : NULL;
+    if (!linear || linear->op != OP_LINEAR || linear->in[3] != TENSOR_NONE)
+        return;
+    tensor u = act.in[0];
+    node joined =
+        node_make(OP_LINEAR_ACT, 5, (tensor[]){linear->in[0], linear->in[1], linear->in[2], act.in[1], act.in[2]});
+    joined.attr = act.attr;
+    joined.out[0] = act.out[0];
+    joined.out[1] = f->uses[u] > 1 ? u : TENSOR_NONE;
+    f->uses[u]--;
+    node_move(f, graph_tensor(f->g, u)->producer, index, &joined);
+}
+
+/* The copy of the activation that differentiate made for the next layer's weights, or -1. */
+static int remade_find(fuse_pass *f, tensor u)
+{
+    for (int i = 0; i < graph_node_count(f->g); i++) {
+        const node *n = graph_node(f->g, i);
+        if (!f->dead[i] && n->op == OP_ACT && n->backward && n->in[0] == u)
+            return i;
+    }
+    return -1;
+}
+
+/* linear_dw of the layer before, whose bias gradient is the column sums of du; -1 if there is none. */
+static int bias_user_find(fuse_pass *f, tensor du)
+{
+    for (int i = 0; i < graph_node_count(f->g); i++) {
+        const node *n = graph_node(f->g, i);
+        if (!f->dead[i] && n->op == OP_LINEAR_DW && n->in[0] == du && n->out[1] != TENSOR_NONE)
+            return i;
+    }
+    return -1;
+}
+
+/* u is kept without its bias if the fused nodes are its only readers; the bias gradient moves here with it. */
+static void bias_take_in(fuse_pass *f, node *joined, tensor u, int readers)
+{
+    node *before = producer_of(f, joined->attr.from_output ? TENSOR_NONE : u);
+    int raw = before && before->op == OP_LINEAR_ACT && before->out[1] == u && before->in[2] != TENSOR_NONE &&
+              f->uses[u] == readers;
+    int user = bias_user_find(f, joined->out[0]);
+    if (user >= 0 && (raw || joined->attr.from_output)) {
+        node *dw = graph_node_edit(f->g, user);
+        joined->out[4] = dw->out[1];
+        joined->attr.like[4] = dw->attr.like[1];
+        dw->out[1] = dw->attr.like[1] = TENSOR_NONE;
+    }
+    if (raw) {
+        before->attr.raw = joined->attr.raw = 1;
+        joined->in[3] = before->in[2];
+    }
+}
+
+static void dx_act_join(fuse_pass *f, int index)
+{
+    const node grad = *graph_node(f->g, index);
+    if (grad.op != OP_ACT_GRAD && grad.op != OP_ACT_GRAD_OUT)
+        return;
+    node *dx = producer_of(f, grad.in[0]);
+    if (!dx || dx->op != OP_LINEAR_DX || dx->in[2] != TENSOR_NONE || f->uses[grad.in[0]] != 1)
+        return;
+    int place = graph_tensor(f->g, grad.in[0])->producer, again = remade_find(f, grad.in[1]);
+    node joined = node_make(OP_LINEAR_DX_ACT, 6,
+                            (tensor[]){dx->in[0], dx->in[1], grad.in[1], TENSOR_NONE, grad.in[2], grad.in[3]});
+    joined.backward = 1;
+    joined.attr = grad.attr;
+    joined.attr.from_output = grad.op == OP_ACT_GRAD_OUT;
+    joined.out[0] = grad.out[0];
+    joined.out[1] = again >= 0 ? graph_node(f->g, again)->out[0] : TENSOR_NONE;
+    joined.out[2] = grad.out[1];
+    joined.out[3] = grad.out[2];
+    bias_take_in(f, &joined, grad.in[1], 1 + (again >= 0));
+    if (again >= 0)
+        f->dead[again] = 1;
+    f->dead[index] = 1;
+    node_move(f, index, place, &joined);
+    f->dead[place] = 0;
+}
+
+static void dead_drop(fuse_pass *f)
+{
+    int left = 0;
+    for (int i = 0; i < graph_node_count(f->g); i++)
+        if (!f->dead[i])
+            *graph_node_edit(f->g, left++) = *graph_node(f->g, i);
+    graph_set_nodes(f->g, graph_node(f->g, 0), left);
+}
+
+berlu_status graph_fuse(graph *g, const op_entry *ops)
+{
+    int count = graph_node_count(g);
+    fuse_pass f = {.g = g, .ops = ops, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
+    berlu_status status = BERLU_OK;
+    if (!f.uses || !f.dead) {
+        status = berlu_fail_memory((size_t)count, "fusing a graph");
+        goto done;
+    }
+    for (int i = 0; i < count; i++)
+        if (!f.dead[i])
+            add_take_in(&f, i);
+    for (int i = 0; i < count && ops[OP_LINEAR_ACT].run; i++)
+        if (!f.dead[i])
+            linear_act_join(&f, i);
+    for (int i = 0; i < count && ops[OP_LINEAR_DX_ACT].run; i++)
+        if (!f.dead[i])
+            dx_act_join(&f, i);
+    dead_drop(&f);
+done:
+    free(f.uses);
+    free(f.dead);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* passes.h - what is done to a graph between a model and a run. SPDX-License-Identifier: MIT
+ *
+ * In this order: simplify (take out what a mode does not need), differentiate (append the backward), fuse (fewer, larger
+ * calls where the backend has them), simplify again (drop what nobody reads), plan (a place for every tensor). Each is a
+ * file of its own with its idea on top, and print.h shows a graph after any of them. */
+#ifndef PASSES_PASSES_H
+#define PASSES_PASSES_H
+
+#include "graph/op.h"
+#include "passes/engine.h"
+
+/* Replaces random ops by their inputs unless `train`, and removes nodes whose results nobody reads. */
+berlu_status graph_simplify(graph *g, int train);
+
+/* Appends the gradients of all parameters that the losses depend on. */
+berlu_status graph_differentiate(graph *g, engine_keep keep, int remake_attention);
+
+/* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
+berlu_status graph_fuse(graph *g, const op_entry *ops);
+
+/* How often each tensor is read; answers and gradients count once more. NULL with the error text set. */
+int *graph_uses(const graph *g);
+
+#endif
