@@ -1,0 +1,347 @@
+/* check.c - compares every kernel of every activation with the scalar one, then times it. SPDX-License-Identifier: MIT
+ *
+ *     check [--bench] [--isa NAME] [ACTIVATION...]
+ *
+ * In the manner of dav1d's checkasm: one loop over activations, ops, dtypes, instruction sets and shapes. Everything must be
+ * equal to the bit (NaN as a class), whole buffers with their guards included. The last line is a hash of all results:
+ * it must be the same on every machine, so the NEON build is compared with it. No test library, so that the program
+ * also runs alone under an emulator. */
+#include <berlu/berlu.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "act/inputs.h"
+
+enum { MOST = 1 << 19, GUARD = 64, LONGEST = 200 };
+
+static const char *const op_names[] = {"forward", "backward", "backward_from_output", "slope", "second", "param_slope"};
+enum { OPS = 6 };
+
+/* All buffers a call can write, with guards around the elements. */
+typedef struct outputs {
+    _Alignas(64) unsigned char y[MOST * 4 + 2 * GUARD], dx[MOST * 4 + 2 * GUARD];
+    float grad[BERLU_ACT_PARAMS][1024 + 2], dbias[1024 + 2];
+} outputs;
+
+static _Alignas(64) unsigned char x_buffer[MOST * 4 + 2 * GUARD], dy_buffer[MOST * 4 + 2 * GUARD];
+static outputs want, got;
+static unsigned char workspace[64 << 20];
+static float values[BERLU_ACT_PARAMS][1024], bias_values[1024];
+static uint64_t hash = 14695981039346656037ull;
+static size_t calls;
+
+typedef struct shape {
+    size_t rows, channels, offset;
+    int bias, dbias, per_channel, grads, with_y, alias;
+} shape;
+
+static int same_f32(const void *a, const void *b)
+{
+    float u, v;
+    memcpy(&u, a, 4);
+    memcpy(&v, b, 4);
+    return memcmp(a, b, 4) == 0 || (isnan(u) && isnan(v));
+}
+
+static int nan16(uint16_t bits, berlu_dtype dtype)
+{
+    return dtype == BERLU_BF16 ? (bits & 0x7fff) > 0x7f80 : (bits & 0x7fff) > 0x7c00;
+}
+
+static int same_element(const void *a, const void *b, berlu_dtype dtype)
+{
+    uint16_t u, v;
+    if (dtype == BERLU_F32)
+        return same_f32(a, b);
+    memcpy(&u, a, 2);
+    memcpy(&v, b, 2);
+    return u == v || (nan16(u, dtype) && nan16(v, dtype));
+}
+
+/* The whole buffer: guards byte by byte, elements as numbers. */
+static int same_buffer(const unsigned char *a, const unsigned char *b, size_t at, size_t n, berlu_dtype dtype)
+{
+    size_t size = berlu_dtype_size(dtype), end = at + n * size;
+    if (memcmp(a, b, at) || memcmp(a + end, b + end, GUARD))
+        return 0;
+    for (size_t i = at; i < end; i += size)
+        if (!same_element(a + i, b + i, dtype))
+            return 0;
+    return 1;
+}
+
+static void hash_bytes(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ p[i]) * 1099511628211ull;
+}
+
+static void hash_elements(const unsigned char *p, size_t n, berlu_dtype dtype)
+{
+    static const unsigned char nan[4] = {0xff, 0xff, 0xff, 0xff};
+    size_t size = berlu_dtype_size(dtype);
+    for (size_t i = 0; i < n * size; i += size) {
+        uint16_t half;
+        float single = 0;
+        memcpy(&half, p + i, 2);
+        if (size == 4)
+            memcpy(&single, p + i, 4);
+        hash_bytes(size == 4 ? isnan(single) ? nan : p + i : nan16(half, dtype) ? nan : p + i, size);
+    }
+}
+
+static int fail(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec, const shape *s,
+                const char *what)
+{
+    fprintf(stderr,
+            "%s %s %s %s: %s differs (threads %d, %zu x %zu, offset %zu, bias %d dbias %d per channel %d grads %d y %d "
+            "alias %d)\n",
+            berlu_act_spec(act), op_names[op], berlu_dtype_name(dtype), berlu_isa_name(exec.isa), what, exec.threads,
+            s->rows, s->channels, s->offset, s->bias, s->dbias, s->per_channel, s->grads, s->with_y, s->alias);
+    return 1;
+}
+
+/* One call into `out`; every byte of `out` that the call must not touch keeps its pattern. */
+static berlu_status run(outputs *out, const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec,
+                        const shape *s)
+{
+    size_t size = berlu_dtype_size(dtype), n = s->rows * s->channels, at = GUARD + s->offset * size;
+    memset(out->y, 0x5a, 2 * GUARD + (n + s->offset) * size);
+    memset(out->dx, 0x5a, 2 * GUARD + (n + s->offset) * size);
+    memset(out->grad, 0x5a, sizeof out->grad);
+    memset(out->dbias, 0x5a, sizeof out->dbias);
+    berlu_act_call call = {.dtype = dtype, .rows = s->rows, .channels = s->channels};
+    call.x = x_buffer + at;
+    call.dy = dy_buffer + at;
+    call.dx = out->dx + at;
+    call.y = op != BERLU_ACT_BACKWARD || s->with_y ? out->y + at : NULL;
+    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT || s->alias == 1) /* its input is what x_buffer holds */
+        memcpy(out->y + at, x_buffer + at, n * size);
+    if (s->alias == 1) {
+        call.x = out->y + at;
+        memcpy(out->dx + at, dy_buffer + at, n * size);
+        call.dy = out->dx + at;
+    }
+    call.bias = s->bias ? bias_values : NULL;
+    call.dbias = s->dbias ? out->dbias + 1 : NULL;
+    for (size_t p = 0; p < berlu_act_param_count(act); p++) {
+        call.param[p].value = s->per_channel ? values[p] : NULL;
+        call.param[p].stride = s->per_channel ? 1 : 0;
+        call.param[p].grad = s->grads ? out->grad[p] + 1 : NULL;
+    }
+    call.hint = s->offset ? BERLU_HINT_REUSE : BERLU_HINT_STREAM;
+    call.workspace = workspace + 3; /* any alignment will do */
+    call.workspace_bytes = berlu_act_workspace(act, op, &call);
+    calls++;
+    return berlu_act_run(act, op, &call, &exec);
+}
+
+static int compare(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec, const shape *s)
+{
+    size_t size = berlu_dtype_size(dtype), n = s->rows * s->channels, at = GUARD + s->offset * size;
+    if (run(&got, act, op, dtype, exec, s) != BERLU_OK)
+        return fail(act, op, dtype, exec, s, berlu_last_error());
+    if (!same_buffer(want.y, got.y, at, n, dtype))
+        return fail(act, op, dtype, exec, s, "y");
+    if (!same_buffer(want.dx, got.dx, at, n, dtype))
+        return fail(act, op, dtype, exec, s, "dx");
+    for (int p = 0; p < BERLU_ACT_PARAMS; p++)
+        for (size_t i = 0; i < 1026; i++)
+            if (!same_f32(&want.grad[p][i], &got.grad[p][i]))
+                return fail(act, op, dtype, exec, s, "a parameter's gradient");
+    for (size_t i = 0; i < 1026; i++)
+        if (!same_f32(&want.dbias[i], &got.dbias[i]))
+            return fail(act, op, dtype, exec, s, "dbias");
+    return 0;
+}
+
+/* Scalar on one thread is the truth; every other instruction set must agree, and on many threads if asked. */
+static int check_shape(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, const shape *s,
+                       int many)
+{
+    static const int counts[] = {2, 3, 8};
+    berlu_exec exec = {BERLU_ISA_SCALAR, 1};
+    size_t n = s->rows * s->channels, at = GUARD + s->offset * berlu_dtype_size(dtype);
+    if (run(&want, act, op, dtype, exec, s) != BERLU_OK)
+        return fail(act, op, dtype, exec, s, berlu_last_error());
+    hash_elements(want.y + at, s->with_y || op != BERLU_ACT_BACKWARD ? n : 0, dtype);
+    hash_elements(want.dx + at, op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? n : 0, dtype);
+    hash_elements((unsigned char *)want.grad, sizeof want.grad / 4, BERLU_F32);
+    hash_elements((unsigned char *)want.dbias, sizeof want.dbias / 4, BERLU_F32);
+    for (int isa = BERLU_ISA_AVX2; isa <= BERLU_ISA_NEON; isa++) {
+        if (!berlu_act_can_run(act, (berlu_isa)isa) || (only && (int)only != isa))
+            continue;
+        exec = (berlu_exec){(berlu_isa)isa, 1};
+        if (compare(act, op, dtype, exec, s))
+            return 1;
+        for (size_t t = 0; many && t < sizeof counts / sizeof *counts; t++) {
+            exec.threads = counts[t];
+            if (compare(act, op, dtype, exec, s))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static int check_lengths(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only)
+{
+    int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    int grads = sums && berlu_act_param_count(act) > 0;
+    for (size_t n = 0; n <= LONGEST; n++) {
+        shape s = {.rows = n, .channels = 1, .offset = n * 7 % 5, .grads = grads && n % 2};
+        s.with_y = op == BERLU_ACT_BACKWARD && n % 3 == 0;
+        s.alias = n % 4 == 1 && (!s.with_y || op != BERLU_ACT_BACKWARD) && op != BERLU_ACT_BACKWARD_FROM_OUTPUT;
+        if (check_shape(act, op, dtype, only, &s, 0))
+            return 1;
+    }
+    return 0;
+}
+
+static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only)
+{
+    static const size_t sizes[][2] = {{0, 5},    {3, 0},   {3, 7},   {5, 16},  {65, 33},
+                                      {130, 64}, {200, 5}, {3, 600}, {129, 31}};
+    int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int kind = 0; kind < 8; kind++) {
+            shape s = {.rows = sizes[i][0], .channels = sizes[i][1], .offset = i % 3, .bias = kind & 1};
+            s.per_channel = (kind & 2) && berlu_act_param_count(act);
+            s.dbias = sums && (kind & 4);
+            s.grads = sums && berlu_act_param_count(act) && kind != 5;
+            s.with_y = op == BERLU_ACT_BACKWARD && (kind & 4);
+            if (check_shape(act, op, dtype, only, &s, 0))
+                return 1;
+        }
+    return 0;
+}
+
+static int can(const berlu_act *act, berlu_act_op op, berlu_dtype dtype)
+{
+    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        return berlu_act_has_from_output(act) &&
+               (dtype == BERLU_F32 || strcmp(berlu_act_name(act), "hard_sigmoid") != 0);
+    return op != BERLU_ACT_PARAM_SLOPE || berlu_act_param_count(act) > 0;
+}
+
+static int check_threads(const berlu_act *act, berlu_act_op op, berlu_isa only)
+{
+    int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    shape flat = {.rows = MOST - 77, .channels = 1, .grads = sums && berlu_act_param_count(act)};
+    shape wide = {.rows = 1111, .channels = 300, .bias = 1, .dbias = sums, .grads = flat.grads};
+    shape own = wide;
+    own.per_channel = berlu_act_param_count(act) > 0;
+    return check_shape(act, op, BERLU_F32, only, &flat, 1) || check_shape(act, op, BERLU_F32, only, &wide, 1) ||
+           (can(act, op, BERLU_BF16) && check_shape(act, op, BERLU_BF16, only, &own, 1));
+}
+
+static void fill_params(const berlu_act *act)
+{
+    for (size_t p = 0; p < berlu_act_param_count(act); p++) {
+        berlu_act_param_info info;
+        berlu_act_param(act, p, &info);
+        for (size_t c = 0; c < 1024; c++)
+            values[p][c] = (float)info.value * (0.25f + (float)(c % 17) * 0.125f);
+    }
+    for (size_t c = 0; c < 1024; c++)
+        bias_values[c] = (float)((int)(c * 37 % 101) - 50) * 0.01f;
+}
+
+static int check_act(const char *spec, berlu_isa only)
+{
+    berlu_act *act;
+    if (berlu_act_make(&act, spec) != BERLU_OK)
+        return fprintf(stderr, "%s: %s\n", spec, berlu_last_error()), 1;
+    fill_params(act);
+    int bad = 0;
+    for (int dtype = BERLU_F32; dtype <= BERLU_F16 && !bad; dtype++) {
+        inputs_fill(x_buffer, MOST, (berlu_dtype)dtype, act, 1);
+        inputs_plain(dy_buffer, MOST, (berlu_dtype)dtype, 2);
+        for (int op = 0; op < OPS && !bad; op++)
+            if (can(act, (berlu_act_op)op, (berlu_dtype)dtype))
+                bad = check_lengths(act, (berlu_act_op)op, (berlu_dtype)dtype, only) ||
+                      check_rows(act, (berlu_act_op)op, (berlu_dtype)dtype, only);
+    }
+    inputs_finite(x_buffer, MOST, act, 3);
+    inputs_plain(dy_buffer, MOST, BERLU_F32, 4);
+    for (int op = BERLU_ACT_FORWARD; op <= BERLU_ACT_BACKWARD_FROM_OUTPUT && !bad; op++)
+        if (can(act, (berlu_act_op)op, BERLU_F32) && !strchr(spec, ':')) /* once per name: it is the same code */
+            bad = check_threads(act, (berlu_act_op)op, only);
+    berlu_act_free(act);
+    return bad;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void bench_act(const char *spec, berlu_isa only)
+{
+    berlu_act *act;
+    if (berlu_act_make(&act, spec) != BERLU_OK)
+        return;
+    inputs_plain(x_buffer, MOST, BERLU_F32, 5);
+    inputs_plain(dy_buffer, MOST, BERLU_F32, 6);
+    for (int op = 0; op < OPS; op++)
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+            berlu_exec exec = {(berlu_isa)isa, 1};
+            shape s = {.rows = 1 << 16, .channels = 1, .offset = 0, .grads = op == 1 && berlu_act_param_count(act)};
+            if (!can(act, (berlu_act_op)op, BERLU_F32) || !berlu_act_can_run(act, (berlu_isa)isa) ||
+                (only && (int)only != isa))
+                continue;
+            double best = 1e30;
+            for (int round = 0; round < 9; round++) {
+                berlu_act_call call = {.rows = s.rows, .channels = 1, .x = x_buffer, .y = got.y, .dy = dy_buffer};
+                call.dx = got.dx;
+                call.workspace = workspace;
+                call.workspace_bytes = sizeof workspace;
+                if (op == BERLU_ACT_BACKWARD)
+                    call.y = NULL;
+                for (size_t p = 0; s.grads && p < berlu_act_param_count(act); p++)
+                    call.param[p].grad = got.grad[p];
+                double start = now();
+                berlu_act_run(act, (berlu_act_op)op, &call, &exec);
+                double t = (now() - start) / (double)s.rows;
+                best = t < best ? t : best;
+            }
+            printf("%-40s %-21s %-7s %8.3f ns\n", spec, op_names[op], berlu_isa_name((berlu_isa)isa), best);
+        }
+    berlu_act_free(act);
+}
+
+int main(int argc, char **argv)
+{
+    int bench = 0, named = 0, bad = 0;
+    berlu_isa only = BERLU_ISA_BEST;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0) {
+            bench = 1;
+        } else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc) {
+            i++;
+            for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++)
+                if (strcmp(argv[i], berlu_isa_name((berlu_isa)isa)) == 0)
+                    only = (berlu_isa)isa;
+        } else {
+            named++;
+        }
+    }
+    for (size_t i = 0; inputs_spec(i) && !bad; i++) {
+        int asked = !named;
+        for (int a = 1; a < argc; a++)
+            asked |= strncmp(inputs_spec(i), argv[a], strlen(argv[a])) == 0;
+        if (!asked)
+            continue;
+        bad = check_act(inputs_spec(i), only);
+        if (!bad && bench)
+            bench_act(inputs_spec(i), only);
+    }
+    printf("%zu calls, %s, bits %016" PRIx64 "\n", calls, bad ? "DIFFERENT" : "equal", hash);
+    return bad;
+}

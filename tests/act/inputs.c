@@ -1,0 +1,130 @@
+/* inputs.c - see inputs.h. SPDX-License-Identifier: MIT */
+#include "act/inputs.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/philox.h"
+
+static const char *const variants[] = {
+    "berlu:alpha=0",
+    "berlu:alpha=1,eps=0.5",
+    "berlu:alpha=-1,eps=2",
+    "berlu:alpha=2,eps=0.1",
+    "berlu:alpha=0.25,eps=1,degree=4",
+    "berlu:alpha=0.01,eps=0.1,degree=6",
+    "berlu:alpha=0.5,eps=3,degree=16",
+    "berlu:alpha=0.1,eps=1,scale=3,center=1",
+    "berlu:eps=0x1p-60",
+    "berlu:eps=0x1p60",
+    "prelu:alpha=-0.5",
+    "smelu:beta=0.01",
+    "elu:alpha=2",
+    "celu:alpha=0.5",
+    "gelu:scale=5",
+    "silu:center=1,scale=0.5",
+    NULL,
+};
+
+const char *inputs_spec(size_t index)
+{
+    size_t builtins = 0;
+    while (berlu_act_builtin(builtins))
+        builtins++;
+    if (index < builtins)
+        return berlu_act_builtin(index);
+    index -= builtins;
+    for (size_t i = 0; variants[i]; i++) { /* variants of what is built in */
+        size_t length = strcspn(variants[i], ":");
+        for (size_t b = 0; b < builtins; b++) {
+            const char *name = berlu_act_builtin(b);
+            if (strlen(name) == length && strncmp(name, variants[i], length) == 0 && index-- == 0)
+                return variants[i];
+        }
+    }
+    return NULL;
+}
+
+/* The points where something happens: kinks, joins, zeros of derivatives, where paths of the formulas meet. */
+static float landmark(const berlu_act *act, uint32_t which)
+{
+    static const float points[] = {1,          3,        6,       4,       0.5f,   0.7517915f, 1.2784645f,
+                                   1.1924312f, 11,       13.146f, 14.356f, 17.33f, 87.3365f,   88.7228f,
+                                   91.8567f,   103.972f, 108.66f, 0.35f,   8,      2};
+    berlu_act_param_info info;
+    size_t params = berlu_act_param_count(act);
+    if (params && which % 3 == 0 && berlu_act_param(act, params - 1, &info) == BERLU_OK)
+        return (float)info.value;
+    return points[which / 3 % (sizeof points / sizeof *points)];
+}
+
+static float special(uint32_t which)
+{
+    static const float points[] = {0.0f,    -0.0f,    INFINITY,  -INFINITY,  NAN,       FLT_MIN,   -FLT_MIN,
+                                   FLT_MAX, -FLT_MAX, 0x1p-149f, -0x1p-149f, 0x1p-130f, -0x1p-30f, 1e-20f};
+    return points[which % (sizeof points / sizeof *points)];
+}
+
+static float from_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+float inputs_number(const berlu_act *act, uint32_t seed, uint32_t draw)
+{
+    philox_words r = philox_draw(seed, PURPOSE_TEST, 0, draw, 0);
+    float u = philox_f32(r.w[0]) * 2 - 1, near;
+    switch (r.w[1] % 8) {
+    case 0:
+        return special(r.w[2]);
+    case 1: /* a few floats around a landmark, either sign */
+        near = landmark(act, r.w[2]);
+        near = r.w[3] % 2 ? near : -near;
+        for (uint32_t step = r.w[3] / 2 % 4; step > 0; step--)
+            near = nextafterf(near, r.w[3] & 32 ? INFINITY : -INFINITY);
+        return near;
+    case 2:
+        return u * 1.2f * landmark(act, 0);
+    case 3:
+        return u * 20;
+    case 4:
+        return u * 110;
+    case 5:
+        return from_bits(r.w[2]);
+    default:
+        return u * 4;
+    }
+}
+
+static void put(void *out, size_t i, berlu_dtype dtype, float x)
+{
+    uint16_t half = dtype == BERLU_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
+    if (dtype == BERLU_F32)
+        memcpy((char *)out + 4 * i, &x, 4);
+    else
+        memcpy((char *)out + 2 * i, &half, 2);
+}
+
+void inputs_fill(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        put(out, i, dtype, inputs_number(act, seed, (uint32_t)i % 8191)); /* prime: every offset sees every number */
+}
+
+void inputs_finite(void *out, size_t n, const berlu_act *act, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x = inputs_number(act, seed, (uint32_t)i % 8191);
+        put(out, i, BERLU_F32, fabsf(x) < 64 ? x : 1.5f);
+    }
+}
+
+void inputs_plain(void *out, size_t n, berlu_dtype dtype, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        put(out, i, dtype, philox_f32(philox_draw(seed, PURPOSE_TEST, 1, i % 65521, 0).w[0]) * 6 - 3);
+}

@@ -1,0 +1,21 @@
+/* inputs.h - which activations are tested, and on which numbers. SPDX-License-Identifier: MIT
+ *
+ * The numbers come in strata: specials, both sides of every kink and join, the neighbourhood of 0, the transition, ordinary
+ * sizes, the tails, and any bit pattern. */
+#ifndef TESTS_ACT_INPUTS_H
+#define TESTS_ACT_INPUTS_H
+
+#include <berlu/act.h>
+#include <stdint.h>
+
+/* Every built-in by its name, then variants that take other paths. NULL after the last. */
+const char *inputs_spec(size_t index);
+
+/* A number of the strata for this activation; `draw` counts up. */
+float inputs_number(const berlu_act *act, uint32_t seed, uint32_t draw);
+
+void inputs_fill(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed); /* all strata */
+void inputs_finite(void *out, size_t n, const berlu_act *act, uint32_t seed);                  /* f32, |x| < 64 */
+void inputs_plain(void *out, size_t n, berlu_dtype dtype, uint32_t seed);                      /* uniform in ±3 */
+
+#endif
