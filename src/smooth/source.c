@@ -84,15 +84,15 @@ static void given_write(writer *w, size_t i)
     put(w, ";\n");
 }
 
-/* coefficients[0] + v * (coefficients[1] + v * (...)) */
-static void horner_write(writer *w, const double *coefficients, int count)
+/* c[0] + v * (c[1] + v * (... + v * c[count - 1])) */
+static void horner_write(writer *w, const double *c, int count)
 {
     for (int i = 0; i < count; i++) {
-        number(w, coefficients[i]);
+        number(w, c[i]);
         if (i + 1 < count)
-            put(w, " + v * (");
+            put(w, i + 2 < count ? " + v * (" : " + v * ");
     }
-    for (int i = 0; i + 1 < count; i++)
+    for (int i = 0; i + 2 < count; i++)
         put(w, ")");
 }
 
@@ -105,12 +105,13 @@ static void bump_write(writer *w, const knot *k)
     number(w, k->eps_left);
     put(w, " - fabs(c)) / ");
     number(w, 2 * k->eps_left);
-    put(w, ", v = 1.0 - 2.0 * r;\n        const double bump = (");
+    put(w, m > 1 ? ", v = 1.0 - 2.0 * r;\n" : ";\n"); /* for m = 1 the polynomial is a constant */
+    put(w, "        const double bump = (");
     for (int i = 0; i < m + 1 - w->order; i++)
         put(w, i ? " * r" : "r");
     put(w, ") * (");
     horner_write(w, w->order == 0 ? w->f->bump.q : w->f->bump.w, m);
-    put(w, ");\n        (void)v;\n        return ");
+    put(w, ");\n        return ");
     if (w->order == 0 && k->y != 0) {
         number(w, k->y);
         put(w, " + ");
