@@ -45,19 +45,18 @@ if(BERLU_CUDA STREQUAL ON AND NOT BERLU_NVCC)
     message(FATAL_ERROR "BERLU_CUDA is ON, but nvcc was not found: put it on PATH or set CUDACXX")
 endif()
 if(BERLU_NVCC AND NOT BERLU_CUDA STREQUAL OFF AND NOT BERLU_SANITIZE AND NOT BERLU_FUZZ
-        AND EXISTS ${PROJECT_SOURCE_DIR}/src/act/act_cuda.cu)
+        AND EXISTS ${PROJECT_SOURCE_DIR}/src/act/kernel_cuda.cu)
     set(CMAKE_CUDA_COMPILER ${BERLU_NVCC})
     set(CMAKE_CUDA_ARCHITECTURES ${BERLU_CUDA_ARCHITECTURES})
     enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
     find_package(CUDAToolkit REQUIRED)
     set(BERLU_HAS_CUDA 1)
     # No contraction and IEEE division and roots: the same bits as every other machine.
     add_library(berlu_cuda_flags INTERFACE)
     target_compile_options(berlu_cuda_flags INTERFACE
-        "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--prec-div=true;--prec-sqrt=true;--ftz=false;-lineinfo>")
-    target_link_libraries(berlu_cuda_flags INTERFACE CUDA::cudart)
+        "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--prec-div=true;--prec-sqrt=true;--ftz=false;-lineinfo>")
+    target_link_libraries(berlu_cuda_flags INTERFACE CUDA::cudart_static)  # loads where there is no driver
 endif()
 
 # -- found or left out ----------------------------------------------------------------------------------------------
