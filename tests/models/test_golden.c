@@ -72,9 +72,17 @@ static void fill_activations(engine *e)
     }
 }
 
-/* Within 1e-4 of the gradient's norm, ten times closer than the parity promised at full size; what is zero by symmetry
- * (the bias of keys) within 1e-6. */
-static void check_gradient(const char *place, engine *e, int parameter, const float want[1 + SAMPLES])
+/* How close: gradients relative to their own norm, and absolute for what is zero by symmetry (the bias of keys). The f64
+ * engine differs from timm by the rounding of the stored rows alone. The f32 engine is held ten times closer than the
+ * parity promised at full size. */
+typedef struct limits {
+    const backend *(*backend)(void);
+    double logit, gradient, zero;
+} limits;
+static const limits referee = {cpu_f64_backend, 1e-9, 2e-7, 1e-9}, fast = {cpu_backend, 2e-5, 1e-4, 1e-6};
+
+static void check_gradient(const char *place, engine *e, int parameter, const float want[1 + SAMPLES],
+                           const limits *within_limits)
 {
     const graph *g = engine_graph(e);
     const tensor_info *p = graph_tensor(g, graph_param(g, parameter));
@@ -82,7 +90,7 @@ static void check_gradient(const char *place, engine *e, int parameter, const fl
     float *values = malloc(count * sizeof *values);
     assert_non_null(values);
     assert_int_equal(engine_get(e, ARRAY_GRADIENT, parameter, values), BERLU_OK);
-    double sum = 0, within = fmax(1e-4 * (double)want[0], 1e-6);
+    double sum = 0, within = fmax(within_limits->gradient * (double)want[0], within_limits->zero);
     for (size_t i = 0; i < count; i++)
         sum += (double)values[i] * (double)values[i];
     if (!(fabs(sqrt(sum) - (double)want[0]) <= within))
@@ -96,7 +104,7 @@ static void check_gradient(const char *place, engine *e, int parameter, const fl
     free(values);
 }
 
-static void check_answers(const char *name, const char *act, int per_channel, engine *e)
+static void check_answers(const char *name, const char *act, int per_channel, engine *e, const limits *within)
 {
     char place[128];
     double logits[IMAGES * CLASSES], loss;
@@ -104,9 +112,9 @@ static void check_answers(const char *name, const char *act, int per_channel, en
     assert_int_equal(st_read_f64(wanted(name, act, per_channel, "logits"), logits), BERLU_OK);
     assert_int_equal(st_read_f64(wanted(name, act, per_channel, "loss"), &loss), BERLU_OK);
     for (int i = 0; i < IMAGES * CLASSES; i++)
-        if (!(fabs((double)engine_logits(e)[i] - logits[i]) <= 2e-5))
+        if (!(fabs((double)engine_logits(e)[i] - logits[i]) <= within->logit))
             fail_msg("%s: logit %d is %.9g, not %.9g", place, i, (double)engine_logits(e)[i], logits[i]);
-    if (!(fabs(engine_loss(e) - loss) <= 1e-5))
+    if (!(fabs(engine_loss(e) - loss) <= within->logit))
         fail_msg("%s: the loss is %.9g, not %.9g", place, engine_loss(e), loss);
 
     const st_tensor *grads = wanted(name, act, per_channel, "grads");
@@ -116,16 +124,16 @@ static void check_answers(const char *name, const char *act, int per_channel, en
     assert_non_null(rows);
     assert_int_equal(st_read_f32(grads, rows), BERLU_OK);
     for (int i = 0; i < parameters; i++)
-        check_gradient(place, e, i, rows + i * (1 + SAMPLES));
+        check_gradient(place, e, i, rows + i * (1 + SAMPLES), within);
     free(rows);
 }
 
-static void check(const char *name, const char *act, int per_channel, engine_keep keep)
+static void check(const char *name, const char *act, int per_channel, engine_keep keep, const limits *within)
 {
     model *m = NULL;
     engine *e = NULL;
     const model_options what = {.acts = &act, .act_count = 1, .per_channel = per_channel};
-    const engine_options how = {.backend = cpu_backend(),
+    const engine_options how = {.backend = within->backend(),
                                 .mode = ENGINE_TRAIN,
                                 .batch = IMAGES,
                                 .keep = keep,
@@ -140,37 +148,45 @@ static void check(const char *name, const char *act, int per_channel, engine_kee
         engine_labels(e)[i] = fill_labels[i];
     if (engine_forward(e, &(engine_step){0}) != BERLU_OK || engine_backward(e) != BERLU_OK)
         fail_msg("%s %s: %s", name, act, berlu_last_error());
-    check_answers(name, act, per_channel, e);
+    check_answers(name, act, per_channel, e, within);
     engine_free(e);
     model_free(m);
 }
 
 static const char *const models[] = {"vit_micro", "deit_micro", "tnt_micro", "convnext_micro"};
 
-static void micro_models_with_gelu_equal_timm(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(models); i++) {
-        check(models[i], "gelu", 0, KEEP_INPUT);
-        check(models[i], "gelu", 0, KEEP_BOTH);
-    }
-}
-
-static void micro_models_with_learned_slopes_equal_torch_per_layer_and_per_channel(void **state)
+static void the_f64_engine_equals_timm_in_every_gradient(void **state)
 {
     (void)state;
     static const char *const acts[] = {"prelu", "berlu:eps=0.5", "berlu:learn=alpha+eps"};
-    for (size_t i = 0; i < COUNT(models); i++)
+    for (size_t i = 0; i < COUNT(models); i++) {
+        check(models[i], "gelu", 0, KEEP_INPUT, &referee);
         for (size_t a = 0; a < COUNT(acts); a++)
             for (int per_channel = 0; per_channel < 2; per_channel++)
-                check(models[i], acts[a], per_channel, KEEP_INPUT);
+                check(models[i], acts[a], per_channel, KEEP_INPUT, &referee);
+    }
+}
+
+/* prelu is left out here: an input that f32 rounds across its kink has another slope, and one such input among 10^5 moves
+ * a gradient by more than rounding does. */
+static void the_f32_engine_equals_timm_with_smooth_activations(void **state)
+{
+    (void)state;
+    static const char *const acts[] = {"berlu:eps=0.5", "berlu:learn=alpha+eps"};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        check(models[i], "gelu", 0, KEEP_INPUT, &fast);
+        check(models[i], "gelu", 0, KEEP_BOTH, &fast);
+        for (size_t a = 0; a < COUNT(acts); a++)
+            for (int per_channel = 0; per_channel < 2; per_channel++)
+                check(models[i], acts[a], per_channel, KEEP_INPUT, &fast);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(micro_models_with_gelu_equal_timm),
-        cmocka_unit_test(micro_models_with_learned_slopes_equal_torch_per_layer_and_per_channel),
+        cmocka_unit_test(the_f64_engine_equals_timm_in_every_gradient),
+        cmocka_unit_test(the_f32_engine_equals_timm_with_smooth_activations),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
