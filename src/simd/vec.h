@@ -23,7 +23,6 @@
  *             v_any v_all say whether some or every lane is true; v_any is expected to be false (a rare path).
  * Integers    v_bits v_float (the same bits), v_iadd v_isub v_iand v_ior, v_shift_left v_shift_right (zeros come in)
  *             v_shift_right_signed, all by a constant; v_truncate (|x| < 2^31, else anything), v_from_int (nearest even)
- * Powers      v_scale(y, k): y * 2^k rounded once, for integral k in [-190, 190] and |y| in [2^-30, 2^30], or y zero, infinite, NaN
  *
  * V_TARGET_SCALAR chooses the scalar words whatever the compiler targets. Read on in vec_scalar.h, which is the definition. */
 #ifndef SIMD_VEC_H

@@ -298,13 +298,4 @@ V_FN v_f32 v_max0(v_f32 x)
     return v_max(x, v_zero());
 }
 
-/* Powers: two factors, the first product exact, so only the second rounds. */
-V_FN v_f32 v_scale(v_f32 y, v_f32 k)
-{
-    v_i32 whole = v_truncate(k), half = v_shift_right_signed(whole, 1);
-    v_f32 first = v_float(v_shift_left(v_iadd(half, v_iset(127)), 23));
-    v_f32 second = v_float(v_shift_left(v_iadd(v_isub(whole, half), v_iset(127)), 23));
-    return v_mul(v_mul(y, first), second);
-}
-
 #endif

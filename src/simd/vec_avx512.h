@@ -1,7 +1,7 @@
 /* vec_avx512.h - the vocabulary of vec.h on AVX-512 (F, DQ, BW, VL), sixteen lanes. SPDX-License-Identifier: MIT
  *
  * vminps and vmaxps return their second operand on NaN and on equal zeros; the order of operands below makes them the
- * compare-selects of vec.h. vscalefps rounds once by itself. */
+ * compare-selects of vec.h. */
 #ifndef SIMD_VEC_AVX512_H
 #define SIMD_VEC_AVX512_H
 
@@ -279,12 +279,6 @@ V_FN v_f32 v_min0(v_f32 x)
 V_FN v_f32 v_max0(v_f32 x)
 {
     return v_max(x, v_zero());
-}
-
-/* Powers */
-V_FN v_f32 v_scale(v_f32 y, v_f32 k)
-{
-    return _mm512_scalef_ps(y, k);
 }
 
 #endif

@@ -1,0 +1,73 @@
+/* elu.h - elu(x) = x for x > 0, else alpha (e^x - 1), and its derivatives. SPDX-License-Identifier: MIT
+ *
+ * e^x - 1 = fma(2^k, tail, 2^k - 1) without cancellation. The factor of the right side is a constant of its own only so that a
+ * NaN alpha reaches every x. The tail of the slope, alpha e^x, is scaled in two steps where e^x alone would be subnormal.
+ * From the output, alpha > 0: alpha e^x = y + alpha, and d/dalpha = y / alpha. */
+#ifndef ACT_ELU_H
+#define ACT_ELU_H
+
+#include "act/formula.h"
+#include "simd/vmath.h"
+
+#define ACT_PARAMS      1 /* alpha */
+#define ACT_FROM_OUTPUT 1
+#define ACT_COSTLY      1
+
+typedef struct act_consts {
+    v_f32 alpha, right;
+} act_consts;
+
+V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
+{
+    (void)shape;
+    return (act_consts){.alpha = params[0], .right = v_select(v_is_nan(params[0]), params[0], v_one())};
+}
+
+V_FN v_f32 act_value(v_f32 x, const act_consts *k)
+{
+    v_mask left = v_less(x, v_zero());
+    v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 long before */
+    return v_mul(v_select(left, growth, x), v_select(left, k->alpha, k->right));
+}
+
+/* alpha e^x for x <= 0; lanes above are of no interest */
+V_FN v_f32 elu_exp(v_f32 x, v_f32 alpha)
+{
+    v_f32 shifted, tail = v_exp(v_max(x, v_set(-110.0f)), &shifted), power = v_power(shifted);
+    v_f32 y = v_mul(alpha, v_fma(power, tail, power));
+    v_mask far = v_less(x, v_set(-87.0f));
+    if (v_any(far))
+        y = v_select(far, v_scale(v_fma(alpha, tail, alpha), shifted), y);
+    return y;
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    v_f32 slope = v_select(v_less_equal(x, v_zero()), elu_exp(x, k->alpha), k->right);
+    return v_select(v_is_nan(x), x, slope);
+}
+
+V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
+{
+    v_f32 curve = v_select(v_less_equal(x, v_zero()), elu_exp(x, k->alpha), v_sub(k->right, v_one()));
+    return v_select(v_is_nan(x), x, curve);
+}
+
+V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
+{
+    v_f32 growth = v_select(v_less(x, v_zero()), v_expm1(v_max(x, v_set(-30.0f))), v_min0(x));
+    out[0] = v_select(v_is_nan(k->right), k->right, growth);
+}
+
+V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
+{
+    v_f32 slope = v_select(v_less_equal(y, v_zero()), v_add(y, k->alpha), k->right);
+    return v_select(v_is_nan(y), y, slope);
+}
+
+V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
+{
+    out[0] = v_div(v_min0(y), k->alpha);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* selu.h - selu(x) = lambda x for x > 0, else lambda alpha (e^x - 1), and its derivatives. SPDX-License-Identifier: MIT
+ *
+ * As elu.h, with both factors fixed (Klambauer, Unterthiner, Mayr, Hochreiter 2017). From the output: lambda alpha e^x is
+ * y + lambda alpha. */
+#ifndef ACT_SELU_H
+#define ACT_SELU_H
+
+#include "act/formula.h"
+#include "simd/vmath.h"
+
+#define ACT_PARAMS      0
+#define ACT_FROM_OUTPUT 1
+#define ACT_COSTLY      1
+
+typedef struct act_consts {
+    int none;
+} act_consts;
+
+V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
+{
+    (void)params, (void)shape;
+    return (act_consts){0};
+}
+
+#define SELU_RIGHT 1.05070098735548049342f /* lambda */
+#define SELU_LEFT  1.75809934084737685994f /* lambda alpha */
+
+V_FN v_f32 act_value(v_f32 x, const act_consts *k)
+{
+    (void)k;
+    v_mask left = v_less(x, v_zero());
+    v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 long before */
+    return v_mul(v_select(left, growth, x), v_select(left, v_set(SELU_LEFT), v_set(SELU_RIGHT)));
+}
+
+/* lambda alpha e^x for x <= 0, `right` for x > 0 */
+V_FN v_f32 selu_exp(v_f32 x, v_f32 right)
+{
+    v_f32 shifted, tail = v_exp(v_max(x, v_set(-110.0f)), &shifted), power = v_power(shifted), c = v_set(SELU_LEFT);
+    v_f32 y = v_mul(c, v_fma(power, tail, power));
+    v_mask far = v_less(x, v_set(-87.0f));
+    if (v_any(far))
+        y = v_select(far, v_shrink(v_fma(c, tail, c), shifted), y);
+    return v_select(v_is_nan(x), x, v_select(v_less_equal(x, v_zero()), y, right));
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    (void)k;
+    return selu_exp(x, v_set(SELU_RIGHT));
+}
+
+V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
+{
+    (void)k;
+    return selu_exp(x, v_zero());
+}
+
+V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
+{
+    (void)k;
+    v_f32 slope = v_select(v_less_equal(y, v_zero()), v_add(y, v_set(SELU_LEFT)), v_set(SELU_RIGHT));
+    return v_select(v_is_nan(y), y, slope);
+}
+
+#endif

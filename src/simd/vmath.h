@@ -1,0 +1,135 @@
+/* vmath.h - elementary functions over the vocabulary of vec.h. SPDX-License-Identifier: MIT
+ *
+ * What makes these accurate is what they do not round. e^z comes as 2^k (1 + tail), and the caller puts k and tail where they
+ * cost the least: 1 + e^z is fma(2^k, tail, 2^k + 1), e^z - 1 is fma(2^k, tail, 2^k - 1), x e^z is fma(x, tail, x) 2^k. The
+ * argument may come in two parts, because in e^(-x^2/2) a rounded argument would cost dozens of units in the last place.
+ *
+ * Adding V_SHIFT rounds to the nearest integer and leaves it in the low bits of the sum; we pass that sum ("shifted") around,
+ * since both k and 2^k are one or two cheap operations away, and a table index is none. NaN goes through everything.
+ * tests/simd/test_vmath.c holds the bounds. Coefficients: tools/coefficients. */
+#ifndef SIMD_VMATH_H
+#define SIMD_VMATH_H
+
+#include "simd/vec.h"
+#include "simd/vmath_tables.h"
+
+#define V_SHIFT  12582912.0f /* 1.5 * 2^23: floats around it are the integers */
+#define V_LOG2E  1.44269504088896341f
+#define V_LN2_HI 0.693145751953125f /* sixteen bits, so k * V_LN2_HI is exact for |k| < 256 */
+#define V_LN2_LO 1.42860682030941723e-6f
+
+/* k, 2^k for k in [-126, 127], from shifted = V_SHIFT + k */
+V_FN v_f32 v_unshift(v_f32 shifted)
+{
+    return v_sub(shifted, v_set(V_SHIFT));
+}
+V_FN v_f32 v_power(v_f32 shifted)
+{
+    return v_float(v_iadd(v_shift_left(v_bits(shifted), 23), v_iset(0x3f800000)));
+}
+
+/* r + r^2 q(r) for q of degree 4, the tail of e^r */
+V_FN v_f32 v_exp_series(v_f32 r, const float *q)
+{
+    v_f32 r2 = v_mul(r, r);
+    v_f32 low = v_fma(v_set(q[1]), r, v_set(q[0])), high = v_fma(v_set(q[3]), r, v_set(q[2]));
+    return v_fma(r2, v_fma(v_fma(v_set(q[4]), r2, high), r2, low), r);
+}
+
+/* e^z = 2^k (1 + tail), |z| <= 170; the error of 1 + tail is below 2^-24.9 of it */
+V_FN v_f32 v_exp(v_f32 z, v_f32 *shifted)
+{
+    *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT));
+    v_f32 k = v_unshift(*shifted);
+    v_f32 r = v_fnma(k, v_set(V_LN2_LO), v_fnma(k, v_set(V_LN2_HI), z));
+    return v_exp_series(r, v_exp_terms);
+}
+
+/* the same for e^(z + low), |low| <= ulp(z) */
+V_FN v_f32 v_exp_two(v_f32 z, v_f32 low, v_f32 *shifted)
+{
+    *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT));
+    v_f32 k = v_unshift(*shifted);
+    v_f32 r = v_add(v_fnma(k, v_set(V_LN2_HI), z), v_fnma(k, v_set(V_LN2_LO), low));
+    return v_exp_series(r, v_exp_terms);
+}
+
+/* e^(z + low) - 1 for z in [-87, 0], within 1 ULP: the tail keeps its relative accuracy where k = 0 */
+V_FN v_f32 v_expm1_two(v_f32 z, v_f32 low)
+{
+    v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
+    v_f32 r = v_add(v_fnma(k, v_set(V_LN2_HI), z), v_fnma(k, v_set(V_LN2_LO), low));
+    return v_fma(power, v_exp_series(r, v_expm1_terms), v_sub(power, v_one()));
+}
+V_FN v_f32 v_expm1(v_f32 z)
+{
+    v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
+    v_f32 r = v_fnma(k, v_set(V_LN2_LO), v_fnma(k, v_set(V_LN2_HI), z));
+    return v_fma(power, v_exp_series(r, v_expm1_terms), v_sub(power, v_one()));
+}
+
+/* y 2^k for k in [-190, 190], in two factors. The first product is exact for |y| in [2^-30, 2^30], so the result is rounded
+ * once; zeros, infinities and NaN stay. */
+V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
+{
+    v_i32 k = v_isub(v_bits(shifted), v_iset(0x4b400000)), half = v_shift_right_signed(k, 1);
+    v_f32 first = v_float(v_shift_left(v_iadd(half, v_iset(127)), 23));
+    v_f32 second = v_float(v_shift_left(v_iadd(v_isub(k, half), v_iset(127)), 23));
+    return v_mul(v_mul(y, first), second);
+}
+
+/* The same for |y| < 2^24 and k in [-170, 0], |y| 2^k being normal or |y| >= 2^-3, without a subnormal operand or result on the
+ * way: on many machines one costs a hundred ordinary ones. Not for zero, infinities and NaN.
+ *
+ * The exponent is added by integers. Below 2^-126 the float |y| 2^(k + 149) plus 2^23 rounds at the last subnormal place, and
+ * the low bits of that sum are the subnormal's bits. (From k = -100 on nothing is subnormal, and the lift must not overflow.) */
+V_FN v_f32 v_shrink(v_f32 y, v_f32 shifted)
+{
+    v_i32 k = v_shift_left(v_bits(shifted), 23),
+          lift = v_shift_left(v_bits(v_min(shifted, v_set(V_SHIFT - 100.0f))), 23);
+    v_f32 lifted = v_float(v_iadd(v_bits(v_abs(y)), v_iadd(lift, v_iset(149 << 23))));
+    v_f32 tiny = v_float(v_isub(v_bits(v_add(lifted, v_set(0x1p23f))), v_iset(0x4b000000)));
+    return v_select(v_less(lifted, v_set(0x1p23f)), v_copysign(tiny, y), v_float(v_iadd(v_bits(y), k)));
+}
+
+/* log(1 + y) for y in (-1, 2^20), within 2 ULP; -1 gives -inf. With u = fl(1 + y) = 2^k m, m near 1, and the part of y that
+ * u lost: log m = 2 atanh((m - 1) / (m + 1)), and where k = 0 the numerator is y itself. */
+V_FN v_f32 v_log1p(v_f32 y)
+{
+    v_f32 u = v_add(v_one(), y);
+    v_f32 lost = v_sub(y, v_sub(u, v_one()));
+    v_i32 bits = v_isub(v_bits(u), v_iset(0x3f3504f3)); /* sqrt(1/2) */
+    v_i32 k = v_shift_right_signed(bits, 23);
+    v_f32 power = v_float(v_isub(v_iset(0x3f800000), v_shift_left(k, 23))); /* 2^-k */
+    v_f32 whole = v_from_int(k);
+    v_f32 top = v_fma(lost, power, v_fms(u, power, v_one()));
+    v_f32 bottom = v_fma(u, power, v_one());
+    v_f32 s = v_div(top, bottom), s2 = v_mul(s, s);
+    const float *c = v_log_terms;
+    v_f32 g = v_fma(v_fma(v_fma(v_set(c[3]), s2, v_set(c[2])), s2, v_set(c[1])), s2, v_set(c[0]));
+    /* 2 s = top - s top, up to the rounding of s: this keeps the leading term exact */
+    v_f32 small = v_fma(v_mul(s2, g), s, v_fnma(s, top, v_mul(whole, v_set(V_LN2_LO))));
+    v_f32 result = v_fma(whole, v_set(V_LN2_HI), v_add(top, small));
+    return v_select(v_equal(u, v_zero()), v_set(-1.0f / 0.0f), v_select(v_equal(y, v_zero()), y, result));
+}
+
+/* Sixteen polynomials of one degree, one per interval (tools/coefficients/fit.py): row 0 holds centres, then coefficients. */
+V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
+{
+    v_f32 h = v_sub(x, v_lookup16(table[0], interval));
+    v_f32 sum = v_lookup16(table[degree + 1], interval);
+    for (int i = degree; i > 0; i--)
+        sum = v_fma(sum, h, v_lookup16(table[i], interval));
+    return sum;
+}
+
+/* c[0] + c[1] x + ... + c[degree] x^degree */
+V_FN v_f32 v_polynomial(const float *c, int degree, v_f32 x)
+{
+    v_f32 sum = v_set(c[degree]);
+    for (int i = degree - 1; i >= 0; i--)
+        sum = v_fma(sum, x, v_set(c[i]));
+    return sum;
+}
+
+#endif

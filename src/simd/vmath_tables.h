@@ -1,0 +1,16 @@
+/* vmath_tables.h - coefficients, made by tools/coefficients/make_tables.py; read simd/vmath.h. SPDX-License-Identifier: MIT */
+#ifndef SIMD_VMATH_TABLES_H
+#define SIMD_VMATH_TABLES_H
+
+#include "simd/vec.h"
+
+/* (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, for the least error relative to e^r */
+V_TABLE float v_exp_terms[5] = {0.49999994f, 0.166665211f, 0.0416682661f, 0.00836867746f, 0.00138207339f};
+
+/* (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, for the least error relative to e^r - 1 */
+V_TABLE float v_expm1_terms[5] = {0.49999997f, 0.166665465f, 0.0416674353f, 0.00836626161f, 0.00138706574f};
+
+/* (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, |s| <= 3 - 2 sqrt 2 */
+V_TABLE float v_log_terms[4] = {0.666666627f, 0.400009692f, 0.284991801f, 0.242678493f};
+
+#endif

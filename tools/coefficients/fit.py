@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Polynomials with float32 coefficients whose largest weighted error is (nearly) the least possible.
+
+minimax()  Lawson's algorithm: least squares again and again, with more weight where the error was large.
+rounded()  the same, then the lowest coefficient is rounded to float32 and the rest is fitted again, and so on: each later
+           coefficient makes up for the rounding of the earlier ones.
+Piecewise  sixteen intervals for v_lookup16 (src/simd/vec.h). Each has its own centre, chosen near the middle so that the
+           function's value there is almost a float32: the constant term then costs no accuracy.
+The tables are read as: row 0 the centres, row 1 + i the coefficients of (x - centre)^i.
+"""
+import numpy as np
+
+F32 = np.float32
+
+
+def chebyshev_points(low, high, count=401):
+    return (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(count) + 0.5) / count)
+
+
+def minimax(x, y, powers, weight, rounds=60):
+    """Coefficients for `powers` of x, and the largest |error| * weight."""
+    columns = np.stack([x**p for p in powers], 1)
+    lawson = np.ones_like(x)
+    best = (np.inf, None)
+    for _ in range(rounds):
+        s = np.sqrt(lawson) * weight
+        c, *_ = np.linalg.lstsq(columns * s[:, None], y * s, rcond=None)
+        error = np.abs((columns @ c - y) * weight)
+        if error.max() < best[0]:
+            best = (error.max(), c)
+        lawson = lawson * (error / error.max() + 1e-12)
+        lawson = lawson / lawson.max() + 1e-9
+    return best[1], best[0]
+
+
+def rounded(x, y, powers, weight):
+    """As minimax(), with float32 coefficients; powers ascending."""
+    powers, rest, coefficients = list(powers), y.copy(), []
+    while powers:
+        c, _ = minimax(x, rest, powers, weight)
+        coefficients.append(float(F32(c[0])))
+        rest = rest - coefficients[-1] * x ** powers.pop(0)
+    return coefficients, np.max(np.abs(rest) * weight)
+
+
+def centre_near_a_float(f, low, high, tries=600):
+    """A float32 near the middle of [low, high] where f is nearest to a float32."""
+    middle, best = (low + high) / 2, (np.inf, None, None)
+    for i in range(-tries, tries + 1):
+        c = float(F32(middle + i * (high - low) / (15 * tries)))
+        value = float(f(np.array([c]))[0])
+        off = abs(float(F32(value)) - value) / abs(value)
+        if off < best[0]:
+            best = (off, c, float(F32(value)))
+    return best[1], best[2]
+
+
+def piecewise(f, scale, first, low, high, degree, zeros=()):
+    """Sixteen intervals around j * scale, j = first ... first + 15, cut to [low, high]; entry j goes to place j mod 16.
+
+    The error is relative to |f|, except within a quarter of a zero of f: there it is relative to at least 2^-5."""
+    table, worst = np.zeros((degree + 2, 16)), 0.0
+    slack = 1e-6 * scale
+    for j in range(first, first + 16):
+        a, b = max(low, (j - 0.5) * scale - slack), min(high, (j + 0.5) * scale + slack)
+        if a >= b:
+            continue
+        c, value = centre_near_a_float(f, a, b)
+        x = chebyshev_points(a, b)
+        y = f(x)
+        near_zero = np.any([np.abs(x - zero) < 0.25 for zero in zeros], axis=0) if zeros else False
+        weight = 1 / np.where(near_zero, np.maximum(np.abs(y), 2.0**-5), np.abs(y))
+        h = x - c
+        keep = np.abs(h) > 1e-9
+        coefficients, error = rounded(h[keep], ((y - value) / h)[keep], range(degree), (np.abs(h) * weight)[keep])
+        worst = max(worst, error)
+        table[:, j % 16] = [c, value] + coefficients
+    return table, worst
+
+
+def float_text(v):
+    text = "%.9g" % v
+    return text + ("f" if "." in text or "e" in text else ".0f")
+
+
+def table_text(name, about, table):
+    rows = ["    {" + ", ".join(float_text(v) for v in row) + "}," for row in table]
+    return "/* %s */\nV_TABLE float %s[%d][16] = {\n%s\n};\n" % (about, name, len(table), "\n".join(rows))
+
+
+def list_text(name, about, values):
+    return "/* %s */\nV_TABLE float %s[%d] = {%s};\n" % (about, name, len(values), ", ".join(float_text(v) for v in values))

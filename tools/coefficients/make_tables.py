@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes the coefficient tables of src/simd and src/act again: python3 tools/coefficients/make_tables.py [ROOT]
+
+Needs numpy and scipy. The fits are deterministic; another version of the linear algebra may change a last digit, so the
+tables in the tree stay as they are unless a formula changes. Prints the error of each fit, as a power of two relative to the
+function. What each table is for stands in the header that uses it."""
+import pathlib
+import sys
+
+import numpy as np
+
+import functions as f
+from fit import chebyshev_points, list_text, piecewise, rounded, table_text
+
+HEAD = """/* %s - coefficients, made by tools/coefficients/make_tables.py; read %s. SPDX-License-Identifier: MIT */
+#ifndef %s
+#define %s
+
+#include "simd/vec.h"
+
+%s
+#endif
+"""
+
+
+def note(what, error):
+    print("%-28s 2^%.2f" % (what, np.log2(error)))
+
+
+def write(root, path, reader, parts):
+    guard = path.upper().replace("/", "_").replace(".", "_")
+    text = HEAD % (path.split("/")[-1], reader, guard, guard, "\n".join(parts))
+    (root / "src" / path).write_text(text)
+
+
+def part_table(name, about, function, scale, first, low, high, degree, zeros=()):
+    table, error = piecewise(function, scale, first, low, high, degree, zeros)
+    note(name, error)
+    return table_text(name, about, table)
+
+
+def tail_list(name, about, function, low, high, degree):
+    x = chebyshev_points(low, high, 2001)
+    y = function(x)
+    coefficients, error = rounded(x, y, range(degree + 1), 1 / np.abs(y))
+    note(name, error)
+    return list_text(name, about, coefficients)
+
+
+def elementary():
+    half = np.log(2) / 2 * 1.0005
+    x = chebyshev_points(-half, half, 801)
+    # (e^r - 1 - r) / r^2 by its series: no cancellation
+    q = sum(x**i / np.prod(np.arange(1.0, i + 3)) for i in range(16))
+    parts = []
+    for name, about, size in (("v_exp_terms", "e^r", np.exp(x)), ("v_expm1_terms", "e^r - 1", np.abs(np.expm1(x)))):
+        c, error = rounded(x, q, range(5), x * x / size)
+        note(name, error)
+        parts.append(list_text(name, "(e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, for the least error relative to " + about, c))
+    # log((1 + s) / (1 - s)) = 2 s + s^3 g(s^2), |s| <= 0.1716 for a mantissa in [sqrt 1/2, sqrt 2]
+    s = chebyshev_points(0.02, 0.1725, 801)
+    g = (2 * np.arctanh(s) - 2 * s) / s**3
+    c, error = rounded(s * s, g, range(4), s**3 / (2 * np.arctanh(s)))
+    note("log", error)
+    return parts + [list_text("v_log_terms", "(log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, |s| <= 3 - 2 sqrt 2", c)]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    write(root, "simd/vmath_tables.h", "simd/vmath.h", elementary())
+    low, high = 1 / 15.0**2, 1 / 16.0
+    write(root, "act/gelu_tables.h", "act/gelu.h", [
+        part_table("gelu_part", "Phi(-t) on [0, 4), intervals of 8/31", f.gelu_part, 8 / 31, 0, 0, 4, 6),
+        part_table("gelu_slope_part", "Phi(-t) - t n(t), the same intervals", f.gelu_slope_part, 8 / 31, 0, 0, 4, 5, [0.7518]),
+        tail_list("gelu_tail", "t Phi(-t) e^(t^2/2) in v = 1/t^2, t from 4 to 15", f.gelu_tail, low, high, 6),
+        tail_list("gelu_slope_tail", "(n(t) - Phi(-t)/t) e^(t^2/2), likewise", f.gelu_slope_tail, low, high, 5)])
+    write(root, "act/gelu_tanh_tables.h", "act/gelu_tanh.h", [
+        part_table("tanh_part", "s(-2 y(t)) on [0, 4), intervals of 8/31; s: sigmoid", f.tanh_part, 8 / 31, 0, 0, 4, 6),
+        part_table("tanh_slope_part", "the slope at -t, the same intervals", f.tanh_slope_part, 8 / 31, 0, 0, 4, 5, [0.7525]),
+        part_table("tanh_curve_part", "the second derivative, the same intervals", f.tanh_curve, 8 / 31, 0, 0, 4, 6, [1.4185])])
+    write(root, "act/silu_tables.h", "act/silu.h", [
+        part_table("silu_slope_part", "the slope at -t, t on [0, 8), intervals of 16/31", f.silu_slope_part, 16 / 31, 0, 0, 8, 6,
+                   [1.2785]),
+        part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, 16 / 31, 0, 0, 8, 6, [2.3994])])
+    write(root, "act/celu_tables.h", "act/celu.h", [
+        tail_list("celu_alpha_terms", "(e^z - 1 - z e^z) / z^2, |z| <= 1.25", f.celu_alpha_factor, -1.26, 1.26, 8)])
+    write(root, "act/mish_tables.h", "act/mish.h", [
+        part_table("mish_factor", "tanh(log(1 + e^x)) on (-4, 4), intervals of 8/15", f.mish_factor, 8 / 15, -8, -4.3, 4, 6),
+        part_table("mish_slope_part", "the slope, the same intervals", f.mish_slope, 8 / 15, -8, -4.3, 4, 6, [-1.1924]),
+        part_table("mish_curve_part", "the second derivative, the same intervals", f.mish_curve, 8 / 15, -8, -4.3, 4, 7,
+                   [-2.2564, 1.4906])])
+
+
+if __name__ == "__main__":
+    main()
