@@ -1,0 +1,235 @@
+/* bench_act.c - see bench_act.h. SPDX-License-Identifier: MIT
+ *
+ * Only ratios inside one interleaved run mean anything: clocks, neighbours and memory change by the minute. So each
+ * round runs everything once, in an order that rotates, and medians are compared. Bytes count one read of x (and of dy)
+ * and one write; what a cache line's ownership costs beyond that is the store's problem. */
+#include "bench/bench_act.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/half.h"
+#include "base/philox.h"
+#include "bench/yardstick.h"
+
+enum { STICKS_MOST = 16, ROUNDS_LEAST = 5, ROUNDS_MOST = 101 };
+
+typedef struct subject {
+    const yardstick *stick; /* or */
+    bench_row *row;
+    berlu_act *act;
+    float *x; /* of its range and dtype */
+    double times[ROUNDS_MOST];
+} subject;
+
+typedef struct bench {
+    subject *subjects;
+    size_t count;
+    size_t n;
+    int threads, repeats, rounds;
+    float *dy, *y;
+    float *dy16[3]; /* by dtype; [BERLU_F32] is dy */
+    void *workspace;
+    size_t workspace_bytes;
+} bench;
+
+static int by_value(const void *a, const void *b)
+{
+    double u = *(const double *)a, v = *(const double *)b;
+    return u < v ? -1 : u > v;
+}
+
+static double median(double *times, int count)
+{
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    return times[count / 2];
+}
+
+/* n numbers uniform in +-range, stored as dtype; NULL without memory. */
+static float *numbers(size_t n, berlu_dtype dtype, double range, uint64_t seed)
+{
+    float *out = memory_aligned(n * berlu_dtype_size(dtype) + 64, "the arrays of a bench");
+    for (size_t i = 0; out && i < n; i += 4) {
+        philox_words r = philox_draw(seed, PURPOSE_TEST, 0, i, 0);
+        for (size_t j = i; j < n && j < i + 4; j++) {
+            float v = (philox_f32(r.w[j - i]) * 2 - 1) * (float)range;
+            uint16_t half = dtype == BERLU_BF16 ? bf16_from_f32(v) : f16_from_f32(v);
+            if (dtype == BERLU_F32)
+                out[j] = v;
+            else
+                memcpy((uint16_t *)(void *)out + j, &half, sizeof half);
+        }
+    }
+    return out;
+}
+
+static void call_of(const bench *b, const subject *s, berlu_act_call *call, float grad[BERLU_ACT_PARAMS])
+{
+    const bench_row *row = s->row;
+    *call = (berlu_act_call){.dtype = row->dtype, .hint = row->hint, .rows = b->n, .channels = 1, .x = s->x};
+    call->dy = b->dy16[row->dtype];
+    if (row->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        call->y = s->x;
+    else if (row->op != BERLU_ACT_BACKWARD)
+        call->y = b->y;
+    call->dx = b->y;
+    for (size_t p = 0; p < berlu_act_param_count(s->act); p++) {
+        berlu_act_param_info info;
+        if (berlu_act_param(s->act, p, &info) == BERLU_OK && info.learned)
+            call->param[p].grad = &grad[p];
+    }
+    call->workspace = b->workspace;
+    call->workspace_bytes = b->workspace_bytes;
+}
+
+static berlu_status subject_run(const bench *b, subject *s, int repeats)
+{
+    float grad[BERLU_ACT_PARAMS];
+    berlu_act_call call;
+    if (s->row)
+        call_of(b, s, &call, grad);
+    for (int i = 0; i < repeats; i++) {
+        if (s->stick) {
+            yardstick_run(s->stick, b->n < 65536 ? 1 : b->threads, b->y, s->x, b->dy, b->n);
+            continue;
+        }
+        berlu_exec exec = {s->row->isa, b->threads};
+        berlu_status status = berlu_act_run(s->act, s->row->op, &call, &exec);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return BERLU_OK;
+}
+
+/* The arrays of this subject: shared with an earlier one of the same dtype and range. */
+static berlu_status subject_numbers(bench *b, size_t index)
+{
+    subject *s = &b->subjects[index];
+    berlu_dtype dtype = s->row ? s->row->dtype : BERLU_F32;
+    double range = s->row ? s->row->range : 3;
+    for (size_t i = 0; i < index; i++) {
+        const bench_row *other = b->subjects[i].row;
+        if ((other ? other->dtype : BERLU_F32) == dtype && (other ? other->range : 3) == range)
+            s->x = b->subjects[i].x;
+    }
+    if (!s->x && !(s->x = numbers(b->n, dtype, range, 1)))
+        return BERLU_ERR_MEMORY;
+    if (!b->dy16[dtype] && !(b->dy16[dtype] = numbers(b->n, dtype, 1, 2)))
+        return BERLU_ERR_MEMORY;
+    return BERLU_OK;
+}
+
+static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
+{
+    b->subjects = calloc(count + STICKS_MOST, sizeof *b->subjects);
+    if (!b->subjects)
+        return berlu_fail_memory((count + STICKS_MOST) * sizeof *b->subjects, "a bench");
+    for (const yardstick *s; b->count < STICKS_MOST && (s = yardstick_at(b->count)); b->count++)
+        b->subjects[b->count].stick = s;
+    for (size_t i = 0; i < count; i++) {
+        subject *s = &b->subjects[b->count++];
+        berlu_status status = berlu_act_make(&s->act, rows[i].act);
+        if (status != BERLU_OK)
+            return status;
+        s->row = &rows[i];
+        berlu_act_call call;
+        float grad[BERLU_ACT_PARAMS];
+        call_of(b, s, &call, grad);
+        size_t bytes = berlu_act_workspace(s->act, rows[i].op, &call);
+        b->workspace_bytes = bytes > b->workspace_bytes ? bytes : b->workspace_bytes;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        berlu_status status = subject_numbers(b, i);
+        if (status != BERLU_OK)
+            return status;
+    }
+    b->dy = b->dy16[BERLU_F32];
+    b->y = numbers(b->n, BERLU_F32, 0, 3);
+    b->workspace = memory_aligned(b->workspace_bytes + 64, "the workspace of a bench");
+    return b->y && b->workspace ? BERLU_OK : BERLU_ERR_MEMORY;
+}
+
+static void bench_free(bench *b)
+{
+    for (size_t i = 0; b->subjects && i < b->count; i++) {
+        int shared = 0;
+        for (size_t j = i + 1; j < b->count; j++)
+            shared |= b->subjects[j].x == b->subjects[i].x;
+        if (!shared)
+            free(b->subjects[i].x);
+        berlu_act_free(b->subjects[i].act);
+    }
+    for (int d = 0; d < 3; d++)
+        free(b->dy16[d]);
+    free(b->y);
+    free(b->workspace);
+    free(b->subjects);
+}
+
+/* One round to warm up tells how many repeats fill a tenth of a millisecond and how many rounds fit in the time. */
+static berlu_status bench_rounds(bench *b, double seconds)
+{
+    double round = 0;
+    b->repeats = b->n >= 1 << 22 ? 1 : (int)((1 << 22) / (b->n + 1)) + 1;
+    if (b->repeats > 200)
+        b->repeats = 200;
+    for (size_t i = 0; i < b->count; i++) {
+        double start = clock_seconds();
+        berlu_status status = subject_run(b, &b->subjects[i], 1);
+        if (status != BERLU_OK)
+            return status;
+        round += (clock_seconds() - start) * b->repeats;
+    }
+    double rounds = seconds / round;
+    b->rounds = rounds < ROUNDS_LEAST ? ROUNDS_LEAST : rounds > ROUNDS_MOST ? ROUNDS_MOST : (int)rounds | 1;
+    for (int r = 0; r < b->rounds; r++)
+        for (size_t j = 0; j < b->count; j++) {
+            subject *s = &b->subjects[(j + (size_t)r) % b->count];
+            berlu_status status = subject_run(b, s, 1); /* what the last one left in the caches is not its own */
+            double start = clock_seconds();
+            if (status == BERLU_OK)
+                status = subject_run(b, s, b->repeats);
+            if (status != BERLU_OK)
+                return status;
+            s->times[r] = (clock_seconds() - start) / b->repeats;
+        }
+    return BERLU_OK;
+}
+
+static void rows_fill(bench *b)
+{
+    double best[2] = {1e30, 1e30};
+    for (size_t i = 0; i < b->count; i++) {
+        subject *s = &b->subjects[i];
+        double m = median(s->times, b->rounds);
+        if (s->stick && m < best[s->stick->kind])
+            best[s->stick->kind] = m;
+        if (s->row)
+            s->row->median_ns = m * 1e9;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        bench_row *row = b->subjects[i].row;
+        if (!row)
+            continue;
+        int add = row->op == BERLU_ACT_BACKWARD || row->op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+        double size = (double)berlu_dtype_size(row->dtype);
+        row->bytes = (double)b->n * size * (add ? 3 : 2);
+        row->gb_per_s = row->bytes / row->median_ns;
+        row->yardstick = add ? "add" : "copy";
+        row->ratio = row->median_ns / (best[add] * 1e9 * size / 4); /* per byte: 16-bit rows against half a copy */
+    }
+}
+
+berlu_status bench_act_run(bench_row *rows, size_t count, double seconds)
+{
+    bench b = {.n = rows[0].n, .threads = rows[0].threads};
+    berlu_status status = subjects_make(&b, rows, count);
+    if (status == BERLU_OK)
+        status = bench_rounds(&b, seconds);
+    if (status == BERLU_OK)
+        rows_fill(&b);
+    bench_free(&b);
+    return status;
+}

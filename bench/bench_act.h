@@ -1,0 +1,26 @@
+/* bench_act.h - times activations, interleaved with copy and add. SPDX-License-Identifier: MIT */
+#ifndef BENCH_BENCH_ACT_H
+#define BENCH_BENCH_ACT_H
+
+#include <berlu/act.h>
+
+typedef struct bench_row {
+    const char *act; /* its text as given */
+    berlu_act_op op;
+    berlu_dtype dtype;
+    berlu_isa isa;
+    size_t n;
+    int threads;
+    berlu_hint hint; /* as asked for */
+    double range;    /* x is uniform in +-range */
+
+    /* filled by the run */
+    double median_ns, bytes, gb_per_s, ratio;
+    const char *yardstick; /* "copy" or "add" */
+} bench_row;
+
+/* Times all rows of one size together: each round runs every row and every yardstick once, for about `seconds`. Gradients
+ * of the parameters that the activation learns are part of a backward. All rows must have the same n and threads. */
+berlu_status bench_act_run(bench_row *rows, size_t count, double seconds);
+
+#endif

@@ -1,0 +1,174 @@
+/* cmd_bench_act.c - `berlu bench act`: how fast the activations are here, as a ratio to copy and add. SPDX-License-Identifier: MIT
+ *
+ * Makes the rows of one size, has bench/bench_act.c time them together with the yardsticks, prints them, goes on to the
+ * next size. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "bench/bench_act.h"
+#include "commands.h"
+#include "output.h"
+#include "progress.h"
+
+static const option_row rows[] = {
+    {"act", OPTION_STRINGS, "ACT", .help = "which activations (default: all)"},
+    {"op", OPTION_CHOICE, .standard = "all", .choices = "all|forward|backward|backward_from_output",
+     .help = "which op"},
+    {"dtype", OPTION_CHOICE, .standard = "f32", .choices = "f32|bf16|f16|all", .help = "how numbers are stored"},
+    {"n", OPTION_INTS, "N", .standard = "16Ki,256Ki,4Mi,64Mi", .least = 1, .most = 1ll << 34, .help = "sizes",
+     OPTION_MANY},
+    {"hint", OPTION_CHOICE, .standard = "auto", .choices = "auto|reuse|stream|both", .help = "kind of stores"},
+    {"range", OPTION_FLOAT, "R", .standard = "3", .least = 0, .most = 1e6, .help = "x is uniform in +-R"},
+    {"seconds", OPTION_FLOAT, "S", .standard = "2", .least = 0.01, .most = 3600, .help = "time for each size"},
+    {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu", .help = "where"},
+    {0}};
+
+static const char *const op_names[] = {"forward", "backward", "backward_from_output"};
+static const char *const hint_names[] = {"auto", "reuse", "stream"};
+
+typedef struct row_list {
+    bench_row *rows;
+    size_t count, room;
+} row_list;
+
+static berlu_status list_add(row_list *list, bench_row row)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? list->room * 2 : 64;
+        bench_row *more = realloc(list->rows, room * sizeof *more);
+        if (!more)
+            return berlu_fail_memory(room * sizeof *more, "the rows of a bench");
+        list->rows = more;
+        list->room = room;
+    }
+    list->rows[list->count++] = row;
+    return BERLU_OK;
+}
+
+static berlu_isa isa_of(const options *o)
+{
+    static const berlu_isa isas[CPU_ISA_COUNT] = {[CPU_SCALAR] = BERLU_ISA_SCALAR,
+                                                  [CPU_AVX2] = BERLU_ISA_AVX2,
+                                                  [CPU_AVX512] = BERLU_ISA_AVX512,
+                                                  [CPU_NEON] = BERLU_ISA_NEON};
+    return options_isa(o) == CPU_BEST ? BERLU_ISA_BEST : isas[options_isa(o)];
+}
+
+/* All dtypes and hints asked for, of one activation and op. */
+static berlu_status add_variants(row_list *list, const options *o, bench_row row)
+{
+    int dtype = options_choice(o, "dtype"), hint = options_choice(o, "hint");
+    for (int d = BERLU_F32; d <= BERLU_F16; d++)
+        for (int h = BERLU_HINT_AUTO; h <= BERLU_HINT_STREAM; h++) {
+            if ((dtype != 3 && dtype != d) || (hint == 3 ? h == BERLU_HINT_AUTO : hint != h))
+                continue;
+            row.dtype = (berlu_dtype)d;
+            row.hint = (berlu_hint)h;
+            berlu_status status = list_add(list, row);
+            if (status != BERLU_OK)
+                return status;
+        }
+    return BERLU_OK;
+}
+
+static berlu_status add_act(row_list *list, const options *o, const char *spec, size_t n)
+{
+    berlu_act *act = NULL;
+    berlu_status status = berlu_act_make(&act, spec);
+    for (int op = 0; status == BERLU_OK && op < 3; op++) {
+        int asked = options_choice(o, "op");
+        if ((asked && asked != op + 1) || (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && !berlu_act_has_from_output(act)))
+            continue;
+        bench_row row = {.act = spec, .op = (berlu_act_op)op, .n = n, .range = options_float(o, "range")};
+        row.isa = isa_of(o) == BERLU_ISA_BEST ? berlu_act_isa(act) : isa_of(o);
+        row.threads = options_threads(o) ? options_threads(o) : threads_default();
+        status = add_variants(list, o, row);
+    }
+    berlu_act_free(act);
+    return status;
+}
+
+static berlu_status rows_of_size(row_list *list, const options *o, size_t n)
+{
+    size_t given = options_count(o, "act");
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; status == BERLU_OK && (given ? i < given : berlu_act_builtin(i) != NULL); i++)
+        status = add_act(list, o, given ? options_strings(o, "act")[i] : berlu_act_builtin(i), n);
+    if (status == BERLU_OK && list->count == 0)
+        return berlu_fail(BERLU_ERR_ARG, "none of these activations has that op");
+    return status;
+}
+
+static void row_json(output *out, const bench_row *r)
+{
+    output_object(out, NULL);
+    output_string(out, "act", r->act);
+    output_string(out, "op", op_names[r->op]);
+    output_string(out, "dtype", berlu_dtype_name(r->dtype));
+    output_string(out, "isa", berlu_isa_name(r->isa));
+    output_string(out, "device", "cpu");
+    output_int(out, "n", (int64_t)r->n);
+    output_int(out, "threads", r->threads);
+    output_string(out, "hint", hint_names[r->hint]);
+    output_real(out, "range", r->range);
+    output_real(out, "median_ns", r->median_ns);
+    output_int(out, "bytes", (int64_t)r->bytes);
+    output_real(out, "gb_per_s", r->gb_per_s);
+    output_string(out, "yardstick", r->yardstick);
+    output_real(out, "ratio", r->ratio);
+    output_end(out);
+}
+
+static void row_print(const bench_row *r)
+{
+    printf("%-28s %-20s %-4s %-6s %9zu %2d %-6s %11.0f ns %7.4f ns/x %7.1f GB/s  %5.2f x %s\n", r->act, op_names[r->op],
+           berlu_dtype_name(r->dtype), berlu_isa_name(r->isa), r->n, r->threads, hint_names[r->hint], r->median_ns,
+           r->median_ns / (double)r->n, r->gb_per_s, r->ratio, r->yardstick);
+}
+
+static berlu_status bench_size(options *o, output *out, size_t n)
+{
+    row_list list = {0};
+    berlu_status status = rows_of_size(&list, o, n);
+    if (status == BERLU_OK)
+        status = bench_act_run(list.rows, list.count, options_float(o, "seconds"));
+    for (size_t i = 0; status == BERLU_OK && i < list.count; i++)
+        if (options_json(o))
+            row_json(out, &list.rows[i]);
+        else
+            row_print(&list.rows[i]);
+    free(list.rows);
+    return status;
+}
+
+static berlu_status bench_act(options *o)
+{
+    output out;
+    progress p;
+    size_t sizes = options_count(o, "n");
+    berlu_status status = BERLU_OK;
+    output_start(&out);
+    output_array(&out, "rows");
+    progress_start(&p, "bench act", "sizes", sizes, options_json(o));
+    for (size_t i = 0; i < sizes && status == BERLU_OK; i++) {
+        status = bench_size(o, &out, (size_t)options_ints(o, "n")[i]);
+        progress_step(&p, i + 1);
+    }
+    progress_finish(&p);
+    if (status != BERLU_OK || !options_json(o)) {
+        text_free(&out.json);
+        return status;
+    }
+    output_end(&out);
+    return output_print(&out);
+}
+
+const command cmd_bench_act = {
+    "bench act", "how fast the activations are, as a ratio to copy and add",
+    "Times every activation and op, interleaved with the best copy (forward) and the best add of two arrays (backward) "
+    "of\n"
+    "this machine, and prints medians and their ratio. A backward includes the gradients of learned parameters.\n\n"
+    "  berlu bench act --act berlu --n 16Ki 4Mi --threads 1 --isa avx2\n"
+    "  berlu bench act --act gelu --act silu --op forward --range 12 --json",
+    rows, bench_act};
