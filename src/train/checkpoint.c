@@ -234,11 +234,11 @@ static berlu_status files_write(const char *folder, engine *e, const train_state
     char path[CHECKPOINT_PATH];
     berlu_status status = path_join(path, "%s/%s", folder, "model.safetensors");
     if (status == BERLU_OK)
-        status = weights_save(e, ARRAY_WEIGHT, path, &(st_text){"format", "pt"}, 1);
+        status = weights_save(e, ARRAY_WEIGHT, path, NULL, 0);
     if (status == BERLU_OK && engine_has(e, ARRAY_EMA)) {
         status = path_join(path, "%s/%s", folder, "ema.safetensors");
         if (status == BERLU_OK)
-            status = weights_save(e, ARRAY_EMA, path, &(st_text){"format", "pt"}, 1);
+            status = weights_save(e, ARRAY_EMA, path, NULL, 0);
     }
     if (status == BERLU_OK)
         status = path_join(path, "%s/%s", folder, "state.safetensors");

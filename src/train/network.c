@@ -20,7 +20,7 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
         .stem = (int)s->stem,
         .classes = (int)classes,
         .drop_path = s->drop_path,
-        .per_channel = (int)s->act_per_channel,
+        .per_channel = (int)s->act_params,
         .acts = s->act,
         .act_count = (int)s->acts,
     };
@@ -58,6 +58,15 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
     *classes = there;
     *out = data;
     return BERLU_OK;
+}
+
+void normalization_of(const train_settings *s, double mean[3], double std[3])
+{
+    static const double imagenet_mean[3] = {0.485, 0.456, 0.406}, imagenet_std[3] = {0.229, 0.224, 0.225};
+    for (int c = 0; c < 3; c++) {
+        mean[c] = s->normalize == RECIPE_IMAGENET ? imagenet_mean[c] : 0;
+        std[c] = s->normalize == RECIPE_IMAGENET ? imagenet_std[c] : 0;
+    }
 }
 
 berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
@@ -113,7 +122,7 @@ berlu_status teacher_open(teacher *out, const train_settings *student, const mod
     char weights[CHECKPOINT_PATH];
     train_settings s = {0};
     teacher t = {0};
-    const backend *where;
+    const backend *where = NULL;
     berlu_status status = teacher_find(&s, weights, sizeof weights, student->teacher, (size_t)like->classes);
     if (status == BERLU_OK)
         status = network_create(&t.model, &s, (size_t)like->classes);

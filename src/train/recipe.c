@@ -1,14 +1,13 @@
 /* recipe.c - the table of settings and how a value gets in and out of it. SPDX-License-Identifier: MIT
  *
- * Read the table first; presets and conflicts are in preset.c, JSON and printing in recipe_text.c. */
+ * The list itself is settings.h; presets and conflicts are in preset.c, JSON and printing in recipe_text.c. */
 #include "train/recipe.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define AT(field) offsetof(train_settings, field)
-#define MANY      1e15
+#include "train/settings.h"
 
 static const char *const layer_or_channel[] = {"layer", "channel", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", NULL};
@@ -18,79 +17,9 @@ static const char *const distillations[] = {"none", "hard", "soft", NULL};
 static const char *const keeps[] = {"input", "both", "output", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
 
-/* clang-format off */
-const setting train_settings_table[] = {
-    /* what is trained */
-    {"model", SETTING_TEXT, AT(model), "", 0, 0, NULL, "NAME", "the network, for example vit_micro or vit_tiny_cifar", 0},
-    {"data", SETTING_TEXT, AT(data), "", 0, 0, NULL, "DATA", "synthetic, a folder or archive, or KIND:PATH", 0},
-    {"act", SETTING_LIST, AT(act), "", 0, 0, NULL, "ACT", "activation NAME[:key=value,...]; once, or once per site", 0},
-    {"run", SETTING_TEXT, AT(run), "", 0, 0, NULL, "DIR", "where the run is kept", 1},
-    {"recipe", SETTING_CHOICE, AT(recipe), "paper", 0, 0, recipe_names, "NAME", "preset for everything not given", 1},
-    {"image_size", SETTING_COUNT, AT(image_size), "0", 0, 4096, NULL, "N", "side of the input; 0: the model's own", 0},
-    {"patch", SETTING_COUNT, AT(patch), "0", 0, 4096, NULL, "N", "patch size; 0: the model's own", 0},
-    {"stride", SETTING_COUNT, AT(stride), "0", 0, 4096, NULL, "N", "stride of TNT's pixel embedding; 0: the model's own", 0},
-    {"stem", SETTING_COUNT, AT(stem), "0", 0, 4, NULL, "1|2|4", "stem of ConvNeXt; 0: the model's own", 0},
-    {"classes", SETTING_COUNT, AT(classes), "0", 0, 1000000, NULL, "N", "0: as many as the data has", 0},
-    {"drop_path", SETTING_REAL, AT(drop_path), "0", 0, 0.99, NULL, "P", "stochastic depth of the last block", 0},
-    {"init_std", SETTING_REAL, AT(init_std), "0", 0, 10, NULL, "S", "deviation of initial weights; 0: the model's own", 0},
-    {"init_std_fc1", SETTING_REAL, AT(init_std_fc1), "0", 0, 10, NULL, "S", "the same for fc1 alone, in front of the activation", 0},
-    {"act_params", SETTING_CHOICE, AT(act_per_channel), "layer", 0, 0, layer_or_channel, "WHICH", "learned parameters per layer or per channel", 0},
-    /* optimizer */
-    {"optimizer", SETTING_CHOICE, AT(optimizer), "adamw", 0, 0, optimizers, "NAME", "update rule", 0},
-    {"lr", SETTING_REAL, AT(lr), "auto", 0, 1e6, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024", 0},
-    {"weight_decay", SETTING_REAL, AT(weight_decay), "0.05", 0, 1e6, NULL, "D", "on matrices only, unless decay_all", 0},
-    {"beta1", SETTING_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "B", "AdamW", 0},
-    {"beta2", SETTING_REAL, AT(beta2), "0.999", 0, 0.999999999, NULL, "B", "AdamW", 0},
-    {"adam_eps", SETTING_REAL, AT(adam_eps), "1e-8", 0, 1, NULL, "E", "AdamW", 0},
-    {"momentum", SETTING_REAL, AT(momentum), "0.9", 0, 0.999999, NULL, "M", "SGD", 0},
-    {"nesterov", SETTING_FLAG, AT(nesterov), "0", 0, 1, NULL, NULL, "SGD", 0},
-    {"clip", SETTING_REAL, AT(clip), "1", 0, 1e30, NULL, "C", "largest norm of all gradients; 0: no limit", 0},
-    {"decay_all", SETTING_FLAG, AT(decay_all), "0", 0, 1, NULL, NULL, "decay every parameter, norms and alpha too", 0},
-    {"act_lr", SETTING_REAL, AT(act_lr), "1", 0, 1e6, NULL, "X", "learning rate of activation parameters, as a multiple", 0},
-    {"act_decay", SETTING_REAL, AT(act_decay), "0", 0, 1e6, NULL, "D", "weight decay of activation parameters", 0},
-    {"act_freeze", SETTING_FLAG, AT(act_freeze), "0", 0, 1, NULL, NULL, "activation parameters do not learn", 0},
-    {"act_constraint", SETTING_TEXT, AT(act_constraint), "none", 0, 0, NULL, "RULE", "none, or alpha:LOW:HIGH and eps:LOW:HIGH, joined by commas", 0},
-    /* schedule */
-    {"schedule", SETTING_CHOICE, AT(schedule), "cosine-step", 0, 0, schedule_names, "NAME", "how the learning rate moves", 0},
-    {"epochs", SETTING_COUNT, AT(epochs), "100", 1, 1e9, NULL, "N", "passes over the data", 0},
-    {"warmup", SETTING_REAL, AT(warmup), "5", 0, 1e9, NULL, "EPOCHS", "linear warm-up", 0},
-    {"warmup_lr", SETTING_REAL, AT(warmup_lr), "1e-6", 0, 1e6, NULL, "LR", "where the warm-up starts", 0},
-    {"min_lr", SETTING_REAL, AT(min_lr), "1e-5", 0, 1e6, NULL, "LR", "where the schedule ends", 0},
-    {"step_every", SETTING_REAL, AT(step_every), "30", 0, 1e9, NULL, "EPOCHS", "schedule step", 0},
-    {"step_factor", SETTING_REAL, AT(step_factor), "0.1", 0, 1e6, NULL, "F", "schedule step", 0},
-    /* batches and pictures */
-    {"batch", SETTING_COUNT, AT(batch), "1024", 1, 1e7, NULL, "N", "images per pass", 0},
-    {"accumulate", SETTING_COUNT, AT(accumulate), "1", 1, 1e6, NULL, "N", "passes per update", 0},
-    {"eval_batch", SETTING_COUNT, AT(eval_batch), "100", 1, 1e7, NULL, "N", "images per pass of an evaluation", 0},
-    {"augment", SETTING_CHOICE, AT(augment), "none", 0, 0, augments, "NAME", "what is done to training images", 0},
-    {"repeats", SETTING_COUNT, AT(repeats), "1", 1, 64, NULL, "N", "repeated augmentation", 0},
-    {"mixup", SETTING_REAL, AT(mixup), "0", 0, 1000, NULL, "A", "alpha of mixup; 0: off", 0},
-    {"cutmix", SETTING_REAL, AT(cutmix), "0", 0, 1000, NULL, "A", "alpha of cutmix; 0: off", 0},
-    {"mix_prob", SETTING_REAL, AT(mix_prob), "1", 0, 1, NULL, "P", "how often a batch is mixed", 0},
-    {"mix_switch", SETTING_REAL, AT(mix_switch), "0.5", 0, 1, NULL, "P", "share of cutmix where both are on", 0},
-    {"mix_group", SETTING_COUNT, AT(mix_group), "0", 0, 1e7, NULL, "N", "images that share a draw; 0: 256 where it divides the batch", 0},
-    {"smoothing", SETTING_REAL, AT(smoothing), "0", 0, 0.999, NULL, "S", "label smoothing", 0},
-    {"normalize", SETTING_CHOICE, AT(normalize), "own", 0, 0, normalizations, "WHICH", "mean and deviation of the set, or ImageNet's", 0},
-    {"holdout", SETTING_COUNT, AT(holdout), "0", 0, MANY, NULL, "N", "training images kept for evaluation instead of the test split", 0},
-    {"max_bad", SETTING_COUNT, AT(max_bad), "-1", -1, MANY, NULL, "N", "broken files that are skipped; -1: one in a thousand", 1},
-    {"workers", SETTING_COUNT, AT(workers), "0", 0, 1024, NULL, "N", "threads that prepare images; 0: as many as cores", 1},
-    {"synthetic_images", SETTING_COUNT, AT(synthetic_images), "10000", 1, MANY, NULL, "N", "training images of data synthetic", 0},
-    /* what else acts on the loss and the weights */
-    {"teacher", SETTING_TEXT, AT(teacher), "", 0, 0, NULL, "RUN|MODEL:FILE", "whom a distilled model learns from", 0},
-    {"distill", SETTING_CHOICE, AT(distill), "none", 0, 0, distillations, "HOW", "none, hard labels or soft ones", 0},
-    {"distill_alpha", SETTING_REAL, AT(distill_alpha), "0.5", 0, 1, NULL, "A", "share of the teacher in the loss", 0},
-    {"distill_tau", SETTING_REAL, AT(distill_tau), "1", 1e-6, 1e6, NULL, "T", "temperature of soft labels", 0},
-    {"ema", SETTING_REAL, AT(ema), "0", 0, 0.99999999, NULL, "D", "decay of the averaged weights; 0: none are kept", 0},
-    /* the run itself */
-    {"seed", SETTING_COUNT, AT(seed), "0", 0, 9e15, NULL, "N", "of weights, order, augmentation, drop path", 0},
-    {"max_steps", SETTING_COUNT, AT(max_steps), "0", 0, MANY, NULL, "N", "stop after so many updates; the schedule stays", 1},
-    {"checkpoint_every", SETTING_COUNT, AT(checkpoint_every), "0", 0, MANY, NULL, "STEPS", "besides one per epoch", 1},
-    {"keep", SETTING_CHOICE, AT(keep), "input", 0, 0, keeps, "WHICH", "what an activation keeps for the backward pass", 0},
-    {"device", SETTING_CHOICE, AT(device), "cpu", 0, 0, devices, "WHICH", "where the network runs", 0},
-    {"threads", SETTING_COUNT, AT(threads), "0", 0, 4096, NULL, "N", "0: as many as cores", 1},
-    {"overfit_batch", SETTING_FLAG, AT(overfit_batch), "0", 0, 1, NULL, NULL, "train on the first batch alone, as a check", 0},
-};
-/* clang-format on */
+#define ROW(key, option, kind, value, least, most, choices, unit, help, free)                                          \
+    {#key, option, SETTING_##kind, offsetof(train_settings, key), value, least, most, choices, unit, help, free},
+const setting train_settings_table[] = {TRAIN_SETTINGS(ROW)};
 const size_t train_settings_count = COUNT(train_settings_table);
 _Static_assert(COUNT(train_settings_table) <= RECIPE_KEYS_MAX, "train_settings.given is too short");
 

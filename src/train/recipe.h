@@ -1,9 +1,9 @@
 /* recipe.h - all settings of a training run: one table of keys, presets over it, and the checks between them.
  * SPDX-License-Identifier: MIT
  *
- * A setting has one row in train_settings_table[]: key, kind, default, range, help. The command's options (--weight-decay
- * for weight_decay), the keys of a YAML file, the settings of run.json and the start-up table all come from those rows,
- * so a new setting is one field and one row. A preset is a list of (key, value) texts over the same rows.
+ * A setting has one line in settings.h: key, kind, default, range, help. The command's options (--weight-decay
+ * for weight_decay), the keys of a YAML file, the settings of run.json and the start-up table all come from those lines,
+ * so a new setting is one field and one line. A preset is a list of (key, value) texts over the same rows.
  *
  * What the user gave always wins: recipe_set() marks a key as given; recipe_resolve() fills the others from the preset,
  * then from the defaults, derives what has a rule (lr from the batch) and refuses what contradicts itself. */
@@ -34,7 +34,7 @@ typedef struct train_settings {
     size_t acts;
     int64_t image_size, patch, stride, stem, classes; /* 0: the model's own, the data's own */
     double drop_path, init_std, init_std_fc1;         /* 0 for the two: the model's own */
-    int64_t act_per_channel;                          /* choice: layer, channel */
+    int64_t act_params;                               /* 0: per layer, 1: per channel */
     int64_t optimizer, nesterov, decay_all;
     double lr, weight_decay, beta1, beta2, adam_eps, momentum, clip;
     double act_lr, act_decay;
@@ -61,7 +61,7 @@ typedef enum setting_kind {
 } setting_kind;
 
 typedef struct setting {
-    const char *key;
+    const char *key, *option; /* weight_decay, weight-decay */
     setting_kind kind;
     size_t offset;     /* in train_settings */
     const char *value; /* default, as text; "auto" for a real that recipe_resolve() derives (NaN until then) */

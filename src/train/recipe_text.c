@@ -2,6 +2,7 @@
  *
  * Every value has one text, the one recipe_set() reads back to the same bits. Two settings are equal when their texts
  * are; run.json holds numbers as numbers, for programs. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +169,8 @@ size_t recipe_differences(const train_settings *asked, const train_settings *sav
     size_t count = 0;
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        if (!asked->given[i] || row->free)
+        int derived = row->kind == SETTING_REAL && isnan(*(const double *)field(asked, row)); /* "auto" */
+        if (!asked->given[i] || row->free || derived)
             continue;
         text a = {0}, b = {0};
         value_list(asked, row, &a);

@@ -21,6 +21,7 @@ typedef struct train_progress {
     uint64_t epoch, epochs;   /* from 1 */
     uint64_t done, total;     /* images of this phase */
     uint64_t update, updates; /* of the run */
+    uint64_t images, all;     /* trained on since the run began; of the whole run */
     double loss, lr;          /* mean of this epoch so far; of the last update */
     double top1;              /* of the last evaluation; NaN before the first */
     double images_per_s;

@@ -2,12 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "models/weights.h"
 #include "train/trainer_inside.h"
-
-static const double imagenet_mean[3] = {0.485, 0.456, 0.406}, imagenet_std[3] = {0.229, 0.224, 0.225};
 
 /* ---- loaders ----------------------------------------------------------------------------------------------------------- */
 
@@ -18,10 +15,7 @@ static berlu_status loader_make(loader **out, trainer *t, loader_options *o, con
     o->seed = (uint64_t)s->seed;
     o->holdout = (size_t)s->holdout;
     o->workers = (int)s->workers;
-    if (s->normalize == RECIPE_IMAGENET) {
-        memcpy(o->mean, imagenet_mean, sizeof o->mean);
-        memcpy(o->std, imagenet_std, sizeof o->std);
-    }
+    normalization_of(s, o->mean, o->std);
     return status == BERLU_OK ? loader_open(out, t->data, o) : status;
 }
 

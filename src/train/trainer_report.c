@@ -171,6 +171,8 @@ void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_
                         .total = total,
                         .update = t->state.updates,
                         .updates = t->updates,
+                        .images = (t->state.epoch * t->epoch_batches + t->state.batches) * (uint64_t)t->settings.batch,
+                        .all = t->updates * (uint64_t)(t->settings.accumulate * t->settings.batch),
                         .loss = t->state.images ? t->state.loss_sum / (double)t->state.images : NAN,
                         .lr = t->lr,
                         .top1 = t->top1,

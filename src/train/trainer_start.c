@@ -21,7 +21,7 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
     for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
         text value = {0};
-        if (!row->free || (!asked->given[i] && strcmp(row->key, "run") != 0) || strcmp(row->key, "recipe") == 0)
+        if (!row->free || (!asked->given[i] && strcmp(row->key, "run") != 0))
             continue;
         recipe_value(asked, row, 0, &value);
         status = text_status(&value);
@@ -69,8 +69,11 @@ berlu_status trainer_start(trainer *t, int resume)
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
     int there = resume && run_exists(folder);
-    berlu_status status =
-        there ? run_open(&t->run, folder, t->hooks.log) : run_create(&t->run, folder, &t->settings, NULL, t->hooks.log);
+    char extra[256];
+    snprintf(extra, sizeof extra, "\"engine\": {\"products\": \"%.80s\", \"instructions\": \"%s\"}", cpu_blas_name(),
+             isa_name());
+    berlu_status status = there ? run_open(&t->run, folder, t->hooks.log)
+                                : run_create(&t->run, folder, &t->settings, extra, t->hooks.log);
     if (status != BERLU_OK)
         return status;
     t->started = 1;

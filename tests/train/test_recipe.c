@@ -37,7 +37,7 @@ static void the_papers_preset_is_what_the_paper_states(void **state)
     assert_true(s.epochs == 100 && s.batch == 1024 && s.lr == 1e-3 && s.warmup == 5 && s.warmup_lr == 1e-6);
     assert_true(s.min_lr == 1e-5 && s.schedule == SCHEDULE_COSINE_STEP);
     assert_true(s.smoothing == 0 && s.mixup == 0 && s.cutmix == 0 && s.drop_path == 0 && s.ema == 0 && s.augment == 0);
-    assert_true(s.act_lr == 1 && s.act_decay == 0 && s.act_per_channel == 0 && s.decay_all == 0);
+    assert_true(s.act_lr == 1 && s.act_decay == 0 && s.act_params == 0 && s.decay_all == 0);
     recipe_free(&s);
 }
 

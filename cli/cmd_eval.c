@@ -1,0 +1,70 @@
+/* cmd_eval.c - berlu eval: the accuracy of a run, or of weights. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "output.h"
+#include "progress.h"
+#include "train/eval_run.h"
+
+static const option_row rows[] = {
+    {"run", OPTION_STRING, "RUN", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "a run's folder, or the name of a model with --weights"},
+    {"weights", OPTION_STRING, "FILE", .help = "a safetensors file; then RUN is a model's name"},
+    {"which", OPTION_STRING, "last|best|STEP", .standard = "last", .help = "which checkpoint of the run"},
+    {"ema", OPTION_FLAG, .help = "the averaged weights instead of the last ones"},
+    {"data", OPTION_STRING, "DATA", .help = "other data than the run's"},
+    {"split", OPTION_CHOICE, .standard = "test", .choices = "test|train", .help = "which images"},
+    {"act", OPTION_STRINGS, "ACT", .help = "activation, with --weights"},
+    {"image-size", OPTION_INT, "N", .most = 4096, .help = "side of the input, with --weights"},
+    {"batch", OPTION_INT, "N", .standard = "100", .least = 1, .most = 65536, .help = "images per pass"},
+    {0}};
+
+static void tick(void *context, uint64_t images)
+{
+    progress_step(context, images);
+}
+
+static berlu_status eval(options *o)
+{
+    progress bar;
+    eval_request request = {
+        .run = options_string(o, "run"),
+        .weights = options_string(o, "weights"),
+        .which = options_string(o, "which"),
+        .data = options_string(o, "data"),
+        .acts = options_strings(o, "act"),
+        .act_count = options_count(o, "act"),
+        .image_size = (int)options_int(o, "image-size"),
+        .batch = (int)options_int(o, "batch"),
+        .threads = options_threads(o),
+        .ema = options_flag(o, "ema"),
+        .train_split = options_choice(o, "split") == 1,
+        .tick = tick,
+        .context = &bar,
+    };
+    score s;
+    progress_start(&bar, "eval", "images", 0, 0);
+    berlu_status status = eval_run(&request, &s);
+    progress_finish(&bar);
+    if (status != BERLU_OK)
+        return status;
+    if (!options_json(o)) {
+        printf("top1 %.2f  top5 %.2f  loss %.4f  (%llu images)\n", score_top1(&s), score_top5(&s), score_loss(&s),
+               (unsigned long long)s.images);
+        return BERLU_OK;
+    }
+    output out;
+    output_start(&out);
+    output_real(&out, "top1", score_top1(&s));
+    output_real(&out, "top5", score_top5(&s));
+    output_real(&out, "loss", score_loss(&s));
+    output_int(&out, "images", (int64_t)s.images);
+    return output_print(&out);
+}
+
+const command cmd_eval = {"eval", "accuracy of a run or of weights",
+                          "  berlu eval runs/first\n"
+                          "  berlu eval runs/first --which best --json\n"
+                          "  berlu eval vit_tiny_cifar --weights model.safetensors --act gelu --data cifar10:data\n",
+                          rows, eval};

@@ -1,0 +1,291 @@
+/* cmd_train.c - berlu train. SPDX-License-Identifier: MIT
+ *
+ * The options are the list of train/settings.h and a few that belong to this command. What was given goes to the
+ * settings as text, then the settings file; the trainer does the rest. This file shows how it goes, and turns a signal
+ * into a stop: the first asks for one, the second ends the process as usual. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "commands.h"
+#include "output.h"
+#include "progress.h"
+#include "train/run_folder.h"
+#include "train/settings.h"
+#include "train/trainer.h"
+
+enum {
+    OPTION_OF_TEXT = OPTION_STRING,
+    OPTION_OF_LIST = OPTION_STRINGS,
+    OPTION_OF_CHOICE = OPTION_STRING,
+    OPTION_OF_COUNT = OPTION_INT,
+    OPTION_OF_REAL = OPTION_STRING, /* the settings know "auto" and say what is allowed */
+    OPTION_OF_FLAG = OPTION_FLAG
+};
+#define ROW(key, option, kind, standard, least, most, choices, unit, help, free)                                       \
+    {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, 0},
+static const option_row rows[] = {
+    TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
+    {"dry-run", OPTION_FLAG, .help = "check everything, show settings and memory, write nothing",
+     .flags = OPTION_NO_FILE},
+    {"config", OPTION_STRING, "FILE", .help = "settings from a YAML file; options win", .flags = OPTION_NO_FILE},
+    {"quiet", OPTION_FLAG, .help = "show nothing but errors", .flags = OPTION_NO_FILE},
+    {"json-lines", OPTION_FLAG, .help = "a JSON object per line on stdout: every epoch, and progress now and then",
+     .flags = OPTION_NO_FILE},
+    {0}};
+
+static volatile sig_atomic_t stop; /* set by a signal; the only state of this file */
+
+static void stop_ask(int number)
+{
+    stop = 1;
+    signal(number, SIG_DFL);
+}
+
+/* ---- what is shown ------------------------------------------------------------------------------------------------- */
+
+typedef struct display {
+    progress bar;
+    int quiet, lines, started;
+    uint64_t first; /* images that were done before this process */
+    uint64_t told;  /* clock_ns() of the last line of progress in JSON */
+} display;
+
+static void log_show(void *context, berlu_log_level level, const char *line)
+{
+    display *d = context;
+    if (d->quiet && level != BERLU_LOG_WARNING)
+        return;
+    if (d->started)
+        progress_clear(&d->bar);
+    fprintf(stderr, "%s%s\n", level == BERLU_LOG_WARNING ? "warning: " : "", line);
+}
+
+static void line_print(output *out)
+{
+    output_print(out);
+    fflush(stdout);
+}
+
+static void progress_line(display *d, const train_progress *p)
+{
+    uint64_t now = clock_ns();
+    if (now - d->told < 1000000000u)
+        return;
+    d->told = now;
+    output out;
+    output_start(&out);
+    output_string(&out, "event", "progress");
+    output_string(&out, "phase", p->phase);
+    output_int(&out, "epoch", (int64_t)p->epoch);
+    output_int(&out, "step", (int64_t)p->update);
+    output_int(&out, "steps", (int64_t)p->updates);
+    output_real(&out, "loss", p->loss);
+    output_real(&out, "lr", p->lr);
+    output_real(&out, "images_per_s", p->images_per_s);
+    line_print(&out);
+}
+
+static void progress_show(void *context, const train_progress *p)
+{
+    display *d = context;
+    char top1[24] = "";
+    if (d->lines)
+        progress_line(d, p);
+    if (!d->started) {
+        d->first = p->images > p->done ? p->images - p->done : 0;
+        progress_start(&d->bar, "train", "images", p->all - d->first, d->quiet || d->lines);
+        d->started = 1;
+    }
+    if (!isnan(p->top1))
+        snprintf(top1, sizeof top1, ", top1 %.2f", p->top1);
+    progress_note(&d->bar, "epoch %llu/%llu %s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
+                  (unsigned long long)p->epochs, strcmp(p->phase, "train") ? "evaluating " : "",
+                  strcmp(p->phase, "train") ? p->phase : "", p->loss, top1, p->lr, p->images_per_s);
+    progress_step(&d->bar, p->images - d->first);
+}
+
+static void row_write(output *out, const metrics_row *row)
+{
+    const struct {
+        const char *key;
+        double value;
+    } reals[] = {{"lr", row->lr},
+                 {"train_loss", row->train_loss},
+                 {"train_top1", row->train_top1},
+                 {"test_loss", row->test_loss},
+                 {"test_top1", row->test_top1},
+                 {"test_top5", row->test_top5},
+                 {"grad_norm", row->grad_norm},
+                 {"lipschitz", row->lipschitz}};
+    output_int(out, "epoch", (int64_t)row->epoch);
+    output_int(out, "step", (int64_t)row->step);
+    for (size_t i = 0; i < COUNT(reals); i++)
+        output_real(out, reals[i].key, reals[i].value);
+    if (!isnan(row->ema_top1))
+        output_real(out, "ema_top1", row->ema_top1);
+}
+
+static void epoch_show(void *context, const metrics_row *row, int best)
+{
+    display *d = context;
+    if (!d->lines)
+        return;
+    output out;
+    output_start(&out);
+    output_string(&out, "event", "epoch");
+    row_write(&out, row);
+    output_bool(&out, "best", best);
+    line_print(&out);
+}
+
+/* ---- settings -------------------------------------------------------------------------------------------------------- */
+
+static berlu_status setting_take(train_settings *s, const options *o, const setting *row)
+{
+    char digits[32];
+    berlu_status status = BERLU_OK;
+    if (!options_given(o, row->option))
+        return BERLU_OK;
+    switch (row->kind) {
+    case SETTING_LIST:
+        for (size_t i = 0; status == BERLU_OK && i < options_count(o, row->option); i++)
+            status = recipe_set(s, row->key, options_strings(o, row->option)[i]);
+        return status;
+    case SETTING_COUNT:
+        snprintf(digits, sizeof digits, "%lld", (long long)options_int(o, row->option));
+        return recipe_set(s, row->key, digits);
+    case SETTING_FLAG:
+        return recipe_set(s, row->key, options_flag(o, row->option) ? "1" : "0");
+    default:
+        return recipe_set(s, row->key, options_string(o, row->option));
+    }
+}
+
+static berlu_status file_take(train_settings *s, const char *path)
+{
+    yaml_tree tree;
+    berlu_status status = yaml_tree_read(&tree, path);
+    if (status != BERLU_OK)
+        return status;
+    status = recipe_set_yaml(s, &tree, tree.root);
+    yaml_tree_free(&tree);
+    return status;
+}
+
+/* What was asked for, and for a resume what the run was started with. */
+static berlu_status settings_take(train_settings *s, const options *o)
+{
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++)
+        status = setting_take(s, o, &train_settings_table[i]);
+    if (status == BERLU_OK && options_given(o, "config"))
+        status = file_take(s, options_string(o, "config"));
+    if (status != BERLU_OK)
+        return status;
+    if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))
+        return recipe_resolve(s);
+    train_settings saved;
+    status = trainer_resume_settings(&saved, s);
+    if (status == BERLU_OK) {
+        recipe_free(s);
+        *s = saved;
+    }
+    return status;
+}
+
+static berlu_status early_checks(const train_settings *s, const options *o)
+{
+    if (options_flag(o, "dry-run"))
+        return BERLU_OK;
+    if (!*s->run)
+        return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
+    if (run_exists(s->run) && !options_flag(o, "resume"))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "%s: holds a run already; add --resume to continue it, or choose another --run", s->run);
+    return BERLU_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------------- */
+
+static void table_show(const train_settings *s, const trainer *t, const display *d)
+{
+    text table = {0};
+    recipe_print(s, &table);
+    text_string(&table, "\n");
+    trainer_describe(t, &table);
+    if (!d->quiet && !table.failed)
+        fprintf(stderr, "%s\n", table.data);
+    text_free(&table);
+}
+
+static berlu_status result_print(const options *o, const train_result *r, const display *d)
+{
+    if (!d->quiet)
+        fprintf(stderr,
+                "done: %llu updates, test top1 %.2f (best %.2f at step %llu), %.0f images/s, %.0f MiB at most\n",
+                (unsigned long long)r->updates, r->last.test_top1, r->best_top1, (unsigned long long)r->best_step,
+                r->images_per_s, (double)r->peak_bytes / 0x1p20);
+    if (!options_json(o))
+        return BERLU_OK;
+    output out;
+    output_start(&out);
+    row_write(&out, &r->last);
+    output_real(&out, "best_top1", r->best_top1);
+    output_int(&out, "best_step", (int64_t)r->best_step);
+    output_real(&out, "images_per_s", r->images_per_s);
+    output_int(&out, "peak_bytes", (int64_t)r->peak_bytes);
+    output_int(&out, "planned_bytes", (int64_t)r->planned_bytes);
+    return output_print(&out);
+}
+
+static berlu_status train_with(const train_settings *s, const options *o)
+{
+    display d = {.quiet = options_flag(o, "quiet"), .lines = options_flag(o, "json-lines")};
+    berlu_log log = {.write = log_show, .context = &d};
+    train_hooks hooks = {.stop = &stop, .progress = progress_show, .epoch = epoch_show, .log = &log, .context = &d};
+    train_result result;
+    trainer *t = NULL;
+    berlu_status status = early_checks(s, o);
+    if (status == BERLU_OK)
+        status = trainer_open(&t, s, &hooks);
+    if (status == BERLU_OK)
+        table_show(s, t, &d);
+    if (status == BERLU_OK && !options_flag(o, "dry-run")) {
+        signal(SIGINT, stop_ask);
+        signal(SIGTERM, stop_ask);
+        status = trainer_start(t, options_flag(o, "resume"));
+        if (status == BERLU_OK)
+            status = trainer_run(t, &result);
+        if (d.started)
+            progress_clear(&d.bar);
+        if (status == BERLU_OK)
+            status = result_print(o, &result, &d);
+    }
+    trainer_close(t);
+    return status;
+}
+
+static berlu_status train(options *o)
+{
+    train_settings s;
+    recipe_init(&s);
+    berlu_status status = settings_take(&s, o);
+    if (status == BERLU_OK)
+        status = train_with(&s, o);
+    recipe_free(&s);
+    return status;
+}
+
+const command cmd_train = {
+    "train", "train a network with an activation",
+    "Trains --model on --data with --act and keeps everything in --run: settings, metrics, checkpoints, curves.\n"
+    "Can be stopped at any moment (Ctrl-C saves first) and continued with --resume, to the same bytes.\n"
+    "What is not given comes from --recipe; --dry-run shows the outcome. A YAML file given with --config has the\n"
+    "same names with _ for -.\n\n"
+    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --epochs 3 --batch 64\n"
+    "  berlu train --run runs/first --resume\n"
+    "  berlu train --model vit_tiny_cifar --data cifar10:data --act berlu:eps=0.1 --act-constraint alpha:0: --run r\n",
+    rows, train};

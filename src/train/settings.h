@@ -1,0 +1,83 @@
+/* settings.h - every setting of a training run, once. SPDX-License-Identifier: MIT
+ *
+ * This list makes the rows of recipe.c, the options of the command, the keys of YAML files and of run.json:
+ * _(key, option, kind, default, least, most, choices, what stands for the value in --help, help, free). The key is also
+ * the name of the field in train_settings. Default "auto" is for a real that recipe_resolve() derives. `free` settings
+ * may differ when a run is resumed, because they change no number of it. */
+#ifndef TRAIN_SETTINGS_H
+#define TRAIN_SETTINGS_H
+
+/* clang-format off */
+#define TRAIN_SETTINGS(_) \
+    /* what is trained */ \
+    _(model, "model", TEXT, "", 0, 0, NULL, "NAME", "the network, for example vit_micro or vit_tiny_cifar", 0) \
+    _(data, "data", TEXT, "", 0, 0, NULL, "DATA", "synthetic, a folder or archive, or KIND:PATH", 0) \
+    _(act, "act", LIST, "", 0, 0, NULL, "ACT", "activation NAME[:key=value,...]; once, or once per site", 0) \
+    _(run, "run", TEXT, "", 0, 0, NULL, "DIR", "where the run is kept", 1) \
+    _(recipe, "recipe", CHOICE, "paper", 0, 0, recipe_names, "paper|deit|convnext|plain", "preset for everything not given", 0) \
+    _(image_size, "image-size", COUNT, "0", 0, 4096, NULL, "N", "side of the input; 0: the model's own", 0) \
+    _(patch, "patch", COUNT, "0", 0, 4096, NULL, "N", "patch size; 0: the model's own", 0) \
+    _(stride, "stride", COUNT, "0", 0, 4096, NULL, "N", "stride of TNT's pixel embedding; 0: the model's own", 0) \
+    _(stem, "stem", COUNT, "0", 0, 4, NULL, "1|2|4", "stem of ConvNeXt; 0: the model's own", 0) \
+    _(classes, "classes", COUNT, "0", 0, 1000000, NULL, "N", "0: as many as the data has", 0) \
+    _(drop_path, "drop-path", REAL, "0", 0, 0.99, NULL, "P", "stochastic depth of the last block", 0) \
+    _(init_std, "init-std", REAL, "0", 0, 10, NULL, "S", "deviation of initial weights; 0: the model's own", 0) \
+    _(init_std_fc1, "init-std-fc1", REAL, "0", 0, 10, NULL, "S", "the same for fc1 alone, in front of the activation", 0) \
+    _(act_params, "act-params", CHOICE, "layer", 0, 0, layer_or_channel, "layer|channel", "learned parameters per layer or per channel", 0) \
+    /* optimizer */ \
+    _(optimizer, "optimizer", CHOICE, "adamw", 0, 0, optimizers, "adamw|sgd", "update rule", 0) \
+    _(lr, "lr", REAL, "auto", 0, 1e6, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024", 0) \
+    _(weight_decay, "weight-decay", REAL, "0.05", 0, 1e6, NULL, "D", "on matrices only, unless decay_all", 0) \
+    _(beta1, "beta1", REAL, "0.9", 0, 0.999999, NULL, "B", "AdamW", 0) \
+    _(beta2, "beta2", REAL, "0.999", 0, 0.999999999, NULL, "B", "AdamW", 0) \
+    _(adam_eps, "adam-eps", REAL, "1e-8", 0, 1, NULL, "E", "AdamW", 0) \
+    _(momentum, "momentum", REAL, "0.9", 0, 0.999999, NULL, "M", "SGD", 0) \
+    _(nesterov, "nesterov", FLAG, "0", 0, 1, NULL, NULL, "SGD", 0) \
+    _(clip, "clip", REAL, "1", 0, 1e30, NULL, "C", "largest norm of all gradients; 0: no limit", 0) \
+    _(decay_all, "decay-all", FLAG, "0", 0, 1, NULL, NULL, "decay every parameter, norms and alpha too", 0) \
+    _(act_lr, "act-lr", REAL, "1", 0, 1e6, NULL, "X", "learning rate of activation parameters, as a multiple", 0) \
+    _(act_decay, "act-decay", REAL, "0", 0, 1e6, NULL, "D", "weight decay of activation parameters", 0) \
+    _(act_freeze, "act-freeze", FLAG, "0", 0, 1, NULL, NULL, "activation parameters do not learn", 0) \
+    _(act_constraint, "act-constraint", TEXT, "none", 0, 0, NULL, "RULE", "none, or alpha:LOW:HIGH and eps:LOW:HIGH, joined by commas", 0) \
+    /* schedule */ \
+    _(schedule, "schedule", CHOICE, "cosine-step", 0, 0, schedule_names, "NAME", "cosine-step, timm-epoch, timm-update, convnext, deit, linear, step, constant", 0) \
+    _(epochs, "epochs", COUNT, "100", 1, 1e9, NULL, "N", "passes over the data", 0) \
+    _(warmup, "warmup", REAL, "5", 0, 1e9, NULL, "EPOCHS", "linear warm-up", 0) \
+    _(warmup_lr, "warmup-lr", REAL, "1e-6", 0, 1e6, NULL, "LR", "where the warm-up starts", 0) \
+    _(min_lr, "min-lr", REAL, "1e-5", 0, 1e6, NULL, "LR", "where the schedule ends", 0) \
+    _(step_every, "step-every", REAL, "30", 0, 1e9, NULL, "EPOCHS", "schedule step", 0) \
+    _(step_factor, "step-factor", REAL, "0.1", 0, 1e6, NULL, "F", "schedule step", 0) \
+    /* batches and pictures */ \
+    _(batch, "batch", COUNT, "1024", 1, 1e7, NULL, "N", "images per pass", 0) \
+    _(accumulate, "accumulate", COUNT, "1", 1, 1e6, NULL, "N", "passes per update", 0) \
+    _(eval_batch, "eval-batch", COUNT, "100", 1, 1e7, NULL, "N", "images per pass of an evaluation", 0) \
+    _(augment, "augment", CHOICE, "none", 0, 0, augments, "none|crop-flip|deit|convnext", "what is done to training images", 0) \
+    _(repeats, "repeats", COUNT, "1", 1, 64, NULL, "N", "repeated augmentation", 0) \
+    _(mixup, "mixup", REAL, "0", 0, 1000, NULL, "A", "alpha of mixup; 0: off", 0) \
+    _(cutmix, "cutmix", REAL, "0", 0, 1000, NULL, "A", "alpha of cutmix; 0: off", 0) \
+    _(mix_prob, "mix-prob", REAL, "1", 0, 1, NULL, "P", "how often a batch is mixed", 0) \
+    _(mix_switch, "mix-switch", REAL, "0.5", 0, 1, NULL, "P", "share of cutmix where both are on", 0) \
+    _(mix_group, "mix-group", COUNT, "0", 0, 1e7, NULL, "N", "images that share a draw; 0: 256 where it divides the batch", 0) \
+    _(smoothing, "smoothing", REAL, "0", 0, 0.999, NULL, "S", "label smoothing", 0) \
+    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "mean and deviation of the set, or ImageNet's", 0) \
+    _(holdout, "holdout", COUNT, "0", 0, 1e15, NULL, "N", "training images kept for evaluation instead of the test split", 0) \
+    _(max_bad, "max-bad", COUNT, "-1", -1, 1e15, NULL, "N", "broken files that are skipped; -1: one in a thousand", 1) \
+    _(workers, "workers", COUNT, "0", 0, 1024, NULL, "N", "threads that prepare images; 0: as many as cores", 1) \
+    _(synthetic_images, "synthetic-images", COUNT, "10000", 1, 1e15, NULL, "N", "training images of data synthetic", 0) \
+    /* what else acts on the loss and the weights */ \
+    _(teacher, "teacher", TEXT, "", 0, 0, NULL, "RUN|MODEL:FILE", "whom a distilled model learns from", 0) \
+    _(distill, "distill", CHOICE, "none", 0, 0, distillations, "none|hard|soft", "none, hard labels or soft ones", 0) \
+    _(distill_alpha, "distill-alpha", REAL, "0.5", 0, 1, NULL, "A", "share of the teacher in the loss", 0) \
+    _(distill_tau, "distill-tau", REAL, "1", 1e-6, 1e6, NULL, "T", "temperature of soft labels", 0) \
+    _(ema, "ema", REAL, "0", 0, 0.99999999, NULL, "D", "decay of the averaged weights; 0: none are kept", 0) \
+    /* the run itself */ \
+    _(seed, "seed", COUNT, "0", 0, 9e15, NULL, "N", "of weights, order, augmentation, drop path", 0) \
+    _(max_steps, "max-steps", COUNT, "0", 0, 1e15, NULL, "N", "stop after so many updates; the schedule stays", 1) \
+    _(checkpoint_every, "checkpoint-every", COUNT, "0", 0, 1e15, NULL, "STEPS", "besides one per epoch", 1) \
+    _(keep, "keep", CHOICE, "input", 0, 0, keeps, "input|both|output", "what an activation keeps for the backward pass", 0) \
+    _(device, "device", CHOICE, "cpu", 0, 0, devices, "cpu|cuda", "where the network runs", 0) \
+    _(threads, "threads", COUNT, "0", 0, 4096, NULL, "N", "0: as many as cores", 1) \
+    _(overfit_batch, "overfit-batch", FLAG, "0", 0, 1, NULL, NULL, "train on the first batch alone, as a check", 0)
+/* clang-format on */
+
+#endif

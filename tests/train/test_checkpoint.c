@@ -1,0 +1,231 @@
+/* test_checkpoint.c - checkpoints come back to the bit, appear whole or not at all, and do not pile up.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "cpu/cpu.h"
+#include "models/models.h"
+#include "models/weights.h"
+#include "support/fail.h"
+#include "train/checkpoint.h"
+
+typedef struct bench {
+    char run[64];
+    model *model;
+    engine *engine;
+    double figures[6];
+} bench;
+
+static void bench_open(bench *b, const char *name, int ema)
+{
+    strcpy(b->run, "/tmp/berlu-checkpoint-XXXXXX");
+    assert_non_null(mkdtemp(b->run));
+    assert_int_equal(model_create(&b->model, name, NULL), BERLU_OK);
+    engine_options o = {
+        .backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = 1, .loss = LOSS_CROSS_ENTROPY, .ema = ema};
+    assert_int_equal(engine_create(&b->engine, b->model->graph, &o), BERLU_OK);
+    assert_int_equal(weights_init(b->engine, 1, NULL), BERLU_OK);
+    for (int i = 0; i < 6; i++)
+        b->figures[i] = 0.1 * i;
+}
+
+static void bench_close(bench *b)
+{
+    engine_free(b->engine);
+    model_free(b->model);
+    assert_int_equal(folder_remove(b->run), BERLU_OK);
+}
+
+static train_state state_at(bench *b, uint64_t updates, uint64_t best)
+{
+    return (train_state){.updates = updates,
+                         .epoch = 2,
+                         .batches = 3,
+                         .images = 192,
+                         .norms = 3,
+                         .metrics_bytes = 777,
+                         .best_updates = best,
+                         .loss_sum = 1.0 / 3,
+                         .norm_sum = 2.0 / 3,
+                         .best_top1 = 55.5,
+                         .figures = b->figures,
+                         .figure_count = 6};
+}
+
+static int step_there(const bench *b, unsigned step)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/checkpoints/step-%08u", b->run, step);
+    return folder_exists(path);
+}
+
+/* Fills an array with numbers that depend on array, parameter and place. */
+static void array_fill(engine *e, engine_array array, float salt)
+{
+    for (int p = 0; p < graph_param_count(engine_graph(e)); p++) {
+        size_t n = (size_t)tensor_elements(graph_tensor(engine_graph(e), graph_param(engine_graph(e), p)));
+        float *v = malloc(n * sizeof *v);
+        for (size_t i = 0; i < n; i++)
+            v[i] = salt + (float)p * 0.01f + (float)(i % 97) * 1e-4f;
+        assert_int_equal(engine_set(e, array, p, v), BERLU_OK);
+        free(v);
+    }
+}
+
+static void arrays_equal(engine *a, engine *b, engine_array array)
+{
+    for (int p = 0; p < graph_param_count(engine_graph(a)); p++) {
+        size_t n = (size_t)tensor_elements(graph_tensor(engine_graph(a), graph_param(engine_graph(a), p)));
+        float *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y);
+        assert_int_equal(engine_get(a, array, p, x), BERLU_OK);
+        assert_int_equal(engine_get(b, array, p, y), BERLU_OK);
+        assert_memory_equal(x, y, n * sizeof *x);
+        free(x);
+        free(y);
+    }
+}
+
+static const engine_array arrays[] = {ARRAY_WEIGHT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_EMA};
+
+static void everything_comes_back_to_the_bit(void **state)
+{
+    (void)state;
+    bench a, b;
+    bench_open(&a, "vit_micro", 1);
+    bench_open(&b, "vit_micro", 1);
+    for (size_t i = 0; i < COUNT(arrays); i++)
+        array_fill(a.engine, arrays[i], (float)i + 1);
+    train_state s = state_at(&a, 123, 100), back = {.figures = b.figures, .figure_count = 6};
+    memset(b.figures, 0, sizeof b.figures);
+    assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
+    char path[CHECKPOINT_PATH];
+    assert_int_equal(checkpoint_newest(a.run, path, NULL), BERLU_OK);
+    assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_OK);
+    assert_memory_equal(a.figures, b.figures, sizeof a.figures);
+    back.figures = s.figures;
+    assert_memory_equal(&s, &back, sizeof s);
+    for (size_t i = 0; i < COUNT(arrays); i++)
+        arrays_equal(a.engine, b.engine, arrays[i]);
+    bench_close(&a);
+    bench_close(&b);
+}
+
+static void the_two_newest_and_the_best_are_kept(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "vit_micro", 0);
+    for (unsigned step = 1; step <= 5; step++) {
+        train_state s = state_at(&b, step, step < 2 ? step : 2);
+        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+    }
+    assert_true(!step_there(&b, 1) && step_there(&b, 2) && !step_there(&b, 3) && step_there(&b, 4) &&
+                step_there(&b, 5));
+    char link[128], target[64] = {0};
+    snprintf(link, sizeof link, "%s/checkpoints/last", b.run);
+    assert_true(readlink(link, target, sizeof target - 1) > 0);
+    assert_string_equal(target, "step-00000005");
+    snprintf(link, sizeof link, "%s/checkpoints/best", b.run);
+    memset(target, 0, sizeof target);
+    assert_true(readlink(link, target, sizeof target - 1) > 0);
+    assert_string_equal(target, "step-00000002");
+    bench_close(&b);
+}
+
+static void a_broken_checkpoint_is_passed_over(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "vit_micro", 0);
+    for (unsigned step = 1; step <= 2; step++) {
+        train_state s = state_at(&b, step, 0);
+        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+    }
+    char path[CHECKPOINT_PATH];
+    snprintf(path, sizeof path, "%s/checkpoints/step-00000002/state.safetensors", b.run);
+    assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    assert_int_equal(checkpoint_newest(b.run, path, NULL), BERLU_OK);
+    assert_non_null(strstr(path, "step-00000001"));
+    bench_close(&b);
+}
+
+static void no_checkpoint_is_no_error(void **state)
+{
+    (void)state;
+    char path[CHECKPOINT_PATH];
+    assert_int_equal(checkpoint_newest("/tmp/no-such-run-of-berlu", path, NULL), BERLU_OK);
+    assert_string_equal(path, "");
+}
+
+static void a_checkpoint_of_another_model_is_refused_and_changes_nothing(void **state)
+{
+    (void)state;
+    bench a, b, before;
+    bench_open(&a, "vit_micro", 0);
+    bench_open(&b, "deit_micro", 0);
+    bench_open(&before, "deit_micro", 0);
+    train_state s = state_at(&a, 9, 0), back = {.figures = b.figures, .figure_count = 6};
+    assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
+    char path[CHECKPOINT_PATH];
+    assert_int_equal(checkpoint_newest(a.run, path, NULL), BERLU_OK);
+    assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "state.safetensors"));
+    assert_int_equal(back.updates, 0);
+    arrays_equal(b.engine, before.engine, ARRAY_WEIGHT);
+    bench_close(&a);
+    bench_close(&b);
+    bench_close(&before);
+}
+
+/* Every file call and (in strides) every allocation of a save fails once, in turn: what was there stays readable, and no
+ * half folder shows. A failure is reported unless it only concerned the closing of what was already safe. */
+static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "vit_micro", 0);
+    train_state one = state_at(&b, 1, 1), two = state_at(&b, 2, 1);
+    assert_int_equal(checkpoint_save(b.run, b.engine, &one), BERLU_OK);
+    const struct {
+        int kinds, stride;
+    } rounds[] = {{FAIL_FILE, 1}, {FAIL_SHORT, 1}, {FAIL_ALLOC, 37}};
+    for (size_t k = 0; k < COUNT(rounds); k++) {
+        for (int n = 1;; n += rounds[k].stride) {
+            fail_after(rounds[k].kinds, n);
+            berlu_status status = checkpoint_save(b.run, b.engine, &two);
+            int hit = fail_hit(), complete = step_there(&b, 2);
+            char path[CHECKPOINT_PATH];
+            assert_int_equal(checkpoint_newest(b.run, path, NULL), BERLU_OK);
+            assert_non_null(strstr(path, complete ? "step-00000002" : "step-00000001"));
+            assert_true(complete || status != BERLU_OK);
+            assert_true(step_there(&b, 1));
+            if (!hit)
+                break;
+        }
+        char path[CHECKPOINT_PATH];
+        snprintf(path, sizeof path, "%s/checkpoints/step-00000002", b.run);
+        assert_int_equal(folder_remove(path), BERLU_OK);
+    }
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_comes_back_to_the_bit),
+        cmocka_unit_test(the_two_newest_and_the_best_are_kept),
+        cmocka_unit_test(a_broken_checkpoint_is_passed_over),
+        cmocka_unit_test(no_checkpoint_is_no_error),
+        cmocka_unit_test(a_checkpoint_of_another_model_is_refused_and_changes_nothing),
+        cmocka_unit_test(a_save_that_fails_anywhere_leaves_a_whole_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
