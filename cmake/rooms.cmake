@@ -14,10 +14,12 @@ function(berlu_room name)
     target_link_libraries(room_${name} PUBLIC OpenMP::OpenMP_C)
 endfunction()
 
-# What every test may rely on: where the sources and the build lie; exit code 77 means skipped.
+# What every test may rely on: where the sources and the build lie; exit code 77 means skipped. A sanitizer answers an
+# impossible allocation like the C library does, with NULL, because the tests ask for some.
 function(berlu_test_settings name timeout)
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77
-        ENVIRONMENT "BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR};BERLU_SANITIZE=${BERLU_SANITIZE}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
+        "BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR};BERLU_SANITIZE=${BERLU_SANITIZE};\
+ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
 
 # Tests link the objects themselves, not the shared library, so that --wrap can make the n-th malloc, write or fsync fail
