@@ -114,9 +114,8 @@ void *memory_aligned(size_t bytes, const char *what)
     /* From 4 MiB on the buffer starts on a huge page, so that the advice below covers all of it. */
     const size_t line = 64, huge = 2u << 20;
     size_t align = bytes >= 2 * huge ? huge : line;
-    size_t rounded = (bytes + line - 1) & ~(line - 1);
-    void *memory = rounded < bytes ? NULL : aligned_alloc(align, rounded ? rounded : line);
-    if (!memory) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, align, bytes ? bytes : line) != 0) {
         berlu_fail_memory(bytes, what);
         return NULL;
     }
