@@ -121,7 +121,7 @@ void *memory_aligned(size_t bytes, const char *what)
     }
 #ifdef MADV_HUGEPAGE
     if (align == huge)
-        (void)madvise(memory, rounded & ~(size_t)4095,
+        (void)madvise(memory, bytes & ~(size_t)4095,
                       MADV_HUGEPAGE); /* only advice: a refusal costs speed, not sense */
 #endif
     return memory;
