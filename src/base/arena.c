@@ -120,9 +120,8 @@ void *memory_aligned(size_t bytes, const char *what)
         return NULL;
     }
 #ifdef MADV_HUGEPAGE
-    if (align == huge)
-        (void)madvise(memory, bytes & ~(size_t)4095,
-                      MADV_HUGEPAGE); /* only advice: a refusal costs speed, not sense */
+    if (align == huge) /* only advice: a refusal costs speed, not sense */
+        (void)madvise(memory, bytes & ~(size_t)4095, MADV_HUGEPAGE);
 #endif
     return memory;
 }
