@@ -9,6 +9,7 @@
 
 #include "base/philox.h"
 #include "models/weights.h"
+#include "simd/normal.h"
 
 /* The cut of timm's trunc_normal_ is absolute: at a deviation of 0.02 it is a hundred sigma away. */
 static const double NORMAL_CUT = 2;
@@ -16,21 +17,6 @@ static const double NORMAL_CUT = 2;
 static uint32_t word_of(uint64_t seed, uint32_t parameter, size_t element, uint32_t draw)
 {
     return philox_draw(seed, PURPOSE_INIT, parameter, element, draw).w[0];
-}
-
-/* The standard normal's quantile of a word as a probability: a guess good to 3e-3 (Abramowitz and Stegun 26.2.22), then
- * Halley's method on the distribution function, which triples the digits each time. */
-static double normal_of_word(uint32_t word)
-{
-    double p = philox_f64(word), tail = p < 0.5 ? p : 1 - p;
-    double t = sqrt(-2 * log(tail));
-    double x = (2.30753 + 0.27061 * t) / (1 + 0.99229 * t + 0.04481 * t * t) - t;
-    for (int i = 0; i < 2; i++) {
-        double error = 0.5 * erfc(-x * M_SQRT1_2) - tail;
-        double step = error * sqrt(2 * M_PI) * exp(x * x / 2);
-        x -= step / (1 + x * step / 2);
-    }
-    return p < 0.5 ? x : -x;
 }
 
 static float normal_draw(double deviation, uint64_t seed, uint32_t parameter, size_t element)
