@@ -1,0 +1,512 @@
+/* test_cuda.c - the activations on CUDA against the CPU. SPDX-License-Identifier: MIT
+ *
+ * Values and dx must have the CPU's bits (NaN as a class) in every op, dtype, shape and alignment; sums must be the same
+ * in every repeat and within the derived bound. Without a GPU the program says so and counts as skipped. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+
+#include <berlu/act_cuda.h>
+
+#include "base/half.h"
+#include "base/philox.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum { MOST = (1 << 21) + 77 };
+
+static const char *const specs[] = {"identity",
+                                    "relu",
+                                    "leaky_relu",
+                                    "prelu",
+                                    "relu6",
+                                    "hard_tanh",
+                                    "hard_sigmoid",
+                                    "hard_swish",
+                                    "elu",
+                                    "elu:alpha=1.7",
+                                    "celu",
+                                    "celu:alpha=0.4",
+                                    "selu",
+                                    "gelu",
+                                    "gelu_tanh",
+                                    "silu",
+                                    "mish",
+                                    "smelu",
+                                    "berlu",
+                                    "berlu:eps=0.5,degree=4",
+                                    "berlu:alpha=-0.3,eps=1,degree=6",
+                                    "berlu:alpha=1.5,eps=2,degree=12",
+                                    "gelu:scale=8",
+                                    "berlu:eps=1,center=1",
+                                    "smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)"};
+
+static void *device_alloc(size_t bytes)
+{
+    void *p;
+    assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
+    return p;
+}
+
+static void to_device(void *device, const void *host, size_t bytes)
+{
+    assert_int_equal(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+}
+
+static void to_host(void *host, const void *device, size_t bytes)
+{
+    assert_int_equal(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+}
+
+static berlu_act *make(const char *spec)
+{
+    berlu_act *act;
+    if (berlu_act_make(&act, spec) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    return act;
+}
+
+static void must(berlu_status status)
+{
+    if (status != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+}
+
+/* ---- Inputs: every 16-bit pattern; for f32 special values, the neighbourhood of everything, random bits -------------- */
+
+static void fill_input(void *out, berlu_dtype dtype, size_t n, uint32_t seed)
+{
+    static const float special[] = {0.0f,      -0.0f,       INFINITY, -INFINITY,   NAN,    0x1p-149f,      -0x1p-149f,
+                                    0x1p-126f, 1e30f,       -1e30f,   3.0f,        -3.0f,  6.0f,           0.01f,
+                                    -0.01f,    -0.0081818f, -5.5f,    -0.7517915f, -13.5f, 0x1.fffffep127f};
+    for (size_t i = 0; i < n; i++) {
+        if (dtype != BERLU_F32) {
+            ((uint16_t *)out)[i] = (uint16_t)(i * 40503u); /* odd, so every pattern comes once in 65,536 */
+            continue;
+        }
+        uint32_t word = philox_draw(seed, PURPOSE_TEST, 0, i / 4, 0).w[i % 4];
+        float v = (philox_f32(word) - 0.5f) * (i % 3 == 0 ? 0.05f : i % 3 == 1 ? 8.0f : 250.0f);
+        if (i % 17 == 0)
+            memcpy(&v, &word, sizeof v);
+        ((float *)out)[i] = i < COUNT(special) ? special[i] : v;
+    }
+}
+
+static void fill_gradient(void *out, berlu_dtype dtype, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = philox_f32(philox_draw(7, PURPOSE_TEST, 1, i / 4, 0).w[i % 4]) * 2 - 1;
+        if (dtype == BERLU_F32)
+            ((float *)out)[i] = v;
+        else
+            ((uint16_t *)out)[i] = dtype == BERLU_BF16 ? bf16_from_f32(v) : f16_from_f32(v);
+    }
+}
+
+static float number(const void *p, berlu_dtype dtype, size_t i)
+{
+    if (dtype == BERLU_F32)
+        return ((const float *)p)[i];
+    uint16_t bits = ((const uint16_t *)p)[i];
+    return dtype == BERLU_BF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+}
+
+static void same_bits(const char *spec, const char *what, berlu_dtype dtype, const void *got, const void *want,
+                      const void *x, size_t n)
+{
+    size_t size = berlu_dtype_size(dtype);
+    for (size_t i = 0; i < n; i++) {
+        float a = number(got, dtype, i), b = number(want, dtype, i);
+        if (memcmp((const char *)got + i * size, (const char *)want + i * size, size) != 0 && !(isnan(a) && isnan(b)))
+            fail_msg("%s, %s, %s: x[%zu] = %a gives %a on the GPU and %a on the CPU", spec, what,
+                     berlu_dtype_name(dtype), i, (double)number(x, dtype, i), (double)a, (double)b);
+    }
+}
+
+/* ---- One call on both ------------------------------------------------------------------------------------------------ */
+
+typedef struct side {
+    char *x, *y, *dy, *dx;
+    float *bias, *dbias, *param[2], *grad[2];
+    char *space;
+    size_t space_bytes;
+} side;
+
+typedef struct both {
+    side host, device;
+    size_t bytes; /* of each array */
+} both;
+
+enum { CHANNELS_MOST = 4096, SPACE = 64 << 20 };
+
+static int both_make(void **state)
+{
+    both *b = calloc(1, sizeof *b);
+    b->bytes = (size_t)MOST * sizeof(float) + 64;
+    char **host[] = {&b->host.x, &b->host.y, &b->host.dy, &b->host.dx};
+    char **device[] = {&b->device.x, &b->device.y, &b->device.dy, &b->device.dx};
+    for (int i = 0; i < 4; i++) {
+        *host[i] = aligned_alloc(64, (b->bytes + 63) / 64 * 64);
+        *device[i] = device_alloc(b->bytes);
+    }
+    float **small[] = {&b->host.bias,     &b->host.dbias,   &b->host.param[0],
+                       &b->host.param[1], &b->host.grad[0], &b->host.grad[1]};
+    float **there[] = {&b->device.bias,     &b->device.dbias,   &b->device.param[0],
+                       &b->device.param[1], &b->device.grad[0], &b->device.grad[1]};
+    for (int i = 0; i < 6; i++) {
+        *small[i] = malloc(CHANNELS_MOST * sizeof(float));
+        *there[i] = device_alloc(CHANNELS_MOST * sizeof(float));
+    }
+    b->host.space = malloc(SPACE);
+    b->device.space = device_alloc(SPACE);
+    b->host.space_bytes = b->device.space_bytes = SPACE;
+    *state = b;
+    return 0;
+}
+
+static int both_free(void **state)
+{
+    both *b = *state;
+    void *host[] = {b->host.x,        b->host.y,        b->host.dy,      b->host.dx,      b->host.bias, b->host.dbias,
+                    b->host.param[0], b->host.param[1], b->host.grad[0], b->host.grad[1], b->host.space};
+    void *device[] = {b->device.x,       b->device.y,       b->device.dy,       b->device.dx,
+                      b->device.bias,    b->device.dbias,   b->device.param[0], b->device.param[1],
+                      b->device.grad[0], b->device.grad[1], b->device.space};
+    for (size_t i = 0; i < COUNT(host); i++) {
+        free(host[i]);
+        cudaFree(device[i]);
+    }
+    free(b);
+    return 0;
+}
+
+typedef struct plan {
+    berlu_dtype dtype;
+    size_t rows, channels, shift; /* elements that all arrays are shifted by: alignment */
+    int bias, dbias, grads, per_channel, with_y, param_index;
+} plan;
+
+static berlu_act_call call_of(const side *s, const plan *p, berlu_act_op op, const berlu_act *act)
+{
+    size_t skip = p->shift * berlu_dtype_size(p->dtype);
+    int backward = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    berlu_act_call call = {.dtype = p->dtype,
+                           .rows = p->rows,
+                           .channels = p->channels,
+                           .x = s->x + skip,
+                           .y = backward && op != BERLU_ACT_BACKWARD_FROM_OUTPUT && !p->with_y ? NULL : s->y + skip,
+                           .dy = s->dy + skip,
+                           .dx = s->dx + skip,
+                           .bias = p->bias ? s->bias : NULL,
+                           .dbias = p->dbias ? s->dbias : NULL,
+                           .param_index = p->param_index,
+                           .workspace = s->space,
+                           .workspace_bytes = s->space_bytes};
+    for (size_t i = 0; i < berlu_act_param_count(act) && i < 2; i++) {
+        call.param[i].value = p->per_channel ? s->param[i] : NULL;
+        call.param[i].stride = p->per_channel;
+        call.param[i].grad = p->grads && backward ? s->grad[i] : NULL;
+    }
+    return call;
+}
+
+/* |GPU - CPU| of a sum: each side has at most `chain` roundings of f32 in a row, and a final one. */
+static void near_sums(const char *spec, const float *got, const float *want, const double *size, size_t n, double chain)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - (double)want[i]) <= (2 * chain + 2) * 0x1p-24 * size[i] + 0x1p-140) &&
+            !(isnan(got[i]) && isnan(want[i])))
+            fail_msg("%s: sum %zu is %a on the GPU and %a on the CPU; size of the terms %g", spec, i, (double)got[i],
+                     (double)want[i], size[i]);
+}
+
+/* sum |dy df/dp| in double, per channel or over all; parameter -1: the column sums of dx. */
+static void term_sizes(double *out, const berlu_act *act, const both *b, const plan *p, int parameter)
+{
+    size_t outputs = p->per_channel || parameter < 0 ? p->channels : 1;
+    memset(out, 0, outputs * sizeof *out);
+    for (size_t i = 0; i < p->rows * p->channels; i++) {
+        size_t c = i % p->channels, j = i + p->shift;
+        double params[2] = {p->per_channel ? (double)b->host.param[0][c] : 0,
+                            p->per_channel ? (double)b->host.param[1][c] : 0};
+        float x = number(b->host.x, p->dtype, j);
+        x = p->bias ? x + b->host.bias[c] : x;
+        berlu_act_point at = berlu_act_at(act, (double)x, p->per_channel ? params : NULL);
+        double term = parameter < 0 ? at.slope : at.param[parameter];
+        out[outputs == 1 ? 0 : c] += fabs((double)number(b->host.dy, p->dtype, j) * term);
+    }
+}
+
+static void compare(both *b, const char *spec, berlu_act_op op, const plan *p)
+{
+    static double size[CHANNELS_MOST];
+    berlu_act *act = make(spec);
+    size_t n = p->rows * p->channels, bytes = (n + p->shift) * berlu_dtype_size(p->dtype);
+    berlu_act_call host = call_of(&b->host, p, op, act), device = call_of(&b->device, p, op, act);
+    to_device(b->device.x, b->host.x, bytes);
+    to_device(b->device.dy, b->host.dy, bytes);
+    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        to_device(b->device.y, b->host.y, bytes);
+    must(berlu_act_run(act, op, &host, NULL));
+    assert_true(berlu_act_cuda_workspace(act, op, &device) <= device.workspace_bytes);
+    must(berlu_act_cuda_run(act, op, &device, NULL));
+    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+    size_t skip = p->shift * berlu_dtype_size(p->dtype);
+    char *got = malloc(bytes);
+    if (host.y && op != BERLU_ACT_BACKWARD_FROM_OUTPUT) {
+        to_host(got, b->device.y, bytes);
+        same_bits(spec, "y", p->dtype, got + skip, b->host.y + skip, b->host.x + skip, n);
+    }
+    if (op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
+        to_host(got, b->device.dx, bytes);
+        same_bits(spec, "dx", p->dtype, got + skip, b->host.dx + skip, b->host.x + skip, n);
+        for (int i = 0; i < (int)berlu_act_param_count(act) && i < 2 && p->grads; i++) {
+            float sums[CHANNELS_MOST];
+            size_t outputs = p->per_channel ? p->channels : 1;
+            to_host(sums, b->device.grad[i], outputs * sizeof(float));
+            term_sizes(size, act, b, p, i);
+            near_sums(spec, sums, b->host.grad[i], size, outputs, 256);
+        }
+        if (p->dbias) {
+            float sums[CHANNELS_MOST];
+            to_host(sums, b->device.dbias, p->channels * sizeof(float));
+            term_sizes(size, act, b, p, -1);
+            near_sums(spec, sums, b->host.dbias, size, p->channels, 64);
+        }
+    }
+    free(got);
+    berlu_act_free(act);
+}
+
+static void fill_params(both *b, size_t channels)
+{
+    for (size_t c = 0; c < channels; c++) {
+        b->host.bias[c] = (float)((int)(c % 7) - 3) * 0.01f;
+        b->host.param[0][c] = 0.05f + 0.01f * (float)(c % 13);
+        b->host.param[1][c] = 0.25f + 0.125f * (float)(c % 5);
+    }
+    to_device(b->device.bias, b->host.bias, channels * sizeof(float));
+    to_device(b->device.param[0], b->host.param[0], channels * sizeof(float));
+    to_device(b->device.param[1], b->host.param[1], channels * sizeof(float));
+}
+
+static const berlu_dtype dtypes[] = {BERLU_F32, BERLU_BF16, BERLU_F16};
+
+static void every_value_and_dx_has_the_bits_of_the_cpu(void **state)
+{
+    both *b = *state;
+    for (size_t s = 0; s < COUNT(specs); s++)
+        for (size_t d = 0; d < COUNT(dtypes); d++) {
+            plan p = {.dtype = dtypes[d], .rows = 1, .channels = dtypes[d] == BERLU_F32 ? 500003 : MOST};
+            fill_input(b->host.x, p.dtype, p.channels, (uint32_t)s);
+            fill_gradient(b->host.dy, p.dtype, p.channels);
+            compare(b, specs[s], BERLU_ACT_FORWARD, &p);
+            compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
+        }
+}
+
+static void every_other_op_has_the_bits_of_the_cpu(void **state)
+{
+    both *b = *state;
+    for (size_t s = 0; s < COUNT(specs); s++)
+        for (size_t d = 0; d < COUNT(dtypes); d++) {
+            plan p = {.dtype = dtypes[d], .rows = 1, .channels = 65536 + 9, .with_y = 1};
+            berlu_act *act = make(specs[s]);
+            fill_input(b->host.x, p.dtype, p.channels, (uint32_t)s);
+            fill_gradient(b->host.dy, p.dtype, p.channels);
+            compare(b, specs[s], BERLU_ACT_SLOPE, &p);
+            compare(b, specs[s], BERLU_ACT_SECOND, &p);
+            compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
+            for (p.param_index = 0; p.param_index < (int)berlu_act_param_count(act); p.param_index++)
+                compare(b, specs[s], BERLU_ACT_PARAM_SLOPE, &p);
+            p.param_index = 0;
+            if (berlu_act_has_from_output(act)) {
+                compare(b, specs[s], BERLU_ACT_FORWARD, &p); /* y in host.y */
+                compare(b, specs[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
+            }
+            berlu_act_free(act);
+        }
+}
+
+/* Moderate inputs: sums are compared. */
+static void fill_moderate(both *b, berlu_dtype dtype, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = (philox_f32(philox_draw(3, PURPOSE_TEST, 2, i / 4, 0).w[i % 4]) - 0.5f) * 6;
+        if (dtype == BERLU_F32)
+            ((float *)b->host.x)[i] = v;
+        else
+            ((uint16_t *)b->host.x)[i] = dtype == BERLU_BF16 ? bf16_from_f32(v) : f16_from_f32(v);
+    }
+    fill_gradient(b->host.dy, dtype, n);
+}
+
+static void every_shape_and_alignment_agrees(void **state)
+{
+    both *b = *state;
+    static const size_t shapes[][2] = {{1, 1},    {1, 31},   {3, 7},     {65, 33}, {64, 32},
+                                       {200, 96}, {1, 8192}, {129, 768}, {700, 5}};
+    fill_params(b, CHANNELS_MOST);
+    for (size_t s = 0; s < COUNT(specs); s++) {
+        if (strchr(specs[s], '-') && strstr(specs[s], "celu"))
+            continue;
+        for (size_t k = 0; k < COUNT(shapes); k++)
+            for (unsigned bits = 0; bits < 32; bits++) {
+                plan p = {.dtype = dtypes[(s + k + bits) % 3],
+                          .rows = shapes[k][0],
+                          .channels = shapes[k][1],
+                          .shift = bits & 1 ? 1 + k % 5 : 0,
+                          .bias = bits >> 1 & 1,
+                          .dbias = bits >> 2 & 1,
+                          .grads = bits >> 3 & 1,
+                          .per_channel = bits >> 4 & 1};
+                if (p.channels > CHANNELS_MOST && bits >> 1)
+                    continue;
+                fill_moderate(b, p.dtype, p.rows * p.channels + p.shift);
+                compare(b, specs[s], BERLU_ACT_FORWARD, &p);
+                compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
+            }
+    }
+}
+
+static void a_hundred_repeats_on_two_streams_give_the_same_sums(void **state)
+{
+    both *b = *state;
+    cudaStream_t streams[2];
+    berlu_act *act = make("berlu:eps=0.5");
+    plan p = {.dtype = BERLU_BF16, .rows = 1500, .channels = 768, .grads = 1};
+    fill_moderate(b, p.dtype, p.rows * p.channels);
+    to_device(b->device.x, b->host.x, p.rows * p.channels * 2);
+    to_device(b->device.dy, b->host.dy, p.rows * p.channels * 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(cudaStreamCreate(&streams[i]), cudaSuccess);
+    berlu_act_call call = call_of(&b->device, &p, BERLU_ACT_BACKWARD, act);
+    float first[2], next[2];
+    for (int i = 0; i < 100; i++) {
+        must(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, streams[i % 2]));
+        assert_int_equal(cudaStreamSynchronize(streams[i % 2]), cudaSuccess);
+        to_host(&next[0], b->device.grad[0], sizeof(float));
+        to_host(&next[1], b->device.grad[1], sizeof(float));
+        if (i == 0)
+            memcpy(first, next, sizeof first);
+        assert_memory_equal(first, next, sizeof first);
+    }
+    for (int i = 0; i < 2; i++)
+        cudaStreamDestroy(streams[i]);
+    berlu_act_free(act);
+}
+
+static void a_replayed_graph_sees_a_changed_alpha(void **state)
+{
+    both *b = *state;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    berlu_act *act = make("prelu");
+    plan p = {.dtype = BERLU_F32, .rows = 1, .channels = 100000, .grads = 1};
+    size_t bytes = p.channels * sizeof(float);
+    fill_moderate(b, p.dtype, p.channels);
+    to_device(b->device.x, b->host.x, bytes);
+    to_device(b->device.dy, b->host.dy, bytes);
+    berlu_act_call forward = call_of(&b->device, &p, BERLU_ACT_FORWARD, act);
+    berlu_act_call backward = call_of(&b->device, &p, BERLU_ACT_BACKWARD, act);
+    forward.param[0].value = backward.param[0].value = b->device.param[0];
+    assert_int_equal(cudaStreamCreate(&stream), cudaSuccess);
+    assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+    must(berlu_act_cuda_run(act, BERLU_ACT_FORWARD, &forward, stream));
+    must(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &backward, stream));
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    for (int i = 0; i < 3; i++) {
+        float alpha = 0.125f * (float)(i + 1), *y = malloc(bytes);
+        to_device(b->device.param[0], &alpha, sizeof alpha);
+        assert_int_equal(cudaGraphLaunch(exec, stream), cudaSuccess);
+        assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+        to_host(y, b->device.y, bytes);
+        for (size_t j = 0; j < p.channels; j++) {
+            float x = ((float *)b->host.x)[j];
+            assert_true(y[j] == (x > 0 ? x : alpha * x));
+        }
+        free(y);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    berlu_act_free(act);
+}
+
+static void bad_calls_are_refused_and_the_next_one_works(void **state)
+{
+    both *b = *state;
+    berlu_act *act = make("berlu");
+    plan p = {.dtype = BERLU_F32, .rows = 2, .channels = 64, .grads = 1};
+    berlu_act_call good = call_of(&b->device, &p, BERLU_ACT_BACKWARD, act), call = good;
+    fill_moderate(b, p.dtype, 128);
+    to_device(b->device.x, b->host.x, 128 * sizeof(float));
+    to_device(b->device.dy, b->host.dy, 128 * sizeof(float));
+    call.x = NULL;
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_ERR_ARG);
+    call = good;
+    call.x = b->host.x;
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "host memory"));
+    call = good;
+    call.dy = b->device.dy + 2;
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_ERR_ARG);
+    call = good;
+    call.workspace = NULL;
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_ERR_ARG);
+    call = good;
+    call.workspace_bytes = 1;
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_ERR_ARG);
+    call = good;
+    call.rows = SIZE_MAX / 8;
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_ERR_ARG);
+    assert_int_equal(berlu_act_cuda_run(NULL, BERLU_ACT_BACKWARD, &good, NULL), BERLU_ERR_ARG);
+    assert_int_equal(berlu_act_cuda_run(act, (berlu_act_op)99, &good, NULL), BERLU_ERR_ARG);
+    must(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &good, NULL));
+    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+    call = good;
+    call.rows = 0;
+    must(berlu_act_cuda_run(act, BERLU_ACT_BACKWARD, &call, NULL));
+    float grad = 1;
+    to_host(&grad, b->device.grad[0], sizeof grad);
+    assert_true(grad == 0);
+    berlu_act_free(act);
+}
+
+/* Runs everywhere: the library loads and says in CUDA's words why there is no device. */
+static int without_gpu(void)
+{
+    char text[64];
+    if (berlu_cuda_describe(0, text, sizeof text) != BERLU_ERR_DEVICE || !*berlu_last_error())
+        return 1;
+    printf("skipped: no GPU (%s)\n", berlu_last_error());
+    return 77;
+}
+
+int main(void)
+{
+    char text[128];
+    if (berlu_cuda_count() == 0)
+        return without_gpu();
+    must(berlu_cuda_describe(0, text, sizeof text));
+    printf("%s\n", text);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_value_and_dx_has_the_bits_of_the_cpu),
+        cmocka_unit_test(every_other_op_has_the_bits_of_the_cpu),
+        cmocka_unit_test(every_shape_and_alignment_agrees),
+        cmocka_unit_test(a_hundred_repeats_on_two_streams_give_the_same_sums),
+        cmocka_unit_test(a_replayed_graph_sees_a_changed_alpha),
+        cmocka_unit_test(bad_calls_are_refused_and_the_next_one_works),
+    };
+    return cmocka_run_group_tests(tests, both_make, both_free);
+}
