@@ -15,14 +15,14 @@
 
 #include "base/status.h"
 
-enum { IMAGE_SIDE_LIMIT = 65535, IMAGE_FILE_LIMIT = 256 << 20 };
+enum { IMAGE_SIDE_LIMIT = 65535, IMAGE_FILE_LIMIT = 256 << 20, IMAGE_SLACK = 64 };
 #define IMAGE_PIXEL_LIMIT ((size_t)89478485) /* where Pillow warns of a decompression bomb */
 
 /* A buffer that keeps its memory from picture to picture. {0} is empty. */
 typedef struct image {
     uint8_t *pixels; /* width * height * 3 bytes */
     int width, height;
-    size_t room; /* bytes held */
+    size_t room; /* bytes held; IMAGE_SLACK more than the pixels, so that a vector load may run over the end */
 } image;
 
 /* Makes room for width x height; the content is undefined. Grows only. */
@@ -35,9 +35,14 @@ typedef struct image_part {
     int left, top, width, height;
     int least;
 } image_part;
+typedef struct image_file { /* the bytes of a file, kept from picture to picture; {0} is empty */
+    unsigned char *bytes;
+    size_t room;
+} image_file;
 typedef struct image_request {
     void (*choose)(void *context, int width, int height, image_part *part); /* NULL: all of it, exactly */
     void *context;
+    image_file *file;  /* where to read a file into; NULL: memory for this call alone */
     size_t byte_limit; /* of memory for one decoded picture; 0: IMAGE_PIXEL_LIMIT pixels */
 } image_request;
 
@@ -47,13 +52,18 @@ image_part image_ask(const image_request *request, int width, int height);
 /* Copies a part of a picture in memory. */
 berlu_status image_copy_part(image *out, const uint8_t *pixels, int width, image_part part);
 
+/* Moves a part of a picture to the front of its own buffer. */
+void image_crop_in_place(image *i, image_part part);
+
 /* Decodes by magic bytes, never by name. BERLU_ERR_INPUT with the reason (without a path: the caller has it) when the bytes
  * are no JPEG or PNG, broken, cut short or too large. `out` may keep undefined content then. */
 berlu_status image_decode(image *out, const void *bytes, size_t size, const image_request *request);
 berlu_status image_decode_jpeg(image *out, const void *bytes, size_t size, const image_request *request);
 berlu_status image_decode_png(image *out, const void *bytes, size_t size, const image_request *request);
 
-/* Shared by the decoders: refuses sizes beyond the limits above, in 64-bit arithmetic, before anything is allocated. */
-berlu_status image_check_size(uint64_t width, uint64_t height, const image_request *request);
+/* Shared by the decoders. The first refuses sizes beyond the limits above, in 64-bit arithmetic, before anything is
+ * allocated; the second refuses what the request's own limit does not allow. */
+berlu_status image_check_size(uint64_t width, uint64_t height);
+berlu_status image_check_bytes(uint64_t bytes, const image_request *request);
 
 #endif

@@ -43,7 +43,9 @@ typedef struct loader_options {
     mix_options mix;
     double mean[3], std[3]; /* normalisation; std all 0: those of data_describe() */
     int workers;            /* threads; 0: threads_default() */
-    size_t budget;          /* bytes for batches made ahead and for decoding; 0: 256 MiB. Two batches are the least. */
+    size_t
+        budget; /* bytes for batches made ahead and for decoding; 0: four batches, and for decoding what pictures within the
+                               limits of image.h need */
 } loader_options;
 
 typedef struct loader_batch {

@@ -1,0 +1,263 @@
+/* archive.c - files out of .tar.gz through libarchive, with the distrust that a download deserves. SPDX-License-Identifier: MIT
+ *
+ * libarchive finds the format; what an entry may be is decided here: plain files and folders whose names stay inside.
+ * Unpacking happens in a temporary folder beside the target that is renamed at the end, so a refused, cut or full-disk
+ * unpacking leaves nothing behind. */
+#include "data/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "data/sha256.h"
+
+enum { PIECE = 1 << 16 };
+
+berlu_status tarball_check(const char *path, const char *expected)
+{
+    file_map map = {0};
+    char found[SHA256_TEXT];
+    sha256 hash;
+    berlu_status status = file_map_open(&map, path);
+    if (status != BERLU_OK)
+        return status;
+    sha256_start(&hash);
+    sha256_add(&hash, map.data, map.size);
+    sha256_finish(&hash, found);
+    file_map_close(&map);
+    if (strcasecmp(found, expected) == 0)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_INPUT,
+                      "%s: SHA-256 is %s, expected %s: not the published archive, or damaged (fetch it again; a "
+                      "repacked one can be unpacked by hand and given as a folder)",
+                      path, found, expected);
+}
+
+static berlu_status lib_fail(struct archive *a, const char *path)
+{
+    const char *reason = archive_error_string(a);
+    if (archive_errno(a) == ENOMEM)
+        return berlu_fail_memory(0, path);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, reason ? reason : "broken archive");
+}
+
+static struct archive *reader_new(void)
+{
+    struct archive *a = archive_read_new();
+    if (a) {
+        archive_read_support_filter_gzip(a);
+        archive_read_support_filter_none(a);
+        archive_read_support_format_tar(a);
+        archive_read_support_format_gnutar(a);
+    }
+    return a;
+}
+
+/* The next header. *entry is NULL at the end; a damaged header is an error, a warning (odd times, owners) is not. */
+static berlu_status entry_next(struct archive *a, const char *path, struct archive_entry **entry)
+{
+    int code = archive_read_next_header(a, entry);
+    if (code == ARCHIVE_EOF) {
+        *entry = NULL;
+        return BERLU_OK;
+    }
+    return code == ARCHIVE_OK || code == ARCHIVE_WARN ? BERLU_OK : lib_fail(a, path);
+}
+
+/* Nothing that leaves the folder it is unpacked in, nothing that is not data. */
+static berlu_status entry_check(struct archive_entry *entry, const char *path)
+{
+    const char *name = archive_entry_pathname(entry);
+    if (!name || !*name)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: an entry without a name", path);
+    mode_t type = archive_entry_filetype(entry);
+    if (archive_entry_hardlink(entry) || archive_entry_symlink(entry) || (type != AE_IFREG && type != AE_IFDIR))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: entry '%s' is a link or a device; refused", path, name);
+    if (name[0] == '/')
+        return berlu_fail(BERLU_ERR_INPUT, "%s: entry '%s' has an absolute name; refused", path, name);
+    for (const char *at = name; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return berlu_fail(BERLU_ERR_INPUT, "%s: entry '%s' leads out of its folder; refused", path, name);
+    }
+    return BERLU_OK;
+}
+
+static const char *base_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static berlu_status wanted_fill(struct archive *a, const char *path, const tarball_file *file)
+{
+    size_t have = 0;
+    for (;;) {
+        la_ssize_t got = archive_read_data(a, (char *)file->bytes + have, file->size - have);
+        if (got < 0)
+            return lib_fail(a, path);
+        have += (size_t)got;
+        if (got == 0 || have == file->size)
+            break;
+    }
+    char rest;
+    if (have < file->size || archive_read_data(a, &rest, 1) != 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is not of the expected %zu bytes", path, file->name, file->size);
+    return BERLU_OK;
+}
+
+static berlu_status wanted_all(struct archive *a, const char *path, const tarball_file *files, size_t count)
+{
+    uint64_t seen = 0; /* a bit per file */
+    struct archive_entry *entry;
+    berlu_status status;
+    while ((status = entry_next(a, path, &entry)) == BERLU_OK && entry) {
+        if ((status = entry_check(entry, path)) != BERLU_OK)
+            return status;
+        for (size_t f = 0; f < count; f++) {
+            if (strcmp(base_name(archive_entry_pathname(entry)), files[f].name) != 0)
+                continue;
+            if (seen >> f & 1)
+                return berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is in it twice", path, files[f].name);
+            if ((status = wanted_fill(a, path, &files[f])) != BERLU_OK)
+                return status;
+            seen |= (uint64_t)1 << f;
+        }
+    }
+    for (size_t f = 0; status == BERLU_OK && f < count; f++)
+        if (!(seen >> f & 1))
+            return berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is not in it", path, files[f].name);
+    return status;
+}
+
+berlu_status tarball_read_memory(const void *bytes, size_t size, const tarball_file *files, size_t count)
+{
+    struct archive *a = reader_new();
+    if (!a)
+        return berlu_fail_memory(0, "reading an archive");
+    berlu_status status = archive_read_open_memory(a, bytes, size) == ARCHIVE_OK
+                              ? wanted_all(a, "archive", files, count)
+                              : lib_fail(a, "archive");
+    archive_read_free(a);
+    return status;
+}
+
+berlu_status tarball_read(const char *path, const tarball_file *files, size_t count)
+{
+    struct archive *a = reader_new();
+    if (!a)
+        return berlu_fail_memory(0, path);
+    berlu_status status = archive_read_open_filename(a, path, PIECE) == ARCHIVE_OK ? wanted_all(a, path, files, count)
+                                                                                   : lib_fail(a, path);
+    archive_read_free(a);
+    return status;
+}
+
+typedef struct unpacking {
+    struct archive *a;
+    const char *path, *folder, *into;
+    tarball_limits left;
+} unpacking;
+
+static berlu_status file_unpack(unpacking *u, const char *to)
+{
+    char piece[PIECE];
+    file_out *out = NULL;
+    berlu_status status = file_out_open(&out, to);
+    while (status == BERLU_OK) {
+        la_ssize_t got = archive_read_data(u->a, piece, sizeof piece);
+        if (got <= 0) {
+            status = got < 0 ? lib_fail(u->a, u->path) : BERLU_OK;
+            break;
+        }
+        if ((uint64_t)got > u->left.most_bytes)
+            status = berlu_fail(BERLU_ERR_INPUT, "%s: unpacks to more than was expected; refused", u->path);
+        else
+            status = file_out_write(out, piece, (size_t)got);
+        u->left.most_bytes -= (uint64_t)got;
+    }
+    if (status == BERLU_OK)
+        return file_out_commit(out);
+    file_out_discard(out);
+    return status;
+}
+
+static berlu_status entry_unpack(unpacking *u, struct archive_entry *entry)
+{
+    berlu_status status = entry_check(entry, u->path);
+    if (status != BERLU_OK)
+        return status;
+    if (u->left.most_files-- == 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: more files than were expected; refused", u->path);
+    const char *name = archive_entry_pathname(entry);
+    while (strncmp(name, "./", 2) == 0)
+        name += 2;
+    size_t length = strlen(u->folder);
+    int inside = strncmp(name, u->folder, length) == 0 && (name[length] == '/' || name[length] == '\0');
+    if (*name == '\0')
+        return BERLU_OK; /* "./", the archive's own root */
+    if (!inside)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: entry '%s' is outside of '%s'; refused", u->path, name, u->folder);
+    const char *rest = name + length + (name[length] == '/');
+    text to = {0};
+    text_add(&to, "%s/%s", u->into, rest);
+    if ((status = text_status(&to)) != BERLU_OK)
+        return status;
+    if (archive_entry_filetype(entry) == AE_IFDIR) {
+        status = folder_make(to.data);
+    } else {
+        char *slash = strrchr(to.data, '/');
+        *slash = '\0';
+        status = folder_make(to.data);
+        *slash = '/';
+        if (status == BERLU_OK)
+            status = file_unpack(u, to.data);
+    }
+    text_free(&to);
+    return status;
+}
+
+static berlu_status entries_unpack(unpacking *u)
+{
+    struct archive_entry *entry;
+    berlu_status status =
+        archive_read_open_filename(u->a, u->path, PIECE) == ARCHIVE_OK ? BERLU_OK : lib_fail(u->a, u->path);
+    if (status == BERLU_OK)
+        status = folder_make(u->into);
+    while (status == BERLU_OK && (status = entry_next(u->a, u->path, &entry)) == BERLU_OK && entry)
+        status = entry_unpack(u, entry);
+    return status;
+}
+
+berlu_status tarball_unpack(const char *path, const char *folder, const char *target, tarball_limits limits)
+{
+    if (folder_exists(target) || file_exists(target))
+        return berlu_fail(BERLU_ERR_ARG, "%s: already there; remove it first", target);
+    text into = {0};
+    text_add(&into, "%s.tmp-%ld", target, (long)getpid());
+    berlu_status status = text_status(&into);
+    unpacking u = {reader_new(), path, folder, into.data, limits};
+    if (status == BERLU_OK && !u.a)
+        status = berlu_fail_memory(0, path);
+    if (status == BERLU_OK)
+        status = folder_remove(into.data);
+    if (status == BERLU_OK && (status = entries_unpack(&u)) == BERLU_OK)
+        status = path_rename(into.data, target);
+    if (status != BERLU_OK && into.data) {
+        char sentence[1024]; /* cleaning up must not replace the reason */
+        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+        folder_remove(into.data);
+        berlu_fail(status, "%s", sentence);
+    }
+    if (u.a)
+        archive_read_free(u.a);
+    text_free(&into);
+    return status;
+}

@@ -1,0 +1,311 @@
+/* augment.c - crops, flip, jitter and erasing: what is drawn, in which order, for one sample. SPDX-License-Identifier: MIT
+ *
+ * Rules and distributions follow timm and the DeiT script. Each step draws from its own purpose, so switching one off
+ * leaves the draws of the others as they were. RandAugment is in randaugment.c, the pixel work in pixels.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/augment_plan.h"
+#include "data/pixels.h"
+
+const char *const augment_names[] = {"none", "crop-flip", "deit", "convnext", NULL};
+
+berlu_status augment_preset(augment_options *out, const char *name, int image_size)
+{
+    augment_options o = {.image_size = image_size, .magnitude = 9, .magnitude_std = 0.5};
+    int strong = strcmp(name, "deit") == 0 || strcmp(name, "convnext") == 0;
+    if (strcmp(name, "none") != 0) {
+        if (!strong && strcmp(name, "crop-flip") != 0)
+            return berlu_fail(BERLU_ERR_ARG, "augment '%s': none, crop-flip, deit or convnext", name);
+        o.crop = image_size <= 32 ? CROP_PAD : CROP_RESIZED;
+        o.flip = 1;
+        o.randaugment = strong ? 2 : 0;
+        o.erase = strong ? 0.25 : 0;
+    }
+    *out = o;
+    return BERLU_OK;
+}
+
+static berlu_status options_check(const augment_options *o)
+{
+    if (o->image_size < 1 || o->image_size > 4096)
+        return berlu_fail(BERLU_ERR_ARG, "image size %d; 1 to 4096", o->image_size);
+    if (!(o->crop_pct >= 0 && o->crop_pct <= 1) || o->pad < 0 || o->pad > o->image_size)
+        return berlu_fail(BERLU_ERR_ARG, "crop_pct %g must be in (0, 1], pad %d at most the image size", o->crop_pct,
+                          o->pad);
+    if (!(o->scale_low >= 0 && o->scale_low <= o->scale_high && o->scale_high <= 1))
+        return berlu_fail(BERLU_ERR_ARG, "scale %g to %g of a random crop must lie in (0, 1]", o->scale_low,
+                          o->scale_high);
+    int jitter_bad = !(o->brightness >= 0 && o->contrast >= 0 && o->saturation >= 0 && o->hue >= 0 && o->hue <= 0.5);
+    if (jitter_bad || !(o->erase >= 0 && o->erase <= 1) || o->randaugment < 0 || o->randaugment > 16)
+        return berlu_fail(
+            BERLU_ERR_ARG,
+            "colour jitter must be >= 0 (hue <= 0.5), erase a probability, randaugment 0 to 16 operations");
+    return BERLU_OK;
+}
+
+berlu_status augment_prepare(augment_plan *out, const augment_options *o, const data_info *info, const double mean[3],
+                             const double std[3], uint64_t seed)
+{
+    berlu_status status = options_check(o);
+    if (status != BERLU_OK)
+        return status;
+    augment_plan p = {.o = *o, .seed = seed};
+    int square = info->width > 0 && info->width == info->height;
+    if (p.o.crop_pct == 0)
+        p.o.crop_pct = square || o->image_size <= 32 ? 1.0 : 0.875;
+    if (p.o.pad == 0)
+        p.o.pad = (o->image_size + 7) / 8;
+    if (p.o.scale_high == 0)
+        p.o.scale_low = 0.08, p.o.scale_high = 1;
+    for (int c = 0; c < 3; c++) {
+        if (!(std[c] > 0) || !isfinite(mean[c]) || !isfinite(std[c]))
+            return berlu_fail(BERLU_ERR_ARG, "normalisation of channel %d by mean %g, std %g is impossible", c, mean[c],
+                              std[c]);
+        p.fill[c] = (uint8_t)fmin(255, fmax(0, rint(255 * mean[c])));
+        for (int v = 0; v < 256; v++)
+            p.level[c][v] = ((float)v / 255.0f - (float)mean[c]) / (float)std[c];
+    }
+    *out = p;
+    return BERLU_OK;
+}
+
+void augment_scratch_free(augment_scratch *w)
+{
+    image_free(&w->picture);
+    image_free(&w->spare);
+    resize_scratch_free(&w->resize);
+    free(w->file.bytes);
+    *w = (augment_scratch){0};
+}
+
+/* ---- crops ---- */
+
+/* RandomResizedCrop: ten tries for an area and a shape that fit, else the largest middle part of an allowed shape. */
+image_part crop_random(draws *d, int width, int height, double scale_low, double scale_high)
+{
+    const double shape_low = 3.0 / 4, shape_high = 4.0 / 3;
+    for (int attempt = 0; attempt < 10; attempt++) {
+        double area = draws_uniform(d, scale_low, scale_high) * width * height;
+        double shape = exp(draws_uniform(d, log(shape_low), log(shape_high)));
+        int w = (int)rint(sqrt(area * shape)), h = (int)rint(sqrt(area / shape));
+        if (w >= 1 && h >= 1 && w <= width && h <= height) {
+            int top = draws_below(d, height - h + 1), left = draws_below(d, width - w + 1);
+            return (image_part){left, top, w, h, 0};
+        }
+    }
+    double shape = (double)width / height;
+    int w = width, h = height;
+    if (shape < shape_low)
+        h = (int)rint(w / shape_low);
+    else if (shape > shape_high)
+        w = (int)rint(h * shape_high);
+    return (image_part){(width - w) / 2, (height - h) / 2, w, h, 0};
+}
+
+typedef struct crop_job {
+    const augment_plan *plan;
+    draws d;
+} crop_job;
+
+static void crop_choose(void *context, int width, int height, image_part *part)
+{
+    crop_job *job = context;
+    const augment_options *o = &job->plan->o;
+    if (o->crop != CROP_RESIZED)
+        return;
+    *part = crop_random(&job->d, width, height, o->scale_low, o->scale_high);
+    part->least = o->image_size;
+}
+
+static void swap(augment_scratch *w)
+{
+    image kept = w->picture;
+    w->picture = w->spare;
+    w->spare = kept;
+}
+
+static berlu_status resize_to(augment_scratch *w, int width, int height, resize_filter filter)
+{
+    if (w->picture.width == width && w->picture.height == height)
+        return BERLU_OK;
+    berlu_status status = image_resize(&w->spare, &w->picture, width, height, filter, &w->resize);
+    if (status == BERLU_OK)
+        swap(w);
+    return status;
+}
+
+/* out(x, y) = in(x + left, y + top), zero outside, mirrored if asked; side x side. */
+static berlu_status window(augment_scratch *w, int left, int top, int side)
+{
+    const image *in = &w->picture;
+    if (left == 0 && top == 0 && in->width == side && in->height == side)
+        return BERLU_OK;
+    berlu_status status = image_reserve(&w->spare, side, side);
+    if (status != BERLU_OK)
+        return status;
+    int from = left < 0 ? -left : 0, to = in->width - left < side ? in->width - left : side;
+    size_t row = (size_t)side * 3;
+    for (int y = 0; y < side; y++) {
+        uint8_t *line = w->spare.pixels + (size_t)y * row;
+        if (y + top < 0 || y + top >= in->height || to <= from) {
+            memset(line, 0, row);
+            continue;
+        }
+        memset(line, 0, (size_t)from * 3);
+        memcpy(line + from * 3, in->pixels + ((size_t)(y + top) * (size_t)in->width + (size_t)(left + from)) * 3,
+               (size_t)(to - from) * 3);
+        memset(line + to * 3, 0, (size_t)(side - to) * 3);
+    }
+    swap(w);
+    return BERLU_OK;
+}
+
+/* Short edge to `side` / crop_pct, then the middle; ties go to the even pixel, as Python rounds. */
+static berlu_status crop_centre(const augment_options *o, double crop_pct, augment_scratch *w)
+{
+    int side = o->image_size, edge = (int)floor(side / crop_pct);
+    int width = w->picture.width, height = w->picture.height;
+    if (width <= height)
+        height = (int)((double)edge * height / width), width = edge;
+    else
+        width = (int)((double)edge * width / height), height = edge;
+    berlu_status status = resize_to(w, width, height, o->filter);
+    return status == BERLU_OK ? window(w, (int)rint((width - side) / 2.0), (int)rint((height - side) / 2.0), side)
+                              : status;
+}
+
+static berlu_status crop_apply(const augment_plan *plan, draws *d, augment_scratch *w)
+{
+    const augment_options *o = &plan->o;
+    resize_filter filter = o->filter_random && draws_chance(d, 0.5) ? RESIZE_BILINEAR : o->filter;
+    switch (o->crop) {
+    case CROP_RESIZED:
+    case CROP_SQUASH:
+        return resize_to(w, o->image_size, o->image_size, filter);
+    case CROP_EVAL:
+        return crop_centre(o, o->crop_pct, w);
+    case CROP_PAD:
+        break;
+    }
+    berlu_status status = crop_centre(o, 1.0, w);
+    int top = draws_below(d, 2 * o->pad + 1), left = draws_below(d, 2 * o->pad + 1);
+    return status == BERLU_OK ? window(w, left - o->pad, top - o->pad, o->image_size) : status;
+}
+
+/* ---- colour jitter ---- */
+
+static float jitter_factor(draws *d, double range)
+{
+    return (float)draws_uniform(d, range < 1 ? 1 - range : 0, 1 + range);
+}
+
+berlu_status jitter_apply(const augment_options *o, draws *d, image *picture, image *spare)
+{
+    int order[4] = {0, 1, 2, 3};
+    (void)spare;
+    for (int i = 3; i > 0; i--) {
+        int j = draws_below(d, i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+    float brightness = jitter_factor(d, o->brightness), contrast = jitter_factor(d, o->contrast);
+    float saturation = jitter_factor(d, o->saturation);
+    double hue = draws_uniform(d, -o->hue, o->hue);
+    for (int i = 0; i < 4; i++) {
+        if (order[i] == 0 && o->brightness > 0)
+            pixels_brightness(picture, brightness);
+        if (order[i] == 1 && o->contrast > 0)
+            pixels_contrast(picture, contrast);
+        if (order[i] == 2 && o->saturation > 0)
+            pixels_saturation(picture, saturation);
+        if (order[i] == 3 && o->hue > 0)
+            pixels_hue(picture, hue);
+    }
+    return BERLU_OK;
+}
+
+/* ---- random erasing, on normalised numbers ---- */
+
+erase_box erase_draw(draws *d, double probability, int height, int width)
+{
+    const erase_box none = {0, 0, 0, 0};
+    if (!draws_chance(d, probability))
+        return none;
+    for (int attempt = 0; attempt < 10; attempt++) {
+        double area = draws_uniform(d, 0.02, 1.0 / 3) * height * width;
+        double shape = exp(draws_uniform(d, log(0.3), log(1 / 0.3)));
+        int h = (int)rint(sqrt(area * shape)), w = (int)rint(sqrt(area / shape));
+        if (h < height && w < width && h > 0 && w > 0) {
+            int top = draws_below(d, height - h + 1), left = draws_below(d, width - w + 1);
+            return (erase_box){top, left, h, w};
+        }
+    }
+    return none;
+}
+
+void erase_fill(draws *d, erase_box box, float *planes, int height, int width)
+{
+    for (int c = 0; c < 3; c++)
+        for (int y = box.top; y < box.top + box.height; y++) {
+            float *row = planes + ((size_t)c * (size_t)height + (size_t)y) * (size_t)width;
+            for (int x = box.left; x < box.left + box.width; x++)
+                row[x] = (float)draws_normal(d);
+        }
+}
+
+/* ---- one sample ---- */
+
+static void normalise(float *planes, const image *i, const float level[3][256])
+{
+    size_t n = (size_t)i->width * (size_t)i->height;
+    const uint8_t *p = i->pixels;
+    float *r = planes, *g = planes + n, *b = planes + 2 * n;
+    for (size_t k = 0; k < n; k++, p += 3) {
+        r[k] = level[0][p[0]];
+        g[k] = level[1][p[1]];
+        b[k] = level[2][p[2]];
+    }
+}
+
+static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint64_t sample, augment_scratch *w)
+{
+    const augment_options *o = &plan->o;
+    draws d = draws_for(plan->seed, PURPOSE_AUGMENT, epoch, sample);
+    if (o->randaugment > 0)
+        return randaugment_apply(plan, &d, &w->picture, &w->spare);
+    if (o->brightness > 0 || o->contrast > 0 || o->saturation > 0 || o->hue > 0)
+        return jitter_apply(o, &d, &w->picture, &w->spare);
+    return BERLU_OK;
+}
+
+berlu_status augment_picture(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                             uint32_t epoch, uint64_t sample, augment_scratch *w)
+{
+    crop_job crop = {plan, draws_for(plan->seed, PURPOSE_CROP, epoch, sample)};
+    image_request request = {crop_choose, &crop, &w->file, w->byte_limit};
+    berlu_status status = data_read(source, split, index, &request, &w->picture);
+    if (status == BERLU_OK)
+        status = crop_apply(plan, &crop.d, w);
+    if (status != BERLU_OK)
+        return status;
+    if (plan->o.flip && philox_draw(plan->seed, PURPOSE_FLIP, epoch, sample, 0).w[0] >> 31)
+        pixels_flip(&w->picture);
+    return colours_apply(plan, epoch, sample, w);
+}
+
+berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                            uint32_t epoch, uint64_t sample, float *out, augment_scratch *w)
+{
+    berlu_status status = augment_picture(plan, source, split, index, epoch, sample, w);
+    if (status != BERLU_OK)
+        return status;
+    normalise(out, &w->picture, plan->level);
+    if (plan->o.erase > 0) {
+        int side = plan->o.image_size;
+        draws d = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);
+        erase_fill(&d, erase_draw(&d, plan->o.erase, side, side), out, side, side);
+    }
+    return BERLU_OK;
+}

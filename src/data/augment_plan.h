@@ -1,0 +1,50 @@
+/* augment_plan.h - an augmentation with all its choices settled, and the work of one sample. SPDX-License-Identifier: MIT
+ *
+ * The loader prepares one plan and shares it; every worker owns a scratch. */
+#ifndef DATA_AUGMENT_PLAN_H
+#define DATA_AUGMENT_PLAN_H
+
+#include "data/augment.h"
+#include "data/draws.h"
+
+typedef struct augment_plan {
+    augment_options o; /* no zeros left that mean "default" */
+    uint64_t seed;
+    float level[3][256]; /* a byte, normalised: (v / 255 - mean) / std in float */
+    uint8_t fill[3];     /* what comes in from outside when a picture is turned or shifted */
+} augment_plan;
+
+typedef struct augment_scratch {
+    image picture, spare;
+    resize_scratch resize;
+    image_file file;
+    size_t byte_limit; /* for one decoded picture */
+} augment_scratch;     /* {0}, and a limit if wanted */
+void augment_scratch_free(augment_scratch *w);
+
+berlu_status augment_prepare(augment_plan *out, const augment_options *o, const data_info *info, const double mean[3],
+                             const double std[3], uint64_t seed);
+
+/* The picture's bytes after crop, flip and colours, image_size x image_size, in w->picture. */
+berlu_status augment_picture(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                             uint32_t epoch, uint64_t sample, augment_scratch *w);
+
+/* Writes 3 planes of image_size x image_size floats. `sample` tells copies of a repeated picture apart. */
+berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                            uint32_t epoch, uint64_t sample, float *out, augment_scratch *w);
+
+/* The parts, for tests. */
+image_part crop_random(draws *d, int width, int height, double scale_low, double scale_high);
+berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *picture, image *spare);
+berlu_status randaugment_op(int op, double level, int negative, const augment_plan *plan, resize_filter filter,
+                            image *picture, image *spare);
+enum { RANDAUGMENT_OPS = 15 };
+extern const char *const randaugment_names[RANDAUGMENT_OPS];
+berlu_status jitter_apply(const augment_options *o, draws *d, image *picture, image *spare);
+typedef struct erase_box {
+    int top, left, height, width; /* height 0: nothing is erased */
+} erase_box;
+erase_box erase_draw(draws *d, double probability, int height, int width);
+void erase_fill(draws *d, erase_box box, float *planes, int height, int width);
+
+#endif

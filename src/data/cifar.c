@@ -1,0 +1,268 @@
+/* cifar.c - CIFAR-10 and CIFAR-100 in their binary version. SPDX-License-Identifier: MIT
+ *
+ * A file is a row of records: one label byte (CIFAR-100: the coarse, then the fine label) and 3072 bytes of red, green and
+ * blue planes, 32 x 32 each. Files are mapped, not read; the published .tar.gz is unpacked into memory instead, after its
+ * SHA-256 was found right. Sizes, labels and the number of pictures per class are checked before the first picture is
+ * given out, so a cut download cannot become a quietly smaller set. cifar_layout.h says what is expected of each set. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "data/archive.h"
+#include "data/cifar_layout.h"
+#include "data/source.h"
+
+typedef struct cifar_state {
+    const cifar_layout *layout;
+    int coarse;                 /* labels are the coarse ones of CIFAR-100 */
+    file_map maps[CIFAR_FILES]; /* of a folder */
+    unsigned char *memory;      /* of an archive */
+    const unsigned char *records[CIFAR_FILES];
+} cifar_state;
+
+static const unsigned char *record_at(const data_source *s, data_split split, size_t index)
+{
+    const cifar_state *c = s->state;
+    size_t file = split == DATA_TEST ? c->layout->files - 1 : index / c->layout->records[0];
+    size_t within = split == DATA_TEST ? index : index % c->layout->records[0];
+    return c->records[file] + within * cifar_record_bytes(c->layout);
+}
+
+static int cifar_label(const data_source *s, data_split split, size_t index)
+{
+    const cifar_state *c = s->state;
+    const unsigned char *record = record_at(s, split, index);
+    return c->layout->label_bytes == 2 && !c->coarse ? record[1] : record[0];
+}
+
+static berlu_status cifar_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
+{
+    const cifar_state *c = s->state;
+    const unsigned char *planes = record_at(s, split, index) + c->layout->label_bytes;
+    image_part part = image_ask(request, CIFAR_SIDE, CIFAR_SIDE);
+    berlu_status status = image_reserve(out, part.width, part.height);
+    if (status != BERLU_OK)
+        return status;
+    uint8_t *to = out->pixels;
+    for (int y = part.top; y < part.top + part.height; y++) {
+        const unsigned char *row = planes + y * CIFAR_SIDE + part.left;
+        for (int x = 0; x < part.width; x++, to += 3) {
+            to[0] = row[x];
+            to[1] = row[x + CIFAR_PLANE];
+            to[2] = row[x + 2 * CIFAR_PLANE];
+        }
+    }
+    return BERLU_OK;
+}
+
+/* Labels in range, coarse fitting fine, and as many of each class as published. */
+static berlu_status records_check(const cifar_layout *l, const char *name, const unsigned char *records, size_t count,
+                                  size_t *per_class)
+{
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *r = records + i * cifar_record_bytes(l);
+        unsigned fine = r[l->label_bytes - 1];
+        if (fine >= l->classes)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: record %zu has label %u, labels are 0 to %zu", name, i, fine,
+                              l->classes - 1);
+        if (l->label_bytes == 2 && r[0] != l->coarse_of[fine])
+            return berlu_fail(BERLU_ERR_INPUT, "%s: record %zu has coarse label %u where class %s belongs to %u", name,
+                              i, r[0], l->names[fine], l->coarse_of[fine]);
+        per_class[fine]++;
+    }
+    return BERLU_OK;
+}
+
+static berlu_status split_check(const cifar_layout *l, const char *where, const size_t *per_class, size_t expected)
+{
+    for (size_t k = 0; k < l->classes; k++)
+        if (per_class[k] != expected)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: %zu pictures of class %s, the published set has %zu", where,
+                              per_class[k], l->names[k], expected);
+    return BERLU_OK;
+}
+
+static berlu_status cifar_check(const cifar_state *c, const char *path)
+{
+    const cifar_layout *l = c->layout;
+    size_t per_class[100] = {0}, train = 0;
+    for (size_t f = 0; f < l->files; f++) {
+        int test = f == l->files - 1;
+        if (test) {
+            berlu_status status = split_check(l, path, per_class, train / l->classes);
+            if (status != BERLU_OK)
+                return status;
+            memset(per_class, 0, sizeof per_class);
+        }
+        berlu_status status = records_check(l, l->file_names[f], c->records[f], l->records[f], per_class);
+        if (status != BERLU_OK)
+            return berlu_fail_in(status, path);
+        train += test ? 0 : l->records[f];
+    }
+    return split_check(l, path, per_class, l->records[l->files - 1] / l->classes);
+}
+
+static berlu_status size_check(const cifar_layout *l, size_t f, const char *path, size_t size)
+{
+    size_t expected = l->records[f] * cifar_record_bytes(l);
+    if (size == expected)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes, but %s of %s has %zu; fetch it again (berlu data get %s)", path,
+                      size, l->file_names[f], l->kind, expected, l->kind);
+}
+
+/* The folder itself, or the one that unpacking makes inside it. */
+static const char *folder_of(arena *a, const cifar_layout *l, const char *path)
+{
+    const char *inner = arena_printf(a, "%s/%s", path, l->folder);
+    return inner && folder_exists(inner) ? inner : path;
+}
+
+static berlu_status open_folder(data_source *s, const char *path)
+{
+    cifar_state *c = s->state;
+    const char *folder = folder_of(&s->memory, c->layout, path);
+    for (size_t f = 0; f < c->layout->files; f++) {
+        const char *file = arena_printf(&s->memory, "%s/%s", folder, c->layout->file_names[f]);
+        if (!file)
+            return BERLU_ERR_MEMORY;
+        if (!file_exists(file))
+            return berlu_fail(BERLU_ERR_INPUT,
+                              "%s: missing; berlu reads the binary version of %s (berlu data get %s, or %s)", file,
+                              c->layout->kind, c->layout->kind, c->layout->url);
+        berlu_status status = file_map_open(&c->maps[f], file);
+        if (status == BERLU_OK)
+            status = size_check(c->layout, f, file, c->maps[f].size);
+        if (status != BERLU_OK)
+            return status;
+        c->records[f] = c->maps[f].data;
+    }
+    return BERLU_OK;
+}
+
+static berlu_status open_archive(data_source *s, const char *path, const char *sha256)
+{
+    cifar_state *c = s->state;
+    const cifar_layout *l = c->layout;
+    tarball_file wanted[CIFAR_FILES];
+    size_t total = 0;
+    for (size_t f = 0; f < l->files; f++)
+        total += l->records[f] * cifar_record_bytes(l);
+    c->memory = malloc(total);
+    if (!c->memory)
+        return berlu_fail_memory(total, path);
+    unsigned char *at = c->memory;
+    for (size_t f = 0; f < l->files; f++) {
+        wanted[f] = (tarball_file){l->file_names[f], at, l->records[f] * cifar_record_bytes(l)};
+        c->records[f] = at;
+        at += wanted[f].size;
+    }
+    berlu_status status = tarball_check(path, sha256 ? sha256 : l->sha256);
+    return status == BERLU_OK ? tarball_read(path, wanted, l->files) : status;
+}
+
+static void describe(data_source *s)
+{
+    const cifar_state *c = s->state;
+    const cifar_layout *l = c->layout;
+    data_info *info = &s->info;
+    for (size_t f = 0; f + 1 < l->files; f++)
+        info->images[DATA_TRAIN] += l->records[f];
+    info->images[DATA_TEST] = l->records[l->files - 1];
+    info->classes = c->coarse ? l->coarse_classes : l->classes;
+    info->class_names = c->coarse ? l->coarse_names : l->names;
+    info->width = info->height = CIFAR_SIDE;
+    memcpy(info->mean, l->mean, sizeof info->mean);
+    memcpy(info->std, l->std, sizeof info->std);
+}
+
+berlu_status cifar_open_layout(data_source *s, const char *path, const data_options *o, const cifar_layout *layout)
+{
+    cifar_state *c = s->state = calloc(1, sizeof *c);
+    if (!c)
+        return berlu_fail_memory(sizeof *c, path);
+    c->layout = layout;
+    if (o->labels && strcmp(o->labels, "fine") != 0 && strcmp(o->labels, "coarse") != 0)
+        return berlu_fail(BERLU_ERR_ARG, "labels '%s': fine or coarse", o->labels);
+    c->coarse = o->labels && strcmp(o->labels, "coarse") == 0;
+    if (c->coarse && layout->label_bytes != 2)
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s has no coarse labels", path, layout->kind);
+    berlu_status status = folder_exists(path) ? open_folder(s, path) : open_archive(s, path, o->sha256);
+    if (status == BERLU_OK)
+        status = cifar_check(c, path);
+    if (status == BERLU_OK)
+        describe(s);
+    return status;
+}
+
+static void cifar_close(data_source *s)
+{
+    cifar_state *c = s->state;
+    if (!c)
+        return;
+    for (size_t f = 0; f < COUNT(c->maps); f++)
+        if (c->maps[f].data)
+            file_map_close(&c->maps[f]);
+    free(c->memory);
+    free(c);
+}
+
+static int has_file(const char *folder, const char *name)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return length > 0 && (size_t)length < sizeof path && file_exists(path);
+}
+
+/* Also the Python version is recognised, so that the answer is which archive to fetch and not "unknown". */
+static int layout_recognise(const cifar_layout *l, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char inner[4096];
+    if (strcmp(base, l->archive) == 0 && file_exists(path))
+        return 1;
+    int length = snprintf(inner, sizeof inner, "%s/%s", path, l->folder);
+    if (length > 0 && (size_t)length < sizeof inner && folder_exists(inner))
+        return 1;
+    return has_file(path, l->file_names[0]) || (has_file(path, l->python_file) && has_file(path, l->python_meta));
+}
+
+static int recognise10(const char *path)
+{
+    return layout_recognise(&cifar10_layout, path);
+}
+
+static int recognise100(const char *path)
+{
+    return layout_recognise(&cifar100_layout, path);
+}
+
+static berlu_status open10(data_source *s, const char *path, const data_options *o)
+{
+    return cifar_open_layout(s, path, o, &cifar10_layout);
+}
+
+static berlu_status open100(data_source *s, const char *path, const data_options *o)
+{
+    return cifar_open_layout(s, path, o, &cifar100_layout);
+}
+
+const data_kind data_cifar10 = {
+    .name = "cifar10",
+    .help = "CIFAR-10, binary version, folder or .tar.gz",
+    .recognise = recognise10,
+    .open = open10,
+    .label = cifar_label,
+    .read = cifar_read,
+    .close = cifar_close,
+};
+const data_kind data_cifar100 = {
+    .name = "cifar100",
+    .help = "CIFAR-100, binary version, folder or .tar.gz",
+    .recognise = recognise100,
+    .open = open100,
+    .label = cifar_label,
+    .read = cifar_read,
+    .close = cifar_close,
+};

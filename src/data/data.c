@@ -1,0 +1,174 @@
+/* data.c - which kind of set a text means, and what all kinds share. SPDX-License-Identifier: MIT
+ *
+ * A text is `synthetic`, KIND:PATH, or a path that the kinds are asked about in the order of the table. Broken pictures
+ * are remembered here, once each, so that a run can say at its end what it left out and two runs can be compared. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "data/source.h"
+
+const char *const data_split_names[DATA_SPLITS] = {"train", "test"};
+
+static const data_kind *const kinds[] = {&data_synthetic, &data_cifar10, &data_cifar100, &data_packed, &data_folder};
+
+static const data_kind *kind_named(const char *name, size_t length)
+{
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strlen(kinds[i]->name) == length && strncmp(kinds[i]->name, name, length) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+/* KIND:PATH is taken apart only where KIND is known, so that a path may hold a colon. */
+static berlu_status kind_of(const char *text, const data_kind **kind, const char **path)
+{
+    const char *colon = strchr(text, ':');
+    *path = text;
+    *kind = kind_named(text, strlen(text));
+    if (*kind == &data_synthetic) {
+        *path = "";
+        return BERLU_OK;
+    }
+    *kind = colon ? kind_named(text, (size_t)(colon - text)) : NULL;
+    if (*kind) {
+        *path = colon + 1;
+        return BERLU_OK;
+    }
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i]->recognise && kinds[i]->recognise(text)) {
+            *kind = kinds[i];
+            return BERLU_OK;
+        }
+    if (!file_exists(text) && !folder_exists(text))
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: no such folder or file (a data set is `synthetic`, a folder, an archive, or KIND:PATH)",
+                          text);
+    return berlu_fail(
+        BERLU_ERR_INPUT,
+        "%s: not recognised as a data set; name its kind (cifar10:PATH, cifar100:PATH, folder:PATH, packed:PATH)",
+        text);
+}
+
+static size_t bad_allowed(const data_options *o, const data_info *info)
+{
+    return o->max_bad_given ? o->max_bad : (info->images[DATA_TRAIN] + info->images[DATA_TEST]) / 1000;
+}
+
+berlu_status data_open(data_source **out, const char *text, const data_options *options)
+{
+    const data_options defaults = {0};
+    const data_options *o = options ? options : &defaults;
+    const data_kind *kind;
+    const char *path;
+    berlu_status status = kind_of(text, &kind, &path);
+    if (status != BERLU_OK)
+        return status;
+    data_source *s = calloc(1, sizeof *s);
+    if (!s)
+        return berlu_fail_memory(sizeof *s, "a data set");
+    pthread_mutex_init(&s->lock, NULL);
+    s->kind = kind;
+    s->info.kind = kind->name;
+    s->info.class_order = "fixed";
+    s->info.path = arena_strdup(&s->memory, path);
+    status = s->info.path ? kind->open(s, path, o) : BERLU_ERR_MEMORY;
+    if (status != BERLU_OK) {
+        data_close(s);
+        return status;
+    }
+    s->max_bad = bad_allowed(o, &s->info);
+    *out = s;
+    return BERLU_OK;
+}
+
+void data_close(data_source *s)
+{
+    if (!s)
+        return;
+    s->kind->close(s);
+    free(s->bad);
+    arena_free(&s->memory);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+const data_info *data_describe(const data_source *s)
+{
+    return &s->info;
+}
+
+int data_label(const data_source *s, data_split split, size_t index)
+{
+    return s->kind->label(s, split, index);
+}
+
+const char *data_name(const data_source *s, data_split split, size_t index, char *out, size_t room)
+{
+    if (s->kind->name_of)
+        return s->kind->name_of(s, split, index, out, room);
+    snprintf(out, room, "%s/%zu", data_split_names[split], index);
+    return out;
+}
+
+berlu_status data_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
+{
+    if (index >= s->info.images[split])
+        return berlu_fail(BERLU_ERR_ARG, "picture %zu of %zu in split %s", index, s->info.images[split],
+                          data_split_names[split]);
+    return s->kind->read(s, split, index, request, out);
+}
+
+/* With the lock held. */
+static berlu_status bad_remember(data_source *s, data_split split, size_t index)
+{
+    for (size_t i = 0; i < s->bad_count; i++)
+        if (s->bad[i].split == split && s->bad[i].index == index)
+            return BERLU_OK;
+    if (s->bad_count == s->max_bad) {
+        char sentence[512];
+        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+        return berlu_fail(BERLU_ERR_INPUT, "%s (broken file number %zu, --max-bad allows %zu)", sentence,
+                          s->bad_count + 1, s->max_bad);
+    }
+    if (s->bad_count == s->bad_room) {
+        size_t room = s->bad_room ? 2 * s->bad_room : 16;
+        data_bad *grown = realloc(s->bad, room * sizeof *grown);
+        if (!grown)
+            return berlu_fail_memory(room * sizeof *grown, "the list of broken files");
+        s->bad = grown;
+        s->bad_room = room;
+    }
+    const char *sentence = arena_strdup(&s->memory, berlu_last_error());
+    if (!sentence)
+        return BERLU_ERR_MEMORY;
+    s->bad[s->bad_count++] = (data_bad){split, index, sentence};
+    return BERLU_OK;
+}
+
+berlu_status data_report_bad(data_source *s, data_split split, size_t index)
+{
+    pthread_mutex_lock(&s->lock);
+    berlu_status status = bad_remember(s, split, index);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+size_t data_bad_count(const data_source *s)
+{
+    data_source *shared = (data_source *)(uintptr_t)s; /* the lock is not part of what const promises */
+    pthread_mutex_lock(&shared->lock);
+    size_t count = s->bad_count;
+    pthread_mutex_unlock(&shared->lock);
+    return count;
+}
+
+const char *data_bad_sentence(const data_source *s, size_t n)
+{
+    data_source *shared = (data_source *)(uintptr_t)s;
+    pthread_mutex_lock(&shared->lock);
+    const char *sentence = s->bad[n].sentence;
+    pthread_mutex_unlock(&shared->lock);
+    return sentence;
+}

@@ -1,0 +1,310 @@
+/* loader.c - worker threads that make batches ahead of the one who uses them. SPDX-License-Identifier: MIT
+ *
+ * A ring of slots holds batches in the making, ready, and the one the caller looks at. Workers take tickets in order, a
+ * ticket being a few rows of a batch; a ticket exists only while its batch has a slot, which is what bounds the memory.
+ * Whoever finishes the last rows of a batch also mixes it. One mutex guards the counters below; pictures are made outside
+ * of it. What goes into a row is decided by sample.c from the row's number alone, so who makes it does not matter.
+ * Read on: loader_next(), then worker_run(). */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/threads.h"
+#include "data/loader_plan.h"
+
+enum { ROWS_PER_TICKET = 8, SLOTS_MOST = 16, SLOTS_DEFAULT = 4, WORKERS_MOST = 256 };
+
+typedef struct slot {
+    loader_rows rows;
+    size_t left; /* tickets not finished yet */
+    int ready;
+} slot;
+
+typedef struct worker {
+    loader *l;
+    pthread_t thread;
+    augment_scratch scratch;
+} worker;
+
+struct loader {
+    loader_plan plan;
+    slot slots[SLOTS_MOST];
+    size_t slot_count;
+    worker *workers;
+    int worker_count;
+    loader_batch given;
+    double waited;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work, done; /* there are tickets; a batch is ready, or nobody works */
+    int stop, paused;
+    uint32_t epoch;
+    size_t batches, held;     /* of this epoch; the first batch whose slot may not be reused */
+    size_t next, next_ticket; /* what the next worker takes: batch, and ticket within it */
+    size_t give;              /* the batch loader_next gives next */
+    int busy;                 /* workers with a ticket in hand */
+    berlu_status failed;
+    char sentence[1024];
+};
+
+/* ---- workers ---- */
+
+static size_t tickets_of(const loader *l, size_t batch)
+{
+    size_t rows = plan_rows(&l->plan, batch);
+    return rows ? (rows + ROWS_PER_TICKET - 1) / ROWS_PER_TICKET
+                : 1; /* an empty share of a short batch is still a batch */
+}
+
+typedef struct ticket {
+    size_t batch, first_row;
+    slot *slot;
+} ticket;
+
+/* With the lock held: is there something to do, and may it be done now? */
+static int ticket_take(loader *l, ticket *t)
+{
+    if (l->paused || l->failed != BERLU_OK || l->next >= l->batches || l->next >= l->held + l->slot_count)
+        return 0;
+    *t = (ticket){l->next, l->next_ticket * ROWS_PER_TICKET, &l->slots[l->next % l->slot_count]};
+    if (l->next_ticket == 0) {
+        t->slot->left = tickets_of(l, l->next);
+        t->slot->ready = 0;
+    }
+    if (++l->next_ticket == tickets_of(l, l->next)) {
+        l->next++;
+        l->next_ticket = 0;
+    }
+    l->busy++;
+    return 1;
+}
+
+/* With the lock held. The first failure is the one that is told. */
+static void failure_note(loader *l, berlu_status status)
+{
+    if (l->failed != BERLU_OK)
+        return;
+    l->failed = status;
+    snprintf(l->sentence, sizeof l->sentence, "%s", berlu_last_error());
+}
+
+static void ticket_work(worker *w, ticket t)
+{
+    loader *l = w->l;
+    size_t rows = plan_rows(&l->plan, t.batch);
+    size_t end = t.first_row + ROWS_PER_TICKET < rows ? t.first_row + ROWS_PER_TICKET : rows;
+    berlu_status status = BERLU_OK;
+    for (size_t row = t.first_row; row < end && status == BERLU_OK; row++)
+        status = plan_fill_row(&l->plan, l->epoch, t.batch, row, &t.slot->rows, &w->scratch);
+    pthread_mutex_lock(&l->lock);
+    if (status != BERLU_OK)
+        failure_note(l, status);
+    int last = --t.slot->left == 0 && l->failed == BERLU_OK;
+    if (last) {
+        pthread_mutex_unlock(&l->lock);
+        plan_finish(&l->plan, l->epoch, t.batch, &t.slot->rows);
+        pthread_mutex_lock(&l->lock);
+        t.slot->ready = 1;
+    }
+    l->busy--;
+    pthread_cond_broadcast(&l->done);
+}
+
+static void *worker_run(void *context)
+{
+    worker *w = context;
+    loader *l = w->l;
+    ticket t;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop) {
+        if (!ticket_take(l, &t)) {
+            pthread_cond_wait(&l->work, &l->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&l->lock);
+        ticket_work(w, t); /* comes back with the lock */
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* Signals are the main thread's business: workers are started with all of them blocked. */
+static berlu_status workers_start(loader *l, int count)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 0; i < count; i++) {
+        l->workers[i].l = l;
+        l->workers[i].scratch.byte_limit = l->plan.picture_bytes;
+        if (pthread_create(&l->workers[i].thread, NULL, worker_run, &l->workers[i]) != 0)
+            break; /* fewer are enough, as long as there is one */
+        l->worker_count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return l->worker_count > 0 ? BERLU_OK
+                               : berlu_fail(BERLU_ERR_MEMORY, "no thread for the data loader could be started");
+}
+
+/* ---- opening and closing ---- */
+
+/* How many batches are held, and how much one decoded picture may take, within the budget. */
+static berlu_status budget_share(loader *l, size_t budget, int workers)
+{
+    size_t slot_bytes = plan_slot_bytes(&l->plan);
+    l->slot_count = SLOTS_DEFAULT;
+    if (budget) {
+        l->slot_count = budget / 2 / slot_bytes;
+        l->slot_count = l->slot_count < 2 ? 2 : l->slot_count > SLOTS_MOST ? SLOTS_MOST : l->slot_count;
+        size_t taken = l->slot_count * slot_bytes, least = (size_t)workers << 20;
+        if (taken + least > budget)
+            return berlu_fail(BERLU_ERR_ARG,
+                              "a memory budget of %zu bytes is too small for two batches of %zu bytes and %d workers; "
+                              "give at least %zu",
+                              budget, slot_bytes, workers, 2 * slot_bytes + least);
+        l->plan.picture_bytes =
+            (budget - taken) / (size_t)workers / 4; /* the file, the picture, its copy, its resize */
+    }
+    return BERLU_OK;
+}
+
+static berlu_status slots_make(loader *l)
+{
+    for (size_t i = 0; i < l->slot_count; i++) {
+        berlu_status status = plan_rows_make(&l->plan, &l->slots[i].rows);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return BERLU_OK;
+}
+
+berlu_status loader_open(loader **out, data_source *source, const loader_options *options)
+{
+    loader *l = calloc(1, sizeof *l);
+    if (!l)
+        return berlu_fail_memory(sizeof *l, "the data loader");
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->work, NULL);
+    pthread_cond_init(&l->done, NULL);
+    l->paused = 1;
+    int workers = options->workers > 0 ? options->workers : threads_default();
+    workers = workers > WORKERS_MOST ? WORKERS_MOST : workers;
+    berlu_status status = plan_make(&l->plan, source, options);
+    if (status == BERLU_OK)
+        status = budget_share(l, options->budget, workers);
+    if (status == BERLU_OK)
+        status = slots_make(l);
+    if (status == BERLU_OK) {
+        l->workers = calloc((size_t)workers, sizeof *l->workers);
+        status = l->workers ? workers_start(l, workers)
+                            : berlu_fail_memory((size_t)workers * sizeof *l->workers, "the data loader");
+    }
+    if (status != BERLU_OK) {
+        loader_close(l);
+        return status;
+    }
+    *out = l;
+    return BERLU_OK;
+}
+
+void loader_close(loader *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = 1;
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->worker_count; i++) {
+        pthread_join(l->workers[i].thread, NULL);
+        augment_scratch_free(&l->workers[i].scratch);
+    }
+    free(l->workers);
+    for (size_t i = 0; i < l->slot_count; i++)
+        plan_rows_free(&l->slots[i].rows);
+    pthread_cond_destroy(&l->done);
+    pthread_cond_destroy(&l->work);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+size_t loader_images(const loader *l)
+{
+    return l->plan.samples;
+}
+
+size_t loader_batches(const loader *l)
+{
+    return l->plan.batches;
+}
+
+size_t loader_bytes(const loader *l)
+{
+    return l->slot_count * plan_slot_bytes(&l->plan);
+}
+
+double loader_waited(const loader *l)
+{
+    return l->waited;
+}
+
+uint64_t loader_index_at(const loader *l, uint32_t epoch, uint64_t position)
+{
+    return plan_index(&l->plan, epoch, position, 0);
+}
+
+/* ---- use ---- */
+
+berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch)
+{
+    if (first_batch > l->plan.batches)
+        return berlu_fail(BERLU_ERR_ARG, "batch %zu of an epoch of %zu", first_batch, l->plan.batches);
+    pthread_mutex_lock(&l->lock);
+    l->paused = 1;
+    while (l->busy > 0)
+        pthread_cond_wait(&l->done, &l->lock);
+    for (size_t i = 0; i < l->slot_count; i++)
+        l->slots[i].ready = 0;
+    l->epoch = epoch;
+    l->batches = l->plan.batches;
+    l->held = l->next = l->give = first_batch;
+    l->next_ticket = 0;
+    l->failed = BERLU_OK;
+    l->paused = 0;
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->lock);
+    return BERLU_OK;
+}
+
+berlu_status loader_next(loader *l, const loader_batch **batch)
+{
+    *batch = NULL;
+    pthread_mutex_lock(&l->lock);
+    l->held = l->give; /* the batch given before goes back */
+    pthread_cond_broadcast(&l->work);
+    if (l->give >= l->batches) {
+        pthread_mutex_unlock(&l->lock);
+        return BERLU_OK;
+    }
+    slot *s = &l->slots[l->give % l->slot_count];
+    if (!(s->ready && s->rows.number == l->give) && l->failed == BERLU_OK) {
+        double began = clock_seconds();
+        while (!(s->ready && s->rows.number == l->give) && l->failed == BERLU_OK)
+            pthread_cond_wait(&l->done, &l->lock);
+        l->waited += clock_seconds() - began;
+    }
+    berlu_status status = s->ready && s->rows.number == l->give ? BERLU_OK : l->failed;
+    if (status == BERLU_OK) {
+        l->give++;
+        plan_show(&l->plan, &s->rows, &l->given);
+        *batch = &l->given;
+    } else {
+        berlu_fail(status, "%s", l->sentence);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}

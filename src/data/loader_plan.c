@@ -1,0 +1,231 @@
+/* loader_plan.c - order, shards, repeats and broken pictures: from (epoch, batch, row) to numbers. SPDX-License-Identifier: MIT
+ *
+ * An epoch is a list of places. Rank r of R owns the places r, r + R, r + 2R ... of each batch, so the batch over all ranks
+ * is the same for any R that divides it. With repeats, a picture fills several neighbouring places and each copy draws its
+ * own augmentation (DeiT's RASampler). The order is evaluated place by place (permute.h). A holdout is a second, fixed
+ * permutation of the split: its first N pictures are held, the rest is kept. */
+#include "data/loader_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "data/permute.h"
+
+static berlu_status pool_find(loader_plan *p, const data_info *info)
+{
+    const loader_options *o = &p->o;
+    size_t all = info->images[o->split];
+    if (all == 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: no %s pictures", *info->path ? info->path : info->kind,
+                          data_split_names[o->split]);
+    if (o->part != PART_ALL && o->holdout >= all)
+        return berlu_fail(BERLU_ERR_ARG, "a holdout of %zu leaves nothing of %zu pictures", o->holdout, all);
+    p->pool = o->part == PART_KEPT ? all - o->holdout : o->part == PART_HELD ? o->holdout : all;
+    if (p->pool == 0)
+        return berlu_fail(BERLU_ERR_ARG, "a holdout of 0 has no pictures to test on");
+    if (o->first && o->first < p->pool)
+        p->pool = o->first;
+    return BERLU_OK;
+}
+
+static berlu_status epoch_measure(loader_plan *p)
+{
+    const loader_options *o = &p->o;
+    size_t ranks = (size_t)o->ranks;
+    p->samples = p->pool;
+    if (o->repeats > 1 && p->pool >= 256)
+        p->samples = p->pool / 256 * 256 / ranks * ranks; /* RASampler's own rule */
+    p->batches = o->drop_last ? p->samples / o->batch : (p->samples + o->batch - 1) / o->batch;
+    if (o->drop_last)
+        p->samples = p->batches * o->batch;
+    if (p->batches == 0)
+        return berlu_fail(BERLU_ERR_ARG, "a batch of %zu is more than the %zu pictures of an epoch; make it smaller",
+                          o->batch, p->pool);
+    return BERLU_OK;
+}
+
+static berlu_status mix_check(loader_plan *p)
+{
+    mix_options *m = &p->o.mix;
+    if (!(m->mixup >= 0 && m->cutmix >= 0 && m->smoothing >= 0 && m->smoothing < 1 && m->probability >= 0 &&
+          m->probability <= 1))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "mixup and cutmix must be >= 0, their probability in [0, 1], smoothing in [0, 1)");
+    if (!mix_is_on(m))
+        return BERLU_OK;
+    if (m->group == 0)
+        m->group = p->rows % 256 == 0 ? 256 : p->rows;
+    if (m->group % 2 || p->rows % m->group)
+        return berlu_fail(BERLU_ERR_ARG, "mixing groups of %zu rows: must be even and divide the %zu rows of a batch",
+                          m->group, p->rows);
+    if (!p->o.drop_last)
+        return berlu_fail(BERLU_ERR_ARG, "mixing needs whole batches (drop_last)");
+    return BERLU_OK;
+}
+
+berlu_status plan_make(loader_plan *out, data_source *source, const loader_options *options)
+{
+    const data_info *info = data_describe(source);
+    loader_plan p = {.source = source, .o = *options, .classes = info->classes};
+    loader_options *o = &p.o;
+    o->ranks = o->ranks ? o->ranks : 1;
+    o->repeats = o->repeats > 1 ? o->repeats : 1;
+    if (o->ranks < 1 || o->rank < 0 || o->rank >= o->ranks)
+        return berlu_fail(BERLU_ERR_ARG, "rank %d of %d", o->rank, o->ranks);
+    if (o->batch == 0 || o->batch % (size_t)o->ranks)
+        return berlu_fail(BERLU_ERR_ARG, "a batch of %zu cannot be shared by %d ranks", o->batch, o->ranks);
+    if (o->repeats > 1 && !o->shuffle)
+        return berlu_fail(BERLU_ERR_ARG, "repeated augmentation needs shuffling");
+    if (o->std[0] == 0 && o->std[1] == 0 && o->std[2] == 0) {
+        memcpy(o->mean, info->mean, sizeof o->mean);
+        memcpy(o->std, info->std, sizeof o->std);
+    }
+    p.rows = o->batch / (size_t)o->ranks;
+    p.picture = 3 * (size_t)o->augment.image_size * (size_t)o->augment.image_size;
+    berlu_status status = augment_prepare(&p.augment, &o->augment, info, o->mean, o->std, o->seed);
+    if (status == BERLU_OK)
+        status = pool_find(&p, info);
+    if (status == BERLU_OK)
+        status = epoch_measure(&p);
+    if (status == BERLU_OK)
+        status = mix_check(&p);
+    if (status == BERLU_OK)
+        *out = p;
+    return status;
+}
+
+size_t plan_rows(const loader_plan *p, size_t batch)
+{
+    size_t first = batch * p->o.batch, ranks = (size_t)p->o.ranks, rank = (size_t)p->o.rank;
+    size_t there = p->samples - first < p->o.batch ? p->samples - first : p->o.batch;
+    return there > rank ? (there - rank + ranks - 1) / ranks : 0;
+}
+
+uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uint64_t further)
+{
+    const loader_options *o = &p->o;
+    uint64_t place = position / (uint64_t)o->repeats;
+    if (o->shuffle)
+        place = permutation_at(&(permutation){p->pool, o->seed, PURPOSE_SHUFFLE, epoch}, place);
+    place = (place + further) % p->pool;
+    if (o->part == PART_ALL)
+        return place;
+    permutation held = {data_describe(p->source)->images[o->split], o->holdout_seed, PURPOSE_HOLDOUT, 0};
+    return permutation_at(&held, o->part == PART_HELD ? place : o->holdout + place);
+}
+
+/* ---- memory ---- */
+
+static size_t soft_floats(const loader_plan *p)
+{
+    return mix_is_on(&p->o.mix) ? p->rows * p->classes : 0;
+}
+
+size_t plan_slot_bytes(const loader_plan *p)
+{
+    return (p->rows * p->picture + soft_floats(p)) * sizeof(float) + p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1);
+}
+
+berlu_status plan_rows_make(const loader_plan *p, loader_rows *out)
+{
+    char *block = memory_aligned(plan_slot_bytes(p), "a batch of pictures");
+    if (!block)
+        return BERLU_ERR_MEMORY;
+    out->images = (float *)block;
+    out->targets = soft_floats(p) ? out->images + p->rows * p->picture : NULL;
+    block += (p->rows * p->picture + soft_floats(p)) * sizeof(float);
+    memset(block, 0, p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1));
+    out->indices =
+        malloc(p->rows * sizeof *out->indices); /* its own: the block before may end at any multiple of four */
+    out->labels = (int32_t *)block;
+    out->whole = (unsigned char *)(block + p->rows * sizeof(int32_t));
+    if (out->indices)
+        return BERLU_OK;
+    plan_rows_free(out);
+    return berlu_fail_memory(p->rows * sizeof *out->indices, "a batch of pictures");
+}
+
+void plan_rows_free(loader_rows *r)
+{
+    free(r->images);
+    free(r->indices);
+    *r = (loader_rows){0};
+}
+
+/* ---- rows ---- */
+
+/* A broken training picture is replaced by the next in stored order that is whole; in evaluation its row is left out. */
+berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *out,
+                           augment_scratch *w)
+{
+    const loader_options *o = &p->o;
+    uint64_t position = (uint64_t)batch * o->batch + (uint64_t)o->rank + (uint64_t)row * (uint64_t)o->ranks;
+    uint64_t copy = position % (uint64_t)o->repeats;
+    berlu_status status = BERLU_OK;
+    for (uint64_t further = 0; further < p->pool; further++) {
+        uint64_t index = plan_index(p, epoch, position, further);
+        out->indices[row] = index;
+        out->labels[row] = data_label(p->source, o->split, index);
+        status = augment_sample(&p->augment, p->source, o->split, index, epoch, index * (uint64_t)o->repeats + copy,
+                                out->images + row * p->picture, w);
+        out->whole[row] = status == BERLU_OK;
+        if (status != BERLU_ERR_INPUT)
+            return status;
+        status = data_report_bad(p->source, o->split, index);
+        if (status != BERLU_OK || !o->shuffle)
+            return status;
+    }
+    return berlu_fail(BERLU_ERR_INPUT, "%s: no whole picture is left", data_describe(p->source)->path);
+}
+
+static void gaps_close(const loader_plan *p, loader_rows *r, size_t filled)
+{
+    size_t to = 0;
+    for (size_t row = 0; row < filled; row++) {
+        if (!r->whole[row])
+            continue;
+        if (to != row) {
+            memcpy(r->images + to * p->picture, r->images + row * p->picture, p->picture * sizeof(float));
+            r->labels[to] = r->labels[row];
+            r->indices[to] = r->indices[row];
+        }
+        to++;
+    }
+    r->count = to;
+}
+
+void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows *r)
+{
+    const loader_options *o = &p->o;
+    gaps_close(p, r, plan_rows(p, batch));
+    r->number = batch;
+    size_t rest = p->rows - r->count;
+    if (rest) {
+        memset(r->images + r->count * p->picture, 0, rest * p->picture * sizeof(float));
+        memset(r->labels + r->count, 0, rest * sizeof *r->labels);
+        memset(r->indices + r->count, 0, rest * sizeof *r->indices);
+    }
+    size_t groups = r->targets ? p->rows / o->mix.group : 0;
+    int side = o->augment.image_size;
+    for (size_t g = 0; g < groups; g++) {
+        uint64_t number = ((uint64_t)batch * (uint64_t)o->ranks + (uint64_t)o->rank) * groups + g;
+        size_t row = g * o->mix.group;
+        mix_draw d = mix_draw_for(&o->mix, o->seed, epoch, number, side, side);
+        mix_images(&d, r->images + row * p->picture, o->mix.group, 3, side, side);
+        mix_targets(&d, o->mix.smoothing, r->labels + row, r->targets + row * p->classes, o->mix.group, p->classes);
+    }
+}
+
+void plan_show(const loader_plan *p, const loader_rows *r, loader_batch *out)
+{
+    *out = (loader_batch){.images = r->images,
+                          .labels = r->labels,
+                          .targets = r->targets,
+                          .indices = r->indices,
+                          .rows = p->rows,
+                          .count = r->count,
+                          .number = r->number,
+                          .side = p->o.augment.image_size,
+                          .classes = p->classes};
+}

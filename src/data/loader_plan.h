@@ -1,0 +1,44 @@
+/* loader_plan.h - what goes into row r of batch b of epoch e: the part of a loader without threads. SPDX-License-Identifier: MIT */
+#ifndef DATA_LOADER_PLAN_H
+#define DATA_LOADER_PLAN_H
+
+#include "data/augment_plan.h"
+#include "data/loader.h"
+
+typedef struct loader_plan {
+    data_source *source;
+    loader_options o; /* no zeros left that mean "default" */
+    augment_plan augment;
+    size_t pool;    /* pictures to draw from: of the part, at most `first` */
+    size_t samples; /* of an epoch, over all ranks */
+    size_t batches;
+    size_t rows;             /* of a batch of this rank */
+    size_t classes, picture; /* floats of a picture */
+    size_t picture_bytes;    /* limit of one decoded picture, 0: none of its own */
+} loader_plan;
+
+/* The memory of one batch. */
+typedef struct loader_rows {
+    float *images, *targets;
+    int32_t *labels;
+    uint64_t *indices;
+    unsigned char *whole; /* 0: this picture was broken and is to be left out */
+    size_t count, number;
+} loader_rows;
+
+berlu_status plan_make(loader_plan *out, data_source *source, const loader_options *o);
+size_t plan_rows(const loader_plan *p, size_t batch); /* rows of this rank that hold a picture */
+size_t plan_slot_bytes(const loader_plan *p);
+berlu_status plan_rows_make(const loader_plan *p, loader_rows *out);
+void plan_rows_free(loader_rows *r);
+
+/* The picture at a place of an epoch; `further` takes the one so many places later in stored order (for broken ones). */
+uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uint64_t further);
+
+berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *out,
+                           augment_scratch *w);
+void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch,
+                 loader_rows *r); /* closes gaps, zeroes the rest, mixes */
+void plan_show(const loader_plan *p, const loader_rows *r, loader_batch *out);
+
+#endif

@@ -1,0 +1,178 @@
+/* measure.c - looking at a whole set: mean and standard deviation of its pixels, and a sheet of examples.
+ * SPDX-License-Identifier: MIT
+ *
+ * Values are bytes, so their sums and sums of squares are integers: exact, whatever the order and number of threads. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "data/resize.h"
+#include "data/source.h"
+
+enum { BLOCKS = 64 };
+
+typedef struct block_sum {
+    uint64_t sum[3], squares[3], pixels, images;
+    int least_width, least_height, most_width, most_height;
+    berlu_status status;
+    char sentence[512];
+} block_sum;
+
+typedef struct measuring {
+    data_source *source;
+    data_split split;
+    size_t count; /* pictures looked at, evenly spaced */
+    block_sum *blocks;
+} measuring;
+
+static void picture_add(block_sum *b, const image *i)
+{
+    size_t n = (size_t)i->width * (size_t)i->height;
+    const uint8_t *p = i->pixels;
+    for (size_t k = 0; k < n; k++, p += 3)
+        for (int c = 0; c < 3; c++) {
+            b->sum[c] += p[c];
+            b->squares[c] += (unsigned)p[c] * p[c];
+        }
+    b->pixels += n;
+    int first = b->images++ == 0;
+    b->least_width = first || i->width < b->least_width ? i->width : b->least_width;
+    b->least_height = first || i->height < b->least_height ? i->height : b->least_height;
+    b->most_width = i->width > b->most_width ? i->width : b->most_width;
+    b->most_height = i->height > b->most_height ? i->height : b->most_height;
+}
+
+static void block_measure(void *context, size_t block)
+{
+    const measuring *m = context;
+    block_sum *b = &m->blocks[block];
+    image picture = {0};
+    image_file file = {0};
+    image_request request = {.file = &file};
+    size_t all = m->source->info.images[m->split], first = m->count * block / BLOCKS,
+           end = m->count * (block + 1) / BLOCKS;
+    for (size_t i = first; i < end && b->status == BERLU_OK; i++) {
+        size_t index = (size_t)((unsigned __int128)i * all / m->count);
+        b->status = data_read(m->source, m->split, index, &request, &picture);
+        if (b->status == BERLU_OK)
+            picture_add(b, &picture);
+        else if (b->status == BERLU_ERR_INPUT)
+            b->status = data_report_bad(m->source, m->split, index);
+    }
+    if (b->status != BERLU_OK)
+        snprintf(b->sentence, sizeof b->sentence, "%s", berlu_last_error());
+    image_free(&picture);
+    free(file.bytes);
+}
+
+static void blocks_join(block_sum *to, const block_sum *b)
+{
+    if (b->images == 0)
+        return;
+    int first = to->images == 0;
+    for (int c = 0; c < 3; c++) {
+        to->sum[c] += b->sum[c];
+        to->squares[c] += b->squares[c];
+    }
+    to->pixels += b->pixels;
+    to->images += b->images;
+    to->least_width = first || b->least_width < to->least_width ? b->least_width : to->least_width;
+    to->least_height = first || b->least_height < to->least_height ? b->least_height : to->least_height;
+    to->most_width = b->most_width > to->most_width ? b->most_width : to->most_width;
+    to->most_height = b->most_height > to->most_height ? b->most_height : to->most_height;
+}
+
+static void statistics_from(data_statistics *out, const block_sum *b)
+{
+    *out = (data_statistics){.images = b->images,
+                             .least_width = b->least_width,
+                             .least_height = b->least_height,
+                             .most_width = b->most_width,
+                             .most_height = b->most_height};
+    for (int c = 0; c < 3 && b->pixels; c++) {
+        long double n = (long double)b->pixels, mean = (long double)b->sum[c] / n;
+        long double variance = (long double)b->squares[c] / n - mean * mean;
+        out->mean[c] = (double)(mean / 255);
+        out->std[c] = variance > 0 ? sqrt((double)variance) / 255 : 0;
+    }
+}
+
+berlu_status data_measure(data_source *source, data_split split, size_t limit, int threads, data_statistics *out)
+{
+    size_t all = source->info.images[split];
+    measuring m = {source, split, limit && limit < all ? limit : all, calloc(BLOCKS, sizeof(block_sum))};
+    if (!m.blocks)
+        return berlu_fail_memory(BLOCKS * sizeof(block_sum), "measuring a set");
+    if (all)
+        threads_for(threads, BLOCKS, block_measure, &m);
+    block_sum total = {0};
+    berlu_status status = BERLU_OK;
+    for (int b = 0; b < BLOCKS && status == BERLU_OK; b++) {
+        status = m.blocks[b].status;
+        if (status != BERLU_OK)
+            berlu_fail(status, "%s", m.blocks[b].sentence);
+        blocks_join(&total, &m.blocks[b]);
+    }
+    if (status == BERLU_OK)
+        statistics_from(out, &total);
+    free(m.blocks);
+    return status;
+}
+
+/* ---- the contact sheet ---- */
+
+/* A picture, fitted into a cell without changing its shape. */
+static berlu_status cell_fill(image *sheet, int left, int top, int cell, const image *picture, image *small,
+                              resize_scratch *scratch)
+{
+    int w = picture->width, h = picture->height, long_side = w > h ? w : h;
+    int fit_w = (int)((int64_t)w * cell / long_side), fit_h = (int)((int64_t)h * cell / long_side);
+    fit_w = fit_w < 1 ? 1 : fit_w;
+    fit_h = fit_h < 1 ? 1 : fit_h;
+    berlu_status status = image_resize(small, picture, fit_w, fit_h, RESIZE_BICUBIC, scratch);
+    if (status != BERLU_OK)
+        return status;
+    left += (cell - fit_w) / 2;
+    top += (cell - fit_h) / 2;
+    for (int y = 0; y < fit_h; y++)
+        memcpy(sheet->pixels + ((size_t)(top + y) * (size_t)sheet->width + (size_t)left) * 3,
+               small->pixels + (size_t)y * (size_t)fit_w * 3, (size_t)fit_w * 3);
+    return BERLU_OK;
+}
+
+berlu_status data_contact_sheet(data_source *source, int rows, int columns, int cell, image *out)
+{
+    enum { GAP = 2 };
+    const data_info *info = &source->info;
+    data_split split = info->images[DATA_TRAIN] ? DATA_TRAIN : DATA_TEST;
+    rows = (size_t)rows < info->classes ? rows : (int)info->classes;
+    berlu_status status = image_reserve(out, columns * (cell + GAP) + GAP, rows * (cell + GAP) + GAP);
+    int *filled = calloc((size_t)rows, sizeof *filled), left = rows * columns;
+    image picture = {0}, small = {0};
+    resize_scratch scratch = {0};
+    if (!filled)
+        status = berlu_fail_memory((size_t)rows * sizeof *filled, "a contact sheet");
+    if (status == BERLU_OK)
+        memset(out->pixels, 255, (size_t)out->width * (size_t)out->height * 3);
+    for (size_t i = 0; i < info->images[split] && left > 0 && status == BERLU_OK; i++) {
+        int label = data_label(source, split, i);
+        if (label >= rows || filled[label] == columns)
+            continue;
+        status = data_read(source, split, i, NULL, &picture);
+        if (status == BERLU_ERR_INPUT) {
+            status = data_report_bad(source, split, i);
+            continue;
+        }
+        if (status == BERLU_OK)
+            status = cell_fill(out, GAP + filled[label]++ * (cell + GAP), GAP + label * (cell + GAP), cell, &picture,
+                               &small, &scratch);
+        left--;
+    }
+    image_free(&picture);
+    image_free(&small);
+    resize_scratch_free(&scratch);
+    free(filled);
+    return status;
+}

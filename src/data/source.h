@@ -1,0 +1,43 @@
+/* source.h - the inside of a data set: what a kind provides. Only files of this room include it. SPDX-License-Identifier: MIT */
+#ifndef DATA_SOURCE_H
+#define DATA_SOURCE_H
+
+#include <pthread.h>
+
+#include "base/arena.h"
+#include "data/data.h"
+
+/* One row of the table in data.c. Everything but open and close may be called by many threads at once. */
+typedef struct data_kind {
+    const char *name;
+    const char *help;                   /* for people: what it is */
+    int (*recognise)(const char *path); /* NULL: only by name */
+    berlu_status (*open)(data_source *s, const char *path,
+                         const data_options *o); /* fills info and state; close follows on failure too */
+    int (*label)(const data_source *s, data_split split, size_t index);
+    berlu_status (*read)(data_source *s, data_split split, size_t index, const image_request *request, image *out);
+    const char *(*name_of)(const data_source *s, data_split split, size_t index, char *out,
+                           size_t room); /* NULL: "train/17" */
+    void (*close)(data_source *s);       /* state may be NULL or half made */
+} data_kind;
+
+extern const data_kind data_cifar10, data_cifar100, data_folder, data_synthetic, data_packed;
+
+typedef struct data_bad {
+    data_split split;
+    size_t index;
+    const char *sentence;
+} data_bad;
+
+struct data_source {
+    const data_kind *kind;
+    data_info info;
+    arena memory; /* names; lives as long as the source */
+    void *state;  /* the kind's own */
+    size_t max_bad;
+    pthread_mutex_t lock; /* guards what follows, and `memory` once the source is open */
+    data_bad *bad;
+    size_t bad_count, bad_room;
+};
+
+#endif
