@@ -17,6 +17,7 @@
 
 #define ACT_PARAMS      2 /* alpha, eps */
 #define ACT_FROM_OUTPUT 1 /* degree 2, alpha > 0 */
+#define ACT_COMMON(k)   ((k)->order == 1)
 #define ACT_DEGREES     1 /* shape->degree chooses the polynomial */
 
 typedef struct act_consts {
@@ -24,6 +25,7 @@ typedef struct act_consts {
     v_f32 jump;    /* 1 - alpha; -0 when alpha is 1, so that f(-0) = -0 there */
     v_f32 square;  /* jump / (4 eps) */
     v_f32 quarter; /* 1 / (4 eps) */
+    v_f32 inverse; /* 1 / alpha, for the slope from the output */
     int order;     /* m: half the degree */
 } act_consts;
 
@@ -47,6 +49,7 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                         .jump = jump,
                         .square = berlu_ratio(jump, low, four),
                         .quarter = v_div(one, four),
+                        .inverse = v_div(one, alpha),
                         .order = shape->degree / 2};
 }
 
@@ -177,13 +180,13 @@ V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
  * alpha; d/deps = (1 - alpha) (1 - y/eps) (alpha + y/eps) / ((1 + g) (g + alpha)). No form divides by 1 - alpha. */
 V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
 {
-    v_f32 one = v_one(), inverse = v_mul(k->quarter, v_set(4.0f)), g = act_slope_from_output(y, k);
+    v_f32 one = v_one(), per_eps = v_mul(k->quarter, v_set(4.0f)), g = act_slope_from_output(y, k);
     v_f32 beyond = v_min0(v_fma(k->alpha, k->eps, y));
     v_f32 held = v_min(v_max(y, v_neg(v_mul(k->alpha, k->eps))), k->eps);
     v_f32 ratio = v_div(v_sub(k->eps, held), v_add(one, g));
-    out[0] = v_fnma(v_mul(ratio, ratio), inverse, v_div(beyond, k->alpha));
-    v_f32 rest = v_div(v_fma(held, inverse, k->alpha), v_add(g, k->alpha));
-    out[1] = v_mul(v_mul(k->jump, v_mul(ratio, inverse)), rest);
+    out[0] = v_fnma(v_mul(ratio, ratio), per_eps, v_mul(beyond, k->inverse));
+    v_f32 rest = v_div(v_fma(held, per_eps, k->alpha), v_add(g, k->alpha));
+    out[1] = v_mul(v_mul(k->jump, v_mul(ratio, per_eps)), rest);
 }
 
 #endif

@@ -28,6 +28,9 @@
  *   V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k);          only if ACT_FROM_OUTPUT
  *   V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out);      only if both
  *
+ *   #define ACT_COMMON(k) ((k)->order == 1)      optional: a condition on plain numbers of act_consts under which the function
+ *       is simpler. Kernels then hold two copies of their fast loops, and in one of them the compiler knows it is true.
+ *
  * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a rare path and on uniform
  * numbers of act_consts. Kernels ask for value, slope and parameter slopes of the same x side by side; write common parts
  * as the same inline function with the same arguments and the compiler computes them once. The lanes behind the end of an

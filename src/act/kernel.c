@@ -13,6 +13,10 @@
 #include "act/kernels.h"
 #include ACT_FORMULA
 
+#ifndef ACT_COMMON
+#define ACT_COMMON(k) 1
+#endif
+
 /* The formula's constants and what scale= and center= need: g(x) = (f(scale x) - f(0)) / scale. */
 typedef struct consts {
     act_consts f;
@@ -330,25 +334,32 @@ V_FN void store_group(const act_job *job, void *p, berlu_dtype dtype, size_t i, 
         UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, i + (size_t)v * V_LANES, r[v]);
 }
 
-V_FN size_t value_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype)
+V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, const act_consts *k)
 {
-    const act_consts k = ((const consts *)job->consts)->f;
     const void *x = job->x;
     void *y = job->y;
     size_t i = from;
     for (; i + MAP_GROUP * V_LANES <= to; i += MAP_GROUP * V_LANES) {
         v_f32 r[MAP_GROUP];
-        UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(load(x, dtype, i + (size_t)v * V_LANES), &k);
+        UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(load(x, dtype, i + (size_t)v * V_LANES), k);
         store_group(job, y, dtype, i, r, MAP_GROUP);
     }
     return i;
 }
 
-/* dx, and the first `wanted` parameter sums of one block; returns where it stopped. */
-V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int wanted, lanes *sums,
-                         const void *source, map_fn slope, params_fn slopes)
+/* The constants are copied, so that no store can seem to change them; in the first copy of the loop ACT_COMMON holds. */
+V_FN size_t value_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype)
 {
     const act_consts k = ((const consts *)job->consts)->f;
+    if (ACT_COMMON(&k))
+        return value_loop(job, from, to, dtype, &k);
+    return value_loop(job, from, to, dtype, &k);
+}
+
+/* dx, and the first `wanted` parameter sums of one block; returns where it stopped. */
+V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int wanted, lanes *sums,
+                       const void *source, map_fn slope, params_fn slopes, const act_consts *k)
+{
     const void *dy = job->dy;
     void *dx = job->dx;
     v_f32 sum[PARAMS + 1][V_GROUP];
@@ -360,9 +371,9 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
         {
             v_f32 x = load(source, dtype, i + (size_t)v * V_LANES), g = load(dy, dtype, i + (size_t)v * V_LANES);
             v_f32 d[PARAMS + 1];
-            r[v] = v_mul(g, slope(x, &k));
+            r[v] = v_mul(g, slope(x, k));
             if (wanted)
-                slopes(x, &k, d);
+                slopes(x, k, d);
             UNROLL for (int p = 0; p < wanted; p++) sum[p][v % V_GROUP] = v_fma(g, d[p], sum[p][v % V_GROUP]);
         }
         store_group(job, dx, dtype, i, r, SUM_GROUP);
@@ -370,6 +381,15 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
     UNROLL for (int p = 0; p < wanted; p++) UNROLL for (int v = 0; v < V_GROUP; v++)
         v_store(sums->lane[p] + v * V_LANES, sum[p][v]);
     return i;
+}
+
+V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int wanted, lanes *sums,
+                         const void *source, map_fn slope, params_fn slopes)
+{
+    const act_consts k = ((const consts *)job->consts)->f;
+    if (ACT_COMMON(&k))
+        return slope_loop(job, from, to, dtype, wanted, sums, source, slope, slopes, &k);
+    return slope_loop(job, from, to, dtype, wanted, sums, source, slope, slopes, &k);
 }
 
 /* ---- Units ----------------------------------------------------------------------------------------------------------- */
