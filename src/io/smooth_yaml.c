@@ -1,0 +1,82 @@
+/* smooth_yaml.c - see smooth_yaml.h. SPDX-License-Identifier: MIT
+ *
+ * Each key goes as text into the settings that also read the command line, so ranges and messages are the same; here is
+ * only what YAML adds: lists, and the line of a mistake. */
+#include "io/smooth_yaml.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "smooth/settings.h"
+
+/* [0, 1, 0] as "0,1,0"; the anchor [0, 1] as "0=1". */
+static berlu_status list_join(text *out, const yaml_tree *tree, const yaml_item *list)
+{
+    const char *between = strcmp(list->key, "at") == 0 ? "=" : ",";
+    for (const yaml_item *item = list->first; item; item = item->next) {
+        if (item->kind != YAML_TEXT)
+            return yaml_fail(tree, item, "%s must be a list of numbers", list->key);
+        text_string(out, item == list->first ? "" : between);
+        text_string(out, item->text);
+    }
+    return text_status(out);
+}
+
+static berlu_status key_take(smooth_settings *settings, const yaml_tree *tree, const yaml_item *item)
+{
+    text joined = {0};
+    berlu_status status = BERLU_OK;
+    if (item->kind == YAML_MAP)
+        status = yaml_fail(tree, item, "%s must be a number or a list of numbers", item->key);
+    else if (item->kind == YAML_LIST)
+        status = list_join(&joined, tree, item);
+    if (status == BERLU_OK) {
+        const char *value = item->kind == YAML_TEXT ? item->text : joined.data ? joined.data : "";
+        status = settings_set(settings, item->key, value);
+        if (status == BERLU_ERR_ARG)
+            status = yaml_fail(tree, item, "%s", berlu_last_error());
+    }
+    text_free(&joined);
+    return status;
+}
+
+static berlu_status name_take(char name[SMOOTH_NAME], const yaml_tree *tree, const yaml_item *item)
+{
+    if (item->kind != YAML_TEXT || strlen(item->text) >= SMOOTH_NAME)
+        return yaml_fail(tree, item, "name must be a word of at most %d letters", SMOOTH_NAME - 1);
+    strcpy(name, item->text);
+    return BERLU_OK;
+}
+
+berlu_status smooth_yaml_take(berlu_smooth **out, char name[SMOOTH_NAME], const yaml_tree *tree)
+{
+    *out = NULL;
+    *name = '\0';
+    if (tree->root->kind != YAML_MAP)
+        return yaml_fail(tree, tree->root, "expected keys and values (kinks, slopes, ...)");
+    smooth_settings settings;
+    settings_start(&settings);
+    berlu_status status = BERLU_OK;
+    for (const yaml_item *item = tree->root->first; item && status == BERLU_OK; item = item->next)
+        status = strcmp(item->key, "name") == 0 ? name_take(name, tree, item) : key_take(&settings, tree, item);
+    if (status == BERLU_OK) {
+        status = settings_make(&settings, out);
+        if (status == BERLU_ERR_ARG)
+            status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", tree->name, berlu_last_error());
+    }
+    settings_free(&settings);
+    return status;
+}
+
+berlu_status smooth_yaml_read(berlu_smooth **out, char name[SMOOTH_NAME], const char *path)
+{
+    yaml_tree tree;
+    *out = NULL;
+    berlu_status status = yaml_tree_read(&tree, path);
+    if (status != BERLU_OK)
+        return status;
+    status = smooth_yaml_take(out, name, &tree);
+    yaml_tree_free(&tree);
+    return status;
+}

@@ -1,0 +1,84 @@
+/* svg.h - plots as SVG. SPDX-License-Identifier: MIT
+ *
+ * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen to be readable on white and on
+ * black; the file paints its own ground and follows the reader's dark mode. No scripts, no fonts to fetch, no ids that could
+ * clash when several figures stand in one page.
+ *
+ *     svg_series curve = {.label = "berlu", .x = x, .y = y, .count = n};
+ *     svg_plot plot = {.title = "BerLU", .x = {.title = "x"}, .series = &curve, .count = 1};
+ *     svg_figure figure = {.plots = &plot, .count = 1};
+ *     status = svg_save("berlu.svg", &figure); */
+#ifndef IO_SVG_H
+#define IO_SVG_H
+
+#include <stddef.h>
+
+#include "base/text.h"
+
+typedef enum svg_mark {
+    SVG_LINE,      /* a curve; points that are not finite break it */
+    SVG_DASHED,    /* a dashed curve */
+    SVG_POINTS,    /* dots */
+    SVG_POLYGON,   /* thin straight lines with a dot at each point */
+    SVG_VERTICALS, /* a thin vertical line at each x; y is not read and may be NULL */
+    SVG_BAND,      /* the area between y and y2, pale */
+} svg_mark;
+
+enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours go round after 8; the second round of curves is dashed */
+
+typedef struct svg_series {
+    const char *label; /* NULL: not in the legend */
+    const double *x, *y, *y2;
+    size_t count;
+    svg_mark mark;
+    int color;    /* 0, 1, ... or SVG_GREY */
+    double width; /* of curves; 0: the usual one */
+} svg_series;
+
+typedef struct svg_axis {
+    const char *title; /* NULL: none */
+    double low, high;  /* equal: from the series, with a little room */
+    int log;           /* decades; values that are not positive are left out */
+} svg_axis;
+
+typedef struct svg_plot {
+    const char *title;
+    svg_axis x, y;
+    const svg_series *series;
+    size_t count;
+} svg_plot;
+
+typedef struct svg_figure {
+    const char *title, *subtitle; /* NULL: none */
+    const svg_plot *plots;
+    size_t count;
+    int columns;       /* 0: one */
+    int width, height; /* of one plot with its axes; 0: 640 x 360 */
+} svg_figure;
+
+/* Failures are lack of memory (and, when saving, of disk), or BERLU_ERR_ARG for an axis that cannot be: not finite, low
+ * above high, a logarithmic one that is not positive. */
+berlu_status svg_write(text *out, const svg_figure *figure);
+berlu_status svg_save(const char *path, const svg_figure *figure);
+
+/* -- inside: svg_scale.c -- */
+
+/* Maps values of an axis onto [0, 1]. */
+typedef struct svg_scale {
+    double low, high; /* of a logarithmic axis: the decimal logarithms */
+    int log;
+} svg_scale;
+
+berlu_status svg_scale_make(svg_scale *out, const svg_plot *plot, int vertical);
+double svg_scale_map(const svg_scale *scale, double value); /* NaN for what has no place */
+
+enum { SVG_TICKS = 24 };
+typedef struct svg_ticks {
+    size_t count;
+    double value[SVG_TICKS];
+    int exponent[SVG_TICKS]; /* logarithmic axes: the label is 10 to this */
+    int decimals;            /* else: digits behind the point, or -1 for %g */
+} svg_ticks;
+void svg_ticks_make(svg_ticks *out, const svg_scale *scale, int most);
+
+#endif

@@ -1,0 +1,91 @@
+/* svg_scale.c - ranges and ticks of an axis. SPDX-License-Identifier: MIT
+ *
+ * Ticks are multiples of 1, 2 or 5 times a power of ten, as many as fit; logarithmic axes have whole decades, thinned where
+ * there are too many. */
+#include <float.h>
+#include <math.h>
+
+#include "io/svg.h"
+
+static void range_add(double value, int log, double *low, double *high)
+{
+    if (!isfinite(value) || (log && !(value > 0)))
+        return;
+    value = log ? log10(value) : value;
+    *low = fmin(*low, value);
+    *high = fmax(*high, value);
+}
+
+static void range_find(const svg_plot *plot, int vertical, int log, double *low, double *high)
+{
+    *low = INFINITY, *high = -INFINITY;
+    for (size_t i = 0; i < plot->count; i++) {
+        const svg_series *s = &plot->series[i];
+        for (size_t k = 0; k < s->count && !(vertical && s->mark == SVG_VERTICALS); k++) {
+            range_add(vertical ? s->y[k] : s->x[k], log, low, high);
+            if (vertical && s->mark == SVG_BAND)
+                range_add(s->y2[k], log, low, high);
+        }
+    }
+    if (!(*low <= *high)) /* nothing to show */
+        *low = 0, *high = 1;
+    double room = vertical ? 0.06 * (*high - *low) : 0;
+    if (!(*high - *low > 1e-12 * fmax(fabs(*low), fabs(*high)))) /* all the same */
+        room = *low == 0 ? 1 : 0.5 * fabs(*low);
+    *low -= room;
+    *high += room;
+}
+
+berlu_status svg_scale_make(svg_scale *out, const svg_plot *plot, int vertical)
+{
+    const svg_axis *axis = vertical ? &plot->y : &plot->x;
+    out->log = axis->log;
+    if (axis->low == axis->high) {
+        range_find(plot, vertical, axis->log, &out->low, &out->high);
+        return BERLU_OK;
+    }
+    if (!isfinite(axis->low) || !isfinite(axis->high) || axis->low > axis->high || (axis->log && !(axis->low > 0)))
+        return berlu_fail(BERLU_ERR_ARG, "plot '%s': its %s axis cannot go from %g to %g",
+                          plot->title ? plot->title : "", vertical ? "vertical" : "horizontal", axis->low, axis->high);
+    out->low = axis->log ? log10(axis->low) : axis->low;
+    out->high = axis->log ? log10(axis->high) : axis->high;
+    return BERLU_OK;
+}
+
+double svg_scale_map(const svg_scale *scale, double value)
+{
+    if (scale->log && !(value > 0))
+        return NAN;
+    return ((scale->log ? log10(value) : value) - scale->low) / (scale->high - scale->low);
+}
+
+static void decades_make(svg_ticks *out, const svg_scale *scale, int most)
+{
+    double first = ceil(scale->low - 1e-9), last = floor(scale->high + 1e-9), step = 1;
+    while ((last - first) / step + 1 > most)
+        step += 1;
+    out->decimals = -1;
+    for (double e = first; e <= last && out->count < SVG_TICKS; e += step) {
+        out->exponent[out->count] = (int)e;
+        out->value[out->count++] = pow(10, e);
+    }
+}
+
+void svg_ticks_make(svg_ticks *out, const svg_scale *scale, int most)
+{
+    *out = (svg_ticks){0};
+    if (scale->log) {
+        decades_make(out, scale, most);
+        return;
+    }
+    static const double steps[] = {1, 2, 5, 10};
+    double span = scale->high - scale->low, power = pow(10, floor(log10(span / most))), step = 0;
+    for (size_t i = 0; i < COUNT(steps) && !(step > 0 && span / step <= most); i++)
+        step = steps[i] * power;
+    int digits = (int)-floor(log10(step) + 1e-9);
+    double size = fmax(fabs(scale->low), fabs(scale->high));
+    out->decimals = size >= 1e6 || size < 1e-4 ? -1 : digits > 0 ? digits : 0;
+    double first = ceil(scale->low / step - 1e-9);
+    for (int i = 0; i < SVG_TICKS && (first + i) * step <= scale->high + 1e-9 * span; i++)
+        out->value[out->count++] = (first + i) * step + 0.0; /* + 0: no "-0" */
+}
