@@ -4,17 +4,26 @@
  * (bicubic) neighbours a direction, clamped at the edge, in double, and truncated. Note the bicubic: here it is the
  * sharper one with a = -1, unlike the a = -0.5 of resizing. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "data/pixels.h"
+
+/* Pillow rounds the sine and cosine to 15 decimals; where a value falls on a pixel's edge that decides. */
+static double decimals_15(double v)
+{
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.15f", v);
+    return strtod(digits, NULL);
+}
 
 affine affine_rotation(double degrees, int width, int height)
 {
     const double pi = 3.14159265358979323846;
-    double r = -degrees * pi / 180, w = width / 2.0, h = height / 2.0;
-    affine m = {cos(r), sin(r), 0, -sin(r), cos(r), 0};
-    m.c = m.a * -w + m.b * -h + m.c + w;
-    m.f = m.d * -w + m.e * -h + m.f + h;
-    return m;
+    double turn = fmod(degrees, 360), w = width / 2.0, h = height / 2.0;
+    double r = -((turn < 0 ? turn + 360 : turn) * (pi / 180));
+    double c = decimals_15(cos(r)), s = decimals_15(sin(r));
+    return (affine){c, s, c * -w + s * -h + w, -s, c, -s * -w + c * -h + h};
 }
 
 static int clamp(int v, int size)
