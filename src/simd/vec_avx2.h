@@ -71,8 +71,8 @@ V_FN __m128i v_narrow_bf16(v_f32 a) /* add 0x7fff and the last kept bit, cut; Na
     __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
     __m256i near = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
     __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-    __m256i word = _mm256_blendv_epi8(near, quiet, _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
-    return _mm_packus_epi32(_mm256_castsi256_si128(word), _mm256_extracti128_si256(word, 1));
+    __m256i chosen = _mm256_blendv_epi8(near, quiet, _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
+    return _mm_packus_epi32(_mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
 }
 V_FN v_f32 v_load_bf16(const uint16_t *p)
 {

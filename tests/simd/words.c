@@ -1,0 +1,397 @@
+/* words.c - the vocabulary as tables, compiled once per machine with WORDS naming the table. SPDX-License-Identifier: MIT */
+#include "simd/words.h"
+
+#include "simd/vec.h"
+
+V_FN void map1(void *out, const float *a, v_f32 (*f)(v_f32))
+{
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, f(v_load(a + i)));
+}
+V_FN void map2(void *out, const float *a, const float *b, v_f32 (*f)(v_f32, v_f32))
+{
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, f(v_load(a + i), v_load(b + i)));
+}
+V_FN void map3(void *out, const float *a, const float *b, const float *c, v_f32 (*f)(v_f32, v_f32, v_f32))
+{
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, f(v_load(a + i), v_load(b + i), v_load(c + i)));
+}
+V_FN void map_mask(void *out, const float *a, const float *b, v_mask (*f)(v_f32, v_f32))
+{
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_select(f(v_load(a + i), v_load(b + i)), v_one(), v_zero()));
+}
+V_FN void map_int(void *out, const float *a, const float *b, v_i32 (*f)(v_i32, v_i32))
+{
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_float(f(v_bits(v_load(a + i)), v_bits(v_load(b + i)))));
+}
+
+/* ARGS: what the table's functions take; each body is one call. */
+#define ARGS   void *out, const float *a, const float *b, const float *c, size_t n
+#define UNUSED (void)a, (void)b, (void)c, (void)n
+
+static void w_add(ARGS)
+{
+    UNUSED, map2(out, a, b, v_add);
+}
+static void w_sub(ARGS)
+{
+    UNUSED, map2(out, a, b, v_sub);
+}
+static void w_mul(ARGS)
+{
+    UNUSED, map2(out, a, b, v_mul);
+}
+static void w_div(ARGS)
+{
+    UNUSED, map2(out, a, b, v_div);
+}
+static void w_sqrt(ARGS)
+{
+    UNUSED, map1(out, a, v_sqrt);
+}
+static void w_fma(ARGS)
+{
+    UNUSED, map3(out, a, b, c, v_fma);
+}
+static void w_fms(ARGS)
+{
+    UNUSED, map3(out, a, b, c, v_fms);
+}
+static void w_fnma(ARGS)
+{
+    UNUSED, map3(out, a, b, c, v_fnma);
+}
+static void w_abs(ARGS)
+{
+    UNUSED, map1(out, a, v_abs);
+}
+static void w_neg(ARGS)
+{
+    UNUSED, map1(out, a, v_neg);
+}
+static void w_copysign(ARGS)
+{
+    UNUSED, map2(out, a, b, v_copysign);
+}
+static void w_min(ARGS)
+{
+    UNUSED, map2(out, a, b, v_min);
+}
+static void w_max(ARGS)
+{
+    UNUSED, map2(out, a, b, v_max);
+}
+static void w_min0(ARGS)
+{
+    UNUSED, map1(out, a, v_min0);
+}
+static void w_max0(ARGS)
+{
+    UNUSED, map1(out, a, v_max0);
+}
+static void w_less(ARGS)
+{
+    UNUSED, map_mask(out, a, b, v_less);
+}
+static void w_less_equal(ARGS)
+{
+    UNUSED, map_mask(out, a, b, v_less_equal);
+}
+static void w_equal(ARGS)
+{
+    UNUSED, map_mask(out, a, b, v_equal);
+}
+static void w_iadd(ARGS)
+{
+    UNUSED, map_int(out, a, b, v_iadd);
+}
+static void w_isub(ARGS)
+{
+    UNUSED, map_int(out, a, b, v_isub);
+}
+static void w_iand(ARGS)
+{
+    UNUSED, map_int(out, a, b, v_iand);
+}
+static void w_ior(ARGS)
+{
+    UNUSED, map_int(out, a, b, v_ior);
+}
+
+V_FN v_mask is_nan(v_f32 a, v_f32 b)
+{
+    return (void)b, v_is_nan(a);
+}
+V_FN v_mask is_negative(v_f32 a, v_f32 b)
+{
+    return (void)b, v_is_negative(a);
+}
+V_FN v_mask both(v_f32 a, v_f32 b)
+{
+    return v_and(v_less(a, b), v_is_negative(a));
+}
+V_FN v_mask either(v_f32 a, v_f32 b)
+{
+    return v_or(v_less(a, b), v_is_negative(a));
+}
+V_FN v_mask neither(v_f32 a, v_f32 b)
+{
+    return v_not(v_or(v_less(a, b), v_is_nan(a)));
+}
+static void w_is_nan(ARGS)
+{
+    UNUSED, map_mask(out, a, b, is_nan);
+}
+static void w_is_negative(ARGS)
+{
+    UNUSED, map_mask(out, a, b, is_negative);
+}
+static void w_and(ARGS)
+{
+    UNUSED, map_mask(out, a, b, both);
+}
+static void w_or(ARGS)
+{
+    UNUSED, map_mask(out, a, b, either);
+}
+static void w_not(ARGS)
+{
+    UNUSED, map_mask(out, a, b, neither);
+}
+
+V_FN v_f32 choose(v_f32 a, v_f32 b, v_f32 c)
+{
+    return v_select(v_less(a, b), c, a);
+}
+static void w_select(ARGS)
+{
+    UNUSED, map3(out, a, b, c, choose);
+}
+
+V_FN v_i32 left5(v_i32 a, v_i32 b)
+{
+    return (void)b, v_shift_left(a, 5);
+}
+V_FN v_i32 left23(v_i32 a, v_i32 b)
+{
+    return (void)b, v_shift_left(a, 23);
+}
+V_FN v_i32 right9(v_i32 a, v_i32 b)
+{
+    return (void)b, v_shift_right(a, 9);
+}
+V_FN v_i32 signed9(v_i32 a, v_i32 b)
+{
+    return (void)b, v_shift_right_signed(a, 9);
+}
+V_FN v_i32 constant(v_i32 a, v_i32 b)
+{
+    return (void)b, v_iadd(a, v_iset(-12345));
+}
+static void w_shift_left(ARGS)
+{
+    UNUSED, map_int(out, a, b, left5);
+}
+static void w_shift_left_23(ARGS)
+{
+    UNUSED, map_int(out, a, b, left23);
+}
+static void w_shift_right(ARGS)
+{
+    UNUSED, map_int(out, a, b, right9);
+}
+static void w_shift_right_signed(ARGS)
+{
+    UNUSED, map_int(out, a, b, signed9);
+}
+static void w_iset(ARGS)
+{
+    UNUSED, map_int(out, a, b, constant);
+}
+
+V_FN v_f32 truncated(v_f32 a)
+{
+    return v_float(v_truncate(a));
+}
+V_FN v_f32 from_int(v_f32 a)
+{
+    return v_from_int(v_bits(a));
+}
+static void w_truncate(ARGS)
+{
+    UNUSED, map1(out, a, truncated);
+}
+static void w_from_int(ARGS)
+{
+    UNUSED, map1(out, a, from_int);
+}
+
+static void w_lookup16(ARGS) /* the table is b, the index a's bits */
+{
+    UNUSED;
+    _Alignas(64) float table[WORDS_LANES];
+    for (int i = 0; i < WORDS_LANES; i++)
+        table[i] = b[i];
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_lookup16(table, v_bits(v_load(a + i))));
+}
+
+/* Whether any and all lanes are true, per group of sixteen whatever the width. */
+static void w_any_all(ARGS)
+{
+    UNUSED;
+    int any = 0, all = 1;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES) {
+        v_mask m = v_less(v_load(a + i), v_load(b + i));
+        any |= v_any(m);
+        all &= v_all(m);
+    }
+    ((int32_t *)out)[0] = any != 0;
+    ((int32_t *)out)[1] = all != 0;
+}
+
+/* The first n of 16 elements, as a kernel does its tail. */
+V_FN size_t part(size_t n, size_t i)
+{
+    return n < i ? 0 : n - i < V_LANES ? n - i : V_LANES;
+}
+static void w_load_store_n(ARGS)
+{
+    UNUSED;
+    for (size_t i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store_n((float *)out + i, v_add(v_load_n(a + i, part(n, i)), v_one()), part(n, i));
+}
+static void w_load_n_zeros(ARGS)
+{
+    UNUSED;
+    for (size_t i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_load_n(a + i, part(n, i)));
+}
+static void w_stream(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_stream((float *)out + i, v_load(a + i));
+    v_stream_end();
+}
+
+static void w_store_bf16(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store_bf16((uint16_t *)out + i, v_load(a + i));
+}
+static void w_stream_bf16(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_stream_bf16((uint16_t *)out + i, v_load(a + i));
+    v_stream_end();
+}
+static void w_store_n_bf16(ARGS)
+{
+    UNUSED;
+    for (size_t i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store_n_bf16((uint16_t *)out + i, v_load(a + i), part(n, i));
+}
+static void w_load_bf16(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_load_bf16((const uint16_t *)(const void *)a + i));
+}
+static void w_load_n_bf16(ARGS)
+{
+    UNUSED;
+    for (size_t i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_load_n_bf16((const uint16_t *)(const void *)a + i, part(n, i)));
+}
+static void w_store_f16(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store_f16((uint16_t *)out + i, v_load(a + i));
+}
+static void w_stream_f16(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_stream_f16((uint16_t *)out + i, v_load(a + i));
+    v_stream_end();
+}
+static void w_store_n_f16(ARGS)
+{
+    UNUSED;
+    for (size_t i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store_n_f16((uint16_t *)out + i, v_load(a + i), part(n, i));
+}
+static void w_load_f16(ARGS)
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_load_f16((const uint16_t *)(const void *)a + i));
+}
+static void w_load_n_f16(ARGS)
+{
+    UNUSED;
+    for (size_t i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_load_n_f16((const uint16_t *)(const void *)a + i, part(n, i)));
+}
+
+const word WORDS[] = {
+    {"add", WORD_FLOAT, w_add, 0},
+    {"sub", WORD_FLOAT, w_sub, 0},
+    {"mul", WORD_FLOAT, w_mul, 0},
+    {"div", WORD_FLOAT, w_div, 0},
+    {"sqrt", WORD_FLOAT, w_sqrt, 0},
+    {"fma", WORD_FLOAT, w_fma, 0},
+    {"fms", WORD_FLOAT, w_fms, 0},
+    {"fnma", WORD_FLOAT, w_fnma, 0},
+    {"abs", WORD_BITS, w_abs, 0},
+    {"neg", WORD_BITS, w_neg, 0},
+    {"copysign", WORD_BITS, w_copysign, 0},
+    {"min", WORD_FLOAT, w_min, 0},
+    {"max", WORD_FLOAT, w_max, 0},
+    {"min0", WORD_FLOAT, w_min0, 0},
+    {"max0", WORD_FLOAT, w_max0, 0},
+    {"less", WORD_BITS, w_less, 0},
+    {"less_equal", WORD_BITS, w_less_equal, 0},
+    {"equal", WORD_BITS, w_equal, 0},
+    {"is_nan", WORD_BITS, w_is_nan, 0},
+    {"is_negative", WORD_BITS, w_is_negative, 0},
+    {"and", WORD_BITS, w_and, 0},
+    {"or", WORD_BITS, w_or, 0},
+    {"not", WORD_BITS, w_not, 0},
+    {"select", WORD_BITS, w_select, 0},
+    {"any_all", WORD_BITS, w_any_all, 0},
+    {"iadd", WORD_BITS, w_iadd, 0},
+    {"isub", WORD_BITS, w_isub, 0},
+    {"iand", WORD_BITS, w_iand, 0},
+    {"ior", WORD_BITS, w_ior, 0},
+    {"iset", WORD_BITS, w_iset, 0},
+    {"shift_left", WORD_BITS, w_shift_left, 0},
+    {"shift_left_23", WORD_BITS, w_shift_left_23, 0},
+    {"shift_right", WORD_BITS, w_shift_right, 0},
+    {"shift_right_signed", WORD_BITS, w_shift_right_signed, 0},
+    {"truncate", WORD_BITS, w_truncate, 1},
+    {"from_int", WORD_FLOAT, w_from_int, 0},
+    {"lookup16", WORD_BITS, w_lookup16, 0},
+    {"load_store_n", WORD_FLOAT, w_load_store_n, 0},
+    {"load_n", WORD_BITS, w_load_n_zeros, 0},
+    {"stream", WORD_BITS, w_stream, 0},
+    {"store_bf16", WORD_BF16, w_store_bf16, 0},
+    {"stream_bf16", WORD_BF16, w_stream_bf16, 0},
+    {"store_n_bf16", WORD_BF16, w_store_n_bf16, 0},
+    {"load_bf16", WORD_FLOAT, w_load_bf16, 0},
+    {"load_n_bf16", WORD_FLOAT, w_load_n_bf16, 0},
+    {"store_f16", WORD_F16, w_store_f16, 0},
+    {"stream_f16", WORD_F16, w_stream_f16, 0},
+    {"store_n_f16", WORD_F16, w_store_n_f16, 0},
+    {"load_f16", WORD_FLOAT, w_load_f16, 0},
+    {"load_n_f16", WORD_FLOAT, w_load_n_f16, 0},
+    {NULL, WORD_BITS, NULL, 0},
+};
