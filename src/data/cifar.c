@@ -208,6 +208,16 @@ static void cifar_close(data_source *s)
     free(c);
 }
 
+berlu_status cifar_verify(const cifar_layout *layout, const char *path)
+{
+    const data_options o = {0};
+    data_source s = {0};
+    berlu_status status = cifar_open_layout(&s, path, &o, layout);
+    cifar_close(&s);
+    arena_free(&s.memory);
+    return status;
+}
+
 static int has_file(const char *folder, const char *name)
 {
     char path[4096];

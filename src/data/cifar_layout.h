@@ -31,6 +31,9 @@ static inline size_t cifar_record_bytes(const cifar_layout *l)
     return (size_t)l->label_bytes + 3 * CIFAR_PLANE;
 }
 
+/* Whether a folder (or the folder inside it that unpacking makes) holds the whole set. */
+berlu_status cifar_verify(const cifar_layout *layout, const char *path);
+
 berlu_status cifar_open_layout(data_source *s, const char *path, const data_options *o, const cifar_layout *layout);
 
 #endif

@@ -1,0 +1,300 @@
+/* cmd_data.c - `berlu data get|make|info|pack`: sets of pictures, fetched, made, looked at, packed. SPDX-License-Identifier: MIT
+ *
+ * All four end with the same answer: what the set is, how many pictures each split has, the classes, mean and standard
+ * deviation of its training pixels. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "data/cache.h"
+#include "data/get.h"
+#include "data/make.h"
+#include "data_args.h"
+#include "io/png.h"
+#include "output.h"
+#include "progress.h"
+
+/* ---- what a set is ---- */
+
+static void report_json(data_source *source, const data_statistics *measured, const char *sheet)
+{
+    const data_info *info = data_describe(source);
+    output out;
+    output_start(&out);
+    output_string(&out, "kind", info->kind);
+    output_string(&out, "path", info->path);
+    output_int(&out, "images", (int64_t)(info->images[DATA_TRAIN] + info->images[DATA_TEST]));
+    output_object(&out, "splits");
+    for (int s = 0; s < DATA_SPLITS; s++)
+        output_int(&out, data_split_names[s], (int64_t)info->images[s]);
+    output_end(&out);
+    output_array(&out, "classes");
+    for (size_t k = 0; k < info->classes; k++)
+        output_string(&out, NULL, info->class_names[k]);
+    output_end(&out);
+    output_string(&out, "class_order", info->class_order);
+    output_reals(&out, "mean", measured->mean, 3);
+    output_reals(&out, "std", measured->std, 3);
+    output_int(&out, "measured", (int64_t)measured->images);
+    output_int(&out, "least_width", measured->least_width);
+    output_int(&out, "least_height", measured->least_height);
+    output_int(&out, "most_width", measured->most_width);
+    output_int(&out, "most_height", measured->most_height);
+    output_array(&out, "broken");
+    for (size_t i = 0; i < data_bad_count(source); i++)
+        output_string(&out, NULL, data_bad_sentence(source, i));
+    output_end(&out);
+    if (sheet)
+        output_string(&out, "sheet", sheet);
+    output_print(&out);
+}
+
+static void report_text(data_source *source, const data_statistics *m, const char *sheet)
+{
+    const data_info *info = data_describe(source);
+    printf("%s%s%s\n", info->kind, *info->path ? "  " : "", info->path);
+    printf("  images   %zu train, %zu test\n", info->images[DATA_TRAIN], info->images[DATA_TEST]);
+    if (m->least_width == m->most_width && m->least_height == m->most_height)
+        printf("  size     %d x %d\n", m->most_width, m->most_height);
+    else
+        printf("  size     %d x %d to %d x %d\n", m->least_width, m->least_height, m->most_width, m->most_height);
+    printf("  classes  %zu (%s order):", info->classes, info->class_order);
+    for (size_t k = 0; k < info->classes && k < 20; k++)
+        printf(" %s", info->class_names[k]);
+    printf("%s\n", info->classes > 20 ? " ..." : "");
+    printf("  mean     %.4f %.4f %.4f   (over %zu training images)\n", m->mean[0], m->mean[1], m->mean[2], m->images);
+    printf("  std      %.4f %.4f %.4f\n", m->std[0], m->std[1], m->std[2]);
+    if (sheet)
+        printf("  sheet    %s\n", sheet);
+    for (size_t i = 0; i < data_bad_count(source); i++)
+        printf("  broken   %s\n", data_bad_sentence(source, i));
+}
+
+static berlu_status sheet_write(data_source *source, const char *path, int cell)
+{
+    const data_info *info = data_describe(source);
+    image sheet = {0};
+    int rows = info->classes < 100 ? (int)info->classes : 100;
+    if (cell == 0)
+        cell = info->width > 0 && info->width < 96 ? info->width : 96;
+    berlu_status status = data_contact_sheet(source, rows, 10, cell, &sheet);
+    if (status == BERLU_OK)
+        status = png_write(path, sheet.pixels, sheet.width, sheet.height);
+    image_free(&sheet);
+    return status;
+}
+
+static berlu_status report(data_source *source, const options *o, size_t sample, const char *sheet, int cell)
+{
+    data_statistics measured = {0};
+    data_split split = data_describe(source)->images[DATA_TRAIN] ? DATA_TRAIN : DATA_TEST;
+    berlu_status status = data_measure(source, split, sample, options_threads(o), &measured);
+    if (status == BERLU_OK && sheet)
+        status = sheet_write(source, sheet, cell);
+    if (status != BERLU_OK)
+        return status;
+    if (options_json(o))
+        report_json(source, &measured, sheet);
+    else
+        report_text(source, &measured, sheet);
+    return BERLU_OK;
+}
+
+/* ---- info ---- */
+
+enum { SAMPLE = 50000 };
+
+static const option_row info_rows[] = {
+    {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "a folder, an archive, `synthetic`, or KIND:PATH with KIND cifar10, cifar100, folder or packed"},
+    {"sheet", OPTION_STRING, "FILE",
+     .help = "write a contact sheet as PNG: ten pictures of each class (at most 100 classes)"},
+    {"cell", OPTION_INT, "N", .least = 8, .most = 512, .help = "pixels of a picture on the sheet"},
+    {"sample", OPTION_INT, "N", .standard = "50000", .least = 0, .most = 1e15,
+     .help = "pictures to measure, evenly spaced; 0: all"},
+    DATA_ROWS,
+    {0}};
+
+static berlu_status info_run(options *o)
+{
+    data_source *source = NULL;
+    data_options how = data_options_from(o);
+    berlu_status status = data_open(&source, options_string(o, "data"), &how);
+    if (status == BERLU_OK)
+        status = report(source, o, (size_t)options_int(o, "sample"), options_string(o, "sheet"),
+                        (int)options_int(o, "cell"));
+    data_close(source);
+    return status;
+}
+
+const command cmd_data_info = {
+    "data info", "what a set of pictures holds: counts, classes, mean, standard deviation, a contact sheet",
+    "    berlu data info ~/imagenet --sheet sheet.png\n"
+    "    berlu data info cifar10:data/cifar-10-batches-bin --json",
+    info_rows, info_run};
+
+/* ---- progress ---- */
+
+static void on_count(void *context, size_t done, size_t all)
+{
+    (void)all;
+    progress_step(context, done);
+}
+
+static void on_download(void *context, uint64_t done, uint64_t all)
+{
+    progress *p = context;
+    p->total = all >> 20;
+    progress_step(p, done >> 20);
+}
+
+/* ---- get ---- */
+
+static const option_row get_rows[] = {
+    {"set", OPTION_CHOICE, .choices = "cifar10|cifar100", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "which set"},
+    {"out", OPTION_STRING, "DIR", .standard = "data", .help = "folder to put it in"},
+    {"url", OPTION_STRING, "URL", .help = "another place of the same archive"},
+    {"sha256", OPTION_STRING, "HEX", .help = "accept an archive with this hash instead of the published one"},
+    {"keep-archive", OPTION_FLAG, .help = "do not remove the archive after unpacking"},
+    {0}};
+
+static volatile sig_atomic_t stop_asked;
+static volatile int stop_flag;
+
+static void stop_ask(int number)
+{
+    stop_asked = stop_flag = 1;
+    signal(number, SIG_DFL); /* the second one is not asked */
+}
+
+static berlu_status get_run(options *o)
+{
+    const cifar_layout *layout = options_choice(o, "set") == 0 ? &cifar10_layout : &cifar100_layout;
+    const char *folder = options_string(o, "out");
+    progress bar;
+    download from = {.url = options_string(o, "url"),
+                     .sha256 = options_string(o, "sha256"),
+                     .progress = on_download,
+                     .context = &bar,
+                     .stop = &stop_flag};
+    signal(SIGINT, stop_ask);
+    signal(SIGTERM, stop_ask);
+    progress_start(&bar, layout->archive, "MiB", layout->archive_bytes >> 20, 0);
+    berlu_status status = data_get(layout, folder, &from, options_flag(o, "keep-archive"));
+    progress_finish(&bar);
+    data_source *source = NULL;
+    char text_of_set[4096];
+    snprintf(text_of_set, sizeof text_of_set, "%s:%s", layout->kind, folder);
+    if (status == BERLU_OK)
+        status = data_open(&source, text_of_set, NULL);
+    if (status == BERLU_OK)
+        status = report(source, o, SAMPLE, NULL, 0);
+    data_close(source);
+    return status;
+}
+
+const command cmd_data_get = {
+    "data get", "download a published set, check it and unpack it",
+    "A cut download goes on where it stopped when the command is given again. The archive's hash must be the\n"
+    "published one; the set appears under DIR whole or not at all.\n\n"
+    "    berlu data get cifar10\n"
+    "    berlu data get cifar100 --out ~/sets --url http://mirror.example/cifar-100-binary.tar.gz",
+    get_rows, get_run};
+
+/* ---- make ---- */
+
+static const option_row make_rows[] = {
+    {"set", OPTION_CHOICE, .choices = "synthetic", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which set"},
+    {"out", OPTION_STRING, "DIR", .flags = OPTION_REQUIRED, .help = "folder to make; it must not exist"},
+    {"images", OPTION_INT, "N", .standard = "10000", .least = 10, .most = 1e8,
+     .help = "training images; a fifth of it more for testing"},
+    {"classes", OPTION_CHOICE, .standard = "10", .choices = "10|100", .help = "how many classes"},
+    {"image-size", OPTION_INT, "N", .standard = "32", .least = 16, .most = 1024, .help = "side of the square images"},
+    {"seed", OPTION_INT, "N", .standard = "0", .least = 0, .most = 9e15,
+     .help = "of everything that is drawn at random"},
+    {0}};
+
+static berlu_status make_run(options *o)
+{
+    data_options how = {.images = (size_t)options_int(o, "images"),
+                        .classes = options_choice(o, "classes") == 0 ? 10 : 100,
+                        .image_size = (int)options_int(o, "image-size"),
+                        .seed = (uint64_t)options_int(o, "seed"),
+                        .threads = options_threads(o)};
+    const char *folder = options_string(o, "out");
+    data_source *source = NULL;
+    progress bar;
+    berlu_status status = data_open(&source, "synthetic", &how);
+    if (status != BERLU_OK)
+        return status;
+    const data_info *info = data_describe(source);
+    progress_start(&bar, "synthetic", "images", info->images[DATA_TRAIN] + info->images[DATA_TEST], 0);
+    status = make_folder(source, folder, options_threads(o), on_count, &bar);
+    progress_finish(&bar);
+    data_close(source);
+    source = NULL;
+    char text_of_set[4096];
+    snprintf(text_of_set, sizeof text_of_set, "folder:%s", folder);
+    if (status == BERLU_OK)
+        status = data_open(&source, text_of_set, NULL);
+    if (status == BERLU_OK)
+        status = report(source, o, SAMPLE, NULL, 0);
+    data_close(source);
+    return status;
+}
+
+const command cmd_data_make = {
+    "data make", "write the built-in set as folders of PNG files",
+    "The same pictures as `--data synthetic` draws in memory: textured shapes in random place, size, colour and\n"
+    "clutter, by seed.\n\n"
+    "    berlu data make synthetic --out shapes --images 2000 --image-size 64",
+    make_rows, make_run};
+
+/* ---- pack ---- */
+
+static const option_row pack_rows[] = {
+    {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "the set to pack, as in `data info`"},
+    {"out", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "file to write"},
+    {"image-size", OPTION_INT, "N", .standard = "256", .least = 1, .most = 4096,
+     .help = "side of the packed pictures: short edge to N, centre crop, bicubic"},
+    DATA_ROWS,
+    {0}};
+
+static berlu_status pack_run(options *o)
+{
+    data_source *source = NULL;
+    data_options how = data_options_from(o);
+    const char *path = options_string(o, "out");
+    progress bar;
+    berlu_status status = data_open(&source, options_string(o, "data"), &how);
+    if (status != BERLU_OK)
+        return status;
+    const data_info *info = data_describe(source);
+    progress_start(&bar, "pack", "images", info->images[DATA_TRAIN] + info->images[DATA_TEST], 0);
+    status = cache_write(source, path, (int)options_int(o, "image-size"), options_threads(o), on_count, &bar);
+    progress_finish(&bar);
+    for (size_t i = 0; i < data_bad_count(source); i++)
+        fprintf(stderr, "broken: %s\n", data_bad_sentence(source, i));
+    data_close(source);
+    source = NULL;
+    char text_of_set[4096];
+    snprintf(text_of_set, sizeof text_of_set, "packed:%s", path);
+    how = (data_options){.max_bad_given = 1, .max_bad = SIZE_MAX, .threads = options_threads(o)};
+    if (status == BERLU_OK)
+        status = data_open(&source, text_of_set, &how);
+    if (status == BERLU_OK)
+        status = report(source, o, SAMPLE, NULL, 0);
+    data_close(source);
+    return status;
+}
+
+const command cmd_data_pack = {
+    "data pack", "decode and resize every picture once, into one file that is read at memory speed",
+    "A packed set is a set like any other: give FILE to --data. Random crops are then taken from the packed pictures,\n"
+    "so make them somewhat larger than the network's input.\n\n"
+    "    berlu data pack ~/imagenet --out imagenet-256.pack --image-size 256",
+    pack_rows, pack_run};

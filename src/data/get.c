@@ -1,0 +1,55 @@
+/* get.c - from an address to a set that can be opened. SPDX-License-Identifier: MIT */
+#include "data/get.h"
+
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "data/archive.h"
+
+/* What an archive may unpack to: the records, and a little for texts beside them. */
+static tarball_limits limits_of(const cifar_layout *l)
+{
+    tarball_limits limits = {.most_bytes = 1 << 20, .most_files = 64};
+    for (size_t f = 0; f < l->files; f++)
+        limits.most_bytes += l->records[f] * cifar_record_bytes(l);
+    return limits;
+}
+
+static berlu_status archive_fetch(const cifar_layout *l, const char *archive, const download *from)
+{
+    download d = *from;
+    int published = !from->sha256;
+    d.url = from->url ? from->url : l->url;
+    d.sha256 = published ? l->sha256 : from->sha256;
+    d.bytes = published ? l->archive_bytes : from->bytes;
+    d.path = archive;
+    if (file_exists(archive) && tarball_check(archive, d.sha256) == BERLU_OK)
+        return BERLU_OK;
+    return download_file(&d);
+}
+
+berlu_status data_get(const cifar_layout *l, const char *folder, const download *from, int keep_archive)
+{
+    arena a = {0};
+    const char *target = arena_printf(&a, "%s/%s", folder, l->folder);
+    const char *archive = arena_printf(&a, "%s/%s", folder, l->archive);
+    berlu_status status = target && archive ? BERLU_OK : BERLU_ERR_MEMORY;
+    if (status == BERLU_OK && folder_exists(target)) {
+        status = cifar_verify(l, target); /* never removed by us: it may be somebody's only copy */
+        goto done;
+    }
+    if (status == BERLU_OK)
+        status = folder_make(folder);
+    if (status == BERLU_OK)
+        status = archive_fetch(l, archive, from);
+    if (status == BERLU_OK)
+        status = tarball_unpack(archive, l->folder, target, limits_of(l));
+    if (status == BERLU_OK)
+        status = cifar_verify(l, target);
+    if (status == BERLU_OK && !keep_archive)
+        unlink(archive);
+done:
+    arena_free(&a);
+    return status;
+}
