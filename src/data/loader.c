@@ -193,7 +193,7 @@ berlu_status loader_open(loader **out, data_source *source, const loader_options
     l->paused = 1;
     int workers = options->workers > 0 ? options->workers : threads_default();
     workers = workers > WORKERS_MOST ? WORKERS_MOST : workers;
-    berlu_status status = plan_make(&l->plan, source, options);
+    berlu_status status = loader_plan_make(&l->plan, source, options);
     if (status == BERLU_OK)
         status = budget_share(l, options->budget, workers);
     if (status == BERLU_OK)

@@ -64,7 +64,7 @@ static berlu_status mix_check(loader_plan *p)
     return BERLU_OK;
 }
 
-berlu_status plan_make(loader_plan *out, data_source *source, const loader_options *options)
+berlu_status loader_plan_make(loader_plan *out, data_source *source, const loader_options *options)
 {
     const data_info *info = data_describe(source);
     loader_plan p = {.source = source, .o = *options, .classes = info->classes};

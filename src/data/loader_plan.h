@@ -26,7 +26,7 @@ typedef struct loader_rows {
     size_t count, number;
 } loader_rows;
 
-berlu_status plan_make(loader_plan *out, data_source *source, const loader_options *o);
+berlu_status loader_plan_make(loader_plan *out, data_source *source, const loader_options *o);
 size_t plan_rows(const loader_plan *p, size_t batch); /* rows of this rank that hold a picture */
 size_t plan_slot_bytes(const loader_plan *p);
 berlu_status plan_rows_make(const loader_plan *p, loader_rows *out);
