@@ -5,7 +5,8 @@
 
 Weights and images are the known-answer fill, so the file holds answers only. For each case `MODEL/ACT[/channel]/`:
 `logits` (2 x 10), `loss`, and `grads`, a row per parameter in state-dict order: the 2-norm of its gradient and eight of
-its values, those at k * count / 8. Everything is computed in float64 from float32 weights; the rows are stored as float32.
+its values, those at k * count / 8. Everything is computed in float64 from float32 weights (and a float32 eps in norms: the
+difference would be seen, 2e-10 in a loss); the rows are stored as float32.
 """
 import sys
 
@@ -23,6 +24,9 @@ def case(name, act, per_channel):
     model = create(name, act, per_channel)
     fill(model)
     model.double()
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = torch.tensor(module.eps, dtype=torch.float32).double().item()
     images, labels = fill_batch(name)
     logits = model(images.double())
     loss = torch.nn.functional.cross_entropy(logits, labels)

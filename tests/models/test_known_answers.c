@@ -143,7 +143,7 @@ static int is_small(const char *name)
 
 static void filled_models_answer_as_timm(void **state)
 {
-    const int full = **(int **)state;
+    const int full = *(const int *)*state;
     for (size_t i = 0; i < COUNT(timm); i++)
         if (is_small(timm[i].name) != full)
             check(&timm[i]);
@@ -152,7 +152,6 @@ static void filled_models_answer_as_timm(void **state)
 int main(int argc, char **argv)
 {
     int full = argc > 1 && strcmp(argv[1], "full") == 0;
-    int *state = &full;
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(filled_models_answer_as_timm, &state)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(filled_models_answer_as_timm, &full)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
