@@ -57,7 +57,7 @@ const act_row *act_row_find(const char *name)
 const char *berlu_act_builtin(size_t index)
 {
     const act_row *row = act_row_at(index);
-    return row ? row->definition->name : NULL;
+    return row && !row->definition->inner ? row->definition->name : NULL;
 }
 
 void berlu_act_free(berlu_act *act)

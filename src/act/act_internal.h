@@ -6,7 +6,7 @@
 
 #include "act/definition.h"
 #include "act/kernels.h"
-#include "base/status.h"
+#include "base/text.h"
 
 enum { ISA_COUNT = BERLU_ISA_NEON + 1, ACT_NAME_ROOM = 64 };
 
@@ -35,6 +35,10 @@ struct berlu_act {
 
 /* Fills kernels[] with what this machine can run, best first chosen (dispatch.c). */
 berlu_status kernels_choose(berlu_act *act, const act_row *row);
+
+/* Gives an activation of the row `smooth` its function, and writes that as smooth(...) (smoothed.c). */
+berlu_status smoothed_fill(berlu_act *act, const berlu_smooth *f);
+void smoothed_write(text *t, const berlu_act *act);
 
 /* What a call must fulfil on every device: numbers in range, needed pointers there (call.c). Exported, though in no public
  * header, because libberlu_cuda asks too. */

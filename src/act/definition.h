@@ -24,6 +24,7 @@ typedef struct act_definition {
     size_t param_count;
     act_param_definition params[BERLU_ACT_PARAMS];
     int degree; /* the default degree where the function has one, else 0 */
+    int inner;  /* 1: a way to make others, not a name for people */
 
     double ulp, slope_ulp; /* bounds of the f32 kernels over all floats (normal results); see berlu_act_ulp() */
 

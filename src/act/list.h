@@ -19,3 +19,4 @@ ACT(silu)
 ACT(mish)
 ACT(smelu)
 ACT(berlu)
+ACT(smoothed) /* behind smooth(...) and registered names; no name of its own, so it stays last */

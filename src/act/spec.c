@@ -167,7 +167,10 @@ static berlu_status write_spec(berlu_act *act)
     text t = {0};
     char number[NUMBER_TEXT];
     const char *mark = ":", *learned_mark = "";
-    text_string(&t, act->name);
+    if (act->definition->inner)
+        smoothed_write(&t, act);
+    else
+        text_string(&t, act->name);
     for (size_t i = 0; i < act->definition->param_count; i++, mark = ",")
         text_add(&t, "%s%s=%s", mark, act->definition->params[i].name, number_text_f32(number, act->params[i]));
     if (has_degree(act)) {
@@ -239,7 +242,7 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
 static berlu_status make_builtin(berlu_act **out, const char *name, const char *pairs)
 {
     const act_row *row = act_row_find(name);
-    if (!row)
+    if (!row || row->definition->inner)
         return fail_unknown_name(name);
     berlu_act *act = NULL;
     berlu_status status = act_start(&act, row);
@@ -257,13 +260,42 @@ static berlu_status make_builtin(berlu_act **out, const char *name, const char *
     return BERLU_OK;
 }
 
+static berlu_status make_smooth(berlu_act **out, const char *name, const berlu_smooth *f, const char *pairs)
+{
+    berlu_act *act = NULL;
+    berlu_status status = act_start(&act, act_row_find("smooth"));
+    if (status != BERLU_OK)
+        return status;
+    snprintf(act->name, sizeof act->name, "%s", name);
+    status = smoothed_fill(act, f);
+    if (status == BERLU_OK && pairs)
+        status = set_pairs(act, pairs);
+    if (status == BERLU_OK)
+        status = write_spec(act);
+    if (status != BERLU_OK) {
+        berlu_act_free(act);
+        return status;
+    }
+    *out = act;
+    return BERLU_OK;
+}
+
+/* smooth(...), with keys behind it or not: smooth(...):scale=2 */
 static berlu_status make_smooth_text(berlu_act **out, const char *spec)
 {
+    const char *end = strrchr(spec, ')'), *pairs = end && end[1] == ':' ? end + 2 : NULL;
+    size_t length = pairs ? (size_t)(end + 1 - spec) : strlen(spec);
+    char *function = malloc(length + 1);
+    if (!function)
+        return berlu_fail_memory(length + 1, "the text of an activation");
+    memcpy(function, spec, length);
+    function[length] = '\0';
     berlu_smooth *f = NULL;
-    berlu_status status = berlu_smooth_parse(&f, spec);
+    berlu_status status = berlu_smooth_parse(&f, function);
     if (status == BERLU_OK)
-        status = berlu_act_make_smooth(out, "smooth", f);
+        status = make_smooth(out, "smooth", f, pairs);
     berlu_smooth_free(f);
+    free(function);
     return status;
 }
 
@@ -272,7 +304,9 @@ berlu_status berlu_act_make_smooth(berlu_act **out, const char *name, const berl
     if (!out || !name || !f)
         return berlu_fail(BERLU_ERR_ARG, "berlu_act_make_smooth: the answer, the name or the function is NULL");
     *out = NULL;
-    return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: smoothed functions have no kernels in this build", name);
+    if (strlen(name) >= ACT_NAME_ROOM)
+        return berlu_fail(BERLU_ERR_ARG, "'%.20s...' is too long for the name of an activation", name);
+    return make_smooth(out, name, f, NULL);
 }
 
 berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_registry *names)
@@ -290,9 +324,8 @@ berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_re
     memcpy(name, spec, length);
     name[length] = '\0';
     const berlu_smooth *own = names && !act_row_find(name) ? berlu_registry_find(names, name) : NULL;
-    if (own && pairs)
-        return berlu_fail(BERLU_ERR_ARG, "activation '%s' is a smoothed function and takes no keys", name);
-    return own ? berlu_act_make_smooth(out, name, own) : make_builtin(out, name, pairs ? pairs + 1 : NULL);
+    return own ? make_smooth(out, name, own, pairs ? pairs + 1 : NULL)
+               : make_builtin(out, name, pairs ? pairs + 1 : NULL);
 }
 
 berlu_status berlu_act_make(berlu_act **out, const char *spec)

@@ -1,0 +1,130 @@
+/* smoothed.h - any piecewise-linear function with at most 8 kinks, smoothed. SPDX-License-Identifier: MIT
+ *
+ * Line plus bump, as BerLU, around the knot whose transition is nearest: its numbers are chosen by comparing x with the
+ * middles between transitions. With c = x - kink, r = max(0, eps - |c|) / (2 eps) and v = 1 - 2r
+ *
+ *     f = y + (c < 0 ? left : right) c + jump eps r^(m+1) Q_m(v)          f' = side +- jump r^m W_m(v)
+ *
+ * (docs/math.md, sections 1 and 8). Kinks and eps are f32 numbers; y and slopes are rounded once. Bounds, with u = 2^-24 and S the
+ * largest |slope|: value 4 u (|y| + S |c|) + 12 u |jump| eps, slope 12 u S plus what a rounding of c does to it, |jump| K_m / (2 eps)
+ * u |c|, which is 0 for a kink at 0 and for kinks more than 2 eps away from it. Level lines are exact: relu6 ends at 6. */
+#ifndef ACT_SMOOTHED_H
+#define ACT_SMOOTHED_H
+
+#include "act/formula.h"
+#include "act/smoothed_numbers.h"
+
+#define ACT_PARAMS      0
+#define ACT_FROM_OUTPUT 0
+#define ACT_COMMON(k)   ((k)->order == 1)
+#define ACT_DEGREES     1
+
+/* Plain numbers, the same for all lanes; copied, so that no store of a result can seem to change them. */
+typedef struct act_consts {
+    int count, order; /* knots; m, half the degree */
+    float x[SMOOTHED_KNOTS], y[SMOOTHED_KNOTS], eps[SMOOTHED_KNOTS], half[SMOOTHED_KNOTS]; /* half: 1 / (2 eps) */
+    float slope[SMOOTHED_KNOTS + 1], until[SMOOTHED_KNOTS];
+    float q[SMOOTHED_KNOTS], w[SMOOTHED_KNOTS], peak;
+} act_consts;
+
+V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
+{
+    act_consts k;
+    const float *n = shape->numbers;
+    (void)params;
+    k.count = (int)n[SMOOTHED_COUNT];
+    k.order = shape->degree / 2;
+    k.peak = n[SMOOTHED_PEAK];
+    for (int i = 0; i < SMOOTHED_KNOTS; i++) {
+        k.x[i] = n[SMOOTHED_X + i];
+        k.y[i] = n[SMOOTHED_Y + i];
+        k.eps[i] = n[SMOOTHED_EPS + i];
+        k.half[i] = 0.5f / n[SMOOTHED_EPS + i];
+        k.slope[i] = n[SMOOTHED_SLOPE + i];
+        k.until[i] = i + 1 < SMOOTHED_KNOTS ? n[SMOOTHED_UNTIL + i] : 0.0f;
+        k.q[i] = n[SMOOTHED_Q + i];
+        k.w[i] = n[SMOOTHED_W + i];
+    }
+    k.slope[SMOOTHED_KNOTS] = n[SMOOTHED_SLOPE + SMOOTHED_KNOTS];
+    return k;
+}
+
+typedef struct smoothed_knot {
+    v_f32 x, y, eps, half, left, right;
+} smoothed_knot;
+
+V_FN smoothed_knot smoothed_near(v_f32 x, const act_consts *k)
+{
+    smoothed_knot n;
+    n.x = v_set(k->x[0]);
+    n.y = v_set(k->y[0]);
+    n.eps = v_set(k->eps[0]);
+    n.half = v_set(k->half[0]);
+    n.left = v_set(k->slope[0]);
+    n.right = v_set(k->slope[1]);
+    for (int i = 1; i < k->count; i++) {
+        v_mask beyond = v_less_equal(v_set(k->until[i - 1]), x);
+        n.x = v_select(beyond, v_set(k->x[i]), n.x);
+        n.y = v_select(beyond, v_set(k->y[i]), n.y);
+        n.eps = v_select(beyond, v_set(k->eps[i]), n.eps);
+        n.half = v_select(beyond, v_set(k->half[i]), n.half);
+        n.left = v_select(beyond, v_set(k->slope[i]), n.left);
+        n.right = v_select(beyond, v_set(k->slope[i + 1]), n.right);
+    }
+    return n;
+}
+
+/* The polynomial with coefficients c[0] .. c[count-1], times r^exponent. */
+V_FN v_f32 smoothed_poly(const float *c, int count, v_f32 r, int exponent)
+{
+    v_f32 v = v_fnma(v_set(2.0f), r, v_one()), sum = v_set(c[count - 1]), power = r;
+    for (int i = count - 2; i >= 0; i--)
+        sum = v_fma(sum, v, v_set(c[i]));
+    for (int i = 1; i < exponent; i++)
+        power = v_mul(power, r);
+    return v_mul(power, sum);
+}
+
+V_FN v_f32 smoothed_r(v_f32 c, const smoothed_knot *n)
+{
+    return v_mul(v_max0(v_sub(n->eps, v_abs(c))), n->half);
+}
+
+/* A level line stays level at infinity: 0 times a large number, not 0 times infinity. NaN passes. */
+V_FN v_f32 smoothed_line(v_f32 c, v_f32 side, v_f32 y)
+{
+    v_f32 most = v_set(0x1.fffffep127f);
+    v_f32 reach = v_select(v_equal(side, v_zero()), v_max(v_min(c, most), v_neg(most)), c);
+    return v_fma(side, reach, y);
+}
+
+V_FN v_f32 act_value(v_f32 x, const act_consts *k)
+{
+    smoothed_knot n = smoothed_near(x, k);
+    v_f32 c = v_sub(x, n.x), r = smoothed_r(c, &n);
+    v_f32 h = k->order == 1 ? v_mul(r, r) : smoothed_poly(k->q, k->order, r, k->order + 1);
+    v_f32 line = smoothed_line(c, v_select(v_less(c, v_zero()), n.left, n.right), n.y);
+    return v_fma(v_mul(v_sub(n.right, n.left), n.eps), h, line);
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    smoothed_knot n = smoothed_near(x, k);
+    v_f32 c = v_sub(x, n.x), r = smoothed_r(c, &n), jump = v_sub(n.right, n.left);
+    v_f32 t = k->order == 1 ? r : smoothed_poly(k->w, k->order, r, k->order);
+    return v_select(v_less(c, v_zero()), v_fma(jump, t, n.left), v_fnma(jump, t, n.right));
+}
+
+/* jump / (2 eps) K_m w^(m-1), w = 4 r (1 - r); the joins belong to the transition. */
+V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
+{
+    smoothed_knot n = smoothed_near(x, k);
+    v_f32 room = v_sub(n.eps, v_abs(v_sub(x, n.x))), r = v_mul(v_max0(room), n.half);
+    v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
+    v_f32 inside = v_mul(v_mul(v_sub(n.right, n.left), n.half), v_set(k->peak));
+    for (int i = 1; i < k->order; i++)
+        inside = v_mul(inside, w);
+    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+}
+
+#endif
