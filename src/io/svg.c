@@ -115,13 +115,13 @@ static void axis_draw(text *out, const frame *f, const svg_axis *axis, int verti
 static double place_x(const frame *f, double x)
 {
     double at = svg_scale_map(&f->x, x) * f->width;
-    return isnan(at) ? at : fmin(fmax(at, -1e4), 1e4);
+    return isfinite(at) ? fmin(fmax(at, -1e4), 1e4) : NAN;
 }
 
 static double place_y(const frame *f, double y)
 {
     double at = (1 - svg_scale_map(&f->y, y)) * f->height;
-    return isnan(at) ? at : fmin(fmax(at, -1e4), 1e4);
+    return isfinite(at) ? fmin(fmax(at, -1e4), 1e4) : NAN;
 }
 
 /* "M x y L x y ..." over the points; what is not finite lifts the pen, what moves by less than a hair is left out. */
