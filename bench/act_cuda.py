@@ -74,7 +74,7 @@ def torch_calls(name, x, y, g, d):
     """PyTorch's own kernels into ready memory where they allow it; None where it has none."""
     w = torch.full((1,), 0.25, device="cuda", dtype=x.dtype)
     table = {
-        "relu": (lambda: aten.relu.out(x, out=y), lambda: aten.threshold_backward.grad_input(g, x, 0, grad_input=d)),
+        "relu": (lambda: aten.clamp_min.out(x, 0, out=y), lambda: aten.threshold_backward.grad_input(g, x, 0, grad_input=d)),
         "leaky_relu": (lambda: aten.leaky_relu.out(x, 0.01, out=y),
                        lambda: aten.leaky_relu_backward.grad_input(g, x, 0.01, False, grad_input=d)),
         "prelu": (lambda: torch.prelu(x, w), lambda: aten._prelu_kernel_backward(g, x, w)),

@@ -16,23 +16,16 @@
 #include "act/list.h"
 #undef ACT
 
-typedef struct cuda_row {
-    const char *name;
-    const cuda_kernels *kernels;
-} cuda_row;
-
-#define ACT(name) {#name, &act_cuda_##name},
-static const cuda_row cuda_rows[] = {
+#define ACT(name) &act_cuda_##name,
+static const cuda_kernels *const cuda_rows[] = {
 #include "act/list.h"
 };
 #undef ACT
 
+/* NULL when libberlu is newer and knows more activations. */
 static const cuda_kernels *kernels_of(const berlu_act *act)
 {
-    for (size_t i = 0; i < COUNT(cuda_rows); i++)
-        if (strcmp(cuda_rows[i].name, act->definition->name) == 0)
-            return cuda_rows[i].kernels;
-    return NULL;
+    return act->place < COUNT(cuda_rows) ? cuda_rows[act->place] : NULL;
 }
 
 static berlu_status fail_cuda(cudaError_t error, const char *what)
@@ -54,15 +47,15 @@ int berlu_cuda_count(void)
     return 0;
 }
 
-berlu_status berlu_cuda_describe(int device, char *text, size_t room)
+berlu_status berlu_cuda_describe(int device, char *out, size_t room)
 {
     struct cudaDeviceProp properties;
-    if (!text || room == 0)
+    if (!out || room == 0)
         return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no room for the text");
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
         return fail_cuda(error, "CUDA");
-    snprintf(text, room, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major, properties.minor,
+    snprintf(out, room, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major, properties.minor,
              (double)properties.totalGlobalMem / 0x1p30);
     return BERLU_OK;
 }

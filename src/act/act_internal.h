@@ -21,6 +21,7 @@ const act_row *act_row_find(const char *name); /* NULL when there is none */
 
 struct berlu_act {
     const act_definition *definition;
+    size_t place; /* of its row in list.h: other libraries keep tables in the same order */
     const act_kernels *kernels[ISA_COUNT]; /* those this machine can run; [BERLU_ISA_BEST] is the choice */
     char name[ACT_NAME_ROOM];
     act_shape shape;

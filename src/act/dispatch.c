@@ -16,6 +16,7 @@ berlu_status kernels_choose(berlu_act *act, const act_row *row)
 {
     cpu_isa pick;
     berlu_status status = cpu_isa_pick(&pick);
+    act->place = (size_t)(row - act_row_at(0));
     if (status != BERLU_OK)
         return status;
     for (int isa = BERLU_ISA_SCALAR; isa < ISA_COUNT; isa++)

@@ -6,7 +6,7 @@
  *
  *   stream     flat arrays, aligned, the ops of training (value; dx with parameter sums). One tile per block.
  *   lookup     the same for costly formulas in 16-bit storage: each block tabulates the formula in shared memory over the
- *              inputs that matter (bf16: 3,584) and the rest of the kernel is a look-up. Other inputs are computed.
+ *              inputs that matter and the rest of the kernel is a look-up. Other inputs are computed.
  *   columns    bias, column sums, per-channel parameters: a thread owns channels and walks down 64 rows.
  *   anything   every op, every alignment, element by element. Right first; nobody trains with it.
  *
@@ -196,22 +196,17 @@ __global__ void __launch_bounds__(THREADS) stream_slope(const __grid_constant__ 
 /* ---- lookup ---------------------------------------------------------------------------------------------------------- */
 
 #if defined(ACT_COSTLY)
-constexpr int LOOKUP_THREADS = 1024;
-
-/* The inputs of a table: magnitudes with bits in [LOW, LOW + SPAN), both signs. bf16: 2^-10 to 2^4; f16: 2^-9 to 2^4. */
+/* A table has one entry per 16-bit input with a magnitude from that with the bits LOW up to 16, signs side by side: the
+ * key of an input is its bits rotated left by one. bf16 starts at 2^-17 and has 5,376 entries, so two blocks share a
+ * multiprocessor; f16 starts at 0 and has 38,912. Few inputs lie elsewhere; they are computed. */
 template <int DTYPE> struct lookup_range {
-    static constexpr uint32_t LOW = DTYPE == BERLU_BF16 ? 117 << 7 : 6 << 10;
-    static constexpr uint32_t SPAN = DTYPE == BERLU_BF16 ? 14 << 7 : 13 << 10;
+    static constexpr uint32_t LOW = DTYPE == BERLU_BF16 ? 2 * (110 << 7) : 0;
+    static constexpr uint32_t HIGH = DTYPE == BERLU_BF16 ? 2 * (131 << 7) : 2 * (19 << 10);
+    static constexpr uint32_t SPAN = HIGH - LOW;
+    static constexpr int THREADS = DTYPE == BERLU_BF16 ? 768 : 1024;
+    static constexpr int BLOCKS = DTYPE == BERLU_BF16 ? 2 : 1; /* per multiprocessor */
+    static constexpr int DEPTH = DTYPE == BERLU_BF16 ? 2 : 4;  /* accesses in flight */
 };
-
-__device__ __noinline__ float far_value(float x, const consts &k)
-{
-    return act_value(x, &k.f);
-}
-__device__ __noinline__ float far_slope(float x, const consts &k)
-{
-    return act_slope(x, &k.f);
-}
 
 template <int DTYPE> __device__ __forceinline__ float from_bits(uint32_t bits)
 {
@@ -219,75 +214,93 @@ template <int DTYPE> __device__ __forceinline__ float from_bits(uint32_t bits)
     return load_one(&narrow, DTYPE, 0);
 }
 
+/* Two inputs in a word, each rotated left by one. */
+__device__ __forceinline__ uint32_t keys_of(uint32_t word)
+{
+    return (word << 1 & 0xfffefffeu) | (word >> 15 & 0x00010001u);
+}
+
+/* Eight results by the formula: where at least one input is outside the table. */
+template <int DTYPE, int SLOPE> __device__ __noinline__ uint4 computed(uint4 x, uint4 g, const consts &k)
+{
+    float v[8], dy[8];
+    unpack<DTYPE>(x, v);
+    unpack<DTYPE>(g, dy);
+#pragma unroll 1
+    for (int j = 0; j < 8; j++)
+        v[j] = SLOPE ? v_mul(dy[j], act_slope(v[j], &k.f)) : act_value(v[j], &k.f);
+    return pack<DTYPE>(v);
+}
+
 /* SLOPE 0: the table holds results, ready to store. SLOPE 1: it holds slopes in f32. */
 template <int DTYPE, int SLOPE>
-__global__ void __launch_bounds__(LOOKUP_THREADS) lookup(const __grid_constant__ cuda_job job)
+__device__ __forceinline__ uint4 looked_up(uint4 x, uint4 g, const void *table, const consts &k)
 {
-    constexpr int WIDTH = 8, TWO = 2;
     constexpr uint32_t LOW = lookup_range<DTYPE>::LOW, SPAN = lookup_range<DTYPE>::SPAN;
-    extern __shared__ float4 table_memory[];
-    uint16_t *values = reinterpret_cast<uint16_t *>(table_memory);
-    float *slopes = reinterpret_cast<float *>(table_memory);
+    const uint32_t word[4] = {x.x, x.y, x.z, x.w};
+    uint32_t out[4], farthest = 0;
+    float dy[8];
+    if (SLOPE)
+        unpack<DTYPE>(g, dy);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint32_t keys = keys_of(word[i]), first = (keys & 0xffff) - LOW, second = (keys >> 16) - LOW;
+        farthest = max(farthest, max(first, second));
+        first = min(first, SPAN - 1);
+        second = min(second, SPAN - 1);
+        if (SLOPE) {
+            const float *slopes = (const float *)table;
+            out[i] = pack2(v_mul(dy[2 * i], slopes[first]), v_mul(dy[2 * i + 1], slopes[second]), DTYPE);
+        } else {
+            const uint16_t *values = (const uint16_t *)table;
+            out[i] = values[first] | (uint32_t)values[second] << 16;
+        }
+    }
+    if (farthest >= SPAN)
+        return computed<DTYPE, SLOPE>(x, g, k);
+    return make_uint4(out[0], out[1], out[2], out[3]);
+}
+
+template <int DTYPE, int SLOPE>
+__global__ void __launch_bounds__(lookup_range<DTYPE>::THREADS, lookup_range<DTYPE>::BLOCKS)
+    lookup(const __grid_constant__ cuda_job job)
+{
+    constexpr int WIDTH = 8, IN_FLIGHT = lookup_range<DTYPE>::DEPTH, EACH = lookup_range<DTYPE>::THREADS;
+    constexpr uint32_t LOW = lookup_range<DTYPE>::LOW, SPAN = lookup_range<DTYPE>::SPAN;
+    extern __shared__ float4 table[];
     const consts k = consts_at<0>(job, 0);
-    for (uint32_t e = threadIdx.x; e < 2 * SPAN; e += LOOKUP_THREADS) {
-        float x = from_bits<DTYPE>(e < SPAN ? LOW + e : 0x8000 + LOW + e - SPAN);
+    for (uint32_t e = threadIdx.x; e < SPAN; e += EACH) {
+        uint32_t key = LOW + e;
+        float x = from_bits<DTYPE>(key >> 1 | (key & 1) << 15);
         if (SLOPE)
-            slopes[e] = act_slope(x, &k.f);
+            ((float *)table)[e] = act_slope(x, &k.f);
         else
-            store_one(values, DTYPE, e, act_value(x, &k.f));
+            store_one(table, DTYPE, e, act_value(x, &k.f));
     }
     __syncthreads();
-    size_t stride = (size_t)gridDim.x * LOOKUP_THREADS * WIDTH;
-    for (size_t at = ((size_t)blockIdx.x * LOOKUP_THREADS + threadIdx.x) * WIDTH; at < job.count; at += TWO * stride) {
-        uint4 x[TWO] = {}, g[TWO] = {};
+    size_t stride = (size_t)gridDim.x * EACH * WIDTH;
+    size_t at = ((size_t)blockIdx.x * EACH + threadIdx.x) * WIDTH;
+    for (; at < job.count; at += IN_FLIGHT * stride) {
+        uint4 x[IN_FLIGHT] = {}, g[IN_FLIGHT] = {};
 #pragma unroll
-        for (int d = 0; d < TWO; d++)
+        for (int d = 0; d < IN_FLIGHT; d++)
             if (at + d * stride < job.count) {
                 x[d] = load_some<DTYPE>(job.x, at + d * stride, job.count);
                 if (SLOPE)
                     g[d] = load_some<DTYPE>(job.dy, at + d * stride, job.count);
             }
 #pragma unroll
-        for (int d = 0; d < TWO; d++) {
-            if (at + d * stride >= job.count)
-                break;
-            const uint32_t word[4] = {x[d].x, x[d].y, x[d].z, x[d].w};
-            uint32_t out[4];
-            float dy[WIDTH];
-            if (SLOPE)
-                unpack<DTYPE>(g[d], dy);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                uint32_t part[2];
-                float slope[2];
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    uint32_t bits = h ? word[i] >> 16 : word[i] & 0xffff;
-                    uint32_t place = (bits & 0x7fff) - LOW;
-                    uint32_t entry = place + (bits >> 15) * SPAN;
-                    bool near = place < SPAN;
-                    if (SLOPE)
-                        slope[h] = near ? slopes[entry] : far_slope(from_bits<DTYPE>(bits), k);
-                    else if (near)
-                        part[h] = values[entry];
-                    else {
-                        uint16_t narrow;
-                        store_one(&narrow, DTYPE, 0, far_value(from_bits<DTYPE>(bits), k));
-                        part[h] = narrow;
-                    }
-                }
-                out[i] = SLOPE ? pack2(v_mul(dy[2 * i], slope[0]), v_mul(dy[2 * i + 1], slope[1]), DTYPE)
-                               : part[0] | part[1] << 16;
-            }
-            store_some<DTYPE>(SLOPE ? job.dx : job.y, at + d * stride, job.count,
-                              make_uint4(out[0], out[1], out[2], out[3]));
-        }
+        for (int d = 0; d < IN_FLIGHT; d++)
+            if (at + d * stride < job.count)
+                store_some<DTYPE>(SLOPE ? job.dx : job.y, at + d * stride, job.count,
+                                  looked_up<DTYPE, SLOPE>(x[d], g[d], table, k));
     }
 }
 
 template <int DTYPE, int SLOPE> cudaError_t launch_lookup(const cuda_job *job, cudaStream_t stream)
 {
-    size_t bytes = 2 * (size_t)lookup_range<DTYPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
+    size_t bytes = (size_t)lookup_range<DTYPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
+    constexpr int EACH = lookup_range<DTYPE>::THREADS;
     int device, processors, resident;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
@@ -295,12 +308,12 @@ template <int DTYPE, int SLOPE> cudaError_t launch_lookup(const cuda_job *job, c
     if (error == cudaSuccess)
         error = cudaFuncSetAttribute(lookup<DTYPE, SLOPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, lookup<DTYPE, SLOPE>, LOOKUP_THREADS, bytes);
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, lookup<DTYPE, SLOPE>, EACH, bytes);
     if (error != cudaSuccess)
         return error;
-    size_t needed = (job->count + 8 * LOOKUP_THREADS - 1) / (8 * LOOKUP_THREADS);
+    size_t needed = (job->count + 8 * EACH - 1) / (8 * EACH);
     size_t blocks = (size_t)processors * (resident > 0 ? resident : 1);
-    lookup<DTYPE, SLOPE><<<(unsigned)(needed < blocks ? needed : blocks), LOOKUP_THREADS, bytes, stream>>>(*job);
+    lookup<DTYPE, SLOPE><<<(unsigned)(needed < blocks ? needed : blocks), EACH, bytes, stream>>>(*job);
     return cudaGetLastError();
 }
 #endif

@@ -328,7 +328,8 @@ static void every_other_op_has_the_bits_of_the_cpu(void **state)
             for (p.param_index = 0; p.param_index < (int)berlu_act_param_count(act); p.param_index++)
                 compare(b, specs[s], BERLU_ACT_PARAM_SLOPE, &p);
             p.param_index = 0;
-            if (berlu_act_has_from_output(act)) {
+            int narrow_outputs = strcmp(specs[s], "hard_sigmoid") != 0; /* its 16-bit outputs do not tell the slope */
+            if (berlu_act_has_from_output(act) && (p.dtype == BERLU_F32 || narrow_outputs)) {
                 compare(b, specs[s], BERLU_ACT_FORWARD, &p); /* y in host.y */
                 compare(b, specs[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
             }
@@ -493,9 +494,12 @@ static int without_gpu(void)
     return 77;
 }
 
-int main(void)
+/* An argument chooses tests by pattern ('*shape*'), for the slow checkers. */
+int main(int argc, char **argv)
 {
     char text[128];
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     if (berlu_cuda_count() == 0)
         return without_gpu();
     must(berlu_cuda_describe(0, text, sizeof text));
