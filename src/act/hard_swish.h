@@ -27,7 +27,8 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     (void)k;
     v_f32 low, held = v_min(v_max(x, v_set(-3.0f)), v_set(3.0f)), sum = three_plus(held, &low);
     v_f32 product = v_mul(held, sum), rest = v_fma(held, low, v_fms(held, sum, product));
-    return v_select(v_less_equal(v_set(3.0f), x), x, sixth_of(product, rest));
+    v_f32 inside = v_copysign(sixth_of(product, rest), x); /* the corrections lose the sign of a zero */
+    return v_select(v_less_equal(v_set(3.0f), x), x, inside);
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)

@@ -1,0 +1,53 @@
+#!/bin/sh
+# neon.sh - builds the activations for aarch64, runs check.c under qemu, and compares its hash with this machine's.
+# SPDX-License-Identifier: MIT
+# Usage: neon.sh SOURCE_DIR BUILD_DIR CHECK_PROGRAM. Leaves with 77 (skipped) where compiler or emulator are missing.
+set -eu
+source=$1
+build=$2/neon
+check=$3
+cc=aarch64-linux-gnu-gcc
+for tool in $cc qemu-aarch64; do
+    if ! command -v $tool >/dev/null; then
+        echo "skipped: $tool is not installed"
+        exit 77
+    fi
+done
+# Few activations of each kind: an emulator is slow, and every one is compiled by the same rule.
+names="relu berlu hard_swish gelu elu mish"
+mkdir -p "$build"
+flags="-std=c11 -O2 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fopenmp -I$source/src -I$source/include -I$source/tests"
+list=$build/include/act
+mkdir -p "$list"
+for name in $names; do echo "ACT($name)"; done >"$list/list.h.new"
+cmp -s "$list/list.h.new" "$list/list.h" || mv "$list/list.h.new" "$list/list.h"
+
+objects=
+compile() { # OBJECT SOURCE FLAGS...: only what is older than any source
+    object=$build/$1
+    file=$2
+    shift 2
+    objects="$objects $object"
+    if [ -e "$object" ] && [ -z "$(find "$source/src/act" "$source/src/simd" "$source/src/base" "$source/tests/act" "$file" \
+            -newer "$object" -print -quit)" ]; then
+        return
+    fi
+    $cc -I"$build/include" $flags "$@" -c "$file" -o "$object"
+}
+for name in $names; do
+    compile "$name.o" "$source/src/act/$name.c"
+    compile "kernel_${name}_neon.o" "$source/src/act/kernel.c" -DACT_FORMULA="\"act/$name.h\"" -DACT_TABLE=act_kernels_${name}_neon
+    compile "kernel_${name}_scalar.o" "$source/src/act/kernel.c" -DV_TARGET_SCALAR -DACT_FORMULA="\"act/$name.h\"" \
+        -DACT_TABLE=act_kernels_${name}_scalar
+done
+for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/dispatch.c "$source"/src/act/call.c \
+    "$source"/src/act/sums.c "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
+    compile "$(basename "$file" .c).o" "$file"
+done
+$cc -static -fopenmp $objects -o "$build/check" -lm
+
+here=$("$check" $names | tail -1)
+there=$(qemu-aarch64 "$build/check" $names | tail -1)
+echo "here:  $here"
+echo "there: $there"
+[ "${here##* }" = "${there##* }" ]

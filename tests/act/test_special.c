@@ -1,0 +1,268 @@
+/* test_special.c - NaN, infinities, zeros and kinks, exactly as the header promises. SPDX-License-Identifier: MIT
+ *
+ * A table of cases, each run through every instruction set of this machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include <berlu/berlu.h>
+
+#include "act/inputs.h"
+
+typedef struct row {
+    const char *spec;
+    float x, value, slope;
+} row;
+
+#define SELU_LOW (-1.7580993408473766f)
+
+/* Limits at infinity, signs of zero, and which side holds at a kink. */
+static const row rows[] = {
+    {"identity", -INFINITY, -INFINITY, 1},
+    {"identity", -0.0f, -0.0f, 1},
+    {"relu", INFINITY, INFINITY, 1},
+    {"relu", -INFINITY, 0, 0},
+    {"relu", -0.0f, -0.0f, 0},
+    {"relu", 0, 0, 0},
+    {"relu", -1, 0, 0},
+    {"leaky_relu", -0.0f, -0.0f, 0.01f},
+    {"leaky_relu:alpha=-1", 0, -0.0f, -1},
+    {"leaky_relu:alpha=-1", -0.0f, 0, -1},
+    {"leaky_relu", -INFINITY, -INFINITY, 0.01f},
+    {"leaky_relu:alpha=0", -INFINITY, NAN, 0},
+    {"prelu", 0, 0, 0.25f},
+    {"prelu:alpha=0", -INFINITY, NAN, 0},
+    {"relu6", 0, 0, 0},
+    {"relu6", 6, 6, 0},
+    {"relu6", INFINITY, 6, 0},
+    {"relu6", -0.0f, -0.0f, 0},
+    {"relu6", 5.9999995f, 5.9999995f, 1},
+    {"hard_tanh", -1, -1, 0},
+    {"hard_tanh", 1, 1, 0},
+    {"hard_tanh", -INFINITY, -1, 0},
+    {"hard_tanh", -0.0f, -0.0f, 1},
+    {"hard_sigmoid", -3, 0, 0},
+    {"hard_sigmoid", 3, 1, 0},
+    {"hard_sigmoid", 0, 0.5f, 1.0f / 6},
+    {"hard_sigmoid", -INFINITY, 0, 0},
+    {"hard_sigmoid", INFINITY, 1, 0},
+    {"hard_swish", -3, -0.0f, 0},
+    {"hard_swish", 3, 3, 1},
+    {"hard_swish", INFINITY, INFINITY, 1},
+    {"hard_swish", -INFINITY, -0.0f, 0},
+    {"hard_swish", -0.0f, -0.0f, 0.5f},
+    {"elu", 0, 0, 1},
+    {"elu", -0.0f, -0.0f, 1},
+    {"elu:alpha=2", 0, 0, 2},
+    {"elu", -INFINITY, -1, 0},
+    {"elu", INFINITY, INFINITY, 1},
+    {"celu", -0.0f, -0.0f, 1},
+    {"celu:alpha=2", -INFINITY, -2, 0},
+    {"celu", INFINITY, INFINITY, 1},
+    {"selu", -0.0f, -0.0f, 1.7580993408473766f},
+    {"selu", -INFINITY, SELU_LOW, 0},
+    {"selu", INFINITY, INFINITY, 1.0507009873554805f},
+    {"gelu", INFINITY, INFINITY, 1},
+    {"gelu", -INFINITY, -0.0f, -0.0f},
+    {"gelu", -0.0f, -0.0f, 0.5f},
+    {"gelu_tanh", INFINITY, INFINITY, 1},
+    {"gelu_tanh", -INFINITY, -0.0f, -0.0f},
+    {"gelu_tanh", FLT_MAX, FLT_MAX, 1},
+    {"gelu_tanh", -0.0f, -0.0f, 0.5f},
+    {"silu", INFINITY, INFINITY, 1},
+    {"silu", -INFINITY, -0.0f, -0.0f},
+    {"silu", -0.0f, -0.0f, 0.5f},
+    {"mish", INFINITY, INFINITY, 1},
+    {"mish", -INFINITY, -0.0f, -0.0f},
+    {"mish", -0.0f, -0.0f, 0.6f},
+    {"smelu", -INFINITY, 0, 0},
+    {"smelu", -1, 0, 0},
+    {"smelu", 1, 1, 1},
+    {"smelu", 0, 0.25f, 0.5f},
+    {"smelu", -0.0f, 0.25f, 0.5f},
+    {"smelu", -2, 0, 0},
+    {"berlu", INFINITY, INFINITY, 1},
+    {"berlu", -INFINITY, -INFINITY, 0.01f},
+    {"berlu:alpha=0", -INFINITY, NAN, 0},
+    {"berlu:alpha=0", -1, 0, 0},
+    {"berlu:alpha=0.5,eps=1", 0, 0.125f, 0.75f},
+    {"berlu:alpha=0.5,eps=1", -0.0f, 0.125f, 0.75f},
+    {"berlu:alpha=0.5,eps=1", 1, 1, 1},
+    {"berlu:alpha=0.5,eps=1", -1, -0.5f, 0.5f},
+    {"berlu:alpha=1,eps=1", -0.0f, -0.0f, 1},
+    {"berlu:alpha=1,eps=1", 0, 0, 1},
+    {"berlu:alpha=-1,eps=1", 0, 0.5f, 0},
+    {"berlu:alpha=0.5,eps=1,degree=4", 0, 0.09375f, 0.75f},
+    {"berlu:alpha=0.5,eps=1,degree=6", 0, 0.078125f, 0.75f},
+};
+
+static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
+static void run(const berlu_act *act, berlu_act_op op, berlu_isa isa, float *y, const float *x, size_t n,
+                const float *alpha)
+{
+    berlu_act_call call = {.rows = n, .channels = 1, .x = x, .y = y};
+    call.param[0].value = alpha;
+    assert_int_equal(berlu_act_run(act, op, &call, &(berlu_exec){isa, 1}), BERLU_OK);
+}
+
+static void special_inputs_give_the_promised_values_and_slopes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, rows[i].spec), BERLU_OK);
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+            float y, slope;
+            if (!berlu_act_can_run(act, (berlu_isa)isa))
+                continue;
+            run(act, BERLU_ACT_FORWARD, (berlu_isa)isa, &y, &rows[i].x, 1, NULL);
+            run(act, BERLU_ACT_SLOPE, (berlu_isa)isa, &slope, &rows[i].x, 1, NULL);
+            if (!same(y, rows[i].value) || !(same(slope, rows[i].slope) || (slope == 0 && rows[i].slope == 0)))
+                fail_msg("%s on %s: f(%g) = %.9g, slope %.9g; want %.9g and %.9g", rows[i].spec,
+                         berlu_isa_name((berlu_isa)isa), (double)rows[i].x, (double)y, (double)slope,
+                         (double)rows[i].value, (double)rows[i].slope);
+        }
+        berlu_act_free(act);
+    }
+}
+
+static void nan_reaches_value_slope_second_derivative_and_parameter_slopes(void **state)
+{
+    (void)state;
+    static const float nans[] = {NAN, -NAN};
+    for (size_t s = 0; inputs_spec(s); s++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
+        for (int op = 0; op < 6; op++) {
+            float y[2] = {0, 0};
+            if (op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT ||
+                (op == BERLU_ACT_PARAM_SLOPE && berlu_act_param_count(act) == 0))
+                continue;
+            run(act, (berlu_act_op)op, BERLU_ISA_BEST, y, nans, 2, NULL);
+            if (!isnan(y[0]) || !isnan(y[1]))
+                fail_msg("%s: op %d of NaN is %g, %g", inputs_spec(s), op, (double)y[0], (double)y[1]);
+        }
+        berlu_act_free(act);
+    }
+}
+
+static void a_nan_parameter_gives_nan_for_every_x(void **state)
+{
+    (void)state;
+    static const float x[] = {-INFINITY, -100, -1, -0.001f, -0.0f, 0, 0.001f, 1, 100, INFINITY};
+    enum { N = sizeof x / sizeof *x };
+    const float alpha = NAN;
+    for (size_t s = 0; inputs_spec(s); s++) {
+        berlu_act *act;
+        float y[N];
+        assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
+        if (berlu_act_param_count(act)) {
+            run(act, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, N, &alpha);
+            for (size_t i = 0; i < N; i++)
+                if (!isnan(y[i]))
+                    fail_msg("%s: f(%g) = %g with a NaN parameter", inputs_spec(s), (double)x[i], (double)y[i]);
+        }
+        berlu_act_free(act);
+    }
+}
+
+static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **state)
+{
+    (void)state;
+    static float x[4096], y[4096], z[4096];
+    berlu_act *leaky, *knee, *flat, *smelu, *one;
+    assert_int_equal(berlu_act_make(&leaky, "leaky_relu:alpha=0.3"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&knee, "berlu:alpha=0.3,eps=0.5,degree=6"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&flat, "berlu:alpha=0,eps=0.7"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&smelu, "smelu:beta=0.7"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&one, "berlu:alpha=1,eps=0.7,degree=4"), BERLU_OK);
+    inputs_finite(x, 4096, knee, 9);
+    run(leaky, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, 4096, NULL);
+    run(knee, BERLU_ACT_FORWARD, BERLU_ISA_BEST, z, x, 4096, NULL);
+    for (size_t i = 0; i < 4096; i++)
+        assert_true(fabsf(x[i]) <= 0.5f || same(y[i], z[i]));
+    run(flat, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, 4096, NULL);
+    run(smelu, BERLU_ACT_FORWARD, BERLU_ISA_BEST, z, x, 4096, NULL);
+    for (size_t i = 0; i < 4096; i++)
+        assert_true(same(y[i], z[i]));
+    run(one, BERLU_ACT_FORWARD, BERLU_ISA_BEST, z, x, 4096, NULL);
+    for (size_t i = 0; i < 4096; i++)
+        assert_true(same(x[i], z[i]));
+    berlu_act_free(leaky);
+    berlu_act_free(knee);
+    berlu_act_free(flat);
+    berlu_act_free(smelu);
+    berlu_act_free(one);
+}
+
+/* y from f, then the slope from y alone: as good as the slope from x, up to the rounding of y (docs/math.md). */
+static void slopes_from_the_output_agree_with_slopes_from_the_input(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"relu",
+                                        "relu6",
+                                        "hard_tanh",
+                                        "hard_sigmoid",
+                                        "leaky_relu",
+                                        "prelu",
+                                        "elu",
+                                        "celu",
+                                        "selu",
+                                        "smelu",
+                                        "berlu:alpha=0.25,eps=0.1",
+                                        "berlu:alpha=2,eps=1",
+                                        "identity"};
+    static float x[4096], y[4096], one[4096], a[4096], b[4096];
+    static unsigned char space[1 << 16];
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++) {
+        berlu_act *act;
+        float grads[2][BERLU_ACT_PARAMS] = {{0}};
+        assert_int_equal(berlu_act_make(&act, specs[s]), BERLU_OK);
+        assert_true(berlu_act_has_from_output(act));
+        inputs_finite(x, 4096, act, 11);
+        for (size_t i = 0; i < 4096; i++) {
+            one[i] = 1;
+            x[i] = fabsf(x[i]) < 8 ? x[i] : -2; /* elu saturates: there y forgets x, as it should */
+        }
+        assert_int_equal(berlu_act_forward(act, BERLU_F32, y, x, 4096), BERLU_OK);
+        berlu_act_call call = {.rows = 4096, .channels = 1, .x = x, .dy = one, .dx = a};
+        call.workspace = space;
+        call.workspace_bytes = sizeof space;
+        for (size_t p = 0; p < berlu_act_param_count(act); p++)
+            call.param[p].grad = &grads[0][p];
+        assert_int_equal(berlu_act_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_OK);
+        call.y = y;
+        call.dx = b;
+        for (size_t p = 0; p < berlu_act_param_count(act); p++)
+            call.param[p].grad = &grads[1][p];
+        assert_int_equal(berlu_act_run(act, BERLU_ACT_BACKWARD_FROM_OUTPUT, &call, NULL), BERLU_OK);
+        for (size_t i = 0; i < 4096; i++)
+            if (!(fabsf(a[i] - b[i]) <= 4e-7f))
+                fail_msg("%s: slope at %.9g is %.9g, from y = %.9g it is %.9g", specs[s], (double)x[i], (double)a[i],
+                         (double)y[i], (double)b[i]);
+        for (size_t p = 0; p < berlu_act_param_count(act); p++)
+            assert_true(fabsf(grads[0][p] - grads[1][p]) <= 1e-5f * 4096);
+        berlu_act_free(act);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(special_inputs_give_the_promised_values_and_slopes),
+        cmocka_unit_test(nan_reaches_value_slope_second_derivative_and_parameter_slopes),
+        cmocka_unit_test(a_nan_parameter_gives_nan_for_every_x),
+        cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
+        cmocka_unit_test(slopes_from_the_output_agree_with_slopes_from_the_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
