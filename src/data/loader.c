@@ -158,16 +158,16 @@ static berlu_status budget_share(loader *l, size_t budget, int workers)
     size_t slot_bytes = plan_slot_bytes(&l->plan);
     l->slot_count = SLOTS_DEFAULT;
     if (budget) {
-        l->slot_count = budget / 2 / slot_bytes;
+        size_t least = (size_t)workers << 20, spare = budget > least ? budget - least : 0;
+        l->slot_count = (spare < budget / 2 ? spare : budget / 2) / slot_bytes;
         l->slot_count = l->slot_count < 2 ? 2 : l->slot_count > SLOTS_MOST ? SLOTS_MOST : l->slot_count;
-        size_t taken = l->slot_count * slot_bytes, least = (size_t)workers << 20;
-        if (taken + least > budget)
+        size_t taken = l->slot_count * slot_bytes;
+        if (taken > spare)
             return berlu_fail(BERLU_ERR_ARG,
                               "a memory budget of %zu bytes is too small for two batches of %zu bytes and %d workers; "
                               "give at least %zu",
                               budget, slot_bytes, workers, 2 * slot_bytes + least);
-        l->plan.picture_bytes =
-            (budget - taken) / (size_t)workers / 4; /* the file, the picture, its copy, its resize */
+        l->plan.picture_bytes = (budget - taken) / (size_t)workers / 4; /* file, picture, its copy, its resize */
     }
     return BERLU_OK;
 }

@@ -1,0 +1,204 @@
+/* test_folder.c - folders of pictures: order of classes and files, splits, odd files. SPDX-License-Identifier: MIT */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/folder_scan.h"
+#include "support.h"
+
+static void natural_order_compares_runs_of_digits_as_numbers(void **state)
+{
+    (void)state;
+    static const char *const sorted[] = {"1", "2",  "10",  "a",  "a1",   "a2b", "a10",
+                                         "B", "b1", "n01", "n2", "n10x", "n10y"};
+    for (size_t i = 0; i < COUNT(sorted); i++)
+        for (size_t j = 0; j < COUNT(sorted); j++) {
+            int order = order_natural(sorted[i], sorted[j]);
+            assert_true(i < j ? order < 0 : i > j ? order > 0 : order == 0);
+        }
+    assert_int_equal(order_natural("N1", "n01"), 0); /* equal keys, as in Python */
+}
+
+static void classes_are_numbered_as_torchvision_or_timm_do(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_order");
+    png_set(folder, "train", "n10", 1, 4, 4);
+    png_set(folder, "train", "n2", 1, 4, 4);
+    png_set(folder, "train", "N1", 1, 4, 4);
+    png_set(folder, "train", "a", 1, 4, 4);
+    assert_ok(data_open(&s, folder, NULL));
+    static const char *const by_code[] = {"N1", "a", "n10", "n2"}, *const by_nature[] = {"a", "N1", "n2", "n10"};
+    for (int k = 0; k < 4; k++)
+        assert_string_equal(data_describe(s)->class_names[k], by_code[k]);
+    assert_string_equal(data_describe(s)->class_order, "torchvision");
+    data_close(s);
+    assert_ok(data_open(&s, folder, &(data_options){.class_order = "timm"}));
+    for (int k = 0; k < 4; k++)
+        assert_string_equal(data_describe(s)->class_names[k], by_nature[k]);
+    assert_string_equal(data_describe(s)->class_order, "timm");
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(data_label(s, DATA_TRAIN, i), i);
+    data_close(s);
+    assert_refused(data_open(&s, folder, &(data_options){.class_order = "mine"}), BERLU_ERR_ARG, "mine");
+}
+
+static void test_classes_are_matched_by_name(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_match");
+    png_set(folder, "train", "a", 1, 4, 4);
+    png_set(folder, "train", "b", 1, 4, 4);
+    png_set(folder, "train", "c", 2, 4, 4);
+    png_set(folder, "val", "c", 3, 4, 4); /* a and b have none */
+    assert_ok(data_open(&s, folder, NULL));
+    assert_int_equal(data_describe(s)->images[DATA_TEST], 3);
+    assert_int_equal(data_label(s, DATA_TEST, 0), 2);
+    data_close(s);
+    png_set(folder, "val", "z", 1, 4, 4);
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "class 'z'");
+}
+
+static void a_root_without_splits_is_a_training_set(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], name[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_plain");
+    png_set(folder, ".", "cats", 2, 5, 3);
+    png_set(folder, ".", "dogs", 3, 5, 3);
+    assert_ok(data_open(&s, folder, NULL));
+    assert_int_equal(data_describe(s)->images[DATA_TRAIN], 5);
+    assert_int_equal(data_describe(s)->images[DATA_TEST], 0);
+    data_name(s, DATA_TRAIN, 4, name, sizeof name);
+    assert_non_null(strstr(name, "dogs/2.png"));
+    data_close(s);
+}
+
+static void empty_classes_loose_pictures_and_empty_folders_are_errors(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_empty");
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "no pictures");
+    png_set(folder, "train", "a", 1, 4, 4);
+    assert_ok(folder_make(folder_path(path, folder, "train/b")));
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "train/b: a class without pictures");
+    assert_ok(folder_remove(path));
+    assert_ok(file_write_atomic(folder_path(path, folder, "train/loose.jpg"), "x", 1));
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "loose.jpg");
+    assert_refused(data_open(&s, "/no/such/place", NULL), BERLU_ERR_INPUT, "/no/such/place");
+    assert_refused(data_open(&s, "folder:/no/such/place", NULL), BERLU_ERR_INPUT, "no such folder");
+}
+
+static void a_circle_of_links_ends(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_circle");
+    png_set(folder, "train", "a", 1, 4, 4);
+    assert_int_equal(symlink("..", folder_path(path, folder, "train/a/up")), 0);
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "nested");
+    unlink(path);
+}
+
+static void an_unreadable_folder_is_named(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_locked");
+    png_set(folder, "train", "a", 1, 4, 4);
+    png_set(folder, "train", "locked", 1, 4, 4);
+    chmod(folder_path(path, folder, "train/locked"), 0);
+    if (geteuid() != 0)
+        assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "train/locked");
+    chmod(path, 0755);
+    if (geteuid() == 0)
+        skip(); /* root reads everything */
+}
+
+static void a_flat_val_folder_takes_its_classes_from_a_text(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], labels[FOLDER_PATH];
+    static const char text_of_labels[] = "2.png b\n0.png b\r\n\n1.png,a\n";
+    data_source *s;
+    folder_fresh(folder, "folder_flat");
+    png_set(folder, "train", "a", 1, 4, 4);
+    png_set(folder, "train", "b", 1, 4, 4);
+    png_set(folder, "val", ".", 3, 4, 4);
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "--val-labels");
+    folder_path(labels, folder, "labels.txt");
+    assert_ok(file_write_atomic(labels, text_of_labels, sizeof text_of_labels - 1));
+    assert_ok(data_open(&s, folder, &(data_options){.val_labels = labels}));
+    assert_int_equal(data_label(s, DATA_TEST, 0), 1);
+    assert_int_equal(data_label(s, DATA_TEST, 1), 0);
+    assert_int_equal(data_label(s, DATA_TEST, 2), 1);
+    data_close(s);
+    assert_ok(file_write_atomic(labels, "0.png\n", 6));
+    assert_refused(data_open(&s, folder, &(data_options){.val_labels = labels}), BERLU_ERR_INPUT, "FILENAME CLASS");
+    assert_ok(file_write_atomic(labels, "0.png b\n1.png q\n2.png a\n", 24));
+    assert_refused(data_open(&s, folder, &(data_options){.val_labels = labels}), BERLU_ERR_INPUT, "'q'");
+    assert_ok(file_write_atomic(labels, "0.png b\n", 8));
+    assert_refused(data_open(&s, folder, &(data_options){.val_labels = labels}), BERLU_ERR_INPUT,
+                   "no line for '1.png'");
+    (void)path;
+}
+
+/* The bytes decide: a PNG by the name of x.JPEG is a PNG. */
+static void a_file_is_what_its_bytes_say(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH];
+    data_source *s;
+    image picture = {0};
+    folder_fresh(folder, "folder_magic");
+    png_set(folder, "train", "a", 1, 6, 4);
+    assert_int_equal(rename(folder_path(from, folder, "train/a/0.png"), folder_path(to, folder, "train/a/0.JPEG")), 0);
+    assert_ok(data_open(&s, folder, NULL));
+    assert_ok(data_read(s, DATA_TRAIN, 0, NULL, &picture));
+    assert_int_equal(picture.width, 6);
+    image_free(&picture);
+    data_close(s);
+}
+
+static void the_real_jpegs_open_and_decode(void **state)
+{
+    (void)state;
+    char path[FOLDER_PATH];
+    data_source *s;
+    data_statistics m;
+    if (!real_data(path, "images/cifar10_jpeg"))
+        skip();
+    assert_ok(data_open(&s, path, NULL));
+    assert_int_equal(data_describe(s)->classes, 10);
+    assert_int_equal(data_describe(s)->images[DATA_TRAIN], 200);
+    assert_int_equal(data_describe(s)->images[DATA_TEST], 200);
+    assert_ok(data_measure(s, DATA_TRAIN, 0, 2, &m));
+    assert_int_equal(m.images, 200);
+    assert_int_equal(data_bad_count(s), 0);
+    data_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(natural_order_compares_runs_of_digits_as_numbers),
+        cmocka_unit_test(classes_are_numbered_as_torchvision_or_timm_do),
+        cmocka_unit_test(test_classes_are_matched_by_name),
+        cmocka_unit_test(a_root_without_splits_is_a_training_set),
+        cmocka_unit_test(empty_classes_loose_pictures_and_empty_folders_are_errors),
+        cmocka_unit_test(a_circle_of_links_ends),
+        cmocka_unit_test(an_unreadable_folder_is_named),
+        cmocka_unit_test(a_flat_val_folder_takes_its_classes_from_a_text),
+        cmocka_unit_test(a_file_is_what_its_bytes_say),
+        cmocka_unit_test(the_real_jpegs_open_and_decode),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
