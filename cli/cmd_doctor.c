@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "build_info.h"
 #include "commands.h"
+#include "gpu.h"
 #include "output.h"
 
 typedef struct feature {
@@ -12,39 +13,50 @@ typedef struct feature {
     int there;
 } feature;
 
-/* Made by the build from what it found (cmake/options.cmake). */
+/* Made by the build from what it found (cmake/features.cmake). */
 static const feature features[] = {BUILD_FEATURES};
 
-static void isa_print(output *out, int json)
+enum { MOST_GPUS = 16 };
+typedef struct machine {
+    char cpu[64];
+    cpu_isa isa;
+    int threads, gpus;
+    gpu gpu[MOST_GPUS];
+    const char *no_gpu; /* why there is none */
+} machine;
+
+static void machine_ask(machine *m, const options *o)
 {
-    if (json)
-        output_array(out, "isa_usable");
-    else
-        printf("  usable      ");
-    for (int isa = 0; isa < CPU_ISA_COUNT; isa++) {
-        if (!cpu_has((cpu_isa)isa))
-            continue;
-        if (json)
-            output_string(out, NULL, cpu_isa_name((cpu_isa)isa));
-        else
-            printf(" %s", cpu_isa_name((cpu_isa)isa));
-    }
-    if (json)
-        output_end(out);
-    else
-        putchar('\n');
+    cpu_model(m->cpu, sizeof m->cpu);
+    m->isa = options_isa(o);
+    m->threads = options_threads(o) ? options_threads(o) : threads_default();
+    m->gpus = gpu_list(m->gpu, MOST_GPUS, &m->no_gpu);
+    m->gpus = m->gpus < MOST_GPUS ? m->gpus : MOST_GPUS;
 }
 
-static berlu_status doctor_json(const options *o, const char *model, int threads)
+static berlu_status doctor_json(const machine *m)
 {
     output out;
     output_start(&out);
-    output_string(&out, "cpu", model);
-    output_string(&out, "isa", cpu_isa_name(options_isa(o)));
-    isa_print(&out, 1);
-    output_int(&out, "threads", threads);
+    output_string(&out, "cpu", m->cpu);
+    output_string(&out, "isa", cpu_isa_name(m->isa));
+    output_array(&out, "isa_usable");
+    for (int isa = 0; isa < CPU_ISA_COUNT; isa++)
+        if (cpu_has((cpu_isa)isa))
+            output_string(&out, NULL, cpu_isa_name((cpu_isa)isa));
+    output_end(&out);
+    output_int(&out, "threads", m->threads);
     output_string(&out, "blas", BUILD_BLAS);
     output_bool(&out, "cuda", BUILD_CUDA);
+    output_array(&out, "gpus");
+    for (int i = 0; i < m->gpus; i++) {
+        output_object(&out, NULL);
+        output_string(&out, "name", m->gpu[i].name);
+        output_int(&out, "compute", m->gpu[i].major * 10 + m->gpu[i].minor);
+        output_int(&out, "bytes", (int64_t)m->gpu[i].memory);
+        output_end(&out);
+    }
+    output_end(&out);
     output_string(&out, "compiler", BUILD_COMPILER);
     output_string(&out, "build", BUILD_TYPE);
     output_object(&out, "features");
@@ -54,24 +66,37 @@ static berlu_status doctor_json(const options *o, const char *model, int threads
     return output_print(&out);
 }
 
+static void doctor_print(const machine *m)
+{
+    printf("berlu %s (%s, %s)\n\n", berlu_version(), BUILD_COMPILER, BUILD_TYPE);
+    printf("  processor     %s\n  instructions  %s (usable:", m->cpu, cpu_isa_name(m->isa));
+    for (int isa = 0; isa < CPU_ISA_COUNT; isa++)
+        if (cpu_has((cpu_isa)isa))
+            printf(" %s", cpu_isa_name((cpu_isa)isa));
+    printf(")\n  threads       %d\n  products      %s\n", m->threads, BUILD_BLAS);
+    for (int i = 0; i < m->gpus; i++)
+        printf("  GPU %-9d %s, compute %d.%d, %.0f GiB\n", i, m->gpu[i].name, m->gpu[i].major, m->gpu[i].minor,
+               (double)m->gpu[i].memory * 0x1p-30);
+    if (m->gpus == 0)
+        printf("  GPU           none: %s\n", m->no_gpu);
+    printf("\nbuilt with\n");
+    for (size_t i = 0; i < COUNT(features); i++)
+        printf("  %-12s  %-3s  %s\n", features[i].name, features[i].there ? "yes" : "no", features[i].use);
+}
+
 static berlu_status doctor(options *o)
 {
-    char model[64];
-    cpu_model(model, sizeof model);
-    int threads = options_threads(o) ? options_threads(o) : threads_default();
+    machine m;
+    machine_ask(&m, o);
     if (options_json(o))
-        return doctor_json(o, model, threads);
-    printf("berlu %s (%s, %s)\n\n", berlu_version(), BUILD_COMPILER, BUILD_TYPE);
-    printf("  processor    %s\n  instructions %s\n", model, cpu_isa_name(options_isa(o)));
-    isa_print(NULL, 0);
-    printf("  threads      %d\n  products     %s\n\n", threads, BUILD_BLAS);
-    for (size_t i = 0; i < COUNT(features); i++)
-        printf("  %-12s %-4s %s\n", features[i].name, features[i].there ? "yes" : "no", features[i].use);
+        return doctor_json(&m);
+    doctor_print(&m);
     return BERLU_OK;
 }
 
-const command cmd_doctor = {"doctor", "what this machine and this build offer",
-                            "Prints the processor, the instruction set that will be used (BERLU_ISA or --isa choose "
-                            "another), the threads, the\n"
-                            "library for matrix products, and which optional parts were found when berlu was built.",
-                            NULL, doctor};
+const command cmd_doctor = {
+    "doctor", "what this machine and this build offer",
+    "Prints the processor, the instruction set that will be used (BERLU_ISA or --isa choose another), the threads, "
+    "the\n"
+    "library for matrix products, the GPUs, and which optional parts were found when berlu was built.",
+    NULL, doctor};

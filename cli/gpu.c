@@ -1,0 +1,61 @@
+/* gpu.c - asks the CUDA driver through dlopen, so that one build of the command answers on any machine: with a GPU,
+ * without one, and without CUDA at all. SPDX-License-Identifier: MIT */
+#include "gpu.h"
+
+#include <dlfcn.h>
+
+enum { MAJOR = 75, MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* of cuda.h */
+
+typedef struct driver {
+    int (*init)(unsigned flags);
+    int (*count)(int *count);
+    int (*name)(char *name, int room, int device);
+    int (*memory)(size_t *bytes, int device);
+    int (*attribute)(int *value, int attribute, int device);
+} driver;
+
+/* POSIX promises that a function fits into what dlsym() returns; ISO C does not, hence the way through memory. */
+static int find(void *library, void *function, const char *name)
+{
+    *(void **)function = dlsym(library, name);
+    return *(void **)function != 0;
+}
+
+static int driver_load(driver *d, void *library)
+{
+    return find(library, &d->init, "cuInit") && find(library, &d->count, "cuDeviceGetCount") &&
+           find(library, &d->name, "cuDeviceGetName") && find(library, &d->memory, "cuDeviceTotalMem_v2") &&
+           find(library, &d->attribute, "cuDeviceGetAttribute");
+}
+
+static void gpu_describe(const driver *d, gpu *out, int device)
+{
+    size_t bytes = 0;
+    *out = (gpu){.name = "unknown"};
+    (void)d->name(out->name, sizeof out->name, device); /* what a call does not tell stays as it is above */
+    (void)d->memory(&bytes, device);
+    (void)d->attribute(&out->major, MAJOR, device);
+    (void)d->attribute(&out->minor, MINOR, device);
+    out->memory = bytes;
+}
+
+int gpu_list(gpu *out, int room, const char **why)
+{
+    driver d = {0};
+    int count = 0;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    *why = "";
+    if (!library) {
+        *why = "no NVIDIA driver";
+        return 0;
+    }
+    if (!driver_load(&d, library))
+        *why = "the NVIDIA driver is too old";
+    else if (d.init(0) != 0 || d.count(&count) != 0 || count == 0)
+        *why = "the NVIDIA driver shows no GPU";
+    else
+        for (int i = 0; i < count && i < room; i++)
+            gpu_describe(&d, &out[i], i);
+    dlclose(library);
+    return count;
+}
