@@ -173,6 +173,7 @@ typedef struct op_call {
     void *workspace;   /* as many bytes as the backend asked for, aligned to 64 */
     int batch, threads;
     const struct param_table *params; /* update ops: all arrays */
+    const void *data;                 /* the backend's own, backend.data */
 } op_call;
 
 typedef void (*op_kernel)(const op_call *call);
@@ -188,7 +189,7 @@ struct step_values {
     int act_frozen, decay_all;
     double beta1, beta2, eps, momentum, dampening, ema_decay;
     double correction1, correction2; /* 1 - beta^count */
-    int sum_begun; /* accumulate: add to the sum instead of setting it */
+    int sum_begun;                   /* accumulate: add to the sum instead of setting it */
     /* written by kernels */
     double loss_part[2]; /* cross entropy; distillation: means over the counted images */
     double grad_norm, clip_factor;
@@ -226,6 +227,7 @@ struct backend {
     void (*get)(float *to, const void *from, size_t count);
     void (*put_f64)(void *to, const double *from, size_t count);
     void (*get_f64)(double *to, const void *from, size_t count);
+    const void *data; /* handed to every call */
 };
 typedef struct backend backend;
 

@@ -208,8 +208,12 @@ static op_operand operand_make(const engine *e, tensor t)
 
 static op_call call_make(engine *e, op_id op)
 {
-    return (op_call){
-        .op = op, .step = e->step, .batch = e->options.batch, .threads = e->options.threads, .params = &e->table};
+    return (op_call){.op = op,
+                     .step = e->step,
+                     .batch = e->options.batch,
+                     .threads = e->options.threads,
+                     .params = &e->table,
+                     .data = e->machine->data};
 }
 
 static void workspace_ask(engine *e, const op_call *call)

@@ -136,6 +136,8 @@ static void dx_act_join(fuse_pass *f, int index)
     if (!dx || dx->op != OP_LINEAR_DX || dx->in[2] != TENSOR_NONE || f->uses[grad.in[0]] != 1)
         return;
     int place = graph_tensor(f->g, grad.in[0])->producer, again = remade_find(f, grad.in[1]);
+    if (graph_tensor(f->g, grad.in[1])->producer > place) /* made again itself, and later than this */
+        return;
     node joined = node_make(OP_LINEAR_DX_ACT, 6,
                             (tensor[]){dx->in[0], dx->in[1], grad.in[1], TENSOR_NONE, grad.in[2], grad.in[3]});
     joined.backward = 1;

@@ -83,6 +83,18 @@ static void case_attention(graph *g, const berlu_act *act)
     pooled_head(g, build_add(g, x, layer_linear(g, a, WIDTH, WITH_BIAS, "proj")));
 }
 
+/* 13 x 13 tokens: more than one block of queries. */
+static void case_attention_many(graph *g, const berlu_act *act)
+{
+    (void)act;
+    int64_t width = 4;
+    tensor x = build_unfold(g, build_image(g, 3, 13, 13), (unfold_spec){.kernel = 1, .stride = 1});
+    x = build_linear(g, x, param(g, "stem.weight", 4, (int64_t[]){width, 3, 1, 1}), param(g, "stem.bias", 1, &width));
+    x = build_reshape(g, x, 2, (int64_t[]){169, width});
+    tensor a = build_attention(g, layer_linear(g, x, 3 * width, WITH_BIAS, "qkv"), TENSOR_NONE, 2);
+    pooled_head(g, build_add(g, x, layer_linear(g, a, width, WITH_BIAS, "proj")));
+}
+
 static void case_attention_apart(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -191,6 +203,8 @@ const graph_case graph_cases[] = {
     {"norm and residual", case_norm_residual, NULL, {PLAIN_LOSS}},
     {"attention", case_attention, NULL, {PLAIN_LOSS}},
     {"attention made again", case_attention, NULL, {PLAIN_LOSS, .remake_attention = 1}},
+    {"attention among many", case_attention_many, NULL, {PLAIN_LOSS}},
+    {"attention among many, made again", case_attention_many, NULL, {PLAIN_LOSS, .remake_attention = 1}},
     {"attention, v apart", case_attention_apart, NULL, {PLAIN_LOSS}},
     {"two heads, mean", case_tokens, NULL, {PLAIN_LOSS}},
     {"two heads, hard distillation", case_tokens, NULL, {PLAIN_LOSS, .distill = DISTILL_HARD}},

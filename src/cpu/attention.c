@@ -1,0 +1,176 @@
+/* attention.c - attention without the T x T matrix in memory. SPDX-License-Identifier: MIT
+ *
+ * Two ways. Among many tokens each (image, head) is its own little chain of products on one thread: scores of up to 128 queries
+ * against all keys, softmax, times v; the scores live in the thread's scratch and are gone afterwards. The backward makes them
+ * again from the kept log-sum. Among few tokens (TNT's pixels) many problems run side by side in the lanes of a vector
+ * (lanes_heads.c). Neither way has sums that cross problems, so threads change nothing. */
+#include "cpu/blocks.h"
+#include "cpu/gemm.h"
+#include "cpu/heads.h"
+#include "cpu/kernels.h"
+
+enum { QUERIES = 128, FEW_TOKENS = 32, FEW_CHANNELS = 32 };
+
+static int in_lanes(const heads *h)
+{
+    return h->tokens <= FEW_TOKENS && h->width <= FEW_CHANNELS;
+}
+
+static lanes_heads lanes_heads_of(const heads *h)
+{
+    return (lanes_heads){h->tokens, h->width, h->stride_k, h->stride_v, h->dim, (float)h->scale};
+}
+
+static heads heads_of(const op_call *c)
+{
+    return c->op == OP_ATTENTION ? heads_make(c, 0, 1) : heads_make(c, 1, 2);
+}
+
+static size_t scratch_bytes(const op_call *c, const heads *h)
+{
+    if (in_lanes(h)) {
+        lanes_heads l = lanes_heads_of(h);
+        return align_64((size_t)lanes_heads_work(&l, lanes_of(c)->width) * sizeof(float));
+    }
+    int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
+    return align_64((size_t)(2 * queries * h->tokens) * sizeof(float));
+}
+
+size_t cpu_attention_workspace(const op_call *c)
+{
+    heads h = heads_of(c);
+    return (size_t)c->threads * scratch_bytes(c, &h);
+}
+
+/* Everything of one (group, head): pointers to its first token. */
+typedef struct problem {
+    const float *q, *k, *v, *dy, *known;
+    float *y, *logsum, *dq, *dk, *dv;
+} problem;
+
+static problem problem_at(const op_call *c, const heads *h, int64_t i)
+{
+    int forward = c->op == OP_ATTENTION, x = forward ? 0 : 1;
+    int64_t row = i / h->heads * h->tokens, head = i % h->heads, at = row * h->stride_k + head * h->width;
+    int64_t at_v = row * h->stride_v + head * h->width, at_y = row * h->dim + head * h->width;
+    problem p = {.q = (const float *)c->in[x].data + at, .k = (const float *)c->in[x].data + at + h->dim};
+    p.v = c->in[x + 1].data ? (const float *)c->in[x + 1].data + at_v : p.k + h->dim;
+    const float *known = c->in[forward ? 2 : 3].data;
+    p.known = known ? known + row * h->heads + head : NULL;
+    if (forward) {
+        p.y = (float *)c->out[0].data + at_y;
+        p.logsum = c->out[1].data ? (float *)c->out[1].data + row * h->heads + head : NULL;
+        return p;
+    }
+    p.dy = (const float *)c->in[0].data + at_y;
+    p.dq = (float *)c->out[0].data + at;
+    p.dk = p.dq + h->dim;
+    p.dv = c->out[1].data ? (float *)c->out[1].data + at_v : p.dk + h->dim;
+    return p;
+}
+
+/* ---- many tokens ---- */
+
+static void scores(const heads *h, const problem *p, int64_t first, int64_t rows, float *s)
+{
+    gemm(rows, h->tokens, h->width, 1, (gemm_matrix){p->q + first * h->stride_k, h->stride_k, 0},
+         (gemm_matrix){p->k, h->stride_k, 1}, 0, s, h->tokens);
+}
+
+static void problem_forward(const lanes *l, const heads *h, const problem *p, float *s)
+{
+    for (int64_t first = 0; first < h->tokens; first += QUERIES) {
+        int64_t rows = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
+        scores(h, p, first, rows, s);
+        if (p->known)
+            l->weights_rows(s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
+        else
+            l->softmax_rows(s, rows, h->tokens, (float)h->scale, p->logsum + first * h->heads, h->heads);
+        gemm(rows, h->width, h->tokens, 1, (gemm_matrix){s, h->tokens, 0}, (gemm_matrix){p->v, h->stride_v, 0}, 0,
+             p->y + first * h->dim, h->dim);
+    }
+}
+
+static void problem_backward(const lanes *l, const heads *h, const problem *p, float *s, float *ds)
+{
+    for (int64_t first = 0; first < h->tokens; first += QUERIES) {
+        int64_t rows = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
+        gemm_matrix dy = {p->dy + first * h->dim, h->dim, 0};
+        gemm_matrix q = {p->q + first * h->stride_k, h->stride_k, 0};
+        scores(h, p, first, rows, s);
+        l->weights_rows(s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
+        gemm(rows, h->tokens, h->width, 1, dy, (gemm_matrix){p->v, h->stride_v, 1}, 0, ds, h->tokens);
+        gemm(h->tokens, h->width, rows, 1, (gemm_matrix){s, h->tokens, 1}, dy, first > 0, p->dv, h->stride_v);
+        l->softmax_grad_rows(ds, s, rows, h->tokens, (float)h->scale);
+        gemm(rows, h->width, h->tokens, 1, (gemm_matrix){ds, h->tokens, 0}, (gemm_matrix){p->k, h->stride_k, 0}, 0,
+             p->dq + first * h->stride_k, h->stride_k);
+        gemm(h->tokens, h->width, rows, 1, (gemm_matrix){ds, h->tokens, 1}, q, first > 0, p->dk, h->stride_k);
+    }
+}
+
+static void many_tokens(const op_call *c, const heads *h)
+{
+    size_t scratch = scratch_bytes(c, h);
+    int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < h->groups * h->heads; i++) {
+        float *s = (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch);
+        problem p = problem_at(c, h, i);
+        if (c->op == OP_ATTENTION)
+            problem_forward(lanes_of(c), h, &p, s);
+        else
+            problem_backward(lanes_of(c), h, &p, s, s + queries * h->tokens);
+    }
+}
+
+/* ---- few tokens ---- */
+
+enum { LANES_MOST = 16 };
+
+static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t count, float *work)
+{
+    const float *q[LANES_MOST], *v[LANES_MOST], *dy[LANES_MOST], *known[LANES_MOST];
+    float *y[LANES_MOST], *logsum[LANES_MOST], *dq[LANES_MOST], *dv[LANES_MOST];
+    lanes_heads l = lanes_heads_of(h);
+    int given = 0;
+    for (int64_t i = 0; i < count; i++) {
+        problem p = problem_at(c, h, first + i);
+        q[i] = p.q, v[i] = p.v, dy[i] = p.dy, known[i] = p.known;
+        y[i] = p.y, dq[i] = p.dq, dv[i] = p.dv;
+        logsum[i] = p.known ? (float *)(uintptr_t)p.known : p.logsum; /* only read when given */
+        given = p.known != NULL;
+    }
+    if (c->op == OP_ATTENTION)
+        lanes_of(c)->heads_forward(&l, count, q, v, y, logsum, h->heads, given, work);
+    else
+        lanes_of(c)->heads_backward(&l, count, q, v, dy, known, h->heads, dq, dv, work);
+}
+
+static void few_tokens(const op_call *c, const heads *h)
+{
+    size_t scratch = scratch_bytes(c, h);
+    blocks b = blocks_of(h->groups * h->heads, lanes_of(c)->width);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        lanes_run(c, h, block_begin(&b, i), block_rows(&b, i),
+                  (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch));
+}
+
+static void run(const op_call *c)
+{
+    heads h = heads_of(c);
+    if (in_lanes(&h))
+        few_tokens(c, &h);
+    else
+        many_tokens(c, &h);
+}
+
+void cpu_attention(const op_call *c)
+{
+    run(c);
+}
+
+void cpu_attention_grad(const op_call *c)
+{
+    run(c);
+}

@@ -1,0 +1,60 @@
+/* blocks.h - how the fast kernels cut their work. SPDX-License-Identifier: MIT
+ *
+ * Blocks depend on the size of the problem alone; threads only choose who computes which. Sums over rows are made per block in
+ * f32, in order, and joined over blocks by a fixed tree in double, so no bit depends on the number of threads. */
+#ifndef CPU_BLOCKS_H
+#define CPU_BLOCKS_H
+
+#include <stdint.h>
+
+#include <omp.h>
+
+#include "cpu/lanes.h"
+#include "graph/op.h"
+
+enum { SUM_ROWS = 64 }; /* rows of a block whose columns are summed */
+
+typedef struct blocks {
+    int64_t count, size, rows; /* the last block may be shorter */
+} blocks;
+
+static inline blocks blocks_of(int64_t rows, int64_t size)
+{
+    return (blocks){(rows + size - 1) / size, size, rows};
+}
+
+/* Row blocks of a product: at most 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and
+ * activation pass over it; an even number of them, so that two threads have the same work; not below 32, or packing the other
+ * matrix anew for each would cost too much. */
+static inline blocks blocks_for_product(int64_t rows)
+{
+    int64_t count = (rows + 319) / 320;
+    count += count % 2;
+    int64_t size = (rows + count - 1) / count;
+    return blocks_of(rows, size < 32 ? 32 : size);
+}
+
+static inline int64_t block_begin(const blocks *b, int64_t i)
+{
+    return i * b->size;
+}
+
+static inline int64_t block_rows(const blocks *b, int64_t i)
+{
+    return b->rows - i * b->size < b->size ? b->rows - i * b->size : b->size;
+}
+
+static inline const lanes *lanes_of(const op_call *c)
+{
+    return c->data;
+}
+
+static inline size_t align_64(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* out[j] = sum over the blocks of part[block][j], by the tree of base/threads.h. `stride` between blocks. */
+void partials_join(float *out, const float *part, int64_t count, int64_t stride, int64_t n);
+
+#endif

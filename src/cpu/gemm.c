@@ -1,0 +1,55 @@
+/* gemm.c - oneDNN or OpenBLAS behind gemm.h, chosen at build (BERLU_BLAS). SPDX-License-Identifier: MIT
+ *
+ * Both libraries would use threads of their own. oneDNN does not when it is called inside a parallel region or with one OpenMP
+ * thread; where neither holds we open a region of one thread around the call. OpenBLAS is told so once per call: it keeps
+ * the number in a global of its own, and setting the same value twice costs nothing. */
+#include "cpu/gemm.h"
+
+#include <stdio.h>
+
+#include <omp.h>
+
+#ifdef BERLU_BLAS_OPENBLAS
+#include <cblas.h>
+
+static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matrix b, float beta, float *c,
+                    int64_t stride)
+{
+    openblas_set_num_threads(1);
+    cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans,
+                (int)m, (int)n, (int)k, alpha, a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
+}
+
+const char *gemm_library(void)
+{
+    return OPENBLAS_VERSION;
+}
+#else
+#include <oneapi/dnnl/dnnl.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matrix b, float beta, float *c,
+                    int64_t stride)
+{
+    dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride,
+               beta, c, stride);
+}
+
+const char *gemm_library(void)
+{
+    return "oneDNN " TEXT(DNNL_VERSION_MAJOR) "." TEXT(DNNL_VERSION_MINOR) "." TEXT(DNNL_VERSION_PATCH);
+}
+#endif
+
+void gemm(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matrix b, float beta, float *c,
+          int64_t stride)
+{
+    if (omp_in_parallel()) {
+        product(m, n, k, alpha, a, b, beta, c, stride);
+        return;
+    }
+#pragma omp parallel num_threads(1)
+    product(m, n, k, alpha, a, b, beta, c, stride);
+}

@@ -1,0 +1,22 @@
+/* gemm.h - the one door to a matrix library. SPDX-License-Identifier: MIT
+ *
+ * Row-major, C = alpha op(A) op(B) + beta C, on the calling thread alone. Threads are the callers' business: they cut a product
+ * into blocks that depend on its size only, so the number of threads never changes a bit. */
+#ifndef CPU_GEMM_H
+#define CPU_GEMM_H
+
+#include <stdint.h>
+
+typedef struct gemm_matrix {
+    const float *data;
+    int64_t stride; /* between rows as stored */
+    int transposed; /* op(A) is the transpose of what is stored */
+} gemm_matrix;
+
+/* op(A) is m x k, op(B) is k x n, C is m x n with `stride` between rows. */
+void gemm(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matrix b, float beta, float *c,
+          int64_t stride);
+
+const char *gemm_library(void); /* "oneDNN 2.6.3" */
+
+#endif

@@ -1,0 +1,36 @@
+/* kernels.h - the fast kernels, for the table in cpu.c. SPDX-License-Identifier: MIT */
+#ifndef CPU_KERNELS_H
+#define CPU_KERNELS_H
+
+#include "graph/op.h"
+
+void cpu_linear(const op_call *c);
+void cpu_linear_dx(const op_call *c);
+void cpu_linear_dw(const op_call *c);
+size_t cpu_linear_dw_workspace(const op_call *c);
+void cpu_linear_act(const op_call *c);
+size_t cpu_linear_act_workspace(const op_call *c);
+void cpu_linear_dx_act(const op_call *c);
+size_t cpu_linear_dx_act_workspace(const op_call *c);
+void cpu_act(const op_call *c);
+void cpu_act_grad(const op_call *c);
+size_t cpu_act_workspace(const op_call *c);
+void cpu_norm(const op_call *c);
+void cpu_norm_grad(const op_call *c);
+size_t cpu_norm_grad_workspace(const op_call *c);
+void cpu_attention(const op_call *c);
+void cpu_attention_grad(const op_call *c);
+size_t cpu_attention_workspace(const op_call *c);
+void cpu_depthwise(const op_call *c);
+void cpu_depthwise_dx(const op_call *c);
+void cpu_depthwise_dw(const op_call *c);
+size_t cpu_depthwise_workspace(const op_call *c);
+void cpu_add(const op_call *c);
+void cpu_scale(const op_call *c);
+void cpu_scale_grad(const op_call *c);
+size_t cpu_scale_grad_workspace(const op_call *c);
+void cpu_grad_norm(const op_call *c);
+size_t cpu_grad_norm_workspace(const op_call *c);
+void cpu_adamw(const op_call *c);
+
+#endif

@@ -1,0 +1,81 @@
+/* lanes.h - the inner loops of the fast kernels, compiled once per instruction set. SPDX-License-Identifier: MIT
+ *
+ * Each lanes_*.c is written over the vocabulary of simd/vec.h and compiled for scalar C, AVX2, AVX-512 and NEON; lanes.c joins
+ * them into one const table. The kernels (norm.c, attention.c, ...) deal with blocks and threads and call these for the rows of
+ * a block. Unlike activations, sums here may differ in the last bit between instruction sets; they never differ between numbers
+ * of threads, because a call's work is fixed by the problem. */
+#ifndef CPU_LANES_H
+#define CPU_LANES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct lanes_adamw {
+    float keep, step, root, toward, beta2, rest, clip, eps, least;
+} lanes_adamw;
+
+/* One channel group of depthwise convolution: `lanes` channels of an image with its border of zeros. */
+typedef struct lanes_map {
+    int64_t height, width, channels, kernel; /* of the image */
+} lanes_map;
+
+/* Attention among few tokens: as many problems side by side as there are lanes. Strides in numbers. */
+typedef struct lanes_heads {
+    int64_t tokens, width;
+    int64_t stride_k, stride_v, dim; /* between tokens of q and k, of v, of y */
+    float scale;
+} lanes_heads;
+
+typedef struct lanes {
+    const char *isa;
+    int64_t width; /* lanes of a vector */
+
+    /* norm: rows of n numbers. stat holds mean and 1/sigma per row; norm_rows computes it unless `given`. */
+    void (*norm_rows)(float *y, const float *x, const float *w, const float *b, float *stat, int given, int64_t rows,
+                      int64_t n, float eps);
+    /* dw and db: sums over these rows, added in order to what is there. dx may be dy or residual. */
+    void (*norm_grad_rows)(float *dx, const float *dy, const float *x, const float *w, const float *stat,
+                           const float *residual, float *dw, float *db, int64_t rows, int64_t n);
+
+    /* y += bias (n) + residual, either may be NULL */
+    void (*finish_rows)(float *y, const float *bias, const float *residual, int64_t rows, int64_t n);
+    void (*column_sums)(float *sum, const float *x, int64_t rows, int64_t n); /* added in order to what is there */
+    void (*add)(float *y, const float *a, const float *b, int64_t count);
+    void (*scale_rows)(float *y, const float *x, const float *gamma, const float *residual, int64_t rows, int64_t n);
+    void (*scale_grad_rows)(float *dx, const float *dy, const float *x, const float *gamma, float *dgamma, int64_t rows,
+                            int64_t n);
+
+    /* softmax in place of rows of `keys` scores times scale; logsum gets one number per row, `stride` apart */
+    void (*softmax_rows)(float *s, int64_t rows, int64_t keys, float scale, float *logsum, int64_t stride);
+    /* the same from known log-sums */
+    void (*weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride);
+    /* dp = scale p (dp - sum(p dp)) */
+    void (*softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale);
+
+    /* `count` <= width problems; problem i has its q at q[i], and k = q + dim, and so on. work: heads_work() numbers */
+    void (*heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
+                          float *const *y, float *const *logsum, int64_t logsum_stride, int given, float *work);
+    void (*heads_backward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
+                           const float *const *dy, const float *const *logsum, int64_t logsum_stride, float *const *dq,
+                           float *const *dv, float *work);
+
+    /* depthwise convolution of the channels [channel, channel + width) of one image; work: depthwise_work() numbers */
+    void (*depthwise)(const lanes_map *m, int64_t channel, float *y, const float *x, const float *w, const float *bias,
+                      const float *residual, int mirror, float *work);
+    void (*depthwise_dw)(const lanes_map *m, int64_t channel, float *dw, float *db, const float *dy, const float *x,
+                         float *work);
+
+    void (*adamw)(float *w, float *m, float *v, const float *g, int64_t count, const lanes_adamw *k);
+    double (*square_sum)(const float *x, int64_t count);
+} lanes;
+
+/* Scratch, in floats. */
+int64_t lanes_heads_work(const lanes_heads *h, int64_t width);
+int64_t lanes_depthwise_work(const lanes_map *m, int64_t width);
+
+extern const lanes lanes_scalar_table, lanes_avx2_table, lanes_avx512_table, lanes_neon_table; /* those built */
+
+/* The table of the best instruction set of this machine (BERLU_ISA comes first). */
+const lanes *lanes_pick(void);
+
+#endif

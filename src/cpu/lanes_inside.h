@@ -1,0 +1,76 @@
+/* lanes_inside.h - what the lanes_*.c share. SPDX-License-Identifier: MIT */
+#ifndef CPU_LANES_INSIDE_H
+#define CPU_LANES_INSIDE_H
+
+#include "cpu/lanes.h"
+#include "simd/vmath.h"
+
+#define LANES_PASTE(name, isa)  lanes_##isa##_##name
+#define LANES_EXPAND(name, isa) LANES_PASTE(name, isa)
+#define LANES(name)             LANES_EXPAND(name, LANES_ISA) /* the build says -DLANES_ISA=avx512 */
+
+V_FN v_f32 load_up_to(const float *p, int64_t left)
+{
+    return left >= V_LANES ? v_load(p) : v_load_n(p, (size_t)left);
+}
+V_FN void store_up_to(float *p, v_f32 a, int64_t left)
+{
+    if (left >= V_LANES)
+        v_store(p, a);
+    else
+        v_store_n(p, a, (size_t)left);
+}
+
+/* The lanes of a, added in a fixed tree. */
+V_FN float lanes_sum(v_f32 a)
+{
+    float part[V_LANES];
+    v_store(part, a);
+    for (int half = V_LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            part[i] += part[i + half];
+    return part[0];
+}
+V_FN float lanes_max(v_f32 a) /* a NaN may be lost; the sum behind it finds it again */
+{
+    float part[V_LANES];
+    v_store(part, a);
+    float most = part[0];
+    for (int i = 1; i < V_LANES; i++)
+        most = part[i] > most ? part[i] : most;
+    return most;
+}
+
+/* e^z for z <= 0, and up to 88. Below -87 it stays at e^-87, which is nothing beside the 1 that every softmax contains. */
+V_FN v_f32 exp_lanes(v_f32 z)
+{
+    v_f32 shifted, tail = v_exp(v_max(z, v_set(-87.0f)), &shifted), power = v_power(shifted);
+    return v_fma(power, tail, power);
+}
+
+void LANES(norm_rows)(float *y, const float *x, const float *w, const float *b, float *stat, int given, int64_t rows,
+                      int64_t n, float eps);
+void LANES(norm_grad_rows)(float *dx, const float *dy, const float *x, const float *w, const float *stat,
+                           const float *residual, float *dw, float *db, int64_t rows, int64_t n);
+void LANES(finish_rows)(float *y, const float *bias, const float *residual, int64_t rows, int64_t n);
+void LANES(column_sums)(float *sum, const float *x, int64_t rows, int64_t n);
+void LANES(add)(float *y, const float *a, const float *b, int64_t count);
+void LANES(scale_rows)(float *y, const float *x, const float *gamma, const float *residual, int64_t rows, int64_t n);
+void LANES(scale_grad_rows)(float *dx, const float *dy, const float *x, const float *gamma, float *dgamma, int64_t rows,
+                            int64_t n);
+void LANES(softmax_rows)(float *s, int64_t rows, int64_t keys, float scale, float *logsum, int64_t stride);
+void LANES(weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride);
+void LANES(softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale);
+void LANES(heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
+                          float *const *y, float *const *logsum, int64_t logsum_stride, int given, float *work);
+void LANES(heads_backward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
+                           const float *const *dy, const float *const *logsum, int64_t logsum_stride, float *const *dq,
+                           float *const *dv, float *work);
+void LANES(depthwise)(const lanes_map *m, int64_t channel, float *y, const float *x, const float *w, const float *bias,
+                      const float *residual, int mirror, float *work);
+void LANES(depthwise_dw)(const lanes_map *m, int64_t channel, float *dw, float *db, const float *dy, const float *x,
+                         float *work);
+void LANES(adamw)(float *w, float *m, float *v, const float *g, int64_t count, const lanes_adamw *k);
+double LANES(square_sum)(const float *x, int64_t count);
+
+#endif

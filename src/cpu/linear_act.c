@@ -1,0 +1,148 @@
+/* linear_act.c - a product and the activation behind it, block by block. SPDX-License-Identifier: MIT
+ *
+ * Forward: the product of a block of rows, then bias and activation over the block while it is in the second cache.
+ * Backward: dz W of a block, then in one pass over it the slope (du = dy f'(u)), the activation's output again (for the weight
+ * gradient behind), the gradients of bias and learned parameters. Each block has its own partial sums; partials_join() adds
+ * them. u is kept without its bias where attr.raw says so: the activation call adds the bias as it reads. */
+#include <assert.h>
+#include <stdint.h>
+
+#include "cpu/blocks.h"
+#include "cpu/gemm.h"
+#include "cpu/kernels.h"
+#include "cpu/site.h"
+
+static float somewhere; /* for questions that only ask whether a pointer is NULL */
+
+static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *call)
+{
+    berlu_status status = berlu_act_run(c->attr->act, op, call, &(berlu_exec){.threads = 1});
+    assert(status == BERLU_OK);
+    (void)status;
+}
+
+/* ---- forward ---- */
+
+static size_t forward_scratch(const op_call *c, int64_t rows)
+{
+    berlu_act_call call = site_call(c, 3, rows, c->out[0].channels);
+    call.x = call.y = &somewhere;
+    for (int i = 0; i < c->attr->act_params; i++)
+        call.param[c->attr->act_param[i]].value = &somewhere;
+    return align_64(berlu_act_workspace(c->attr->act, BERLU_ACT_FORWARD, &call));
+}
+
+size_t cpu_linear_act_workspace(const op_call *c)
+{
+    return (size_t)c->threads * forward_scratch(c, blocks_for_product(c->out[0].rows).size);
+}
+
+void cpu_linear_act(const op_call *c)
+{
+    const float *x = c->in[0].data, *w = c->in[1].data, *bias = c->in[2].data;
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
+    blocks b = blocks_for_product(c->out[0].rows);
+    size_t scratch = forward_scratch(c, b.size);
+    int whole = c->out[1].data && !c->attr->raw; /* what is kept includes the bias */
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++) {
+        int64_t begin = block_begin(&b, i), rows = block_rows(&b, i);
+        float *y = (float *)c->out[0].data + begin * outputs;
+        float *u = c->out[1].data ? (float *)c->out[1].data + begin * outputs : y;
+        gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, (gemm_matrix){w, inputs, 1}, 0, u,
+             outputs);
+        if (whole && bias)
+            lanes_of(c)->finish_rows(u, bias, NULL, rows, outputs);
+        berlu_act_call call = site_call(c, 3, rows, outputs);
+        call.x = u;
+        call.y = y;
+        call.bias = whole ? NULL : bias;
+        call.workspace = (char *)c->workspace + (size_t)omp_get_thread_num() * scratch;
+        call.workspace_bytes = scratch;
+        act_call(c, BERLU_ACT_FORWARD, &call);
+    }
+}
+
+/* ---- backward ---- */
+
+/* Where a block's partial sums lie: bias gradient, then one or `channels` numbers per learned parameter. */
+typedef struct partials {
+    int64_t bias, param[ACT_PARAMS], width[ACT_PARAMS]; /* offsets in floats; how many */
+    int64_t stride;
+    float *data;
+} partials;
+
+static partials partials_make(const op_call *c)
+{
+    partials p = {.stride = c->out[4].info ? c->out[0].channels : 0};
+    for (int i = 0; i < c->attr->act_params; i++) {
+        p.param[i] = p.stride;
+        p.width[i] = c->in[4 + i].channels;
+        p.stride += p.width[i];
+    }
+    return p;
+}
+
+static berlu_act_op backward_op(const op_call *c)
+{
+    return c->attr->from_output ? BERLU_ACT_BACKWARD_FROM_OUTPUT : BERLU_ACT_BACKWARD;
+}
+
+static size_t backward_scratch(const op_call *c, int64_t rows)
+{
+    berlu_act_call call = site_call(c, 4, rows, c->out[0].channels);
+    call.x = call.dy = call.bias = &somewhere;
+    call.dx = &somewhere;
+    call.y = c->out[1].info || c->attr->from_output ? &somewhere : NULL;
+    call.dbias = c->out[4].info ? &somewhere : NULL;
+    for (int i = 0; i < c->attr->act_params; i++)
+        call.param[c->attr->act_param[i]] = (berlu_act_param_arg){&somewhere, c->in[4 + i].channels > 1, &somewhere};
+    return align_64(berlu_act_workspace(c->attr->act, backward_op(c), &call));
+}
+
+size_t cpu_linear_dx_act_workspace(const op_call *c)
+{
+    blocks b = blocks_for_product(c->out[0].rows);
+    return (size_t)c->threads * backward_scratch(c, b.size) +
+           (size_t)(partials_make(c).stride * b.count) * sizeof(float);
+}
+
+static void block_backward(const op_call *c, const partials *p, const blocks *b, int64_t i, void *scratch, size_t bytes)
+{
+    int64_t begin = block_begin(b, i), rows = block_rows(b, i), channels = c->out[0].channels,
+            behind = c->in[0].channels;
+    float *du = (float *)c->out[0].data + begin * channels, *part = p->data + i * p->stride;
+    gemm(rows, channels, behind, 1, (gemm_matrix){(const float *)c->in[0].data + begin * behind, behind, 0},
+         (gemm_matrix){c->in[1].data, channels, 0}, 0, du, channels);
+    berlu_act_call call = site_call(c, 4, rows, channels);
+    call.dy = call.dx = du;
+    float *held = (float *)c->in[2].data + begin * channels;
+    if (c->attr->from_output)
+        call.y = held;
+    else {
+        call.x = held;
+        call.y = c->out[1].data ? (float *)c->out[1].data + begin * channels : NULL;
+        call.bias = c->attr->raw ? c->in[3].data : NULL;
+    }
+    call.dbias = c->out[4].data ? part + p->bias : NULL;
+    for (int k = 0; k < c->attr->act_params; k++)
+        call.param[c->attr->act_param[k]].grad = part + p->param[k];
+    call.workspace = scratch;
+    call.workspace_bytes = bytes;
+    act_call(c, backward_op(c), &call);
+}
+
+void cpu_linear_dx_act(const op_call *c)
+{
+    blocks b = blocks_for_product(c->out[0].rows);
+    partials p = partials_make(c);
+    size_t scratch = backward_scratch(c, b.size);
+    p.data = (float *)(void *)((char *)c->workspace + (size_t)c->threads * scratch);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        block_backward(c, &p, &b, i, (char *)c->workspace + (size_t)omp_get_thread_num() * scratch, scratch);
+    if (c->out[4].data)
+        partials_join(c->out[4].data, p.data + p.bias, b.count, p.stride, c->out[0].channels);
+    for (int k = 0; k < c->attr->act_params; k++)
+        partials_join(c->out[2 + k].data, p.data + p.param[k], b.count, p.stride, p.width[k]);
+}

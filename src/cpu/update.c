@@ -1,0 +1,83 @@
+/* update.c - the norm of all gradients, and AdamW in one pass. SPDX-License-Identifier: MIT
+ *
+ * Clipping costs nothing: grad_norm leaves the factor in the step, and adamw multiplies as it reads. SGD and the average of the
+ * weights stay with the plain kernels: they are as fast as memory there. */
+#include <math.h>
+
+#include "base/threads.h"
+#include "cpu/blocks.h"
+#include "cpu/kernels.h"
+
+enum { SQUARES = 4096, PIECE = 16384 };
+
+static int64_t pieces_of(const param_table *p)
+{
+    int64_t count = 0;
+    for (int i = 0; i < p->count; i++)
+        count += p->spans[i].gradient < 0 ? 0 : blocks_of(p->spans[i].count, SQUARES).count;
+    return count;
+}
+
+size_t cpu_grad_norm_workspace(const op_call *c)
+{
+    return (size_t)pieces_of(c->params) * sizeof(double);
+}
+
+void cpu_grad_norm(const op_call *c)
+{
+    const param_table *p = c->params;
+    const float *gradient = p->sum ? p->sum : p->gradient;
+    double *part = c->workspace;
+#pragma omp parallel num_threads(c->threads)
+    {
+        int64_t before = 0;
+        for (int i = 0; i < p->count; i++) {
+            if (p->spans[i].gradient < 0)
+                continue;
+            blocks b = blocks_of(p->spans[i].count, SQUARES);
+#pragma omp for schedule(static) nowait
+            for (int64_t j = 0; j < b.count; j++)
+                part[before + j] =
+                    lanes_of(c)->square_sum(gradient + p->spans[i].gradient + block_begin(&b, j), block_rows(&b, j));
+            before += b.count;
+        }
+    }
+    c->step->grad_norm = sqrt(tree_sum(part, (size_t)pieces_of(p)));
+    double factor = c->step->clip / (c->step->grad_norm + 1e-6);
+    c->step->clip_factor = c->step->clip > 0 && !(factor > 1) ? factor : 1;
+}
+
+static lanes_adamw constants(const step_values *s, const param_span *span)
+{
+    double lr = s->lr * (span->activation ? s->act_lr : 1);
+    double decay = span->activation ? s->act_decay : span->decay || s->decay_all ? s->weight_decay : 0;
+    return (lanes_adamw){.keep = (float)(1 - lr * decay),
+                         .step = (float)(lr / s->correction1),
+                         .root = (float)sqrt(s->correction2),
+                         .toward = (float)(1 - s->beta1),
+                         .beta2 = (float)s->beta2,
+                         .rest = (float)(1 - s->beta2),
+                         .clip = (float)s->clip_factor,
+                         .eps = (float)s->eps,
+                         .least = span->least};
+}
+
+void cpu_adamw(const op_call *c)
+{
+    const param_table *p = c->params;
+    const float *gradient = p->sum ? p->sum : p->gradient;
+#pragma omp parallel num_threads(c->threads)
+    for (int i = 0; i < p->count; i++) {
+        const param_span *span = &p->spans[i];
+        if (span->gradient < 0 || (span->activation && c->step->act_frozen))
+            continue;
+        lanes_adamw k = constants(c->step, span);
+        blocks b = blocks_of(span->count, PIECE);
+#pragma omp for schedule(static) nowait
+        for (int64_t j = 0; j < b.count; j++) {
+            int64_t at = span->offset + block_begin(&b, j);
+            lanes_of(c)->adamw((float *)p->weight + at, (float *)p->moment1 + at, (float *)p->moment2 + at,
+                               gradient + span->gradient + block_begin(&b, j), block_rows(&b, j), &k);
+        }
+    }
+}
