@@ -55,7 +55,9 @@ if [ -n "$needed" ] && ! install $needed; then
     echo "    sudo apt-get install -y$needed" >&2
     exit 1
 fi
-for name in $optional; do
-    install "$name" || echo "berlu: $name could not be installed; what it is for is left out" >&2
-done
+if [ -n "$optional" ] && ! install $optional; then
+    for name in $optional; do
+        install "$name" || echo "berlu: $name could not be installed; what it is for is left out" >&2
+    done
+fi
 mkdir -p build && : >$tried

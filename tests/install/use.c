@@ -1,10 +1,18 @@
 /* use.c - a program of someone else, built against the installed library by install.sh. SPDX-License-Identifier: MIT */
-#include <berlu/status.h>
+#include <berlu/berlu.h>
 #include <stdio.h>
-#include <string.h>
 
 int main(void)
 {
-    printf("berlu %s\n", berlu_version());
-    return strcmp(berlu_status_name(BERLU_OK), "ok") == 0 && *berlu_last_error() == 0 ? 0 : 1;
+    const float x[3] = {-2.0f, 0.0f, 2.0f};
+    float y[3] = {0};
+    berlu_act *act;
+    if (berlu_act_make(&act, "berlu:alpha=0.125,eps=1") != BERLU_OK ||
+        berlu_act_forward(act, BERLU_F32, y, x, 3) != BERLU_OK) {
+        fprintf(stderr, "%s\n", berlu_last_error());
+        return 1;
+    }
+    berlu_act_free(act);
+    printf("berlu %s: %g %g %g\n", berlu_version(), (double)y[0], (double)y[1], (double)y[2]);
+    return y[0] == -0.25f && y[1] == 0.21875f && y[2] == 2.0f ? 0 : 1; /* the middle: (1 - alpha) eps / 4 */
 }
