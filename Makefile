@@ -4,7 +4,6 @@ BUILD         ?= $(if $(SAN),build-$(SAN),build)
 JOBS          ?= $(shell nproc)
 PREFIX        ?= /usr/local
 FUZZ_SECONDS  ?= 60
-PYTHON        ?= python3
 CMAKE_FLAGS   ?=
 
 ifneq ($(filter-out address undefined thread,$(SAN)),)
@@ -20,6 +19,7 @@ all: $(BUILD)/build.ninja                ## build the command and the libraries 
 $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt
 	tools/setup.sh
 	$(configure) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN))
+	@touch $@
 
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
@@ -40,7 +40,7 @@ bench: all                               ## measure the activations against copy
 fuzz:                                    ## fuzz every reader for FUZZ_SECONDS (60) each; needs clang
 	tools/setup.sh clang-14
 	$(configure) -B build-fuzz -DBERLU_FUZZ=ON -DBERLU_CUDA=OFF -DCMAKE_C_COMPILER=clang-14
-	cmake --build build-fuzz -j $(JOBS)
+	cmake --build build-fuzz -j $(JOBS) --target fuzzers
 	tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
 portable:                                ## a folder portable/ that runs on another Debian-like machine
