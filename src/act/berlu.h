@@ -35,7 +35,7 @@ V_FN v_f32 berlu_ratio(v_f32 a, v_f32 a_low, v_f32 b)
     v_f32 q = v_div(a, b), rest = v_add(v_fnma(q, b, a), a_low);
     v_f32 better = v_add(q, v_div(rest, b)), most = v_set(0x1.fffffep127f);
     v_f32 limited = v_max(v_min(q, most), v_neg(most));
-    return v_select(v_less(v_abs(q), most), better, limited);
+    return v_copysign(v_select(v_less(v_abs(q), most), better, limited), q); /* -0 stays */
 }
 
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)

@@ -29,7 +29,8 @@ _Static_assert(sizeof(consts) <= ACT_CONSTS_BYTES, "ACT_CONSTS_BYTES is too smal
 
 enum {
     PARAMS = ACT_PARAMS,
-    MAP_GROUP = V_LANES == 1 ? 16 : 4, /* vectors in flight; 16 registers of AVX2 hold only 2 in a backward */
+    GROUPS = V_LANES > 1, /* scalar is the reference: it walks in tiles alone */
+    MAP_GROUP = 4,        /* vectors in flight; 16 registers of AVX2 hold only 2 in a backward */
     SUM_GROUP = V_LANES == 16 ? 4 : V_GROUP,
     TILE = 512 /* elements of one tile: a few buffers of it stay in the first cache */
 };
@@ -401,7 +402,7 @@ static size_t least(size_t a, size_t b)
 
 static size_t value_start(const act_job *job, size_t from, size_t to)
 {
-    if (job->op != BERLU_ACT_FORWARD || !job->plain)
+    if (!GROUPS || job->op != BERLU_ACT_FORWARD || !job->plain)
         return from;
     if (job->dtype == BERLU_F32)
         return value_groups(job, from, to, BERLU_F32);
@@ -458,10 +459,10 @@ V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
 static size_t block_start(const act_job *job, size_t from, size_t to, lanes *sums)
 {
 #if ACT_FROM_OUTPUT
-    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && job->plain)
+    if (GROUPS && job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && job->plain)
         return slope_start(job, from, to, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 #endif
-    if (job->op == BERLU_ACT_BACKWARD && job->plain && !job->y)
+    if (GROUPS && job->op == BERLU_ACT_BACKWARD && job->plain && !job->y)
         return slope_start(job, from, to, sums, job->x, act_slope, act_param_slopes);
     return from;
 }

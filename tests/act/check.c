@@ -1,6 +1,6 @@
 /* check.c - compares every kernel of every activation with the scalar one, then times it. SPDX-License-Identifier: MIT
  *
- *     check [--bench] [--isa NAME] [ACTIVATION...]
+ *     check [--bench] [--quick] [--isa NAME] [ACTIVATION...]       quick: fewer lengths, one thread, for an emulator
  *
  * In the manner of dav1d's checkasm: one loop over activations, ops, dtypes, instruction sets and shapes. Everything must be
  * equal to the bit (NaN as a class), whole buffers with their guards included. The last line is a hash of all results:
@@ -34,6 +34,7 @@ static unsigned char workspace[64 << 20];
 static float values[BERLU_ACT_PARAMS][CHANNELS], bias_values[CHANNELS];
 static uint64_t hash = 14695981039346656037ull;
 static size_t calls;
+static int quick;
 
 typedef struct shape {
     size_t rows, channels, offset;
@@ -202,7 +203,7 @@ static int check_lengths(const berlu_act *act, berlu_act_op op, berlu_dtype dtyp
 {
     int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
     int grads = sums && berlu_act_param_count(act) > 0;
-    size_t step = strchr(berlu_act_spec(act), ':') && dtype != BERLU_F32 ? 7 : 1; /* variants share the loops */
+    size_t step = quick || (strchr(berlu_act_spec(act), ':') && dtype != BERLU_F32) ? 7 : 1; /* variants share loops */
     for (size_t n = 0; n <= LONGEST; n += step) {
         shape s = {.rows = n, .channels = 1, .offset = n * 7 % 5, .grads = grads && n % 2};
         s.with_y = op == BERLU_ACT_BACKWARD && n % 3 == 0;
@@ -280,7 +281,8 @@ static int check_act(const char *spec, berlu_isa only)
     inputs_finite(x_buffer, MOST, act, 3);
     inputs_plain(dy_buffer, MOST, BERLU_F32, 4);
     for (int op = BERLU_ACT_FORWARD; op <= BERLU_ACT_BACKWARD_FROM_OUTPUT && !bad; op++)
-        if (can(act, (berlu_act_op)op, BERLU_F32) && !strchr(spec, ':')) /* once per name: it is the same code */
+        if (can(act, (berlu_act_op)op, BERLU_F32) && !strchr(spec, ':') &&
+            !quick) /* once per name: it is the same code */
             bad = check_threads(act, (berlu_act_op)op, only);
     berlu_act_free(act);
     return bad;
@@ -334,6 +336,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0) {
             bench = 1;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            quick = 1;
         } else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc) {
             i++;
             for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++)

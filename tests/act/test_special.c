@@ -106,6 +106,12 @@ static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
 }
 
+/* Slopes that are not simple numbers have a bound of their own; here a few units decide. */
+static int near(float a, float b)
+{
+    return same(a, b) || fabsf(a - b) <= 3e-7f * fabsf(b);
+}
+
 static void run(const berlu_act *act, berlu_act_op op, berlu_isa isa, float *y, const float *x, size_t n,
                 const float *alpha)
 {
@@ -126,7 +132,7 @@ static void special_inputs_give_the_promised_values_and_slopes(void **state)
                 continue;
             run(act, BERLU_ACT_FORWARD, (berlu_isa)isa, &y, &rows[i].x, 1, NULL);
             run(act, BERLU_ACT_SLOPE, (berlu_isa)isa, &slope, &rows[i].x, 1, NULL);
-            if (!same(y, rows[i].value) || !(same(slope, rows[i].slope) || (slope == 0 && rows[i].slope == 0)))
+            if (!same(y, rows[i].value) || !near(slope, rows[i].slope))
                 fail_msg("%s on %s: f(%g) = %.9g, slope %.9g; want %.9g and %.9g", rows[i].spec,
                          berlu_isa_name((berlu_isa)isa), (double)rows[i].x, (double)y, (double)slope,
                          (double)rows[i].value, (double)rows[i].slope);
