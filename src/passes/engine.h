@@ -134,6 +134,7 @@ typedef struct engine_memory {
 engine_memory engine_memory_use(const engine *e);
 
 /* Times per call since the last reset, when options.profile: one line per op, longest first. */
+void engine_profile_reset(engine *e);
 berlu_status engine_profile_text(const engine *e, text *out);
 /* The plan as text or as Graphviz dot (passes/print.h prints a bare graph). */
 berlu_status engine_print(const engine *e, text *out, int dot);

@@ -182,6 +182,13 @@ static int by_seconds(const void *a, const void *b)
     return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : (int)x->op - (int)y->op;
 }
 
+void engine_profile_reset(engine *e)
+{
+    if (e->seconds)
+        memset(e->seconds, 0, ((size_t)e->call_count + OP_COUNT) * sizeof *e->seconds);
+    e->profiled_steps = 0;
+}
+
 berlu_status engine_profile_text(const engine *e, text *out)
 {
     if (!e->seconds)

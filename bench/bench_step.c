@@ -1,0 +1,136 @@
+/* bench_step.c - times forward, backward and update of whole steps on random images. SPDX-License-Identifier: MIT
+ *
+ * A step is what training does: forward, loss, backward, clipping to norm 1, AdamW. Medians, because a shared machine has bad
+ * moments but no good ones. Memory is measured as the growth of the resident set's peak between making the engine and the last
+ * step; Linux lets a process reset that peak. */
+#include "bench/bench_step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/philox.h"
+#include "models/weights.h"
+
+enum { WARM_UP = 2, STEPS_MOST = 4096 };
+
+/* A line such as "VmHWM:   1234 kB" of /proc/self/status, in bytes; 0 where there is no such file. */
+static uint64_t status_bytes(const char *key)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    unsigned long long kib = 0;
+    size_t length = strlen(key);
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0 && line[length] == ':')
+            sscanf(line + length + 1, "%llu", &kib);
+    if (file)
+        fclose(file);
+    return kib * 1024;
+}
+
+static void peak_reset(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (!file)
+        return;
+    fputs("5", file);
+    fclose(file);
+}
+
+static void batch_fill(engine *e, const model *m, int batch)
+{
+    int64_t pixels = tensor_elements(graph_tensor(m->graph, graph_image(m->graph))) * batch;
+    int64_t classes = tensor_elements(graph_tensor(m->graph, graph_logits(m->graph)));
+    for (int64_t i = 0; i < pixels; i++)
+        engine_input(e)[i] = 4 * philox_f32(philox_draw(1, PURPOSE_SYNTHETIC, 0, (uint64_t)i, 0).w[0]) - 2;
+    for (int i = 0; i < batch; i++)
+        engine_labels(e)[i] = (int32_t)(i % classes);
+}
+
+typedef struct times {
+    double forward[STEPS_MOST], backward[STEPS_MOST], update[STEPS_MOST], all[STEPS_MOST];
+    int count;
+} times;
+
+static berlu_status one_step(bench_step *b, engine *e, times *t, uint32_t step)
+{
+    engine_step s = {.seed = 1, .step = step, .count = step + 1, .lr = 1e-4, .weight_decay = 0.05, .clip = 1};
+    double marks[4] = {clock_seconds()};
+    berlu_status status = engine_forward(e, &s);
+    marks[1] = marks[2] = marks[3] = clock_seconds();
+    if (status == BERLU_OK && b->options.mode == ENGINE_TRAIN) {
+        status = engine_backward(e);
+        marks[2] = clock_seconds();
+        if (status == BERLU_OK)
+            status = engine_update(e);
+        marks[3] = clock_seconds();
+    }
+    if (step < WARM_UP || t->count == STEPS_MOST)
+        return status;
+    t->forward[t->count] = marks[1] - marks[0];
+    t->backward[t->count] = marks[2] - marks[1];
+    t->update[t->count] = marks[3] - marks[2];
+    t->all[t->count++] = marks[3] - marks[0];
+    return status;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)
+{
+    berlu_status status = weights_init(e, 1, NULL);
+    if (status != BERLU_OK)
+        return status;
+    batch_fill(e, m, b->options.batch);
+    double begin = clock_seconds();
+    for (uint32_t i = 0; status == BERLU_OK; i++) {
+        if (i == WARM_UP) {
+            begin = clock_seconds();
+            engine_profile_reset(e);
+        }
+        if (t->count >= b->steps && clock_seconds() - begin >= b->seconds)
+            break;
+        status = one_step(b, e, t, i);
+    }
+    b->loss = b->options.loss == LOSS_NONE ? 0 : engine_loss(e);
+    return status;
+}
+
+berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
+{
+    engine *e = NULL;
+    times *t = calloc(1, sizeof *t);
+    if (!t)
+        return berlu_fail_memory(sizeof *t, "the times of a bench");
+    peak_reset();
+    uint64_t before = status_bytes("VmRSS");
+    berlu_status status = engine_create(&e, m->graph, &b->options);
+    if (status == BERLU_OK)
+        status = measure(b, m, e, t);
+    if (status == BERLU_OK) {
+        uint64_t peak = status_bytes("VmHWM");
+        b->peak_bytes = peak > before ? peak - before : 0;
+        b->memory = engine_memory_use(e);
+        b->images_per_s = b->options.batch / median(t->all, t->count);
+        b->forward_ms = 1e3 * median(t->forward, t->count);
+        b->backward_ms = 1e3 * median(t->backward, t->count);
+        b->update_ms = 1e3 * median(t->update, t->count);
+        if (profile && b->options.profile)
+            status = engine_profile_text(e, profile);
+    }
+    engine_free(e);
+    free(t);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* bench_step.h - how fast a network trains or answers, and in how much memory. SPDX-License-Identifier: MIT */
+#ifndef BENCH_BENCH_STEP_H
+#define BENCH_BENCH_STEP_H
+
+#include "models/models.h"
+#include "passes/engine.h"
+
+typedef struct bench_step {
+    /* what to run */
+    const char *model, *act; /* for the row; the network itself is the model passed to bench_step_run() */
+    engine_options options;
+    int steps;      /* at least this many after the warm-up, */
+    double seconds; /* and at least this long */
+    /* what came out: medians over the steps */
+    double images_per_s, forward_ms, backward_ms, update_ms;
+    double loss;          /* of the last step, to see that something was computed */
+    uint64_t peak_bytes;  /* measured: growth of the process's resident memory */
+    engine_memory memory; /* planned */
+} bench_step;
+
+/* Makes the engine, two warm-up steps, then measures. With options.profile `profile` (may be NULL) gets the table by op. */
+berlu_status bench_step_run(bench_step *b, const model *m, text *profile);
+
+#endif

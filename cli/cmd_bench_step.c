@@ -1,0 +1,162 @@
+/* cmd_bench_step.c - `berlu bench step` and `berlu bench memory`. SPDX-License-Identifier: MIT
+ *
+ * One row per model, activation, policy and mode. The measuring is bench/bench_step.c; the same step in PyTorch, interleaved with
+ * ours, is bench/step_torch.py. */
+#include <string.h>
+
+#include "bench/bench_step.h"
+#include "commands.h"
+#include "cpu/cpu.h"
+#include "model_args.h"
+#include "output.h"
+
+static const option_row step_rows[] = {
+    {"model", OPTION_STRINGS, "MODEL", .flags = OPTION_ARGUMENT, .help = "networks (default vit_tiny_cifar)"},
+    MODEL_ROWS,
+    {"batch", OPTION_INT, "N", .standard = "32", .least = 1, .most = 65536, .help = "images per step"},
+    {"keep", OPTION_CHOICE, .standard = "input", .choices = "input|both|output|all", .help = "kept for the backward"},
+    {"mode", OPTION_CHOICE, .standard = "train", .choices = "train|infer|both",
+     .help = "whole steps, or forward alone"},
+    {"remake-attention", OPTION_FLAG, .help = "make attention's output again in the backward: less memory, more time"},
+    {"steps", OPTION_INT, "N", .standard = "5", .least = 1, .most = 4000, .help = "at least so many"},
+    {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
+    {"profile", OPTION_FLAG, .help = "time by op, on stderr"},
+    {0}};
+
+typedef struct bench_run {
+    const options *o;
+    output *out;
+    int memory; /* bench memory: one step, other columns */
+} bench_run;
+
+static void row_json(const bench_run *r, const bench_step *b)
+{
+    output *out = r->out;
+    output_object(out, NULL);
+    output_string(out, "model", b->model);
+    output_string(out, "act", b->act);
+    output_int(out, "batch", b->options.batch);
+    output_string(out, "dtype", "f32");
+    output_string(out, "device", "cpu");
+    output_string(out, "keep", engine_keep_name(b->options.keep));
+    output_string(out, "mode", b->options.mode == ENGINE_TRAIN ? "train" : "infer");
+    if (!r->memory) {
+        output_real(out, "images_per_s", b->images_per_s);
+        output_real(out, "forward_ms", b->forward_ms);
+        output_real(out, "backward_ms", b->backward_ms);
+        output_real(out, "update_ms", b->update_ms);
+    } else {
+        output_int(out, "parameters_bytes", (int64_t)b->memory.parameters);
+        output_int(out, "gradients_bytes", (int64_t)b->memory.gradients);
+        output_int(out, "moments_bytes", (int64_t)b->memory.moments);
+        output_int(out, "arena_bytes", (int64_t)b->memory.arena);
+        output_int(out, "workspace_bytes", (int64_t)b->memory.workspace);
+        output_int(out, "kept_bytes", (int64_t)b->memory.kept);
+        output_int(out, "kept_bytes_per_image", (int64_t)b->memory.kept / b->options.batch);
+    }
+    output_int(out, "peak_bytes", (int64_t)b->peak_bytes);
+    output_int(out, "planned_bytes", (int64_t)b->memory.total);
+    output_end(out);
+}
+
+static void row_print(const bench_run *r, const bench_step *b)
+{
+    const double mib = 1024.0 * 1024.0;
+    printf("%-24s %-12s batch %-4d %-6s %-5s ", b->model, b->act, b->options.batch, engine_keep_name(b->options.keep),
+           b->options.mode == ENGINE_TRAIN ? "train" : "infer");
+    if (r->memory)
+        printf("kept %9.1f MiB (%7.0f KiB an image)  arena %9.1f  workspace %6.1f  ", (double)b->memory.kept / mib,
+               (double)b->memory.kept / 1024 / b->options.batch, (double)b->memory.arena / mib,
+               (double)b->memory.workspace / mib);
+    else
+        printf("%8.1f images/s  forward %8.2f ms  backward %8.2f  update %6.2f  ", b->images_per_s, b->forward_ms,
+               b->backward_ms, b->update_ms);
+    printf("planned %8.1f MiB  peak %8.1f\n", (double)b->memory.total / mib, (double)b->peak_bytes / mib);
+}
+
+static berlu_status case_run(const bench_run *r, const model *m, const char *name, engine_keep keep, engine_mode mode)
+{
+    const options *o = r->o;
+    text profile = {0};
+    size_t acts = options_count(o, "act");
+    bench_step b = {.model = name,
+                    .act = acts ? options_strings(o, "act")[0] : "gelu",
+                    .steps = r->memory ? 1 : (int)options_int(o, "steps"),
+                    .seconds = r->memory ? 0 : options_float(o, "seconds")};
+    b.options = (engine_options){.backend = cpu_backend(),
+                                 .mode = mode,
+                                 .batch = (int)options_int(o, "batch"),
+                                 .keep = keep,
+                                 .threads = options_threads(o),
+                                 .loss = LOSS_CROSS_ENTROPY,
+                                 .remake_attention = options_flag(o, "remake-attention"),
+                                 .act_least = keep == KEEP_OUTPUT ? 0.001 : 0,
+                                 .profile = options_flag(o, "profile")};
+    berlu_status status = bench_step_run(&b, m, &profile);
+    if (status == BERLU_OK && options_json(o))
+        row_json(r, &b);
+    else if (status == BERLU_OK)
+        row_print(r, &b);
+    if (status == BERLU_OK && profile.data)
+        fputs(profile.data, stderr);
+    text_free(&profile);
+    return status;
+}
+
+static berlu_status model_run(const bench_run *r, const char *name)
+{
+    model *m = NULL;
+    int keep = options_choice(r->o, "keep"), mode = options_choice(r->o, "mode");
+    berlu_status status = model_from_options(&m, r->o, name, 0);
+    for (int k = KEEP_INPUT; k <= KEEP_OUTPUT && status == BERLU_OK; k++)
+        if (mode != 1 && (keep == 3 || keep == k))
+            status = case_run(r, m, name, (engine_keep)k, ENGINE_TRAIN);
+    if (status == BERLU_OK && mode != 0)
+        status = case_run(r, m, name, KEEP_INPUT, ENGINE_INFER);
+    model_free(m);
+    return status;
+}
+
+static berlu_status run(options *o, int memory)
+{
+    output out;
+    bench_run r = {.o = o, .out = &out, .memory = memory};
+    size_t models = options_count(o, "model");
+    berlu_status status = BERLU_OK;
+    output_start(&out);
+    output_array(&out, "rows");
+    for (size_t i = 0; i < (models ? models : 1) && status == BERLU_OK; i++)
+        status = model_run(&r, models ? options_strings(o, "model")[i] : "vit_tiny_cifar");
+    if (status != BERLU_OK || !options_json(o)) {
+        text_free(&out.json);
+        return status;
+    }
+    output_end(&out);
+    return output_print(&out);
+}
+
+static berlu_status bench_step_command(options *o)
+{
+    return run(o, 0);
+}
+
+static berlu_status bench_memory_command(options *o)
+{
+    return run(o, 1);
+}
+
+const command cmd_bench_step = {
+    "bench step", "how fast networks train and answer",
+    "Medians of whole training steps (forward, backward, clipping, AdamW) on random images.\n"
+    "\n"
+    "  berlu bench step vit_tiny_cifar --batch 32\n"
+    "  berlu bench step convnext_atto_cifar tnt_s_cifar --batch 16 --act berlu --json\n"
+    "  berlu bench step --profile",
+    step_rows, bench_step_command};
+
+const command cmd_bench_memory = {
+    "bench memory", "how much memory training and answering take",
+    "What is planned, what of it is kept from forward to backward, and what was measured.\n"
+    "\n"
+    "  berlu bench memory vit_tiny_cifar --keep all --act berlu",
+    step_rows, bench_memory_command};
