@@ -4,8 +4,18 @@
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
+    _(eval) \
     _(smooth) \
-    _(bench_act)
+    _(summary) \
+    _(forward) \
+    _(data_get) \
+    _(data_make) \
+    _(data_info) \
+    _(data_pack) \
+    _(train) \
+    _(bench_act) \
+    _(bench_step) \
+    _(bench_memory)
 /* clang-format on */
 
 #define DECLARE(name) extern const command cmd_##name;
