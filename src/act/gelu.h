@@ -25,6 +25,7 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 }
 
 #define GELU_NEAR  4.0f
+#define GELU_EDGE  13.0f /* results are normal up to here */
 #define GELU_LIMIT 15.0f /* everything rounds to zero from 14.73 on */
 
 V_FN v_i32 gelu_interval(v_f32 t)
@@ -32,46 +33,75 @@ V_FN v_i32 gelu_interval(v_f32 t)
     return v_bits(v_fma(t, v_set(3.875f), v_set(V_SHIFT)));
 }
 
-/* e^(-t^2/2) = 2^k (1 + tail) */
-V_FN v_f32 gelu_bell(v_f32 t, v_f32 *shifted)
+/* e^(-t^2/2) = 2^k (1 + tail) and, for the polynomials, 1 / t^2 */
+typedef struct gelu_bell {
+    v_f32 tail, shifted, minus_half, inverse;
+} gelu_bell;
+
+V_FN gelu_bell gelu_bell_at(v_f32 t)
 {
-    v_f32 half = v_mul(t, v_set(-0.5f)), z = v_mul(half, t);
-    return v_exp_two(z, v_fms(half, t, z), shifted);
+    gelu_bell b;
+    b.minus_half = v_mul(t, v_set(-0.5f));
+    v_f32 z = v_mul(b.minus_half, t);
+    b.tail = v_exp_two(z, v_fms(b.minus_half, t, z), &b.shifted);
+    b.inverse = v_div(v_set(-0.5f), z);
+    return b;
 }
 
-/* t Phi(-t) for t >= 4. v_min turns a NaN into the limit; the callers put it back. */
+/* t Phi(-t) for t from 4 to 13, and to the end: subnormal, then zero. v_min turns a NaN into the limit. */
 V_FN v_f32 gelu_far(v_f32 t)
 {
-    v_f32 shifted, s = v_min(v_set(GELU_LIMIT), t), tail = gelu_bell(s, &shifted);
-    v_f32 mills = v_polynomial(gelu_tail, 6, v_div(v_one(), v_mul(s, s)));
-    return v_shrink(v_fma(mills, tail, mills), shifted);
+    gelu_bell b = gelu_bell_at(t);
+    v_f32 mills = v_polynomial(gelu_tail, 5, b.inverse);
+    return v_mul(v_fma(mills, b.tail, mills), v_power(b.shifted));
+}
+V_FN v_f32 gelu_edge(v_f32 t)
+{
+    gelu_bell b = gelu_bell_at(v_min(v_set(GELU_LIMIT), t));
+    v_f32 mills = v_polynomial(gelu_tail, 5, b.inverse);
+    return v_shrink(v_fma(mills, b.tail, mills), b.shifted);
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 t = v_abs(x), y = v_fnma(t, v_piecewise(gelu_part, 6, gelu_interval(t), t), v_max0(x));
-    v_mask near = v_less(t, v_set(GELU_NEAR));
-    if (v_any(v_not(near)))
-        y = v_select(near, y, v_copysign(v_sub(v_max0(x), gelu_far(t)), x)); /* -0, not 0, far on the left */
+    v_f32 t = v_abs(x), line = v_max(x, v_set(-0.0f)); /* -0: so that the left tail ends in -0 */
+    v_f32 y = v_fnma(t, v_piecewise(gelu_part, 6, gelu_interval(t), t), line);
+    v_mask near = v_less(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
+    if (!v_all(near)) {
+        v_f32 far = gelu_far(t);
+        if (!v_all(inside))
+            far = v_select(inside, far, gelu_edge(t));
+        y = v_select(near, y, v_sub(line, far));
+    }
     return y;
 }
 
-/* -slope(-t) for t >= 4 */
+/* slope(-t), likewise */
 V_FN v_f32 gelu_slope_far(v_f32 t)
 {
-    v_f32 shifted, s = v_min(v_set(GELU_LIMIT), t), tail = gelu_bell(s, &shifted);
-    v_f32 size = v_mul(s, v_polynomial(gelu_slope_tail, 5, v_div(v_one(), v_mul(s, s))));
-    return v_shrink(v_fma(size, tail, size), shifted);
+    gelu_bell b = gelu_bell_at(t);
+    v_f32 size = v_mul(b.minus_half, v_polynomial(gelu_slope_tail, 5, b.inverse));
+    return v_mul(v_fma(size, b.tail, size), v_power(b.shifted));
+}
+V_FN v_f32 gelu_slope_edge(v_f32 t)
+{
+    gelu_bell b = gelu_bell_at(v_min(v_set(GELU_LIMIT), t));
+    v_f32 size = v_mul(b.minus_half, v_polynomial(gelu_slope_tail, 5, b.inverse));
+    return v_select(v_is_nan(t), t, v_shrink(v_fma(size, b.tail, size), b.shifted));
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;
     v_f32 t = v_abs(x), part = v_piecewise(gelu_slope_part, 5, gelu_interval(t), t);
-    v_mask near = v_less(t, v_set(GELU_NEAR));
-    if (v_any(v_not(near)))
-        part = v_select(near, part, v_select(v_is_nan(x), x, v_neg(gelu_slope_far(t))));
+    v_mask near = v_less(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
+    if (!v_all(near)) {
+        v_f32 far = gelu_slope_far(t);
+        if (!v_all(inside))
+            far = v_select(inside, far, gelu_slope_edge(t));
+        part = v_select(near, part, far);
+    }
     return v_select(v_is_negative(x), part, v_sub(v_one(), part));
 }
 
@@ -79,10 +109,10 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 shifted, t = v_min(v_set(GELU_LIMIT), v_abs(x)), tail = gelu_bell(t, &shifted);
-    v_f32 square = v_mul(t, t), rest = v_sub(v_sub(v_set(2.0f), square), v_fms(t, t, square));
-    v_f32 size = v_mul(rest, v_set(0.398942280401432678f));
-    return v_select(v_is_nan(x), x, v_shrink(v_fma(size, tail, size), shifted));
+    v_f32 t = v_min(v_set(GELU_LIMIT), v_abs(x)), square = v_mul(t, t);
+    gelu_bell b = gelu_bell_at(t);
+    v_f32 size = v_mul(v_sub(v_sub(v_set(2.0f), square), v_fms(t, t, square)), v_set(0.398942280401432678f));
+    return v_select(v_is_nan(x), x, v_shrink(v_fma(size, b.tail, size), b.shifted));
 }
 
 #endif

@@ -56,10 +56,9 @@ V_TABLE float gelu_slope_part[7][16] = {
 };
 
 /* t Phi(-t) e^(t^2/2) in v = 1/t^2, t from 4 to 15 */
-V_TABLE float gelu_tail[7] = {0.398942262f, -0.398932785f, 1.19513655f, -5.84058952f,
-                              35.1586075f,  -186.043045f,  536.422607f};
+V_TABLE float gelu_tail[6] = {0.398942143f, -0.398888499f, 1.18967545f, -5.53949928f, 26.9869404f, -79.2693024f};
 
-/* (n(t) - Phi(-t)/t) e^(t^2/2), likewise */
-V_TABLE float gelu_slope_tail[6] = {0.398942262f, -0.398935407f, 0.398065686f, -1.14457309f, 4.32107162f, -11.136694f};
+/* 2 (n(t) - Phi(-t)/t) e^(t^2/2), likewise */
+V_TABLE float gelu_slope_tail[6] = {0.797884524f, -0.797870815f, 0.796131372f, -2.28914618f, 8.64214325f, -22.2733879f};
 
 #endif

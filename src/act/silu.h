@@ -25,22 +25,16 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 }
 
 #define SILU_FAR   -16.0f /* value: 1 + 2^k is exact above */
-#define SILU_NEAR  8.0f   /* slope: inside the table */
+#define SILU_NEAR  8.0f   /* derivatives: inside the tables */
+#define SILU_EDGE  80.0f  /* derivatives: results are normal up to here */
 #define SILU_LIMIT 110.0f /* x e^x rounds to zero below -108.7 */
 
-/* e^-t = 2^k (1 + tail), and once rounded, kept above 2^-100 */
-V_FN v_f32 silu_exp(v_f32 t, v_f32 *tail, v_f32 *shifted)
+/* x e^x / (1 + e^x) for x < -16: x e^x (1 - e^x), the next term is below 2^-46 */
+V_FN v_f32 silu_far(v_f32 x)
 {
-    *tail = v_exp(v_neg(t), shifted);
-    v_f32 power = v_power(v_max(*shifted, v_set(V_SHIFT - 100.0f)));
-    return v_fma(power, *tail, power);
-}
-
-/* t e^-t / (1 + e^-t) for t > 16: e^-t (1 - e^-t), the next term is below 2^-46 */
-V_FN v_f32 silu_far(v_f32 t)
-{
-    v_f32 tail, shifted, s = v_min(v_set(SILU_LIMIT), t), q = silu_exp(s, &tail, &shifted);
-    return v_shrink(v_fma(s, v_sub(tail, v_fma(q, tail, q)), s), shifted);
+    v_f32 shifted, z = v_max(x, v_set(-SILU_LIMIT)), tail = v_exp(z, &shifted);
+    v_f32 power = v_power(v_max(shifted, v_set(V_SHIFT - 100.0f))), q = v_fma(power, tail, power);
+    return v_shrink(v_fma(z, v_sub(tail, v_fma(q, tail, q)), z), shifted);
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
@@ -50,7 +44,7 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     v_f32 power = v_power(shifted), y = v_div(x, v_fma(power, tail, v_add(power, v_one())));
     v_mask far = v_less(x, v_set(SILU_FAR));
     if (v_any(far))
-        y = v_select(far, v_neg(silu_far(v_abs(x))), y);
+        y = v_select(far, silu_far(x), y);
     return y;
 }
 
@@ -59,32 +53,52 @@ V_FN v_i32 silu_interval(v_f32 t)
     return v_bits(v_fma(t, v_set(1.9375f), v_set(V_SHIFT)));
 }
 
-/* -slope(-t) for t >= 8: q (t - 1) - q^2 (2 t - 1) + q^3 (3 t - 1), q = e^-t */
-V_FN v_f32 silu_slope_far(v_f32 t)
+/* Both derivatives at x = -t, t >= 8, are q (a - q (b - q c)) with q = e^x and a, b, c linear in x. `power` is 2^k. */
+V_FN v_f32 silu_series(v_f32 tail, v_f32 power, v_f32 a, v_f32 b, v_f32 c)
 {
-    v_f32 tail, shifted, s = v_min(v_set(SILU_LIMIT), t), q = silu_exp(s, &tail, &shifted);
-    v_f32 third = v_fma(s, v_set(3.0f), v_set(-1.0f)), second = v_fma(s, v_set(2.0f), v_set(-1.0f));
-    v_f32 size = v_fnma(q, v_fnma(q, third, second), v_sub(s, v_one()));
-    return v_shrink(v_fma(size, tail, size), shifted);
+    v_f32 q = v_fma(power, tail, power), size = v_fnma(q, v_fnma(q, c, b), a);
+    return v_fma(size, tail, size);
+}
+
+/* q (1 + x) - q^2 (1 + 2 x) + q^3 (1 + 3 x) */
+V_FN v_f32 silu_slope_series(v_f32 x, v_f32 tail, v_f32 power)
+{
+    v_f32 one = v_one();
+    return silu_series(tail, power, v_add(x, one), v_fma(x, v_set(2.0f), one), v_fma(x, v_set(3.0f), one));
+}
+V_FN v_f32 silu_slope_far(v_f32 x)
+{
+    v_f32 shifted, tail = v_exp(x, &shifted), power = v_power(shifted);
+    return v_mul(silu_slope_series(x, tail, power), power);
+}
+V_FN v_f32 silu_slope_edge(v_f32 x)
+{
+    v_f32 shifted, z = v_max(v_set(-SILU_LIMIT), x), tail = v_exp(z, &shifted);
+    v_f32 power = v_power(v_max(shifted, v_set(V_SHIFT - 100.0f)));
+    return v_select(v_is_nan(x), x, v_shrink(silu_slope_series(z, tail, power), shifted));
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;
     v_f32 t = v_abs(x), part = v_piecewise(silu_slope_part, 6, silu_interval(t), t);
-    v_mask near = v_less(t, v_set(SILU_NEAR));
-    if (v_any(v_not(near)))
-        part = v_select(near, part, v_select(v_is_nan(x), x, v_neg(silu_slope_far(t))));
+    v_mask near = v_less(t, v_set(SILU_NEAR)), inside = v_less(t, v_set(SILU_EDGE));
+    if (!v_all(near)) {
+        v_f32 far = silu_slope_far(v_neg(t));
+        if (!v_all(inside))
+            far = v_select(inside, far, silu_slope_edge(v_neg(t)));
+        part = v_select(near, part, far);
+    }
     return v_select(v_is_negative(x), part, v_sub(v_one(), part));
 }
 
-/* For t >= 8: q (2 - t) - q^2 (4 - 4 t) + q^3 (6 - 9 t), q = e^-t */
-V_FN v_f32 silu_curve_far(v_f32 t)
+/* q (2 + x) - q^2 (4 + 4 x) + q^3 (6 + 9 x), to the end of the tail */
+V_FN v_f32 silu_curve_far(v_f32 x)
 {
-    v_f32 tail, shifted, s = v_min(v_set(SILU_LIMIT), t), q = silu_exp(s, &tail, &shifted);
-    v_f32 third = v_fma(s, v_set(-9.0f), v_set(6.0f)), second = v_fma(s, v_set(-4.0f), v_set(4.0f));
-    v_f32 size = v_fnma(q, v_fnma(q, third, second), v_sub(v_set(2.0f), s));
-    return v_shrink(v_fma(size, tail, size), shifted);
+    v_f32 shifted, z = v_max(v_set(-SILU_LIMIT), x), tail = v_exp(z, &shifted);
+    v_f32 power = v_power(v_max(shifted, v_set(V_SHIFT - 100.0f)));
+    v_f32 a = v_add(z, v_set(2.0f)), b = v_fma(z, v_set(4.0f), v_set(4.0f)), c = v_fma(z, v_set(9.0f), v_set(6.0f));
+    return v_select(v_is_nan(x), x, v_shrink(silu_series(tail, power, a, b, c), shifted));
 }
 
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
@@ -92,8 +106,8 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
     (void)k;
     v_f32 t = v_abs(x), curve = v_piecewise(silu_curve_part, 6, silu_interval(t), t);
     v_mask near = v_less(t, v_set(SILU_NEAR));
-    if (v_any(v_not(near)))
-        curve = v_select(near, curve, v_select(v_is_nan(x), x, silu_curve_far(t)));
+    if (!v_all(near))
+        curve = v_select(near, curve, silu_curve_far(v_neg(t)));
     return curve;
 }
 

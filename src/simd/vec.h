@@ -20,7 +20,7 @@
  *             v_and v_or v_not on masks; v_select(mask, yes, no)
  *             v_min(x, limit) is limit < x ? limit : x, v_max(x, limit) is x < limit ? limit : x: a NaN in x is kept, one in the
  *             limit is not, and equal zeros leave x as it is. v_min0 and v_max0 are those with the limit +0.
- *             v_any v_all say whether some or every lane is true; v_any is expected to be false (a rare path).
+ *             v_any v_all say whether some or every lane is true; both expect that a rare path is not needed (none, all).
  * Integers    v_bits v_float (the same bits), v_iadd v_isub v_iand v_ior, v_shift_left v_shift_right (zeros come in)
  *             v_shift_right_signed, all by a constant; v_truncate (|x| < 2^31, else anything), v_from_int (nearest even)
  *
@@ -43,5 +43,12 @@
 #endif
 
 #define V_GROUP (16 / V_LANES)
+
+/* Before a short loop of constant length: it must become straight code at any level of optimisation. */
+#if defined(__clang__) || defined(__CUDACC__)
+#define V_UNROLL _Pragma("unroll")
+#else
+#define V_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #endif

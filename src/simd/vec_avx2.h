@@ -275,7 +275,7 @@ V_FN int v_any(v_mask m)
 }
 V_FN int v_all(v_mask m)
 {
-    return _mm256_movemask_ps(m) == 0xff;
+    return __builtin_expect(_mm256_movemask_ps(m) == 0xff, 1);
 }
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
 {

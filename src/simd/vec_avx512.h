@@ -258,7 +258,7 @@ V_FN int v_any(v_mask m)
 }
 V_FN int v_all(v_mask m)
 {
-    return m == 0xffff;
+    return __builtin_expect(m == 0xffff, 1);
 }
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
 {

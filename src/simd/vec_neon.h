@@ -277,7 +277,7 @@ V_FN int v_any(v_mask m)
 }
 V_FN int v_all(v_mask m)
 {
-    return vminvq_u32(m) != 0;
+    return __builtin_expect(vminvq_u32(m) != 0, 1);
 }
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
 {

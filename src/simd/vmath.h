@@ -78,7 +78,7 @@ V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
     return v_mul(v_mul(y, first), second);
 }
 
-/* The same for |y| < 2^24 and k in [-170, 0], |y| 2^k being normal or |y| >= 2^-3, without a subnormal operand or result on the
+/* The same for |y| < 2^24 and k in [-190, 0], |y| 2^k being normal or |y| >= 2^-3, without a subnormal operand or result on the
  * way: on many machines one costs a hundred ordinary ones. Not for zero, infinities and NaN.
  *
  * The exponent is added by integers. Below 2^-126 the float |y| 2^(k + 149) plus 2^23 rounds at the last subnormal place, and
@@ -86,10 +86,12 @@ V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
 V_FN v_f32 v_shrink(v_f32 y, v_f32 shifted)
 {
     v_i32 k = v_shift_left(v_bits(shifted), 23),
-          lift = v_shift_left(v_bits(v_min(shifted, v_set(V_SHIFT - 100.0f))), 23);
-    v_f32 lifted = v_float(v_iadd(v_bits(v_abs(y)), v_iadd(lift, v_iset(149 << 23))));
-    v_f32 tiny = v_float(v_isub(v_bits(v_add(lifted, v_set(0x1p23f))), v_iset(0x4b000000)));
-    return v_select(v_less(lifted, v_set(0x1p23f)), v_copysign(tiny, y), v_float(v_iadd(v_bits(y), k)));
+          least = v_shift_left(v_bits(v_min(shifted, v_set(V_SHIFT - 100.0f))), 23);
+    v_f32 lift =
+        v_float(v_iadd(least, v_iset((int32_t)(276u << 23)))); /* 2^(k + 149); 276 = 149 + 127, the sum wraps */
+    v_f32 sum = v_fma(v_abs(y), lift, v_set(0x1p23f));
+    v_f32 tiny = v_copysign(v_float(v_isub(v_bits(sum), v_iset(0x4b000000))), y);
+    return v_select(v_less(sum, v_set(0x1p24f)), tiny, v_float(v_iadd(v_bits(y), k)));
 }
 
 /* log(1 + y) for y in (-1, 2^20), within 2 ULP; -1 gives -inf. With u = fl(1 + y) = 2^k m, m near 1, and the part of y that
@@ -118,8 +120,7 @@ V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f
 {
     v_f32 h = v_sub(x, v_lookup16(table[0], interval));
     v_f32 sum = v_lookup16(table[degree + 1], interval);
-    for (int i = degree; i > 0; i--)
-        sum = v_fma(sum, h, v_lookup16(table[i], interval));
+    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup16(table[i], interval));
     return sum;
 }
 
@@ -127,8 +128,7 @@ V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f
 V_FN v_f32 v_polynomial(const float *c, int degree, v_f32 x)
 {
     v_f32 sum = v_set(c[degree]);
-    for (int i = degree - 1; i >= 0; i--)
-        sum = v_fma(sum, x, v_set(c[i]));
+    V_UNROLL for (int i = degree - 1; i >= 0; i--) sum = v_fma(sum, x, v_set(c[i]));
     return sum;
 }
 

@@ -28,8 +28,8 @@ def gelu_tail(v):
 
 
 def gelu_slope_tail(v):
-    """-slope(-t) = t gelu_slope_tail(1 / t^2) exp(-t^2 / 2)."""
-    return C - gelu_tail(v) * v
+    """slope(-t) = (-t / 2) gelu_slope_tail(1 / t^2) exp(-t^2 / 2)."""
+    return 2 * (C - gelu_tail(v) * v)
 
 
 def tanh_part(t):

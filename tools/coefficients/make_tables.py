@@ -58,6 +58,12 @@ def elementary():
         c, error = rounded(x, q, range(5), x * x / size)
         note(name, error)
         parts.append(list_text(name, "(e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, for the least error relative to " + about, c))
+    # 2^r = 1 + r g(r), |r| <= 1/2
+    r = chebyshev_points(-0.5005, 0.5005, 801)
+    g = sum(np.log(2) ** (i + 1) * r**i / np.prod(np.arange(1.0, i + 2)) for i in range(18))
+    c, error = rounded(r, g, range(6), np.abs(r) / np.exp2(r))
+    note("v_exp2_terms", error)
+    parts.append(list_text("v_exp2_terms", "(2^r - 1) / r on |r| <= 1/2, for the least error relative to 2^r", c))
     # log((1 + s) / (1 - s)) = 2 s + s^3 g(s^2), |s| <= 0.1716 for a mantissa in [sqrt 1/2, sqrt 2]
     s = chebyshev_points(0.02, 0.1725, 801)
     g = (2 * np.arctanh(s) - 2 * s) / s**3
@@ -73,8 +79,8 @@ def main():
     write(root, "act/gelu_tables.h", "act/gelu.h", [
         part_table("gelu_part", "Phi(-t) on [0, 4), intervals of 8/31", f.gelu_part, 8 / 31, 0, 0, 4, 6),
         part_table("gelu_slope_part", "Phi(-t) - t n(t), the same intervals", f.gelu_slope_part, 8 / 31, 0, 0, 4, 5, [0.7518]),
-        tail_list("gelu_tail", "t Phi(-t) e^(t^2/2) in v = 1/t^2, t from 4 to 15", f.gelu_tail, low, high, 6),
-        tail_list("gelu_slope_tail", "(n(t) - Phi(-t)/t) e^(t^2/2), likewise", f.gelu_slope_tail, low, high, 5)])
+        tail_list("gelu_tail", "t Phi(-t) e^(t^2/2) in v = 1/t^2, t from 4 to 15", f.gelu_tail, low, high, 5),
+        tail_list("gelu_slope_tail", "2 (n(t) - Phi(-t)/t) e^(t^2/2), likewise", f.gelu_slope_tail, low, high, 5)])
     write(root, "act/gelu_tanh_tables.h", "act/gelu_tanh.h", [
         part_table("tanh_part", "s(-2 y(t)) on [0, 4), intervals of 8/31; s: sigmoid", f.tanh_part, 8 / 31, 0, 0, 4, 6),
         part_table("tanh_slope_part", "the slope at -t, the same intervals", f.tanh_slope_part, 8 / 31, 0, 0, 4, 5, [0.7525]),
