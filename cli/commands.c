@@ -4,6 +4,9 @@
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
+    _(act_list) \
+    _(act_eval) \
+    _(act_plot) \
     _(eval) \
     _(smooth) \
     _(summary) \

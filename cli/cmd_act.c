@@ -1,0 +1,265 @@
+/* cmd_act.c - `berlu act list` and `berlu act eval`. `berlu act plot` is in cmd_act_plot.c. SPDX-License-Identifier: MIT
+ *
+ * eval has two faces: --x prints values in double, everything about each point; --in and --out run a raw file of numbers
+ * through the vector kernels (or, as f64, through the oracle), which is how other programs compare themselves with us. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "act_args.h"
+#include "base/arena.h"
+#include "base/file.h"
+#include "commands.h"
+#include "output.h"
+
+/* ---- list ------------------------------------------------------------------------------------------------------------ */
+
+static void param_json(output *out, const berlu_act_param_info *p)
+{
+    output_object(out, NULL);
+    output_string(out, "name", p->name);
+    output_real(out, "default", p->initial);
+    output_reals(out, "range", (double[]){p->low, p->high}, 2);
+    output_bool(out, "learnable", p->learnable);
+    output_bool(out, "learned", p->learned);
+    output_end(out);
+}
+
+static void act_json(output *out, const berlu_act *act)
+{
+    output_object(out, NULL);
+    output_string(out, "name", berlu_act_name(act));
+    output_array(out, "parameters");
+    for (size_t i = 0; i < berlu_act_param_count(act) + berlu_act_setting_count(act); i++) {
+        berlu_act_param_info info;
+        if (berlu_act_param(act, i, &info) == BERLU_OK)
+            param_json(out, &info);
+    }
+    output_end(out);
+    output_bool(out, "from_output", berlu_act_has_from_output(act));
+    output_real(out, "lipschitz", berlu_act_lipschitz(act));
+    output_real(out, "ulp", berlu_act_ulp(act));
+    output_real(out, "slope_ulp", berlu_act_slope_ulp(act));
+    output_end(out);
+}
+
+static void act_line(const berlu_act *act)
+{
+    char number[NUMBER_TEXT];
+    printf("%-48s  %-4s  %-19s %g\n", berlu_act_spec(act), berlu_act_has_from_output(act) ? "yes" : "no",
+           number_text(number, berlu_act_lipschitz(act)), berlu_act_ulp(act));
+}
+
+static berlu_status act_list(options *o)
+{
+    output out;
+    output_start(&out);
+    output_array(&out, "activations");
+    if (!options_json(o))
+        printf("%-48s  %-4s  %-19s %s\n", "activation with its defaults", "in y", "Lipschitz constant", "ULP");
+    for (size_t i = 0; berlu_act_builtin(i); i++) {
+        berlu_act *act;
+        berlu_status status = berlu_act_make(&act, berlu_act_builtin(i));
+        if (status != BERLU_OK) {
+            text_free(&out.json);
+            return status;
+        }
+        if (options_json(o))
+            act_json(&out, act);
+        else
+            act_line(act);
+        berlu_act_free(act);
+    }
+    if (options_json(o)) {
+        output_end(&out);
+        return output_print(&out);
+    }
+    text_free(&out.json);
+    puts("\nin y: the slope can be had from the output alone. learn= says what training changes; scale=k means f(kx)/k "
+         "and\n"
+         "center=1 means f - f(0), for every activation. smooth(kinks=...; slopes=...) makes more of them.");
+    return BERLU_OK;
+}
+
+const command cmd_act_list = {"act list", "all activations, their parameters and bounds", NULL, NULL, act_list};
+
+/* ---- eval: points ---------------------------------------------------------------------------------------------------- */
+
+static const option_row eval_rows[] = {
+    {"act", OPTION_STRING, "ACT", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "NAME[:key=value,...], smooth(...) or a YAML file"},
+    {"x", OPTION_FLOATS, "V", .least = -HUGE_VAL, .most = HUGE_VAL, .flags = OPTION_MANY, .help = "points"},
+    {"in", OPTION_STRING, "FILE", .help = "raw little-endian numbers of --dtype"},
+    {"out", OPTION_STRING, "FILE", .help = "where the results go, in the same form"},
+    {"what", OPTION_STRING, "W", .standard = "y", .help = "y, dy, d2y or d_PARAMETER, for --in"},
+    {"dtype", OPTION_CHOICE, .standard = "f32", .choices = "f32|bf16|f16|f64", .help = "of --in and --out"},
+    {0}};
+
+static void point_json(output *out, const berlu_act *act, double x, const berlu_act_point *at)
+{
+    output_object(out, NULL);
+    output_real(out, "x", x);
+    output_real(out, "y", at->value);
+    output_real(out, "dy", at->slope);
+    output_real(out, "d2y", at->second);
+    for (size_t p = 0; p < berlu_act_param_count(act); p++) {
+        berlu_act_param_info info;
+        char key[80];
+        if (berlu_act_param(act, p, &info) == BERLU_OK && snprintf(key, sizeof key, "d_%s", info.name) > 0)
+            output_real(out, key, at->param[p]);
+    }
+    output_end(out);
+}
+
+static void point_line(const berlu_act *act, double x, const berlu_act_point *at)
+{
+    const double columns[4] = {x, at->value, at->slope, at->second};
+    char number[NUMBER_TEXT];
+    for (int i = 0; i < 4; i++)
+        printf("%-25s", number_text(number, columns[i]));
+    for (size_t p = 0; p < berlu_act_param_count(act); p++)
+        printf("%-25s", number_text(number, at->param[p]));
+    putchar('\n');
+}
+
+static void point_head(const berlu_act *act)
+{
+    printf("%-25s%-25s%-25s%-25s", "x", "y", "dy", "d2y");
+    for (size_t p = 0; p < berlu_act_param_count(act); p++) {
+        berlu_act_param_info info;
+        if (berlu_act_param(act, p, &info) == BERLU_OK)
+            printf("d_%-23s", info.name);
+    }
+    putchar('\n');
+}
+
+static berlu_status eval_points(const options *o, const berlu_act *act)
+{
+    const double *x = options_floats(o, "x");
+    size_t count = options_count(o, "x");
+    output out;
+    output_start(&out);
+    output_array(&out, "rows");
+    if (!options_json(o))
+        point_head(act);
+    for (size_t i = 0; i < count; i++) {
+        berlu_act_point at = berlu_act_at(act, x[i], NULL);
+        if (options_json(o))
+            point_json(&out, act, x[i], &at);
+        else
+            point_line(act, x[i], &at);
+    }
+    if (options_json(o)) {
+        output_end(&out);
+        return output_print(&out);
+    }
+    text_free(&out.json);
+    return BERLU_OK;
+}
+
+/* ---- eval: files ----------------------------------------------------------------------------------------------------- */
+
+typedef struct question {
+    berlu_act_op op;
+    int param;
+} question;
+
+static berlu_status read_question(const berlu_act *act, const char *what, question *out)
+{
+    static const struct {
+        const char *name;
+        berlu_act_op op;
+    } names[] = {{"y", BERLU_ACT_FORWARD}, {"dy", BERLU_ACT_SLOPE}, {"d2y", BERLU_ACT_SECOND}};
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strcmp(what, names[i].name) == 0) {
+            *out = (question){names[i].op, 0};
+            return BERLU_OK;
+        }
+    *out = (question){BERLU_ACT_PARAM_SLOPE, strncmp(what, "d_", 2) == 0 ? berlu_act_param_find(act, what + 2) : -1};
+    if (out->param < 0)
+        return berlu_fail(BERLU_ERR_ARG, "option --what: '%s' is not y, dy, d2y or d_ and a parameter of %s", what,
+                          berlu_act_name(act));
+    return BERLU_OK;
+}
+
+static void eval_exact(const berlu_act *act, question q, double *y, const unsigned char *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double at;
+        memcpy(&at, x + i * sizeof at, sizeof at);
+        berlu_act_point p = berlu_act_at(act, at, NULL);
+        y[i] = q.op == BERLU_ACT_FORWARD  ? p.value
+               : q.op == BERLU_ACT_SLOPE  ? p.slope
+               : q.op == BERLU_ACT_SECOND ? p.second
+                                          : p.param[q.param];
+    }
+}
+
+static berlu_status eval_bytes(const options *o, const berlu_act *act, question q, void *y, const file_map *in,
+                               size_t n)
+{
+    int dtype = options_choice(o, "dtype");
+    if (dtype == 3) {
+        eval_exact(act, q, y, in->data, n);
+        return BERLU_OK;
+    }
+    berlu_act_call call = {.dtype = (berlu_dtype)dtype, .rows = n, .channels = 1, .x = in->data, .y = y};
+    call.param_index = q.param;
+    berlu_exec exec = {act_isa_of(options_isa(o)), options_threads(o)};
+    return berlu_act_run(act, q.op, &call, &exec);
+}
+
+static berlu_status eval_file(const options *o, const berlu_act *act)
+{
+    static const size_t sizes[] = {4, 2, 2, 8};
+    size_t size = sizes[options_choice(o, "dtype")];
+    question q;
+    file_map in = {0};
+    void *y = NULL;
+    berlu_status status = read_question(act, options_string(o, "what"), &q);
+    if (status == BERLU_OK)
+        status = file_map_open(&in, options_string(o, "in"));
+    if (status == BERLU_OK && in.size % size)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are not a whole number of %s values",
+                            options_string(o, "in"), in.size, options_string(o, "dtype"));
+    if (status == BERLU_OK && !(y = memory_aligned(in.size + 64, "the results")))
+        status = BERLU_ERR_MEMORY;
+    if (status == BERLU_OK)
+        status = eval_bytes(o, act, q, y, &in, in.size / size);
+    if (status == BERLU_OK)
+        status = file_write_atomic(options_string(o, "out"), y, in.size);
+    if (status == BERLU_OK && options_json(o)) {
+        output out;
+        output_start(&out);
+        output_int(&out, "n", (int64_t)(in.size / size));
+        status = output_print(&out);
+    }
+    free(y);
+    file_map_close(&in);
+    return status;
+}
+
+static berlu_status act_eval(options *o)
+{
+    int points = options_count(o, "x") > 0, files = options_given(o, "in") || options_given(o, "out");
+    if (points == files)
+        return berlu_fail(BERLU_ERR_ARG, "give either --x with points, or --in and --out with files");
+    if (files && (!options_given(o, "in") || !options_given(o, "out")))
+        return berlu_fail(BERLU_ERR_ARG, "option --%s is missing", options_given(o, "in") ? "out" : "in");
+    berlu_act *act = NULL;
+    berlu_status status = act_from_text(&act, options_string(o, "act"));
+    if (status == BERLU_OK)
+        status = points ? eval_points(o, act) : eval_file(o, act);
+    berlu_act_free(act);
+    return status;
+}
+
+const command cmd_act_eval = {
+    "act eval", "values and derivatives of an activation",
+    "With --x: value, slope, second derivative and parameter slopes at each point, in double.\n"
+    "With --in and --out: one of them for a raw file of numbers, through the vector kernels (f64: through the "
+    "oracle).\n\n"
+    "  berlu act eval berlu:alpha=0.01,eps=0.1 --x -0.1 0 0.1\n"
+    "  berlu act eval gelu --in x.f32 --out y.f32 --what dy --isa avx2",
+    eval_rows, act_eval};
