@@ -18,7 +18,8 @@
     _(train) \
     _(bench_act) \
     _(bench_step) \
-    _(bench_memory)
+    _(bench_memory) \
+    _(bench_data)
 /* clang-format on */
 
 #define DECLARE(name) extern const command cmd_##name;

@@ -1,0 +1,307 @@
+/* cmd_bench_data.c - `berlu bench data`: how many images a second the loader makes here. SPDX-License-Identifier: MIT
+ *
+ * The loader runs as in training and is asked for batches as fast as it can make them. For a folder of JPEGs the yardstick
+ * is libjpeg-turbo alone: the same files, already in memory, decoded at the scale that the loader would use for them, by
+ * the same number of threads, thrown away. Both take turns, a second each, and the median of the ratios is told. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/threads.h"
+#include "commands.h"
+#include "data/augment_plan.h"
+#include "data/loader.h"
+#include "data_args.h"
+#include "output.h"
+
+static const option_row rows[] = {
+    {"data", OPTION_STRINGS, "DATA", .flags = OPTION_ARGUMENT, .help = "sets to read (default: synthetic)"},
+    {"augment", OPTION_CHOICE, .standard = "crop-flip", .choices = "none|crop-flip|deit|convnext",
+     .help = "as in training"},
+    {"image-size", OPTION_INT, "N", .least = 1, .most = 4096,
+     .help = "side of the images (default: 32 for sets of small pictures, else 224)"},
+    {"batch", OPTION_INT, "N", .standard = "128", .least = 1, .most = 65536, .help = "images per batch"},
+    {"rounds", OPTION_INT, "N", .standard = "5", .least = 1, .most = 1000, .help = "turns of a second each"},
+    {"seconds", OPTION_FLOAT, "S", .standard = "1", .least = 0.01, .most = 600, .help = "length of a turn"},
+    DATA_ROWS,
+    {0}};
+
+enum { ROUNDS_MOST = 1000, YARDSTICK_FILES = 512, WARM_BATCHES = 8 };
+
+typedef struct bench {
+    const char *name;
+    data_source *source;
+    loader *l;
+    int side, threads, rounds;
+    double seconds;
+    uint32_t epoch;
+    double images[ROUNDS_MOST], decoded[ROUNDS_MOST]; /* a second */
+} bench;
+
+/* ---- the loader ---- */
+
+static berlu_status batch_next(bench *b, size_t *count)
+{
+    const loader_batch *batch;
+    berlu_status status = loader_next(b->l, &batch);
+    if (status == BERLU_OK && !batch) {
+        status = loader_start(b->l, ++b->epoch, 0);
+        if (status == BERLU_OK)
+            status = loader_next(b->l, &batch);
+    }
+    if (status == BERLU_OK)
+        *count += batch->count;
+    return status;
+}
+
+static berlu_status turn_loader(bench *b, double *rate)
+{
+    size_t count = 0;
+    berlu_status status = BERLU_OK;
+    for (int i = 0; i < WARM_BATCHES && status == BERLU_OK; i++) /* what was made ahead does not count */
+        status = batch_next(b, &count);
+    double began = clock_seconds(), now = began;
+    for (count = 0; status == BERLU_OK && (now = clock_seconds()) - began < b->seconds;)
+        status = batch_next(b, &count);
+    *rate = (double)count / (now - began);
+    return status;
+}
+
+/* ---- the yardstick ---- */
+
+typedef struct jpeg_files {
+    file_map maps[YARDSTICK_FILES];
+    unsigned eighths[YARDSTICK_FILES]; /* the scale of the loader's crop of this file */
+    size_t count;
+} jpeg_files;
+
+typedef struct decode_turn {
+    const jpeg_files *files;
+    double until;
+    size_t done[256]; /* by thread */
+} decode_turn;
+
+static void on_message(j_common_ptr lib, int level)
+{
+    (void)lib, (void)level;
+}
+
+/* Files were checked by the loader's own decoder before, so libjpeg's way to fail (exit) is not reached. */
+static void decode_alone(const file_map *file, unsigned eighths)
+{
+    struct jpeg_decompress_struct lib;
+    struct jpeg_error_mgr errors;
+    lib.err = jpeg_std_error(&errors);
+    errors.emit_message = on_message;
+    jpeg_create_decompress(&lib);
+    jpeg_mem_src(&lib, file->data, (unsigned long)file->size);
+    jpeg_read_header(&lib, TRUE);
+    lib.scale_num = eighths;
+    lib.scale_denom = 8;
+    if (lib.num_components != 4)
+        lib.out_color_space = JCS_RGB;
+    jpeg_start_decompress(&lib);
+    JSAMPARRAY row =
+        lib.mem->alloc_sarray((j_common_ptr)&lib, JPOOL_IMAGE, lib.output_width * (JDIMENSION)lib.output_components, 1);
+    while (lib.output_scanline < lib.output_height)
+        jpeg_read_scanlines(&lib, row, 1);
+    jpeg_finish_decompress(&lib);
+    jpeg_destroy_decompress(&lib);
+}
+
+static void decode_block(void *context, size_t block)
+{
+    decode_turn *t = context;
+    for (size_t i = block * 7919; clock_seconds() < t->until; i++) {
+        decode_alone(&t->files->maps[i % t->files->count], t->files->eighths[i % t->files->count]);
+        t->done[block]++;
+    }
+}
+
+static double turn_decode(const bench *b, const jpeg_files *files)
+{
+    double began = clock_seconds(), count = 0;
+    decode_turn t = {.files = files, .until = began + b->seconds};
+    threads_for(b->threads, (size_t)b->threads, decode_block, &t);
+    double seconds = clock_seconds() - began;
+    for (int i = 0; i < b->threads; i++)
+        count += (double)t.done[i];
+    return count / seconds;
+}
+
+/* Which scale the loader's random crop of this picture would be decoded at, for one draw. */
+typedef struct scale_probe {
+    int side;
+    uint64_t sample;
+    unsigned eighths;
+} scale_probe;
+
+static void probe_choose(void *context, int width, int height, image_part *part)
+{
+    scale_probe *p = context;
+    draws d = draws_for(0, PURPOSE_CROP, 0, p->sample);
+    image_part crop = crop_random(&d, width, height, 0.08, 1);
+    for (p->eighths = 8; p->eighths > 1; p->eighths /= 2)
+        if (crop.width * (int)p->eighths / 2 < p->side * 8 || crop.height * (int)p->eighths / 2 < p->side * 8)
+            break;
+    *part = crop;
+}
+
+static berlu_status files_collect(bench *b, jpeg_files *files)
+{
+    const data_info *info = data_describe(b->source);
+    image picture = {0};
+    size_t all = info->images[DATA_TRAIN], step = all / YARDSTICK_FILES ? all / YARDSTICK_FILES : 1;
+    for (size_t i = 0; i < all && files->count < YARDSTICK_FILES; i += step) {
+        char path[4096];
+        scale_probe probe = {.side = b->side, .sample = i, .eighths = 8};
+        image_request request = {.choose = probe_choose, .context = &probe};
+        file_map map = {0};
+        data_name(b->source, DATA_TRAIN, i, path, sizeof path);
+        if (file_map_open(&map, path) != BERLU_OK)
+            continue;
+        if (map.size > 2 && map.data[0] == 0xff && map.data[1] == 0xd8 &&
+            image_decode(&picture, map.data, map.size, &request) == BERLU_OK) {
+            files->maps[files->count] = map;
+            files->eighths[files->count++] = probe.eighths;
+        } else {
+            file_map_close(&map);
+        }
+    }
+    image_free(&picture);
+    return BERLU_OK;
+}
+
+/* ---- one set ---- */
+
+static int order_reals(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *values, int count)
+{
+    double sorted[ROUNDS_MOST];
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, order_reals);
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+static void row_print(const bench *b, const options *o, const jpeg_files *files, output *out)
+{
+    double ratios[ROUNDS_MOST], rate = median(b->images, b->rounds), alone = 0, ratio = 0;
+    if (files->count) {
+        for (int i = 0; i < b->rounds; i++)
+            ratios[i] = b->images[i] / b->decoded[i];
+        alone = median(b->decoded, b->rounds);
+        ratio = median(ratios, b->rounds);
+    }
+    if (!options_json(o)) {
+        printf("%-28s %-10s %4d px  batch %-5zu %2d threads %12.0f images/s", b->name, options_string(o, "augment"),
+               b->side, (size_t)options_int(o, "batch"), b->threads, rate);
+        if (files->count)
+            printf("   decode alone %.0f, ratio %.2f", alone, ratio);
+        putchar('\n');
+        return;
+    }
+    output_object(out, NULL);
+    output_string(out, "data", b->name);
+    output_string(out, "kind", data_describe(b->source)->kind);
+    output_string(out, "augment", options_string(o, "augment"));
+    output_int(out, "image_size", b->side);
+    output_int(out, "batch", options_int(o, "batch"));
+    output_int(out, "threads", b->threads);
+    output_real(out, "images_per_s", rate);
+    output_real(out, "mb_per_s", rate * 12 * b->side * b->side / 1e6);
+    if (files->count) {
+        output_string(out, "yardstick", "decode");
+        output_real(out, "yardstick_images_per_s", alone);
+        output_real(out, "ratio", ratio);
+    }
+    output_end(out);
+}
+
+static berlu_status bench_open(bench *b, const options *o)
+{
+    data_options how = data_options_from(o);
+    berlu_status status = data_open(&b->source, b->name, &how);
+    if (status != BERLU_OK)
+        return status;
+    const data_info *info = data_describe(b->source);
+    b->side = options_given(o, "image-size")         ? (int)options_int(o, "image-size")
+              : info->width > 0 && info->width <= 64 ? info->width
+                                                     : 224;
+    b->threads = options_threads(o) ? options_threads(o) : threads_default();
+    b->threads = b->threads > 256 ? 256 : b->threads;
+    loader_options l = {.batch = (size_t)options_int(o, "batch"),
+                        .shuffle = 1,
+                        .drop_last = info->images[DATA_TRAIN] >= (size_t)options_int(o, "batch"),
+                        .workers = b->threads};
+    status = augment_preset(&l.augment, options_string(o, "augment"), b->side);
+    if (status == BERLU_OK)
+        status = loader_open(&b->l, b->source, &l);
+    return status == BERLU_OK ? loader_start(b->l, 0, 0) : status;
+}
+
+static berlu_status bench_set(const options *o, const char *name, output *out)
+{
+    bench *b = calloc(1, sizeof *b);
+    jpeg_files *files = calloc(1, sizeof *files);
+    berlu_status status = b && files ? BERLU_OK : berlu_fail_memory(sizeof *b + sizeof *files, "a bench");
+    if (status == BERLU_OK) {
+        b->name = name;
+        b->rounds = (int)options_int(o, "rounds");
+        b->seconds = options_float(o, "seconds");
+        status = bench_open(b, o);
+    }
+    if (status == BERLU_OK && strcmp(data_describe(b->source)->kind, "folder") == 0)
+        status = files_collect(b, files);
+    for (int i = 0; status == BERLU_OK && i < b->rounds; i++) {
+        status = turn_loader(b, &b->images[i]);
+        if (status == BERLU_OK && files->count)
+            b->decoded[i] = turn_decode(b, files);
+    }
+    if (status == BERLU_OK)
+        row_print(b, o, files, out);
+    for (size_t i = 0; files && i < files->count; i++)
+        file_map_close(&files->maps[i]);
+    if (b) {
+        loader_close(b->l);
+        data_close(b->source);
+    }
+    free(files);
+    free(b);
+    return status;
+}
+
+static berlu_status bench_run(options *o)
+{
+    static const char *const standard[] = {"synthetic"};
+    size_t count = options_count(o, "data");
+    const char *const *sets = count ? options_strings(o, "data") : standard;
+    output out;
+    if (options_json(o)) {
+        output_start(&out);
+        output_array(&out, "rows");
+    }
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < (count ? count : 1) && status == BERLU_OK; i++)
+        status = bench_set(o, sets[i], &out);
+    if (!options_json(o))
+        return status;
+    if (status != BERLU_OK) {
+        text_free(&out.json);
+        return status;
+    }
+    return output_print(&out);
+}
+
+const command cmd_bench_data = {"bench data", "images a second out of the data loader, beside libjpeg-turbo alone",
+                                "    berlu bench data data/cifar-10-batches-bin\n"
+                                "    berlu bench data ~/imagenet --image-size 224 --augment crop-flip --json",
+                                rows, bench_run};
