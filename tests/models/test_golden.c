@@ -158,12 +158,11 @@ static const char *const models[] = {"vit_micro", "deit_micro", "tnt_micro", "co
 static void the_f64_engine_equals_timm_in_every_gradient(void **state)
 {
     (void)state;
-    static const char *const acts[] = {"prelu", "berlu:eps=0.5", "berlu:learn=alpha+eps"};
     for (size_t i = 0; i < COUNT(models); i++) {
         check(models[i], "gelu", 0, KEEP_INPUT, &referee);
-        for (size_t a = 0; a < COUNT(acts); a++)
-            for (int per_channel = 0; per_channel < 2; per_channel++)
-                check(models[i], acts[a], per_channel, KEEP_INPUT, &referee);
+        check(models[i], "prelu", 0, KEEP_INPUT, &referee);
+        check(models[i], "prelu", 1, KEEP_INPUT, &referee);
+        check(models[i], "berlu:learn=alpha+eps", 1, KEEP_INPUT, &referee);
     }
 }
 
