@@ -24,8 +24,9 @@ $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
-test-exhaustive: all                     ## also the tests over all floats (minutes to hours)
+test-exhaustive: all                     ## also the tests over all floats (hours; ACT=gelu for one activation)
 	BERLU_EXHAUSTIVE=1 ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --timeout 100000
+	$(BUILD)/tests/act/exhaustive_act $(ACT)
 
 parity: all                              ## compare every model with timm, live (installs torch and timm into build/venv)
 	ctest --test-dir $(BUILD) --output-on-failure -L parity
