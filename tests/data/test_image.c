@@ -1,0 +1,173 @@
+/* test_image.c - pictures that are broken, absurd, wanted in part or scaled. SPDX-License-Identifier: MIT */
+#include "support.h"
+
+static const char *golden(char out[512], const char *name)
+{
+    const char *root = getenv("BERLU_SOURCE_DIR");
+    snprintf(out, 512, "%s/tests/golden/images/%s", root ? root : ".", name);
+    return out;
+}
+
+/* Cut at every length: an error each time, never a grey rest. JPEG: the end marker itself may be missing in part. */
+static void a_picture_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rgb420.jpg", "progressive.jpg", "grey.jpg",           "cmyk.jpg",
+                                        "rgb8.png",   "palette4.png",    "rgb8_interlaced.png"};
+    for (size_t n = 0; n < COUNT(names); n++) {
+        char path[512], *bytes;
+        size_t size;
+        image out = {0};
+        assert_ok(file_read_all(&bytes, &size, golden(path, names[n]), 1 << 20));
+        size_t tail =
+            strstr(names[n], ".png") ? 16 : 2; /* Pillow, too, reads a PNG without its IEND and last checksum */
+        for (size_t cut = 0; cut < size - tail; cut += 1 + cut / 50) {
+            unsigned char *exact = malloc(cut ? cut : 1); /* so that a sanitizer sees one byte too far */
+            memcpy(exact, bytes, cut);
+            if (image_decode(&out, exact, cut, NULL) != BERLU_ERR_INPUT)
+                fail_msg("%s cut to %zu of %zu bytes was taken", names[n], cut, size);
+            free(exact);
+        }
+        char *longer = calloc(1, size + 100); /* but garbage behind the picture is fine */
+        memcpy(longer, bytes, size);
+        assert_ok(image_decode(&out, longer, size + 100, NULL));
+        free(longer);
+        free(bytes);
+        image_free(&out);
+    }
+}
+
+static void pictures_of_absurd_size_are_refused_before_memory_is_asked_for(void **state)
+{
+    (void)state;
+    char path[512], *bytes;
+    size_t size;
+    image out = {0};
+    assert_ok(file_read_all(&bytes, &size, golden(path, "rgb420.jpg"), 1 << 20));
+    for (size_t i = 0; i + 9 < size; i++) /* the frame header: FF C0, length, precision, height, width */
+        if ((unsigned char)bytes[i] == 0xff && (unsigned char)bytes[i + 1] == 0xc0) {
+            memset(bytes + i + 5, 0xff, 4);
+            break;
+        }
+    assert_refused(image_decode(&out, bytes, size, NULL), BERLU_ERR_INPUT, "");
+    free(bytes);
+    unsigned char huge[] = {0x89, 'P',  'N',  'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I',  'H',  'D',  'R', 0,
+                            0,    0xff, 0xff, 0,   0,    0xff, 0xff, 8,    2, 0, 0, 0,  0x3b, 0xf0, 0xe0, 0x85};
+    assert_int_equal(image_decode(&out, huge, sizeof huge, NULL), BERLU_ERR_INPUT);
+    assert_int_equal(out.room, 0);
+    assert_refused(image_check_size(65535, 65535), BERLU_ERR_INPUT, "over the limit");
+    assert_refused(image_check_size(70000, 1), BERLU_ERR_INPUT, "over the limit");
+    assert_refused(image_check_size(0, 5), BERLU_ERR_INPUT, "no pixels");
+    assert_refused(image_decode(&out, "", 0, NULL), BERLU_ERR_INPUT, "empty");
+    assert_refused(image_decode(&out, "GIF89a", 6, NULL), BERLU_ERR_INPUT, "neither a JPEG nor a PNG");
+}
+
+/* ---- parts and scales ---- */
+
+static void choose_part(void *context, int width, int height, image_part *part)
+{
+    (void)width, (void)height;
+    *part = *(const image_part *)context;
+}
+
+static void a_part_is_cut_out_of_the_whole(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rgb420.jpg", "progressive.jpg", "grey.jpg",
+                                        "cmyk.jpg",   "rgb8.png",        "rgb8_interlaced.png"};
+    for (size_t n = 0; n < COUNT(names); n++) {
+        char path[512], *bytes;
+        size_t size;
+        image whole = {0}, part = {0};
+        assert_ok(file_read_all(&bytes, &size, golden(path, names[n]), 1 << 20));
+        assert_ok(image_decode(&whole, bytes, size, NULL));
+        for (int top = 0; top + 5 <= whole.height; top += 3) {
+            image_part wanted = {top % 7, top, 6, 5, 0};
+            image_request request = {.choose = choose_part, .context = &wanted};
+            assert_ok(image_decode(&part, bytes, size, &request));
+            assert_int_equal(part.width, 6);
+            assert_int_equal(part.height, 5);
+            for (int y = 0; y < 5; y++)
+                assert_memory_equal(part.pixels + y * 18, whole.pixels + ((top + y) * whole.width + top % 7) * 3, 18);
+        }
+        image_free(&whole);
+        image_free(&part);
+        free(bytes);
+    }
+}
+
+static void scaled_decoding_keeps_the_part_at_least_as_large_as_needed(void **state)
+{
+    (void)state;
+    char path[FOLDER_PATH], *bytes;
+    size_t size;
+    image out = {0};
+    if (!real_data(path, "images/photos/rgb_baseline_flower.jpg")) /* 480 x 360 */
+        skip();
+    assert_ok(file_read_all(&bytes, &size, path, 1 << 24));
+    static const struct {
+        image_part part;
+        int width, height;
+    } cases[] = {
+        {{0, 0, 480, 360, 0}, 480, 360}, {{0, 0, 480, 360, 181}, 480, 360}, {{0, 0, 480, 360, 180}, 240, 180},
+        {{0, 0, 480, 360, 64}, 120, 90}, {{0, 0, 480, 360, 10}, 60, 45},    {{16, 32, 400, 320, 100}, 200, 160},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        image_part part = cases[i].part;
+        image_request request = {.choose = choose_part, .context = &part};
+        assert_ok(image_decode(&out, bytes, size, &request));
+        assert_int_equal(out.width, cases[i].width);
+        assert_int_equal(out.height, cases[i].height);
+    }
+    image_free(&out);
+    free(bytes);
+}
+
+static void every_real_photograph_decodes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "rgb_baseline_flower.jpg",
+        "rgb_baseline_sample.jpg",
+        "gray_hopper.jpg",
+        "cmyk_adobe_sample.jpg",
+        "progressive_orient1.jpg",
+        "progressive_exif_orient6.jpg",
+        "baseline_exif_orient6_hopper.jpg",
+        "rgb8_hopper.png",
+        "rgba8.png",
+        "palette8_sample.png",
+        "palette4.png",
+        "rgb16_sample.png",
+        "gray16_trns.png",
+        "gray8_gradient.png",
+        "rgba8_interlaced.png",
+        "palette8_interlaced.png",
+    };
+    char path[FOLDER_PATH], name[128], *bytes;
+    size_t size;
+    image out = {0};
+    if (!real_data(path, "images/photos"))
+        skip();
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(name, sizeof name, "images/photos/%s", names[i]);
+        assert_non_null(real_data(path, name));
+        assert_ok(file_read_all(&bytes, &size, path, 1 << 24));
+        assert_ok(image_decode(&out, bytes, size, NULL));
+        free(bytes);
+    }
+    assert_int_equal(out.width, 162);
+    image_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_picture_cut_anywhere_is_refused),
+        cmocka_unit_test(pictures_of_absurd_size_are_refused_before_memory_is_asked_for),
+        cmocka_unit_test(a_part_is_cut_out_of_the_whole),
+        cmocka_unit_test(scaled_decoding_keeps_the_part_at_least_as_large_as_needed),
+        cmocka_unit_test(every_real_photograph_decodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
