@@ -1,7 +1,7 @@
 /* cmd_smooth.c - `berlu smooth`: smooths a function and tells what came out. SPDX-License-Identifier: MIT
  *
- * The function comes from one of four places: the catalogue, the text smooth(...), a YAML file, or --kinks and --slopes. All
- * output is made from the public interface. */
+ * The function comes from one of four places: the catalogue, the text smooth(...), a YAML file, or --kinks and
+ * --slopes. All output is made from the public interface. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static const option_row rows[] = {
     {"emit", OPTION_CHOICE, .choices = "c|json", .help = "print the pieces as C source or as JSON instead of a table"},
     {0}};
 
-/* -- which function ------------------------------------------------------------------------------------------------- */
+/* -- which function ----------------------------------------------------------------------------------------------- */
 
 static const char *const setting_options[] = {"kinks", "slopes", "eps", "eps-right", "degree", "at", "form"};
 
@@ -115,7 +115,7 @@ static berlu_status function_make(const options *o, berlu_smooth **out, char tit
     return status;
 }
 
-/* -- answers -------------------------------------------------------------------------------------------------------- */
+/* -- answers ------------------------------------------------------------------------------------------------------ */
 
 static void piece_write(output *out, const berlu_piece *p)
 {

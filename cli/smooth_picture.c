@@ -1,7 +1,8 @@
 /* smooth_picture.c - draws what `berlu smooth --svg` shows. SPDX-License-Identifier: MIT
  *
- * One pane is a range of x: its points, the kinked and the smoothed function over them, and the control points that fall into
- * it. A figure has the pane of the whole function and, when a transition would be a speck there, one around a kink. */
+ * One pane is a range of x: its points, the kinked and the smoothed function over them, and the control points that
+ * fall into it. A figure has the pane of the whole function and, when a transition would be a speck there, one around a
+ * kink. */
 #include "smooth_picture.h"
 
 #include <math.h>

@@ -61,7 +61,7 @@ typedef struct berlu_smooth_spec {
     berlu_smooth_form form;
 } berlu_smooth_spec;
 
-/** Makes a smoothed function; everything in `spec` is copied. Transitions may touch, not overlap (docs/math.md shows why).
+/** Makes a smoothed function; everything in `spec` is copied. Transitions may touch, not overlap (docs/math.md: why).
  *  Returns BERLU_ERR_ARG with a text for counts that do not fit, kinks that do not increase, numbers that are not
  *  finite, eps or degree out of range, overlap; BERLU_ERR_MEMORY. *out is NULL after a failure. */
 BERLU_API berlu_status berlu_smooth_make(berlu_smooth **out, const berlu_smooth_spec *spec);
@@ -86,8 +86,8 @@ typedef struct berlu_smooth_curves {
 BERLU_API berlu_status berlu_smooth_make_curves(berlu_smooth **out, const berlu_smooth_curves *spec);
 
 /** A function of the catalogue: relu, leaky_relu, prelu, relu6, hard_tanh, hard_sigmoid, abs, soft_shrink, and by Hermite
- *  polynomials (degree 2 to 5) hard_swish, elu. `parameter` is the alpha of leaky_relu (0.01), prelu (0.25), elu (1) or the
- *  lambda of soft_shrink (0.5); NULL takes those defaults, and for the others it must be NULL. */
+ *  polynomials (degree 2 to 5) hard_swish, elu. `parameter` is the alpha of leaky_relu (0.01), prelu (0.25), elu (1) or
+ *  the lambda of soft_shrink (0.5); NULL takes those defaults, and for the others it must be NULL. */
 BERLU_API berlu_status berlu_smooth_named(berlu_smooth **out, const char *name, const double *parameter, double eps,
                                           int degree);
 
@@ -187,7 +187,7 @@ typedef struct berlu_registry berlu_registry;
 BERLU_API berlu_status berlu_registry_make(berlu_registry **out);
 BERLU_API void berlu_registry_free(berlu_registry *r); /* with all its functions; NULL is allowed */
 
-/** Keeps a copy of `f` under `name`: a letter, then letters, digits and '_', at most 63. A name that is taken is refused. */
+/** Keeps a copy of `f` under `name`: a letter, then letters, digits and '_', at most 63. A taken name is refused. */
 BERLU_API berlu_status berlu_registry_add(berlu_registry *r, const char *name, const berlu_smooth *f);
 
 /** The function of that name, owned by the registry; NULL when there is none (that is no error). */

@@ -1,8 +1,9 @@
-/* smoothed.c - a smoothed function as an activation: its oracle, and its numbers for the kernels. SPDX-License-Identifier: MIT
+/* smoothed.c - a smoothed function as an activation: oracle, and numbers for the kernels. SPDX-License-Identifier: MIT
  *
- * The oracle is the berlu_smooth itself. Kinks and eps are rounded to f32 first, so that kernels and oracle agree on where the
- * transitions are; slopes and values are rounded once, when the kernel's numbers are made (smoothed_numbers.h). It is no name of its
- * own: spec.c makes one from smooth(...), from a registered name or from a handle. */
+ * The oracle is the berlu_smooth itself. Kinks and eps are rounded to f32 first, so that kernels and oracle agree on
+ * where the transitions are; slopes and values are rounded once, when the kernel's numbers are made
+ * (smoothed_numbers.h). It is no name of its own: spec.c makes one from smooth(...), from a registered name or from a
+ * handle. */
 #include <math.h>
 #include <stdlib.h>
 

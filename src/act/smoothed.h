@@ -5,9 +5,10 @@
  *
  *     f = y + (c < 0 ? left : right) c + jump eps r^(m+1) Q_m(v)          f' = side +- jump r^m W_m(v)
  *
- * (docs/math.md, sections 1 and 8). Kinks and eps are f32 numbers; y and slopes are rounded once. Bounds, with u = 2^-24 and S the
- * largest |slope|: value 4 u (|y| + S |c|) + 12 u |jump| eps, slope 12 u S plus what a rounding of c does to it, |jump| K_m / (2 eps)
- * u |c|, which is 0 for a kink at 0 and for kinks more than 2 eps away from it. Level lines are exact: relu6 ends at 6. */
+ * (docs/math.md, sections 1 and 8). Kinks and eps are f32 numbers; y and slopes are rounded once. Bounds, with u =
+ * 2^-24 and S the largest |slope|: value 4 u (|y| + S |c|) + 12 u |jump| eps, slope 12 u S plus what a rounding of c
+ * does to it, |jump| K_m / (2 eps) u |c|, which is 0 for a kink at 0 or 2 eps away from it. Level
+ * lines are exact: relu6 ends at 6. */
 #ifndef ACT_SMOOTHED_H
 #define ACT_SMOOTHED_H
 

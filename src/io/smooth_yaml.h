@@ -7,7 +7,8 @@
  *     degree: 4
  *     at: 0=0           # or [0, 0]
  *
- * The keys are those of the text form (<berlu/smooth.h>, berlu_smooth_parse()), and `name`, which it is registered under. */
+ * The keys are those of the text form (<berlu/smooth.h>, berlu_smooth_parse()), and `name`, which it is registered
+ * under. */
 #ifndef IO_SMOOTH_YAML_H
 #define IO_SMOOTH_YAML_H
 
@@ -17,7 +18,7 @@
 
 enum { SMOOTH_NAME = 64 };
 
-/* `name` gets the key of that name, or "" when there is none. A mistake is told with file and line (BERLU_ERR_INPUT). */
+/* `name` gets the key of that name, or "" when there is none. A mistake is told with its line (BERLU_ERR_INPUT). */
 berlu_status smooth_yaml_read(berlu_smooth **out, char name[SMOOTH_NAME], const char *path);
 berlu_status smooth_yaml_take(berlu_smooth **out, char name[SMOOTH_NAME], const yaml_tree *tree);
 

@@ -1,8 +1,8 @@
 /* svg.c - draws figures. SPDX-License-Identifier: MIT
  *
- * A plot from top to bottom: title, legend (one row, more when it does not fit), the frame with grid and curves, numbers, the
- * axis' title. Curves live in a nested <svg>, which clips them at the frame. Colours stand as attributes, for programs that know no
- * style sheets; the style sheet only turns the greys over for dark mode. */
+ * A plot from top to bottom: title, legend (one row, more when it does not fit), the frame with grid and curves,
+ * numbers, the axis' title. Curves live in a nested <svg>, which clips them at the frame. Colours stand as attributes,
+ * for programs that know no style sheets; the style sheet only turns the greys over for dark mode. */
 #include "io/svg.h"
 
 #include <math.h>
@@ -249,7 +249,7 @@ static int legend_draw(text *out, const svg_plot *plot, double left, double y, d
     return rows;
 }
 
-/* -- plot and figure ------------------------------------------------------------------------------------------------ */
+/* -- plot and figure ----------------------------------------------------------------------------------------------- */
 
 static berlu_status plot_draw(text *out, const svg_plot *plot, double left, double top, double width, double height)
 {

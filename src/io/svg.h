@@ -1,8 +1,8 @@
 /* svg.h - plots as SVG. SPDX-License-Identifier: MIT
  *
- * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen to be readable on white and on
- * black; the file paints its own ground and follows the reader's dark mode. No scripts, no fonts to fetch, no ids that could
- * clash when several figures stand in one page.
+ * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen to be readable on white
+ * and on black; the file paints its own ground and follows the reader's dark mode. No scripts, no fonts to fetch, no
+ * ids that could clash when several figures stand in one page.
  *
  *     svg_series curve = {.label = "berlu", .x = x, .y = y, .count = n};
  *     svg_plot plot = {.title = "BerLU", .x = {.title = "x"}, .series = &curve, .count = 1};

@@ -1,7 +1,7 @@
 /* svg_scale.c - ranges and ticks of an axis. SPDX-License-Identifier: MIT
  *
- * Ticks are multiples of 1, 2 or 5 times a power of ten, as many as fit; logarithmic axes have whole decades, thinned where
- * there are too many. */
+ * Ticks are multiples of 1, 2 or 5 times a power of ten, as many as fit; logarithmic axes have whole decades, thinned
+ * where there are too many. */
 #include <float.h>
 #include <math.h>
 

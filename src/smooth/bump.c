@@ -2,7 +2,8 @@
  *
  * Degree 2m on the left half: t = r, and only the control values right of the kink lie above the line, by (k - m) / m:
  *
- *     h = sum over k > m of (k - m)/m C(2m,k) r^k (1-r)^(2m-k),        T = sum over k >= m of C(2m-1,k) r^k (1-r)^(2m-1-k).
+ *     h = sum over k > m  of (k - m)/m C(2m,k) r^k (1-r)^(2m-k),
+ *     T = sum over k >= m of C(2m-1,k) r^k (1-r)^(2m-1-k).
  *
  * Take out r^(m+1) and r^m, put r = (1-v)/2 and 1-r = (1+v)/2: both rests are 2^(1-m) times a sum of
  * weight_j (1-v)^j (1+v)^(m-1-j) with whole weights. (k-m)/m C(2m,k) is whole because k/m C(2m,k) = 2 C(2m-1,k-1). */
@@ -31,7 +32,8 @@ static void product_add(long long sum[BUMP_MAX], int count, int j, long long wei
     }
 }
 
-/* p is the Taylor polynomial of degree m of sqrt(1-w), w = 1 - u^2; the coefficient of w^k is -C(2k,k) / ((2k-1) 4^k). */
+/* p is the Taylor polynomial of degree m of sqrt(1-w), w = 1 - u^2: the coefficient of w^k is
+ * -C(2k,k) / ((2k-1) 4^k). */
 static void even_part_make(double p[BUMP_MAX + 1], int m)
 {
     for (int j = 0; j <= m; j++) {

@@ -1,7 +1,7 @@
 /* curves.c - functions whose pieces are not lines, smoothed by Hermite polynomials. SPDX-License-Identifier: MIT
  *
- * On a transition [A, B] of width W stands the polynomial of degree 2m+1 that has the value and m derivatives of the left
- * curve at A and of the right curve at B. Its control values are known outright: the first m+1 depend on the left
+ * On a transition [A, B] of width W stands the polynomial of degree 2m+1 that has the value and m derivatives of the
+ * left curve at A and of the right curve at B. Its control values are known outright: the first m+1 depend on the left
  * curve alone, the last m+1 on the right one (docs/math.md, "Pieces that are not lines"). */
 #include <float.h>
 #include <math.h>

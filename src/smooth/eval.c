@@ -43,7 +43,8 @@ static int inside(const knot *k, double c)
     return c >= -k->eps_left && c <= k->eps_right;
 }
 
-/* The depth r of a centred transition, 1/2 at the kink and 0 at the joins; from eps - |c|, which is exact in the outer half. */
+/* The depth r of a centred transition, 1/2 at the kink and 0 at the joins; from eps - |c|, which is exact in the outer
+ * half. */
 static double depth(const knot *k, double c)
 {
     return (k->eps_left - fabs(c)) / (2 * k->eps_left);
@@ -60,7 +61,8 @@ static place place_of(const knot *k, double c)
     return (place){(c + k->eps_left) / width, (k->eps_right - c) / width, width};
 }
 
-/* The control values of one side lie off the other side's line, by width/n times a whole number plus lambda or 1 - lambda. */
+/* The control values of one side lie off the other side's line, by width/n times a whole number plus lambda (left) or
+ * 1 - lambda (right). */
 static double offcentre_height(const knot *k, int n, double c)
 {
     place at = place_of(k, c);

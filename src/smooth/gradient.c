@@ -1,7 +1,10 @@
 /* gradient.c - how the value moves with slopes, kinks and eps. SPDX-License-Identifier: MIT
  *
- * With R_i the smoothed relu of kink i, the function is at_y + s_0 (x - at_x) + sum of jump_i [R_i(x) - relu(at_x - x_i)]:
- * every derivative is R or its slope (docs/math.md, "Parameter derivatives"). */
+ * With R_i the smoothed relu of kink i, the function is
+ *
+ *     at_y + s_0 (x - at_x) + sum of jump_i [R_i(x) - relu(at_x - x_i)]
+ *
+ * so every derivative is R or its slope (docs/math.md, "Parameter derivatives"). */
 #include <math.h>
 
 #include "smooth/smooth.h"
@@ -12,7 +15,8 @@ static double relu_value(const berlu_smooth *f, const knot *k, double x)
     return (c < 0 ? 0 : c) + bump_height(f, k, c);
 }
 
-/* The slope between kinks a and b counts R_a - R_b. Past both transitions that is the distance of the kinks, whatever x is. */
+/* The slope between kinks a and b counts R_a - R_b. Past both transitions that is the distance of the kinks, whatever x
+ * is. */
 static double relu_difference(const berlu_smooth *f, const knot *a, const knot *b, double x)
 {
     if (x >= b->to)

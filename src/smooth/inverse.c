@@ -1,8 +1,8 @@
 /* inverse.c - the x that has a given value. SPDX-License-Identifier: MIT
  *
- * The joins cut the values as they cut the line, so the piece is known at once. Lines and centred transitions of order 1 are solved in
- * closed form; the rest by Newton's method inside a bracket, which halves the bracket whenever Newton would leave it
- * or slow down (near a slope of 0). */
+ * The joins cut the values as they cut the line, so the piece is known at once. Lines and centred transitions of order
+ * 1 are solved in closed form; the rest by Newton's method inside a bracket, which halves the bracket whenever Newton
+ * would leave it or slow down (near a slope of 0). */
 #include <float.h>
 #include <math.h>
 

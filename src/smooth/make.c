@@ -114,8 +114,8 @@ static berlu_status check_spec(const berlu_smooth_spec *spec)
     return BERLU_OK;
 }
 
-/* Node i lies at (i eps_right - (n - i) eps_left) / n from the kink. The sign is exact: products of small whole numbers are
- * compared together with their rounding errors. */
+/* Node i lies at (i eps_right - (n - i) eps_left) / n from the kink. The sign is exact: products of small whole numbers
+ * are compared together with their rounding errors. */
 int node_side(const knot *k, int node, int degree)
 {
     int other = degree - node;

@@ -92,8 +92,9 @@ static void widen(double slope, double *low, double *high)
     *high = fmax(*high, slope);
 }
 
-/* The slope is a polynomial of degree n - 1 with control values left (split times), left + jump lambda, right (the rest). For lambda
- * in [0, 1] it is monotone and the ends decide; beyond, f'' = 0 at t = lambda / (2 lambda - 1) (collinear form only). */
+/* The slope is a polynomial of degree n - 1 with control values left (split times), left + jump lambda, right (the
+ * rest). For lambda in [0, 1] it is monotone and the ends decide; beyond, f'' = 0 at t = lambda / (2 lambda - 1)
+ * (collinear form only). */
 static void lines_slope_range(const berlu_smooth *f, const knot *k, double *low, double *high)
 {
     int n = f->piece_degree;

@@ -20,8 +20,8 @@ static void centred_monomial(const berlu_smooth *f, const knot *k, double *out)
     }
 }
 
-/* The derivative of order q, at t = 1/2 and times 2^(degree-q), of the polynomial whose control values are 0 but for a 1
- * at `place`; without the factor degree!/(degree-q)!. Whole. */
+/* The derivative of order q, at t = 1/2 and times 2^(degree-q), of the polynomial whose control values are 0 but for a
+ * 1 at `place`; without the factor degree!/(degree-q)!. Whole. */
 static long long spike_derivative(int degree, int place, int q)
 {
     long long sum = 0;

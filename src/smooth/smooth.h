@@ -1,9 +1,10 @@
 /* smooth.h - what is inside a berlu_smooth. SPDX-License-Identifier: MIT
  *
- * One block of memory, never changed after it was made and without pointers into itself, so a copy is a memcpy. A function is a list
- * of knots: a kink, its transition, and the lines on both sides. Off-centre transitions need two more numbers than
- * centred ones: the last control value on the left line (`split`), and where the one slope between the two groups lies
- * (`lambda`, 0 = left slope, 1 = right slope). With them both forms of <berlu/smooth.h> are one formula. */
+ * One block of memory, never changed after it was made and without pointers into itself, so a copy is a memcpy. A
+ * function is a list of knots: a kink, its transition, and the lines on both sides. Off-centre transitions need two
+ * more numbers than centred ones: the last control value on the left line (`split`), and where the one slope between
+ * the two groups lies (`lambda`, 0 = left slope, 1 = right slope). With them both forms of <berlu/smooth.h> are one
+ * formula. */
 #ifndef SMOOTH_SMOOTH_H
 #define SMOOTH_SMOOTH_H
 

@@ -1,6 +1,7 @@
 /* test_contact.c - how smooth the joins are, in exact arithmetic. SPDX-License-Identifier: MIT
  *
- * The theorems are stated about the definition (exact.c) and, in the same loop, the library's answer is held against what was found. */
+ * The theorems are stated about the definition (exact.c) and, in the same loop, the library's answer is held against
+ * what was found. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,8 +30,8 @@ static exact kink_draw(draws *d, int degree)
     return f;
 }
 
-/* How many derivatives (by x) of the transition agree with the line of the given slope at t = 0 or 1; `jump` is the first
- * difference that is not zero. */
+/* How many derivatives (by x) of the transition agree with the line of the given slope at t = 0 or 1; `jump` is the
+ * first difference that is not zero. */
 static int contact(const exact *f, int right_end, q *jump)
 {
     qpoly p = exact_transition(f, 0);
@@ -117,7 +118,8 @@ static void degree_two_of_the_leaky_kink_is_berlu(void **state)
     }
 }
 
-/* Four demands (value and slope at both ends) on three control values: b0 and b2 are the ends, and b1 is demanded twice. */
+/* Four demands (value and slope at both ends) on three control values: b0 and b2 are the ends, and b1 is demanded
+ * twice. */
 static void degree_two_is_solvable_only_with_the_kink_at_the_centre(void **state)
 {
     (void)state;

@@ -74,8 +74,8 @@ static void slope_of_a_transition_stays_between_its_neighbours_and_is_monotone(v
     }
 }
 
-/* Total variation of the slope: it runs monotonely from slope to slope, so the sum of the steps over any grid that holds the
- * joins is the sum of the jumps. In double the steps are exact to rounding. */
+/* Total variation of the slope: it runs monotonely from slope to slope, so the sum of the steps over any grid that
+ * holds the joins is the sum of the jumps. In double the steps are exact to rounding. */
 static void variation_of_the_slope_is_that_of_the_kinked_function(void **state)
 {
     (void)state;

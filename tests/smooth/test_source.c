@@ -89,7 +89,8 @@ static size_t points_make(const berlu_smooth *f, double *x)
     return n;
 }
 
-/* The same formula in the same order but for constants folded into one: a few roundings of the larger of value and terms. */
+/* The same formula in the same order but for constants folded into one: a few roundings of the larger of value and
+ * terms. */
 static void source_computes_what_the_library_computes(void **state)
 {
     (void)state;

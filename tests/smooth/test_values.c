@@ -1,8 +1,8 @@
 /* test_values.c - the library's numbers against the definition in rationals. SPDX-License-Identifier: MIT
  *
- * Kinks, slopes and points are random doubles, which are rationals, so the right answer is known exactly. Bounds count roundings
- * (u = 2^-53): a bump takes at most 6m + 12 of them (r three, its powers and Q two each per step), and a rounding of c
- * moves a value by at most |c| times the jump and the slopes. */
+ * Kinks, slopes and points are random doubles, which are rationals, so the right answer is known exactly. Bounds count
+ * roundings (u = 2^-53): a bump takes at most 6m + 12 of them (r three, its powers and Q two each per step), and a
+ * rounding of c moves a value by at most |c| times the jump and the slopes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,8 +182,8 @@ static void special_inputs_give_nan_and_limits(void **state)
     berlu_smooth_free(f);
 }
 
-/* f is linear in the slopes: one step of 1 gives the derivative without error. By kink and eps: a central difference with
- * the step h = 2^-60, whose error is of order h^2, in exact arithmetic. */
+/* f is linear in the slopes: one step of 1 gives the derivative without error. By kink and eps: a central difference
+ * with the step h = 2^-60, whose error is of order h^2, in exact arithmetic. */
 static q moved(exact f, q x, char what, size_t i, q step)
 {
     if (what == 's')
