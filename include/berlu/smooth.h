@@ -7,14 +7,24 @@
  * and it lies on one side of the kinked function. BerLU is the child of leaky ReLU and degree 2. docs/math.md has the
  * proofs in short.
  *
- *     berlu_smooth *f;
- *     double kinks[] = {0, 6}, slopes[] = {0, 1, 0}, eps[] = {0.5};
- *     berlu_smooth_spec spec = {.kink_count = 2, .kinks = kinks, .slopes = slopes, .eps = eps, .eps_count = 1,
- *                               .degree = 4};
- *     if (berlu_smooth_make(&f, &spec) != BERLU_OK)
- *         puts(berlu_last_error());
- *     printf("%g %g\n", berlu_smooth_value(f, 0.1), berlu_smooth_lipschitz(f));
- *     berlu_smooth_free(f);
+ *     #include <berlu/berlu.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void)
+ *     {
+ *         const double kinks[] = {0, 6}, slopes[] = {0, 1, 0}, eps[] = {0.5};
+ *         berlu_smooth_spec spec = {2, kinks, slopes, 0, 0, eps, 1, NULL, 4, BERLU_SMOOTH_BERNSTEIN};
+ *         berlu_smooth *f;
+ *         if (berlu_smooth_make(&f, &spec) != BERLU_OK) {
+ *             fprintf(stderr, "%s\n", berlu_last_error());
+ *             return 1;
+ *         }
+ *         printf("f(0) = %g, f'(0) = %g\n", berlu_smooth_value(f, 0), berlu_smooth_slope(f, 0));
+ *         printf("%d continuous derivatives, Lipschitz constant %g, never further than %g from relu6\n",
+ *                berlu_smooth_contact_order(f), berlu_smooth_lipschitz(f), berlu_smooth_max_gap(f));
+ *         berlu_smooth_free(f);
+ *         return 0;
+ *     }
  *
  * A berlu_smooth is never changed after it was made: threads may share it. All calls compute in double. Calls that
  * return a number answer a NULL handle with NaN (or 0 for counts) and leave a text in berlu_last_error(). */
