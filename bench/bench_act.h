@@ -9,6 +9,7 @@ typedef struct bench_row {
     berlu_act_op op;
     berlu_dtype dtype;
     berlu_isa isa;
+    int cuda; /* 1: on the GPU; isa, threads and hint mean nothing then */
     size_t n;
     int threads;
     berlu_hint hint; /* as asked for */
@@ -22,5 +23,8 @@ typedef struct bench_row {
 /* Times all rows of one size together: each round runs every row and every yardstick once, for about `seconds`. Gradients
  * of the parameters that the activation learns are part of a backward. All rows must have the same n and threads. */
 berlu_status bench_act_run(bench_row *rows, size_t count, double seconds);
+
+/* The same on the GPU, in builds that have CUDA. */
+berlu_status bench_act_cuda_run(bench_row *rows, size_t count);
 
 #endif

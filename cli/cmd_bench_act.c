@@ -7,6 +7,7 @@
 
 #include "base/threads.h"
 #include "bench/bench_act.h"
+#include "build_info.h"
 #include "commands.h"
 #include "output.h"
 #include "progress.h"
@@ -21,7 +22,7 @@ static const option_row rows[] = {
     {"hint", OPTION_CHOICE, .standard = "auto", .choices = "auto|reuse|stream|both", .help = "kind of stores"},
     {"range", OPTION_FLOAT, "R", .standard = "3", .least = 0, .most = 1e6, .help = "x is uniform in +-R"},
     {"seconds", OPTION_FLOAT, "S", .standard = "2", .least = 0.01, .most = 3600, .help = "time for each size"},
-    {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu", .help = "where"},
+    {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "where"},
     {0}};
 
 static const char *const op_names[] = {"forward", "backward", "backward_from_output"};
@@ -81,6 +82,7 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
         if ((asked && asked != op + 1) || (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && !berlu_act_has_from_output(act)))
             continue;
         bench_row row = {.act = spec, .op = (berlu_act_op)op, .n = n, .range = options_float(o, "range")};
+        row.cuda = options_choice(o, "device");
         row.isa = isa_of(o) == BERLU_ISA_BEST ? berlu_act_isa(act) : isa_of(o);
         row.threads = options_threads(o) ? options_threads(o) : threads_default();
         status = add_variants(list, o, row);
@@ -106,8 +108,8 @@ static void row_json(output *out, const bench_row *r)
     output_string(out, "act", r->act);
     output_string(out, "op", op_names[r->op]);
     output_string(out, "dtype", berlu_dtype_name(r->dtype));
-    output_string(out, "isa", berlu_isa_name(r->isa));
-    output_string(out, "device", "cpu");
+    output_string(out, "isa", r->cuda ? "cuda" : berlu_isa_name(r->isa));
+    output_string(out, "device", r->cuda ? "cuda" : "cpu");
     output_int(out, "n", (int64_t)r->n);
     output_int(out, "threads", r->threads);
     output_string(out, "hint", hint_names[r->hint]);
@@ -123,8 +125,19 @@ static void row_json(output *out, const bench_row *r)
 static void row_print(const bench_row *r)
 {
     printf("%-28s %-20s %-4s %-6s %9zu %2d %-6s %11.0f ns %7.4f ns/x %7.1f GB/s  %5.2f x %s\n", r->act, op_names[r->op],
-           berlu_dtype_name(r->dtype), berlu_isa_name(r->isa), r->n, r->threads, hint_names[r->hint], r->median_ns,
-           r->median_ns / (double)r->n, r->gb_per_s, r->ratio, r->yardstick);
+           berlu_dtype_name(r->dtype), r->cuda ? "cuda" : berlu_isa_name(r->isa), r->n, r->threads, hint_names[r->hint],
+           r->median_ns, r->median_ns / (double)r->n, r->gb_per_s, r->ratio, r->yardstick);
+}
+
+static berlu_status run_rows(const options *o, row_list *list)
+{
+    if (!options_choice(o, "device"))
+        return bench_act_run(list->rows, list->count, options_float(o, "seconds"));
+#if BUILD_CUDA
+    return bench_act_cuda_run(list->rows, list->count);
+#else
+    return berlu_fail(BERLU_ERR_UNSUPPORTED, "--device cuda: this build has no CUDA (berlu doctor tells what it has)");
+#endif
 }
 
 static berlu_status bench_size(options *o, output *out, size_t n)
@@ -132,7 +145,7 @@ static berlu_status bench_size(options *o, output *out, size_t n)
     row_list list = {0};
     berlu_status status = rows_of_size(&list, o, n);
     if (status == BERLU_OK)
-        status = bench_act_run(list.rows, list.count, options_float(o, "seconds"));
+        status = run_rows(o, &list);
     for (size_t i = 0; status == BERLU_OK && i < list.count; i++)
         if (options_json(o))
             row_json(out, &list.rows[i]);
