@@ -36,6 +36,7 @@ if(BERLU_FUZZ)  # coverage feedback and checks in every object; the main() of li
 endif()
 option(BERLU_PORTABLE "the command finds its libraries in lib/ beside itself; no download (make portable)" OFF)
 if(BERLU_PORTABLE)
-    set(CMAKE_BUILD_RPATH "$ORIGIN/lib")
+    set(CMAKE_INSTALL_RPATH "$ORIGIN/lib")
+    set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
     add_link_options(-Wl,--disable-new-dtags)  # the libraries' own libraries are found there too
 endif()

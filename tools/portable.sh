@@ -7,7 +7,7 @@ set -eu
 build=$1 folder=$2
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-cp "$build/berlu" "$folder/berlu"
+strip -o "$folder/berlu" "$build/berlu"
 ldd "$build/berlu" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | while read -r library; do
     case ${library##*/} in
     libc.so.* | libm.so.* | libpthread.so.* | libdl.so.* | librt.so.* | ld-linux*) ;;
