@@ -4,18 +4,18 @@
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
+    _(smooth) \
     _(act_list) \
     _(act_eval) \
     _(act_plot) \
-    _(eval) \
-    _(smooth) \
     _(summary) \
     _(forward) \
     _(data_get) \
     _(data_make) \
-    _(data_info) \
     _(data_pack) \
+    _(data_info) \
     _(train) \
+    _(eval) \
     _(bench_act) \
     _(bench_step) \
     _(bench_memory) \
