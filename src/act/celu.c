@@ -7,7 +7,7 @@
 static double alpha_slope(double z, double growth, double power)
 {
     if (fabs(z) > 0.5)
-        return z < -800 ? -1 : growth - z * power;
+        return z < -800 ? -1 : z > 600 ? (1 - z) * power : growth - z * power;
     double term = z, sum = 0;
     for (int k = 2; k < 24; k++) {
         term *= z / k;
@@ -27,9 +27,10 @@ static void celu_point(berlu_act_point *out, double x, const double *p, const ac
     } else if (x > 0) {
         *out = (berlu_act_point){.value = x, .slope = 1};
     } else {
-        double z = x / alpha, low = isfinite(z) ? fma(-z, alpha, x) / alpha : 0;
-        double power = exp(z) * (1 + low), growth = expm1(z) + low * power;
-        *out = (berlu_act_point){alpha * growth, power, power / alpha, {alpha_slope(z, growth, power)}};
+        double z = x / alpha, low = fabs(z) < 700 ? fma(-z, alpha, x) / alpha : 0;
+        double power = exp(z) * (1 + low), growth = low != 0 ? expm1(z) + low * power : expm1(z);
+        double value = x == 0 ? x : alpha * growth; /* keeps the sign of zero */
+        *out = (berlu_act_point){value, power, power / alpha, {alpha_slope(z, growth, power)}};
     }
 }
 

@@ -80,9 +80,9 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 
 #define CELU_NEAR 1.25f /* d/dalpha: by a polynomial */
 
-V_FN v_f32 celu_alpha_near(v_f32 z)
+V_FN v_f32 celu_alpha_near(v_f32 z, v_f32 low) /* (z + low)^2 times a polynomial */
 {
-    return v_mul(v_mul(z, z), v_polynomial(celu_alpha_terms, 8, z));
+    return v_mul(v_fma(z, z, v_mul(v_add(z, z), low)), v_polynomial(celu_alpha_terms, 8, z));
 }
 
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
@@ -90,7 +90,10 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
     v_f32 low, z = celu_argument(x, k, &low), grown = celu_exp(z, low);
     v_f32 bounded = v_max(z, v_set(-30.0f));
     v_f32 growth = v_expm1_two(bounded, v_select(v_less(z, v_set(-30.0f)), v_zero(), low));
-    v_f32 slope = v_select(v_less(v_abs(z), v_set(CELU_NEAR)), celu_alpha_near(z), v_fnma(z, grown, growth));
+    v_f32 slope = v_select(v_less(v_abs(z), v_set(CELU_NEAR)), celu_alpha_near(z, low), v_fnma(z, grown, growth));
+    v_mask high = v_less(v_set(80.0f), z); /* alpha < 0: the difference of two infinities would be NaN */
+    if (v_any(high))
+        slope = v_select(high, v_mul(v_sub(v_one(), z), grown), slope);
     slope = v_select(v_less(x, v_zero()), slope, v_min0(x));
     out[0] = v_select(v_is_nan(k->right), k->right, slope);
 }
@@ -106,7 +109,7 @@ V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
     v_f32 u = v_div(v_min0(y), k->alpha), z = v_log1p(u);
     v_f32 slope = v_fnma(z, v_add(u, v_one()), u);
     slope = v_select(v_less_equal(u, v_set(-1.0f)), v_set(-1.0f), slope); /* z e^z -> 0 */
-    slope = v_select(v_less(v_abs(z), v_set(CELU_NEAR)), celu_alpha_near(z), slope);
+    slope = v_select(v_less(v_abs(z), v_set(CELU_NEAR)), celu_alpha_near(z, v_zero()), slope);
     out[0] = v_select(v_is_nan(k->right), k->right, v_select(v_is_nan(y), y, slope));
 }
 

@@ -14,7 +14,8 @@ static void elu_point(berlu_act_point *out, double x, const double *p, const act
         *out = (berlu_act_point){.value = x, .slope = 1};
     } else {
         double growth = expm1(x), power = exp(x);
-        *out = (berlu_act_point){alpha * growth, alpha * power, alpha * power, {growth}};
+        double value = x == 0 ? x : alpha * growth; /* keeps the sign of zero */
+        *out = (berlu_act_point){value, alpha * power, alpha * power, {growth}};
     }
 }
 

@@ -28,12 +28,12 @@ V_FN v_f32 v_power(v_f32 shifted)
     return v_float(v_iadd(v_shift_left(v_bits(shifted), 23), v_iset(0x3f800000)));
 }
 
-/* r + r^2 q(r) for q of degree 4, the tail of e^r */
-V_FN v_f32 v_exp_series(v_f32 r, const float *q)
+/* first + r^2 q(r) for q of degree 4: with first = r the tail of e^r */
+V_FN v_f32 v_exp_series(v_f32 r, v_f32 first, const float *q)
 {
     v_f32 r2 = v_mul(r, r);
     v_f32 low = v_fma(v_set(q[1]), r, v_set(q[0])), high = v_fma(v_set(q[3]), r, v_set(q[2]));
-    return v_fma(r2, v_fma(v_fma(v_set(q[4]), r2, high), r2, low), r);
+    return v_fma(r2, v_fma(v_fma(v_set(q[4]), r2, high), r2, low), first);
 }
 
 /* e^z = 2^k (1 + tail), |z| <= 170; the error of 1 + tail is below 0.72 * 2^-24 of it */
@@ -42,7 +42,7 @@ V_FN v_f32 v_exp(v_f32 z, v_f32 *shifted)
     *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT));
     v_f32 k = v_unshift(*shifted);
     v_f32 r = v_fnma(k, v_set(V_LN2_LO), v_fnma(k, v_set(V_LN2_HI), z));
-    return v_exp_series(r, v_exp_terms);
+    return v_exp_series(r, r, v_exp_terms);
 }
 
 /* the same for e^(z + low), |low| <= ulp(z) */
@@ -51,21 +51,23 @@ V_FN v_f32 v_exp_two(v_f32 z, v_f32 low, v_f32 *shifted)
     *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT));
     v_f32 k = v_unshift(*shifted);
     v_f32 r = v_add(v_fnma(k, v_set(V_LN2_HI), z), v_fnma(k, v_set(V_LN2_LO), low));
-    return v_exp_series(r, v_exp_terms);
+    return v_exp_series(r, r, v_exp_terms);
 }
 
-/* e^(z + low) - 1 for z in [-87, 0], within 1 ULP: the tail keeps its relative accuracy where k = 0 */
+/* e^(z + low) - 1 for z in [-87, 87], within 1 ULP: the tail keeps its relative accuracy where k = 0, because the low part joins
+ * the small terms and not r */
 V_FN v_f32 v_expm1_two(v_f32 z, v_f32 low)
 {
     v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
-    v_f32 r = v_add(v_fnma(k, v_set(V_LN2_HI), z), v_fnma(k, v_set(V_LN2_LO), low));
-    return v_fma(power, v_exp_series(r, v_expm1_terms), v_sub(power, v_one()));
+    v_f32 high = v_fnma(k, v_set(V_LN2_HI), z), rest = v_fnma(k, v_set(V_LN2_LO), low);
+    v_f32 tail = v_add(high, v_exp_series(v_add(high, rest), rest, v_expm1_terms));
+    return v_fma(power, tail, v_sub(power, v_one()));
 }
 V_FN v_f32 v_expm1(v_f32 z)
 {
     v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
     v_f32 r = v_fnma(k, v_set(V_LN2_LO), v_fnma(k, v_set(V_LN2_HI), z));
-    return v_fma(power, v_exp_series(r, v_expm1_terms), v_sub(power, v_one()));
+    return v_fma(power, v_exp_series(r, r, v_expm1_terms), v_sub(power, v_one()));
 }
 
 /* y 2^k for k in [-190, 190], in two factors. The first product is exact for |y| in [2^-30, 2^30], so the result is rounded

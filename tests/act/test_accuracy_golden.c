@@ -1,6 +1,6 @@
 /* test_accuracy_golden.c - the transcendental activations at chosen points, against golden values. SPDX-License-Identifier: MIT
  *
- * tests/golden/activations.tsv comes from the definitions in 100 digits (tools/make_activation_golden.py). The double version must
+ * tests/golden/activations.tsv comes from the definitions in 200 digits (tools/make_activation_golden.py). The double version must
  * be right to a few units of 2^-53, the kernels must hold the bounds of the header, second derivatives and slopes by alpha
  * 4 ULP; near a zero of a derivative 2 * 2^-24 absolute, and for double 2^-50. */
 #include <setjmp.h>
@@ -111,7 +111,7 @@ static void the_kernels_hold_their_bounds(void **state)
         expect_kernel(&r, "f'", kernel_at(act, BERLU_ACT_SLOPE, r.x), r.slope, berlu_act_slope_ulp(act), 1);
         expect_kernel(&r, "f''", kernel_at(act, BERLU_ACT_SECOND, r.x), r.second, 4, 1);
         if (!isnan(r.by_alpha))
-            expect_kernel(&r, "df/dalpha", kernel_at(act, BERLU_ACT_PARAM_SLOPE, r.x), r.by_alpha, 5, 0);
+            expect_kernel(&r, "df/dalpha", kernel_at(act, BERLU_ACT_PARAM_SLOPE, r.x), r.by_alpha, 4, 0);
         berlu_act_free(act);
     }
     fclose(file);
