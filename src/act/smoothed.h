@@ -20,12 +20,16 @@
 #define ACT_COMMON(k)   ((k)->order == 1)
 #define ACT_DEGREES     1
 
+/* A table for v_lookup16. */
+typedef struct smoothed_table {
+    float at[16];
+} __attribute__((aligned(64))) smoothed_table;
+
 /* Plain numbers, the same for all lanes; copied, so that no store of a result can seem to change them. */
 typedef struct act_consts {
+    smoothed_table x, y, eps, half, left, right; /* of the knots; half: 1 / (2 eps) */
+    float until[SMOOTHED_KNOTS], q[SMOOTHED_KNOTS], w[SMOOTHED_KNOTS], peak;
     int count, order; /* knots; m, half the degree */
-    float x[SMOOTHED_KNOTS], y[SMOOTHED_KNOTS], eps[SMOOTHED_KNOTS], half[SMOOTHED_KNOTS]; /* half: 1 / (2 eps) */
-    float slope[SMOOTHED_KNOTS + 1], until[SMOOTHED_KNOTS];
-    float q[SMOOTHED_KNOTS], w[SMOOTHED_KNOTS], peak;
 } act_consts;
 
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
@@ -37,16 +41,16 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
     k.order = shape->degree / 2;
     k.peak = n[SMOOTHED_PEAK];
     for (int i = 0; i < SMOOTHED_KNOTS; i++) {
-        k.x[i] = n[SMOOTHED_X + i];
-        k.y[i] = n[SMOOTHED_Y + i];
-        k.eps[i] = n[SMOOTHED_EPS + i];
-        k.half[i] = 0.5f / n[SMOOTHED_EPS + i];
-        k.slope[i] = n[SMOOTHED_SLOPE + i];
+        k.x.at[i] = n[SMOOTHED_X + i];
+        k.y.at[i] = n[SMOOTHED_Y + i];
+        k.eps.at[i] = n[SMOOTHED_EPS + i];
+        k.half.at[i] = 0.5f / n[SMOOTHED_EPS + i];
+        k.left.at[i] = n[SMOOTHED_SLOPE + i];
+        k.right.at[i] = n[SMOOTHED_SLOPE + i + 1];
         k.until[i] = i + 1 < SMOOTHED_KNOTS ? n[SMOOTHED_UNTIL + i] : 0.0f;
         k.q[i] = n[SMOOTHED_Q + i];
         k.w[i] = n[SMOOTHED_W + i];
     }
-    k.slope[SMOOTHED_KNOTS] = n[SMOOTHED_SLOPE + SMOOTHED_KNOTS];
     return k;
 }
 
@@ -54,24 +58,35 @@ typedef struct smoothed_knot {
     v_f32 x, y, eps, half, left, right;
 } smoothed_knot;
 
+V_FN v_f32 smoothed_pick(const smoothed_table *t, int count, v_mask second)
+{
+    return count == 1 ? v_set(t->at[0]) : v_select(second, v_set(t->at[1]), v_set(t->at[0]));
+}
+
+/* One or two knots by selection; more by look-up of how many middles lie at or left of x (NaN: none). */
 V_FN smoothed_knot smoothed_near(v_f32 x, const act_consts *k)
 {
     smoothed_knot n;
-    n.x = v_set(k->x[0]);
-    n.y = v_set(k->y[0]);
-    n.eps = v_set(k->eps[0]);
-    n.half = v_set(k->half[0]);
-    n.left = v_set(k->slope[0]);
-    n.right = v_set(k->slope[1]);
-    for (int i = 1; i < k->count; i++) {
-        v_mask beyond = v_less_equal(v_set(k->until[i - 1]), x);
-        n.x = v_select(beyond, v_set(k->x[i]), n.x);
-        n.y = v_select(beyond, v_set(k->y[i]), n.y);
-        n.eps = v_select(beyond, v_set(k->eps[i]), n.eps);
-        n.half = v_select(beyond, v_set(k->half[i]), n.half);
-        n.left = v_select(beyond, v_set(k->slope[i]), n.left);
-        n.right = v_select(beyond, v_set(k->slope[i + 1]), n.right);
+    v_mask second = v_less_equal(v_set(k->until[0]), x);
+    if (k->count <= 2) {
+        n.x = smoothed_pick(&k->x, k->count, second);
+        n.y = smoothed_pick(&k->y, k->count, second);
+        n.eps = smoothed_pick(&k->eps, k->count, second);
+        n.half = smoothed_pick(&k->half, k->count, second);
+        n.left = smoothed_pick(&k->left, k->count, second);
+        n.right = smoothed_pick(&k->right, k->count, second);
+        return n;
     }
+    v_f32 passed = v_select(second, v_one(), v_zero());
+    for (int i = 1; i + 1 < k->count; i++)
+        passed = v_add(passed, v_select(v_less_equal(v_set(k->until[i]), x), v_one(), v_zero()));
+    v_i32 j = v_truncate(passed);
+    n.x = v_lookup16(k->x.at, j);
+    n.y = v_lookup16(k->y.at, j);
+    n.eps = v_lookup16(k->eps.at, j);
+    n.half = v_lookup16(k->half.at, j);
+    n.left = v_lookup16(k->left.at, j);
+    n.right = v_lookup16(k->right.at, j);
     return n;
 }
 
