@@ -1,0 +1,198 @@
+/* test_commands.c - `berlu summary` and `berlu forward` as programs meet them. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "io/safetensors.h"
+#include "support/command.h"
+#include "support/folder.h"
+
+static char folder[FOLDER_PATH];
+
+static int folder_ready(void **state)
+{
+    (void)state;
+    folder_fresh(folder, "models_commands");
+    return 0;
+}
+
+static json_t *json_of(command_result *r)
+{
+    json_error_t error;
+    if (r->code != 0)
+        fail_msg("exit %d: %s", r->code, r->err);
+    json_t *root = json_loads(r->out, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        fail_msg("%s", error.text);
+    command_free(r);
+    return root;
+}
+
+static json_int_t whole(const json_t *object, const char *key)
+{
+    assert_true(json_is_integer(json_object_get(object, key)));
+    return json_integer_value(json_object_get(object, key));
+}
+
+static void expect_error(command_result *r, const char *word)
+{
+    if (r->code != 2 || !strstr(r->err, word))
+        fail_msg("exit %d: '%s' does not say '%s'", r->code, r->err, word);
+    assert_string_equal(r->out, "");
+    command_free(r);
+}
+
+static void summary_holds_parameters_tensors_and_memory(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "summary", "vit_micro", "--act", "berlu:learn=alpha+eps", "--act-params", "channel", "--json",
+                NULL);
+    json_t *root = json_of(&r), *tensors = json_object_get(root, "tensors"), *item;
+    json_int_t all = 0;
+    size_t i;
+    json_array_foreach(tensors, i, item)
+    {
+        json_int_t count = 1;
+        json_t *size;
+        size_t d;
+        json_array_foreach(json_object_get(item, "shape"), d, size) count *= json_integer_value(size);
+        assert_true(json_is_boolean(json_object_get(item, "decay")));
+        all += count;
+    }
+    assert_int_equal(whole(root, "params"), 208074 + 4 * 2 * 256);
+    assert_int_equal(all, whole(root, "params"));
+    assert_int_equal(json_array_size(tensors), 56 + 8);
+    const json_t *memory = json_object_get(root, "memory"), *training = json_object_get(memory, "training");
+    assert_true(whole(training, "both") > whole(training, "input"));
+    assert_true(whole(training, "input") > whole(json_object_get(memory, "inference"), "input"));
+    json_decref(root);
+}
+
+static void layers_of_the_summary_add_up(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"vit_micro", "deit_micro", "tnt_micro", "convnext_micro"};
+    for (size_t k = 0; k < COUNT(names); k++) {
+        command_result r;
+        command_run(&r, "summary", names[k], "--act", "prelu", "--json", NULL);
+        json_t *root = json_of(&r), *item;
+        json_int_t parameters = 0, macs = 0;
+        size_t i;
+        json_array_foreach(json_object_get(root, "layers"), i, item)
+        {
+            parameters += whole(item, "params");
+            macs += whole(item, "macs");
+        }
+        assert_int_equal(parameters, whole(root, "params"));
+        assert_int_equal(macs, whole(root, "macs"));
+        json_decref(root);
+    }
+}
+
+static void the_graph_prints_as_text_and_for_graphviz(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "summary", "convnext_micro", "--graph", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "depthwise"));
+    command_free(&r);
+    command_run(&r, "summary", "convnext_micro", "--graph=dot", "--plan", NULL);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(strncmp(r.out, "digraph", 7), 0);
+    command_free(&r);
+}
+
+static void forward_writes_logits_loss_and_gradients(void **state)
+{
+    (void)state;
+    char path[FOLDER_PATH];
+    command_result r;
+    command_run(&r, "forward", "deit_micro", "--weights", "fill", "--batch", "fill", "--out",
+                folder_path(path, folder, "o.safetensors"), "--grads", "--json", NULL);
+    json_t *root = json_of(&r);
+    safetensors *file;
+    float loss;
+    assert_int_equal(safetensors_open(&file, path), BERLU_OK);
+    assert_int_equal(safetensors_count(file), 59 + 2);
+    const st_tensor *logits = safetensors_find(file, "logits");
+    assert_true(logits && logits->rank == 2 && logits->shape[0] == 2 && logits->shape[1] == 10);
+    assert_int_equal(st_read_f32(safetensors_find(file, "loss"), &loss), BERLU_OK);
+    assert_true((double)loss == (double)(float)json_real_value(json_object_get(root, "loss")));
+    safetensors_close(file);
+    json_decref(root);
+}
+
+static void forward_without_labels_has_no_loss(void **state)
+{
+    (void)state;
+    char batch[FOLDER_PATH], out[FOLDER_PATH];
+    static float images[3 * 3 * 32 * 32];
+    const st_tensor input = {.name = "input", .dtype = ST_F32, .rank = 4, .shape = {3, 3, 32, 32}, .data = images};
+    assert_int_equal(safetensors_write(folder_path(batch, folder, "b.safetensors"), &input, 1, NULL, 0), BERLU_OK);
+    folder_path(out, folder, "n.safetensors");
+    command_result r;
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", batch, "--out", out, "--json", NULL);
+    json_t *root = json_of(&r);
+    assert_true(json_is_null(json_object_get(root, "loss")));
+    json_decref(root);
+    safetensors *file;
+    assert_int_equal(safetensors_open(&file, out), BERLU_OK);
+    assert_int_equal(safetensors_count(file), 1);
+    assert_int_equal(safetensors_at(file, 0)->shape[0], 3);
+    safetensors_close(file);
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", batch, "--out", out, "--grads", NULL);
+    expect_error(&r, "--grads needs a tensor 'labels'");
+}
+
+static void bad_input_is_exit_2_and_named(void **state)
+{
+    (void)state;
+    char batch[FOLDER_PATH], out[FOLDER_PATH];
+    command_result r;
+    folder_path(out, folder, "never.safetensors");
+    command_run(&r, "summary", "vit_tyni", NULL);
+    expect_error(&r, "did you mean 'vit_tiny'");
+    command_run(&r, "summary", "vit_tiny", "--image-size", "225", NULL);
+    expect_error(&r, "--patch 16");
+    command_run(&r, "summary", "vit_tiny", "--act", "gello", NULL);
+    expect_error(&r, "gelu");
+    command_run(&r, "forward", "vit_micro", "--weights", "none.safetensors", "--batch", "fill", "--out", out, NULL);
+    expect_error(&r, "none.safetensors");
+
+    static float images[3 * 32 * 32];
+    static int64_t labels[1] = {10};
+    st_tensor tensors[] = {{.name = "input", .dtype = ST_F32, .rank = 4, .shape = {1, 3, 32, 32}, .data = images},
+                           {.name = "labels", .dtype = ST_I64, .rank = 1, .shape = {1}, .data = labels}};
+    folder_path(batch, folder, "bad.safetensors");
+    assert_int_equal(safetensors_write(batch, tensors, 2, NULL, 0), BERLU_OK);
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", batch, "--out", out, NULL);
+    expect_error(&r, "label 10 of image 0");
+    tensors[0].shape[2] = 16, tensors[0].shape[3] = 64;
+    assert_int_equal(safetensors_write(batch, tensors, 2, NULL, 0), BERLU_OK);
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", batch, "--out", out, NULL);
+    expect_error(&r, "'input' is [1, 3, 16, 64]");
+    assert_int_equal(safetensors_write(batch, tensors + 1, 1, NULL, 0), BERLU_OK);
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", batch, "--out", out, NULL);
+    expect_error(&r, "'input' is missing");
+    assert_false(file_exists(out)); /* nothing was written */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(summary_holds_parameters_tensors_and_memory),
+        cmocka_unit_test(layers_of_the_summary_add_up),
+        cmocka_unit_test(the_graph_prints_as_text_and_for_graphviz),
+        cmocka_unit_test(forward_writes_logits_loss_and_gradients),
+        cmocka_unit_test(forward_without_labels_has_no_loss),
+        cmocka_unit_test(bad_input_is_exit_2_and_named),
+    };
+    return cmocka_run_group_tests(tests, folder_ready, NULL);
+}
