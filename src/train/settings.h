@@ -26,7 +26,7 @@
     _(act_params, "act-params", CHOICE, "layer", 0, 0, layer_or_channel, "layer|channel", "learned parameters per layer or per channel", 0) \
     /* optimizer */ \
     _(optimizer, "optimizer", CHOICE, "adamw", 0, 0, optimizers, "adamw|sgd", "update rule", 0) \
-    _(lr, "lr", REAL, "auto", 0, 1e6, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024", 0) \
+    _(lr, "lr", REAL, "auto", 0, 1e38, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024", 0) \
     _(weight_decay, "weight-decay", REAL, "0.05", 0, 1e6, NULL, "D", "on matrices only, unless decay_all", 0) \
     _(beta1, "beta1", REAL, "0.9", 0, 0.999999, NULL, "B", "AdamW", 0) \
     _(beta2, "beta2", REAL, "0.999", 0, 0.999999999, NULL, "B", "AdamW", 0) \

@@ -3,6 +3,7 @@
  * tools/golden_curve.py made the curve with timm and torch.optim.AdamW and describes batches and settings. 1e-3 relative
  * is asked of every loss; rounding alone (float64 against float32 in PyTorch) moves it by 1e-5. */
 #include <math.h>
+#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,8 @@ static void curve_equals(const char *act, const char *loss_column, const char *n
     float *images = malloc(STEPS * VALUES * sizeof *images);
     fill_input(images, STEPS * VALUES);
     assert_int_equal(model_create(&m, "vit_tiny_cifar", &(model_options){.acts = &act, .act_count = 1}), BERLU_OK);
-    engine_options o = {.backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = BATCH, .loss = LOSS_CROSS_ENTROPY};
+    engine_options o = {
+        .backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = BATCH, .threads = 1, .loss = LOSS_CROSS_ENTROPY};
     assert_int_equal(engine_create(&e, m->graph, &o), BERLU_OK);
     assert_int_equal(weights_fill(e), BERLU_OK);
     alphas_set(e, 0.01f);
@@ -97,6 +99,7 @@ static void the_curve_with_berlu_and_its_learned_alpha_equals_pytorchs(void **st
 
 int main(void)
 {
+    omp_set_num_threads(1); /* tests run side by side */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_curve_with_gelu_equals_pytorchs),
         cmocka_unit_test(the_curve_with_berlu_and_its_learned_alpha_equals_pytorchs),
