@@ -1,0 +1,57 @@
+/* test_engine_memory.c - every allocation of building and making an engine may fail. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "graph/cases.h"
+#include "support/fail.h"
+
+static berlu_status build_and_create(const graph_case *c, const backend *machine, const berlu_act *act, engine **out)
+{
+    graph *g = NULL;
+    *out = NULL;
+    berlu_status status = graph_create(&g);
+    if (status != BERLU_OK)
+        return status;
+    c->build(g, act);
+    engine_options o = c->options;
+    o.backend = machine;
+    o.threads = 1;
+    o.ema = o.accumulate = o.profile = 1;
+    status = graph_status(g);
+    if (status == BERLU_OK)
+        status = engine_create(out, g, &o);
+    graph_free(g);
+    return status;
+}
+
+static void a_failed_allocation_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    for (int i = 0; i < graph_case_count; i += 7) {
+        const graph_case *c = &graph_cases[i];
+        berlu_act *act = NULL;
+        engine *e = NULL;
+        berlu_status status;
+        if (c->act)
+            assert_int_equal(berlu_act_make(&act, c->act), BERLU_OK);
+        for (int machine = 0; machine < 2; machine++) {
+            const backend *b = machine ? cpu_f64_backend() : cpu_backend();
+            for (int n = 1; fail_after(FAIL_ALLOC, n), status = build_and_create(c, b, act, &e), fail_hit(); n++) {
+                assert_int_equal(status, BERLU_ERR_MEMORY);
+                assert_null(e);
+            }
+            assert_int_equal(status, BERLU_OK);
+            engine_free(e);
+        }
+        berlu_act_free(act);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_failed_allocation_leaves_nothing_behind)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
