@@ -38,13 +38,13 @@ static double limited(double v, double most)
     return fabs(v) > most ? NAN : v;
 }
 
-static void curve_fill(curve *c, const double *x)
+static void curve_fill(curve *c, const double *x, double most)
 {
     for (size_t i = 0; i < POINTS; i++) {
         berlu_act_point at = berlu_act_at(c->act, x[i], NULL);
         c->y[0][i] = at.value;
         c->y[1][i] = at.slope;
-        c->y[2][i] = limited(at.second, 2);
+        c->y[2][i] = limited(at.second, most);
     }
 }
 
@@ -71,7 +71,7 @@ static berlu_status picture_make(picture *p, const options *o)
         berlu_status status = act_from_text(&c->act, spec);
         if (status != BERLU_OK)
             return status;
-        curve_fill(c, p->x);
+        curve_fill(c, p->x, given ? INFINITY : 2);
     }
     return BERLU_OK;
 }

@@ -19,9 +19,15 @@ typedef struct act_row {
 const act_row *act_row_at(size_t index);       /* NULL after the last */
 const act_row *act_row_find(const char *name); /* NULL when there is none */
 
+/* When non-temporal stores begin to pay: more bytes read and written than this (times threads where the cache is private). */
+typedef struct stream_rule {
+    size_t bytes;
+    int per_thread;
+} stream_rule;
+
 struct berlu_act {
     const act_definition *definition;
-    size_t place; /* of its row in list.h: other libraries keep tables in the same order */
+    size_t place;                          /* of its row in list.h: other libraries keep tables in the same order */
     const act_kernels *kernels[ISA_COUNT]; /* those this machine can run; [BERLU_ISA_BEST] is the choice */
     char name[ACT_NAME_ROOM];
     act_shape shape;
@@ -31,6 +37,7 @@ struct berlu_act {
     int learned[BERLU_ACT_PARAMS];
     float scale;
     int center;
+    stream_rule stream;
     char *spec; /* the canonical text */
 };
 

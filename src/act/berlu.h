@@ -17,7 +17,7 @@
 
 #define ACT_PARAMS      2 /* alpha, eps */
 #define ACT_FROM_OUTPUT 1 /* degree 2, alpha > 0 */
-#define ACT_COMMON(k)   ((k)->order == 1)
+#define ACT_COMMON(k)   ((k)->order == 1 && (k)->gentle)
 #define ACT_DEGREES     1 /* shape->degree chooses the polynomial */
 
 typedef struct act_consts {
@@ -27,6 +27,7 @@ typedef struct act_consts {
     v_f32 quarter; /* 1 / (4 eps) */
     v_f32 inverse; /* 1 / alpha, for the slope from the output */
     int order;     /* m: half the degree */
+    int gentle;    /* alpha <= 1 and not 0 in every lane, so that max(alpha x, x) is the line */
 } act_consts;
 
 /* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0 is still 0. */
@@ -50,7 +51,8 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                         .square = berlu_ratio(jump, low, four),
                         .quarter = v_div(one, four),
                         .inverse = v_div(one, alpha),
-                        .order = shape->degree / 2};
+                        .order = shape->degree / 2,
+                        .gentle = v_all(v_and(v_less_equal(alpha, one), v_not(v_equal(alpha, v_zero()))))};
 }
 
 /* How deep inside the transition: eps - |x|, 0 outside. */
@@ -121,10 +123,18 @@ V_FN v_f32 berlu_t(v_f32 r, int m)
     return v_mul(berlu_power(r, m), berlu_poly(berlu_w[m], m, v));
 }
 
+/* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf included. */
+V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
+{
+    if (k->gentle)
+        return v_max(x, v_mul(k->alpha, x));
+    return v_fma(k->alpha, v_min0(x), v_max0(x));
+}
+
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     v_f32 depth = berlu_depth(x, k);
-    v_f32 line = v_mul(v_select(v_less(x, v_zero()), k->alpha, v_one()), x);
+    v_f32 line = berlu_line(x, k);
     if (k->order == 1)
         return v_fma(v_mul(k->square, depth), depth, line);
     return v_fma(v_mul(k->jump, k->eps), berlu_h(berlu_r(depth, k), k->order), line);

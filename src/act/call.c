@@ -208,9 +208,9 @@ static size_t rows_of_unit(const act_job *job)
     return rows;
 }
 
-/* Non-temporal stores pay when the output does not stay in the cache anyway: measured, docs/performance.md. In place the
- * lines are in the cache already, so ordinary stores are always better. */
-static int wants_stream(const berlu_act_call *call, berlu_act_op op, size_t count, int threads)
+/* Non-temporal stores pay when the output does not stay in the cache anyway (dispatch.c). In place the lines are in the
+ * cache already, so ordinary stores are always better. */
+static int wants_stream(const berlu_act *act, const berlu_act_call *call, berlu_act_op op, size_t count, int threads)
 {
     const void *out = is_backward(op) ? call->dx : call->y;
     const void *in = op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? call->y : call->x;
@@ -218,9 +218,8 @@ static int wants_stream(const berlu_act_call *call, berlu_act_op op, size_t coun
         return 0;
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;
-    size_t bytes = count * berlu_dtype_size(call->dtype);
-    (void)threads;
-    return bytes >= (size_t)16 << 20;
+    size_t bytes = count * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
+    return bytes > act->stream.bytes * (size_t)(act->stream.per_thread ? threads : 1);
 }
 
 static void job_sums(act_job *job, const berlu_act *act, const berlu_act_call *call, const layout *l, char *space)
@@ -264,7 +263,7 @@ static act_job job_make(const berlu_act *act, berlu_act_op op, const berlu_act_c
         .dx = call->dx,
         .bias = from_output ? NULL : call->bias,
     };
-    job.stream = wants_stream(call, op, job.count, threads);
+    job.stream = wants_stream(act, call, op, job.count, threads);
     char *space = call->workspace; /* only looked at where the layout has room, so NULL is never moved */
     if (l->total)
         space += (64 - (uintptr_t)space % 64) % 64;
