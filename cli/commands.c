@@ -16,6 +16,7 @@
     _(data_info) \
     _(train) \
     _(eval) \
+    _(demo) \
     _(bench_act) \
     _(bench_step) \
     _(bench_memory) \

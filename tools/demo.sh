@@ -24,3 +24,6 @@ fi
 if has 'bench'; then
     show bench act --act berlu,gelu,relu --n 256Ki
 fi
+if has demo; then
+    show demo --out $out/training
+fi

@@ -75,6 +75,11 @@ static berlu_status batch_run(trainer *t, int look)
         status = diagnose_forward(t);
     if (status != BERLU_OK)
         return status;
+    if (t->settings.overfit_batch && !t->learned && loss < OVERFIT_LOSS) {
+        t->learned = 1;
+        log_line(&t->run.log, BERLU_LOG_INFO, "the batch is learned: loss %.4g after %llu updates", loss,
+                 (unsigned long long)t->state.updates);
+    }
     t->state.loss_sum += loss * (double)t->settings.batch;
     t->state.images += (uint64_t)t->settings.batch;
     t->times.images += (uint64_t)t->settings.batch;

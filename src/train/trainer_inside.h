@@ -15,6 +15,7 @@
 #include "train/trainer.h"
 
 enum { PROBE_IMAGES = 10000, OVERFIT_UPDATES = 200 };
+#define OVERFIT_LOSS 0.01
 
 /* Seconds of one epoch in this process, and what else timing.csv holds. */
 typedef struct timing {
@@ -42,6 +43,7 @@ struct trainer {
     uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
     int classes;
     double lr, top1;     /* of the last update; of the last evaluation */
+    int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
     timing times, total; /* of this epoch; of this process */
     metrics_row row;
 };

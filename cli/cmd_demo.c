@@ -1,0 +1,203 @@
+/* cmd_demo.c - berlu demo: a small ViT trained with four activations, two seeds each, as a table and a picture.
+ * SPDX-License-Identifier: MIT
+ *
+ * What it does with the trainer a user can do with `berlu train`; the lines it prints say how. It needs no file and asks
+ * nothing. Runs that are already complete in the folder are not trained again. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "commands.h"
+#include "io/csv.h"
+#include "io/svg.h"
+#include "output.h"
+#include "progress.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+static const option_row rows[] = {
+    {"out", OPTION_STRING, "DIR", .standard = "demo-run", .help = "where the runs, table and picture go"},
+    {"epochs", OPTION_INT, "N", .standard = "6", .least = 1, .most = 1000, .help = "passes over the images"},
+    {"images", OPTION_INT, "N", .standard = "1280", .least = 128, .most = 1000000, .help = "synthetic training images"},
+    {0}};
+
+enum { SEEDS = 2, EPOCHS_MOST = 1000 };
+static const char *const acts[] = {"relu", "gelu", "prelu", "berlu"};
+
+/* What one activation came to. */
+typedef struct outcome {
+    double top1[SEEDS], images_per_s, peak, planned;
+    double epoch[EPOCHS_MOST], curve[EPOCHS_MOST]; /* test accuracy by epoch, mean over seeds */
+    size_t epochs;
+} outcome;
+
+typedef struct demo {
+    progress bar;
+    uint64_t before, each; /* images of the runs that are done; of one run */
+    const char *act;
+    int seed;
+} demo;
+
+static void tick(void *context, const train_progress *p)
+{
+    demo *d = context;
+    d->each = p->all;
+    if (d->bar.total == 0)
+        d->bar.total = p->all * COUNT(acts) * SEEDS;
+    progress_note(&d->bar, "%s seed %d, epoch %llu/%llu, loss %.3f", d->act, d->seed, (unsigned long long)p->epoch,
+                  (unsigned long long)p->epochs, p->loss);
+    progress_step(&d->bar, d->before + p->images);
+}
+
+static berlu_status settings_make(train_settings *s, const char *run, const char *act, int seed, const options *o)
+{
+    char seed_text[16], epochs[24], images[24];
+    snprintf(seed_text, sizeof seed_text, "%d", seed);
+    snprintf(epochs, sizeof epochs, "%lld", (long long)options_int(o, "epochs"));
+    snprintf(images, sizeof images, "%lld", (long long)options_int(o, "images"));
+    const char *const list[][2] = {{"model", "vit_micro"}, {"data", "synthetic"}, {"synthetic_images", images},
+                                   {"act", act},           {"run", run},          {"seed", seed_text},
+                                   {"epochs", epochs},     {"batch", "64"},       {"lr", "2e-3"},
+                                   {"eval_batch", "200"},  {"warmup", "0.5"}};
+    berlu_status status = BERLU_OK;
+    recipe_init(s);
+    for (size_t i = 0; status == BERLU_OK && i < COUNT(list); i++)
+        status = recipe_set(s, list[i][0], list[i][1]);
+    return status == BERLU_OK ? recipe_resolve(s) : status;
+}
+
+static berlu_status run_train(demo *d, const char *run, const options *o, train_result *result)
+{
+    train_settings s;
+    trainer *t = NULL;
+    train_hooks hooks = {.progress = tick, .context = d};
+    berlu_status status = settings_make(&s, run, d->act, d->seed, o);
+    if (status == BERLU_OK)
+        status = trainer_open(&t, &s, &hooks);
+    if (status == BERLU_OK)
+        status = trainer_start(t, 1);
+    if (status == BERLU_OK)
+        status = trainer_run(t, result);
+    trainer_close(t);
+    recipe_free(&s);
+    return status;
+}
+
+/* Adds the run's curve and last accuracy. */
+static berlu_status curve_add(outcome *out, const char *run, int seed)
+{
+    char path[RUN_PATH];
+    csv_table t;
+    snprintf(path, sizeof path, "%.*s/metrics.csv", RUN_PATH - 16, run);
+    berlu_status status = csv_read(&t, path);
+    if (status != BERLU_OK)
+        return status;
+    out->epochs = t.rows < EPOCHS_MOST ? t.rows : EPOCHS_MOST;
+    for (size_t e = 0; e < out->epochs; e++) {
+        out->epoch[e] = (double)e + 1;
+        out->curve[e] += csv_number(&t, e, csv_column(&t, "test_top1")) / SEEDS;
+    }
+    out->top1[seed] = out->epochs ? csv_number(&t, out->epochs - 1, csv_column(&t, "test_top1")) : NAN;
+    csv_free(&t);
+    return BERLU_OK;
+}
+
+static berlu_status act_train(demo *d, const char *folder, const options *o, outcome *out)
+{
+    for (int seed = 0; seed < SEEDS; seed++) {
+        char run[RUN_PATH];
+        train_result result;
+        d->seed = seed;
+        snprintf(run, sizeof run, "%.3000s/%s-%d", folder, d->act, seed);
+        berlu_status status = run_train(d, run, o, &result);
+        if (status == BERLU_OK)
+            status = curve_add(out, run, seed);
+        if (status != BERLU_OK)
+            return status;
+        d->before += d->each;
+        out->images_per_s = fmax(out->images_per_s, result.images_per_s);
+        out->planned = (double)result.planned_bytes;
+        out->peak = (double)result.peak_bytes;
+    }
+    return BERLU_OK;
+}
+
+static berlu_status picture_save(const char *folder, const outcome *all)
+{
+    char path[RUN_PATH];
+    svg_series series[COUNT(acts)];
+    for (size_t i = 0; i < COUNT(acts); i++)
+        series[i] = (svg_series){
+            .label = acts[i], .x = all[i].epoch, .y = all[i].curve, .count = all[i].epochs, .color = (int)i};
+    svg_plot plot = {.title = "test accuracy, mean of two seeds", .x = {.title = "epoch"}, .y = {.title = "top-1, %"}};
+    plot.series = series;
+    plot.count = COUNT(acts);
+    svg_figure figure = {.title = "vit_micro on the synthetic set", .plots = &plot, .count = 1};
+    snprintf(path, sizeof path, "%.4000s/curves.svg", folder);
+    return svg_save(path, &figure);
+}
+
+static void table_print(FILE *file, const outcome *all)
+{
+    fprintf(file, "\n%-10s %16s %10s %14s\n", "activation", "test top-1, %", "images/s", "planned MiB");
+    for (size_t i = 0; i < COUNT(acts); i++) {
+        double mean = (all[i].top1[0] + all[i].top1[1]) / 2;
+        double deviation = fabs(all[i].top1[0] - all[i].top1[1]) / sqrt(2.0); /* n - 1 = 1 */
+        fprintf(file, "%-10s %8.2f ± %5.2f %10.0f %14.1f\n", acts[i], mean, deviation, all[i].images_per_s,
+                all[i].planned / 0x1p20);
+    }
+}
+
+static berlu_status json_print(const outcome *all)
+{
+    output out;
+    output_start(&out);
+    output_array(&out, "rows");
+    for (size_t i = 0; i < COUNT(acts); i++) {
+        output_object(&out, NULL);
+        output_string(&out, "act", acts[i]);
+        output_reals(&out, "test_top1", all[i].top1, SEEDS);
+        output_real(&out, "images_per_s", all[i].images_per_s);
+        output_int(&out, "planned_bytes", (int64_t)all[i].planned);
+        output_end(&out);
+    }
+    output_end(&out);
+    return output_print(&out);
+}
+
+static berlu_status demo_run(options *o)
+{
+    static outcome all[COUNT(acts)]; /* too large for the stack */
+    const char *folder = options_string(o, "out");
+    demo d = {0};
+    double began = clock_seconds();
+    memset(all, 0, sizeof all);
+    fprintf(
+        stderr,
+        "vit_micro on %lld synthetic images, %d activations, %d seeds, %lld epochs. One of these runs by hand:\n"
+        "  berlu train --model vit_micro --data synthetic --act berlu --batch 64 --lr 2e-3 --epochs %lld --run DIR\n",
+        (long long)options_int(o, "images"), (int)COUNT(acts), SEEDS, (long long)options_int(o, "epochs"),
+        (long long)options_int(o, "epochs"));
+    progress_start(&d.bar, "demo", "images", 0, 0);
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; status == BERLU_OK && i < COUNT(acts); i++) {
+        d.act = acts[i];
+        status = act_train(&d, folder, o, &all[i]);
+    }
+    progress_finish(&d.bar);
+    if (status == BERLU_OK)
+        status = picture_save(folder, all);
+    if (status != BERLU_OK)
+        return status;
+    table_print(stderr, all);
+    fprintf(stderr, "\n%.0f s; the curves are in %s/curves.svg, all numbers in %s/*/metrics.csv\n",
+            clock_seconds() - began, folder, folder);
+    return options_json(o) ? json_print(all) : BERLU_OK;
+}
+
+const command cmd_demo = {
+    "demo", "train a small ViT with four activations and compare them",
+    "Takes a minute or two on two cores, downloads nothing. Differences of a point or two between\n"
+    "activations mean nothing with two seeds and a synthetic set; it shows how a comparison is made.",
+    rows, demo_run};
