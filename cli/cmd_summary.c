@@ -83,6 +83,7 @@ enum { KEEPS = KEEP_OUTPUT + 1 };
 typedef struct memory {
     int batch;
     int possible[KEEPS]; /* `output` needs an activation whose slope follows from its output */
+    char reason[160];    /* why it is not possible */
     engine_memory training[KEEPS], inference;
     double act_share[KEEPS]; /* of the kept bytes: those of activation sites */
 } memory;
@@ -114,8 +115,10 @@ static berlu_status memory_measure(memory *out, const model *m, int batch)
     for (int keep = 0; status == BERLU_OK && keep < KEEPS; keep++) {
         status = plan_measure(&out->training[keep], m, ENGINE_TRAIN, (engine_keep)keep, batch);
         out->possible[keep] = status == BERLU_OK;
-        if (keep == KEEP_OUTPUT && (status == BERLU_ERR_UNSUPPORTED || status == BERLU_ERR_ARG))
+        if (keep == KEEP_OUTPUT && (status == BERLU_ERR_UNSUPPORTED || status == BERLU_ERR_ARG)) {
+            snprintf(out->reason, sizeof out->reason, "%s", berlu_last_error());
             status = BERLU_OK; /* this activation cannot; the others are told */
+        }
         double bytes = 4.0 * (double)batch * (double)site_values(m->graph) * (keep == KEEP_BOTH ? 2 : 1);
         if (out->possible[keep] && out->training[keep].kept)
             out->act_share[keep] = bytes / (double)out->training[keep].kept;
@@ -169,7 +172,7 @@ static void memory_print(const model *m, const memory *use)
                    (double)t->kept / 0x1p20, (double)t->arena / 0x1p20, (double)t->total / 0x1p20,
                    100 * use->act_share[keep]);
         else
-            printf("training, keep = %-12s %10s\n", engine_keep_name((engine_keep)keep), "not with this activation");
+            printf("training, keep = %-12s %10s  (%s)\n", engine_keep_name((engine_keep)keep), "-", use->reason);
     }
     printf("inference %19s %10s %10.1f %14.1f\n", "", "", (double)use->inference.arena / 0x1p20,
            (double)use->inference.total / 0x1p20);

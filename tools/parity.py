@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """parity.py - compares berlu with timm, live, model by model. SPDX-License-Identifier: MIT
 
-    parity.py BERLU [--models a,b,...] [--acts gelu,berlu:eps=0.5,...] [--batch N]      (make parity)
+    parity.py BERLU [--models a,b,...] [--acts "gelu;berlu:eps=0.5;..."] [--batch N] [--judge]      (make parity)
 
 For each model and activation: random weights (every parameter, so that no 0, 1 or 1e-6 hides a mistake) and a random
 batch go through `berlu forward --grads` and through timm in float32. Limits: logits within 1e-4 absolute, every
 parameter's gradient within 1e-3 of its own 2-norm (absolute 1e-6 where that norm is zero by symmetry, as for the bias of
-keys). timm in float64 is the judge printed beside: how far each of the two is from it.
+keys). With --judge timm runs in float64 too, and how far each of the two is from it stands beside.
 """
 import argparse
 import pathlib
@@ -77,7 +77,7 @@ def gradient_gap(grads, want):
     return worst, where
 
 
-def compare(berlu, name, act, per_channel, batch, folder):
+def compare(berlu, name, act, per_channel, batch, folder, judge):
     generator = torch.Generator().manual_seed(len(name) * 1000 + len(act))
     model = create(name, act, per_channel)
     randomise(model, generator)
@@ -86,14 +86,16 @@ def compare(berlu, name, act, per_channel, batch, folder):
     labels = torch.randint(0, 10, (batch,), generator=generator)
     got = run_berlu(berlu, folder, name, act, per_channel, model, images, labels)
     want = run_timm(model, images, labels)
-    judge = run_timm(model.double(), images.double(), labels)
     logits = (got[0] - want[0]).abs().max().item()
     gradient, where = gradient_gap(got[2], want[2])
-    judged = [(run[0].double() - judge[0]).abs().max().item() for run in (got, want)]
+    beside = ""
+    if judge:
+        exact = run_timm(model.double(), images.double(), labels)[0]
+        gaps = [(run[0].double() - exact).abs().max().item() for run in (got, want)]
+        beside = f"  from float64: berlu {gaps[0]:.1e} timm {gaps[1]:.1e}"
     good = logits <= LOGITS and gradient <= GRADIENT and abs(got[1] - want[1]) <= LOGITS
     print(f"{'ok  ' if good else 'FAIL'} {name:26} {act + ('/channel' if per_channel else ''):24} logits {logits:.1e} "
-          f"loss {abs(got[1] - want[1]):.1e} gradient {gradient:.1e} ({where})  "
-          f"from float64: berlu {judged[0]:.1e} timm {judged[1]:.1e}", flush=True)
+          f"loss {abs(got[1] - want[1]):.1e} gradient {gradient:.1e} ({where}){beside}", flush=True)
     return good
 
 
@@ -101,9 +103,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("berlu")
     parser.add_argument("--models", default=",".join(CALLS))
-    parser.add_argument("--acts", default="gelu;berlu:eps=0.5;berlu:eps=0.5/channel",
+    parser.add_argument("--acts", default="gelu;berlu:eps=0.5/channel",
                         help="separated by ';', each with /channel for one parameter per channel")
     parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--judge", action="store_true", help="also compare both with timm in float64")
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     bad = 0
@@ -111,7 +114,8 @@ def main():
         for name in arguments.models.split(","):
             for act in arguments.acts.split(";"):
                 act, _, channel = act.partition("/")
-                bad += not compare(arguments.berlu, name, act, channel == "channel", arguments.batch, pathlib.Path(folder))
+                bad += not compare(arguments.berlu, name, act, channel == "channel", arguments.batch, pathlib.Path(folder),
+                                   arguments.judge)
     print(f"{bad} of the comparisons failed" if bad else "all within the limits")
     return 1 if bad else 0
 

@@ -104,16 +104,22 @@ static void check_gradient(const char *place, engine *e, int parameter, const fl
     free(values);
 }
 
+static void check_logits(const char *place, const st_tensor *want, engine *e, double within)
+{
+    double logits[IMAGES * CLASSES];
+    assert_int_equal(st_read_f64(want, logits), BERLU_OK);
+    for (int i = 0; i < IMAGES * CLASSES; i++)
+        if (!(fabs((double)engine_logits(e)[i] - logits[i]) <= within))
+            fail_msg("%s: logit %d is %.9g, not %.9g", place, i, (double)engine_logits(e)[i], logits[i]);
+}
+
 static void check_answers(const char *name, const char *act, int per_channel, engine *e, const limits *within)
 {
     char place[128];
-    double logits[IMAGES * CLASSES], loss;
+    double loss;
     snprintf(place, sizeof place, "%s %s %s", name, act, per_channel ? "channel" : "layer");
-    assert_int_equal(st_read_f64(wanted(name, act, per_channel, "logits"), logits), BERLU_OK);
     assert_int_equal(st_read_f64(wanted(name, act, per_channel, "loss"), &loss), BERLU_OK);
-    for (int i = 0; i < IMAGES * CLASSES; i++)
-        if (!(fabs((double)engine_logits(e)[i] - logits[i]) <= within->logit))
-            fail_msg("%s: logit %d is %.9g, not %.9g", place, i, (double)engine_logits(e)[i], logits[i]);
+    check_logits(place, wanted(name, act, per_channel, "logits"), e, within->logit);
     if (!(fabs(engine_loss(e) - loss) <= within->loss))
         fail_msg("%s: the loss is %.15g, not %.15g", place, engine_loss(e), loss);
 
@@ -126,6 +132,20 @@ static void check_answers(const char *name, const char *act, int per_channel, en
     for (int i = 0; i < parameters; i++)
         check_gradient(place, e, i, rows + i * (1 + SAMPLES), within);
     free(rows);
+}
+
+/* The same weights in a plan without gradients, without a loss. */
+static void check_inference(const char *name, const char *act, int per_channel, const model *m, engine *train,
+                            const limits *within)
+{
+    engine *e = NULL;
+    const engine_options how = {.backend = within->backend(), .batch = IMAGES, .share = train};
+    if (engine_create(&e, m->graph, &how) != BERLU_OK)
+        fail_msg("%s %s: %s", name, act, berlu_last_error());
+    fill_input(engine_input(e), IMAGES * 3 * 32 * 32);
+    assert_int_equal(engine_forward(e, &(engine_step){0}), BERLU_OK);
+    check_logits(name, wanted(name, act, per_channel, "logits"), e, within->logit);
+    engine_free(e);
 }
 
 static void check(const char *name, const char *act, int per_channel, engine_keep keep, const limits *within)
@@ -149,6 +169,7 @@ static void check(const char *name, const char *act, int per_channel, engine_kee
     if (engine_forward(e, &(engine_step){0}) != BERLU_OK || engine_backward(e) != BERLU_OK)
         fail_msg("%s %s: %s", name, act, berlu_last_error());
     check_answers(name, act, per_channel, e, within);
+    check_inference(name, act, per_channel, m, e, within);
     engine_free(e);
     model_free(m);
 }
