@@ -37,6 +37,16 @@ static const char *color_of(const svg_series *s)
     return s->color < 0 ? "#8a8f98" : palette[s->color % SVG_COLORS];
 }
 
+/* How a line is broken: by its mark, and each further round through the colours in its own way. */
+static const char *dash_of(const svg_series *s)
+{
+    static const char *const rounds[] = {"", " stroke-dasharray=\"6 4\"", " stroke-dasharray=\"2 3\"",
+                                         " stroke-dasharray=\"9 3 2 3\""};
+    if (s->mark == SVG_DASHED || s->mark == SVG_VERTICALS)
+        return rounds[s->mark == SVG_DASHED ? 1 : 2];
+    return s->mark == SVG_LINE && s->color > 0 ? rounds[s->color / SVG_COLORS % 4] : "";
+}
+
 static void escape(text *out, const char *words)
 {
     for (; *words; words++) {
@@ -144,10 +154,9 @@ static void path_add(text *out, const frame *f, const svg_series *s)
 
 static void curve_draw(text *out, const frame *f, const svg_series *s)
 {
-    int dashed = s->mark == SVG_DASHED || (s->mark == SVG_LINE && s->color >= SVG_COLORS);
     double width = s->width > 0 ? s->width : s->mark == SVG_POLYGON ? 1.2 : 2;
     text_add(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%.3g\" stroke-linejoin=\"round\"%s d=\"",
-             color_of(s), width, dashed ? " stroke-dasharray=\"6 4\"" : "");
+             color_of(s), width, dash_of(s));
     path_add(out, f, s);
     text_string(out, "\"/>\n");
 }
@@ -216,11 +225,7 @@ static void swatch_draw(text *out, const svg_series *s, double x, double y)
         text_add(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"18\" height=\"10\" fill=\"%s\" fill-opacity=\"0.18\"/>", x,
                  y - 5, color_of(s));
     else if (s->mark != SVG_POINTS)
-        text_add(out, "<path d=\"M%.1f %.1fh18\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, y, color_of(s),
-                 s->mark == SVG_VERTICALS ? " stroke-dasharray=\"2 3\""
-                 : s->mark == SVG_DASHED || (s->mark == SVG_LINE && s->color >= SVG_COLORS)
-                     ? " stroke-dasharray=\"6 4\""
-                     : "");
+        text_add(out, "<path d=\"M%.1f %.1fh18\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, y, color_of(s), dash_of(s));
     if (s->mark == SVG_POINTS || s->mark == SVG_POLYGON)
         text_add(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>", x + 9, y, color_of(s));
 }

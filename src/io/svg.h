@@ -24,7 +24,7 @@ typedef enum svg_mark {
     SVG_BAND,      /* the area between y and y2, pale */
 } svg_mark;
 
-enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours go round after 8; the second round of curves is dashed */
+enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours go round after 8; later rounds are dashed, dotted, both */
 
 typedef struct svg_series {
     const char *label; /* NULL: not in the legend */
