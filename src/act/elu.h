@@ -11,7 +11,6 @@
 
 #define ACT_PARAMS      1 /* alpha */
 #define ACT_FROM_OUTPUT 1
-#define ACT_COSTLY      1
 
 typedef struct act_consts {
     v_f32 alpha, right;

@@ -197,16 +197,15 @@ __global__ void __launch_bounds__(THREADS) stream_slope(const __grid_constant__ 
 
 #if defined(ACT_COSTLY)
 /* A table has one entry per 16-bit input with a magnitude from that with the bits LOW up to 16, signs side by side: the
- * key of an input is its bits rotated left by one. bf16 starts at 2^-17 and has 5,376 entries, so two blocks share a
- * multiprocessor; f16 starts at 0 and has 38,912. Few inputs lie elsewhere; they are computed. */
-template <int DTYPE> struct lookup_range {
-    static constexpr uint32_t LOW = DTYPE == BERLU_BF16 ? 2 * (110 << 7) : 0;
+ * key of an input is its bits rotated left by one. Other inputs are computed: in a forward, whose table holds results of
+ * 16 bits, eight at a time, so it starts low (bf16: 2^-17, f16: 0); in a backward, whose table holds slopes in f32, one at
+ * a time, so it may start at 2^-10 (f16: 2^-9). Other arrangements were measured and are slower. */
+template <int DTYPE, int SLOPE> struct lookup_range {
+    static constexpr uint32_t LOW = DTYPE == BERLU_BF16 ? 2 * ((SLOPE ? 117 : 110) << 7) : 2 * ((SLOPE ? 6 : 0) << 10);
     static constexpr uint32_t HIGH = DTYPE == BERLU_BF16 ? 2 * (131 << 7) : 2 * (19 << 10);
     static constexpr uint32_t SPAN = HIGH - LOW;
-    static constexpr int THREADS = DTYPE == BERLU_BF16 ? 768 : 1024;
-    static constexpr int BLOCKS = DTYPE == BERLU_BF16 ? 2 : 1; /* per multiprocessor */
-    static constexpr int DEPTH = DTYPE == BERLU_BF16 ? 2 : 4;  /* accesses in flight */
 };
+constexpr int LOOKUP_THREADS = 1024, LOOKUP_DEPTH = 2;
 
 template <int DTYPE> __device__ __forceinline__ float from_bits(uint32_t bits)
 {
@@ -220,87 +219,92 @@ __device__ __forceinline__ uint32_t keys_of(uint32_t word)
     return (word << 1 & 0xfffefffeu) | (word >> 15 & 0x00010001u);
 }
 
-/* Eight results by the formula: where at least one input is outside the table. */
-template <int DTYPE, int SLOPE> __device__ __noinline__ uint4 computed(uint4 x, uint4 g, const consts &k)
+template <int DTYPE> __device__ __forceinline__ float from_key(uint32_t key)
 {
-    float v[8], dy[8];
+    return from_bits<DTYPE>(key >> 1 | (key & 1) << 15);
+}
+
+template <int DTYPE> __device__ __noinline__ uint4 far_values(uint4 x, const consts &k)
+{
+    float v[8];
     unpack<DTYPE>(x, v);
-    unpack<DTYPE>(g, dy);
 #pragma unroll 1
     for (int j = 0; j < 8; j++)
-        v[j] = SLOPE ? v_mul(dy[j], act_slope(v[j], &k.f)) : act_value(v[j], &k.f);
+        v[j] = act_value(v[j], &k.f);
     return pack<DTYPE>(v);
 }
 
-/* SLOPE 0: the table holds results, ready to store. SLOPE 1: it holds slopes in f32. */
-template <int DTYPE, int SLOPE>
-__device__ __forceinline__ uint4 looked_up(uint4 x, uint4 g, const void *table, const consts &k)
+__device__ __noinline__ float far_slope(float x, const consts &k)
 {
-    constexpr uint32_t LOW = lookup_range<DTYPE>::LOW, SPAN = lookup_range<DTYPE>::SPAN;
+    return act_slope(x, &k.f);
+}
+
+template <int DTYPE> __device__ __forceinline__ uint4 find_values(uint4 x, const uint16_t *table, const consts &k)
+{
+    constexpr uint32_t LOW = lookup_range<DTYPE, 0>::LOW, SPAN = lookup_range<DTYPE, 0>::SPAN;
     const uint32_t word[4] = {x.x, x.y, x.z, x.w};
     uint32_t out[4], farthest = 0;
-    float dy[8];
-    if (SLOPE)
-        unpack<DTYPE>(g, dy);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         uint32_t keys = keys_of(word[i]), first = (keys & 0xffff) - LOW, second = (keys >> 16) - LOW;
         farthest = max(farthest, max(first, second));
-        first = min(first, SPAN - 1);
-        second = min(second, SPAN - 1);
-        if (SLOPE) {
-            const float *slopes = (const float *)table;
-            out[i] = pack2(v_mul(dy[2 * i], slopes[first]), v_mul(dy[2 * i + 1], slopes[second]), DTYPE);
-        } else {
-            const uint16_t *values = (const uint16_t *)table;
-            out[i] = values[first] | (uint32_t)values[second] << 16;
-        }
+        out[i] = table[min(first, SPAN - 1)] | (uint32_t)table[min(second, SPAN - 1)] << 16;
     }
-    if (farthest >= SPAN)
-        return computed<DTYPE, SLOPE>(x, g, k);
-    return make_uint4(out[0], out[1], out[2], out[3]);
+    return farthest < SPAN ? make_uint4(out[0], out[1], out[2], out[3]) : far_values<DTYPE>(x, k);
+}
+
+template <int DTYPE>
+__device__ __forceinline__ uint4 find_slopes(uint4 x, uint4 g, const float *table, const consts &k)
+{
+    constexpr uint32_t LOW = lookup_range<DTYPE, 1>::LOW, SPAN = lookup_range<DTYPE, 1>::SPAN;
+    const uint32_t word[4] = {x.x, x.y, x.z, x.w};
+    float dy[8];
+    unpack<DTYPE>(g, dy);
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        uint32_t key = j % 2 ? keys_of(word[j / 2]) >> 16 : keys_of(word[j / 2]) & 0xffff;
+        dy[j] = v_mul(dy[j], key - LOW < SPAN ? table[key - LOW] : far_slope(from_key<DTYPE>(key), k));
+    }
+    return pack<DTYPE>(dy);
 }
 
 template <int DTYPE, int SLOPE>
-__global__ void __launch_bounds__(lookup_range<DTYPE>::THREADS, lookup_range<DTYPE>::BLOCKS)
-    lookup(const __grid_constant__ cuda_job job)
+__global__ void __launch_bounds__(LOOKUP_THREADS) lookup(const __grid_constant__ cuda_job job)
 {
-    constexpr int WIDTH = 8, IN_FLIGHT = lookup_range<DTYPE>::DEPTH, EACH = lookup_range<DTYPE>::THREADS;
-    constexpr uint32_t LOW = lookup_range<DTYPE>::LOW, SPAN = lookup_range<DTYPE>::SPAN;
+    constexpr int WIDTH = 8;
     extern __shared__ float4 table[];
     const consts k = consts_at<0>(job, 0);
-    for (uint32_t e = threadIdx.x; e < SPAN; e += EACH) {
-        uint32_t key = LOW + e;
-        float x = from_bits<DTYPE>(key >> 1 | (key & 1) << 15);
+    for (uint32_t e = threadIdx.x; e < lookup_range<DTYPE, SLOPE>::SPAN; e += LOOKUP_THREADS) {
+        float x = from_key<DTYPE>(lookup_range<DTYPE, SLOPE>::LOW + e);
         if (SLOPE)
             ((float *)table)[e] = act_slope(x, &k.f);
         else
             store_one(table, DTYPE, e, act_value(x, &k.f));
     }
     __syncthreads();
-    size_t stride = (size_t)gridDim.x * EACH * WIDTH;
-    size_t at = ((size_t)blockIdx.x * EACH + threadIdx.x) * WIDTH;
-    for (; at < job.count; at += IN_FLIGHT * stride) {
-        uint4 x[IN_FLIGHT] = {}, g[IN_FLIGHT] = {};
+    size_t stride = (size_t)gridDim.x * LOOKUP_THREADS * WIDTH;
+    size_t at = ((size_t)blockIdx.x * LOOKUP_THREADS + threadIdx.x) * WIDTH;
+    for (; at < job.count; at += LOOKUP_DEPTH * stride) {
+        uint4 x[LOOKUP_DEPTH] = {}, g[LOOKUP_DEPTH] = {};
 #pragma unroll
-        for (int d = 0; d < IN_FLIGHT; d++)
+        for (int d = 0; d < LOOKUP_DEPTH; d++)
             if (at + d * stride < job.count) {
                 x[d] = load_some<DTYPE>(job.x, at + d * stride, job.count);
                 if (SLOPE)
                     g[d] = load_some<DTYPE>(job.dy, at + d * stride, job.count);
             }
 #pragma unroll
-        for (int d = 0; d < IN_FLIGHT; d++)
+        for (int d = 0; d < LOOKUP_DEPTH; d++)
             if (at + d * stride < job.count)
                 store_some<DTYPE>(SLOPE ? job.dx : job.y, at + d * stride, job.count,
-                                  looked_up<DTYPE, SLOPE>(x[d], g[d], table, k));
+                                  SLOPE ? find_slopes<DTYPE>(x[d], g[d], (const float *)table, k)
+                                        : find_values<DTYPE>(x[d], (const uint16_t *)table, k));
     }
 }
 
 template <int DTYPE, int SLOPE> cudaError_t launch_lookup(const cuda_job *job, cudaStream_t stream)
 {
-    size_t bytes = (size_t)lookup_range<DTYPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
-    constexpr int EACH = lookup_range<DTYPE>::THREADS;
+    size_t bytes = (size_t)lookup_range<DTYPE, SLOPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
     int device, processors, resident;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
@@ -308,12 +312,12 @@ template <int DTYPE, int SLOPE> cudaError_t launch_lookup(const cuda_job *job, c
     if (error == cudaSuccess)
         error = cudaFuncSetAttribute(lookup<DTYPE, SLOPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, lookup<DTYPE, SLOPE>, EACH, bytes);
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, lookup<DTYPE, SLOPE>, LOOKUP_THREADS, bytes);
     if (error != cudaSuccess)
         return error;
-    size_t needed = (job->count + 8 * EACH - 1) / (8 * EACH);
+    size_t needed = (job->count + 8 * LOOKUP_THREADS - 1) / (8 * LOOKUP_THREADS);
     size_t blocks = (size_t)processors * (resident > 0 ? resident : 1);
-    lookup<DTYPE, SLOPE><<<(unsigned)(needed < blocks ? needed : blocks), EACH, bytes, stream>>>(*job);
+    lookup<DTYPE, SLOPE><<<(unsigned)(needed < blocks ? needed : blocks), LOOKUP_THREADS, bytes, stream>>>(*job);
     return cudaGetLastError();
 }
 #endif
@@ -474,10 +478,12 @@ template <int DTYPE, int DEGREE> void launch_stream(const cuda_job *job, unsigne
     if (job->op == BERLU_ACT_FORWARD)
         stream_value<DTYPE, DEGREE><<<tiles, THREADS, 0, stream>>>(*job);
 #if ACT_FROM_OUTPUT
-    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums)
-        stream_slope<DTYPE, DEGREE, PARAMS, 1><<<tiles, THREADS, 0, stream>>>(*job);
-    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums == 0)
         stream_slope<DTYPE, DEGREE, 0, 1><<<tiles, THREADS, 0, stream>>>(*job);
+    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums == 1)
+        stream_slope<DTYPE, DEGREE, PARAMS ? 1 : 0, 1><<<tiles, THREADS, 0, stream>>>(*job);
+    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        stream_slope<DTYPE, DEGREE, PARAMS, 1><<<tiles, THREADS, 0, stream>>>(*job);
 #endif
     else if (sums == 0)
         stream_slope<DTYPE, DEGREE, 0, 0><<<tiles, THREADS, 0, stream>>>(*job);

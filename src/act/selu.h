@@ -10,7 +10,6 @@
 
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 1
-#define ACT_COSTLY      1
 
 typedef struct act_consts {
     int none;
