@@ -271,11 +271,7 @@ berlu_status checkpoint_save(const char *run, engine *e, const train_state *s)
         status = step_remove(run, s->updates);
     if (status == BERLU_OK)
         status = path_rename(fresh, final);
-    if (status == BERLU_OK)
-        status = link_renew(run, "last", s->updates);
-    if (status == BERLU_OK && s->best_updates == s->updates)
-        status = link_renew(run, "best", s->updates);
-    return status == BERLU_OK ? checkpoint_tidy(run, s->best_updates) : status;
+    return status == BERLU_OK ? checkpoint_settle(run, s->updates, s->best_updates) : status;
 }
 
 /* Names that begin with a mark are nobody's. */
@@ -296,13 +292,12 @@ static berlu_status leftovers_remove(const char *run)
     return status;
 }
 
-berlu_status checkpoint_tidy(const char *run, uint64_t best)
+/* All but the two newest and the best. */
+static berlu_status old_remove(const char *run, uint64_t best)
 {
     uint64_t *steps;
     size_t count;
-    berlu_status status = leftovers_remove(run);
-    if (status == BERLU_OK)
-        status = steps_list(run, &steps, &count);
+    berlu_status status = steps_list(run, &steps, &count);
     if (status != BERLU_OK)
         return status;
     for (size_t i = KEPT_NEWEST; status == BERLU_OK && i < count; i++)
@@ -310,6 +305,19 @@ berlu_status checkpoint_tidy(const char *run, uint64_t best)
             status = step_remove(run, steps[i]);
     free(steps);
     return status;
+}
+
+berlu_status checkpoint_settle(const char *run, uint64_t last, uint64_t best)
+{
+    char path[CHECKPOINT_PATH];
+    berlu_status status = link_renew(run, "last", last);
+    if (status == BERLU_OK)
+        status = step_path(path, run, "", best);
+    if (status == BERLU_OK && best && folder_exists(path))
+        status = link_renew(run, "best", best);
+    if (status == BERLU_OK)
+        status = leftovers_remove(run);
+    return status == BERLU_OK ? old_remove(run, best) : status;
 }
 
 static int files_readable(const char *folder)

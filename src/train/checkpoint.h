@@ -32,8 +32,8 @@ typedef struct train_state {
     size_t figure_count; /* whoever made the state */
 } train_state;
 
-/* Writes a checkpoint and renews `last`, and `best` when best_updates says it is this one. On failure what was there
- * before is untouched and no half folder is left under a step's name. */
+/* Writes a checkpoint and settles the others. On failure what was there before is untouched and no half folder is left
+ * under a step's name. */
 berlu_status checkpoint_save(const char *run, engine *e, const train_state *s);
 
 /* The path of the newest checkpoint whose files can be read, "" if there is none. One that cannot be read is told to the
@@ -44,7 +44,8 @@ berlu_status checkpoint_newest(const char *run, char path[CHECKPOINT_PATH], cons
  * is BERLU_ERR_INPUT and names the first tensor that does not fit. */
 berlu_status checkpoint_load(const char *path, engine *e, train_state *s);
 
-/* Deletes what an interrupted save or deletion left, and all checkpoints but the two newest and `best`. */
-berlu_status checkpoint_tidy(const char *run, uint64_t best);
+/* What follows a save, and is done again when a run is taken up because a death may have come in between: both links,
+ * and the end of leftovers and of all checkpoints but the two newest and the best. */
+berlu_status checkpoint_settle(const char *run, uint64_t last, uint64_t best);
 
 #endif

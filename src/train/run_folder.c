@@ -140,7 +140,7 @@ void run_close(run_folder *run)
     *run = (run_folder){.lock = -1};
 }
 
-static berlu_status settings_take(train_settings *out, const char *bytes, size_t count, const char *path)
+berlu_status run_settings_parse(train_settings *out, const char *bytes, size_t count, const char *path)
 {
     json_error_t error;
     train_settings s;
@@ -167,7 +167,7 @@ berlu_status run_settings(train_settings *out, const char *folder)
         status = file_read_all(&bytes, &count, path, JSON_LIMIT);
     if (status != BERLU_OK)
         return status;
-    status = settings_take(out, bytes, count, path);
+    status = run_settings_parse(out, bytes, count, path);
     free(bytes);
     return status;
 }

@@ -27,8 +27,9 @@ berlu_status run_create(run_folder *out, const char *path, const train_settings 
 berlu_status run_open(run_folder *out, const char *path, const berlu_log *echo);
 void run_close(run_folder *run);
 
-/* The settings that run.json holds, resolved. */
-berlu_status run_settings(train_settings *out, const char *path);
+/* The settings that run.json holds; and from the bytes of such a file, `path` for the messages. */
+berlu_status run_settings(train_settings *out, const char *folder);
+berlu_status run_settings_parse(train_settings *out, const char *bytes, size_t count, const char *path);
 
 /* RUN/name */
 berlu_status run_path(char out[RUN_PATH], const run_folder *run, const char *name);

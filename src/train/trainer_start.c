@@ -53,7 +53,7 @@ static berlu_status checkpoint_take(trainer *t, int *found)
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
     log_line(&t->run.log, BERLU_LOG_INFO, "resumed from %s", path);
-    return BERLU_OK;
+    return checkpoint_settle(t->run.path, t->state.updates, t->state.best_updates);
 }
 
 static const char *isa_name(void)

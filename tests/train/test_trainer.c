@@ -226,6 +226,22 @@ static void a_run_without_a_checkpoint_resumes_from_the_beginning(void **state)
     recipe_free(&s);
 }
 
+/* Death between a checkpoint's rename and the renewal of `last`: the resume finds a complete run and mends the link. */
+static void a_link_that_lags_behind_is_mended(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], path[FOLDER_PATH], target[64] = "";
+    train_settings s;
+    run_whole(run_place(run, "link"), NULL);
+    folder_path(path, run, "checkpoints/last");
+    assert_int_equal(link_replace("step-00000016", path), BERLU_OK);
+    settings_make(&s, run, NULL);
+    assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
+    assert_true(readlink(path, target, sizeof target - 1) > 0);
+    assert_string_equal(target, "step-00000024");
+    recipe_free(&s);
+}
+
 static void threads_and_workers_change_no_byte(void **state)
 {
     (void)state;
@@ -528,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_run_stopped_during_an_evaluation_gives_the_same_bytes),
         cmocka_unit_test(a_limit_of_updates_cuts_an_epoch_and_a_resume_makes_it_whole),
         cmocka_unit_test(a_run_without_a_checkpoint_resumes_from_the_beginning),
+        cmocka_unit_test(a_link_that_lags_behind_is_mended),
         cmocka_unit_test(threads_and_workers_change_no_byte),
         cmocka_unit_test(accumulating_equals_one_large_batch),
         cmocka_unit_test(learning_lowers_the_loss),
