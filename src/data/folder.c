@@ -214,7 +214,7 @@ static berlu_status lines_cut(flat_line **out, size_t *count, char *bytes, const
 {
     size_t room = 1;
     for (const char *p = bytes; *p; p++)
-        room += *p == '\n';
+        room += *p == '\n' || *p == '\r'; /* either ends a line below */
     flat_line *lines = malloc(room * sizeof *lines);
     if (!lines)
         return berlu_fail_memory(room * sizeof *lines, path);
