@@ -2,7 +2,10 @@
  *
  * The value is x / (1 + e^-x) with e^-x = 2^k (1 + tail) never rounded by itself; where 2^k swallows the 1 (x < -16) it is
  * x e^x (1 - e^x) instead. The slope at -t (t = |x|) is one of sixteen polynomials for t < 8 and a short series in e^-t further
- * out; slope(t) = 1 - slope(-t). The second derivative is even. */
+ * out; slope(t) = 1 - slope(-t). The second derivative is even.
+ *
+ * Over all floats with a normal result: value 1.716 ULP (at -0x1.7c3cb2p+2), slope 1.590 ULP (at -0x1.564ea2p+3), near the slope's
+ * zero 0.1 * 2^-24 absolute; subnormal results within 1 unit. Second derivative, sampled: 1.5 ULP, near its zeros 0.1 * 2^-24. */
 #ifndef ACT_SILU_H
 #define ACT_SILU_H
 
