@@ -126,8 +126,9 @@ static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
     b->subjects = calloc(count + STICKS_MOST, sizeof *b->subjects);
     if (!b->subjects)
         return berlu_fail_memory((count + STICKS_MOST) * sizeof *b->subjects, "a bench");
-    for (const yardstick *s; b->count < STICKS_MOST && (s = yardstick_at(b->count)); b->count++)
-        b->subjects[b->count].stick = s;
+    for (size_t i = 0; i < STICKS_MOST && yardstick_at(i); i++)
+        if (yardstick_at(i)->isa != CPU_AVX512 || rows[0].isa == BERLU_ISA_AVX512) /* like is judged by like */
+            b->subjects[b->count++].stick = yardstick_at(i);
     for (size_t i = 0; i < count; i++) {
         subject *s = &b->subjects[b->count++];
         berlu_status status = berlu_act_make(&s->act, rows[i].act);

@@ -148,21 +148,18 @@ __attribute__((target("avx512f"))) static void add_avx512_stream(float *y, const
 }
 #endif
 
-static const struct row {
-    yardstick stick;
-    cpu_isa isa;
-} rows[] = {
-    {{"copy libc", YARDSTICK_COPY, copy_libc}, CPU_SCALAR},
-    {{"add plain", YARDSTICK_ADD, add_plain}, CPU_SCALAR},
+static const yardstick rows[] = {
+    {"copy libc", YARDSTICK_COPY, copy_libc, CPU_SCALAR},
+    {"add plain", YARDSTICK_ADD, add_plain, CPU_SCALAR},
 #ifdef __x86_64__
-    {{"copy avx2", YARDSTICK_COPY, copy_avx2}, CPU_AVX2},
-    {{"copy avx2 stream", YARDSTICK_COPY, copy_avx2_stream}, CPU_AVX2},
-    {{"copy avx512", YARDSTICK_COPY, copy_avx512}, CPU_AVX512},
-    {{"copy avx512 stream", YARDSTICK_COPY, copy_avx512_stream}, CPU_AVX512},
-    {{"add avx2", YARDSTICK_ADD, add_avx2}, CPU_AVX2},
-    {{"add avx2 stream", YARDSTICK_ADD, add_avx2_stream}, CPU_AVX2},
-    {{"add avx512", YARDSTICK_ADD, add_avx512}, CPU_AVX512},
-    {{"add avx512 stream", YARDSTICK_ADD, add_avx512_stream}, CPU_AVX512},
+    {"copy avx2", YARDSTICK_COPY, copy_avx2, CPU_AVX2},
+    {"copy avx2 stream", YARDSTICK_COPY, copy_avx2_stream, CPU_AVX2},
+    {"copy avx512", YARDSTICK_COPY, copy_avx512, CPU_AVX512},
+    {"copy avx512 stream", YARDSTICK_COPY, copy_avx512_stream, CPU_AVX512},
+    {"add avx2", YARDSTICK_ADD, add_avx2, CPU_AVX2},
+    {"add avx2 stream", YARDSTICK_ADD, add_avx2_stream, CPU_AVX2},
+    {"add avx512", YARDSTICK_ADD, add_avx512, CPU_AVX512},
+    {"add avx512 stream", YARDSTICK_ADD, add_avx512_stream, CPU_AVX512},
 #endif
 };
 
@@ -170,7 +167,7 @@ const yardstick *yardstick_at(size_t index)
 {
     for (size_t i = 0; i < COUNT(rows); i++)
         if (cpu_has(rows[i].isa) && index-- == 0)
-            return &rows[i].stick;
+            return &rows[i];
     return NULL;
 }
 

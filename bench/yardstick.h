@@ -8,12 +8,15 @@
 
 #include <stddef.h>
 
+#include "base/cpu.h"
+
 typedef enum yardstick_kind { YARDSTICK_COPY, YARDSTICK_ADD } yardstick_kind;
 
 typedef struct yardstick {
     const char *name;
     yardstick_kind kind;
     void (*run)(float *y, const float *x, const float *dy, size_t n); /* arrays aligned to 64 */
+    cpu_isa isa; /* what it needs: kernels of a narrower instruction set are not judged by it */
 } yardstick;
 
 /* Those this machine can run, index 0, 1, ...; NULL after the last. */

@@ -83,8 +83,8 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
  *  y, x   any alignment. y may equal x; any other overlap is an error of the caller.
  *  count  may be 0; then nothing is touched and the pointers may be NULL.
  *
- *  Accuracy in f32 (berlu_act_ulp() tells): gelu, silu, mish, elu, celu, selu 2 ULP (gelu_tanh 2.5), piecewise-linear 1 ULP;
- *  berlu and smelu are exact for x > eps, one rounding for x < -eps, and between at most 2 ulp of eps and 5 (degree 2) or
+ *  Accuracy in f32 (berlu_act_ulp() tells): gelu, silu, mish, elu, celu, selu 2 ULP (gelu_tanh 2.5), hard_swish 3, the
+ *  piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding for x < -eps, and between at most 2 ulp of eps and 5 (degree 2) or
  *  12 (degrees 4, 6) ULP of the larger of line and bump. (Not of the result: the knee crosses zero.)
  *
  *  Returns BERLU_ERR_ARG when act or a needed pointer is NULL, dtype is unknown or the size overflows; y is unchanged. */

@@ -24,7 +24,7 @@ static double lipschitz(const double *p, const act_shape *shape)
 const act_definition act_hard_swish = {
     .name = "hard_swish",
     .about = "x min(max(x + 3, 0), 6) / 6",
-    .ulp = 1,
+    .ulp = 3,
     .slope_ulp = 2,
     .point = point,
     .lipschitz = lipschitz,

@@ -1,12 +1,12 @@
 /* hard_swish.h - f(x) = x min(max(x + 3, 0), 6) / 6. SPDX-License-Identifier: MIT
  *
- * Bound 1 ULP for the value (0.51 seen): x + 3 and its product with x are carried in two parts. The slope x/3 + 1/2 is exact
- * near its zero at -3/2 up to one product: 2 ULP. At the kinks: f'(-3) = 0, f'(3) = 1. Two x share one y < 0, so there is
- * no way back from the output. */
+ * Bound 3 ULP for the value (four roundings; exact for x >= 3), 2 ULP for the slope x/3 + 1/2, which is exact near its zero at
+ * -3/2 up to one product. At the kinks: f'(-3) = 0, f'(3) = 1. Two x share one y < 0, so there is no way back from the
+ * output. The factor is held to [0, 6] and x to -3 on the left, so that -inf gives -0 and not -inf * 0. */
 #ifndef ACT_HARD_SWISH_H
 #define ACT_HARD_SWISH_H
 
-#include "act/sixth.h"
+#include "act/formula.h"
 
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
@@ -25,10 +25,8 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 low, held = v_min(v_max(x, v_set(-3.0f)), v_set(3.0f)), sum = three_plus(held, &low);
-    v_f32 product = v_mul(held, sum), rest = v_fma(held, low, v_fms(held, sum, product));
-    v_f32 inside = v_copysign(sixth_of(product, rest), x); /* the corrections lose the sign of a zero */
-    return v_select(v_less_equal(v_set(3.0f), x), x, inside);
+    v_f32 factor = v_min(v_max0(v_add(x, v_set(3.0f))), v_set(6.0f));
+    return v_mul(v_max(x, v_set(-3.0f)), v_mul(factor, v_set(1.0f / 6))); /* 6 times the rounded 1/6 is 1 */
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
