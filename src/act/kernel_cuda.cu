@@ -269,7 +269,7 @@ __device__ __forceinline__ uint4 find_slopes(uint4 x, uint4 g, const float *tabl
 }
 
 template <int DTYPE, int SLOPE>
-__global__ void __launch_bounds__(LOOKUP_THREADS) lookup(const __grid_constant__ cuda_job job)
+__global__ void __launch_bounds__(LOOKUP_THREADS, 1) lookup(const __grid_constant__ cuda_job job)
 {
     constexpr int WIDTH = 8;
     extern __shared__ float4 table[];
@@ -302,22 +302,19 @@ __global__ void __launch_bounds__(LOOKUP_THREADS) lookup(const __grid_constant__
     }
 }
 
+/* One block per multiprocessor: a second one would make the table twice, and was measured slower. */
 template <int DTYPE, int SLOPE> cudaError_t launch_lookup(const cuda_job *job, cudaStream_t stream)
 {
     size_t bytes = (size_t)lookup_range<DTYPE, SLOPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
-    int device, processors, resident;
+    int device, processors;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess)
         error = cudaFuncSetAttribute(lookup<DTYPE, SLOPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, lookup<DTYPE, SLOPE>, LOOKUP_THREADS, bytes);
     if (error != cudaSuccess)
         return error;
-    size_t needed = (job->count + 8 * LOOKUP_THREADS - 1) / (8 * LOOKUP_THREADS);
-    size_t blocks = (size_t)processors * (resident > 0 ? resident : 1);
-    lookup<DTYPE, SLOPE><<<(unsigned)(needed < blocks ? needed : blocks), LOOKUP_THREADS, bytes, stream>>>(*job);
+    lookup<DTYPE, SLOPE><<<(unsigned)processors, LOOKUP_THREADS, bytes, stream>>>(*job);
     return cudaGetLastError();
 }
 #endif
