@@ -15,6 +15,7 @@
 
 #include "base/crc32c.h"
 #include "base/text.h"
+#include "graph/op.h"
 #include "models/models.h"
 #include "models/weights.h"
 
@@ -239,6 +240,32 @@ static void what_does_not_fit_is_refused_by_the_options_name(void **state)
     }
 }
 
+/* Rates rise from 0 in the first block to the model's in the last, over all blocks of all stages; a rate of 0 has no
+ * node. ViT draws twice a block, ConvNeXt once, TNT four times, of which two are per patch. */
+static void drop_path_rises_linearly_and_drops_pixels_per_patch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int blocks, draws, groups[4];
+    } rows[] = {{"vit_micro", 4, 2, {1, 1}}, {"convnext_micro", 5, 1, {1}}, {"tnt_micro", 2, 4, {64, 64, 1, 1}}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        model *m = create(rows[k].name, &(model_options){.drop_path = 0.1});
+        int found = 0;
+        for (int i = 0; i < graph_node_count(m->graph); i++) {
+            const node *n = graph_node(m->graph, i);
+            if (n->op != OP_DROP_PATH)
+                continue;
+            int block = 1 + found / rows[k].draws;
+            assert_true(n->attr.rate == 0.1f * (float)block / (float)(rows[k].blocks - 1));
+            assert_int_equal(n->attr.groups, rows[k].groups[found % rows[k].draws]);
+            found++;
+        }
+        assert_int_equal(found, (rows[k].blocks - 1) * rows[k].draws);
+        model_free(m);
+    }
+}
+
 /* timm's special case: a stem of stride 2 gives stage 0 a downsampling too. Maps 16, 8, 4, 2, 1. */
 static void a_stem_of_2_halves_in_stage_0_as_well(void **state)
 {
@@ -274,6 +301,7 @@ int main(void)
         cmocka_unit_test(learned_activation_parameters_stand_between_fc1_and_fc2_and_do_not_decay),
         cmocka_unit_test(each_site_gets_its_own_activation_in_order),
         cmocka_unit_test(what_does_not_fit_is_refused_by_the_options_name),
+        cmocka_unit_test(drop_path_rises_linearly_and_drops_pixels_per_patch),
         cmocka_unit_test(a_stem_of_2_halves_in_stage_0_as_well),
         cmocka_unit_test(every_name_of_the_table_can_be_made_and_is_unique),
     };
