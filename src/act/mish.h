@@ -2,7 +2,10 @@
  *
  * For |x| < 4 the factor tanh(log(1 + e^x)), the slope and the second derivative are sixteen polynomials each. Further out, with q = e^-|x|, the
  * factor is 1 - 2 q^2 + 4 q^3 - 4 q^4 ... on the right and q (1 - q/2 + q^3/4 - q^4/4 ...) on the left: short series, no
- * division, and the left tail is scaled last. */
+ * division, and the left tail is scaled last.
+ *
+ * Over all floats with a normal result: value 1.575 ULP (at -0x1.b90a48p+1), slope 2.158 ULP (at -0x1.a9fbfap-1), near the slope's
+ * zero 0.19 * 2^-24 absolute; subnormal results within 1 unit. Second derivative, sampled: 3.2 ULP, near its zeros 0.2 * 2^-24. */
 #ifndef ACT_MISH_H
 #define ACT_MISH_H
 

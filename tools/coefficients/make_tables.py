@@ -3,8 +3,8 @@
 """Makes the coefficient tables of src/simd and src/act again: python3 tools/coefficients/make_tables.py [ROOT]
 
 Needs numpy and scipy. The fits are deterministic; another version of the linear algebra may change a last digit, so the
-tables in the tree stay as they are unless a formula changes (then `make format`). Prints the error of each fit, as a power of two relative to the
-function. What each table is for stands in the header that uses it."""
+tables in the tree stay as they are unless a formula changes (then `make format`). Prints the error of each fit, as a power of
+two relative to the function. What each table is for stands in the header that uses it."""
 import pathlib
 import sys
 
