@@ -6,7 +6,8 @@
 
 #include "act/storage_cuda.cuh"
 
-namespace {
+namespace
+{
 
 constexpr int THREADS = 256, DEPTH = 4;
 

@@ -15,7 +15,8 @@
 #include "act/storage_cuda.cuh"
 #include ACT_FORMULA
 
-namespace {
+namespace
+{
 
 constexpr int PARAMS = ACT_PARAMS, THREADS = CUDA_TILE_THREADS;
 #ifdef ACT_COSTLY
@@ -253,8 +254,7 @@ template <int DTYPE> __device__ __forceinline__ uint4 find_values(uint4 x, const
     return farthest < SPAN ? make_uint4(out[0], out[1], out[2], out[3]) : far_values<DTYPE>(x, k);
 }
 
-template <int DTYPE>
-__device__ __forceinline__ uint4 find_slopes(uint4 x, uint4 g, const float *table, const consts &k)
+template <int DTYPE> __device__ __forceinline__ uint4 find_slopes(uint4 x, uint4 g, const float *table, const consts &k)
 {
     constexpr uint32_t LOW = lookup_range<DTYPE, 1>::LOW, SPAN = lookup_range<DTYPE, 1>::SPAN;
     const uint32_t word[4] = {x.x, x.y, x.z, x.w};
@@ -437,7 +437,8 @@ int sums_wanted(const cuda_job *job)
 /* The fast walks: training's ops on flat arrays whose pointers all lie on 16 bytes. */
 bool streams(const cuda_job *job)
 {
-    uintptr_t all = (uintptr_t)job->x | (uintptr_t)job->y | (uintptr_t)job->dy | (uintptr_t)job->dx | (uintptr_t)job->y_in;
+    uintptr_t all =
+        (uintptr_t)job->x | (uintptr_t)job->y | (uintptr_t)job->dy | (uintptr_t)job->dx | (uintptr_t)job->y_in;
     bool training = job->op == BERLU_ACT_FORWARD || (backward(job) && !job->y);
     return training && job->plain && !job->columns && job->degree <= 6 && all % 16 == 0;
 }

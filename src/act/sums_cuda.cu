@@ -4,7 +4,8 @@
  * t + 1024, ... in double in that order; threads are joined by a fixed tree. The order depends on the count alone. */
 #include "act/kernels_cuda.h"
 
-namespace {
+namespace
+{
 
 constexpr int THREADS = 1024, COLUMNS = 32, SEGMENTS = THREADS / COLUMNS;
 
@@ -24,7 +25,8 @@ __global__ void __launch_bounds__(THREADS) join_layer(float *out, const double *
         *out = (float)sums[0];
 }
 
-__global__ void __launch_bounds__(THREADS) join_columns(float *out, const float *partial, size_t blocks, size_t channels)
+__global__ void __launch_bounds__(THREADS)
+    join_columns(float *out, const float *partial, size_t blocks, size_t channels)
 {
     __shared__ double sums[SEGMENTS][COLUMNS];
     int column = threadIdx.x % COLUMNS, segment = threadIdx.x / COLUMNS;
@@ -53,6 +55,7 @@ cudaError_t cuda_join_layer(float *out, const double *partial, size_t count, cud
 
 cudaError_t cuda_join_columns(float *out, const float *partial, size_t blocks, size_t channels, cudaStream_t stream)
 {
-    join_columns<<<(unsigned)((channels + COLUMNS - 1) / COLUMNS), THREADS, 0, stream>>>(out, partial, blocks, channels);
+    join_columns<<<(unsigned)((channels + COLUMNS - 1) / COLUMNS), THREADS, 0, stream>>>(out, partial, blocks,
+                                                                                         channels);
     return cudaGetLastError();
 }
