@@ -2,7 +2,10 @@
  *
  * The tanh form of GELU and its derivatives; structure as in gelu.h: max(x, 0) - t s(-w(t)) with t = |x|, a table for t < 4, and
  * further out s(-w) = e^-w (1 - e^-w), where w is carried in two parts because its rounding would be multiplied by w (up to
- * 106). slope(t) = 1 - slope(-t); the second derivative is even. */
+ * 106). slope(t) = 1 - slope(-t); the second derivative is even.
+ *
+ * Over all floats with a normal result: value 1.981 ULP (at -0x1.dea0a2p+1), slope 3.336 ULP (at -0x1.05d3f4p+2), near the slope's
+ * zero 0.16 * 2^-24 absolute; subnormal results within 1.4 units. Second derivative, sampled: 3.8 ULP, near its zeros 0.2 * 2^-24. */
 #ifndef ACT_GELU_TANH_H
 #define ACT_GELU_TANH_H
 
