@@ -257,15 +257,19 @@ void erase_fill(draws *d, erase_box box, float *planes, int height, int width)
 
 /* ---- one sample ---- */
 
-static void normalise(float *planes, const image *i, const float level[3][256])
+/* Bytes to three planes of floats. Mirrored, a row is written from its right end: that is cheaper than turning the bytes. */
+static void normalise(float *planes, const image *i, const float level[3][256], int mirrored)
 {
-    size_t n = (size_t)i->width * (size_t)i->height;
+    size_t width = (size_t)i->width, plane = width * (size_t)i->height;
     const uint8_t *p = i->pixels;
-    float *r = planes, *g = planes + n, *b = planes + 2 * n;
-    for (size_t k = 0; k < n; k++, p += 3) {
-        r[k] = level[0][p[0]];
-        g[k] = level[1][p[1]];
-        b[k] = level[2][p[2]];
+    ptrdiff_t step = mirrored ? -1 : 1;
+    for (int y = 0; y < i->height; y++) {
+        float *r = planes + (size_t)y * width + (mirrored ? width - 1 : 0), *g = r + plane, *b = g + plane;
+        for (size_t x = 0; x < width; x++, p += 3, r += step, g += step, b += step) {
+            *r = level[0][p[0]];
+            *g = level[1][p[1]];
+            *b = level[2][p[2]];
+        }
     }
 }
 
@@ -280,28 +284,44 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
     return BERLU_OK;
 }
 
-berlu_status augment_picture(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                             uint32_t epoch, uint64_t sample, augment_scratch *w)
+/* The cropped picture in w->picture, and whether it is to be mirrored. */
+static berlu_status picture_crop(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                                 uint32_t epoch, uint64_t sample, augment_scratch *w, int *mirror)
 {
     crop_job crop = {plan, draws_for(plan->seed, PURPOSE_CROP, epoch, sample)};
     image_request request = {crop_choose, &crop, &w->file, w->byte_limit};
+    *mirror = plan->o.flip && philox_draw(plan->seed, PURPOSE_FLIP, epoch, sample, 0).w[0] >> 31;
     berlu_status status = data_read(source, split, index, &request, &w->picture);
-    if (status == BERLU_OK)
-        status = crop_apply(plan, &crop.d, w);
+    return status == BERLU_OK ? crop_apply(plan, &crop.d, w) : status;
+}
+
+berlu_status augment_picture(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                             uint32_t epoch, uint64_t sample, augment_scratch *w)
+{
+    int mirror;
+    berlu_status status = picture_crop(plan, source, split, index, epoch, sample, w, &mirror);
     if (status != BERLU_OK)
         return status;
-    if (plan->o.flip && philox_draw(plan->seed, PURPOSE_FLIP, epoch, sample, 0).w[0] >> 31)
+    if (mirror)
         pixels_flip(&w->picture);
     return colours_apply(plan, epoch, sample, w);
 }
 
+/* Colour jitter does not care for places, so the mirroring may wait; RandAugment turns and shifts, so it may not. */
 berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
                             uint32_t epoch, uint64_t sample, float *out, augment_scratch *w)
 {
-    berlu_status status = augment_picture(plan, source, split, index, epoch, sample, w);
+    int mirror;
+    berlu_status status = picture_crop(plan, source, split, index, epoch, sample, w, &mirror);
+    if (status == BERLU_OK && mirror && plan->o.randaugment > 0) {
+        pixels_flip(&w->picture);
+        mirror = 0;
+    }
+    if (status == BERLU_OK)
+        status = colours_apply(plan, epoch, sample, w);
     if (status != BERLU_OK)
         return status;
-    normalise(out, &w->picture, plan->level);
+    normalise(out, &w->picture, plan->level, mirror);
     if (plan->o.erase > 0) {
         int side = plan->o.image_size;
         draws d = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);

@@ -102,7 +102,13 @@ static void row_down(uint8_t *out, const uint8_t *in, size_t bytes, const int32_
     resize_tail_down(out, in, bytes, 0, k, count);
 }
 
-const resize_passes resize_passes_plain = {NULL, row_across, row_down};
+static void rows_across(uint8_t *out, const uint8_t *in, size_t in_row, int rows, const resize_axis *axis)
+{
+    for (int y = 0; y < rows; y++)
+        row_across(out + (size_t)y * (size_t)axis->out * 3, in + (size_t)y * in_row, axis);
+}
+
+const resize_passes resize_passes_plain = {NULL, rows_across, row_down};
 
 static const resize_passes *passes_pick(void)
 {
@@ -163,13 +169,12 @@ static berlu_status plan_place(resize_plan *plan, const image *in, int width, in
 static const uint8_t *pass_across(resize_plan *plan, const image *in, int width, int first, int last,
                                   const resize_passes *passes)
 {
-    size_t from = (size_t)in->width * 3, to = (size_t)width * 3;
+    size_t row = (size_t)in->width * 3;
     if (in->width == width)
-        return in->pixels + (size_t)first * from;
+        return in->pixels + (size_t)first * row;
     if (passes->prepare)
         passes->prepare(&plan->across);
-    for (int y = first; y < last; y++)
-        passes->across(plan->between + (size_t)(y - first) * to, in->pixels + (size_t)y * from, &plan->across);
+    passes->across(plan->between, in->pixels + (size_t)first * row, row, last - first, &plan->across);
     return plan->between;
 }
 

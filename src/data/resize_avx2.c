@@ -53,25 +53,81 @@ AVX2 static void prepare(resize_axis *axis)
     }
 }
 
-AVX2 static void row_across(uint8_t *out, const uint8_t *in, const resize_axis *axis)
+/* Four taps of one row, both halves of the weights. */
+AVX2 static inline void taps_add(__m256i *low, __m256i *high, const uint8_t *p, __m256i k_low, __m256i k_high)
 {
     const __m128i order = _mm_setr_epi8(0, 3, 1, 4, 2, 5, -1, -1, 6, 9, 7, 10, 8, 11, -1, -1);
+    __m256i v = _mm256_cvtepu8_epi16(_mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)p), order));
+    *low = _mm256_add_epi32(*low, _mm256_madd_epi16(v, k_low));
+    *high = _mm256_add_epi32(*high, _mm256_madd_epi16(v, k_high));
+}
+
+/* The sums of a pixel (red, green, blue, nothing), rounded and shifted. */
+AVX2 static inline __m128i sums_join(__m256i low, __m256i high)
+{
     const __m128i half = _mm_set1_epi32(1 << (RESIZE_BITS - 1));
+    __m128i sum = _mm_add_epi32(_mm_add_epi32(fold(low), _mm_slli_epi32(fold(high), SPLIT_BITS)), half);
+    return _mm_srai_epi32(sum, RESIZE_BITS);
+}
+
+AVX2 static void row_across(uint8_t *out, const uint8_t *in, const resize_axis *axis)
+{
     for (int x = 0; x < axis->out; x++) {
         const int16_t *k = axis->packed + (size_t)x * (size_t)axis->groups * 32;
         const uint8_t *p = in + (size_t)axis->low[x] * 3;
         __m256i low = _mm256_setzero_si256(), high = low;
-        for (int j = 0; j < axis->count[x]; j += TAPS_AT_ONCE, k += 32, p += 3 * TAPS_AT_ONCE) {
-            __m256i v = _mm256_cvtepu8_epi16(_mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)p), order));
-            low = _mm256_add_epi32(low, _mm256_madd_epi16(v, _mm256_loadu_si256((const __m256i *)k)));
-            high = _mm256_add_epi32(high, _mm256_madd_epi16(v, _mm256_loadu_si256((const __m256i *)(k + 16))));
-        }
-        __m128i sum = _mm_add_epi32(_mm_add_epi32(fold(low), _mm_slli_epi32(fold(high), SPLIT_BITS)), half);
-        sum = _mm_srai_epi32(sum, RESIZE_BITS);
+        for (int j = 0; j < axis->count[x]; j += TAPS_AT_ONCE, k += 32, p += 3 * TAPS_AT_ONCE)
+            taps_add(&low, &high, p, _mm256_loadu_si256((const __m256i *)k),
+                     _mm256_loadu_si256((const __m256i *)(k + 16)));
+        __m128i sum = sums_join(low, high);
         sum = _mm_packus_epi16(_mm_packs_epi32(sum, sum), sum);
         uint32_t rgb = (uint32_t)_mm_cvtsi128_si32(sum);
         memcpy(out + 3 * x, &rgb, 3);
     }
+}
+
+/* Four bytes are stored for a pixel of three: the fourth is overwritten by the next pixel. The last one of a row has no
+ * next pixel, and the byte behind it belongs to another row. */
+AVX2 static inline void pixel_store(uint8_t *out, int rgb, int last)
+{
+    memcpy(out, &rgb, last ? 3 : 4);
+}
+
+/* Four rows share the weights and the packing; two pairs of rows keep everything in registers. */
+AVX2 static void four_rows_across(uint8_t *out, size_t out_row, const uint8_t *in, size_t in_row,
+                                  const resize_axis *axis)
+{
+    for (int x = 0; x < axis->out; x++) {
+        const int16_t *k = axis->packed + (size_t)x * (size_t)axis->groups * 32;
+        const uint8_t *p = in + (size_t)axis->low[x] * 3;
+        __m256i l0 = _mm256_setzero_si256(), l1 = l0, l2 = l0, l3 = l0, h0 = l0, h1 = l0, h2 = l0, h3 = l0;
+        for (int j = 0; j < axis->count[x]; j += TAPS_AT_ONCE, k += 32, p += 3 * TAPS_AT_ONCE) {
+            __m256i k_low = _mm256_loadu_si256((const __m256i *)k),
+                    k_high = _mm256_loadu_si256((const __m256i *)(k + 16));
+            taps_add(&l0, &h0, p, k_low, k_high);
+            taps_add(&l1, &h1, p + in_row, k_low, k_high);
+            taps_add(&l2, &h2, p + 2 * in_row, k_low, k_high);
+            taps_add(&l3, &h3, p + 3 * in_row, k_low, k_high);
+        }
+        __m128i a = _mm_packs_epi32(sums_join(l0, h0), sums_join(l1, h1));
+        __m128i b = _mm_packs_epi32(sums_join(l2, h2), sums_join(l3, h3));
+        __m128i bytes = _mm_packus_epi16(a, b);
+        uint8_t *to = out + 3 * x;
+        int last = x + 1 == axis->out;
+        pixel_store(to, _mm_cvtsi128_si32(bytes), last);
+        pixel_store(to + out_row, _mm_extract_epi32(bytes, 1), last);
+        pixel_store(to + 2 * out_row, _mm_extract_epi32(bytes, 2), last);
+        pixel_store(to + 3 * out_row, _mm_extract_epi32(bytes, 3), last);
+    }
+}
+
+AVX2 static void rows_across(uint8_t *out, const uint8_t *in, size_t in_row, int rows, const resize_axis *axis)
+{
+    size_t out_row = (size_t)axis->out * 3;
+    for (; rows >= 4; rows -= 4, in += 4 * in_row, out += 4 * out_row)
+        four_rows_across(out, out_row, in, in_row, axis);
+    for (; rows > 0; rows--, in += in_row, out += out_row)
+        row_across(out, in, axis);
 }
 
 /* `in` is read in runs of eight bytes; the tail runs through the plain loop. */
@@ -96,5 +152,5 @@ AVX2 static void row_down(uint8_t *out, const uint8_t *in, size_t bytes, const i
         resize_tail_down(out, in, bytes, x, k, count);
 }
 
-const resize_passes resize_passes_avx2 = {prepare, row_across, row_down};
+const resize_passes resize_passes_avx2 = {prepare, rows_across, row_down};
 #endif

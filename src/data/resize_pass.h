@@ -15,7 +15,8 @@ typedef struct resize_axis {
 
 typedef struct resize_passes {
     void (*prepare)(resize_axis *axis); /* once per picture, before across; may be NULL */
-    void (*across)(uint8_t *out, const uint8_t *in, const resize_axis *axis); /* one row of RGB pixels */
+    /* `rows` rows of RGB pixels, `in_row` bytes apart; the results follow each other without gaps. */
+    void (*across)(uint8_t *out, const uint8_t *in, size_t in_row, int rows, const resize_axis *axis);
     void (*down)(uint8_t *out, const uint8_t *in, size_t bytes, const int32_t *k,
                  int count); /* rows of `bytes`, in order */
 } resize_passes;
