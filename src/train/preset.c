@@ -107,7 +107,7 @@ static const preset_value overfit[] = {
     {"epochs", "1"},       {"schedule", "constant"}, {"warmup", "0"},    {"warmup_lr", "0"},
     {"weight_decay", "0"}, {"augment", "none"},      {"mixup", "0"},     {"cutmix", "0"},
     {"smoothing", "0"},    {"repeats", "1"},         {"drop_path", "0"}, {"holdout", "0"},
-    {"ema", "0"},          {"batch", "32"},          {"lr", "1e-3"},     {NULL, NULL},
+    {"ema", "0"},          {"batch", "32"},          {"lr", "2e-3"},     {NULL, NULL},
 };
 
 static const char *preset_find(const preset_value *preset, const char *key)
