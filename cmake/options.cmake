@@ -8,7 +8,7 @@ set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
-set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")  # lines for backtraces; full -g costs a third of the time to build the kernels
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # Contraction off: v_fma is the only fusion, so every instruction set gives the same bits. Never -ffast-math.
