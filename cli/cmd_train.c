@@ -101,8 +101,8 @@ static void progress_show(void *context, const train_progress *p)
     }
     if (!isnan(p->top1))
         snprintf(top1, sizeof top1, ", top1 %.2f", p->top1);
-    progress_note(&d->bar, "epoch %llu/%llu %s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
-                  (unsigned long long)p->epochs, strcmp(p->phase, "train") ? "evaluating " : "",
+    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
+                  (unsigned long long)p->epochs, strcmp(p->phase, "train") ? " evaluating " : "",
                   strcmp(p->phase, "train") ? p->phase : "", p->loss, top1, p->lr, p->images_per_s);
     progress_step(&d->bar, p->images - d->first);
 }
@@ -223,11 +223,13 @@ static void table_show(const train_settings *s, const trainer *t, const display 
 
 static berlu_status result_print(const options *o, const train_result *r, const display *d)
 {
+    char best[64] = "";
+    if (r->best_step)
+        snprintf(best, sizeof best, " (best %.2f at step %llu)", r->best_top1, (unsigned long long)r->best_step);
     if (!d->quiet)
-        fprintf(stderr,
-                "done: %llu updates, test top1 %.2f (best %.2f at step %llu), %.0f images/s, %.0f MiB at most\n",
-                (unsigned long long)r->updates, r->last.test_top1, r->best_top1, (unsigned long long)r->best_step,
-                r->images_per_s, (double)r->peak_bytes / 0x1p20);
+        fprintf(stderr, "done: %llu updates, test top1 %.2f%s, %.0f images/s, %.0f MiB at most\n",
+                (unsigned long long)r->updates, r->last.test_top1, best, r->images_per_s,
+                (double)r->peak_bytes / 0x1p20);
     if (!options_json(o))
         return BERLU_OK;
     output out;

@@ -3,6 +3,7 @@
 #
 # A run is started, killed with SIGKILL after a random time, resumed, killed again, until it ends; then its weights, its
 # state and its metrics must be the bytes of a run that nobody touched. Goes on until KILLS (default 5) kills were made.
+# Before that: SIGTERM saves and exits with 3, and bad input exits with 2.
 # SEED in the environment repeats a sequence of moments as far as the machine allows.
 set -u
 export OMP_NUM_THREADS=1
@@ -18,9 +19,29 @@ began=$(date +%s%N)
 $berlu train $settings --run "$work/whole" || exit 1
 span=$((($(date +%s%N) - began) / 1000000)) # milliseconds of a whole run
 
+# A polite stop saves and says so with exit code 3; the loop below resumes from there.
+$berlu train $settings --run "$work/run" 2> "$work/error" &
+child=$!
+sleep "$(printf '0.%03d' $((span / 2 < 999 ? span / 2 : 999)))"
+kill -TERM $child 2> /dev/null
+wait $child
+code=$?
+if [ $code != 3 ] && [ $code != 0 ]; then
+    echo "kill.sh: after SIGTERM the run ended with $code: $(cat "$work/error")"
+    exit 1
+fi
+for words in "--lr 0.5 --resume" "" "--batch 100000 --run $work/other" "--model no_such --run $work/other"; do
+    $berlu train $settings --run "$work/run" $words 2> "$work/error"
+    code=$?
+    if [ $code != 2 ] || [ -e "$work/other" ]; then
+        echo "kill.sh: '$words' ended with $code instead of 2: $(cat "$work/error")"
+        exit 1
+    fi
+done
+
 made=0 runs=0
 while [ $made -lt "$kills" ]; do
-    rm -rf "$work/run"
+    [ $runs = 0 ] || rm -rf "$work/run"
     while :; do
         $berlu train $settings --run "$work/run" --resume 2> "$work/error" &
         child=$!
