@@ -1,11 +1,10 @@
 /* attention.c - attention without the T x T matrix in memory. SPDX-License-Identifier: MIT
  *
  * Two ways. Among many tokens each (image, head) is its own little chain of products on one thread: scores of up to 128 queries
- * against all keys, softmax, times v; the scores live in the thread's scratch and are gone afterwards. The backward makes them
- * again from the kept log-sum. Among few tokens (TNT's pixels) many problems run side by side in the lanes of a vector
+ * against all keys, softmax, times v (lanes_product.c); the scores live in the thread's scratch and are gone afterwards. The
+ * backward makes them again from the kept log-sum. Among few tokens (TNT's pixels) many problems run side by side in the lanes of a vector
  * (lanes_heads.c). Neither way has sums that cross problems, so threads change nothing. */
 #include "cpu/blocks.h"
-#include "cpu/gemm.h"
 #include "cpu/heads.h"
 #include "cpu/kernels.h"
 
@@ -33,7 +32,7 @@ static size_t scratch_bytes(const op_call *c, const heads *h)
         return align_64((size_t)lanes_heads_work(&l, lanes_of(c)->width) * sizeof(float));
     }
     int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
-    return align_64((size_t)(2 * queries * h->tokens) * sizeof(float));
+    return align_64((size_t)(2 * queries * h->tokens + 2 * h->width * h->tokens) * sizeof(float));
 }
 
 size_t cpu_attention_workspace(const op_call *c)
@@ -71,55 +70,82 @@ static problem problem_at(const op_call *c, const heads *h, int64_t i)
 
 /* ---- many tokens ---- */
 
-static void scores(const heads *h, const problem *p, int64_t first, int64_t rows, float *s)
+/* A thread's scratch: the scores of a block of queries, their gradients, and k and v transposed. */
+typedef struct scratch {
+    float *s, *ds, *k_t, *v_t;
+} scratch;
+
+static scratch scratch_at(const op_call *c, const heads *h)
 {
-    gemm(rows, h->tokens, h->width, 1, (gemm_matrix){p->q + first * h->stride_k, h->stride_k, 0},
-         (gemm_matrix){p->k, h->stride_k, 1}, 0, s, h->tokens);
+    float *base = (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch_bytes(c, h));
+    int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
+    scratch w = {.s = base, .ds = base + queries * h->tokens, .k_t = base + 2 * queries * h->tokens};
+    w.v_t = w.k_t + h->width * h->tokens;
+    return w;
 }
 
-static void problem_forward(const lanes *l, const heads *h, const problem *p, float *s)
+/* rows x tokens = left (rows x width) right^T, right being transposed already */
+static void against_keys(const lanes *l, const heads *h, const float *left, int64_t stride, const float *right_t,
+                         int64_t rows, float *to)
 {
+    l->product(&(lanes_product){rows, h->tokens, h->width, left, stride, 1, right_t, h->tokens, to, h->tokens, 0});
+}
+
+/* rows x width = weights (rows x tokens) right */
+static void over_keys(const lanes *l, const heads *h, const float *weights, const float *right, int64_t stride,
+                      int64_t rows, float *to, int64_t stride_to)
+{
+    l->product(&(lanes_product){rows, h->width, h->tokens, weights, h->tokens, 1, right, stride, to, stride_to, 0});
+}
+
+/* tokens x width += weights^T right (rows x width) */
+static void over_queries(const lanes *l, const heads *h, const float *weights, const float *right, int64_t stride,
+                         int64_t rows, float *to, int64_t stride_to, int add)
+{
+    l->product(&(lanes_product){h->tokens, h->width, rows, weights, 1, h->tokens, right, stride, to, stride_to, add});
+}
+
+static void problem_forward(const lanes *l, const heads *h, const problem *p, const scratch *w)
+{
+    l->transpose(w->k_t, p->k, h->tokens, h->width, h->stride_k);
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
         int64_t rows = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
-        scores(h, p, first, rows, s);
+        against_keys(l, h, p->q + first * h->stride_k, h->stride_k, w->k_t, rows, w->s);
         if (p->known)
-            l->weights_rows(s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
+            l->weights_rows(w->s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
         else
-            l->softmax_rows(s, rows, h->tokens, (float)h->scale, p->logsum + first * h->heads, h->heads);
-        gemm(rows, h->width, h->tokens, 1, (gemm_matrix){s, h->tokens, 0}, (gemm_matrix){p->v, h->stride_v, 0}, 0,
-             p->y + first * h->dim, h->dim);
+            l->softmax_rows(w->s, rows, h->tokens, (float)h->scale, p->logsum + first * h->heads, h->heads);
+        over_keys(l, h, w->s, p->v, h->stride_v, rows, p->y + first * h->dim, h->dim);
     }
 }
 
-static void problem_backward(const lanes *l, const heads *h, const problem *p, float *s, float *ds)
+static void problem_backward(const lanes *l, const heads *h, const problem *p, const scratch *w)
 {
+    l->transpose(w->k_t, p->k, h->tokens, h->width, h->stride_k);
+    l->transpose(w->v_t, p->v, h->tokens, h->width, h->stride_v);
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
         int64_t rows = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
-        gemm_matrix dy = {p->dy + first * h->dim, h->dim, 0};
-        gemm_matrix q = {p->q + first * h->stride_k, h->stride_k, 0};
-        scores(h, p, first, rows, s);
-        l->weights_rows(s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
-        gemm(rows, h->tokens, h->width, 1, dy, (gemm_matrix){p->v, h->stride_v, 1}, 0, ds, h->tokens);
-        gemm(h->tokens, h->width, rows, 1, (gemm_matrix){s, h->tokens, 1}, dy, first > 0, p->dv, h->stride_v);
-        l->softmax_grad_rows(ds, s, rows, h->tokens, (float)h->scale);
-        gemm(rows, h->width, h->tokens, 1, (gemm_matrix){ds, h->tokens, 0}, (gemm_matrix){p->k, h->stride_k, 0}, 0,
-             p->dq + first * h->stride_k, h->stride_k);
-        gemm(h->tokens, h->width, rows, 1, (gemm_matrix){ds, h->tokens, 1}, q, first > 0, p->dk, h->stride_k);
+        const float *dy = p->dy + first * h->dim, *q = p->q + first * h->stride_k;
+        against_keys(l, h, q, h->stride_k, w->k_t, rows, w->s);
+        l->weights_rows(w->s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
+        against_keys(l, h, dy, h->dim, w->v_t, rows, w->ds);
+        over_queries(l, h, w->s, dy, h->dim, rows, p->dv, h->stride_v, first > 0);
+        l->softmax_grad_rows(w->ds, w->s, rows, h->tokens, (float)h->scale);
+        over_keys(l, h, w->ds, p->k, h->stride_k, rows, p->dq + first * h->stride_k, h->stride_k);
+        over_queries(l, h, w->ds, q, h->stride_k, rows, p->dk, h->stride_k, first > 0);
     }
 }
 
 static void many_tokens(const op_call *c, const heads *h)
 {
-    size_t scratch = scratch_bytes(c, h);
-    int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < h->groups * h->heads; i++) {
-        float *s = (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch);
+        scratch w = scratch_at(c, h);
         problem p = problem_at(c, h, i);
         if (c->op == OP_ATTENTION)
-            problem_forward(lanes_of(c), h, &p, s);
+            problem_forward(lanes_of(c), h, &p, &w);
         else
-            problem_backward(lanes_of(c), h, &p, s, s + queries * h->tokens);
+            problem_backward(lanes_of(c), h, &p, &w);
     }
 }
 
@@ -148,12 +174,12 @@ static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t c
 
 static void few_tokens(const op_call *c, const heads *h)
 {
-    size_t scratch = scratch_bytes(c, h);
+    size_t bytes = scratch_bytes(c, h);
     blocks b = blocks_of(h->groups * h->heads, lanes_of(c)->width);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < b.count; i++)
         lanes_run(c, h, block_begin(&b, i), block_rows(&b, i),
-                  (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch));
+                  (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * bytes));
 }
 
 static void run(const op_call *c)

@@ -26,6 +26,18 @@ typedef struct lanes_heads {
     float scale;
 } lanes_heads;
 
+/* c (m x n) = a b, or c += a b; a's element (i, l) is a[i * row + l * column], b is k x n. */
+typedef struct lanes_product {
+    int64_t m, n, k;
+    const float *a;
+    int64_t row, column;
+    const float *b;
+    int64_t stride_b;
+    float *c;
+    int64_t stride_c;
+    int add;
+} lanes_product;
+
 typedef struct lanes {
     const char *isa;
     int64_t width; /* lanes of a vector */
@@ -51,6 +63,9 @@ typedef struct lanes {
     void (*weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride);
     /* dp = scale p (dp - sum(p dp)) */
     void (*softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale);
+
+    void (*product)(const lanes_product *p);
+    void (*transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
 
     /* `count` <= width problems; problem i has its q at q[i], and k = q + dim, and so on. work: heads_work() numbers */
     void (*heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,

@@ -9,6 +9,13 @@
 #define LANES_EXPAND(name, isa) LANES_PASTE(name, isa)
 #define LANES(name)             LANES_EXPAND(name, LANES_ISA) /* the build says -DLANES_ISA=avx512 */
 
+/* Before a loop of constant length over vectors that shall stay in registers. */
+#ifdef __clang__
+#define LANES_UNROLL _Pragma("unroll")
+#else
+#define LANES_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 V_FN v_f32 load_up_to(const float *p, int64_t left)
 {
     return left >= V_LANES ? v_load(p) : v_load_n(p, (size_t)left);
@@ -61,6 +68,8 @@ void LANES(scale_grad_rows)(float *dx, const float *dy, const float *x, const fl
 void LANES(softmax_rows)(float *s, int64_t rows, int64_t keys, float scale, float *logsum, int64_t stride);
 void LANES(weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride);
 void LANES(softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale);
+void LANES(product)(const lanes_product *p);
+void LANES(transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
 void LANES(heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
                           float *const *y, float *const *logsum, int64_t logsum_stride, int given, float *work);
 void LANES(heads_backward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
