@@ -107,6 +107,7 @@ def formats():
         "progressive.jpg": dict(quality=85, progressive=True),
     }.items():
         save(name, base, format="JPEG", **how)
+    save("large420.jpg", picture(180, 140, 2), format="JPEG", quality=60, subsampling=2)  # many blocks: parts of it skip some
     save("grey.jpg", grey, format="JPEG", quality=90)
     save("cmyk.jpg", base.convert("CMYK"), format="JPEG", quality=90)
     exif = Image.Exif()

@@ -122,16 +122,38 @@ static void rows_skip(jpeg_job *job, JSAMPARRAY row, JDIMENSION until)
             jpeg_read_scanlines(&job->lib, row, 1);
 }
 
+/* Narrows the decoder to the part. Chroma is upsampled from its neighbours, so the decoder is given one block more on every
+ * side than is wanted: what it guesses at its own edge is then thrown away, and the part is the same as cut from the whole.
+ * Afterwards `part` counts from the corner of the narrowed picture, of which `above` rows are still to be dropped. */
+static void job_narrow(jpeg_job *job, image_part *part, JDIMENSION *above)
+{
+    struct jpeg_decompress_struct *lib = &job->lib;
+    JDIMENSION block_x = (JDIMENSION)(lib->max_h_samp_factor * lib->min_DCT_scaled_size);
+    JDIMENSION block_y = (JDIMENSION)(lib->max_v_samp_factor * lib->min_DCT_scaled_size);
+    JDIMENSION left = (JDIMENSION)part->left > block_x ? (JDIMENSION)part->left - block_x : 0;
+    JDIMENSION right = (JDIMENSION)(part->left + part->width) + block_x, width;
+    right = right < lib->output_width ? right : lib->output_width;
+    width = right - left;
+    if (width < lib->output_width) {
+        jpeg_crop_scanline(lib, &left, &width); /* moves left down to the edge of a block */
+        part->left -= (int)left;
+    }
+    JDIMENSION skip = (JDIMENSION)part->top / block_y;
+    *above = (JDIMENSION)part->top;
+    if (skip > 2)
+        *above -= jpeg_skip_scanlines(lib, (skip - 2) * block_y);
+}
+
 static void job_rows(jpeg_job *job, image *out, image_part part)
 {
     struct jpeg_decompress_struct *lib = &job->lib;
-    JSAMPARRAY row = lib->mem->alloc_sarray((j_common_ptr)lib, JPOOL_IMAGE,
-                                            lib->output_width * (JDIMENSION)lib->output_components, 1);
+    JDIMENSION above;
     job_require(job, image_check_bytes((uint64_t)part.width * (uint64_t)part.height * 3, job->request));
     job_require(job, image_reserve(out, part.width, part.height));
-    /* Rows above the part are decoded and dropped: skipping them changes the first rows after the gap by a level or two,
-     * since chroma upsampling looks at the row before. */
-    while (lib->output_scanline < (JDIMENSION)part.top)
+    job_narrow(job, &part, &above);
+    JSAMPARRAY row = lib->mem->alloc_sarray((j_common_ptr)lib, JPOOL_IMAGE,
+                                            lib->output_width * (JDIMENSION)lib->output_components, 1);
+    for (; above > 0; above--)
         jpeg_read_scanlines(lib, row, 1);
     for (int y = 0; y < part.height; y++) {
         uint8_t *to = out->pixels + (size_t)y * (size_t)part.width * 3;

@@ -211,5 +211,7 @@ berlu_status image_resize_by(image *out, const image *in, int width, int height,
 
 berlu_status image_resize(image *out, const image *in, int width, int height, resize_filter filter, resize_scratch *s)
 {
-    return image_resize_by(out, in, width, height, filter, s, passes_pick());
+    if (!s->passes)
+        s->passes = passes_pick();
+    return image_resize_by(out, in, width, height, filter, s, s->passes);
 }

@@ -10,7 +10,8 @@ typedef enum resize_filter { RESIZE_BICUBIC, RESIZE_BILINEAR } resize_filter;
 typedef struct resize_scratch {
     void *memory;
     size_t room;
-} resize_scratch; /* {0} is empty */
+    const struct resize_passes *passes; /* the loops for this machine, found once: asking the processor is slow */
+} resize_scratch;                       /* {0} is empty */
 void resize_scratch_free(resize_scratch *s);
 
 /* out = in at width x height. out and in must differ. Both passes are skipped where the size is already right. */

@@ -96,6 +96,29 @@ static void a_part_is_cut_out_of_the_whole(void **state)
     }
 }
 
+/* Where whole blocks are skipped on the way to the part: 180 x 140 pixels, chroma at half size. */
+static void a_part_far_inside_a_large_jpeg_has_the_bytes_of_the_whole(void **state)
+{
+    (void)state;
+    char path[512], *bytes;
+    size_t size;
+    image whole = {0}, part = {0};
+    assert_ok(file_read_all(&bytes, &size, golden(path, "large420.jpg"), 1 << 20));
+    assert_ok(image_decode(&whole, bytes, size, NULL));
+    for (int i = 0; i < 300; i++) {
+        int width = 1 + i * 7 % 120, height = 1 + i * 11 % 90;
+        image_part wanted = {i * 13 % (181 - width), i * 17 % (141 - height), width, height, 0};
+        image_request request = {.choose = choose_part, .context = &wanted};
+        assert_ok(image_decode(&part, bytes, size, &request));
+        for (int y = 0; y < height; y++)
+            assert_memory_equal(part.pixels + y * width * 3, whole.pixels + ((wanted.top + y) * 180 + wanted.left) * 3,
+                                width * 3);
+    }
+    image_free(&whole);
+    image_free(&part);
+    free(bytes);
+}
+
 static void scaled_decoding_keeps_the_part_at_least_as_large_as_needed(void **state)
 {
     (void)state;
@@ -166,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_picture_cut_anywhere_is_refused),
         cmocka_unit_test(pictures_of_absurd_size_are_refused_before_memory_is_asked_for),
         cmocka_unit_test(a_part_is_cut_out_of_the_whole),
+        cmocka_unit_test(a_part_far_inside_a_large_jpeg_has_the_bytes_of_the_whole),
         cmocka_unit_test(scaled_decoding_keeps_the_part_at_least_as_large_as_needed),
         cmocka_unit_test(every_real_photograph_decodes),
     };
