@@ -11,6 +11,7 @@ typedef struct bench_step {
     engine_options options;
     int steps;      /* at least this many after the warm-up, */
     double seconds; /* and at least this long */
+    int cpu_time;   /* processor time instead of the clock: one thread on a machine that others use too */
     /* what came out: medians over the steps */
     double images_per_s, forward_ms, backward_ms, update_ms;
     double loss;          /* of the last step, to see that something was computed */

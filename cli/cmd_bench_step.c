@@ -20,6 +20,8 @@ static const option_row step_rows[] = {
     {"remake-attention", OPTION_FLAG, .help = "make attention's output again in the backward: less memory, more time"},
     {"steps", OPTION_INT, "N", .standard = "5", .least = 1, .most = 4000, .help = "at least so many"},
     {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
+    {"cpu-time", OPTION_FLAG,
+     .help = "processor time instead of the clock; for one thread on a machine others use too"},
     {"profile", OPTION_FLAG, .help = "time by op, on stderr"},
     {0}};
 
@@ -82,7 +84,8 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
     bench_step b = {.model = name,
                     .act = acts ? options_strings(o, "act")[0] : "gelu",
                     .steps = r->memory ? 1 : (int)options_int(o, "steps"),
-                    .seconds = r->memory ? 0 : options_float(o, "seconds")};
+                    .seconds = r->memory ? 0 : options_float(o, "seconds"),
+                    .cpu_time = options_flag(o, "cpu-time")};
     b.options = (engine_options){.backend = cpu_backend(),
                                  .mode = mode,
                                  .batch = (int)options_int(o, "batch"),
