@@ -350,7 +350,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; inputs_spec(i) && !bad; i++) {
         int asked = !named;
         for (int a = 1; a < argc; a++)
-            asked |= strncmp(inputs_spec(i), argv[a], strlen(argv[a])) == 0;
+            asked |= strlen(argv[a]) == strcspn(inputs_spec(i), ":") &&
+                     strncmp(inputs_spec(i), argv[a], strlen(argv[a])) == 0;
         if (!asked)
             continue;
         bad = check_act(inputs_spec(i), only);
