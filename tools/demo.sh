@@ -22,7 +22,7 @@ if has 'act eval'; then
     show act plot --svg $out/activations.svg berlu:alpha=0.01,eps=0.5 gelu silu relu
 fi
 if has 'bench'; then
-    show bench act --act berlu,gelu,relu --n 256Ki
+    show bench act --act berlu --act gelu --act relu --n 256Ki
 fi
 if has demo; then
     show demo --out $out/training
