@@ -18,8 +18,8 @@
 
 static const option_row rows[] = {
     {"out", OPTION_STRING, "DIR", .standard = "demo-run", .help = "where the runs, table and picture go"},
-    {"epochs", OPTION_INT, "N", .standard = "6", .least = 1, .most = 1000, .help = "passes over the images"},
-    {"images", OPTION_INT, "N", .standard = "1280", .least = 128, .most = 1000000, .help = "synthetic training images"},
+    {"epochs", OPTION_INT, "N", .standard = "12", .least = 1, .most = 1000, .help = "passes over the images"},
+    {"images", OPTION_INT, "N", .standard = "2560", .least = 128, .most = 1000000, .help = "synthetic training images"},
     {0}};
 
 enum { SEEDS = 2, EPOCHS_MOST = 1000 };
@@ -52,14 +52,15 @@ static void tick(void *context, const train_progress *p)
 
 static berlu_status settings_make(train_settings *s, const char *run, const char *act, int seed, const options *o)
 {
-    char seed_text[16], epochs[24], images[24];
+    char seed_text[16], epochs[24], images[24], warmup[32];
     snprintf(seed_text, sizeof seed_text, "%d", seed);
     snprintf(epochs, sizeof epochs, "%lld", (long long)options_int(o, "epochs"));
+    snprintf(warmup, sizeof warmup, "%g", (double)options_int(o, "epochs") / 8);
     snprintf(images, sizeof images, "%lld", (long long)options_int(o, "images"));
-    const char *const list[][2] = {{"model", "vit_micro"}, {"data", "synthetic"}, {"synthetic_images", images},
-                                   {"act", act},           {"run", run},          {"seed", seed_text},
-                                   {"epochs", epochs},     {"batch", "64"},       {"lr", "2e-3"},
-                                   {"eval_batch", "200"},  {"warmup", "0.5"}};
+    const char *const list[][2] = {
+        {"model", "vit_micro"}, {"patch", "8"},  {"data", "synthetic"}, {"synthetic_images", images},
+        {"act", act},           {"run", run},    {"seed", seed_text},   {"epochs", epochs},
+        {"warmup", warmup},     {"batch", "32"}, {"lr", "1e-3"},        {"eval_batch", "128"}};
     berlu_status status = BERLU_OK;
     recipe_init(s);
     for (size_t i = 0; status == BERLU_OK && i < COUNT(list); i++)
@@ -133,7 +134,7 @@ static berlu_status picture_save(const char *folder, const outcome *all)
     svg_plot plot = {.title = "test accuracy, mean of two seeds", .x = {.title = "epoch"}, .y = {.title = "top-1, %"}};
     plot.series = series;
     plot.count = COUNT(acts);
-    svg_figure figure = {.title = "vit_micro on the synthetic set", .plots = &plot, .count = 1};
+    svg_figure figure = {.title = "vit_micro (patch 8) on the synthetic set", .plots = &plot, .count = 1};
     snprintf(path, sizeof path, "%.4000s/curves.svg", folder);
     return svg_save(path, &figure);
 }
@@ -173,12 +174,12 @@ static berlu_status demo_run(options *o)
     demo d = {0};
     double began = clock_seconds();
     memset(all, 0, sizeof all);
-    fprintf(
-        stderr,
-        "vit_micro on %lld synthetic images, %d activations, %d seeds, %lld epochs. One of these runs by hand:\n"
-        "  berlu train --model vit_micro --data synthetic --act berlu --batch 64 --lr 2e-3 --epochs %lld --run DIR\n",
-        (long long)options_int(o, "images"), (int)COUNT(acts), SEEDS, (long long)options_int(o, "epochs"),
-        (long long)options_int(o, "epochs"));
+    fprintf(stderr,
+            "vit_micro on %lld synthetic images, %d activations, %d seeds, %lld epochs. One of these runs by hand:\n"
+            "  berlu train --model vit_micro --patch 8 --data synthetic --act berlu --batch 32 --lr 1e-3 --epochs %lld "
+            "--run DIR\n",
+            (long long)options_int(o, "images"), (int)COUNT(acts), SEEDS, (long long)options_int(o, "epochs"),
+            (long long)options_int(o, "epochs"));
     progress_start(&d.bar, "demo", "images", 0, 0);
     berlu_status status = BERLU_OK;
     for (size_t i = 0; status == BERLU_OK && i < COUNT(acts); i++) {
