@@ -89,7 +89,7 @@ const command cmd_act_list = {"act list", "all activations, their parameters and
 static const option_row eval_rows[] = {
     {"act", OPTION_STRING, "ACT", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
      .help = "NAME[:key=value,...], smooth(...) or a YAML file"},
-    {"x", OPTION_FLOATS, "V", .least = -HUGE_VAL, .most = HUGE_VAL, .flags = OPTION_MANY, .help = "points"},
+    {"x", OPTION_FLOATS, "V", .flags = OPTION_MANY, .help = "points"},
     {"in", OPTION_STRING, "FILE", .help = "raw little-endian numbers of --dtype"},
     {"out", OPTION_STRING, "FILE", .help = "where the results go, in the same form"},
     {"what", OPTION_STRING, "W", .standard = "y", .help = "y, dy, d2y or d_PARAMETER, for --in"},

@@ -269,7 +269,7 @@ typedef struct reader {
 static int looks_like_number(const char *word)
 {
     double number;
-    return word && *word && (number_parse(word, &number) || strspn(word, "0123456789+-.,eE") == strlen(word));
+    return word && *word && (number_parse(word, &number) || strspn(word, "0123456789+-.,eEKMGi") == strlen(word));
 }
 
 static const char *next_word(const reader *r)
