@@ -117,15 +117,33 @@ static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)
     return status;
 }
 
+/* One step of one image, so that what libraries load and compile on first use is not counted as the engine's memory. */
+static berlu_status libraries_wake(const bench_step *b, const model *m)
+{
+    bench_step one = *b;
+    engine *e = NULL;
+    one.options.batch = 1;
+    berlu_status status = engine_create(&e, m->graph, &one.options);
+    if (status == BERLU_OK)
+        status = weights_init(e, 1, NULL);
+    if (status == BERLU_OK)
+        status = one_step(&one, e, NULL, 0);
+    engine_free(e);
+    return status;
+}
+
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
 {
     engine *e = NULL;
+    berlu_status status = libraries_wake(b, m);
+    if (status != BERLU_OK)
+        return status;
     times *t = calloc(1, sizeof *t);
     if (!t)
         return berlu_fail_memory(sizeof *t, "the times of a bench");
     peak_reset();
     uint64_t before = status_bytes("VmRSS");
-    berlu_status status = engine_create(&e, m->graph, &b->options);
+    status = engine_create(&e, m->graph, &b->options);
     if (status == BERLU_OK)
         status = measure(b, m, e, t);
     if (status == BERLU_OK) {

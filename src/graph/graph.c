@@ -278,6 +278,7 @@ tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64
     if (graph_failed(g) || sizes_check(g, name, rank, size) != BERLU_OK)
         return TENSOR_NONE;
     tensor_info info = info_blank(graph_name(g, "%s", name), ROLE_LOSS, batched, rank, size);
+    info.feed = 1;
     return tensor_add(g, &info);
 }
 
@@ -372,6 +373,16 @@ int graph_site_add(graph *g, const graph_site *site)
     }
     g->sites[g->site_count] = *site;
     return g->site_count++;
+}
+
+void graph_site_move(graph *g, int site, tensor old_x, tensor x, tensor y)
+{
+    graph_site *s = &g->sites[site];
+    if (s->x != old_x)
+        return;
+    s->values = tensor_elements(&g->tensors[x]);
+    s->x = x;
+    s->y = y;
 }
 
 /* ---- copying ---- */

@@ -59,6 +59,7 @@ typedef struct tensor_info {
     int64_t size[TENSOR_RANK]; /* of one image, without the batch */
     tensor_role role;
     int producer;   /* node that writes it, -1 for parameters and inputs */
+    int feed;       /* the engine fills it: image, labels, targets */
     int parameter;  /* place in state-dict order, -1 if it is none */
     int decay;      /* parameter: weight decay applies */
     int activation; /* parameter: belongs to an activation (own learning rate, no decay, constraint) */

@@ -121,6 +121,7 @@ enum {
     RULE_REMAKE = 1, /* output 0 is cheap: the backward makes it again instead of keeping it */
     RULE_RANDOM = 2, /* identity outside training */
     RULE_LOSS = 4,   /* gradients begin here */
+    RULE_ROWS = 16,  /* a row of output 0 depends on that row of the inputs and on parameters alone */
     RULE_VIEW = 8    /* output 0 is input 0's memory; there is no kernel */
 };
 extern const op_rule op_rules[OP_COUNT];
@@ -134,6 +135,8 @@ tensor_info *graph_tensor_edit(graph *g, tensor t);
 tensor graph_add(graph *g, const node *n);
 const node *graph_last(const graph *g); /* the node graph_add() just made: for its other outputs */
 void graph_set_nodes(graph *g, const node *nodes, int count); /* at most as many as there were; producers follow */
+/* The site's input and output are other tensors now. */
+void graph_site_move(graph *g, int site, tensor old_x, tensor x, tensor y);
 /* Declares an output of the node being added. */
 tensor graph_declare(graph *g, tensor_role role, int batched, int rank, const int64_t *size);
 tensor graph_declare_like(graph *g, tensor_role role, tensor like);

@@ -118,7 +118,8 @@ void engine_sync_ema(engine *e); /* the average becomes a copy of the weights (s
  * [first, first + count) of x (the bias of the layer before included) into `out` (count * channels numbers); in mode
  * TRAIN, after engine_forward() and before engine_backward(). BERLU_ERR_UNSUPPORTED where x is not held (keep output). */
 berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t count, float *out);
-int64_t engine_site_rows(const engine *e, int site); /* batch included; channels: graph_site_at(g, site)->channels */
+int64_t engine_site_rows(const engine *e, int site); /* batch included; channels: graph_site_at(g, site)->channels. The
+                                                      * last block of a ViT has one row an image: passes/narrow.c */
 
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 

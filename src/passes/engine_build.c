@@ -74,8 +74,11 @@ static void constraints_set(engine *e)
 berlu_status engine_rewrite(engine *e)
 {
     int train = e->options.mode == ENGINE_TRAIN;
+    berlu_status status = graph_narrow(e->g);
+    if (status != BERLU_OK)
+        return status;
     losses_add(e);
-    berlu_status status = graph_status(e->g);
+    status = graph_status(e->g);
     if (status == BERLU_OK)
         status = graph_simplify(e->g, train);
     if (status == BERLU_OK && train && e->options.keep == KEEP_OUTPUT)

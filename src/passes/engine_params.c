@@ -108,7 +108,7 @@ void engine_swap_ema(engine *e)
 
 int64_t engine_site_rows(const engine *e, int site)
 {
-    const graph_site *s = graph_site_at(e->model, site);
+    const graph_site *s = graph_site_at(e->g, site);
     return s->values / s->channels * e->options.batch;
 }
 
@@ -124,7 +124,7 @@ berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t 
 {
     if (site < 0 || site >= graph_site_count(e->model))
         return berlu_fail(BERLU_ERR_ARG, "engine: no activation site %d", site);
-    const graph_site *s = graph_site_at(e->model, site);
+    const graph_site *s = graph_site_at(e->g, site);
     const plan_place *place = &e->plan.places[s->x];
     if (place->area != AREA_ARENA || e->plan.places[place->root].last < e->plan.boundary)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this plan does not hold what went into the activation", s->name);

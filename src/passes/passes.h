@@ -1,6 +1,6 @@
 /* passes.h - what is done to a graph between a model and a run. SPDX-License-Identifier: MIT
  *
- * In this order: simplify (take out what a mode does not need), differentiate (append the backward), fuse (fewer, larger
+ * In this order: narrow (only the rows the answer reads), simplify (take out what a mode does not need), differentiate (append the backward), fuse (fewer, larger
  * calls where the backend has them), simplify again (drop what nobody reads), plan (a place for every tensor). Each is a
  * file of its own with its idea on top, and print.h shows a graph after any of them. */
 #ifndef PASSES_PASSES_H
@@ -8,6 +8,9 @@
 
 #include "graph/op.h"
 #include "passes/engine.h"
+
+/* Moves selections of a token up through ops that work row by row. */
+berlu_status graph_narrow(graph *g);
 
 /* Replaces random ops by their inputs unless `train`, and removes nodes whose results nobody reads. */
 berlu_status graph_simplify(graph *g, int train);

@@ -39,7 +39,7 @@ static plan_area area_of(const tensor_info *info)
         return AREA_WEIGHT;
     if (info->gradient_of != TENSOR_NONE)
         return AREA_GRADIENT;
-    return info->producer < 0 ? AREA_FEED : AREA_ARENA;
+    return info->feed ? AREA_FEED : AREA_ARENA;
 }
 
 static berlu_status places_size(plan *p, const graph *g, const backend *machine, int batch)

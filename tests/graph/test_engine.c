@@ -254,12 +254,14 @@ static void a_site_can_be_read_after_the_forward(void **state)
     assert_int_equal(engine_forward(fast.e, &fast.step), BERLU_OK);
     assert_int_equal(engine_forward(referee.e, &referee.step), BERLU_OK);
     float a[3 * 64], b[3 * 64];
-    assert_int_equal(engine_site_rows(fast.e, 1), 8 * 5);
-    assert_int_equal(engine_site_read(fast.e, 1, 37, 3, a), BERLU_OK);
-    assert_int_equal(engine_site_read(referee.e, 1, 37, 3, b), BERLU_OK);
+    assert_int_equal(engine_site_rows(fast.e, 0), 8 * 5);
+    assert_int_equal(engine_site_rows(fast.e, 1),
+                     8); /* behind the last attention only the answer's token is computed */
+    assert_int_equal(engine_site_read(fast.e, 0, 37, 3, a), BERLU_OK);
+    assert_int_equal(engine_site_read(referee.e, 0, 37, 3, b), BERLU_OK);
     for (int i = 0; i < 3 * 64; i++)
         assert_true(fabsf(a[i] - b[i]) < 1e-4f);
-    assert_int_equal(engine_site_read(fast.e, 1, 38, 3, a), BERLU_ERR_ARG);
+    assert_int_equal(engine_site_read(fast.e, 0, 38, 3, a), BERLU_ERR_ARG);
     case_free(&fast);
     case_free(&referee);
 }
@@ -313,6 +315,18 @@ static void plans_never_let_two_living_tensors_overlap(void **state)
     }
 }
 
+/* Image and labels, each rounded up to 64 bytes: what a pass left behind takes no memory. */
+static void memory_is_planned_for_nothing_that_is_not_used(void **state)
+{
+    (void)state;
+    prepared p = case_prepare(&vit, cpu_backend(), 1);
+    engine_memory m = engine_memory_use(p.e);
+    assert_int_equal(m.input, 8 * 3 * 8 * 8 * 4 + 64);
+    assert_int_equal(m.total, m.parameters + m.gradients + m.moments + m.arena + m.input + m.workspace);
+    assert_true(m.allocated >= m.total && m.allocated < m.total + 4096);
+    case_free(&p);
+}
+
 static void a_plan_prints_as_text_and_as_dot(void **state)
 {
     (void)state;
@@ -326,6 +340,25 @@ static void a_plan_prints_as_text_and_as_dot(void **state)
     assert_non_null(strstr(dot.data, "digraph"));
     text_free(&plain);
     text_free(&dot);
+    case_free(&p);
+}
+
+/* Behind the last attention of the small ViT everything runs on one token of five: proj, norm2, fc1, act, fc2, norm. */
+static void only_the_rows_the_answer_reads_are_computed(void **state)
+{
+    (void)state;
+    prepared p = case_prepare(&vit, cpu_backend(), 1);
+    text plain = {0};
+    assert_int_equal(engine_print(p.e, &plain, 0), BERLU_OK);
+    const char *first = strstr(plain.data, " attention -> "), *last = NULL, *end = strstr(plain.data, "---- backward");
+    for (const char *at = first; at && at < end; at = strstr(at + 1, " attention -> "))
+        last = at;
+    assert_true(last && last != first);
+    for (const char *line = strchr(last, '\n') + 1; line < end; line = strchr(line, '\n') + 1) {
+        const char *wide = strstr(line, "[B, 5, ");
+        assert_true(!wide || wide > strchr(line, '\n'));
+    }
+    text_free(&plain);
     case_free(&p);
 }
 
@@ -441,7 +474,9 @@ int main(void)
         cmocka_unit_test(the_average_of_the_weights_follows_its_rule),
         cmocka_unit_test(a_site_can_be_read_after_the_forward),
         cmocka_unit_test(plans_never_let_two_living_tensors_overlap),
+        cmocka_unit_test(memory_is_planned_for_nothing_that_is_not_used),
         cmocka_unit_test(a_plan_prints_as_text_and_as_dot),
+        cmocka_unit_test(only_the_rows_the_answer_reads_are_computed),
         cmocka_unit_test(shapes_that_do_not_fit_name_the_tensor),
         cmocka_unit_test(options_that_do_not_fit_are_refused),
         cmocka_unit_test(a_label_outside_the_classes_is_refused),
