@@ -32,7 +32,7 @@ static size_t scratch_bytes(const op_call *c, const heads *h)
         return align_64((size_t)lanes_heads_work(&l, lanes_of(c)->width) * sizeof(float));
     }
     int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
-    return align_64((size_t)(2 * queries * h->tokens + 2 * h->width * h->tokens) * sizeof(float));
+    return align_64((size_t)(2 * queries * (h->tokens + h->width)) * sizeof(float));
 }
 
 size_t cpu_attention_workspace(const op_call *c)
@@ -70,69 +70,69 @@ static problem problem_at(const op_call *c, const heads *h, int64_t i)
 
 /* ---- many tokens ---- */
 
-/* A thread's scratch: the scores of a block of queries, their gradients, and k and v transposed. */
+/* A thread's scratch: scores [key][query] of a block of queries, their gradients, q and dy of the block transposed. */
 typedef struct scratch {
-    float *s, *ds, *k_t, *v_t;
+    float *s, *ds, *q_t, *dy_t;
 } scratch;
 
 static scratch scratch_at(const op_call *c, const heads *h)
 {
     float *base = (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch_bytes(c, h));
     int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
-    scratch w = {.s = base, .ds = base + queries * h->tokens, .k_t = base + 2 * queries * h->tokens};
-    w.v_t = w.k_t + h->width * h->tokens;
+    scratch w = {.s = base, .ds = base + queries * h->tokens, .q_t = base + 2 * queries * h->tokens};
+    w.dy_t = w.q_t + h->width * queries;
     return w;
 }
 
-/* rows x tokens = left (rows x width) right^T, right being transposed already */
-static void against_keys(const lanes *l, const heads *h, const float *left, int64_t stride, const float *right_t,
-                         int64_t rows, float *to)
+/* [key][query] = keys (tokens x width) times queries^T, which is laid out already */
+static void scores(const lanes *l, const heads *h, const float *keys, int64_t stride, const float *queries_t, int64_t n,
+                   float *to)
 {
-    l->product(&(lanes_product){rows, h->tokens, h->width, left, stride, 1, right_t, h->tokens, to, h->tokens, 0});
+    l->product(&(lanes_product){h->tokens, n, h->width, keys, stride, 1, queries_t, n, to, n, 0});
 }
 
-/* rows x width = weights (rows x tokens) right */
-static void over_keys(const lanes *l, const heads *h, const float *weights, const float *right, int64_t stride,
-                      int64_t rows, float *to, int64_t stride_to)
+/* per query: the sum over keys of weight times value */
+static void over_keys(const lanes *l, const heads *h, const float *weights, const float *values, int64_t stride,
+                      int64_t n, float *to, int64_t stride_to)
 {
-    l->product(&(lanes_product){rows, h->width, h->tokens, weights, h->tokens, 1, right, stride, to, stride_to, 0});
+    l->product(&(lanes_product){n, h->width, h->tokens, weights, 1, n, values, stride, to, stride_to, 0});
 }
 
-/* tokens x width += weights^T right (rows x width) */
-static void over_queries(const lanes *l, const heads *h, const float *weights, const float *right, int64_t stride,
-                         int64_t rows, float *to, int64_t stride_to, int add)
+/* per key: the sum over queries, added to what earlier blocks of queries left */
+static void over_queries(const lanes *l, const heads *h, const float *weights, const float *values, int64_t stride,
+                         int64_t n, float *to, int64_t stride_to, int add)
 {
-    l->product(&(lanes_product){h->tokens, h->width, rows, weights, 1, h->tokens, right, stride, to, stride_to, add});
+    l->product(&(lanes_product){h->tokens, h->width, n, weights, n, 1, values, stride, to, stride_to, add});
 }
 
 static void problem_forward(const lanes *l, const heads *h, const problem *p, const scratch *w)
 {
-    l->transpose(w->k_t, p->k, h->tokens, h->width, h->stride_k);
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
-        int64_t rows = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
-        against_keys(l, h, p->q + first * h->stride_k, h->stride_k, w->k_t, rows, w->s);
+        int64_t n = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
+        l->transpose(w->q_t, p->q + first * h->stride_k, n, h->width, h->stride_k);
+        scores(l, h, p->k, h->stride_k, w->q_t, n, w->s);
         if (p->known)
-            l->weights_rows(w->s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
+            l->weights_columns(w->s, h->tokens, n, (float)h->scale, p->known + first * h->heads, h->heads);
         else
-            l->softmax_rows(w->s, rows, h->tokens, (float)h->scale, p->logsum + first * h->heads, h->heads);
-        over_keys(l, h, w->s, p->v, h->stride_v, rows, p->y + first * h->dim, h->dim);
+            l->softmax_columns(w->s, h->tokens, n, (float)h->scale, p->logsum + first * h->heads, h->heads);
+        over_keys(l, h, w->s, p->v, h->stride_v, n, p->y + first * h->dim, h->dim);
     }
 }
 
 static void problem_backward(const lanes *l, const heads *h, const problem *p, const scratch *w)
 {
-    l->transpose(w->k_t, p->k, h->tokens, h->width, h->stride_k);
-    l->transpose(w->v_t, p->v, h->tokens, h->width, h->stride_v);
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
-        int64_t rows = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
+        int64_t n = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
         const float *dy = p->dy + first * h->dim, *q = p->q + first * h->stride_k;
-        against_keys(l, h, q, h->stride_k, w->k_t, rows, w->s);
-        l->weights_rows(w->s, rows, h->tokens, (float)h->scale, p->known + first * h->heads, h->heads);
-        against_keys(l, h, dy, h->dim, w->v_t, rows, w->ds);
-        over_queries(l, h, w->s, dy, h->dim, rows, p->dv, h->stride_v, first > 0);
-        l->softmax_grad_rows(w->ds, w->s, rows, h->tokens, (float)h->scale);
-        over_keys(l, h, w->ds, p->k, h->stride_k, rows, p->dq + first * h->stride_k, h->stride_k);
-        over_queries(l, h, w->ds, q, h->stride_k, rows, p->dk, h->stride_k, first > 0);
+        l->transpose(w->q_t, q, n, h->width, h->stride_k);
+        l->transpose(w->dy_t, dy, n, h->width, h->dim);
+        scores(l, h, p->k, h->stride_k, w->q_t, n, w->s);
+        l->weights_columns(w->s, h->tokens, n, (float)h->scale, p->known + first * h->heads, h->heads);
+        scores(l, h, p->v, h->stride_v, w->dy_t, n, w->ds);
+        over_queries(l, h, w->s, dy, h->dim, n, p->dv, h->stride_v, first > 0);
+        l->softmax_grad_columns(w->ds, w->s, h->tokens, n, (float)h->scale);
+        over_keys(l, h, w->ds, p->k, h->stride_k, n, p->dq + first * h->stride_k, h->stride_k);
+        over_queries(l, h, w->ds, q, h->stride_k, n, p->dk, h->stride_k, first > 0);
     }
 }
 

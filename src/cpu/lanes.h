@@ -57,12 +57,12 @@ typedef struct lanes {
     void (*scale_grad_rows)(float *dx, const float *dy, const float *x, const float *gamma, float *dgamma, int64_t rows,
                             int64_t n);
 
-    /* softmax in place of rows of `keys` scores times scale; logsum gets one number per row, `stride` apart */
-    void (*softmax_rows)(float *s, int64_t rows, int64_t keys, float scale, float *logsum, int64_t stride);
+    /* softmax over the keys of scores [keys][n queries] times scale; logsum gets one number per query, `stride` apart */
+    void (*softmax_columns)(float *s, int64_t keys, int64_t n, float scale, float *logsum, int64_t stride);
     /* the same from known log-sums */
-    void (*weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride);
+    void (*weights_columns)(float *s, int64_t keys, int64_t n, float scale, const float *logsum, int64_t stride);
     /* dp = scale p (dp - sum(p dp)) */
-    void (*softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale);
+    void (*softmax_grad_columns)(float *dp, const float *p, int64_t keys, int64_t n, float scale);
 
     void (*product)(const lanes_product *p);
     void (*transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);

@@ -95,11 +95,9 @@ void LANES(depthwise_dw)(const lanes_map *m, int64_t channel, float *dw, float *
                     const float *from = map + ((row + ky) * across + column + first) * V_LANES;
                     if (count == KERNEL_MAX)
                         LANES_UNROLL
-                        for (int i = 0; i < KERNEL_MAX; i++)
-                            sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
-                    else
-                        for (int64_t i = 0; i < count; i++)
-                            sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
+                    for (int i = 0; i < KERNEL_MAX; i++)
+                        sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
+                    else for (int64_t i = 0; i < count; i++) sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
                 }
             for (int64_t i = 0; i < count; i++)
                 for (int64_t lane = 0; lane < V_LANES && lane < left; lane++) {

@@ -65,9 +65,9 @@ void LANES(add)(float *y, const float *a, const float *b, int64_t count);
 void LANES(scale_rows)(float *y, const float *x, const float *gamma, const float *residual, int64_t rows, int64_t n);
 void LANES(scale_grad_rows)(float *dx, const float *dy, const float *x, const float *gamma, float *dgamma, int64_t rows,
                             int64_t n);
-void LANES(softmax_rows)(float *s, int64_t rows, int64_t keys, float scale, float *logsum, int64_t stride);
-void LANES(weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride);
-void LANES(softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale);
+void LANES(softmax_columns)(float *s, int64_t keys, int64_t n, float scale, float *logsum, int64_t stride);
+void LANES(weights_columns)(float *s, int64_t keys, int64_t n, float scale, const float *logsum, int64_t stride);
+void LANES(softmax_grad_columns)(float *dp, const float *p, int64_t keys, int64_t n, float scale);
 void LANES(product)(const lanes_product *p);
 void LANES(transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
 void LANES(heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,

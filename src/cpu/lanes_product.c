@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * c = a b with b's rows as vectors and a's numbers spread over all lanes: six rows of c times four vectors stay in registers while k
- * runs. a is read by two strides, so its transpose costs nothing. Where b itself has to be transposed (q k^T) transpose() lays it
+ * runs. a is read by two strides, so its transpose costs nothing. Where b itself has to be transposed (k q^T) transpose() lays it
  * out first, once for all rows. 65 tokens of 64 channels run here at about twice the speed of the library. */
 #include "cpu/lanes_inside.h"
 
@@ -45,15 +45,22 @@ V_FN void tile(float *c, int64_t stride_c, const float *a, int64_t row, int64_t 
             store_up_to(c + i * stride_c + j * V_LANES, sum[i][j], tail);
 }
 
+V_FN void rows_of_tiles(const lanes_product *p, float *c, const float *b, int vectors, int64_t left, int64_t i,
+                        int rows)
+{
+    tile(c + i * p->stride_c, p->stride_c, p->a + i * p->row, p->row, p->column, b, p->stride_b, p->k, rows, vectors,
+         left, p->add);
+}
+
 V_FN void strip(const lanes_product *p, float *c, const float *b, int vectors, int64_t left)
 {
     int64_t i = 0;
     for (; i + ROWS <= p->m; i += ROWS)
-        tile(c + i * p->stride_c, p->stride_c, p->a + i * p->row, p->row, p->column, b, p->stride_b, p->k, ROWS,
-             vectors, left, p->add);
+        rows_of_tiles(p, c, b, vectors, left, i, ROWS);
+    for (; i + 3 <= p->m; i += 3)
+        rows_of_tiles(p, c, b, vectors, left, i, 3);
     for (; i < p->m; i++)
-        tile(c + i * p->stride_c, p->stride_c, p->a + i * p->row, p->row, p->column, b, p->stride_b, p->k, 1, vectors,
-             left, p->add);
+        rows_of_tiles(p, c, b, vectors, left, i, 1);
 }
 
 void LANES(product)(const lanes_product *p)
@@ -76,12 +83,20 @@ void LANES(product)(const lanes_product *p)
     }
 }
 
-/* to[column][row] from rows of `columns` numbers, `stride` apart; blocks of one cache line each way */
+/* to[column][row] from rows of `columns` numbers, `stride` apart. Sixteen rows at a time: their lines stay in the first cache. */
 void LANES(transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride)
 {
     enum { BLOCK = 16 };
-    for (int64_t i = 0; i < rows; i += BLOCK)
+    int64_t i = 0;
+    for (; i + BLOCK <= rows; i += BLOCK)
+        for (int64_t j = 0; j < columns; j++) {
+            float *line = to + j * rows + i;
+            const float *first = from + i * stride + j;
+            LANES_UNROLL
+            for (int r = 0; r < BLOCK; r++)
+                line[r] = first[r * stride];
+        }
+    for (; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            for (int64_t r = i; r < rows && r < i + BLOCK; r++)
-                to[j * rows + r] = from[r * stride + j];
+            to[j * rows + i] = from[i * stride + j];
 }

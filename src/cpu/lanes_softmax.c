@@ -1,65 +1,67 @@
-/* lanes_softmax.c - the rows between the two products of attention. SPDX-License-Identifier: MIT */
+/* lanes_softmax.c - what stands between the two products of attention. SPDX-License-Identifier: MIT
+ *
+ * Scores lie as [key][query], so a vector holds one key of sixteen queries and every sum over keys is vertical: no lane ever
+ * has to be added to another. */
 #include <math.h>
 
 #include "cpu/lanes_inside.h"
 
-/* p = e^(scale s - shift) over one row; returns the sum. */
-V_FN float row_exp(float *s, int64_t keys, float scale, float shift)
+/* s = e^(scale s - shift) down one vector of queries; returns the sums. */
+V_FN v_f32 column_exp(float *s, int64_t keys, int64_t n, int64_t left, v_f32 scale, v_f32 shift)
 {
-    v_f32 sum = v_zero(), by = v_set(scale), less = v_set(shift);
-    int64_t i = 0;
-    for (; i + V_LANES <= keys; i += V_LANES) {
-        v_f32 p = exp_lanes(v_fms(v_load(s + i), by, less));
+    v_f32 sum = v_zero();
+    for (int64_t k = 0; k < keys; k++) {
+        v_f32 p = exp_lanes(v_fms(load_up_to(s + k * n, left), scale, shift));
         sum = v_add(sum, p);
-        v_store(s + i, p);
+        store_up_to(s + k * n, p, left);
     }
-    float total = lanes_sum(sum);
-    if (i < keys) {
-        v_f32 p = exp_lanes(v_fms(v_load_n(s + i, (size_t)(keys - i)), by, less));
-        v_store_n(s + i, p, (size_t)(keys - i));
-        for (; i < keys; i++)
-            total += s[i];
-    }
-    return total;
+    return sum;
 }
 
-void LANES(softmax_rows)(float *s, int64_t rows, int64_t keys, float scale, float *logsum, int64_t stride)
+static void logsum_store(float *logsum, int64_t stride, v_f32 shift, v_f32 sum, int64_t left)
 {
-    for (int64_t r = 0; r < rows; r++, s += keys) {
-        float top = s[0];
-        int64_t i = 0;
-        if (keys >= V_LANES) {
-            v_f32 most = v_load(s);
-            for (i = V_LANES; i + V_LANES <= keys; i += V_LANES)
-                most = v_max(most, v_load(s + i));
-            top = lanes_max(most);
-        }
-        for (; i < keys; i++)
-            top = s[i] > top ? s[i] : top;
-        float sum = row_exp(s, keys, scale, scale * top);
-        v_f32 by = v_set(1.0f / sum);
-        for (i = 0; i < keys; i += V_LANES)
-            store_up_to(s + i, v_mul(load_up_to(s + i, keys - i), by), keys - i);
-        logsum[r * stride] = scale * top + logf(sum);
+    float part[V_LANES], base[V_LANES];
+    v_store(part, sum);
+    v_store(base, shift);
+    for (int64_t i = 0; i < V_LANES && i < left; i++)
+        logsum[i * stride] = base[i] + logf(part[i]);
+}
+
+void LANES(softmax_columns)(float *s, int64_t keys, int64_t n, float scale, float *logsum, int64_t stride)
+{
+    for (int64_t i = 0; i < n; i += V_LANES) {
+        int64_t left = n - i;
+        v_f32 top = load_up_to(s + i, left), by = v_set(scale);
+        for (int64_t k = 1; k < keys; k++)
+            top = v_max(top, load_up_to(s + k * n + i, left));
+        v_f32 shift = v_mul(by, top), sum = column_exp(s + i, keys, n, left, by, shift);
+        v_f32 share = v_div(v_one(), sum);
+        for (int64_t k = 0; k < keys; k++)
+            store_up_to(s + k * n + i, v_mul(load_up_to(s + k * n + i, left), share), left);
+        logsum_store(logsum + i * stride, stride, shift, sum, left);
     }
 }
 
-void LANES(weights_rows)(float *s, int64_t rows, int64_t keys, float scale, const float *logsum, int64_t stride)
+void LANES(weights_columns)(float *s, int64_t keys, int64_t n, float scale, const float *logsum, int64_t stride)
 {
-    for (int64_t r = 0; r < rows; r++)
-        row_exp(s + r * keys, keys, scale, logsum[r * stride]);
+    for (int64_t i = 0; i < n; i += V_LANES) {
+        float part[V_LANES] = {0};
+        for (int64_t j = 0; j < V_LANES && i + j < n; j++)
+            part[j] = logsum[(i + j) * stride];
+        column_exp(s + i, keys, n, n - i, v_set(scale), v_load(part));
+    }
 }
 
-void LANES(softmax_grad_rows)(float *dp, const float *p, int64_t rows, int64_t keys, float scale)
+void LANES(softmax_grad_columns)(float *dp, const float *p, int64_t keys, int64_t n, float scale)
 {
-    for (int64_t r = 0; r < rows; r++, dp += keys, p += keys) {
-        v_f32 dot = v_zero();
-        for (int64_t i = 0; i < keys; i += V_LANES)
-            dot = v_fma(load_up_to(dp + i, keys - i), load_up_to(p + i, keys - i), dot);
-        v_f32 mean = v_set(lanes_sum(dot)), by = v_set(scale);
-        for (int64_t i = 0; i < keys; i += V_LANES) {
-            v_f32 d = v_sub(load_up_to(dp + i, keys - i), mean);
-            store_up_to(dp + i, v_mul(v_mul(by, load_up_to(p + i, keys - i)), d), keys - i);
+    for (int64_t i = 0; i < n; i += V_LANES) {
+        int64_t left = n - i;
+        v_f32 dot = v_zero(), by = v_set(scale);
+        for (int64_t k = 0; k < keys; k++)
+            dot = v_fma(load_up_to(dp + k * n + i, left), load_up_to(p + k * n + i, left), dot);
+        for (int64_t k = 0; k < keys; k++) {
+            v_f32 d = v_sub(load_up_to(dp + k * n + i, left), dot);
+            store_up_to(dp + k * n + i, v_mul(v_mul(by, load_up_to(p + k * n + i, left)), d), left);
         }
     }
 }
