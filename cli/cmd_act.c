@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "commands.h"
+#include "io/act_text.h"
 #include "output.h"
 
 /* ---- list ------------------------------------------------------------------------------------------------------------ */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "act_args.h"
 #include "base/arena.h"
 #include "commands.h"
+#include "io/act_text.h"
 #include "io/svg.h"
 
 static const option_row plot_rows[] = {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "act_args.h"
 #include "base/threads.h"
 #include "bench/bench_act.h"
 #include "build_info.h"
@@ -47,15 +48,6 @@ static berlu_status list_add(row_list *list, bench_row row)
     return BERLU_OK;
 }
 
-static berlu_isa isa_of(const options *o)
-{
-    static const berlu_isa isas[CPU_ISA_COUNT] = {[CPU_SCALAR] = BERLU_ISA_SCALAR,
-                                                  [CPU_AVX2] = BERLU_ISA_AVX2,
-                                                  [CPU_AVX512] = BERLU_ISA_AVX512,
-                                                  [CPU_NEON] = BERLU_ISA_NEON};
-    return options_isa(o) == CPU_BEST ? BERLU_ISA_BEST : isas[options_isa(o)];
-}
-
 /* All dtypes and hints asked for, of one activation and op. */
 static berlu_status add_variants(row_list *list, const options *o, bench_row row)
 {
@@ -83,7 +75,8 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
             continue;
         bench_row row = {.act = spec, .op = (berlu_act_op)op, .n = n, .range = options_float(o, "range")};
         row.cuda = options_choice(o, "device");
-        row.isa = isa_of(o) == BERLU_ISA_BEST ? berlu_act_isa(act) : isa_of(o);
+        berlu_isa asked_isa = act_isa_of(options_isa(o));
+        row.isa = asked_isa == BERLU_ISA_BEST ? berlu_act_isa(act) : asked_isa;
         row.threads = options_threads(o) ? options_threads(o) : threads_default();
         status = add_variants(list, o, row);
     }

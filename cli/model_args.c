@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "act_args.h"
-
 berlu_status model_from_options(model **out, const options *o, const char *name, int still)
 {
     const char *stem = options_string(o, "stem");
@@ -18,7 +16,6 @@ berlu_status model_from_options(model **out, const options *o, const char *name,
         .per_channel = options_choice(o, "act-params") == 1,
         .acts = options_strings(o, "act"),
         .act_count = (int)options_count(o, "act"),
-        .make_act = act_from_text,
     };
     return model_create(out, name, &wanted);
 }

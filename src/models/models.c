@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "io/act_text.h"
 #include "models/family.h"
 
 /* clang-format off */
@@ -176,14 +177,12 @@ static berlu_status acts_make(model *m, const model_options *options)
     int given = options && options->act_count;
     int count = given ? options->act_count : 1;
     const char *const *specs = given ? options->acts : gelu;
-    berlu_status (*make)(berlu_act **, const char *) =
-        options && options->make_act ? options->make_act : berlu_act_make;
     m->acts = calloc((size_t)count, sizeof *m->acts);
     if (!m->acts)
         return berlu_fail_memory((size_t)count * sizeof *m->acts, "the activations of a model");
     berlu_status status = BERLU_OK;
     for (; status == BERLU_OK && m->act_count < count; m->act_count++)
-        status = make(&m->acts[m->act_count], specs[m->act_count]);
+        status = act_from_text(&m->acts[m->act_count], specs[m->act_count]);
     return status;
 }
 

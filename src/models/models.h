@@ -45,7 +45,6 @@ typedef struct model_options {
     int per_channel;
     const char *const *acts; /* activation texts: one for all sites, or one per site in state-dict order */
     int act_count;           /* 0: gelu everywhere */
-    berlu_status (*make_act)(berlu_act **out, const char *spec); /* NULL: berlu_act_make */
 } model_options;
 
 typedef struct model {
