@@ -5,7 +5,9 @@
 #include <omp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "commands.h"
@@ -171,6 +173,15 @@ static int command_run(const command *cmd, int argc, char *const *argv)
     return tell(cmd->name, status);
 }
 
+/* OpenMP's threads spin while they wait, and take the cores from the threads that load pictures: an epoch of a small model
+ * took several times as long. libgomp reads its policy when it is loaded, so the command starts itself once more with the
+ * policy set, unless the user has chosen one. If that fails it is only slower. */
+static void wait_without_spinning(char **argv)
+{
+    if (!getenv("OMP_WAIT_POLICY") && setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
+        execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
@@ -188,5 +199,7 @@ int main(int argc, char **argv)
     }
     int words = 0;
     const command *cmd = command_find(argc - 1, argv + 1, &words);
+    if (cmd && cmd->workers)
+        wait_without_spinning(argv);
     return cmd ? command_run(cmd, argc - 1 - words, argv + 1 + words) : no_command(argc - 1, argv + 1);
 }
