@@ -25,7 +25,7 @@ test: all                                ## run all tests; SAN=address|undefined
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
 test-exhaustive: all                     ## also the tests over all floats (hours; ACT=gelu for one activation)
-	BERLU_EXHAUSTIVE=1 ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --timeout 100000
+	$(if $(ACT),,ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS))
 	$(BUILD)/tests/act/exhaustive_act $(ACT)
 
 parity: all                              ## compare every model with timm, live (installs torch and timm into build/venv)
@@ -35,8 +35,9 @@ parity: all                              ## compare every model with timm, live 
 demo: all                                ## show what berlu does
 	tools/demo.sh $(BUILD)
 
-bench: all                               ## measure the activations against copy and add
+bench: all                               ## measure the activations against copy and add, and beside other libraries
 	$(BUILD)/berlu bench act
+	cmake --build $(BUILD) --target bench_peers && $(BUILD)/bench/bench_peers
 
 fuzz:                                    ## fuzz every reader for FUZZ_SECONDS (60) each; needs clang
 	tools/setup.sh clang-14

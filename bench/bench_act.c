@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "base/philox.h"
 #include "bench/yardstick.h"
+#include "io/act_text.h"
 
 enum { STICKS_MOST = 16, ROUNDS_LEAST = 5, ROUNDS_MOST = 101 };
 
@@ -131,7 +132,7 @@ static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
             b->subjects[b->count++].stick = yardstick_at(i);
     for (size_t i = 0; i < count; i++) {
         subject *s = &b->subjects[b->count++];
-        berlu_status status = berlu_act_make(&s->act, rows[i].act);
+        berlu_status status = act_from_text(&s->act, rows[i].act);
         if (status != BERLU_OK)
             return status;
         s->row = &rows[i];

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "bench/bench_act.h"
 #include "bench/yardstick_cuda.h"
+#include "io/act_text.h"
 
 enum { ROUNDS = 21, INNER = 3, PATTERN = 1 << 20 };
 
@@ -102,7 +103,7 @@ static berlu_status subjects_make(device_bench *b, bench_row *rows, size_t count
             continue;
         subject *s = &b->subjects[b->count++];
         s->row = &rows[i];
-        berlu_status status = berlu_act_make(&s->act, rows[i].act);
+        berlu_status status = act_from_text(&s->act, rows[i].act);
         if (status != BERLU_OK)
             return status;
         berlu_act_call call = call_of(b, s);

@@ -10,6 +10,7 @@
 #include "bench/bench_act.h"
 #include "build_info.h"
 #include "commands.h"
+#include "io/act_text.h"
 #include "output.h"
 #include "progress.h"
 
@@ -68,7 +69,7 @@ static berlu_status add_variants(row_list *list, const options *o, bench_row row
 static berlu_status add_act(row_list *list, const options *o, const char *spec, size_t n)
 {
     berlu_act *act = NULL;
-    berlu_status status = berlu_act_make(&act, spec);
+    berlu_status status = act_from_text(&act, spec);
     for (int op = 0; status == BERLU_OK && op < 3; op++) {
         int asked = options_choice(o, "op");
         if ((asked && asked != op + 1) || (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && !berlu_act_has_from_output(act)))

@@ -28,7 +28,7 @@ BERLU_API int berlu_cuda_count(void);
 BERLU_API berlu_status berlu_cuda_describe(int device, char *out, size_t room);
 
 /** Bytes of device workspace that a call needs: 0 unless gradient sums are asked for. Depends on op, dtype, rows, channels,
- *  strides, on which gradients are asked for and on the alignment of the pointers. 0 with an error out when the call is
+ *  strides, on which gradients are asked for and on the alignment of the pointers. 0 with an error text when the call is
  *  wrong (then berlu_act_cuda_run() fails too). */
 BERLU_API size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
 
@@ -36,7 +36,7 @@ BERLU_API size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op,
  *
  *  BERLU_ACT_BACKWARD_FROM_OUTPUT does not read the parameters beforehand: keep alpha positive (act.h says how much).
  *
- *  Returns BERLU_ERR_ARG for what berlu_act_run() refuses, for host memory where device memory is needed (the out
+ *  Returns BERLU_ERR_ARG for what berlu_act_run() refuses, for host memory where device memory is needed (the text
  *  names the pointer) and for an element that does not lie on a multiple of its size; BERLU_ERR_DEVICE, with CUDA's own
  *  words, when there is no GPU or the launch failed. After a failed call the next one works. */
 BERLU_API berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,

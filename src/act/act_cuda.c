@@ -165,10 +165,12 @@ static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, co
 
 static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call)
 {
-    size_t most = (size_t)1 << 40; /* elements, and a grid that every device takes */
+    size_t most = (size_t)1 << 40; /* elements: tiles and columns then fit a grid */
     if (call->channels && call->rows > most / call->channels)
         return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels are more than 2^40 numbers", act->name,
                           call->rows, call->channels);
+    if (call->channels > (size_t)65535 * 32 && call->rows > 1)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu channels are more than 2,097,120", act->name, call->channels);
     if (act->shape.count > CUDA_SHAPE_NUMBERS)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu numbers of shape do not fit a kernel", act->name,
                           act->shape.count);
@@ -185,10 +187,6 @@ static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berl
         return status;
     if (!kernels_of(act))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: there is no CUDA kernel", act->name);
-    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT &&
-        (!kernels_of(act)->from_output || !act->definition->from_output || act->scale != 1.0f || act->center))
-        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: its slope cannot be had from the output; keep the input",
-                          act->spec);
     return BERLU_OK;
 }
 
@@ -204,17 +202,22 @@ size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const ber
     return bytes ? bytes + 63 : 0; /* to align the first byte */
 }
 
+/* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
 static cudaError_t join_sums(const cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call,
                              cudaStream_t stream)
 {
     size_t row_blocks = (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
     cudaError_t error = cudaSuccess;
-    for (int p = 0; p < BERLU_ACT_PARAMS && error == cudaSuccess; p++)
-        if (job->layer_sum[p])
-            error = cuda_join_layer(call->param[p].grad, job->layer_sum[p], kernels->tiles(job), stream);
-        else if (job->channel_sum[p])
-            error = cuda_join_columns(call->param[p].grad, job->channel_sum[p], row_blocks, job->channels, stream);
-    if (job->bias_sum && error == cudaSuccess)
+    if (!is_backward(job->op))
+        return error;
+    for (int p = 0; p < BERLU_ACT_PARAMS && error == cudaSuccess; p++) {
+        float *grad = call->param[p].grad;
+        if (grad && job->per_channel[p])
+            error = cuda_join_columns(grad, job->channel_sum[p], row_blocks, job->channels, stream);
+        else if (grad)
+            error = cuda_join_layer(grad, job->layer_sum[p], kernels->tiles(job), stream);
+    }
+    if (call->dbias && error == cudaSuccess)
         error = cuda_join_columns(call->dbias, job->bias_sum, row_blocks, job->channels, stream);
     return error;
 }

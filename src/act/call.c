@@ -127,10 +127,18 @@ static berlu_status check_params(const berlu_act *act, const berlu_act_call *cal
     return BERLU_OK;
 }
 
-/* From the output: the values of this call decide, channel by channel. */
+static berlu_status check_from_output_at(const berlu_act *act, const double *v)
+{
+    if (act->definition->from_output(v, &act->shape))
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: with %s = %g its slope cannot be had from the output; keep the input",
+                      act->spec, act->definition->param_count ? act->definition->params[0].name : "degree", v[0]);
+}
+
+/* What can be said without looking at the call's parameters, which may be memory of a device: 1 stands for them. */
 static berlu_status check_from_output(const berlu_act *act, const berlu_act_call *call)
 {
-    size_t channels = 1;
+    double v[BERLU_ACT_PARAMS] = {0};
     if (!act->definition->from_output || act->scale != 1.0f || act->center)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: its slope cannot be had from the output; keep the input",
                           act->spec);
@@ -138,18 +146,25 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: its slope can be had from f32 outputs only, not from %s",
                           act->spec, berlu_dtype_name(call->dtype));
     for (size_t p = 0; p < act->definition->param_count; p++)
+        v[p] = call->param[p].value ? 1.0 : (double)act->params[p];
+    return check_from_output_at(act, v);
+}
+
+/* And with them: the values of this call decide, channel by channel. */
+static berlu_status check_from_output_values(const berlu_act *act, const berlu_act_call *call)
+{
+    size_t channels = 1;
+    berlu_status status = BERLU_OK;
+    for (size_t p = 0; p < act->definition->param_count; p++)
         if (call->param[p].stride)
             channels = call->channels;
-    for (size_t c = 0; c < channels; c++) {
+    for (size_t c = 0; c < channels && status == BERLU_OK; c++) {
         double v[BERLU_ACT_PARAMS] = {0};
         for (size_t p = 0; p < act->definition->param_count; p++)
             v[p] = (double)(call->param[p].value ? call->param[p].value[call->param[p].stride * c] : act->params[p]);
-        if (!act->definition->from_output(v, &act->shape))
-            return berlu_fail(BERLU_ERR_UNSUPPORTED,
-                              "%s: with %s = %g its slope cannot be had from the output; keep the input", act->spec,
-                              act->definition->param_count ? act->definition->params[0].name : "degree", v[0]);
+        status = check_from_output_at(act, v);
     }
-    return BERLU_OK;
+    return status;
 }
 
 berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
@@ -167,6 +182,8 @@ berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_
         return status;
     if (op == BERLU_ACT_PARAM_SLOPE && (call->param_index < 0 || call->param_index >= (int)berlu_act_param_count(act)))
         return berlu_fail(BERLU_ERR_ARG, "%s has no parameter number %d", act->name, call->param_index);
+    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && (status = check_from_output(act, call)) != BERLU_OK)
+        return status;
     return call->rows && call->channels ? check_pointers(act, op, call) : BERLU_OK;
 }
 
@@ -181,7 +198,7 @@ static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berl
     if (l->total && (!call->workspace || call->workspace_bytes < l->total))
         return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, l->total,
                           call->workspace ? call->workspace_bytes : (size_t)0);
-    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output(act, call) : BERLU_OK;
+    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output_values(act, call) : BERLU_OK;
 }
 
 /* ---- The job --------------------------------------------------------------------------------------------------------- */
@@ -229,14 +246,14 @@ static void job_sums(act_job *job, const berlu_act *act, const berlu_act_call *c
         job->param[p] = arg->value ? arg->value : &act->params[p];
         job->per_channel[p] = arg->stride != 0;
         job->vector_consts |= arg->stride != 0;
-        if (!is_backward(job->op) || !arg->grad)
+        if (!is_backward(job->op) || !arg->grad || job->count == 0)
             continue;
         if (arg->stride)
             job->channel_sum[p] = (float *)(void *)(space + l->channel[p]);
         else
             job->layer_sum[p] = (double *)(void *)(space + l->layer[p]);
     }
-    if (is_backward(job->op) && call->dbias)
+    if (is_backward(job->op) && call->dbias && job->count)
         job->bias_sum = (float *)(void *)(space + l->bias);
     if (job->vector_consts)
         job->consts = space + l->consts;
@@ -286,15 +303,19 @@ static void crew_unit(void *context, size_t unit)
     c->kernels->unit(c->job, unit);
 }
 
+/* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
 static void join_sums(const act_job *job, const berlu_act_call *call, const layout *l)
 {
+    if (!is_backward(job->op))
+        return;
     for (int p = 0; p < BERLU_ACT_PARAMS; p++) {
-        if (job->layer_sum[p])
-            *call->param[p].grad = (float)tree_sum(job->layer_sum[p], l->blocks);
-        if (job->channel_sum[p])
-            columns_join(call->param[p].grad, job->channel_sum[p], l->row_blocks, job->channels);
+        float *grad = call->param[p].grad;
+        if (grad && job->per_channel[p])
+            columns_join(grad, job->channel_sum[p], l->row_blocks, job->channels);
+        else if (grad)
+            *grad = (float)tree_sum(job->layer_sum[p], l->blocks);
     }
-    if (job->bias_sum)
+    if (call->dbias)
         columns_join(call->dbias, job->bias_sum, l->row_blocks, job->channels);
 }
 

@@ -107,6 +107,8 @@ __device__ double block_sum(float mine)
 
 /* ---- stream ---------------------------------------------------------------------------------------------------------- */
 
+int sums_wanted(const cuda_job *job);
+
 template <int DTYPE> struct tile_of {
     static constexpr int WIDTH = storage<DTYPE>::WIDTH, SIZE = THREADS * WIDTH * DEPTH;
 };
@@ -302,20 +304,41 @@ __global__ void __launch_bounds__(LOOKUP_THREADS, 1) lookup(const __grid_constan
     }
 }
 
-/* One block per multiprocessor: a second one would make the table twice, and was measured slower. */
-template <int DTYPE, int SLOPE> cudaError_t launch_lookup(const cuda_job *job, cudaStream_t stream)
+/* One block per multiprocessor: a second one would make the table twice, and was measured slower. Says false, with nothing
+ * launched, where this device has too little shared memory for the table. */
+template <int DTYPE, int SLOPE> bool launch_lookup(const cuda_job *job, cudaStream_t stream, cudaError_t *error)
 {
     size_t bytes = (size_t)lookup_range<DTYPE, SLOPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
-    int device, processors;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(lookup<DTYPE, SLOPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (error != cudaSuccess)
-        return error;
-    lookup<DTYPE, SLOPE><<<(unsigned)processors, LOOKUP_THREADS, bytes, stream>>>(*job);
-    return cudaGetLastError();
+    int device = 0, processors = 0, room = 0;
+    *error = cudaGetDevice(&device);
+    if (*error == cudaSuccess)
+        *error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+    if (*error == cudaSuccess)
+        *error = cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (*error == cudaSuccess && (size_t)room < bytes)
+        return false;
+    if (*error == cudaSuccess)
+        *error = cudaFuncSetAttribute(lookup<DTYPE, SLOPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (*error == cudaSuccess) {
+        lookup<DTYPE, SLOPE><<<(unsigned)processors, LOOKUP_THREADS, bytes, stream>>>(*job);
+        *error = cudaGetLastError();
+    }
+    return true;
+}
+
+/* Below some size, making the table costs more than it saves. */
+bool looks_up(const cuda_job *job, cudaStream_t stream, cudaError_t *error)
+{
+    if (job->count < 1 << 20 || sums_wanted(job) || job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        return false;
+    int slope = job->op == BERLU_ACT_BACKWARD;
+    if (job->dtype == BERLU_BF16)
+        return slope ? launch_lookup<BERLU_BF16, 1>(job, stream, error)
+                     : launch_lookup<BERLU_BF16, 0>(job, stream, error);
+    if (job->dtype == BERLU_F16)
+        return slope ? launch_lookup<BERLU_F16, 1>(job, stream, error)
+                     : launch_lookup<BERLU_F16, 0>(job, stream, error);
+    return false;
 }
 #endif
 
@@ -396,8 +419,8 @@ constexpr int COLUMN_X = 32, COLUMN_Y = THREADS / COLUMN_X;
 
 __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ cuda_job job, size_t rows_each)
 {
-    size_t channel = (size_t)blockIdx.x * COLUMN_X + threadIdx.x % COLUMN_X;
-    size_t part = (size_t)blockIdx.y * COLUMN_Y + threadIdx.x / COLUMN_X;
+    size_t channel = (size_t)blockIdx.y * COLUMN_X + threadIdx.x % COLUMN_X;
+    size_t part = (size_t)blockIdx.x * COLUMN_Y + threadIdx.x / COLUMN_X;
     size_t row = part * rows_each, end = row + rows_each < job.rows ? row + rows_each : job.rows;
     float terms[PARAMS ? PARAMS : 1] = {}, column = 0;
     if (channel < job.channels && row < job.rows) {
@@ -415,7 +438,7 @@ __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ cuda_
         if (job.layer_sum[p]) {
             double total = block_sum(terms[p]);
             if (threadIdx.x == 0)
-                job.layer_sum[p][(size_t)blockIdx.y * gridDim.x + blockIdx.x] = total;
+                job.layer_sum[p][(size_t)blockIdx.x * gridDim.y + blockIdx.y] = total;
         }
 }
 
@@ -448,10 +471,11 @@ size_t rows_each(const cuda_job *job)
     return backward(job) ? CUDA_ROWS : 4;
 }
 
+/* Rows on the axis that may be long; the other one, 65,535 blocks of channels, is checked by act_cuda.c. */
 dim3 column_grid(const cuda_job *job)
 {
     size_t parts = (job->rows + rows_each(job) - 1) / rows_each(job);
-    return dim3((unsigned)((job->channels + COLUMN_X - 1) / COLUMN_X), (unsigned)((parts + COLUMN_Y - 1) / COLUMN_Y));
+    return dim3((unsigned)((parts + COLUMN_Y - 1) / COLUMN_Y), (unsigned)((job->channels + COLUMN_X - 1) / COLUMN_X));
 }
 
 size_t tile_size(const cuda_job *job)
@@ -519,16 +543,9 @@ cudaError_t cuda_launch(const cuda_job *job, cudaStream_t stream)
         return cudaGetLastError();
     }
 #if defined(ACT_COSTLY)
-    if (job->count >= 1 << 20 && sums_wanted(job) == 0) { /* below, making the table costs more than it saves */
-        if (job->dtype == BERLU_BF16 && job->op == BERLU_ACT_FORWARD)
-            return launch_lookup<BERLU_BF16, 0>(job, stream);
-        if (job->dtype == BERLU_BF16 && job->op == BERLU_ACT_BACKWARD)
-            return launch_lookup<BERLU_BF16, 1>(job, stream);
-        if (job->dtype == BERLU_F16 && job->op == BERLU_ACT_FORWARD)
-            return launch_lookup<BERLU_F16, 0>(job, stream);
-        if (job->dtype == BERLU_F16 && job->op == BERLU_ACT_BACKWARD)
-            return launch_lookup<BERLU_F16, 1>(job, stream);
-    }
+    cudaError_t error;
+    if (looks_up(job, stream, &error))
+        return error;
 #endif
     if (job->dtype == BERLU_F32)
         launch_degree<BERLU_F32>(job, tiles, stream);
@@ -541,4 +558,4 @@ cudaError_t cuda_launch(const cuda_job *job, cudaStream_t stream)
 
 } // namespace
 
-extern "C" const cuda_kernels ACT_TABLE = {ACT_FROM_OUTPUT, cuda_tiles, cuda_launch};
+extern "C" const cuda_kernels ACT_TABLE = {cuda_tiles, cuda_launch};

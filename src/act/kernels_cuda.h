@@ -46,7 +46,6 @@ typedef struct cuda_job {
 } cuda_job;
 
 typedef struct cuda_kernels {
-    int from_output;
     size_t (*tiles)(const cuda_job *job); /* how many partial sums of a layer the launch writes */
     cudaError_t (*launch)(const cuda_job *job, cudaStream_t stream);
 } cuda_kernels;

@@ -59,8 +59,9 @@ static void bad_texts_are_refused_with_a_sentence_that_names_the_fault(void **st
         {"gelu:scale=0", "scale=0"},
         {"gelu:scale=1e-50", "scale"},
         {"gelu:center=2", "center=2"},
-        {"celu:alpha=0", "zero"},
-        {"celu:alpha=1e-60", "zero"},
+        {"celu:alpha=0", "at least 7.88861e-31"},
+        {"celu:alpha=-1e-40", "too near zero"},
+        {"celu:alpha=1e31", "outside its range"},
         {"smelu:beta=0", "beta"},
         {"smooth(kinks=1,0; slopes=0,1,0)", ""},
         {"averyveryverylongnamethatnobodywouldgivetoanactivationfunctionintheworld", "unknown"},
@@ -188,9 +189,26 @@ static void making_an_activation_survives_any_failing_allocation(void **state)
     berlu_act_free(act);
 }
 
+static void an_empty_batch_has_zero_gradients_without_a_workspace(void **state)
+{
+    (void)state;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    float grad[2] = {42, 42}, dbias[3] = {42, 42, 42};
+    berlu_act_call call = {.rows = 0, .channels = 3, .dbias = dbias};
+    call.param[0].grad = &grad[0];
+    call.param[1].grad = &grad[1];
+    assert_int_equal(berlu_act_workspace(act, BERLU_ACT_BACKWARD, &call), 0);
+    assert_int_equal(berlu_act_run(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_OK);
+    for (int i = 0; i < 3; i++)
+        assert_true(dbias[i] == 0 && grad[i % 2] == 0);
+    berlu_act_free(act);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_batch_has_zero_gradients_without_a_workspace),
         cmocka_unit_test(every_canonical_text_makes_the_same_activation_again),
         cmocka_unit_test(bad_texts_are_refused_with_a_sentence_that_names_the_fault),
         cmocka_unit_test(defaults_ranges_and_learning_are_told),
