@@ -198,10 +198,7 @@ static berlu_status demo_run(options *o)
 }
 
 const command cmd_demo = {
-    "demo",
-    "train a small ViT with four activations and compare them",
+    "demo", "train a small ViT with four activations and compare them",
     "Takes a minute or two on two cores, downloads nothing. Differences of a point or two between\n"
     "activations mean nothing with two seeds and a synthetic set; it shows how a comparison is made.",
-    rows,
-    demo_run,
-    .workers = 1};
+    rows, demo_run};

@@ -63,11 +63,8 @@ static berlu_status eval(options *o)
     return output_print(&out);
 }
 
-const command cmd_eval = {"eval",
-                          "accuracy of a run or of weights",
+const command cmd_eval = {"eval", "accuracy of a run or of weights",
                           "  berlu eval runs/first\n"
                           "  berlu eval runs/first --which best --json\n"
                           "  berlu eval vit_tiny_cifar --weights model.safetensors --act gelu --data cifar10:data\n",
-                          rows,
-                          eval,
-                          .workers = 1};
+                          rows, eval};

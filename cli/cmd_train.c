@@ -282,8 +282,7 @@ static berlu_status train(options *o)
 }
 
 const command cmd_train = {
-    "train",
-    "train a network with an activation",
+    "train", "train a network with an activation",
     "Trains --model on --data with --act and keeps everything in --run: settings, metrics, checkpoints, curves.\n"
     "Can be stopped at any moment (Ctrl-C saves first) and continued with --resume, to the same bytes.\n"
     "What is not given comes from --recipe; --dry-run shows the outcome. A YAML file given with --config has the\n"
@@ -291,6 +290,4 @@ const command cmd_train = {
     "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --epochs 3 --batch 64\n"
     "  berlu train --run runs/first --resume\n"
     "  berlu train --model vit_tiny_cifar --data cifar10:data --act berlu:eps=0.1 --act-constraint alpha:0: --run r\n",
-    rows,
-    train,
-    .workers = 1};
+    rows, train};

@@ -22,7 +22,6 @@ typedef struct command {
     const char *text;       /* paragraphs for --help, with examples; NULL: none */
     const option_row *rows; /* NULL: only the common ones */
     berlu_status (*run)(options *o);
-    int workers; /* 1: it has threads of its own beside OpenMP's, see wait_without_spinning() in main.c */
 } command;
 
 extern const command *const commands[]; /* NULL-terminated, in the order of --help */

@@ -176,10 +176,13 @@ static int command_run(const command *cmd, int argc, char *const *argv)
 /* OpenMP's threads spin while they wait, and take the cores from the threads that load pictures: an epoch of a small model
  * took several times as long. libgomp reads its policy when it is loaded, so the command starts itself once more with the
  * policy set, unless the user has chosen one. If that fails it is only slower. */
-static void wait_without_spinning(char **argv)
+static void wait_without_spinning(const command *cmd, char **argv)
 {
-    if (!getenv("OMP_WAIT_POLICY") && setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
-        execv("/proc/self/exe", argv);
+    static const char *const loading[] = {"train", "eval", "demo"};
+    for (size_t i = 0; i < COUNT(loading); i++)
+        if (strcmp(cmd->name, loading[i]) == 0 && !getenv("OMP_WAIT_POLICY") &&
+            setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
+            execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv)
@@ -199,7 +202,7 @@ int main(int argc, char **argv)
     }
     int words = 0;
     const command *cmd = command_find(argc - 1, argv + 1, &words);
-    if (cmd && cmd->workers)
-        wait_without_spinning(argv);
+    if (cmd)
+        wait_without_spinning(cmd, argv);
     return cmd ? command_run(cmd, argc - 1 - words, argv + 1 + words) : no_command(argc - 1, argv + 1);
 }
