@@ -8,12 +8,20 @@ install(FILES ${PROJECT_BINARY_DIR}/libberlu.a DESTINATION ${CMAKE_INSTALL_LIBDI
 if(TARGET berlu_cuda)
     install(TARGETS berlu_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/berlu DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/berlu DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+    PATTERN act_cuda.h EXCLUDE)
+if(TARGET berlu_cuda)
+    install(FILES ${PROJECT_SOURCE_DIR}/include/berlu/act_cuda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berlu)
+endif()
 
 set(generated ${PROJECT_BINARY_DIR}/generated)
 file(RELATIVE_PATH BERLU_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/berlu.pc.in ${generated}/berlu.pc @ONLY)
 install(FILES ${generated}/berlu.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET berlu_cuda)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/berlu_cuda.pc.in ${generated}/berlu_cuda.pc @ONLY)
+    install(FILES ${generated}/berlu_cuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/berlu)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/berluConfig.cmake.in ${generated}/berluConfig.cmake
