@@ -208,6 +208,9 @@ static berlu_status steps_list(const char *run, uint64_t **out, size_t *count)
     return BERLU_OK;
 }
 
+/* Marks before a step's name: in the making, set aside for a newer one of the same step, about to be deleted. */
+static const char mark_fresh[] = ".tmp-", mark_aside[] = ".was-", mark_doomed[] = ".old-";
+
 static berlu_status step_path(char out[CHECKPOINT_PATH], const char *run, const char *mark, uint64_t step)
 {
     char name[64];
@@ -221,7 +224,7 @@ static berlu_status step_remove(const char *run, uint64_t step)
     char from[CHECKPOINT_PATH], to[CHECKPOINT_PATH];
     berlu_status status = step_path(from, run, "", step);
     if (status == BERLU_OK)
-        status = step_path(to, run, ".old-", step);
+        status = step_path(to, run, mark_doomed, step);
     if (status == BERLU_OK)
         status = folder_remove(to);
     if (status == BERLU_OK)
@@ -253,10 +256,26 @@ static berlu_status link_renew(const char *run, const char *name, uint64_t step)
     return status == BERLU_OK ? link_replace(target, path) : status;
 }
 
+/* The same step again: cut epochs do that, and broken ones. Whoever dies in here leaves one of the two to be found. */
+static berlu_status step_replace(const char *run, uint64_t step, const char *fresh, const char *final)
+{
+    char aside[CHECKPOINT_PATH];
+    berlu_status status = step_path(aside, run, mark_aside, step);
+    if (status == BERLU_OK)
+        status = folder_remove(aside);
+    if (status == BERLU_OK)
+        status = path_rename(final, aside);
+    if (status == BERLU_OK)
+        status = path_rename(fresh, final);
+    if (status != BERLU_OK && folder_exists(aside) && !folder_exists(final))
+        path_rename(aside, final); /* the failure above is what is told */
+    return status;
+}
+
 berlu_status checkpoint_save(const char *run, engine *e, const train_state *s)
 {
     char fresh[CHECKPOINT_PATH], final[CHECKPOINT_PATH];
-    berlu_status status = step_path(fresh, run, ".tmp-", s->updates);
+    berlu_status status = step_path(fresh, run, mark_fresh, s->updates);
     if (status == BERLU_OK)
         status = step_path(final, run, "", s->updates);
     if (status == BERLU_OK)
@@ -267,21 +286,25 @@ berlu_status checkpoint_save(const char *run, engine *e, const train_state *s)
         status = files_write(fresh, e, s);
     if (status == BERLU_OK)
         status = folder_sync(fresh);
-    if (status == BERLU_OK && folder_exists(final)) /* the same step again: cut epochs do that, and broken ones */
-        status = step_remove(run, s->updates);
     if (status == BERLU_OK)
-        status = path_rename(fresh, final);
+        status = folder_exists(final) ? step_replace(run, s->updates, fresh, final) : path_rename(fresh, final);
     return status == BERLU_OK ? checkpoint_settle(run, s->updates, s->best_updates) : status;
 }
 
-/* Names that begin with a mark are nobody's. */
+static int marked(const char *name, const char *mark)
+{
+    return strncmp(name, mark, strlen(mark)) == 0;
+}
+
+/* Names that begin with a mark are nobody's once a checkpoint is in place. */
 static berlu_status leftovers_remove(const char *run)
 {
     char folder[CHECKPOINT_PATH], path[CHECKPOINT_PATH];
     berlu_status status = path_join(folder, "%s/%s", run, "checkpoints");
     DIR *dir = status == BERLU_OK ? opendir(folder) : NULL;
     for (struct dirent *entry; dir && status == BERLU_OK && (entry = readdir(dir));) {
-        if (strncmp(entry->d_name, ".tmp-", 5) != 0 && strncmp(entry->d_name, ".old-", 5) != 0)
+        if (!marked(entry->d_name, mark_fresh) && !marked(entry->d_name, mark_aside) &&
+            !marked(entry->d_name, mark_doomed))
             continue;
         status = path_join(path, "%s/%s", folder, entry->d_name);
         if (status == BERLU_OK)
@@ -320,10 +343,30 @@ berlu_status checkpoint_settle(const char *run, uint64_t last, uint64_t best)
     return status == BERLU_OK ? old_remove(run, best) : status;
 }
 
-static int files_readable(const char *folder)
+berlu_status checkpoint_recover(const char *run)
 {
-    static const char *const names[] = {"model.safetensors", "state.safetensors"};
-    for (size_t i = 0; i < COUNT(names); i++) {
+    char folder[CHECKPOINT_PATH], from[CHECKPOINT_PATH], to[CHECKPOINT_PATH];
+    berlu_status status = path_join(folder, "%s/%s", run, "checkpoints");
+    DIR *dir = status == BERLU_OK ? opendir(folder) : NULL;
+    for (struct dirent *entry; dir && status == BERLU_OK && (entry = readdir(dir));) {
+        uint64_t step;
+        if (!marked(entry->d_name, mark_aside) || !step_of(entry->d_name + strlen(mark_aside), &step))
+            continue;
+        status = step_path(from, run, mark_aside, step);
+        if (status == BERLU_OK)
+            status = step_path(to, run, "", step);
+        if (status == BERLU_OK && !folder_exists(to))
+            status = path_rename(from, to);
+    }
+    if (dir)
+        closedir(dir);
+    return status;
+}
+
+static int files_readable(const char *folder, int ema)
+{
+    static const char *const names[] = {"model.safetensors", "state.safetensors", "ema.safetensors"};
+    for (size_t i = 0; i < COUNT(names) - !ema; i++) {
         char path[CHECKPOINT_PATH];
         safetensors *file;
         if (path_join(path, "%s/%s", folder, names[i]) != BERLU_OK || safetensors_open(&file, path) != BERLU_OK)
@@ -333,7 +376,7 @@ static int files_readable(const char *folder)
     return 1;
 }
 
-berlu_status checkpoint_newest(const char *run, char path[CHECKPOINT_PATH], const berlu_log *log)
+berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PATH], const berlu_log *log)
 {
     uint64_t *steps;
     size_t count;
@@ -342,7 +385,7 @@ berlu_status checkpoint_newest(const char *run, char path[CHECKPOINT_PATH], cons
         return status;
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
         status = step_path(path, run, "", steps[i]);
-        if (status == BERLU_OK && files_readable(path))
+        if (status == BERLU_OK && files_readable(path, ema))
             goto done;
         log_line(log, BERLU_LOG_WARNING, "%s is broken and passed over: %s", path, berlu_last_error());
     }

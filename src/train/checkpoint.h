@@ -3,7 +3,8 @@
  * A checkpoint is a folder RUN/checkpoints/step-00001234 with model.safetensors (the weights), ema.safetensors (their
  * average, if one is kept) and state.safetensors (the optimizer's moments and the counters below). It is made under a
  * temporary name, every file and the folder are fsynced, and then it is renamed, so a folder with a step's name is whole
- * however the process ended. The two newest and the best stay; older ones are renamed away before they are deleted. The
+ * however the process ended. One of the same step is set aside first and comes back if the new one did not arrive. The
+ * two newest and the best stay; older ones are renamed away before they are deleted. The
  * links `last` and `best` are for people.
  *
  * Nothing in a checkpoint depends on time or on how often the run was interrupted: same run, same bytes. */
@@ -36,9 +37,13 @@ typedef struct train_state {
  * under a step's name. */
 berlu_status checkpoint_save(const char *run, engine *e, const train_state *s);
 
-/* The path of the newest checkpoint whose files can be read, "" if there is none. One that cannot be read is told to the
- * log and passed over. */
-berlu_status checkpoint_newest(const char *run, char path[CHECKPOINT_PATH], const berlu_log *log);
+/* The path of the newest checkpoint whose files can be read, with `ema` the average too; "" if there is none. One that
+ * cannot be read is told to the log and passed over. */
+berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PATH], const berlu_log *log);
+
+/* Before a run is taken up: a checkpoint that a death left set aside, while a newer one of the same step was to take its
+ * place, gets its name back. Only for the process that trains. */
+berlu_status checkpoint_recover(const char *run);
 
 /* Reads it into the engine and the state. Everything is checked against the engine first: a checkpoint of another model
  * is BERLU_ERR_INPUT and names the first tensor that does not fit. */

@@ -9,6 +9,26 @@
 #include "train/network.h"
 #include "train/run_folder.h"
 
+/* How the set is read. What a run says of its own set says nothing of another. */
+static berlu_status data_settings(const eval_request *r, train_settings *s)
+{
+    const char *const keys[][2] = {{"data", r->data},
+                                   {"class_order", r->class_order ? r->class_order
+                                                   : r->data      ? "torchvision"
+                                                                  : NULL},
+                                   {"val_labels", r->val_labels ? r->val_labels
+                                                  : r->data     ? ""
+                                                                : NULL},
+                                   {"labels", r->labels ? r->labels
+                                              : r->data ? "fine"
+                                                        : NULL}};
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; status == BERLU_OK && i < COUNT(keys); i++)
+        if (keys[i][1])
+            status = recipe_set(s, keys[i][0], keys[i][1]);
+    return status;
+}
+
 /* The settings that describe the network and its images, and where its weights are. */
 static berlu_status request_settings(const eval_request *r, train_settings *s, char weights[CHECKPOINT_PATH])
 {
@@ -16,8 +36,8 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
         if (!run_exists(r->run))
             return berlu_fail(BERLU_ERR_INPUT, "%s: holds no run", r->run);
         berlu_status status = run_settings(s, r->run);
-        if (status == BERLU_OK && r->data)
-            status = recipe_set(s, "data", r->data);
+        if (status == BERLU_OK)
+            status = data_settings(r, s);
         const char *file = r->ema ? "ema.safetensors" : "model.safetensors";
         return status == BERLU_OK ? network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file) : status;
     }
@@ -28,7 +48,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
     strcpy(weights, r->weights);
     berlu_status status = recipe_set(s, "model", r->run);
     if (status == BERLU_OK)
-        status = recipe_set(s, "data", r->data);
+        status = data_settings(r, s);
     for (size_t i = 0; status == BERLU_OK && i < r->act_count; i++)
         status = recipe_set(s, "act", r->acts[i]);
     if (status == BERLU_OK)

@@ -114,3 +114,39 @@ void metrics_line(text *out, const metrics_row *row, const double *figures, size
         number(out, averages[i]);
     csv_end(out);
 }
+
+berlu_status metrics_last(metrics_row *out, const char *path)
+{
+    csv_table t;
+    metrics_row row;
+    berlu_status status = csv_read(&t, path);
+    if (status != BERLU_OK)
+        return status;
+    double epoch, step;
+    const struct {
+        const char *name;
+        double *value;
+    } cells[] = {{"epoch", &epoch},
+                 {"step", &step},
+                 {"lr", &row.lr},
+                 {"train_loss", &row.train_loss},
+                 {"train_top1", &row.train_top1},
+                 {"test_loss", &row.test_loss},
+                 {"test_top1", &row.test_top1},
+                 {"test_top5", &row.test_top5},
+                 {"grad_norm", &row.grad_norm},
+                 {"lipschitz", &row.lipschitz},
+                 {"ema_loss", &row.ema_loss},
+                 {"ema_top1", &row.ema_top1},
+                 {"ema_top5", &row.ema_top5}};
+    for (size_t i = 0; t.rows && i < COUNT(cells); i++)
+        *cells[i].value = csv_number(&t, t.rows - 1, csv_column(&t, cells[i].name));
+    if (t.rows == 0 || !(epoch >= 0 && epoch < 0x1p53) || !(step >= 0 && step < 0x1p53)) {
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: has no row with an epoch and a step", path);
+    } else {
+        row.epoch = (uint64_t)epoch, row.step = (uint64_t)step;
+        *out = row;
+    }
+    csv_free(&t);
+    return status;
+}

@@ -60,4 +60,7 @@ typedef struct metrics_row {
 void metrics_names(text *out, const char *const *sites, size_t count, int ema);
 void metrics_line(text *out, const metrics_row *row, const double *figures, size_t count, int ema);
 
+/* The last row of a metrics.csv; what it does not hold is NaN. A file without rows is BERLU_ERR_INPUT. */
+berlu_status metrics_last(metrics_row *out, const char *path);
+
 #endif

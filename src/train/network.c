@@ -39,6 +39,9 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
 {
     data_source *data;
     data_options o = {
+        .class_order = s->class_order ? "timm" : "torchvision",
+        .labels = s->labels ? "coarse" : NULL, /* fine is what a set has that knows nothing else */
+        .val_labels = *s->val_labels ? s->val_labels : NULL,
         .max_bad_given = s->max_bad >= 0,
         .max_bad = s->max_bad >= 0 ? (size_t)s->max_bad : 0,
         .images = (size_t)s->synthetic_images,
@@ -71,10 +74,10 @@ void normalization_of(const train_settings *s, double mean[3], double std[3])
 
 berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
 {
-    char newest[CHECKPOINT_PATH];
+    char newest[CHECKPOINT_PATH], *end;
     int length;
     if (strcmp(which, "last") == 0) { /* not by the link, which is for people and may lag behind */
-        berlu_status status = checkpoint_newest(run, newest, NULL);
+        berlu_status status = checkpoint_newest(run, strcmp(file, "ema.safetensors") == 0, newest, NULL);
         if (status != BERLU_OK)
             return status;
         if (!*newest)
@@ -83,7 +86,10 @@ berlu_status network_weights(char *out, size_t room, const char *run, const char
     } else if (strcmp(which, "best") == 0) {
         length = snprintf(out, room, "%s/checkpoints/best/%s", run, file);
     } else {
-        length = snprintf(out, room, "%s/checkpoints/step-%08llu/%s", run, strtoull(which, NULL, 10), file);
+        unsigned long long step = strtoull(which, &end, 10);
+        if (which[0] < '0' || which[0] > '9' || *end)
+            return berlu_fail(BERLU_ERR_ARG, "which: '%s' is not last, best or the number of a step", which);
+        length = snprintf(out, room, "%s/checkpoints/step-%08llu/%s", run, step, file);
     }
     if (length < 0 || (size_t)length >= room)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);

@@ -154,6 +154,8 @@ static void derive(train_settings *s)
         s->warmup = s->warmup / usual * epochs;
     if (isnan(s->lr))
         s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
+    if (!recipe_given(s, "min_lr")) /* the usual end would lie above the peak of a small batch */
+        s->min_lr = fmin(s->min_lr, s->lr);
 }
 
 /* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
@@ -165,6 +167,8 @@ static berlu_status check_idle(const train_settings *s)
     } rules[] = {
         {"momentum", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
         {"nesterov", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
+        {"nesterov", "momentum is 0", s->momentum == 0 && s->nesterov},
+        {"min_lr", "schedule is constant", s->schedule == SCHEDULE_CONSTANT},
         {"beta1", "optimizer is sgd", s->optimizer == RECIPE_SGD},
         {"beta2", "optimizer is sgd", s->optimizer == RECIPE_SGD},
         {"adam_eps", "optimizer is sgd", s->optimizer == RECIPE_SGD},
@@ -221,6 +225,9 @@ static berlu_status check(const train_settings *s)
         return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");
     if (s->beta1 == 0 && s->beta2 == 0 && s->adam_eps == 0)
         return berlu_fail(BERLU_ERR_ARG, "adam_eps: betas and eps cannot all be 0");
+    if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
+        return berlu_fail(BERLU_ERR_ARG, "min_lr: %g is above lr, %g, where the schedule begins to fall; lower it",
+                          s->min_lr, s->lr);
     berlu_status status = check_idle(s);
     if (status == BERLU_OK)
         status = check_mix(s);

@@ -42,6 +42,8 @@ typedef struct train_settings {
     int64_t schedule, epochs;
     double warmup, warmup_lr, min_lr, step_every, step_factor;
     int64_t batch, accumulate, eval_batch;
+    const char *val_labels;
+    int64_t class_order, labels; /* of folders: 0 torchvision, 1 timm; of CIFAR-100: 0 fine, 1 coarse */
     int64_t augment, repeats, mix_group, normalize, holdout, max_bad, workers, synthetic_images;
     double mixup, cutmix, mix_prob, mix_switch, smoothing;
     int64_t distill;

@@ -61,15 +61,12 @@ static void log_write(void *context, berlu_log_level level, const char *line)
         run->echo->write(run->echo->context, level, line);
 }
 
+/* On the folder itself: it is there before run.json is, and no rename ever replaces it. */
 static berlu_status lock_take(run_folder *run)
 {
-    char path[RUN_PATH];
-    berlu_status status = run_path(path, run, "run.json");
-    if (status != BERLU_OK)
-        return status;
-    run->lock = open(path, O_RDONLY | O_CLOEXEC);
+    run->lock = open(run->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (run->lock < 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, strerror(errno));
+        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", run->path, strerror(errno));
     if (flock(run->lock, LOCK_EX | LOCK_NB) == 0)
         return BERLU_OK;
     close(run->lock);
@@ -109,22 +106,32 @@ static berlu_status folder_start(run_folder *out, const char *path, const berlu_
     return BERLU_OK;
 }
 
+/* Of a folder that is locked, so that of two that ask at once one finds the other's run. */
+static berlu_status folder_fill(run_folder *run, const train_settings *s, const char *extra_json)
+{
+    if (run_exists(run->path))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "%s: holds a run already; add --resume to continue it, or choose another folder", run->path);
+    if (!folder_empty(run->path))
+        return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", run->path);
+    return json_write(run, s, extra_json);
+}
+
 berlu_status run_create(run_folder *out, const char *path, const train_settings *s, const char *extra_json,
                         const berlu_log *echo)
 {
-    if (run_exists(path))
-        return berlu_fail(BERLU_ERR_ARG,
-                          "%s: holds a run already; add --resume to continue it, or choose another folder", path);
-    if (file_exists(path) && !folder_exists(path))
-        return berlu_fail(BERLU_ERR_ARG, "%s: is a file, not a folder", path);
-    if (!folder_empty(path))
-        return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", path);
     berlu_status status = folder_start(out, path, echo);
+    if (status == BERLU_OK && file_exists(path) && !folder_exists(path))
+        return berlu_fail(BERLU_ERR_ARG, "%s: is a file, not a folder", path);
     if (status == BERLU_OK)
         status = folder_make(path);
     if (status == BERLU_OK)
-        status = json_write(out, s, extra_json);
-    return status == BERLU_OK ? lock_take(out) : status;
+        status = lock_take(out);
+    if (status == BERLU_OK)
+        status = folder_fill(out, s, extra_json);
+    if (status != BERLU_OK)
+        run_close(out);
+    return status;
 }
 
 berlu_status run_open(run_folder *out, const char *path, const berlu_log *echo)

@@ -1,7 +1,7 @@
 /* run_folder.h - the folder of a run: run.json, log.txt, timing.csv and who may write there. SPDX-License-Identifier: MIT
  *
  * run.json is written first and once; a folder without it is no run. One process at a time trains in a folder: it holds
- * a lock on run.json, which the system drops however the process ends. */
+ * a lock on the folder, which the system drops however the process ends. */
 #ifndef TRAIN_RUN_FOLDER_H
 #define TRAIN_RUN_FOLDER_H
 

@@ -61,6 +61,9 @@
     _(smoothing, "smoothing", REAL, "0", 0, 0.999, NULL, "S", "label smoothing", 0) \
     _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "mean and deviation of the set, or ImageNet's", 0) \
     _(holdout, "holdout", COUNT, "0", 0, 1e15, NULL, "N", "training images kept for evaluation instead of the test split", 0) \
+    _(class_order, "class-order", CHOICE, "torchvision", 0, 0, class_orders, "torchvision|timm", "how the classes of a folder are numbered", 0) \
+    _(val_labels, "val-labels", TEXT, "", 0, 0, NULL, "FILE", "lines \"FILENAME CLASS\" for a flat val folder", 0) \
+    _(labels, "labels", CHOICE, "fine", 0, 0, label_kinds, "fine|coarse", "of CIFAR-100", 0) \
     _(max_bad, "max-bad", COUNT, "-1", -1, 1e15, NULL, "N", "broken files that are skipped; -1: one in a thousand", 1) \
     _(workers, "workers", COUNT, "0", 0, 1024, NULL, "N", "threads that prepare images; 0: as many as cores", 1) \
     _(synthetic_images, "synthetic-images", COUNT, "10000", 1, 1e15, NULL, "N", "training images of data synthetic", 0) \

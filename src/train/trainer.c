@@ -153,7 +153,9 @@ static berlu_status save(trainer *t)
 
 static berlu_status stop_here(trainer *t)
 {
-    berlu_status status = save(t);
+    berlu_status status = tb_flush(t->tb); /* an epoch stopped in its evaluation has its histograms, and only now */
+    if (status == BERLU_OK)
+        status = save(t);
     if (status != BERLU_OK)
         return status;
     log_line(&t->run.log, BERLU_LOG_INFO, "stopped at step %llu; the state is saved",
@@ -281,12 +283,21 @@ static void result_fill(const trainer *t, train_result *out)
                           .planned_bytes = report_planned_bytes(t)};
 }
 
+/* A run that was complete before: what it came to stands in its metrics. */
+static berlu_status row_recall(trainer *t)
+{
+    char path[RUN_PATH];
+    berlu_status status = run_path(path, &t->run, "metrics.csv");
+    log_line(&t->run.log, BERLU_LOG_INFO, "the run is complete at step %llu", (unsigned long long)t->state.updates);
+    return status == BERLU_OK ? metrics_last(&t->row, path) : status;
+}
+
 berlu_status trainer_run(trainer *t, train_result *out)
 {
     berlu_status status = BERLU_OK;
     int over = t->state.epoch >= (uint64_t)t->settings.epochs || (t->state.updates >= t->updates && !t->state.batches);
     if (over)
-        log_line(&t->run.log, BERLU_LOG_INFO, "the run is complete at step %llu", (unsigned long long)t->state.updates);
+        status = row_recall(t);
     while (status == BERLU_OK && !over) {
         status = epoch_train(t);
         if (status == BERLU_OK)

@@ -27,7 +27,6 @@ struct trainer {
     train_settings settings; /* a shallow copy; texts belong to the caller's */
     train_hooks hooks;
     run_folder run;
-    int started; /* run is open */
     data_source *data;
     model *model;
     engine *train, *eval;

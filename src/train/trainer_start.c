@@ -41,7 +41,9 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
 static berlu_status checkpoint_take(trainer *t, int *found)
 {
     char path[CHECKPOINT_PATH];
-    berlu_status status = checkpoint_newest(t->run.path, path, &t->run.log);
+    berlu_status status = checkpoint_recover(t->run.path);
+    if (status == BERLU_OK)
+        status = checkpoint_newest(t->run.path, engine_has(t->train, ARRAY_EMA), path, &t->run.log);
     *found = status == BERLU_OK && *path;
     if (!*found)
         return status;
@@ -76,7 +78,6 @@ berlu_status trainer_start(trainer *t, int resume)
                                 : run_create(&t->run, folder, &t->settings, extra, t->hooks.log);
     if (status != BERLU_OK)
         return status;
-    t->started = 1;
     if (there)
         status = checkpoint_take(t, &found);
     if (status == BERLU_OK && there && !found)

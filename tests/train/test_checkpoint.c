@@ -15,10 +15,11 @@
 #include "models/models.h"
 #include "models/weights.h"
 #include "support/fail.h"
+#include "support/folder.h"
 #include "train/checkpoint.h"
 
 typedef struct bench {
-    char run[64];
+    char run[FOLDER_PATH];
     model *model;
     engine *engine;
     double figures[6];
@@ -26,8 +27,10 @@ typedef struct bench {
 
 static void bench_open(bench *b, const char *name, int ema)
 {
-    strcpy(b->run, "/tmp/berlu-checkpoint-XXXXXX");
-    assert_non_null(mkdtemp(b->run));
+    static int made;
+    char place[32];
+    snprintf(place, sizeof place, "checkpoint-%d", made++);
+    folder_fresh(b->run, place);
     assert_int_equal(model_create(&b->model, name, NULL), BERLU_OK);
     engine_options o = {
         .backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = 1, .loss = LOSS_CROSS_ENTROPY, .ema = ema};
@@ -62,7 +65,7 @@ static train_state state_at(bench *b, uint64_t updates, uint64_t best)
 
 static int step_there(const bench *b, unsigned step)
 {
-    char path[128];
+    char path[FOLDER_PATH + 64];
     snprintf(path, sizeof path, "%s/checkpoints/step-%08u", b->run, step);
     return folder_exists(path);
 }
@@ -107,7 +110,7 @@ static void everything_comes_back_to_the_bit(void **state)
     memset(b.figures, 0, sizeof b.figures);
     assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
     char path[CHECKPOINT_PATH];
-    assert_int_equal(checkpoint_newest(a.run, path, NULL), BERLU_OK);
+    assert_int_equal(checkpoint_newest(a.run, 0, path, NULL), BERLU_OK);
     assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_OK);
     assert_memory_equal(a.figures, b.figures, sizeof a.figures);
     back.figures = s.figures;
@@ -129,7 +132,7 @@ static void the_two_newest_and_the_best_are_kept(void **state)
     }
     assert_true(!step_there(&b, 1) && step_there(&b, 2) && !step_there(&b, 3) && step_there(&b, 4) &&
                 step_there(&b, 5));
-    char link[128], target[64] = {0};
+    char link[FOLDER_PATH + 64], target[64] = {0};
     snprintf(link, sizeof link, "%s/checkpoints/last", b.run);
     assert_true(readlink(link, target, sizeof target - 1) > 0);
     assert_string_equal(target, "step-00000005");
@@ -152,16 +155,40 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/state.safetensors", b.run);
     assert_int_equal(file_truncate(path, 100), BERLU_OK);
-    assert_int_equal(checkpoint_newest(b.run, path, NULL), BERLU_OK);
+    assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
     assert_non_null(strstr(path, "step-00000001"));
+    bench_close(&b);
+}
+
+static void a_checkpoint_without_its_average_is_passed_over_by_who_needs_it(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "vit_micro", 1);
+    for (unsigned step = 1; step <= 2; step++) {
+        train_state s = state_at(&b, step, 0);
+        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+    }
+    char path[CHECKPOINT_PATH];
+    snprintf(path, sizeof path, "%s/checkpoints/step-00000002/ema.safetensors", b.run);
+    assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    assert_int_equal(checkpoint_newest(b.run, 1, path, NULL), BERLU_OK);
+    assert_non_null(strstr(path, "step-00000001"));
+    assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
+    assert_non_null(strstr(path, "step-00000002"));
     bench_close(&b);
 }
 
 static void no_checkpoint_is_no_error(void **state)
 {
     (void)state;
-    char path[CHECKPOINT_PATH];
-    assert_int_equal(checkpoint_newest("/tmp/no-such-run-of-berlu", path, NULL), BERLU_OK);
+    char folder[FOLDER_PATH], path[CHECKPOINT_PATH];
+    folder_fresh(folder, "checkpoint-none");
+    assert_int_equal(checkpoint_newest(folder, 0, path, NULL), BERLU_OK);
+    assert_string_equal(path, "");
+    assert_int_equal(checkpoint_recover(folder), BERLU_OK);
+    assert_int_equal(folder_remove(folder), BERLU_OK);
+    assert_int_equal(checkpoint_newest(folder, 0, path, NULL), BERLU_OK);
     assert_string_equal(path, "");
 }
 
@@ -175,7 +202,7 @@ static void a_checkpoint_of_another_model_is_refused_and_changes_nothing(void **
     train_state s = state_at(&a, 9, 0), back = {.figures = b.figures, .figure_count = 6};
     assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
     char path[CHECKPOINT_PATH];
-    assert_int_equal(checkpoint_newest(a.run, path, NULL), BERLU_OK);
+    assert_int_equal(checkpoint_newest(a.run, 0, path, NULL), BERLU_OK);
     assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_ERR_INPUT);
     assert_non_null(strstr(berlu_last_error(), "state.safetensors"));
     assert_int_equal(back.updates, 0);
@@ -203,7 +230,7 @@ static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
             berlu_status status = checkpoint_save(b.run, b.engine, &two);
             int hit = fail_hit(), complete = step_there(&b, 2);
             char path[CHECKPOINT_PATH];
-            assert_int_equal(checkpoint_newest(b.run, path, NULL), BERLU_OK);
+            assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
             assert_non_null(strstr(path, complete ? "step-00000002" : "step-00000001"));
             assert_true(complete || status != BERLU_OK);
             assert_true(step_there(&b, 1));
@@ -217,12 +244,35 @@ static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
     bench_close(&b);
 }
 
+/* From the n-th file call on nothing works any more, as after a death: the only checkpoint, being replaced by one of its
+ * own step, is found again. */
+static void a_step_that_is_saved_again_is_never_lost(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "vit_micro", 0);
+    train_state s = state_at(&b, 1, 0);
+    assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+    for (int n = 1, hit = 1; hit; n++) {
+        char path[CHECKPOINT_PATH];
+        fail_from(FAIL_FILE, n);
+        checkpoint_save(b.run, b.engine, &s);
+        hit = fail_hit();
+        assert_int_equal(checkpoint_recover(b.run), BERLU_OK);
+        assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
+        assert_non_null(strstr(path, "step-00000001"));
+    }
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back_to_the_bit),
         cmocka_unit_test(the_two_newest_and_the_best_are_kept),
         cmocka_unit_test(a_broken_checkpoint_is_passed_over),
+        cmocka_unit_test(a_checkpoint_without_its_average_is_passed_over_by_who_needs_it),
+        cmocka_unit_test(a_step_that_is_saved_again_is_never_lost),
         cmocka_unit_test(no_checkpoint_is_no_error),
         cmocka_unit_test(a_checkpoint_of_another_model_is_refused_and_changes_nothing),
         cmocka_unit_test(a_save_that_fails_anywhere_leaves_a_whole_checkpoint),

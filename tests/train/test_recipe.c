@@ -115,6 +115,8 @@ static void conflicts_are_refused_by_name(void **state)
         {"beta1", "0.5", "optimizer", "sgd", "beta1: has no effect because optimizer is sgd"},
         {"step_every", "3", NULL, NULL, "schedule is not step"},
         {"teacher", "x", NULL, NULL, "distill is none"},
+        {"min_lr", "0.1", "lr", "0.01", "min_lr: 0.1 is above lr, 0.01"},
+        {"min_lr", "0", "schedule", "constant", "min_lr: has no effect because schedule is constant"},
         {"distill", "hard", NULL, NULL, "needs a teacher"},
         {"mixup", "0.8", "batch", "33", "must be even"},
         {"mix_group", "10", "mixup", "0.8", "divide the batch of 1024"},
@@ -134,6 +136,34 @@ static void conflicts_are_refused_by_name(void **state)
             fail_msg("'%s' does not say '%s'", berlu_last_error(), bad[i].says);
         recipe_free(&s);
     }
+}
+
+static void nesterov_needs_a_momentum(void **state)
+{
+    (void)state;
+    static const char *const list[][2] = {{"model", "vit_micro"}, {"data", "synthetic"}, {"act", "relu"},
+                                          {"optimizer", "sgd"},   {"nesterov", "1"},     {"momentum", "0"}};
+    train_settings s;
+    recipe_init(&s);
+    for (size_t i = 0; i < COUNT(list); i++)
+        assert_int_equal(recipe_set(&s, list[i][0], list[i][1]), BERLU_OK);
+    assert_int_equal(recipe_resolve(&s), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "nesterov: has no effect because momentum is 0"));
+    recipe_free(&s);
+}
+
+static void the_usual_end_of_the_schedule_is_never_above_its_peak(void **state)
+{
+    (void)state;
+    static const char *const list[][2] = {
+        {"model", "vit_micro"}, {"data", "synthetic"}, {"act", "relu"}, {"batch", "4"}};
+    train_settings s;
+    recipe_init(&s);
+    for (size_t i = 0; i < COUNT(list); i++)
+        assert_int_equal(recipe_set(&s, list[i][0], list[i][1]), BERLU_OK);
+    assert_int_equal(recipe_resolve(&s), BERLU_OK);
+    assert_true(s.lr == 1e-3 * 4 / 1024 && s.min_lr == s.lr);
+    recipe_free(&s);
 }
 
 static void wrong_values_are_refused_with_what_is_allowed(void **state)
@@ -284,6 +314,8 @@ int main(void)
         cmocka_unit_test(the_rate_follows_the_images_of_an_update),
         cmocka_unit_test(a_run_shorter_than_the_presets_warm_up_keeps_its_share),
         cmocka_unit_test(conflicts_are_refused_by_name),
+        cmocka_unit_test(nesterov_needs_a_momentum),
+        cmocka_unit_test(the_usual_end_of_the_schedule_is_never_above_its_peak),
         cmocka_unit_test(wrong_values_are_refused_with_what_is_allowed),
         cmocka_unit_test(a_wrong_line_of_a_file_is_named),
         cmocka_unit_test(settings_survive_json_unchanged),

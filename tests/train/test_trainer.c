@@ -2,6 +2,8 @@
  * wrong leaves the last good state. SPDX-License-Identifier: MIT
  *
  * The network is vit_micro on 16 x 16 pictures with patches of 8: five tokens, milliseconds a step. */
+#include <fcntl.h>
+#include <glob.h>
 #include <math.h>
 #include <omp.h>
 #include <setjmp.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,6 +189,32 @@ static void a_run_stopped_during_an_evaluation_gives_the_same_bytes(void **state
 {
     (void)state;
     stopped_often_equals_uninterrupted(NULL, "test", "evaluation");
+}
+
+/* The histograms are taken at the epoch's last update, and a resume does not repeat it. */
+static void a_stop_during_an_evaluation_keeps_the_histograms(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], events[FOLDER_PATH];
+    train_settings s;
+    trainer *t;
+    stopper stop = {.phase = "test", .at = 1};
+    train_hooks hooks = {.stop = &stop.stop, .progress = stopper_tick, .context = &stop};
+    settings_make(&s, run_place(run, "histograms"), NULL);
+    assert_int_equal(trainer_open(&t, &s, &hooks), BERLU_OK);
+    assert_int_equal(trainer_start(t, 0), BERLU_OK);
+    assert_int_equal(trainer_run(t, NULL), BERLU_ERR_STOPPED);
+    trainer_close(t);
+    glob_t found;
+    file_map map;
+    assert_int_equal(glob(folder_path(events, run, "events.out.tfevents.*"), 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    assert_int_equal(file_map_open(&map, found.gl_pathv[0]), BERLU_OK);
+    static const char tag[] = "pre_activation/blocks.0.mlp.act";
+    assert_non_null(memmem(map.data, map.size, tag, sizeof tag - 1));
+    file_map_close(&map);
+    globfree(&found);
+    recipe_free(&s);
 }
 
 static void a_limit_of_updates_cuts_an_epoch_and_a_resume_makes_it_whole(void **state)
@@ -391,6 +420,9 @@ static void eval_gives_the_figures_of_the_last_row(void **state)
     assert_int_equal(eval_run(&request, &s), BERLU_OK);
     request.which = "17";
     assert_int_equal(eval_run(&request, &s), BERLU_ERR_INPUT);
+    request.which = "24abc";
+    assert_int_equal(eval_run(&request, &s), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "24abc"));
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------------------- */
@@ -528,10 +560,46 @@ static void two_processes_cannot_train_in_one_run(void **state)
     assert_int_equal(trainer_open(&one, &s, NULL), BERLU_OK);
     assert_int_equal(trainer_open(&two, &s, NULL), BERLU_OK);
     assert_int_equal(trainer_start(one, 0), BERLU_OK);
+    assert_int_equal(trainer_start(two, 0), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "another process"));
     assert_int_equal(trainer_start(two, 1), BERLU_ERR_ARG);
     assert_non_null(strstr(berlu_last_error(), "another process"));
     trainer_close(two);
     trainer_close(one);
+    recipe_free(&s);
+}
+
+/* The lock comes before run.json: who comes second into an empty folder writes nothing. */
+static void of_two_that_start_at_once_one_is_refused(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    run_folder folder;
+    folder_fresh(run, "at-once");
+    int first = open(run, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(first, LOCK_EX), 0);
+    settings_make(&s, run, NULL);
+    assert_int_equal(run_create(&folder, run, &s, NULL, NULL), BERLU_ERR_ARG);
+    assert_false(run_exists(run));
+    close(first);
+    assert_int_equal(run_create(&folder, run, &s, NULL, NULL), BERLU_OK);
+    run_close(&folder);
+    recipe_free(&s);
+}
+
+static void a_run_that_is_complete_tells_what_it_came_to(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    train_result first = run_whole(run_place(run, "complete"), NULL), again;
+    settings_make(&s, run, NULL);
+    assert_int_equal(run_with(&s, 1, NULL, &again), BERLU_OK);
+    assert_true(again.last.epoch == 3 && again.last.step == 24);
+    assert_true(again.last.test_top1 == first.last.test_top1 && again.last.test_loss == first.last.test_loss);
+    assert_true(again.last.lr == first.last.lr && again.last.train_loss == first.last.train_loss);
+    assert_true(isnan(again.last.ema_top1));
     recipe_free(&s);
 }
 
@@ -542,6 +610,7 @@ int main(void)
         cmocka_unit_test(a_run_stopped_between_updates_gives_the_same_bytes),
         cmocka_unit_test(a_run_with_everything_switched_on_resumes_to_the_same_bytes),
         cmocka_unit_test(a_run_stopped_during_an_evaluation_gives_the_same_bytes),
+        cmocka_unit_test(a_stop_during_an_evaluation_keeps_the_histograms),
         cmocka_unit_test(a_limit_of_updates_cuts_an_epoch_and_a_resume_makes_it_whole),
         cmocka_unit_test(a_run_without_a_checkpoint_resumes_from_the_beginning),
         cmocka_unit_test(a_link_that_lags_behind_is_mended),
@@ -551,6 +620,8 @@ int main(void)
         cmocka_unit_test(sgd_learns_too),
         cmocka_unit_test(frozen_activation_parameters_stay_where_they_are),
         cmocka_unit_test(constraints_hold_and_the_lipschitz_constant_follows),
+        cmocka_unit_test(of_two_that_start_at_once_one_is_refused),
+        cmocka_unit_test(a_run_that_is_complete_tells_what_it_came_to),
         cmocka_unit_test(the_figures_of_a_site_add_up),
         cmocka_unit_test(one_batch_can_be_learned_by_heart),
         cmocka_unit_test(a_student_learns_from_a_teachers_run),
