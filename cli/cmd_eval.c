@@ -14,6 +14,10 @@ static const option_row rows[] = {
     {"which", OPTION_STRING, "last|best|STEP", .standard = "last", .help = "which checkpoint of the run"},
     {"ema", OPTION_FLAG, .help = "the averaged weights instead of the last ones"},
     {"data", OPTION_STRING, "DATA", .help = "other data than the run's"},
+    {"class-order", OPTION_CHOICE, .choices = "torchvision|timm",
+     .help = "how the classes of a folder are numbered (default: the run's; torchvision with --data)"},
+    {"val-labels", OPTION_STRING, "FILE", .help = "lines \"FILENAME CLASS\" for a flat val folder"},
+    {"labels", OPTION_CHOICE, .choices = "fine|coarse", .help = "of CIFAR-100 (default: the run's; fine with --data)"},
     {"split", OPTION_CHOICE, .standard = "test", .choices = "test|train", .help = "which images"},
     {"act", OPTION_STRINGS, "ACT", .help = "activation, with --weights"},
     {"image-size", OPTION_INT, "N", .most = 4096, .help = "side of the input, with --weights"},
@@ -25,14 +29,38 @@ static void tick(void *context, uint64_t images)
     progress_step(context, images);
 }
 
+/* What would be without effect is refused: a run knows its network, a file of weights has no checkpoints. */
+static berlu_status effect_check(const options *o)
+{
+    static const char *const of_weights[] = {"act", "image-size"}, *const of_run[] = {"which", "ema"};
+    int weights = options_given(o, "weights");
+    const char *const *idle = weights ? of_run : of_weights;
+    for (size_t i = 0; i < COUNT(of_run); i++)
+        if (options_given(o, idle[i]))
+            return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect %s; leave it out", idle[i],
+                              weights ? "with --weights" : "on a run, which says it itself");
+    return BERLU_OK;
+}
+
+static const char *text_given(const options *o, const char *name)
+{
+    return options_given(o, name) ? options_string(o, name) : NULL;
+}
+
 static berlu_status eval(options *o)
 {
     progress bar;
+    berlu_status status = effect_check(o);
+    if (status != BERLU_OK)
+        return status;
     eval_request request = {
         .run = options_string(o, "run"),
         .weights = options_string(o, "weights"),
         .which = options_string(o, "which"),
         .data = options_string(o, "data"),
+        .class_order = text_given(o, "class-order"),
+        .val_labels = text_given(o, "val-labels"),
+        .labels = text_given(o, "labels"),
         .acts = options_strings(o, "act"),
         .act_count = options_count(o, "act"),
         .image_size = (int)options_int(o, "image-size"),
@@ -45,7 +73,7 @@ static berlu_status eval(options *o)
     };
     score s;
     progress_start(&bar, "eval", "images", 0, 0);
-    berlu_status status = eval_run(&request, &s);
+    status = eval_run(&request, &s);
     progress_finish(&bar);
     if (status != BERLU_OK)
         return status;

@@ -198,6 +198,8 @@ static berlu_status settings_take(train_settings *s, const options *o)
 
 static berlu_status early_checks(const train_settings *s, const options *o)
 {
+    if (options_json(o) && options_flag(o, "json-lines"))
+        return berlu_fail(BERLU_ERR_ARG, "option --json-lines: writes lines and --json one object; choose one of them");
     if (options_flag(o, "dry-run"))
         return BERLU_OK;
     if (!*s->run)
@@ -223,13 +225,14 @@ static void table_show(const train_settings *s, const trainer *t, const display 
 
 static berlu_status result_print(const options *o, const train_result *r, const display *d)
 {
-    char best[64] = "";
+    char best[64] = "", speed[48] = "";
     if (r->best_step)
         snprintf(best, sizeof best, " (best %.2f at step %llu)", r->best_top1, (unsigned long long)r->best_step);
+    if (r->images_per_s > 0) /* a run that was complete already has none */
+        snprintf(speed, sizeof speed, ", %.0f images/s", r->images_per_s);
     if (!d->quiet)
-        fprintf(stderr, "done: %llu updates, test top1 %.2f%s, %.0f images/s, %.0f MiB at most\n",
-                (unsigned long long)r->updates, r->last.test_top1, best, r->images_per_s,
-                (double)r->peak_bytes / 0x1p20);
+        fprintf(stderr, "done: %llu updates, test top1 %.2f%s%s, %.0f MiB at most\n", (unsigned long long)r->updates,
+                r->last.test_top1, best, speed, (double)r->peak_bytes / 0x1p20);
     if (!options_json(o))
         return BERLU_OK;
     output out;

@@ -43,6 +43,17 @@ static void bad_input_is_one_line_and_exit_2(void **state)
     assert_refused("berlu: doctor: unexpected argument 'now'", "doctor", "now");
 }
 
+static void options_without_effect_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("berlu: eval: option --act: has no effect on a run", "eval", "runs/x", "--act", "relu");
+    assert_refused("berlu: eval: option --image-size: has no effect", "eval", "runs/x", "--image-size", "32");
+    assert_refused("berlu: eval: option --ema: has no effect with", "eval", "vit_micro", "--weights", "w", "--ema");
+    assert_refused("berlu: eval: option --which: has no effect with", "eval", "m", "--weights", "w", "--which", "best");
+    assert_refused("berlu: train: option --json-lines: ", "train", "--model", "vit_micro", "--data", "synthetic",
+                   "--act", "relu", "--dry-run", "--json", "--json-lines");
+}
+
 static void an_instruction_set_that_is_not_there_is_refused(void **state)
 {
     (void)state;
@@ -144,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input_is_one_line_and_exit_2),
+        cmocka_unit_test(options_without_effect_are_refused),
         cmocka_unit_test(an_instruction_set_that_is_not_there_is_refused),
         cmocka_unit_test(help_and_version_go_to_stdout),
         cmocka_unit_test(every_command_explains_itself),
