@@ -2,12 +2,13 @@
  * SPDX-License-Identifier: MIT
  *
  * What it does with the trainer a user can do with `berlu train`; the lines it prints say how. It needs no file and asks
- * nothing. Runs that are already complete in the folder are not trained again. */
+ * nothing. It always trains anew: its own runs of an earlier time, relu-0 and so on, are removed first. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "commands.h"
 #include "io/csv.h"
 #include "io/svg.h"
@@ -16,13 +17,14 @@
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
+enum { SEEDS = 2, EPOCHS_MOST = 1000, SETTINGS = 12 };
+
 static const option_row rows[] = {
     {"out", OPTION_STRING, "DIR", .standard = "demo-run", .help = "where the runs, table and picture go"},
-    {"epochs", OPTION_INT, "N", .standard = "12", .least = 1, .most = 1000, .help = "passes over the images"},
+    {"epochs", OPTION_INT, "N", .standard = "8", .least = 1, .most = EPOCHS_MOST, .help = "passes over the images"},
     {"images", OPTION_INT, "N", .standard = "2560", .least = 128, .most = 1000000, .help = "synthetic training images"},
     {0}};
 
-enum { SEEDS = 2, EPOCHS_MOST = 1000 };
 static const char *const acts[] = {"relu", "gelu", "prelu", "berlu"};
 
 /* What one activation came to. */
@@ -50,22 +52,61 @@ static void tick(void *context, const train_progress *p)
     progress_step(&d->bar, d->before + p->images);
 }
 
-static berlu_status settings_make(train_settings *s, const char *run, const char *act, int seed, const options *o)
+/* What one run is made with, as keys and texts: for the trainer, and for the line that shows it. */
+typedef struct recipe_list {
+    struct {
+        const char *key, *value;
+    } rows[SETTINGS];
+    char seed[16], epochs[24], images[24], warmup[32];
+} recipe_list;
+
+static void list_make(recipe_list *l, const char *run, const char *act, int seed, const options *o)
 {
-    char seed_text[16], epochs[24], images[24], warmup[32];
-    snprintf(seed_text, sizeof seed_text, "%d", seed);
-    snprintf(epochs, sizeof epochs, "%lld", (long long)options_int(o, "epochs"));
-    snprintf(warmup, sizeof warmup, "%g", (double)options_int(o, "epochs") / 8);
-    snprintf(images, sizeof images, "%lld", (long long)options_int(o, "images"));
-    const char *const list[][2] = {
-        {"model", "vit_micro"}, {"patch", "8"},  {"data", "synthetic"}, {"synthetic_images", images},
-        {"act", act},           {"run", run},    {"seed", seed_text},   {"epochs", epochs},
-        {"warmup", warmup},     {"batch", "32"}, {"lr", "1e-3"},        {"eval_batch", "128"}};
+    snprintf(l->seed, sizeof l->seed, "%d", seed);
+    snprintf(l->epochs, sizeof l->epochs, "%lld", (long long)options_int(o, "epochs"));
+    snprintf(l->warmup, sizeof l->warmup, "%g", (double)options_int(o, "epochs") / 8);
+    snprintf(l->images, sizeof l->images, "%lld", (long long)options_int(o, "images"));
+    const char *const list[SETTINGS][2] = {
+        {"model", "vit_micro"}, {"patch", "8"},        {"data", "synthetic"}, {"synthetic_images", l->images},
+        {"act", act},           {"seed", l->seed},     {"epochs", l->epochs}, {"warmup", l->warmup},
+        {"batch", "32"},        {"eval_batch", "128"}, {"lr", "1e-3"},        {"run", run}};
+    for (size_t i = 0; i < SETTINGS; i++)
+        l->rows[i].key = list[i][0], l->rows[i].value = list[i][1];
+}
+
+static void command_print(FILE *file, const options *o)
+{
+    recipe_list l;
+    list_make(&l, "DIR", "berlu", 0, o);
+    fprintf(file, "  berlu train");
+    for (size_t i = 0; i < SETTINGS; i++)
+        fprintf(file, " --%s %s", recipe_find(l.rows[i].key)->option, l.rows[i].value);
+    fprintf(file, "\n");
+}
+
+static berlu_status settings_make(train_settings *s, const char *run, const demo *d, const options *o)
+{
+    recipe_list l;
     berlu_status status = BERLU_OK;
+    list_make(&l, run, d->act, d->seed, o);
     recipe_init(s);
-    for (size_t i = 0; status == BERLU_OK && i < COUNT(list); i++)
-        status = recipe_set(s, list[i][0], list[i][1]);
+    for (size_t i = 0; status == BERLU_OK && i < SETTINGS; i++)
+        status = recipe_set(s, l.rows[i].key, l.rows[i].value);
     return status == BERLU_OK ? recipe_resolve(s) : status;
+}
+
+/* Only what is a run and is not being trained by another process; anything else trainer_start() refuses. */
+static berlu_status earlier_remove(const char *run)
+{
+    run_folder folder;
+    if (!run_exists(run))
+        return BERLU_OK;
+    berlu_status status = run_open(&folder, run, NULL);
+    if (status != BERLU_OK)
+        return status;
+    status = folder_remove(run);
+    run_close(&folder);
+    return status;
 }
 
 static berlu_status run_train(demo *d, const char *run, const options *o, train_result *result)
@@ -73,11 +114,13 @@ static berlu_status run_train(demo *d, const char *run, const options *o, train_
     train_settings s;
     trainer *t = NULL;
     train_hooks hooks = {.progress = tick, .context = d};
-    berlu_status status = settings_make(&s, run, d->act, d->seed, o);
+    berlu_status status = settings_make(&s, run, d, o);
+    if (status == BERLU_OK)
+        status = earlier_remove(run);
     if (status == BERLU_OK)
         status = trainer_open(&t, &s, &hooks);
     if (status == BERLU_OK)
-        status = trainer_start(t, 1);
+        status = trainer_start(t, 0);
     if (status == BERLU_OK)
         status = trainer_run(t, result);
     trainer_close(t);
@@ -167,34 +210,40 @@ static berlu_status json_print(const outcome *all)
     return output_print(&out);
 }
 
-static berlu_status demo_run(options *o)
+static berlu_status all_train(const options *o, const char *folder, outcome *all)
 {
-    static outcome all[COUNT(acts)]; /* too large for the stack */
-    const char *folder = options_string(o, "out");
     demo d = {0};
-    double began = clock_seconds();
-    memset(all, 0, sizeof all);
-    fprintf(stderr,
-            "vit_micro on %lld synthetic images, %d activations, %d seeds, %lld epochs. One of these runs by hand:\n"
-            "  berlu train --model vit_micro --patch 8 --data synthetic --act berlu --batch 32 --lr 1e-3 --epochs %lld "
-            "--run DIR\n",
-            (long long)options_int(o, "images"), (int)COUNT(acts), SEEDS, (long long)options_int(o, "epochs"),
-            (long long)options_int(o, "epochs"));
-    progress_start(&d.bar, "demo", "images", 0, 0);
     berlu_status status = BERLU_OK;
+    progress_start(&d.bar, "demo", "images", 0, 0);
     for (size_t i = 0; status == BERLU_OK && i < COUNT(acts); i++) {
         d.act = acts[i];
         status = act_train(&d, folder, o, &all[i]);
     }
     progress_finish(&d.bar);
-    if (status == BERLU_OK)
-        status = picture_save(folder, all);
-    if (status != BERLU_OK)
-        return status;
-    table_print(stderr, all);
-    fprintf(stderr, "\n%.0f s; the curves are in %s/curves.svg, all numbers in %s/*/metrics.csv\n",
-            clock_seconds() - began, folder, folder);
-    return options_json(o) ? json_print(all) : BERLU_OK;
+    return status == BERLU_OK ? picture_save(folder, all) : status;
+}
+
+static berlu_status demo_run(options *o)
+{
+    const char *folder = options_string(o, "out");
+    double began = clock_seconds();
+    outcome *all = calloc(COUNT(acts), sizeof *all);
+    if (!all)
+        return berlu_fail_memory(COUNT(acts) * sizeof *all, "the curves");
+    fprintf(stderr,
+            "vit_micro on %lld synthetic images, %d activations, %d seeds, %lld epochs. One of these runs by hand:\n",
+            (long long)options_int(o, "images"), (int)COUNT(acts), SEEDS, (long long)options_int(o, "epochs"));
+    command_print(stderr, o);
+    berlu_status status = all_train(o, folder, all);
+    if (status == BERLU_OK) {
+        table_print(stderr, all);
+        fprintf(stderr, "\n%.0f s; the curves are in %s/curves.svg, all numbers in %s/*/metrics.csv\n",
+                clock_seconds() - began, folder, folder);
+        if (options_json(o))
+            status = json_print(all);
+    }
+    free(all);
+    return status;
 }
 
 const command cmd_demo = {
