@@ -16,6 +16,7 @@
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "io/tensorboard.h"
+#include "support/folder.h"
 
 static void assert_hex(const text *t, const char *hex)
 {
@@ -68,8 +69,8 @@ static size_t records_in(const unsigned char *data, size_t size)
 static void a_histogram_counts_every_finite_value_once(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/berlu-tb-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    char folder[FOLDER_PATH];
+    folder_fresh(folder, "tensorboard-histogram");
     tb_writer *w;
     assert_int_equal(tb_open(&w, folder, 1700000000.0), BERLU_OK);
     float values[100];
@@ -109,8 +110,8 @@ static void nothing_is_written_for_an_empty_histogram(void **state)
 static void a_second_writer_in_the_same_second_takes_another_name(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/berlu-tb-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    char folder[FOLDER_PATH];
+    folder_fresh(folder, "tensorboard-second");
     tb_writer *one, *two;
     assert_int_equal(tb_open(&one, folder, 1700000000.0), BERLU_OK);
     assert_int_equal(tb_open(&two, folder, 1700000000.0), BERLU_OK);
@@ -124,8 +125,10 @@ static void a_second_writer_in_the_same_second_takes_another_name(void **state)
 static void a_folder_that_is_not_there_is_an_error_with_its_name(void **state)
 {
     (void)state;
+    char folder[FOLDER_PATH], missing[FOLDER_PATH];
     tb_writer *w;
-    assert_int_equal(tb_open(&w, "/tmp/no-such-folder-of-berlu", 1), BERLU_ERR_IO);
+    folder_fresh(folder, "tensorboard-missing");
+    assert_int_equal(tb_open(&w, folder_path(missing, folder, "no-such-folder-of-berlu"), 1), BERLU_ERR_IO);
     assert_non_null(strstr(berlu_last_error(), "no-such-folder-of-berlu"));
 }
 
