@@ -10,28 +10,32 @@ export OMP_NUM_THREADS=1
 berlu=$1 kills=${2:-5} work=${3:-$(mktemp -d)}
 RANDOM=${SEED:-1}
 settings="--model vit_micro --image-size 16 --patch 8 --data synthetic --synthetic-images 160 --act berlu --batch 8
-    --eval-batch 16 --epochs 6 --lr 0.003 --workers 1 --threads 1 --checkpoint-every 3 --augment crop-flip --ema 0.9
+    --eval-batch 16 --lr 0.003 --workers 1 --threads 1 --checkpoint-every 3 --augment crop-flip --ema 0.9
     --drop-path 0.1 --quiet"
+short="$settings --epochs 6" long="$settings --epochs 100000 --run $work/long"
 mkdir -p "$work"
-rm -rf "$work/whole" "$work/run"
+rm -rf "$work/whole" "$work/run" "$work/long"
 
 began=$(date +%s%N)
-$berlu train $settings --run "$work/whole" || exit 1
+$berlu train $short --run "$work/whole" || exit 1
 span=$((($(date +%s%N) - began) / 1000000)) # milliseconds of a whole run
 
-# A polite stop saves and says so with exit code 3; the loop below resumes from there.
-$berlu train $settings --run "$work/run" 2> "$work/error" &
+# A polite stop saves and says so with exit code 3. The run is too long to end by itself, and the signal
+# goes out once metrics.csv is there: by then the handler is in place.
+$berlu train $long 2> "$work/error" &
 child=$!
-sleep "$(printf '0.%03d' $((span / 2 < 999 ? span / 2 : 999)))"
-kill -TERM $child 2> /dev/null
+while kill -0 $child 2> /dev/null && [ ! -e "$work/long/metrics.csv" ]; do
+    sleep 0.02
+done
+kill -TERM $child
 wait $child
 code=$?
-if [ $code != 3 ] && [ $code != 0 ]; then
+if [ $code != 3 ] || [ ! -e "$work/long/checkpoints/last/state.safetensors" ]; then
     echo "kill.sh: after SIGTERM the run ended with $code: $(cat "$work/error")"
     exit 1
 fi
 for words in "--lr 0.5 --resume" "" "--batch 100000 --run $work/other" "--model no_such --run $work/other"; do
-    $berlu train $settings --run "$work/run" $words 2> "$work/error"
+    $berlu train $long $words 2> "$work/error"
     code=$?
     if [ $code != 2 ] || [ -e "$work/other" ]; then
         echo "kill.sh: '$words' ended with $code instead of 2: $(cat "$work/error")"
@@ -43,7 +47,7 @@ made=0 runs=0
 while [ $made -lt "$kills" ]; do
     [ $runs = 0 ] || rm -rf "$work/run"
     while :; do
-        $berlu train $settings --run "$work/run" --resume 2> "$work/error" &
+        $berlu train $short --run "$work/run" --resume 2> "$work/error" &
         child=$!
         sleep "$(printf '%d.%03d' $(((RANDOM % span) / 1000)) $((RANDOM % 1000 % span)))" &
         nap=$!
