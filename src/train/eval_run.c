@@ -9,19 +9,13 @@
 #include "train/network.h"
 #include "train/run_folder.h"
 
-/* How the set is read. What a run says of its own set says nothing of another. */
+/* How the set is read. The numbers of classes are what the network learned and stay; a list of labels is of one set. */
 static berlu_status data_settings(const eval_request *r, train_settings *s)
 {
     const char *const keys[][2] = {{"data", r->data},
-                                   {"class_order", r->class_order ? r->class_order
-                                                   : r->data      ? "torchvision"
-                                                                  : NULL},
-                                   {"val_labels", r->val_labels ? r->val_labels
-                                                  : r->data     ? ""
-                                                                : NULL},
-                                   {"labels", r->labels ? r->labels
-                                              : r->data ? "fine"
-                                                        : NULL}};
+                                   {"class_order", r->class_order},
+                                   {"val_labels", r->data && !r->val_labels ? "" : r->val_labels},
+                                   {"labels", r->labels}};
     berlu_status status = BERLU_OK;
     for (size_t i = 0; status == BERLU_OK && i < COUNT(keys); i++)
         if (keys[i][1])

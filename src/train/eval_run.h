@@ -9,7 +9,7 @@ typedef struct eval_request {
     const char *weights;                           /* NULL: the run's */
     const char *which;                             /* checkpoint of the run: last, best or a step */
     const char *data;                              /* NULL: the run's */
-    const char *class_order, *val_labels, *labels; /* NULL: the run's, unless `data` is another's */
+    const char *class_order, *val_labels, *labels; /* NULL: the run's; val_labels not with other data */
     const char *const *acts;
     size_t act_count;
     int image_size, batch, threads;
