@@ -7,9 +7,6 @@
 #include "cpu/kernels.h"
 #include "cpu/site.h"
 
-/* Something that is not NULL, where only that matters. */
-static float somewhere;
-
 static berlu_act_op op_of(const op_call *c)
 {
     if (c->op == OP_ACT)
@@ -40,6 +37,7 @@ static berlu_act_call call_make(const op_call *c)
 
 size_t cpu_act_workspace(const op_call *c)
 {
+    float somewhere = 0; /* not NULL, where only that matters */
     berlu_act_call call = call_make(c);
     for (int i = 0; i < c->attr->act_params; i++) { /* pointers are looked at only for being NULL */
         call.param[c->attr->act_param[i]].value = &somewhere;

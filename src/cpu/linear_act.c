@@ -12,8 +12,6 @@
 #include "cpu/kernels.h"
 #include "cpu/site.h"
 
-static float somewhere; /* for questions that only ask whether a pointer is NULL */
-
 static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *call)
 {
     berlu_status status = berlu_act_run(c->attr->act, op, call, &(berlu_exec){.threads = 1});
@@ -25,6 +23,7 @@ static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *ca
 
 static size_t forward_scratch(const op_call *c, int64_t rows)
 {
+    float somewhere = 0; /* not NULL, where only that is asked */
     berlu_act_call call = site_call(c, 3, rows, c->out[0].channels);
     call.x = call.y = &somewhere;
     for (int i = 0; i < c->attr->act_params; i++)
@@ -90,6 +89,7 @@ static berlu_act_op backward_op(const op_call *c)
 
 static size_t backward_scratch(const op_call *c, int64_t rows)
 {
+    float somewhere = 0;
     berlu_act_call call = site_call(c, 4, rows, c->out[0].channels);
     call.x = call.dy = call.bias = &somewhere;
     call.dx = &somewhere;
