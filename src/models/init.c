@@ -1,13 +1,15 @@
 /* init.c - initial weights, as timm draws them but from our own random numbers. SPDX-License-Identifier: MIT
  *
- * The value of an element depends on the seed, the parameter's place in the state dict and the element's index, nothing
- * else: no order of drawing, no state, the same on any machine. */
+ * The value of an element depends on the seed, the parameter's name and the element's index, nothing else: no order of
+ * drawing, no state, the same on any machine. By name and not by place, because learned parameters of an activation shift
+ * all places behind them: models that differ only in the activation start from the same weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/philox.h"
+#include "models/fill.h"
 #include "models/weights.h"
 #include "simd/normal.h"
 
@@ -87,7 +89,7 @@ berlu_status weights_init(engine *e, uint64_t seed, const init_options *options)
         float *values = memory_aligned(count * sizeof *values, p->name);
         if (!values)
             return BERLU_ERR_MEMORY;
-        init_draw(values, count, init_adjust(p, options), seed, (uint32_t)i);
+        init_draw(values, count, init_adjust(p, options), seed, fill_hash(p->name));
         berlu_status status = engine_set(e, ARRAY_WEIGHT, i, values);
         free(values);
         if (status != BERLU_OK)

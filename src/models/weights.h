@@ -18,7 +18,7 @@ typedef struct init_options {
 } init_options;
 berlu_status weights_init(engine *e, uint64_t seed, const init_options *options); /* options may be NULL */
 
-/* The values weights_init() gives to one parameter. */
+/* The values weights_init() gives to one parameter; `parameter` is fill_hash() of its name. */
 void init_draw(float *out, size_t count, param_init init, uint64_t seed, uint32_t parameter);
 
 /* How a parameter starts in a word: tn02 n1e-6 ufN c1e-6 zero one, as in timm's tables. Returns out. */

@@ -142,6 +142,48 @@ static void a_fresh_model_starts_as_its_codes_say_and_options_change_the_deviati
 
 /* ---- files ---- */
 
+/* Every tensor that both models have, by name; returns how many of `b` have no partner. */
+static int weights_compare(engine *a, engine *b)
+{
+    const graph *ga = engine_graph(a), *gb = engine_graph(b);
+    static float x[1 << 18], y[1 << 18];
+    int alone = 0;
+    for (int j = 0, i; j < graph_param_count(gb); j++) {
+        const tensor_info *p = graph_tensor(gb, graph_param(gb, j));
+        size_t count = (size_t)tensor_elements(p);
+        for (i = 0; i < graph_param_count(ga); i++)
+            if (strcmp(graph_tensor(ga, graph_param(ga, i))->name, p->name) == 0)
+                break;
+        alone += i == graph_param_count(ga);
+        if (i == graph_param_count(ga))
+            continue;
+        assert_true(count <= COUNT(x));
+        assert_int_equal(engine_get(a, ARRAY_WEIGHT, i, x), BERLU_OK);
+        assert_int_equal(engine_get(b, ARRAY_WEIGHT, j, y), BERLU_OK);
+        assert_memory_equal(x, y, count * sizeof *x);
+    }
+    return alone;
+}
+
+static void models_of_one_seed_start_from_the_same_weights_whatever_their_activation(void **state)
+{
+    (void)state;
+    static const char *const acts[] = {"berlu", "prelu"};
+    model *relu, *other;
+    engine *plain, *learned;
+    open_model(&relu, &plain, "vit_micro", "relu");
+    assert_int_equal(weights_init(plain, 3, NULL), BERLU_OK);
+    for (size_t k = 0; k < COUNT(acts); k++) {
+        open_model(&other, &learned, "vit_micro", acts[k]);
+        assert_int_equal(weights_init(learned, 3, NULL), BERLU_OK);
+        int alone = weights_compare(plain, learned);
+        assert_true(alone > 0);
+        assert_int_equal(alone, graph_param_count(other->graph) - graph_param_count(relu->graph));
+        close_model(other, learned);
+    }
+    close_model(relu, plain);
+}
+
 static void what_was_saved_loads_again_to_the_bit(void **state)
 {
     (void)state;
@@ -313,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_wide_normal_is_drawn_again_outside_of_two),
         cmocka_unit_test(parameters_and_seeds_do_not_share_draws),
         cmocka_unit_test(a_fresh_model_starts_as_its_codes_say_and_options_change_the_deviation),
+        cmocka_unit_test(models_of_one_seed_start_from_the_same_weights_whatever_their_activation),
         cmocka_unit_test(what_was_saved_loads_again_to_the_bit),
         cmocka_unit_test(files_that_do_not_fit_are_refused_by_the_tensors_name_and_change_nothing),
         cmocka_unit_test(a_linear_layers_weight_loads_into_a_1x1_convolution),
