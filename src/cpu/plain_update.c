@@ -27,7 +27,7 @@ void PLAIN(grad_norm)(const op_call *c)
     double total = 0;
     for (int i = 0; i < p->count; i++) {
         double sum = 0;
-        for (int64_t j = 0; p->spans[i].gradient >= 0 && j < p->spans[i].count; j++)
+        for (int64_t j = 0; span_moves(&p->spans[i], c->step) && j < p->spans[i].count; j++)
             sum += (double)gradient_of(p, &p->spans[i])[j] * gradient_of(p, &p->spans[i])[j];
         total += sum;
     }
@@ -47,15 +47,14 @@ void PLAIN(adamw)(const op_call *c)
     const step_values *s = c->step;
     for (int i = 0; i < p->count; i++) {
         const param_span *span = &p->spans[i];
-        if (span->gradient < 0 || (span->activation && s->act_frozen))
+        if (!span_moves(span, s))
             continue;
         double lr = s->lr * (span->activation ? s->act_lr : 1);
-        double decay = span->activation ? s->act_decay : s->weight_decay;
-        decay = span->decay || s->decay_all || span->activation ? decay : 0;
         const real *g = gradient_of(p, span);
         real *w = (real *)p->weight + span->offset, *m = (real *)p->moment1 + span->offset;
         real *v = (real *)p->moment2 + span->offset;
-        real keep = (real)(1 - lr * decay), step = (real)(lr / s->correction1), root = (real)sqrt(s->correction2);
+        real keep = (real)(1 - lr * span_decay(span, s)), step = (real)(lr / s->correction1),
+             root = (real)sqrt(s->correction2);
         real toward = (real)(1 - s->beta1), b2 = (real)s->beta2, rest = (real)(1 - s->beta2),
              clip = (real)s->clip_factor;
         for (int64_t j = 0; j < span->count; j++) {
@@ -73,10 +72,9 @@ void PLAIN(sgd)(const op_call *c)
     const step_values *s = c->step;
     for (int i = 0; i < p->count; i++) {
         const param_span *span = &p->spans[i];
-        if (span->gradient < 0 || (span->activation && s->act_frozen))
+        if (!span_moves(span, s))
             continue;
-        double decay = span->activation ? s->act_decay : s->weight_decay;
-        real wd = (real)(span->decay || s->decay_all || span->activation ? decay : 0), mu = (real)s->momentum;
+        real wd = (real)span_decay(span, s), mu = (real)s->momentum;
         real lr = (real)(s->lr * (span->activation ? s->act_lr : 1)),
              fresh = s->count == 1 ? 1 : (real)(1 - s->dampening);
         const real *g = gradient_of(p, span);

@@ -28,11 +28,12 @@ void cpu_grad_norm(const op_call *c)
     const param_table *p = c->params;
     const float *gradient = p->sum ? p->sum : p->gradient;
     double *part = c->workspace;
+    int64_t parts = 0;
 #pragma omp parallel num_threads(c->threads)
     {
-        int64_t before = 0;
+        int64_t before = 0; /* the same in every thread */
         for (int i = 0; i < p->count; i++) {
-            if (p->spans[i].gradient < 0)
+            if (!span_moves(&p->spans[i], c->step))
                 continue;
             blocks b = blocks_of(p->spans[i].count, SQUARES);
 #pragma omp for schedule(static) nowait
@@ -41,8 +42,10 @@ void cpu_grad_norm(const op_call *c)
                     lanes_of(c)->square_sum(gradient + p->spans[i].gradient + block_begin(&b, j), block_rows(&b, j));
             before += b.count;
         }
+#pragma omp single
+        parts = before;
     }
-    c->step->grad_norm = sqrt(tree_sum(part, (size_t)pieces_of(p)));
+    c->step->grad_norm = sqrt(tree_sum(part, (size_t)parts));
     double factor = c->step->clip / (c->step->grad_norm + 1e-6);
     c->step->clip_factor = c->step->clip > 0 && !(factor > 1) ? factor : 1;
 }
@@ -50,8 +53,7 @@ void cpu_grad_norm(const op_call *c)
 static lanes_adamw constants(const step_values *s, const param_span *span)
 {
     double lr = s->lr * (span->activation ? s->act_lr : 1);
-    double decay = span->activation ? s->act_decay : span->decay || s->decay_all ? s->weight_decay : 0;
-    return (lanes_adamw){.keep = (float)(1 - lr * decay),
+    return (lanes_adamw){.keep = (float)(1 - lr * span_decay(span, s)),
                          .step = (float)(lr / s->correction1),
                          .root = (float)sqrt(s->correction2),
                          .toward = (float)(1 - s->beta1),
@@ -69,7 +71,7 @@ void cpu_adamw(const op_call *c)
 #pragma omp parallel num_threads(c->threads)
     for (int i = 0; i < p->count; i++) {
         const param_span *span = &p->spans[i];
-        if (span->gradient < 0 || (span->activation && c->step->act_frozen))
+        if (!span_moves(span, c->step))
             continue;
         lanes_adamw k = constants(c->step, span);
         blocks b = blocks_of(span->count, PIECE);

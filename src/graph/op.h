@@ -205,6 +205,21 @@ typedef struct param_span {
     int decay, activation;
     float least;
 } param_span;
+
+/* The weight decay of a span: an activation's own, or with decay_all everybody's where it has none of its own. */
+static inline double span_decay(const param_span *p, const step_values *s)
+{
+    if (p->activation && (s->act_decay != 0 || !s->decay_all))
+        return s->act_decay;
+    return p->decay || s->decay_all ? s->weight_decay : 0;
+}
+
+/* Does this step move the span? What it does not move counts nowhere, also not in the norm of the gradients. */
+static inline int span_moves(const param_span *p, const step_values *s)
+{
+    return p->gradient >= 0 && !(p->activation && s->act_frozen);
+}
+
 typedef struct param_table {
     const param_span *spans;
     int count;

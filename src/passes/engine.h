@@ -64,7 +64,7 @@ typedef struct engine_step {
     double loss_scale;             /* gradients are multiplied by it (1/A when accumulating); 0 means 1 */
     double lr, weight_decay, clip; /* clip 0: none */
     double act_lr;    /* multiplier of lr for activation parameters; 0 means 1 (to freeze them use act_frozen) */
-    double act_decay; /* weight decay of activation parameters */
+    double act_decay; /* weight decay of activation parameters; 0 with decay_all: weight_decay */
     int act_frozen, decay_all;
     double beta1, beta2, eps;   /* AdamW; all three 0: .9, .999, 1e-8 */
     double momentum, dampening; /* SGD */

@@ -192,6 +192,72 @@ static void clipping_multiplies_by_the_norm_over_the_bound(void **state)
     case_free(&p);
 }
 
+/* The activation's parameter `at` after one update without a gradient: what decay alone does to it. */
+static double decayed(const backend *machine, engine_optimizer optimizer, engine_step step, int at)
+{
+    graph_case c = vit;
+    c.options.optimizer = optimizer;
+    prepared p = case_prepare(&c, machine, 2);
+    double one = 1, zero = 0, got = 0;
+    assert_int_equal(engine_set_f64(p.e, ARRAY_WEIGHT, at, &one), BERLU_OK);
+    assert_int_equal(engine_forward(p.e, &step), BERLU_OK);
+    assert_int_equal(engine_backward(p.e), BERLU_OK);
+    assert_int_equal(engine_set_f64(p.e, ARRAY_GRADIENT, at, &zero), BERLU_OK);
+    assert_int_equal(engine_update(p.e), BERLU_OK);
+    assert_int_equal(engine_get_f64(p.e, ARRAY_WEIGHT, at, &got), BERLU_OK);
+    case_free(&p);
+    return got;
+}
+
+static int first_alpha(void)
+{
+    prepared p = case_prepare(&vit, cpu_backend(), 1);
+    int at = 0;
+    while (strcmp(graph_tensor(p.g, graph_param(p.g, at))->name, "blocks.0.act.alpha") != 0)
+        assert_true(++at < graph_param_count(p.g));
+    case_free(&p);
+    return at;
+}
+
+static void decay_of_everything_reaches_alpha_unless_it_has_its_own(void **state)
+{
+    (void)state;
+    const backend *machines[] = {cpu_backend(), cpu_f64_backend()};
+    engine_step step = {.lr = 0.1, .weight_decay = 0.5, .count = 1}, all = step, own = step;
+    int at = first_alpha();
+    all.decay_all = 1;
+    own.decay_all = 1;
+    own.act_decay = 0.25;
+    for (int m = 0; m < 2; m++)
+        for (int o = OPTIMIZER_ADAMW; o <= OPTIMIZER_SGD; o++) {
+            assert_true(decayed(machines[m], (engine_optimizer)o, step, at) == 1);
+            assert_true(fabs(decayed(machines[m], (engine_optimizer)o, all, at) - 0.95) < 1e-6);
+            assert_true(fabs(decayed(machines[m], (engine_optimizer)o, own, at) - 0.975) < 1e-6);
+        }
+}
+
+/* A gradient of a thousand on a frozen alpha must not shrink the steps of everybody else. */
+static void frozen_parameters_count_nowhere_in_the_norm(void **state)
+{
+    (void)state;
+    const backend *machines[] = {cpu_backend(), cpu_f64_backend()};
+    int at = first_alpha();
+    for (int m = 0; m < 2; m++) {
+        double norm[2], thousand = 1000;
+        for (int frozen = 0; frozen < 2; frozen++) {
+            prepared p = case_prepare(&vit, machines[m], 2);
+            p.step.act_frozen = frozen;
+            assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
+            assert_int_equal(engine_backward(p.e), BERLU_OK);
+            assert_int_equal(engine_set_f64(p.e, ARRAY_GRADIENT, at, &thousand), BERLU_OK);
+            assert_int_equal(engine_update(p.e), BERLU_OK);
+            norm[frozen] = engine_grad_norm(p.e);
+            case_free(&p);
+        }
+        assert_true(norm[0] >= 1000 && norm[1] > 0 && norm[1] < 100);
+    }
+}
+
 /* Two half batches with loss_scale 1/2 give the gradients of the whole one. */
 static void accumulated_micro_batches_equal_one_batch(void **state)
 {
@@ -470,6 +536,8 @@ int main(void)
         cmocka_unit_test(evaluation_shares_the_parameters_of_training),
         cmocka_unit_test(updates_are_those_of_torch),
         cmocka_unit_test(clipping_multiplies_by_the_norm_over_the_bound),
+        cmocka_unit_test(decay_of_everything_reaches_alpha_unless_it_has_its_own),
+        cmocka_unit_test(frozen_parameters_count_nowhere_in_the_norm),
         cmocka_unit_test(accumulated_micro_batches_equal_one_batch),
         cmocka_unit_test(the_average_of_the_weights_follows_its_rule),
         cmocka_unit_test(a_site_can_be_read_after_the_forward),
