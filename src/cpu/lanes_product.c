@@ -3,7 +3,7 @@
  *
  * c = a b with b's rows as vectors and a's numbers spread over all lanes: six rows of c times four vectors stay in registers while k
  * runs. a is read by two strides, so its transpose costs nothing. Where b itself has to be transposed (k q^T) transpose() lays it
- * out first, once for all rows. 65 tokens of 64 channels run here at about twice the speed of the library. */
+ * out first, once for all rows. Nothing is packed on each call. */
 #include "cpu/lanes_inside.h"
 
 enum { ROWS = 6, VECTORS = 4 };
