@@ -201,10 +201,9 @@ static float jitter_factor(draws *d, double range)
     return (float)draws_uniform(d, range < 1 ? 1 - range : 0, 1 + range);
 }
 
-berlu_status jitter_apply(const augment_options *o, draws *d, image *picture, image *spare)
+berlu_status jitter_apply(const augment_options *o, draws *d, image *picture)
 {
     int order[4] = {0, 1, 2, 3};
-    (void)spare;
     for (int i = 3; i > 0; i--) {
         int j = draws_below(d, i + 1), kept = order[i];
         order[i] = order[j];
@@ -280,7 +279,7 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
     if (o->randaugment > 0)
         return randaugment_apply(plan, &d, &w->picture, &w->spare);
     if (o->brightness > 0 || o->contrast > 0 || o->saturation > 0 || o->hue > 0)
-        return jitter_apply(o, &d, &w->picture, &w->spare);
+        return jitter_apply(o, &d, &w->picture);
     return BERLU_OK;
 }
 

@@ -40,7 +40,7 @@ berlu_status randaugment_op(int op, double level, int negative, const augment_pl
                             image *picture, image *spare);
 enum { RANDAUGMENT_OPS = 15 };
 extern const char *const randaugment_names[RANDAUGMENT_OPS];
-berlu_status jitter_apply(const augment_options *o, draws *d, image *picture, image *spare);
+berlu_status jitter_apply(const augment_options *o, draws *d, image *picture);
 typedef struct erase_box {
     int top, left, height, width; /* height 0: nothing is erased */
 } erase_box;

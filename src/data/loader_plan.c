@@ -49,9 +49,9 @@ static berlu_status mix_check(loader_plan *p)
 {
     mix_options *m = &p->o.mix;
     if (!(m->mixup >= 0 && m->cutmix >= 0 && m->smoothing >= 0 && m->smoothing < 1 && m->probability >= 0 &&
-          m->probability <= 1))
+          m->probability <= 1 && m->switch_to_cutmix >= 0 && m->switch_to_cutmix <= 1))
         return berlu_fail(BERLU_ERR_ARG,
-                          "mixup and cutmix must be >= 0, their probability in [0, 1], smoothing in [0, 1)");
+                          "mixup and cutmix must be >= 0, probability and switch in [0, 1], smoothing in [0, 1)");
     if (!mix_is_on(m))
         return BERLU_OK;
     if (m->group == 0)

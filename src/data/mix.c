@@ -9,12 +9,15 @@
 
 #include "data/draws.h"
 
+/* With a small alpha both powers are often too small for a double; their ratio is then taken from the logarithms. */
 static double beta_johnk(draws *d, double a)
 {
     for (;;) {
-        double x = pow(draws_uniform(d, 0, 1), 1 / a), y = pow(draws_uniform(d, 0, 1), 1 / a);
+        double u = draws_uniform(d, 0, 1), v = draws_uniform(d, 0, 1), x = pow(u, 1 / a), y = pow(v, 1 / a);
         if (x + y > 0 && x + y <= 1)
             return x / (x + y);
+        if (x + y == 0 && u > 0 && v > 0)
+            return 1 / (1 + exp((log(v) - log(u)) / a));
     }
 }
 
@@ -60,9 +63,9 @@ mix_draw mix_draw_for(const mix_options *m, uint64_t seed, uint32_t epoch, uint6
 {
     mix_draw out = {.lam = 1};
     draws d = draws_for(seed, PURPOSE_MIX, epoch, group);
-    if (!mix_is_on(m) || !draws_chance(&d, m->probability > 0 ? m->probability : 1))
+    if (!mix_is_on(m) || !draws_chance(&d, m->probability))
         return out;
-    int coin = draws_chance(&d, m->switch_to_cutmix > 0 ? m->switch_to_cutmix : 0.5);
+    int coin = draws_chance(&d, m->switch_to_cutmix);
     out.cut = m->cutmix > 0 && (m->mixup <= 0 || coin);
     out.lam = beta_draw(&d, out.cut ? m->cutmix : m->mixup);
     if (out.cut)

@@ -12,8 +12,8 @@
 
 typedef struct mix_options {
     double mixup, cutmix;    /* the alphas of Beta(a, a); 0 switches that one off */
-    double probability;      /* of mixing at all; 0 means 1 when an alpha is set */
-    double switch_to_cutmix; /* when both are on; 0 means 0.5 */
+    double probability;      /* of mixing a group at all: 1 mixes every one, 0 none */
+    double switch_to_cutmix; /* share of cutmix when both are on: 0 mixup only, 1 cutmix only */
     double smoothing;        /* label smoothing inside the soft targets */
     size_t group; /* rows that share a draw, even, divides the rows; 0: 256 where it divides them, else all rows */
 } mix_options;

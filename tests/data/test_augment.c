@@ -192,7 +192,7 @@ static void jitter_orders_its_four_operations_at_random(void **state)
 {
     (void)state;
     augment_options o = {.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1};
-    image a = {0}, spare = {0};
+    image a = {0};
     int darker = 0;
     double level = 0;
     const int n = 4000;
@@ -200,7 +200,7 @@ static void jitter_orders_its_four_operations_at_random(void **state)
         draws d = draws_for(4, PURPOSE_AUGMENT, 0, (uint64_t)i);
         assert_ok(image_reserve(&a, 2, 1));
         memcpy(a.pixels, (const uint8_t[]){100, 100, 100, 100, 100, 100}, 6); /* grey: only brightness changes it */
-        assert_ok(jitter_apply(&o, &d, &a, &spare));
+        assert_ok(jitter_apply(&o, &d, &a));
         darker += a.pixels[0] < 100;
         level += a.pixels[0];
         assert_true(a.pixels[0] >= 59 && a.pixels[0] <= 140);
@@ -208,7 +208,6 @@ static void jitter_orders_its_four_operations_at_random(void **state)
     assert_true(abs(darker - n / 2) < 5 * 32 + 30); /* truncation pulls a little below */
     assert_true(fabs(level / n - 99.5) < 5 * 23.1 / sqrt(n));
     image_free(&a);
-    image_free(&spare);
 }
 
 /* Counts which operations change a picture, through the whole of randaugment_apply. */
@@ -279,7 +278,7 @@ static void cutmix_swaps_the_box_and_nothing_else(void **state)
 static void mixing_draws_have_the_distributions_of_timm(void **state)
 {
     (void)state;
-    mix_options m = {.mixup = 0.8, .cutmix = 1.0};
+    mix_options m = {.mixup = 0.8, .cutmix = 1.0, .probability = 1, .switch_to_cutmix = 0.5};
     double cuts = 0, mix_sum = 0, mix_squares = 0, cut_sum = 0;
     const int n = 20000;
     for (int i = 0; i < n; i++) {
@@ -299,7 +298,7 @@ static void mixing_draws_have_the_distributions_of_timm(void **state)
     assert_true(fabs(mean - 0.5) < 5 * 0.31 / sqrt(mixes));
     assert_true(fabs(variance - 1 / (4 * (2 * 0.8 + 1))) < 0.004); /* of Beta(a, a): 1 / (4 (2 a + 1)) */
     assert_true(cut_sum / cuts > 0.5 && cut_sum / cuts < 0.75);    /* clipping makes boxes smaller than drawn */
-    m = (mix_options){.mixup = 3};
+    m = (mix_options){.mixup = 3, .probability = 1};
     mix_sum = mix_squares = 0;
     for (int i = 0; i < n; i++) {
         double lam = mix_draw_for(&m, 7, 0, (uint64_t)i, 32, 32).lam;
@@ -308,6 +307,41 @@ static void mixing_draws_have_the_distributions_of_timm(void **state)
     mean = mix_sum / n, variance = mix_squares / n - mean * mean;
     assert_true(fabs(mean - 0.5) < 5 * 0.19 / sqrt(n));
     assert_true(fabs(variance - 1.0 / 28) < 0.002);
+}
+
+static void probabilities_of_mixing_are_taken_as_given(void **state)
+{
+    (void)state;
+    mix_options never = {.mixup = 0.8, .cutmix = 1, .probability = 0, .switch_to_cutmix = 0.5}, mixes = never,
+                cuts = never;
+    mixes.probability = cuts.probability = 1;
+    mixes.switch_to_cutmix = 0;
+    cuts.switch_to_cutmix = 1;
+    for (uint64_t i = 0; i < 1000; i++) {
+        assert_true(mix_draw_for(&never, 6, 0, i, 32, 32).lam == 1);
+        assert_false(mix_draw_for(&mixes, 6, 0, i, 32, 32).cut);
+        assert_true(mix_draw_for(&cuts, 6, 0, i, 32, 32).cut);
+    }
+}
+
+/* Beta(a, a) for a -> 0 is a coin: nearly all draws are 0 or 1, each half of the time, also where u^(1/a) is no double. */
+static void a_tiny_alpha_draws_a_coin_and_ends(void **state)
+{
+    (void)state;
+    const int n = 4000;
+    for (double a = 1e-2; a > 1e-300; a *= 1e-7) {
+        mix_options m = {.mixup = a, .probability = 1};
+        double sum = 0;
+        int between = 0;
+        for (int i = 0; i < n; i++) {
+            double lam = mix_draw_for(&m, 8, 0, (uint64_t)i, 32, 32).lam;
+            assert_true(lam >= 0 && lam <= 1);
+            sum += lam;
+            between += lam > 1e-3 && lam < 1 - 1e-3;
+        }
+        assert_true(fabs(sum / n - 0.5) < 5 * 0.5 / sqrt(n));
+        assert_true(between <= (a < 1e-3 ? 1 : n / 5));
+    }
 }
 
 int main(void)
@@ -325,6 +359,8 @@ int main(void)
         cmocka_unit_test(mixing_is_a_weighted_sum_with_the_reversed_group),
         cmocka_unit_test(cutmix_swaps_the_box_and_nothing_else),
         cmocka_unit_test(mixing_draws_have_the_distributions_of_timm),
+        cmocka_unit_test(probabilities_of_mixing_are_taken_as_given),
+        cmocka_unit_test(a_tiny_alpha_draws_a_coin_and_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,7 +71,7 @@ static berlu_status epoch_run(data_source *s)
 {
     loader *l = NULL;
     const loader_batch *b = NULL;
-    loader_options o = {.batch = 4, .shuffle = 1, .drop_last = 1, .workers = 1, .mix = {.mixup = 1}};
+    loader_options o = {.batch = 4, .shuffle = 1, .drop_last = 1, .workers = 1, .mix = {.mixup = 1, .probability = 1}};
     berlu_status status = augment_preset(&o.augment, "deit", 16);
     if (status == BERLU_OK)
         status = loader_open(&l, s, &o);

@@ -17,7 +17,7 @@ static loader_options strong_options(size_t batch)
 {
     loader_options o = {.batch = batch, .shuffle = 1, .drop_last = 1, .seed = 7, .workers = 2};
     assert_ok(augment_preset(&o.augment, "deit", 32));
-    o.mix = (mix_options){.mixup = 0.8, .cutmix = 1.0, .smoothing = 0.1};
+    o.mix = (mix_options){.mixup = 0.8, .cutmix = 1.0, .probability = 1, .switch_to_cutmix = 0.5, .smoothing = 0.1};
     return o;
 }
 
