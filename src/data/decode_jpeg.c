@@ -188,6 +188,13 @@ static void job_run(jpeg_job *job, image *out, const void *bytes, size_t size)
     jpeg_finish_decompress(lib);
 }
 
+/* The job lives with the caller: a local of the function that calls setjmp would be indeterminate after the jump. */
+static void job_guard(jpeg_job *job, image *out, const void *bytes, size_t size)
+{
+    if (setjmp(job->leave) == 0)
+        job_run(job, out, bytes, size);
+}
+
 berlu_status image_decode_jpeg(image *out, const void *bytes, size_t size, const image_request *request)
 {
     jpeg_job job = {.request = request, .status = BERLU_OK, .scans_allowed = SCANS_LIMIT};
@@ -196,8 +203,7 @@ berlu_status image_decode_jpeg(image *out, const void *bytes, size_t size, const
     job.errors.emit_message = on_message;
     job.progress.progress_monitor = on_progress;
     job.lib.client_data = &job;
-    if (setjmp(job.leave) == 0)
-        job_run(&job, out, bytes, size);
+    job_guard(&job, out, bytes, size);
     jpeg_destroy_decompress(&job.lib);
     return job.status;
 }
