@@ -161,12 +161,11 @@ static const option_row get_rows[] = {
     {"keep-archive", OPTION_FLAG, .help = "do not remove the archive after unpacking"},
     {0}};
 
-static volatile sig_atomic_t stop_asked;
-static volatile int stop_flag;
+static volatile sig_atomic_t stop_flag;
 
 static void stop_ask(int number)
 {
-    stop_asked = stop_flag = 1;
+    stop_flag = 1;
     signal(number, SIG_DFL); /* the second one is not asked */
 }
 

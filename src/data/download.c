@@ -34,9 +34,10 @@ static size_t on_bytes(char *bytes, size_t one, size_t count, void *context)
 {
     transfer *t = context;
     (void)one;
-    if (t->d->bytes && t->have + count > t->d->bytes) {
-        t->failed = berlu_fail(BERLU_ERR_INPUT, "%s: longer than the expected %llu bytes", t->d->url,
-                               (unsigned long long)t->d->bytes);
+    uint64_t most = t->d->bytes ? t->d->bytes : t->d->most;
+    if (most && t->have + count > most) {
+        t->failed = berlu_fail(BERLU_ERR_INPUT, "%s: longer than the %s %llu bytes", t->d->url,
+                               t->d->bytes ? "expected" : "allowed", (unsigned long long)most);
         return 0;
     }
     for (size_t done = 0; done < count;) {

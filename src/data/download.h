@@ -2,6 +2,7 @@
 #ifndef DATA_DOWNLOAD_H
 #define DATA_DOWNLOAD_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -11,11 +12,12 @@ typedef struct download {
     const char
         *path;      /* where it shall appear; PATH.part holds what has come so far and is continued by the next call */
     uint64_t bytes; /* expected length, 0: unknown */
+    uint64_t most;  /* refused beyond this where the length is unknown, 0: no bound */
     const char *sha256; /* expected hash, NULL: not checked */
     int tries;          /* connections before giving up, 0: 4; a cut one is continued where it stopped */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* all is 0 while unknown; may be NULL */
     void *context;
-    const volatile int *stop; /* becomes non-zero: stop, keep the part (BERLU_ERR_STOPPED); may be NULL */
+    const volatile sig_atomic_t *stop; /* becomes non-zero: stop, keep the part (BERLU_ERR_STOPPED); may be NULL */
 } download;
 
 /* BERLU_ERR_IO when the network or the disk failed (the part is kept), BERLU_ERR_INPUT when length or hash are wrong (the

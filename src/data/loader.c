@@ -3,7 +3,7 @@
  * A ring of slots holds batches in the making, ready, and the one the caller looks at. Workers take tickets in order, a
  * ticket being a few rows of a batch; a ticket exists only while its batch has a slot, which is what bounds the memory.
  * Whoever finishes the last rows of a batch also mixes it. One mutex guards the counters below; pictures are made outside
- * of it. What goes into a row is decided by sample.c from the row's number alone, so who makes it does not matter.
+ * of it. What goes into a row is decided by loader_plan.c from the row's number alone, so who makes it does not matter.
  * Read on: loader_next(), then worker_run(). */
 #include <pthread.h>
 #include <signal.h>

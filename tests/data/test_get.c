@@ -294,11 +294,24 @@ static void missing_files_circles_and_silent_ports_are_errors_that_name_the_addr
     assert_int_equal(file_exists(to), 0);
 }
 
+static void a_file_of_unknown_length_is_cut_off_at_its_bound(void **state)
+{
+    const server *s = *state;
+    char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH], url[256];
+    folder_fresh(folder, "download_most");
+    served_file(s, from);
+    folder_path(to, folder, "thing.bin");
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/file/thing.bin", s->port);
+    assert_refused(download_file(&(download){.url = url, .path = to, .most = 10, .tries = 1}), BERLU_ERR_INPUT,
+                   "longer than the allowed 10 bytes");
+    assert_int_equal(entries_in(folder), 0); /* neither the file nor a part of it */
+}
+
 static void stopping_keeps_the_part(void **state)
 {
     const server *s = *state;
     char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH], url[256];
-    static const volatile int stop = 1;
+    static const volatile sig_atomic_t stop = 1;
     folder_fresh(folder, "download_stop");
     served_file(s, from);
     folder_path(to, folder, "thing.bin");
@@ -344,7 +357,9 @@ static void a_set_is_fetched_checked_unpacked_and_verified(void **state)
     file_map_close(&map);
     snprintf(url, sizeof url, "http://127.0.0.1:%d/cut/%s", s->port, l.archive);
     folder_fresh(folder, "get");
-    download from = {.url = url};
+    download from = {.url = url, .sha256 = "c4a38c50"};
+    assert_refused(data_get(&l, folder, &from, 0), BERLU_ERR_ARG, "64 hexadecimal digits");
+    from.sha256 = NULL;
     assert_ok(data_get(&l, folder, &from, 0));
     assert_int_equal(file_exists(folder_path(made, folder, "cifar-100-binary/train.bin")), 1);
     assert_int_equal(entries_in(folder), 1); /* the archive is gone */
@@ -367,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_server_without_ranges_is_asked_for_the_whole_again),
         cmocka_unit_test(wrong_hash_and_wrong_length_are_refused_and_removed),
         cmocka_unit_test(missing_files_circles_and_silent_ports_are_errors_that_name_the_address),
+        cmocka_unit_test(a_file_of_unknown_length_is_cut_off_at_its_bound),
         cmocka_unit_test(stopping_keeps_the_part),
         cmocka_unit_test(a_set_is_fetched_checked_unpacked_and_verified),
     };
