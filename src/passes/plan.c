@@ -2,9 +2,9 @@
  *
  * A tensor lives from the node that writes it to the last that reads it. Three steps: (1) views share the memory of what they
  * look at; (2) a result takes over the memory of an input that dies there, where the op's row allows it; (3) what is left is
- * placed, largest first, at the lowest offset that is free during its whole life. Largest-first is not optimal but close: on
- * our models the arena is within a few percent of the largest sum of living tensors, which no plan can beat
- * (tests/graph/test_plan.c asserts the bound it was measured at).
+ * placed, largest first, at the lowest offset that is free during its whole life. Largest-first is not optimal: no plan can
+ * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks that the
+ * arena is at most a quarter over it, and that no two living tensors overlap.
  *
  * Answers live to the end, so that a caller can read them after any call. Parameters, gradients and feeds have areas of their
  * own: they outlive a step. Gradients stand in the order the backward finishes them, so that a range of that area is complete

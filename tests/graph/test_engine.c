@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/cases.h"
+#include "passes/engine_inside.h"
 #include "passes/passes.h"
 #include "passes/plan.h"
 #include "passes/print.h"
@@ -346,6 +347,18 @@ static void op_rules_have_no_holes(void **state)
     }
 }
 
+static void assert_no_overlap(const plan *made)
+{
+    for (int a = 0; a < made->count; a++)
+        for (int b = 0; b < a; b++) {
+            const plan_place *x = &made->places[a], *y = &made->places[b];
+            if (x->area != AREA_ARENA || y->area != AREA_ARENA || x->root != a || y->root != b || x->first > y->last ||
+                y->first > x->last)
+                continue;
+            assert_true(x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset);
+        }
+}
+
 /* No two tensors that live at the same time overlap, and the arena is not larger than twice the most that ever lives. */
 static void plans_never_let_two_living_tensors_overlap(void **state)
 {
@@ -357,14 +370,8 @@ static void plans_never_let_two_living_tensors_overlap(void **state)
         assert_int_equal(graph_clone(&g, p.g), BERLU_OK);
         assert_int_equal(graph_simplify(g, 1), BERLU_OK);
         assert_int_equal(plan_make(&made, g, cpu_backend(), 3), BERLU_OK);
-        for (int a = 0; a < made.count; a++)
-            for (int b = 0; b < a; b++) {
-                const plan_place *x = &made.places[a], *y = &made.places[b];
-                if (x->area != AREA_ARENA || y->area != AREA_ARENA || x->root != a || y->root != b ||
-                    x->first > y->last || y->first > x->last)
-                    continue;
-                assert_true(x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset);
-            }
+        assert_no_overlap(&made);
+        assert_no_overlap(&p.e->plan); /* the engine's own: the whole training step, fused and narrowed */
         uint64_t most = 0;
         for (int at = 0; at < graph_node_count(g); at++) {
             uint64_t living = 0;
