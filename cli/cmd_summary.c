@@ -88,7 +88,18 @@ typedef struct memory {
     double act_share[KEEPS]; /* of the kept bytes: those of activation sites */
 } memory;
 
-static berlu_status plan_measure(engine_memory *out, const model *m, engine_mode mode, engine_keep keep, int batch)
+/* What the sites of a plan keep, from the rows it really computes: passes narrow what the answer does not read. */
+static double sites_kept(const engine *e, const model *m, engine_keep keep)
+{
+    double values = 0;
+    for (int i = 0; i < graph_site_count(m->graph); i++)
+        values += (double)engine_site_rows(e, i) * (double)graph_site_at(m->graph, i)->channels;
+    return sizeof(float) * values * (keep == KEEP_BOTH ? 2 : 1);
+}
+
+/* `share` (may be NULL): activation sites, of the kept bytes. */
+static berlu_status plan_measure(engine_memory *out, double *share, const model *m, engine_mode mode, engine_keep keep,
+                                 int batch)
 {
     engine *e = NULL;
     const engine_options how = {
@@ -96,6 +107,8 @@ static berlu_status plan_measure(engine_memory *out, const model *m, engine_mode
     berlu_status status = engine_create(&e, m->graph, &how);
     if (status == BERLU_OK)
         *out = engine_memory_use(e);
+    if (status == BERLU_OK && share && out->kept)
+        *share = sites_kept(e, m, keep) / (double)out->kept;
     engine_free(e);
     return status;
 }
@@ -111,17 +124,14 @@ static int64_t site_values(const graph *g)
 static berlu_status memory_measure(memory *out, const model *m, int batch)
 {
     *out = (memory){.batch = batch};
-    berlu_status status = plan_measure(&out->inference, m, ENGINE_INFER, KEEP_INPUT, batch);
+    berlu_status status = plan_measure(&out->inference, NULL, m, ENGINE_INFER, KEEP_INPUT, batch);
     for (int keep = 0; status == BERLU_OK && keep < KEEPS; keep++) {
-        status = plan_measure(&out->training[keep], m, ENGINE_TRAIN, (engine_keep)keep, batch);
+        status = plan_measure(&out->training[keep], &out->act_share[keep], m, ENGINE_TRAIN, (engine_keep)keep, batch);
         out->possible[keep] = status == BERLU_OK;
         if (keep == KEEP_OUTPUT && (status == BERLU_ERR_UNSUPPORTED || status == BERLU_ERR_ARG)) {
             snprintf(out->reason, sizeof out->reason, "%s", berlu_last_error());
             status = BERLU_OK; /* this activation cannot; the others are told */
         }
-        double bytes = 4.0 * (double)batch * (double)site_values(m->graph) * (keep == KEEP_BOTH ? 2 : 1);
-        if (out->possible[keep] && out->training[keep].kept)
-            out->act_share[keep] = bytes / (double)out->training[keep].kept;
     }
     return status;
 }
