@@ -42,7 +42,7 @@ typedef struct data_info {
     size_t classes;
     const char *const *class_names;
     int width, height;      /* of every picture; 0, 0 when they differ */
-    double mean[3], std[3]; /* the normalisation customary for this set (recipes: the set's own where published) */
+    double mean[3], std[3]; /* the normalisation customary for this set: its own where published, else ImageNet's */
 } data_info;
 
 typedef struct data_source data_source;
