@@ -59,7 +59,7 @@
     _(mix_switch, "mix-switch", REAL, "0.5", 0, 1, NULL, "P", "share of cutmix where both are on", 0) \
     _(mix_group, "mix-group", COUNT, "0", 0, 1e7, NULL, "N", "images that share a draw; 0: 256 where it divides the batch", 0) \
     _(smoothing, "smoothing", REAL, "0", 0, 0.999, NULL, "S", "label smoothing", 0) \
-    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "mean and deviation of the set, or ImageNet's", 0) \
+    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "the set's customary mean and deviation (folders: ImageNet's), or ImageNet's", 0) \
     _(holdout, "holdout", COUNT, "0", 0, 1e15, NULL, "N", "training images kept for evaluation instead of the test split", 0) \
     _(class_order, "class-order", CHOICE, "torchvision", 0, 0, class_orders, "torchvision|timm", "how the classes of a folder are numbered", 0) \
     _(val_labels, "val-labels", TEXT, "", 0, 0, NULL, "FILE", "lines \"FILENAME CLASS\" for a flat val folder", 0) \
