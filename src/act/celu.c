@@ -50,7 +50,7 @@ const act_definition act_celu = {
     .name = "celu",
     .about = "x for x > 0, else alpha (exp(x / alpha) - 1)",
     .param_count = 1,
-    .params = {{.name = "alpha", .initial = 1, .low = -INFINITY, .high = INFINITY, .not_zero = 1}},
+    .params = {{.name = "alpha", .initial = 1, .low = -0x1p100, .high = 0x1p100, .least = 0x1p-100}},
     .ulp = 2,
     .slope_ulp = 4,
     .point = celu_point,

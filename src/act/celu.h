@@ -12,7 +12,8 @@
 #include "act/formula.h"
 #include "simd/vmath.h"
 
-#define ACT_PARAMS      1 /* alpha, not zero */
+#define ACT_PARAMS                                                                                                     \
+    1 /* alpha, 2^-100 <= |alpha| <= 2^100, so that its reciprocal is a normal number, low part included */
 #define ACT_FROM_OUTPUT 1
 #define ACT_COSTLY      1
 
@@ -60,7 +61,9 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     v_f32 low, z = celu_argument(x, k, &low);
     v_f32 y = v_mul(k->alpha, v_expm1_two(v_max(z, v_set(-30.0f)), v_select(v_less(z, v_set(-30.0f)), v_zero(), low)));
-    v_mask grown = v_less(v_set(80.0f), z), left = v_less(x, v_zero());
+    /* Near 0 the line is right to less than half a unit, and z may be subnormal where x is not. */
+    v_mask left = v_and(v_less(x, v_zero()), v_less(v_set(0x1p-25f), v_abs(z)));
+    v_mask grown = v_less(v_set(80.0f), z);
     if (v_any(v_and(grown, left)))
         y = v_select(grown, celu_grown(z, low, k->alpha), y);
     return v_select(left, y, v_mul(x, k->right));

@@ -15,7 +15,7 @@ typedef struct act_param_definition {
     double initial;   /* the default */
     double low, high; /* range of a spec, ends included; -INFINITY and INFINITY: any finite number */
     int learned;      /* 1: learned unless `learn=` says otherwise */
-    int not_zero;     /* 1: zero is refused */
+    double least;     /* the smallest magnitude of a spec; 0: any number, zero included */
 } act_param_definition;
 
 typedef struct act_definition {

@@ -62,9 +62,11 @@ static berlu_status set_param(berlu_act *act, size_t index, const char *value)
     if (v < p->low || v > p->high)
         return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is outside its range, %g to %g", act->name, p->name, value, p->low,
                           p->high);
-    if (!isfinite((float)v) || (p->not_zero && (float)v == 0.0f))
-        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is %s as an f32 number", act->name, p->name, value,
-                          isfinite((float)v) ? "zero, which this function cannot have," : "infinite");
+    if (fabs((double)(float)v) < p->least)
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is too near zero; its magnitude must be at least %g", act->name,
+                          p->name, value, p->least);
+    if (!isfinite((float)v))
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is infinite as an f32 number", act->name, p->name, value);
     act->params[index] = (float)v;
     return BERLU_OK;
 }
