@@ -51,12 +51,12 @@ typedef struct berlu_act berlu_act;
  *      berlu:alpha=0.01,eps=0.01,degree=2
  *      smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)      any piecewise-linear function, see berlu/smooth.h
  *
- *  (the numbers are the defaults). alpha is finite (celu: not 0), eps and beta lie in [2^-60, 2^60], degree is 2 to 16;
- *  an odd degree is the even one below. Three keys belong to every activation:
+ *  (the numbers are the defaults). alpha is finite (celu: 2^-100 <= |alpha| <= 2^100), eps and beta lie in
+ *  [2^-60, 2^60], degree is 2 to 16; an odd degree is the even one below. Three keys belong to every activation:
  *
  *      learn=none|alpha|eps|alpha+eps   which parameters training changes; prelu and berlu learn alpha by default,
  *                                       the others nothing. It changes no value; engines and bindings ask for it
- *      scale=k                          f(k x) / k, k finite and not 0
+ *      scale=k                          f(k x) / k, k finite and not 0; where k x overflows, f's limit over k
  *      center=1                         f - f(0)
  *
  *  The best instruction set of this machine is chosen here, once (the environment variable BERLU_ISA comes first).
@@ -80,17 +80,20 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
 
 /** y[i] = f(x[i]) for `count` numbers, on all cores for large arrays.
  *
- *  y, x   any alignment. y may equal x; any other overlap is an error of the caller.
+ *  y, x   aligned to an element (multiples of 4 bytes for f32, of 2 else). y may equal x; any other overlap is an error of the caller.
  *  count  may be 0; then nothing is touched and the pointers may be NULL.
  *
  *  Accuracy in f32 (berlu_act_ulp() tells): gelu, silu, mish, elu, celu, selu 2 ULP (gelu_tanh 2.5), hard_swish 3, the
- *  piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding for x < -eps, and between at most 2 ulp of eps and 5 (degree 2) or
- *  12 (degrees 4, 6) ULP of the larger of line and bump. (Not of the result: the knee crosses zero.)
+ *  piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding for x < -eps, and between at most 2 ulp of
+ *  eps and 5 (degree 2), 12 (degrees 4, 6) or 20 (above) ULP of the larger of line and bump. (Not of the result: the knee
+ *  crosses zero.) Smoothed functions, scale and center have absolute bounds: see berlu_act_ulp().
  *
  *  Returns BERLU_ERR_ARG when act or a needed pointer is NULL, dtype is unknown or the size overflows; y is unchanged. */
 BERLU_API berlu_status berlu_act_forward(const berlu_act *act, berlu_dtype dtype, void *y, const void *x, size_t count);
 
-/** dx[i] = dy[i] f'(x[i]). dx may equal dy or x. Slopes within 4 ULP (near a zero of f': 2 * 2^-24 absolute). */
+/** dx[i] = dy[i] f'(x[i]). dx may equal dy or x. Slopes within berlu_act_slope_ulp(); near a zero of f'
+ *  2 * 2^-24 absolute (gelu, gelu_tanh, silu, mish, hard_swish), for berlu with alpha < 0 that many
+ *  times max(1, |alpha|) 2^-24. */
 BERLU_API berlu_status berlu_act_backward(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
                                           const void *x, size_t count);
 
@@ -130,9 +133,9 @@ typedef struct berlu_act_param_arg {
 
 /** A call. Set what is needed and leave the rest zero: `berlu_act_call call = {.rows = n, .channels = c, .x = x, .y = y};`.
  *
- *  x, y, dy, dx are row-major [rows, channels] of `dtype`, any alignment. y may equal x; dx may equal dy, x or y-as-input;
+ *  x, y, dy, dx are row-major [rows, channels] of `dtype`, aligned to an element. y may equal x; dx may equal dy, x or y-as-input;
  *  in BERLU_ACT_BACKWARD with y both outputs must be distinct, and each may equal one input. Bias, parameters and all
- *  gradients are f32 whatever the dtype.
+ *  gradients are f32 whatever the dtype, aligned to 4 bytes.
  *
  *  Gradients are sums in a fixed order. One value per layer: element i of the flat array belongs to block i / 4096 and
  *  lane i mod 16; a lane adds in f32 (fused multiply-add), lanes and blocks are joined by a binary tree in double. Per
@@ -221,7 +224,16 @@ BERLU_API int berlu_act_has_from_output(const berlu_act *act);
 BERLU_API double berlu_act_lipschitz(const berlu_act *act);
 
 /** The bounds that the f32 kernels hold over all floats: of the value and of the slope, in ULP. For berlu and smelu the
- *  unit is the ULP of the larger of line and bump. With scale or center other than 1 and 0 two more roundings come. */
+ *  unit is the ULP of the larger of line and bump.
+ *
+ *  Smoothed functions: INFINITY, since a line that crosses zero away from a kink has no relative bound. With u = 2^-24, S
+ *  the largest |slope|, c the distance to the nearest kink, y the value and J the jump of the slope there, the value is
+ *  within 4 u (|y| + S c) + 12 u J eps, the slope within 12 u S + 2 u J c / eps.
+ *
+ *  scale=k and center=1 are not counted. k x is rounded before f sees it (and overflows where it exceeds f32), and f(0) is
+ *  subtracted in f32: near 0 an error of the order of |f(0)| 2^-24 remains, however small the result. Altogether
+ *  g(x) = (f(k x) - f(0)) / k is within ((2 ulp + 2) (F + |f(0)|) + L |k x|) 2^-24 / |k|, where F is |f(k x)| (for berlu and smelu
+ *  the larger of line and bump), L the Lipschitz constant, and f(0) counts only with center=1. */
 BERLU_API double berlu_act_ulp(const berlu_act *act);
 BERLU_API double berlu_act_slope_ulp(const berlu_act *act);
 

@@ -154,10 +154,12 @@ double berlu_act_lipschitz(const berlu_act *act)
     return act->definition->lipschitz(p, &act->shape);
 }
 
-/* The kernels of higher degrees need more products; the table states the bound of the default degree. */
+/* The kernels of higher degrees need more products; the table states the bound of the default degree, 2. */
 static double more_for_degree(const berlu_act *act, double ulp)
 {
-    return act->definition->degree && act->shape.degree > 2 && ulp < 12 ? 12 : ulp;
+    if (!act->definition->degree || act->shape.degree == act->definition->degree)
+        return ulp;
+    return fmax(ulp, act->shape.degree <= 6 ? 12 : 20);
 }
 
 double berlu_act_ulp(const berlu_act *act)

@@ -1,8 +1,8 @@
 /* berlu.c - BerLU in double, and what is known about it. The formula is in berlu.h. SPDX-License-Identifier: MIT
  *
- * The same line plus bump, but with the bump of degree 2m by its Taylor form: with w = 1 - (x / eps)^2 the even part is
- * p_m = 1 - w/2 - w^2/8 - ..., so |x| / eps + 2 h = p_m, and h = r^(m+1) Q_m(v) is that difference without the cancellation.
- * Q_m is made here from its definition, so that the kernel's table has a referee of its own. */
+ * The same line plus bump, but bump and step are sums of binomial probabilities of r = (eps - |x|) / (2 eps), straight from
+ * the Bernstein form: no term is negative, so nothing cancels, and no table of the kernel is used, so that its Q and W have
+ * a referee of their own. */
 #include <math.h>
 
 #include "act/berlu_exact.h"

@@ -8,8 +8,8 @@
  * r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1) Q_m(v) and the slope differs from that of the line by
  * (1 - alpha) r^m W_m(v); Q and W have positive coefficients only (docs/math.md has the derivation).
  *
- * Bounds: value 5 ULP (degree 2) or 12 (above) of the larger of line and bump, and 2 ulp of eps; exact for x > eps, one
- * rounding for x < -eps. The side is chosen by the sign of x, so alpha may lie on either side of 1. */
+ * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump, and 2 ulp of eps; exact for
+ * x > eps, one rounding for x < -eps. The side is chosen by the sign of x, so alpha may lie on either side of 1. */
 #ifndef ACT_BERLU_H
 #define ACT_BERLU_H
 
@@ -24,7 +24,7 @@ typedef struct act_consts {
     v_f32 alpha, eps;
     v_f32 jump;    /* 1 - alpha; -0 when alpha is 1, so that f(-0) = -0 there */
     v_f32 square;  /* jump / (4 eps) */
-    v_f32 quarter; /* 1 / (4 eps) */
+    v_f32 quarter; /* 1 / (4 eps); NaN when alpha is, so that a NaN alpha reaches every parameter slope */
     v_f32 inverse; /* 1 / alpha, for the slope from the output */
     int order;     /* m: half the degree */
     int gentle;    /* alpha <= 1 and not 0 in every lane, so that max(alpha x, x) is the line */
@@ -49,7 +49,7 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                         .eps = eps,
                         .jump = jump,
                         .square = berlu_ratio(jump, low, four),
-                        .quarter = v_div(one, four),
+                        .quarter = v_select(v_is_nan(alpha), alpha, v_div(one, four)),
                         .inverse = v_div(one, alpha),
                         .order = shape->degree / 2,
                         .gentle = v_all(v_and(v_less_equal(alpha, one), v_not(v_equal(alpha, v_zero()))))};
@@ -104,6 +104,14 @@ V_FN v_f32 berlu_power(v_f32 r, int n)
     return power;
 }
 
+/* a r^n, from a on: r^n alone may be subnormal where the product is not */
+V_FN v_f32 berlu_times_power(v_f32 a, v_f32 r, int n)
+{
+    for (int i = 0; i < n; i++)
+        a = v_mul(a, r);
+    return a;
+}
+
 V_FN v_f32 berlu_r(v_f32 depth, const act_consts *k)
 {
     return v_mul(depth, v_add(k->quarter, k->quarter));
@@ -113,14 +121,14 @@ V_FN v_f32 berlu_r(v_f32 depth, const act_consts *k)
 V_FN v_f32 berlu_h(v_f32 r, int m)
 {
     v_f32 v = v_fnma(v_set(2.0f), r, v_one());
-    return v_mul(berlu_power(r, m + 1), berlu_poly(berlu_q[m], m, v));
+    return berlu_times_power(berlu_poly(berlu_q[m], m, v), r, m + 1);
 }
 
 /* r^m W_m(v): how far the slope is from that of the line, 0 to 1/2 of the jump; for m > 1 */
 V_FN v_f32 berlu_t(v_f32 r, int m)
 {
     v_f32 v = v_fnma(v_set(2.0f), r, v_one());
-    return v_mul(berlu_power(r, m), berlu_poly(berlu_w[m], m, v));
+    return berlu_times_power(berlu_poly(berlu_w[m], m, v), r, m);
 }
 
 /* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf included. */
@@ -137,7 +145,8 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     v_f32 line = berlu_line(x, k);
     if (k->order == 1)
         return v_fma(v_mul(k->square, depth), depth, line);
-    return v_fma(v_mul(k->jump, k->eps), berlu_h(berlu_r(depth, k), k->order), line);
+    /* eps h first: it is at most eps, so a bump of 0 stays 0 where jump eps would be infinite */
+    return v_fma(k->jump, v_mul(k->eps, berlu_h(berlu_r(depth, k), k->order)), line);
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
@@ -159,10 +168,12 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     v_f32 room = v_sub(k->eps, v_abs(x)), r = berlu_r(v_max0(room), k);
     v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
-    v_f32 inside = v_mul(v_add(k->square, k->square), v_set(berlu_k[k->order]));
+    v_f32 inside = v_set(2.0f * berlu_k[k->order]);
     if (k->order > 1)
         inside = v_mul(inside, berlu_power(w, k->order - 1));
-    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+    inside = v_mul(k->square, inside); /* last: square is finite, twice of it may not be */
+    v_f32 outside = v_select(v_is_nan(k->jump), k->jump, v_zero());
+    return v_select(v_less(room, v_zero()), outside, v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
 }
 
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)

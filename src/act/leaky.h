@@ -32,14 +32,12 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
-    (void)k;
-    return v_select(v_is_nan(x), x, v_zero());
+    return v_select(v_is_nan(x), x, v_sub(k->right, v_one()));
 }
 
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 {
-    (void)k;
-    out[0] = v_min0(x);
+    out[0] = v_mul(k->right, v_min0(x));
 }
 
 V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)

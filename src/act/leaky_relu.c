@@ -11,7 +11,7 @@ void leaky_point(berlu_act_point *out, double x, const double *p, const act_shap
     out->second = 0;
     out->param[0] = x > 0 ? 0 : x;
     if (isnan(p[0]))
-        out->value = out->slope = NAN;
+        out->value = out->slope = out->second = out->param[0] = NAN;
     if (isnan(x))
         out->slope = out->second = x;
 }

@@ -98,6 +98,7 @@ static void kernels_agree_with_the_oracle(void **state)
     for (size_t i = 0; i < COUNT(specs); i++) {
         pair p = pair_make(specs[i]);
         double steepest = berlu_act_lipschitz(p.act);
+        assert_true(isinf(berlu_act_ulp(p.act)) && isinf(berlu_act_slope_ulp(p.act))); /* none in ULP */
         fill(x, p.f);
         for (size_t k = 0; k < COUNT_X; k++)
             dy[k] = 1;

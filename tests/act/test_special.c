@@ -99,6 +99,8 @@ static const row rows[] = {
     {"berlu:alpha=-1,eps=1", 0, 0.5f, 0},
     {"berlu:alpha=0.5,eps=1,degree=4", 0, 0.09375f, 0.75f},
     {"berlu:alpha=0.5,eps=1,degree=6", 0, 0.078125f, 0.75f},
+    {"berlu:alpha=3e38,eps=1e18,degree=4", 2e18f, 2e18f, 1},
+    {"berlu:alpha=-3e38,eps=1e18,degree=16", INFINITY, INFINITY, 1},
 };
 
 static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
@@ -166,17 +168,29 @@ static void a_nan_parameter_gives_nan_for_every_x(void **state)
     (void)state;
     static const float x[] = {-INFINITY, -100, -1, -0.001f, -0.0f, 0, 0.001f, 1, 100, INFINITY};
     enum { N = sizeof x / sizeof *x };
-    const float alpha = NAN;
+    static const berlu_act_op ops[] = {BERLU_ACT_FORWARD, BERLU_ACT_BACKWARD, BERLU_ACT_SLOPE, BERLU_ACT_SECOND,
+                                       BERLU_ACT_PARAM_SLOPE};
+    static const float nan = NAN;
+    float y[N], one[N];
+    for (size_t i = 0; i < N; i++)
+        one[i] = 1;
     for (size_t s = 0; inputs_spec(s); s++) {
         berlu_act *act;
-        float y[N];
         assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
-        if (berlu_act_param_count(act)) {
-            run(act, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, N, &alpha);
-            for (size_t i = 0; i < N; i++)
-                if (!isnan(y[i]))
-                    fail_msg("%s: f(%g) = %g with a NaN parameter", inputs_spec(s), (double)x[i], (double)y[i]);
-        }
+        int params = (int)berlu_act_param_count(act);
+        for (int p = 0; p < params; p++)
+            for (int asked = 0; asked < 5 * params; asked++) { /* every op; param_index means something to the last */
+                berlu_act_op op = ops[asked % 5];
+                berlu_act_call call = {.rows = N, .channels = 1, .x = x, .dy = one, .param_index = asked / 5};
+                *(op == BERLU_ACT_BACKWARD ? &call.dx : &call.y) = y;
+                call.param[p].value = &nan;
+                memset(y, 0, sizeof y);
+                assert_int_equal(berlu_act_run(act, op, &call, NULL), BERLU_OK);
+                for (size_t i = 0; i < N; i++)
+                    if (!isnan(y[i]))
+                        fail_msg("%s: op %d (parameter %d) at %g is %g with parameter %d NaN", inputs_spec(s), (int)op,
+                                 call.param_index, (double)x[i], (double)y[i], p);
+            }
         berlu_act_free(act);
     }
 }
