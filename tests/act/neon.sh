@@ -13,8 +13,13 @@ for tool in $cc qemu-aarch64; do
         exit 77
     fi
 done
-# Two of the seventeen: an emulator is slow, and every one is compiled by the same rule. NEON_ACTS="..." names others.
-names=${NEON_ACTS:-berlu gelu}
+# Five of the seventeen: an emulator is slow, and every one is compiled by the same rule. NEON_ACTS="..." names others,
+# NEON_ACTS=all takes every name of the list (the test act_neon_all, label slow).
+names=${NEON_ACTS:-berlu gelu silu elu prelu}
+if [ "$names" = all ]; then
+    names=$(sed -n 's/^ACT(\([a-z0-9_]*\)).*/\1/p' "$source/src/act/list.h" | grep -vx smoothed)
+    build=$2/neon_all
+fi
 mkdir -p "$build"
 flags="-std=c11 -O1 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fopenmp -DBERLU_VERSION=\"neon\" -I$source/src -I$source/include -I$source/tests"
 list=$build/include/act

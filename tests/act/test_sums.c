@@ -13,12 +13,20 @@
 #include <berlu/berlu.h>
 
 #include "act/inputs.h"
-#include "base/threads.h"
 
 enum { MOST = 300000, CHANNELS = 400 };
 static float x[MOST], dy[MOST], dx[MOST], slope[MOST], d[MOST];
 static float bias[CHANNELS], alpha[CHANNELS];
 static unsigned char space[32 << 20];
+
+/* The binary tree, level by level from the leaves: neighbours are joined, one without a neighbour moves up as it is. */
+static double tree(double *sums, size_t count)
+{
+    for (; count > 1; count = (count + 1) / 2)
+        for (size_t i = 0; i < (count + 1) / 2; i++)
+            sums[i] = 2 * i + 1 < count ? sums[2 * i] + sums[2 * i + 1] : sums[2 * i];
+    return count ? sums[0] : 0;
+}
 
 /* Element i in block i / 4096 and lane i mod 16; lanes by halves, blocks by the tree. */
 static float layer_sum(const float *g, const float *term, size_t n)
@@ -37,7 +45,7 @@ static float layer_sum(const float *g, const float *term, size_t n)
                 joined[i] += joined[i + half];
         sums[b] = joined[0];
     }
-    float sum = (float)tree_sum(sums, blocks);
+    float sum = (float)tree(sums, blocks);
     free(sums);
     return sum;
 }
@@ -53,7 +61,7 @@ static float column_sum(const float *g, const float *term, size_t rows, size_t c
             sum = term ? fmaf(g[r * channels + c], term[r * channels + c], sum) : sum + g[r * channels + c];
         sums[b] = (double)sum;
     }
-    return (float)tree_sum(sums, blocks);
+    return (float)tree(sums, blocks);
 }
 
 static int same(float a, float b)
