@@ -16,7 +16,7 @@
 
 /* What a number is drawn for. Two purposes never share a counter. Add at the end; the numbers are part of a run. */
 typedef enum philox_purpose {
-    PURPOSE_INIT = 1,    /* initial weights: index = parameter << 32 is not needed, see draw */
+    PURPOSE_INIT = 1,    /* initial weights: index is the element, the epoch word names the parameter */
     PURPOSE_SHUFFLE = 2, /* the order of an epoch */
     PURPOSE_CROP = 3,
     PURPOSE_FLIP = 4,
