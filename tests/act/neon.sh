@@ -13,9 +13,9 @@ for tool in $cc qemu-aarch64; do
         exit 77
     fi
 done
-# Five of the seventeen: an emulator is slow, and every one is compiled by the same rule. NEON_ACTS="..." names others,
+# Six of the seventeen: an emulator is slow, and every one is compiled by the same rule. NEON_ACTS="..." names others (prelu needs leaky_relu),
 # NEON_ACTS=all takes every name of the list (the test act_neon_all, label slow).
-names=${NEON_ACTS:-berlu gelu silu elu prelu}
+names=${NEON_ACTS:-berlu gelu silu elu leaky_relu prelu}
 if [ "$names" = all ]; then
     names=$(sed -n 's/^ACT(\([a-z0-9_]*\)).*/\1/p' "$source/src/act/list.h" | grep -vx smoothed)
     build=$2/neon_all
