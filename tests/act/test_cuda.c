@@ -145,7 +145,7 @@ typedef struct both {
     size_t bytes; /* of each array */
 } both;
 
-enum { CHANNELS_MOST = 4096, SPACE = 64 << 20 };
+enum { CHANNELS_MOST = 4096, TERMS_MOST = (1 << 21) + 8, SPACE = 512 << 20 };
 
 static int both_make(void **state)
 {
@@ -228,20 +228,35 @@ static void near_sums(const char *spec, const float *got, const float *want, con
                      (double)want[i], size[i]);
 }
 
-/* sum |dy df/dp| in double, per channel or over all; parameter -1: the column sums of dx. */
-static void term_sizes(double *out, const berlu_act *act, const both *b, const plan *p, int parameter)
+/* The size of the terms of each sum, as the CPU computes them: with one parameter per element a gradient is one term. For
+ * the column sums of dx (parameter -1) the terms are dx itself. */
+static void term_sizes(double *out, const berlu_act *act, const both *b, const plan *p, berlu_act_op op, int parameter)
 {
-    size_t outputs = p->per_channel || parameter < 0 ? p->channels : 1;
+    static float values[2][TERMS_MOST], terms[TERMS_MOST];
+    size_t outputs = p->per_channel || parameter < 0 ? p->channels : 1, n = p->rows * p->channels;
+    plan single = *p;
+    single.grads = single.dbias = 0;
+    berlu_act_call call = call_of(&b->host, &single, op, act);
     memset(out, 0, outputs * sizeof *out);
-    for (size_t i = 0; i < p->rows * p->channels; i++) {
-        size_t c = i % p->channels, j = i + p->shift;
-        double params[2] = {p->per_channel ? (double)b->host.param[0][c] : 0,
-                            p->per_channel ? (double)b->host.param[1][c] : 0};
-        float x = number(b->host.x, p->dtype, j);
-        x = p->bias ? x + b->host.bias[c] : x;
-        berlu_act_point at = berlu_act_at(act, (double)x, p->per_channel ? params : NULL);
-        double term = parameter < 0 ? at.slope : at.param[parameter];
-        out[outputs == 1 ? 0 : c] += fabs((double)number(b->host.dy, p->dtype, j) * term);
+    if (parameter >= 0) {
+        call.rows = 1;
+        call.channels = n;
+        for (size_t q = 0; q < berlu_act_param_count(act) && q < 2; q++) {
+            berlu_act_param_info info;
+            must(berlu_act_param(act, q, &info));
+            for (size_t i = 0; i < n; i++)
+                values[q][i] = p->per_channel ? b->host.param[q][i % p->channels] : (float)info.value;
+            call.param[q] = (berlu_act_param_arg){values[q], 1, (int)q == parameter ? terms : NULL};
+        }
+        static float bias[TERMS_MOST];
+        for (size_t i = 0; p->bias && i < n; i++)
+            bias[i] = b->host.bias[i % p->channels];
+        call.bias = p->bias ? bias : NULL;
+        must(berlu_act_run(act, op, &call, NULL));
+    }
+    for (size_t i = 0; i < n; i++) {
+        double term = parameter >= 0 ? (double)terms[i] : 1.01 * (double)number(b->host.dx, p->dtype, i + p->shift);
+        out[outputs == 1 ? 0 : i % p->channels] += fabs(term);
     }
 }
 
@@ -272,13 +287,13 @@ static void compare(both *b, const char *spec, berlu_act_op op, const plan *p)
             float sums[CHANNELS_MOST];
             size_t outputs = p->per_channel ? p->channels : 1;
             to_host(sums, b->device.grad[i], outputs * sizeof(float));
-            term_sizes(size, act, b, p, i);
+            term_sizes(size, act, b, p, op, i);
             near_sums(spec, sums, b->host.grad[i], size, outputs, 256);
         }
         if (p->dbias) {
             float sums[CHANNELS_MOST];
             to_host(sums, b->device.dbias, p->channels * sizeof(float));
-            term_sizes(size, act, b, p, -1);
+            term_sizes(size, act, b, p, op, -1);
             near_sums(spec, sums, b->host.dbias, size, p->channels, 64);
         }
     }
