@@ -15,8 +15,12 @@ configure = cmake -S . -G Ninja --log-level=STATUS $(launcher) $(CMAKE_FLAGS)
 all: $(BUILD)/build.ninja                ## build the command and the libraries into build/
 	cmake --build $(BUILD) -j $(JOBS)
 
+# Changes when CMAKE_FLAGS changes, so that new flags configure anew.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(BUILD) && { [ "$$(cat $@ 2>/dev/null)" = '$(CMAKE_FLAGS)' ] && [ -e $@ ] || echo '$(CMAKE_FLAGS)' >$@; }
+
 # The set-up comes first, so that a bare machine ends with an instruction instead of a list of missing headers.
-$(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt
+$(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt $(BUILD)/flags
 	tools/setup.sh
 	$(configure) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN))
 	@touch $@
@@ -70,4 +74,6 @@ clean:                                   ## remove everything that was built
 help:                                    ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | expand -t 20
 
-.PHONY: all test test-exhaustive parity demo bench fuzz portable install coverage format clean help
+FORCE:
+
+.PHONY: FORCE all test test-exhaustive parity demo bench fuzz portable install coverage format clean help
