@@ -1,38 +1,7 @@
-/* fuzz_png.c - any bytes as a PNG, whole and in part. SPDX-License-Identifier: MIT
- *
- * The memory limit keeps a single input fast; every byte of what was decoded is read. */
-#include <stdlib.h>
-
-#include "data/image.h"
-
-static void choose(void *context, int width, int height, image_part *part)
-{
-    const uint8_t *bytes = context;
-    part->left = bytes[0] % width;
-    part->top = bytes[1] % height;
-    part->width = 1 + bytes[2] % (width - part->left);
-    part->height = 1 + bytes[3] % (height - part->top);
-    part->least = bytes[4] % 64;
-}
-
-static void look(const image *i)
-{
-    volatile unsigned sum = 0;
-    for (size_t k = 0; k < (size_t)i->width * (size_t)i->height * 3; k++)
-        sum += i->pixels[k];
-}
+/* fuzz_png.c - any bytes as a PNG. SPDX-License-Identifier: MIT */
+#include "fuzz_image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    image out = {0};
-    uint8_t wish[5] = {0};
-    for (size_t i = 0; i < size; i++)
-        wish[i % 5] = (uint8_t)(wish[i % 5] * 31 + bytes[i]);
-    image_request whole = {.byte_limit = 1 << 20}, part = {.choose = choose, .context = wish, .byte_limit = 1 << 20};
-    if (image_decode_png(&out, bytes, size, &whole) == BERLU_OK)
-        look(&out);
-    if (image_decode_png(&out, bytes, size, &part) == BERLU_OK)
-        look(&out);
-    image_free(&out);
-    return 0;
+    return image_any_bytes(bytes, size, image_decode_png);
 }
