@@ -17,21 +17,35 @@ static double choose(int n, int k)
     return c;
 }
 
+static double power(double t, int k)
+{
+    double p = 1;
+    while (k-- > 0)
+        p *= t;
+    return p;
+}
+
 /* The slope's way from one line to the other: S_m(t) = P(Binomial(2m-1, t) >= m). Every term is positive. */
 static double step(int m, double t)
 {
-    double sum = 0;
-    for (int k = m; k <= 2 * m - 1; k++)
-        sum += choose(2 * m - 1, k) * pow(t, k) * pow(1 - t, 2 * m - 1 - k);
+    double sum = 0, c = choose(2 * m - 1, m), up = power(t, m);
+    for (int k = m; k <= 2 * m - 1; k++) {
+        sum += c * up * power(1 - t, 2 * m - 1 - k);
+        up *= t;
+        c = c * (2 * m - 1 - k) / (k + 1);
+    }
     return sum;
 }
 
 /* h = the integral of S_m from 0 to r, for r <= 1/2: P(Binomial(2m, r) > m) weighted, every term positive. */
 static double bump(int m, double r)
 {
-    double sum = 0;
-    for (int k = m + 1; k <= 2 * m; k++)
-        sum += (k - m) * choose(2 * m, k) * pow(r, k) * pow(1 - r, 2 * m - k);
+    double sum = 0, c = choose(2 * m, m + 1), up = power(r, m + 1);
+    for (int k = m + 1; k <= 2 * m; k++) {
+        sum += (k - m) * c * up * power(1 - r, 2 * m - k);
+        up *= r;
+        c = c * (2 * m - k) / (k + 1);
+    }
     return sum / m;
 }
 
@@ -40,15 +54,15 @@ void berlu_exact(berlu_act_point *out, double x, double alpha, double eps, int d
     int m = degree / 2;
     double jump = 1 - alpha, depth = eps - fabs(x);
     double r = depth > 0 ? depth / (2 * eps) : 0, w = 4 * r * (1 - r);
-    double peak = choose(2 * m, m) / pow(4, m) / 2; /* p_m(0) / 2 */
-    double steepest = m * choose(2 * m, m) / pow(4, m) * 2;
-    double h = bump(m, r), t = step(m, r);
+    double peak = choose(2 * m, m) / power(4, m) / 2; /* p_m(0) / 2 */
+    double steepest = m * choose(2 * m, m) / power(4, m) * 2;
+    double h = r > 0 ? bump(m, r) : 0, t = r > 0 ? step(m, r) : 0;
     int left = x < 0;
     out->value = (left ? alpha * x : x) + jump * (eps * h);
     out->slope = left ? alpha + jump * t : 1 - jump * t;
-    out->second = depth >= 0 ? jump / (2 * eps) * steepest * pow(w, m - 1) : 0;
+    out->second = depth >= 0 ? jump / (2 * eps) * steepest * power(w, m - 1) : 0;
     out->param[0] = (left ? x : 0) - eps * h;
-    out->param[1] = jump * peak * pow(w, m);
+    out->param[1] = jump * peak * power(w, m);
     if (isnan(x) || isnan(alpha) || isnan(eps))
         out->value = out->slope = out->second = out->param[0] = out->param[1] = NAN;
 }

@@ -1,20 +1,26 @@
 /* exhaustive.c - value and slope of every activation at all 2^32 floats against double. SPDX-License-Identifier: MIT
  *
- *     exhaustive [ACTIVATION...]
+ *     exhaustive_act [--threads N] [--every K] [--what value|slope] [--list] [SPEC...]
  *
- * Takes minutes per activation (`make test-exhaustive` runs all), so it prints what is done and what is left. The bounds are
- * those of the header. Where double says that a bound is nearly reached, multiple precision decides. */
+ * Without a SPEC: every built-in activation, and BerLU at twelve triples. Prints a line per activation and op, and while it
+ * works what is left. --every K takes one float, by chance, of each K neighbours: a sample with the same strata.
+ *
+ * The bounds are those of the activation (berlu_act_ulp); judge.h says how errors are measured. The oracle is berlu_act_at, in
+ * double; where it says that a bound is nearly reached, multiple precision decides. A few thousand points of every sweep
+ * compare the oracle itself with multiple precision. Compiled with -DJUDGE_NO_MPFR double alone decides, and the head line
+ * says so. */
 #include <berlu/berlu.h>
 #include <math.h>
+#include <omp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "act/judge.h"
 #include "base/clock.h"
-#include "base/threads.h"
 
-enum { CHUNK = 1 << 16, CHUNKS = 1 << 16, STRIPE = 64 };
+enum { CHUNK = 1 << 14, ORACLE_POINTS = 4096, SPECS = 64, PROGRESS_SECONDS = 10 };
 
 /* BerLU at twelve triples: both sides of alpha = 1 and of 0, narrow and wide, three degrees. */
 static const char *const knees[] = {
@@ -24,135 +30,300 @@ static const char *const knees[] = {
     "berlu:alpha=0.01,eps=0.01,degree=6", "berlu:alpha=0,eps=0.5,degree=6",  "berlu:alpha=-1,eps=1,degree=6",
 };
 
-typedef struct worst {
-    double ulps;
+typedef struct options {
+    int threads, value, slope, list;
+    uint64_t every;
+    const char *specs[SPECS];
+    size_t count;
+} options;
+
+/* The largest of something, and where. */
+typedef struct peak {
+    double size;
     float x;
+} peak;
+
+/* What is known about one op. Only normal exact results count for `ulps`; subnormal ones share a unit of 2^-149. */
+typedef struct tally {
+    peak ulps, subnormal;
+    peak absolute; /* in 2^-24, near a zero of the slope */
+    peak oracle;   /* the oracle's own error in ULP of f32, where it was compared */
     unsigned long bad;
-} worst;
+    float bad_x;
+} tally;
 
 typedef struct sweep {
     const berlu_act *act;
+    const options *set;
+    const char *spec, *left;
     double alpha; /* of a knee */
     int knee;
-    double absolute; /* near zeros of the slope */
-    size_t first;    /* chunk */
-    worst value[STRIPE], slope[STRIPE];
+    double absolute, reach, low; /* the bound near zeros of the slope in 2^-24; near: |x| < reach and |slope| < low */
+    double start, shown;
+    size_t chunks, done;
+    tally value, slope;
 } sweep;
 
-static double unit_of(const sweep *s, double x, double value)
+static void peak_raise(peak *p, double size, float x)
 {
-    double line = x < 0 ? s->alpha * x : x;
-    return s->knee ? fmax(fabs(line), fabs(value - line)) : value;
+    if (size > p->size)
+        *p = (peak){size, x};
 }
 
-static void note(worst *w, float x, double ulps, double bound, double size)
+static void tally_fail(tally *t, float x)
 {
-    if (ulps > w->ulps) {
-        w->ulps = ulps;
-        w->x = x;
+    if (!t->bad++)
+        t->bad_x = x;
+}
+
+static void tally_join(tally *all, const tally *t)
+{
+    peak_raise(&all->ulps, t->ulps.size, t->ulps.x);
+    peak_raise(&all->subnormal, t->subnormal.size, t->subnormal.x);
+    peak_raise(&all->absolute, t->absolute.size, t->absolute.x);
+    peak_raise(&all->oracle, t->oracle.size, t->oracle.x);
+    if (!all->bad)
+        all->bad_x = t->bad_x;
+    all->bad += t->bad;
+}
+
+static void note(tally *t, float x, double ulps, double bound, double unit)
+{
+    int subnormal = fabs(unit) < 0x1p-126;
+    peak_raise(subnormal ? &t->subnormal : &t->ulps, ulps, x);
+    if (!(ulps <= (subnormal ? fmax(bound, 1) : bound)))
+        tally_fail(t, x);
+}
+
+/* NaN gives NaN; an infinity gives the limit, which may be NaN too (0 times infinity). */
+static void check_special(tally *t, float x, float got, double want)
+{
+    if (isnan(want) ? !isnan(got) : (double)got != want)
+        tally_fail(t, x);
+}
+
+/* The unit of a BerLU value is that of the larger of its two terms, line and bump. */
+static double value_unit(const sweep *s, double x, double value)
+{
+    double line = x < 0 ? s->alpha * x : x, bump = value - line;
+    return !s->knee ? value : fabs(line) > fabs(bump) ? line : bump;
+}
+
+static void check_value(const sweep *s, tally *t, float x, float got, double want)
+{
+    double bound = berlu_act_ulp(s->act), unit = value_unit(s, (double)x, want), ulps = judge_ulps(got, want, unit);
+    double exact;
+    if (ulps > 0.95 * bound && judge_value(s->act, (double)x, &exact))
+        ulps = judge_ulps(got, exact, unit);
+    note(t, x, ulps, bound, unit);
+}
+
+/* Close to where the slope crosses zero no relative bound can hold. */
+static int near_zero(const sweep *s, float x, double slope)
+{
+    return s->absolute > 0 && fabs((double)x) < s->reach && fabs(slope) < s->low;
+}
+
+static void check_slope(const sweep *s, tally *t, float x, float got, double want)
+{
+    double bound = berlu_act_slope_ulp(s->act), ulps = judge_ulps(got, want, want), exact;
+    if (near_zero(s, x, want)) {
+        double distance = fabs((double)got - want) * 0x1p24;
+        peak_raise(&t->absolute, distance, x);
+        if (!(ulps <= bound || distance <= s->absolute))
+            tally_fail(t, x);
+        return;
     }
-    w->bad += ulps > (fabs(size) < 0x1p-126 ? fmax(bound, 1) : bound);
-}
-
-static void check_value(sweep *s, size_t slot, float x, float y, double want)
-{
-    double bound = berlu_act_ulp(s->act), unit = unit_of(s, (double)x, want), ulps = judge_ulps(y, want, unit);
-    if (fabs(want) > 0x1.fffffefp127)
-        return; /* overflows: infinity is right */
-    if (ulps > 0.95 * bound && judge_value(s->act, (double)x, &want))
-        ulps = judge_ulps(y, want, unit);
-    note(&s->value[slot], x, ulps, bound, unit);
-}
-
-static void check_slope(sweep *s, size_t slot, float x, float y, double want)
-{
-    double bound = berlu_act_slope_ulp(s->act), ulps = judge_ulps(y, want, want), exact;
-    if (ulps > bound && fabsf(x) < 2.5f * (s->knee ? 1e3f : 1) && fabs((double)y - want) <= s->absolute * 0x1p-24)
-        return; /* near a zero of the slope: the absolute bound holds */
     if (ulps > 0.95 * bound && judge_slope(s->act, (double)x, &exact))
-        ulps = judge_ulps(y, exact, exact);
-    note(&s->slope[slot], x, ulps, bound, want);
+        ulps = judge_ulps(got, exact, exact);
+    note(t, x, ulps, bound, want);
 }
 
-static void chunk_run(void *context, size_t index)
+static void check_oracle(const sweep *s, tally *value, tally *slope, float x, const berlu_act_point *at)
 {
-    sweep *s = context;
+    double exact;
+    if (isfinite(at->value) && judge_value(s->act, (double)x, &exact))
+        peak_raise(&value->oracle, fabs(at->value - exact) / judge_unit(value_unit(s, (double)x, exact)), x);
+    if (judge_slope(s->act, (double)x, &exact))
+        peak_raise(&slope->oracle, fabs(at->slope - exact) / judge_unit(near_zero(s, x, exact) ? s->low : exact), x);
+}
+
+/* The float of a place: every K-th by chance (splitmix64), all of them for K = 1. */
+static float place_float(uint64_t place, uint64_t every)
+{
+    uint64_t mix = place + 0x9e3779b97f4a7c15u;
+    mix = (mix ^ mix >> 30) * 0xbf58476d1ce4e5b9u;
+    mix = (mix ^ mix >> 27) * 0x94d049bb133111ebu;
+    uint32_t bits = (uint32_t)(place * every + (mix ^ mix >> 31) % every);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void chunk_check(const sweep *s, size_t chunk, tally *value, tally *slope)
+{
     float x[CHUNK], y[CHUNK], d[CHUNK];
+    const options *set = s->set;
     berlu_act_call call = {.rows = CHUNK, .channels = 1, .x = x, .y = y};
-    for (uint32_t i = 0; i < CHUNK; i++) {
-        uint32_t bits = (uint32_t)(s->first + index) << 16 | i;
-        memcpy(&x[i], &bits, sizeof bits);
-    }
-    berlu_act_run(s->act, BERLU_ACT_FORWARD, &call, &(berlu_exec){BERLU_ISA_BEST, 1});
+    berlu_exec one = {BERLU_ISA_BEST, 1};
+    for (size_t i = 0; i < CHUNK; i++)
+        x[i] = place_float(chunk * CHUNK + i, set->every);
+    if (set->value)
+        berlu_act_run(s->act, BERLU_ACT_FORWARD, &call, &one);
     call.y = d;
-    berlu_act_run(s->act, BERLU_ACT_SLOPE, &call, &(berlu_exec){BERLU_ISA_BEST, 1});
+    if (set->slope)
+        berlu_act_run(s->act, BERLU_ACT_SLOPE, &call, &one);
+    size_t step = s->chunks / ORACLE_POINTS + 1;
     for (size_t i = 0; i < CHUNK; i++) {
-        if (!isfinite(x[i]))
-            continue;
         berlu_act_point at = berlu_act_at(s->act, (double)x[i], NULL);
-        check_value(s, index, x[i], y[i], at.value);
-        check_slope(s, index, x[i], d[i], at.slope);
+        int finite = isfinite(x[i]);
+        if (set->value)
+            (finite ? check_value(s, value, x[i], y[i], at.value) : check_special(value, x[i], y[i], at.value));
+        if (set->slope)
+            (finite ? check_slope(s, slope, x[i], d[i], at.slope) : check_special(slope, x[i], d[i], at.slope));
+        if (finite && i == chunk % CHUNK && chunk % step == 0)
+            check_oracle(s, value, slope, x[i], &at);
     }
 }
 
-static worst joined(const worst *w)
+/* One thread at a time comes here. */
+static void progress(sweep *s)
 {
-    worst all = {0};
-    for (size_t i = 0; i < STRIPE; i++) {
-        if (w[i].ulps > all.ulps) {
-            all.ulps = w[i].ulps;
-            all.x = w[i].x;
-        }
-        all.bad += w[i].bad;
-    }
-    return all;
+    double now = clock_seconds();
+    if (++s->done == s->chunks || now - s->shown < PROGRESS_SECONDS)
+        return;
+    s->shown = now;
+    fprintf(stderr, "%s: %.0f %% done, %.0f s left; then %s\n", s->spec, 100.0 * (double)s->done / (double)s->chunks,
+            (now - s->start) * (double)(s->chunks - s->done) / (double)s->done, s->left);
 }
 
-static int sweep_all(const char *spec, const char *left)
+static void sweep_run(sweep *s)
+{
+    s->chunks = (((uint64_t)1 << 32) / s->set->every + CHUNK - 1) / CHUNK;
+    s->start = s->shown = clock_seconds();
+#pragma omp parallel num_threads(s->set->threads)
+    {
+        tally value = {0}, slope = {0};
+#pragma omp for schedule(dynamic)
+        for (size_t chunk = 0; chunk < s->chunks; chunk++) {
+            chunk_check(s, chunk, &value, &slope);
+#pragma omp critical
+            progress(s);
+        }
+#pragma omp critical
+        {
+            tally_join(&s->value, &value);
+            tally_join(&s->slope, &slope);
+        }
+    }
+}
+
+static void line_print(const sweep *s, const char *op, const tally *t, double bound)
+{
+    printf("%-36s %s  %.4f of %g ULP at %.9g (%a)", s->spec, op, t->ulps.size, bound, (double)t->ulps.x,
+           (double)t->ulps.x);
+    if (t->subnormal.size > 0)
+        printf("; subnormal %.3f at %.9g", t->subnormal.size, (double)t->subnormal.x);
+    if (t->absolute.size > 0)
+        printf("; near zero %.3f * 2^-24 at %.9g", t->absolute.size, (double)t->absolute.x);
+    if (t->oracle.size > 0)
+        printf("; oracle %.1e", t->oracle.size);
+    if (t->bad)
+        printf("; %lu BEYOND, one at %.9g (%a)", t->bad, (double)t->bad_x, (double)t->bad_x);
+    printf("; %s; %.1f s\n", t->bad ? "FAIL" : "pass", clock_seconds() - s->start);
+    fflush(stdout);
+}
+
+static double param_of(const berlu_act *act, size_t index)
+{
+    berlu_act_param_info info;
+    return berlu_act_param(act, index, &info) == BERLU_OK ? (double)info.value : 0;
+}
+
+static int spec_check(const char *spec, const options *set, const char *left)
 {
     berlu_act *act;
     if (berlu_act_make(&act, spec) != BERLU_OK)
         return fprintf(stderr, "%s\n", berlu_last_error()), 1;
-    static sweep s;
-    s = (sweep){.act = act, .knee = !strncmp(spec, "berlu", 5) || !strncmp(spec, "smelu", 5)};
-    s.absolute = judge_slope_absolute(act);
-    berlu_act_param_info info;
-    if (!strncmp(spec, "berlu", 5) && berlu_act_param(act, 0, &info) == BERLU_OK)
-        s.alpha = info.value;
-    double start = clock_seconds(), shown = start;
-    for (s.first = 0; s.first < CHUNKS; s.first += STRIPE) {
-        threads_for(0, STRIPE, chunk_run, &s);
-        if (clock_seconds() - shown > 10) {
-            shown = clock_seconds();
-            fprintf(stderr, "%s: %.0f %% of all floats, %.0f s left; then %s\n", spec, 100.0 * (double)s.first / CHUNKS,
-                    (shown - start) * (double)(CHUNKS - s.first) / (double)s.first, left);
+    sweep s = {.act = act,
+               .set = set,
+               .spec = spec,
+               .left = left,
+               .absolute = judge_slope_absolute(act),
+               .reach = 2,
+               .low = 0x1p-4};
+    int berlu = !strcmp(berlu_act_name(act), "berlu");
+    s.knee = berlu || !strcmp(berlu_act_name(act), "smelu");
+    if (berlu) {
+        s.alpha = param_of(act, 0);
+        s.reach = param_of(act, 1);
+        s.low = 0.25 * berlu_act_lipschitz(act);
+    }
+    sweep_run(&s);
+    if (set->value)
+        line_print(&s, "value", &s.value, berlu_act_ulp(act));
+    if (set->slope)
+        line_print(&s, "slope", &s.slope, berlu_act_slope_ulp(act));
+    berlu_act_free(act);
+    return s.value.bad || s.slope.bad;
+}
+
+static void default_specs(options *o)
+{
+    for (size_t i = 0; berlu_act_builtin(i) && o->count < SPECS; i++)
+        if (strcmp(berlu_act_builtin(i), "berlu") != 0)
+            o->specs[o->count++] = berlu_act_builtin(i);
+    for (size_t i = 0; i < sizeof knees / sizeof *knees && o->count < SPECS; i++)
+        o->specs[o->count++] = knees[i];
+}
+
+static int options_read(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--list")) {
+            o->list = 1;
+        } else if (!strcmp(argv[i], "--threads") && atoi(next) > 0) {
+            o->threads = atoi(next), i++;
+        } else if (!strcmp(argv[i], "--every") && atol(next) > 0) {
+            o->every = (uint64_t)atol(next), i++;
+        } else if (!strcmp(argv[i], "--what") && (!strcmp(next, "value") || !strcmp(next, "slope"))) {
+            o->value = !strcmp(next, "value"), o->slope = !o->value, i++;
+        } else if (argv[i][0] != '-' && o->count < SPECS) {
+            o->specs[o->count++] = argv[i];
+        } else {
+            fprintf(stderr,
+                    "exhaustive_act: '%s %s' is not understood\nusage: exhaustive_act [--threads N] [--every K] "
+                    "[--what value|slope] [--list] [SPEC...]\n",
+                    argv[i], next);
+            return 0;
         }
     }
-    worst v = joined(s.value), d = joined(s.slope);
-    printf("%-38s value %.4f of %g ULP at %.9g (%a), %lu beyond; slope %.4f of %g ULP at %.9g, %lu beyond\n", spec,
-           v.ulps, berlu_act_ulp(act), (double)v.x, (double)v.x, v.bad, d.ulps, berlu_act_slope_ulp(act), (double)d.x,
-           d.bad);
-    fflush(stdout);
-    berlu_act_free(act);
-    return v.bad || d.bad;
+    if (!o->count)
+        default_specs(o);
+    return 1;
 }
 
 int main(int argc, char **argv)
 {
-    const char *specs[64];
-    size_t count = 0;
+    options set = {.threads = omp_get_num_procs(), .value = 1, .slope = 1, .every = 1};
     int bad = 0;
-    for (int i = 1; i < argc && count < 64; i++)
-        specs[count++] = argv[i];
-    for (size_t i = 0; argc == 1 && berlu_act_builtin(i); i++)
-        if (strcmp(berlu_act_builtin(i), "berlu") != 0)
-            specs[count++] = berlu_act_builtin(i);
-    for (size_t i = 0; argc == 1 && i < sizeof knees / sizeof *knees; i++)
-        specs[count++] = knees[i];
-    for (size_t i = 0; i < count; i++) {
+    if (!options_read(&set, argc, argv))
+        return 2;
+    for (size_t i = 0; set.list && i < set.count; i++)
+        puts(set.specs[i]);
+    if (set.list)
+        return 0;
+    printf("%s of 2^32 floats, %zu activations, %d threads; oracle in double%s\n", set.every == 1 ? "all" : "a sample",
+           set.count, set.threads, judge_exists() ? ", multiple precision near a bound" : " ALONE: built without MPFR");
+    double start = clock_seconds();
+    for (size_t i = 0; i < set.count; i++) {
         char left[80];
-        snprintf(left, sizeof left, "%zu more of %zu", count - i - 1, count);
-        bad |= sweep_all(specs[i], left);
+        snprintf(left, sizeof left, "%zu more of %zu", set.count - i - 1, set.count);
+        bad += spec_check(set.specs[i], &set, left);
     }
-    return bad;
+    double seconds = clock_seconds() - start;
+    printf("%d of %zu beyond a bound; %.1f s, %.1f core-minutes", bad, set.count, seconds, seconds * set.threads / 60);
+    printf(set.every == 1 ? "\n" : " (all floats: about %.0f)\n", seconds * set.threads / 60 * (double)set.every);
+    return bad != 0;
 }

@@ -6,16 +6,85 @@
 #include "act/judge.h"
 
 #include <math.h>
-#include <mpfr.h>
+#include <stdint.h>
 #include <string.h>
-
-enum { BITS = 600, STEP = 250 };
 
 typedef struct setting {
     const char *name;
     double param[BERLU_ACT_PARAMS];
     int degree;
 } setting;
+
+static setting setting_of(const berlu_act *act)
+{
+    setting s = {.name = berlu_act_name(act)};
+    size_t params = berlu_act_param_count(act);
+    for (size_t i = 0; i < params + berlu_act_setting_count(act); i++) {
+        berlu_act_param_info info;
+        berlu_act_param(act, i, &info);
+        if (i < params)
+            s.param[i] = info.value;
+        else
+            s.degree = (int)info.value;
+    }
+    return s;
+}
+
+double judge_slope_absolute(const berlu_act *act)
+{
+    static const char *const names[] = {"gelu", "gelu_tanh", "silu", "mish", "hard_swish"};
+    setting s = setting_of(act);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(s.name, names[i]) == 0)
+            return 2;
+    return strcmp(s.name, "berlu") == 0 && s.param[0] < 0 ? berlu_act_slope_ulp(act) * berlu_act_lipschitz(act) : 0;
+}
+
+double judge_unit(double size)
+{
+    uint64_t bits;
+    double power = fabs(size) > 0x1p-126 ? size : 0x1p-126;
+    memcpy(&bits, &power, sizeof bits);
+    bits &= (uint64_t)0x7ff << 52;
+    memcpy(&power, &bits, sizeof power);
+    return power * 0x1p-23;
+}
+
+static double clamped(double y)
+{
+    return y > 0x1p128 ? 0x1p128 : y < -0x1p128 ? -0x1p128 : y;
+}
+
+/* Beyond the largest float everything is 2^128, so that infinity is right where the result overflows. */
+double judge_ulps(float got, double want, double unit)
+{
+    if ((double)got == want)
+        return 0;
+    double most = fabs(unit) < 0x1p127 ? unit : 0x1p127, off = fabs(clamped((double)got) - clamped(want));
+    return isnan(off) ? INFINITY : off / judge_unit(most);
+}
+
+#ifdef JUDGE_NO_MPFR /* nothing is known here */
+int judge_exists(void)
+{
+    return 0;
+}
+
+int judge_value(const berlu_act *act, double x, double *out)
+{
+    (void)act, (void)x, (void)out;
+    return 0;
+}
+
+int judge_slope(const berlu_act *act, double x, double *out)
+{
+    (void)act, (void)x, (void)out;
+    return 0;
+}
+#else
+#include <mpfr.h>
+
+enum { BITS = 600, STEP = 250 };
 
 typedef void function(mpfr_t y, mpfr_t x, const setting *s);
 
@@ -193,22 +262,18 @@ static const struct known {
 
 static function *find(const berlu_act *act, setting *s)
 {
-    *s = (setting){.name = berlu_act_name(act)};
-    size_t params = berlu_act_param_count(act);
-    for (size_t i = 0; i < params + berlu_act_setting_count(act); i++) {
-        berlu_act_param_info info;
-        berlu_act_param(act, i, &info);
-        if (i < params)
-            s->param[i] = info.value;
-        else
-            s->degree = (int)info.value;
-    }
+    *s = setting_of(act);
     if (strstr(berlu_act_spec(act), "scale=") || strstr(berlu_act_spec(act), "center="))
         return NULL;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, s->name) == 0)
             return table[i].f;
     return NULL;
+}
+
+int judge_exists(void)
+{
+    return 1;
 }
 
 int judge_value(const berlu_act *act, double x, double *out)
@@ -233,17 +298,6 @@ static int is_kink(const char *name, double x)
     return (strcmp(name, "hard_swish") == 0 || strcmp(name, "hard_sigmoid") == 0) && fabs(x) == 3;
 }
 
-double judge_slope_absolute(const berlu_act *act)
-{
-    static const char *const names[] = {"gelu", "gelu_tanh", "silu", "mish", "hard_swish"};
-    setting s;
-    find(act, &s);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(s.name, names[i]) == 0)
-            return 2;
-    return strcmp(s.name, "berlu") == 0 && s.param[0] < 0 ? berlu_act_slope_ulp(act) * berlu_act_lipschitz(act) : 0;
-}
-
 int judge_slope(const berlu_act *act, double x, double *out)
 {
     setting s;
@@ -265,10 +319,4 @@ int judge_slope(const berlu_act *act, double x, double *out)
     mpfr_clears(a, h, left, right, (mpfr_ptr)0);
     return 1;
 }
-
-double judge_ulps(float got, double want, double unit)
-{
-    int exponent;
-    frexp(fmax(fabs(unit), 0x1p-126), &exponent);
-    return fabs((double)got - want) / ldexp(1, exponent - 24);
-}
+#endif

@@ -9,10 +9,13 @@
 int judge_value(const berlu_act *act, double x, double *out);
 int judge_slope(const berlu_act *act, double x, double *out);
 
+int judge_exists(void); /* 0: compiled without MPFR (-DJUDGE_NO_MPFR), and nothing is known */
+
 /* Where the slope crosses zero its bound is absolute: in units of 2^-24; 0 when this slope has no such zeros. */
 double judge_slope_absolute(const berlu_act *act);
 
-/* |got - want| in units in the last place of f32 at `unit` (subnormal numbers share one unit). */
+/* The unit in the last place of f32 at `size` (subnormal numbers share one). |got - want| in units at `unit`. */
+double judge_unit(double size);
 double judge_ulps(float got, double want, double unit);
 
 #endif
