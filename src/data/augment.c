@@ -59,14 +59,11 @@ berlu_status augment_prepare(augment_plan *out, const augment_options *o, const 
         p.o.pad = (o->image_size + 7) / 8;
     if (p.o.scale_high == 0)
         p.o.scale_low = 0.08, p.o.scale_high = 1;
-    for (int c = 0; c < 3; c++) {
-        if (!(std[c] > 0) || !isfinite(mean[c]) || !isfinite(std[c]))
-            return berlu_fail(BERLU_ERR_ARG, "normalisation of channel %d by mean %g, std %g is impossible", c, mean[c],
-                              std[c]);
+    status = levels_make(&p.levels, mean, std);
+    if (status != BERLU_OK)
+        return status;
+    for (int c = 0; c < 3; c++)
         p.fill[c] = (uint8_t)fmin(255, fmax(0, rint(255 * mean[c])));
-        for (int v = 0; v < 256; v++)
-            p.level[c][v] = ((float)v / 255.0f - (float)mean[c]) / (float)std[c];
-    }
     *out = p;
     return BERLU_OK;
 }
@@ -256,22 +253,6 @@ void erase_fill(draws *d, erase_box box, float *planes, int height, int width)
 
 /* ---- one sample ---- */
 
-/* Bytes to three planes of floats. Mirrored, a row is written from its right end: that is cheaper than turning the bytes. */
-static void normalise(float *planes, const image *i, const float level[3][256], int mirrored)
-{
-    size_t width = (size_t)i->width, plane = width * (size_t)i->height;
-    const uint8_t *p = i->pixels;
-    ptrdiff_t step = mirrored ? -1 : 1;
-    for (int y = 0; y < i->height; y++) {
-        float *r = planes + (size_t)y * width + (mirrored ? width - 1 : 0), *g = r + plane, *b = g + plane;
-        for (size_t x = 0; x < width; x++, p += 3, r += step, g += step, b += step) {
-            *r = level[0][p[0]];
-            *g = level[1][p[1]];
-            *b = level[2][p[2]];
-        }
-    }
-}
-
 static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint64_t sample, augment_scratch *w)
 {
     const augment_options *o = &plan->o;
@@ -320,7 +301,7 @@ berlu_status augment_sample(const augment_plan *plan, data_source *source, data_
         status = colours_apply(plan, epoch, sample, w);
     if (status != BERLU_OK)
         return status;
-    normalise(out, &w->picture, plan->level, mirror);
+    levels_apply(&plan->levels, out, &w->picture, mirror);
     if (plan->o.erase > 0) {
         int side = plan->o.image_size;
         draws d = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);

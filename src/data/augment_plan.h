@@ -6,12 +6,13 @@
 
 #include "data/augment.h"
 #include "data/draws.h"
+#include "data/levels.h"
 
 typedef struct augment_plan {
     augment_options o; /* no zeros left that mean "default" */
     uint64_t seed;
-    float level[3][256]; /* a byte, normalised: (v / 255 - mean) / std in float */
-    uint8_t fill[3];     /* what comes in from outside when a picture is turned or shifted */
+    levels levels;   /* bytes, normalised */
+    uint8_t fill[3]; /* what comes in from outside when a picture is turned or shifted */
 } augment_plan;
 
 typedef struct augment_scratch {

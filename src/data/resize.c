@@ -3,7 +3,8 @@
  * Each output pixel of an axis is a weighted sum of a run of input pixels; the filter is stretched by the shrinking
  * factor, so nothing aliases. Weights become integers of 22 fractional bits; sums are exact in 32 bits, the horizontal
  * result is rounded to bytes before the vertical pass. All of that is Pillow's choice, repeated so that our pictures are
- * equal to the last bit. The plain loops here are the reference; resize_avx2.c does the same sums faster. */
+ * equal to the last bit. The plain loops here are the reference; resize_avx2.c and
+ * resize_vnni.c do the same sums faster. */
 #include "data/resize.h"
 
 #include <math.h>
@@ -114,7 +115,10 @@ static const resize_passes *passes_pick(void)
 {
 #if defined(__x86_64__)
     cpu_isa isa;
-    if (cpu_isa_pick(&isa) == BERLU_OK && (isa == CPU_AVX2 || isa == CPU_AVX512))
+    berlu_status status = cpu_isa_pick(&isa);
+    if (status == BERLU_OK && isa == CPU_AVX512 && __builtin_cpu_supports("avx512vnni"))
+        return &resize_passes_vnni;
+    if (status == BERLU_OK && (isa == CPU_AVX2 || isa == CPU_AVX512))
         return &resize_passes_avx2;
 #endif
     return &resize_passes_plain;
@@ -125,6 +129,8 @@ void resize_scratch_free(resize_scratch *s)
     free(s->memory);
     *s = (resize_scratch){0};
 }
+
+enum { PACKED_ALIGN = 64 };
 
 /* One block for both axes and the picture in between; it is kept for the next call. */
 typedef struct resize_plan {
@@ -137,14 +143,14 @@ static berlu_status plan_place(resize_plan *plan, const image *in, int width, in
                                resize_scratch *s)
 {
     resize_axis *a = &plan->across, *d = &plan->down;
-    a->out = width, a->taps = axis_taps(in->width, width, filter);
-    d->out = height, d->taps = axis_taps(in->height, height, filter);
+    a->in = in->width, a->out = width, a->taps = axis_taps(in->width, width, filter);
+    d->in = in->height, d->out = height, d->taps = axis_taps(in->height, height, filter);
     size_t most = (size_t)(a->taps > d->taps ? a->taps : d->taps);
     size_t ints = (size_t)width * (size_t)(a->taps + 2) + (size_t)height * (size_t)(d->taps + 2);
     a->groups = (a->taps + 3) / 4;
-    size_t packed = (size_t)width * (size_t)a->groups * 32;
+    size_t packed = (size_t)(width + 3) * (size_t)a->groups * 32;
     size_t between = (size_t)width * 3 * (size_t)in->height;
-    size_t need = most * sizeof(double) + ints * sizeof(int32_t) + packed * sizeof(int16_t) + between;
+    size_t need = most * sizeof(double) + ints * sizeof(int32_t) + packed * sizeof(int16_t) + between + PACKED_ALIGN;
     if (need > s->room) {
         void *grown = realloc(s->memory, need);
         if (!grown)
@@ -160,7 +166,7 @@ static berlu_status plan_place(resize_plan *plan, const image *in, int width, in
     a->count = at, at += width;
     d->low = at, at += height;
     d->count = at, at += height;
-    a->packed = (int16_t *)at;
+    a->packed = (int16_t *)(((uintptr_t)at + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN);
     plan->between = (uint8_t *)(a->packed + packed);
     return BERLU_OK;
 }

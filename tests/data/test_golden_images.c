@@ -197,30 +197,46 @@ static void a_picture_of_one_colour_is_left_alone(void **state)
     rows_check("flat ", 2, make_flat);
 }
 
-/* Sizes chosen to meet every tail of the vector loops. */
-static void the_vector_loops_of_resizing_equal_the_plain_ones_at_every_width(void **state)
+/* Both passes, both filters, from width x height to to_width x to_height, against the plain loops. */
+static void resize_compare(const resize_passes *fast_passes, int width, int height, int to_width, int to_height)
 {
-    (void)state;
-#if defined(__x86_64__)
-    if (!cpu_has(CPU_AVX2))
-        skip();
     image in = {0}, plain = {0}, fast = {0};
     resize_scratch scratch = {0};
-    for (int width = 1; width < 40; width++)
-        for (int to = 1; to < 40; to += 3) {
-            assert_int_equal(image_reserve(&in, width, 41 - width), BERLU_OK);
-            for (size_t i = 0; i < (size_t)width * (size_t)(41 - width) * 3; i++)
-                in.pixels[i] = (uint8_t)(i * 2654435761u >> 13);
-            for (int f = 0; f < 2; f++) {
-                image_resize_by(&plain, &in, to, 40 - to, (resize_filter)f, &scratch, &resize_passes_plain);
-                image_resize_by(&fast, &in, to, 40 - to, (resize_filter)f, &scratch, &resize_passes_avx2);
-                assert_memory_equal(plain.pixels, fast.pixels, (size_t)to * (size_t)(40 - to) * 3);
-            }
-        }
+    assert_int_equal(image_reserve(&in, width, height), BERLU_OK);
+    for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
+        in.pixels[i] = (uint8_t)(i * 2654435761u >> 13);
+    for (int f = 0; f < 2; f++) {
+        resize_filter filter = (resize_filter)f;
+        image_resize_by(&plain, &in, to_width, to_height, filter, &scratch, &resize_passes_plain);
+        image_resize_by(&fast, &in, to_width, to_height, filter, &scratch, fast_passes);
+        assert_memory_equal(plain.pixels, fast.pixels, (size_t)to_width * (size_t)to_height * 3);
+    }
     resize_scratch_free(&scratch);
     image_free(&in);
     image_free(&plain);
     image_free(&fast);
+}
+
+/* Sizes chosen to meet every tail of the vector loops, and strong shrinking, where a run is longer than a row's rest. */
+static void the_vector_loops_of_resizing_equal_the_plain_ones_at_every_width(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    const struct {
+        const resize_passes *passes;
+        int usable;
+    } loops[] = {{&resize_passes_avx2, cpu_has(CPU_AVX2)},
+                 {&resize_passes_vnni, cpu_has(CPU_AVX512) && __builtin_cpu_supports("avx512vnni")}};
+    for (size_t i = 0; i < 2; i++) {
+        if (!loops[i].usable)
+            continue;
+        for (int width = 1; width < 40; width++)
+            for (int to = 1; to < 40; to += 3)
+                resize_compare(loops[i].passes, width, 41 - width, to, 40 - to);
+        resize_compare(loops[i].passes, 500, 375, 224, 224);
+        resize_compare(loops[i].passes, 1021, 37, 7, 5);
+        resize_compare(loops[i].passes, 37, 1021, 3, 11);
+    }
 #endif
 }
 

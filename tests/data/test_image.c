@@ -1,4 +1,7 @@
-/* test_image.c - pictures that are broken, absurd, wanted in part or scaled. SPDX-License-Identifier: MIT */
+/* test_image.c - pictures that are broken, absurd, wanted in part, scaled or as numbers. SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "data/levels.h"
 #include "support.h"
 
 static const char *golden(char out[512], const char *name)
@@ -183,6 +186,48 @@ static void every_real_photograph_decodes(void **state)
     image_free(&out);
 }
 
+/* Bytes of every value at every width around the vector's length, both ways round; a large one that bypasses the cache. */
+static void normalised_pictures_are_the_tables_numbers_to_the_bit(void **state)
+{
+    (void)state;
+    static const double means[][3] = {{0.485, 0.456, 0.406}, {0.4914, 0.4822, 0.4465}, {0, 0.5, 1}};
+    static const double stds[][3] = {{0.229, 0.224, 0.225}, {0.247, 0.2435, 0.2616}, {1, 1e-3, 1.9999999}};
+    enum { LARGEST = 160 };
+    size_t most = (size_t)3 * LARGEST * LARGEST;
+    float *got = aligned_alloc(64, most * sizeof *got), *want = aligned_alloc(64, most * sizeof *want);
+    image picture = {0};
+    assert_true(got && want);
+    for (size_t m = 0; m < COUNT(means); m++) {
+        levels l;
+        assert_ok(levels_make(&l, means[m], stds[m]));
+        for (int width = 1; width <= LARGEST; width = width < 40 ? width + 1 : 4 * width) {
+            int height = width < LARGEST ? 3 : LARGEST;
+            size_t count = (size_t)width * (size_t)height * 3;
+            assert_ok(image_reserve(&picture, width, height));
+            for (size_t i = 0; i < count; i++)
+                picture.pixels[i] = (uint8_t)(i * 2654435761u >> 11);
+            for (int mirrored = 0; mirrored < 2; mirrored++) {
+                levels_apply_plain(&l, want, &picture, mirrored);
+                levels_apply(&l, got, &picture, mirrored);
+                assert_memory_equal(got, want, count * sizeof *got);
+            }
+        }
+        assert_true(want[0] == ((float)picture.pixels[3 * (LARGEST - 1)] / 255.0f - l.mean[0]) / l.std[0]);
+    }
+    image_free(&picture);
+    free(got);
+    free(want);
+}
+
+static void impossible_normalisations_are_refused(void **state)
+{
+    (void)state;
+    static const double half[3] = {0.5, 0.5, 0.5}, zero[3] = {0.2, 0, 0.2}, nan_mean[3] = {0.5, 0.5, NAN};
+    levels l;
+    assert_refused(levels_make(&l, half, zero), BERLU_ERR_ARG, "channel 1");
+    assert_refused(levels_make(&l, nan_mean, half), BERLU_ERR_ARG, "channel 2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +237,8 @@ int main(void)
         cmocka_unit_test(a_part_far_inside_a_large_jpeg_has_the_bytes_of_the_whole),
         cmocka_unit_test(scaled_decoding_keeps_the_part_at_least_as_large_as_needed),
         cmocka_unit_test(every_real_photograph_decodes),
+        cmocka_unit_test(normalised_pictures_are_the_tables_numbers_to_the_bit),
+        cmocka_unit_test(impossible_normalisations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
