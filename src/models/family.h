@@ -1,4 +1,4 @@
-/* family.h - what the builders of vit.c, tnt.c and convnext.c share. SPDX-License-Identifier: MIT
+/* family.h - what the builders of vit.c, tnt.c, convnext.c and linear.c share. SPDX-License-Identifier: MIT
  *
  * A builder walks its network once, in the order of the paper, and declares each parameter where timm's state dict has
  * it. The small struct below carries the two counters that run through all blocks: activation sites and drop path. */
@@ -25,7 +25,7 @@ struct model_family {
     void (*build)(model_builder *b);              /* errors stay in the graph */
 };
 
-extern const model_family family_vit, family_tnt, family_convnext;
+extern const model_family family_vit, family_tnt, family_convnext, family_linear;
 
 /* The activation `name`, the next site of the model. */
 tensor site_act(model_builder *b, tensor x, const char *name);

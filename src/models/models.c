@@ -55,6 +55,7 @@ static const model_config table[] = {
     CONVNEXT("convnext_nano_cifar",    32,  1,    10,   80,  2, 2, 8, 2),
     CONVNEXT("convnext_tiny_cifar",    32,  1,    10,   96,  3, 3, 9, 3, .linear_mlp = 1),
     CONVNEXT("convnext_micro",         32,  1,    10,   16,  1, 1, 2, 1),
+    {.name = "linear", .family = &family_linear, .image_size = 32, .classes = 10},
 };
 /* clang-format on */
 
@@ -80,7 +81,7 @@ static berlu_status row_find(const model_config **out, const char *name)
         return berlu_fail(BERLU_ERR_ARG, "unknown model '%.60s'; did you mean '%s'?", name, near);
     return berlu_fail(BERLU_ERR_ARG,
                       "unknown model '%.60s'; there are vit_, deit_, tnt_ and convnext_ models, such as "
-                      "'vit_tiny_cifar'",
+                      "'vit_tiny_cifar', and 'linear'",
                       name);
 }
 
@@ -126,6 +127,8 @@ berlu_status model_configure(model_config *out, const char *name, const model_op
     if (!(o->drop_path >= 0 && o->drop_path < 1))
         return berlu_fail(BERLU_ERR_ARG, "%s: --drop-path %g is not in [0, 1)", m.name, o->drop_path);
     int sites = m.family->sites(&m);
+    if (sites == 0 && o->act_count > 0)
+        return berlu_fail(BERLU_ERR_ARG, "%s: has no activation; leave --act out", m.name);
     if (o->act_count != 0 && o->act_count != 1 && o->act_count != sites)
         return berlu_fail(BERLU_ERR_ARG,
                           "%s has %d activation sites, --act was given %d times; give it once, or once a site", m.name,

@@ -219,7 +219,7 @@ static berlu_status check(const train_settings *s)
         return berlu_fail(BERLU_ERR_ARG, "model: say which network to train, for example --model vit_micro");
     if (!*s->data)
         return berlu_fail(BERLU_ERR_ARG, "data: say what to train on, for example --data synthetic");
-    if (s->acts == 0)
+    if (s->acts == 0 && strcmp(s->model, "linear") != 0) /* the one network that has none */
         return berlu_fail(BERLU_ERR_ARG, "act: say which activation to use, for example --act berlu");
     if (s->distill != RECIPE_DISTILL_NONE && !*s->teacher)
         return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");

@@ -280,6 +280,23 @@ static void a_stem_of_2_halves_in_stage_0_as_well(void **state)
     model_free(m);
 }
 
+static void a_linear_classifier_is_one_matrix_and_has_no_activation(void **state)
+{
+    (void)state;
+    model *m = create("linear", &(model_options){.image_size = 16, .classes = 7});
+    const graph *g = m->graph;
+    assert_int_equal(graph_param_count(g), 2);
+    assert_int_equal(tensor_elements(graph_tensor(g, graph_param(g, 0))), 7 * 3 * 16 * 16);
+    assert_int_equal(tensor_elements(graph_tensor(g, graph_param(g, 1))), 7);
+    assert_true(graph_macs(g) == 7 * 3 * 16 * 16);
+    assert_int_equal(graph_site_count(g), 0);
+    model_free(m);
+    const char *const acts[] = {"relu"};
+    assert_int_equal(model_create(&m, "linear", &(model_options){.acts = acts, .act_count = 1}), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "--act"));
+    assert_int_equal(model_create(&m, "linear", &(model_options){.patch = 4}), BERLU_ERR_ARG);
+}
+
 static void every_name_of_the_table_can_be_made_and_is_unique(void **state)
 {
     (void)state;
@@ -289,7 +306,7 @@ static void every_name_of_the_table_can_be_made_and_is_unique(void **state)
             assert_string_not_equal(model_name(k), model_name(names));
         model_free(create(model_name(names), NULL));
     }
-    assert_int_equal(names, COUNT(timm) + 4); /* and the micro ones */
+    assert_int_equal(names, COUNT(timm) + 5); /* and the micro ones, and linear */
 }
 
 int main(void)
@@ -303,6 +320,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused_by_the_options_name),
         cmocka_unit_test(drop_path_rises_linearly_and_drops_pixels_per_patch),
         cmocka_unit_test(a_stem_of_2_halves_in_stage_0_as_well),
+        cmocka_unit_test(a_linear_classifier_is_one_matrix_and_has_no_activation),
         cmocka_unit_test(every_name_of_the_table_can_be_made_and_is_unique),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
