@@ -20,11 +20,13 @@ static void choose(void *context, int width, int height, image_part *part)
     part->least = bytes[4] % 64;
 }
 
+/* Reads every pixel, so that a picture shorter than it says shows under the address sanitizer. */
 static void look(const image *i)
 {
-    volatile unsigned sum = 0;
+    volatile uint8_t last;
     for (size_t k = 0; k < (size_t)i->width * (size_t)i->height * 3; k++)
-        sum += i->pixels[k];
+        last = i->pixels[k];
+    (void)last;
 }
 
 static inline int image_any_bytes(const uint8_t *bytes, size_t size, image_decoder decode)
