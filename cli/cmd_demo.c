@@ -170,7 +170,7 @@ static berlu_status act_train(demo *d, const char *folder, const options *o, out
         if (status != BERLU_OK)
             return status;
         d->before += d->each;
-        out->images_per_s = fmax(out->images_per_s, result.images_per_s);
+        out->images_per_s = fmax(out->images_per_s, result.speed.images_per_s);
         out->planned = (double)result.planned_bytes;
         out->peak = (double)result.peak_bytes;
     }

@@ -18,6 +18,15 @@ static const option_row rows[] = {
      .help = "how the classes of a folder are numbered (default: as for the run)"},
     {"val-labels", OPTION_STRING, "FILE", .help = "lines \"FILENAME CLASS\" for a flat val folder"},
     {"labels", OPTION_CHOICE, .choices = "fine|coarse", .help = "of CIFAR-100 (default: as for the run)"},
+    {"eval-crop", OPTION_CHOICE, .choices = "auto|center|squash",
+     .help = "the middle of a picture, or all of it made square (default: as for the run)"},
+    {"crop-pct", OPTION_STRING, "P", .help = "share of the short edge that the middle takes (default: as for the run)"},
+    {"interpolation", OPTION_CHOICE, .choices = "bicubic|bilinear", .help = "of resizing (default: as for the run)"},
+    {"normalize", OPTION_CHOICE, .choices = "own|imagenet",
+     .help = "mean and deviation, with --weights (default: own)"},
+    {"mean", OPTION_STRING, "R,G,B", .help = "mean of the pixels in [0, 1], with --weights"},
+    {"std", OPTION_STRING, "R,G,B", .help = "their deviation, with --weights"},
+    {"max-bad", OPTION_STRING, "N", .help = "broken files that are skipped (default: as for the run)"},
     {"split", OPTION_CHOICE, .standard = "test", .choices = "test|train", .help = "which images"},
     {"act", OPTION_STRINGS, "ACT", .help = "activation, with --weights"},
     {"image-size", OPTION_INT, "N", .most = 4096, .help = "side of the input, with --weights"},
@@ -32,24 +41,36 @@ static void tick(void *context, uint64_t images)
 /* What would be without effect is refused: a run knows its network, a file of weights has no checkpoints. */
 static berlu_status effect_check(const options *o)
 {
-    static const char *const of_weights[] = {"act", "image-size"}, *const of_run[] = {"which", "ema"};
+    static const char *const of_weights[] = {"act", "image-size", "normalize", "mean", "std", NULL};
+    static const char *const of_run[] = {"which", "ema", NULL};
     int weights = options_given(o, "weights");
     const char *const *idle = weights ? of_run : of_weights;
-    for (size_t i = 0; i < COUNT(of_run); i++)
+    for (size_t i = 0; idle[i]; i++)
         if (options_given(o, idle[i]))
             return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect %s; leave it out", idle[i],
                               weights ? "with --weights" : "on a run, which says it itself");
     return BERLU_OK;
 }
 
-static const char *text_given(const options *o, const char *name)
+/* Options that are settings of training under the same name. */
+static const char *const passed_on[] = {"class-order",   "val-labels", "labels", "eval-crop", "crop-pct",
+                                        "interpolation", "normalize",  "mean",   "std",       "max-bad"};
+
+static size_t settings_given(const options *o, const char *out[COUNT(passed_on)][2])
 {
-    return options_given(o, name) ? options_string(o, name) : NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT(passed_on); i++)
+        if (options_given(o, passed_on[i])) {
+            out[count][0] = passed_on[i];
+            out[count++][1] = options_string(o, passed_on[i]);
+        }
+    return count;
 }
 
 static berlu_status eval(options *o)
 {
     progress bar;
+    const char *settings[COUNT(passed_on)][2];
     berlu_status status = effect_check(o);
     if (status != BERLU_OK)
         return status;
@@ -58,9 +79,8 @@ static berlu_status eval(options *o)
         .weights = options_string(o, "weights"),
         .which = options_string(o, "which"),
         .data = options_string(o, "data"),
-        .class_order = text_given(o, "class-order"),
-        .val_labels = text_given(o, "val-labels"),
-        .labels = text_given(o, "labels"),
+        .settings = (const char *const(*)[2])settings,
+        .setting_count = settings_given(o, settings),
         .acts = options_strings(o, "act"),
         .act_count = options_count(o, "act"),
         .image_size = (int)options_int(o, "image-size"),

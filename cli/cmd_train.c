@@ -128,7 +128,14 @@ static void row_write(output *out, const metrics_row *row)
         output_real(out, "ema_top1", row->ema_top1);
 }
 
-static void epoch_show(void *context, const metrics_row *row, int best)
+static void speed_write(output *out, const train_speed *speed)
+{
+    output_real(out, "images_per_s", speed->images_per_s);
+    output_real(out, "wait_percent", speed->wait_percent);
+    output_real(out, "overhead_percent", speed->overhead_percent);
+}
+
+static void epoch_show(void *context, const metrics_row *row, const train_speed *speed, int best)
 {
     display *d = context;
     if (!d->lines)
@@ -137,6 +144,7 @@ static void epoch_show(void *context, const metrics_row *row, int best)
     output_start(&out);
     output_string(&out, "event", "epoch");
     row_write(&out, row);
+    speed_write(&out, speed);
     output_bool(&out, "best", best);
     line_print(&out);
 }
@@ -225,11 +233,12 @@ static void table_show(const train_settings *s, const trainer *t, const display 
 
 static berlu_status result_print(const options *o, const train_result *r, const display *d)
 {
-    char best[64] = "", speed[48] = "";
+    char best[64] = "", speed[96] = "";
     if (r->best_step)
         snprintf(best, sizeof best, " (best %.2f at step %llu)", r->best_top1, (unsigned long long)r->best_step);
-    if (r->images_per_s > 0) /* a run that was complete already has none */
-        snprintf(speed, sizeof speed, ", %.0f images/s", r->images_per_s);
+    if (r->speed.images_per_s > 0) /* a run that was complete already has none */
+        snprintf(speed, sizeof speed, ", %.0f images/s (%.1f %% of it waiting for pictures)", r->speed.images_per_s,
+                 r->speed.wait_percent);
     if (!d->quiet)
         fprintf(stderr, "done: %llu updates, test top1 %.2f%s%s, %.0f MiB at most\n", (unsigned long long)r->updates,
                 r->last.test_top1, best, speed, (double)r->peak_bytes / 0x1p20);
@@ -240,7 +249,7 @@ static berlu_status result_print(const options *o, const train_result *r, const 
     row_write(&out, &r->last);
     output_real(&out, "best_top1", r->best_top1);
     output_int(&out, "best_step", (int64_t)r->best_step);
-    output_real(&out, "images_per_s", r->images_per_s);
+    speed_write(&out, &r->speed);
     output_int(&out, "peak_bytes", (int64_t)r->peak_bytes);
     output_int(&out, "planned_bytes", (int64_t)r->planned_bytes);
     return output_print(&out);

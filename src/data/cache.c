@@ -288,12 +288,14 @@ static berlu_status packed_names(data_source *s, const packed_state *p, const ch
     memcpy(info->mean, at, sizeof info->mean);
     memcpy(info->std, at + sizeof info->mean, sizeof info->std);
     at += sizeof info->mean + sizeof info->std;
-    if (!name_next(&at, end) || !(info->class_order = name_next(&at, end)))
+    const char *kind = name_next(&at, end);
+    if (!kind || !(info->class_order = name_next(&at, end)))
         return packed_refuse(path, "its names are cut");
     for (size_t k = 0; k < p->h.classes; k++)
         if (!(names[k] = name_next(&at, end)))
             return packed_refuse(path, "its names are cut");
     info->class_names = names;
+    info->published = strcmp(kind, "folder") != 0 && strcmp(kind, "packed") != 0;
     return BERLU_OK;
 }
 
@@ -342,6 +344,7 @@ static int packed_recognise(const char *path)
 const data_kind data_packed = {
     .name = "packed",
     .help = "a set packed by `berlu data pack`",
+    .options = HAS_FILES, /* pictures that were broken when they were packed */
     .recognise = packed_recognise,
     .open = packed_open,
     .label = packed_label,

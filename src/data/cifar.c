@@ -175,6 +175,7 @@ static void describe(data_source *s)
     info->width = info->height = CIFAR_SIDE;
     memcpy(info->mean, l->mean, sizeof info->mean);
     memcpy(info->std, l->std, sizeof info->std);
+    info->published = 1;
 }
 
 berlu_status cifar_open_layout(data_source *s, const char *path, const data_options *o, const cifar_layout *layout)
@@ -261,6 +262,7 @@ static berlu_status open100(data_source *s, const char *path, const data_options
 const data_kind data_cifar10 = {
     .name = "cifar10",
     .help = "CIFAR-10, binary version, folder or .tar.gz",
+    .options = HAS_ARCHIVE,
     .recognise = recognise10,
     .open = open10,
     .label = cifar_label,
@@ -270,6 +272,7 @@ const data_kind data_cifar10 = {
 const data_kind data_cifar100 = {
     .name = "cifar100",
     .help = "CIFAR-100, binary version, folder or .tar.gz",
+    .options = HAS_ARCHIVE | HAS_COARSE,
     .recognise = recognise100,
     .open = open100,
     .label = cifar_label,

@@ -56,6 +56,38 @@ static size_t bad_allowed(const data_options *o, const data_info *info)
     return o->max_bad_given ? o->max_bad : (info->images[DATA_TRAIN] + info->images[DATA_TEST]) / 1000;
 }
 
+/* What would have no effect is refused, so that nobody believes in labels that were never read. */
+static berlu_status options_check(const data_kind *kind, const char *text, const data_options *o)
+{
+    const struct {
+        int given;
+        unsigned bit;
+        const char *option, *why;
+    } rows[] = {
+        {o->labels && strcmp(o->labels, "coarse") == 0, HAS_COARSE, "labels", "has no coarse labels; cifar100 has"},
+        {o->class_order && strcmp(o->class_order, "timm") == 0, HAS_CLASS_ORDER, "class-order",
+         "has a fixed order of classes; folders have a choice"},
+        {o->val_labels != NULL, HAS_VAL_LABELS, "val-labels", "has its own labels; flat val folders need a list"},
+        {o->sha256 != NULL, HAS_ARCHIVE, "sha256", "is no archive"},
+        {o->max_bad_given, HAS_FILES, "max-bad", "has no files that could be broken one by one"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (rows[i].given && !(kind->options & rows[i].bit))
+            return berlu_fail(BERLU_ERR_ARG, "%s: %s (%s) %s", rows[i].option, text, kind->name, rows[i].why);
+    return BERLU_OK;
+}
+
+/* ImageNet's classes are called n01440764: then the customary mean and deviation are the set's own. */
+static int classes_are_imagenets(const data_info *info)
+{
+    for (size_t k = 0; k < info->classes; k++) {
+        const char *name = info->class_names[k];
+        if (name[0] != 'n' || strspn(name + 1, "0123456789") != 8 || name[9])
+            return 0;
+    }
+    return info->classes > 0;
+}
+
 berlu_status data_open(data_source **out, const char *text, const data_options *options)
 {
     const data_options defaults = {0};
@@ -63,6 +95,8 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
     const data_kind *kind;
     const char *path;
     berlu_status status = kind_of(text, &kind, &path);
+    if (status == BERLU_OK)
+        status = options_check(kind, text, o);
     if (status != BERLU_OK)
         return status;
     data_source *s = calloc(1, sizeof *s);
@@ -79,6 +113,7 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
         return status;
     }
     s->max_bad = bad_allowed(o, &s->info);
+    s->info.published |= classes_are_imagenets(&s->info);
     *out = s;
     return BERLU_OK;
 }

@@ -17,7 +17,7 @@
 typedef enum data_split { DATA_TRAIN, DATA_TEST, DATA_SPLITS } data_split;
 extern const char *const data_split_names[DATA_SPLITS]; /* "train", "test" (a folder's val or valid counts as test) */
 
-/* How to open. {0} means the defaults in brackets. */
+/* How to open. {0} means the defaults in brackets. What a kind does not know is refused. */
 typedef struct data_options {
     const char *class_order; /* of folders: "torchvision" (by code point) or "timm" (natural order) ["torchvision"] */
     const char *labels;      /* of CIFAR-100: "fine" or "coarse" ["fine"] */
@@ -43,6 +43,7 @@ typedef struct data_info {
     const char *const *class_names;
     int width, height;      /* of every picture; 0, 0 when they differ */
     double mean[3], std[3]; /* the normalisation customary for this set: its own where published, else ImageNet's */
+    int published;          /* mean and std are the set's own; 0: nobody knows them without data_measure() */
 } data_info;
 
 typedef struct data_source data_source;

@@ -363,6 +363,7 @@ static void folder_close(data_source *s)
 const data_kind data_folder = {
     .name = "folder",
     .help = "pictures in folders, ROOT/train/CLASS/FILE and ROOT/val/CLASS/FILE",
+    .options = HAS_CLASS_ORDER | HAS_VAL_LABELS | HAS_FILES,
     .recognise = folder_exists,
     .open = folder_open,
     .label = folder_label,

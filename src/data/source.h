@@ -7,10 +7,13 @@
 #include "base/arena.h"
 #include "data/data.h"
 
+enum { HAS_COARSE = 1, HAS_CLASS_ORDER = 2, HAS_VAL_LABELS = 4, HAS_ARCHIVE = 8, HAS_FILES = 16 };
+
 /* One row of the table in data.c. Everything but open and close may be called by many threads at once. */
 typedef struct data_kind {
     const char *name;
     const char *help;                   /* for people: what it is */
+    unsigned options;                   /* HAS_ bits: which of data_options mean something to it */
     int (*recognise)(const char *path); /* NULL: only by name */
     berlu_status (*open)(data_source *s, const char *path,
                          const data_options *o); /* fills info and state; close follows on failure too */

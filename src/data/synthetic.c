@@ -121,6 +121,7 @@ static berlu_status synthetic_open(data_source *s, const char *path, const data_
     s->info.width = s->info.height = size;
     memcpy(s->info.mean, mean, sizeof mean);
     memcpy(s->info.std, std, sizeof std);
+    s->info.published = 1;
     berlu_status status = names_make(s);
     return status == BERLU_OK ? draw_all(s, o->threads) : status;
 }

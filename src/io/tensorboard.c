@@ -161,10 +161,11 @@ void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const f
         h.buckets = 1;
         limits[0] = nextafter(h.max, INFINITY);
     }
+    double per_width = width > 0 ? 1 / width : 0;
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(values[i]))
             continue;
-        size_t b = width > 0 ? (size_t)((values[i] - h.min) / width) : 0;
+        size_t b = (size_t)((values[i] - h.min) * per_width);
         counts[b < h.buckets ? b : h.buckets - 1] += 1;
     }
     limits[h.buckets - 1] = nextafter(h.max, INFINITY); /* the greatest value lies below the last limit */

@@ -1,6 +1,7 @@
-/* checkpoint.c - see checkpoint.h. SPDX-License-Identifier: MIT
+/* checkpoint.c - the folders of checkpoints: which one is whole, which one goes. SPDX-License-Identifier: MIT
  *
- * Read checkpoint_save() first: the order of its steps is what makes a kill at any moment harmless. */
+ * Read checkpoint_save() first: the order of its steps is what makes a kill at any moment harmless. What stands in the
+ * files is in checkpoint_files.c. */
 #include "train/checkpoint.h"
 
 #include <dirent.h>
@@ -9,157 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "io/safetensors.h"
 #include "models/weights.h"
+#include "train/checkpoint_files.h"
 
-enum { COUNTERS = 7, SUMS = 3, KEPT_NEWEST = 2 };
-static const char format_name[] = "berlu training state 1";
+enum { KEPT_NEWEST = 2 };
 
 static berlu_status path_join(char out[CHECKPOINT_PATH], const char *format, const char *folder, const char *name)
 {
     int length = snprintf(out, CHECKPOINT_PATH, format, folder, name); /* formats are literals of this file */
     if (length < 0 || length >= CHECKPOINT_PATH)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    return BERLU_OK;
-}
-
-/* ---- state.safetensors ------------------------------------------------------------------------------------------- */
-
-static void counters_put(const train_state *s, int64_t counters[COUNTERS], double sums[SUMS])
-{
-    const uint64_t c[COUNTERS] = {s->updates, s->epoch,         s->batches,     s->images,
-                                  s->norms,   s->metrics_bytes, s->best_updates};
-    for (int i = 0; i < COUNTERS; i++)
-        counters[i] = (int64_t)c[i];
-    sums[0] = s->loss_sum, sums[1] = s->norm_sum, sums[2] = s->best_top1;
-}
-
-static void counters_get(train_state *s, const int64_t counters[COUNTERS], const double sums[SUMS])
-{
-    uint64_t *c[COUNTERS] = {&s->updates, &s->epoch,         &s->batches,     &s->images,
-                             &s->norms,   &s->metrics_bytes, &s->best_updates};
-    for (int i = 0; i < COUNTERS; i++)
-        *c[i] = (uint64_t)counters[i];
-    s->loss_sum = sums[0], s->norm_sum = sums[1], s->best_top1 = sums[2];
-}
-
-static const struct {
-    engine_array array;
-    const char *prefix;
-} moments[] = {{ARRAY_MOMENT1, "moment1."}, {ARRAY_MOMENT2, "moment2."}};
-
-/* A parameter's values: in place where the memory is the host's, else copied into the arena. */
-static const float *values_of(engine *e, engine_array array, int parameter, size_t count, arena *memory)
-{
-    const float *place = engine_host(e, array, parameter);
-    if (place)
-        return place;
-    float *copy = ARENA_ARRAY(memory, float, count);
-    return copy && engine_get(e, array, parameter, copy) == BERLU_OK ? copy : NULL;
-}
-
-static int moment_put(engine *e, size_t which, int parameter, arena *memory, st_tensor *out)
-{
-    const graph *g = engine_graph(e);
-    const tensor_info *info = graph_tensor(g, graph_param(g, parameter));
-    *out = (st_tensor){.dtype = ST_F32, .rank = info->rank};
-    for (int d = 0; d < info->rank; d++)
-        out->shape[d] = (uint64_t)info->size[d];
-    out->name = arena_printf(memory, "%s%s", moments[which].prefix, info->name);
-    out->data = values_of(e, moments[which].array, parameter, (size_t)tensor_elements(info), memory);
-    return out->name && out->data;
-}
-
-static berlu_status state_write(const char *path, engine *e, const train_state *s)
-{
-    int parameters = graph_param_count(engine_graph(e));
-    int64_t counters[COUNTERS];
-    double sums[SUMS];
-    arena memory = {0};
-    berlu_status status = BERLU_ERR_MEMORY;
-    st_tensor *list = ARENA_ARRAY(&memory, st_tensor, 2 * (size_t)parameters + 3);
-    size_t count = 0;
-    if (!list)
-        goto done;
-    for (size_t m = 0; m < COUNT(moments); m++)
-        for (int p = 0; engine_has(e, moments[m].array) && p < parameters; p++)
-            if (!moment_put(e, m, p, &memory, &list[count++]))
-                goto done;
-    counters_put(s, counters, sums);
-    list[count++] = (st_tensor){.name = "counters", .dtype = ST_I64, .rank = 1, .shape = {COUNTERS}, .data = counters};
-    list[count++] = (st_tensor){.name = "sums", .dtype = ST_F64, .rank = 1, .shape = {SUMS}, .data = sums};
-    list[count++] =
-        (st_tensor){.name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->figure_count}, .data = s->figures};
-    status = safetensors_write(path, list, count, &(st_text){"format", format_name}, 1);
-done:
-    arena_free(&memory);
-    return status;
-}
-
-static const st_tensor *tensor_need(const safetensors *file, const char *name, st_dtype dtype, size_t count)
-{
-    const st_tensor *t = safetensors_find(file, name);
-    if (!t || t->dtype != dtype || t->count != count) {
-        berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is missing or has another size; the checkpoint belongs to another run",
-                   safetensors_path(file), name);
-        return NULL;
-    }
-    return t;
-}
-
-/* One array of the engine from tensors named prefix + parameter; with `set` 0 it only looks whether they are all there. */
-static berlu_status array_read(engine *e, engine_array array, const safetensors *file, const char *prefix, int set)
-{
-    const graph *g = engine_graph(e);
-    for (int p = 0; p < graph_param_count(g); p++) {
-        const tensor_info *info = graph_tensor(g, graph_param(g, p));
-        char name[ST_NAME_MAX + 16];
-        snprintf(name, sizeof name, "%s%s", prefix, info->name);
-        const st_tensor *t = tensor_need(file, name, ST_F32, (size_t)tensor_elements(info));
-        if (!t)
-            return BERLU_ERR_INPUT;
-        if (!set)
-            continue;
-        float *values = malloc(t->bytes + 1);
-        if (!values)
-            return berlu_fail_memory(t->bytes, name);
-        berlu_status status = st_read_f32(t, values);
-        if (status == BERLU_OK)
-            status = engine_set(e, array, p, values);
-        free(values);
-        if (status != BERLU_OK)
-            return status;
-    }
-    return BERLU_OK;
-}
-
-static berlu_status state_read(const safetensors *file, engine *e, train_state *s, int set)
-{
-    const char *format = safetensors_metadata(file, "format");
-    if (!format || strcmp(format, format_name) != 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: is not a training state of this version", safetensors_path(file));
-    const st_tensor *counters = tensor_need(file, "counters", ST_I64, COUNTERS);
-    const st_tensor *sums = counters ? tensor_need(file, "sums", ST_F64, SUMS) : NULL;
-    const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, s->figure_count) : NULL;
-    if (!figures)
-        return BERLU_ERR_INPUT;
-    for (size_t m = 0; m < COUNT(moments); m++) {
-        berlu_status status =
-            engine_has(e, moments[m].array) ? array_read(e, moments[m].array, file, moments[m].prefix, set) : BERLU_OK;
-        if (status != BERLU_OK)
-            return status;
-    }
-    if (set) {
-        int64_t c[COUNTERS];
-        double d[SUMS];
-        memcpy(c, counters->data, sizeof c);
-        memcpy(d, sums->data, sizeof d);
-        counters_get(s, c, d);
-        if (figures->bytes)
-            memcpy(s->figures, figures->data, figures->bytes);
-    }
     return BERLU_OK;
 }
 
@@ -237,11 +99,11 @@ static berlu_status files_write(const char *folder, engine *e, const train_state
     char path[CHECKPOINT_PATH];
     berlu_status status = path_join(path, "%s/%s", folder, "model.safetensors");
     if (status == BERLU_OK)
-        status = weights_save(e, ARRAY_WEIGHT, path, NULL, 0);
+        status = weights_write(path, e, ARRAY_WEIGHT);
     if (status == BERLU_OK && engine_has(e, ARRAY_EMA)) {
         status = path_join(path, "%s/%s", folder, "ema.safetensors");
         if (status == BERLU_OK)
-            status = weights_save(e, ARRAY_EMA, path, NULL, 0);
+            status = weights_write(path, e, ARRAY_EMA);
     }
     if (status == BERLU_OK)
         status = path_join(path, "%s/%s", folder, "state.safetensors");

@@ -18,6 +18,9 @@
 
 enum { CHECKPOINT_PATH = 4096 };
 
+/* Key in the metadata of model.safetensors: the activations as --act takes them, a line per site, one line for all. */
+#define CHECKPOINT_ACTIVATION "activation"
+
 /* All that a run is besides its settings and its arrays. */
 typedef struct train_state {
     uint64_t updates; /* made so far */

@@ -7,19 +7,17 @@
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/network.h"
+#include "train/pictures.h"
 #include "train/run_folder.h"
 
-/* How the set is read. The numbers of classes are what the network learned and stay; a list of labels is of one set. */
+/* What was asked for. The numbers of classes are what the network learned and stay; a list of labels is of one set. */
 static berlu_status data_settings(const eval_request *r, train_settings *s)
 {
-    const char *const keys[][2] = {{"data", r->data},
-                                   {"class_order", r->class_order},
-                                   {"val_labels", r->data && !r->val_labels ? "" : r->val_labels},
-                                   {"labels", r->labels}};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; status == BERLU_OK && i < COUNT(keys); i++)
-        if (keys[i][1])
-            status = recipe_set(s, keys[i][0], keys[i][1]);
+    berlu_status status = r->data ? recipe_set(s, "data", r->data) : BERLU_OK;
+    if (status == BERLU_OK && r->data)
+        status = recipe_set(s, "val_labels", "");
+    for (size_t i = 0; status == BERLU_OK && i < r->setting_count; i++)
+        status = recipe_set(s, r->settings[i][0], r->settings[i][1]);
     return status;
 }
 
@@ -45,6 +43,8 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
         status = data_settings(r, s);
     for (size_t i = 0; status == BERLU_OK && i < r->act_count; i++)
         status = recipe_set(s, "act", r->acts[i]);
+    if (status == BERLU_OK && r->act_count == 0)
+        status = network_acts(s, weights, &(int){0}); /* none named: the model's usual one */
     if (status == BERLU_OK)
         status = recipe_complete(s);
     s->image_size = r->image_size;
@@ -62,8 +62,13 @@ static berlu_status images_open(loader **out, data_source *data, const train_set
     }
     if (data_describe(data)->images[o.split] == 0)
         return berlu_fail(BERLU_ERR_ARG, "data: %s has no %s images", s->data, data_split_names[o.split]);
-    normalization_of(s, o.mean, o.std);
-    berlu_status status = augment_preset(&o.augment, "none", side);
+    normalization n;
+    berlu_status status = normalization_find(&n, s, data);
+    if (status != BERLU_OK)
+        return status;
+    memcpy(o.mean, n.mean, sizeof o.mean);
+    memcpy(o.std, n.std, sizeof o.std);
+    status = pictures_eval(&o.augment, s, side);
     return status == BERLU_OK ? loader_open(out, data, &o) : status;
 }
 

@@ -5,11 +5,12 @@
 #include "train/metrics.h"
 
 typedef struct eval_request {
-    const char *run;                               /* a run's folder; with `weights` a model's name */
-    const char *weights;                           /* NULL: the run's */
-    const char *which;                             /* checkpoint of the run: last, best or a step */
-    const char *data;                              /* NULL: the run's */
-    const char *class_order, *val_labels, *labels; /* NULL: the run's; val_labels not with other data */
+    const char *run;                  /* a run's folder; with `weights` a model's name */
+    const char *weights;              /* NULL: the run's */
+    const char *which;                /* checkpoint of the run: last, best or a step */
+    const char *data;                 /* NULL: the run's; val_labels are then not the run's either */
+    const char *const (*settings)[2]; /* further keys and values of train/settings.h */
+    size_t setting_count;
     const char *const *acts;
     size_t act_count;
     int image_size, batch, threads;

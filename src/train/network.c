@@ -63,15 +63,6 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
     return BERLU_OK;
 }
 
-void normalization_of(const train_settings *s, double mean[3], double std[3])
-{
-    static const double imagenet_mean[3] = {0.485, 0.456, 0.406}, imagenet_std[3] = {0.229, 0.224, 0.225};
-    for (int c = 0; c < 3; c++) {
-        mean[c] = s->normalize == RECIPE_IMAGENET ? imagenet_mean[c] : 0;
-        std[c] = s->normalize == RECIPE_IMAGENET ? imagenet_std[c] : 0;
-    }
-}
-
 berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
 {
     char newest[CHECKPOINT_PATH], *end;
@@ -98,29 +89,69 @@ berlu_status network_weights(char *out, size_t room, const char *run, const char
     return BERLU_OK;
 }
 
+berlu_status network_acts(train_settings *s, const char *weights, int *found)
+{
+    safetensors *file;
+    berlu_status status = safetensors_open(&file, weights);
+    if (status != BERLU_OK)
+        return status;
+    const char *line = safetensors_metadata(file, CHECKPOINT_ACTIVATION);
+    *found = line != NULL;
+    while (status == BERLU_OK && line && *line) {
+        char spec[512];
+        size_t length = strcspn(line, "\n");
+        if (length >= sizeof spec) {
+            status = berlu_fail(BERLU_ERR_INPUT, "%s: the activation in its metadata is too long", weights);
+            break;
+        }
+        snprintf(spec, sizeof spec, "%.*s", (int)length, line);
+        status = recipe_set(s, "act", spec);
+        line += length + (line[length] == '\n');
+    }
+    safetensors_close(file);
+    return status;
+}
+
 /* ---- the teacher ------------------------------------------------------------------------------------------------------ */
 
-/* The settings of a teacher and the path of its weights. */
-static berlu_status teacher_find(train_settings *s, char *weights, size_t room, const char *name, size_t classes)
+static berlu_status teacher_from_run(train_settings *s, char *weights, size_t room, const train_settings *student)
 {
-    const char *colon = strchr(name, ':');
-    if (run_exists(name)) {
-        berlu_status status = run_settings(s, name);
-        return status == BERLU_OK ? network_weights(weights, room, name, "last", "model.safetensors") : status;
-    }
+    if (*student->teacher_act)
+        return berlu_fail(BERLU_ERR_ARG, "teacher_act: has no effect because %s is a run, which knows its activation",
+                          student->teacher);
+    berlu_status status = run_settings(s, student->teacher);
+    return status == BERLU_OK ? network_weights(weights, room, student->teacher, "last", "model.safetensors") : status;
+}
+
+/* Weights alone do not tell which activation they were trained with, and a wrong one gives no error: so it is asked for. */
+static berlu_status teacher_from_file(train_settings *s, const char *weights, const char *model_name,
+                                      const train_settings *student)
+{
+    int found = 0;
+    recipe_init(s);
+    berlu_status status = recipe_set(s, "model", model_name);
+    if (status == BERLU_OK && *student->teacher_act)
+        status = recipe_set(s, "act", student->teacher_act);
+    else if (status == BERLU_OK)
+        status = network_acts(s, weights, &found);
+    if (status == BERLU_OK && !*student->teacher_act && !found)
+        status = berlu_fail(
+            BERLU_ERR_ARG, "teacher: %s does not say its activation; give it, for example --teacher-act gelu", weights);
+    return status == BERLU_OK ? recipe_complete(s) : status;
+}
+
+/* The settings of a teacher and the path of its weights. */
+static berlu_status teacher_find(train_settings *s, char *weights, size_t room, const train_settings *student)
+{
+    const char *name = student->teacher, *colon = strchr(name, ':');
+    char model_name[64];
+    if (run_exists(name))
+        return teacher_from_run(s, weights, room, student);
     if (!colon)
         return berlu_fail(BERLU_ERR_INPUT, "teacher: %s holds no run; give a run's folder or MODEL:FILE", name);
-    char network[64];
-    snprintf(network, sizeof network, "%.*s", (int)(colon - name), name);
+    snprintf(model_name, sizeof model_name, "%.*s", (int)(colon - name), name);
     snprintf(weights, room, "%s", colon + 1);
-    recipe_init(s);
-    berlu_status status = recipe_set(s, "model", network);
-    if (status == BERLU_OK)
-        status = recipe_set(s, "act", "gelu");
-    if (status == BERLU_OK)
-        status = recipe_complete(s);
-    s->classes = (int64_t)classes;
-    return status;
+    return teacher_from_file(s, weights, model_name, student);
 }
 
 berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like)
@@ -129,7 +160,7 @@ berlu_status teacher_open(teacher *out, const train_settings *student, const mod
     train_settings s = {0};
     teacher t = {0};
     const backend *where = NULL;
-    berlu_status status = teacher_find(&s, weights, sizeof weights, student->teacher, (size_t)like->classes);
+    berlu_status status = teacher_find(&s, weights, sizeof weights, student);
     if (status == BERLU_OK)
         status = network_create(&t.model, &s, (size_t)like->classes);
     if (status == BERLU_OK && t.model->config.image_size != like->image_size)

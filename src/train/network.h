@@ -16,11 +16,11 @@ berlu_status network_backend(const backend **out, const train_settings *s);
 /* The data of the settings, and the number of classes they agree on. */
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log);
 
-/* Mean and deviation that images are normalised with; zeros where the data's own are meant, as loader_options wants it. */
-void normalization_of(const train_settings *s, double mean[3], double std[3]);
-
 /* Where a run keeps its weights: checkpoint `which` ("last", "best", or a step) and `file` in it. */
 berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file);
+
+/* The activations that a file of weights names in its metadata, into s->act; `found` 0 where it names none. */
+berlu_status network_acts(train_settings *s, const char *weights, int *found);
 
 /* A network that only answers: the teacher of a distillation. Text: a run's folder, or MODEL:FILE. */
 typedef struct teacher {

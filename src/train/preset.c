@@ -9,6 +9,8 @@
 #include "train/constraint.h"
 #include "train/recipe.h"
 
+enum { AUGMENT_STRONG = 2 }; /* from here on the choices of --augment have RandAugment */
+
 typedef struct preset_value {
     const char *key, *value;
 } preset_value;
@@ -57,7 +59,7 @@ static const preset_value preset_convnext[] = {
     {"adam_eps", "1e-8"},
     {"clip", "0"},
     {"batch", "4096"},
-    {"lr", "auto"},
+    {"lr", "4e-3"}, /* the script does not scale it with the batch */
     {"schedule", "convnext"},
     {"warmup", "20"},
     {"warmup_lr", "0"},
@@ -178,11 +180,18 @@ static berlu_status check_idle(const train_settings *s)
         {"mix_group", "mixup and cutmix are 0", s->mixup == 0 && s->cutmix == 0},
         {"mix_switch", "mixup and cutmix are not both on", s->mixup == 0 || s->cutmix == 0},
         {"teacher", "distill is none", s->distill == RECIPE_DISTILL_NONE},
+        {"teacher_act", "distill is none", s->distill == RECIPE_DISTILL_NONE},
         {"distill_alpha", "distill is none", s->distill == RECIPE_DISTILL_NONE},
         {"distill_tau", "distill is not soft", s->distill != RECIPE_DISTILL_SOFT},
         {"act_lr", "act_freeze is set", s->act_freeze},
         {"act_decay", "act_freeze is set", s->act_freeze},
         {"act_constraint", "act_freeze is set", s->act_freeze},
+        {"decay_all", "weight_decay is 0", s->weight_decay == 0 && s->decay_all},
+        {"warmup_lr", "warmup is 0", s->warmup == 0},
+        {"jitter", "RandAugment of this --augment takes its place", s->augment >= AUGMENT_STRONG},
+        {"hue", "RandAugment of this --augment takes its place", s->augment >= AUGMENT_STRONG},
+        {"crop_pct", "eval_crop is squash", s->eval_crop == RECIPE_CROP_SQUASH},
+        {"normalize", "mean and std are given", *s->mean || *s->std},
         {"synthetic_images", "data is not synthetic", s->data && strcmp(s->data, "synthetic") != 0},
     };
     for (size_t i = 0; i < COUNT(rules); i++)
@@ -223,6 +232,8 @@ static berlu_status check(const train_settings *s)
         return berlu_fail(BERLU_ERR_ARG, "act: say which activation to use, for example --act berlu");
     if (s->distill != RECIPE_DISTILL_NONE && !*s->teacher)
         return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");
+    if (!*s->mean != !*s->std)
+        return berlu_fail(BERLU_ERR_ARG, "%s: mean and std belong together; give both", *s->mean ? "std" : "mean");
     if (s->beta1 == 0 && s->beta2 == 0 && s->adam_eps == 0)
         return berlu_fail(BERLU_ERR_ARG, "adam_eps: betas and eps cannot all be 0");
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)

@@ -24,12 +24,14 @@ typedef enum recipe_distill { RECIPE_DISTILL_NONE, RECIPE_DISTILL_HARD, RECIPE_D
 typedef enum recipe_keep { RECIPE_KEEP_INPUT, RECIPE_KEEP_BOTH, RECIPE_KEEP_OUTPUT } recipe_keep;
 typedef enum recipe_device { RECIPE_CPU, RECIPE_CUDA } recipe_device;
 typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET } recipe_normalize;
+typedef enum recipe_interpolation { RECIPE_BICUBIC, RECIPE_BILINEAR, RECIPE_RANDOM } recipe_interpolation;
+typedef enum recipe_eval_crop { RECIPE_CROP_AUTO, RECIPE_CROP_CENTER, RECIPE_CROP_SQUASH } recipe_eval_crop;
 
 enum { RECIPE_KEYS_MAX = 96, RECIPE_ACTS_MAX = 128 };
 
 /* Texts live in `memory`. Counts are int64_t and reals double, whatever their range, so that one row suits them all. */
 typedef struct train_settings {
-    const char *model, *data, *run, *recipe, *teacher, *act_constraint;
+    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint;
     const char *act[RECIPE_ACTS_MAX]; /* one for all sites, or one per site */
     size_t acts;
     int64_t image_size, patch, stride, stem, classes; /* 0: the model's own, the data's own */
@@ -42,7 +44,9 @@ typedef struct train_settings {
     int64_t schedule, epochs;
     double warmup, warmup_lr, min_lr, step_every, step_factor;
     int64_t batch, accumulate, eval_batch;
-    const char *val_labels;
+    const char *val_labels, *mean, *std;
+    int64_t interpolation, eval_crop;
+    double jitter, hue, crop_pct;
     int64_t class_order, labels; /* of folders: 0 torchvision, 1 timm; of CIFAR-100: 0 fine, 1 coarse */
     int64_t augment, repeats, mix_group, normalize, holdout, max_bad, workers, synthetic_images;
     double mixup, cutmix, mix_prob, mix_switch, smoothing;

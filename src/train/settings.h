@@ -26,7 +26,7 @@
     _(act_params, "act-params", CHOICE, "layer", 0, 0, layer_or_channel, "layer|channel", "learned parameters per layer or per channel", 0) \
     /* optimizer */ \
     _(optimizer, "optimizer", CHOICE, "adamw", 0, 0, optimizers, "adamw|sgd", "update rule", 0) \
-    _(lr, "lr", REAL, "auto", 0, 1e38, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024", 0) \
+    _(lr, "lr", REAL, "auto", 0, 1e38, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024 (recipe convnext: 4e-3 whatever the batch)", 0) \
     _(weight_decay, "weight-decay", REAL, "0.05", 0, 1e6, NULL, "D", "on matrices only, unless decay_all", 0) \
     _(beta1, "beta1", REAL, "0.9", 0, 0.999999, NULL, "B", "AdamW", 0) \
     _(beta2, "beta2", REAL, "0.999", 0, 0.999999999, NULL, "B", "AdamW", 0) \
@@ -52,6 +52,11 @@
     _(accumulate, "accumulate", COUNT, "1", 1, 1e6, NULL, "N", "passes per update", 0) \
     _(eval_batch, "eval-batch", COUNT, "100", 1, 1e7, NULL, "N", "images per pass of an evaluation", 0) \
     _(augment, "augment", CHOICE, "none", 0, 0, augments, "none|crop-flip|deit|convnext", "what is done to training images", 0) \
+    _(jitter, "jitter", REAL, "0", 0, 100, NULL, "X", "colour jitter: brightness, contrast and saturation by up to this share", 0) \
+    _(hue, "hue", REAL, "0", 0, 0.5, NULL, "X", "colour jitter: hue by up to this share of the circle", 0) \
+    _(interpolation, "interpolation", CHOICE, "bicubic", 0, 0, interpolations, "bicubic|bilinear|random", "of resizing and turning; random: by coin in training, bicubic in evaluation", 0) \
+    _(eval_crop, "eval-crop", CHOICE, "auto", 0, 0, eval_crops, "auto|center|squash", "evaluation: the middle, or all of the picture made square; auto: the middle, except for recipe convnext at 384 and above", 0) \
+    _(crop_pct, "crop-pct", REAL, "0", 0, 1, NULL, "P", "evaluation: share of the short edge that the middle takes; 0: 0.875, and 1 at 32 or for sets of small squares", 0) \
     _(repeats, "repeats", COUNT, "1", 1, 64, NULL, "N", "repeated augmentation", 0) \
     _(mixup, "mixup", REAL, "0", 0, 1000, NULL, "A", "alpha of mixup; 0: off", 0) \
     _(cutmix, "cutmix", REAL, "0", 0, 1000, NULL, "A", "alpha of cutmix; 0: off", 0) \
@@ -59,7 +64,9 @@
     _(mix_switch, "mix-switch", REAL, "0.5", 0, 1, NULL, "P", "share of cutmix where both are on", 0) \
     _(mix_group, "mix-group", COUNT, "0", 0, 1e7, NULL, "N", "images that share a draw; 0: 256 where it divides the batch", 0) \
     _(smoothing, "smoothing", REAL, "0", 0, 0.999, NULL, "S", "label smoothing", 0) \
-    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "the set's customary mean and deviation (folders: ImageNet's), or ImageNet's", 0) \
+    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "by the set's own mean and deviation (published, or measured once), or by ImageNet's", 0) \
+    _(mean, "mean", TEXT, "", 0, 0, NULL, "R,G,B", "mean of the pixels in [0, 1], instead of normalize", 0) \
+    _(std, "std", TEXT, "", 0, 0, NULL, "R,G,B", "their deviation, together with mean", 0) \
     _(holdout, "holdout", COUNT, "0", 0, 1e15, NULL, "N", "training images kept for evaluation instead of the test split", 0) \
     _(class_order, "class-order", CHOICE, "torchvision", 0, 0, class_orders, "torchvision|timm", "how the classes of a folder are numbered", 0) \
     _(val_labels, "val-labels", TEXT, "", 0, 0, NULL, "FILE", "lines \"FILENAME CLASS\" for a flat val folder", 0) \
@@ -69,6 +76,7 @@
     _(synthetic_images, "synthetic-images", COUNT, "10000", 1, 1e15, NULL, "N", "training images of data synthetic", 0) \
     /* what else acts on the loss and the weights */ \
     _(teacher, "teacher", TEXT, "", 0, 0, NULL, "RUN|MODEL:FILE", "whom a distilled model learns from", 0) \
+    _(teacher_act, "teacher-act", TEXT, "", 0, 0, NULL, "ACT", "activation of a teacher MODEL:FILE whose file does not say it", 0) \
     _(distill, "distill", CHOICE, "none", 0, 0, distillations, "none|hard|soft", "none, hard labels or soft ones", 0) \
     _(distill_alpha, "distill-alpha", REAL, "0.5", 0, 1, NULL, "A", "share of the teacher in the loss", 0) \
     _(distill_tau, "distill-tau", REAL, "1", 1e-6, 1e6, NULL, "T", "temperature of soft labels", 0) \

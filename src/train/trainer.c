@@ -278,7 +278,7 @@ static void result_fill(const trainer *t, train_result *out)
                           .epochs = t->state.epoch,
                           .updates = t->state.updates,
                           .seconds = t->total.loop,
-                          .images_per_s = t->total.loop > 0 ? (double)t->total.images / t->total.loop : 0,
+                          .speed = report_speed(&t->total),
                           .peak_bytes = report_peak_bytes(),
                           .planned_bytes = report_planned_bytes(t)};
 }

@@ -27,11 +27,19 @@ typedef struct train_progress {
     double images_per_s;
 } train_progress;
 
+/* How fast an epoch or a run was in this process. A step is everything between two updates; `overhead` is the share of
+ * it outside of the network and its teacher, `wait` the part of that spent waiting for pictures. Evaluations and
+ * checkpoints are not steps. */
+typedef struct train_speed {
+    double images_per_s;
+    double wait_percent, overhead_percent;
+} train_speed;
+
 /* Whom a trainer tells what. Everything may be NULL. The calls come from the thread that called the trainer. */
 typedef struct train_hooks {
     const volatile sig_atomic_t *stop; /* becomes non-zero: save and return BERLU_ERR_STOPPED */
     void (*progress)(void *context, const train_progress *p);
-    void (*epoch)(void *context, const metrics_row *row, int best);
+    void (*epoch)(void *context, const metrics_row *row, const train_speed *speed, int best);
     const berlu_log *log;
     void *context;
 } train_hooks;
@@ -42,7 +50,7 @@ typedef struct train_result {
     uint64_t best_step;
     uint64_t epochs, updates; /* made in all */
     double seconds;           /* of training, this process, without evaluations */
-    double images_per_s;
+    train_speed speed;
     uint64_t peak_bytes, planned_bytes; /* of the process; of the engines */
 } train_result;
 

@@ -11,6 +11,7 @@
 #include "train/constraint.h"
 #include "train/diagnose.h"
 #include "train/network.h"
+#include "train/pictures.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -24,7 +25,9 @@ typedef struct timing {
 } timing;
 
 struct trainer {
-    train_settings settings; /* a shallow copy; texts belong to the caller's */
+    train_settings settings; /* a shallow copy; texts belong to the caller's, but for the two below */
+    char mean[CHANNELS_TEXT], std[CHANNELS_TEXT];
+    normalization normalization;
     train_hooks hooks;
     run_folder run;
     data_source *data;
@@ -51,6 +54,7 @@ struct trainer {
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
 berlu_status report_timing(trainer *t);
+train_speed report_speed(const timing *m);
 void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_t total);
 uint64_t report_peak_bytes(void);                /* of the process */
 uint64_t report_planned_bytes(const trainer *t); /* of both engines */

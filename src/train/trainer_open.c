@@ -2,20 +2,66 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/weights.h"
 #include "train/trainer_inside.h"
 
+/* ---- settings against data and network --------------------------------------------------------------------------------- */
+
+/* What is found out is written into the run's settings: a resume and an evaluation then need not find it again, and see
+ * pictures as this run does, whatever became of the folder. */
+static berlu_status normalization_settle(trainer *t)
+{
+    berlu_status status = normalization_find(&t->normalization, &t->settings, t->data);
+    if (status != BERLU_OK)
+        return status;
+    t->settings.mean = channels_text(t->mean, t->normalization.mean);
+    t->settings.std = channels_text(t->std, t->normalization.std);
+    return BERLU_OK;
+}
+
+static int learns_activations(const graph *g)
+{
+    for (int p = 0; p < graph_param_count(g); p++)
+        if (graph_tensor(g, graph_param(g, p))->activation)
+            return 1;
+    return 0;
+}
+
+/* Settings that only the network or the data can tell to be without effect. */
+static berlu_status idle_check(const trainer *t)
+{
+    static const char *const of_learned[] = {"act_lr", "act_decay", "act_freeze", "act_constraint", "act_params"};
+    const train_settings *s = &t->settings;
+    const data_info *info = data_describe(t->data);
+    int side = t->model->config.image_size, same_size = info->width == side && info->height == side;
+    for (size_t i = 0; i < COUNT(of_learned); i++)
+        if (recipe_given(s, of_learned[i]) && !learns_activations(t->model->graph))
+            return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s has no learned parameter; leave it out",
+                              of_learned[i], s->acts ? s->act[0] : s->model);
+    if (recipe_given(s, "interpolation") && same_size && s->augment < 2)
+        return berlu_fail(BERLU_ERR_ARG,
+                          "interpolation: has no effect because nothing is resized: the pictures of %s "
+                          "have the network's size; leave it out",
+                          s->data);
+    if (recipe_given(s, "init_std_fc1") && graph_site_count(t->model->graph) == 0)
+        return berlu_fail(BERLU_ERR_ARG, "init_std_fc1: has no effect because %s has no fc1; leave it out", s->model);
+    return BERLU_OK;
+}
+
 /* ---- loaders ----------------------------------------------------------------------------------------------------------- */
 
-static berlu_status loader_make(loader **out, trainer *t, loader_options *o, const char *augment)
+static berlu_status loader_make(loader **out, trainer *t, loader_options *o, int training)
 {
     const train_settings *s = &t->settings;
-    berlu_status status = augment_preset(&o->augment, augment, t->model->config.image_size);
+    int side = t->model->config.image_size;
+    berlu_status status = training ? pictures_train(&o->augment, s, side) : pictures_eval(&o->augment, s, side);
     o->seed = (uint64_t)s->seed;
     o->holdout = (size_t)s->holdout;
     o->workers = (int)s->workers;
-    normalization_of(s, o->mean, o->std);
+    memcpy(o->mean, t->normalization.mean, sizeof o->mean);
+    memcpy(o->std, t->normalization.std, sizeof o->std);
     return status == BERLU_OK ? loader_open(out, t->data, o) : status;
 }
 
@@ -41,7 +87,7 @@ static berlu_status train_loader(trainer *t, size_t images)
                           .switch_to_cutmix = s->mix_switch,
                           .smoothing = s->smoothing,
                           .group = (size_t)s->mix_group};
-    return loader_make(&t->batches, t, &o, augment_names[s->augment]);
+    return loader_make(&t->batches, t, &o, 1);
 }
 
 /* The test split, or what was held out of the training split. One batch alone is tested on itself. */
@@ -57,7 +103,7 @@ static berlu_status test_loader(trainer *t)
     if (info->images[o.split] == 0)
         return berlu_fail(BERLU_ERR_ARG, "data: %s has no test images; keep some training images with --holdout N",
                           s->data);
-    return loader_make(&t->test, t, &o, "none");
+    return loader_make(&t->test, t, &o, 0);
 }
 
 static berlu_status loaders_make(trainer *t)
@@ -75,7 +121,7 @@ static berlu_status loaders_make(trainer *t)
         return status;
     loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
     o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, images);
-    return loader_make(&t->probe, t, &o, "none");
+    return loader_make(&t->probe, t, &o, 0);
 }
 
 /* ---- engines ----------------------------------------------------------------------------------------------------------- */
@@ -189,6 +235,10 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     if (status == BERLU_OK)
         status = network_create(&t->model, s, classes);
     if (status == BERLU_OK)
+        status = idle_check(t);
+    if (status == BERLU_OK)
+        status = normalization_settle(t);
+    if (status == BERLU_OK)
         status = loaders_make(t);
     if (status == BERLU_OK)
         status = schedule_make(t);
@@ -238,6 +288,7 @@ void trainer_describe(const trainer *t, text *out)
         numbers += tensor_elements(graph_tensor(g, graph_param(g, p)));
     text_add(out, "%s: %lld parameters in %d tensors, %d activation sites, %.1f M multiply-adds an image\n",
              t->settings.model, (long long)numbers, graph_param_count(g), graph_site_count(g), graph_macs(g) / 1e6);
+    text_add(out, "pictures: mean %s, deviation %s\n", t->mean, t->std);
     text_add(out, "%llu updates an epoch, %llu in all\n", (unsigned long long)t->epoch_updates,
              (unsigned long long)t->updates);
     text_add(out, "memory planned: %.1f MiB (%.1f MiB kept from forward to backward)\n",

@@ -29,7 +29,7 @@ uint64_t report_planned_bytes(const trainer *t)
 
 static const char timing_names[] =
     "epoch,step,images,seconds,images_per_s,forward_s,backward_s,update_s,teacher_s,data_s,"
-    "diagnose_s,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
+    "diagnose_s,wait_percent,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
 
 static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
 {
@@ -114,29 +114,56 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
              "epoch %llu/%lld  step %llu  lr %.3g  train loss %.4f top1 %.2f  test loss %.4f top1 %.2f top5 %.2f%s",
              (unsigned long long)row->epoch, (long long)t->settings.epochs, (unsigned long long)row->step, row->lr,
              row->train_loss, row->train_top1, row->test_loss, row->test_top1, row->test_top5, best ? "  best" : "");
-    if (t->hooks.epoch)
-        t->hooks.epoch(t->hooks.context, row, best);
+    if (t->hooks.epoch) {
+        train_speed speed = report_speed(&t->times);
+        t->hooks.epoch(t->hooks.context, row, &speed, best);
+    }
     return status;
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+train_speed report_speed(const timing *m)
+{
+    double inside = m->forward + m->backward + m->update + m->teacher;
+    return (train_speed){.images_per_s = m->loop > 0 ? (double)m->images / m->loop : 0,
+                         .wait_percent = share(m->data, m->loop),
+                         .overhead_percent = share(m->loop - inside, m->loop)};
+}
+
+static void timing_add(timing *sum, const timing *m)
+{
+    sum->loop += m->loop;
+    sum->forward += m->forward;
+    sum->backward += m->backward;
+    sum->update += m->update;
+    sum->teacher += m->teacher;
+    sum->data += m->data;
+    sum->images += m->images;
 }
 
 berlu_status report_timing(trainer *t)
 {
     const timing *m = &t->times;
-    double inside = m->forward + m->backward + m->update + m->teacher;
+    train_speed speed = report_speed(m);
     char path[RUN_PATH];
     text line = {0};
     csv_int(&line, (long long)t->row.epoch);
     csv_int(&line, (long long)t->state.updates);
     csv_int(&line, (long long)m->images);
     const double values[] = {m->loop,
-                             m->loop > 0 ? (double)m->images / m->loop : 0,
+                             speed.images_per_s,
                              m->forward,
                              m->backward,
                              m->update,
                              m->teacher,
                              m->data,
                              m->diagnose,
-                             m->loop > 0 ? 100 * (m->loop - inside) / m->loop : 0,
+                             speed.wait_percent,
+                             speed.overhead_percent,
                              m->evaluate,
                              m->checkpoint};
     for (size_t i = 0; i < COUNT(values); i++) {
@@ -153,8 +180,7 @@ berlu_status report_timing(trainer *t)
     if (status == BERLU_OK)
         status = file_append(path, line.data, line.length, 0);
     text_free(&line);
-    t->total.loop += m->loop;
-    t->total.images += m->images;
+    timing_add(&t->total, m);
     t->times = (timing){0};
     return status;
 }

@@ -1,0 +1,173 @@
+/* checkpoint_files.c - what stands in the files of a checkpoint. SPDX-License-Identifier: MIT
+ *
+ * Weights under the names of parameters; moments under the same names with a prefix; counters, sums and figures as three
+ * tensors. Integers and doubles are stored as they are, so reading gives back the bits. */
+#include "train/checkpoint_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "models/weights.h"
+
+enum { COUNTERS = 7, SUMS = 3 };
+static const char format_name[] = "berlu training state 1";
+
+/* The activations of the network, a line each, one line where all are the same: weights alone do not tell. */
+static berlu_status activations_add(text *out, const graph *g)
+{
+    int same = 1;
+    for (int i = 1; i < graph_site_count(g); i++)
+        same &= strcmp(berlu_act_spec(graph_site_at(g, i)->act), berlu_act_spec(graph_site_at(g, 0)->act)) == 0;
+    for (int i = 0; i < graph_site_count(g) && !(i > 0 && same); i++)
+        text_add(out, "%s%s", i ? "\n" : "", berlu_act_spec(graph_site_at(g, i)->act));
+    return text_status(out);
+}
+
+berlu_status weights_write(const char *path, engine *e, engine_array array)
+{
+    text activations = {0};
+    berlu_status status = activations_add(&activations, engine_graph(e));
+    if (status == BERLU_OK)
+        status =
+            weights_save(e, array, path, &(st_text){CHECKPOINT_ACTIVATION, activations.data}, activations.length > 0);
+    text_free(&activations);
+    return status;
+}
+
+static void counters_put(const train_state *s, int64_t counters[COUNTERS], double sums[SUMS])
+{
+    const uint64_t c[COUNTERS] = {s->updates, s->epoch,         s->batches,     s->images,
+                                  s->norms,   s->metrics_bytes, s->best_updates};
+    for (int i = 0; i < COUNTERS; i++)
+        counters[i] = (int64_t)c[i];
+    sums[0] = s->loss_sum, sums[1] = s->norm_sum, sums[2] = s->best_top1;
+}
+
+static void counters_get(train_state *s, const int64_t counters[COUNTERS], const double sums[SUMS])
+{
+    uint64_t *c[COUNTERS] = {&s->updates, &s->epoch,         &s->batches,     &s->images,
+                             &s->norms,   &s->metrics_bytes, &s->best_updates};
+    for (int i = 0; i < COUNTERS; i++)
+        *c[i] = (uint64_t)counters[i];
+    s->loss_sum = sums[0], s->norm_sum = sums[1], s->best_top1 = sums[2];
+}
+
+static const struct {
+    engine_array array;
+    const char *prefix;
+} moments[] = {{ARRAY_MOMENT1, "moment1."}, {ARRAY_MOMENT2, "moment2."}};
+
+/* A parameter's values: in place where the memory is the host's, else copied into the arena. */
+static const float *values_of(engine *e, engine_array array, int parameter, size_t count, arena *memory)
+{
+    const float *place = engine_host(e, array, parameter);
+    if (place)
+        return place;
+    float *copy = ARENA_ARRAY(memory, float, count);
+    return copy && engine_get(e, array, parameter, copy) == BERLU_OK ? copy : NULL;
+}
+
+static int moment_put(engine *e, size_t which, int parameter, arena *memory, st_tensor *out)
+{
+    const graph *g = engine_graph(e);
+    const tensor_info *info = graph_tensor(g, graph_param(g, parameter));
+    *out = (st_tensor){.dtype = ST_F32, .rank = info->rank};
+    for (int d = 0; d < info->rank; d++)
+        out->shape[d] = (uint64_t)info->size[d];
+    out->name = arena_printf(memory, "%s%s", moments[which].prefix, info->name);
+    out->data = values_of(e, moments[which].array, parameter, (size_t)tensor_elements(info), memory);
+    return out->name && out->data;
+}
+
+berlu_status state_write(const char *path, engine *e, const train_state *s)
+{
+    int parameters = graph_param_count(engine_graph(e));
+    int64_t counters[COUNTERS];
+    double sums[SUMS];
+    arena memory = {0};
+    berlu_status status = BERLU_ERR_MEMORY;
+    st_tensor *list = ARENA_ARRAY(&memory, st_tensor, 2 * (size_t)parameters + 3);
+    size_t count = 0;
+    if (!list)
+        goto done;
+    for (size_t m = 0; m < COUNT(moments); m++)
+        for (int p = 0; engine_has(e, moments[m].array) && p < parameters; p++)
+            if (!moment_put(e, m, p, &memory, &list[count++]))
+                goto done;
+    counters_put(s, counters, sums);
+    list[count++] = (st_tensor){.name = "counters", .dtype = ST_I64, .rank = 1, .shape = {COUNTERS}, .data = counters};
+    list[count++] = (st_tensor){.name = "sums", .dtype = ST_F64, .rank = 1, .shape = {SUMS}, .data = sums};
+    list[count++] =
+        (st_tensor){.name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->figure_count}, .data = s->figures};
+    status = safetensors_write(path, list, count, &(st_text){"format", format_name}, 1);
+done:
+    arena_free(&memory);
+    return status;
+}
+
+static const st_tensor *tensor_need(const safetensors *file, const char *name, st_dtype dtype, size_t count)
+{
+    const st_tensor *t = safetensors_find(file, name);
+    if (!t || t->dtype != dtype || t->count != count) {
+        berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is missing or has another size; the checkpoint belongs to another run",
+                   safetensors_path(file), name);
+        return NULL;
+    }
+    return t;
+}
+
+berlu_status array_read(engine *e, engine_array array, const safetensors *file, const char *prefix, int set)
+{
+    const graph *g = engine_graph(e);
+    for (int p = 0; p < graph_param_count(g); p++) {
+        const tensor_info *info = graph_tensor(g, graph_param(g, p));
+        char name[ST_NAME_MAX + 16];
+        snprintf(name, sizeof name, "%s%s", prefix, info->name);
+        const st_tensor *t = tensor_need(file, name, ST_F32, (size_t)tensor_elements(info));
+        if (!t)
+            return BERLU_ERR_INPUT;
+        if (!set)
+            continue;
+        float *values = malloc(t->bytes + 1);
+        if (!values)
+            return berlu_fail_memory(t->bytes, name);
+        berlu_status status = st_read_f32(t, values);
+        if (status == BERLU_OK)
+            status = engine_set(e, array, p, values);
+        free(values);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return BERLU_OK;
+}
+
+berlu_status state_read(const safetensors *file, engine *e, train_state *s, int set)
+{
+    const char *format = safetensors_metadata(file, "format");
+    if (!format || strcmp(format, format_name) != 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is not a training state of this version", safetensors_path(file));
+    const st_tensor *counters = tensor_need(file, "counters", ST_I64, COUNTERS);
+    const st_tensor *sums = counters ? tensor_need(file, "sums", ST_F64, SUMS) : NULL;
+    const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, s->figure_count) : NULL;
+    if (!figures)
+        return BERLU_ERR_INPUT;
+    for (size_t m = 0; m < COUNT(moments); m++) {
+        berlu_status status =
+            engine_has(e, moments[m].array) ? array_read(e, moments[m].array, file, moments[m].prefix, set) : BERLU_OK;
+        if (status != BERLU_OK)
+            return status;
+    }
+    if (set) {
+        int64_t c[COUNTERS];
+        double d[SUMS];
+        memcpy(c, counters->data, sizeof c);
+        memcpy(d, sums->data, sizeof d);
+        counters_get(s, c, d);
+        if (figures->bytes)
+            memcpy(s->figures, figures->data, figures->bytes);
+    }
+    return BERLU_OK;
+}

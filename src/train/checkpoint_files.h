@@ -1,0 +1,18 @@
+/* checkpoint_files.h - the files of a checkpoint, for checkpoint.c alone. SPDX-License-Identifier: MIT */
+#ifndef TRAIN_CHECKPOINT_FILES_H
+#define TRAIN_CHECKPOINT_FILES_H
+
+#include "io/safetensors.h"
+#include "train/checkpoint.h"
+
+/* The weights (or their average) with the network's activations in the metadata. */
+berlu_status weights_write(const char *path, engine *e, engine_array array);
+
+berlu_status state_write(const char *path, engine *e, const train_state *s);
+
+/* With `set` 0 both only look whether everything is there and fits. array_read() reads one array of the engine from the
+ * tensors that are called prefix + parameter. */
+berlu_status state_read(const safetensors *file, engine *e, train_state *s, int set);
+berlu_status array_read(engine *e, engine_array array, const safetensors *file, const char *prefix, int set);
+
+#endif

@@ -1,0 +1,25 @@
+/* pictures.h - how settings say that pictures are prepared: for training, for evaluation, and normalised by what.
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_PICTURES_H
+#define TRAIN_PICTURES_H
+
+#include "data/loader.h"
+#include "train/recipe.h"
+
+/* Pictures for training as --augment says, with jitter and interpolation; for evaluation the crop of --eval-crop. */
+berlu_status pictures_train(augment_options *out, const train_settings *s, int side);
+berlu_status pictures_eval(augment_options *out, const train_settings *s, int side);
+
+/* Mean and deviation: --mean and --std; else ImageNet's; else the set's own, which are measured over PICTURES_MEASURED
+ * training pictures where nobody published them, and rounded to four digits. */
+enum { PICTURES_MEASURED = 2048 };
+typedef struct normalization {
+    double mean[3], std[3];
+} normalization;
+berlu_status normalization_find(normalization *out, const train_settings *s, data_source *data);
+
+/* "R,G,B", with the digits that normalization_find() reads back to the same bits. */
+enum { CHANNELS_TEXT = 96 };
+const char *channels_text(char out[CHANNELS_TEXT], const double channels[3]);
+
+#endif
