@@ -8,11 +8,11 @@
 #include "cpu/heads.h"
 #include "cpu/kernels.h"
 
-enum { QUERIES = 128, FEW_TOKENS = 32, FEW_CHANNELS = 32 };
+enum { QUERIES = 128, FEW_TOKENS = 32 };
 
 static int in_lanes(const heads *h)
 {
-    return h->tokens <= FEW_TOKENS && h->width <= FEW_CHANNELS;
+    return h->tokens <= FEW_TOKENS && h->width <= LANES_HEADS_WIDTH;
 }
 
 static lanes_heads lanes_heads_of(const heads *h)

@@ -20,6 +20,7 @@ typedef struct lanes_map {
 } lanes_map;
 
 /* Attention among few tokens: as many problems side by side as there are lanes. Strides in numbers. */
+enum { LANES_HEADS_WIDTH = 32 }; /* channels of a head, at most */
 typedef struct lanes_heads {
     int64_t tokens, width;
     int64_t stride_k, stride_v, dim; /* between tokens of q and k, of v, of y */

@@ -28,7 +28,8 @@ const lanes *lanes_pick(void)
 
 int64_t lanes_heads_work(const lanes_heads *h, int64_t width)
 {
-    return (7 * h->tokens * h->width + 2 * h->tokens) * width;
+    int64_t groups = (h->width + 7) / 8; /* of channels: lanes_heads.c */
+    return (5 * (h->tokens * h->width + 8) + 2 * h->tokens * h->tokens + h->tokens * groups * 8) * width;
 }
 
 int64_t lanes_depthwise_work(const lanes_map *m, int64_t width)

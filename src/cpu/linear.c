@@ -1,8 +1,8 @@
 /* linear.c - products in blocks, and what belongs to a block while it is in the cache. SPDX-License-Identifier: MIT
  *
- * y = x W^T runs over blocks of rows: the product of a block, then its bias and residual. dW = dy^T x runs over blocks of dW's
- * rows, each summing over the whole batch. A residual that lies where the result goes is added by the product itself
- * (beta = 1). Read on: linear_act.c, the same with an activation. */
+ * y = x W^T runs over blocks of rows: the product of a block, then its bias and residual; a residual that lies where the result
+ * goes is added by the product itself (beta = 1). dW = dy^T x runs over blocks of dW's rows, each summing over the whole batch,
+ * or over blocks of the batch where it is long and thin. Read on: linear_act.c, the same with an activation. */
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
@@ -36,11 +36,7 @@ void cpu_linear_dx(const op_call *c)
     rows_times(c, (gemm_matrix){c->in[1].data, c->out[0].channels, 0}, NULL, c->in[2].data);
 }
 
-size_t cpu_linear_dw_workspace(const op_call *c)
-{
-    blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
-    return c->out[1].info ? (size_t)(b.count * c->in[0].channels) * sizeof(float) : 0;
-}
+/* ---- weight gradients ---- */
 
 /* Blocks of dW's rows: about 192, an even number of them. */
 static blocks blocks_of_weight(int64_t outputs)
@@ -48,6 +44,29 @@ static blocks blocks_of_weight(int64_t outputs)
     int64_t count = (outputs + 191) / 192;
     count += count % 2;
     return blocks_of(outputs, (outputs + count - 1) / count);
+}
+
+/* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is cut along the batch instead: then every number of dy and x is
+ * read once, by one thread, and the partial sums are small. */
+enum { THIN_ROWS = 1024, THIN = 16 };
+
+static int is_thin(const op_call *c)
+{
+    int64_t wide = c->in[0].channels > c->in[1].channels ? c->in[0].channels : c->in[1].channels;
+    return c->in[0].rows >= THIN * wide && c->in[0].rows > THIN_ROWS;
+}
+
+/* Floats: partial sums of bias gradients, then partial dW of long thin products. */
+static int64_t bias_partials(const op_call *c)
+{
+    return c->out[1].info ? blocks_of(c->in[0].rows, SUM_ROWS).count * c->in[0].channels : 0;
+}
+
+size_t cpu_linear_dw_workspace(const op_call *c)
+{
+    int64_t size = c->in[0].channels * c->in[1].channels;
+    int64_t thin = is_thin(c) ? blocks_of(c->in[0].rows, THIN_ROWS).count * size : 0;
+    return (size_t)(bias_partials(c) + thin) * sizeof(float);
 }
 
 static void column_sums(const op_call *c)
@@ -65,17 +84,36 @@ static void column_sums(const op_call *c)
     partials_join(c->out[1].data, part, b.count, n, n);
 }
 
+/* to (count x inputs) = rows [first, first + count) of dW, summed over some rows of the batch */
+static void dw_block(const op_call *c, int64_t first, int64_t count, int64_t row, int64_t rows, float *to)
+{
+    int64_t outputs = c->in[0].channels, inputs = c->in[1].channels;
+    gemm(count, inputs, rows, 1, (gemm_matrix){(const float *)c->in[0].data + row * outputs + first, outputs, 1},
+         (gemm_matrix){(const float *)c->in[1].data + row * inputs, inputs, 0}, 0, to, inputs);
+}
+
+static void thin_dw(const op_call *c)
+{
+    int64_t size = c->in[0].channels * c->in[1].channels;
+    blocks b = blocks_of(c->in[0].rows, THIN_ROWS);
+    float *part = (float *)c->workspace + bias_partials(c);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        dw_block(c, 0, c->in[0].channels, block_begin(&b, i), block_rows(&b, i), part + i * size);
+    partials_join(c->out[0].data, part, b.count, size, size);
+}
+
 void cpu_linear_dw(const op_call *c)
 {
-    const float *dy = c->in[0].data, *x = c->in[1].data;
-    int64_t rows = c->in[0].rows, outputs = c->in[0].channels, inputs = c->in[1].channels;
-    blocks b = blocks_of_weight(outputs);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++) {
-        int64_t begin = block_begin(&b, i);
-        gemm(block_rows(&b, i), inputs, rows, 1, (gemm_matrix){dy + begin, outputs, 1}, (gemm_matrix){x, inputs, 0}, 0,
-             (float *)c->out[0].data + begin * inputs, inputs);
-    }
+    blocks b = blocks_of_weight(c->in[0].channels);
     if (c->out[1].data)
         column_sums(c);
+    if (is_thin(c)) {
+        thin_dw(c);
+        return;
+    }
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        dw_block(c, block_begin(&b, i), block_rows(&b, i), 0, c->in[0].rows,
+                 (float *)c->out[0].data + block_begin(&b, i) * c->in[1].channels);
 }

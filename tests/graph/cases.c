@@ -95,6 +95,24 @@ static void case_attention_many(graph *g, const berlu_act *act)
     pooled_head(g, build_add(g, x, layer_linear(g, a, width, WITH_BIAS, "proj")));
 }
 
+/* Heads of 11 channels: more than the kernel for few tokens moves at once. */
+static void case_attention_wide(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor qkv = layer_linear(g, words(g, WIDTH), 3 * 22, WITH_BIAS, "qkv");
+    pooled_head(g, layer_linear(g, build_attention(g, qkv, TENSOR_NONE, 2), WIDTH, WITH_BIAS, "proj"));
+}
+
+/* 529 rows an image, a few numbers each: several blocks in every product, and weight gradients cut along the batch. */
+static void case_long_rows(graph *g, const berlu_act *act)
+{
+    int64_t width = 5;
+    tensor x = build_unfold(g, build_image(g, 3, 23, 23), (unfold_spec){.kernel = 1, .stride = 1});
+    x = build_linear(g, x, param(g, "stem.weight", 4, (int64_t[]){width, 3, 1, 1}), param(g, "stem.bias", 1, &width));
+    x = build_act(g, layer_linear(g, x, 7, WITH_BIAS, "fc1"), act, 0, "act");
+    pooled_head(g, layer_linear(g, x, width, NO_BIAS, "fc2"));
+}
+
 static void case_attention_apart(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -200,11 +218,13 @@ const graph_case graph_cases[] = {
      {PLAIN_LOSS, .keep = KEEP_OUTPUT, .act_least = 0.001}},
     {"gelu and dropout", case_act_dropout, "gelu", {PLAIN_LOSS}},
     {"prelu behind a norm", case_act_after_norm, "prelu", {PLAIN_LOSS}},
+    {"long rows", case_long_rows, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
     {"norm and residual", case_norm_residual, NULL, {PLAIN_LOSS}},
     {"attention", case_attention, NULL, {PLAIN_LOSS}},
     {"attention made again", case_attention, NULL, {PLAIN_LOSS, .remake_attention = 1}},
     {"attention among many", case_attention_many, NULL, {PLAIN_LOSS}},
     {"attention among many, made again", case_attention_many, NULL, {PLAIN_LOSS, .remake_attention = 1}},
+    {"attention, wide heads", case_attention_wide, NULL, {PLAIN_LOSS}},
     {"attention, v apart", case_attention_apart, NULL, {PLAIN_LOSS}},
     {"two heads, mean", case_tokens, NULL, {PLAIN_LOSS}},
     {"two heads, hard distillation", case_tokens, NULL, {PLAIN_LOSS, .distill = DISTILL_HARD}},
