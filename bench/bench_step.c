@@ -155,7 +155,7 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
         b->backward_ms = 1e3 * median(t->backward, t->count);
         b->update_ms = 1e3 * median(t->update, t->count);
         if (profile && b->options.profile)
-            status = engine_profile_text(e, profile);
+            status = engine_profile_text(e, b->profile_by, profile);
     }
     engine_free(e);
     free(t);

@@ -12,6 +12,7 @@ typedef struct bench_step {
     int steps;      /* at least this many after the warm-up, */
     double seconds; /* and at least this long */
     int cpu_time;   /* processor time instead of the clock: one thread on a machine that others use too */
+    engine_profile_by profile_by;
     /* what came out: medians over the steps */
     double images_per_s, forward_ms, backward_ms, update_ms;
     double loss;          /* of the last step, to see that something was computed */
@@ -19,7 +20,7 @@ typedef struct bench_step {
     engine_memory memory; /* planned */
 } bench_step;
 
-/* Makes the engine, two warm-up steps, then measures. With options.profile `profile` (may be NULL) gets the table by op. */
+/* Makes the engine, two warm-up steps, then measures. With options.profile `profile` (may be NULL) gets the table of times. */
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile);
 
 #endif

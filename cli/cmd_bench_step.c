@@ -22,7 +22,7 @@ static const option_row step_rows[] = {
     {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
     {"cpu-time", OPTION_FLAG,
      .help = "processor time instead of the clock; for one thread on a machine others use too"},
-    {"profile", OPTION_FLAG, .help = "time by op, on stderr"},
+    {"profile", OPTION_OPTIONAL, .choices = "op|shape", .help = "time by op, or by op and shape, on stderr"},
     {0}};
 
 typedef struct bench_run {
@@ -85,7 +85,8 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                     .act = acts ? options_strings(o, "act")[0] : "gelu",
                     .steps = r->memory ? 1 : (int)options_int(o, "steps"),
                     .seconds = r->memory ? 0 : options_float(o, "seconds"),
-                    .cpu_time = options_flag(o, "cpu-time")};
+                    .cpu_time = options_flag(o, "cpu-time"),
+                    .profile_by = options_choice(o, "profile") == 1 ? PROFILE_BY_SHAPE : PROFILE_BY_OP};
     b.options = (engine_options){.backend = cpu_backend(),
                                  .mode = mode,
                                  .batch = (int)options_int(o, "batch"),
@@ -94,7 +95,7 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                                  .loss = LOSS_CROSS_ENTROPY,
                                  .remake_attention = options_flag(o, "remake-attention"),
                                  .act_least = keep == KEEP_OUTPUT ? 0.001 : 0,
-                                 .profile = options_flag(o, "profile")};
+                                 .profile = options_given(o, "profile")};
     berlu_status status = bench_step_run(&b, m, &profile);
     if (status == BERLU_OK && options_json(o))
         row_json(r, &b);
@@ -154,7 +155,7 @@ const command cmd_bench_step = {
     "\n"
     "  berlu bench step vit_tiny_cifar --batch 32\n"
     "  berlu bench step convnext_atto_cifar tnt_s_cifar --batch 16 --act berlu --json\n"
-    "  berlu bench step --profile",
+    "  berlu bench step --profile=shape",
     step_rows, bench_step_command};
 
 const command cmd_bench_memory = {

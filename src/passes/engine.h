@@ -134,9 +134,10 @@ typedef struct engine_memory {
 } engine_memory;
 engine_memory engine_memory_use(const engine *e);
 
-/* Times per call since the last reset, when options.profile: one line per op, longest first. */
+/* Times per call since the last reset, when options.profile: one line per op, or per op and shape; longest first. */
+typedef enum engine_profile_by { PROFILE_BY_OP, PROFILE_BY_SHAPE } engine_profile_by;
 void engine_profile_reset(engine *e);
-berlu_status engine_profile_text(const engine *e, text *out);
+berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out);
 /* The plan as text or as Graphviz dot (passes/print.h prints a bare graph). */
 berlu_status engine_print(const engine *e, text *out, int dot);
 

@@ -170,48 +170,6 @@ engine_memory engine_memory_use(const engine *e)
     return m;
 }
 
-typedef struct profile_line {
-    op_id op;
-    int calls;
-    double seconds;
-} profile_line;
-
-static int by_seconds(const void *a, const void *b)
-{
-    const profile_line *x = a, *y = b;
-    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : (int)x->op - (int)y->op;
-}
-
-void engine_profile_reset(engine *e)
-{
-    if (e->seconds)
-        memset(e->seconds, 0, ((size_t)e->call_count + OP_COUNT) * sizeof *e->seconds);
-    e->profiled_steps = 0;
-}
-
-berlu_status engine_profile_text(const engine *e, text *out)
-{
-    if (!e->seconds)
-        return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without a profile");
-    profile_line lines[OP_COUNT] = {0};
-    double total = 0, steps = e->profiled_steps ? e->profiled_steps : 1;
-    for (int i = 0; i < OP_COUNT; i++)
-        lines[i] = (profile_line){(op_id)i, e->seconds[e->call_count + i] > 0, e->seconds[e->call_count + i]};
-    for (int i = 0; i < e->call_count; i++) {
-        lines[e->calls[i].op].calls++;
-        lines[e->calls[i].op].seconds += e->seconds[i];
-    }
-    for (int i = 0; i < OP_COUNT; i++)
-        total += lines[i].seconds;
-    qsort(lines, OP_COUNT, sizeof *lines, by_seconds);
-    text_add(out, "%-20s %6s %10s %7s\n", "op", "calls", "ms/step", "share");
-    for (int i = 0; i < OP_COUNT && lines[i].seconds > 0; i++)
-        text_add(out, "%-20s %6d %10.3f %6.1f%%\n", op_rules[lines[i].op].name, lines[i].calls,
-                 1e3 * lines[i].seconds / steps, 100 * lines[i].seconds / total);
-    text_add(out, "%-20s %6d %10.3f %6.1f%%\n", "all", e->call_count, 1e3 * total / steps, 100.0);
-    return text_status(out);
-}
-
 berlu_status engine_print(const engine *e, text *out, int dot)
 {
     return graph_print(out, e->g, &e->plan, dot);
