@@ -1,7 +1,7 @@
 /* elu.h - elu(x) = x for x > 0, else alpha (e^x - 1), and its derivatives. SPDX-License-Identifier: MIT
  *
- * e^x - 1 = fma(2^k, tail, 2^k - 1) without cancellation. The factor of the right side is a constant of its own only so that a
- * NaN alpha reaches every x. The tail of the slope, alpha e^x, is scaled in two steps where e^x alone would be subnormal.
+ * e^x - 1 = fma(2^k, tail, 2^k - 1) without cancellation. What is constant on the right side is kept only so that a NaN
+ * alpha reaches every x. The tail of the slope, alpha e^x, is scaled in two steps where e^x alone would be subnormal.
  * From the output, alpha > 0: alpha e^x = y + alpha, and d/dalpha = y / alpha.
  *
  * Over all floats with a normal result, alpha = 1: value 0.989 ULP (at -0x1.95c798p-2), slope 1.021 ULP (at -0x1.77bb66p+2). Another
@@ -16,20 +16,22 @@
 #define ACT_FROM_OUTPUT 1
 
 typedef struct act_consts {
-    v_f32 alpha, right;
+    v_f32 alpha;
+    v_f32 right, zero; /* the slope on the right, and where it begins: 1 and 0, or NaN both */
 } act_consts;
 
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 {
     (void)shape;
-    return (act_consts){.alpha = params[0], .right = v_select(v_is_nan(params[0]), params[0], v_one())};
+    v_f32 alpha = params[0];
+    v_mask nan = v_is_nan(alpha);
+    return (act_consts){.alpha = alpha, .right = v_select(nan, alpha, v_one()), .zero = v_select(nan, alpha, v_zero())};
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
-    v_mask left = v_less(x, v_zero());
     v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 long before */
-    return v_mul(v_select(left, growth, x), v_select(left, k->alpha, k->right));
+    return v_select(v_less_equal(k->zero, x), x, v_mul(growth, k->alpha));
 }
 
 /* alpha e^x for x <= 0; lanes above are of no interest */

@@ -49,7 +49,7 @@ V_FN v_f32 tanh_exp(v_f32 t, v_f32 *shifted)
     low = v_fma(v_fms(t, t, square), v_set(TANH_B), low);
     low = v_add(low, v_fms(square, v_set(TANH_B), v_sub(sum, v_set(TANH_A)))); /* what the rounding of sum left out */
     v_f32 w = v_mul(minus, sum), w_low = v_fma(minus, low, v_fms(minus, sum, w));
-    *shifted = v_add(w, v_set(V_SHIFT));
+    *shifted = v_add(w, v_set(V_EXP_SHIFT));
     v_f32 r = v_add(v_sub(w, v_unshift(*shifted)), w_low);
     return v_mul(r, v_polynomial(v_exp2_terms, 5, r));
 }
@@ -57,7 +57,7 @@ V_FN v_f32 tanh_exp(v_f32 t, v_f32 *shifted)
 /* q = e^-w once rounded, kept above 2^-100, where no term needs it any more */
 V_FN v_f32 tanh_rounded(v_f32 tail, v_f32 shifted)
 {
-    v_f32 power = v_power(v_max(shifted, v_set(V_SHIFT - 100.0f)));
+    v_f32 power = v_power(v_max(shifted, v_set(V_EXP_SHIFT - 100.0f)));
     return v_fma(power, tail, power);
 }
 

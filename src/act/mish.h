@@ -1,8 +1,8 @@
 /* mish.h - mish(x) = x tanh(log(1 + e^x)) and its derivatives. SPDX-License-Identifier: MIT
  *
- * For |x| < 4 the factor tanh(log(1 + e^x)), the slope and the second derivative are sixteen polynomials each. Further out, with q = e^-|x|, the
- * factor is 1 - 2 q^2 + 4 q^3 - 4 q^4 ... on the right and q (1 - q/2 + q^3/4 - q^4/4 ...) on the left: short series, no
- * division, and the left tail is scaled last.
+ * The factor tanh(log(1 + e^x)) is one of sixteen polynomials for x > -13; further out on the left, with q = e^x, it is q (1 - q/2).
+ * Slope and second derivative are sixteen polynomials each for |x| < 4, and short series in q = e^-|x| further out. No division,
+ * and the left tail is scaled last.
  *
  * Over all floats with a normal result: value 1.575 ULP (at -0x1.b90a48p+1), slope 2.158 ULP (at -0x1.a9fbfap-1), near the slope's
  * zero 0.19 * 2^-24 absolute; subnormal results within 1 unit. Second derivative, sampled: 3.2 ULP, near its zeros 0.2 * 2^-24. */
@@ -27,50 +27,36 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
     return (act_consts){0};
 }
 
-#define MISH_NEAR  4.0f
-#define MISH_EDGE  80.0f  /* results are normal up to here */
+#define MISH_LEFT  -13.0f /* value: inside the table above */
+#define MISH_RIGHT 9.04f  /* value: the factor rounds to 1 from here on */
+#define MISH_NEAR  4.0f   /* derivatives: inside the tables */
+#define MISH_EDGE  80.0f  /* derivatives: results are normal up to here */
 #define MISH_LIMIT 110.0f /* x e^x rounds to zero below -108.7 */
 
-V_FN v_i32 mish_interval(v_f32 x)
-{
-    return v_bits(v_fma(x, v_set(1.875f), v_set(V_SHIFT)));
-}
-
-/* The left tail, without its factor 2^k: z (1 + tail) (1 - q/2 + q^3/4), q = e^z, z <= -4 */
-V_FN v_f32 mish_left(v_f32 z, v_f32 tail, v_f32 q, v_f32 q2)
-{
-    v_f32 p = v_fma(q2, v_set(-0.25f), v_set(0.5f));
-    return v_fma(z, v_fnma(p, v_fma(q, tail, q), tail), z);
-}
-
-/* 4 <= |x| < 80; on the right x (1 - 2 q^2 + 4 q^3 - 4 q^4), q = e^-x */
+/* x e^x (1 - e^x / 2) for x < -13, where the next term is below 2^-50 */
 V_FN v_f32 mish_far(v_f32 x)
 {
-    v_f32 shifted, z = v_neg(v_abs(x)), tail = v_exp(z, &shifted), power = v_power(shifted);
-    v_f32 q = v_fma(power, tail, power), q2 = v_mul(q, q);
-    v_f32 w = v_mul(q2, v_fma(q, v_fma(q, v_set(4.0f), v_set(-4.0f)), v_set(2.0f)));
-    return v_select(v_is_negative(x), v_mul(mish_left(z, tail, q, q2), power), v_fnma(x, w, x));
-}
-
-/* |x| >= 80, where q is nothing beside 1, and NaN */
-V_FN v_f32 mish_edge(v_f32 x)
-{
-    v_f32 shifted, z = v_max(v_set(-MISH_LIMIT), x), tail = v_exp(z, &shifted);
-    return v_select(v_less(x, v_zero()), v_shrink(v_fma(z, tail, z), shifted), x);
+    v_f32 shifted, z = v_max(x, v_set(-MISH_LIMIT)), tail = v_exp(z, &shifted);
+    v_f32 power = v_power(v_max(shifted, v_set(V_EXP_SHIFT - 100.0f)));
+    v_f32 half = v_mul(v_fma(power, tail, power), v_set(0.5f));
+    return v_shrink(v_fma(z, v_sub(tail, v_fma(half, tail, half)), z), shifted);
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 t = v_abs(x), y = v_mul(x, v_piecewise(mish_factor, 6, mish_interval(x), x));
-    v_mask near = v_less(t, v_set(MISH_NEAR)), inside = v_less(t, v_set(MISH_EDGE));
-    if (!v_all(near)) {
-        v_f32 far = mish_far(x);
-        if (!v_all(inside))
-            far = v_select(inside, far, mish_edge(x));
-        y = v_select(near, y, far);
-    }
+    v_f32 z = v_min(x, v_set(MISH_RIGHT));
+    v_i32 interval = v_bits(v_fma(z, v_set(0.71875f), v_set(V_SHIFT)));
+    v_f32 y = v_mul(x, v_piecewise(mish_factor, 9, interval, z));
+    v_mask far = v_less(x, v_set(MISH_LEFT));
+    if (v_any(far))
+        y = v_select(far, mish_far(x), y);
     return y;
+}
+
+V_FN v_i32 mish_interval(v_f32 x)
+{
+    return v_bits(v_fma(x, v_set(1.875f), v_set(V_SHIFT)));
 }
 
 /* left:  q ((1 + x) - q ((1/2 + x) - q^2 ((1/4 + x) - q (1/4 + 5 x / 4))))
@@ -112,7 +98,7 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 V_FN v_f32 mish_curve_far(v_f32 x)
 {
     v_f32 shifted, t = v_min(v_set(MISH_LIMIT), v_abs(x)), tail = v_exp(v_neg(t), &shifted);
-    v_f32 power = v_power(v_max(shifted, v_set(V_SHIFT - 100.0f))), q = v_fma(power, tail, power);
+    v_f32 power = v_power(v_max(shifted, v_set(V_EXP_SHIFT - 100.0f))), q = v_fma(power, tail, power);
     v_f32 p = v_max(q, v_set(0x1p-60f)), p2 = v_mul(p, p), two = v_set(2.0f);
     v_f32 inner = v_fnma(p, v_fma(t, v_set(-6.25f), v_set(2.5f)), v_fma(t, v_set(-4.0f), two));
     v_f32 left = v_fnma(p, v_fnma(p2, inner, v_fma(t, v_set(-2.0f), two)), v_sub(two, t));

@@ -29,9 +29,8 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_mask left = v_less(x, v_zero());
     v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 long before */
-    return v_mul(v_select(left, growth, x), v_select(left, v_set(SELU_LEFT), v_set(SELU_RIGHT)));
+    return v_select(v_less(x, v_zero()), v_mul(growth, v_set(SELU_LEFT)), v_mul(x, v_set(SELU_RIGHT)));
 }
 
 /* lambda alpha e^x for x <= 0, `right` for x > 0 */

@@ -4,8 +4,9 @@
  * cost the least: 1 + e^z is fma(2^k, tail, 2^k + 1), e^z - 1 is fma(2^k, tail, 2^k - 1), x e^z is fma(x, tail, x) 2^k. The
  * argument may come in two parts, because in e^(-x^2/2) a rounded argument would cost dozens of units in the last place.
  *
- * Adding V_SHIFT rounds to the nearest integer and leaves it in the low bits of the sum; we pass that sum ("shifted") around,
- * since both k and 2^k are one or two cheap operations away, and a table index is none. NaN goes through everything.
+ * Adding V_SHIFT rounds to the nearest integer and leaves it in the low bits of the sum: a table index. With V_EXP_SHIFT these
+ * bits are k + 127, the exponent of 2^k as a float stores it; we pass that sum ("shifted") around, since both k and 2^k are
+ * one cheap operation away. NaN goes through everything.
  * tests/simd/test_vmath.c holds the bounds. Coefficients: tools/coefficients. */
 #ifndef SIMD_VMATH_H
 #define SIMD_VMATH_H
@@ -13,19 +14,21 @@
 #include "simd/vec.h"
 #include "simd/vmath_tables.h"
 
-#define V_SHIFT  12582912.0f /* 1.5 * 2^23: floats around it are the integers */
-#define V_LOG2E  1.44269504088896341f
-#define V_LN2_HI 0.693145751953125f /* sixteen bits, so k * V_LN2_HI is exact for |k| < 256 */
-#define V_LN2_LO 1.42860682030941723e-6f
+#define V_SHIFT     12582912.0f /* 1.5 * 2^23: floats around it are the integers */
+#define V_EXP_SHIFT 12583039.0f /* V_SHIFT + 127 */
+#define V_LOG2E     1.44269504088896341f
+#define V_LN2       0.693147180559945309f /* as a float too large by 1.9e-9 */
+#define V_LN2_HI    0.693145751953125f    /* sixteen bits, so k * V_LN2_HI is exact for |k| < 256 */
+#define V_LN2_LO    1.42860682030941723e-6f
 
-/* k, 2^k for k in [-126, 127], from shifted = V_SHIFT + k */
+/* k, 2^k for k in [-126, 127], from shifted = V_EXP_SHIFT + k */
 V_FN v_f32 v_unshift(v_f32 shifted)
 {
-    return v_sub(shifted, v_set(V_SHIFT));
+    return v_sub(shifted, v_set(V_EXP_SHIFT));
 }
 V_FN v_f32 v_power(v_f32 shifted)
 {
-    return v_float(v_iadd(v_shift_left(v_bits(shifted), 23), v_iset(0x3f800000)));
+    return v_float(v_shift_left(v_bits(shifted), 23));
 }
 
 /* first + r^2 q(r) for q of degree 4: with first = r the tail of e^r */
@@ -39,7 +42,7 @@ V_FN v_f32 v_exp_series(v_f32 r, v_f32 first, const float *q)
 /* e^z = 2^k (1 + tail), |z| <= 170; the error of 1 + tail is below 0.72 * 2^-24 of it */
 V_FN v_f32 v_exp(v_f32 z, v_f32 *shifted)
 {
-    *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT));
+    *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT));
     v_f32 k = v_unshift(*shifted);
     v_f32 r = v_fnma(k, v_set(V_LN2_LO), v_fnma(k, v_set(V_LN2_HI), z));
     return v_exp_series(r, r, v_exp_terms);
@@ -48,7 +51,7 @@ V_FN v_f32 v_exp(v_f32 z, v_f32 *shifted)
 /* the same for e^(z + low), |low| <= ulp(z) */
 V_FN v_f32 v_exp_two(v_f32 z, v_f32 low, v_f32 *shifted)
 {
-    *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT));
+    *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT));
     v_f32 k = v_unshift(*shifted);
     v_f32 r = v_add(v_fnma(k, v_set(V_LN2_HI), z), v_fnma(k, v_set(V_LN2_LO), low));
     return v_exp_series(r, r, v_exp_terms);
@@ -58,15 +61,16 @@ V_FN v_f32 v_exp_two(v_f32 z, v_f32 low, v_f32 *shifted)
  * the small terms and not r */
 V_FN v_f32 v_expm1_two(v_f32 z, v_f32 low)
 {
-    v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
+    v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
     v_f32 high = v_fnma(k, v_set(V_LN2_HI), z), rest = v_fnma(k, v_set(V_LN2_LO), low);
     v_f32 tail = v_add(high, v_exp_series(v_add(high, rest), rest, v_expm1_terms));
     return v_fma(power, tail, v_sub(power, v_one()));
 }
+/* The same in one part for z in [-87, 1]: ln 2 need not have two, since what k times its error does to e^z is lost beside -1. */
 V_FN v_f32 v_expm1(v_f32 z)
 {
-    v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
-    v_f32 r = v_fnma(k, v_set(V_LN2_LO), v_fnma(k, v_set(V_LN2_HI), z));
+    v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
+    v_f32 r = v_fnma(k, v_set(V_LN2), z);
     return v_fma(power, v_exp_series(r, r, v_expm1_terms), v_sub(power, v_one()));
 }
 
@@ -74,7 +78,7 @@ V_FN v_f32 v_expm1(v_f32 z)
  * once; zeros, infinities and NaN stay. */
 V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
 {
-    v_i32 k = v_isub(v_bits(shifted), v_iset(0x4b400000)), half = v_shift_right_signed(k, 1);
+    v_i32 k = v_isub(v_bits(shifted), v_iset(0x4b40007f)), half = v_shift_right_signed(k, 1);
     v_f32 first = v_float(v_shift_left(v_iadd(half, v_iset(127)), 23));
     v_f32 second = v_float(v_shift_left(v_iadd(v_isub(k, half), v_iset(127)), 23));
     return v_mul(v_mul(y, first), second);
@@ -87,10 +91,9 @@ V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
  * the low bits of that sum are the subnormal's bits. (From k = -100 on nothing is subnormal, and the lift must not overflow.) */
 V_FN v_f32 v_shrink(v_f32 y, v_f32 shifted)
 {
-    v_i32 k = v_shift_left(v_bits(shifted), 23),
-          least = v_shift_left(v_bits(v_min(shifted, v_set(V_SHIFT - 100.0f))), 23);
-    v_f32 lift =
-        v_float(v_iadd(least, v_iset((int32_t)(276u << 23)))); /* 2^(k + 149); 276 = 149 + 127, the sum wraps */
+    v_i32 k = v_isub(v_shift_left(v_bits(shifted), 23), v_iset(127 << 23));
+    v_i32 least = v_shift_left(v_bits(v_min(shifted, v_set(V_EXP_SHIFT - 100.0f))), 23);
+    v_f32 lift = v_float(v_iadd(least, v_iset(149 << 23))); /* 2^(k + 149) */
     v_f32 sum = v_fma(v_abs(y), lift, v_set(0x1p23f));
     v_f32 tiny = v_copysign(v_float(v_isub(v_bits(sum), v_iset(0x4b000000))), y);
     return v_select(v_less(sum, v_set(0x1p24f)), tiny, v_float(v_iadd(v_bits(y), k)));

@@ -5,7 +5,9 @@ minimax()  Lawson's algorithm: least squares again and again, with more weight w
 rounded()  the same, then the lowest coefficient is rounded to float32 and the rest is fitted again, and so on: each later
            coefficient makes up for the rounding of the earlier ones.
 Piecewise  sixteen intervals for v_lookup16 (src/simd/vec.h). Each has its own centre, chosen near the middle so that the
-           function's value there is almost a float32: the constant term then costs no accuracy.
+           function's value there is almost a float32: the constant term then costs no accuracy. In wide intervals of a steep
+           positive function the middle is where it is the harmonic mean of its ends ("balanced"): what the higher terms
+           add, and their rounding with it, is then the same part of the function at both ends.
 The tables are read as: row 0 the centres, row 1 + i the coefficients of (x - centre)^i.
 """
 import numpy as np
@@ -43,9 +45,18 @@ def rounded(x, y, powers, weight):
     return coefficients, np.max(np.abs(rest) * weight)
 
 
-def centre_near_a_float(f, low, high, tries=600):
+def balanced_middle(f, low, high):
+    """Where the rising positive f is the harmonic mean of its values at the ends."""
+    at = lambda x: f(np.array([x]))[0]
+    mean, a, b = 2 / (1 / at(low) + 1 / at(high)), low, high
+    for _ in range(60):
+        a, b = ((a + b) / 2, b) if at((a + b) / 2) < mean else (a, (a + b) / 2)
+    return a
+
+
+def centre_near_a_float(f, middle, low, high, tries=600):
     """A float32 near the middle of [low, high] where f is nearest to a float32."""
-    middle, best = (low + high) / 2, (np.inf, None, None)
+    best = (np.inf, None, None)
     for i in range(-tries, tries + 1):
         c = float(F32(middle + i * (high - low) / (15 * tries)))
         value = float(f(np.array([c]))[0])
@@ -55,7 +66,7 @@ def centre_near_a_float(f, low, high, tries=600):
     return best[1], best[2]
 
 
-def piecewise(f, scale, first, low, high, degree, zeros=()):
+def piecewise(f, scale, first, low, high, degree, zeros=(), balanced=False):
     """Sixteen intervals around j * scale, j = first ... first + 15, cut to [low, high]; entry j goes to place j mod 16.
 
     The error is relative to |f|, except within a quarter of a zero of f: there it is relative to at least 2^-5."""
@@ -65,7 +76,7 @@ def piecewise(f, scale, first, low, high, degree, zeros=()):
         a, b = max(low, (j - 0.5) * scale - slack), min(high, (j + 0.5) * scale + slack)
         if a >= b:
             continue
-        c, value = centre_near_a_float(f, a, b)
+        c, value = centre_near_a_float(f, balanced_middle(f, a, b) if balanced else (a + b) / 2, a, b)
         x = chebyshev_points(a, b)
         y = f(x)
         near_zero = np.any([np.abs(x - zero) < 0.25 for zero in zeros], axis=0) if zeros else False

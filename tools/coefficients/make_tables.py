@@ -34,8 +34,8 @@ def write(root, path, reader, parts):
     (root / "src" / path).write_text(text)
 
 
-def part_table(name, about, function, scale, first, low, high, degree, zeros=()):
-    table, error = piecewise(function, scale, first, low, high, degree, zeros)
+def part_table(name, about, function, scale, first, low, high, degree, zeros=(), balanced=False):
+    table, error = piecewise(function, scale, first, low, high, degree, zeros, balanced)
     note(name, error)
     return table_text(name, about, table)
 
@@ -86,14 +86,15 @@ def main():
         part_table("tanh_slope_part", "the slope at -t, the same intervals", f.tanh_slope_part, 8 / 31, 0, 0, 4, 5, [0.7525]),
         part_table("tanh_curve_part", "the second derivative, the same intervals", f.tanh_curve, 8 / 31, 0, 0, 4, 6, [1.4185])])
     write(root, "act/silu_tables.h", "act/silu.h", [
-        part_table("silu_slope_part", "the slope at -t, t on [0, 8), intervals of 16/31", f.silu_slope_part, 16 / 31, 0, 0, 8, 6,
-                   [1.2785]),
-        part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, 16 / 31, 0, 0, 8, 6, [2.3994])])
+        part_table("silu_slope_part", "the slope at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, 25 / 31, 0, 0, 12.5,
+                   7, [1.2785]),
+        part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, 25 / 31, 0, 0, 12.5, 8, [2.3994])])
     write(root, "act/celu_tables.h", "act/celu.h", [
         tail_list("celu_alpha_terms", "(e^z - 1 - z e^z) / z^2, |z| <= 1.25", f.celu_alpha_factor, -1.26, 1.26, 8)])
     write(root, "act/mish_tables.h", "act/mish.h", [
-        part_table("mish_factor", "tanh(log(1 + e^x)) on (-4, 4), intervals of 8/15", f.mish_factor, 8 / 15, -8, -4.3, 4, 6),
-        part_table("mish_slope_part", "the slope, the same intervals", f.mish_slope, 8 / 15, -8, -4.3, 4, 6, [-1.1924]),
+        part_table("mish_factor", "tanh(log(1 + e^x)) on (-13, 9.04), intervals of 32/23", f.mish_factor, 32 / 23, -9, -13.1, 9.0425,
+                   9, balanced=True),
+        part_table("mish_slope_part", "the slope on (-4, 4), intervals of 8/15", f.mish_slope, 8 / 15, -8, -4.3, 4, 6, [-1.1924]),
         part_table("mish_curve_part", "the second derivative, the same intervals", f.mish_curve, 8 / 15, -8, -4.3, 4, 7,
                    [-2.2564, 1.4906])])
 
