@@ -186,6 +186,42 @@ static void the_real_jpegs_open_and_decode(void **state)
     data_close(s);
 }
 
+/* What a set does not know is refused instead of silently left out. */
+static void options_that_a_set_does_not_know_are_refused(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_options");
+    png_set(folder, "train", "a", 1, 4, 4);
+    assert_refused(data_open(&s, folder, &(data_options){.labels = "coarse"}), BERLU_ERR_ARG, "no coarse labels");
+    assert_refused(data_open(&s, folder, &(data_options){.sha256 = "00"}), BERLU_ERR_ARG, "no archive");
+    assert_refused(data_open(&s, "synthetic", &(data_options){.labels = "coarse"}), BERLU_ERR_ARG, "labels: synthetic");
+    assert_refused(data_open(&s, "synthetic", &(data_options){.class_order = "timm"}), BERLU_ERR_ARG, "class-order");
+    assert_refused(data_open(&s, "synthetic", &(data_options){.val_labels = "x"}), BERLU_ERR_ARG, "val-labels");
+    assert_refused(data_open(&s, "synthetic", &(data_options){.max_bad_given = 1}), BERLU_ERR_ARG, "max-bad");
+    assert_ok(data_open(&s, folder, &(data_options){.labels = "fine", .class_order = "torchvision"}));
+    assert_false(data_describe(s)->published);
+    data_close(s);
+}
+
+static void classes_named_as_imagenets_have_imagenets_mean(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    data_source *s;
+    folder_fresh(folder, "folder_wnids");
+    png_set(folder, "train", "n01440764", 1, 4, 4);
+    png_set(folder, "train", "n15075141", 1, 4, 4);
+    assert_ok(data_open(&s, folder, NULL));
+    assert_true(data_describe(s)->published && data_describe(s)->mean[0] == 0.485);
+    data_close(s);
+    png_set(folder, "train", "n1507514", 1, 4, 4);
+    assert_ok(data_open(&s, folder, NULL));
+    assert_false(data_describe(s)->published);
+    data_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +235,8 @@ int main(void)
         cmocka_unit_test(a_flat_val_folder_takes_its_classes_from_a_text),
         cmocka_unit_test(a_file_is_what_its_bytes_say),
         cmocka_unit_test(the_real_jpegs_open_and_decode),
+        cmocka_unit_test(options_that_a_set_does_not_know_are_refused),
+        cmocka_unit_test(classes_named_as_imagenets_have_imagenets_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,12 @@ static void the_other_presets_are_the_official_scripts(void **state)
     assert_true(s.batch == 4096 && s.lr == 4e-3 && s.warmup == 20 && s.warmup_lr == 0 && s.min_lr == 1e-6);
     assert_true(s.ema == 0.9999 && s.schedule == SCHEDULE_CONVNEXT);
     recipe_free(&s);
+    basics(&s); /* its script does not scale the rate with the batch */
+    recipe_set(&s, "recipe", "convnext");
+    recipe_set(&s, "batch", "128");
+    assert_int_equal(recipe_resolve(&s), BERLU_OK);
+    assert_true(s.lr == 4e-3);
+    recipe_free(&s);
     with_recipe(&s, "plain");
     assert_true(s.batch == 128 && s.lr == 1e-3 && s.weight_decay == 0.01 && s.schedule == SCHEDULE_CONSTANT);
     recipe_free(&s);
@@ -124,6 +130,13 @@ static void conflicts_are_refused_by_name(void **state)
         {"augment", "deit", "overfit_batch", "1", "overfit_batch fixes it"},
         {"synthetic_images", "5", "data", "cifar10:x", "data is not synthetic"},
         {"act_constraint", "gamma:0:1", NULL, NULL, "'gamma'"},
+        {"teacher_act", "gelu", NULL, NULL, "teacher_act: has no effect because distill is none"},
+        {"jitter", "0.4", "augment", "deit", "jitter: has no effect because RandAugment"},
+        {"hue", "0.1", "augment", "convnext", "hue: has no effect because RandAugment"},
+        {"crop_pct", "0.9", "eval_crop", "squash", "eval_crop is squash"},
+        {"warmup_lr", "1e-5", "warmup", "0", "warmup is 0"},
+        {"decay_all", "1", "weight_decay", "0", "weight_decay is 0"},
+        {"mean", "0.5,0.5,0.5", NULL, NULL, "std: mean and std belong together"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         train_settings s;

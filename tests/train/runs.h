@@ -1,0 +1,45 @@
+/* runs.h - what the tests of the trainer share: a tiny run, runs that stop, runs compared. SPDX-License-Identifier: MIT
+ *
+ * The network is vit_micro on 16 x 16 pictures with patches of 8: five tokens, milliseconds a step. */
+#ifndef TESTS_TRAIN_RUNS_H
+#define TESTS_TRAIN_RUNS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "io/csv.h"
+#include "support/folder.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+/* The settings of the tiny run. What a test says, "key=value" texts up to NULL, wins; "key=" leaves that key out. */
+void tiny_settings(train_settings *s, const char *run, const char *const *extra);
+
+/* Stops a run after so many calls of the progress hook in the phase that is asked for. */
+typedef struct stopper {
+    volatile sig_atomic_t stop;
+    const char *phase;
+    uint64_t at;
+} stopper;
+void stopper_tick(void *context, const train_progress *p);
+
+berlu_status run_with(const train_settings *s, int resume, stopper *stop, train_result *result);
+train_result run_whole(const char *run, const char *const *extra);
+
+/* A fresh place for a run: the folder itself must not be there yet. */
+const char *run_place(char out[FOLDER_PATH], const char *name);
+
+void files_equal(const char *a, const char *b, const char *name);
+void runs_equal(const char *a, const char *b); /* weights, state and metrics, byte for byte */
+
+csv_table metrics_of(const char *run);
+double metric(const char *run, size_t row, const char *column);
+
+#endif

@@ -1,0 +1,188 @@
+/* test_trouble.c - what goes wrong leaves the last good state, and bad input leaves nothing.
+ * SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <math.h>
+#include <omp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runs.h"
+#include "support/fail.h"
+
+static void a_loss_that_is_not_finite_names_the_first_bad_tensor(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], path[FOLDER_PATH];
+    const char *const extra[] = {"lr=1e30", "clip=0", "warmup=0", "checkpoint_every=1", NULL};
+    train_settings s;
+    tiny_settings(&s, run_place(run, "infinite"), extra);
+    assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_NUMERIC);
+    assert_non_null(strstr(berlu_last_error(), "is not finite; first bad: "));
+    assert_non_null(strstr(berlu_last_error(), "the checkpoint of step 1 is kept"));
+    assert_true(folder_exists(folder_path(path, run, "checkpoints/step-00000001")));
+    recipe_free(&s);
+}
+
+static void a_folder_that_vanishes_stops_the_run(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    trainer *t;
+    tiny_settings(&s, run_place(run, "vanished"), NULL);
+    assert_int_equal(trainer_open(&t, &s, NULL), BERLU_OK);
+    assert_int_equal(trainer_start(t, 0), BERLU_OK);
+    assert_int_equal(folder_remove(run), BERLU_OK);
+    assert_int_equal(trainer_run(t, NULL), BERLU_ERR_IO);
+    assert_non_null(strstr(berlu_last_error(), run));
+    trainer_close(t);
+    recipe_free(&s);
+}
+
+/* The disk is full from the n-th write on: the run stops with an error, and once there is room it ends as it should. */
+static void a_full_disk_stops_the_run_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    train_settings s;
+    run_whole(run_place(whole, "roomy"), NULL);
+    tiny_settings(&s, run_place(run, "full"), NULL);
+    int failures = 0;
+    for (int n = 1;; n += 7) {
+        fail_from(FAIL_WRITE | FAIL_MKDIR, n);
+        berlu_status status = run_with(&s, 1, NULL, NULL);
+        int hit = fail_hit();
+        if (status == BERLU_OK)
+            break;
+        assert_true(hit);
+        assert_int_equal(status, BERLU_ERR_IO);
+        failures++;
+    }
+    assert_true(failures >= 3);
+    runs_equal(whole, run);
+    recipe_free(&s);
+}
+
+static void bad_input_is_refused_before_anything_is_written(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {{"batch=65", "larger than the 64 training images"},
+                                         {"holdout=64", "leaves nothing of 64"},
+                                         {"model=vit_nano", "vit_nano"},
+                                         {"act=rellu", "rellu"},
+                                         {"classes=7", "7 classes"},
+                                         {"data=/no/such/place", "/no/such/place"},
+                                         {"device=cuda", "device"}};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char run[FOLDER_PATH];
+        train_settings s;
+        const char *const extra[] = {bad[i][0], strncmp(bad[i][0], "data", 4) ? NULL : "synthetic_images=", NULL};
+        tiny_settings(&s, run_place(run, "bad"), extra);
+        berlu_status status = run_with(&s, 0, NULL, NULL);
+        assert_true(status == BERLU_ERR_ARG || status == BERLU_ERR_INPUT || status == BERLU_ERR_UNSUPPORTED);
+        if (!strstr(berlu_last_error(), bad[i][1]))
+            fail_msg("'%s' does not say '%s'", berlu_last_error(), bad[i][1]);
+        assert_false(folder_exists(run));
+        recipe_free(&s);
+    }
+}
+
+static void an_existing_run_or_a_full_folder_is_not_touched(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], path[FOLDER_PATH];
+    train_settings s;
+    run_whole(run_place(run, "existing"), (const char *const[]){"epochs=1", NULL});
+    tiny_settings(&s, run, (const char *const[]){"epochs=1", NULL});
+    struct stat before, after;
+    assert_int_equal(stat(folder_path(path, run, "metrics.csv"), &before), 0);
+    assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "--resume"));
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
+    recipe_free(&s);
+    char other[FOLDER_PATH];
+    folder_fresh(other, "not-a-run");
+    assert_int_equal(file_write_atomic(folder_path(path, other, "thesis.txt"), "x", 1), BERLU_OK);
+    tiny_settings(&s, other, NULL);
+    assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "not empty"));
+    recipe_free(&s);
+}
+
+static void a_resume_with_other_settings_names_them(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings asked, merged;
+    run_whole(run_place(run, "settings"), (const char *const[]){"epochs=1", NULL});
+    recipe_init(&asked);
+    recipe_set(&asked, "run", run);
+    recipe_set(&asked, "lr", "0.5");
+    recipe_set(&asked, "threads", "1");
+    assert_int_equal(trainer_resume_settings(&merged, &asked), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "lr (0.003, not 0.5)"));
+    recipe_free(&asked);
+    recipe_init(&asked);
+    recipe_set(&asked, "run", run);
+    recipe_set(&asked, "threads", "1");
+    assert_int_equal(trainer_resume_settings(&merged, &asked), BERLU_OK);
+    assert_true(merged.threads == 1 && merged.lr == 0.003 && merged.image_size == 16);
+    recipe_free(&asked);
+    recipe_free(&merged);
+}
+
+static void two_processes_cannot_train_in_one_run(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    trainer *one, *two;
+    tiny_settings(&s, run_place(run, "locked"), NULL);
+    assert_int_equal(trainer_open(&one, &s, NULL), BERLU_OK);
+    assert_int_equal(trainer_open(&two, &s, NULL), BERLU_OK);
+    assert_int_equal(trainer_start(one, 0), BERLU_OK);
+    assert_int_equal(trainer_start(two, 0), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "another process"));
+    assert_int_equal(trainer_start(two, 1), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "another process"));
+    trainer_close(two);
+    trainer_close(one);
+    recipe_free(&s);
+}
+
+/* The lock comes before run.json: who comes second into an empty folder writes nothing. */
+static void of_two_that_start_at_once_one_is_refused(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    run_folder folder;
+    folder_fresh(run, "at-once");
+    int first = open(run, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(first, LOCK_EX), 0);
+    tiny_settings(&s, run, NULL);
+    assert_int_equal(run_create(&folder, run, &s, NULL, NULL), BERLU_ERR_ARG);
+    assert_false(run_exists(run));
+    close(first);
+    assert_int_equal(run_create(&folder, run, &s, NULL, NULL), BERLU_OK);
+    run_close(&folder);
+    recipe_free(&s);
+}
+
+int main(void)
+{
+    omp_set_num_threads(1); /* products of this size do not gain, and tests run side by side */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loss_that_is_not_finite_names_the_first_bad_tensor),
+        cmocka_unit_test(a_folder_that_vanishes_stops_the_run),
+        cmocka_unit_test(a_full_disk_stops_the_run_and_nothing_is_lost),
+        cmocka_unit_test(bad_input_is_refused_before_anything_is_written),
+        cmocka_unit_test(an_existing_run_or_a_full_folder_is_not_touched),
+        cmocka_unit_test(a_resume_with_other_settings_names_them),
+        cmocka_unit_test(two_processes_cannot_train_in_one_run),
+        cmocka_unit_test(of_two_that_start_at_once_one_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
