@@ -1,7 +1,6 @@
 /* yardstick_cuda.cu - see yardstick_cuda.h. SPDX-License-Identifier: MIT
  *
- * Sixteen bytes per access, four in flight per thread, one tile per block: the shape that the kernels of src/act have too,
- * so a ratio to these says what the function itself costs. */
+ * Sixteen bytes per thread, small blocks: of the shapes that were measured the fastest for work as light as this. */
 #include "bench/yardstick_cuda.h"
 
 #include "act/storage_cuda.cuh"
@@ -9,32 +8,36 @@
 namespace
 {
 
-constexpr int THREADS = 256, DEPTH = 4;
+constexpr int THREADS = 128, DEPTH = 1;
 
 template <int DTYPE, int ADD>
 __global__ void __launch_bounds__(THREADS) yardstick(void *y, const void *x, const void *g, size_t n)
 {
-    constexpr int WIDTH = storage<DTYPE>::WIDTH;
-    size_t at = ((size_t)blockIdx.x * DEPTH * THREADS + threadIdx.x) * WIDTH;
-    uint4 a[DEPTH] = {}, b[DEPTH] = {};
+    constexpr int WIDTH = storage<DTYPE>::WIDTH, STEP = THREADS * WIDTH, SIZE = STEP * DEPTH;
+    size_t tile = (size_t)blockIdx.x * SIZE, at = tile + threadIdx.x * WIDTH;
+    if (tile + SIZE > n) {
+        for (size_t i = tile + threadIdx.x; i < n; i += THREADS)
+            store_one(y, DTYPE, i, load_one(x, DTYPE, i) + (ADD ? load_one(g, DTYPE, i) : 0.0f));
+        return;
+    }
+    uint4 a[DEPTH], b[DEPTH];
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
-        size_t i = at + (size_t)d * THREADS * WIDTH;
-        if (i < n)
-            a[d] = load_some<DTYPE>(x, i, n);
-        if (ADD && i < n)
-            b[d] = load_some<DTYPE>(g, i, n);
+        a[d] = load_vector<DTYPE>(x, at + d * STEP);
+        if (ADD)
+            b[d] = load_vector<DTYPE>(g, at + d * STEP);
     }
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
-        size_t i = at + (size_t)d * THREADS * WIDTH;
-        float u[WIDTH], v[WIDTH];
-        unpack<DTYPE>(a[d], u);
-        unpack<DTYPE>(b[d], v);
-        for (int j = 0; j < WIDTH; j++)
-            u[j] += v[j];
-        if (i < n)
-            store_some<DTYPE>(y, i, n, ADD ? pack<DTYPE>(u) : a[d]);
+        if (ADD) {
+            float u[WIDTH], v[WIDTH];
+            unpack<DTYPE>(a[d], u);
+            unpack<DTYPE>(b[d], v);
+            for (int j = 0; j < WIDTH; j++)
+                u[j] += v[j];
+            a[d] = pack<DTYPE>(u);
+        }
+        store_vector<DTYPE>(y, at + d * STEP, a[d]);
     }
 }
 

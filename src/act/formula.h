@@ -9,7 +9,7 @@
  *
  * and, as hints to backends, which change no bit:
  *
- *   #define ACT_COSTLY 1        the formula is long: with 16-bit storage a table of all results may pay
+ *   #define ACT_COSTLY 1        the formula is long: with 16-bit storage it is slower than the memory (quick_cuda.cuh)
  *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
  *
  *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;

@@ -4,9 +4,9 @@
  * text, so the same bits. Memory is the limit, so everything here is about keeping it busy: 16 bytes per access, several
  * accesses in flight per thread, and few instructions between them. Four ways to walk:
  *
- *   stream     flat arrays, aligned, the ops of training (value; dx with parameter sums). One tile per block.
- *   lookup     the same for costly formulas in 16-bit storage: each block tabulates the formula in shared memory over the
- *              inputs that matter and the rest of the kernel is a look-up. Other inputs are computed.
+ *   stream     flat arrays, aligned, the ops of training (value; dx with parameter sums). One tile per block. In 16-bit
+ *              storage costly formulas run only where a quick guess does not settle the result (quick_cuda.cuh).
+ *   lookup     slopes in f16 of the longest formulas, through a table in shared memory.
  *   columns    bias, column sums, per-channel parameters: a thread owns channels and walks down 64 rows.
  *   anything   every op, every alignment, element by element. Right first; nobody trains with it.
  *
@@ -15,15 +15,12 @@
 #include "act/storage_cuda.cuh"
 #include ACT_FORMULA
 
+#include "act/quick_cuda.cuh"
+
 namespace
 {
 
-constexpr int PARAMS = ACT_PARAMS, THREADS = CUDA_TILE_THREADS;
-#ifdef ACT_COSTLY
-constexpr int DEPTH = 2; /* accesses in flight; long formulas: fewer copies of the text */
-#else
-constexpr int DEPTH = 4;
-#endif
+constexpr int PARAMS = ACT_PARAMS, THREADS = 256; /* of the general walks */
 
 /* ---- Constants and the function with scale and center around it ------------------------------------------------------ */
 
@@ -107,86 +104,171 @@ __device__ double block_sum(float mine)
 
 /* ---- stream ---------------------------------------------------------------------------------------------------------- */
 
-int sums_wanted(const cuda_job *job);
+/* Threads of a block and accesses in flight of a thread, as measured (docs/performance.md). Small blocks keep what the whole
+ * chip reads close together; long formulas want more of it per thread, for what a thread prepares; sums want large
+ * blocks, because joining the threads costs the same for any. */
+enum walk { VALUES, SLOPES, SUMS_TOO };
 
-template <int DTYPE> struct tile_of {
-    static constexpr int WIDTH = storage<DTYPE>::WIDTH, SIZE = THREADS * WIDTH * DEPTH;
+template <int DTYPE, int DEGREE, walk WALK> struct tile_of {
+#ifdef ACT_COSTLY
+    static constexpr bool LONG = DTYPE != BERLU_F32;
+#else
+    static constexpr bool LONG = DTYPE != BERLU_F32 && DEGREE > 2;
+#endif
+    static constexpr int THREADS = WALK == SUMS_TOO ? (DEGREE > 2 ? 256 : 512) : LONG ? 64 : 128;
+    static constexpr int DEPTH = WALK == SUMS_TOO || LONG ? 4 : 2;
+    static constexpr int WIDTH = storage<DTYPE>::WIDTH, STEP = THREADS * WIDTH, SIZE = STEP * DEPTH;
 };
 
-template <int DTYPE, int DEGREE>
-__global__ void __launch_bounds__(THREADS) stream_value(const __grid_constant__ cuda_job job)
+/* Eight values by guesses, and by the formula where the two ends differ after rounding. */
+[[maybe_unused]] __device__ __noinline__ float exact_value(float x, act_consts k)
 {
-    constexpr int WIDTH = tile_of<DTYPE>::WIDTH;
-    size_t at = (size_t)blockIdx.x * tile_of<DTYPE>::SIZE + threadIdx.x * WIDTH;
+    return act_value(x, &k);
+}
+
+template <int DTYPE> __device__ __forceinline__ uint4 quick_values(uint4 x, const consts &k)
+{
+    float v[8], low[8], high[8];
+    unpack<DTYPE>(x, v);
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        guess g = quick_value(v[j], k.f);
+        low[j] = g.near - g.within;
+        high[j] = g.near + g.within;
+    }
+    uint4 result = pack<DTYPE>(low), apart = differ(result, pack<DTYPE>(high));
+    if (!any_bit(apart))
+        return result;
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        if (half_of(apart, j))
+            low[j] = exact_value(v[j], k.f);
+    return pack<DTYPE>(low);
+}
+
+[[maybe_unused]] __device__ __noinline__ float exact_slope(float x, act_consts k)
+{
+    return act_slope(x, &k);
+}
+
+/* Multiplying by dy is monotone too, whichever its sign. */
+template <int DTYPE> __device__ __forceinline__ uint4 quick_slopes(uint4 x, uint4 gradient, const consts &k)
+{
+    float v[8], dy[8], low[8], high[8];
+    unpack<DTYPE>(x, v);
+    unpack<DTYPE>(gradient, dy);
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        guess g = quick_slope(v[j], k.f);
+        low[j] = v_mul(dy[j], g.near - g.within);
+        high[j] = v_mul(dy[j], g.near + g.within);
+    }
+    uint4 result = pack<DTYPE>(low), apart = differ(result, pack<DTYPE>(high));
+    if (!any_bit(apart))
+        return result;
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        if (half_of(apart, j))
+            low[j] = v_mul(dy[j], exact_slope(v[j], k.f));
+    return pack<DTYPE>(low);
+}
+
+/* A full tile has no bounds to check; the last one, where it is not full, goes element by element. */
+template <int DTYPE, int DEGREE>
+__global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, VALUES>::THREADS)
+    stream_value(const __grid_constant__ cuda_job job)
+{
+    using T = tile_of<DTYPE, DEGREE, VALUES>;
+    constexpr int WIDTH = T::WIDTH, DEPTH = T::DEPTH, STEP = T::STEP, SIZE = T::SIZE;
+    size_t tile = (size_t)blockIdx.x * SIZE;
+    if (tile + SIZE > job.count) {
+        const consts k = consts_at<DEGREE>(job, 0);
+        for (size_t i = tile + threadIdx.x; i < job.count; i += T::THREADS)
+            store_one(job.y, DTYPE, i, act_value(load_one(job.x, DTYPE, i), &k.f));
+        return;
+    }
+    size_t at = tile + threadIdx.x * WIDTH;
     uint4 x[DEPTH];
 #pragma unroll
     for (int d = 0; d < DEPTH; d++)
-        if (at + (size_t)d * THREADS * WIDTH < job.count)
-            x[d] = load_some<DTYPE>(job.x, at + (size_t)d * THREADS * WIDTH, job.count);
+        x[d] = load_vector<DTYPE>(job.x, at + d * STEP);
     const consts k = consts_at<DEGREE>(job, 0);
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
-        size_t i = at + (size_t)d * THREADS * WIDTH;
-        if (i >= job.count)
-            return;
-        float v[WIDTH];
-        unpack<DTYPE>(x[d], v);
+        if constexpr (QUICK_VALUE && DTYPE != BERLU_F32) {
+            store_vector<DTYPE>(job.y, at + d * STEP, quick_values<DTYPE>(x[d], k));
+        } else {
+            float v[WIDTH];
+            unpack<DTYPE>(x[d], v);
 #pragma unroll
-        for (int j = 0; j < WIDTH; j++)
-            v[j] = act_value(v[j], &k.f);
-        store_some<DTYPE>(job.y, i, job.count, pack<DTYPE>(v));
+            for (int j = 0; j < WIDTH; j++)
+                v[j] = act_value(v[j], &k.f);
+            store_vector<DTYPE>(job.y, at + d * STEP, pack<DTYPE>(v));
+        }
     }
 }
 
-/* dx, and the sums of the first SUMS parameters. OUTPUT: from y instead of x. */
-template <int DTYPE, int DEGREE, int SUMS, int OUTPUT>
-__global__ void __launch_bounds__(THREADS) stream_slope(const __grid_constant__ cuda_job job)
+/* dx of one element; adds its terms to the sums of the first SUMS parameters. OUTPUT: v is y instead of x. */
+template <int SUMS, int OUTPUT>
+__device__ __forceinline__ float slope_one(float v, float dy, const consts &k, float *sum)
 {
-    constexpr int WIDTH = tile_of<DTYPE>::WIDTH;
-    size_t at = (size_t)blockIdx.x * tile_of<DTYPE>::SIZE + threadIdx.x * WIDTH;
-    const void *from = OUTPUT ? job.y_in : job.x;
-    uint4 x[DEPTH] = {}, g[DEPTH] = {};
-#pragma unroll
-    for (int d = 0; d < DEPTH; d++) {
-        size_t i = at + (size_t)d * THREADS * WIDTH;
-        if (i < job.count) {
-            x[d] = load_some<DTYPE>(from, i, job.count);
-            g[d] = load_some<DTYPE>(job.dy, i, job.count);
-        }
-    }
-    const consts k = consts_at<DEGREE>(job, 0);
-    float sum[SUMS ? SUMS : 1] = {};
-#pragma unroll
-    for (int d = 0; d < DEPTH; d++) {
-        size_t i = at + (size_t)d * THREADS * WIDTH;
-        float v[WIDTH], dy[WIDTH], slopes[PARAMS ? PARAMS : 1];
-        unpack<DTYPE>(x[d], v);
-        unpack<DTYPE>(g[d], dy);
-#pragma unroll
-        for (int j = 0; j < WIDTH; j++) {
 #if ACT_PARAMS
-            if (SUMS) {
+    if (SUMS) {
+        float slopes[PARAMS];
 #if ACT_FROM_OUTPUT
-                if (OUTPUT)
-                    act_param_slopes_from_output(v[j], &k.f, slopes);
-                else
+        if (OUTPUT)
+            act_param_slopes_from_output(v, &k.f, slopes);
+        else
 #endif
-                    act_param_slopes(v[j], &k.f, slopes);
-                for (int p = 0; p < SUMS; p++)
-                    sum[p] = v_fma(dy[j], slopes[p], sum[p]);
-            }
-#else
-            (void)slopes;
+            act_param_slopes(v, &k.f, slopes);
+        for (int p = 0; p < SUMS; p++)
+            sum[p] = v_fma(dy, slopes[p], sum[p]);
+    }
 #endif
 #if ACT_FROM_OUTPUT
-            if (OUTPUT)
-                v[j] = v_mul(dy[j], act_slope_from_output(v[j], &k.f));
-            else
+    if (OUTPUT)
+        return v_mul(dy, act_slope_from_output(v, &k.f));
 #endif
-                v[j] = v_mul(dy[j], act_slope(v[j], &k.f));
+    return v_mul(dy, act_slope(v, &k.f));
+}
+
+template <int DTYPE, int DEGREE, int SUMS, int OUTPUT>
+__global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>::THREADS)
+    stream_slope(const __grid_constant__ cuda_job job)
+{
+    using T = tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>;
+    constexpr int WIDTH = T::WIDTH, DEPTH = T::DEPTH, STEP = T::STEP, SIZE = T::SIZE;
+    const void *from = OUTPUT ? job.y_in : job.x;
+    size_t tile = (size_t)blockIdx.x * SIZE;
+    float sum[SUMS ? SUMS : 1] = {};
+    if (tile + SIZE > job.count) {
+        const consts k = consts_at<DEGREE>(job, 0);
+        for (size_t i = tile + threadIdx.x; i < job.count; i += T::THREADS)
+            store_one(job.dx, DTYPE, i,
+                      slope_one<SUMS, OUTPUT>(load_one(from, DTYPE, i), load_one(job.dy, DTYPE, i), k, sum));
+    } else {
+        size_t at = tile + threadIdx.x * WIDTH;
+        uint4 x[DEPTH], g[DEPTH];
+#pragma unroll
+        for (int d = 0; d < DEPTH; d++) {
+            x[d] = load_vector<DTYPE>(from, at + d * STEP);
+            g[d] = load_vector<DTYPE>(job.dy, at + d * STEP);
         }
-        if (i < job.count)
-            store_some<DTYPE>(job.dx, i, job.count, pack<DTYPE>(v));
+        const consts k = consts_at<DEGREE>(job, 0);
+#pragma unroll
+        for (int d = 0; d < DEPTH; d++) {
+            if constexpr (QUICK_SLOPE && DTYPE != BERLU_F32 && !SUMS && !OUTPUT) {
+                store_vector<DTYPE>(job.dx, at + d * STEP, quick_slopes<DTYPE>(x[d], g[d], k));
+            } else {
+                float v[WIDTH], dy[WIDTH];
+                unpack<DTYPE>(x[d], v);
+                unpack<DTYPE>(g[d], dy);
+#pragma unroll
+                for (int j = 0; j < WIDTH; j++)
+                    v[j] = slope_one<SUMS, OUTPUT>(v[j], dy[j], k, sum);
+                store_vector<DTYPE>(job.dx, at + d * STEP, pack<DTYPE>(v));
+            }
+        }
     }
 #pragma unroll
     for (int p = 0; p < SUMS; p++) {
@@ -196,151 +278,7 @@ __global__ void __launch_bounds__(THREADS) stream_slope(const __grid_constant__ 
     }
 }
 
-/* ---- lookup ---------------------------------------------------------------------------------------------------------- */
-
-#if defined(ACT_COSTLY)
-/* A table has one entry per 16-bit input with a magnitude from that with the bits LOW up to 16, signs side by side: the
- * key of an input is its bits rotated left by one. Other inputs are computed: in a forward, whose table holds results of
- * 16 bits, eight at a time, so it starts low (bf16: 2^-17, f16: 0); in a backward, whose table holds slopes in f32, one at
- * a time, so it may start at 2^-10 (f16: 2^-9). Other arrangements were measured and are slower. */
-template <int DTYPE, int SLOPE> struct lookup_range {
-    static constexpr uint32_t LOW = DTYPE == BERLU_BF16 ? 2 * ((SLOPE ? 117 : 110) << 7) : 2 * ((SLOPE ? 6 : 0) << 10);
-    static constexpr uint32_t HIGH = DTYPE == BERLU_BF16 ? 2 * (131 << 7) : 2 * (19 << 10);
-    static constexpr uint32_t SPAN = HIGH - LOW;
-};
-constexpr int LOOKUP_THREADS = 1024, LOOKUP_DEPTH = 2;
-
-template <int DTYPE> __device__ __forceinline__ float from_bits(uint32_t bits)
-{
-    uint16_t narrow = (uint16_t)bits;
-    return load_one(&narrow, DTYPE, 0);
-}
-
-/* Two inputs in a word, each rotated left by one. */
-__device__ __forceinline__ uint32_t keys_of(uint32_t word)
-{
-    return (word << 1 & 0xfffefffeu) | (word >> 15 & 0x00010001u);
-}
-
-template <int DTYPE> __device__ __forceinline__ float from_key(uint32_t key)
-{
-    return from_bits<DTYPE>(key >> 1 | (key & 1) << 15);
-}
-
-template <int DTYPE> __device__ __noinline__ uint4 far_values(uint4 x, const consts &k)
-{
-    float v[8];
-    unpack<DTYPE>(x, v);
-#pragma unroll 1
-    for (int j = 0; j < 8; j++)
-        v[j] = act_value(v[j], &k.f);
-    return pack<DTYPE>(v);
-}
-
-__device__ __noinline__ float far_slope(float x, const consts &k)
-{
-    return act_slope(x, &k.f);
-}
-
-template <int DTYPE> __device__ __forceinline__ uint4 find_values(uint4 x, const uint16_t *table, const consts &k)
-{
-    constexpr uint32_t LOW = lookup_range<DTYPE, 0>::LOW, SPAN = lookup_range<DTYPE, 0>::SPAN;
-    const uint32_t word[4] = {x.x, x.y, x.z, x.w};
-    uint32_t out[4], farthest = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        uint32_t keys = keys_of(word[i]), first = (keys & 0xffff) - LOW, second = (keys >> 16) - LOW;
-        farthest = max(farthest, max(first, second));
-        out[i] = table[min(first, SPAN - 1)] | (uint32_t)table[min(second, SPAN - 1)] << 16;
-    }
-    return farthest < SPAN ? make_uint4(out[0], out[1], out[2], out[3]) : far_values<DTYPE>(x, k);
-}
-
-template <int DTYPE> __device__ __forceinline__ uint4 find_slopes(uint4 x, uint4 g, const float *table, const consts &k)
-{
-    constexpr uint32_t LOW = lookup_range<DTYPE, 1>::LOW, SPAN = lookup_range<DTYPE, 1>::SPAN;
-    const uint32_t word[4] = {x.x, x.y, x.z, x.w};
-    float dy[8];
-    unpack<DTYPE>(g, dy);
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-        uint32_t key = j % 2 ? keys_of(word[j / 2]) >> 16 : keys_of(word[j / 2]) & 0xffff;
-        dy[j] = v_mul(dy[j], key - LOW < SPAN ? table[key - LOW] : far_slope(from_key<DTYPE>(key), k));
-    }
-    return pack<DTYPE>(dy);
-}
-
-template <int DTYPE, int SLOPE>
-__global__ void __launch_bounds__(LOOKUP_THREADS, 1) lookup(const __grid_constant__ cuda_job job)
-{
-    constexpr int WIDTH = 8;
-    extern __shared__ float4 table[];
-    const consts k = consts_at<0>(job, 0);
-    for (uint32_t e = threadIdx.x; e < lookup_range<DTYPE, SLOPE>::SPAN; e += LOOKUP_THREADS) {
-        float x = from_key<DTYPE>(lookup_range<DTYPE, SLOPE>::LOW + e);
-        if (SLOPE)
-            ((float *)table)[e] = act_slope(x, &k.f);
-        else
-            store_one(table, DTYPE, e, act_value(x, &k.f));
-    }
-    __syncthreads();
-    size_t stride = (size_t)gridDim.x * LOOKUP_THREADS * WIDTH;
-    size_t at = ((size_t)blockIdx.x * LOOKUP_THREADS + threadIdx.x) * WIDTH;
-    for (; at < job.count; at += LOOKUP_DEPTH * stride) {
-        uint4 x[LOOKUP_DEPTH] = {}, g[LOOKUP_DEPTH] = {};
-#pragma unroll
-        for (int d = 0; d < LOOKUP_DEPTH; d++)
-            if (at + d * stride < job.count) {
-                x[d] = load_some<DTYPE>(job.x, at + d * stride, job.count);
-                if (SLOPE)
-                    g[d] = load_some<DTYPE>(job.dy, at + d * stride, job.count);
-            }
-#pragma unroll
-        for (int d = 0; d < LOOKUP_DEPTH; d++)
-            if (at + d * stride < job.count)
-                store_some<DTYPE>(SLOPE ? job.dx : job.y, at + d * stride, job.count,
-                                  SLOPE ? find_slopes<DTYPE>(x[d], g[d], (const float *)table, k)
-                                        : find_values<DTYPE>(x[d], (const uint16_t *)table, k));
-    }
-}
-
-/* One block per multiprocessor: a second one would make the table twice, and was measured slower. Says false, with nothing
- * launched, where this device has too little shared memory for the table. */
-template <int DTYPE, int SLOPE> bool launch_lookup(const cuda_job *job, cudaStream_t stream, cudaError_t *error)
-{
-    size_t bytes = (size_t)lookup_range<DTYPE, SLOPE>::SPAN * (SLOPE ? sizeof(float) : sizeof(uint16_t));
-    int device = 0, processors = 0, room = 0;
-    *error = cudaGetDevice(&device);
-    if (*error == cudaSuccess)
-        *error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (*error == cudaSuccess)
-        *error = cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (*error == cudaSuccess && (size_t)room < bytes)
-        return false;
-    if (*error == cudaSuccess)
-        *error = cudaFuncSetAttribute(lookup<DTYPE, SLOPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (*error == cudaSuccess) {
-        lookup<DTYPE, SLOPE><<<(unsigned)processors, LOOKUP_THREADS, bytes, stream>>>(*job);
-        *error = cudaGetLastError();
-    }
-    return true;
-}
-
-/* Below some size, making the table costs more than it saves. */
-bool looks_up(const cuda_job *job, cudaStream_t stream, cudaError_t *error)
-{
-    if (job->count < 1 << 20 || sums_wanted(job) || job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
-        return false;
-    int slope = job->op == BERLU_ACT_BACKWARD;
-    if (job->dtype == BERLU_BF16)
-        return slope ? launch_lookup<BERLU_BF16, 1>(job, stream, error)
-                     : launch_lookup<BERLU_BF16, 0>(job, stream, error);
-    if (job->dtype == BERLU_F16)
-        return slope ? launch_lookup<BERLU_F16, 1>(job, stream, error)
-                     : launch_lookup<BERLU_F16, 0>(job, stream, error);
-    return false;
-}
-#endif
+#include "act/lookup_cuda.cuh"
 
 /* ---- columns and anything: every op ---------------------------------------------------------------------------------- */
 
@@ -478,11 +416,17 @@ dim3 column_grid(const cuda_job *job)
     return dim3((unsigned)((parts + COLUMN_Y - 1) / COLUMN_Y), (unsigned)((job->channels + COLUMN_X - 1) / COLUMN_X));
 }
 
+/* What a block of the launch works on, where that matters: for sums, of which each block writes one. */
+template <int DTYPE> size_t sums_tile(const cuda_job *job)
+{
+    return job->degree > 2 ? tile_of<DTYPE, 4, SUMS_TOO>::SIZE : tile_of<DTYPE, 2, SUMS_TOO>::SIZE;
+}
+
 size_t tile_size(const cuda_job *job)
 {
     if (!streams(job))
         return ANY_TILE;
-    return job->dtype == BERLU_F32 ? tile_of<BERLU_F32>::SIZE : tile_of<BERLU_BF16>::SIZE;
+    return job->dtype == BERLU_F32 ? sums_tile<BERLU_F32>(job) : sums_tile<BERLU_BF16>(job);
 }
 
 size_t cuda_tiles(const cuda_job *job)
@@ -494,40 +438,52 @@ size_t cuda_tiles(const cuda_job *job)
     return (job->count + tile_size(job) - 1) / tile_size(job);
 }
 
-template <int DTYPE, int DEGREE> void launch_stream(const cuda_job *job, unsigned tiles, cudaStream_t stream)
+template <class TILE> unsigned blocks_for(const cuda_job *job)
 {
+    return (unsigned)((job->count + TILE::SIZE - 1) / TILE::SIZE);
+}
+
+template <int DTYPE, int DEGREE, int SUMS, int OUTPUT> void launch_slope(const cuda_job *job, cudaStream_t stream)
+{
+    using T = tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>;
+    stream_slope<DTYPE, DEGREE, SUMS, OUTPUT><<<blocks_for<T>(job), T::THREADS, 0, stream>>>(*job);
+}
+
+template <int DTYPE, int DEGREE> void launch_stream(const cuda_job *job, cudaStream_t stream)
+{
+    using T = tile_of<DTYPE, DEGREE, VALUES>;
     int sums = sums_wanted(job);
     if (job->op == BERLU_ACT_FORWARD)
-        stream_value<DTYPE, DEGREE><<<tiles, THREADS, 0, stream>>>(*job);
+        stream_value<DTYPE, DEGREE><<<blocks_for<T>(job), T::THREADS, 0, stream>>>(*job);
 #if ACT_FROM_OUTPUT
     else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums == 0)
-        stream_slope<DTYPE, DEGREE, 0, 1><<<tiles, THREADS, 0, stream>>>(*job);
+        launch_slope<DTYPE, DEGREE, 0, 1>(job, stream);
     else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums == 1)
-        stream_slope<DTYPE, DEGREE, PARAMS ? 1 : 0, 1><<<tiles, THREADS, 0, stream>>>(*job);
+        launch_slope<DTYPE, DEGREE, PARAMS ? 1 : 0, 1>(job, stream);
     else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
-        stream_slope<DTYPE, DEGREE, PARAMS, 1><<<tiles, THREADS, 0, stream>>>(*job);
+        launch_slope<DTYPE, DEGREE, PARAMS, 1>(job, stream);
 #endif
     else if (sums == 0)
-        stream_slope<DTYPE, DEGREE, 0, 0><<<tiles, THREADS, 0, stream>>>(*job);
+        launch_slope<DTYPE, DEGREE, 0, 0>(job, stream);
 #if ACT_PARAMS
     else if (sums == 1)
-        stream_slope<DTYPE, DEGREE, 1, 0><<<tiles, THREADS, 0, stream>>>(*job);
+        launch_slope<DTYPE, DEGREE, 1, 0>(job, stream);
     else
-        stream_slope<DTYPE, DEGREE, PARAMS, 0><<<tiles, THREADS, 0, stream>>>(*job);
+        launch_slope<DTYPE, DEGREE, PARAMS, 0>(job, stream);
 #endif
 }
 
-template <int DTYPE> void launch_degree(const cuda_job *job, unsigned tiles, cudaStream_t stream)
+template <int DTYPE> void launch_degree(const cuda_job *job, cudaStream_t stream)
 {
 #ifdef ACT_DEGREES
     if (job->degree == 2)
-        launch_stream<DTYPE, 2>(job, tiles, stream);
+        launch_stream<DTYPE, 2>(job, stream);
     else if (job->degree == 4)
-        launch_stream<DTYPE, 4>(job, tiles, stream);
+        launch_stream<DTYPE, 4>(job, stream);
     else
-        launch_stream<DTYPE, 6>(job, tiles, stream);
+        launch_stream<DTYPE, 6>(job, stream);
 #else
-    launch_stream<DTYPE, 0>(job, tiles, stream);
+    launch_stream<DTYPE, 0>(job, stream);
 #endif
 }
 
@@ -537,22 +493,21 @@ cudaError_t cuda_launch(const cuda_job *job, cudaStream_t stream)
         columns<<<column_grid(job), THREADS, 0, stream>>>(*job, rows_each(job));
         return cudaGetLastError();
     }
-    unsigned tiles = (unsigned)cuda_tiles(job);
     if (!streams(job)) {
-        anything<<<tiles, THREADS, 0, stream>>>(*job);
+        anything<<<(unsigned)cuda_tiles(job), THREADS, 0, stream>>>(*job);
         return cudaGetLastError();
     }
-#if defined(ACT_COSTLY)
+#ifdef QUICK_LOOKUP
     cudaError_t error;
     if (looks_up(job, stream, &error))
         return error;
 #endif
     if (job->dtype == BERLU_F32)
-        launch_degree<BERLU_F32>(job, tiles, stream);
+        launch_degree<BERLU_F32>(job, stream);
     else if (job->dtype == BERLU_BF16)
-        launch_degree<BERLU_BF16>(job, tiles, stream);
+        launch_degree<BERLU_BF16>(job, stream);
     else
-        launch_degree<BERLU_F16>(job, tiles, stream);
+        launch_degree<BERLU_F16>(job, stream);
     return cudaGetLastError();
 }
 

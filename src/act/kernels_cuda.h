@@ -4,7 +4,7 @@
  * over the same formula, launches it. Values and dx have the bits of the CPU. Sums have an order of their own that
  * depends on the call alone, never on the device or the grid:
  *
- *   per layer    a tile is CUDA_TILE_THREADS threads; each adds its few dozen elements in f32 in index order, threads
+ *   per layer    a tile is the work of a block; each thread adds its few dozen elements in f32 in index order, threads
  *                are joined by a fixed tree in double, tiles by a second kernel, again by a fixed tree in double
  *   per channel  rows in blocks of CUDA_ROWS in order in f32 (the rule of the CPU), blocks by a fixed tree in double */
 #ifndef ACT_KERNELS_CUDA_H
@@ -15,7 +15,6 @@
 #include <berlu/act.h>
 
 enum {
-    CUDA_TILE_THREADS = 256,
     CUDA_ROWS = 64,         /* rows whose column sums are added in order */
     CUDA_SHAPE_NUMBERS = 64 /* room for the numbers of a smoothed function */
 };

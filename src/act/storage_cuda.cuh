@@ -54,6 +54,23 @@ template <int DTYPE> __device__ __forceinline__ uint4 pack(const float *v)
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
+/* Sixteen bytes of 16-bit numbers: where two of them differ; whether any bit is set; the number at j. */
+static __device__ __forceinline__ uint4 differ(uint4 a, uint4 b)
+{
+    return make_uint4(a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w);
+}
+
+static __device__ __forceinline__ bool any_bit(uint4 a)
+{
+    return (a.x | a.y | a.z | a.w) != 0;
+}
+
+static __device__ __forceinline__ uint32_t half_of(uint4 a, int j)
+{
+    uint32_t word = j < 2 ? a.x : j < 4 ? a.y : j < 6 ? a.z : a.w;
+    return word >> 16 * (j % 2) & 0xffff;
+}
+
 static __device__ __forceinline__ float load_one(const void *p, int dtype, size_t i)
 {
     if (dtype == BERLU_F32)
@@ -71,36 +88,15 @@ static __device__ __forceinline__ void store_one(void *p, int dtype, size_t i, f
         v_store_f16((uint16_t *)p + i, a);
 }
 
-/* WIDTH elements from i on; behind the end of the array there are zeros. */
-template <int DTYPE> __device__ __forceinline__ uint4 load_some(const void *p, size_t i, size_t count)
+/* WIDTH elements from i on, on 16 bytes. */
+template <int DTYPE> __device__ __forceinline__ uint4 load_vector(const void *p, size_t i)
 {
-    typedef typename storage<DTYPE>::element element;
-    constexpr int WIDTH = storage<DTYPE>::WIDTH;
-    if (i + WIDTH <= count)
-        return *reinterpret_cast<const uint4 *>((const element *)p + i);
-    union {
-        element e[WIDTH];
-        uint4 raw;
-    } part = {};
-    for (int j = 0; j < WIDTH && i + j < count; j++)
-        part.e[j] = ((const element *)p)[i + j];
-    return part.raw;
+    return *reinterpret_cast<const uint4 *>((const typename storage<DTYPE>::element *)p + i);
 }
 
-template <int DTYPE> __device__ __forceinline__ void store_some(void *p, size_t i, size_t count, uint4 raw)
+template <int DTYPE> __device__ __forceinline__ void store_vector(void *p, size_t i, uint4 raw)
 {
-    typedef typename storage<DTYPE>::element element;
-    constexpr int WIDTH = storage<DTYPE>::WIDTH;
-    if (i + WIDTH <= count) {
-        *reinterpret_cast<uint4 *>((element *)p + i) = raw;
-        return;
-    }
-    union {
-        uint4 raw;
-        element e[WIDTH];
-    } part = {raw};
-    for (int j = 0; j < WIDTH && i + j < count; j++)
-        ((element *)p)[i + j] = part.e[j];
+    *reinterpret_cast<uint4 *>((typename storage<DTYPE>::element *)p + i) = raw;
 }
 
 #endif

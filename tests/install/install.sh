@@ -16,7 +16,7 @@ cd "$BERLU_SOURCE_DIR/tests/install"
 cc=${CC:-cc}
 $cc $flags use.c -o "$work/use_pc" $(pkg-config --cflags --libs berlu)
 $cc $flags use.c -o "$work/use_pc_static" $(pkg-config --cflags berlu) "$libraries/libberlu.a" $(pkg-config --static --libs-only-other berlu) -lm
-cmake -S . -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" >>"$work/log"
+cmake -S . -B "$work/cmake" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" >>"$work/log"
 cmake --build "$work/cmake" >>"$work/log"
 for program in use_pc use_pc_static cmake/use_shared cmake/use_static; do
     echo "$program: $("$work/$program")"

@@ -1,0 +1,55 @@
+/* quick_check_cuda.cu - do the guesses of quick_cuda.cuh enclose the formula? SPDX-License-Identifier: MIT
+ *
+ * Compiled once per activation that has guesses, as kernel_cuda.cu is; QUICK_CHECK is the name of the exported function. It
+ * asks for all 65,536 inputs of a 16-bit format and returns the worst of |formula - near| / within, or -1 where the device failed.
+ * test_cuda_quick.c calls it. */
+#include "act/kernels_cuda.h"
+#include "act/storage_cuda.cuh"
+#include ACT_FORMULA
+
+#include "act/quick_cuda.cuh"
+
+namespace
+{
+
+enum { INPUTS = 65536, THREADS = 256 };
+
+/* Above 1: not enclosed, or a number called NaN. A NaN end makes the kernels compute, unless both are. */
+__device__ float distance(float x, float exact, guess g)
+{
+    float low = g.near - g.within, high = g.near + g.within;
+    if (isnan(low) || isnan(high))
+        return isnan(low) && isnan(high) && !isnan(x) && !isnan(exact) ? INFINITY : 0.0f;
+    if (!(exact >= low && exact <= high))
+        return INFINITY;
+    return g.within > 0 && !isinf(g.near) ? (float)(fabs((double)exact - g.near) / g.within) : 0.0f;
+}
+
+__global__ void check(float *out, float alpha, int dtype, int slope)
+{
+    uint16_t bits = (uint16_t)(blockIdx.x * THREADS + threadIdx.x);
+    const float params[] = {alpha};
+    const act_shape shape = {2, 0, nullptr, nullptr};
+    const act_consts k = act_prepare(params, &shape);
+    float x = load_one(&bits, dtype, 0);
+    out[bits] =
+        slope ? distance(x, act_slope(x, &k), quick_slope(x, k)) : distance(x, act_value(x, &k), quick_value(x, k));
+}
+
+} // namespace
+
+extern "C" float QUICK_CHECK(float alpha, berlu_dtype dtype, int slope)
+{
+    if (slope ? !QUICK_SLOPE : !QUICK_VALUE)
+        return 0;
+    static float host[INPUTS];
+    float *device, worst = 0;
+    if (cudaMalloc(&device, sizeof host) != cudaSuccess)
+        return -1;
+    check<<<INPUTS / THREADS, THREADS>>>(device, alpha, dtype, slope);
+    cudaError_t error = cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost);
+    cudaFree(device);
+    for (int i = 0; i < INPUTS; i++)
+        worst = host[i] > worst ? host[i] : worst;
+    return error == cudaSuccess ? worst : -1;
+}

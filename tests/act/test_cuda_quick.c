@@ -1,0 +1,58 @@
+/* test_cuda_quick.c - every guess of quick_cuda.cuh encloses what the formula gives. SPDX-License-Identifier: MIT
+ *
+ * With that, and because rounding and multiplying are monotone, the 16-bit results of the quick kernels are those of the
+ * formula. All inputs of both formats, and for the ELU family slopes of both signs. Prints how much of the bounds is used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+
+#include <berlu/act.h>
+
+typedef float check_function(float alpha, berlu_dtype dtype, int slope);
+check_function quick_check_silu, quick_check_gelu, quick_check_gelu_tanh, quick_check_mish, quick_check_elu,
+    quick_check_selu, quick_check_celu;
+
+static const struct {
+    const char *name;
+    check_function *check;
+    int alphas;
+} all[] = {{"silu", quick_check_silu, 1}, {"gelu", quick_check_gelu, 1}, {"gelu_tanh", quick_check_gelu_tanh, 1},
+           {"mish", quick_check_mish, 1}, {"selu", quick_check_selu, 1}, {"elu", quick_check_elu, 7},
+           {"celu", quick_check_celu, 7}};
+
+static void every_guess_encloses_the_formula(void **state)
+{
+    (void)state;
+    static const float alphas[] = {1.0f, 0.3f, -0.7f, 5.0f, 1e-3f, -40.0f, 1e20f};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (int slope = 0; slope < 2; slope++) {
+            float worst = 0;
+            for (int a = 0; a < all[i].alphas; a++)
+                for (berlu_dtype dtype = BERLU_BF16; dtype <= BERLU_F16; dtype++) {
+                    float used = all[i].check(alphas[a], dtype, slope);
+                    if (used < 0 || used > 1)
+                        print_error("%s, alpha %g, %s: %g of the bound\n", all[i].name, (double)alphas[a],
+                                    dtype == BERLU_BF16 ? "bf16" : "f16", (double)used);
+                    assert_true(used >= 0 && used <= 1);
+                    worst = used > worst ? used : worst;
+                }
+            print_message("%-10s %s: at most %.2f of the bound\n", all[i].name, slope ? "slope" : "value",
+                          (double)worst);
+        }
+}
+
+int main(void)
+{
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        printf("skipped: no CUDA device\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_guess_encloses_the_formula)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
