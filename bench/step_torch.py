@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
-"""Training steps of berlu and of PyTorch (timm) by turns on the same machine: images/s of both and the ratio.
+"""Training steps of berlu and of PyTorch by turns on the same machine: images/s of both and the ratio. SPDX-License-Identifier: MIT
 
-    python bench/step_torch.py [--berlu build/berlu] [--threads 2] [--rounds 5] [--cpu-time] [MODEL:BATCH ...]
+    python bench/step_torch.py [--berlu build/berlu] [--peers eager,compiled,debian] [--rounds 5] [--log FILE] [MODEL:BATCH ...]
 
-A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs one after the other, PyTorch in a process
-of its own (so that neither's threads disturb the other), with malloc kept from returning memory, which is PyTorch's better setting;
-the figure is the median over rounds. --compile adds torch.compile. --cpu-time counts processor time of one thread instead of
-the clock: for machines that others use too. --memory compares what is kept between forward and backward. Needs torch and timm."""
-import argparse, json, os, statistics, subprocess, sys, time
+A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every peer, each in a
+process of its own, so that nobody's threads disturb another's; figures are medians over the rounds. Peers:
+
+    eager      timm's model, fused AdamW, malloc kept from returning memory (worth 1.2)
+    compiled   the same under torch.compile (needs a C++ compiler; the first run compiles for a minute or two)
+    debian     another torch, that of --debian-python (Debian's python3-torch has no timm, so only ViT: vit_by_hand.py), whose OpenMP and
+               OpenBLAS threads fight unless told otherwise: measured with each of the two remedies, the better one counts
+
+--log FILE appends every measurement to FILE and takes the medians over all of it, so that a long comparison can be made in
+short pieces (--rounds 1, --peers compiled ...). --memory compares what is kept between forward and backward, with and without
+attention's output made again. --cpu-time counts processor time of one thread instead of the clock. Needs torch and timm."""
+import argparse, json, os, pathlib, statistics, subprocess, sys, time
 
 CALLS = {
     "vit_tiny_cifar": ("vit_tiny_patch16_224", dict(img_size=32, patch_size=4, num_classes=10)),
@@ -15,6 +22,12 @@ CALLS = {
     "convnext_atto_cifar": ("convnext_atto", dict(patch_size=1, num_classes=10)),
 }
 DEFAULT = ["vit_tiny_cifar:32", "convnext_atto_cifar:16", "tnt_s_cifar:16"]
+TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_TOP_PAD_": "268435456"}
+PEERS = {  # flags for this script's other side, and what is set in its environment; several settings: the better one counts
+    "eager": [([], {})],
+    "compiled": [(["--compile"], {})],
+    "debian": [(["--by-hand"], {"OMP_WAIT_POLICY": "PASSIVE"}), (["--by-hand"], {"OPENBLAS_NUM_THREADS": "1"})],
+}
 
 
 def kept_bytes(model, x, y, loss):
@@ -33,88 +46,131 @@ def kept_bytes(model, x, y, loss):
     return sum(n for n, _ in seen.values())
 
 
-def torch_side(name, batch, threads, seconds, compiled, cpu_time, memory):
-    import torch, timm
-    torch.set_num_threads(threads)
-    torch.manual_seed(0)
+def model_make(name, by_hand):
+    if by_hand:
+        from vit_by_hand import ViT
+        return ViT(image=32, patch=4, width=192, depth=12, heads=3, classes=10)
+    import timm
     call, options = CALLS[name]
-    model = timm.create_model(call, **options).train()
+    return timm.create_model(call, **options)
+
+
+def torch_side(name, batch, args):
+    import torch
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    model = model_make(name, args.by_hand).train()
     x, y = torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
     loss = torch.nn.functional.cross_entropy
-    if memory:
+    if args.memory:
         print(json.dumps({"kept": kept_bytes(model, x, y, loss), "version": torch.__version__}))
         return
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05, fused=True)
-    run = torch.compile(model) if compiled else model
-    clock = time.process_time if cpu_time else time.perf_counter
+    faster = {"foreach": True} if torch.__version__.startswith("1.") else {"fused": True}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05, **faster)
+    run = torch.compile(model) if args.compile else model
+    clock = time.process_time if args.cpu_time else time.perf_counter
 
     def step():
         loss(run(x), y).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     step(), step()
     times, begin = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - begin < seconds:
+    while len(times) < 3 or time.perf_counter() - begin < args.seconds:
         t = clock()
         step()
         times.append(clock() - t)
     print(json.dumps({"images_per_s": batch / statistics.median(times), "version": torch.__version__}))
 
 
-def torch_run(args, name, batch, *extra):
-    tuned = dict(os.environ, MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_="268435456",
-                 OMP_NUM_THREADS=str(args.threads))
-    command = [sys.executable, __file__, "--torch-side", f"{name}:{batch}", "--threads", str(args.threads), "--seconds", str(args.seconds)]
-    return json.loads(subprocess.run(command + list(extra), env=tuned, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+def torch_run(args, spec, python, flags, env):
+    env = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **TUNED, **env)
+    command = [python, __file__, "--torch-side", spec, "--threads", str(args.threads), "--seconds", str(args.seconds)]
+    command += flags + (["--cpu-time"] if args.cpu_time else [])
+    return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
 
 
-def berlu_run(args, name, batch, what="step"):
-    # In one thread the processor time of a step is what the clock would say on a machine of one's own.
-    command = [args.berlu, "bench", what, name, "--batch", str(batch), "--threads", str(args.threads), "--json"]
-    if what == "step":
+def berlu_run(args, spec, what, flags=()):
+    name, batch = spec.split(":")
+    command = [args.berlu, "bench", what, name, "--batch", batch, "--threads", str(args.threads), "--json", *flags]
+    if what == "step":  # in one thread the processor time of a step is what the clock would say on a machine of one's own
         command += ["--seconds", str(args.seconds), "--steps", "3"] + (["--cpu-time"] if args.cpu_time else [])
     env = dict(os.environ, OMP_NUM_THREADS=str(args.threads))
-    return json.loads(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)["rows"][0]
+    return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout)["rows"][0]
+
+
+def memory_compare(args, spec):
+    theirs = torch_run(args, spec, sys.executable, ["--memory"], {})
+    for words, flags in (("", []), (", attention's output made again", ["--remake-attention"])):
+        ours = berlu_run(args, spec, "memory", flags)
+        print(f"{spec}{words}: kept by berlu {ours['kept_bytes'] / 2**20:.1f} MiB, by torch {theirs['version']} {theirs['kept'] / 2**20:.1f} MiB, "
+              f"ratio {ours['kept_bytes'] / theirs['kept']:.3f}; plan {ours['planned_bytes'] / 2**20:.1f} MiB, "
+              f"peak {ours['peak_bytes'] / 2**20:.1f} MiB", flush=True)
+
+
+def measure(args, spec, log):
+    """One round: berlu, then every peer in every setting."""
+    def note(who, rate, version=""):
+        log.append({"spec": spec, "who": who, "threads": args.threads, "images_per_s": rate, "version": version})
+        if args.log:
+            with open(args.log, "a") as file:
+                file.write(json.dumps(log[-1]) + "\n")
+    note("berlu", berlu_run(args, spec, "step")["images_per_s"])
+    for peer in args.peers.split(","):
+        if peer == "debian" and not spec.startswith("vit_tiny_cifar"):
+            continue
+        for flags, env in PEERS[peer]:
+            answer = torch_run(args, spec, args.debian_python if peer == "debian" else sys.executable, flags, env)
+            setting = " ".join(f"{key}={value}" for key, value in env.items())
+            note(f"{peer} {setting}".strip(), answer["images_per_s"], answer["version"])
+
+
+def report(spec, threads, log):
+    rates = {}
+    for row in log:
+        if row["spec"] == spec and row["threads"] == threads:
+            rates.setdefault((row["who"], row["version"]), []).append(row["images_per_s"])
+    ours = statistics.median(rates.pop(("berlu", "")))
+    print(f"{spec}, {threads} threads: berlu {ours:.1f} images/s")
+    for (who, version), values in rates.items():
+        rate = statistics.median(values)
+        print(f"    torch {version} {who}: {rate:.1f} ({min(values):.1f} to {max(values):.1f}, {len(values)} rounds), ratio {ours / rate:.2f}", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("models", nargs="*", default=DEFAULT)
+    p.add_argument("models", nargs="*")
     p.add_argument("--berlu", default="build/berlu")
+    p.add_argument("--peers", default="eager")
+    p.add_argument("--debian-python", default="/usr/bin/python3")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=4)
-    for flag in ("compile", "cpu-time", "memory"):
+    p.add_argument("--log")
+    for flag in ("cpu-time", "memory"):
         p.add_argument("--" + flag, action="store_true")
     p.add_argument("--torch-side", help=argparse.SUPPRESS)
+    for flag in ("compile", "by-hand"):
+        p.add_argument("--" + flag, action="store_true", help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.torch_side:
         name, batch = args.torch_side.split(":")
-        torch_side(name, int(batch), args.threads, args.seconds, args.compile, args.cpu_time, args.memory)
+        torch_side(name, int(batch), args)
         return
+    unknown = [peer for peer in args.peers.split(",") if peer not in PEERS]
+    if unknown:
+        p.error(f"unknown peer '{unknown[0]}': {', '.join(PEERS)} are possible")
     if args.cpu_time:
         args.threads = 1
-    flags = ["--cpu-time"] if args.cpu_time else []
+    log = [json.loads(line) for line in open(args.log)] if args.log and pathlib.Path(args.log).exists() else []
     for spec in args.models or DEFAULT:
-        name, batch = spec.split(":")
         if args.memory:
-            ours, theirs = berlu_run(args, name, int(batch), "memory")["kept_bytes"], torch_run(args, name, batch, "--memory")
-            print(f"{spec}: kept by berlu {ours / 2**20:.1f} MiB, by torch {theirs['version']} {theirs['kept'] / 2**20:.1f} MiB, ratio {ours / theirs['kept']:.3f}", flush=True)
+            memory_compare(args, spec)
             continue
-        ours, eager, compiled = [], [], []
         for _ in range(args.rounds):
-            ours.append(berlu_run(args, name, int(batch))["images_per_s"])
-            answer = torch_run(args, name, batch, *flags)
-            eager.append(answer["images_per_s"])
-            if args.compile:
-                compiled.append(torch_run(args, name, batch, "--compile", *flags)["images_per_s"])
-        a, b = statistics.median(ours), statistics.median(eager)
-        line = f"{spec} threads {args.threads}: berlu {a:.1f}, torch {answer['version']} eager {b:.1f} images/s, ratio {a / b:.2f}"
-        if compiled:
-            c = statistics.median(compiled)
-            line += f"; compiled {c:.1f}, ratio {a / c:.2f}"
-        print(line, flush=True)
+            measure(args, spec, log)
+        report(spec, args.threads, log)
 
 
 if __name__ == "__main__":
