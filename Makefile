@@ -21,8 +21,8 @@ $(BUILD)/flags: FORCE
 
 # The set-up comes first, so that a bare machine ends with an instruction instead of a list of missing headers.
 $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt $(BUILD)/flags
-	tools/setup.sh
-	$(configure) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN))
+	tools/setup.sh $(if $(filter thread,$(SAN)),clang-14 libomp-14-dev)
+	$(configure) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN)) $(if $(filter thread,$(SAN)),-DCMAKE_C_COMPILER=clang-14)
 	@touch $@
 
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer

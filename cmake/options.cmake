@@ -17,6 +17,10 @@ add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-Wshadow;-Wst
 add_compile_definitions(_GNU_SOURCE)
 
 set(BERLU_SANITIZE "" CACHE STRING "address, undefined or thread: build everything under that sanitizer")
+# Only LLVM's OpenMP tells the thread sanitizer of its barriers (Archer); with another every parallel loop is a race.
+if(BERLU_SANITIZE STREQUAL thread AND NOT CMAKE_C_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "the thread sanitizer needs clang and LLVM's OpenMP: make test SAN=thread, or -DCMAKE_C_COMPILER=clang-14")
+endif()
 if(BERLU_SANITIZE)
     add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fsanitize=${BERLU_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
     add_link_options(-fsanitize=${BERLU_SANITIZE})

@@ -1,7 +1,6 @@
 /* threads.c - see threads.h. SPDX-License-Identifier: MIT
  *
- * OpenMP does the work. Under the thread sanitizer plain POSIX threads do, because the sanitizer cannot see the
- * barriers inside an OpenMP runtime that was not built with it and would report every loop as a race. */
+ * OpenMP does the work, also under the thread sanitizer, where LLVM's runtime tells the sanitizer of its barriers. */
 #include "base/threads.h"
 
 #include <omp.h>
@@ -12,57 +11,12 @@ int threads_default(void)
     return threads > 0 ? threads : 1;
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define THREADS_POSIX 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREADS_POSIX 1
-#endif
-#endif
-
-#ifdef THREADS_POSIX
-#include <pthread.h>
-
-typedef struct share {
-    pthread_t thread;
-    size_t from, to;
-    void (*body)(void *, size_t);
-    void *context;
-} share;
-
-static void *share_run(void *data)
-{
-    const share *s = data;
-    for (size_t i = s->from; i < s->to; i++)
-        s->body(s->context, i);
-    return NULL;
-}
-
-static void blocks_run(int threads, size_t blocks, void (*body)(void *, size_t), void *context)
-{
-    enum { MOST = 64 };
-    share shares[MOST];
-    int started[MOST];
-    size_t count = threads > MOST ? MOST : (size_t)threads;
-    for (size_t t = 0; t < count; t++) {
-        shares[t] =
-            (share){.from = blocks * t / count, .to = blocks * (t + 1) / count, .body = body, .context = context};
-        started[t] = pthread_create(&shares[t].thread, NULL, share_run, &shares[t]) == 0;
-        if (!started[t])
-            share_run(&shares[t]);
-    }
-    for (size_t t = 0; t < count; t++)
-        if (started[t])
-            pthread_join(shares[t].thread, NULL);
-}
-#else
 static void blocks_run(int threads, size_t blocks, void (*body)(void *, size_t), void *context)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (size_t i = 0; i < blocks; i++)
         body(context, i);
 }
-#endif
 
 void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t block), void *context)
 {
