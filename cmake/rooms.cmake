@@ -14,11 +14,20 @@ function(berlu_room name)
     target_link_libraries(room_${name} PUBLIC OpenMP::OpenMP_C)
 endfunction()
 
-# What every test may rely on: where the sources and the build lie; exit code 77 means skipped. A sanitizer answers an
+# What every test may rely on: where the sources and the build lie, the compiler and what else a program needs that it links
+# with our objects; exit code 77 means skipped. A sanitizer answers an
 # impossible allocation like the C library does, with NULL, because the tests ask for some.
 function(berlu_test_settings name timeout)
+    set(link ${OpenMP_C_FLAGS})
+    if(BERLU_SANITIZE)
+        string(APPEND link " -fsanitize=${BERLU_SANITIZE}")
+    endif()
+    if(BERLU_COVERAGE)
+        string(APPEND link " --coverage")
+        math(EXPR timeout "${timeout} * 5")
+    endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
-        "OMP_WAIT_POLICY=passive;BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR};BERLU_SANITIZE=${BERLU_SANITIZE};CC=${CMAKE_C_COMPILER};BERLU_OPENMP=${OpenMP_C_FLAGS};\
+        "OMP_WAIT_POLICY=passive;BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR};CC=${CMAKE_C_COMPILER};BERLU_LINK=${link};\
 ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1 ignore_noninstrumented_modules=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
 

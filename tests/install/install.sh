@@ -5,7 +5,7 @@ set -eu
 work=$BERLU_BUILD_DIR/test-data/install
 rm -rf "$work"
 mkdir -p "$work"
-flags=${BERLU_SANITIZE:+-fsanitize=$BERLU_SANITIZE}
+flags=$BERLU_LINK
 DESTDIR=$work/root cmake --install "$BERLU_BUILD_DIR" --prefix /opt/berlu >"$work/log"
 prefix=$work/moved # the tree is found wherever it lies
 mv "$work/root/opt/berlu" "$prefix"
@@ -13,7 +13,7 @@ libraries=$(dirname "$(find "$prefix" -name libberlu.so)")
 export LD_LIBRARY_PATH="$libraries" PKG_CONFIG_PATH="$libraries/pkgconfig"
 
 cd "$BERLU_SOURCE_DIR/tests/install"
-cc=${CC:-cc}
+cc=$CC
 $cc $flags use.c -o "$work/use_pc" $(pkg-config --cflags --libs berlu)
 $cc $flags use.c -o "$work/use_pc_static" $(pkg-config --cflags berlu) "$libraries/libberlu.a" $(pkg-config --static --libs-only-other berlu) -lm
 cmake -S . -B "$work/cmake" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" >>"$work/log"
