@@ -248,6 +248,10 @@ static berlu_status act_eval(options *o)
         return berlu_fail(BERLU_ERR_ARG, "give either --x with points, or --in and --out with files");
     if (files && (!options_given(o, "in") || !options_given(o, "out")))
         return berlu_fail(BERLU_ERR_ARG, "option --%s is missing", options_given(o, "in") ? "out" : "in");
+    for (int i = 0; points && i < 2; i++)
+        if (options_given(o, i ? "dtype" : "what"))
+            return berlu_fail(BERLU_ERR_ARG, "option --%s: goes with --in and --out; --x shows everything, in double",
+                              i ? "dtype" : "what");
     berlu_act *act = NULL;
     berlu_status status = act_from_text(&act, options_string(o, "act"));
     if (status == BERLU_OK)

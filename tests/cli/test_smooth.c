@@ -8,19 +8,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "support/command.h"
+#include "support/command_json.h"
 #include "support/folder.h"
-
-static json_t *json_of(const command_result *r)
-{
-    json_error_t error;
-    if (r->code != 0)
-        fail_msg("exit %d: %s", r->code, r->err);
-    json_t *root = json_loads(r->out, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        fail_msg("%s", error.text);
-    return root;
-}
 
 static double real(const json_t *object, const char *key)
 {

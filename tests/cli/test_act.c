@@ -1,0 +1,148 @@
+/* test_act.c - `berlu act` as people and programs meet it. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <berlu/act.h>
+
+#include "support/command_json.h"
+#include "support/folder.h"
+
+static void act_list_names_every_activation_in_order(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "act", "list", "--json", NULL);
+    json_t *root = json_of(&r), *list = json_object_get(root, "activations");
+    size_t count = 0;
+    for (; berlu_act_builtin(count); count++)
+        assert_string_equal(json_string_value(json_object_get(json_array_get(list, count), "name")),
+                            berlu_act_builtin(count));
+    assert_int_equal(json_array_size(list), count);
+    json_decref(root);
+    command_free(&r);
+}
+
+static void points_are_those_of_the_library(void **state)
+{
+    (void)state;
+    static const double x[] = {-0.1, 0, 0.05, 3};
+    command_result r;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu:alpha=0.2,eps=0.1"), BERLU_OK);
+    command_run(&r, "act", "eval", "berlu:alpha=0.2,eps=0.1", "--x", "-0.1", "0", "0.05", "3", "--json", NULL);
+    json_t *root = json_of(&r), *rows = json_object_get(root, "rows");
+    assert_int_equal(json_array_size(rows), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *row = json_array_get(rows, i);
+        berlu_act_point at = berlu_act_at(act, x[i], NULL);
+        assert_true(json_number_value(json_object_get(row, "x")) == x[i]);
+        assert_true(json_number_value(json_object_get(row, "y")) == at.value);
+        assert_true(json_number_value(json_object_get(row, "dy")) == at.slope);
+        assert_true(json_number_value(json_object_get(row, "d2y")) == at.second);
+        assert_true(json_number_value(json_object_get(row, "d_alpha")) == at.param[0]);
+        assert_true(json_number_value(json_object_get(row, "d_eps")) == at.param[1]);
+    }
+    json_decref(root);
+    command_free(&r);
+    berlu_act_free(act);
+}
+
+/* Every question and instruction set, against a call of the library. */
+static void files_go_through_the_kernels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        berlu_act_op op;
+    } asked[] = {{"y", BERLU_ACT_FORWARD},
+                 {"dy", BERLU_ACT_SLOPE},
+                 {"d2y", BERLU_ACT_SECOND},
+                 {"d_alpha", BERLU_ACT_PARAM_SLOPE}};
+    enum { N = 1001 };
+    float x[N], want[N], got[N];
+    char folder[FOLDER_PATH], in[FOLDER_PATH], out[FOLDER_PATH];
+    folder_fresh(folder, "cli_act_files");
+    folder_path(in, folder, "x.f32");
+    folder_path(out, folder, "y.f32");
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(i - N / 2) / 100;
+    FILE *file = fopen(in, "wb");
+    assert_true(file && fwrite(x, sizeof x, 1, file) == 1 && fclose(file) == 0);
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu:eps=0.5"), BERLU_OK);
+    for (size_t k = 0; k < sizeof asked / sizeof asked[0]; k++) {
+        command_result r;
+        command_run(&r, "act", "eval", "berlu:eps=0.5", "--in", in, "--out", out, "--what", asked[k].what, "--isa",
+                    "scalar", NULL);
+        if (r.code)
+            fail_msg("%s", r.err);
+        command_free(&r);
+        file = fopen(out, "rb");
+        assert_true(file && fread(got, sizeof got, 1, file) == 1 && fgetc(file) == EOF && fclose(file) == 0);
+        berlu_act_call call = {.dtype = BERLU_F32, .rows = N, .channels = 1, .x = x, .y = want};
+        assert_int_equal(berlu_act_run(act, asked[k].op, &call, NULL), BERLU_OK);
+        assert_memory_equal(got, want, sizeof want);
+    }
+    berlu_act_free(act);
+}
+
+static void a_plot_is_a_picture_with_all_names(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    static char text[1 << 20];
+    command_result r;
+    folder_path(path, folder_fresh(folder, "cli_act_plot"), "act.svg");
+    command_run(&r, "act", "plot", "relu", "gelu", "berlu:eps=0.5", "--svg", path, NULL);
+    assert_int_equal(r.code, 0);
+    command_free(&r);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_true(size > 1000 && strncmp(text, "<svg", 4) == 0 && strstr(text, "</svg>"));
+    assert_true(strstr(text, ">relu<") && strstr(text, ">gelu<") && strstr(text, ">berlu:eps=0.5<"));
+}
+
+static void bad_questions_get_one_line_and_exit_2(void **state)
+{
+    (void)state;
+    static const char *const bad[][8] = {
+        {"act", "eval", "berluu", "--x", "1"},
+        {"act", "eval", "berlu:eps=-1", "--x", "1"},
+        {"act", "eval", "berlu:degree=17", "--x", "1"},
+        {"act", "eval", "gelu"},
+        {"act", "eval", "gelu", "--x", "1", "--what", "dy"},
+        {"act", "eval", "gelu", "--x", "1", "--dtype", "f16"},
+        {"act", "eval", "gelu", "--in", "nowhere.f32"},
+        {"act", "eval", "gelu", "--in", "nowhere.f32", "--out", "never"},
+        {"act", "plot", "gelu"},
+        {"act", "plot", "gelu", "--svg", "/nowhere/at/all.svg"},
+        {"act", "plot", "nothing", "--svg", "never.svg"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        command_result r;
+        command_run(&r, bad[i][0], bad[i][1], bad[i][2], bad[i][3], bad[i][4], bad[i][5], bad[i][6], bad[i][7], NULL);
+        if (r.code != 2 || !*r.err || strchr(r.err, '\n') != r.err + strlen(r.err) - 1 || *r.out)
+            fail_msg("case %zu: exit %d, said '%s' and '%s'", i, r.code, r.err, r.out);
+        command_free(&r);
+    }
+    assert_true(access("never", F_OK) != 0 && access("never.svg", F_OK) != 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(act_list_names_every_activation_in_order),
+        cmocka_unit_test(points_are_those_of_the_library),
+        cmocka_unit_test(files_go_through_the_kernels),
+        cmocka_unit_test(a_plot_is_a_picture_with_all_names),
+        cmocka_unit_test(bad_questions_get_one_line_and_exit_2),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
