@@ -13,7 +13,6 @@
 #include "models/weights.h"
 #include "output.h"
 #include "passes/engine.h"
-#include "passes/print.h"
 
 /* ---- layers ---- */
 
@@ -291,28 +290,16 @@ static berlu_status summary_json(const model *m, const memory *use)
 
 /* ---- the command ---- */
 
-/* The model's own graph, or what the passes made of it for a training step: gradients, fusions, a place for all. */
-static berlu_status graph_write(text *out, const model *m, int planned, int batch, int dot)
-{
-    if (!planned)
-        return graph_print(out, m->graph, NULL, dot);
-    engine *e = NULL;
-    const engine_options how = {
-        .backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = batch, .loss = LOSS_CROSS_ENTROPY};
-    berlu_status status = engine_create(&e, m->graph, &how);
-    if (status == BERLU_OK)
-        status = engine_print(e, out, dot);
-    engine_free(e);
-    return status;
-}
-
+/* The model's own graph, or what the passes make of it for a training step, up to the one of --after. */
 static berlu_status graph_show(const options *o, const model *m)
 {
     text lines = {0};
-    berlu_status status =
-        graph_write(&lines, m, options_flag(o, "plan"), (int)options_int(o, "batch"), options_choice(o, "graph") == 1);
-    if (status == BERLU_OK)
-        status = text_status(&lines);
+    const engine_options how = {.backend = cpu_backend(),
+                                .mode = ENGINE_TRAIN,
+                                .batch = (int)options_int(o, "batch"),
+                                .loss = LOSS_CROSS_ENTROPY};
+    berlu_status status = engine_pass_print(m->graph, &how, (engine_pass)options_choice(o, "after"), &lines,
+                                            options_choice(o, "graph") == 1);
     if (status == BERLU_OK)
         fwrite(lines.data, 1, lines.length, stdout);
     text_free(&lines);
@@ -326,7 +313,7 @@ static berlu_status summary(options *o)
     berlu_status status = model_from_options(&m, o, options_string(o, "model"), 0);
     if (status != BERLU_OK)
         return status;
-    if (options_given(o, "graph") && !options_json(o)) {
+    if ((options_given(o, "graph") || options_given(o, "after")) && !options_json(o)) {
         status = graph_show(o, m);
         goto done;
     }
@@ -349,7 +336,9 @@ done:
 static const option_row rows[] = {
     {"model", OPTION_STRING, "MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which network"},
     {"graph", OPTION_OPTIONAL, .choices = "text|dot", .help = "print the graph instead, as text or for Graphviz"},
-    {"plan", OPTION_FLAG, .help = "with --graph: the planned training step, gradients and places included"},
+    {"after", OPTION_CHOICE, .standard = "none", /* in the order of engine_pass */
+     .choices = "none|narrow|loss|simplify|differentiate|fuse|prune|plan",
+     .help = "print the graph that this pass makes for a training step; plan tells every tensor's place"},
     {"batch", OPTION_INT, "N", .standard = "1", .least = 1, .most = 4096, .help = "images the memory is planned for"},
     MODEL_ROWS,
     {0}};
@@ -363,5 +352,6 @@ const command cmd_summary = {
     "`arena` is all there is between input and answer. --keep of `berlu train` chooses among the three lines.\n\n"
     "  berlu summary vit_tiny_cifar\n"
     "  berlu summary convnext_tiny --act berlu --batch 32\n"
-    "  berlu summary vit_micro --graph=dot | dot -Tsvg > vit_micro.svg",
+    "  berlu summary vit_micro --graph --after differentiate\n"
+    "  berlu summary vit_micro --graph=dot --after fuse | dot -Tsvg > vit_micro.svg",
     rows, summary};

@@ -54,7 +54,7 @@ static berlu_status store_get(engine *e)
     return e->store ? BERLU_OK : berlu_fail_memory(sizeof *e->store, "an engine");
 }
 
-berlu_status engine_create(engine **out, const graph *g, const engine_options *options)
+berlu_status engine_begin(engine **out, const graph *g, const engine_options *options)
 {
     *out = NULL;
     berlu_status status = graph_status(g);
@@ -74,10 +74,33 @@ berlu_status engine_create(engine **out, const graph *g, const engine_options *o
     e->feed[FEED_IMAGE].t = graph_image(g);
     e->label_feed = TENSOR_NONE;
     e->classes = tensor_elements(graph_tensor(g, graph_logits(g)));
-    if ((status = graph_clone(&e->model, g)) != BERLU_OK || (status = graph_clone(&e->g, g)) != BERLU_OK ||
-        (status = store_get(e)) != BERLU_OK || (status = engine_rewrite(e)) != BERLU_OK ||
-        (status = plan_make(&e->plan, e->g, e->machine, e->options.batch)) != BERLU_OK ||
-        (status = engine_allocate(e)) != BERLU_OK || (status = engine_resolve(e)) != BERLU_OK) {
+    status = graph_clone(&e->model, g);
+    if (status == BERLU_OK)
+        status = graph_clone(&e->g, g);
+    if (status != BERLU_OK) {
+        engine_free(e);
+        return status;
+    }
+    *out = e;
+    return BERLU_OK;
+}
+
+berlu_status engine_create(engine **out, const graph *g, const engine_options *options)
+{
+    engine *e = NULL;
+    *out = NULL;
+    berlu_status status = engine_begin(&e, g, options);
+    if (status == BERLU_OK)
+        status = store_get(e);
+    if (status == BERLU_OK)
+        status = engine_rewrite(e, PASS_PLAN);
+    if (status == BERLU_OK)
+        status = plan_make(&e->plan, e->g, e->machine, e->options.batch);
+    if (status == BERLU_OK)
+        status = engine_allocate(e);
+    if (status == BERLU_OK)
+        status = engine_resolve(e);
+    if (status != BERLU_OK) {
         engine_free(e);
         return status;
     }

@@ -140,6 +140,18 @@ void engine_profile_reset(engine *e);
 berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out);
 /* The plan as text or as Graphviz dot (passes/print.h prints a bare graph). */
 berlu_status engine_print(const engine *e, text *out, int dot);
+/* The graph as it is after a pass that engine_create() would run with these options. Allocates no engine's memory. */
+typedef enum engine_pass {
+    PASS_NONE, /* as the model built it */
+    PASS_NARROW,
+    PASS_LOSS,
+    PASS_SIMPLIFY,
+    PASS_DIFFERENTIATE,
+    PASS_FUSE,
+    PASS_PRUNE, /* simplify again: what nobody reads any more */
+    PASS_PLAN
+} engine_pass;
+berlu_status engine_pass_print(const graph *g, const engine_options *options, engine_pass pass, text *out, int dot);
 
 const char *engine_keep_name(engine_keep keep);
 berlu_status engine_keep_parse(engine_keep *out, const char *name);

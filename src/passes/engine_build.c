@@ -71,26 +71,55 @@ static void constraints_set(engine *e)
     }
 }
 
-berlu_status engine_rewrite(engine *e)
+static berlu_status pass_narrow(engine *e)
 {
-    int train = e->options.mode == ENGINE_TRAIN;
-    berlu_status status = graph_narrow(e->g);
+    return graph_narrow(e->g);
+}
+
+static berlu_status pass_loss(engine *e)
+{
+    losses_add(e);
+    return graph_status(e->g);
+}
+
+static berlu_status pass_simplify(engine *e)
+{
+    return graph_simplify(e->g, e->options.mode == ENGINE_TRAIN);
+}
+
+static berlu_status pass_differentiate(engine *e)
+{
+    berlu_status status = BERLU_OK;
+    if (e->options.mode != ENGINE_TRAIN)
+        return status;
+    if (e->options.keep == KEEP_OUTPUT)
+        status = sites_check(e);
     if (status != BERLU_OK)
         return status;
-    losses_add(e);
-    status = graph_status(e->g);
-    if (status == BERLU_OK)
-        status = graph_simplify(e->g, train);
-    if (status == BERLU_OK && train && e->options.keep == KEEP_OUTPUT)
-        status = sites_check(e);
-    if (status == BERLU_OK && train) {
-        constraints_set(e);
-        status = graph_differentiate(e->g, e->options.keep, e->options.remake_attention);
-    }
-    if (status == BERLU_OK && e->machine->ops[OP_LINEAR_ACT].run)
-        status = graph_fuse(e->g, e->machine->ops);
-    if (status == BERLU_OK)
-        status = graph_simplify(e->g, 1);
+    constraints_set(e);
+    return graph_differentiate(e->g, e->options.keep, e->options.remake_attention);
+}
+
+static berlu_status pass_fuse(engine *e)
+{
+    return e->machine->ops[OP_LINEAR_ACT].run ? graph_fuse(e->g, e->machine->ops) : BERLU_OK;
+}
+
+static berlu_status pass_prune(engine *e)
+{
+    return graph_simplify(e->g, 1);
+}
+
+berlu_status engine_rewrite(engine *e, engine_pass last)
+{
+    static berlu_status (*const passes[])(engine *) = {
+        [PASS_NARROW] = pass_narrow,     [PASS_LOSS] = pass_loss,
+        [PASS_SIMPLIFY] = pass_simplify, [PASS_DIFFERENTIATE] = pass_differentiate,
+        [PASS_FUSE] = pass_fuse,         [PASS_PRUNE] = pass_prune,
+    };
+    berlu_status status = BERLU_OK;
+    for (size_t i = PASS_NARROW; status == BERLU_OK && i < COUNT(passes) && i <= (size_t)last; i++)
+        status = passes[i](e);
     return status;
 }
 

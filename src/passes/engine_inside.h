@@ -48,10 +48,14 @@ struct engine {
     uint64_t allocated;
 };
 
+/* engine.c */
+berlu_status engine_begin(engine **out, const graph *g,
+                          const engine_options *options); /* checked; nothing is done yet */
+
 /* engine_build.c */
-berlu_status engine_rewrite(engine *e);  /* losses, gradients, fusions */
-berlu_status engine_allocate(engine *e); /* all memory */
-berlu_status engine_resolve(engine *e);  /* the flat list of calls */
+berlu_status engine_rewrite(engine *e, engine_pass last); /* losses, gradients, fusions: the passes up to this one */
+berlu_status engine_allocate(engine *e);                  /* all memory */
+berlu_status engine_resolve(engine *e);                   /* the flat list of calls */
 void *engine_memory_take(engine *e, size_t bytes, const char *what);
 void *engine_data(const engine *e, tensor t); /* where a tensor lies; NULL if nowhere */
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "passes/engine_inside.h"
-#include "passes/print.h"
 
 const graph *engine_graph(const engine *e)
 {
@@ -168,11 +167,6 @@ engine_memory engine_memory_use(const engine *e)
     }
     m.total = m.parameters + m.gradients + m.moments + m.ema + m.arena + m.input + m.workspace;
     return m;
-}
-
-berlu_status engine_print(const engine *e, text *out, int dot)
-{
-    return graph_print(out, e->g, &e->plan, dot);
 }
 
 static const char *const keep_names[] = {"input", "both", "output", NULL};

@@ -1,8 +1,9 @@
 /* passes.h - what is done to a graph between a model and a run. SPDX-License-Identifier: MIT
  *
- * In this order: narrow (only the rows the answer reads), simplify (take out what a mode does not need), differentiate (append the backward), fuse (fewer, larger
- * calls where the backend has them), simplify again (drop what nobody reads), plan (a place for every tensor). Each is a
- * file of its own with its idea on top, and print.h shows a graph after any of them. */
+ * In this order: narrow (only the rows the answer reads), simplify (take out what a mode does not need), differentiate (append
+ * the backward), fuse (fewer, larger calls where the backend has them), simplify again (drop what nobody reads), plan (a place
+ * for every tensor). Each is a file of its own with its idea on top; engine_pass_print() shows a graph after any of them
+ * (`berlu summary MODEL --graph --after differentiate`). */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
 

@@ -2,7 +2,7 @@
  *
  * Text, one line per node: number, op, results with shape and place, inputs. In a place, "arena+4096 12..97" means bytes from
  * 4096 on, needed from node 12 to node 97: what crosses the backward's first node is what training keeps. Dot draws the same;
- * `berlu summary MODEL --graph=dot | dot -Tsvg` makes a picture. */
+ * `berlu summary MODEL --graph=dot --after fuse | dot -Tsvg` makes a picture. */
 #include "passes/print.h"
 
 static const char *const area_names[AREA_COUNT] = {"nowhere", "arena", "weights", "gradients", "feed"};
@@ -52,7 +52,7 @@ static void node_print(text *out, const graph *g, const plan *p, int index)
 static void text_print(text *out, const graph *g, const plan *p)
 {
     for (int i = 0; i < graph_node_count(g); i++) {
-        if (p && i == p->boundary)
+        if (graph_node(g, i)->backward && (i == 0 || !graph_node(g, i - 1)->backward))
             text_string(out, "---- backward\n");
         node_print(out, g, p, i);
     }
@@ -65,7 +65,7 @@ static void text_print(text *out, const graph *g, const plan *p)
 
 /* Parameters and feeds are drawn as plain text beside the first node that reads them, else a picture of a real model would be
  * nothing but arrows. */
-static void dot_print(text *out, const graph *g)
+static void dot_print(text *out, const graph *g, const plan *p)
 {
     text_string(out, "digraph berlu {\n  rankdir=TB; node [shape=box, fontname=\"sans\", fontsize=10];\n");
     for (int i = 0; i < graph_node_count(g); i++) {
@@ -76,6 +76,10 @@ static void dot_print(text *out, const graph *g)
         if (n->out[0] != TENSOR_NONE) {
             text_add(out, "\\n%s ", graph_tensor(g, n->out[0])->name);
             shape_print(out, graph_tensor(g, n->out[0]));
+            if (p) {
+                text_string(out, "\\n");
+                place_print(out, p, n->out[0]);
+            }
         }
         text_add(out, "\"%s];\n", n->backward ? ", style=filled, fillcolor=\"#eef2ff\"" : "");
         for (int j = 0; j < NODE_INPUTS; j++) {
@@ -90,7 +94,7 @@ static void dot_print(text *out, const graph *g)
 berlu_status graph_print(text *out, const graph *g, const plan *p, int dot)
 {
     if (dot)
-        dot_print(out, g);
+        dot_print(out, g, p);
     else
         text_print(out, g, p);
     return text_status(out);

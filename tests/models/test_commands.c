@@ -103,10 +103,38 @@ static void the_graph_prints_as_text_and_for_graphviz(void **state)
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "depthwise"));
     command_free(&r);
-    command_run(&r, "summary", "convnext_micro", "--graph=dot", "--plan", NULL);
+    command_run(&r, "summary", "convnext_micro", "--graph=dot", NULL);
     assert_int_equal(r.code, 0);
     assert_int_equal(strncmp(r.out, "digraph", 7), 0);
     command_free(&r);
+}
+
+/* What is first seen after which pass. */
+static void the_graph_prints_after_each_pass(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pass, *there, *not_yet;
+    } views[] = {{"none", "select", "cross_entropy"},
+                 {"narrow", "select", "cross_entropy"},
+                 {"loss", "cross_entropy", "cross_entropy_grad"},
+                 {"simplify", "drop_path", "cross_entropy_grad"},
+                 {"differentiate", "---- backward", "linear_act"},
+                 {"fuse", "linear_dx_act(gelu)", "arena+"},
+                 {"prune", "linear_act(gelu)", "arena+"},
+                 {"plan", "kept from forward to backward", "nothing"}};
+    for (size_t i = 0; i < COUNT(views); i++)
+        for (int dot = 0; dot < 2; dot++) {
+            command_result r;
+            command_run(&r, "summary", "vit_micro", "--drop-path", "0.1", "--after", views[i].pass,
+                        dot ? "--graph=dot" : "--graph", NULL);
+            assert_int_equal(r.code, 0);
+            assert_int_equal(strncmp(r.out, "digraph", 7) == 0, dot);
+            if (!dot)
+                assert_non_null(strstr(r.out, views[i].there));
+            assert_null(strstr(r.out, views[i].not_yet));
+            command_free(&r);
+        }
 }
 
 static void forward_writes_logits_loss_and_gradients(void **state)
@@ -190,6 +218,7 @@ int main(void)
         cmocka_unit_test(summary_holds_parameters_tensors_and_memory),
         cmocka_unit_test(layers_of_the_summary_add_up),
         cmocka_unit_test(the_graph_prints_as_text_and_for_graphviz),
+        cmocka_unit_test(the_graph_prints_after_each_pass),
         cmocka_unit_test(forward_writes_logits_loss_and_gradients),
         cmocka_unit_test(forward_without_labels_has_no_loss),
         cmocka_unit_test(bad_input_is_exit_2_and_named),
