@@ -125,6 +125,8 @@ static void *worker_run(void *context)
             pthread_cond_wait(&l->work, &l->lock);
             continue;
         }
+        if (l->next - l->give < l->slot_count / 2)
+            pthread_cond_signal(&l->work); /* the reserve runs low: one more helps, if one is asleep */
         pthread_mutex_unlock(&l->lock);
         ticket_work(w, t); /* comes back with the lock */
     }
@@ -284,8 +286,8 @@ berlu_status loader_next(loader *l, const loader_batch **batch)
 {
     *batch = NULL;
     pthread_mutex_lock(&l->lock);
-    l->held = l->give; /* the batch given before goes back */
-    pthread_cond_broadcast(&l->work);
+    l->held = l->give; /* the batch given before goes back; one worker fills it, more of them if they are needed */
+    pthread_cond_signal(&l->work);
     if (l->give >= l->batches) {
         pthread_mutex_unlock(&l->lock);
         return BERLU_OK;

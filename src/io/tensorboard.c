@@ -134,16 +134,48 @@ void tb_counts(tb_writer *w, double wall, int64_t step, const char *tag, const t
     tb_record_histogram(&w->pending, wall, step, tag, h);
 }
 
+/* Lanes on their own, joined at the end: four chains of additions instead of one. */
+enum { LANES = 4 };
+
 static void stats_of(tb_histogram *h, const float *values, size_t count)
 {
-    h->min = INFINITY, h->max = -INFINITY;
+    float low[LANES], high[LANES];
+    double sum[LANES] = {0}, squares[LANES] = {0};
+    size_t finite[LANES] = {0};
+    for (int k = 0; k < LANES; k++)
+        low[k] = INFINITY, high[k] = -INFINITY;
     for (size_t i = 0; i < count; i++) {
-        double v = values[i];
+        float v = values[i];
+        size_t k = i % LANES;
         if (!isfinite(v))
             continue; /* has no place on the axis */
-        h->min = fmin(h->min, v), h->max = fmax(h->max, v);
-        h->count += 1, h->sum += v, h->sum_squares += v * v;
+        low[k] = v < low[k] ? v : low[k];
+        high[k] = v > high[k] ? v : high[k];
+        sum[k] += v;
+        squares[k] += (double)v * v;
+        finite[k]++;
     }
+    h->min = low[0], h->max = high[0];
+    for (int k = 0; k < LANES; k++) {
+        h->min = low[k] < h->min ? low[k] : h->min;
+        h->max = high[k] > h->max ? high[k] : h->max;
+        h->count += (double)finite[k], h->sum += sum[k], h->sum_squares += squares[k];
+    }
+}
+
+static void buckets_count(double counts[BUCKETS], size_t buckets, const tb_histogram *h, double per_width,
+                          const float *values, size_t count)
+{
+    uint32_t found[LANES][BUCKETS] = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        size_t b = (size_t)((values[i] - h->min) * per_width);
+        found[i % LANES][b < buckets ? b : buckets - 1]++;
+    }
+    for (int k = 0; k < LANES; k++)
+        for (size_t b = 0; b < buckets; b++)
+            counts[b] += found[k][b];
 }
 
 /* Equal buckets from the least to the greatest value. One value alone gets one bucket around itself. */
@@ -161,13 +193,7 @@ void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const f
         h.buckets = 1;
         limits[0] = nextafter(h.max, INFINITY);
     }
-    double per_width = width > 0 ? 1 / width : 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(values[i]))
-            continue;
-        size_t b = (size_t)((values[i] - h.min) * per_width);
-        counts[b < h.buckets ? b : h.buckets - 1] += 1;
-    }
+    buckets_count(counts, h.buckets, &h, width > 0 ? 1 / width : 0, values, count);
     limits[h.buckets - 1] = nextafter(h.max, INFINITY); /* the greatest value lies below the last limit */
     tb_record_histogram(&w->pending, wall, step, tag, &h);
 }

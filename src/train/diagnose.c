@@ -224,27 +224,26 @@ static double lanes_sum(const double lanes[LANES])
     return sum;
 }
 
-/* Sum of (x - shift)^power, power 1 or 2. */
-static double powers_sum(const float *x, size_t count, double shift, int power)
+/* Both moments in one pass, around the first value: in double nothing is lost that floats could hold. */
+static void moments_of(const float *x, size_t count, double *mean, double *variance)
 {
-    double lanes[LANES] = {0};
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
+    double sums[LANES] = {0}, squares[LANES] = {0}, shift = count ? x[0] : 0;
+    size_t whole = count / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
 #pragma omp simd
         for (int k = 0; k < LANES; k++) {
             double v = x[i + (size_t)k] - shift;
-            lanes[k] += power == 2 ? v * v : v;
+            sums[k] += v;
+            squares[k] += v * v;
         }
     }
-    for (; i < count; i++)
-        lanes[i % LANES] += power == 2 ? (x[i] - shift) * (x[i] - shift) : x[i] - shift;
-    return lanes_sum(lanes);
-}
-
-static void moments_of(const float *x, size_t count, double *mean, double *variance)
-{
-    *mean = powers_sum(x, count, 0, 1) / (double)count;
-    *variance = powers_sum(x, count, *mean, 2) / (double)count;
+    for (size_t i = whole; i < count; i++) {
+        sums[i - whole] += x[i] - shift;
+        squares[i - whole] += (x[i] - shift) * (x[i] - shift);
+    }
+    double off = lanes_sum(sums) / (double)count;
+    *mean = shift + off;
+    *variance = fmax(0, lanes_sum(squares) / (double)count - off * off);
 }
 
 /* One row; the edges of the transition are the activation's own float, one for all or one per channel. */
@@ -311,7 +310,8 @@ static berlu_status act_apply(diagnosis *d, const site *s, berlu_act_op op, cons
         return berlu_fail_memory(bytes, "the figures of activation sites");
     call.workspace = room;
     call.workspace_bytes = bytes;
-    berlu_status status = berlu_act_run(s->declared->act, op, &call, NULL);
+    berlu_exec one = {.threads = 1}; /* waking others costs more than it saves here */
+    berlu_status status = berlu_act_run(s->declared->act, op, &call, &one);
     free(room);
     return status;
 }

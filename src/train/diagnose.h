@@ -13,7 +13,7 @@
 #include "passes/engine.h"
 #include "train/metrics.h"
 
-enum { DIAGNOSE_VALUES = 1 << 19, HISTOGRAM_VALUES = 1 << 16 };
+enum { DIAGNOSE_VALUES = 1 << 19, HISTOGRAM_VALUES = 1 << 14 };
 
 typedef struct diagnosis diagnosis;
 berlu_status diagnosis_create(diagnosis **out, const graph *g);

@@ -42,14 +42,14 @@ static berlu_status batch_fill(trainer *t, const loader_batch *b)
 static berlu_status batch_next(trainer *t)
 {
     const loader_batch *b = NULL;
-    double began = clock_seconds();
+    double waited = loader_waited(t->batches);
     if (t->settings.overfit_batch && t->times.images > 0)
         return BERLU_OK;
     berlu_status status = loader_next(t->batches, &b);
     if (status == BERLU_OK && !b)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: the epoch ended after %llu of %llu batches", t->settings.data,
                             (unsigned long long)t->state.batches, (unsigned long long)t->epoch_batches);
-    t->times.data += clock_seconds() - began;
+    t->times.data += loader_waited(t->batches) - waited;
     return status == BERLU_OK ? batch_fill(t, b) : status;
 }
 
@@ -164,13 +164,29 @@ static berlu_status stop_here(trainer *t)
                       (unsigned long long)t->state.updates);
 }
 
+/* The next epoch's first batches are made while this one is evaluated, so that its first step need not wait. */
+static berlu_status batches_ahead(trainer *t)
+{
+    if (t->state.epoch + 1 >= (uint64_t)t->settings.epochs || t->state.batches < t->epoch_batches)
+        return BERLU_OK;
+    t->ahead = t->state.epoch + 1;
+    return loader_start(t->batches, (uint32_t)t->ahead, 0);
+}
+
+static berlu_status batches_start(trainer *t)
+{
+    int there = t->ahead == t->state.epoch && t->ahead > 0 && t->state.batches == 0;
+    t->ahead = 0;
+    if (there || t->state.batches >= t->epoch_batches)
+        return BERLU_OK;
+    return loader_start(t->batches, (uint32_t)t->state.epoch, t->settings.overfit_batch ? 0 : t->state.batches);
+}
+
 /* Updates until the epoch, the limit of updates or a stop. */
 static berlu_status epoch_train(trainer *t)
 {
     uint64_t every = (uint64_t)t->settings.checkpoint_every, batch = (uint64_t)t->settings.batch;
-    berlu_status status = BERLU_OK;
-    if (t->state.batches < t->epoch_batches)
-        status = loader_start(t->batches, (uint32_t)t->state.epoch, t->settings.overfit_batch ? 0 : t->state.batches);
+    berlu_status status = batches_start(t);
     while (status == BERLU_OK && t->state.batches < t->epoch_batches && t->state.updates < t->updates) {
         if (stop_asked(t))
             return stop_here(t);
@@ -252,7 +268,9 @@ static berlu_status epoch_end(trainer *t)
 {
     int cut = t->state.batches < t->epoch_batches;
     t->lr = schedule_rate(&t->schedule, t->state.updates ? t->state.updates - 1 : 0);
-    berlu_status status = evaluate_all(t, &t->row);
+    berlu_status status = batches_ahead(t);
+    if (status == BERLU_OK)
+        status = evaluate_all(t, &t->row);
     if (status == BERLU_ERR_STOPPED)
         return stop_here(t);
     if (status != BERLU_OK)

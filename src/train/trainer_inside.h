@@ -43,6 +43,7 @@ struct trainer {
     engine_step step;                               /* what does not change is set once */
     uint64_t epoch_batches, epoch_updates, updates; /* per epoch; of the run, max_steps counted in */
     uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
+    uint64_t ahead;                                 /* the epoch that the loader makes already; 0: none */
     int classes;
     double lr, top1;     /* of the last update; of the last evaluation */
     int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
