@@ -2,8 +2,8 @@
  *
  * Each lanes_*.c is written over the vocabulary of simd/vec.h and compiled for scalar C, AVX2, AVX-512 and NEON; lanes.c joins
  * them into one const table. The kernels (norm.c, attention.c, ...) deal with blocks and threads and call these for the rows of
- * a block. Unlike activations, sums here may differ in the last bit between instruction sets; they never differ between numbers
- * of threads, because a call's work is fixed by the problem. */
+ * a block. Sums that run down a lane are the same on every instruction set; those across lanes (norms, square sums) may differ in
+ * the last bits. Numbers of threads change nothing, because a call's work is fixed by the problem. */
 #ifndef CPU_LANES_H
 #define CPU_LANES_H
 

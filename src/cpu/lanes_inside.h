@@ -2,8 +2,9 @@
 #ifndef CPU_LANES_INSIDE_H
 #define CPU_LANES_INSIDE_H
 
+#include "simd/vmath.h" /* first: vec_neon.h has a local array `lanes` */
+
 #include "cpu/lanes.h"
-#include "simd/vmath.h"
 
 #define LANES_PASTE(name, isa)  lanes_##isa##_##name
 #define LANES_EXPAND(name, isa) LANES_PASTE(name, isa)
