@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -187,7 +188,8 @@ static void wait_without_spinning(const command *cmd, char **argv)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
+    prctl(PR_SET_NAME, "berlu"); /* started by itself it would be called "exe" in ps and top */
+    signal(SIGPIPE, SIG_IGN);    /* a closed pipe is an error of write(), told like any other */
     if (argc < 2) {
         help_print(stderr);
         return 2;
