@@ -1,4 +1,4 @@
-/* test_engine.c - the engine as a whole: a network learns, plans hold, updates are torch's, mistakes have a text.
+/* test_engine.c - the engine as a whole: a network learns, plans hold, updates are torch's. Mistakes: test_mistakes.c.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
@@ -435,105 +435,6 @@ static void only_the_rows_the_answer_reads_are_computed(void **state)
     case_free(&p);
 }
 
-/* ---- mistakes ---- */
-
-static void expect_error(void (*build)(graph *g), const char *part)
-{
-    graph *g = NULL;
-    assert_int_equal(graph_create(&g), BERLU_OK);
-    build(g);
-    assert_int_not_equal(graph_status(g), BERLU_OK);
-    if (!strstr(berlu_last_error(), part))
-        fail_msg("'%s' does not say '%s'", berlu_last_error(), part);
-    graph_free(g);
-}
-
-static void wrong_width(graph *g)
-{
-    tensor x = build_unfold(g, build_image(g, 3, 8, 8), (unfold_spec){.kernel = 4, .stride = 4});
-    tensor w = build_param(g, "blocks.3.fc1.weight", INIT_TN02, 1, 2, (int64_t[]){5, 47});
-    build_output(g, build_mean(g, build_linear(g, x, w, TENSOR_NONE)), TENSOR_NONE);
-}
-
-static void wrong_heads(graph *g)
-{
-    tensor x = build_unfold(g, build_image(g, 3, 8, 8), (unfold_spec){.kernel = 4, .stride = 4});
-    build_attention(g, x, TENSOR_NONE, 5);
-}
-
-static void wrong_patch(graph *g)
-{
-    build_unfold(g, build_image(g, 3, 30, 30), (unfold_spec){.kernel = 7, .stride = 1, .padding = 3, .tile = 4});
-}
-
-static void same_name(graph *g)
-{
-    build_param(g, "cls_token", INIT_ZERO, 0, 1, (int64_t[]){4});
-    build_param(g, "cls_token", INIT_ZERO, 0, 1, (int64_t[]){4});
-}
-
-static void wrong_position(graph *g)
-{
-    int64_t one[] = {1, 1, 48};
-    tensor x = build_unfold(g, build_image(g, 3, 8, 8), (unfold_spec){.kernel = 4, .stride = 4});
-    tensor cls = build_param(g, "cls_token", INIT_ZERO, 0, 3, one);
-    build_tokens(g, x, cls, TENSOR_NONE, build_param(g, "pos_embed", INIT_ZERO, 0, 3, (int64_t[]){1, 4, 48}));
-}
-
-static void shapes_that_do_not_fit_name_the_tensor(void **state)
-{
-    (void)state;
-    expect_error(wrong_width, "'blocks.3.fc1.weight' [5, 47]");
-    expect_error(wrong_heads, "5 heads");
-    expect_error(wrong_patch, "patch size 4");
-    expect_error(same_name, "'cls_token' exists already");
-    expect_error(wrong_position, "'pos_embed' [1, 4, 48]");
-}
-
-static void options_that_do_not_fit_are_refused(void **state)
-{
-    (void)state;
-    graph *g = NULL;
-    berlu_act *gelu = NULL, *berlu = NULL;
-    engine *e = NULL;
-    assert_int_equal(graph_create(&g), BERLU_OK);
-    assert_int_equal(berlu_act_make(&gelu, "gelu"), BERLU_OK);
-    assert_int_equal(berlu_act_make(&berlu, "berlu"), BERLU_OK);
-    vit_still(g, gelu);
-    engine_options o = {.backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = 2, .loss = LOSS_CROSS_ENTROPY};
-    engine_options bad[] = {o, o, o, o, o};
-    bad[0].batch = 0;
-    bad[1].loss = LOSS_NONE;
-    bad[2].distill = DISTILL_HARD;
-    bad[3].keep = KEEP_OUTPUT; /* GELU is not monotone */
-    bad[4].backend = NULL;
-    static const char *const parts[] = {"batch 0", "loss", "two heads", "blocks.0.act", "backend"};
-    for (size_t i = 0; i < COUNT(bad); i++) {
-        assert_int_equal(engine_create(&e, g, &bad[i]), BERLU_ERR_ARG);
-        assert_null(e);
-        assert_non_null(strstr(berlu_last_error(), parts[i]));
-    }
-    graph_free(g);
-    assert_int_equal(graph_create(&g), BERLU_OK);
-    vit_still(g, berlu);
-    o.keep = KEEP_OUTPUT; /* alpha is learned and nothing keeps it above zero */
-    assert_int_equal(engine_create(&e, g, &o), BERLU_ERR_ARG);
-    assert_non_null(strstr(berlu_last_error(), "0.001"));
-    graph_free(g);
-    berlu_act_free(gelu);
-    berlu_act_free(berlu);
-}
-
-static void a_label_outside_the_classes_is_refused(void **state)
-{
-    (void)state;
-    prepared p = case_prepare(&vit, cpu_backend(), 1);
-    engine_labels(p.e)[5] = 4;
-    assert_int_equal(engine_forward(p.e, &p.step), BERLU_ERR_INPUT);
-    assert_non_null(strstr(berlu_last_error(), "label 4 of image 5"));
-    case_free(&p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -552,9 +453,6 @@ int main(void)
         cmocka_unit_test(memory_is_planned_for_nothing_that_is_not_used),
         cmocka_unit_test(a_plan_prints_as_text_and_as_dot),
         cmocka_unit_test(only_the_rows_the_answer_reads_are_computed),
-        cmocka_unit_test(shapes_that_do_not_fit_name_the_tensor),
-        cmocka_unit_test(options_that_do_not_fit_are_refused),
-        cmocka_unit_test(a_label_outside_the_classes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,41 @@ static void a_failed_allocation_leaves_nothing_behind(void **state)
     }
 }
 
+/* Views and profiles are made on request, long after the engine; they too may find no memory. */
+static void looking_at_a_graph_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    const graph_case *c = &graph_cases[graph_case_count - 1];
+    graph_case profiled = *c;
+    profiled.options.profile = 1;
+    prepared p = case_prepare(&profiled, cpu_backend(), 1);
+    engine_options o = c->options;
+    berlu_status status;
+    o.backend = cpu_backend();
+    assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
+    for (int what = 0; what < 3; what++) {
+        text out = {0};
+        for (int n = 1; fail_after(FAIL_ALLOC, n),
+                 status = what == 0   ? engine_profile_text(p.e, PROFILE_BY_SHAPE, &out)
+                          : what == 1 ? engine_pass_print(p.g, &o, PASS_PLAN, &out, 0)
+                                      : engine_pass_print(p.g, &o, PASS_FUSE, &out, 1),
+                 fail_hit();
+             n++) {
+            assert_int_equal(status, BERLU_ERR_MEMORY);
+            text_free(&out);
+        }
+        assert_int_equal(status, BERLU_OK);
+        assert_true(out.length > 100);
+        text_free(&out);
+    }
+    case_free(&p);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_failed_allocation_leaves_nothing_behind)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failed_allocation_leaves_nothing_behind),
+        cmocka_unit_test(looking_at_a_graph_survives_every_failed_allocation),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
