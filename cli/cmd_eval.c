@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "output.h"
 #include "progress.h"
+#include "train/curves.h"
 #include "train/eval_run.h"
 
 static const option_row rows[] = {
@@ -30,6 +31,7 @@ static const option_row rows[] = {
     {"split", OPTION_CHOICE, .standard = "test", .choices = "test|train", .help = "which images"},
     {"act", OPTION_STRINGS, "ACT", .help = "activation, with --weights"},
     {"image-size", OPTION_INT, "N", .most = 4096, .help = "side of the input, with --weights"},
+    {"svg", OPTION_STRING, "FILE", .help = "also draw the curves of the run: loss and accuracy by epoch"},
     {"batch", OPTION_INT, "N", .standard = "100", .least = 1, .most = 65536, .help = "images per pass"},
     {0}};
 
@@ -42,7 +44,7 @@ static void tick(void *context, uint64_t images)
 static berlu_status effect_check(const options *o)
 {
     static const char *const of_weights[] = {"act", "image-size", "normalize", "mean", "std", NULL};
-    static const char *const of_run[] = {"which", "ema", NULL};
+    static const char *const of_run[] = {"which", "ema", "svg", NULL};
     int weights = options_given(o, "weights");
     const char *const *idle = weights ? of_run : of_weights;
     for (size_t i = 0; idle[i]; i++)
@@ -95,6 +97,8 @@ static berlu_status eval(options *o)
     progress_start(&bar, "eval", "images", 0, 0);
     status = eval_run(&request, &s);
     progress_finish(&bar);
+    if (status == BERLU_OK && options_given(o, "svg"))
+        status = curves_save(options_string(o, "svg"), request.run);
     if (status != BERLU_OK)
         return status;
     if (!options_json(o)) {
@@ -113,6 +117,7 @@ static berlu_status eval(options *o)
 
 const command cmd_eval = {"eval", "accuracy of a run or of weights",
                           "  berlu eval runs/first\n"
+                          "  berlu eval runs/first --svg curves.svg\n"
                           "  berlu eval runs/first --which best --json\n"
                           "  berlu eval vit_tiny_cifar --weights model.safetensors --act gelu --data cifar10:data\n",
                           rows, eval};

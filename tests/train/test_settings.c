@@ -5,6 +5,7 @@
 
 #include "io/safetensors.h"
 #include "runs.h"
+#include "train/curves.h"
 #include "train/eval_run.h"
 
 static void accumulating_equals_one_large_batch(void **state)
@@ -194,6 +195,20 @@ static void settings_of_learned_parameters_need_some(void **state)
     }
 }
 
+static void the_curves_of_a_run_are_drawn(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], path[FOLDER_PATH];
+    file_map map;
+    run_whole(run_place(run, "curves"), (const char *const[]){"epochs=2", NULL});
+    assert_int_equal(curves_save(folder_path(path, run, "curves.svg"), run), BERLU_OK);
+    assert_int_equal(file_map_open(&map, path), BERLU_OK);
+    assert_non_null(memmem(map.data, map.size, "accuracy", 8));
+    assert_non_null(memmem(map.data, map.size, "training", 8));
+    file_map_close(&map);
+    assert_int_not_equal(curves_save(path, "/no/such/run"), BERLU_OK);
+}
+
 /* 1 of 10 classes at random; the tiny set has 64 pictures, so a linear map can learn them by heart. */
 static void a_linear_classifier_trains_without_an_activation(void **state)
 {
@@ -220,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_teachers_file_says_its_activation_or_is_asked_for_it),
         cmocka_unit_test(settings_of_learned_parameters_need_some),
         cmocka_unit_test(a_linear_classifier_trains_without_an_activation),
+        cmocka_unit_test(the_curves_of_a_run_are_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
