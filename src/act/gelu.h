@@ -36,7 +36,7 @@ V_FN v_i32 gelu_interval(v_f32 t)
     return v_bits(v_fma(t, v_set(3.875f), v_set(V_SHIFT)));
 }
 
-/* e^(-t^2/2) = 2^k (1 + tail) and, for the polynomials, 1 / t^2 */
+/* e^(-t^2/2) = 2^k (1 + tail) and, for the polynomials, -t/2 and 1 / t^2 */
 typedef struct gelu_bell {
     v_f32 tail, shifted, minus_half, inverse;
 } gelu_bell;
@@ -51,18 +51,18 @@ V_FN gelu_bell gelu_bell_at(v_f32 t)
     return b;
 }
 
-/* t Phi(-t) for t from 4 to 13, and to the end: subnormal, then zero. v_min turns a NaN into the limit. */
-V_FN v_f32 gelu_far(v_f32 t)
+/* t Phi(-t) 2^-k for t >= 4 */
+V_FN v_f32 gelu_far(const gelu_bell *b)
 {
-    gelu_bell b = gelu_bell_at(t);
-    v_f32 mills = v_polynomial(gelu_tail, 5, b.inverse);
-    return v_mul(v_fma(mills, b.tail, mills), v_power(b.shifted));
+    v_f32 mills = v_polynomial(gelu_tail, 5, b->inverse);
+    return v_fma(mills, b->tail, mills);
 }
+
+/* t Phi(-t) to the end: subnormal, then zero. v_min turns a NaN into the limit. */
 V_FN v_f32 gelu_edge(v_f32 t)
 {
     gelu_bell b = gelu_bell_at(v_min(v_set(GELU_LIMIT), t));
-    v_f32 mills = v_polynomial(gelu_tail, 5, b.inverse);
-    return v_shrink(v_fma(mills, b.tail, mills), b.shifted);
+    return v_shrink(gelu_far(&b), b.shifted);
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
@@ -72,26 +72,25 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     v_f32 y = v_fnma(t, v_piecewise(gelu_part, 6, gelu_interval(t), t), line);
     v_mask near = v_less(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
     if (!v_all(near)) {
-        v_f32 far = gelu_far(t);
+        gelu_bell b = gelu_bell_at(t);
+        v_f32 far = v_fnma(gelu_far(&b), v_power(b.shifted), line);
         if (!v_all(inside))
-            far = v_select(inside, far, gelu_edge(t));
-        y = v_select(near, y, v_sub(line, far));
+            far = v_select(inside, far, v_sub(line, gelu_edge(t)));
+        y = v_select(near, y, far);
     }
     return y;
 }
 
 /* slope(-t), likewise */
-V_FN v_f32 gelu_slope_far(v_f32 t)
+V_FN v_f32 gelu_slope_far(const gelu_bell *b)
 {
-    gelu_bell b = gelu_bell_at(t);
-    v_f32 size = v_mul(b.minus_half, v_polynomial(gelu_slope_tail, 5, b.inverse));
-    return v_mul(v_fma(size, b.tail, size), v_power(b.shifted));
+    v_f32 size = v_mul(b->minus_half, v_polynomial(gelu_slope_tail, 5, b->inverse));
+    return v_fma(size, b->tail, size);
 }
 V_FN v_f32 gelu_slope_edge(v_f32 t)
 {
     gelu_bell b = gelu_bell_at(v_min(v_set(GELU_LIMIT), t));
-    v_f32 size = v_mul(b.minus_half, v_polynomial(gelu_slope_tail, 5, b.inverse));
-    return v_select(v_is_nan(t), t, v_shrink(v_fma(size, b.tail, size), b.shifted));
+    return v_select(v_is_nan(t), t, v_shrink(gelu_slope_far(&b), b.shifted));
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
@@ -100,7 +99,8 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     v_f32 t = v_abs(x), part = v_piecewise(gelu_slope_part, 5, gelu_interval(t), t);
     v_mask near = v_less(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
     if (!v_all(near)) {
-        v_f32 far = gelu_slope_far(t);
+        gelu_bell b = gelu_bell_at(t);
+        v_f32 far = v_mul(gelu_slope_far(&b), v_power(b.shifted));
         if (!v_all(inside))
             far = v_select(inside, far, gelu_slope_edge(t));
         part = v_select(near, part, far);

@@ -91,12 +91,28 @@ V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
  * the low bits of that sum are the subnormal's bits. (From k = -100 on nothing is subnormal, and the lift must not overflow.) */
 V_FN v_f32 v_shrink(v_f32 y, v_f32 shifted)
 {
-    v_i32 k = v_isub(v_shift_left(v_bits(shifted), 23), v_iset(127 << 23));
+    v_i32 k = v_isub(v_shift_left(v_bits(shifted), 23), v_bits(v_one())); /* k << 23 */
     v_i32 least = v_shift_left(v_bits(v_min(shifted, v_set(V_EXP_SHIFT - 100.0f))), 23);
-    v_f32 lift = v_float(v_iadd(least, v_iset(149 << 23))); /* 2^(k + 149) */
+    v_f32 lift = v_float(v_iadd(least, v_bits(v_set(0x1p22f)))); /* 2^(k + 149) */
     v_f32 sum = v_fma(v_abs(y), lift, v_set(0x1p23f));
-    v_f32 tiny = v_copysign(v_float(v_isub(v_bits(sum), v_iset(0x4b000000))), y);
+    v_f32 tiny = v_copysign(v_float(v_isub(v_bits(sum), v_bits(v_set(0x1p23f)))), y);
     return v_select(v_less(sum, v_set(0x1p24f)), tiny, v_float(v_iadd(v_bits(y), k)));
+}
+
+/* a b, bit for bit the product, where a is often subnormal and so is the result: the same trick. |a| 2^149 is an integer, or a
+ * float with a larger exponent; times |b|, plus 2^23, it is rounded once. */
+V_FN v_f32 v_product(v_f32 a, v_f32 b)
+{
+    v_mask small = v_less(v_abs(a), v_set(0x1p-100f));
+    if (!v_any(small))
+        return v_mul(a, b);
+    v_f32 size = v_min(v_abs(a), v_set(0x1p-100f)); /* other lanes must not become subnormal by chance */
+    v_f32 lifted = v_float(v_iadd(v_bits(size), v_bits(v_set(0x1p22f))));
+    lifted = v_select(v_less(size, v_set(0x1p-126f)), v_from_int(v_bits(size)), lifted);
+    v_f32 sum = v_fma(lifted, v_abs(b), v_set(0x1p23f));
+    v_mask tiny = v_and(small, v_less(sum, v_set(0x1p24f)));
+    v_f32 product = v_mul(v_select(tiny, v_copysign(v_one(), a), a), b); /* of a tiny one only the sign is used */
+    return v_select(tiny, v_copysign(v_float(v_isub(v_bits(sum), v_bits(v_set(0x1p23f)))), product), product);
 }
 
 /* log(1 + y) for y in (-1, 2^20), within 2 ULP; -1 gives -inf. With u = fl(1 + y) = 2^k m, m near 1, and the part of y that

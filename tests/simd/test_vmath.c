@@ -97,6 +97,22 @@ static void scale_and_shrink_round_once_down_to_zero(void **state)
         }
 }
 
+static void products_of_subnormals_are_products(void **state)
+{
+    (void)state;
+    static const float plain[] = {0.0f, 1.0f, 0.7f, 3.0f, 0x1p-149f, 0x1.8p-130f, 0x1p100f, 0x1.fffffep127f, INFINITY};
+    for (uint32_t i = 0; i < 1 << 18; i++) { /* magnitudes up to 2^-90, subnormal ones in half of them */
+        uint32_t bits = i % 2 ? i * 32u + i % 31 : i * 1111u % 0x12000000u;
+        float a = v_float((int32_t)bits);
+        for (size_t j = 0; j < sizeof plain / sizeof *plain; j++) {
+            float b = plain[j] * (1 + (float)(i % 997) * 0x1p-10f), want = a * b, got = v_product(a, b);
+            assert_true(isnan(want) ? isnan(got) : v_bits(got) == v_bits(want));
+            assert_true(isnan(want) ? isnan(got) : v_bits(v_product(-a, b)) == v_bits(-a * b));
+        }
+    }
+    assert_true(isnan(v_product(NAN, 1.0f)) && isnan(v_product(0x1p-140f, NAN)));
+}
+
 static void nan_goes_through(void **state)
 {
     (void)state;
@@ -113,6 +129,7 @@ int main(void)
         cmocka_unit_test(expm1_is_within_one_ulp),
         cmocka_unit_test(log1p_is_within_two_ulp),
         cmocka_unit_test(scale_and_shrink_round_once_down_to_zero),
+        cmocka_unit_test(products_of_subnormals_are_products),
         cmocka_unit_test(nan_goes_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
