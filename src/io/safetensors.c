@@ -4,7 +4,8 @@
  * bounds what it can be told: nesting, the number of objects and commas, no sign or fraction outside a text. After that
  * every entry is checked alone (entry_read) and all of them together: sorted by offset they must tile the data without
  * hole, overlap or rest (tensors_tile). Nothing is copied; an entry points into the mapped file.
- * Read safetensors_parse() first. The writer is safetensors_write.c. */
+ * Read safetensors_parse() first. What a tensor's values are is in safetensors_values.c; the writer is
+ * safetensors_write.c. */
 #include "io/safetensors.h"
 
 #include <jansson.h>
@@ -14,7 +15,6 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/half.h"
 
 struct safetensors {
     arena memory; /* names, entries, metadata */
@@ -25,35 +25,6 @@ struct safetensors {
     st_text *metadata;
     size_t texts;
 };
-
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[] = {
-    [ST_I64] = {"I64", 8},   [ST_F64] = {"F64", 8}, [ST_F32] = {"F32", 4}, [ST_I32] = {"I32", 4},
-    [ST_BF16] = {"BF16", 2}, [ST_F16] = {"F16", 2}, [ST_U8] = {"U8", 1},
-};
-_Static_assert(COUNT(dtypes) == ST_DTYPE_COUNT, "a dtype without its row");
-
-const char *st_dtype_name(st_dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-
-size_t st_dtype_size(st_dtype dtype)
-{
-    return dtypes[dtype].size;
-}
-
-const char *st_shape_text(char out[ST_SHAPE_TEXT], const uint64_t *shape, int rank)
-{
-    size_t used = (size_t)snprintf(out, ST_SHAPE_TEXT, "[");
-    for (int i = 0; i < rank; i++)
-        used +=
-            (size_t)snprintf(out + used, ST_SHAPE_TEXT - used, "%s%llu", i ? ", " : "", (unsigned long long)shape[i]);
-    snprintf(out + used, ST_SHAPE_TEXT - used, "]");
-    return out;
-}
 
 /* ---- the header as bytes ---- */
 
@@ -138,8 +109,8 @@ static berlu_status dtype_read(st_tensor *t, const json_t *value, const char *pa
 {
     if (!json_is_string(value))
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': no dtype", path, t->name);
-    for (size_t i = 0; i < COUNT(dtypes); i++)
-        if (strcmp(json_string_value(value), dtypes[i].name) == 0) {
+    for (size_t i = 0; i < ST_DTYPE_COUNT; i++)
+        if (strcmp(json_string_value(value), st_dtype_name((st_dtype)i)) == 0) {
             t->dtype = (st_dtype)i;
             return BERLU_OK;
         }
@@ -164,7 +135,7 @@ static berlu_status shape_read(st_tensor *t, const json_t *value, const char *pa
         if (!size_mul(t->count, t->shape[i], &t->count))
             return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': the shape is too large", path, t->name);
     }
-    if (!size_mul(t->count, dtypes[t->dtype].size, &t->bytes))
+    if (!size_mul(t->count, st_dtype_size(t->dtype), &t->bytes))
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': the shape is too large", path, t->name);
     return BERLU_OK;
 }
@@ -188,7 +159,7 @@ static berlu_status offsets_read(st_tensor *t, const json_t *value, const unsign
     char shape[ST_SHAPE_TEXT];
     if (end - begin != t->bytes)
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %llu bytes of data, but %s of %s needs %zu", path, t->name,
-                          end - begin, st_shape_text(shape, t->shape, t->rank), dtypes[t->dtype].name, t->bytes);
+                          end - begin, st_shape_text(shape, t->shape, t->rank), st_dtype_name(t->dtype), t->bytes);
     t->data = data + begin;
     return BERLU_OK;
 }
@@ -393,74 +364,4 @@ const char *safetensors_metadata(const safetensors *file, const char *key)
 const char *safetensors_path(const safetensors *file)
 {
     return file->path;
-}
-
-/* ---- values ---- */
-
-static double value_at(const st_tensor *t, size_t i)
-{
-    const unsigned char *at = (const unsigned char *)t->data + i * dtypes[t->dtype].size;
-    union {
-        double f64;
-        float f32;
-        uint16_t half;
-    } v;
-    memcpy(&v, at, dtypes[t->dtype].size);
-    switch (t->dtype) {
-    case ST_F64:
-        return v.f64;
-    case ST_F32:
-        return (double)v.f32;
-    case ST_BF16:
-        return (double)bf16_to_f32(v.half);
-    default:
-        return (double)f16_to_f32(v.half);
-    }
-}
-
-static berlu_status floating_check(const st_tensor *t)
-{
-    if (t->dtype == ST_F32 || t->dtype == ST_F64 || t->dtype == ST_BF16 || t->dtype == ST_F16)
-        return BERLU_OK;
-    return berlu_fail(BERLU_ERR_INPUT, "tensor '%s': its dtype is %s, a floating type is needed", t->name,
-                      dtypes[t->dtype].name);
-}
-
-berlu_status st_read_f32(const st_tensor *t, float *out)
-{
-    berlu_status status = floating_check(t);
-    if (status != BERLU_OK)
-        return status;
-    if (t->dtype == ST_F32 && t->bytes)
-        memcpy(out, t->data, t->bytes);
-    else
-        for (size_t i = 0; i < t->count; i++)
-            out[i] = (float)value_at(t, i);
-    return BERLU_OK;
-}
-
-berlu_status st_read_f64(const st_tensor *t, double *out)
-{
-    berlu_status status = floating_check(t);
-    for (size_t i = 0; status == BERLU_OK && i < t->count; i++)
-        out[i] = value_at(t, i);
-    return status;
-}
-
-berlu_status st_read_i64(const st_tensor *t, int64_t *out)
-{
-    if (t->dtype != ST_I64 && t->dtype != ST_I32 && t->dtype != ST_U8)
-        return berlu_fail(BERLU_ERR_INPUT, "tensor '%s': its dtype is %s, a whole-number type (I64, I32, U8) is needed",
-                          t->name, dtypes[t->dtype].name);
-    for (size_t i = 0; i < t->count; i++) {
-        const unsigned char *at = (const unsigned char *)t->data + i * dtypes[t->dtype].size;
-        int32_t narrow;
-        if (t->dtype == ST_I64)
-            memcpy(&out[i], at, 8);
-        else if (t->dtype == ST_I32)
-            memcpy(&narrow, at, 4), out[i] = narrow;
-        else
-            out[i] = *at;
-    }
-    return BERLU_OK;
 }
