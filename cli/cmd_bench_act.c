@@ -23,7 +23,8 @@ static const option_row rows[] = {
      OPTION_MANY},
     {"hint", OPTION_CHOICE, .standard = "auto", .choices = "auto|reuse|stream|both", .help = "kind of stores"},
     {"range", OPTION_FLOAT, "R", .standard = "3", .least = 0, .most = 1e6, .help = "x is uniform in +-R"},
-    {"seconds", OPTION_FLOAT, "S", .standard = "2", .least = 0.01, .most = 3600, .help = "time for each size"},
+    {"seconds", OPTION_FLOAT, "S", .standard = "2", .least = 0.01, .most = 3600,
+     .help = "time for each size, on the CPU"},
     {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "where"},
     {0}};
 
@@ -149,12 +150,24 @@ static berlu_status bench_size(options *o, output *out, size_t n)
     return status;
 }
 
+/* What only the CPU's loops know must not be given for the GPU and silently mean nothing. */
+static berlu_status check_device(const options *o)
+{
+    static const char *const cpu_only[] = {"seconds", "hint", "threads", "isa"};
+    for (size_t i = 0; options_choice(o, "device") && i < sizeof cpu_only / sizeof cpu_only[0]; i++)
+        if (options_given(o, cpu_only[i]))
+            return berlu_fail(BERLU_ERR_ARG, "option --%s: goes with --device cpu", cpu_only[i]);
+    return BERLU_OK;
+}
+
 static berlu_status bench_act(options *o)
 {
+    berlu_status status = check_device(o);
+    if (status != BERLU_OK)
+        return status;
     output out;
     progress p;
     size_t sizes = options_count(o, "n");
-    berlu_status status = BERLU_OK;
     output_start(&out);
     output_array(&out, "rows");
     progress_start(&p, "bench act", "sizes", sizes, options_json(o));

@@ -122,6 +122,10 @@ static void bad_questions_get_one_line_and_exit_2(void **state)
         {"act", "eval", "gelu", "--in", "nowhere.f32"},
         {"act", "eval", "gelu", "--in", "nowhere.f32", "--out", "never"},
         {"act", "plot", "gelu"},
+        {"bench", "act", "--device", "cuda", "--threads", "2"},
+        {"bench", "act", "--device", "cuda", "--seconds", "1"},
+        {"bench", "act", "--n", "0"},
+        {"bench", "act", "--act", "nothing", "--n", "16"},
         {"act", "plot", "nothing", "--svg", "never.svg"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -134,6 +138,30 @@ static void bad_questions_get_one_line_and_exit_2(void **state)
     assert_true(access("never", F_OK) != 0 && access("never.svg", F_OK) != 0);
 }
 
+/* No figure is judged: only that each row tells what it was asked for. */
+static void a_bench_row_tells_what_was_timed(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "bench", "act", "--act", "berlu", "--n", "1000", "--dtype", "all", "--seconds", "0.01", "--threads",
+                "1", "--isa", "scalar", "--json", NULL);
+    json_t *root = json_of(&r), *rows = json_object_get(root, "rows"), *row;
+    size_t i;
+    assert_int_equal(json_array_size(rows), 9); /* three ops, three dtypes */
+    json_array_foreach(rows, i, row)
+    {
+        assert_string_equal(json_string_value(json_object_get(row, "act")), "berlu");
+        assert_string_equal(json_string_value(json_object_get(row, "isa")), "scalar");
+        assert_int_equal(json_integer_value(json_object_get(row, "n")), 1000);
+        assert_int_equal(json_integer_value(json_object_get(row, "threads")), 1);
+        assert_true(json_number_value(json_object_get(row, "median_ns")) > 0);
+        assert_true(json_number_value(json_object_get(row, "ratio")) > 0);
+        assert_non_null(json_object_get(row, "yardstick"));
+    }
+    json_decref(root);
+    command_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +170,7 @@ int main(void)
         cmocka_unit_test(files_go_through_the_kernels),
         cmocka_unit_test(a_plot_is_a_picture_with_all_names),
         cmocka_unit_test(bad_questions_get_one_line_and_exit_2),
+        cmocka_unit_test(a_bench_row_tells_what_was_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
