@@ -46,7 +46,7 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
     v_f32 z = v_min(x, v_set(MISH_RIGHT));
-    v_i32 interval = v_bits(v_fma(z, v_set(0.71875f), v_set(V_SHIFT)));
+    v_i32 interval = v_bits(v_fma(z, v_set(0.703125f), v_set(V_SHIFT)));
     v_f32 y = v_mul(x, v_piecewise(mish_factor, 9, interval, z));
     v_mask far = v_less(x, v_set(MISH_LEFT));
     if (v_any(far))

@@ -66,14 +66,19 @@ def centre_near_a_float(f, middle, low, high, tries=600):
     return best[1], best[2]
 
 
-def piecewise(f, scale, first, low, high, degree, zeros=(), balanced=False):
-    """Sixteen intervals around j * scale, j = first ... first + 15, cut to [low, high]; entry j goes to place j mod 16.
+def uniform(scale, first, low, high):
+    """Sixteen intervals around j * scale, j = first ... first + 15, cut to [low, high]; entry j goes to place j mod 16."""
+    slack = 1e-6 * scale
+    for j in range(first, first + 16):
+        yield j % 16, max(low, (j - 0.5) * scale - slack), min(high, (j + 0.5) * scale + slack)
+
+
+def piecewise(f, intervals, degree, zeros=(), balanced=False):
+    """Polynomials for (place, low, high) of `intervals`.
 
     The error is relative to |f|, except within a quarter of a zero of f: there it is relative to at least 2^-5."""
     table, worst = np.zeros((degree + 2, 16)), 0.0
-    slack = 1e-6 * scale
-    for j in range(first, first + 16):
-        a, b = max(low, (j - 0.5) * scale - slack), min(high, (j + 0.5) * scale + slack)
+    for place, a, b in intervals:
         if a >= b:
             continue
         c, value = centre_near_a_float(f, balanced_middle(f, a, b) if balanced else (a + b) / 2, a, b)
@@ -85,7 +90,7 @@ def piecewise(f, scale, first, low, high, degree, zeros=(), balanced=False):
         keep = np.abs(h) > 1e-9
         coefficients, error = rounded(h[keep], ((y - value) / h)[keep], range(degree), (np.abs(h) * weight)[keep])
         worst = max(worst, error)
-        table[:, j % 16] = [c, value] + coefficients
+        table[:, place] = [c, value] + coefficients
     return table, worst
 
 

@@ -33,7 +33,7 @@ def gelu_slope_tail(v):
 
 
 def tanh_part(t):
-    """sigmoid(-2 y(t)): gelu_tanh(x) = max(x, 0) - t tanh_part(t)."""
+    """The sigmoid of -w(t)."""
     return 1 / (1 + np.exp(A * t + B * t**3))
 
 

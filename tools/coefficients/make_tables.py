@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import functions as f
-from fit import chebyshev_points, list_text, piecewise, rounded, table_text
+from fit import chebyshev_points, list_text, piecewise, rounded, table_text, uniform
 
 HEAD = """/* %s - coefficients, made by tools/coefficients/make_tables.py; read %s. SPDX-License-Identifier: MIT */
 #ifndef %s
@@ -34,8 +34,8 @@ def write(root, path, reader, parts):
     (root / "src" / path).write_text(text)
 
 
-def part_table(name, about, function, scale, first, low, high, degree, zeros=(), balanced=False):
-    table, error = piecewise(function, scale, first, low, high, degree, zeros, balanced)
+def part_table(name, about, function, intervals, degree, zeros=(), balanced=False):
+    table, error = piecewise(function, intervals, degree, zeros, balanced)
     note(name, error)
     return table_text(name, about, table)
 
@@ -76,27 +76,27 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
     write(root, "simd/vmath_tables.h", "simd/vmath.h", elementary())
     low, high = 1 / 15.0**2, 1 / 16.0
+    near = lambda: uniform(8 / 31, 0, 0, 4)
     write(root, "act/gelu_tables.h", "act/gelu.h", [
-        part_table("gelu_part", "Phi(-t) on [0, 4), intervals of 8/31", f.gelu_part, 8 / 31, 0, 0, 4, 6),
-        part_table("gelu_slope_part", "Phi(-t) - t n(t), the same intervals", f.gelu_slope_part, 8 / 31, 0, 0, 4, 5, [0.7518]),
+        part_table("gelu_part", "Phi(-t) on [0, 4), intervals of 8/31", f.gelu_part, near(), 6),
+        part_table("gelu_slope_part", "Phi(-t) - t n(t), the same intervals", f.gelu_slope_part, near(), 5, [0.7518]),
         tail_list("gelu_tail", "t Phi(-t) e^(t^2/2) in v = 1/t^2, t from 4 to 15", f.gelu_tail, low, high, 5),
         tail_list("gelu_slope_tail", "2 (n(t) - Phi(-t)/t) e^(t^2/2), likewise", f.gelu_slope_tail, low, high, 5)])
     write(root, "act/gelu_tanh_tables.h", "act/gelu_tanh.h", [
-        part_table("tanh_part", "s(-2 y(t)) on [0, 4), intervals of 8/31; s: sigmoid", f.tanh_part, 8 / 31, 0, 0, 4, 6),
-        part_table("tanh_slope_part", "the slope at -t, the same intervals", f.tanh_slope_part, 8 / 31, 0, 0, 4, 5, [0.7525]),
-        part_table("tanh_curve_part", "the second derivative, the same intervals", f.tanh_curve, 8 / 31, 0, 0, 4, 6, [1.4185])])
+        part_table("tanh_slope_part", "the slope at -t on [0, 4), intervals of 8/31", f.tanh_slope_part, near(), 5, [0.7525]),
+        part_table("tanh_curve_part", "the second derivative, the same intervals", f.tanh_curve, near(), 6, [1.4185])])
+    wide = lambda: uniform(25 / 31, 0, 0, 12.5)
     write(root, "act/silu_tables.h", "act/silu.h", [
-        part_table("silu_slope_part", "the slope at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, 25 / 31, 0, 0, 12.5,
-                   7, [1.2785]),
-        part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, 25 / 31, 0, 0, 12.5, 8, [2.3994])])
+        part_table("silu_slope_part", "the slope at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, wide(), 7, [1.2785]),
+        part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, wide(), 8, [2.3994])])
     write(root, "act/celu_tables.h", "act/celu.h", [
         tail_list("celu_alpha_terms", "(e^z - 1 - z e^z) / z^2, |z| <= 1.25", f.celu_alpha_factor, -1.26, 1.26, 8)])
+    around = lambda: uniform(8 / 15, -8, -4.3, 4)
     write(root, "act/mish_tables.h", "act/mish.h", [
-        part_table("mish_factor", "tanh(log(1 + e^x)) on (-13, 9.04), intervals of 32/23", f.mish_factor, 32 / 23, -9, -13.1, 9.0425,
-                   9, balanced=True),
-        part_table("mish_slope_part", "the slope on (-4, 4), intervals of 8/15", f.mish_slope, 8 / 15, -8, -4.3, 4, 6, [-1.1924]),
-        part_table("mish_curve_part", "the second derivative, the same intervals", f.mish_curve, 8 / 15, -8, -4.3, 4, 7,
-                   [-2.2564, 1.4906])])
+        part_table("mish_factor", "tanh(log(1 + e^x)) on (-13, 9.04), intervals of 64/45", f.mish_factor,
+                   uniform(64 / 45, -9, -13.1, 9.0425), 9, balanced=True),
+        part_table("mish_slope_part", "the slope on (-4, 4), intervals of 8/15", f.mish_slope, around(), 6, [-1.1924]),
+        part_table("mish_curve_part", "the second derivative, the same intervals", f.mish_curve, around(), 7, [-2.2564, 1.4906])])
 
 
 if __name__ == "__main__":
