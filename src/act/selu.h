@@ -3,7 +3,8 @@
  * As elu.h, with both factors fixed (Klambauer, Unterthiner, Mayr, Hochreiter 2017). From the output: lambda alpha e^x is
  * y + lambda alpha.
  *
- * Over all floats with a normal result: value 1.863 ULP (at -0x1.2dc142p-3). Slope, every 101st float: 1.82 ULP. */
+ * All floats from 2^-14 on in size, and a sample below, with a normal result: value 1.863 ULP (at -0x1.2dc142p-3), slope
+ * 1.860 ULP (at -0x1.52bdp+1). */
 #ifndef ACT_SELU_H
 #define ACT_SELU_H
 
