@@ -9,9 +9,10 @@ typedef struct bench_step {
     /* what to run */
     const char *model, *act; /* for the row; the network itself is the model passed to bench_step_run() */
     engine_options options;
-    int steps;      /* at least this many after the warm-up, */
-    double seconds; /* and at least this long */
-    int cpu_time;   /* processor time instead of the clock: one thread on a machine that others use too */
+    int steps;       /* at least this many after the warm-up, */
+    double seconds;  /* and at least this long */
+    int cpu_time;    /* processor time instead of the clock: one thread on a machine that others use too */
+    int memory_only; /* nobody looks at the times */
     engine_profile_by profile_by;
     /* what came out: medians over the steps */
     double images_per_s, forward_ms, backward_ms, update_ms;

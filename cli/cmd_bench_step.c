@@ -85,6 +85,7 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                     .act = acts ? options_strings(o, "act")[0] : "gelu",
                     .steps = r->memory ? 1 : (int)options_int(o, "steps"),
                     .seconds = r->memory ? 0 : options_float(o, "seconds"),
+                    .memory_only = r->memory,
                     .cpu_time = options_flag(o, "cpu-time"),
                     .profile_by = options_choice(o, "profile") == 1 ? PROFILE_BY_SHAPE : PROFILE_BY_OP};
     b.options = (engine_options){.backend = cpu_backend(),
