@@ -1,4 +1,4 @@
-/* graph_inside.h - the struct behind graph.h, for graph.c and build.c alone. SPDX-License-Identifier: MIT */
+/* graph_inside.h - the struct behind graph.h, for the files of this room alone. SPDX-License-Identifier: MIT */
 #ifndef GRAPH_GRAPH_INSIDE_H
 #define GRAPH_GRAPH_INSIDE_H
 
