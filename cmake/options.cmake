@@ -38,6 +38,9 @@ if(BERLU_FUZZ)  # coverage feedback and checks in every object; the main() of li
     add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=address,undefined)
 endif()
+if((BERLU_FUZZ OR BERLU_SANITIZE) AND CMAKE_C_COMPILER_ID MATCHES Clang)
+    add_compile_options(-Wno-pass-failed)  # instrumented loops are not unrolled, and need not be
+endif()
 option(BERLU_PORTABLE "the command finds its libraries in lib/ beside itself; no download (make portable)" OFF)
 if(BERLU_PORTABLE)
     set(CMAKE_INSTALL_RPATH "$ORIGIN/lib")
