@@ -26,8 +26,11 @@ typedef struct act_consts {
     v_f32 square;  /* jump / (4 eps) */
     v_f32 quarter; /* 1 / (4 eps); NaN when alpha is, so that a NaN alpha reaches every parameter slope */
     v_f32 inverse; /* 1 / alpha, for the slope from the output */
+    v_f32 steep;   /* jump / (2 eps), and */
+    v_f32 top;     /* eps, both as berlu_meet_one() leaves them: the slope of degree 2 */
+    v_mask mild;   /* 0 < alpha <= 1 */
     int order;     /* m: half the degree */
-    int gentle;    /* alpha <= 1 and not 0 in every lane, so that max(alpha x, x) is the line */
+    int gentle;    /* mild in every lane */
 } act_consts;
 
 /* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0 is still 0. */
@@ -39,20 +42,46 @@ V_FN v_f32 berlu_ratio(v_f32 a, v_f32 a_low, v_f32 b)
     return v_copysign(v_select(v_less(v_abs(q), most), better, limited), q); /* -0 stays */
 }
 
+V_FN v_mask berlu_meets_one(const act_consts *k, v_f32 steep, v_f32 top)
+{
+    return v_equal(v_fma(steep, v_add(top, k->eps), k->alpha), v_one());
+}
+
+/* alpha + steep (top + eps) must be 1 to the bit, so that the slope needs no limit on the right. What rounds to 1 spans
+ * 1.5 * 2^-24. A unit of steep moves the sum by p / m, p = 1 - alpha and m its significand, in 2^-23; two units of top move it
+ * by p / n, n the significand of eps, and m n is 2p or 4p. So one unit of steep hits unless m < 4p/3, and then n > 3/2, and
+ * one step back on top hits what a unit of steep has missed: three tries are enough. Only for 0 < alpha <= 1. */
+V_FN void berlu_meet_one(act_consts *k)
+{
+    v_mask met = berlu_meets_one(k, k->steep, k->top);
+    if (v_all(v_or(met, v_not(k->mild))))
+        return;
+    v_f32 steeper = v_float(v_iadd(v_bits(k->steep), v_iset(1)));
+    v_f32 lower = v_float(v_isub(v_bits(k->top), v_iset(2)));
+    v_mask need = v_and(k->mild, v_not(met));
+    k->steep = v_select(need, steeper, k->steep);
+    k->top = v_select(v_and(need, v_not(berlu_meets_one(k, steeper, k->top))), lower, k->top);
+}
+
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 {
     v_f32 alpha = params[0], eps = params[1], one = v_one();
     v_f32 jump = v_neg(v_sub(alpha, one)); /* and what its rounding lost: the error of a sum is a float */
     v_f32 part = v_sub(one, jump), low = v_add(v_sub(one, v_add(jump, part)), v_sub(part, alpha));
     v_f32 four = v_mul(eps, v_set(4.0f));
-    return (act_consts){.alpha = alpha,
-                        .eps = eps,
-                        .jump = jump,
-                        .square = berlu_ratio(jump, low, four),
-                        .quarter = v_select(v_is_nan(alpha), alpha, v_div(one, four)),
-                        .inverse = v_div(one, alpha),
-                        .order = shape->degree / 2,
-                        .gentle = v_all(v_and(v_less_equal(alpha, one), v_not(v_equal(alpha, v_zero()))))};
+    act_consts k = {.alpha = alpha,
+                    .eps = eps,
+                    .jump = jump,
+                    .square = berlu_ratio(jump, low, four),
+                    .quarter = v_select(v_is_nan(alpha), alpha, v_div(one, four)),
+                    .inverse = v_div(one, alpha),
+                    .top = eps,
+                    .mild = v_and(v_less(v_zero(), alpha), v_less_equal(alpha, one)),
+                    .order = shape->degree / 2};
+    k.steep = v_add(k.square, k.square);
+    k.gentle = v_all(k.mild);
+    berlu_meet_one(&k);
+    return k;
 }
 
 /* How deep inside the transition: eps - |x|, 0 outside. */
@@ -131,7 +160,8 @@ V_FN v_f32 berlu_t(v_f32 r, int m)
     return berlu_times_power(berlu_poly(berlu_w[m], m, v), r, m);
 }
 
-/* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf included. */
+/* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf included; where alpha is mild both
+ * have the same bits. */
 V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
 {
     if (k->gentle)
@@ -141,7 +171,7 @@ V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
-    v_f32 depth = berlu_depth(x, k);
+    v_f32 depth = v_sub(k->eps, v_min_abs(x, k->eps)); /* that of berlu_depth(); for NaN the line tells */
     v_f32 line = berlu_line(x, k);
     if (k->order == 1)
         return v_fma(v_mul(k->square, depth), depth, line);
@@ -149,18 +179,29 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return v_fma(k->jump, v_mul(k->eps, berlu_h(berlu_r(depth, k), k->order)), line);
 }
 
+/* x held to the transition */
+V_FN v_f32 berlu_held(v_f32 x, const act_consts *k)
+{
+    return v_max(v_min(x, k->top), v_neg(k->eps));
+}
+
+/* Degree 2, mild alpha: all terms are positive, so it can start from alpha on both sides; no compare, no choice. */
+V_FN v_f32 berlu_slope_mild(v_f32 x, const act_consts *k)
+{
+    return v_fma(k->steep, v_add(berlu_held(x, k), k->eps), k->alpha);
+}
+
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
-    v_f32 depth = berlu_depth(x, k), steep, t;
-    v_mask left = v_less(x, v_zero());
-    if (k->order == 1) {
+    if (k->order == 1 && k->gentle)
+        return berlu_slope_mild(x, k);
+    v_f32 depth = berlu_depth(x, k), steep = k->jump, t = depth;
+    if (k->order == 1)
         steep = v_add(k->square, k->square);
-        t = depth;
-    } else {
-        steep = k->jump;
+    else
         t = berlu_t(berlu_r(depth, k), k->order);
-    }
-    return v_select(left, v_fma(steep, t, k->alpha), v_fnma(steep, t, v_one()));
+    v_f32 slope = v_select(v_less(x, v_zero()), v_fma(steep, t, k->alpha), v_fnma(steep, t, v_one()));
+    return k->order == 1 ? v_select(k->mild, berlu_slope_mild(x, k), slope) : slope;
 }
 
 /* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the transition. */
@@ -179,8 +220,9 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 {
     v_f32 depth = berlu_depth(x, k), r = berlu_r(depth, k);
-    if (k->order == 1) {
-        out[0] = v_fnma(v_mul(k->quarter, depth), depth, v_min0(x));
+    if (k->order == 1) { /* -(eps - x)^2 / (4 eps) on both sides, and what x has beyond -eps */
+        v_f32 held = berlu_held(x, k), rest = v_sub(k->top, held);
+        out[0] = v_fnma(v_mul(k->quarter, rest), rest, v_sub(v_min(x, k->top), held));
         out[1] = v_mul(v_mul(k->jump, r), v_sub(v_one(), r));
     } else {
         v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));

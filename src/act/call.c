@@ -231,7 +231,7 @@ static int wants_stream(const berlu_act *act, const berlu_act_call *call, berlu_
 {
     const void *out = is_backward(op) ? call->dx : call->y;
     const void *in = op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? call->y : call->x;
-    if ((uintptr_t)out % 64 || out == in || (is_backward(op) && out == call->dy))
+    if ((uintptr_t)out % berlu_dtype_size(call->dtype) || out == in || (is_backward(op) && out == call->dy))
         return 0;
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;

@@ -4,17 +4,20 @@
  * here. Loops take the formula's functions as arguments that the compiler inlines, so one text serves every op, and
  * dtype and the number of sums are constants inside each copy.
  *
- * Two loops per op. The *groups* loop does whole groups of vectors, all loads of a group before its stores (that order is
- * worth some percent of memory speed), with sums in registers. The *tile* loop does everything else: tails, bias,
+ * Two ways per op. A *loop* does whole groups of vectors, all loads of a group before its stores (that order is worth some
+ * percent of memory speed), with sums in registers (kernel_loops.h). *Tiles* do everything else: heads and tails, bias,
  * parameters and sums per channel, scale and center. Both use the same formula, so they agree to the bit.
- * What is summed in which order is told in kernels.h; read unit_run() at the end first. */
+ * What is summed in which order is told in kernels.h; read unit_run() at the end first, then blocks_run(). */
+#include <stdint.h>
 #include <string.h>
 
 #include "act/kernels.h"
 #include ACT_FORMULA
 
-#ifndef ACT_COMMON
-#define ACT_COMMON(k) 1
+#include "act/kernel_memory.h"
+
+#ifndef ACT_PRODUCT
+#define ACT_PRODUCT v_mul
 #endif
 
 /* The formula's constants and what scale= and center= need: g(x) = (f(scale x) - f(0)) / scale. */
@@ -30,87 +33,10 @@ _Static_assert(sizeof(consts) <= ACT_CONSTS_BYTES, "ACT_CONSTS_BYTES is too smal
 enum {
     PARAMS = ACT_PARAMS,
     GROUPS = V_LANES > 1, /* scalar is the reference: it walks in tiles alone */
-    MAP_GROUP = 4,        /* vectors in flight; 16 registers of AVX2 hold only 2 in a backward */
-    SUM_GROUP = V_LANES == 16 ? 4 : V_GROUP,
-    TILE = 512 /* elements of one tile: a few buffers of it stay in the first cache */
+    TILE = 512,           /* elements of one tile: a few buffers of it stay in the first cache */
+    TURN = 256,           /* elements of a block that has its turn */
 };
-
-/* Arrays of vectors must become registers, so loops over them are unrolled at any level of optimisation. */
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-typedef v_f32 (*map_fn)(v_f32, const act_consts *);
-typedef void (*params_fn)(v_f32, const act_consts *, v_f32 *);
-
-/* ---- Memory by dtype; `dtype` is a constant wherever speed matters --------------------------------------------------- */
-
-V_FN v_f32 load(const void *p, berlu_dtype dtype, size_t i)
-{
-    if (dtype == BERLU_F32)
-        return v_load((const float *)p + i);
-    if (dtype == BERLU_BF16)
-        return v_load_bf16((const uint16_t *)p + i);
-    return v_load_f16((const uint16_t *)p + i);
-}
-
-V_FN v_f32 load_n(const void *p, berlu_dtype dtype, size_t i, size_t n)
-{
-    if (n >= V_LANES)
-        return load(p, dtype, i);
-    if (dtype == BERLU_F32)
-        return v_load_n((const float *)p + i, n);
-    if (dtype == BERLU_BF16)
-        return v_load_n_bf16((const uint16_t *)p + i, n);
-    return v_load_n_f16((const uint16_t *)p + i, n);
-}
-
-V_FN void store(void *p, berlu_dtype dtype, size_t i, v_f32 a)
-{
-    if (dtype == BERLU_F32)
-        v_store((float *)p + i, a);
-    else if (dtype == BERLU_BF16)
-        v_store_bf16((uint16_t *)p + i, a);
-    else
-        v_store_f16((uint16_t *)p + i, a);
-}
-
-V_FN void stream(void *p, berlu_dtype dtype, size_t i, v_f32 a)
-{
-    if (dtype == BERLU_F32)
-        v_stream((float *)p + i, a);
-    else if (dtype == BERLU_BF16)
-        v_stream_bf16((uint16_t *)p + i, a);
-    else
-        v_stream_f16((uint16_t *)p + i, a);
-}
-
-V_FN void store_n(void *p, berlu_dtype dtype, size_t i, v_f32 a, size_t n)
-{
-    if (n >= V_LANES)
-        store(p, dtype, i, a);
-    else if (dtype == BERLU_F32)
-        v_store_n((float *)p + i, a, n);
-    else if (dtype == BERLU_BF16)
-        v_store_n_bf16((uint16_t *)p + i, a, n);
-    else
-        v_store_n_f16((uint16_t *)p + i, a, n);
-}
-
-V_FN v_f32 load_f32(const float *p, size_t n)
-{
-    return n >= V_LANES ? v_load(p) : v_load_n(p, n);
-}
-
-V_FN void store_f32(float *p, v_f32 a, size_t n)
-{
-    if (n >= V_LANES)
-        v_store(p, a);
-    else
-        v_store_n(p, a, n);
-}
+_Static_assert(TURN % 64 == 0 && ACT_BLOCK % TURN == 0, "a turn is whole groups of at most 64 elements");
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------- */
 
@@ -208,6 +134,8 @@ V_FN void lanes_add(float *lane, size_t at, const float *g, const float *d, size
         lane[(at + i) % ACT_LANES] = __builtin_fmaf(g[i], d[i], lane[(at + i) % ACT_LANES]);
 }
 
+#include "act/kernel_loops.h"
+
 /* ---- Tiles: at most TILE elements of one row, or of the flat array --------------------------------------------------- */
 
 typedef struct tile {
@@ -303,7 +231,7 @@ static void backward_tile(const act_job *job, const tile *t, terms *s)
         size_t n = t->n - i;
         v_f32 d[PARAMS + 1];
         v_f32 g = load_n(job->dy, job->dtype, t->at + i, n);
-        v_f32 dx = v_mul(g, tile_slopes(job, t, i, d));
+        v_f32 dx = ACT_PRODUCT(tile_slopes(job, t, i, d), g);
         store_n(job->dx, job->dtype, t->at + i, dx, n);
         if (job->bias_sum)
             column_add(job->bias_sum + column + i, dx, n);
@@ -325,163 +253,92 @@ static void terms_add(const act_job *job, const tile *t, const terms *s, size_t 
             lanes_add(sums->lane[p], t->at + from, s->g + from, s->d[p] + from, n);
 }
 
-/* ---- Groups: whole vectors of a flat walk, plain function ------------------------------------------------------------ */
-
-V_FN void store_group(const act_job *job, void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int vectors)
-{
-    if (job->stream)
-        UNROLL for (int v = 0; v < vectors; v++) stream(p, dtype, i + (size_t)v * V_LANES, r[v]);
-    else
-        UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, i + (size_t)v * V_LANES, r[v]);
-}
-
-V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, const act_consts *k)
-{
-    const void *x = job->x;
-    void *y = job->y;
-    size_t i = from;
-    for (; i + MAP_GROUP * V_LANES <= to; i += MAP_GROUP * V_LANES) {
-        v_f32 r[MAP_GROUP];
-        UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(load(x, dtype, i + (size_t)v * V_LANES), k);
-        store_group(job, y, dtype, i, r, MAP_GROUP);
-    }
-    return i;
-}
-
-/* The constants are copied, so that no store can seem to change them; in the first copy of the loop ACT_COMMON holds. */
-V_FN size_t value_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype)
-{
-    const act_consts k = ((const consts *)job->consts)->f;
-    if (ACT_COMMON(&k))
-        return value_loop(job, from, to, dtype, &k);
-    return value_loop(job, from, to, dtype, &k);
-}
-
-/* dx, and the first `wanted` parameter sums of one block; returns where it stopped. */
-V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int wanted, lanes *sums,
-                       const void *source, map_fn slope, params_fn slopes, const act_consts *k)
-{
-    const void *dy = job->dy;
-    void *dx = job->dx;
-    v_f32 sum[PARAMS + 1][V_GROUP];
-    UNROLL for (int p = 0; p < wanted; p++) UNROLL for (int v = 0; v < V_GROUP; v++) sum[p][v] = v_zero();
-    size_t i = from;
-    for (; i + SUM_GROUP * V_LANES <= to; i += SUM_GROUP * V_LANES) {
-        v_f32 r[SUM_GROUP];
-        UNROLL for (int v = 0; v < SUM_GROUP; v++)
-        {
-            v_f32 x = load(source, dtype, i + (size_t)v * V_LANES), g = load(dy, dtype, i + (size_t)v * V_LANES);
-            v_f32 d[PARAMS + 1];
-            r[v] = v_mul(g, slope(x, k));
-            if (wanted)
-                slopes(x, k, d);
-            UNROLL for (int p = 0; p < wanted; p++) sum[p][v % V_GROUP] = v_fma(g, d[p], sum[p][v % V_GROUP]);
-        }
-        store_group(job, dx, dtype, i, r, SUM_GROUP);
-    }
-    UNROLL for (int p = 0; p < wanted; p++) UNROLL for (int v = 0; v < V_GROUP; v++)
-        v_store(sums->lane[p] + v * V_LANES, sum[p][v]);
-    return i;
-}
-
-V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int wanted, lanes *sums,
-                         const void *source, map_fn slope, params_fn slopes)
-{
-    const act_consts k = ((const consts *)job->consts)->f;
-    if (ACT_COMMON(&k))
-        return slope_loop(job, from, to, dtype, wanted, sums, source, slope, slopes, &k);
-    return slope_loop(job, from, to, dtype, wanted, sums, source, slope, slopes, &k);
-}
-
-/* ---- Units ----------------------------------------------------------------------------------------------------------- */
+/* ---- The flat walk --------------------------------------------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static size_t value_start(const act_job *job, size_t from, size_t to)
+static void map_tiles(const act_job *job, size_t from, size_t to, lanes *sums)
 {
-    if (!GROUPS || job->op != BERLU_ACT_FORWARD || !job->plain)
-        return from;
-    if (job->dtype == BERLU_F32)
-        return value_groups(job, from, to, BERLU_F32);
-    if (job->dtype == BERLU_BF16)
-        return value_groups(job, from, to, BERLU_BF16);
-    return value_groups(job, from, to, BERLU_F16);
-}
-
-static void map_flat(const act_job *job, size_t from, size_t to)
-{
-    for (size_t i = value_start(job, from, to); i < to; i += TILE)
+    (void)sums;
+    for (size_t i = from; i < to; i += TILE)
         map_tile(job, &(tile){.at = i, .n = least(TILE, to - i)});
 }
 
-V_FN size_t slope_start_as(const act_job *job, size_t from, size_t to, berlu_dtype dtype, lanes *sums,
-                           const void *source, map_fn slope, params_fn slopes)
+static void backward_tiles(const act_job *job, size_t from, size_t to, lanes *sums)
 {
-    int wanted = 0;
-    for (int p = 0; p < PARAMS; p++)
-        if (job->layer_sum[p])
-            wanted = p + 1;
-    if (wanted == 0)
-        return slope_groups(job, from, to, dtype, 0, sums, source, slope, slopes);
-    if (wanted == 1)
-        return slope_groups(job, from, to, dtype, PARAMS ? 1 : 0, sums, source, slope, slopes);
-    return slope_groups(job, from, to, dtype, PARAMS, sums, source, slope, slopes);
-}
-
-V_FN size_t slope_start(const act_job *job, size_t from, size_t to, lanes *sums, const void *source, map_fn slope,
-                        params_fn slopes)
-{
-    if (job->dtype == BERLU_F32)
-        return slope_start_as(job, from, to, BERLU_F32, sums, source, slope, slopes);
-    if (job->dtype == BERLU_BF16)
-        return slope_start_as(job, from, to, BERLU_BF16, sums, source, slope, slopes);
-    return slope_start_as(job, from, to, BERLU_F16, sums, source, slope, slopes);
-}
-
-#if !ACT_PARAMS
-V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
-{
-    (void)x;
-    (void)k;
-    (void)out;
-}
-#endif
-#if ACT_FROM_OUTPUT && !ACT_PARAMS
-V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
-{
-    act_param_slopes(y, k, out);
-}
-#endif
-
-static size_t block_start(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-#if ACT_FROM_OUTPUT
-    if (GROUPS && job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && job->plain)
-        return slope_start(job, from, to, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
-#endif
-    if (GROUPS && job->op == BERLU_ACT_BACKWARD && job->plain && !job->y)
-        return slope_start(job, from, to, sums, job->x, act_slope, act_param_slopes);
-    return from;
-}
-
-static void backward_flat(const act_job *job, size_t from, size_t to)
-{
-    lanes sums;
     terms s;
-    memset(&sums, 0, sizeof sums);
-    for (size_t block = from; block < to; block += ACT_BLOCK) {
-        size_t end = least(block + ACT_BLOCK, to);
-        for (size_t i = block_start(job, block, end, &sums); i < end; i += TILE) {
-            tile t = {.at = i, .n = least(TILE, end - i)};
-            backward_tile(job, &t, &s);
-            terms_add(job, &t, &s, 0, t.n, &sums);
-        }
-        lanes_close(job, &sums, block / ACT_BLOCK);
+    for (size_t i = from; i < to; i += TILE) {
+        tile t = {.at = i, .n = least(TILE, to - i)};
+        backward_tile(job, &t, &s);
+        terms_add(job, &t, &s, 0, t.n, sums);
     }
 }
+
+/* Between the lanes of the array and those of a vector that starts at another element. */
+static void lanes_turn(lanes *s, size_t by)
+{
+    for (int p = 0; p < PARAMS && by % ACT_LANES; p++) {
+        float old[ACT_LANES];
+        memcpy(old, s->lane[p], sizeof old);
+        for (size_t i = 0; i < ACT_LANES; i++)
+            s->lane[p][i] = old[(i + by) % ACT_LANES];
+    }
+}
+
+/* Non-temporal stores need whole lines: the first elements of each block, up to a line of the output, go as a tile. */
+static size_t head_of(const act_job *job)
+{
+    const void *out = job->op == BERLU_ACT_FORWARD ? job->y : job->dx;
+    size_t past = (uintptr_t)out % 64;
+    return job->stream && past ? (64 - past) / berlu_dtype_size(job->dtype) : 0;
+}
+
+typedef struct walk {
+    loop_fn loop;
+    void (*tiles)(const act_job *job, size_t from, size_t to, lanes *sums);
+    size_t head;
+} walk;
+
+/* One block, or the whole blocks of a unit by turns, a few lines of each: a single row of reads does not keep enough lines
+ * under way to hide how far the memory is, once there is arithmetic between them. The order within a block stays. */
+static void blocks_run(const act_job *job, const walk *w, size_t from, size_t size, size_t blocks)
+{
+    lanes sums[ACT_UNIT / ACT_BLOCK];
+    size_t head = least(w->head, size), at = head;
+    memset(sums, 0, sizeof sums);
+    for (size_t b = 0; b < blocks; b++) {
+        w->tiles(job, from + b * size, from + b * size + head, &sums[b]);
+        lanes_turn(&sums[b], head);
+    }
+    if (w->loop && blocks == 1)
+        at = w->loop(job, from + head, from + size, sums) - from;
+    for (; w->loop && blocks > 1 && at + TURN <= size; at += TURN)
+        for (size_t b = 0; b < blocks; b++)
+            w->loop(job, from + b * size + at, from + b * size + at + TURN, &sums[b]);
+    for (size_t b = 0; b < blocks; b++) {
+        lanes_turn(&sums[b], ACT_LANES - head % ACT_LANES);
+        w->tiles(job, from + b * size + at, from + (b + 1) * size, &sums[b]);
+        lanes_close(job, &sums[b], from / ACT_BLOCK + b);
+    }
+}
+
+/* Without sums the blocks of a unit are one. */
+static void flat_run(const act_job *job, size_t from, size_t to, int backward)
+{
+    walk w = {.loop = loop_pick(job), .tiles = backward ? backward_tiles : map_tiles, .head = head_of(job)};
+    if (job->stream && w.loop && to - from == ACT_UNIT) {
+        blocks_run(job, &w, from, ACT_BLOCK, ACT_UNIT / ACT_BLOCK);
+        return;
+    }
+    size_t size = backward ? ACT_BLOCK : ACT_UNIT;
+    for (size_t block = from; block < to; block += size)
+        blocks_run(job, &w, block, least(size, to - block), 1);
+}
+
+/* ---- The walk by rows, and units ------------------------------------------------------------------------------------- */
 
 /* The column sums of a unit start at zero. */
 static void columns_clear(const act_job *job, size_t row, size_t end)
@@ -522,7 +379,7 @@ static void unit_run(const act_job *job, size_t unit)
     int backward = job->op == BERLU_ACT_BACKWARD || job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
     if (job->unit_rows == 0) {
         size_t from = unit * ACT_UNIT, to = least(from + ACT_UNIT, job->count);
-        (backward ? backward_flat : map_flat)(job, from, to);
+        flat_run(job, from, to, backward);
     } else {
         size_t row = unit * job->unit_rows, end = least(row + job->unit_rows, job->rows);
         if (backward) {

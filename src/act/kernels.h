@@ -26,7 +26,7 @@ enum {
 typedef struct act_job {
     berlu_act_op op;
     berlu_dtype dtype;
-    int stream; /* non-temporal stores; the outputs are then aligned to 64 bytes */
+    int stream; /* non-temporal stores; the output is then aligned to its element */
     int plain;  /* scale 1 and no centering */
     float scale;
     int center;

@@ -12,14 +12,17 @@
  * Memory      v_load v_store, any alignment; v_load_n v_store_n, the first n < V_LANES elements (missing lanes are zero, nothing
  *             beyond is touched); v_stream, around the cache, p aligned to the vector; v_stream_end once after the last of them.
  *             Each also for 16-bit storage, as v_load_bf16 v_store_n_f16 v_stream_bf16 ...: rounded to nearest even as by
- *             base/half.h, NaN stays NaN. v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE).
+ *             base/half.h, NaN stays NaN; v_load2_bf16 v_store2_bf16 v_stream2_bf16 take two vectors that lie behind each other,
+ *             which is cheaper than one by one (v_stream2 wants p aligned to both; nothing stored in twos may be NaN).
+ *             v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE).
  * Constants   v_set(c) v_zero() v_one(), v_iset(i)
  * Arithmetic  v_add v_sub v_mul v_div v_sqrt; v_fma a*b + c, v_fms a*b - c, v_fnma c - a*b, each rounded once
  * Signs       v_abs v_neg v_copysign(magnitude, sign): bits only, NaN too
- * Choice      v_less v_less_equal v_equal (false for NaN), v_is_nan, v_is_negative (the sign bit, so -0 and -NaN too);
+ * Choice      v_less v_less_equal v_equal (false for NaN), v_is_nan, v_either_nan(a, b), v_is_negative (the sign bit, so -0 and -NaN too);
  *             v_and v_or v_not on masks; v_select(mask, yes, no)
  *             v_min(x, limit) is limit < x ? limit : x, v_max(x, limit) is x < limit ? limit : x: a NaN in x is kept, one in the
  *             limit is not, and equal zeros leave x as it is. v_min0 and v_max0 are those with the limit +0.
+ *             v_min_abs(x, limit), for positive limits, is |x| < limit ? |x| : limit; a NaN in x gives NaN or the limit.
  *             v_any v_all say whether some or every lane is true; both expect that a rare path is not needed (none, all).
  * Integers    v_bits v_float (the same bits), v_iadd v_isub v_iand v_ior, v_shift_left v_shift_right (zeros come in)
  *             v_shift_right_signed, all by a constant; v_truncate (|x| < 2^31, else anything), v_from_int (nearest even)

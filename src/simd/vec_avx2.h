@@ -94,6 +94,28 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     v_store_n_words(p, v_narrow_bf16(a), n);
 }
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
+{
+    *a = v_load_bf16(p);
+    *b = v_load_bf16(p + 8);
+}
+V_FN __m256i v_near_bf16(v_f32 a) /* rounded, in the lower half; not for NaN */
+{
+    __m256i bits = _mm256_castps_si256(a), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+}
+V_FN __m256i v_narrow2_bf16(v_f32 a, v_f32 b)
+{
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(v_near_bf16(a), v_near_bf16(b)), 0xd8);
+}
+V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, v_narrow2_bf16(a, b));
+}
+V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm256_stream_si256((__m256i *)(void *)p, v_narrow2_bf16(a, b));
+}
 V_FN __m128i v_narrow_f16(v_f32 a)
 {
     return _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -253,6 +275,10 @@ V_FN v_mask v_is_nan(v_f32 a)
 {
     return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
 }
+V_FN v_mask v_either_nan(v_f32 a, v_f32 b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
+}
 V_FN v_mask v_is_negative(v_f32 a)
 {
     return _mm256_castsi256_ps(_mm256_srai_epi32(v_bits(a), 31));
@@ -288,6 +314,10 @@ V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 V_FN v_f32 v_max(v_f32 x, v_f32 limit)
 {
     return _mm256_max_ps(limit, x);
+}
+V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
+{
+    return _mm256_min_ps(v_abs(x), limit);
 }
 V_FN v_f32 v_min0(v_f32 x)
 {

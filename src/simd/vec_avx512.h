@@ -80,6 +80,35 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     _mm256_mask_storeu_epi16(p, v_first_lanes(n), v_narrow_bf16(a));
 }
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* words to the odd places, zeros to the even ones */
+{
+    __m512i words = _mm512_loadu_si512((const void *)p), step = _mm512_set1_epi32(0x10001);
+    __m512i place = _mm512_mullo_epi32(step, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    __m512i later = _mm512_add_epi32(place, _mm512_set1_epi32(0x100010));
+    *a = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, place, words));
+    *b = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, later, words));
+}
+V_FN __m512i v_near_bf16(v_f32 a) /* rounded, in the upper half; not for NaN */
+{
+    __m512i bits = _mm512_castps_si512(a), near = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    return _mm512_mask_add_epi32(near, odd, near, _mm512_set1_epi32(1));
+}
+V_FN __m512i v_narrow2_bf16(v_f32 a, v_f32 b) /* a's words even, b's odd, then in order */
+{
+    __m512i mixed = _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(v_near_bf16(a), 16), v_near_bf16(b));
+    __m512i even = _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018, 0x1e001c,
+                                     0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015, 0x1b0019, 0x1f001d);
+    return _mm512_permutexvar_epi16(even, mixed);
+}
+V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm512_storeu_si512((void *)p, v_narrow2_bf16(a, b));
+}
+V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm512_stream_si512((__m512i *)(void *)p, v_narrow2_bf16(a, b));
+}
 V_FN __m256i v_narrow_f16(v_f32 a)
 {
     return _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -236,6 +265,10 @@ V_FN v_mask v_is_nan(v_f32 a)
 {
     return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
 }
+V_FN v_mask v_either_nan(v_f32 a, v_f32 b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+}
 V_FN v_mask v_is_negative(v_f32 a)
 {
     return _mm512_movepi32_mask(v_bits(a));
@@ -271,6 +304,10 @@ V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 V_FN v_f32 v_max(v_f32 x, v_f32 limit)
 {
     return _mm512_max_ps(limit, x);
+}
+V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit) /* vrangeps: 2 is the smaller magnitude, 8 clears the sign */
+{
+    return _mm512_range_ps(x, limit, 2 | 8);
 }
 V_FN v_f32 v_min0(v_f32 x)
 {

@@ -226,6 +226,10 @@ V_FN v_mask v_is_nan(v_f32 a)
 {
     return a != a;
 }
+V_FN v_mask v_either_nan(v_f32 a, v_f32 b)
+{
+    return a != a || b != b;
+}
 V_FN v_mask v_is_negative(v_f32 a)
 {
     return v_bits(a) < 0;
@@ -261,6 +265,10 @@ V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 V_FN v_f32 v_max(v_f32 x, v_f32 limit)
 {
     return x < limit ? limit : x;
+}
+V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
+{
+    return v_abs(x) < limit ? v_abs(x) : limit;
 }
 V_FN v_f32 v_min0(v_f32 x)
 {

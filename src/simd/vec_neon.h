@@ -120,6 +120,21 @@ V_FN void v_store_n_f16(uint16_t *p, v_f32 a, size_t n)
 {
     v_store_n_words(p, v_narrow_f16(a), n);
 }
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
+{
+    *a = v_load_bf16(p);
+    *b = v_load_bf16(p + V_LANES);
+}
+V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    v_store_bf16(p, a);
+    v_store_bf16(p + V_LANES, b);
+}
+V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    v_stream_bf16(p, a);
+    v_stream_bf16(p + V_LANES, b);
+}
 V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* tbl works on bytes: entry j is the bytes 4 j to 4 j + 3 of 64 */
 {
     uint8x16x4_t bytes = vld1q_u8_x4((const uint8_t *)table);
@@ -255,6 +270,10 @@ V_FN v_mask v_is_nan(v_f32 a)
 {
     return vmvnq_u32(vceqq_f32(a, a));
 }
+V_FN v_mask v_either_nan(v_f32 a, v_f32 b)
+{
+    return vmvnq_u32(vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b)));
+}
 V_FN v_mask v_is_negative(v_f32 a)
 {
     return vcltzq_s32(v_bits(a));
@@ -290,6 +309,10 @@ V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 V_FN v_f32 v_max(v_f32 x, v_f32 limit)
 {
     return vbslq_f32(vcltq_f32(x, limit), limit, x);
+}
+V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
+{
+    return vbslq_f32(vcaltq_f32(x, limit), vabsq_f32(x), limit);
 }
 V_FN v_f32 v_min0(v_f32 x)
 {

@@ -1,6 +1,8 @@
 /* words.c - the vocabulary as tables, compiled once per machine with WORDS naming the table. SPDX-License-Identifier: MIT */
 #include "simd/words.h"
 
+#include <string.h>
+
 #include "simd/vec.h"
 
 V_FN void map1(void *out, const float *a, v_f32 (*f)(v_f32))
@@ -27,6 +29,11 @@ V_FN void map_int(void *out, const float *a, const float *b, v_i32 (*f)(v_i32, v
 {
     for (int i = 0; i < WORDS_LANES; i += V_LANES)
         v_store((float *)out + i, v_float(f(v_bits(v_load(a + i)), v_bits(v_load(b + i)))));
+}
+
+V_FN v_f32 without_nan(v_f32 x)
+{
+    return v_select(v_is_nan(x), v_one(), x);
 }
 
 /* ARGS: what the table's functions take; each body is one call. */
@@ -84,6 +91,19 @@ static void w_min(ARGS)
 static void w_max(ARGS)
 {
     UNUSED, map2(out, a, b, v_max);
+}
+static void w_min_abs(ARGS) /* positive limits; NaN may give either */
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES) {
+        v_f32 limit = v_abs(v_load(b + i));
+        limit = v_select(v_less(v_zero(), limit), limit, v_one());
+        v_store((float *)out + i, v_min_abs(without_nan(v_load(a + i)), limit));
+    }
+}
+static void w_either_nan(ARGS)
+{
+    UNUSED, map_mask(out, a, b, v_either_nan);
 }
 static void w_min0(ARGS)
 {
@@ -292,6 +312,33 @@ static void w_stream_bf16(ARGS)
         v_stream_bf16((uint16_t *)out + i, v_load(a + i));
     v_stream_end();
 }
+/* Two vectors at a time, over the thirty-two numbers of a and b; NaN is not for them. */
+V_FN void twos_bf16(void *out, const float *a, const float *b, void (*put)(uint16_t *, v_f32, v_f32))
+{
+    float both[2 * WORDS_LANES];
+    memcpy(both, a, WORDS_LANES * sizeof *a);
+    memcpy(both + WORDS_LANES, b, WORDS_LANES * sizeof *b);
+    for (int i = 0; i < 2 * WORDS_LANES; i += 2 * V_LANES)
+        put((uint16_t *)out + i, without_nan(v_load(both + i)), without_nan(v_load(both + i + V_LANES)));
+    v_stream_end();
+}
+static void w_store2_bf16(ARGS)
+{
+    UNUSED, twos_bf16(out, a, b, v_store2_bf16);
+}
+static void w_stream2_bf16(ARGS)
+{
+    UNUSED, twos_bf16(out, a, b, v_stream2_bf16);
+}
+static void w_load2_bf16(ARGS) /* and back */
+{
+    UNUSED;
+    for (int i = 0; i < 2 * WORDS_LANES; i += 2 * V_LANES) {
+        v_f32 first, second;
+        v_load2_bf16((const uint16_t *)(const void *)a + i, &first, &second);
+        v_store2_bf16((uint16_t *)out + i, without_nan(first), without_nan(second));
+    }
+}
 static void w_store_n_bf16(ARGS)
 {
     UNUSED;
@@ -356,6 +403,8 @@ const word WORDS[] = {
     {"copysign", WORD_BITS, w_copysign, 0},
     {"min", WORD_FLOAT, w_min, 0},
     {"max", WORD_FLOAT, w_max, 0},
+    {"min_abs", WORD_FLOAT, w_min_abs, 0},
+    {"either_nan", WORD_BITS, w_either_nan, 0},
     {"min0", WORD_FLOAT, w_min0, 0},
     {"max0", WORD_FLOAT, w_max0, 0},
     {"less", WORD_BITS, w_less, 0},
@@ -386,6 +435,9 @@ const word WORDS[] = {
     {"store_bf16", WORD_BF16, w_store_bf16, 0},
     {"stream_bf16", WORD_BF16, w_stream_bf16, 0},
     {"store_n_bf16", WORD_BF16, w_store_n_bf16, 0},
+    {"store2_bf16", WORD_BITS, w_store2_bf16, 0},
+    {"stream2_bf16", WORD_BITS, w_stream2_bf16, 0},
+    {"load2_bf16", WORD_BITS, w_load2_bf16, 0},
     {"load_bf16", WORD_FLOAT, w_load_bf16, 0},
     {"load_n_bf16", WORD_FLOAT, w_load_n_bf16, 0},
     {"store_f16", WORD_F16, w_store_f16, 0},

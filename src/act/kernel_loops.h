@@ -1,0 +1,267 @@
+/* kernel_loops.h - the fast loops of kernel.c: whole groups of vectors, flat, plain function. SPDX-License-Identifier: MIT
+ *
+ * A group is loaded, computed, stored. Lines of later groups are asked for before they are needed: with arithmetic between the
+ * loads a processor does not look far enough ahead by itself, not even to the second cache. Each loop is a function of its own,
+ * because side by side in one function they compete for registers, and then sums live in memory and every addition waits for
+ * the last one to come back from there. Read loop_pick() at the end first. Part of kernel.c, which defines consts and lanes. */
+#ifndef ACT_KERNEL_LOOPS_H
+#define ACT_KERNEL_LOOPS_H
+
+#ifdef ACT_COMMON
+#define ACT_RARE 1
+#else
+#define ACT_RARE      0
+#define ACT_COMMON(k) 1
+#endif
+
+enum {
+    MAP_GROUP = 4,                    /* vectors of a group */
+    SUM_GROUP = V_LANES == 8 ? 2 : 4, /* AVX2 has half as many registers */
+    AHEAD = 512                       /* bytes between what is read and what is asked for */
+};
+
+#define LOOP_FN static __attribute__((noinline)) size_t
+
+typedef v_f32 (*map_fn)(v_f32, const act_consts *);
+typedef void (*params_fn)(v_f32, const act_consts *, v_f32 *);
+
+V_FN void put_group(int stream, void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int vectors)
+{
+    if (stream)
+        group_stream(p, dtype, i, r, vectors);
+    else
+        group_store(p, dtype, i, r, vectors);
+}
+
+V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common)
+{
+    enum { STEP = MAP_GROUP * V_LANES };
+    const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
+    const int stream = job->stream;
+    const void *x = job->x;
+    void *y = job->y;
+    size_t i = from;
+    if (common && !ACT_COMMON(&k))
+        __builtin_unreachable();
+    for (; i + STEP <= to; i += STEP) {
+        v_f32 r[MAP_GROUP];
+        group_prefetch(x, dtype, i, MAP_GROUP, AHEAD);
+        if (!stream)
+            group_prefetch(y, dtype, i, MAP_GROUP, AHEAD);
+        group_load(r, x, dtype, i, MAP_GROUP);
+        V_UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(r[v], &k);
+        put_group(stream, y, dtype, i, r, MAP_GROUP);
+    }
+    return i;
+}
+
+/* By dtype; ACT_COMMON holds. */
+LOOP_FN value_f32(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    (void)sums;
+    return value_loop(job, from, to, BERLU_F32, 1);
+}
+
+LOOP_FN value_bf16(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    (void)sums;
+    return value_loop(job, from, to, BERLU_BF16, 1);
+}
+
+LOOP_FN value_f16(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    (void)sums;
+    return value_loop(job, from, to, BERLU_F16, 1);
+}
+
+#if ACT_RARE
+LOOP_FN value_rare(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    (void)sums;
+    if (job->dtype == BERLU_F32)
+        return value_loop(job, from, to, BERLU_F32, 0);
+    if (job->dtype == BERLU_BF16)
+        return value_loop(job, from, to, BERLU_BF16, 0);
+    return value_loop(job, from, to, BERLU_F16, 0);
+}
+#endif
+
+/* dx, and the first `wanted` parameter sums; sums->lane[0] belongs to the element `from`, whatever its index. */
+V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int wanted,
+                       lanes *sums, const void *source, map_fn slope, params_fn slopes)
+{
+    enum { STEP = SUM_GROUP * V_LANES };
+    const act_consts k = ((const consts *)job->consts)->f;
+    const int stream = job->stream;
+    const void *dy = job->dy;
+    void *dx = job->dx;
+    v_f32 sum[PARAMS + 1][V_GROUP];
+    if (common && !ACT_COMMON(&k))
+        __builtin_unreachable();
+    V_UNROLL for (int p = 0; p < wanted; p++) V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[p][v] =
+        v_load(sums->lane[p] + v * V_LANES);
+    size_t i = from;
+    for (; i + STEP <= to; i += STEP) {
+        v_f32 x[SUM_GROUP], g[SUM_GROUP];
+        group_prefetch(source, dtype, i, SUM_GROUP, AHEAD);
+        group_prefetch(dy, dtype, i, SUM_GROUP, AHEAD);
+        if (!stream)
+            group_prefetch(dx, dtype, i, SUM_GROUP, AHEAD);
+        group_load(x, source, dtype, i, SUM_GROUP);
+        group_load(g, dy, dtype, i, SUM_GROUP);
+        V_UNROLL for (int v = 0; v < SUM_GROUP; v++)
+        {
+            v_f32 d[PARAMS + 1];
+            if (wanted)
+                slopes(x[v], &k, d);
+            x[v] = ACT_PRODUCT(slope(x[v], &k), g[v]);
+            V_UNROLL for (int p = 0; p < wanted; p++) sum[p][v % V_GROUP] = v_fma(g[v], d[p], sum[p][v % V_GROUP]);
+        }
+        put_group(stream, dx, dtype, i, x, SUM_GROUP);
+    }
+    V_UNROLL for (int p = 0; p < wanted; p++) V_UNROLL for (int v = 0; v < V_GROUP; v++)
+        v_store(sums->lane[p] + v * V_LANES, sum[p][v]);
+    return i;
+}
+
+#if !ACT_PARAMS
+V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
+{
+    (void)x;
+    (void)k;
+    (void)out;
+}
+#endif
+
+/* From x, by dtype, with no sum and with that of the first parameter. */
+LOOP_FN slope_f32(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_loop(job, from, to, BERLU_F32, 1, 0, sums, job->x, act_slope, act_param_slopes);
+}
+
+LOOP_FN slope_bf16(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_loop(job, from, to, BERLU_BF16, 1, 0, sums, job->x, act_slope, act_param_slopes);
+}
+
+LOOP_FN slope_f16(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_loop(job, from, to, BERLU_F16, 1, 0, sums, job->x, act_slope, act_param_slopes);
+}
+
+#if ACT_PARAMS
+LOOP_FN slope_sum_f32(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_loop(job, from, to, BERLU_F32, 1, 1, sums, job->x, act_slope, act_param_slopes);
+}
+
+LOOP_FN slope_sum_bf16(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_loop(job, from, to, BERLU_BF16, 1, 1, sums, job->x, act_slope, act_param_slopes);
+}
+
+LOOP_FN slope_sum_f16(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_loop(job, from, to, BERLU_F16, 1, 1, sums, job->x, act_slope, act_param_slopes);
+}
+#endif
+
+/* Any dtype in one function, for the rest: there arithmetic takes the time anyway. */
+V_FN size_t slope_any(const act_job *job, size_t from, size_t to, int wanted, lanes *sums, const void *source,
+                      map_fn slope, params_fn slopes)
+{
+    if (job->dtype == BERLU_F32)
+        return slope_loop(job, from, to, BERLU_F32, 0, wanted, sums, source, slope, slopes);
+    if (job->dtype == BERLU_BF16)
+        return slope_loop(job, from, to, BERLU_BF16, 0, wanted, sums, source, slope, slopes);
+    return slope_loop(job, from, to, BERLU_F16, 0, wanted, sums, source, slope, slopes);
+}
+
+#if ACT_RARE
+LOOP_FN slope_rare(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_any(job, from, to, 0, sums, job->x, act_slope, act_param_slopes);
+}
+#endif
+
+#if ACT_PARAMS > 1 || (ACT_PARAMS && ACT_RARE)
+LOOP_FN slope_sums(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_any(job, from, to, PARAMS, sums, job->x, act_slope, act_param_slopes);
+}
+#endif
+
+#if ACT_FROM_OUTPUT && !ACT_PARAMS
+V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
+{
+    act_param_slopes(y, k, out);
+}
+#endif
+
+#if ACT_FROM_OUTPUT
+LOOP_FN slope_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_any(job, from, to, 0, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+}
+#endif
+
+#if ACT_FROM_OUTPUT && ACT_PARAMS
+LOOP_FN slope_sums_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_any(job, from, to, PARAMS, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+}
+#endif
+
+/* Runs whole groups from `from` on and tells where it stopped. */
+typedef size_t (*loop_fn)(const act_job *job, size_t from, size_t to, lanes *sums);
+
+static loop_fn slope_pick(const act_job *job, int common, int wanted)
+{
+    static const loop_fn none[] = {[BERLU_F32] = slope_f32, [BERLU_BF16] = slope_bf16, [BERLU_F16] = slope_f16};
+    (void)common;
+    (void)wanted;
+#if ACT_FROM_OUTPUT && ACT_PARAMS
+    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && wanted)
+        return slope_sums_from_output;
+#endif
+#if ACT_FROM_OUTPUT
+    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        return slope_from_output;
+#endif
+#if ACT_PARAMS > 1 || (ACT_PARAMS && ACT_RARE)
+    if (wanted > 1 || (wanted && !common))
+        return slope_sums;
+#endif
+#if ACT_PARAMS
+    static const loop_fn one[] = {
+        [BERLU_F32] = slope_sum_f32, [BERLU_BF16] = slope_sum_bf16, [BERLU_F16] = slope_sum_f16};
+    if (wanted)
+        return one[job->dtype];
+#endif
+#if ACT_RARE
+    if (!common)
+        return slope_rare;
+#endif
+    return none[job->dtype];
+}
+
+/* NULL where tiles must do everything. */
+static loop_fn loop_pick(const act_job *job)
+{
+    static const loop_fn value[] = {[BERLU_F32] = value_f32, [BERLU_BF16] = value_bf16, [BERLU_F16] = value_f16};
+    int common = ACT_COMMON(&((const consts *)job->consts)->f), wanted = 0;
+    for (int p = 0; p < PARAMS; p++)
+        if (job->layer_sum[p])
+            wanted = p + 1;
+    if (!GROUPS || !job->plain)
+        return NULL;
+    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT || (job->op == BERLU_ACT_BACKWARD && !job->y))
+        return slope_pick(job, common, wanted);
+#if ACT_RARE
+    if (job->op == BERLU_ACT_FORWARD && !common)
+        return value_rare;
+#endif
+    return job->op == BERLU_ACT_FORWARD ? value[job->dtype] : NULL;
+}
+
+#endif
