@@ -95,10 +95,10 @@ static void note(tally *t, float x, double ulps, double bound, double unit)
         tally_fail(t, x);
 }
 
-/* NaN gives NaN; an infinity gives the limit, which may be NaN too (0 times infinity). */
+/* NaN gives NaN; an infinity gives the float nearest to the limit, which may be NaN too (0 times infinity). */
 static void check_special(tally *t, float x, float got, double want)
 {
-    if (isnan(want) ? !isnan(got) : (double)got != want)
+    if (isnan(want) ? !isnan(got) : got != (float)want)
         tally_fail(t, x);
 }
 
