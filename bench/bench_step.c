@@ -3,7 +3,7 @@
  * A step is what training does: forward, loss, backward, clipping to norm 1, AdamW. Medians, because a shared machine has bad
  * moments but no good ones. Memory is measured as the growth of the resident set's peak between making the engine and the last
  * step; Linux lets a process reset that peak. Before that, what earlier engines left to malloc goes back to the system, and where
- * memory is all that is asked for, huge pages are off: each array could add up to 2 MiB of them. */
+ * memory is all that is asked for, huge pages are off: each array could add up to 2 MiB of them (memory_settle). */
 #include "bench/bench_step.h"
 
 #include <malloc.h>
@@ -34,10 +34,18 @@ static uint64_t status_bytes(const char *key)
     return kib * 1024;
 }
 
-static void peak_reset(int small_pages)
+/* So that memory which is freed is gone, and memory which is taken is counted to the page. The first two cost time. */
+static void memory_settle(int memory_only)
 {
+    if (memory_only) {
+        mallopt(M_MMAP_THRESHOLD, 1 << 20); /* also keeps malloc from raising it */
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    }
     malloc_trim(0);
-    prctl(PR_SET_THP_DISABLE, small_pages, 0, 0, 0);
+}
+
+static void peak_reset(void)
+{
     FILE *file = fopen("/proc/self/clear_refs", "w");
     if (!file)
         return;
@@ -140,13 +148,14 @@ static berlu_status libraries_wake(const bench_step *b, const model *m)
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
 {
     engine *e = NULL;
+    memory_settle(b->memory_only);
     berlu_status status = libraries_wake(b, m);
     if (status != BERLU_OK)
         return status;
     times *t = calloc(1, sizeof *t);
     if (!t)
         return berlu_fail_memory(sizeof *t, "the times of a bench");
-    peak_reset(b->memory_only);
+    peak_reset();
     uint64_t before = status_bytes("VmRSS");
     status = engine_create(&e, m->graph, &b->options);
     if (status == BERLU_OK)
