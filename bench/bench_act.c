@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "act/act_internal.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/half.h"
@@ -19,6 +20,7 @@ enum { STICKS_MOST = 16, ROUNDS_LEAST = 5, ROUNDS_MOST = 101 };
 
 typedef struct subject {
     const yardstick *stick; /* or */
+    int half;               /* the yardstick of 16-bit rows: as many numbers, half the bytes */
     bench_row *row;
     berlu_act *act;
     float *x; /* of its range and dtype */
@@ -93,7 +95,7 @@ static berlu_status subject_run(const bench *b, subject *s, int repeats)
         call_of(b, s, &call, grad);
     for (int i = 0; i < repeats; i++) {
         if (s->stick) {
-            yardstick_run(s->stick, b->n < 65536 ? 1 : b->threads, b->y, s->x, b->dy, b->n);
+            yardstick_run(s->stick, call_threads(b->threads, b->n), b->y, s->x, b->dy, s->half ? (b->n + 1) / 2 : b->n);
             continue;
         }
         berlu_exec exec = {s->row->isa, b->threads};
@@ -124,12 +126,16 @@ static berlu_status subject_numbers(bench *b, size_t index)
 
 static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
 {
-    b->subjects = calloc(count + STICKS_MOST, sizeof *b->subjects);
+    int halves = 0;
+    for (size_t i = 0; i < count; i++)
+        halves |= rows[i].dtype != BERLU_F32;
+    b->subjects = calloc(count + 2 * STICKS_MOST, sizeof *b->subjects);
     if (!b->subjects)
-        return berlu_fail_memory((count + STICKS_MOST) * sizeof *b->subjects, "a bench");
-    for (size_t i = 0; i < STICKS_MOST && yardstick_at(i); i++)
-        if (yardstick_at(i)->isa != CPU_AVX512 || rows[0].isa == BERLU_ISA_AVX512) /* like is judged by like */
-            b->subjects[b->count++].stick = yardstick_at(i);
+        return berlu_fail_memory((count + 2 * STICKS_MOST) * sizeof *b->subjects, "a bench");
+    for (int half = 0; half <= halves; half++)
+        for (size_t i = 0; i < STICKS_MOST && yardstick_at(i); i++)
+            if (yardstick_at(i)->isa != CPU_AVX512 || rows[0].isa == BERLU_ISA_AVX512) /* like is judged by like */
+                b->subjects[b->count++] = (subject){.stick = yardstick_at(i), .half = half};
     for (size_t i = 0; i < count; i++) {
         subject *s = &b->subjects[b->count++];
         berlu_status status = act_from_text(&s->act, rows[i].act);
@@ -202,12 +208,12 @@ static berlu_status bench_rounds(bench *b, double seconds)
 
 static void rows_fill(bench *b)
 {
-    double best[2] = {1e30, 1e30};
+    double best[2][2] = {{1e30, 1e30}, {1e30, 1e30}}; /* [16-bit][copy, add] */
     for (size_t i = 0; i < b->count; i++) {
         subject *s = &b->subjects[i];
         double m = median(s->times, b->rounds);
-        if (s->stick && m < best[s->stick->kind])
-            best[s->stick->kind] = m;
+        if (s->stick && m < best[s->half][s->stick->kind])
+            best[s->half][s->stick->kind] = m;
         if (s->row)
             s->row->median_ns = m * 1e9;
     }
@@ -220,7 +226,8 @@ static void rows_fill(bench *b)
         row->bytes = (double)b->n * size * (add ? 3 : 2);
         row->gb_per_s = row->bytes / row->median_ns;
         row->yardstick = add ? "add" : "copy";
-        row->ratio = row->median_ns / (best[add] * 1e9 * size / 4); /* per byte: 16-bit rows against half a copy */
+        row->threads = call_threads(b->threads, b->n);
+        row->ratio = row->median_ns / (best[row->dtype != BERLU_F32][add] * 1e9);
     }
 }
 

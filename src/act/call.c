@@ -320,7 +320,7 @@ static void join_sums(const act_job *job, const berlu_act_call *call, const layo
 }
 
 /* Waking a thread costs as much as some ten thousand elements. */
-static int threads_for_count(int asked, size_t count)
+int call_threads(int asked, size_t count)
 {
     enum { WORTH = 32768 };
     int threads = asked > 0 ? asked : threads_default();
@@ -339,7 +339,7 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this machine or build has no %s kernels", act->name,
                           berlu_isa_name(isa) ? berlu_isa_name(isa) : "such");
 
-    int threads = threads_for_count(exec ? exec->threads : 0, call->rows * call->channels);
+    int threads = call_threads(exec ? exec->threads : 0, call->rows * call->channels);
     _Alignas(64) unsigned char consts[ACT_CONSTS_BYTES];
     act_job job = job_make(act, op, call, &l, threads);
     if (!job.vector_consts)

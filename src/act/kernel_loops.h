@@ -184,7 +184,14 @@ LOOP_FN slope_rare(const act_job *job, size_t from, size_t to, lanes *sums)
 }
 #endif
 
-#if ACT_PARAMS > 1 || (ACT_PARAMS && ACT_RARE)
+#if ACT_PARAMS && ACT_RARE
+LOOP_FN slope_sum_rare(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_any(job, from, to, 1, sums, job->x, act_slope, act_param_slopes);
+}
+#endif
+
+#if ACT_PARAMS > 1
 LOOP_FN slope_sums(const act_job *job, size_t from, size_t to, lanes *sums)
 {
     return slope_any(job, from, to, PARAMS, sums, job->x, act_slope, act_param_slopes);
@@ -206,6 +213,11 @@ LOOP_FN slope_from_output(const act_job *job, size_t from, size_t to, lanes *sum
 #endif
 
 #if ACT_FROM_OUTPUT && ACT_PARAMS
+LOOP_FN slope_sum_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
+{
+    return slope_any(job, from, to, 1, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+}
+
 LOOP_FN slope_sums_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
 {
     return slope_any(job, from, to, PARAMS, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
@@ -222,15 +234,19 @@ static loop_fn slope_pick(const act_job *job, int common, int wanted)
     (void)wanted;
 #if ACT_FROM_OUTPUT && ACT_PARAMS
     if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && wanted)
-        return slope_sums_from_output;
+        return wanted > 1 ? slope_sums_from_output : slope_sum_from_output;
 #endif
 #if ACT_FROM_OUTPUT
     if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
         return slope_from_output;
 #endif
-#if ACT_PARAMS > 1 || (ACT_PARAMS && ACT_RARE)
-    if (wanted > 1 || (wanted && !common))
+#if ACT_PARAMS > 1
+    if (wanted > 1)
         return slope_sums;
+#endif
+#if ACT_PARAMS && ACT_RARE
+    if (wanted && !common)
+        return slope_sum_rare;
 #endif
 #if ACT_PARAMS
     static const loop_fn one[] = {
