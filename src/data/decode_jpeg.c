@@ -16,7 +16,7 @@
 
 #include "data/image.h"
 
-enum { SCANS_LIMIT = 500 };
+enum { SCANS_LIMIT = 500, DIRECT_MARGIN = 384 };
 
 typedef struct jpeg_job {
     struct jpeg_decompress_struct lib;
@@ -144,6 +144,29 @@ static void job_narrow(jpeg_job *job, image_part *part, JDIMENSION *above)
         *above -= jpeg_skip_scanlines(lib, (skip - 2) * block_y);
 }
 
+/* A row of the part by way of `row`, which is wide enough for what the decoder writes. */
+static void row_copy(jpeg_job *job, uint8_t *to, JSAMPARRAY row, image_part part)
+{
+    jpeg_read_scanlines(&job->lib, row, 1);
+    const uint8_t *from = row[0] + (size_t)part.left * (size_t)job->lib.output_components;
+    if (job->lib.output_components == 4)
+        row_from_cmyk(to, from, part.width);
+    else
+        memcpy(to, from, (size_t)part.width * 3);
+}
+
+/* A row of the part straight to its place, with the row before and the row after it in the same picture. What the
+ * decoder writes left of the part is the end of the row before: that is put back; right of it comes the next row. */
+static void row_direct(jpeg_job *job, uint8_t *to, image_part part)
+{
+    uint8_t kept[DIRECT_MARGIN];
+    size_t margin = (size_t)part.left * 3;
+    JSAMPROW place = to - margin;
+    memcpy(kept, place, margin);
+    jpeg_read_scanlines(&job->lib, &place, 1);
+    memcpy(place, kept, margin);
+}
+
 static void job_rows(jpeg_job *job, image *out, image_part part)
 {
     struct jpeg_decompress_struct *lib = &job->lib;
@@ -155,14 +178,15 @@ static void job_rows(jpeg_job *job, image *out, image_part part)
                                             lib->output_width * (JDIMENSION)lib->output_components, 1);
     for (; above > 0; above--)
         jpeg_read_scanlines(lib, row, 1);
+    int right = (int)lib->output_width - part.left - part.width;
+    int direct =
+        lib->output_components == 3 && part.left * 3 <= DIRECT_MARGIN && part.left <= part.width && right <= part.width;
     for (int y = 0; y < part.height; y++) {
         uint8_t *to = out->pixels + (size_t)y * (size_t)part.width * 3;
-        jpeg_read_scanlines(lib, row, 1);
-        const uint8_t *from = row[0] + (size_t)part.left * (size_t)lib->output_components;
-        if (lib->output_components == 4)
-            row_from_cmyk(to, from, part.width);
+        if (direct && y > 0 && y + 1 < part.height)
+            row_direct(job, to, part);
         else
-            memcpy(to, from, (size_t)part.width * 3);
+            row_copy(job, to, row, part);
     }
     rows_skip(job, row, lib->output_height);
 }

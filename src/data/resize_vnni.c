@@ -12,7 +12,7 @@
 
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 
-enum { DIGITS = 3, LANES = 4, TAPS_AT_ONCE = 4, VECTOR = 64 };
+enum { DIGITS = 3, LANES = 4, TAPS_AT_ONCE = 4, VECTOR = 64, GROUPS_MOST = 128 };
 
 /* The digits of four weights, one dword of four bytes per digit: what vpdpbusd multiplies four neighbouring taps with. */
 static void digits_of(int32_t out[DIGITS], const int32_t *k, int count)
@@ -79,6 +79,8 @@ VNNI static void prepare(resize_axis *axis)
                         memcpy(to + (g * DIGITS + d) * VECTOR + (x - first) * 16 + channel * 4, &digits[d], 4);
             }
         }
+        for (int x = first; x < first + LANES && x < axis->out; x++)
+            axis->count[x] = taps; /* from here on: of the block */
         to += groups * DIGITS * VECTOR;
     }
 }
@@ -113,7 +115,7 @@ VNNI static void two_rows_across(uint8_t *out, uint8_t *out2, const uint8_t *in,
     const int8_t *k = (const int8_t *)axis->packed;
     for (int x = 0; x < axis->out; x += LANES) {
         int32_t low[LANES] = {0};
-        int left = axis->out - x, groups = block_groups(axis, x);
+        int left = axis->out - x, groups = axis->count[x] / TAPS_AT_ONCE;
         memcpy(low, axis->low + x, (size_t)(left < LANES ? left : LANES) * sizeof *low);
         sums a = {{_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()}}, b = a;
         for (int g = 0; g < groups; g++, k += DIGITS * VECTOR) {
@@ -152,22 +154,21 @@ VNNI static inline void columns_load(__m512i out[4], const uint8_t *const rows[4
     out[3] = _mm512_unpackhi_epi16(ab_high, cd_high);
 }
 
-VNNI static void columns_down(uint8_t *out, const uint8_t *in, size_t bytes, size_t x, const int32_t *k, int count)
+VNNI static void columns_down(uint8_t *out, const uint8_t *in, size_t bytes, size_t x, int32_t (*digits)[DIGITS],
+                              int count)
 {
     __mmask64 mask = bytes - x >= VECTOR ? ~(__mmask64)0 : ((__mmask64)1 << (bytes - x)) - 1;
     sums s[4];
     memset(s, 0, sizeof s);
     for (int j = 0; j < count; j += TAPS_AT_ONCE) {
         const uint8_t *rows[TAPS_AT_ONCE];
-        int32_t digits[DIGITS];
+        const int32_t *k = digits[j / TAPS_AT_ONCE];
         __m512i columns[4];
-        digits_of(digits, k + j, count - j);
         for (int t = 0; t < TAPS_AT_ONCE; t++) /* past the last row it is read again; its weight there is zero */
             rows[t] = in + (size_t)(j + t < count ? j + t : count - 1) * bytes;
         columns_load(columns, rows, x, mask);
         for (int i = 0; i < 4; i++)
-            sums_add(&s[i], columns[i], _mm512_set1_epi32(digits[0]), _mm512_set1_epi32(digits[1]),
-                     _mm512_set1_epi32(digits[2]));
+            sums_add(&s[i], columns[i], _mm512_set1_epi32(k[0]), _mm512_set1_epi32(k[1]), _mm512_set1_epi32(k[2]));
     }
     __m512i first = _mm512_packs_epi32(sums_join(&s[0]), sums_join(&s[1]));
     __m512i second = _mm512_packs_epi32(sums_join(&s[2]), sums_join(&s[3]));
@@ -176,8 +177,15 @@ VNNI static void columns_down(uint8_t *out, const uint8_t *in, size_t bytes, siz
 
 VNNI static void row_down(uint8_t *out, const uint8_t *in, size_t bytes, const int32_t *k, int count)
 {
+    int32_t digits[GROUPS_MOST][DIGITS];
+    if (count > GROUPS_MOST * TAPS_AT_ONCE) { /* shrunk by a hundred and more: speed is not the question */
+        resize_passes_plain.down(out, in, bytes, k, count);
+        return;
+    }
+    for (int j = 0; j < count; j += TAPS_AT_ONCE)
+        digits_of(digits[j / TAPS_AT_ONCE], k + j, count - j);
     for (size_t x = 0; x < bytes; x += VECTOR)
-        columns_down(out, in, bytes, x, k, count);
+        columns_down(out, in, bytes, x, digits, count);
 }
 
 const resize_passes resize_passes_vnni = {prepare, rows_across, row_down};
