@@ -11,7 +11,7 @@ typedef struct bench_row {
     berlu_isa isa;
     int cuda; /* 1: on the GPU; isa, threads and hint mean nothing then */
     size_t n;
-    int threads; /* asked for; after the run: used */
+    int threads;     /* asked for; after the run: used */
     berlu_hint hint; /* as asked for */
     double range;    /* x is uniform in +-range */
 

@@ -81,10 +81,9 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
 
 #elif defined(ACT_GELU_TANH_H)
 
-#define QUICK_VALUE  1
-#define QUICK_SLOPE  1
-#define QUICK_LOOKUP 1
-#define QUICK_A      2.30220819f /* w log2(e) = x (A + B x^2), gelu_tanh.h */
+#define QUICK_VALUE 1
+#define QUICK_SLOPE 1
+#define QUICK_A     2.30220819f /* w log2(e) = x (A + B x^2), gelu_tanh.h */
 
 /* x s, s = 1 / (1 + e^-w); below -10 smaller than QUICK_TINY */
 static __device__ __forceinline__ guess quick_value(float x, const act_consts &)
@@ -130,7 +129,7 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &)
 {
     float t = quick_min(fabsf(x), QUICK_END), exponent = t * (t * (-0.5f * QUICK_LOG2E)), density;
     float y = fmaf(-t, quick_tail(t, exponent, &density), fmaxf(x, 0.0f));
-    return {y, fmaf(fabsf(y), quick_share(exponent, 0x1p-24f, 0x1.cp-22f), 0x1p-29f)};
+    return {y, fmaf(fabsf(y), quick_share(exponent, 0x1p-24f, 0x1.2p-21f), 0x1p-29f)};
 }
 
 /* at -t: P - t density, and 1 minus that at t */
@@ -178,7 +177,8 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k
     const float left = SELU_LEFT, right = SELU_RIGHT;
 #endif
     float t = quick_max(x * QUICK_LOG2E, -200.0f), y = left * quick_exp2(t);
-    float within = fmaf(fabsf(y), quick_share(t, 0x1p-24f, 0x1.6p-22f), QUICK_TINY);
+    float flushed = fmaf(fabsf(left), 0x1p-125f, QUICK_TINY); /* alpha may be large */
+    float within = fmaf(fabsf(y), quick_share(t, 0x1p-24f, 0x1.6p-22f), flushed);
     return {x > 0 ? right : y, x > 0 ? 0.0f : within};
 }
 
@@ -204,7 +204,7 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &k
     p = fmaf(p, z, 0.16666667f);
     p = fmaf(p, z, 0.5f);
     float y = k.alpha * (fabsf(z) < 0.25f ? fmaf(p * z, z, z) : far);
-    y = x > 0 ? x * k.right : y;
+    y = x > 0 || fabsf(z) < 0x1p-25f ? x * k.right : y; /* as the formula: z may be subnormal where x is not */
     return {y, fmaf(fabsf(y), quick_share(fmaxf(t, 0.0f), 0x1p-23f, 0x1.4p-21f), QUICK_TINY)}; /* t > 0: alpha < 0 */
 }
 
