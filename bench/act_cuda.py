@@ -72,7 +72,7 @@ def berlu_calls(lib, spec, learned, dtype, x, y, g, d):
 
 def torch_calls(name, x, y, g, d):
     """PyTorch's own kernels into ready memory where they allow it; None where it has none."""
-    w = torch.full((1,), 0.25, device="cuda", dtype=x.dtype)
+    w = torch.full((1,), 0.25, device=x.device, dtype=x.dtype)
     table = {
         "relu": (lambda: aten.clamp_min.out(x, 0, out=y), lambda: aten.threshold_backward.grad_input(g, x, 0, grad_input=d)),
         "leaky_relu": (lambda: aten.leaky_relu.out(x, 0.01, out=y),

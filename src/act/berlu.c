@@ -7,6 +7,7 @@
 
 #include "act/berlu_exact.h"
 #include "act/definition.h"
+#include "smooth/limits.h"
 
 /* C(n, k) for the small n that occur; exact. */
 static double choose(int n, int k)
@@ -89,7 +90,7 @@ const act_definition act_berlu = {
     .about = "leaky ReLU with its kink smoothed by a Bernstein polynomial on |x| < eps",
     .param_count = 2,
     .params = {{.name = "alpha", .initial = 0.01, .low = -INFINITY, .high = INFINITY, .learned = 1},
-               {.name = "eps", .initial = 0.01, .low = 0x1p-60, .high = 0x1p60}},
+               {.name = "eps", .initial = 0.01, .low = EPS_MIN, .high = EPS_MAX}},
     .degree = 2,
     .ulp = 5,
     .slope_ulp = 5,

@@ -3,6 +3,7 @@
 
 #include "act/berlu_exact.h"
 #include "act/definition.h"
+#include "smooth/limits.h"
 
 static void point(berlu_act_point *out, double x, const double *p, const act_shape *shape)
 {
@@ -32,7 +33,7 @@ const act_definition act_smelu = {
     .name = "smelu",
     .about = "ReLU with its kink smoothed by a parabola on |x| < beta",
     .param_count = 1,
-    .params = {{.name = "beta", .initial = 1, .low = 0x1p-60, .high = 0x1p60}},
+    .params = {{.name = "beta", .initial = 1, .low = EPS_MIN, .high = EPS_MAX}},
     .ulp = 5,
     .slope_ulp = 5,
     .point = point,

@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "smooth/limits.h"
 #include "smooth/smooth.h"
-
-#define EPS_MIN 0x1p-60
-#define EPS_MAX 0x1p60
 
 berlu_status check_finite(double value, const char *what, size_t index)
 {

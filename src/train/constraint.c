@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "smooth/limits.h"
 
 static const interval everything = {-INFINITY, INFINITY};
 
@@ -75,7 +76,7 @@ static berlu_status item_add(constraint *c, const char *rule, size_t length)
 
 berlu_status constraint_parse(constraint *out, const char *rules)
 {
-    constraint c = {.alpha = everything, .eps = {0x1p-60, 0x1p60}, .beta = everything};
+    constraint c = {.alpha = everything, .eps = {EPS_MIN, EPS_MAX}, .beta = everything};
     if (strcmp(rules, "none") != 0) {
         for (const char *at = rules;; at++) {
             size_t length = strcspn(at, ",");

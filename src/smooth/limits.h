@@ -1,0 +1,11 @@
+/* limits.h - how narrow and how wide a transition may be. SPDX-License-Identifier: MIT
+ *
+ * Half widths (eps, and SmeLU's beta) outside of this range are refused wherever they come from: the formulas divide by
+ * them and square what they divide, in f32. */
+#ifndef SMOOTH_LIMITS_H
+#define SMOOTH_LIMITS_H
+
+#define EPS_MIN 0x1p-60
+#define EPS_MAX 0x1p60
+
+#endif
