@@ -313,7 +313,12 @@ static berlu_status summary(options *o)
     berlu_status status = model_from_options(&m, o, options_string(o, "model"), 0);
     if (status != BERLU_OK)
         return status;
-    if ((options_given(o, "graph") || options_given(o, "after")) && !options_json(o)) {
+    if ((options_given(o, "graph") || options_given(o, "after")) && options_json(o)) {
+        status = berlu_fail(BERLU_ERR_ARG, "option --%s: shows text or dot; leave --json out",
+                            options_given(o, "graph") ? "graph" : "after");
+        goto done;
+    }
+    if (options_given(o, "graph") || options_given(o, "after")) {
         status = graph_show(o, m);
         goto done;
     }

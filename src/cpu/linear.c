@@ -47,13 +47,14 @@ static blocks blocks_of_weight(int64_t outputs)
 }
 
 /* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is cut along the batch instead: then every number of dy and x is
- * read once, by one thread, and the partial sums are small. */
-enum { THIN_ROWS = 1024, THIN = 16 };
+ * read once, by one thread, and the partial sums are small: a weight larger than THIN_SIZE is never cut so. */
+enum { THIN_ROWS = 1024, THIN = 16, THIN_SIZE = 1 << 16 };
 
 static int is_thin(const op_call *c)
 {
     int64_t wide = c->in[0].channels > c->in[1].channels ? c->in[0].channels : c->in[1].channels;
-    return c->in[0].rows >= THIN * wide && c->in[0].rows > THIN_ROWS;
+    return c->in[0].rows >= THIN * wide && c->in[0].rows > THIN_ROWS &&
+           c->in[0].channels * c->in[1].channels <= THIN_SIZE;
 }
 
 /* Floats: partial sums of bias gradients, then partial dW of long thin products. */

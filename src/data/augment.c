@@ -31,8 +31,8 @@ static berlu_status options_check(const augment_options *o)
 {
     if (o->image_size < 1 || o->image_size > 4096)
         return berlu_fail(BERLU_ERR_ARG, "image size %d; 1 to 4096", o->image_size);
-    if (!(o->crop_pct >= 0 && o->crop_pct <= 1) || o->pad < 0 || o->pad > o->image_size)
-        return berlu_fail(BERLU_ERR_ARG, "crop_pct %g must be in (0, 1], pad %d at most the image size", o->crop_pct,
+    if (!(o->crop_pct == 0 || (o->crop_pct >= 0.05 && o->crop_pct <= 1)) || o->pad < 0 || o->pad > o->image_size)
+        return berlu_fail(BERLU_ERR_ARG, "crop_pct %g must be in [0.05, 1], pad %d at most the image size", o->crop_pct,
                           o->pad);
     if (!(o->scale_low >= 0 && o->scale_low <= o->scale_high && o->scale_high <= 1))
         return berlu_fail(BERLU_ERR_ARG, "scale %g to %g of a random crop must lie in (0, 1]", o->scale_low,
@@ -160,7 +160,7 @@ static berlu_status window(augment_scratch *w, int left, int top, int side)
 }
 
 /* Short edge to `side` / crop_pct, then the middle; ties go to the even pixel, as Python rounds. */
-static berlu_status crop_centre(const augment_options *o, double crop_pct, augment_scratch *w)
+static berlu_status crop_centre(const augment_options *o, double crop_pct, resize_filter filter, augment_scratch *w)
 {
     int side = o->image_size, edge = (int)floor(side / crop_pct);
     int width = w->picture.width, height = w->picture.height;
@@ -168,7 +168,7 @@ static berlu_status crop_centre(const augment_options *o, double crop_pct, augme
         height = (int)((double)edge * height / width), width = edge;
     else
         width = (int)((double)edge * width / height), height = edge;
-    berlu_status status = resize_to(w, width, height, o->filter);
+    berlu_status status = resize_to(w, width, height, filter);
     return status == BERLU_OK ? window(w, (int)rint((width - side) / 2.0), (int)rint((height - side) / 2.0), side)
                               : status;
 }
@@ -182,11 +182,11 @@ static berlu_status crop_apply(const augment_plan *plan, draws *d, augment_scrat
     case CROP_SQUASH:
         return resize_to(w, o->image_size, o->image_size, filter);
     case CROP_EVAL:
-        return crop_centre(o, o->crop_pct, w);
+        return crop_centre(o, o->crop_pct, filter, w);
     case CROP_PAD:
         break;
     }
-    berlu_status status = crop_centre(o, 1.0, w);
+    berlu_status status = crop_centre(o, 1.0, filter, w);
     int top = draws_below(d, 2 * o->pad + 1), left = draws_below(d, 2 * o->pad + 1);
     return status == BERLU_OK ? window(w, left - o->pad, top - o->pad, o->image_size) : status;
 }

@@ -243,7 +243,8 @@ static void moments_of(const float *x, size_t count, double *mean, double *varia
     }
     double off = lanes_sum(sums) / (double)count;
     *mean = shift + off;
-    *variance = fmax(0, lanes_sum(squares) / (double)count - off * off);
+    double spread = lanes_sum(squares) / (double)count - off * off;
+    *variance = spread < 0 ? 0 : spread; /* a NaN stays one */
 }
 
 /* One row; the edges of the transition are the activation's own float, one for all or one per channel. */

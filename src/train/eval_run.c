@@ -10,12 +10,14 @@
 #include "train/pictures.h"
 #include "train/run_folder.h"
 
-/* What was asked for. The numbers of classes are what the network learned and stay; a list of labels is of one set. */
+/* What was asked for. The numbers of classes are what the network learned and stay, in their order; a list of labels, their
+ * kind and how many files may be broken are of one set. */
 static berlu_status data_settings(const eval_request *r, train_settings *s)
 {
     berlu_status status = r->data ? recipe_set(s, "data", r->data) : BERLU_OK;
-    if (status == BERLU_OK && r->data)
-        status = recipe_set(s, "val_labels", "");
+    static const char *const of_one_set[][2] = {{"val_labels", ""}, {"labels", "fine"}, {"max_bad", "-1"}};
+    for (size_t i = 0; status == BERLU_OK && r->data && i < sizeof of_one_set / sizeof of_one_set[0]; i++)
+        status = recipe_set(s, of_one_set[i][0], of_one_set[i][1]);
     for (size_t i = 0; status == BERLU_OK && i < r->setting_count; i++)
         status = recipe_set(s, r->settings[i][0], r->settings[i][1]);
     return status;

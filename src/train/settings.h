@@ -56,7 +56,7 @@
     _(hue, "hue", REAL, "0", 0, 0.5, NULL, "X", "colour jitter: hue by up to this share of the circle", 0) \
     _(interpolation, "interpolation", CHOICE, "bicubic", 0, 0, interpolations, "bicubic|bilinear|random", "of resizing and turning; random: by coin in training, bicubic in evaluation", 0) \
     _(eval_crop, "eval-crop", CHOICE, "auto", 0, 0, eval_crops, "auto|center|squash", "evaluation: the middle, or all of the picture made square; auto: the middle, except for recipe convnext at 384 and above", 0) \
-    _(crop_pct, "crop-pct", REAL, "0", 0, 1, NULL, "P", "evaluation: share of the short edge that the middle takes; 0: 0.875, and 1 at 32 or for sets of small squares", 0) \
+    _(crop_pct, "crop-pct", REAL, "0", 0, 1, NULL, "P", "evaluation: share of the short edge that the middle takes, from 0.05; 0: 0.875, and 1 at 32 or for sets of small squares", 0) \
     _(repeats, "repeats", COUNT, "1", 1, 64, NULL, "N", "repeated augmentation", 0) \
     _(mixup, "mixup", REAL, "0", 0, 1000, NULL, "A", "alpha of mixup; 0: off", 0) \
     _(cutmix, "cutmix", REAL, "0", 0, 1000, NULL, "A", "alpha of cutmix; 0: off", 0) \

@@ -167,7 +167,8 @@ static berlu_status stop_here(trainer *t)
 /* The next epoch's first batches are made while this one is evaluated, so that its first step need not wait. */
 static berlu_status batches_ahead(trainer *t)
 {
-    if (t->state.epoch + 1 >= (uint64_t)t->settings.epochs || t->state.batches < t->epoch_batches)
+    if (t->state.epoch + 1 >= (uint64_t)t->settings.epochs || t->state.batches < t->epoch_batches ||
+        t->state.updates >= t->updates)
         return BERLU_OK;
     t->ahead = t->state.epoch + 1;
     return loader_start(t->batches, (uint32_t)t->ahead, 0);

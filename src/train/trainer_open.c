@@ -16,6 +16,8 @@ static berlu_status normalization_settle(trainer *t)
     berlu_status status = normalization_find(&t->normalization, &t->settings, t->data);
     if (status != BERLU_OK)
         return status;
+    if (recipe_given(&t->settings, "mean")) /* as it was written, so that the same words resume the run */
+        return BERLU_OK;
     t->settings.mean = channels_text(t->mean, t->normalization.mean);
     t->settings.std = channels_text(t->std, t->normalization.std);
     return BERLU_OK;
@@ -40,7 +42,8 @@ static berlu_status idle_check(const trainer *t)
         if (recipe_given(s, of_learned[i]) && !learns_activations(t->model->graph))
             return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s has no learned parameter; leave it out",
                               of_learned[i], s->acts ? s->act[0] : s->model);
-    if (recipe_given(s, "interpolation") && same_size && s->augment < 2)
+    if (recipe_given(s, "interpolation") && same_size && (s->augment < 1 || (s->augment == 1 && side <= 32)) &&
+        (s->crop_pct == 0 || s->crop_pct == 1))
         return berlu_fail(BERLU_ERR_ARG,
                           "interpolation: has no effect because nothing is resized: the pictures of %s "
                           "have the network's size; leave it out",
