@@ -124,7 +124,8 @@ typedef enum berlu_hint { BERLU_HINT_AUTO = 0, BERLU_HINT_REUSE = 1, BERLU_HINT_
 
 enum { BERLU_ACT_PARAMS = 4 }; /* no activation has more parameters that a call can hand over */
 
-/** One parameter of a call, by its number (berlu_act_param()). All zero means: the activation's own value, no gradient. */
+/** One parameter of a call, by its number (berlu_act_param()). All zero means: the activation's own value, no gradient. Values
+ *  are not checked; a finite one outside of the parameter's range gives results of no use. */
 typedef struct berlu_act_param_arg {
     const float *value; /* NULL: the value the activation was made with; else 1 number, or `channels` with stride 1 */
     size_t stride;      /* 0: one value for all; 1: one per channel */

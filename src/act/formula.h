@@ -9,7 +9,7 @@
  *
  * and, as hints to backends, which change no bit:
  *
- *   #define ACT_COSTLY 1        the formula is long: with 16-bit storage it is slower than the memory (quick_cuda.cuh)
+ *   #define ACT_COSTLY 1        the formula is long: CUDA gives a thread more elements of 16 bits (kernel_cuda.cu)
  *   #define ACT_PRODUCT v_product   how slope and dy are multiplied; v_product where subnormal slopes are no rarity (vmath.h)
  *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
  *

@@ -325,7 +325,7 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
     }
 }
 
-/* Without sums the blocks of a unit are one. */
+/* A forward that does not stream takes the blocks of its unit as one, and so does a last short unit of it. */
 static void flat_run(const act_job *job, size_t from, size_t to, int backward)
 {
     walk w = {.loop = loop_pick(job), .tiles = backward ? backward_tiles : map_tiles, .head = head_of(job)};

@@ -120,12 +120,12 @@ template <int DTYPE, int DEGREE, walk WALK> struct tile_of {
     static constexpr int WIDTH = storage<DTYPE>::WIDTH, STEP = THREADS * WIDTH, SIZE = STEP * DEPTH;
 };
 
-/* Eight values by guesses, and by the formula where the two ends differ after rounding. */
 [[maybe_unused]] __device__ __noinline__ float exact_value(float x, act_consts k)
 {
     return act_value(x, &k);
 }
 
+/* Eight values by guesses, and by the formula where the two ends differ after rounding. */
 template <int DTYPE> __device__ __forceinline__ uint4 quick_values(uint4 x, const consts &k)
 {
     float v[8], low[8], high[8];

@@ -10,8 +10,8 @@
  *                                            near - within .. near + within, as f32 numbers; NaN for a NaN only
  *
  * QUICK_VALUE and QUICK_SLOPE say which of them the activation has; QUICK_LOOKUP that in f16 a table of slopes is faster,
- * because the guess of a slope with 11 bits is undecided too often. The bounds are checked on all inputs of both formats by
- * test_cuda.c, where a guess outside of them shows as a wrong bit; they were chosen at 1.3 times the largest error seen on an H200. Behind
+ * because the guess of a slope with 11 bits is undecided too often. tests/act/test_cuda_quick.c
+ * compares the bounds with the formula on all inputs of both formats; they are 1.3 times the largest error seen on an H200. Behind
  * a formula header; kernel_cuda.cu uses it. */
 #ifndef ACT_QUICK_CUDA_CUH
 #define ACT_QUICK_CUDA_CUH

@@ -1,7 +1,7 @@
 /* limits.h - how narrow and how wide a transition may be. SPDX-License-Identifier: MIT
  *
- * Half widths (eps, and SmeLU's beta) outside of this range are refused wherever they come from: the formulas divide by
- * them and square what they divide, in f32. */
+ * Half widths (eps, and SmeLU's beta) outside of this range are refused in specs, settings and constraints: the formulas
+ * divide by them and square what they divide, in f32. Values that a call hands over are not looked at (act.h). */
 #ifndef SMOOTH_LIMITS_H
 #define SMOOTH_LIMITS_H
 
