@@ -27,7 +27,7 @@ if(BERLU_SANITIZE)
 endif()
 option(BERLU_COVERAGE "count executed lines (make coverage)" OFF)
 if(BERLU_COVERAGE)
-    add_compile_options(--coverage -O1 -Wno-error)  # at -O1 the compiler guesses differently about text that might not fit
+    add_compile_options(--coverage -O1)
     add_link_options(--coverage)
 endif()
 option(BERLU_FUZZ "build the fuzz targets; needs clang (make fuzz)" OFF)

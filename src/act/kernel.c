@@ -14,20 +14,13 @@
 #include "act/kernels.h"
 #include ACT_FORMULA
 
+#include "act/full.h"
 #include "act/kernel_memory.h"
 
 #ifndef ACT_PRODUCT
 #define ACT_PRODUCT v_mul
 #endif
 
-/* The formula's constants and what scale= and center= need: g(x) = (f(scale x) - f(0)) / scale. */
-typedef struct consts {
-    act_consts f;
-    v_f32 scale, offset;
-#if ACT_PARAMS
-    v_f32 param_offset[ACT_PARAMS];
-#endif
-} consts;
 _Static_assert(sizeof(consts) <= ACT_CONSTS_BYTES, "ACT_CONSTS_BYTES is too small for this formula");
 
 enum {
@@ -42,24 +35,12 @@ _Static_assert(TURN % 64 == 0 && ACT_BLOCK % TURN == 0, "a turn is whole groups 
 
 V_FN consts consts_at(const act_job *job, size_t channel, size_t n)
 {
-    consts k;
-#if ACT_PARAMS
-    v_f32 params[PARAMS];
+    v_f32 params[PARAMS ? PARAMS : 1];
     for (int p = 0; p < PARAMS; p++)
         params[p] = job->per_channel[p] ? load_f32(job->param[p] + channel, n) : v_set(*job->param[p]);
-    k.f = act_prepare(params, job->shape);
-    v_f32 at_zero[PARAMS];
-    act_param_slopes(v_zero(), &k.f, at_zero);
-    for (int p = 0; p < PARAMS; p++)
-        k.param_offset[p] = job->center ? at_zero[p] : v_zero();
-#else
     (void)channel;
     (void)n;
-    k.f = act_prepare(NULL, job->shape);
-#endif
-    k.scale = v_set(job->scale);
-    k.offset = job->center ? act_value(v_zero(), &k.f) : v_zero();
-    return k;
+    return consts_make(params, job->shape, job->scale, job->center);
 }
 
 static void prepare(act_job *job)
@@ -69,35 +50,6 @@ static void prepare(act_job *job)
     for (size_t c = 0; c < channels; c += V_LANES)
         *k++ = consts_at(job, c, channels - c);
 }
-
-/* ---- The function with scale and center around it -------------------------------------------------------------------- */
-
-V_FN v_f32 full_value(v_f32 x, const consts *k, int plain)
-{
-    if (plain)
-        return act_value(x, &k->f);
-    return v_div(v_sub(act_value(v_mul(x, k->scale), &k->f), k->offset), k->scale);
-}
-
-V_FN v_f32 full_slope(v_f32 x, const consts *k, int plain)
-{
-    return act_slope(plain ? x : v_mul(x, k->scale), &k->f);
-}
-
-V_FN v_f32 full_curve(v_f32 x, const consts *k, int plain)
-{
-    return plain ? act_curve(x, &k->f) : v_mul(k->scale, act_curve(v_mul(x, k->scale), &k->f));
-}
-
-#if ACT_PARAMS
-V_FN void full_param_slopes(v_f32 x, const consts *k, int plain, v_f32 *out)
-{
-    act_param_slopes(plain ? x : v_mul(x, k->scale), &k->f, out);
-    if (!plain)
-        for (int p = 0; p < PARAMS; p++)
-            out[p] = v_div(v_sub(out[p], k->param_offset[p]), k->scale);
-}
-#endif
 
 /* ---- Sums of a layer: sixteen lanes ---------------------------------------------------------------------------------- */
 
@@ -289,9 +241,9 @@ static void lanes_turn(lanes *s, size_t by)
 }
 
 /* Non-temporal stores need whole lines: the first elements of each block, up to a line of the output, go as a tile. */
-static size_t head_of(const act_job *job)
+static size_t head_of(const act_job *job, int backward)
 {
-    const void *out = job->op == BERLU_ACT_FORWARD ? job->y : job->dx;
+    const void *out = backward ? job->dx : job->y;
     size_t past = (uintptr_t)out % 64;
     return job->stream && past ? (64 - past) / berlu_dtype_size(job->dtype) : 0;
 }
@@ -328,7 +280,7 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
 /* A forward that does not stream takes the blocks of its unit as one, and so does a last short unit of it. */
 static void flat_run(const act_job *job, size_t from, size_t to, int backward)
 {
-    walk w = {.loop = loop_pick(job), .tiles = backward ? backward_tiles : map_tiles, .head = head_of(job)};
+    walk w = {.loop = loop_pick(job), .tiles = backward ? backward_tiles : map_tiles, .head = head_of(job, backward)};
     if (job->stream && w.loop && to - from == ACT_UNIT) {
         blocks_run(job, &w, from, ACT_BLOCK, ACT_UNIT / ACT_BLOCK);
         return;

@@ -15,20 +15,13 @@
 #include "act/storage_cuda.cuh"
 #include ACT_FORMULA
 
+#include "act/full.h"
 #include "act/quick_cuda.cuh"
 
 namespace
 {
 
 constexpr int PARAMS = ACT_PARAMS, THREADS = 256; /* of the general walks */
-
-/* ---- Constants and the function with scale and center around it ------------------------------------------------------ */
-
-struct consts {
-    act_consts f;
-    float scale, offset;
-    float param_offset[PARAMS ? PARAMS : 1];
-};
 
 /* DEGREE makes the degree a constant that the compiler sees through; 0 leaves it open. */
 template <int DEGREE> __device__ __forceinline__ consts consts_at(const cuda_job &job, size_t channel)
@@ -38,46 +31,7 @@ template <int DEGREE> __device__ __forceinline__ consts consts_at(const cuda_job
 #pragma unroll
     for (int p = 0; p < PARAMS; p++)
         params[p] = job.param[p] ? job.param[p][job.per_channel[p] ? channel : 0] : job.own[p];
-    consts k;
-    k.f = act_prepare(params, &shape);
-    k.scale = job.scale;
-    k.offset = 0;
-    if (job.plain)
-        return k;
-    k.offset = job.center ? act_value(0.0f, &k.f) : 0.0f;
-#if ACT_PARAMS
-    act_param_slopes(0.0f, &k.f, k.param_offset);
-    for (int p = 0; p < PARAMS; p++)
-        k.param_offset[p] = job.center ? k.param_offset[p] : 0.0f;
-#endif
-    return k;
-}
-
-__device__ __forceinline__ float full_value(float x, const consts &k, int plain)
-{
-    if (plain)
-        return act_value(x, &k.f);
-    return v_div(v_sub(act_value(v_mul(x, k.scale), &k.f), k.offset), k.scale);
-}
-
-__device__ __forceinline__ float full_slope(float x, const consts &k, int plain)
-{
-    return act_slope(plain ? x : v_mul(x, k.scale), &k.f);
-}
-
-__device__ __forceinline__ float full_curve(float x, const consts &k, int plain)
-{
-    return plain ? act_curve(x, &k.f) : v_mul(k.scale, act_curve(v_mul(x, k.scale), &k.f));
-}
-
-__device__ __forceinline__ void full_param_slopes(float x, const consts &k, int plain, float *out)
-{
-#if ACT_PARAMS
-    act_param_slopes(plain ? x : v_mul(x, k.scale), &k.f, out);
-    if (!plain)
-        for (int p = 0; p < PARAMS; p++)
-            out[p] = v_div(v_sub(out[p], k.param_offset[p]), k.scale);
-#endif
+    return consts_make(params, &shape, job.scale, job.center);
 }
 
 /* ---- Sums of a layer ------------------------------------------------------------------------------------------------- */
@@ -125,43 +79,27 @@ template <int DTYPE, int DEGREE, walk WALK> struct tile_of {
     return act_value(x, &k);
 }
 
-/* Eight values by guesses, and by the formula where the two ends differ after rounding. */
-template <int DTYPE> __device__ __forceinline__ uint4 quick_values(uint4 x, const consts &k)
-{
-    float v[8], low[8], high[8];
-    unpack<DTYPE>(x, v);
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-        guess g = quick_value(v[j], k.f);
-        low[j] = g.near - g.within;
-        high[j] = g.near + g.within;
-    }
-    uint4 result = pack<DTYPE>(low), apart = differ(result, pack<DTYPE>(high));
-    if (!any_bit(apart))
-        return result;
-#pragma unroll
-    for (int j = 0; j < 8; j++)
-        if (half_of(apart, j))
-            low[j] = exact_value(v[j], k.f);
-    return pack<DTYPE>(low);
-}
-
 [[maybe_unused]] __device__ __noinline__ float exact_slope(float x, act_consts k)
 {
     return act_slope(x, &k);
 }
 
-/* Multiplying by dy is monotone too, whichever its sign. */
-template <int DTYPE> __device__ __forceinline__ uint4 quick_slopes(uint4 x, uint4 gradient, const consts &k)
+/* Eight values, or eight slopes times dy, by guesses, and by the formula where the two ends differ after rounding.
+ * Multiplying by dy is monotone as rounding is, whichever its sign. */
+template <int DTYPE, int SLOPE> __device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const consts &k)
 {
     float v[8], dy[8], low[8], high[8];
     unpack<DTYPE>(x, v);
     unpack<DTYPE>(gradient, dy);
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-        guess g = quick_slope(v[j], k.f);
-        low[j] = v_mul(dy[j], g.near - g.within);
-        high[j] = v_mul(dy[j], g.near + g.within);
+        guess g = SLOPE ? quick_slope(v[j], k.f) : quick_value(v[j], k.f);
+        low[j] = g.near - g.within;
+        high[j] = g.near + g.within;
+        if (SLOPE) {
+            low[j] = v_mul(dy[j], low[j]);
+            high[j] = v_mul(dy[j], high[j]);
+        }
     }
     uint4 result = pack<DTYPE>(low), apart = differ(result, pack<DTYPE>(high));
     if (!any_bit(apart))
@@ -169,7 +107,7 @@ template <int DTYPE> __device__ __forceinline__ uint4 quick_slopes(uint4 x, uint
 #pragma unroll
     for (int j = 0; j < 8; j++)
         if (half_of(apart, j))
-            low[j] = v_mul(dy[j], exact_slope(v[j], k.f));
+            low[j] = SLOPE ? v_mul(dy[j], exact_slope(v[j], k.f)) : exact_value(v[j], k.f);
     return pack<DTYPE>(low);
 }
 
@@ -196,7 +134,7 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, VALUES>::THREADS)
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
         if constexpr (QUICK_VALUE && DTYPE != BERLU_F32) {
-            store_vector<DTYPE>(job.y, at + d * STEP, quick_values<DTYPE>(x[d], k));
+            store_vector<DTYPE>(job.y, at + d * STEP, quick_eight<DTYPE, 0>(x[d], x[d], k));
         } else {
             float v[WIDTH];
             unpack<DTYPE>(x[d], v);
@@ -258,7 +196,7 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPE
 #pragma unroll
         for (int d = 0; d < DEPTH; d++) {
             if constexpr (QUICK_SLOPE && DTYPE != BERLU_F32 && !SUMS && !OUTPUT) {
-                store_vector<DTYPE>(job.dx, at + d * STEP, quick_slopes<DTYPE>(x[d], g[d], k));
+                store_vector<DTYPE>(job.dx, at + d * STEP, quick_eight<DTYPE, 1>(x[d], g[d], k));
             } else {
                 float v[WIDTH], dy[WIDTH];
                 unpack<DTYPE>(x[d], v);
@@ -300,11 +238,13 @@ __device__ __forceinline__ float element(const cuda_job &job, const consts &k, s
         if (job.bias)
             x = v_add(x, job.bias[channel]);
         if (job.op == BERLU_ACT_SECOND) {
-            store_one(job.y, job.dtype, i, full_curve(x, k, job.plain));
+            store_one(job.y, job.dtype, i, full_curve(x, &k, job.plain));
             return 0;
         }
         if (job.op == BERLU_ACT_PARAM_SLOPE) {
-            full_param_slopes(x, k, job.plain, slopes);
+#if ACT_PARAMS
+            full_param_slopes(x, &k, job.plain, slopes);
+#endif
             float chosen = slopes[0];
             for (int p = 1; p < PARAMS; p++)
                 chosen = p == job.param_index ? slopes[p] : chosen;
@@ -313,15 +253,17 @@ __device__ __forceinline__ float element(const cuda_job &job, const consts &k, s
         }
         float g = job.op == BERLU_ACT_BACKWARD ? load_one(job.dy, job.dtype, i) : 0.0f;
         if (job.op != BERLU_ACT_SLOPE && job.y)
-            store_one(job.y, job.dtype, i, full_value(x, k, job.plain));
+            store_one(job.y, job.dtype, i, full_value(x, &k, job.plain));
         if (job.op == BERLU_ACT_FORWARD)
             return 0;
-        slope = full_slope(x, k, job.plain);
+        slope = full_slope(x, &k, job.plain);
         if (job.op == BERLU_ACT_SLOPE) {
             store_one(job.y, job.dtype, i, slope);
             return 0;
         }
-        full_param_slopes(x, k, job.plain, slopes);
+#if ACT_PARAMS
+        full_param_slopes(x, &k, job.plain, slopes);
+#endif
         float dx = v_mul(g, slope);
         store_one(job.dx, job.dtype, i, dx);
         for (int p = 0; p < PARAMS; p++)

@@ -134,36 +134,18 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 #endif
 
 /* From x, by dtype, with no sum and with that of the first parameter. */
-LOOP_FN slope_f32(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-    return slope_loop(job, from, to, BERLU_F32, 1, 0, sums, job->x, act_slope, act_param_slopes);
-}
-
-LOOP_FN slope_bf16(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-    return slope_loop(job, from, to, BERLU_BF16, 1, 0, sums, job->x, act_slope, act_param_slopes);
-}
-
-LOOP_FN slope_f16(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-    return slope_loop(job, from, to, BERLU_F16, 1, 0, sums, job->x, act_slope, act_param_slopes);
-}
-
+#define SLOPE_LOOP(name, dtype, wanted)                                                                                \
+    LOOP_FN name(const act_job *job, size_t from, size_t to, lanes *sums)                                              \
+    {                                                                                                                  \
+        return slope_loop(job, from, to, dtype, 1, wanted, sums, job->x, act_slope, act_param_slopes);                 \
+    }
+SLOPE_LOOP(slope_f32, BERLU_F32, 0)
+SLOPE_LOOP(slope_bf16, BERLU_BF16, 0)
+SLOPE_LOOP(slope_f16, BERLU_F16, 0)
 #if ACT_PARAMS
-LOOP_FN slope_sum_f32(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-    return slope_loop(job, from, to, BERLU_F32, 1, 1, sums, job->x, act_slope, act_param_slopes);
-}
-
-LOOP_FN slope_sum_bf16(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-    return slope_loop(job, from, to, BERLU_BF16, 1, 1, sums, job->x, act_slope, act_param_slopes);
-}
-
-LOOP_FN slope_sum_f16(const act_job *job, size_t from, size_t to, lanes *sums)
-{
-    return slope_loop(job, from, to, BERLU_F16, 1, 1, sums, job->x, act_slope, act_param_slopes);
-}
+SLOPE_LOOP(slope_sum_f32, BERLU_F32, 1)
+SLOPE_LOOP(slope_sum_bf16, BERLU_BF16, 1)
+SLOPE_LOOP(slope_sum_f16, BERLU_F16, 1)
 #endif
 
 /* Any dtype in one function, for the rest: there arithmetic takes the time anyway. */
@@ -217,7 +199,9 @@ LOOP_FN slope_sum_from_output(const act_job *job, size_t from, size_t to, lanes 
 {
     return slope_any(job, from, to, 1, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
+#endif
 
+#if ACT_FROM_OUTPUT && ACT_PARAMS > 1
 LOOP_FN slope_sums_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
 {
     return slope_any(job, from, to, PARAMS, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
@@ -232,9 +216,13 @@ static loop_fn slope_pick(const act_job *job, int common, int wanted)
     static const loop_fn none[] = {[BERLU_F32] = slope_f32, [BERLU_BF16] = slope_bf16, [BERLU_F16] = slope_f16};
     (void)common;
     (void)wanted;
+#if ACT_FROM_OUTPUT && ACT_PARAMS > 1
+    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && wanted > 1)
+        return slope_sums_from_output;
+#endif
 #if ACT_FROM_OUTPUT && ACT_PARAMS
     if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && wanted)
-        return wanted > 1 ? slope_sums_from_output : slope_sum_from_output;
+        return slope_sum_from_output;
 #endif
 #if ACT_FROM_OUTPUT
     if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)

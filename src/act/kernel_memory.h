@@ -113,8 +113,8 @@ V_FN void group_stream(void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int
 V_FN void group_prefetch(const void *p, berlu_dtype dtype, size_t i, int vectors, size_t ahead)
 {
     int size = dtype == BERLU_F32 ? 4 : 2, bytes = vectors * V_LANES * size;
-    const char *at = (const char *)p + i * (size_t)size + ahead;
-    V_UNROLL for (int b = 0; b < bytes; b += 64) __builtin_prefetch(at + b);
+    uintptr_t at = (uintptr_t)p + i * (size_t)size + ahead; /* a number: it may lie behind the array */
+    V_UNROLL for (int b = 0; b < bytes; b += 64) __builtin_prefetch((const void *)(at + (uintptr_t)b));
 }
 
 #endif

@@ -23,7 +23,7 @@ void text_free(text *t);
 berlu_status text_status(const text *t); /* BERLU_ERR_MEMORY when anything above failed */
 
 /* The shortest decimal that reads back to the same bits (strtod for a double, strtof for a float); "nan", "inf", "-inf". */
-enum { NUMBER_TEXT = 32 };
+enum { NUMBER_TEXT = 40 };
 const char *number_text(char out[NUMBER_TEXT], double value);
 const char *number_text_f32(char out[NUMBER_TEXT], float value);
 

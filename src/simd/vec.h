@@ -47,6 +47,24 @@
 
 #define V_GROUP (16 / V_LANES)
 
+#if !defined(V_PAIRS_BF16) && !defined(__CUDACC__) /* no cheaper way: one vector after the other */
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
+{
+    *a = v_load_bf16(p);
+    *b = v_load_bf16(p + V_LANES);
+}
+V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    v_store_bf16(p, a);
+    v_store_bf16(p + V_LANES, b);
+}
+V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    v_stream_bf16(p, a);
+    v_stream_bf16(p + V_LANES, b);
+}
+#endif
+
 /* Before a short loop of constant length: it must become straight code at any level of optimisation. */
 #if defined(__clang__) || defined(__CUDACC__)
 #define V_UNROLL _Pragma("unroll")

@@ -94,6 +94,7 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     v_store_n_words(p, v_narrow_bf16(a), n);
 }
+#define V_PAIRS_BF16 1 /* vec.h has them one by one */
 V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
 {
     *a = v_load_bf16(p);

@@ -80,6 +80,7 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     _mm256_mask_storeu_epi16(p, v_first_lanes(n), v_narrow_bf16(a));
 }
+#define V_PAIRS_BF16 1                                        /* vec.h has them one by one */
 V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* words to the odd places, zeros to the even ones */
 {
     __m512i words = _mm512_loadu_si512((const void *)p), step = _mm512_set1_epi32(0x10001);

@@ -120,21 +120,6 @@ V_FN void v_store_n_f16(uint16_t *p, v_f32 a, size_t n)
 {
     v_store_n_words(p, v_narrow_f16(a), n);
 }
-V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
-{
-    *a = v_load_bf16(p);
-    *b = v_load_bf16(p + V_LANES);
-}
-V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
-{
-    v_store_bf16(p, a);
-    v_store_bf16(p + V_LANES, b);
-}
-V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
-{
-    v_stream_bf16(p, a);
-    v_stream_bf16(p + V_LANES, b);
-}
 V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* tbl works on bytes: entry j is the bytes 4 j to 4 j + 3 of 64 */
 {
     uint8x16x4_t bytes = vld1q_u8_x4((const uint8_t *)table);

@@ -87,21 +87,6 @@ V_FN void v_store_n_f16(uint16_t *p, v_f32 a, size_t n)
     if (n)
         *p = f16_from_f32(a);
 }
-V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
-{
-    *a = v_load_bf16(p);
-    *b = v_load_bf16(p + V_LANES);
-}
-V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
-{
-    v_store_bf16(p, a);
-    v_store_bf16(p + V_LANES, b);
-}
-V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
-{
-    v_stream_bf16(p, a);
-    v_stream_bf16(p + V_LANES, b);
-}
 V_FN v_f32 v_lookup16(const float *table, v_i32 j)
 {
     return table[j & 15];

@@ -19,7 +19,7 @@ typedef struct normalization {
 berlu_status normalization_find(normalization *out, const train_settings *s, data_source *data);
 
 /* "R,G,B", with the digits that normalization_find() reads back to the same bits. */
-enum { CHANNELS_TEXT = 96 };
+enum { CHANNELS_TEXT = 3 * NUMBER_TEXT };
 const char *channels_text(char out[CHANNELS_TEXT], const double channels[3]);
 
 #endif

@@ -232,8 +232,6 @@ static berlu_status check(const train_settings *s)
         return berlu_fail(BERLU_ERR_ARG, "act: say which activation to use, for example --act berlu");
     if (s->distill != RECIPE_DISTILL_NONE && !*s->teacher)
         return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");
-    if (!*s->mean != !*s->std)
-        return berlu_fail(BERLU_ERR_ARG, "%s: mean and std belong together; give both", *s->mean ? "std" : "mean");
     if (s->beta1 == 0 && s->beta2 == 0 && s->adam_eps == 0)
         return berlu_fail(BERLU_ERR_ARG, "adam_eps: betas and eps cannot all be 0");
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
@@ -251,6 +249,8 @@ static berlu_status check(const train_settings *s)
 berlu_status recipe_complete(train_settings *s)
 {
     berlu_status status = fill_rest(s);
+    if (status == BERLU_OK && !*s->mean != !*s->std)
+        return berlu_fail(BERLU_ERR_ARG, "%s: mean and std belong together; give both", *s->mean ? "std" : "mean");
     if (status == BERLU_OK)
         derive(s);
     return status;

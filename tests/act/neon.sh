@@ -6,13 +6,7 @@ set -eu
 source=$1
 build=$2/neon
 check=$3
-cc=aarch64-linux-gnu-gcc
-for tool in $cc qemu-aarch64; do
-    if ! command -v $tool >/dev/null; then
-        echo "skipped: $tool is not installed"
-        exit 77
-    fi
-done
+. "$source/tests/support/neon.sh"
 # Six of the seventeen: an emulator is slow, and every one is compiled by the same rule. NEON_ACTS="..." names others (prelu needs leaky_relu),
 # NEON_ACTS=all takes every name of the list (the test act_neon_all, label slow).
 names=${NEON_ACTS:-berlu gelu silu elu leaky_relu prelu}
@@ -21,7 +15,7 @@ if [ "$names" = all ]; then
     build=$2/neon_all
 fi
 mkdir -p "$build"
-flags="-std=c11 -O1 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fopenmp -DBERLU_VERSION=\"neon\" -I$source/src -I$source/include -I$source/tests"
+flags="$flags -O1 -fopenmp"
 list=$build/include/act
 mkdir -p "$list"
 for name in $names smoothed; do echo "ACT($name)"; done >"$list/list.h.new"
@@ -37,7 +31,7 @@ compile() { # OBJECT SOURCE FLAGS...: only what is older than any source
             -newer "$object" -print -quit)" ]; then
         return
     fi
-    $cc -I"$build/include" $flags "$@" -c "$file" -o "$object"
+    $compiler -I"$build/include" $flags "$@" -c "$file" -o "$object"
 }
 for name in $names smoothed; do
     compile "$name.o" "$source/src/act/$name.c"
@@ -49,11 +43,11 @@ for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/d
     "$source"/src/act/sums.c "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
     compile "$(basename "$file" .c).o" "$file"
 done
-$cc -static -fopenmp $objects -o "$build/check" -lm 2>"$build/link.txt" || { cat "$build/link.txt"; exit 1; }
+$compiler -static -fopenmp $objects -o "$build/check" -lm 2>"$build/link.txt" || { cat "$build/link.txt"; exit 1; }
 
 for name in $names; do # one by one: the order of the two lists differs, and the hash knows order
     here=$("$check" --quick "$name" | tail -1)
-    there=$(qemu-aarch64 "$build/check" --quick "$name" | tail -1)
+    there=$("$emulator" "$build/check" --quick "$name" | tail -1)
     echo "$name here:  $here"
     echo "$name there: $there"
     [ "${here##* }" = "${there##* }" ]

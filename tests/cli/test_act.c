@@ -24,7 +24,6 @@ static void act_list_names_every_activation_in_order(void **state)
                             berlu_act_builtin(count));
     assert_int_equal(json_array_size(list), count);
     json_decref(root);
-    command_free(&r);
 }
 
 static void points_are_those_of_the_library(void **state)
@@ -48,7 +47,6 @@ static void points_are_those_of_the_library(void **state)
         assert_true(json_number_value(json_object_get(row, "d_eps")) == at.param[1]);
     }
     json_decref(root);
-    command_free(&r);
     berlu_act_free(act);
 }
 
@@ -159,7 +157,6 @@ static void a_bench_row_tells_what_was_timed(void **state)
         assert_non_null(json_object_get(row, "yardstick"));
     }
     json_decref(root);
-    command_free(&r);
 }
 
 int main(void)

@@ -80,7 +80,6 @@ static void json_holds_pieces_order_constant_and_gap(void **state)
     json_t *last = json_array_get(json_object_get(root, "pieces"), 4);
     assert_true(piece_value(last, 100, "monomial") == 4); /* 2 at 1, slope 1 up to 3, then level */
     json_decref(root);
-    command_free(&r);
 }
 
 static void defaults_are_the_fixed_ones(void **state)
@@ -95,7 +94,6 @@ static void defaults_are_the_fixed_ones(void **state)
     assert_true(json_real_value(json_array_get(b, 0)) == -0.01 * 0.01); /* BerLU: -alpha eps, 0, eps */
     assert_true(json_real_value(json_array_get(b, 1)) == 0 && json_real_value(json_array_get(b, 2)) == 0.01);
     json_decref(root);
-    command_free(&r);
 }
 
 static void every_name_of_the_catalogue_works_and_emit_json_is_json(void **state)
@@ -111,7 +109,6 @@ static void every_name_of_the_catalogue_works_and_emit_json_is_json(void **state
         assert_string_equal(json_string_value(json_object_get(root, "name")), names[i]);
         check_pieces(root);
         json_decref(root);
-        command_free(&r);
     }
     command_result r;
     command_run(&r, "smooth", "elu", "--alpha", "2", "--eps", "0.5", "--degree", "5", "--json", NULL);
@@ -119,7 +116,6 @@ static void every_name_of_the_catalogue_works_and_emit_json_is_json(void **state
     assert_true(json_is_null(json_object_get(first, "monomial")) && real(first, "exp_scale") == 2);
     assert_true(fabs(real(root, "lipschitz") - 1.45557) <= 1e-5);
     json_decref(root);
-    command_free(&r);
 }
 
 static void text_file_and_options_name_the_same_function(void **state)

@@ -3,10 +3,9 @@
 # Exit 77 (skipped) where the compiler or the emulator is missing.
 set -e
 source=$1 build=$2
-compiler=$(command -v aarch64-linux-gnu-gcc) || { echo "skipped: no aarch64-linux-gnu-gcc"; exit 77; }
-emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || { echo "skipped: no qemu-aarch64"; exit 77; }
+. "$source/tests/support/neon.sh"
 mkdir -p "$build"
-flags="-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Wshadow -ffp-contract=off -fno-math-errno -I$source/src -I$source/include -DBERLU_VERSION=\"neon\""
+flags="$flags -O2"
 objects=
 for file in "$source"/src/cpu/lanes.c "$source"/src/cpu/lanes_[a-z]*.c; do
     name=$(basename "$file" .c)

@@ -6,10 +6,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <jansson.h>
 
 #include "io/safetensors.h"
-#include "support/command.h"
+#include "support/command_json.h"
 #include "support/folder.h"
 
 static char folder[FOLDER_PATH];
@@ -19,18 +18,6 @@ static int folder_ready(void **state)
     (void)state;
     folder_fresh(folder, "models_commands");
     return 0;
-}
-
-static json_t *json_of(command_result *r)
-{
-    json_error_t error;
-    if (r->code != 0)
-        fail_msg("exit %d: %s", r->code, r->err);
-    json_t *root = json_loads(r->out, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        fail_msg("%s", error.text);
-    command_free(r);
-    return root;
 }
 
 static json_int_t whole(const json_t *object, const char *key)

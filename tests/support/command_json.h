@@ -8,7 +8,8 @@
 
 #include "support/command.h"
 
-static inline json_t *json_of(const command_result *r)
+/* Frees the result. */
+static inline json_t *json_of(command_result *r)
 {
     json_error_t error;
     if (r->code != 0)
@@ -16,6 +17,7 @@ static inline json_t *json_of(const command_result *r)
     json_t *root = json_loads(r->out, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         fail_msg("%s", error.text);
+    command_free(r);
     return root;
 }
 
