@@ -130,6 +130,7 @@ void engine_free(engine *e)
         free(e->feed[i].memory);
     free(e->labels);
     free(e->answers);
+    free(e->image_uses);
     free(e->calls);
     free(e->spans);
     free(e->seconds);
@@ -199,7 +200,7 @@ static void feeds_put(engine *e)
 {
     for (int i = 0; i < FEED_COUNT; i++)
         if (e->feed[i].memory)
-            e->machine->put(engine_data(e, e->feed[i].t), e->feed[i].host,
+            e->machine->put(engine_data(e, e->feed[i].t), e->feed[i].lent ? e->feed[i].lent : e->feed[i].host,
                             (size_t)tensor_elements(graph_tensor(e->g, e->feed[i].t)) * (size_t)e->options.batch);
 }
 
@@ -290,6 +291,14 @@ const float *engine_head(engine *e, int head)
 float *engine_input(engine *e)
 {
     return e->feed[FEED_IMAGE].host;
+}
+
+void engine_lend_input(engine *e, const float *images)
+{
+    engine_feed *feed = &e->feed[FEED_IMAGE];
+    feed->lent = images;
+    for (int i = 0; i < e->image_use_count; i++)
+        e->image_uses[i]->data = images ? (void *)images : feed->host; /* inputs are only read */
 }
 
 int32_t *engine_labels(engine *e)

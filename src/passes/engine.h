@@ -81,6 +81,11 @@ int32_t *engine_labels(engine *e); /* [batch]; a negative label leaves the image
 float *engine_targets(engine *e);  /* [batch, K] with LOSS_SOFT_TARGET */
 float *engine_teacher(engine *e);  /* [batch, K] logits, with a distillation */
 
+/* The images are read where the caller has them ([batch, C, H, W], unchanged until engine_backward() is done) instead of in
+ * engine_input(); stays so until the next call, NULL goes back. Where the backend's memory is its own they are copied
+ * from there. */
+void engine_lend_input(engine *e, const float *images);
+
 berlu_status engine_forward(engine *e, const engine_step *step);
 berlu_status engine_backward(engine *e);
 berlu_status engine_update(engine *e);

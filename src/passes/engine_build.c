@@ -286,6 +286,30 @@ static berlu_status nodes_resolve(engine *e)
     return BERLU_OK;
 }
 
+static int is_image(const engine *e, const op_operand *operand)
+{
+    return operand->data && operand->data == e->feed[FEED_IMAGE].host;
+}
+
+/* So that a batch can be lent: where kernels reach the images themselves, and not a copy. */
+static berlu_status image_uses_find(engine *e)
+{
+    int count = 0;
+    if (!e->machine->host_f32)
+        return BERLU_OK;
+    for (int i = 0; i < e->call_count; i++)
+        for (int j = 0; j < NODE_INPUTS; j++)
+            count += is_image(e, &e->calls[i].in[j]);
+    e->image_uses = calloc((size_t)count + 1, sizeof *e->image_uses);
+    if (!e->image_uses)
+        return berlu_fail_memory((size_t)count * sizeof *e->image_uses, "a list of operands");
+    for (int i = 0; i < e->call_count; i++)
+        for (int j = 0; j < NODE_INPUTS; j++)
+            if (is_image(e, &e->calls[i].in[j]))
+                e->image_uses[e->image_use_count++] = &e->calls[i].in[j];
+    return BERLU_OK;
+}
+
 /* Where each parameter and its gradient lie. A parameter without a gradient is left out: it does not change. */
 static berlu_status spans_make(engine *e)
 {
@@ -331,6 +355,8 @@ static void table_fill(engine *e)
 berlu_status engine_resolve(engine *e)
 {
     berlu_status status = nodes_resolve(e);
+    if (status == BERLU_OK)
+        status = image_uses_find(e);
     if (status == BERLU_OK)
         status = spans_make(e);
     if (status != BERLU_OK)

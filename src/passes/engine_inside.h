@@ -14,9 +14,10 @@ typedef struct param_store {
 } param_store;
 
 typedef struct engine_feed {
-    tensor t;     /* TENSOR_NONE: this engine has none */
-    float *host;  /* what the caller fills; the backend's own memory where that is possible */
-    void *memory; /* to free; NULL when host lies in the feed area */
+    tensor t;          /* TENSOR_NONE: this engine has none */
+    float *host;       /* what the caller fills; the backend's own memory where that is possible */
+    const float *lent; /* what the caller has filled elsewhere; NULL: host */
+    void *memory;      /* to free; NULL when host lies in the feed area */
 } engine_feed;
 enum { FEED_IMAGE, FEED_TARGETS, FEED_TEACHER, FEED_COUNT };
 
@@ -33,6 +34,8 @@ struct engine {
     size_t workspace_bytes;
     op_call *calls; /* one per node, then none */
     int call_count, backward_begin;
+    op_operand **image_uses; /* the operands of calls that are the images, where those can be read in place */
+    int image_use_count;
     op_call update; /* the same operands for all update ops: none */
     param_span *spans;
     param_table table;

@@ -124,6 +124,39 @@ static void evaluation_shares_the_parameters_of_training(void **state)
     case_free(&p);
 }
 
+/* Every network of the cases, on both backends: the images lie at an odd place of the caller's, and the engine's own buffer
+ * holds something else. */
+static void images_can_be_read_where_the_caller_has_them(void **state)
+{
+    (void)state;
+    const backend *const machines[] = {cpu_backend(), cpu_f64_backend()};
+    for (int c = 0; c < graph_case_count; c++)
+        for (size_t m = 0; m < COUNT(machines); m++) {
+            prepared p = case_prepare(&graph_cases[c], machines[m], 1);
+            const graph *g = engine_graph(p.e);
+            size_t images = (size_t)tensor_elements(graph_tensor(g, graph_image(g))) * (size_t)p.e->options.batch;
+            float *place = malloc((images + 1) * sizeof *place);
+            memcpy(place + 1, engine_input(p.e), images * sizeof *place);
+            assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
+            assert_int_equal(engine_backward(p.e), BERLU_OK);
+            engine_compute_grad_norm(p.e);
+            double loss = engine_loss(p.e), norm = engine_grad_norm(p.e);
+            for (size_t i = 0; i < images; i++)
+                engine_input(p.e)[i] = 0.25f;
+            engine_lend_input(p.e, place + 1);
+            assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
+            assert_int_equal(engine_backward(p.e), BERLU_OK);
+            engine_compute_grad_norm(p.e);
+            assert_true(engine_loss(p.e) == loss && engine_grad_norm(p.e) == norm);
+            engine_lend_input(p.e, NULL);
+            assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
+            assert_true(engine_loss(p.e) != loss ||
+                        graph_cases[c].build != vit.build); /* some answer without looking */
+            free(place);
+            case_free(&p);
+        }
+}
+
 /* ---- updates: vectors computed with torch.optim in float64 ---- */
 
 static void one_parameter(graph *g, const berlu_act *act)
@@ -442,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_small_network_learns_a_batch_by_heart),
         cmocka_unit_test(training_in_f32_follows_the_referee),
         cmocka_unit_test(evaluation_shares_the_parameters_of_training),
+        cmocka_unit_test(images_can_be_read_where_the_caller_has_them),
         cmocka_unit_test(updates_are_those_of_torch),
         cmocka_unit_test(clipping_multiplies_by_the_norm_over_the_bound),
         cmocka_unit_test(decay_of_everything_reaches_alpha_unless_it_has_its_own),
