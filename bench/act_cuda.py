@@ -11,6 +11,7 @@ SPDX-License-Identifier: MIT
 import argparse
 import ctypes
 import os
+import random
 import statistics
 
 import torch
@@ -109,10 +110,13 @@ ACTS = [("berlu", "berlu", 0.01), ("berlu:degree=4", "berlu", 0.01), ("smelu", "
 
 
 def time_all(calls, rounds, inner):
-    """Median milliseconds of each call; every call takes its turn in every round."""
+    """Median milliseconds of each call; every call takes its turn in every round, in an order drawn anew, so that none always
+    follows the same neighbour."""
     times = {name: [] for name in calls}
+    order, draw = list(calls.items()), random.Random(1)
     for round_number in range(rounds + 2):
-        for name, call in calls.items():
+        draw.shuffle(order)
+        for name, call in order:
             start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             for _ in range(inner):

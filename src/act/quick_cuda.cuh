@@ -9,8 +9,9 @@
  *   quick_value(x, k), quick_slope(x, k)     near and within: the f32 result of act_value() or act_slope() lies in
  *                                            near - within .. near + within, as f32 numbers; NaN for a NaN only
  *
- * QUICK_VALUE and QUICK_SLOPE say which of them the activation has; QUICK_LOOKUP that in f16 a table of slopes is faster,
- * because the guess of a slope with 11 bits is undecided too often. tests/act/test_cuda_quick.c
+ * QUICK_VALUE and QUICK_SLOPE say which of them the activation has; QUICK_SLOPE_DEPTH how many accesses of a thread are in
+ * flight for slopes, as measured; QUICK_LOOKUP that in f16 a table of slopes is faster, because the guess of a slope with 11
+ * bits is undecided too often. tests/act/test_cuda_quick.c
  * compares the bounds with the formula on all inputs of both formats; they are 1.3 times the largest error seen on an H200. Behind
  * a formula header; kernel_cuda.cu uses it. */
 #ifndef ACT_QUICK_CUDA_CUH
@@ -104,10 +105,11 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
 
 #elif defined(ACT_GELU_H)
 
-#define QUICK_VALUE  1
-#define QUICK_SLOPE  1
-#define QUICK_LOOKUP 1
-#define QUICK_END    6.25f /* behind it P(X < -t) and its product with t are below 2^-29 */
+#define QUICK_VALUE       1
+#define QUICK_SLOPE       1
+#define QUICK_LOOKUP      1
+#define QUICK_SLOPE_DEPTH 4
+#define QUICK_END         6.25f /* behind it P(X < -t) and its product with t are below 2^-29 */
 
 /* P(X < -t) = e^(-t^2/2) u p(u) with u = 1 / (1 + 0.29 t), p fitted for t < QUICK_END to 2^-26 */
 static __device__ __forceinline__ float quick_tail(float t, float exponent, float *density)
@@ -194,18 +196,19 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k
     return {x > 0 ? k.right : y, x > 0 ? 0.0f : within};
 }
 
-/* alpha (e^z - 1), by the series where the two would cancel. On the right x itself, which has 16 bits and so stands far
- * from where a rounding to 16 bits turns. */
+/* alpha (e^z - 1), by the series where the two would cancel, alpha z being x. On the right x itself, which has 16 bits and so
+ * stands far from where a rounding to 16 bits turns. */
 static __device__ __forceinline__ guess quick_value(float x, const act_consts &k)
 {
-    float z = x * k.inverse, t = z * QUICK_LOG2E, far = quick_exp2(t) - 1.0f, p = 1.3888889e-3f;
+    float z = x * k.inverse, t = z * QUICK_LOG2E, far = fmaf(k.alpha, quick_exp2(t), -k.alpha), p = 1.9841270e-4f;
+    p = fmaf(p, z, 1.3888889e-3f);
     p = fmaf(p, z, 8.3333333e-3f);
     p = fmaf(p, z, 4.1666667e-2f);
     p = fmaf(p, z, 0.16666667f);
     p = fmaf(p, z, 0.5f);
-    float y = k.alpha * (fabsf(z) < 0.25f ? fmaf(p * z, z, z) : far);
-    y = x > 0 || fabsf(z) < 0x1p-25f ? x * k.right : y; /* as the formula: z may be subnormal where x is not */
-    return {y, fmaf(fabsf(y), quick_share(fmaxf(t, 0.0f), 0x1p-23f, 0x1.4p-21f), QUICK_TINY)}; /* t > 0: alpha < 0 */
+    float near = fmaf(p * z, x, x), right = x * k.right, y = fabsf(z) < 0.5f ? near : far;
+    y = x > 0 ? right : y;
+    return {y, fmaf(fabsf(y), quick_share(fmaxf(t, 0.0f), 0x1p-23f, 0x1.dp-22f), QUICK_TINY)}; /* t > 0: alpha < 0 */
 }
 
 #else
@@ -213,6 +216,10 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &k
 #define QUICK_VALUE 0
 #define QUICK_SLOPE 0
 
+#endif
+
+#ifndef QUICK_SLOPE_DEPTH
+#define QUICK_SLOPE_DEPTH 2
 #endif
 
 #if !QUICK_VALUE

@@ -54,17 +54,7 @@ template <int DTYPE> __device__ __forceinline__ uint4 pack(const float *v)
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
-/* Sixteen bytes of 16-bit numbers: where two of them differ; whether any bit is set; the number at j. */
-static __device__ __forceinline__ uint4 differ(uint4 a, uint4 b)
-{
-    return make_uint4(a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w);
-}
-
-static __device__ __forceinline__ bool any_bit(uint4 a)
-{
-    return (a.x | a.y | a.z | a.w) != 0;
-}
-
+/* Sixteen bytes of 16-bit numbers: the one at j. */
 static __device__ __forceinline__ uint32_t half_of(uint4 a, int j)
 {
     uint32_t word = j < 2 ? a.x : j < 4 ? a.y : j < 6 ? a.z : a.w;
@@ -76,6 +66,12 @@ static __device__ __forceinline__ float load_one(const void *p, int dtype, size_
     if (dtype == BERLU_F32)
         return v_load((const float *)p + i);
     return dtype == BERLU_BF16 ? v_load_bf16((const uint16_t *)p + i) : v_load_f16((const uint16_t *)p + i);
+}
+
+static __device__ __forceinline__ float half_as_float(uint4 a, int j, int dtype)
+{
+    uint16_t bits = (uint16_t)half_of(a, j);
+    return load_one(&bits, dtype, 0);
 }
 
 static __device__ __forceinline__ void store_one(void *p, int dtype, size_t i, float a)
