@@ -88,10 +88,20 @@ static void progress_line(display *d, const train_progress *p)
     line_print(&out);
 }
 
+static void note_make(display *d, const train_progress *p)
+{
+    char top1[24] = "";
+    int evaluating = strcmp(p->phase, "train") != 0;
+    if (!isnan(p->top1))
+        snprintf(top1, sizeof top1, ", top1 %.2f", p->top1);
+    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
+                  (unsigned long long)p->epochs, evaluating ? " evaluating " : "", evaluating ? p->phase : "", p->loss,
+                  top1, p->lr, p->images_per_s);
+}
+
 static void progress_show(void *context, const train_progress *p)
 {
     display *d = context;
-    char top1[24] = "";
     if (d->lines)
         progress_line(d, p);
     if (!d->started) {
@@ -99,11 +109,8 @@ static void progress_show(void *context, const train_progress *p)
         progress_start(&d->bar, "train", "images", p->all - d->first, d->quiet || d->lines);
         d->started = 1;
     }
-    if (!isnan(p->top1))
-        snprintf(top1, sizeof top1, ", top1 %.2f", p->top1);
-    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
-                  (unsigned long long)p->epochs, strcmp(p->phase, "train") ? " evaluating " : "",
-                  strcmp(p->phase, "train") ? p->phase : "", p->loss, top1, p->lr, p->images_per_s);
+    if (progress_due(&d->bar))
+        note_make(d, p);
     progress_step(&d->bar, p->images - d->first);
 }
 

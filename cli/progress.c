@@ -74,13 +74,22 @@ static void line_draw(progress *p, uint64_t now)
 }
 
 /* A bar moves ten times a second; lines come every ten seconds, so that a log of a day stays readable. */
+static int due_at(const progress *p, uint64_t now)
+{
+    uint64_t pause = p->terminal ? second / 10 : 10 * second;
+    return now - p->began >= second && (!p->drawn || now - p->shown >= pause);
+}
+
+int progress_due(const progress *p)
+{
+    return !p->quiet && due_at(p, clock_ns());
+}
+
 void progress_step(progress *p, uint64_t done)
 {
+    uint64_t now = p->quiet ? 0 : clock_ns();
     p->done = done;
-    if (p->quiet)
-        return;
-    uint64_t now = clock_ns(), pause = p->terminal ? second / 10 : 10 * second;
-    if (now - p->began >= second && (!p->drawn || now - p->shown >= pause))
+    if (!p->quiet && due_at(p, now))
         line_draw(p, now);
 }
 

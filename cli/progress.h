@@ -12,11 +12,12 @@ typedef struct progress {
     uint64_t done, total;    /* total 0: unknown */
     uint64_t began, shown;   /* clock_ns() */
     int terminal, quiet, drawn;
-    char note[96]; /* stands at the end of the line: "loss 1.234" */
+    char note[128]; /* stands at the end of the line: "loss 1.234" */
 } progress;
 
 void progress_start(progress *p, const char *what, const char *unit, uint64_t total, int quiet);
 void progress_step(progress *p, uint64_t done); /* so many in all */
+int progress_due(const progress *p);            /* will the next step draw? A note is worth making only then */
 void progress_note(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_clear(progress *p);  /* takes the bar away so that a line can be printed; the next step redraws it */
 void progress_finish(progress *p); /* the last line with the whole time, if anything was shown */

@@ -6,6 +6,7 @@
  * of it. What goes into a row is decided by loader_plan.c from the row's number alone, so who makes it does not matter.
  * Read on: loader_next(), then worker_run(). */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,11 +115,13 @@ static void ticket_work(worker *w, ticket t)
     pthread_cond_broadcast(&l->done);
 }
 
+/* A worker that wakes takes a core that is free, or its turn, but pushes nobody off: whoever woke it has a step to make. */
 static void *worker_run(void *context)
 {
     worker *w = context;
     loader *l = w->l;
     ticket t;
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}); /* where refused it works as well */
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
         if (!ticket_take(l, &t)) {
@@ -282,31 +285,39 @@ berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch)
     return BERLU_OK;
 }
 
+static int given_ready(const loader *l)
+{
+    const slot *s = &l->slots[l->give % l->slot_count];
+    return s->ready && s->rows.number == l->give;
+}
+
+/* With the lock held, until the next batch is there or none will come. */
+static void batch_wait(loader *l)
+{
+    double began = clock_seconds();
+    pthread_cond_signal(&l->work);
+    while (!given_ready(l) && l->failed == BERLU_OK)
+        pthread_cond_wait(&l->done, &l->lock);
+    l->waited += clock_seconds() - began;
+}
+
 berlu_status loader_next(loader *l, const loader_batch **batch)
 {
     *batch = NULL;
+    berlu_status status = BERLU_OK;
     pthread_mutex_lock(&l->lock);
-    l->held = l->give; /* the batch given before goes back; one worker fills it, more of them if they are needed */
-    pthread_cond_signal(&l->work);
-    if (l->give >= l->batches) {
-        pthread_mutex_unlock(&l->lock);
-        return BERLU_OK;
-    }
-    slot *s = &l->slots[l->give % l->slot_count];
-    if (!(s->ready && s->rows.number == l->give) && l->failed == BERLU_OK) {
-        double began = clock_seconds();
-        while (!(s->ready && s->rows.number == l->give) && l->failed == BERLU_OK)
-            pthread_cond_wait(&l->done, &l->lock);
-        l->waited += clock_seconds() - began;
-    }
-    berlu_status status = s->ready && s->rows.number == l->give ? BERLU_OK : l->failed;
-    if (status == BERLU_OK) {
-        l->give++;
-        plan_show(&l->plan, &s->rows, &l->given);
+    l->held = l->give; /* the batch given before goes back */
+    int over = l->give >= l->batches, low = l->next - l->give <= l->slot_count / 2;
+    if (!over && !given_ready(l) && l->failed == BERLU_OK)
+        batch_wait(l);
+    if (!over && given_ready(l)) {
+        plan_show(&l->plan, &l->slots[l->give++ % l->slot_count].rows, &l->given);
         *batch = &l->given;
-    } else {
-        berlu_fail(status, "%s", l->sentence);
+    } else if (!over) {
+        status = berlu_fail(l->failed, "%s", l->sentence);
     }
     pthread_mutex_unlock(&l->lock);
+    if (low) /* one worker refills all that is free; woken for each batch, or under the lock, it costs more */
+        pthread_cond_signal(&l->work);
     return status;
 }

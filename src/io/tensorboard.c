@@ -4,6 +4,7 @@
  * Summary {1 value}, Value {1 tag, 2 simple_value, 5 histo}, HistogramProto {1 min .. 5 sum_squares, 6 limits, 7 counts}. */
 #include "io/tensorboard.h"
 
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -134,46 +135,96 @@ void tb_counts(tb_writer *w, double wall, int64_t step, const char *tag, const t
     tb_record_histogram(&w->pending, wall, step, tag, h);
 }
 
-/* Lanes on their own, joined at the end: four chains of additions instead of one. */
-enum { LANES = 4 };
+/* Values are taken FEW at a time. What is not finite has no place on the axis and is left out there, so that the loops
+ * below need not ask. */
+enum { FEW = 256, LANES = 8 };
+
+static const float *finite_few(float room[FEW], const float *values, size_t *count)
+{
+    unsigned odd = 0;
+    size_t kept = 0;
+#pragma omp simd reduction(| : odd)
+    for (size_t i = 0; i < *count; i++)
+        odd |= !(fabsf(values[i]) <= FLT_MAX);
+    if (!odd)
+        return values;
+    for (size_t i = 0; i < *count; i++)
+        if (isfinite(values[i]))
+            room[kept++] = values[i];
+    *count = kept;
+    return room;
+}
+
+/* Lanes on their own, joined at the end: a vector of chains of additions instead of one. */
+typedef struct lane_stats {
+    float low[LANES], high[LANES];
+    double sum[LANES], squares[LANES];
+} lane_stats;
+
+static inline void lane_add(lane_stats *s, size_t k, float v)
+{
+    s->low[k] = v < s->low[k] ? v : s->low[k];
+    s->high[k] = v > s->high[k] ? v : s->high[k];
+    s->sum[k] += v;
+    s->squares[k] += (double)v * v;
+}
+
+static void lanes_add(lane_stats *to, const float *values, size_t count)
+{
+    lane_stats s = *to;
+    size_t whole = count / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
+#pragma omp simd
+        for (size_t k = 0; k < LANES; k++)
+            lane_add(&s, k, values[i + k]);
+    }
+    for (size_t i = whole; i < count; i++)
+        lane_add(&s, i - whole, values[i]);
+    *to = s;
+}
 
 static void stats_of(tb_histogram *h, const float *values, size_t count)
 {
-    float low[LANES], high[LANES];
-    double sum[LANES] = {0}, squares[LANES] = {0};
-    size_t finite[LANES] = {0};
+    lane_stats s = {0};
+    float room[FEW];
     for (int k = 0; k < LANES; k++)
-        low[k] = INFINITY, high[k] = -INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        float v = values[i];
-        size_t k = i % LANES;
-        if (!isfinite(v))
-            continue; /* has no place on the axis */
-        low[k] = v < low[k] ? v : low[k];
-        high[k] = v > high[k] ? v : high[k];
-        sum[k] += v;
-        squares[k] += (double)v * v;
-        finite[k]++;
+        s.low[k] = INFINITY, s.high[k] = -INFINITY;
+    for (size_t i = 0; i < count; i += FEW) {
+        size_t few = count - i < FEW ? count - i : FEW;
+        const float *finite = finite_few(room, values + i, &few);
+        lanes_add(&s, finite, few);
+        h->count += (double)few;
     }
-    h->min = low[0], h->max = high[0];
+    h->min = s.low[0], h->max = s.high[0];
     for (int k = 0; k < LANES; k++) {
-        h->min = low[k] < h->min ? low[k] : h->min;
-        h->max = high[k] > h->max ? high[k] : h->max;
-        h->count += (double)finite[k], h->sum += sum[k], h->sum_squares += squares[k];
+        h->min = s.low[k] < h->min ? s.low[k] : h->min;
+        h->max = s.high[k] > h->max ? s.high[k] : h->max;
+        h->sum += s.sum[k], h->sum_squares += s.squares[k];
     }
 }
 
+/* First the buckets of a few values, a vector at a time, then the counting. */
 static void buckets_count(double counts[BUCKETS], size_t buckets, const tb_histogram *h, double per_width,
                           const float *values, size_t count)
 {
-    uint32_t found[LANES][BUCKETS] = {{0}};
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(values[i]))
-            continue;
-        size_t b = (size_t)((values[i] - h->min) * per_width);
-        found[i % LANES][b < buckets ? b : buckets - 1]++;
+    enum { TABLES = 4, ROOM = 32 }; /* several tables: equal neighbours need not wait for each other */
+    _Static_assert((int)ROOM >= (int)BUCKETS, "a power of two, so that a place is found by a shift");
+    uint32_t found[TABLES][ROOM] = {{0}};
+    float room[FEW];
+    int place[FEW];
+    double min = h->min, last = (double)(buckets - 1);
+    for (size_t i = 0; i < count; i += FEW) {
+        size_t few = count - i < FEW ? count - i : FEW;
+        const float *finite = finite_few(room, values + i, &few);
+#pragma omp simd
+        for (size_t k = 0; k < few; k++) {
+            double at = (finite[k] - min) * per_width;
+            place[k] = (int)(at < last ? at : last);
+        }
+        for (size_t k = 0; k < few; k++)
+            found[k % TABLES][place[k]]++;
     }
-    for (int k = 0; k < LANES; k++)
+    for (int k = 0; k < TABLES; k++)
         for (size_t b = 0; b < buckets; b++)
             counts[b] += found[k][b];
 }

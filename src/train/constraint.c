@@ -98,10 +98,22 @@ interval constraint_of(const constraint *c, const char *parameter)
     return found ? *found : everything;
 }
 
+/* The ends as floats, rounded inwards: a bound of 0.7 is not kept by the float below it. An interval without any float
+ * has the ones nearest to it. */
+static void ends_round(interval i, float *low, float *high)
+{
+    *low = (float)i.low, *high = (float)i.high;
+    float inner_low = *low < i.low ? nextafterf(*low, INFINITY) : *low;
+    float inner_high = *high > i.high ? nextafterf(*high, -INFINITY) : *high;
+    if (inner_low <= inner_high)
+        *low = inner_low, *high = inner_high;
+}
+
 size_t interval_project(interval i, float *values, size_t count)
 {
-    float low = (float)i.low, high = (float)i.high;
+    float low, high;
     size_t moved = 0;
+    ends_round(i, &low, &high);
     for (size_t k = 0; k < count; k++) {
         float v = values[k];
         v = v < low ? low : v;
@@ -129,21 +141,46 @@ static berlu_status parameter_project(engine *e, engine_array array, int paramet
     return status;
 }
 
-berlu_status parameters_project(engine *e, const constraint *c)
+static int bounds_of(const tensor_info *info, const constraint *c, interval *out)
 {
-    const graph *g = engine_graph(e);
-    for (int p = 0; p < graph_param_count(g); p++) {
-        const tensor_info *info = graph_tensor(g, graph_param(g, p));
-        const char *dot = strrchr(info->name, '.');
-        if (!info->activation || !dot)
-            continue;
-        interval bounds = constraint_of(c, dot + 1);
-        if (bounds.low == -INFINITY && bounds.high == INFINITY)
-            continue;
-        size_t count = (size_t)tensor_elements(info);
-        berlu_status status = parameter_project(e, ARRAY_WEIGHT, p, count, bounds);
+    const char *dot = strrchr(info->name, '.');
+    if (!info->activation || !dot)
+        return 0;
+    *out = constraint_of(c, dot + 1);
+    return out->low > -INFINITY || out->high < INFINITY;
+}
+
+berlu_status projection_make(projection *out, const graph *g, const constraint *c)
+{
+    projection p = {0};
+    interval bounds;
+    for (int i = 0; i < graph_param_count(g); i++)
+        p.count += bounds_of(graph_tensor(g, graph_param(g, i)), c, &bounds);
+    p.items = calloc((size_t)p.count + 1, sizeof *p.items);
+    if (!p.items)
+        return berlu_fail_memory((size_t)p.count * sizeof *p.items, "a projection");
+    for (int i = 0, at = 0; i < graph_param_count(g); i++) {
+        const tensor_info *info = graph_tensor(g, graph_param(g, i));
+        if (bounds_of(info, c, &bounds))
+            p.items[at++] = (projected){i, (size_t)tensor_elements(info), bounds};
+    }
+    *out = p;
+    return BERLU_OK;
+}
+
+void projection_free(projection *p)
+{
+    free(p->items);
+    *p = (projection){0};
+}
+
+berlu_status projection_apply(const projection *p, engine *e)
+{
+    for (int i = 0; i < p->count; i++) {
+        const projected *item = &p->items[i];
+        berlu_status status = parameter_project(e, ARRAY_WEIGHT, item->parameter, item->count, item->bounds);
         if (status == BERLU_OK && engine_has(e, ARRAY_EMA))
-            status = parameter_project(e, ARRAY_EMA, p, count, bounds);
+            status = parameter_project(e, ARRAY_EMA, item->parameter, item->count, item->bounds);
         if (status != BERLU_OK)
             return status;
     }

@@ -26,10 +26,22 @@ berlu_status constraint_parse(constraint *out, const char *rules);
 /* The interval of the parameter with that name ("alpha", "eps", ...); all numbers for one that has no rule. */
 interval constraint_of(const constraint *c, const char *parameter);
 
-/* Projects values in place; returns how many moved. NaN stays NaN: it is for others to notice. */
+/* Projects values in place onto the floats inside; returns how many moved. NaN stays NaN: it is for others to notice. */
 size_t interval_project(interval i, float *values, size_t count);
 
-/* Projects every activation parameter of the engine onto its interval, and the average of the weights likewise. */
-berlu_status parameters_project(engine *e, const constraint *c);
+/* The activation parameters of a network that have bounds, found once; and their projection, the average of the weights
+ * likewise, after every update. */
+typedef struct projected {
+    int parameter;
+    size_t count;
+    interval bounds;
+} projected;
+typedef struct projection {
+    projected *items;
+    int count;
+} projection;
+berlu_status projection_make(projection *out, const graph *g, const constraint *c);
+void projection_free(projection *p);
+berlu_status projection_apply(const projection *p, engine *e);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "train/diagnose_values.h"
 
 /* A learned parameter of a site: which one of the activation, and where the engine keeps it. */
 typedef struct learned {
@@ -31,8 +32,9 @@ struct diagnosis {
     site *sites;
     const char **names;
     size_t count;
-    float *x, *scratch; /* DIAGNOSE_VALUES each: pre-activations; their slopes or outputs */
-    unsigned char *alive;
+    float *x; /* DIAGNOSE_VALUES pre-activations */
+    value_parts *parts;
+    int threads;
 };
 
 static int parameter_index(const graph *g, const char *name)
@@ -71,37 +73,6 @@ static berlu_status site_bias(diagnosis *d, site *s)
     const char *bias = arena_printf(&d->memory, "%.*s.fc1.bias", dot ? (int)(dot - name) : 0, name);
     s->bias = bias ? parameter_index(d->graph, bias) : -1;
     return bias ? BERLU_OK : BERLU_ERR_MEMORY;
-}
-
-berlu_status diagnosis_create(diagnosis **out, const graph *g)
-{
-    diagnosis *d = calloc(1, sizeof *d);
-    if (!d)
-        return berlu_fail_memory(sizeof *d, "the figures of activation sites");
-    d->graph = g;
-    d->count = (size_t)graph_site_count(g);
-    d->sites = ARENA_ARRAY(&d->memory, site, d->count + 1);
-    d->names = ARENA_ARRAY(&d->memory, const char *, d->count + 1);
-    d->x = ARENA_ARRAY(&d->memory, float, DIAGNOSE_VALUES);
-    d->scratch = ARENA_ARRAY(&d->memory, float, DIAGNOSE_VALUES);
-    size_t widest = 1;
-    berlu_status status = d->sites && d->names && d->x && d->scratch ? BERLU_OK : BERLU_ERR_MEMORY;
-    for (size_t i = 0; status == BERLU_OK && i < d->count; i++) {
-        site *s = &d->sites[i];
-        s->declared = graph_site_at(g, (int)i);
-        d->names[i] = s->declared->name;
-        widest = s->declared->channels > (int64_t)widest ? (size_t)s->declared->channels : widest;
-        status = site_learned(d, s);
-        if (status == BERLU_OK)
-            status = site_bias(d, s);
-    }
-    d->alive = status == BERLU_OK ? ARENA_ARRAY(&d->memory, unsigned char, widest) : NULL;
-    if (!d->alive) {
-        diagnosis_free(d);
-        return status == BERLU_OK ? BERLU_ERR_MEMORY : status;
-    }
-    *out = d;
-    return BERLU_OK;
 }
 
 void diagnosis_free(diagnosis *d)
@@ -213,148 +184,51 @@ berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *figures)
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */
 
-/* Sums run in LANES lanes that are joined at the end: the same numbers on every machine, and eight at a time. */
-enum { LANES = 16 };
-
-static double lanes_sum(const double lanes[LANES])
+/* `edge` holds the end of the transition where it is not learned. */
+static site_values values_of(const site *s, const float *x, size_t rows, float *edge)
 {
-    double sum = 0;
-    for (int k = 0; k < LANES; k++)
-        sum += lanes[k];
-    return sum;
-}
-
-/* Both moments in one pass, around the first value: in double nothing is lost that floats could hold. */
-static void moments_of(const float *x, size_t count, double *mean, double *variance)
-{
-    double sums[LANES] = {0}, squares[LANES] = {0}, shift = count ? x[0] : 0;
-    size_t whole = count / LANES * LANES;
-    for (size_t i = 0; i < whole; i += LANES) {
-#pragma omp simd
-        for (int k = 0; k < LANES; k++) {
-            double v = x[i + (size_t)k] - shift;
-            sums[k] += v;
-            squares[k] += v * v;
-        }
-    }
-    for (size_t i = whole; i < count; i++) {
-        sums[i - whole] += x[i] - shift;
-        squares[i - whole] += (x[i] - shift) * (x[i] - shift);
-    }
-    double off = lanes_sum(sums) / (double)count;
-    *mean = shift + off;
-    double spread = lanes_sum(squares) / (double)count - off * off;
-    *variance = spread < 0 ? 0 : spread; /* a NaN stays one */
-}
-
-/* One row; the edges of the transition are the activation's own float, one for all or one per channel. */
-static void row_shares(const float *x, size_t channels, const float *edge, size_t stride, size_t *left, size_t *right)
-{
-    unsigned below = 0, above = 0;
-    if (stride == 0) {
-        float e = *edge;
-#pragma omp simd reduction(+ : below, above)
-        for (size_t c = 0; c < channels; c++) {
-            below += x[c] < -e;
-            above += x[c] > e;
-        }
-    } else {
-#pragma omp simd reduction(+ : below, above)
-        for (size_t c = 0; c < channels; c++) {
-            below += x[c] < -edge[c];
-            above += x[c] > edge[c];
-        }
-    }
-    *left += below;
-    *right += above;
-}
-
-static void shares(const float *x, size_t rows, size_t channels, const learned *eps, double fixed, double *figures)
-{
-    size_t left = 0, right = 0;
-    const float edge = (float)fixed;
-    for (size_t r = 0; r < rows; r++)
-        row_shares(x + r * channels, channels, eps ? eps->values : &edge, eps && eps->count > 1, &left, &right);
-    double all = (double)(rows * channels);
-    figures[SITE_LEFT] = (double)left / all;
-    figures[SITE_RIGHT] = (double)right / all;
-    figures[SITE_INSIDE] = 1 - (double)(left + right) / all;
-}
-
-static double dead_share(diagnosis *d, size_t rows, size_t channels)
-{
-    size_t alive = 0;
-    unsigned char *flags = d->alive;
-    memset(flags, 0, channels);
-    for (size_t r = 0; r < rows; r++) {
-        const float *slope = d->scratch + r * channels;
-#pragma omp simd
-        for (size_t c = 0; c < channels; c++)
-            flags[c] |= !(fabsf(slope[c]) < 1e-3f);
-    }
-    for (size_t c = 0; c < channels; c++)
-        alive += flags[c];
-    return 1 - (double)alive / (double)channels;
-}
-
-static berlu_status act_apply(diagnosis *d, const site *s, berlu_act_op op, const float *x, size_t rows,
-                              size_t channels)
-{
-    berlu_act_call call = {.rows = rows, .channels = channels, .x = x, .y = d->scratch};
+    site_values v = {.act = s->declared->act, .x = x, .rows = rows, .edge = edge};
+    const learned *eps = learned_named(s, "eps");
+    double fixed = eps ? 0 : parameter_mean(s, "eps");
+    *edge = isnan(fixed) ? 0 : (float)fixed;
+    if (eps)
+        v.edge = eps->values, v.edge_stride = eps->count > 1;
+    v.call.channels = (size_t)s->declared->channels;
     for (int i = 0; i < s->learned_count; i++) {
-        call.param[s->learned[i].number].value = s->learned[i].values;
-        call.param[s->learned[i].number].stride = s->learned[i].count > 1;
+        v.call.param[s->learned[i].number].value = s->learned[i].values;
+        v.call.param[s->learned[i].number].stride = s->learned[i].count > 1;
     }
-    size_t bytes = berlu_act_workspace(s->declared->act, op, &call);
-    void *room = bytes ? malloc(bytes) : NULL;
-    if (bytes && !room)
-        return berlu_fail_memory(bytes, "the figures of activation sites");
-    call.workspace = room;
-    call.workspace_bytes = bytes;
-    berlu_exec one = {.threads = 1}; /* waking others costs more than it saves here */
-    berlu_status status = berlu_act_run(s->declared->act, op, &call, &one);
-    free(room);
-    return status;
+    return v;
 }
 
-static berlu_status site_look(diagnosis *d, site *s, const float *x, size_t rows, size_t channels, double *figures)
-{
-    double eps = parameter_mean(s, "eps");
-    shares(x, rows, channels, learned_named(s, "eps"), isnan(eps) ? 0 : eps, figures);
-    moments_of(x, rows * channels, &figures[SITE_MEAN], &figures[SITE_VAR]);
-    berlu_status status = act_apply(d, s, BERLU_ACT_SLOPE, x, rows, channels);
-    if (status != BERLU_OK)
-        return status;
-    figures[SITE_DEAD] = dead_share(d, rows, channels);
-    status = act_apply(d, s, BERLU_ACT_FORWARD, x, rows, channels);
-    if (status == BERLU_OK)
-        moments_of(d->scratch, rows * channels, &figures[SITE_Y_MEAN], &figures[SITE_Y_VAR]);
-    return status;
-}
-
-/* A picture of a distribution needs no half million of values: the first whole rows of HISTOGRAM_VALUES. */
-static void site_histograms(const diagnosis *d, size_t i, size_t values, tb_writer *tb, double wall, int64_t step)
+/* A picture of a distribution needs no half million of values: the first block's rows. */
+static berlu_status site_histograms(diagnosis *d, size_t i, const site_values *v, tb_writer *tb, double wall,
+                                    int64_t step)
 {
     char tag[512];
-    size_t channels = (size_t)d->sites[i].declared->channels, most = HISTOGRAM_VALUES / channels * channels;
-    if (most > 0 && values > most)
-        values = most;
+    const float *y;
+    size_t count;
+    berlu_status status = values_outputs(d->parts, v, &y, &count);
+    if (status != BERLU_OK)
+        return status;
     snprintf(tag, sizeof tag, "pre_activation/%s", d->names[i]);
-    tb_values(tb, wall, step, tag, d->x, values);
+    tb_values(tb, wall, step, tag, v->x, count);
     snprintf(tag, sizeof tag, "activation/%s", d->names[i]);
-    tb_values(tb, wall, step, tag, d->scratch, values);
+    tb_values(tb, wall, step, tag, y, count);
     for (int k = 0; k < d->sites[i].learned_count; k++) {
         const learned *l = &d->sites[i].learned[k];
         snprintf(tag, sizeof tag, "%s_by_channel/%s", l->name, d->names[i]);
         if (l->count > 1)
             tb_values(tb, wall, step, tag, l->values, l->count);
     }
+    return BERLU_OK;
 }
 
 berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writer *tb, double wall, int64_t step)
 {
     for (size_t i = 0; i < d->count; i++, figures += SITE_FIGURES) {
         int64_t rows = engine_site_rows(e, (int)i), channels = d->sites[i].declared->channels;
+        float edge;
         for (int f = SITE_LEFT; f < SITE_LIPSCHITZ; f++)
             figures[f] = NAN;
         if (rows > DIAGNOSE_VALUES / channels)
@@ -364,12 +238,13 @@ berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writ
             continue; /* the plan overwrote it: keep `output` */
         if (status == BERLU_OK)
             status = learned_fetch(&d->sites[i], e);
+        site_values v = values_of(&d->sites[i], d->x, (size_t)rows, &edge);
         if (status == BERLU_OK)
-            status = site_look(d, &d->sites[i], d->x, (size_t)rows, (size_t)channels, figures);
+            status = values_look(d->parts, &v, d->threads, figures);
+        if (status == BERLU_OK && tb)
+            status = site_histograms(d, i, &v, tb, wall, step);
         if (status != BERLU_OK)
             return status;
-        if (tb)
-            site_histograms(d, i, (size_t)(rows * channels), tb, wall, step);
     }
     return BERLU_OK;
 }
@@ -382,12 +257,68 @@ berlu_status diagnosis_backward(diagnosis *d, engine *e, double *figures)
         double sum = 0;
         if (count == 0 || count > DIAGNOSE_VALUES)
             continue;
-        berlu_status status = engine_get(e, ARRAY_GRADIENT, bias, d->scratch);
+        berlu_status status = engine_get(e, ARRAY_GRADIENT, bias, d->x);
         if (status != BERLU_OK)
             return status;
         for (size_t k = 0; k < count; k++)
-            sum += (double)d->scratch[k] * d->scratch[k];
+            sum += (double)d->x[k] * d->x[k];
         figures[SITE_GRAD] = sqrt(sum);
     }
+    return BERLU_OK;
+}
+
+/* ---- making it ------------------------------------------------------------------------------------------------------ */
+
+/* What a call at any site needs of scratch; it depends on channels and strides alone. */
+static size_t workspace_most(const diagnosis *d)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        float edge;
+        site_values v = values_of(&d->sites[i], NULL, 1, &edge);
+        v.call.rows = 1;
+        size_t slope = berlu_act_workspace(v.act, BERLU_ACT_SLOPE, &v.call);
+        size_t value = berlu_act_workspace(v.act, BERLU_ACT_FORWARD, &v.call);
+        most = slope > most ? slope : most;
+        most = value > most ? value : most;
+    }
+    return most;
+}
+
+static berlu_status sites_make(diagnosis *d, size_t *widest)
+{
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; status == BERLU_OK && i < d->count; i++) {
+        site *s = &d->sites[i];
+        s->declared = graph_site_at(d->graph, (int)i);
+        d->names[i] = s->declared->name;
+        *widest = s->declared->channels > (int64_t)*widest ? (size_t)s->declared->channels : *widest;
+        status = site_learned(d, s);
+        if (status == BERLU_OK)
+            status = site_bias(d, s);
+    }
+    return status;
+}
+
+berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads)
+{
+    diagnosis *d = calloc(1, sizeof *d);
+    if (!d)
+        return berlu_fail_memory(sizeof *d, "the figures of activation sites");
+    d->graph = g;
+    d->threads = threads;
+    d->count = (size_t)graph_site_count(g);
+    d->sites = ARENA_ARRAY(&d->memory, site, d->count + 1);
+    d->names = ARENA_ARRAY(&d->memory, const char *, d->count + 1);
+    d->x = ARENA_ARRAY(&d->memory, float, DIAGNOSE_VALUES);
+    size_t widest = 1;
+    berlu_status status = d->sites && d->names && d->x ? sites_make(d, &widest) : BERLU_ERR_MEMORY;
+    if (status == BERLU_OK && !(d->parts = value_parts_make(&d->memory, widest, workspace_most(d))))
+        status = BERLU_ERR_MEMORY;
+    if (status != BERLU_OK) {
+        diagnosis_free(d);
+        return status;
+    }
+    *out = d;
     return BERLU_OK;
 }

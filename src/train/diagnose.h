@@ -13,11 +13,11 @@
 #include "passes/engine.h"
 #include "train/metrics.h"
 
-enum { DIAGNOSE_VALUES = 1 << 19, HISTOGRAM_VALUES = 1 << 14 };
+enum { DIAGNOSE_VALUES = 1 << 19 };
 
 typedef struct diagnosis diagnosis;
-berlu_status diagnosis_create(diagnosis **out, const graph *g);
-void diagnosis_free(diagnosis *d); /* NULL is allowed */
+berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads); /* threads 0: all */
+void diagnosis_free(diagnosis *d);                                           /* NULL is allowed */
 
 size_t diagnosis_sites(const diagnosis *d);
 const char *const *diagnosis_names(const diagnosis *d);

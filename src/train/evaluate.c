@@ -1,12 +1,9 @@
 /* evaluate.c - see evaluate.h. SPDX-License-Identifier: MIT */
 #include "train/evaluate.h"
 
-#include <string.h>
-
 static berlu_status batch_score(engine *e, const loader_batch *b, score *s)
 {
-    size_t pixels = 3 * (size_t)b->side * (size_t)b->side;
-    memcpy(engine_input(e), b->images, b->rows * pixels * sizeof(float));
+    engine_lend_input(e, b->images);
     berlu_status status = engine_forward(e, &(engine_step){0});
     if (status != BERLU_OK)
         return status;

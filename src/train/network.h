@@ -29,7 +29,7 @@ typedef struct teacher {
 } teacher;
 berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like);
 void teacher_close(teacher *t);
-/* Logits for a batch of images, until the next call. */
-berlu_status teacher_answer(teacher *t, const float *images, size_t bytes, const float **logits);
+/* Logits for a whole batch of images, until the next call. */
+berlu_status teacher_answer(teacher *t, const float *images, const float **logits);
 
 #endif

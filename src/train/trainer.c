@@ -20,10 +20,10 @@ static int stop_asked(const trainer *t)
 
 /* ---- one update ------------------------------------------------------------------------------------------------------ */
 
-static berlu_status batch_fill(trainer *t, const loader_batch *b)
+/* Images are read where the loader made them: they stay until the next batch is asked for. */
+static berlu_status batch_lend(trainer *t, const loader_batch *b)
 {
-    size_t bytes = b->rows * 3 * (size_t)b->side * (size_t)b->side * sizeof(float);
-    memcpy(engine_input(t->train), b->images, bytes);
+    engine_lend_input(t->train, t->images = b->images);
     memcpy(engine_labels(t->train), b->labels, b->rows * sizeof *b->labels);
     if (b->targets)
         memcpy(engine_targets(t->train), b->targets, b->rows * b->classes * sizeof *b->targets);
@@ -31,14 +31,14 @@ static berlu_status batch_fill(trainer *t, const loader_batch *b)
         return BERLU_OK;
     const float *logits;
     double began = clock_seconds();
-    berlu_status status = teacher_answer(&t->teacher, b->images, bytes, &logits);
+    berlu_status status = teacher_answer(&t->teacher, b->images, &logits);
     if (status == BERLU_OK)
         memcpy(engine_teacher(t->train), logits, b->rows * (size_t)t->classes * sizeof *logits);
     t->times.teacher += clock_seconds() - began;
     return status;
 }
 
-/* The next batch into the engine. The one batch of an overfit stays where it is after the first time. */
+/* The next batch for the engine. The one batch of an overfit stays where it is after the first time. */
 static berlu_status batch_next(trainer *t)
 {
     const loader_batch *b = NULL;
@@ -50,7 +50,7 @@ static berlu_status batch_next(trainer *t)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: the epoch ended after %llu of %llu batches", t->settings.data,
                             (unsigned long long)t->state.batches, (unsigned long long)t->epoch_batches);
     t->times.data += loader_waited(t->batches) - waited;
-    return status == BERLU_OK ? batch_fill(t, b) : status;
+    return status == BERLU_OK ? batch_lend(t, b) : status;
 }
 
 static berlu_status diagnose_forward(trainer *t)
@@ -107,7 +107,7 @@ static berlu_status update_apply(trainer *t, int look)
     if (status == BERLU_OK && !isfinite(norm))
         status = report_not_finite(t, "norm of the gradients");
     if (status == BERLU_OK)
-        status = parameters_project(t->train, &t->bounds);
+        status = projection_apply(&t->projection, t->train);
     t->state.norm_sum += norm;
     t->state.norms++;
     return status;
@@ -191,10 +191,11 @@ static berlu_status epoch_train(trainer *t)
     while (status == BERLU_OK && t->state.batches < t->epoch_batches && t->state.updates < t->updates) {
         if (stop_asked(t))
             return stop_here(t);
-        double began = clock_seconds();
+        double began = clock_seconds(), done;
         status = update_run(t);
-        t->times.loop += clock_seconds() - began;
+        t->times.loop += (done = clock_seconds()) - began;
         report_progress(t, "train", t->state.batches * batch, t->epoch_batches * batch);
+        t->times.loop += clock_seconds() - done; /* telling it is part of a step, too */
         if (status == BERLU_OK && every && t->state.updates % every == 0 && t->state.batches < t->epoch_batches)
             status = save(t);
     }

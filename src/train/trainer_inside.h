@@ -38,6 +38,7 @@ struct trainer {
     diagnosis *diagnosis;
     tb_writer *tb;
     constraint bounds;
+    projection projection;
     schedule schedule;
     train_state state;
     engine_step step;                               /* what does not change is set once */
@@ -45,6 +46,7 @@ struct trainer {
     uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
     uint64_t ahead;                                 /* the epoch that the loader makes already; 0: none */
     int classes;
+    const float *images; /* of the batch under way, in the loader */
     double lr, top1;     /* of the last update; of the last evaluation */
     int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
     timing times, total; /* of this epoch; of this process */

@@ -159,7 +159,7 @@ static berlu_status weights_make(trainer *t)
     init_options init = {.std = s->init_std, .std_fc1 = s->init_std_fc1};
     berlu_status status = weights_init(t->train, (uint64_t)s->seed, &init);
     if (status == BERLU_OK)
-        status = parameters_project(t->train, &t->bounds);
+        status = projection_apply(&t->projection, t->train);
     if (status == BERLU_OK && engine_has(t->train, ARRAY_EMA))
         engine_sync_ema(t->train);
     return status;
@@ -212,7 +212,7 @@ static void step_make(trainer *t)
 
 static berlu_status figures_make(trainer *t)
 {
-    berlu_status status = diagnosis_create(&t->diagnosis, engine_graph(t->train));
+    berlu_status status = diagnosis_create(&t->diagnosis, engine_graph(t->train), (int)t->settings.threads);
     if (status != BERLU_OK)
         return status;
     t->state.figure_count = diagnosis_sites(t->diagnosis) * SITE_FIGURES;
@@ -252,6 +252,8 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     if (status == BERLU_OK)
         status = figures_make(t);
     if (status == BERLU_OK)
+        status = projection_make(&t->projection, engine_graph(t->train), &t->bounds);
+    if (status == BERLU_OK)
         status = weights_make(t);
     t->classes = (int)classes;
     step_make(t);
@@ -278,6 +280,7 @@ void trainer_close(trainer *t)
     model_free(t->model);
     data_close(t->data);
     run_close(&t->run);
+    projection_free(&t->projection);
     free(t->state.figures);
     free(t);
 }

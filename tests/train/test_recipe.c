@@ -316,6 +316,9 @@ static void projection_moves_to_the_nearest_allowed_value(void **state)
     float v[] = {-2, -0.5f, 0.5f, 3, NAN};
     assert_int_equal(interval_project((interval){-1, 1}, v, COUNT(v)), 2);
     assert_true(v[0] == -1 && v[1] == -0.5f && v[2] == 0.5f && v[3] == 1 && isnan(v[4]));
+    float w[] = {0, 1}; /* the float nearest to 0.7 lies below it, the one nearest to 0.9 above 0.89999999 */
+    interval_project((interval){0.7, 0.89999999}, w, COUNT(w));
+    assert_true(w[0] >= 0.7 && w[0] < 0.7000001 && w[1] <= 0.89999999 && w[1] > 0.8999998);
 }
 
 int main(void)

@@ -1,0 +1,39 @@
+/* diagnose_values.h - what the pre-activations of one site come to: shares, moments, dead units.
+ * SPDX-License-Identifier: MIT
+ *
+ * The rows of a site are cut into a fixed number of parts, each of which goes through its rows in blocks that stay in the
+ * cache while they are counted, differentiated and evaluated. Parts are joined in their order, so that threads change no
+ * bit. */
+#ifndef TRAIN_DIAGNOSE_VALUES_H
+#define TRAIN_DIAGNOSE_VALUES_H
+
+#include <berlu/act.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+/* Rows of one site. `call` has channels and the learned parameters; the edge of the transition is the activation's own
+ * float, one for all (stride 0) or one per channel (stride 1). */
+typedef struct site_values {
+    const berlu_act *act;
+    const float *x;
+    size_t rows;
+    const float *edge;
+    size_t edge_stride;
+    berlu_act_call call;
+} site_values;
+
+enum { VALUES_BLOCK = 1 << 14 }; /* values of a block, or one row where that is longer */
+
+/* Scratch for sites of up to `channels` channels whose calls need up to `workspace` bytes. It lives in the arena. */
+typedef struct value_parts value_parts;
+value_parts *value_parts_make(arena *memory, size_t channels, size_t workspace);
+
+/* Writes SITE_LEFT to SITE_RIGHT, SITE_DEAD, SITE_MEAN, SITE_VAR, SITE_Y_MEAN and SITE_Y_VAR. */
+berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *figures);
+
+/* The outputs of the first block's rows, for a histogram; until the next call. `count` is how many values those are. */
+berlu_status values_outputs(value_parts *parts, const site_values *v, const float **out, size_t *count);
+
+#endif
