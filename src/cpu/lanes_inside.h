@@ -29,15 +29,26 @@ V_FN void store_up_to(float *p, v_f32 a, int64_t left)
         v_store_n(p, a, (size_t)left);
 }
 
-/* The lanes of a, added in a fixed tree. */
+/* The lanes of a, added in a fixed tree: halves, quarters, ... In registers where a compiler would go through memory. */
 V_FN float lanes_sum(v_f32 a)
 {
+#if V_LANES == 16
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+#elif V_LANES == 8
+    __m256 eight = a;
+#endif
+#if V_LANES >= 8
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+#else
     float part[V_LANES];
     v_store(part, a);
     for (int half = V_LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++)
             part[i] += part[i + half];
     return part[0];
+#endif
 }
 V_FN float lanes_max(v_f32 a) /* a NaN may be lost; the sum behind it finds it again */
 {
