@@ -66,6 +66,7 @@ void berlu_act_free(berlu_act *act)
         return;
     if (act->owned_free)
         act->owned_free(act->owned);
+    free(act->consts_space);
     free(act->spec);
     free(act);
 }

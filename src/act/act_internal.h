@@ -38,11 +38,16 @@ struct berlu_act {
     float scale;
     int center;
     stream_rule stream;
+    void *consts[ISA_COUNT]; /* prepared from params, for each of kernels[] */
+    void *consts_space;
     char *spec; /* the canonical text */
 };
 
 /* Fills kernels[] with what this machine can run, best first chosen (dispatch.c). */
 berlu_status kernels_choose(berlu_act *act, const act_row *row);
+
+/* Prepares the constants of its own parameters, the last step of making an activation (dispatch.c). */
+berlu_status kernels_prepare(berlu_act *act);
 
 /* Gives an activation of the row `smooth` its function, and writes that as smooth(...) (smoothed.c). */
 berlu_status smoothed_fill(berlu_act *act, const berlu_smooth *f);

@@ -1,8 +1,9 @@
 /* call.c - runs a call: checks it, cuts it into units, deals them to threads, joins the sums. SPDX-License-Identifier: MIT
  *
  * All checks come before anything is touched. The cut depends on the call alone (kernels.h), so threads and instruction
- * set never change a bit. Nothing is allocated: prepared constants of one value per layer live on the stack, the rest in
- * the caller's workspace, laid out by layout_make(). Read berlu_act_run() first. */
+ * set never change a bit. Nothing is allocated: constants of the activation's own parameters were prepared when it was made,
+ * those of a call's live on the stack, what is per channel or per block in the caller's workspace, given out by job_place().
+ * A call of few elements should cost little, so nothing is zeroed or copied that need not be. Read berlu_act_run() first. */
 #include <stdint.h>
 #include <string.h>
 
@@ -18,26 +19,26 @@ static int is_backward(berlu_act_op op)
 
 /* ---- The workspace --------------------------------------------------------------------------------------------------- */
 
-/* Offsets from its first byte aligned to 64. */
-typedef struct layout {
-    size_t consts, layer[BERLU_ACT_PARAMS], channel[BERLU_ACT_PARAMS], bias;
-    size_t blocks, row_blocks;
-    size_t total; /* with room for the alignment; 0: none is needed */
-} layout;
+/* Gives out the workspace piece by piece, each aligned to 64; without a base it only counts. */
+typedef struct space {
+    uintptr_t base;
+    size_t used;
+    int fits; /* in the size of memory */
+} space;
 
-/* Puts `count` things of `size` bytes behind what is there. */
-static int layout_add(layout *l, size_t *at, size_t count, size_t size)
+static void *space_take(space *s, size_t count, size_t size)
 {
-    size_t bytes;
-    if (!size_mul(count, size, &bytes) || bytes > SIZE_MAX / 2 - 64 || l->total > SIZE_MAX / 2 - 64 - bytes)
-        return 0;
-    *at = l->total;
-    l->total += (bytes + 63) / 64 * 64;
-    return 1;
+    size_t bytes, at = s->used;
+    if (!size_mul(count, size, &bytes) || bytes > SIZE_MAX / 2 - 64 || at > SIZE_MAX / 2 - 64 - bytes) {
+        s->fits = 0;
+        return NULL;
+    }
+    s->used += (bytes + 63) / 64 * 64;
+    return s->base ? (void *)(s->base + at) : NULL;
 }
 
 /* Constants per channel: as much as the most demanding instruction set of this machine needs. */
-static int layout_consts(layout *l, const berlu_act *act, size_t channels)
+static void *space_consts(space *s, const berlu_act *act, size_t channels)
 {
     size_t most = 0;
     for (int isa = 0; isa < ISA_COUNT; isa++) {
@@ -46,53 +47,59 @@ static int layout_consts(layout *l, const berlu_act *act, size_t channels)
         if (!k)
             continue;
         if (!size_mul(channels / k->lanes + 1, k->consts_bytes, &bytes))
-            return 0;
+            bytes = SIZE_MAX;
         most = bytes > most ? bytes : most;
     }
-    return layout_add(l, &l->consts, 1, most);
+    return space_take(s, 1, most);
 }
 
-static int layout_make(layout *l, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+/* Sizes, parameters, and where the partial sums go. False when the sizes overflow. Members are set one by one: zeroing the whole
+ * job first costs as much as all the rest of a small call. */
+static int job_place(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, space *s)
 {
-    size_t count, columns;
-    *l = (layout){0};
-    if (!size_mul(call->rows, call->channels, &count) || count > SIZE_MAX / sizeof(double))
+    size_t columns, params = act->definition->param_count;
+    if (!size_mul(call->rows, call->channels, &job->count) || job->count > SIZE_MAX / sizeof(double))
         return 0;
-    l->blocks = count / ACT_BLOCK + (count % ACT_BLOCK != 0);
-    l->row_blocks = call->rows / ACT_ROWS + (call->rows % ACT_ROWS != 0);
-    if (!size_mul(l->row_blocks, call->channels, &columns))
+    job->blocks = job->count / ACT_BLOCK + (job->count % ACT_BLOCK != 0);
+    job->row_blocks = call->rows / ACT_ROWS + (call->rows % ACT_ROWS != 0);
+    if (!size_mul(job->row_blocks, call->channels, &columns))
         return 0;
-    int fits = 1, any_per_channel = 0;
-    for (size_t p = 0; p < act->definition->param_count; p++) {
+    job->vector_consts = 0;
+    for (size_t p = 0; p < BERLU_ACT_PARAMS; p++) {
         const berlu_act_param_arg *arg = &call->param[p];
-        any_per_channel |= arg->stride != 0;
-        if (!is_backward(op) || !arg->grad)
-            continue;
-        fits &= arg->stride ? layout_add(l, &l->channel[p], columns, sizeof(float))
-                            : layout_add(l, &l->layer[p], l->blocks, sizeof(double));
+        int wanted = p < params && is_backward(op) && arg->grad;
+        job->param[p] = arg->value ? arg->value : &act->params[p];
+        job->per_channel[p] = p < params && arg->stride;
+        job->vector_consts |= job->per_channel[p];
+        job->channel_sum[p] = wanted && arg->stride ? space_take(s, columns, sizeof(float)) : NULL;
+        job->layer_sum[p] = wanted && !arg->stride ? space_take(s, job->blocks, sizeof(double)) : NULL;
     }
-    if (is_backward(op) && call->dbias)
-        fits &= layout_add(l, &l->bias, columns, sizeof(float));
-    if (any_per_channel)
-        fits &= layout_consts(l, act, call->channels);
-    if (l->total)
-        l->total += 63; /* to align the first byte */
-    return fits;
+    job->bias_sum = is_backward(op) && call->dbias ? space_take(s, columns, sizeof(float)) : NULL;
+    job->consts = job->vector_consts ? space_consts(s, act, call->channels) : NULL;
+    if (s->used)
+        s->used += 63; /* to align the first byte */
+    return s->fits;
+}
+
+static berlu_status fail_overflow(const berlu_act *act, const berlu_act_call *call)
+{
+    return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels overflow the size of memory", act->name, call->rows,
+                      call->channels);
 }
 
 size_t berlu_act_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
-    layout l;
+    act_job job;
+    space s = {.fits = 1};
     if (!act || !call) {
         berlu_fail(BERLU_ERR_ARG, "berlu_act_workspace: the activation or the call is NULL");
         return 0;
     }
-    if (!layout_make(&l, act, op, call)) {
-        berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels overflow the size of memory", act->name, call->rows,
-                   call->channels);
+    if (!job_place(&job, act, op, call, &s)) {
+        fail_overflow(act, call);
         return 0;
     }
-    return l.total;
+    return s.used;
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------------- */
@@ -187,21 +194,18 @@ berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_
     return call->rows && call->channels ? check_pointers(act, op, call) : BERLU_OK;
 }
 
-static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, layout *l)
-{
-    berlu_status status = berlu_act_check(act, op, call);
-    if (status != BERLU_OK)
-        return status;
-    if (!layout_make(l, act, op, call))
-        return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels overflow the size of memory", act->name,
-                          call->rows, call->channels);
-    if (l->total && (!call->workspace || call->workspace_bytes < l->total))
-        return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, l->total,
-                          call->workspace ? call->workspace_bytes : (size_t)0);
-    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output_values(act, call) : BERLU_OK;
-}
-
 /* ---- The job --------------------------------------------------------------------------------------------------------- */
+
+/* Waking a thread costs as much as some ten thousand elements. A small call does not even ask how many there are. */
+int call_threads(int asked, size_t count)
+{
+    enum { WORTH = 32768 };
+    size_t most = count / WORTH;
+    if (most <= 1)
+        return 1;
+    int threads = asked > 0 ? asked : threads_default();
+    return most < (size_t)threads ? (int)most : threads;
+}
 
 static size_t common_divisor(size_t a, size_t b)
 {
@@ -239,55 +243,52 @@ static int wants_stream(const berlu_act *act, const berlu_act_call *call, berlu_
     return bytes > act->stream.bytes * (size_t)(act->stream.per_thread ? threads : 1);
 }
 
-static void job_sums(act_job *job, const berlu_act *act, const berlu_act_call *call, const layout *l, char *space)
-{
-    for (size_t p = 0; p < act->definition->param_count; p++) {
-        const berlu_act_param_arg *arg = &call->param[p];
-        job->param[p] = arg->value ? arg->value : &act->params[p];
-        job->per_channel[p] = arg->stride != 0;
-        job->vector_consts |= arg->stride != 0;
-        if (!is_backward(job->op) || !arg->grad || job->count == 0)
-            continue;
-        if (arg->stride)
-            job->channel_sum[p] = (float *)(void *)(space + l->channel[p]);
-        else
-            job->layer_sum[p] = (double *)(void *)(space + l->layer[p]);
-    }
-    if (is_backward(job->op) && call->dbias && job->count)
-        job->bias_sum = (float *)(void *)(space + l->bias);
-    if (job->vector_consts)
-        job->consts = space + l->consts;
-}
-
-static act_job job_make(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const layout *l, int threads)
+/* The rest of it; job_place() has been here. */
+static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
     int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-    act_job job = {
-        .op = op,
-        .dtype = call->dtype,
-        .plain = act->scale == 1.0f && !act->center,
-        .scale = act->scale,
-        .center = act->center,
-        .param_index = call->param_index,
-        .rows = call->rows,
-        .channels = call->channels,
-        .count = call->rows * call->channels,
-        .shape = &act->shape,
-        .x = call->x,
-        .dy = call->dy,
-        .y_in = from_output ? call->y : NULL,
-        .y = from_output ? NULL : call->y,
-        .dx = call->dx,
-        .bias = from_output ? NULL : call->bias,
-    };
-    job.stream = wants_stream(act, call, op, job.count, threads);
-    char *space = call->workspace; /* only looked at where the layout has room, so NULL is never moved */
-    if (l->total)
-        space += (64 - (uintptr_t)space % 64) % 64;
-    job_sums(&job, act, call, l, space);
-    if (job.bias || job.bias_sum || job.vector_consts)
-        job.unit_rows = rows_of_unit(&job);
-    return job;
+    job->op = op;
+    job->dtype = call->dtype;
+    job->plain = act->scale == 1.0f && !act->center;
+    job->scale = act->scale;
+    job->center = act->center;
+    job->param_index = call->param_index;
+    job->rows = call->rows;
+    job->channels = call->channels;
+    job->shape = &act->shape;
+    job->x = call->x;
+    job->dy = call->dy;
+    job->y_in = from_output ? call->y : NULL;
+    job->y = from_output ? NULL : call->y;
+    job->dx = call->dx;
+    job->bias = from_output ? NULL : call->bias;
+    job->threads = call_threads(threads, job->count);
+    job->stream = wants_stream(act, call, op, job->count, job->threads);
+    int by_rows = job->bias || job->bias_sum || job->vector_consts;
+    job->unit_rows = job->count && by_rows ? rows_of_unit(job) : 0;
+}
+
+/* Checks all that the workspace and the parameters' values decide, and makes the job of a call that may run. */
+static berlu_status job_make(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
+                             int threads)
+{
+    space s = {.base = ((uintptr_t)call->workspace + 63) / 64 * 64, .fits = 1};
+    if (!job_place(job, act, op, call, &s))
+        return fail_overflow(act, call);
+    if (s.used && (!call->workspace || call->workspace_bytes < s.used))
+        return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, s.used,
+                          call->workspace ? call->workspace_bytes : (size_t)0);
+    job_fill(job, act, op, call, threads);
+    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output_values(act, call) : BERLU_OK;
+}
+
+/* Whether the parameters of the call are those the activation was made with: then their constants are ready. */
+static int params_are_own(const act_job *job, const berlu_act *act)
+{
+    int same = !job->vector_consts;
+    for (size_t p = 0; same && p < act->definition->param_count; p++)
+        same = memcmp(job->param[p], &act->params[p], sizeof(float)) == 0;
+    return same;
 }
 
 /* ---- Running --------------------------------------------------------------------------------------------------------- */
@@ -304,34 +305,24 @@ static void crew_unit(void *context, size_t unit)
 }
 
 /* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
-static void join_sums(const act_job *job, const berlu_act_call *call, const layout *l)
+static void join_sums(const act_job *job, const berlu_act_call *call)
 {
     if (!is_backward(job->op))
         return;
     for (int p = 0; p < BERLU_ACT_PARAMS; p++) {
         float *grad = call->param[p].grad;
         if (grad && job->per_channel[p])
-            columns_join(grad, job->channel_sum[p], l->row_blocks, job->channels);
+            columns_join(grad, job->channel_sum[p], job->row_blocks, job->channels);
         else if (grad)
-            *grad = (float)tree_sum(job->layer_sum[p], l->blocks);
+            *grad = (float)tree_sum(job->layer_sum[p], job->blocks);
     }
     if (call->dbias)
-        columns_join(call->dbias, job->bias_sum, l->row_blocks, job->channels);
-}
-
-/* Waking a thread costs as much as some ten thousand elements. */
-int call_threads(int asked, size_t count)
-{
-    enum { WORTH = 32768 };
-    int threads = asked > 0 ? asked : threads_default();
-    size_t most = count / WORTH;
-    return most < 1 ? 1 : most < (size_t)threads ? (int)most : threads;
+        columns_join(call->dbias, job->bias_sum, job->row_blocks, job->channels);
 }
 
 berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec)
 {
-    layout l;
-    berlu_status status = check_call(act, op, call, &l);
+    berlu_status status = berlu_act_check(act, op, call);
     if (status != BERLU_OK)
         return status;
     berlu_isa isa = exec ? exec->isa : BERLU_ISA_BEST;
@@ -339,17 +330,21 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this machine or build has no %s kernels", act->name,
                           berlu_isa_name(isa) ? berlu_isa_name(isa) : "such");
 
-    int threads = call_threads(exec ? exec->threads : 0, call->rows * call->channels);
     _Alignas(64) unsigned char consts[ACT_CONSTS_BYTES];
-    act_job job = job_make(act, op, call, &l, threads);
-    if (!job.vector_consts)
-        job.consts = consts;
+    act_job job;
+    if ((status = job_make(&job, act, op, call, exec ? exec->threads : 0)) != BERLU_OK)
+        return status;
     const act_kernels *kernels = act->kernels[isa];
-    kernels->prepare(&job);
+    if (params_are_own(&job, act)) {
+        job.consts = act->consts[isa];
+    } else {
+        job.consts = job.vector_consts ? job.consts : consts;
+        kernels->prepare(&job);
+    }
     size_t total = job.unit_rows ? job.rows : job.count, size = job.unit_rows ? job.unit_rows : ACT_UNIT;
-    crew c = {&job, kernels};
-    threads_for(threads, job.count ? total / size + (total % size != 0) : 0, crew_unit, &c);
-    join_sums(&job, call, &l);
+    size_t units = job.count ? total / size + (total % size != 0) : 0;
+    threads_for(job.threads, units, crew_unit, &(crew){&job, kernels});
+    join_sums(&job, call);
     return BERLU_OK;
 }
 

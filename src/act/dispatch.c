@@ -1,10 +1,11 @@
-/* dispatch.c - which instruction set an activation runs on. SPDX-License-Identifier: MIT
+/* dispatch.c - which instruction set an activation runs on, and its constants there. SPDX-License-Identifier: MIT
  *
- * Decided once, when the activation is made: asking the processor is slow on virtual machines, and the library keeps no
- * state of its own between calls. */
+ * Both are decided once, when the activation is made: asking the processor is slow on virtual machines, preparing constants takes
+ * as long as a thousand elements, and the library keeps no state of its own between calls. */
 #include <unistd.h>
 
 #include "act/act_internal.h"
+#include "base/arena.h"
 #include "base/cpu.h"
 
 static const cpu_isa cpu_of[ISA_COUNT] = {
@@ -44,6 +45,31 @@ berlu_status kernels_choose(berlu_act *act, const act_row *row)
     act->stream = stream_choose();
     if (!act->kernels[BERLU_ISA_BEST]) /* the build knows less than the machine */
         act->kernels[BERLU_ISA_BEST] = act->kernels[BERLU_ISA_SCALAR];
+    return BERLU_OK;
+}
+
+/* Each a slot of its own, the next one aligned to 64 again. */
+berlu_status kernels_prepare(berlu_act *act)
+{
+    size_t bytes = 0;
+    for (int isa = BERLU_ISA_SCALAR; isa < ISA_COUNT; isa++)
+        bytes += act->kernels[isa] ? (act->kernels[isa]->consts_bytes + 63) / 64 * 64 : 0;
+    char *slot = act->consts_space = memory_aligned(bytes, "the constants of an activation");
+    if (!slot)
+        return BERLU_ERR_MEMORY;
+    act_job job = {.shape = &act->shape, .scale = act->scale, .center = act->center};
+    for (int p = 0; p < BERLU_ACT_PARAMS; p++)
+        job.param[p] = &act->params[p];
+    for (int isa = BERLU_ISA_SCALAR; isa < ISA_COUNT; isa++) {
+        const act_kernels *k = act->kernels[isa];
+        if (!k)
+            continue;
+        job.consts = act->consts[isa] = slot;
+        k->prepare(&job);
+        slot += (k->consts_bytes + 63) / 64 * 64;
+        if (k == act->kernels[BERLU_ISA_BEST])
+            act->consts[BERLU_ISA_BEST] = act->consts[isa];
+    }
     return BERLU_OK;
 }
 

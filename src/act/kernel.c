@@ -57,21 +57,33 @@ typedef struct lanes {
     float lane[PARAMS ? PARAMS : 1][ACT_LANES];
 } lanes;
 
-/* Lanes by a binary tree in double: i and i + 8, then 4, 2, 1. Leaves the lanes at zero for the next block. */
-static void lanes_close(const act_job *job, lanes *s, size_t block)
+static void lanes_clear(lanes *s)
 {
-    for (int p = 0; p < PARAMS; p++) {
-        if (!job->layer_sum[p])
-            continue;
-        double sum[ACT_LANES];
-        for (int i = 0; i < ACT_LANES; i++)
-            sum[i] = s->lane[p][i];
-        for (int half = ACT_LANES / 2; half > 0; half /= 2)
-            for (int i = 0; i < half; i++)
-                sum[i] += sum[i + half];
-        job->layer_sum[p][block] = sum[0];
-    }
-    memset(s, 0, sizeof *s);
+    for (int p = 0; p < PARAMS; p++)
+        V_UNROLL for (int i = 0; i < ACT_LANES; i += V_LANES) v_store(s->lane[p] + i, v_zero());
+}
+
+/* Two at a time, which every machine here can add. */
+typedef float pair_f32 __attribute__((vector_size(8)));
+typedef double pair __attribute__((vector_size(16)));
+
+/* Lanes by a binary tree in double: i and i + 8, then 4, 2, 1. */
+static double lanes_join(const float *lane)
+{
+    pair_f32 part[ACT_LANES / 2];
+    pair sum[ACT_LANES / 2];
+    memcpy(part, lane, sizeof part);
+    V_UNROLL for (int i = 0; i < ACT_LANES / 2; i++) sum[i] = __builtin_convertvector(part[i], pair);
+    V_UNROLL for (int half = ACT_LANES / 4; half > 0; half /= 2) V_UNROLL for (int i = 0; i < half; i++) sum[i] +=
+        sum[i + half];
+    return sum[0][0] + sum[0][1];
+}
+
+static void lanes_close(const act_job *job, const lanes *s, size_t block)
+{
+    for (int p = 0; p < PARAMS; p++)
+        if (job->layer_sum[p])
+            job->layer_sum[p][block] = lanes_join(s->lane[p]);
 }
 
 /* Adds g[i] d[i] for the elements from `at` on. Whole rounds of sixteen go as vectors; the rest one by one. */
@@ -252,6 +264,7 @@ typedef struct walk {
     loop_fn loop;
     void (*tiles)(const act_job *job, size_t from, size_t to, lanes *sums);
     size_t head;
+    int backward;
 } walk;
 
 /* One block, or the whole blocks of a unit by turns, a few lines of each: a single row of reads does not keep enough lines
@@ -260,8 +273,10 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
 {
     lanes sums[ACT_UNIT / ACT_BLOCK];
     size_t head = least(w->head, size), at = head;
-    memset(sums, 0, sizeof sums);
     for (size_t b = 0; b < blocks; b++) {
+        lanes_clear(&sums[b]);
+        if (head == 0)
+            continue;
         w->tiles(job, from + b * size, from + b * size + head, &sums[b]);
         lanes_turn(&sums[b], head);
     }
@@ -271,16 +286,19 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
         for (size_t b = 0; b < blocks; b++)
             w->loop(job, from + b * size + at, from + b * size + at + TURN, &sums[b]);
     for (size_t b = 0; b < blocks; b++) {
-        lanes_turn(&sums[b], ACT_LANES - head % ACT_LANES);
-        w->tiles(job, from + b * size + at, from + (b + 1) * size, &sums[b]);
-        lanes_close(job, &sums[b], from / ACT_BLOCK + b);
+        if (head)
+            lanes_turn(&sums[b], ACT_LANES - head % ACT_LANES);
+        if (at < size)
+            w->tiles(job, from + b * size + at, from + (b + 1) * size, &sums[b]);
+        if (w->backward)
+            lanes_close(job, &sums[b], from / ACT_BLOCK + b);
     }
 }
 
 /* A forward that does not stream takes the blocks of its unit as one, and so does a last short unit of it. */
 static void flat_run(const act_job *job, size_t from, size_t to, int backward)
 {
-    walk w = {.loop = loop_pick(job), .tiles = backward ? backward_tiles : map_tiles, .head = head_of(job, backward)};
+    walk w = {loop_pick(job), backward ? backward_tiles : map_tiles, head_of(job, backward), backward};
     if (job->stream && w.loop && to - from == ACT_UNIT) {
         blocks_run(job, &w, from, ACT_BLOCK, ACT_UNIT / ACT_BLOCK);
         return;
@@ -309,7 +327,7 @@ static void backward_rows(const act_job *job, size_t row, size_t end)
 {
     lanes sums;
     terms s;
-    memset(&sums, 0, sizeof sums);
+    lanes_clear(&sums);
     columns_clear(job, row, end);
     for (size_t at = row * job->channels, stop = end * job->channels; at < stop;) {
         tile t = {.at = at, .channel = at % job->channels};
@@ -320,8 +338,10 @@ static void backward_rows(const act_job *job, size_t row, size_t end)
             terms_add(job, &t, &s, done, n, &sums);
             done += n;
             at += n;
-            if (at % ACT_BLOCK == 0 || at == stop)
+            if (at % ACT_BLOCK == 0 || at == stop) {
                 lanes_close(job, &sums, (at - 1) / ACT_BLOCK);
+                lanes_clear(&sums);
+            }
         }
     }
 }

@@ -17,7 +17,8 @@
 enum {
     MAP_GROUP = 4,                    /* vectors of a group */
     SUM_GROUP = V_LANES == 8 ? 2 : 4, /* AVX2 has half as many registers */
-    AHEAD = 512                       /* bytes between what is read and what is asked for */
+    AHEAD = 512,                      /* bytes between what is read and what is asked for */
+    FAR = 3 << 18 /* bytes of an output whose lines are asked for too; smaller ones are in the second cache */
 };
 
 #define LOOP_FN static __attribute__((noinline)) size_t
@@ -25,34 +26,42 @@ enum {
 typedef v_f32 (*map_fn)(v_f32, const act_consts *);
 typedef void (*params_fn)(v_f32, const act_consts *, v_f32 *);
 
-V_FN void put_group(int stream, void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int vectors)
+V_FN void put_group(int stream, void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
     if (stream)
-        group_stream(p, dtype, i, r, vectors);
+        group_stream(p, dtype, r, vectors);
     else
-        group_store(p, dtype, i, r, vectors);
+        group_store(p, dtype, r, vectors);
+}
+
+/* A loop walks with pointers and counts down, and streams or does not for good: where the arithmetic of a group is as short as
+ * BerLU's, each instruction beside it can be seen in the time, most of all on a core whose other thread is busy. */
+V_FN size_t value_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int stream)
+{
+    enum { STEP = MAP_GROUP * V_LANES };
+    const size_t size = dtype == BERLU_F32 ? 4 : 2;
+    const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
+    const size_t groups = (to - from) / STEP;
+    const int far = !stream && job->count * size > FAR;
+    const char *x = (const char *)job->x + from * size;
+    char *y = (char *)job->y + from * size;
+    if (common && !ACT_COMMON(&k))
+        __builtin_unreachable();
+    for (size_t left = groups; left; left--, x += STEP * size, y += STEP * size) {
+        v_f32 r[MAP_GROUP];
+        group_prefetch(x, dtype, MAP_GROUP, AHEAD);
+        if (far)
+            group_prefetch(y, dtype, MAP_GROUP, AHEAD);
+        group_load(r, x, dtype, MAP_GROUP);
+        V_UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(r[v], &k);
+        put_group(stream, y, dtype, r, MAP_GROUP);
+    }
+    return from + groups * STEP;
 }
 
 V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common)
 {
-    enum { STEP = MAP_GROUP * V_LANES };
-    const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
-    const int stream = job->stream;
-    const void *x = job->x;
-    void *y = job->y;
-    size_t i = from;
-    if (common && !ACT_COMMON(&k))
-        __builtin_unreachable();
-    for (; i + STEP <= to; i += STEP) {
-        v_f32 r[MAP_GROUP];
-        group_prefetch(x, dtype, i, MAP_GROUP, AHEAD);
-        if (!stream)
-            group_prefetch(y, dtype, i, MAP_GROUP, AHEAD);
-        group_load(r, x, dtype, i, MAP_GROUP);
-        V_UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(r[v], &k);
-        put_group(stream, y, dtype, i, r, MAP_GROUP);
-    }
-    return i;
+    return job->stream ? value_groups(job, from, to, dtype, common, 1) : value_groups(job, from, to, dtype, common, 0);
 }
 
 /* By dtype; ACT_COMMON holds. */
@@ -86,29 +95,30 @@ LOOP_FN value_rare(const act_job *job, size_t from, size_t to, lanes *sums)
 }
 #endif
 
-/* dx, and the first `wanted` parameter sums; sums->lane[0] belongs to the element `from`, whatever its index. */
-V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int wanted,
-                       lanes *sums, const void *source, map_fn slope, params_fn slopes)
+/* The slope's loop: dx, and the first `wanted` parameter sums; sums->lane[0] belongs to the element `from`, whatever its index. */
+V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int stream,
+                         int wanted, lanes *sums, const void *source, map_fn slope, params_fn slopes)
 {
     enum { STEP = SUM_GROUP * V_LANES };
+    const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
-    const int stream = job->stream;
-    const void *dy = job->dy;
-    void *dx = job->dx;
+    const size_t groups = (to - from) / STEP;
+    const int far = !stream && job->count * size > FAR;
+    const char *in = (const char *)source + from * size, *dy = (const char *)job->dy + from * size;
+    char *dx = (char *)job->dx + from * size;
     v_f32 sum[PARAMS + 1][V_GROUP];
     if (common && !ACT_COMMON(&k))
         __builtin_unreachable();
     V_UNROLL for (int p = 0; p < wanted; p++) V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[p][v] =
         v_load(sums->lane[p] + v * V_LANES);
-    size_t i = from;
-    for (; i + STEP <= to; i += STEP) {
+    for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {
         v_f32 x[SUM_GROUP], g[SUM_GROUP];
-        group_prefetch(source, dtype, i, SUM_GROUP, AHEAD);
-        group_prefetch(dy, dtype, i, SUM_GROUP, AHEAD);
-        if (!stream)
-            group_prefetch(dx, dtype, i, SUM_GROUP, AHEAD);
-        group_load(x, source, dtype, i, SUM_GROUP);
-        group_load(g, dy, dtype, i, SUM_GROUP);
+        group_prefetch(in, dtype, SUM_GROUP, AHEAD);
+        group_prefetch(dy, dtype, SUM_GROUP, AHEAD);
+        if (far)
+            group_prefetch(dx, dtype, SUM_GROUP, AHEAD);
+        group_load(x, in, dtype, SUM_GROUP);
+        group_load(g, dy, dtype, SUM_GROUP);
         V_UNROLL for (int v = 0; v < SUM_GROUP; v++)
         {
             v_f32 d[PARAMS + 1];
@@ -117,11 +127,18 @@ V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype d
             x[v] = ACT_PRODUCT(slope(x[v], &k), g[v]);
             V_UNROLL for (int p = 0; p < wanted; p++) sum[p][v % V_GROUP] = v_fma(g[v], d[p], sum[p][v % V_GROUP]);
         }
-        put_group(stream, dx, dtype, i, x, SUM_GROUP);
+        put_group(stream, dx, dtype, x, SUM_GROUP);
     }
     V_UNROLL for (int p = 0; p < wanted; p++) V_UNROLL for (int v = 0; v < V_GROUP; v++)
         v_store(sums->lane[p] + v * V_LANES, sum[p][v]);
-    return i;
+    return from + groups * STEP;
+}
+
+V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int wanted,
+                       lanes *sums, const void *source, map_fn slope, params_fn slopes)
+{
+    return job->stream ? slope_groups(job, from, to, dtype, common, 1, wanted, sums, source, slope, slopes)
+                       : slope_groups(job, from, to, dtype, common, 0, wanted, sums, source, slope, slopes);
 }
 
 #if !ACT_PARAMS

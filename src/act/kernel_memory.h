@@ -67,15 +67,12 @@ V_FN void store_f32(float *p, v_f32 a, size_t n)
 
 /* ---- Groups: an even number of vectors, one behind the other ---- */
 
-V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, size_t i, int vectors)
+V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
 {
-    const uint16_t *words = (const uint16_t *)p + i;
-    if (dtype == BERLU_F32)
-        V_UNROLL for (int v = 0; v < vectors; v++) r[v] = v_load((const float *)p + i + v * V_LANES);
-    else if (dtype == BERLU_BF16)
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_load2_bf16(words + v * V_LANES, &r[v], &r[v + 1]);
+    if (dtype == BERLU_BF16)
+        V_UNROLL for (int v = 0; v < vectors; v += 2) v_load2_bf16((const uint16_t *)p + v * V_LANES, &r[v], &r[v + 1]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v++) r[v] = v_load_f16(words + v * V_LANES);
+        V_UNROLL for (int v = 0; v < vectors; v++) r[v] = load(p, dtype, (size_t)v * V_LANES);
 }
 
 /* Storing two vectors at a time is not for NaN: those groups go one by one. */
@@ -86,21 +83,21 @@ V_FN int group_has_nan(const v_f32 *r, int vectors)
     return v_any(nan);
 }
 
-V_FN void group_store(void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int vectors)
+V_FN void group_store(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
-    uint16_t *words = (uint16_t *)p + i;
+    uint16_t *words = p;
     if (dtype != BERLU_BF16 || group_has_nan(r, vectors))
-        V_UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, i + (size_t)v * V_LANES, r[v]);
+        V_UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, (size_t)v * V_LANES, r[v]);
     else
         V_UNROLL for (int v = 0; v < vectors; v += 2) v_store2_bf16(words + v * V_LANES, r[v], r[v + 1]);
 }
 
-/* Around the cache; p + i is aligned to 64. */
-V_FN void group_stream(void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int vectors)
+/* Around the cache; p is aligned to 64. */
+V_FN void group_stream(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
-    uint16_t *words = (uint16_t *)p + i;
+    uint16_t *words = p;
     if (dtype == BERLU_F32)
-        V_UNROLL for (int v = 0; v < vectors; v++) v_stream((float *)p + i + v * V_LANES, r[v]);
+        V_UNROLL for (int v = 0; v < vectors; v++) v_stream((float *)p + v * V_LANES, r[v]);
     else if (dtype == BERLU_F16)
         V_UNROLL for (int v = 0; v < vectors; v++) v_stream_f16(words + v * V_LANES, r[v]);
     else if (group_has_nan(r, vectors))
@@ -110,10 +107,10 @@ V_FN void group_stream(void *p, berlu_dtype dtype, size_t i, const v_f32 *r, int
 }
 
 /* Asks for the lines that a later group will read or write, `ahead` bytes on; past the end of an array it does no harm. */
-V_FN void group_prefetch(const void *p, berlu_dtype dtype, size_t i, int vectors, size_t ahead)
+V_FN void group_prefetch(const void *p, berlu_dtype dtype, int vectors, size_t ahead)
 {
-    int size = dtype == BERLU_F32 ? 4 : 2, bytes = vectors * V_LANES * size;
-    uintptr_t at = (uintptr_t)p + i * (size_t)size + ahead; /* a number: it may lie behind the array */
+    int bytes = vectors * V_LANES * (dtype == BERLU_F32 ? 4 : 2);
+    uintptr_t at = (uintptr_t)p + ahead; /* a number: it may lie behind the array */
     V_UNROLL for (int b = 0; b < bytes; b += 64) __builtin_prefetch((const void *)(at + (uintptr_t)b));
 }
 

@@ -31,7 +31,9 @@ typedef struct act_job {
     float scale;
     int center;
     int param_index;
+    int threads;                  /* that share it */
     size_t rows, channels, count; /* count = rows * channels */
+    size_t blocks, row_blocks;    /* of ACT_BLOCK elements, of ACT_ROWS rows */
     size_t unit_rows;             /* 0: a flat walk */
     const act_shape *shape;
 
@@ -41,12 +43,12 @@ typedef struct act_job {
 
     const float *param[BERLU_ACT_PARAMS]; /* never NULL for a parameter that exists */
     int per_channel[BERLU_ACT_PARAMS];
-    void *consts;      /* prepared constants, aligned to 64: one, or one per vector of channels */
+    void *consts;      /* prepared constants, aligned to 64: one, or one per vector of channels; units only read them */
     int vector_consts; /* the latter */
 
     /* Partial sums; NULL: not asked for. */
-    double *layer_sum[BERLU_ACT_PARAMS];  /* [blocks of ACT_BLOCK elements] */
-    float *channel_sum[BERLU_ACT_PARAMS]; /* [blocks of ACT_ROWS rows][channels] */
+    double *layer_sum[BERLU_ACT_PARAMS];  /* [blocks] */
+    float *channel_sum[BERLU_ACT_PARAMS]; /* [row_blocks][channels] */
     float *bias_sum;                      /* the same */
 } act_job;
 

@@ -254,6 +254,8 @@ static berlu_status make_builtin(berlu_act **out, const char *name, const char *
         status = set_pairs(act, pairs);
     if (status == BERLU_OK)
         status = write_spec(act);
+    if (status == BERLU_OK)
+        status = kernels_prepare(act);
     if (status != BERLU_OK) {
         berlu_act_free(act);
         return status;
@@ -274,6 +276,8 @@ static berlu_status make_smooth(berlu_act **out, const char *name, const berlu_s
         status = set_pairs(act, pairs);
     if (status == BERLU_OK)
         status = write_spec(act);
+    if (status == BERLU_OK)
+        status = kernels_prepare(act);
     if (status != BERLU_OK) {
         berlu_act_free(act);
         return status;
