@@ -90,7 +90,7 @@ static berlu_status report(data_source *source, const options *o, size_t sample,
 {
     data_statistics measured = {0};
     data_split split = data_describe(source)->images[DATA_TRAIN] ? DATA_TRAIN : DATA_TEST;
-    berlu_status status = data_measure(source, split, sample, options_threads(o), &measured);
+    berlu_status status = data_measure(source, split, sample, 0, options_threads(o), &measured);
     if (status == BERLU_OK && sheet)
         status = sheet_write(source, sheet, cell);
     if (status != BERLU_OK)

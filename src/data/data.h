@@ -66,13 +66,15 @@ size_t data_bad_count(const data_source *source);
 const char *data_bad_sentence(const data_source *source, size_t n); /* n < data_bad_count(); lives with the source */
 
 /* Mean and standard deviation of all pixels of a split, in [0, 1], over at most `limit` pictures (0: all; else evenly
- * spaced). Broken pictures are reported and left out. The sums are integers, so threads never change a bit. */
+ * spaced), without those that a holdout of that size takes away (loader.h, its seed 0). Broken pictures are reported and
+ * left out. The sums are integers, so threads never change a bit. */
 typedef struct data_statistics {
     size_t images;
     double mean[3], std[3];
     int least_width, least_height, most_width, most_height;
 } data_statistics;
-berlu_status data_measure(data_source *source, data_split split, size_t limit, int threads, data_statistics *out);
+berlu_status data_measure(data_source *source, data_split split, size_t limit, size_t holdout, int threads,
+                          data_statistics *out);
 
 /* A contact sheet: `columns` pictures of each of the first `rows` classes, each `cell` pixels square, as one picture. */
 berlu_status data_contact_sheet(data_source *source, int rows, int columns, int cell, image *out);

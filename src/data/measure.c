@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "data/permute.h"
 #include "data/resize.h"
 #include "data/source.h"
 
@@ -23,7 +24,8 @@ typedef struct block_sum {
 typedef struct measuring {
     data_source *source;
     data_split split;
-    size_t count; /* pictures looked at, evenly spaced */
+    size_t count;   /* pictures looked at, evenly spaced */
+    size_t holdout; /* pictures that are not looked at */
     block_sum *blocks;
 } measuring;
 
@@ -44,6 +46,15 @@ static void picture_add(block_sum *b, const image *i)
     b->most_height = i->height > b->most_height ? i->height : b->most_height;
 }
 
+/* Picture i of those looked at: evenly spaced over the split, or over what a holdout leaves of it. */
+static size_t picture_index(const measuring *m, size_t i)
+{
+    size_t all = m->source->info.images[m->split], left = all - m->holdout;
+    size_t place = (size_t)((unsigned __int128)i * left / m->count);
+    permutation held = {all, 0, PURPOSE_HOLDOUT, 0};
+    return m->holdout ? (size_t)permutation_at(&held, m->holdout + place) : place;
+}
+
 static void block_measure(void *context, size_t block)
 {
     const measuring *m = context;
@@ -51,10 +62,9 @@ static void block_measure(void *context, size_t block)
     image picture = {0};
     image_file file = {0};
     image_request request = {.file = &file};
-    size_t all = m->source->info.images[m->split], first = m->count * block / BLOCKS,
-           end = m->count * (block + 1) / BLOCKS;
+    size_t first = m->count * block / BLOCKS, end = m->count * (block + 1) / BLOCKS;
     for (size_t i = first; i < end && b->status == BERLU_OK; i++) {
-        size_t index = (size_t)((unsigned __int128)i * all / m->count);
+        size_t index = picture_index(m, i);
         b->status = data_read(m->source, m->split, index, &request, &picture);
         if (b->status == BERLU_OK)
             picture_add(b, &picture);
@@ -99,10 +109,14 @@ static void statistics_from(data_statistics *out, const block_sum *b)
     }
 }
 
-berlu_status data_measure(data_source *source, data_split split, size_t limit, int threads, data_statistics *out)
+berlu_status data_measure(data_source *source, data_split split, size_t limit, size_t holdout, int threads,
+                          data_statistics *out)
 {
     size_t all = source->info.images[split];
-    measuring m = {source, split, limit && limit < all ? limit : all, calloc(BLOCKS, sizeof(block_sum))};
+    if (holdout && holdout >= all)
+        return berlu_fail(BERLU_ERR_ARG, "holdout: %zu leaves nothing of %zu pictures", holdout, all);
+    all -= holdout;
+    measuring m = {source, split, limit && limit < all ? limit : all, holdout, calloc(BLOCKS, sizeof(block_sum))};
     if (!m.blocks)
         return berlu_fail_memory(BLOCKS * sizeof(block_sum), "measuring a set");
     if (all)

@@ -65,7 +65,9 @@ static berlu_status images_open(loader **out, data_source *data, const train_set
     if (data_describe(data)->images[o.split] == 0)
         return berlu_fail(BERLU_ERR_ARG, "data: %s has no %s images", s->data, data_split_names[o.split]);
     normalization n;
-    berlu_status status = normalization_find(&n, s, data);
+    berlu_status status = pictures_idle(s, data_describe(data), side, 0);
+    if (status == BERLU_OK)
+        status = normalization_find(&n, s, data);
     if (status != BERLU_OK)
         return status;
     memcpy(o.mean, n.mean, sizeof o.mean);
@@ -86,6 +88,8 @@ berlu_status eval_run(const eval_request *r, score *out)
     engine_options o = {.mode = ENGINE_INFER, .batch = r->batch, .threads = r->threads};
     recipe_init(&s);
     berlu_status status = request_settings(r, &s, weights);
+    if (status == BERLU_OK)
+        status = recipe_idle(&s);
     if (status == BERLU_OK)
         status = network_data(&data, &classes, &s, NULL);
     if (status == BERLU_OK)

@@ -20,13 +20,33 @@ berlu_status pictures_train(augment_options *out, const train_settings *s, int s
     return status;
 }
 
+static int squashed(const train_settings *s, int side)
+{
+    int large_convnext = strcmp(s->recipe, "convnext") == 0 && side >= SQUASH_SIDE;
+    return s->eval_crop == RECIPE_CROP_SQUASH || (s->eval_crop == RECIPE_CROP_AUTO && large_convnext);
+}
+
+berlu_status pictures_idle(const train_settings *s, const data_info *info, int side, int64_t augment)
+{
+    int crops = augment > 1 || (augment == 1 && side > 32); /* in training, of a random size */
+    int whole = s->crop_pct == 0 || s->crop_pct == 1 || squashed(s, side);
+    if (recipe_given(s, "interpolation") && info->width == side && info->height == side && whole && !crops)
+        return berlu_fail(BERLU_ERR_ARG,
+                          "interpolation: has no effect because nothing is resized: the pictures of %s "
+                          "have the network's size; leave it out",
+                          s->data);
+    if (recipe_given(s, "crop_pct") && squashed(s, side))
+        return berlu_fail(BERLU_ERR_ARG, "crop_pct: has no effect because whole pictures are evaluated; give "
+                                         "--eval-crop center or leave it out");
+    return BERLU_OK;
+}
+
 berlu_status pictures_eval(augment_options *out, const train_settings *s, int side)
 {
     berlu_status status = augment_preset(out, "none", side);
-    int large_convnext = strcmp(s->recipe, "convnext") == 0 && side >= SQUASH_SIDE;
     out->crop_pct = s->crop_pct;
     out->filter = s->interpolation == RECIPE_BILINEAR ? RESIZE_BILINEAR : RESIZE_BICUBIC;
-    if (s->eval_crop == RECIPE_CROP_SQUASH || (s->eval_crop == RECIPE_CROP_AUTO && large_convnext))
+    if (squashed(s, side))
         out->crop = CROP_SQUASH;
     return status;
 }
@@ -64,7 +84,8 @@ static double four_digits(double x)
 static berlu_status normalization_measure(normalization *out, const train_settings *s, data_source *data)
 {
     data_statistics found;
-    berlu_status status = data_measure(data, DATA_TRAIN, PICTURES_MEASURED, (int)s->workers, &found);
+    berlu_status status =
+        data_measure(data, DATA_TRAIN, PICTURES_MEASURED, (size_t)s->holdout, (int)s->workers, &found);
     if (status != BERLU_OK)
         return status;
     for (int c = 0; c < 3; c++) {
@@ -89,7 +110,7 @@ berlu_status normalization_find(normalization *out, const train_settings *s, dat
     if (s->normalize == RECIPE_OWN && !info->published)
         return normalization_measure(out, s, data);
     *out = imagenet;
-    if (s->normalize == RECIPE_OWN) {
+    if (s->normalize != RECIPE_IMAGENET && info->published) {
         memcpy(out->mean, info->mean, sizeof out->mean);
         memcpy(out->std, info->std, sizeof out->std);
     }

@@ -10,8 +10,13 @@
 berlu_status pictures_train(augment_options *out, const train_settings *s, int side);
 berlu_status pictures_eval(augment_options *out, const train_settings *s, int side);
 
-/* Mean and deviation: --mean and --std; else ImageNet's; else the set's own, which are measured over PICTURES_MEASURED
- * training pictures where nobody published them, and rounded to four digits. */
+/* Refuses what was given and does nothing to these pictures: an interpolation where none is resized, a crop where all of
+ * them is taken. `augment` is that of training, 0 where only evaluation matters. */
+berlu_status pictures_idle(const train_settings *s, const data_info *info, int side, int64_t augment);
+
+/* Mean and deviation: --mean and --std; else ImageNet's; else the set's own. Where nobody published those, `own` measures
+ * them over PICTURES_MEASURED training pictures, held-out ones excepted, rounded to four digits, and `customary` takes
+ * ImageNet's. */
 enum { PICTURES_MEASURED = 2048 };
 typedef struct normalization {
     double mean[3], std[3];

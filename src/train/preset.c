@@ -161,7 +161,7 @@ static void derive(train_settings *s)
 }
 
 /* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
-static berlu_status check_idle(const train_settings *s)
+berlu_status recipe_idle(const train_settings *s)
 {
     const struct {
         const char *key, *because;
@@ -237,7 +237,7 @@ static berlu_status check(const train_settings *s)
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
         return berlu_fail(BERLU_ERR_ARG, "min_lr: %g is above lr, %g, where the schedule begins to fall; lower it",
                           s->min_lr, s->lr);
-    berlu_status status = check_idle(s);
+    berlu_status status = recipe_idle(s);
     if (status == BERLU_OK)
         status = check_mix(s);
     constraint bounds;

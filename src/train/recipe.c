@@ -12,7 +12,7 @@
 static const char *const layer_or_channel[] = {"layer", "channel", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", NULL};
 static const char *const augments[] = {"none", "crop-flip", "deit", "convnext", NULL};
-static const char *const normalizations[] = {"own", "imagenet", NULL};
+static const char *const normalizations[] = {"own", "imagenet", "customary", NULL};
 static const char *const interpolations[] = {"bicubic", "bilinear", "random", NULL};
 static const char *const eval_crops[] = {"auto", "center", "squash", NULL};
 static const char *const class_orders[] = {"torchvision", "timm", NULL};

@@ -23,7 +23,7 @@ typedef enum recipe_optimizer { RECIPE_ADAMW, RECIPE_SGD } recipe_optimizer;
 typedef enum recipe_distill { RECIPE_DISTILL_NONE, RECIPE_DISTILL_HARD, RECIPE_DISTILL_SOFT } recipe_distill;
 typedef enum recipe_keep { RECIPE_KEEP_INPUT, RECIPE_KEEP_BOTH, RECIPE_KEEP_OUTPUT } recipe_keep;
 typedef enum recipe_device { RECIPE_CPU, RECIPE_CUDA } recipe_device;
-typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET } recipe_normalize;
+typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET, RECIPE_CUSTOMARY } recipe_normalize;
 typedef enum recipe_interpolation { RECIPE_BICUBIC, RECIPE_BILINEAR, RECIPE_RANDOM } recipe_interpolation;
 typedef enum recipe_eval_crop { RECIPE_CROP_AUTO, RECIPE_CROP_CENTER, RECIPE_CROP_SQUASH } recipe_eval_crop;
 
@@ -102,6 +102,9 @@ berlu_status recipe_set_yaml(train_settings *s, const yaml_tree *tree, const yam
 /* Presets, defaults, derived values, conflicts. recipe_complete() is the first three without the last. */
 berlu_status recipe_resolve(train_settings *s);
 berlu_status recipe_complete(train_settings *s);
+
+/* Refuses what was given and would do nothing beside the other settings; recipe_resolve() does this, too. */
+berlu_status recipe_idle(const train_settings *s);
 
 /* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
 int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);

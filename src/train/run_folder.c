@@ -155,7 +155,10 @@ berlu_status run_settings_parse(train_settings *out, const char *bytes, size_t c
     if (!root)
         return berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
     recipe_init(&s);
-    berlu_status status = recipe_from_json(&s, json_object_get(root, "settings"), path);
+    const json_t *settings = json_object_get(root, "settings");
+    berlu_status status = recipe_from_json(&s, settings, path);
+    if (status == BERLU_OK && s.normalize == RECIPE_OWN && !json_object_get(settings, "mean"))
+        s.normalize = RECIPE_CUSTOMARY; /* what `own` meant before a run kept its mean */
     json_decref(root);
     if (status != BERLU_OK) {
         recipe_free(&s);

@@ -64,7 +64,7 @@
     _(mix_switch, "mix-switch", REAL, "0.5", 0, 1, NULL, "P", "share of cutmix where both are on", 0) \
     _(mix_group, "mix-group", COUNT, "0", 0, 1e7, NULL, "N", "images that share a draw; 0: 256 where it divides the batch", 0) \
     _(smoothing, "smoothing", REAL, "0", 0, 0.999, NULL, "S", "label smoothing", 0) \
-    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet", "by the set's own mean and deviation (published, or measured once), or by ImageNet's", 0) \
+    _(normalize, "normalize", CHOICE, "own", 0, 0, normalizations, "own|imagenet|customary", "by the set's own mean and deviation (published, or measured once), by ImageNet's, or by the published ones and else ImageNet's", 0) \
     _(mean, "mean", TEXT, "", 0, 0, NULL, "R,G,B", "mean of the pixels in [0, 1], instead of normalize", 0) \
     _(std, "std", TEXT, "", 0, 0, NULL, "R,G,B", "their deviation, together with mean", 0) \
     _(holdout, "holdout", COUNT, "0", 0, 1e15, NULL, "N", "training images kept for evaluation instead of the test split", 0) \

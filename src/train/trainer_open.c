@@ -36,21 +36,13 @@ static berlu_status idle_check(const trainer *t)
 {
     static const char *const of_learned[] = {"act_lr", "act_decay", "act_freeze", "act_constraint", "act_params"};
     const train_settings *s = &t->settings;
-    const data_info *info = data_describe(t->data);
-    int side = t->model->config.image_size, same_size = info->width == side && info->height == side;
     for (size_t i = 0; i < COUNT(of_learned); i++)
         if (recipe_given(s, of_learned[i]) && !learns_activations(t->model->graph))
             return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s has no learned parameter; leave it out",
                               of_learned[i], s->acts ? s->act[0] : s->model);
-    if (recipe_given(s, "interpolation") && same_size && (s->augment < 1 || (s->augment == 1 && side <= 32)) &&
-        (s->crop_pct == 0 || s->crop_pct == 1))
-        return berlu_fail(BERLU_ERR_ARG,
-                          "interpolation: has no effect because nothing is resized: the pictures of %s "
-                          "have the network's size; leave it out",
-                          s->data);
     if (recipe_given(s, "init_std_fc1") && graph_site_count(t->model->graph) == 0)
         return berlu_fail(BERLU_ERR_ARG, "init_std_fc1: has no effect because %s has no fc1; leave it out", s->model);
-    return BERLU_OK;
+    return pictures_idle(s, data_describe(t->data), t->model->config.image_size, s->augment);
 }
 
 /* ---- loaders ----------------------------------------------------------------------------------------------------------- */

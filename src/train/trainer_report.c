@@ -31,6 +31,17 @@ static const char timing_names[] =
     "epoch,step,images,seconds,images_per_s,forward_s,backward_s,update_s,teacher_s,data_s,"
     "diagnose_s,wait_percent,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
 
+/* Whether a file begins with these bytes. */
+static int begins_with(const char *path, const char *bytes, size_t count)
+{
+    file_map map;
+    if (file_map_open(&map, path) != BERLU_OK)
+        return 0;
+    int same = map.size >= count && memcmp(map.data, bytes, count) == 0;
+    file_map_close(&map);
+    return same;
+}
+
 static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
 {
     struct stat info;
@@ -38,16 +49,41 @@ static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
     if (!fresh && (!there || (uint64_t)info.st_size < t->state.metrics_bytes))
         return berlu_fail(BERLU_ERR_INPUT, "%s: is shorter than its checkpoint says; it was changed from outside",
                           path);
-    if (!fresh)
-        return file_truncate(path, t->state.metrics_bytes);
     text names = {0};
     metrics_names(&names, diagnosis_names(t->diagnosis), diagnosis_sites(t->diagnosis), t->settings.ema > 0);
     berlu_status status = text_status(&names);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK && fresh)
         status = file_write_atomic(path, names.data, names.length);
-    t->state.metrics_bytes = names.length;
+    else if (status == BERLU_OK && !begins_with(path, names.data, names.length))
+        status =
+            berlu_fail(BERLU_ERR_INPUT,
+                       "%s: has other columns than this version of berlu writes; continue the run with the version "
+                       "that began it, or start a new one",
+                       path);
+    else if (status == BERLU_OK)
+        status = file_truncate(path, t->state.metrics_bytes);
+    if (fresh)
+        t->state.metrics_bytes = names.length;
     text_free(&names);
     return status;
+}
+
+/* Times are for people: columns of another version are no reason to stop, but they are not mixed with ours either. */
+static berlu_status timing_begin(trainer *t, const char *path, int fresh)
+{
+    char name[64], aside[RUN_PATH];
+    berlu_status status = BERLU_OK;
+    if (!fresh && begins_with(path, timing_names, sizeof timing_names - 1))
+        return BERLU_OK;
+    if (!fresh && file_exists(path)) {
+        snprintf(name, sizeof name, "timing-until-%llu.csv", (unsigned long long)t->state.updates);
+        status = run_path(aside, &t->run, name);
+        if (status == BERLU_OK)
+            status = path_rename(path, aside);
+        if (status == BERLU_OK)
+            log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", name);
+    }
+    return status == BERLU_OK ? file_write_atomic(path, timing_names, sizeof timing_names - 1) : status;
 }
 
 berlu_status report_start(trainer *t, int fresh)
@@ -58,8 +94,8 @@ berlu_status report_start(trainer *t, int fresh)
         status = metrics_begin(t, path, fresh);
     if (status == BERLU_OK)
         status = run_path(path, &t->run, "timing.csv");
-    if (status == BERLU_OK && (fresh || !file_exists(path)))
-        status = file_write_atomic(path, timing_names, sizeof timing_names - 1);
+    if (status == BERLU_OK)
+        status = timing_begin(t, path, fresh);
     return status == BERLU_OK ? tb_open(&t->tb, t->run.path, clock_wall_seconds()) : status;
 }
 

@@ -218,7 +218,7 @@ static void the_real_cifar10_opens_and_has_the_published_statistics(void **state
         skip();
     assert_ok(data_open(&s, path, NULL));
     assert_string_equal(data_describe(s)->kind, "cifar10");
-    assert_ok(data_measure(s, DATA_TRAIN, 0, 0, &m));
+    assert_ok(data_measure(s, DATA_TRAIN, 0, 0, 0, &m));
     for (int c = 0; c < 3; c++) {
         assert_true(fabs(m.mean[c] - cifar10_layout.mean[c]) < 0.5e-4);
         assert_true(fabs(m.std[c] - cifar10_layout.std[c]) < 0.5e-4);

@@ -110,7 +110,7 @@ static void measuring_and_sheets_survive_the_failure_of_each_allocation(void **s
     image sheet = {0};
     small_folder(folder, "fail_measure");
     assert_ok(data_open(&s, folder, NULL));
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_measure(s, DATA_TRAIN, 0, 1, &m), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_measure(s, DATA_TRAIN, 0, 0, 1, &m), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_ok(status);
     for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_contact_sheet(s, 2, 2, 8, &sheet), fail_hit(); n++) {

@@ -180,7 +180,7 @@ static void the_real_jpegs_open_and_decode(void **state)
     assert_int_equal(data_describe(s)->classes, 10);
     assert_int_equal(data_describe(s)->images[DATA_TRAIN], 200);
     assert_int_equal(data_describe(s)->images[DATA_TEST], 200);
-    assert_ok(data_measure(s, DATA_TRAIN, 0, 2, &m));
+    assert_ok(data_measure(s, DATA_TRAIN, 0, 0, 2, &m));
     assert_int_equal(m.images, 200);
     assert_int_equal(data_bad_count(s), 0);
     data_close(s);

@@ -138,6 +138,35 @@ static void a_link_that_lags_behind_is_mended(void **state)
     recipe_free(&s);
 }
 
+/* Runs that an earlier version began: times are set aside, metrics of other columns are an error and stay as they are. */
+static void columns_of_another_version_are_not_mixed_with_ours(void **state)
+{
+    (void)state;
+    static const char old[] = "epoch,step,seconds\n1,8,0.5\n";
+    char run[FOLDER_PATH], path[FOLDER_PATH], *bytes;
+    train_settings s;
+    run_whole(run_place(run, "columns"), (const char *const[]){"max_steps=16", NULL});
+    folder_path(path, run, "timing.csv");
+    assert_int_equal(file_write_atomic(path, old, sizeof old - 1), BERLU_OK);
+    tiny_settings(&s, run, NULL);
+    assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
+    csv_table t;
+    assert_int_equal(csv_read(&t, path), BERLU_OK);
+    assert_true(t.rows == 1 && csv_column(&t, "overhead_percent") >= 0 && csv_number(&t, 0, 1) == 24);
+    csv_free(&t);
+    assert_int_equal(file_read_all(&bytes, NULL, folder_path(path, run, "timing-until-16.csv"), 4096), BERLU_OK);
+    assert_string_equal(bytes, old);
+    free(bytes);
+    folder_path(path, run, "metrics.csv");
+    assert_int_equal(file_read_all(&bytes, NULL, path, 1 << 20), BERLU_OK);
+    bytes[0] = 'E'; /* "Epoch": as long as before */
+    assert_int_equal(file_write_atomic(path, bytes, strlen(bytes)), BERLU_OK);
+    assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "other columns"));
+    free(bytes);
+    recipe_free(&s);
+}
+
 static void threads_and_workers_change_no_byte(void **state)
 {
     (void)state;
@@ -175,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_limit_of_updates_cuts_an_epoch_and_a_resume_makes_it_whole),
         cmocka_unit_test(a_run_without_a_checkpoint_resumes_from_the_beginning),
         cmocka_unit_test(a_link_that_lags_behind_is_mended),
+        cmocka_unit_test(columns_of_another_version_are_not_mixed_with_ours),
         cmocka_unit_test(threads_and_workers_change_no_byte),
         cmocka_unit_test(a_run_that_is_complete_tells_what_it_came_to),
     };
