@@ -12,7 +12,7 @@ typedef struct bench_row {
     int cuda; /* 1: on the GPU; isa, threads and hint mean nothing then */
     size_t n;
     int threads;     /* asked for; after the run: used */
-    berlu_hint hint; /* as asked for */
+    berlu_hint hint; /* asked for; after a run on the CPU: the kind of stores it used */
     double range;    /* x is uniform in +-range */
 
     /* filled by the run */

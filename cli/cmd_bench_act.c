@@ -1,7 +1,7 @@
 /* cmd_bench_act.c - `berlu bench act`: how fast the activations are here, as a ratio to copy and add. SPDX-License-Identifier: MIT
  *
  * Makes the rows of one size, has bench/bench_act.c time them together with the yardsticks, prints them, goes on to the
- * next size. */
+ * next size. The numbers of a row are those of the first range of x; what the others took stands behind them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,8 @@ static const option_row rows[] = {
     {"n", OPTION_INTS, "N", .standard = "16Ki,256Ki,4Mi,64Mi", .least = 1, .most = 1ll << 34, .help = "sizes",
      OPTION_MANY},
     {"hint", OPTION_CHOICE, .standard = "auto", .choices = "auto|reuse|stream|both", .help = "kind of stores"},
-    {"range", OPTION_FLOAT, "R", .standard = "3", .least = 0, .most = 1e6, .help = "x is uniform in +-R"},
+    {"range", OPTION_FLOATS, "R", .standard = "3,12", .least = 0, .most = 1e6,
+     .help = "x is uniform in +-R; in +-12 rare paths run", OPTION_MANY},
     {"seconds", OPTION_FLOAT, "S", .standard = "2", .least = 0.01, .most = 3600,
      .help = "time for each size, on the CPU"},
     {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "where"},
@@ -67,7 +68,7 @@ static berlu_status add_variants(row_list *list, const options *o, bench_row row
     return BERLU_OK;
 }
 
-static berlu_status add_act(row_list *list, const options *o, const char *spec, size_t n)
+static berlu_status add_act(row_list *list, const options *o, const char *spec, size_t n, double range)
 {
     berlu_act *act = NULL;
     berlu_status status = act_from_text(&act, spec);
@@ -75,7 +76,7 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
         int asked = options_choice(o, "op");
         if ((asked && asked != op + 1) || (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && !berlu_act_has_from_output(act)))
             continue;
-        bench_row row = {.act = spec, .op = (berlu_act_op)op, .n = n, .range = options_float(o, "range")};
+        bench_row row = {.act = spec, .op = (berlu_act_op)op, .n = n, .range = range};
         row.cuda = options_choice(o, "device");
         berlu_isa asked_isa = act_isa_of(options_isa(o));
         row.isa = asked_isa == BERLU_ISA_BEST ? berlu_act_isa(act) : asked_isa;
@@ -86,18 +87,35 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
     return status;
 }
 
+/* As many rows for each range, one range after the other. */
 static berlu_status rows_of_size(row_list *list, const options *o, size_t n)
 {
     size_t given = options_count(o, "act");
     berlu_status status = BERLU_OK;
-    for (size_t i = 0; status == BERLU_OK && (given ? i < given : berlu_act_builtin(i) != NULL); i++)
-        status = add_act(list, o, given ? options_strings(o, "act")[i] : berlu_act_builtin(i), n);
+    for (size_t r = 0; r < options_count(o, "range"); r++)
+        for (size_t i = 0; status == BERLU_OK && (given ? i < given : berlu_act_builtin(i) != NULL); i++)
+            status = add_act(list, o, given ? options_strings(o, "act")[i] : berlu_act_builtin(i), n,
+                             options_floats(o, "range")[r]);
     if (status == BERLU_OK && list->count == 0)
         return berlu_fail(BERLU_ERR_ARG, "none of these activations has that op");
     return status;
 }
 
-static void row_json(output *out, const bench_row *r)
+/* What the same row took in the other ranges: every `step` further on. */
+static void other_ranges_json(output *out, const bench_row *r, size_t step, size_t ranges)
+{
+    output_array(out, "other_ranges");
+    for (size_t i = 1; i < ranges; i++) {
+        output_object(out, NULL);
+        output_real(out, "range", r[i * step].range);
+        output_real(out, "median_ns", r[i * step].median_ns);
+        output_real(out, "ratio", r[i * step].ratio);
+        output_end(out);
+    }
+    output_end(out);
+}
+
+static void row_json(output *out, const bench_row *r, size_t step, size_t ranges)
 {
     output_object(out, NULL);
     output_string(out, "act", r->act);
@@ -114,23 +132,32 @@ static void row_json(output *out, const bench_row *r)
     output_real(out, "gb_per_s", r->gb_per_s);
     output_string(out, "yardstick", r->yardstick);
     output_real(out, "ratio", r->ratio);
+    other_ranges_json(out, r, step, ranges);
     output_end(out);
 }
 
-static void row_print(const bench_row *r)
+static void row_print(const bench_row *r, size_t step, size_t ranges)
 {
-    printf("%-28s %-20s %-4s %-6s %9zu %2d %-6s %11.0f ns %7.4f ns/x %7.1f GB/s  %5.2f x %s\n", r->act, op_names[r->op],
+    printf("%-28s %-20s %-4s %-6s %9zu %2d %-6s %11.0f ns %7.4f ns/x %7.1f GB/s  %5.2f x %s", r->act, op_names[r->op],
            berlu_dtype_name(r->dtype), r->cuda ? "cuda" : berlu_isa_name(r->isa), r->n, r->threads, hint_names[r->hint],
            r->median_ns, r->median_ns / (double)r->n, r->gb_per_s, r->ratio, r->yardstick);
+    for (size_t i = 1; i < ranges; i++)
+        printf("  +-%g: %.2f x", r[i * step].range, r[i * step].ratio);
+    printf("\n");
 }
 
-static berlu_status run_rows(const options *o, row_list *list)
+/* The GPU's arrays are of one range at a time. */
+static berlu_status run_rows(const options *o, row_list *list, size_t step)
 {
     if (!options_choice(o, "device"))
         return bench_act_run(list->rows, list->count, options_float(o, "seconds"));
 #if BUILD_CUDA
-    return bench_act_cuda_run(list->rows, list->count);
+    berlu_status status = BERLU_OK;
+    for (size_t at = 0; at < list->count && status == BERLU_OK; at += step)
+        status = bench_act_cuda_run(list->rows + at, step);
+    return status;
 #else
+    (void)step;
     return berlu_fail(BERLU_ERR_UNSUPPORTED, "--device cuda: this build has no CUDA (berlu doctor tells what it has)");
 #endif
 }
@@ -139,13 +166,14 @@ static berlu_status bench_size(options *o, output *out, size_t n)
 {
     row_list list = {0};
     berlu_status status = rows_of_size(&list, o, n);
+    size_t ranges = options_count(o, "range"), step = list.count / ranges;
     if (status == BERLU_OK)
-        status = run_rows(o, &list);
-    for (size_t i = 0; status == BERLU_OK && i < list.count; i++)
+        status = run_rows(o, &list, step);
+    for (size_t i = 0; status == BERLU_OK && i < step; i++)
         if (options_json(o))
-            row_json(out, &list.rows[i]);
+            row_json(out, &list.rows[i], step, ranges);
         else
-            row_print(&list.rows[i]);
+            row_print(&list.rows[i], step, ranges);
     free(list.rows);
     return status;
 }
@@ -188,7 +216,8 @@ const command cmd_bench_act = {
     "bench act", "how fast the activations are, as a ratio to copy and add",
     "Times every activation and op, interleaved with the best copy (forward) and the best add of two arrays (backward) "
     "of\n"
-    "this machine, and prints medians and their ratio. A backward includes the gradients of learned parameters.\n\n"
+    "this machine, and prints medians and their ratio. A backward includes the gradients of learned parameters.\n"
+    "x is uniform in +-3, and once more in +-12, where the rare paths of a formula run.\n\n"
     "  berlu bench act --act berlu --n 16Ki 4Mi --threads 1 --isa avx2\n"
     "  berlu bench act --act gelu --act silu --op forward --range 12 --json",
     rows, bench_act};

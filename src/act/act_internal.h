@@ -56,6 +56,9 @@ void smoothed_write(text *t, const berlu_act *act);
 /* How many threads a call over so many elements uses when so many are asked for, 0 for the default (call.c). */
 int call_threads(int asked, size_t count);
 
+/* Whether a call that has been checked uses non-temporal stores on so many threads (call.c). */
+int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads);
+
 /* What a call must fulfil on every device: numbers in range, needed pointers there (call.c). Exported, though in no public
  * header, because libberlu_cuda asks too. */
 BERLU_API berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);

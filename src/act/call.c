@@ -231,7 +231,7 @@ static size_t rows_of_unit(const act_job *job)
 
 /* Non-temporal stores pay when the output does not stay in the cache anyway (dispatch.c). In place the lines are in the
  * cache already, so ordinary stores are always better. */
-static int wants_stream(const berlu_act *act, const berlu_act_call *call, berlu_act_op op, size_t count, int threads)
+int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
     const void *out = is_backward(op) ? call->dx : call->y;
     const void *in = op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? call->y : call->x;
@@ -239,7 +239,7 @@ static int wants_stream(const berlu_act *act, const berlu_act_call *call, berlu_
         return 0;
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;
-    size_t bytes = count * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
+    size_t bytes = call->rows * call->channels * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
     return bytes > act->stream.bytes * (size_t)(act->stream.per_thread ? threads : 1);
 }
 
@@ -263,7 +263,7 @@ static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const 
     job->dx = call->dx;
     job->bias = from_output ? NULL : call->bias;
     job->threads = call_threads(threads, job->count);
-    job->stream = wants_stream(act, call, op, job->count, job->threads);
+    job->stream = call_streams(act, op, call, job->threads);
     int by_rows = job->bias || job->bias_sum || job->vector_consts;
     job->unit_rows = job->count && by_rows ? rows_of_unit(job) : 0;
 }

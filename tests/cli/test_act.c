@@ -155,6 +155,11 @@ static void a_bench_row_tells_what_was_timed(void **state)
         assert_true(json_number_value(json_object_get(row, "median_ns")) > 0);
         assert_true(json_number_value(json_object_get(row, "ratio")) > 0);
         assert_non_null(json_object_get(row, "yardstick"));
+        assert_string_equal(json_string_value(json_object_get(row, "hint")), "reuse");
+        assert_true(json_number_value(json_object_get(row, "range")) == 3);
+        json_t *wide = json_array_get(json_object_get(row, "other_ranges"), 0);
+        assert_true(json_number_value(json_object_get(wide, "range")) == 12);
+        assert_true(json_number_value(json_object_get(wide, "ratio")) > 0);
     }
     json_decref(root);
 }
