@@ -136,28 +136,26 @@ static void problem_backward(const lanes *l, const heads *h, const problem *p, c
     }
 }
 
-static void many_tokens(const op_call *c, const heads *h)
+static void problem_run(const op_call *c, const heads *h, int64_t i)
 {
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < h->groups * h->heads; i++) {
-        scratch w = scratch_at(c, h);
-        problem p = problem_at(c, h, i);
-        if (c->op == OP_ATTENTION)
-            problem_forward(lanes_of(c), h, &p, &w);
-        else
-            problem_backward(lanes_of(c), h, &p, &w);
-    }
+    scratch w = scratch_at(c, h);
+    problem p = problem_at(c, h, i);
+    if (c->op == OP_ATTENTION)
+        problem_forward(lanes_of(c), h, &p, &w);
+    else
+        problem_backward(lanes_of(c), h, &p, &w);
 }
 
 /* ---- few tokens ---- */
 
 enum { LANES_MOST = 16 };
 
-static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t count, float *work)
+static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t count)
 {
     const float *q[LANES_MOST], *v[LANES_MOST], *dy[LANES_MOST], *known[LANES_MOST];
     float *y[LANES_MOST], *logsum[LANES_MOST], *dq[LANES_MOST], *dv[LANES_MOST];
     lanes_heads l = lanes_heads_of(h);
+    float *work = (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch_bytes(c, h));
     int given = 0;
     for (int64_t i = 0; i < count; i++) {
         problem p = problem_at(c, h, first + i);
@@ -172,23 +170,38 @@ static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t c
         lanes_of(c)->heads_backward(&l, count, q, v, dy, known, h->heads, dq, dv, work);
 }
 
-static void few_tokens(const op_call *c, const heads *h)
+/* ---- all problems, and those of some rows ---- */
+
+/* Problems are independent, so it does not matter which of them share a vector. */
+static blocks problem_blocks(const op_call *c, const heads *h)
 {
-    size_t bytes = scratch_bytes(c, h);
-    blocks b = blocks_of(h->groups * h->heads, lanes_of(c)->width);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
-        lanes_run(c, h, block_begin(&b, i), block_rows(&b, i),
-                  (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * bytes));
+    return blocks_of(h->groups * h->heads, in_lanes(h) ? lanes_of(c)->width : 1);
+}
+
+static void problems_run(const op_call *c, const heads *h, int64_t first, int64_t count)
+{
+    if (in_lanes(h))
+        lanes_run(c, h, first, count);
+    else
+        problem_run(c, h, first);
 }
 
 static void run(const op_call *c)
 {
     heads h = heads_of(c);
-    if (in_lanes(&h))
-        few_tokens(c, &h);
-    else
-        many_tokens(c, &h);
+    blocks b = problem_blocks(c, &h);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        problems_run(c, &h, block_begin(&b, i), block_rows(&b, i));
+}
+
+/* The groups of these rows are whole: passes/chain.c sees to it. */
+void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows)
+{
+    heads h = heads_of(c);
+    int64_t size = problem_blocks(c, &h).size, end = (begin + rows) / h.tokens * h.heads;
+    for (int64_t i = begin / h.tokens * h.heads; i < end; i += size)
+        problems_run(c, &h, i, end - i < size ? end - i : size);
 }
 
 void cpu_attention(const op_call *c)

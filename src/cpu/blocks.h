@@ -23,11 +23,16 @@ static inline blocks blocks_of(int64_t rows, int64_t size)
     return (blocks){(rows + size - 1) / size, size, rows};
 }
 
-/* Row blocks of a product: at most 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and
- * activation pass over it; an even number of them, so that two threads have the same work; not below 32, or packing the other
- * matrix anew for each would cost too much. */
-static inline blocks blocks_for_product(int64_t rows)
+/* Rows that go through a chain together (chain.c), and how many numbers they may have. Blocks of short rows divide it. */
+enum { CHAIN_ROWS = 1024, CHAIN_WIDTH = 128 };
+
+/* Row blocks of a product with so many numbers a row before and behind it: at most 320 rows, so that a block of 768 floats a row
+ * stays in a second cache of 1 MiB while bias and activation pass over it; an even number of them, so that two threads have the
+ * same work; not below 32, or packing the other matrix anew for each would cost too much. Of many short rows half a chain. */
+static inline blocks blocks_for_product(int64_t rows, int64_t inputs, int64_t outputs)
 {
+    if (rows >= 4 * CHAIN_ROWS && inputs <= CHAIN_WIDTH && outputs <= CHAIN_WIDTH)
+        return blocks_of(rows, CHAIN_ROWS / 2);
     int64_t count = (rows + 319) / 320;
     count += count % 2;
     int64_t size = (rows + count - 1) / count;
@@ -42,6 +47,12 @@ static inline int64_t block_begin(const blocks *b, int64_t i)
 static inline int64_t block_rows(const blocks *b, int64_t i)
 {
     return b->rows - i * b->size < b->size ? b->rows - i * b->size : b->size;
+}
+
+/* The blocks [begin, end) that rows of a chain are. */
+static inline int64_t blocks_end(const blocks *b, int64_t begin, int64_t rows)
+{
+    return (begin + rows + b->size - 1) / b->size;
 }
 
 static inline const lanes *lanes_of(const op_call *c)

@@ -4,6 +4,20 @@
 
 #include "graph/op.h"
 
+/* Links of chains (chain.c): the same kernels for some rows; those with sums over rows have a finish. */
+void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows);
+void cpu_linear_dw_rows(const op_call *c, int64_t begin, int64_t rows);
+void cpu_linear_dw_finish(const op_call *c);
+void cpu_linear_act_rows(const op_call *c, int64_t begin, int64_t rows);
+void cpu_linear_dx_act_rows(const op_call *c, int64_t begin, int64_t rows);
+void cpu_linear_dx_act_finish(const op_call *c);
+void cpu_norm_rows(const op_call *c, int64_t begin, int64_t rows);
+void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows);
+void cpu_norm_grad_finish(const op_call *c);
+void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows);
+int cpu_chains(op_id op);
+void cpu_chain(const op_call *calls, int count, double *seconds);
+
 void cpu_linear(const op_call *c);
 void cpu_linear_dx(const op_call *c);
 void cpu_linear_dw(const op_call *c);

@@ -7,33 +7,45 @@
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
 
-/* y = op(x) W' (+ bias + residual), W' being W^T or W. */
-static void rows_times(const op_call *c, gemm_matrix w, const float *bias, const float *residual)
+static blocks blocks_of_rows(const op_call *c)
 {
-    const float *x = c->in[0].data;
-    float *y = c->out[0].data;
-    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
-    blocks b = blocks_for_product(c->out[0].rows);
-    int onto = residual == y;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++) {
-        int64_t begin = block_begin(&b, i), rows = block_rows(&b, i);
-        float *to = y + begin * outputs;
-        gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, w, (float)onto, to, outputs);
-        const float *more = residual && !onto ? residual + begin * outputs : NULL;
-        if (bias || more)
-            lanes_of(c)->finish_rows(to, bias, more, rows, outputs);
-    }
+    return blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+}
+
+/* A block of y = x W^T + bias + residual, or of dx = dy W + residual. */
+static void block_times(const op_call *c, const blocks *b, int64_t i)
+{
+    int forward = c->op == OP_LINEAR;
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels, begin = block_begin(b, i),
+            rows = block_rows(b, i);
+    const float *bias = forward ? c->in[2].data : NULL, *residual = c->in[forward ? 3 : 2].data;
+    float *y = (float *)c->out[0].data + begin * outputs;
+    int onto = residual == c->out[0].data;
+    gemm(rows, outputs, inputs, 1, (gemm_matrix){(const float *)c->in[0].data + begin * inputs, inputs, 0},
+         (gemm_matrix){c->in[1].data, forward ? inputs : outputs, forward}, (float)onto, y, outputs);
+    const float *more = residual && !onto ? residual + begin * outputs : NULL;
+    if (bias || more)
+        lanes_of(c)->finish_rows(y, bias, more, rows, outputs);
+}
+
+void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
+{
+    blocks b = blocks_of_rows(c);
+    for (int64_t i = begin / b.size; i < blocks_end(&b, begin, rows); i++)
+        block_times(c, &b, i);
 }
 
 void cpu_linear(const op_call *c)
 {
-    rows_times(c, (gemm_matrix){c->in[1].data, c->in[0].channels, 1}, c->in[2].data, c->in[3].data);
+    blocks b = blocks_of_rows(c);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        block_times(c, &b, i);
 }
 
 void cpu_linear_dx(const op_call *c)
 {
-    rows_times(c, (gemm_matrix){c->in[1].data, c->out[0].channels, 0}, NULL, c->in[2].data);
+    cpu_linear(c);
 }
 
 /* ---- weight gradients ---- */
@@ -48,7 +60,7 @@ static blocks blocks_of_weight(int64_t outputs)
 
 /* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is cut along the batch instead: then every number of dy and x is
  * read once, by one thread, and the partial sums are small: a weight larger than THIN_SIZE is never cut so. */
-enum { THIN_ROWS = 1024, THIN = 16, THIN_SIZE = 1 << 16 };
+enum { THIN_ROWS = CHAIN_ROWS, THIN = 16, THIN_SIZE = 1 << 16 };
 
 static int is_thin(const op_call *c)
 {
@@ -70,19 +82,20 @@ size_t cpu_linear_dw_workspace(const op_call *c)
     return (size_t)(bias_partials(c) + thin) * sizeof(float);
 }
 
-static void column_sums(const op_call *c)
+/* Partial sums of the bias gradient, block by block of SUM_ROWS. */
+static void column_sums(const op_call *c, const blocks *b, int64_t i)
 {
-    const float *dy = c->in[0].data;
     int64_t n = c->in[0].channels;
-    blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
-    float *part = c->workspace;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++) {
-        for (int64_t j = 0; j < n; j++)
-            part[i * n + j] = 0;
-        lanes_of(c)->column_sums(part + i * n, dy + block_begin(&b, i) * n, block_rows(&b, i), n);
-    }
-    partials_join(c->out[1].data, part, b.count, n, n);
+    float *part = (float *)c->workspace + i * n;
+    for (int64_t j = 0; j < n; j++)
+        part[j] = 0;
+    lanes_of(c)->column_sums(part, (const float *)c->in[0].data + block_begin(b, i) * n, block_rows(b, i), n);
+}
+
+static void column_sums_join(const op_call *c)
+{
+    int64_t n = c->in[0].channels;
+    partials_join(c->out[1].data, c->workspace, blocks_of(c->in[0].rows, SUM_ROWS).count, n, n);
 }
 
 /* to (count x inputs) = rows [first, first + count) of dW, summed over some rows of the batch */
@@ -93,28 +106,53 @@ static void dw_block(const op_call *c, int64_t first, int64_t count, int64_t row
          (gemm_matrix){(const float *)c->in[1].data + row * inputs, inputs, 0}, 0, to, inputs);
 }
 
-static void thin_dw(const op_call *c)
+/* A block of THIN_ROWS of a long thin product; all rows of a chain are one. */
+void cpu_linear_dw_rows(const op_call *c, int64_t begin, int64_t rows)
 {
     int64_t size = c->in[0].channels * c->in[1].channels;
-    blocks b = blocks_of(c->in[0].rows, THIN_ROWS);
-    float *part = (float *)c->workspace + bias_partials(c);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
-        dw_block(c, 0, c->in[0].channels, block_begin(&b, i), block_rows(&b, i), part + i * size);
-    partials_join(c->out[0].data, part, b.count, size, size);
+    blocks sums = blocks_of(c->in[0].rows, SUM_ROWS);
+    for (int64_t i = begin / SUM_ROWS; c->out[1].data && i < blocks_end(&sums, begin, rows); i++)
+        column_sums(c, &sums, i);
+    dw_block(c, 0, c->in[0].channels, begin, rows, (float *)c->workspace + bias_partials(c) + begin / THIN_ROWS * size);
 }
 
-void cpu_linear_dw(const op_call *c)
+void cpu_linear_dw_finish(const op_call *c)
 {
-    blocks b = blocks_of_weight(c->in[0].channels);
+    int64_t size = c->in[0].channels * c->in[1].channels;
     if (c->out[1].data)
-        column_sums(c);
-    if (is_thin(c)) {
-        thin_dw(c);
-        return;
+        column_sums_join(c);
+    partials_join(c->out[0].data, (float *)c->workspace + bias_partials(c), blocks_of(c->in[0].rows, THIN_ROWS).count,
+                  size, size);
+}
+
+static void thin_dw(const op_call *c)
+{
+    blocks b = blocks_of(c->in[0].rows, THIN_ROWS);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        cpu_linear_dw_rows(c, block_begin(&b, i), block_rows(&b, i));
+    cpu_linear_dw_finish(c);
+}
+
+static void wide_dw(const op_call *c)
+{
+    blocks b = blocks_of_weight(c->in[0].channels), sums = blocks_of(c->in[0].rows, SUM_ROWS);
+    if (c->out[1].data) {
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+        for (int64_t i = 0; i < sums.count; i++)
+            column_sums(c, &sums, i);
+        column_sums_join(c);
     }
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < b.count; i++)
         dw_block(c, block_begin(&b, i), block_rows(&b, i), 0, c->in[0].rows,
                  (float *)c->out[0].data + block_begin(&b, i) * c->in[1].channels);
+}
+
+void cpu_linear_dw(const op_call *c)
+{
+    if (is_thin(c))
+        thin_dw(c);
+    else
+        wide_dw(c);
 }

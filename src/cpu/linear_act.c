@@ -33,33 +33,46 @@ static size_t forward_scratch(const op_call *c, int64_t rows)
 
 size_t cpu_linear_act_workspace(const op_call *c)
 {
-    return (size_t)c->threads * forward_scratch(c, blocks_for_product(c->out[0].rows).size);
+    return (size_t)c->threads *
+           forward_scratch(c, blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels).size);
+}
+
+static void block_forward(const op_call *c, const blocks *b, int64_t i, size_t scratch)
+{
+    const float *x = c->in[0].data, *w = c->in[1].data, *bias = c->in[2].data;
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels, begin = block_begin(b, i),
+            rows = block_rows(b, i);
+    int whole = c->out[1].data && !c->attr->raw; /* what is kept includes the bias */
+    float *y = (float *)c->out[0].data + begin * outputs;
+    float *u = c->out[1].data ? (float *)c->out[1].data + begin * outputs : y;
+    gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, (gemm_matrix){w, inputs, 1}, 0, u,
+         outputs);
+    if (whole && bias)
+        lanes_of(c)->finish_rows(u, bias, NULL, rows, outputs);
+    berlu_act_call call = site_call(c, 3, rows, outputs);
+    call.x = u;
+    call.y = y;
+    call.bias = whole ? NULL : bias;
+    call.workspace = (char *)c->workspace + (size_t)omp_get_thread_num() * scratch;
+    call.workspace_bytes = scratch;
+    act_call(c, BERLU_ACT_FORWARD, &call);
+}
+
+void cpu_linear_act_rows(const op_call *c, int64_t begin, int64_t rows)
+{
+    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    size_t scratch = forward_scratch(c, b.size);
+    for (int64_t i = begin / b.size; i < blocks_end(&b, begin, rows); i++)
+        block_forward(c, &b, i, scratch);
 }
 
 void cpu_linear_act(const op_call *c)
 {
-    const float *x = c->in[0].data, *w = c->in[1].data, *bias = c->in[2].data;
-    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
-    blocks b = blocks_for_product(c->out[0].rows);
+    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
     size_t scratch = forward_scratch(c, b.size);
-    int whole = c->out[1].data && !c->attr->raw; /* what is kept includes the bias */
 #pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++) {
-        int64_t begin = block_begin(&b, i), rows = block_rows(&b, i);
-        float *y = (float *)c->out[0].data + begin * outputs;
-        float *u = c->out[1].data ? (float *)c->out[1].data + begin * outputs : y;
-        gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, (gemm_matrix){w, inputs, 1}, 0, u,
-             outputs);
-        if (whole && bias)
-            lanes_of(c)->finish_rows(u, bias, NULL, rows, outputs);
-        berlu_act_call call = site_call(c, 3, rows, outputs);
-        call.x = u;
-        call.y = y;
-        call.bias = whole ? NULL : bias;
-        call.workspace = (char *)c->workspace + (size_t)omp_get_thread_num() * scratch;
-        call.workspace_bytes = scratch;
-        act_call(c, BERLU_ACT_FORWARD, &call);
-    }
+    for (int64_t i = 0; i < b.count; i++)
+        block_forward(c, &b, i, scratch);
 }
 
 /* ---- backward ---- */
@@ -102,12 +115,12 @@ static size_t backward_scratch(const op_call *c, int64_t rows)
 
 size_t cpu_linear_dx_act_workspace(const op_call *c)
 {
-    blocks b = blocks_for_product(c->out[0].rows);
+    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
     return (size_t)c->threads * backward_scratch(c, b.size) +
            (size_t)(partials_make(c).stride * b.count) * sizeof(float);
 }
 
-static void block_backward(const op_call *c, const partials *p, const blocks *b, int64_t i, void *scratch, size_t bytes)
+static void block_backward(const op_call *c, const partials *p, const blocks *b, int64_t i, size_t bytes)
 {
     int64_t begin = block_begin(b, i), rows = block_rows(b, i), channels = c->out[0].channels,
             behind = c->in[0].channels;
@@ -127,22 +140,45 @@ static void block_backward(const op_call *c, const partials *p, const blocks *b,
     call.dbias = c->out[4].data ? part + p->bias : NULL;
     for (int k = 0; k < c->attr->act_params; k++)
         call.param[c->attr->act_param[k]].grad = part + p->param[k];
-    call.workspace = scratch;
+    call.workspace = (char *)c->workspace + (size_t)omp_get_thread_num() * bytes;
     call.workspace_bytes = bytes;
     act_call(c, backward_op(c), &call);
 }
 
-void cpu_linear_dx_act(const op_call *c)
+/* The partial sums lie behind the threads' scratch. */
+static partials partials_at(const op_call *c, size_t scratch)
 {
-    blocks b = blocks_for_product(c->out[0].rows);
     partials p = partials_make(c);
-    size_t scratch = backward_scratch(c, b.size);
     p.data = (float *)(void *)((char *)c->workspace + (size_t)c->threads * scratch);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
-        block_backward(c, &p, &b, i, (char *)c->workspace + (size_t)omp_get_thread_num() * scratch, scratch);
+    return p;
+}
+
+void cpu_linear_dx_act_rows(const op_call *c, int64_t begin, int64_t rows)
+{
+    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    size_t scratch = backward_scratch(c, b.size);
+    partials p = partials_at(c, scratch);
+    for (int64_t i = begin / b.size; i < blocks_end(&b, begin, rows); i++)
+        block_backward(c, &p, &b, i, scratch);
+}
+
+void cpu_linear_dx_act_finish(const op_call *c)
+{
+    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    partials p = partials_at(c, backward_scratch(c, b.size));
     if (c->out[4].data)
         partials_join(c->out[4].data, p.data + p.bias, b.count, p.stride, c->out[0].channels);
     for (int k = 0; k < c->attr->act_params; k++)
         partials_join(c->out[2 + k].data, p.data + p.param[k], b.count, p.stride, p.width[k]);
+}
+
+void cpu_linear_dx_act(const op_call *c)
+{
+    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    size_t scratch = backward_scratch(c, b.size);
+    partials p = partials_at(c, scratch);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < b.count; i++)
+        block_backward(c, &p, &b, i, scratch);
+    cpu_linear_dx_act_finish(c);
 }

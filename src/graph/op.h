@@ -92,6 +92,7 @@ typedef struct node {
     tensor out[NODE_OUTPUTS];
     op_attr attr;
     int backward; /* 1: made by differentiate */
+    int chain;    /* number of the chain it belongs to (passes/chain.c), from 1 on; 0: it runs alone */
 } node;
 
 node node_make(op_id op, int inputs, const tensor *in); /* everything else absent or zero */
@@ -177,6 +178,7 @@ typedef struct op_call {
     int batch, threads;
     const struct param_table *params; /* update ops: all arrays */
     const void *data;                 /* the backend's own, backend.data */
+    int chain; /* so many calls from this one on are a chain, which backend.chain runs; 0: no chain begins here */
 } op_call;
 
 typedef void (*op_kernel)(const op_call *call);
@@ -246,6 +248,11 @@ struct backend {
     void (*put_f64)(void *to, const double *from, size_t count);
     void (*get_f64)(double *to, const void *from, size_t count);
     const void *data; /* handed to every call */
+    /* Chains: calls that are run some rows at a time, one after the other, so that rows stay in a cache (passes/chain.c). */
+    int (*chains)(op_id op);                                         /* can this op be a link? */
+    int64_t chain_rows;                                              /* rows at a time; 0: there are no chains */
+    int64_t chain_width;                                             /* numbers of a row, at most */
+    void (*chain)(const op_call *calls, int count, double *seconds); /* seconds: added per call; NULL: nobody asks */
 };
 typedef struct backend backend;
 

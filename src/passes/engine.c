@@ -146,6 +146,11 @@ static void calls_run(engine *e, int from, int to)
 {
     for (int i = from; i < to; i++) {
         const op_call *call = &e->calls[i];
+        if (call->chain > 1) {
+            e->machine->chain(call, call->chain, e->seconds ? e->seconds + i : NULL);
+            i += call->chain - 1;
+            continue;
+        }
         double begin = e->seconds ? clock_seconds() : 0;
         e->machine->ops[call->op].run(call);
         if (e->seconds)

@@ -154,6 +154,7 @@ typedef enum engine_pass {
     PASS_DIFFERENTIATE,
     PASS_FUSE,
     PASS_PRUNE, /* simplify again: what nobody reads any more */
+    PASS_CHAIN, /* which calls run together, some rows at a time */
     PASS_PLAN
 } engine_pass;
 berlu_status engine_pass_print(const graph *g, const engine_options *options, engine_pass pass, text *out, int dot);

@@ -110,12 +110,19 @@ static berlu_status pass_prune(engine *e)
     return graph_simplify(e->g, 1);
 }
 
+static berlu_status pass_chain(engine *e)
+{
+    graph_chain(e->g, e->machine, e->options.batch);
+    return BERLU_OK;
+}
+
 berlu_status engine_rewrite(engine *e, engine_pass last)
 {
     static berlu_status (*const passes[])(engine *) = {
         [PASS_NARROW] = pass_narrow,     [PASS_LOSS] = pass_loss,
         [PASS_SIMPLIFY] = pass_simplify, [PASS_DIFFERENTIATE] = pass_differentiate,
         [PASS_FUSE] = pass_fuse,         [PASS_PRUNE] = pass_prune,
+        [PASS_CHAIN] = pass_chain,
     };
     berlu_status status = BERLU_OK;
     for (size_t i = PASS_NARROW; status == BERLU_OK && i < COUNT(passes) && i <= (size_t)last; i++)
@@ -248,17 +255,34 @@ static op_call call_make(engine *e, op_id op)
                      .data = e->machine->data};
 }
 
-static void workspace_ask(engine *e, const op_call *call)
+static size_t workspace_of(const engine *e, const op_call *call)
 {
     op_workspace ask = e->machine->ops[call->op].workspace;
-    size_t bytes = ask ? ask(call) : 0;
-    if (bytes > e->workspace_bytes)
-        e->workspace_bytes = bytes;
+    return ask ? (ask(call) + 63) / 64 * 64 : 0;
+}
+
+/* Calls use the workspace one after the other, links of a chain at the same time: those lie side by side. */
+static void workspace_place(engine *e, char *base)
+{
+    size_t offset = 0;
+    for (int i = 0, links = 0; i < e->call_count; i++, links--) {
+        op_call *call = &e->calls[i];
+        if (links <= 0) {
+            offset = 0;
+            links = call->chain;
+        }
+        size_t bytes = workspace_of(e, call);
+        if (base)
+            call->workspace = base + offset;
+        offset += bytes;
+        if (offset > e->workspace_bytes)
+            e->workspace_bytes = offset;
+    }
 }
 
 static berlu_status nodes_resolve(engine *e)
 {
-    int count = graph_node_count(e->g);
+    int count = graph_node_count(e->g), chain = 0;
     e->calls = calloc((size_t)count + 1, sizeof *e->calls);
     if (!e->calls)
         return berlu_fail_memory((size_t)count * sizeof *e->calls, "a list of calls");
@@ -278,8 +302,12 @@ static berlu_status nodes_resolve(engine *e)
             call.in[j] = operand_make(e, n->in[j]);
         for (int j = 0; j < NODE_OUTPUTS; j++)
             call.out[j] = operand_make(e, n->out[j]);
+        if (n->chain && (i == 0 || graph_node(e->g, i - 1)->chain != n->chain))
+            chain = e->call_count;
+        if (n->chain)
+            e->calls[chain].chain++;
+        call.chain = e->calls[e->call_count].chain; /* 1 where a chain begins here, else 0 */
         e->calls[e->call_count++] = call;
-        workspace_ask(e, &call);
     }
     if (e->backward_begin < 0)
         e->backward_begin = e->call_count;
@@ -366,13 +394,15 @@ berlu_status engine_resolve(engine *e)
     if (e->options.mode == ENGINE_TRAIN)
         for (int op = OP_ACCUMULATE; op <= OP_EMA; op++) {
             e->update.op = (op_id)op;
-            workspace_ask(e, &e->update);
+            size_t bytes = workspace_of(e, &e->update);
+            if (bytes > e->workspace_bytes)
+                e->workspace_bytes = bytes;
         }
+    workspace_place(e, NULL);
     e->workspace = engine_memory_take(e, e->workspace_bytes, "the kernels' scratch");
     if (!e->workspace)
         return BERLU_ERR_MEMORY;
-    for (int i = 0; i < e->call_count; i++)
-        e->calls[i].workspace = e->workspace;
+    workspace_place(e, e->workspace);
     e->update.workspace = e->workspace;
     if (e->options.profile && !(e->seconds = calloc((size_t)e->call_count + OP_COUNT, sizeof *e->seconds)))
         return berlu_fail_memory((size_t)e->call_count * sizeof *e->seconds, "a profile");

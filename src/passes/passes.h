@@ -1,8 +1,8 @@
 /* passes.h - what is done to a graph between a model and a run. SPDX-License-Identifier: MIT
  *
  * In this order: narrow (only the rows the answer reads), simplify (take out what a mode does not need), differentiate (append
- * the backward), fuse (fewer, larger calls where the backend has them), simplify again (drop what nobody reads), plan (a place
- * for every tensor). Each is a file of its own with its idea on top; engine_pass_print() shows a graph after any of them
+ * the backward), fuse (fewer, larger calls where the backend has them), simplify again (drop what nobody reads), chain (which
+ * calls run together, some rows at a time), plan (a place for every tensor). Each is a file of its own with its idea on top; engine_pass_print() shows a graph after any of them
  * (`berlu summary MODEL --graph --after differentiate`). */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
@@ -21,6 +21,9 @@ berlu_status graph_differentiate(graph *g, engine_keep keep, int remake_attentio
 
 /* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
 berlu_status graph_fuse(graph *g, const op_entry *ops);
+
+/* Marks runs of nodes that the backend shall run some rows at a time. */
+void graph_chain(graph *g, const backend *machine, int batch);
 
 /* How often each tensor is read; answers and gradients count once more. NULL with the error text set. */
 int *graph_uses(const graph *g);

@@ -2,7 +2,8 @@
  *
  * A tensor lives from the node that writes it to the last that reads it. Three steps: (1) views share the memory of what they
  * look at; (2) a result takes over the memory of an input that dies there, where the op's row allows it; (3) what is left is
- * placed, largest first, at the lowest offset that is free during its whole life. Largest-first is not optimal: no plan can
+ * placed, largest first, at the lowest offset that is free during its whole life. A chain (chain.c) works on its first node
+ * for some rows after its last for others, so whatever it touches lives as long as the chain. Largest-first is not optimal: no plan can
  * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks that the
  * arena is at most a quarter over it, and that no two living tensors overlap.
  *
@@ -113,6 +114,28 @@ static void plan_share(plan *p, const graph *g)
     }
 }
 
+/* After sharing: a result may still take over an input row by row, because a row's nodes run in order. */
+static void plan_chains(plan *p, const graph *g)
+{
+    int first = 0, count = graph_node_count(g);
+    for (int i = 0; i < count; i++) {
+        const node *n = graph_node(g, i);
+        if (!n->chain || graph_node(g, first)->chain != n->chain)
+            first = i;
+        int last = i;
+        while (n->chain && last + 1 < count && graph_node(g, last + 1)->chain == n->chain)
+            last++;
+        for (int j = 0; j < NODE_INPUTS && n->chain; j++)
+            if (n->in[j] != TENSOR_NONE)
+                life_extend(p, n->in[j], last);
+        for (int j = 0; j < NODE_OUTPUTS && n->chain; j++)
+            if (n->out[j] != TENSOR_NONE) {
+                life_extend(p, n->out[j], first);
+                life_extend(p, n->out[j], last);
+            }
+    }
+}
+
 static int by_size(const void *a, const void *b, void *context)
 {
     const plan *p = context;
@@ -203,6 +226,7 @@ berlu_status plan_make(plan *out, const graph *g, const backend *machine, int ba
         goto done;
     plan_lives(&p, g);
     plan_share(&p, g);
+    plan_chains(&p, g);
     int count = 0;
     for (int t = 0; t < p.count; t++) {
         if (p.places[t].area == AREA_ARENA && p.places[t].root == t && p.places[t].first < 0)

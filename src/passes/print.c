@@ -46,6 +46,8 @@ static void node_print(text *out, const graph *g, const plan *p, int index)
         text_add(out, "%s%s", between, graph_tensor(g, n->in[i])->name);
         between = ", ";
     }
+    if (n->chain)
+        text_add(out, "  chain %d", n->chain);
     text_string(out, "\n");
 }
 

@@ -29,7 +29,7 @@ void engine_profile_reset(engine *e)
     e->profiled_steps = 0;
 }
 
-/* The line of a call, without its times. A weight gradient's sizes are those of the layer, like those of its other two ops. */
+/* The line of a call, without its times. The sizes of a product are those of its layer, forward and backward alike. */
 static profile_line line_of(const op_call *c, engine_profile_by by)
 {
     profile_line line = {.op = c->op, .calls = 1};
@@ -37,7 +37,11 @@ static profile_line line_of(const op_call *c, engine_profile_by by)
         return line;
     line.rows = c->in[0].rows;
     line.in = c->in[0].channels;
-    line.out = c->op == OP_LINEAR_DW ? c->in[1].channels : c->out[0].channels;
+    line.out = c->out[0].channels;
+    if (c->op == OP_LINEAR_DX || c->op == OP_LINEAR_DX_ACT || c->op == OP_LINEAR_DW) { /* these read dy */
+        line.in = c->op == OP_LINEAR_DW ? c->in[1].channels : c->out[0].channels;
+        line.out = c->in[0].channels;
+    }
     return line;
 }
 

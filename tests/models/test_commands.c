@@ -109,6 +109,7 @@ static void the_graph_prints_after_each_pass(void **state)
                  {"differentiate", "---- backward", "linear_act"},
                  {"fuse", "linear_dx_act(gelu)", "arena+"},
                  {"prune", "linear_act(gelu)", "arena+"},
+                 {"chain", "linear_act(gelu)", "arena+"},
                  {"plan", "kept from forward to backward", "nothing"}};
     for (size_t i = 0; i < COUNT(views); i++)
         for (int dot = 0; dot < 2; dot++) {
