@@ -41,6 +41,18 @@ static const act_row rows[] = {
 #include "act/list.h"
 };
 
+double act_lipschitz_one(const double *p, const act_shape *shape)
+{
+    (void)p, (void)shape;
+    return 1;
+}
+
+int act_from_output_always(const double *p, const act_shape *shape)
+{
+    (void)p, (void)shape;
+    return 1;
+}
+
 const act_row *act_row_at(size_t index)
 {
     return index < COUNT(rows) ? &rows[index] : NULL;

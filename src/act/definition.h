@@ -36,4 +36,8 @@ typedef struct act_definition {
     int from_output_f32; /* 1: only from f32 outputs, because rounding to 16 bits loses the side of a kink */
 } act_definition;
 
+/* The commonest answers to the last two: 1, and always. */
+double act_lipschitz_one(const double *p, const act_shape *shape);
+int act_from_output_always(const double *p, const act_shape *shape);
+
 #endif

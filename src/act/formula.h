@@ -15,11 +15,13 @@
  *
  *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
  *       what is derived from the parameters, lane by lane, because a parameter may differ from channel to channel. Plain
- *       numbers that are the same for all lanes (an int for the degree) may stand here too. Without any: { int none; }.
+ *       numbers that are the same for all lanes (an int for the degree) may stand here too.
  *
  *   V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape);
  *       derives them; params has ACT_PARAMS vectors. Runs once per call (once per channel where a parameter is per
  *       channel), so it may divide and compensate. A NaN parameter must make every value NaN.
+ *
+ *   ACT_NO_CONSTS               instead of both, where nothing is derived
  *
  *   V_FN v_f32 act_value(v_f32 x, const act_consts *k);
  *   V_FN v_f32 act_slope(v_f32 x, const act_consts *k);
@@ -44,5 +46,15 @@
 
 #include "act/shape.h"
 #include "simd/vec.h"
+
+#define ACT_NO_CONSTS                                                                                                  \
+    typedef struct act_consts {                                                                                        \
+        int none;                                                                                                      \
+    } act_consts;                                                                                                      \
+    V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)                                           \
+    {                                                                                                                  \
+        (void)params, (void)shape;                                                                                     \
+        return (act_consts){0};                                                                                        \
+    }
 
 #endif

@@ -17,15 +17,7 @@
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
 
-typedef struct act_consts {
-    int none;
-} act_consts;
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    (void)params, (void)shape;
-    return (act_consts){0};
-}
+ACT_NO_CONSTS
 
 #define GELU_NEAR  4.0f
 #define GELU_EDGE  13.0f /* results are normal up to here */

@@ -19,15 +19,7 @@
 #define ACT_COSTLY      1
 #define ACT_PRODUCT     v_product /* below -10.2 the slope is subnormal */
 
-typedef struct act_consts {
-    int none;
-} act_consts;
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    (void)params, (void)shape;
-    return (act_consts){0};
-}
+ACT_NO_CONSTS
 
 #define TANH_NEAR  4.0f     /* derivatives: inside the tables */
 #define TANH_LIMIT 11.5f    /* everything rounds to zero from 11.02 on */

@@ -18,15 +18,7 @@
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
 
-typedef struct act_consts {
-    int none;
-} act_consts;
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    (void)params, (void)shape;
-    return (act_consts){0};
-}
+ACT_NO_CONSTS
 
 #define MISH_LEFT  -13.0f /* value: inside the table above */
 #define MISH_RIGHT 9.04f  /* value: the factor rounds to 1 from here on */

@@ -7,16 +7,7 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 1
 
-typedef struct act_consts {
-    int none;
-} act_consts;
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    (void)params;
-    (void)shape;
-    return (act_consts){0};
-}
+ACT_NO_CONSTS
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {

@@ -14,15 +14,7 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 1
 
-typedef struct act_consts {
-    int none;
-} act_consts;
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    (void)params, (void)shape;
-    return (act_consts){0};
-}
+ACT_NO_CONSTS
 
 #define SELU_RIGHT 1.05070098735548049342f /* lambda */
 #define SELU_LEFT  1.75809934084737685994f /* lambda alpha */

@@ -18,15 +18,7 @@
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
 
-typedef struct act_consts {
-    int none;
-} act_consts;
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    (void)params, (void)shape;
-    return (act_consts){0};
-}
+ACT_NO_CONSTS
 
 #define SILU_FAR   -16.0f /* value: 1 + 2^k is exact above */
 #define SILU_NEAR  12.5f  /* derivatives: inside the tables */

@@ -15,20 +15,6 @@ static void point(berlu_act_point *out, double x, const double *p, const act_sha
     out->param[1] = 0;
 }
 
-static double lipschitz(const double *p, const act_shape *shape)
-{
-    (void)p;
-    (void)shape;
-    return 1;
-}
-
-static int from_output(const double *p, const act_shape *shape)
-{
-    (void)p;
-    (void)shape;
-    return 1;
-}
-
 const act_definition act_smelu = {
     .name = "smelu",
     .about = "ReLU with its kink smoothed by a parabola on |x| < beta",
@@ -37,6 +23,6 @@ const act_definition act_smelu = {
     .ulp = 5,
     .slope_ulp = 5,
     .point = point,
-    .lipschitz = lipschitz,
-    .from_output = from_output,
+    .lipschitz = act_lipschitz_one,
+    .from_output = act_from_output_always,
 };
