@@ -200,6 +200,9 @@ static berlu_status settings_take(train_settings *s, const options *o)
         status = file_take(s, options_string(o, "config"));
     if (status != BERLU_OK)
         return status;
+    if (options_flag(o, "resume") && s->run && !run_exists(s->run) && !recipe_given(s, "model"))
+        return berlu_fail(BERLU_ERR_ARG, "%s: holds no run to resume; to begin one give --model, --data and --act",
+                          s->run);
     if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))
         return recipe_resolve(s);
     train_settings saved;
@@ -219,10 +222,7 @@ static berlu_status early_checks(const train_settings *s, const options *o)
         return BERLU_OK;
     if (!*s->run)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
-    if (run_exists(s->run) && !options_flag(o, "resume"))
-        return berlu_fail(BERLU_ERR_ARG,
-                          "%s: holds a run already; add --resume to continue it, or choose another --run", s->run);
-    return BERLU_OK;
+    return run_check(s->run, options_flag(o, "resume"));
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------------- */

@@ -31,9 +31,10 @@ static berlu_status options_check(const augment_options *o)
 {
     if (o->image_size < 1 || o->image_size > 4096)
         return berlu_fail(BERLU_ERR_ARG, "image size %d; 1 to 4096", o->image_size);
-    if (!(o->crop_pct == 0 || (o->crop_pct >= 0.05 && o->crop_pct <= 1)) || o->pad < 0 || o->pad > o->image_size)
-        return berlu_fail(BERLU_ERR_ARG, "crop_pct %g must be in [0.05, 1], pad %d at most the image size", o->crop_pct,
-                          o->pad);
+    if (!(o->crop_pct == 0 || (o->crop_pct >= 0.05 && o->crop_pct <= 1)))
+        return berlu_fail(BERLU_ERR_ARG, "crop_pct: %g is neither 0 nor in 0.05 to 1", o->crop_pct);
+    if (o->pad < 0 || o->pad > o->image_size)
+        return berlu_fail(BERLU_ERR_ARG, "pad %d is not in 0 to the image size", o->pad);
     if (!(o->scale_low >= 0 && o->scale_low <= o->scale_high && o->scale_high <= 1))
         return berlu_fail(BERLU_ERR_ARG, "scale %g to %g of a random crop must lie in (0, 1]", o->scale_low,
                           o->scale_high);

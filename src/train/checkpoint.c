@@ -14,6 +14,7 @@
 #include "io/safetensors.h"
 #include "models/weights.h"
 #include "train/checkpoint_files.h"
+#include "train/checkpoint_sums.h"
 
 enum { KEPT_NEWEST = 2 };
 
@@ -94,6 +95,14 @@ static berlu_status step_remove(const char *run, uint64_t step)
     return status == BERLU_OK ? folder_remove(to) : status;
 }
 
+/* The files of a checkpoint; the last is there only where an average is kept. */
+static const char *const file_names[] = {"model.safetensors", "state.safetensors", "ema.safetensors"};
+
+static size_t files_of(int ema)
+{
+    return ema ? COUNT(file_names) : COUNT(file_names) - 1;
+}
+
 static berlu_status files_write(const char *folder, engine *e, const train_state *s)
 {
     char path[CHECKPOINT_PATH];
@@ -107,7 +116,9 @@ static berlu_status files_write(const char *folder, engine *e, const train_state
     }
     if (status == BERLU_OK)
         status = path_join(path, "%s/%s", folder, "state.safetensors");
-    return status == BERLU_OK ? state_write(path, e, s) : status;
+    if (status == BERLU_OK)
+        status = state_write(path, e, s);
+    return status == BERLU_OK ? sums_write(folder, file_names, files_of(engine_has(e, ARRAY_EMA))) : status;
 }
 
 static berlu_status link_renew(const char *run, const char *name, uint64_t step)
@@ -150,7 +161,12 @@ berlu_status checkpoint_save(const char *run, engine *e, const train_state *s)
         status = folder_sync(fresh);
     if (status == BERLU_OK)
         status = folder_exists(final) ? step_replace(run, s->updates, fresh, final) : path_rename(fresh, final);
-    return status == BERLU_OK ? checkpoint_settle(run, s->updates, s->best_updates) : status;
+    if (status == BERLU_OK)
+        return checkpoint_settle(run, s->updates, s->best_updates);
+    char sentence[1024]; /* what failed first is told, whatever becomes of what it left: a full disk needs the room */
+    snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+    folder_remove(fresh);
+    return berlu_fail(status, "%s", sentence);
 }
 
 static int marked(const char *name, const char *mark)
@@ -225,33 +241,47 @@ berlu_status checkpoint_recover(const char *run)
     return status;
 }
 
-static int files_readable(const char *folder, int ema)
+int checkpoint_has_average(const char *folder)
 {
-    static const char *const names[] = {"model.safetensors", "state.safetensors", "ema.safetensors"};
-    for (size_t i = 0; i < COUNT(names) - !ema; i++) {
+    char path[CHECKPOINT_PATH];
+    return path_join(path, "%s/%s", folder, file_names[2]) == BERLU_OK && file_exists(path);
+}
+
+berlu_status checkpoint_check(const char *folder, int ema)
+{
+    for (size_t i = 0; i < files_of(ema); i++) {
         char path[CHECKPOINT_PATH];
         safetensors *file;
-        if (path_join(path, "%s/%s", folder, names[i]) != BERLU_OK || safetensors_open(&file, path) != BERLU_OK)
-            return 0;
+        berlu_status status = path_join(path, "%s/%s", folder, file_names[i]);
+        if (status == BERLU_OK)
+            status = safetensors_open(&file, path);
+        if (status != BERLU_OK)
+            return status;
         safetensors_close(file);
     }
-    return 1;
+    return sums_check(folder, file_names, files_of(ema));
 }
 
 berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PATH], const berlu_log *log)
 {
     uint64_t *steps;
     size_t count;
-    berlu_status status = steps_list(run, &steps, &count);
+    berlu_status status = steps_list(run, &steps, &count), broken = BERLU_OK;
     if (status != BERLU_OK)
         return status;
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
         status = step_path(path, run, "", steps[i]);
-        if (status == BERLU_OK && files_readable(path, ema))
+        if (status == BERLU_OK && (broken = checkpoint_check(path, ema)) == BERLU_OK)
             goto done;
         log_line(log, BERLU_LOG_WARNING, "%s is broken and passed over: %s", path, berlu_last_error());
     }
     path[0] = 0;
+    if (status == BERLU_OK &&
+        broken != BERLU_OK) { /* not a run that has none yet: nothing of it is to be written over */
+        char sentence[1024];
+        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: none of its %zu checkpoints can be read: %s", run, count, sentence);
+    }
 done:
     free(steps);
     return status;

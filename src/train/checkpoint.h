@@ -1,7 +1,8 @@
 /* checkpoint.h - a run's state on disk, whole or not there. SPDX-License-Identifier: MIT
  *
  * A checkpoint is a folder RUN/checkpoints/step-00001234 with model.safetensors (the weights), ema.safetensors (their
- * average, if one is kept) and state.safetensors (the optimizer's moments and the counters below). It is made under a
+ * average, if one is kept), state.safetensors (the optimizer's moments and the counters below) and their checksums. It is
+ * made under a
  * temporary name, every file and the folder are fsynced, and then it is renamed, so a folder with a step's name is whole
  * however the process ended. One of the same step is set aside first and comes back if the new one did not arrive. The
  * two newest and the best stay; older ones are renamed away before they are deleted. The
@@ -40,9 +41,14 @@ typedef struct train_state {
  * under a step's name. */
 berlu_status checkpoint_save(const char *run, engine *e, const train_state *s);
 
-/* The path of the newest checkpoint whose files can be read, with `ema` the average too; "" if there is none. One that
- * cannot be read is told to the log and passed over. */
+/* The path of the newest whole checkpoint, with `ema` one that has the average too; "" if there is none. One that is not
+ * whole is told to the log and passed over; if all are such, that is BERLU_ERR_INPUT. */
 berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PATH], const berlu_log *log);
+
+int checkpoint_has_average(const char *folder);
+
+/* Whether all files are there, can be read and hold the bytes that were written. */
+berlu_status checkpoint_check(const char *folder, int ema);
 
 /* Before a run is taken up: a checkpoint that a death left set aside, while a newer one of the same step was to take its
  * place, gets its name back. Only for the process that trains. */

@@ -63,30 +63,47 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
     return BERLU_OK;
 }
 
-berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
+/* The newest checkpoint, not by its link, which is for people and may lag behind. */
+static berlu_status folder_last(char out[CHECKPOINT_PATH], const char *run, int ema)
 {
-    char newest[CHECKPOINT_PATH], *end;
-    int length;
-    if (strcmp(which, "last") == 0) { /* not by the link, which is for people and may lag behind */
-        berlu_status status = checkpoint_newest(run, strcmp(file, "ema.safetensors") == 0, newest, NULL);
-        if (status != BERLU_OK)
-            return status;
-        if (!*newest)
-            return berlu_fail(BERLU_ERR_INPUT, "%s: holds no checkpoint yet", run);
-        length = snprintf(out, room, "%s/%s", newest, file);
-    } else if (strcmp(which, "best") == 0) {
-        length = snprintf(out, room, "%s/checkpoints/best/%s", run, file);
-    } else {
+    char any[CHECKPOINT_PATH];
+    if (ema && checkpoint_newest(run, 0, any, NULL) == BERLU_OK && *any && !checkpoint_has_average(any))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: keeps no average of the weights: it was trained without --ema", run);
+    berlu_status status = checkpoint_newest(run, ema, out, NULL);
+    if (status == BERLU_OK && !*out)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: holds no checkpoint yet", run);
+    return status;
+}
+
+static berlu_status folder_named(char out[CHECKPOINT_PATH], const char *run, const char *which)
+{
+    char *end, name[64] = "best";
+    if (strcmp(which, "best") != 0) {
         unsigned long long step = strtoull(which, &end, 10);
         if (which[0] < '0' || which[0] > '9' || *end)
             return berlu_fail(BERLU_ERR_ARG, "which: '%s' is not last, best or the number of a step", which);
-        length = snprintf(out, room, "%s/checkpoints/step-%08llu/%s", run, step, file);
+        snprintf(name, sizeof name, "step-%08llu", step);
     }
-    if (length < 0 || (size_t)length >= room)
+    int length = snprintf(out, CHECKPOINT_PATH, "%s/checkpoints/%s", run, name);
+    if (length < 0 || length >= CHECKPOINT_PATH)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
-    if (!file_exists(out))
-        return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such file", out);
+    if (!folder_exists(out))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such checkpoint; the two newest and the best are kept",
+                          out);
     return BERLU_OK;
+}
+
+berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
+{
+    char folder[CHECKPOINT_PATH];
+    int ema = strcmp(file, "ema.safetensors") == 0, last = strcmp(which, "last") == 0;
+    berlu_status status = last ? folder_last(folder, run, ema) : folder_named(folder, run, which);
+    if (status == BERLU_OK && !last)
+        status = checkpoint_check(folder, ema);
+    if (status != BERLU_OK)
+        return status;
+    int length = snprintf(out, room, "%s/%s", folder, file);
+    return length > 0 && (size_t)length < room ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
 }
 
 berlu_status network_acts(train_settings *s, const char *weights, int *found)

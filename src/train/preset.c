@@ -234,6 +234,8 @@ static berlu_status check(const train_settings *s)
         return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");
     if (s->beta1 == 0 && s->beta2 == 0 && s->adam_eps == 0)
         return berlu_fail(BERLU_ERR_ARG, "adam_eps: betas and eps cannot all be 0");
+    if (!(s->lr > 0))
+        return berlu_fail(BERLU_ERR_ARG, "lr: with 0 nothing is learned; give a rate above it, or leave --lr out");
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
         return berlu_fail(BERLU_ERR_ARG, "min_lr: %g is above lr, %g, where the schedule begins to fall; lower it",
                           s->min_lr, s->lr);

@@ -86,6 +86,7 @@ static berlu_status set_choice(train_settings *s, const setting *row, const char
 static berlu_status set_number(train_settings *s, const setting *row, const char *value)
 {
     double number;
+    char least[NUMBER_TEXT], most[NUMBER_TEXT];
     if (row->kind == SETTING_REAL && strcmp(value, "auto") == 0 && strcmp(row->value, "auto") == 0) {
         *(double *)((char *)s + row->offset) = NAN;
         return BERLU_OK;
@@ -93,7 +94,8 @@ static berlu_status set_number(train_settings *s, const setting *row, const char
     if (!number_parse(value, &number))
         return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is not a number", row->key, value);
     if (!(number >= row->least && number <= row->most))
-        return berlu_fail(BERLU_ERR_ARG, "%s: %s lies outside %g to %g", row->key, value, row->least, row->most);
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s lies outside %s to %s", row->key, value,
+                          number_text(least, row->least), number_text(most, row->most));
     if (row->kind == SETTING_REAL) {
         *(double *)((char *)s + row->offset) = number;
         return BERLU_OK;

@@ -106,23 +106,61 @@ static berlu_status folder_start(run_folder *out, const char *path, const berlu_
     return BERLU_OK;
 }
 
+/* What is there must not be in the way of a new run. */
+static berlu_status place_check(const char *path)
+{
+    if (run_exists(path))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "%s: holds a run already; add --resume to continue it, or choose another folder", path);
+    if (folder_exists(path) && !folder_empty(path))
+        return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", path);
+    return BERLU_OK;
+}
+
+/* The folder itself, or the nearest one above it that is there, must take new files. */
+static berlu_status writable_check(const char *path)
+{
+    char place[RUN_PATH];
+    snprintf(place, sizeof place, "%s", path);
+    while (access(place, F_OK) != 0 && errno != EACCES) {
+        char *slash = strrchr(place, '/');
+        if (!slash) {
+            strcpy(place, ".");
+            break;
+        }
+        slash[slash == place] = 0; /* the root keeps its slash */
+    }
+    if (!folder_exists(place) && strcmp(place, path) == 0)
+        return berlu_fail(BERLU_ERR_ARG, "%s: is a file, not a folder; choose another name", path);
+    if (!folder_exists(place))
+        return berlu_fail(BERLU_ERR_ARG, "%s: cannot be made because %s is no folder", path, place);
+    if (access(place, W_OK | X_OK) != 0)
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s cannot be written: %s; choose another folder", path, place,
+                          strerror(errno));
+    return BERLU_OK;
+}
+
+berlu_status run_check(const char *path, int resume)
+{
+    if (strlen(path) >= RUN_PATH - 64)
+        return berlu_fail(BERLU_ERR_ARG, "run: the path is too long");
+    berlu_status status = resume && run_exists(path) ? BERLU_OK : place_check(path);
+    return status == BERLU_OK ? writable_check(path) : status;
+}
+
 /* Of a folder that is locked, so that of two that ask at once one finds the other's run. */
 static berlu_status folder_fill(run_folder *run, const train_settings *s, const char *extra_json)
 {
-    if (run_exists(run->path))
-        return berlu_fail(BERLU_ERR_ARG,
-                          "%s: holds a run already; add --resume to continue it, or choose another folder", run->path);
-    if (!folder_empty(run->path))
-        return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", run->path);
-    return json_write(run, s, extra_json);
+    berlu_status status = place_check(run->path);
+    return status == BERLU_OK ? json_write(run, s, extra_json) : status;
 }
 
 berlu_status run_create(run_folder *out, const char *path, const train_settings *s, const char *extra_json,
                         const berlu_log *echo)
 {
     berlu_status status = folder_start(out, path, echo);
-    if (status == BERLU_OK && file_exists(path) && !folder_exists(path))
-        return berlu_fail(BERLU_ERR_ARG, "%s: is a file, not a folder", path);
+    if (status == BERLU_OK)
+        status = writable_check(path); /* what is inside counts only once the folder is locked */
     if (status == BERLU_OK)
         status = folder_make(path);
     if (status == BERLU_OK)

@@ -19,6 +19,9 @@ typedef struct run_folder {
 /* Whether a folder holds a run; one that is there, not empty and no run is refused by run_create(). */
 int run_exists(const char *path);
 
+/* Whether a run could be made there, or with `resume` continued: BERLU_ERR_ARG names what is in the way. */
+berlu_status run_check(const char *path, int resume);
+
 /* Makes the folder and its run.json. BERLU_ERR_ARG if there is a run already, or anything else in the folder. */
 berlu_status run_create(run_folder *out, const char *path, const train_settings *s, const char *extra_json,
                         const berlu_log *echo);

@@ -146,9 +146,11 @@ static berlu_status save(trainer *t)
     double began = clock_seconds();
     berlu_status status = checkpoint_save(t->run.path, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
+    if (status != BERLU_OK)
+        return report_not_saved(t, status);
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status stop_here(trainer *t)

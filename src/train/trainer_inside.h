@@ -62,5 +62,6 @@ void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_
 uint64_t report_peak_bytes(void);                /* of the process */
 uint64_t report_planned_bytes(const trainer *t); /* of both engines */
 berlu_status report_not_finite(trainer *t, const char *what);
+berlu_status report_not_saved(const trainer *t, berlu_status status); /* adds what is left to the sentence */
 
 #endif

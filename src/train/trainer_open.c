@@ -36,6 +36,10 @@ static berlu_status idle_check(const trainer *t)
 {
     static const char *const of_learned[] = {"act_lr", "act_decay", "act_freeze", "act_constraint", "act_params"};
     const train_settings *s = &t->settings;
+    tensor heads[2];
+    if (s->distill != RECIPE_DISTILL_NONE && graph_heads(t->model->graph, heads) != 2)
+        return berlu_fail(BERLU_ERR_ARG,
+                          "distill: %s has one head; choose a distilled model, such as deit_tiny_distilled", s->model);
     for (size_t i = 0; i < COUNT(of_learned); i++)
         if (recipe_given(s, of_learned[i]) && !learns_activations(t->model->graph))
             return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s has no learned parameter; leave it out",
@@ -70,8 +74,8 @@ static berlu_status train_loader(trainer *t, size_t images)
     const train_settings *s = &t->settings;
     loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->batch};
     if ((size_t)s->batch > images)
-        return berlu_fail(BERLU_ERR_ARG, "batch: %lld is larger than the %zu training images", (long long)s->batch,
-                          images);
+        return berlu_fail(BERLU_ERR_ARG, "batch: %lld is larger than the %zu training images; make it smaller",
+                          (long long)s->batch, images);
     o.drop_last = 1;
     o.shuffle = !s->overfit_batch;
     o.first = s->overfit_batch ? (size_t)s->batch : 0;

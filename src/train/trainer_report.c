@@ -285,6 +285,21 @@ static const char *bad_site(trainer *t)
     return NULL;
 }
 
+static const char *kept_text(char out[64], const trainer *t)
+{
+    strcpy(out, "there is no checkpoint yet");
+    if (t->saved_updates != UINT64_MAX)
+        snprintf(out, 64, "the checkpoint of step %llu is kept", (unsigned long long)t->saved_updates);
+    return out;
+}
+
+berlu_status report_not_saved(const trainer *t, berlu_status status)
+{
+    char sentence[1024], kept[64];
+    snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+    return berlu_fail(status, "%s (%s; mend it and continue with --resume)", sentence, kept_text(kept, t));
+}
+
 /* In the order of the computation: images, weights, activations, logits; for a norm, the gradients. */
 berlu_status report_not_finite(trainer *t, const char *what)
 {
@@ -301,10 +316,8 @@ berlu_status report_not_finite(trainer *t, const char *what)
         kind = "the weight ", name = weight;
     else if (input)
         kind = "what enters ", name = input;
-    char last[64] = "there is no checkpoint yet";
-    if (t->saved_updates != UINT64_MAX)
-        snprintf(last, sizeof last, "the checkpoint of step %llu is kept", (unsigned long long)t->saved_updates);
+    char kept[64];
     return berlu_fail(BERLU_ERR_NUMERIC,
                       "step %llu: the %s is not finite; first bad: %s%s (%s; try a lower --lr or --clip 1)",
-                      (unsigned long long)t->state.updates + 1, what, kind, name, last);
+                      (unsigned long long)t->state.updates + 1, what, kind, name, kept_text(kept, t));
 }

@@ -54,6 +54,70 @@ static void options_without_effect_are_refused(void **state)
                    "--act", "relu", "--dry-run", "--json", "--json-lines");
 }
 
+/* What people get wrong when they train, evaluate and prepare data: told before anything is written or shown. */
+static void mistakes_in_training_and_data_are_told_at_once(void **state)
+{
+    (void)state;
+    static const char *const bad[][6] = {
+        {"train", "--recipe", "nope", NULL},
+        {"train", "--lr", "0", NULL},
+        {"train", "--lr", "nan", NULL},
+        {"train", "--lr", "-1", NULL},
+        {"train", "--epochs", "-1", NULL},
+        {"train", "--epochs", "1.5", NULL},
+        {"train", "--batch", "0", NULL},
+        {"train", "--batch", "10001", NULL},
+        {"train", "--holdout", "10000", NULL},
+        {"train", "--seed", "-1", NULL},
+        {"train", "--ema", "1", NULL},
+        {"train", "--warmup", "1e6", NULL},
+        {"train", "--image-size", "33", NULL},
+        {"train", "--keep", "output", NULL},
+        {"train", "--config", "no.yaml", NULL},
+        {"train", "--run", "/dev/null", NULL},
+        {"train", "--run", "/dev/null/x", NULL},
+        {"train", "--run", "", NULL},
+        {"train", "--distill", "hard", NULL},
+        {"train", "--teacher", "x", NULL},
+        {"train", "--act-constraint", "a", NULL},
+        {"train", "--workers", "-1", NULL},
+        {"train", "--schedule", "stepp", NULL},
+        {"train", "extra", NULL},
+        {"eval", "no-run", NULL},
+        {"eval", "no-run", "--which", "x", NULL},
+        {"eval", "vit_micro", "--weights", "no", NULL},
+        {"eval", NULL},
+        {"data", "info", "no-set", NULL},
+        {"data", "pack", "no-set", "--out", "x", NULL},
+        {"data", "make", "shapes", "--out", "x", NULL},
+        {"data", "get", "mnist", NULL},
+        {"summary", "no-model", NULL},
+        {"summary", "vit_micro", "--act", "no", NULL},
+        {"forward", "no-model", NULL},
+        {"bench", "data", "no-set", NULL},
+        {"bench", "act", "--act", "no", NULL},
+        {"bench", "step", "--batch", "0", NULL},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        const char *argv[24] = {"berlu"};
+        size_t n = 1;
+        for (const char *const *word = bad[i]; *word; word++)
+            argv[n++] = *word;
+        static const char *const rest[] = {"--model", "vit_micro", "--data", "synthetic", "--act",
+                                           "berlu",   "--epochs",  "2",      "--run",     "no-such-run-of-a-test"};
+        for (size_t k = 0; strcmp(bad[i][0], "train") == 0 && k < COUNT(rest); k += 2)
+            if (!bad[i][1] || strcmp(rest[k], bad[i][1]) != 0)
+                argv[n++] = rest[k], argv[n++] = rest[k + 1];
+        command_result r;
+        command_run_with(&r, (char *const *)argv, 0, NULL);
+        if (r.code != 2 || *r.out || access("no-such-run-of-a-test", F_OK) == 0)
+            fail_msg("%s %s %s: exit %d, '%s'", bad[i][0], bad[i][1] ? bad[i][1] : "",
+                     bad[i][1] && bad[i][2] ? bad[i][2] : "", r.code, r.err);
+        assert_one_line(r.err, "berlu: ");
+        command_free(&r);
+    }
+}
+
 static void an_instruction_set_that_is_not_there_is_refused(void **state)
 {
     (void)state;
@@ -156,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input_is_one_line_and_exit_2),
         cmocka_unit_test(options_without_effect_are_refused),
+        cmocka_unit_test(mistakes_in_training_and_data_are_told_at_once),
         cmocka_unit_test(an_instruction_set_that_is_not_there_is_refused),
         cmocka_unit_test(help_and_version_go_to_stdout),
         cmocka_unit_test(every_command_explains_itself),

@@ -160,6 +160,43 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     bench_close(&b);
 }
 
+/* One flipped bit anywhere in any file: the checkpoint before it is taken. With none left the run is not begun anew. */
+static void a_flipped_bit_is_noticed(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"model.safetensors", "state.safetensors"};
+    bench b;
+    char path[CHECKPOINT_PATH], newest[CHECKPOINT_PATH], *bytes;
+    size_t size;
+    bench_open(&b, "vit_micro", 0);
+    for (unsigned step = 1; step <= 2; step++) {
+        train_state s = state_at(&b, step, 0);
+        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+    }
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/checkpoints/step-00000002/%s", b.run, names[i]);
+        assert_int_equal(file_read_all(&bytes, &size, path, 1u << 30), BERLU_OK);
+        for (size_t at = 0; at < size; at += at == size - 1 ? 1 : size - 1 - at < 40009 ? size - 1 - at : 40009) {
+            bytes[at] ^= 4;
+            assert_int_equal(file_write_atomic(path, bytes, size), BERLU_OK);
+            assert_int_equal(checkpoint_newest(b.run, 0, newest, NULL), BERLU_OK);
+            assert_non_null(strstr(newest, "step-00000001"));
+            bytes[at] ^= 4;
+        }
+        assert_int_equal(file_write_atomic(path, bytes, size), BERLU_OK);
+        assert_int_equal(checkpoint_newest(b.run, 0, newest, NULL), BERLU_OK);
+        assert_non_null(strstr(newest, "step-00000002"));
+        free(bytes);
+    }
+    for (unsigned step = 1; step <= 2; step++) {
+        snprintf(path, sizeof path, "%s/checkpoints/step-%08u/model.safetensors", b.run, step);
+        assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    }
+    assert_int_equal(checkpoint_newest(b.run, 0, newest, NULL), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "none of its 2 checkpoints"));
+    bench_close(&b);
+}
+
 static void a_checkpoint_without_its_average_is_passed_over_by_who_needs_it(void **state)
 {
     (void)state;
@@ -271,6 +308,7 @@ int main(void)
         cmocka_unit_test(everything_comes_back_to_the_bit),
         cmocka_unit_test(the_two_newest_and_the_best_are_kept),
         cmocka_unit_test(a_broken_checkpoint_is_passed_over),
+        cmocka_unit_test(a_flipped_bit_is_noticed),
         cmocka_unit_test(a_checkpoint_without_its_average_is_passed_over_by_who_needs_it),
         cmocka_unit_test(a_step_that_is_saved_again_is_never_lost),
         cmocka_unit_test(no_checkpoint_is_no_error),

@@ -121,6 +121,7 @@ static void conflicts_are_refused_by_name(void **state)
         {"beta1", "0.5", "optimizer", "sgd", "beta1: has no effect because optimizer is sgd"},
         {"step_every", "3", NULL, NULL, "schedule is not step"},
         {"teacher", "x", NULL, NULL, "distill is none"},
+        {"lr", "0", NULL, NULL, "lr: with 0 nothing is learned"},
         {"min_lr", "0.1", "lr", "0.01", "min_lr: 0.1 is above lr, 0.01"},
         {"min_lr", "0", "schedule", "constant", "min_lr: has no effect because schedule is constant"},
         {"distill", "hard", NULL, NULL, "needs a teacher"},

@@ -73,11 +73,16 @@ static void bad_input_is_refused_before_anything_is_written(void **state)
                                          {"act=rellu", "rellu"},
                                          {"classes=7", "7 classes"},
                                          {"data=/no/such/place", "/no/such/place"},
+                                         {"distill=hard", "vit_micro has one head"},
                                          {"device=cuda", "device"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         char run[FOLDER_PATH];
         train_settings s;
-        const char *const extra[] = {bad[i][0], strncmp(bad[i][0], "data", 4) ? NULL : "synthetic_images=", NULL};
+        const char *const extra[] = {bad[i][0],
+                                     strncmp(bad[i][0], "data", 4) == 0      ? "synthetic_images="
+                                     : strncmp(bad[i][0], "distill", 7) == 0 ? "teacher=nobody"
+                                                                             : NULL,
+                                     NULL};
         tiny_settings(&s, run_place(run, "bad"), extra);
         berlu_status status = run_with(&s, 0, NULL, NULL);
         assert_true(status == BERLU_ERR_ARG || status == BERLU_ERR_INPUT || status == BERLU_ERR_UNSUPPORTED);
@@ -109,6 +114,16 @@ static void an_existing_run_or_a_full_folder_is_not_touched(void **state)
     assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_ARG);
     assert_non_null(strstr(berlu_last_error(), "not empty"));
     recipe_free(&s);
+    assert_int_equal(run_check(run, 0), BERLU_ERR_ARG);
+    assert_int_equal(run_check(run, 1), BERLU_OK);
+    assert_int_equal(run_check(other, 1), BERLU_ERR_ARG);
+    assert_int_equal(run_check(path, 0), BERLU_ERR_ARG); /* a file */
+    assert_non_null(strstr(berlu_last_error(), "is a file"));
+    char below[FOLDER_PATH + 16];
+    snprintf(below, sizeof below, "%s/deep/down", path);
+    assert_int_equal(run_check(below, 0), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "is no folder"));
+    assert_int_equal(run_check("somewhere/new", 0), BERLU_OK);
 }
 
 static void a_resume_with_other_settings_names_them(void **state)

@@ -1,0 +1,90 @@
+/* checkpoint_sums.c - see checkpoint_sums.h. SPDX-License-Identifier: MIT
+ *
+ * A disk that flips a bit in the weights leaves a file that reads well and a run that goes on from nowhere. The sum is four
+ * chains of h = (h ^ word) * odd over 64-bit words: both steps can be undone, so a change within one word is certain to
+ * show, and four chains keep pace with memory. It guards against accidents, not against people. */
+#include "train/checkpoint_sums.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum { CHAINS = 4, SUMS_LIMIT = 1 << 16, PATH_ROOM = 4096 };
+
+static const uint64_t odd = 0x9E3779B97F4A7C15u;
+
+static uint64_t bytes_sum(const unsigned char *bytes, size_t count)
+{
+    uint64_t chain[CHAINS] = {1, 2, 3, 4}, word[CHAINS], sum = count;
+    size_t i = 0;
+    for (; i + sizeof word <= count; i += sizeof word) {
+        memcpy(word, bytes + i, sizeof word);
+        for (int k = 0; k < CHAINS; k++)
+            chain[k] = (chain[k] ^ word[k]) * odd;
+    }
+    memset(word, 0, sizeof word);
+    if (count > i)
+        memcpy(word, bytes + i, count - i);
+    for (int k = 0; k < CHAINS; k++) {
+        chain[k] = (chain[k] ^ word[k]) * odd;
+        sum = (sum ^ chain[k] ^ chain[k] >> 32) * odd;
+    }
+    return sum;
+}
+
+static berlu_status path_in(char out[PATH_ROOM], const char *folder, const char *name)
+{
+    int length = snprintf(out, PATH_ROOM, "%s/%s", folder, name);
+    return length > 0 && length < PATH_ROOM ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+}
+
+/* The line of one file as it stands in the list. */
+static berlu_status line_make(text *out, const char *folder, const char *name)
+{
+    char path[PATH_ROOM];
+    file_map map;
+    berlu_status status = path_in(path, folder, name);
+    if (status == BERLU_OK)
+        status = file_map_open(&map, path);
+    if (status != BERLU_OK)
+        return status;
+    text_add(out, "%016llx %s\n", (unsigned long long)bytes_sum(map.data, map.size), name);
+    file_map_close(&map);
+    return text_status(out);
+}
+
+berlu_status sums_write(const char *folder, const char *const *names, size_t count)
+{
+    char path[PATH_ROOM];
+    text list = {0};
+    berlu_status status = path_in(path, folder, "checksums");
+    for (size_t i = 0; status == BERLU_OK && i < count; i++)
+        status = line_make(&list, folder, names[i]);
+    if (status == BERLU_OK)
+        status = file_write_atomic(path, list.data, list.length);
+    text_free(&list);
+    return status;
+}
+
+berlu_status sums_check(const char *folder, const char *const *names, size_t count)
+{
+    char path[PATH_ROOM], *list = NULL;
+    berlu_status status = path_in(path, folder, "checksums");
+    if (status == BERLU_OK && !file_exists(path))
+        return BERLU_OK;
+    if (status == BERLU_OK)
+        status = file_read_all(&list, NULL, path, SUMS_LIMIT);
+    for (size_t i = 0; status == BERLU_OK && i < count; i++) {
+        text line = {0};
+        status = line_make(&line, folder, names[i]);
+        if (status == BERLU_OK && !strstr(list, line.data))
+            status = berlu_fail(BERLU_ERR_INPUT, "%s/%s: its bytes are not those that were written", folder, names[i]);
+        text_free(&line);
+    }
+    free(list);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* checkpoint_sums.h - whether the files of a checkpoint still hold the bytes that were written. SPDX-License-Identifier: MIT */
+#ifndef TRAIN_CHECKPOINT_SUMS_H
+#define TRAIN_CHECKPOINT_SUMS_H
+
+#include "base/status.h"
+
+/* Writes FOLDER/checksums: a line "SUM NAME" for each of the `count` files. */
+berlu_status sums_write(const char *folder, const char *const *names, size_t count);
+
+/* Compares the files with it; BERLU_ERR_INPUT names the first that differs or is not listed. A folder without the file is
+ * from before there was one and passes. */
+berlu_status sums_check(const char *folder, const char *const *names, size_t count);
+
+#endif
