@@ -3,8 +3,9 @@
 
     python bench/step_torch.py [--berlu build/berlu] [--peers eager,compiled,debian] [--rounds 5] [--log FILE] [MODEL:BATCH ...]
 
-A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every peer, each in a
-process of its own, so that nobody's threads disturb another's; figures are medians over the rounds. Peers:
+A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every peer for some
+seconds, each in a process of its own; peers stay alive between their turns, asleep, so that rounds can be short and follow each other
+closely: on a machine shared with strangers minutes differ more than programs. Figures are medians over the rounds. Peers:
 
     eager      timm's model, fused AdamW, malloc kept from returning memory (worth 1.2)
     compiled   the same under torch.compile (needs a C++ compiler; the first run compiles for a minute or two)
@@ -76,19 +77,35 @@ def torch_side(name, batch, args):
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     step(), step()
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - begin < args.seconds:
-        t = clock()
+    print("ready", flush=True)
+    for _ in sys.stdin:  # a line is a turn
+        times, begin = [], time.perf_counter()
         step()
-        times.append(clock() - t)
-    print(json.dumps({"images_per_s": batch / statistics.median(times), "version": torch.__version__}))
+        while len(times) < 3 or time.perf_counter() - begin < args.seconds:
+            t = clock()
+            step()
+            times.append(clock() - t)
+        print(json.dumps({"images_per_s": batch / statistics.median(times), "version": torch.__version__}), flush=True)
 
 
-def torch_run(args, spec, python, flags, env):
+def torch_start(args, spec, python, flags, env):
     env = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **TUNED, **env)
     command = [python, __file__, "--torch-side", spec, "--threads", str(args.threads), "--seconds", str(args.seconds)]
     command += flags + (["--cpu-time"] if args.cpu_time else [])
-    return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
+    return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def answer_read(process, beginning):
+    for line in process.stdout:
+        if line.startswith(beginning):
+            return line
+    sys.exit(f"{' '.join(process.args)}: ended with code {process.wait()}")
+
+
+def turn(process):
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    return json.loads(answer_read(process, "{"))
 
 
 def berlu_run(args, spec, what, flags=()):
@@ -101,7 +118,8 @@ def berlu_run(args, spec, what, flags=()):
 
 
 def memory_compare(args, spec):
-    theirs = torch_run(args, spec, sys.executable, ["--memory"], {})
+    with torch_start(args, spec, sys.executable, ["--memory"], {}) as process:
+        theirs = json.loads(answer_read(process, "{"))
     for words, flags in (("", []), (", attention's output made again", ["--remake-attention"])):
         ours = berlu_run(args, spec, "memory", flags)
         print(f"{spec}{words}: kept by berlu {ours['kept_bytes'] / 2**20:.1f} MiB, by torch {theirs['version']} {theirs['kept'] / 2**20:.1f} MiB, "
@@ -109,21 +127,35 @@ def memory_compare(args, spec):
               f"peak {ours['peak_bytes'] / 2**20:.1f} MiB", flush=True)
 
 
+def peers_start(args, spec):
+    """Every peer in every setting, warm: pairs of name and process."""
+    peers = []
+    for peer in args.peers.split(","):
+        if peer == "debian" and not spec.startswith("vit_tiny_cifar"):
+            continue
+        for flags, env in PEERS[peer]:
+            setting = " ".join(f"{key}={value}" for key, value in env.items())
+            process = torch_start(args, spec, args.debian_python if peer == "debian" else sys.executable, flags, env)
+            peers.append((f"{peer} {setting}".strip(), process))
+            answer_read(process, "ready")
+    return peers
+
+
 def measure(args, spec, log):
-    """One round: berlu, then every peer in every setting."""
     def note(who, rate, version=""):
         log.append({"spec": spec, "who": who, "threads": args.threads, "images_per_s": rate, "version": version})
         if args.log:
             with open(args.log, "a") as file:
                 file.write(json.dumps(log[-1]) + "\n")
-    note("berlu", berlu_run(args, spec, "step")["images_per_s"])
-    for peer in args.peers.split(","):
-        if peer == "debian" and not spec.startswith("vit_tiny_cifar"):
-            continue
-        for flags, env in PEERS[peer]:
-            answer = torch_run(args, spec, args.debian_python if peer == "debian" else sys.executable, flags, env)
-            setting = " ".join(f"{key}={value}" for key, value in env.items())
-            note(f"{peer} {setting}".strip(), answer["images_per_s"], answer["version"])
+    peers = peers_start(args, spec)
+    for _ in range(args.rounds):
+        note("berlu", berlu_run(args, spec, "step")["images_per_s"])
+        for name, process in peers:
+            answer = turn(process)
+            note(name, answer["images_per_s"], answer["version"])
+    for _, process in peers:
+        process.stdin.close()
+        process.wait()
 
 
 def report(spec, threads, log):
@@ -168,8 +200,7 @@ def main():
         if args.memory:
             memory_compare(args, spec)
             continue
-        for _ in range(args.rounds):
-            measure(args, spec, log)
+        measure(args, spec, log)
         report(spec, args.threads, log)
 
 
