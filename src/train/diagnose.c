@@ -32,7 +32,8 @@ struct diagnosis {
     site *sites;
     const char **names;
     size_t count;
-    float *x; /* DIAGNOSE_VALUES pre-activations */
+    float *x; /* `room` pre-activations */
+    size_t room;
     value_parts *parts;
     int threads;
 };
@@ -224,6 +225,12 @@ static berlu_status site_histograms(diagnosis *d, size_t i, const site_values *v
     return BERLU_OK;
 }
 
+static int64_t rows_most(int64_t channels)
+{
+    int64_t rows = DIAGNOSE_VALUES / channels;
+    return rows > DIAGNOSE_ROWS ? rows : DIAGNOSE_ROWS;
+}
+
 berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writer *tb, double wall, int64_t step)
 {
     for (size_t i = 0; i < d->count; i++, figures += SITE_FIGURES) {
@@ -231,8 +238,8 @@ berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writ
         float edge;
         for (int f = SITE_LEFT; f < SITE_LIPSCHITZ; f++)
             figures[f] = NAN;
-        if (rows > DIAGNOSE_VALUES / channels)
-            rows = DIAGNOSE_VALUES / channels;
+        if (rows > rows_most(channels))
+            rows = rows_most(channels);
         berlu_status status = rows > 0 ? engine_site_read(e, (int)i, 0, rows, d->x) : BERLU_ERR_UNSUPPORTED;
         if (status == BERLU_ERR_UNSUPPORTED)
             continue; /* the plan overwrote it: keep `output` */
@@ -255,7 +262,7 @@ berlu_status diagnosis_backward(diagnosis *d, engine *e, double *figures)
         int bias = d->sites[i].bias;
         size_t count = bias < 0 ? 0 : (size_t)tensor_elements(graph_tensor(d->graph, graph_param(d->graph, bias)));
         double sum = 0;
-        if (count == 0 || count > DIAGNOSE_VALUES)
+        if (count == 0 || count > d->room)
             continue;
         berlu_status status = engine_get(e, ARRAY_GRADIENT, bias, d->x);
         if (status != BERLU_OK)
@@ -310,11 +317,14 @@ berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads)
     d->count = (size_t)graph_site_count(g);
     d->sites = ARENA_ARRAY(&d->memory, site, d->count + 1);
     d->names = ARENA_ARRAY(&d->memory, const char *, d->count + 1);
-    d->x = ARENA_ARRAY(&d->memory, float, DIAGNOSE_VALUES);
     size_t widest = 1;
-    berlu_status status = d->sites && d->names && d->x ? sites_make(d, &widest) : BERLU_ERR_MEMORY;
-    if (status == BERLU_OK && !(d->parts = value_parts_make(&d->memory, widest, workspace_most(d))))
-        status = BERLU_ERR_MEMORY;
+    berlu_status status = d->sites && d->names ? sites_make(d, &widest) : BERLU_ERR_MEMORY;
+    if (status == BERLU_OK) {
+        d->room = widest > DIAGNOSE_VALUES / DIAGNOSE_ROWS ? widest * DIAGNOSE_ROWS : DIAGNOSE_VALUES;
+        d->x = ARENA_ARRAY(&d->memory, float, d->room);
+        d->parts = value_parts_make(&d->memory, widest, workspace_most(d));
+        status = d->x && d->parts ? BERLU_OK : BERLU_ERR_MEMORY;
+    }
     if (status != BERLU_OK) {
         diagnosis_free(d);
         return status;

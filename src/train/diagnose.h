@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: MIT
  *
  * Once per epoch, at its last update, the pre-activations of every site are looked at where the training step holds them
- * anyway (as many images of the batch as make up DIAGNOSE_VALUES values, so the cost does not grow with the batch). A
+ * anyway: the first rows that make up DIAGNOSE_VALUES values, at least DIAGNOSE_ROWS, so the cost does not grow with the
+ * batch and a unit is never judged by a few inputs. A
  * unit is called dead when the slope of its activation is below 1/1000 in size at every one of these inputs: then
  * nothing it does can be learned from them. The transition is |x| <= eps; for an activation without eps it is the point
  * zero. */
@@ -13,7 +14,7 @@
 #include "passes/engine.h"
 #include "train/metrics.h"
 
-enum { DIAGNOSE_VALUES = 1 << 19 };
+enum { DIAGNOSE_VALUES = 1 << 16, DIAGNOSE_ROWS = 256 };
 
 typedef struct diagnosis diagnosis;
 berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads); /* threads 0: all */

@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "train/metrics.h"
 
-enum { PARTS = 8, VALUES_ALONE = 1 << 16 }; /* fewer values are done before another thread is awake */
+enum { PARTS = 8, VALUES_ALONE = 1 << 15 }; /* fewer values are done before another thread is awake */
 
 typedef struct moments {
     double count, mean, spread; /* spread: sum of squares around the mean */

@@ -24,7 +24,7 @@ typedef struct site_values {
     berlu_act_call call;
 } site_values;
 
-enum { VALUES_BLOCK = 1 << 14 }; /* values of a block, or one row where that is longer */
+enum { VALUES_BLOCK = 1 << 13 }; /* values of a block, or one row where that is longer */
 
 /* Scratch for sites of up to `channels` channels whose calls need up to `workspace` bytes. It lives in the arena. */
 typedef struct value_parts value_parts;
