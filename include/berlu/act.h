@@ -26,7 +26,8 @@
  * threads, sums included (a NaN's payload and sign aside). Nothing is allocated inside a call that computes. 16-bit
  * storage holds the f32 result rounded once. NaN in x gives NaN in the value, in every derivative and in every parameter
  * slope; a NaN parameter gives NaN for every x; infinities give the limits of the function (where its definition names a
- * product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. */
+ * product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All of this in the floating-point
+ * environment in which a program starts: rounding to nearest, nothing flushed to zero. */
 #ifndef BERLU_ACT_H
 #define BERLU_ACT_H
 
@@ -169,7 +170,7 @@ typedef enum berlu_isa {
 /** How a call runs. Neither field changes a bit of the result. */
 typedef struct berlu_exec {
     berlu_isa isa;
-    int threads; /* at most this many; 0: all cores. Small arrays use fewer */
+    int threads; /* at most this many, and at most 64 or the cores; 0: all cores. Small arrays use fewer */
 } berlu_exec;
 
 /** Runs a call. `exec` NULL means {BERLU_ISA_BEST, 0}. Checked before anything is touched: NULL pointers that are needed,
@@ -218,7 +219,8 @@ BERLU_API const char *berlu_act_name(const berlu_act *act);
 BERLU_API const char *berlu_act_spec(const berlu_act *act);
 
 /** Whether the slope can be had from the output alone. For berlu: degree 2 and alpha > 0; leaky_relu, prelu, elu, celu:
- *  alpha > 0. A learned alpha must be kept positive by the caller (2^-7 or more in 16-bit storage, 0.001 in f32). */
+ *  alpha > 0. A learned alpha must be kept positive by the caller (2^-7 or more in 16-bit storage, 0.001 in f32).
+ *  hard_sigmoid: in f32 only, since rounding to 16 bits may put y on a kink; a 16-bit call says BERLU_ERR_UNSUPPORTED. */
 BERLU_API int berlu_act_has_from_output(const berlu_act *act);
 
 /** The exact Lipschitz constant with the activation's own parameters (INFINITY where there is none). */

@@ -134,6 +134,12 @@ static berlu_status check_memory(const void *p, const char *name, size_t size)
         return fail_cuda(error, name);
     if (about.type == cudaMemoryTypeUnregistered)
         return berlu_fail(BERLU_ERR_ARG, "%s (%p) is host memory; berlu_act_cuda_run() needs device memory", name, p);
+    int device = about.device;
+    if (about.type == cudaMemoryTypeDevice && (error = cudaGetDevice(&device)) != cudaSuccess)
+        return fail_cuda(error, name);
+    if (about.device != device)
+        return berlu_fail(BERLU_ERR_ARG, "%s (%p) lies on device %d, and the current one is %d", name, p, about.device,
+                          device);
     return BERLU_OK;
 }
 
@@ -165,12 +171,10 @@ static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, co
 
 static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call)
 {
-    size_t most = (size_t)1 << 40; /* elements: tiles and columns then fit a grid */
+    size_t most = (size_t)1 << 40; /* elements: tiles then fit a grid */
     if (call->channels && call->rows > most / call->channels)
         return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels are more than 2^40 numbers", act->name,
                           call->rows, call->channels);
-    if (call->channels > (size_t)65535 * 32 && call->rows > 1)
-        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu channels are more than 2,097,120", act->name, call->channels);
     if (act->shape.count > CUDA_SHAPE_NUMBERS)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu numbers of shape do not fit a kernel", act->name,
                           act->shape.count);
@@ -190,6 +194,23 @@ static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berl
     return BERLU_OK;
 }
 
+/* Flat work fits any grid. Where channels matter a block has 32 of them and 8 parts of at least 4 rows, and a grid at most
+ * 65,535 blocks of the one and 2^31 - 1 of the other. */
+static berlu_status check_grid(const berlu_act *act, const cuda_job *job)
+{
+    if (job->columns && job->channels > (size_t)65535 * 32)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED,
+                          "%s: %zu channels with a bias, its gradient or parameters of their own "
+                          "are more than 2,097,120",
+                          act->name, job->channels);
+    if (job->columns && job->rows > (size_t)1 << 35)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED,
+                          "%s: %zu rows with a bias, its gradient or parameters per channel are more "
+                          "than 2^35",
+                          act->name, job->rows);
+    return BERLU_OK;
+}
+
 /* ---- The calls ------------------------------------------------------------------------------------------------------- */
 
 size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
@@ -198,6 +219,8 @@ size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const ber
     if (check_call(act, op, call) != BERLU_OK)
         return 0;
     job_fill(&job, act, op, call);
+    if (check_grid(act, &job) != BERLU_OK)
+        return 0;
     size_t bytes = job_place(&job, kernels_of(act), call, 0);
     return bytes ? bytes + 63 : 0; /* to align the first byte */
 }
@@ -230,7 +253,7 @@ berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const ber
         return status;
     const cuda_kernels *kernels = kernels_of(act);
     job_fill(&job, act, op, call);
-    if ((status = check_pointers(act, &job, call)) != BERLU_OK)
+    if ((status = check_grid(act, &job)) != BERLU_OK || (status = check_pointers(act, &job, call)) != BERLU_OK)
         return status;
     uintptr_t base = ((uintptr_t)call->workspace + 63) / 64 * 64;
     size_t bytes = job_place(&job, kernels, call, base);

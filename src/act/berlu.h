@@ -14,6 +14,7 @@
 #define ACT_BERLU_H
 
 #include "act/formula.h"
+#include "smooth/limits.h"
 
 #define ACT_PARAMS      2 /* alpha, eps */
 #define ACT_FROM_OUTPUT 1 /* degree 2, alpha > 0 */
@@ -25,7 +26,7 @@ typedef struct act_consts {
     v_f32 jump;    /* 1 - alpha; -0 when alpha is 1, so that f(-0) = -0 there */
     v_f32 square;  /* jump / (4 eps) */
     v_f32 quarter; /* 1 / (4 eps); NaN when alpha is, so that a NaN alpha reaches every parameter slope */
-    v_f32 inverse; /* 1 / alpha, for the slope from the output */
+    v_f32 inverse; /* 1 / alpha, for the slope from the output; finite, so that it times 0 is 0 */
     v_f32 steep;   /* jump / (2 eps), and */
     v_f32 top;     /* eps, both as berlu_meet_one() leaves them: the slope of degree 2 */
     v_mask mild;   /* 0 < alpha <= 1 */
@@ -65,8 +66,9 @@ V_FN void berlu_meet_one(act_consts *k)
 
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 {
-    v_f32 alpha = params[0], eps = params[1], one = v_one();
-    v_f32 jump = v_neg(v_sub(alpha, one)); /* and what its rounding lost: the error of a sum is a float */
+    v_f32 alpha = params[0], one = v_one();
+    v_f32 eps = v_max(params[1], v_set((float)EPS_MIN)); /* a learned one may have fallen below; NaN stays */
+    v_f32 jump = v_neg(v_sub(alpha, one));               /* and what its rounding lost: the error of a sum is a float */
     v_f32 part = v_sub(one, jump), low = v_add(v_sub(one, v_add(jump, part)), v_sub(part, alpha));
     v_f32 four = v_mul(eps, v_set(4.0f));
     act_consts k = {.alpha = alpha,
@@ -74,7 +76,7 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                     .jump = jump,
                     .square = berlu_ratio(jump, low, four),
                     .quarter = v_select(v_is_nan(alpha), alpha, v_div(one, four)),
-                    .inverse = v_div(one, alpha),
+                    .inverse = v_min(v_div(one, alpha), v_set(0x1.fffffep127f)),
                     .top = eps,
                     .mild = v_and(v_less(v_zero(), alpha), v_less_equal(alpha, one)),
                     .order = shape->degree / 2};
@@ -146,11 +148,11 @@ V_FN v_f32 berlu_r(v_f32 depth, const act_consts *k)
     return v_mul(depth, v_add(k->quarter, k->quarter));
 }
 
-/* r^(m+1) Q_m(v), for m > 1 */
-V_FN v_f32 berlu_h(v_f32 r, int m)
+/* eps r^(m+1) Q_m(v), for m > 1 */
+V_FN v_f32 berlu_h(v_f32 eps, v_f32 r, int m)
 {
     v_f32 v = v_fnma(v_set(2.0f), r, v_one());
-    return berlu_times_power(berlu_poly(berlu_q[m], m, v), r, m + 1);
+    return berlu_times_power(v_mul(eps, berlu_poly(berlu_q[m], m, v)), r, m + 1);
 }
 
 /* r^m W_m(v): how far the slope is from that of the line, 0 to 1/2 of the jump; for m > 1 */
@@ -176,7 +178,7 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     if (k->order == 1)
         return v_fma(v_mul(k->square, depth), depth, line);
     /* eps h first: it is at most eps, so a bump of 0 stays 0 where jump eps would be infinite */
-    return v_fma(k->jump, v_mul(k->eps, berlu_h(berlu_r(depth, k), k->order)), line);
+    return v_fma(k->jump, berlu_h(k->eps, berlu_r(depth, k), k->order), line);
 }
 
 /* x held to the transition */
@@ -197,7 +199,7 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
         return berlu_slope_mild(x, k);
     v_f32 depth = berlu_depth(x, k), steep = k->jump, t = depth;
     if (k->order == 1)
-        steep = v_add(k->square, k->square);
+        steep = k->square, t = v_add(depth, depth); /* square is finite, twice of it may not be */
     else
         t = berlu_t(berlu_r(depth, k), k->order);
     v_f32 slope = v_select(v_less(x, v_zero()), v_fma(steep, t, k->alpha), v_fnma(steep, t, v_one()));
@@ -226,7 +228,7 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
         out[1] = v_mul(v_mul(k->jump, r), v_sub(v_one(), r));
     } else {
         v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
-        out[0] = v_fnma(k->eps, berlu_h(r, k->order), v_min0(x));
+        out[0] = v_sub(v_min0(x), berlu_h(k->eps, r, k->order));
         out[1] = v_mul(v_mul(k->jump, v_set(berlu_half_p0[k->order])), berlu_power(w, k->order));
     }
 }

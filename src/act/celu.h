@@ -4,7 +4,8 @@
  * add to that of e^z. A negative alpha makes z positive: then e^z grows without bound, in a path of its own. d/dalpha is
  * e^z - 1 - z e^z, by a polynomial near 0, where the two terms cancel. From the output, alpha > 0: e^z = 1 + y / alpha.
  *
- * Sampled (every 997th float): alpha = 1 value 0.94, slope 0.98 ULP; 0.3 1.49 and 0.97; -0.7 1.96 and 0.99; d/dalpha 3.7. */
+ * Bounds: value 2 ULP, slope 4 ULP. Seen over all floats with a normal result, alpha = 1: value 1.089, slope 1.021 ULP; in
+ * a sample (every 997th float) alpha = 0.3 1.49 and 0.97, -0.7 1.96 and 0.99; d/dalpha 3.7. */
 #ifndef ACT_CELU_H
 #define ACT_CELU_H
 

@@ -4,7 +4,7 @@
  * alpha reaches every x. The tail of the slope, alpha e^x, is scaled in two steps where e^x alone would be subnormal.
  * From the output, alpha > 0: alpha e^x = y + alpha, and d/dalpha = y / alpha.
  *
- * All floats from 2^-14 on in size, and a sample below, with a normal result, alpha = 1: value 0.989 ULP (at
+ * Bounds: value 2 ULP, slope 4 ULP. Seen over all floats with a normal result, alpha = 1: value 0.989 ULP (at
  * -0x1.95c798p-2), slope 1.021 ULP (at -0x1.77bb66p+2). Another alpha adds one rounding (sampled: 1.63 and 1.75 ULP). */
 #ifndef ACT_ELU_H
 #define ACT_ELU_H
@@ -34,10 +34,10 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return v_select(v_less_equal(k->zero, x), x, v_mul(growth, k->alpha));
 }
 
-/* alpha e^x for x <= 0; lanes above are of no interest */
+/* alpha e^x for x <= 0; lanes above are of no interest. Below -170 it is zero for |alpha| <= 2^94. */
 V_FN v_f32 elu_exp(v_f32 x, v_f32 alpha)
 {
-    v_f32 shifted, tail = v_exp(v_max(x, v_set(-110.0f)), &shifted), power = v_power(shifted);
+    v_f32 shifted, tail = v_exp(v_max(x, v_set(-170.0f)), &shifted), power = v_power(shifted);
     v_f32 y = v_mul(alpha, v_fma(power, tail, power));
     v_mask far = v_less(x, v_set(-87.0f));
     if (v_any(far))

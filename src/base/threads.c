@@ -11,6 +11,13 @@ int threads_default(void)
     return threads > 0 ? threads : 1;
 }
 
+/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand. */
+static int threads_most(void)
+{
+    int cores = omp_get_num_procs();
+    return cores > 64 ? cores : 64;
+}
+
 static void blocks_run(int threads, size_t blocks, void (*body)(void *, size_t), void *context)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -24,6 +31,8 @@ void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t 
         threads = threads_default();
     if ((size_t)threads > blocks)
         threads = (int)blocks;
+    if (threads > threads_most())
+        threads = threads_most();
     if (threads > 1) {
         blocks_run(threads, blocks, body, context);
         return;

@@ -11,7 +11,8 @@
 /* How many threads a 0 means: the cores this process may use (affinity and OMP_NUM_THREADS respected). */
 int threads_default(void);
 
-/* Calls body(context, block) once for each block in [0, blocks) on up to `threads` threads (0: the default).
+/* Calls body(context, block) once for each block in [0, blocks) on up to `threads` threads (0: the default; never more
+ * than 64 or the cores, whichever is larger).
  * Blocks are dealt in contiguous ranges. `body` must not fail: it writes its outcome into memory of its own block. */
 void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t block), void *context);
 

@@ -74,8 +74,8 @@ V_FN v_f32 v_expm1(v_f32 z)
     return v_fma(power, v_exp_series(r, r, v_expm1_terms), v_sub(power, v_one()));
 }
 
-/* y 2^k for k in [-190, 190], in two factors. The first product is exact for |y| in [2^-30, 2^30], so the result is rounded
- * once; zeros, infinities and NaN stay. */
+/* y 2^k for k in [-252, 252], in two factors. The first product is exact for |y| in [2^-30, 2^30] and |k| <= 190, and for
+ * larger |y| and negative k, so the result is rounded once; zeros, infinities and NaN stay. */
 V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
 {
     v_i32 k = v_isub(v_bits(shifted), v_iset(0x4b40007f)), half = v_shift_right_signed(k, 1);

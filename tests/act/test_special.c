@@ -61,6 +61,8 @@ static const row rows[] = {
     {"elu:alpha=2", 0, 0, 2},
     {"elu", -INFINITY, -1, 0},
     {"elu", INFINITY, INFINITY, 1},
+    {"elu:alpha=1000", -INFINITY, -1000, 0},
+    {"elu:alpha=1e20", -1000, -1e20f, 0},
     {"celu", -0.0f, -0.0f, 1},
     {"celu:alpha=2", -INFINITY, -2, 0},
     {"celu", INFINITY, INFINITY, 1},
@@ -101,6 +103,8 @@ static const row rows[] = {
     {"berlu:alpha=0.5,eps=1,degree=6", 0, 0.078125f, 0.75f},
     {"berlu:alpha=3e38,eps=1e18,degree=4", 2e18f, 2e18f, 1},
     {"berlu:alpha=-3e38,eps=1e18,degree=16", INFINITY, INFINITY, 1},
+    {"berlu:alpha=-1e21,eps=1e-18", 2, 2, 1},
+    {"berlu:alpha=1e24,eps=1e-15", -1, -1e24f, 1e24f},
 };
 
 static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
@@ -225,6 +229,69 @@ static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **st
 }
 
 /* y from f, then the slope from y alone: as good as the slope from x, up to the rounding of y (docs/math.md). */
+/* The bump of a high degree is small near the joins: no factor of it may fall below 2^-126 before the product does. */
+static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        float eps;
+    } wide[] = {{"berlu:alpha=0,eps=1000,degree=16", 1000},
+                {"berlu:alpha=0,eps=1e6,degree=12", 1e6f},
+                {"berlu:alpha=0,eps=1e15,degree=16", 1e15f}};
+    for (size_t s = 0; s < sizeof wide / sizeof *wide; s++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, wide[s].spec), BERLU_OK);
+        for (float part = 0.5f; part > 1e-7f; part *= 0.93f) {
+            float x = -wide[s].eps * (1 - part), y;
+            double exact = berlu_act_at(act, (double)x, NULL).value;
+            run(act, BERLU_ACT_FORWARD, BERLU_ISA_BEST, &y, &x, 1, NULL);
+            if (exact >= (double)FLT_MIN && fabs((double)y - exact) > ldexp(20, ilogb(exact) - 23))
+                fail_msg("%s: f(%a) = %a, want %a", wide[s].spec, (double)x, (double)y, exact);
+        }
+        berlu_act_free(act);
+    }
+}
+
+/* A learned eps may fall below its range; it is then held at the end of it, on every instruction set. */
+static void an_eps_below_its_range_is_held(void **state)
+{
+    (void)state;
+    static float x[4096], y[4096], z[4096];
+    berlu_act *act, *least;
+    const float below = -1;
+    assert_int_equal(berlu_act_make(&act, "berlu:alpha=0.3,degree=6"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&least, "berlu:alpha=0.3,degree=6,eps=0x1p-60"), BERLU_OK);
+    inputs_finite(x, 4096, act, 5);
+    run(least, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, 4096, NULL);
+    for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+        berlu_act_call call = {.rows = 4096, .channels = 1, .x = x, .y = z};
+        call.param[1].value = &below;
+        if (!berlu_act_can_run(act, (berlu_isa)isa))
+            continue;
+        assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+        assert_memory_equal(y, z, sizeof y);
+    }
+    berlu_act_free(act);
+    berlu_act_free(least);
+}
+
+static void steep_kinks_have_no_curvature_at_their_joins(void **state)
+{
+    (void)state;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "smooth(kinks=0;slopes=0,1e24;eps=1e-15;degree=4)"), BERLU_OK);
+    const float x[] = {-1e-15f, 1e-15f, 2e-15f};
+    for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+        float y[3] = {1, 1, 1};
+        if (!berlu_act_can_run(act, (berlu_isa)isa))
+            continue;
+        run(act, BERLU_ACT_SECOND, (berlu_isa)isa, y, x, 3, NULL);
+        assert_true(y[0] == 0 && y[1] == 0 && y[2] == 0);
+    }
+    berlu_act_free(act);
+}
+
 static void slopes_from_the_output_agree_with_slopes_from_the_input(void **state)
 {
     (void)state;
@@ -282,6 +349,9 @@ int main(void)
         cmocka_unit_test(nan_reaches_value_slope_second_derivative_and_parameter_slopes),
         cmocka_unit_test(a_nan_parameter_gives_nan_for_every_x),
         cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
+        cmocka_unit_test(high_degrees_hold_their_bound_in_wide_transitions),
+        cmocka_unit_test(an_eps_below_its_range_is_held),
+        cmocka_unit_test(steep_kinks_have_no_curvature_at_their_joins),
         cmocka_unit_test(slopes_from_the_output_agree_with_slopes_from_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
