@@ -87,19 +87,13 @@ static berlu_status from_catalogue(const options *o, const char *name, berlu_smo
     return berlu_smooth_named(out, name, options_given(o, option) ? &parameter : NULL, eps, (int)degree);
 }
 
-static int is_file(const char *name)
-{
-    size_t length = strlen(name);
-    return strchr(name, '/') || (length > 5 && strcmp(name + length - 5, ".yaml") == 0) ||
-           (length > 4 && strcmp(name + length - 4, ".yml") == 0);
-}
-
 static berlu_status function_make(const options *o, berlu_smooth **out, char title[SMOOTH_NAME])
 {
     static const char *const parameters[] = {"alpha", "lambda"};
     const char *name = options_string(o, "name");
+    size_t path = name ? smooth_yaml_path(name) : 0;
     strcpy(title, "smoothed");
-    if (name && !is_file(name) && strncmp(name, "smooth(", 7) != 0) {
+    if (name && !path && strncmp(name, "smooth(", 7) != 0) {
         snprintf(title, SMOOTH_NAME, "%s", name);
         return from_catalogue(o, name, out);
     }
@@ -107,8 +101,10 @@ static berlu_status function_make(const options *o, berlu_smooth **out, char tit
     if (status != BERLU_OK || !name)
         return status == BERLU_OK ? from_options(o, out) : status;
     status = refuse_beside(o, setting_options, COUNT(setting_options), "a text or file that says it already");
-    if (status != BERLU_OK || !is_file(name))
+    if (status != BERLU_OK || !path)
         return status == BERLU_OK ? berlu_smooth_parse(out, name) : status;
+    if (name[path])
+        return berlu_fail(BERLU_ERR_ARG, "'%s' belongs to an activation; name the file alone", name + path + 1);
     status = smooth_yaml_read(out, title, name);
     if (status == BERLU_OK && !*title)
         strcpy(title, "smoothed");

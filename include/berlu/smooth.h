@@ -197,7 +197,8 @@ typedef struct berlu_registry berlu_registry;
 BERLU_API berlu_status berlu_registry_make(berlu_registry **out);
 BERLU_API void berlu_registry_free(berlu_registry *r); /* with all its functions; NULL is allowed */
 
-/** Keeps a copy of `f` under `name`: a letter, then letters, digits and '_', at most 63. A taken name is refused. */
+/** Keeps a copy of `f` under `name`: a letter, then letters, digits and '_', at most 63, all of them ASCII. Refused are
+ *  names that are taken, the names of the built-in activations (berlu_act_builtin()) and the word `smooth`. */
 BERLU_API berlu_status berlu_registry_add(berlu_registry *r, const char *name, const berlu_smooth *f);
 
 /** The function of that name, owned by the registry; NULL when there is none (that is no error). */

@@ -43,6 +43,9 @@ struct berlu_act {
     char *spec; /* the canonical text */
 };
 
+/* Whether a smoothed function may have this name: its form, and that the table has no such row (registry.c). */
+berlu_status act_name_check(const char *name);
+
 /* Fills kernels[] with what this machine can run, best first chosen (dispatch.c). */
 berlu_status kernels_choose(berlu_act *act, const act_row *row);
 

@@ -205,14 +205,19 @@ static berlu_status write_spec(berlu_act *act)
     return BERLU_OK;
 }
 
-static berlu_status fail_unknown_name(const char *name)
+/* The nearer one of two names; `near` may be NULL. */
+static const char *nearer(const char *word, const char *near, const char *other)
 {
-    const char *names[64];
-    size_t n = 0;
-    for (; n + 1 < COUNT(names) && berlu_act_builtin(n); n++)
-        names[n] = berlu_act_builtin(n);
-    names[n] = NULL;
-    const char *near = nearest_name(name, names);
+    return nearest_name(word, (const char *const[]){near ? near : other, near ? other : NULL, NULL});
+}
+
+static berlu_status fail_unknown_name(const char *name, const berlu_registry *names)
+{
+    const char *near = NULL, *next;
+    for (size_t i = 0; (next = berlu_act_builtin(i)); i++)
+        near = nearer(name, near, next);
+    for (size_t i = 0; (next = berlu_registry_name(names, i)); i++)
+        near = nearer(name, near, next);
     if (near)
         return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; did you mean '%s'?", name, near);
     return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; `berlu act list` shows all names", name);
@@ -241,11 +246,8 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
     return status;
 }
 
-static berlu_status make_builtin(berlu_act **out, const char *name, const char *pairs)
+static berlu_status make_builtin(berlu_act **out, const act_row *row, const char *pairs)
 {
-    const act_row *row = act_row_find(name);
-    if (!row || row->definition->inner)
-        return fail_unknown_name(name);
     berlu_act *act = NULL;
     berlu_status status = act_start(&act, row);
     if (status != BERLU_OK)
@@ -307,19 +309,20 @@ static berlu_status make_smooth_text(berlu_act **out, const char *spec)
 
 berlu_status berlu_act_make_smooth(berlu_act **out, const char *name, const berlu_smooth *f)
 {
+    if (out)
+        *out = NULL;
     if (!out || !name || !f)
         return berlu_fail(BERLU_ERR_ARG, "berlu_act_make_smooth: the answer, the name or the function is NULL");
-    *out = NULL;
-    if (strlen(name) >= ACT_NAME_ROOM)
-        return berlu_fail(BERLU_ERR_ARG, "'%.20s...' is too long for the name of an activation", name);
-    return make_smooth(out, name, f, NULL);
+    berlu_status status = act_name_check(name);
+    return status == BERLU_OK ? make_smooth(out, name, f, NULL) : status;
 }
 
 berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_registry *names)
 {
+    if (out)
+        *out = NULL;
     if (!out || !spec)
         return berlu_fail(BERLU_ERR_ARG, "berlu_act_make: the answer or the text is NULL");
-    *out = NULL;
     if (strncmp(spec, "smooth(", 7) == 0)
         return make_smooth_text(out, spec);
     const char *pairs = strchr(spec, ':');
@@ -329,9 +332,12 @@ berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_re
         return berlu_fail(BERLU_ERR_ARG, "activation '%.20s...' is unknown; `berlu act list` shows all names", spec);
     memcpy(name, spec, length);
     name[length] = '\0';
-    const berlu_smooth *own = names && !act_row_find(name) ? berlu_registry_find(names, name) : NULL;
-    return own ? make_smooth(out, name, own, pairs ? pairs + 1 : NULL)
-               : make_builtin(out, name, pairs ? pairs + 1 : NULL);
+    pairs = pairs ? pairs + 1 : NULL;
+    const act_row *row = act_row_find(name);
+    if (row && !row->definition->inner)
+        return make_builtin(out, row, pairs);
+    const berlu_smooth *own = berlu_registry_find(names, name);
+    return own ? make_smooth(out, name, own, pairs) : fail_unknown_name(name, names);
 }
 
 berlu_status berlu_act_make(berlu_act **out, const char *spec)

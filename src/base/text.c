@@ -165,6 +165,13 @@ static size_t word_distance(const char *a, const char *b)
     return above[columns];
 }
 
+int name_is_plain(const char *word)
+{
+    static const char tail[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    enum { LETTERS = 52 };
+    return *word && memchr(tail, *word, LETTERS) && word[strspn(word, tail)] == '\0';
+}
+
 const char *nearest_name(const char *word, const char *const *names)
 {
     size_t length = strlen(word), best = length / 3 + 1; /* a slip or two, not another word */

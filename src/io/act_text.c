@@ -1,25 +1,45 @@
-/* act_text.c - see act_text.h. SPDX-License-Identifier: MIT */
+/* act_text.c - see act_text.h. SPDX-License-Identifier: MIT
+ *
+ * The function of a file is put into a registry for the time of the call: its name is then checked like every other, and
+ * the keys behind the path are read where the keys of all activations are read. */
 #include "io/act_text.h"
 
-#include <string.h>
-
+#include "base/text.h"
 #include "io/smooth_yaml.h"
 
-static int ends_in(const char *text, const char *end)
+static berlu_status make_under(berlu_act **out, const char *name, const berlu_smooth *f, const char *keys)
 {
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
+    berlu_registry *names = NULL;
+    text spec = {0};
+    berlu_status status = berlu_registry_make(&names);
+    if (status == BERLU_OK)
+        status = berlu_registry_add(names, name, f);
+    text_add(&spec, "%s%s", name, keys);
+    if (status == BERLU_OK)
+        status = text_status(&spec);
+    if (status == BERLU_OK)
+        status = berlu_act_make_in(out, spec.data, names);
+    text_free(&spec);
+    berlu_registry_free(names);
+    return status;
 }
 
-berlu_status act_from_text(berlu_act **out, const char *text)
+berlu_status act_from_text(berlu_act **out, const char *words)
 {
-    if (!ends_in(text, ".yaml") && !ends_in(text, ".yml"))
-        return berlu_act_make(out, text);
+    size_t length = smooth_yaml_path(words);
+    if (length == 0)
+        return berlu_act_make(out, words);
     char name[SMOOTH_NAME];
     berlu_smooth *f = NULL;
-    berlu_status status = smooth_yaml_read(&f, name, text);
+    text path = {0};
+    *out = NULL;
+    text_bytes(&path, words, length);
+    berlu_status status = text_status(&path);
     if (status == BERLU_OK)
-        status = berlu_act_make_smooth(out, *name ? name : "smooth", f);
+        status = smooth_yaml_read(&f, name, path.data);
+    if (status == BERLU_OK && (status = make_under(out, *name ? name : "smoothed", f, words + length)) != BERLU_OK)
+        berlu_fail_in(status, path.data);
+    text_free(&path);
     berlu_smooth_free(f);
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include <berlu/act.h>
 
-/* `text` is NAME[:key=value,...], smooth(...), or a path that ends in .yaml or .yml. */
-berlu_status act_from_text(berlu_act **out, const char *text);
+/* `words` are NAME[:key=value,...], smooth(...)[:key=...] or FILE[:key=...]; io/smooth_yaml.h says what a file is. */
+berlu_status act_from_text(berlu_act **out, const char *words);
 
 #endif

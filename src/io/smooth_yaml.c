@@ -10,6 +10,25 @@
 #include "base/text.h"
 #include "smooth/settings.h"
 
+static int ends_in_yaml(const char *words, size_t length)
+{
+    return (length > 5 && memcmp(words + length - 5, ".yaml", 5) == 0) ||
+           (length > 4 && memcmp(words + length - 4, ".yml", 4) == 0);
+}
+
+size_t smooth_yaml_path(const char *words)
+{
+    size_t length = strlen(words);
+    if (strncmp(words, "smooth(", 7) == 0)
+        return 0;
+    if (ends_in_yaml(words, length))
+        return length;
+    const char *keys = strrchr(words, ':');
+    if (keys && strchr(keys, '='))
+        length = (size_t)(keys - words);
+    return memchr(words, '/', length) || ends_in_yaml(words, length) ? length : 0;
+}
+
 /* [0, 1, 0] as "0,1,0"; the anchor [0, 1] as "0=1". */
 static berlu_status list_join(text *out, const yaml_tree *tree, const yaml_item *list)
 {
@@ -43,8 +62,9 @@ static berlu_status key_take(smooth_settings *settings, const yaml_tree *tree, c
 
 static berlu_status name_take(char name[SMOOTH_NAME], const yaml_tree *tree, const yaml_item *item)
 {
-    if (item->kind != YAML_TEXT || strlen(item->text) >= SMOOTH_NAME)
-        return yaml_fail(tree, item, "name must be a word of at most %d letters", SMOOTH_NAME - 1);
+    if (item->kind != YAML_TEXT || !name_is_plain(item->text) || strlen(item->text) >= SMOOTH_NAME)
+        return yaml_fail(tree, item, "name must be a word: a letter, then letters, digits and '_', at most %d",
+                         SMOOTH_NAME - 1);
     strcpy(name, item->text);
     return BERLU_OK;
 }

@@ -212,6 +212,10 @@ static void a_registered_name_is_used_like_a_built_in_one(void **state)
     berlu_smooth_free(f);
     assert_int_equal(berlu_act_make_in(&act, "soft_clip", names), BERLU_OK);
     assert_int_equal(berlu_act_make_in(&scaled, "soft_clip:scale=2", names), BERLU_OK);
+    assert_int_equal(berlu_act_make_in(&again, "soft_clop", names), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "did you mean 'soft_clip'?"));
+    assert_int_equal(berlu_act_make_in(&again, "geluu", names), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "did you mean 'gelu'?"));
     berlu_registry_free(names); /* nothing of it is kept */
     assert_string_equal(berlu_act_name(act), "soft_clip");
     assert_true(berlu_act_at(act, 3, NULL).value == 1 && berlu_act_lipschitz(act) == 1);
@@ -256,7 +260,12 @@ static void what_has_no_kernel_is_refused(void **state)
     assert_int_equal(berlu_smooth_named(&f, "elu", NULL, 0.1, 2), BERLU_OK);
     assert_int_equal(berlu_act_make_smooth(&act, "soft_elu", f), BERLU_ERR_UNSUPPORTED);
     assert_non_null(strstr(berlu_last_error(), "made of curves"));
-    assert_int_equal(berlu_act_make_smooth(&act, NULL, f), BERLU_ERR_ARG);
+    static const char *const names[] = {"", "a b:c\n", "6a", "_a", "relu", "smooth", NULL};
+    for (size_t i = 0; i < COUNT(names); i++) { /* the rule of berlu_registry_add() */
+        act = (berlu_act *)&act;
+        assert_int_equal(berlu_act_make_smooth(&act, names[i], f), BERLU_ERR_ARG);
+        assert_null(act);
+    }
     assert_int_equal(berlu_act_make_smooth(NULL, "a", f), BERLU_ERR_ARG);
     assert_int_equal(berlu_act_make_smooth(&act, "a", NULL), BERLU_ERR_ARG);
     berlu_smooth_free(f);

@@ -201,6 +201,7 @@ static void bad_input_is_refused_in_one_line(void **state)
         {"--lambda does not go with elu", {"elu", "--lambda", "1", NULL}},
         {"--kinks does not go with a function of the catalogue", {"relu", "--kinks", "1", NULL}},
         {"--eps does not go with a text", {"smooth(slopes=1)", "--eps", "1", NULL}},
+        {"name the file alone", {"f.yaml:scale=2", NULL, NULL, NULL}},
         {"no/such.yaml", {"no/such.yaml", NULL, NULL, NULL}},
         {"--json does not go with --emit c", {"relu", "--json", "--emit", "c"}},
     };

@@ -317,6 +317,11 @@ static void names_of_a_registry_are_found_and_kept_apart(void **state)
         assert_int_equal(berlu_registry_add(r, bad[i], known), BERLU_ERR_ARG);
         assert_non_null(strstr(berlu_last_error(), "is no name"));
     }
+    const char *const taken[] = {"relu", "berlu", "hard_swish", "smooth"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(berlu_registry_add(r, taken[i], known), BERLU_ERR_ARG);
+        assert_non_null(strstr(berlu_last_error(), i < 3 ? "is a built-in activation" : "is a reserved word"));
+    }
     long_name[63] = '\0';
     assert_int_equal(berlu_registry_add(r, long_name, known), BERLU_OK);
     assert_int_equal(berlu_registry_add(NULL, "a", known), BERLU_ERR_ARG);

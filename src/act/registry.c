@@ -1,20 +1,17 @@
-/* registry.c - functions under names, in a handle. SPDX-License-Identifier: MIT
+/* registry.c - functions under names, in a handle, and what a name may be. SPDX-License-Identifier: MIT
  *
  * A list, searched from the front: there are a handful of names, and they are looked up when something is built, never
- * in a step. */
-#include <ctype.h>
+ * in a step. It is declared in <berlu/smooth.h> but stands here, because the table of activations has names to protect. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "act/act_internal.h"
 #include "base/status.h"
-#include <berlu/smooth.h>
-
-enum { NAME_MAX_LENGTH = 63 };
 
 typedef struct registered {
     struct registered *next;
     berlu_smooth *function;
-    char name[NAME_MAX_LENGTH + 1];
+    char name[ACT_NAME_ROOM];
 } registered;
 
 struct berlu_registry {
@@ -42,28 +39,31 @@ void berlu_registry_free(berlu_registry *r)
     free(r);
 }
 
-static int name_is_valid(const char *name)
+berlu_status act_name_check(const char *name)
 {
-    size_t length = 0;
-    for (; name[length]; length++)
-        if (length == NAME_MAX_LENGTH || (!isalnum((unsigned char)name[length]) && name[length] != '_'))
-            return 0;
-    return isalpha((unsigned char)name[0]) != 0;
+    const act_row *row = act_row_find(name);
+    if (row)
+        return berlu_fail(BERLU_ERR_ARG, "'%s' is %s; take another name", name,
+                          row->definition->inner ? "a reserved word" : "a built-in activation");
+    if (!name_is_plain(name) || strlen(name) >= ACT_NAME_ROOM)
+        return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_', at most %d", name,
+                          ACT_NAME_ROOM - 1);
+    return BERLU_OK;
 }
 
 berlu_status berlu_registry_add(berlu_registry *r, const char *name, const berlu_smooth *f)
 {
     if (!r || !name || !f)
         return berlu_fail(BERLU_ERR_ARG, "berlu_registry_add() was given NULL");
-    if (!name_is_valid(name))
-        return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_', at most %d", name,
-                          NAME_MAX_LENGTH);
+    berlu_status status = act_name_check(name);
+    if (status != BERLU_OK)
+        return status;
     if (berlu_registry_find(r, name))
         return berlu_fail(BERLU_ERR_ARG, "the name '%s' is taken already", name);
     registered *item = calloc(1, sizeof *item);
     if (!item)
         return berlu_fail_memory(sizeof *item, "a registered function");
-    berlu_status status = berlu_smooth_clone(&item->function, f);
+    status = berlu_smooth_clone(&item->function, f);
     if (status != BERLU_OK) {
         free(item);
         return status;
