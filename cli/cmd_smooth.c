@@ -135,6 +135,14 @@ static void piece_write(output *out, const berlu_piece *p)
     output_end(out);
 }
 
+static void contact_write(output *out, const char *key, int order)
+{
+    if (order < BERLU_SMOOTH_ANALYTIC)
+        output_int(out, key, order);
+    else
+        output_real(out, key, INFINITY);
+}
+
 static void joins_write(output *out, const berlu_smooth *f)
 {
     output_array(out, "transitions");
@@ -147,8 +155,8 @@ static void joins_write(output *out, const berlu_smooth *f)
         output_real(out, "eps_right", t.eps_right);
         output_real(out, "jump", t.right - t.left);
         output_reals(out, "control", t.control, (size_t)t.degree + 1);
-        output_int(out, "contact_left", t.contact_left);
-        output_int(out, "contact_right", t.contact_right);
+        contact_write(out, "contact_left", t.contact_left);
+        contact_write(out, "contact_right", t.contact_right);
         output_end(out);
     }
     output_end(out);
@@ -157,14 +165,10 @@ static void joins_write(output *out, const berlu_smooth *f)
 static berlu_status json_print(const berlu_smooth *f, const char *name)
 {
     output out;
-    int order = berlu_smooth_contact_order(f);
     output_start(&out);
     output_string(&out, "name", name);
     output_int(&out, "degree", berlu_smooth_degree(f));
-    if (order < BERLU_SMOOTH_ANALYTIC)
-        output_int(&out, "contact_order", order);
-    else
-        output_real(&out, "contact_order", INFINITY);
+    contact_write(&out, "contact_order", berlu_smooth_contact_order(f));
     output_real(&out, "lipschitz", berlu_smooth_lipschitz(f));
     output_real(&out, "max_gap", berlu_smooth_max_gap(f));
     output_int(&out, "monotone", berlu_smooth_monotone(f));
@@ -233,7 +237,7 @@ static void table_print(const berlu_smooth *f, const char *name)
     if (order < BERLU_SMOOTH_ANALYTIC)
         printf("  contact order       %d (derivatives that are continuous at every join)\n", order);
     else
-        printf("  contact order       any (there is no kink)\n");
+        printf("  contact order       any (%s)\n", kinks ? "no kink bends the function" : "there is no kink");
     printf("  Lipschitz constant  %.10g\n", berlu_smooth_lipschitz(f));
     printf("  largest gap         %.10g (to the function before smoothing)\n", berlu_smooth_max_gap(f));
     printf("  strictly monotone   %s\n\n", ways[berlu_smooth_monotone(f) + 1]);
@@ -245,16 +249,10 @@ static void table_print(const berlu_smooth *f, const char *name)
     }
 }
 
-/* A name from a file may hold characters that C has not. */
 static berlu_status source_print(const berlu_smooth *f, const char *name)
 {
-    char identifier[SMOOTH_NAME], *source;
-    snprintf(identifier, sizeof identifier, "%s", name);
-    for (char *c = identifier; *c; c++)
-        *c = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *c) ? *c : '_';
-    if (strchr("0123456789", identifier[0]) || strcmp(identifier, "abs") == 0) /* abs() is C's own */
-        snprintf(identifier, sizeof identifier, "smooth_%.50s", name);
-    berlu_status status = berlu_smooth_source(f, identifier, &source);
+    char *source;
+    berlu_status status = berlu_smooth_source(f, name, &source);
     if (status != BERLU_OK)
         return status;
     fputs(source, stdout);

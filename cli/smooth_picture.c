@@ -127,11 +127,19 @@ static void range_find(const berlu_smooth *f, double *low, double *high)
     *high = last.to + room;
 }
 
+static const char *order_words(char *out, size_t room, int order)
+{
+    if (order >= BERLU_SMOOTH_ANALYTIC)
+        return "all derivatives continuous";
+    snprintf(out, room, "%d continuous derivative%s", order, order == 1 ? "" : "s");
+    return out;
+}
+
 berlu_status smooth_picture_save(const berlu_smooth *f, const char *name, const char *path)
 {
     arena memory = {0};
     double low, high;
-    char subtitle[160], close[64];
+    char subtitle[160], order[64], close[64];
     pane *panes = ARENA_ARRAY(&memory, pane, 2);
     svg_plot plots[4];
     svg_figure figure = {.title = name, .subtitle = subtitle, .plots = plots, .count = 2, .columns = 1, .width = 720};
@@ -139,10 +147,9 @@ berlu_status smooth_picture_save(const berlu_smooth *f, const char *name, const 
     berlu_status status = panes ? pane_make(&panes[0], &memory, f, low, high) : BERLU_ERR_MEMORY;
     if (status != BERLU_OK)
         goto done;
-    int order = berlu_smooth_contact_order(f);
-    snprintf(subtitle, sizeof subtitle,
-             "degree %d, %d continuous derivative%s, Lipschitz constant %.6g, largest gap %.6g", berlu_smooth_degree(f),
-             order, order == 1 ? "" : "s", berlu_smooth_lipschitz(f), berlu_smooth_max_gap(f));
+    snprintf(subtitle, sizeof subtitle, "degree %d, %s, Lipschitz constant %.6g, largest gap %.6g",
+             berlu_smooth_degree(f), order_words(order, sizeof order, berlu_smooth_contact_order(f)),
+             berlu_smooth_lipschitz(f), berlu_smooth_max_gap(f));
     pane_plot(&panes[0], &plots[0], &plots[1], "function", "slope");
     berlu_transition first = transition_at(f, 0);
     double width = first.to - first.from;

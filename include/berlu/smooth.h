@@ -27,7 +27,8 @@
  *     }
  *
  * A berlu_smooth is never changed after it was made: threads may share it. All calls compute in double. Calls that
- * return a number answer a NULL handle with NaN (or 0 for counts) and leave a text in berlu_last_error(). */
+ * return a number answer a NULL handle with NaN (or 0 for counts) and leave a text in berlu_last_error(). Calls that make
+ * something set *out to NULL when they fail. */
 #ifndef BERLU_SMOOTH_H
 #define BERLU_SMOOTH_H
 
@@ -135,7 +136,7 @@ BERLU_API double berlu_smooth_kinked(const berlu_smooth *f, double x);
 BERLU_API berlu_status berlu_smooth_gradient(const berlu_smooth *f, double x, double *slopes, double *kinks,
                                              double *eps);
 
-/** The x with value y. Functions that are not strictly monotone, and values that are not taken, are refused. */
+/** The x with value y. Functions that are not strictly monotone, and values that no finite double gives, are refused. */
 BERLU_API berlu_status berlu_smooth_inverse(const berlu_smooth *f, double y, double *x);
 
 /* ---- What it is ------------------------------------------------------------------------------------------------- */
@@ -172,7 +173,7 @@ BERLU_API berlu_status berlu_smooth_piece(const berlu_smooth *f, size_t index, b
 /** The degree it was made with. */
 BERLU_API int berlu_smooth_degree(const berlu_smooth *f);
 
-/** The least contact order over all joins; BERLU_SMOOTH_ANALYTIC when there is no kink. -1 for NULL. */
+/** The least contact order over all joins; BERLU_SMOOTH_ANALYTIC when there is no kink, or none that bends. -1 for NULL. */
 BERLU_API int berlu_smooth_contact_order(const berlu_smooth *f);
 
 /** The exact Lipschitz constant: the supremum of |slope|. INFINITY where there is none. */
@@ -184,8 +185,8 @@ BERLU_API double berlu_smooth_max_gap(const berlu_smooth *f);
 /** 1 strictly increasing, -1 strictly decreasing, 0 neither. */
 BERLU_API int berlu_smooth_monotone(const berlu_smooth *f);
 
-/** C source (C99, double, needs <math.h>) of `double NAME(double x)` and `double NAME_slope(double x)`. *out is a text to
- *  be freed with free(). `name` must be a C identifier. */
+/** C source (C99, double, needs <math.h>) of `double smooth_NAME(double x)` and `double smooth_NAME_slope(double x)`. `name`
+ *  is a letter, then letters, digits and '_'. *out is a text to be freed with free(); NULL after a failure. */
 BERLU_API berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char **out);
 
 /* ---- A registry: smoothed functions under names ----------------------------------------------------------------- */

@@ -94,9 +94,10 @@ static berlu_status parameter_apply(entry *e, const double *parameter)
 
 berlu_status berlu_smooth_named(berlu_smooth **out, const char *name, const double *parameter, double eps, int degree)
 {
+    if (out)
+        *out = NULL;
     if (!out || !name)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_named() was given NULL");
-    *out = NULL;
     size_t i = 0;
     while (i < COUNT(entries) && strcmp(entries[i].name, name) != 0)
         i++;

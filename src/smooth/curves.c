@@ -135,9 +135,10 @@ static berlu_status control_make(knot *k, const berlu_curve *c, int m)
 
 berlu_status berlu_smooth_make_curves(berlu_smooth **out, const berlu_smooth_curves *spec)
 {
+    if (out)
+        *out = NULL;
     if (!out || !spec)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_make_curves() was given NULL");
-    *out = NULL;
     berlu_status status = check_curves(spec);
     if (status != BERLU_OK)
         return status;

@@ -50,29 +50,42 @@ static double transition_solve(const berlu_smooth *f, const knot *k, double y, i
     return bracket_solve(f, y, sign, k->from, k->to, fmin(fmax(start, k->from), k->to));
 }
 
-/* A curve's piece may reach to infinity: go out from its finite end until the value is passed. */
-static berlu_status curve_solve(const berlu_smooth *f, size_t i, double y, int sign, double *x)
+/* The first of inner + 1, inner + 2, inner + 4, ... (`way` -1: inner - 1, ...) whose value passes y; infinite when only the
+ * limit does. */
+static double curve_reach(const berlu_curve *c, double y, int sign, double inner, int way)
+{
+    double x = inner + way;
+    for (double step = 2; sign * way * (curve_value(c, x) - y) < 0; step *= 2) {
+        if (fabs(x) == DBL_MAX)
+            return way * INFINITY;
+        x = fmin(fmax(inner + way * step, -DBL_MAX), DBL_MAX);
+    }
+    return x;
+}
+
+/* A curve's piece may reach to infinity: go out from its finite end until the value is passed. Infinite: never. */
+static double curve_solve(const berlu_smooth *f, size_t i, double y, int sign)
 {
     double low = piece_from(f, i), high = piece_to(f, i);
     const berlu_curve *c = curve_at(f, i);
     if ((isinf(low) && sign * (y - curve_value(c, low)) <= 0) ||
         (isinf(high) && sign * (y - curve_value(c, high)) >= 0))
-        return berlu_fail(BERLU_ERR_ARG, "the function never takes the value %.15g", y);
+        return INFINITY;
     double inner = isfinite(low) ? low : isfinite(high) ? high : 0;
     if (isinf(low))
-        for (double step = 1; low = inner - step, sign * (curve_value(c, low) - y) > 0;)
-            step *= 2;
+        low = curve_reach(c, y, sign, inner, -1);
     if (isinf(high))
-        for (double step = 1; high = inner + step, sign * (curve_value(c, high) - y) < 0;)
-            step *= 2;
-    *x = bracket_solve(f, y, sign, low, high, low / 2 + high / 2);
-    return BERLU_OK;
+        high = curve_reach(c, y, sign, inner, 1);
+    if (isinf(low) || isinf(high))
+        return INFINITY;
+    return bracket_solve(f, y, sign, low, high, low / 2 + high / 2);
 }
 
+/* Infinite where the slope is too small for y to be reached within double. */
 static double line_solve(const berlu_smooth *f, size_t i, double y)
 {
     line l = line_at(f, i);
-    double x = l.x + (y - l.y) / l.slope;
+    double rise = y - l.y, x = l.x + (isinf(rise) ? y / l.slope - l.y / l.slope : rise / l.slope);
     return fmin(fmax(x, piece_from(f, i)), piece_to(f, i));
 }
 
@@ -85,14 +98,16 @@ berlu_status berlu_smooth_inverse(const berlu_smooth *f, double y, double *x)
     int sign = berlu_smooth_monotone(f);
     if (sign == 0)
         return berlu_fail(BERLU_ERR_ARG, "the function has no inverse: it is not strictly monotone");
+    double found;
     size_t i = 0; /* the first knot whose transition ends at or after y */
     while (i < f->count && sign * (berlu_smooth_value(f, f->knots[i].to) - y) < 0)
         i++;
     if (i < f->count && sign * (berlu_smooth_value(f, f->knots[i].from) - y) <= 0)
-        *x = transition_solve(f, &f->knots[i], y, sign);
-    else if (f->curved)
-        return curve_solve(f, i, y, sign, x);
+        found = transition_solve(f, &f->knots[i], y, sign);
     else
-        *x = line_solve(f, i, y);
+        found = f->curved ? curve_solve(f, i, y, sign) : line_solve(f, i, y);
+    if (!isfinite(found))
+        return berlu_fail(BERLU_ERR_ARG, "the function never takes the value %.15g at a finite double", y);
+    *x = found;
     return BERLU_OK;
 }

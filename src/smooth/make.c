@@ -44,8 +44,7 @@ berlu_status check_eps(const double *eps, size_t eps_count, size_t kink_count, c
     if (!eps)
         return berlu_fail(BERLU_ERR_ARG, "the list of %s is NULL", name);
     if (eps_count != 1 && eps_count != kink_count)
-        return berlu_fail(BERLU_ERR_ARG, "%zu values of %s for %zu kinks; give one, or one per kink", eps_count, name,
-                          kink_count);
+        return berlu_fail(BERLU_ERR_ARG, "%s: %zu given; give one, or one per kink: %zu", name, eps_count, kink_count);
     for (size_t i = 0; i < eps_count; i++)
         if (!(eps[i] >= EPS_MIN && eps[i] <= EPS_MAX)) /* also NaN */
             return berlu_fail(BERLU_ERR_ARG, "%s is %.15g; it must be in [2^-60, 2^60]", name, eps[i]);
@@ -206,9 +205,10 @@ static berlu_status check_size(const berlu_smooth *f)
 
 berlu_status berlu_smooth_make(berlu_smooth **out, const berlu_smooth_spec *spec)
 {
+    if (out)
+        *out = NULL;
     if (!out || !spec)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_make() was given NULL");
-    *out = NULL;
     berlu_status status = check_spec(spec);
     if (status != BERLU_OK)
         return status;
@@ -245,6 +245,8 @@ static size_t smooth_bytes(const berlu_smooth *f)
 
 berlu_status berlu_smooth_clone(berlu_smooth **out, const berlu_smooth *f)
 {
+    if (out)
+        *out = NULL;
     if (!out || !f)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_clone() was given NULL");
     *out = malloc(smooth_bytes(f));

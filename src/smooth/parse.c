@@ -156,10 +156,10 @@ berlu_status settings_make(const smooth_settings *s, berlu_smooth **out)
     if (!s->slopes.given)
         return berlu_fail(BERLU_ERR_ARG, "slopes are missing: give one number more than there are kinks");
     if (s->slopes.count != s->kinks.count + 1)
-        return berlu_fail(BERLU_ERR_ARG, "%zu slopes do not fit %zu kinks: there must be one slope more than kinks",
-                          s->slopes.count, s->kinks.count);
+        return berlu_fail(BERLU_ERR_ARG, "slopes: %zu given, %zu needed: one more than there are kinks",
+                          s->slopes.count, s->kinks.count + 1);
     if (s->eps_right.given && s->eps_right.count != (s->eps.given ? s->eps.count : 1))
-        return berlu_fail(BERLU_ERR_ARG, "eps_right has %zu numbers and eps %zu: give as many of both",
+        return berlu_fail(BERLU_ERR_ARG, "eps_right and eps have %zu and %zu numbers: give as many of both",
                           s->eps_right.count, s->eps.given ? s->eps.count : (size_t)1);
     berlu_smooth_spec spec = {
         .kink_count = s->kinks.count,
@@ -214,9 +214,10 @@ static char *body_find(char *copy)
 
 berlu_status berlu_smooth_parse(berlu_smooth **out, const char *input)
 {
+    if (out)
+        *out = NULL;
     if (!out || !input)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_parse() was given NULL");
-    *out = NULL;
     if (strlen(input) > TEXT_LIMIT)
         return berlu_fail(BERLU_ERR_ARG, "the text of a smoothed function is longer than %d bytes", TEXT_LIMIT);
     char *copy = copy_make(input);

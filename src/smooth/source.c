@@ -1,8 +1,8 @@
 /* source.c - the function as C source that needs nothing but <math.h>. SPDX-License-Identifier: MIT
  *
  * The source tests the joins from left to right. Centred transitions of lines are written as line plus bump, as eval.c
- * computes them; the others as control values with de Casteljau's algorithm beside. */
-#include <ctype.h>
+ * computes them; the others as control values with de Casteljau's algorithm beside. Every name begins with smooth_, so
+ * that a function called `double` or `fabs` compiles too. */
 #include <math.h>
 #include <string.h>
 
@@ -141,7 +141,7 @@ static void control_write(writer *w, const knot *k)
         number(w, w->order == 0 ? k->control[i] : n * (k->control[i + 1] - k->control[i]) / width);
     }
     put(w, "};\n");
-    text_add(&w->out, "        return %s_casteljau(b, %d, ", w->name, n - w->order);
+    text_add(&w->out, "        return smooth_%s_casteljau(b, %d, ", w->name, n - w->order);
     offset(w, k->from);
     put(w, " / ");
     number(w, width);
@@ -157,7 +157,8 @@ static void function_write(writer *w, int order)
 {
     const berlu_smooth *f = w->f;
     w->order = order;
-    text_add(&w->out, "double %s%s(double x)\n{\n    if (x != x)\n        return x;\n", w->name, order ? "_slope" : "");
+    text_add(&w->out, "double smooth_%s%s(double x)\n{\n    if (x != x)\n        return x;\n", w->name,
+             order ? "_slope" : "");
     for (size_t i = 0; i < f->count; i++) {
         const knot *k = &f->knots[i];
         put(w, "    if (x < ");
@@ -180,7 +181,7 @@ static void casteljau_write(writer *w)
     for (size_t i = 0; i < w->f->count; i++)
         if (!knot_is_bump(w->f, &w->f->knots[i])) {
             text_add(&w->out,
-                     "static double %s_casteljau(const double *control, int degree, double t)\n"
+                     "static double smooth_%s_casteljau(const double *control, int degree, double t)\n"
                      "{\n"
                      "    double b[%d];\n"
                      "    for (int k = 0; k <= degree; k++)\n"
@@ -195,22 +196,14 @@ static void casteljau_write(writer *w)
         }
 }
 
-static int is_identifier(const char *name)
-{
-    if (!isalpha((unsigned char)name[0]) && name[0] != '_')
-        return 0;
-    for (const char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_')
-            return 0;
-    return 1;
-}
-
 berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char **out)
 {
+    if (out)
+        *out = NULL;
     if (!f || !name || !out)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_source() was given NULL");
-    if (!is_identifier(name))
-        return berlu_fail(BERLU_ERR_ARG, "'%s' is no name for a C function", name);
+    if (!name_is_plain(name))
+        return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_'", name);
     writer w = {.f = f, .name = name};
     int order = berlu_smooth_contact_order(f);
     text_add(&w.out, "/* %s: %zu kink%s, smoothed with degree %d", name, f->count, f->count == 1 ? "" : "s", f->degree);
@@ -222,10 +215,9 @@ berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char *
     put(&w, "\n");
     function_write(&w, 1);
     berlu_status status = text_status(&w.out);
-    *out = w.out.data; /* the caller's now */
-    if (status != BERLU_OK) {
+    if (status == BERLU_OK)
+        *out = w.out.data; /* the caller's now */
+    else
         text_free(&w.out);
-        *out = NULL;
-    }
     return status;
 }

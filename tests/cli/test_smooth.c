@@ -157,6 +157,29 @@ static void a_picture_is_written_whole(void **state)
     command_free(&r);
 }
 
+static void a_function_that_does_not_bend_is_told_in_words(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], *svg;
+    size_t size;
+    folder_path(path, folder_fresh(folder, "cli_smooth_line"), "line.svg");
+    command_result r;
+    command_run(&r, "smooth", "--slopes", "2", "--svg", path, NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "any (there is no kink)"));
+    command_free(&r);
+    assert_int_equal(file_read_all(&svg, &size, path, 1 << 22), BERLU_OK);
+    assert_non_null(strstr(svg, "degree 2, all derivatives continuous, Lipschitz constant 2"));
+    free(svg);
+    command_run(&r, "smooth", "--kinks", "0", "--slopes", "1,1", NULL);
+    assert_non_null(strstr(r.out, "any (no kink bends the function)"));
+    command_free(&r);
+    command_run(&r, "smooth", "--kinks", "0,1", "--slopes", "1,1,2", "--json", NULL);
+    json_t *root = json_of(&r), *joins = json_object_get(root, "transitions");
+    assert_true(real(root, "contact_order") == 1 && real(json_array_get(joins, 0), "contact_left") == INFINITY);
+    json_decref(root);
+}
+
 static void source_is_printed_alone(void **state)
 {
     (void)state;
@@ -186,7 +209,7 @@ static void bad_input_is_refused_in_one_line(void **state)
         const char *words, *arguments[4];
     } cases[] = {
         {"slopes are missing", {"--kinks", "0", "--eps", "1"}},
-        {"2 slopes do not fit 2 kinks", {"--kinks", "0,1", "--slopes", "0,1"}},
+        {"slopes: 2 given, 3 needed", {"--kinks", "0,1", "--slopes", "0,1"}},
         {"must increase", {"--kinks", "1,0", "--slopes", "0,1,0"}},
         {"kinks: 'x' is no number", {"--kinks", "x", "--slopes", "0,1"}},
         {"kink 1 is nan", {"--kinks", "nan", "--slopes", "0,1"}},
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test(every_name_of_the_catalogue_works_and_emit_json_is_json),
         cmocka_unit_test(text_file_and_options_name_the_same_function),
         cmocka_unit_test(a_picture_is_written_whole),
+        cmocka_unit_test(a_function_that_does_not_bend_is_told_in_words),
         cmocka_unit_test(source_is_printed_alone),
         cmocka_unit_test(bad_input_is_refused_in_one_line),
     };

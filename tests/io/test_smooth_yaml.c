@@ -59,7 +59,7 @@ static void mistakes_are_told_with_their_line(void **state)
         {"kinks: [0]\nslopes: [0, one]\n", "f.yaml:2:9: slopes: 'one' is no number"},
         {"kinks: [[0]]\nslopes: [0, 1]\n", "kinks must be a list of numbers"},
         {"kinks: {a: 0}\nslopes: [0, 1]\n", "kinks must be a number or a list"},
-        {"kinks: [0, 1]\nslopes: [0, 1]\n", "f.yaml: 2 slopes do not fit 2 kinks"},
+        {"kinks: [0, 1]\nslopes: [0, 1]\n", "f.yaml: slopes: 2 given, 3 needed"},
         {"kinks: []\nslopes: [0, 1]\n", "kinks: a number is missing"},
         {"name: [a]\nkinks: [0]\nslopes: [0, 1]\n", "name must be a word"},
         {"name: a b\nkinks: [0]\nslopes: [0, 1]\n", "f.yaml:1:7: name must be a word"},

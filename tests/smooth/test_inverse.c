@@ -132,6 +132,35 @@ static void functions_without_inverse_are_refused(void **state)
     berlu_smooth_free(f);
 }
 
+static void values_that_no_finite_double_gives_are_refused(void **state)
+{
+    (void)state;
+    const double tenth[] = {0.1}, ten[] = {10}, kink[] = {0}, eps[] = {1};
+    const berlu_curve slow[] = {{.linear = 0.1}, {.linear = 0.1}};
+    berlu_smooth_spec line = {0, NULL, tenth, 0, 0, NULL, 0, NULL, 2, BERLU_SMOOTH_BERNSTEIN};
+    berlu_smooth_curves curves = {1, kink, slow, eps, 1, 3};
+    berlu_smooth *f[2], *steep;
+    assert_int_equal(berlu_smooth_make(&f[0], &line), BERLU_OK);
+    assert_int_equal(berlu_smooth_make_curves(&f[1], &curves), BERLU_OK);
+    for (int i = 0; i < 2; i++) {
+        for (int sign = -1; sign <= 1; sign += 2) {
+            double x = 7;
+            assert_int_equal(berlu_smooth_inverse(f[i], sign * 1.7e308, &x), BERLU_ERR_ARG);
+            assert_non_null(strstr(berlu_last_error(), "never takes the value"));
+            assert_true(x == 7);
+            assert_int_equal(berlu_smooth_inverse(f[i], sign * 1.7e307, &x), BERLU_OK); /* near the end of double */
+            assert_true(fabs(x - sign * 1.7e308) <= 1e294);
+        }
+        berlu_smooth_free(f[i]);
+    }
+    line.slopes = ten, line.at_y = -1.7e308; /* the rise exceeds double, the answer does not */
+    double x;
+    assert_int_equal(berlu_smooth_make(&steep, &line), BERLU_OK);
+    assert_int_equal(berlu_smooth_inverse(steep, 1.7e308, &x), BERLU_OK);
+    assert_true(fabs(x - 3.4e307) <= 1e293);
+    berlu_smooth_free(steep);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +170,7 @@ int main(void)
         cmocka_unit_test(elu_is_inverted_down_to_its_asymptote),
         cmocka_unit_test(a_level_point_does_not_stop_the_inverse),
         cmocka_unit_test(functions_without_inverse_are_refused),
+        cmocka_unit_test(values_that_no_finite_double_gives_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
