@@ -2,11 +2,10 @@
  *
  * A checkpoint is a folder RUN/checkpoints/step-00001234 with model.safetensors (the weights), ema.safetensors (their
  * average, if one is kept), state.safetensors (the optimizer's moments and the counters below) and their checksums. It is
- * made under a
- * temporary name, every file and the folder are fsynced, and then it is renamed, so a folder with a step's name is whole
- * however the process ended. One of the same step is set aside first and comes back if the new one did not arrive. The
- * two newest and the best stay; older ones are renamed away before they are deleted. The
- * links `last` and `best` are for people.
+ * made under a temporary name, every file and the folder are fsynced, and then it is renamed, so a folder with a step's
+ * name is whole however the process ended. One of the same step is set aside first and comes back if the new one did not
+ * arrive. The two newest and the best stay; older ones are renamed away before they are deleted. The links `last` and
+ * `best` are for people.
  *
  * Nothing in a checkpoint depends on time or on how often the run was interrupted: same run, same bytes. */
 #ifndef TRAIN_CHECKPOINT_H

@@ -3,10 +3,9 @@
  *
  * Once per epoch, at its last update, the pre-activations of every site are looked at where the training step holds them
  * anyway: the first rows that make up DIAGNOSE_VALUES values, at least DIAGNOSE_ROWS, so the cost does not grow with the
- * batch and a unit is never judged by a few inputs. A
- * unit is called dead when the slope of its activation is below 1/1000 in size at every one of these inputs: then
- * nothing it does can be learned from them. The transition is |x| <= eps; for an activation without eps it is the point
- * zero. */
+ * batch and a unit is never judged by a few inputs. It is called dead when the slope of its activation is below 1/1000 in
+ * size at every one of these inputs: then nothing it does can be learned from them. The transition is |x| <= eps; for an
+ * activation without eps it is the point zero. */
 #ifndef TRAIN_DIAGNOSE_H
 #define TRAIN_DIAGNOSE_H
 

@@ -83,7 +83,7 @@
     _(ema, "ema", REAL, "0", 0, 0.99999999, NULL, "D", "decay of the averaged weights; 0: none are kept", 0) \
     /* the run itself */ \
     _(seed, "seed", COUNT, "0", 0, 9e15, NULL, "N", "of weights, order, augmentation, drop path", 0) \
-    _(max_steps, "max-steps", COUNT, "0", 0, 1e15, NULL, "N", "stop after so many updates; the schedule stays", 1) \
+    _(max_steps, "max-steps", COUNT, "0", 0, 4294967295, NULL, "N", "stop after so many updates; the schedule stays", 1) \
     _(checkpoint_every, "checkpoint-every", COUNT, "0", 0, 1e15, NULL, "STEPS", "besides one per epoch", 1) \
     _(keep, "keep", CHOICE, "input", 0, 0, keeps, "input|both|output", "what an activation keeps for the backward pass", 0) \
     _(device, "device", CHOICE, "cpu", 0, 0, devices, "cpu|cuda", "where the network runs", 0) \

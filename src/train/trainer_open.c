@@ -171,9 +171,13 @@ static berlu_status schedule_make(trainer *t)
     if (s->overfit_batch)
         t->epoch_batches = group * (most ? most : OVERFIT_UPDATES);
     t->epoch_updates = (t->epoch_batches + group - 1) / group;
-    t->updates = t->epoch_updates * (uint64_t)s->epochs;
-    if (most && most < t->updates)
-        t->updates = most;
+    int too_many = __builtin_mul_overflow(t->epoch_updates, (uint64_t)s->epochs, &t->updates);
+    if (most && (too_many || most < t->updates))
+        t->updates = most, too_many = 0;
+    if (too_many || t->updates > UINT32_MAX) /* a word of the random counter, and of AdamW's correction */
+        return berlu_fail(BERLU_ERR_ARG,
+                          "epochs: %lld times %llu updates are more than the %u a run can count; make it fewer",
+                          (long long)s->epochs, (unsigned long long)t->epoch_updates, UINT32_MAX);
     t->schedule = (schedule){.kind = (schedule_kind)s->schedule,
                              .peak = s->lr,
                              .start = s->warmup_lr,

@@ -203,9 +203,8 @@ berlu_status report_timing(trainer *t)
                              m->evaluate,
                              m->checkpoint};
     for (size_t i = 0; i < COUNT(values); i++) {
-        char digits[32];
-        snprintf(digits, sizeof digits, "%.6g", values[i]); /* a clock has no more */
-        csv_text(&line, digits);
+        char digits[NUMBER_TEXT];
+        csv_text(&line, number_text_f32(digits, (float)values[i])); /* a clock has no more */
     }
     csv_int(&line, (long long)report_peak_bytes());
     csv_int(&line, (long long)report_planned_bytes(t));

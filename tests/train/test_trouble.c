@@ -74,6 +74,7 @@ static void bad_input_is_refused_before_anything_is_written(void **state)
                                          {"classes=7", "7 classes"},
                                          {"data=/no/such/place", "/no/such/place"},
                                          {"distill=hard", "vit_micro has one head"},
+                                         {"epochs=1000000000", "more than the 4294967295 a run can count"},
                                          {"device=cuda", "device"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         char run[FOLDER_PATH];
