@@ -31,6 +31,7 @@ static void act_json(output *out, const berlu_act *act)
 {
     output_object(out, NULL);
     output_string(out, "name", berlu_act_name(act));
+    output_string(out, "about", berlu_act_about(act));
     output_array(out, "parameters");
     for (size_t i = 0; i < berlu_act_param_count(act) + berlu_act_setting_count(act); i++) {
         berlu_act_param_info info;
@@ -48,8 +49,8 @@ static void act_json(output *out, const berlu_act *act)
 static void act_line(const berlu_act *act)
 {
     char number[NUMBER_TEXT];
-    printf("%-48s  %-4s  %-19s %g\n", berlu_act_spec(act), berlu_act_has_from_output(act) ? "yes" : "no",
-           number_text(number, berlu_act_lipschitz(act)), berlu_act_ulp(act));
+    printf("%-48s  %-4s  %-19s %g\n    %s\n", berlu_act_spec(act), berlu_act_has_from_output(act) ? "yes" : "no",
+           number_text(number, berlu_act_lipschitz(act)), berlu_act_ulp(act), berlu_act_about(act));
 }
 
 static berlu_status act_list(options *o)
@@ -243,15 +244,16 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
 
 static berlu_status act_eval(options *o)
 {
+    static const char *const of_files[] = {"what", "dtype", "isa", "threads"};
     int points = options_count(o, "x") > 0, files = options_given(o, "in") || options_given(o, "out");
     if (points == files)
         return berlu_fail(BERLU_ERR_ARG, "give either --x with points, or --in and --out with files");
     if (files && (!options_given(o, "in") || !options_given(o, "out")))
         return berlu_fail(BERLU_ERR_ARG, "option --%s is missing", options_given(o, "in") ? "out" : "in");
-    for (int i = 0; points && i < 2; i++)
-        if (options_given(o, i ? "dtype" : "what"))
+    for (size_t i = 0; points && i < COUNT(of_files); i++)
+        if (options_given(o, of_files[i]))
             return berlu_fail(BERLU_ERR_ARG, "option --%s: goes with --in and --out; --x shows everything, in double",
-                              i ? "dtype" : "what");
+                              of_files[i]);
     berlu_act *act = NULL;
     berlu_status status = act_from_text(&act, options_string(o, "act"));
     if (status == BERLU_OK)

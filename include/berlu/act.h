@@ -1,4 +1,4 @@
-/* berlu/act.h - activation functions: exact, deterministic, at the speed of memory. SPDX-License-Identifier: MIT
+/* berlu/act.h - activation functions: accurate, deterministic, at the speed of memory. SPDX-License-Identifier: MIT
  *
  *     #include <berlu/berlu.h>
  *     #include <stdio.h>
@@ -22,12 +22,13 @@
  * Read on in this order: what an activation is and how to name it; the simple calls above; the full call with bias,
  * learned parameters and their gradients; values in double; what can be asked about an activation.
  *
- * What every call promises. The result is the same to the last bit on every instruction set and with any number of
+ * What every call promises. The result is within a stated bound of a few ULP, tails included (berlu_act_ulp(); smoothed
+ * functions have an absolute one). It is the same to the last bit on every instruction set and with any number of
  * threads, sums included (a NaN's payload and sign aside). Nothing is allocated inside a call that computes. 16-bit
- * storage holds the f32 result rounded once. NaN in x gives NaN in the value, in every derivative and in every parameter
- * slope; a NaN parameter gives NaN for every x; infinities give the limits of the function (where its definition names a
- * product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All of this in the floating-point
- * environment in which a program starts: rounding to nearest, nothing flushed to zero. */
+ * storage holds the f32 result rounded once. NaN in x gives NaN in the value, in every derivative and in every
+ * parameter slope; a NaN parameter gives NaN for every x; infinities give the limits of the function (where its
+ * definition names a product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All of this in
+ * the floating-point environment in which a program starts: rounding to nearest, nothing flushed to zero. */
 #ifndef BERLU_ACT_H
 #define BERLU_ACT_H
 
@@ -65,11 +66,12 @@ typedef struct berlu_act berlu_act;
  *  The caller frees the activation with berlu_act_free(). */
 BERLU_API berlu_status berlu_act_make(berlu_act **out, const char *spec);
 
-/** The same; a name that is none of the above is looked up in `names` (may be NULL) before it is refused. Nothing of the
- *  registry is kept. */
+/** The same; a name that is none of the above is looked up in `names` (may be NULL) before it is refused; when it is
+ *  nearly one of either, the text says which. Nothing of the registry is kept. */
 BERLU_API berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_registry *names);
 
-/** Makes an activation from a smoothed function of at most 8 kinks; `f` is copied. `name` is what it shall be called. */
+/** Makes an activation from a smoothed function of at most 8 kinks; `f` is copied. `name` is what it shall be called,
+ *  with the rule of berlu_registry_add(): no built-in name, no `smooth`. */
 BERLU_API berlu_status berlu_act_make_smooth(berlu_act **out, const char *name, const berlu_smooth *f);
 
 BERLU_API void berlu_act_free(berlu_act *act); /* NULL is allowed */
@@ -133,7 +135,8 @@ typedef struct berlu_act_param_arg {
     float *grad; /* NULL, or where sum(dy df/dp) goes: 1 number (stride 0) or `channels` (stride 1); overwritten */
 } berlu_act_param_arg;
 
-/** A call. Set what is needed and leave the rest zero: `berlu_act_call call = {.rows = n, .channels = c, .x = x, .y = y};`.
+/** A call. Set what is needed and leave the rest zero: `berlu_act_call call = {0}; call.rows = n; call.channels = c; ...`
+ *  (in C also `= {.rows = n, .channels = c, .x = x, .y = y};`).
  *
  *  x, y, dy, dx are row-major [rows, channels] of `dtype`, aligned to an element. y may equal x; dx may equal dy, x or y-as-input;
  *  in BERLU_ACT_BACKWARD with y both outputs must be distinct, and each may equal one input. Bias, parameters and all
@@ -214,9 +217,11 @@ BERLU_API size_t berlu_act_setting_count(const berlu_act *act); /* settings, num
 BERLU_API berlu_status berlu_act_param(const berlu_act *act, size_t index, berlu_act_param_info *out);
 BERLU_API int berlu_act_param_find(const berlu_act *act, const char *name); /* its number, -1 when there is none */
 
-/** "berlu"; and the text that makes this activation again, with every key. Valid as long as the activation. */
+/** "berlu"; the text that makes this activation again, with every key; and the formula of its name in one line, without
+ *  scale and center. Valid as long as the activation; "" for NULL. */
 BERLU_API const char *berlu_act_name(const berlu_act *act);
 BERLU_API const char *berlu_act_spec(const berlu_act *act);
+BERLU_API const char *berlu_act_about(const berlu_act *act);
 
 /** Whether the slope can be had from the output alone. For berlu: degree 2 and alpha > 0; leaky_relu, prelu, elu, celu:
  *  alpha > 0. A learned alpha must be kept positive by the caller (2^-7 or more in 16-bit storage, 0.001 in f32).

@@ -4,7 +4,8 @@
  * libberlu; it loads and answers on machines without a GPU too.
  *
  *     float *x, *y;                                     // device memory, n floats each
- *     berlu_act_call call = {.rows = 1, .channels = n, .x = x, .y = y};
+ *     berlu_act_call call = {0};
+ *     call.rows = 1, call.channels = n, call.x = x, call.y = y;
  *     if (berlu_act_cuda_run(act, BERLU_ACT_FORWARD, &call, stream) != BERLU_OK)
  *         fprintf(stderr, "%s\n", berlu_last_error());
  *

@@ -141,6 +141,11 @@ const char *berlu_act_spec(const berlu_act *act)
     return act ? act->spec : "";
 }
 
+const char *berlu_act_about(const berlu_act *act)
+{
+    return act ? act->definition->about : "";
+}
+
 static int is_plain(const berlu_act *act)
 {
     return act->scale == 1.0f && !act->center;

@@ -19,11 +19,16 @@ static void act_list_names_every_activation_in_order(void **state)
     command_run(&r, "act", "list", "--json", NULL);
     json_t *root = json_of(&r), *list = json_object_get(root, "activations");
     size_t count = 0;
-    for (; berlu_act_builtin(count); count++)
-        assert_string_equal(json_string_value(json_object_get(json_array_get(list, count), "name")),
-                            berlu_act_builtin(count));
+    for (; berlu_act_builtin(count); count++) {
+        const json_t *row = json_array_get(list, count);
+        assert_string_equal(json_string_value(json_object_get(row, "name")), berlu_act_builtin(count));
+        assert_true(json_string_length(json_object_get(row, "about")) > 0);
+    }
     assert_int_equal(json_array_size(list), count);
     json_decref(root);
+    command_run(&r, "act", "list", NULL);
+    assert_non_null(strstr(r.out, "x tanh(log(1 + exp(x)))"));
+    command_free(&r);
 }
 
 static void points_are_those_of_the_library(void **state)
@@ -50,7 +55,7 @@ static void points_are_those_of_the_library(void **state)
     berlu_act_free(act);
 }
 
-/* Every question and instruction set, against a call of the library. */
+/* Every question on every instruction set of this machine, against a call of the library. */
 static void files_go_through_the_kernels(void **state)
 {
     (void)state;
@@ -73,10 +78,15 @@ static void files_go_through_the_kernels(void **state)
     assert_true(file && fwrite(x, sizeof x, 1, file) == 1 && fclose(file) == 0);
     berlu_act *act;
     assert_int_equal(berlu_act_make(&act, "berlu:eps=0.5"), BERLU_OK);
-    for (size_t k = 0; k < sizeof asked / sizeof asked[0]; k++) {
+    for (size_t i = 0; i < COUNT(asked) * (BERLU_ISA_NEON + 1); i++) {
+        size_t k = i % COUNT(asked);
+        berlu_isa isa = (berlu_isa)(i / COUNT(asked));
+        if (!berlu_act_can_run(act, isa))
+            continue;
         command_result r;
+        assert_true(remove(out) == 0 || i == 0);
         command_run(&r, "act", "eval", "berlu:eps=0.5", "--in", in, "--out", out, "--what", asked[k].what, "--isa",
-                    "scalar", NULL);
+                    berlu_isa_name(isa), NULL);
         if (r.code)
             fail_msg("%s", r.err);
         command_free(&r);
@@ -117,6 +127,8 @@ static void bad_questions_get_one_line_and_exit_2(void **state)
         {"act", "eval", "gelu"},
         {"act", "eval", "gelu", "--x", "1", "--what", "dy"},
         {"act", "eval", "gelu", "--x", "1", "--dtype", "f16"},
+        {"act", "eval", "gelu", "--x", "1", "--isa", "scalar"},
+        {"act", "eval", "gelu", "--x", "1", "--threads", "3"},
         {"act", "eval", "gelu", "--in", "nowhere.f32"},
         {"act", "eval", "gelu", "--in", "nowhere.f32", "--out", "never"},
         {"act", "plot", "gelu"},
