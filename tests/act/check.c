@@ -2,10 +2,12 @@
  *
  *     check [--bench] [--quick] [--isa NAME] [ACTIVATION...]       quick: fewer lengths, one thread, for an emulator
  *
- * In the manner of dav1d's checkasm: one loop over activations, ops, dtypes, instruction sets and shapes. Everything must be
- * equal to the bit (NaN as a class), whole buffers with their guards included. The last line is a hash of all results:
- * it must be the same on every machine, so the NEON build is compared with it. No test library, so that the program
- * also runs alone under an emulator. */
+ * In the manner of dav1d's checkasm: one loop over activations, ops, dtypes, instruction sets and shapes. The truth is scalar,
+ * on one thread, with ordinary stores and every array a place of its own; every other instruction set, hint, number of threads
+ * and sharing of places must equal it to the bit (NaN as a class), whole buffers with their guards included. What a shape's
+ * size does not decide is drawn, each for itself, so that they meet in all pairs. The last line is a hash of all results: it
+ * must be the same on every machine, so the NEON build is compared with it. No test library, so that the program also runs
+ * alone under an emulator. Read check_act() first. */
 #include <berlu/berlu.h>
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +30,8 @@ typedef struct outputs {
     float grad[BERLU_ACT_PARAMS][CHANNELS + 2], dbias[CHANNELS + 2];
 } outputs;
 
-static _Alignas(64) unsigned char x_buffer[MOST * 4 + 2 * GUARD], dy_buffer[MOST * 4 + 2 * GUARD];
+static _Alignas(64) unsigned char x_buffer[MOST * 4 + 2 * GUARD], tame_buffer[MOST * 4 + 2 * GUARD];
+static _Alignas(64) unsigned char dy_buffer[MOST * 4 + 2 * GUARD];
 static outputs want, got;
 static unsigned char workspace[64 << 20];
 static float values[BERLU_ACT_PARAMS][CHANNELS], bias_values[CHANNELS];
@@ -36,10 +39,33 @@ static uint64_t hash = 14695981039346656037ull;
 static size_t calls;
 static int quick;
 
+/* Where an output lies: in a place of its own, or in that of an input. The input of backward_from_output counts as x. */
+typedef enum place { OWN, ON_X, ON_DY } place;
+
 typedef struct shape {
-    size_t rows, channels, offset;
-    int bias, dbias, per_channel, grads, with_y, alias;
+    size_t rows, channels;
+    size_t offset, apart; /* in elements: where the arrays begin in their buffers, see at() */
+    int bias, dbias, grads, with_y, param_index;
+    int params; /* 0: the activation's own, 1: one per channel, 2: one of the call */
+    int tame;   /* x is finite, or one NaN would be all that is left of a sum */
+    berlu_hint hint;
+    place y_on, dx_on;
 } shape;
+
+enum { X, Y, DY, DX };
+
+/* Where the array number `array` begins: behind the guard, at an element of the first line that differs from array to array. */
+static size_t at(const shape *s, size_t array, size_t size)
+{
+    return GUARD + (s->offset + array * s->apart) * size % 64;
+}
+
+static uint32_t draw_state;
+static uint32_t draw(uint32_t below)
+{
+    draw_state = draw_state * 1664525u + 1013904223u;
+    return (draw_state >> 8) % below;
+}
 
 static int same_f32(const void *a, const void *b)
 {
@@ -74,13 +100,15 @@ static int same_element(const void *a, const void *b, berlu_dtype dtype)
     return u == v || (nan16(u, dtype) && nan16(v, dtype));
 }
 
-/* The whole buffer: guards byte by byte, elements as numbers. */
-static int same_buffer(const unsigned char *a, const unsigned char *b, size_t at, size_t n, berlu_dtype dtype)
+/* The whole buffer: guards byte by byte, elements as numbers where their bytes differ. */
+static int same_buffer(const unsigned char *a, const unsigned char *b, size_t from, size_t n, berlu_dtype dtype)
 {
-    size_t size = berlu_dtype_size(dtype), end = at + n * size;
-    if (memcmp(a, b, at) || memcmp(a + end, b + end, GUARD))
+    size_t size = berlu_dtype_size(dtype), end = from + n * size;
+    if (memcmp(a, b, end + GUARD) == 0)
+        return 1;
+    if (memcmp(a, b, from) || memcmp(a + end, b + end, GUARD))
         return 0;
-    for (size_t i = at; i < end; i += size)
+    for (size_t i = from; i < end; i += size)
         if (!same_element(a + i, b + i, dtype))
             return 0;
     return 1;
@@ -109,43 +137,61 @@ static void hash_elements(const unsigned char *p, size_t n, berlu_dtype dtype)
 static int fail(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec, const shape *s,
                 const char *what)
 {
-    fprintf(stderr,
-            "%s %s %s %s: %s differs (threads %d, %zu x %zu, offset %zu, bias %d dbias %d per channel %d grads %d y %d "
-            "alias %d)\n",
-            berlu_act_spec(act), op_names[op], berlu_dtype_name(dtype), berlu_isa_name(exec.isa), what, exec.threads,
-            s->rows, s->channels, s->offset, s->bias, s->dbias, s->per_channel, s->grads, s->with_y, s->alias);
+    static const char *const hints[] = {"auto", "reuse", "stream"}, *const places[] = {"its own", "that of x",
+                                                                                       "that of dy"};
+    fprintf(
+        stderr,
+        "%s %s %s %s: %s differs (threads %d, %zu x %zu, hint %s, offset %zu apart %zu, y in %s place, dx in %s, bias "
+        "%d dbias %d params %d grads %d y %d)\n",
+        berlu_act_spec(act), op_names[op], berlu_dtype_name(dtype), berlu_isa_name(exec.isa), what, exec.threads,
+        s->rows, s->channels, hints[s->hint], s->offset, s->apart, places[s->y_on], places[s->dx_on], s->bias, s->dbias,
+        s->params, s->grads, s->with_y);
     return 1;
+}
+
+/* Copies an input into the place of an output. */
+static void *share(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return to;
+}
+
+/* The arrays of a call. What backward_from_output reads as y is what it takes for x here. */
+static void set_arrays(berlu_act_call *call, outputs *out, berlu_act_op op, const shape *s)
+{
+    size_t size = berlu_dtype_size(call->dtype), bytes = s->rows * s->channels * size;
+    unsigned char *y = out->y + at(s, Y, size), *dx = out->dx + at(s, DX, size);
+    const unsigned char *x = (s->tame ? tame_buffer : x_buffer) + at(s, X, size), *dy = dy_buffer + at(s, DY, size);
+    call->x = s->y_on == ON_X ? share(y, x, bytes) : s->dx_on == ON_X ? share(dx, x, bytes) : x;
+    call->dy = s->y_on == ON_DY ? share(y, dy, bytes) : s->dx_on == ON_DY ? share(dx, dy, bytes) : dy;
+    call->dx = dx;
+    call->y = op != BERLU_ACT_BACKWARD || s->with_y ? y : NULL;
+    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
+        share(y, x, bytes);
+        call->y = s->dx_on == ON_X ? dx : y;
+        call->x = NULL;
+    }
 }
 
 /* One call into `out`; every byte of `out` that the call must not touch keeps its pattern. */
 static berlu_status run(outputs *out, const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec,
                         const shape *s)
 {
-    size_t size = berlu_dtype_size(dtype), n = s->rows * s->channels, at = GUARD + s->offset * size;
-    memset(out->y, 0x5a, 2 * GUARD + (n + s->offset) * size);
-    memset(out->dx, 0x5a, 2 * GUARD + (n + s->offset) * size);
+    size_t touched = 3 * GUARD + s->rows * s->channels * berlu_dtype_size(dtype);
+    memset(out->y, 0x5a, touched);
+    memset(out->dx, 0x5a, touched);
     memset(out->grad, 0x5a, sizeof out->grad);
     memset(out->dbias, 0x5a, sizeof out->dbias);
-    berlu_act_call call = {.dtype = dtype, .rows = s->rows, .channels = s->channels};
-    call.x = x_buffer + at;
-    call.dy = dy_buffer + at;
-    call.dx = out->dx + at;
-    call.y = op != BERLU_ACT_BACKWARD || s->with_y ? out->y + at : NULL;
-    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT || s->alias == 1) /* its input is what x_buffer holds */
-        memcpy(out->y + at, x_buffer + at, n * size);
-    if (s->alias == 1) {
-        call.x = out->y + at;
-        memcpy(out->dx + at, dy_buffer + at, n * size);
-        call.dy = out->dx + at;
-    }
+    berlu_act_call call = {.dtype = dtype, .rows = s->rows, .channels = s->channels, .hint = s->hint};
+    set_arrays(&call, out, op, s);
     call.bias = s->bias ? bias_values : NULL;
     call.dbias = s->dbias ? out->dbias + 1 : NULL;
+    call.param_index = s->param_index;
     for (size_t p = 0; p < berlu_act_param_count(act); p++) {
-        call.param[p].value = s->per_channel ? values[p] : NULL;
-        call.param[p].stride = s->per_channel ? 1 : 0;
+        call.param[p].value = s->params ? values[p] : NULL;
+        call.param[p].stride = s->params == 1;
         call.param[p].grad = s->grads ? out->grad[p] + 1 : NULL;
     }
-    call.hint = s->offset ? BERLU_HINT_REUSE : BERLU_HINT_STREAM;
     call.workspace = workspace + 3; /* any alignment will do */
     call.workspace_bytes = berlu_act_workspace(act, op, &call);
     calls++;
@@ -154,12 +200,12 @@ static berlu_status run(outputs *out, const berlu_act *act, berlu_act_op op, ber
 
 static int compare(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec, const shape *s)
 {
-    size_t size = berlu_dtype_size(dtype), n = s->rows * s->channels, at = GUARD + s->offset * size;
+    size_t size = berlu_dtype_size(dtype), n = s->rows * s->channels;
     if (run(&got, act, op, dtype, exec, s) != BERLU_OK)
         return fail(act, op, dtype, exec, s, berlu_last_error());
-    if (!same_buffer(want.y, got.y, at, n, dtype))
+    if (!same_buffer(want.y, got.y, at(s, Y, size), n, dtype))
         return fail(act, op, dtype, exec, s, "y");
-    if (!same_buffer(want.dx, got.dx, at, n, dtype))
+    if (!same_buffer(want.dx, got.dx, at(s, DX, size), n, dtype))
         return fail(act, op, dtype, exec, s, "dx");
     for (int p = 0; p < BERLU_ACT_PARAMS; p++)
         if (!same_floats(want.grad[p], got.grad[p]))
@@ -169,19 +215,25 @@ static int compare(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, ber
     return 0;
 }
 
-/* Scalar on one thread is the truth; every other instruction set must agree, and on many threads if asked. */
+/* The truth, then every other instruction set, and on many threads if asked. */
 static int check_shape(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, const shape *s,
                        int many)
 {
     static const int counts[] = {2, 3, 8};
     berlu_exec exec = {BERLU_ISA_SCALAR, 1};
-    size_t n = s->rows * s->channels, at = GUARD + s->offset * berlu_dtype_size(dtype);
-    if (run(&want, act, op, dtype, exec, s) != BERLU_OK)
-        return fail(act, op, dtype, exec, s, berlu_last_error());
-    hash_elements(want.y + at, s->with_y || op != BERLU_ACT_BACKWARD ? n : 0, dtype);
-    hash_elements(want.dx + at, op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? n : 0, dtype);
+    size_t n = s->rows * s->channels, size = berlu_dtype_size(dtype);
+    shape plain = *s;
+    plain.hint = BERLU_HINT_REUSE;
+    plain.y_on = plain.dx_on = OWN;
+    if (run(&want, act, op, dtype, exec, &plain) != BERLU_OK)
+        return fail(act, op, dtype, exec, &plain, berlu_last_error());
+    if (!only && n < 4096 && compare(act, op, dtype, exec, s)) /* scalar itself; it is slow */
+        return 1;
+    hash_elements(want.y + at(s, Y, size), s->with_y || op != BERLU_ACT_BACKWARD ? n : 0, dtype);
+    hash_elements(want.dx + at(s, DX, size), op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? n : 0,
+                  dtype);
     for (int p = 0; s->grads && p < BERLU_ACT_PARAMS; p++)
-        hash_elements((unsigned char *)want.grad[p], s->per_channel ? s->channels + 2 : 3, BERLU_F32);
+        hash_elements((unsigned char *)want.grad[p], s->params == 1 ? s->channels + 2 : 3, BERLU_F32);
     if (s->dbias)
         hash_elements((unsigned char *)want.dbias, s->channels + 2, BERLU_F32);
     for (int isa = BERLU_ISA_AVX2; isa <= BERLU_ISA_NEON; isa++) {
@@ -199,36 +251,77 @@ static int check_shape(const berlu_act *act, berlu_act_op op, berlu_dtype dtype,
     return 0;
 }
 
-static int check_lengths(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only)
+static int is_backward(berlu_act_op op)
 {
-    int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-    int grads = sums && berlu_act_param_count(act) > 0;
-    size_t step = quick || (strchr(berlu_act_spec(act), ':') && dtype != BERLU_F32) ? 7 : 1; /* variants share loops */
+    return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+}
+
+/* Draws hint, beginnings, places as act.h allows them, and which of the parameters. */
+static void vary(shape *s, const berlu_act *act, berlu_act_op op)
+{
+    static const place pairs[][2] = {{OWN, ON_X},  {OWN, ON_DY},  {ON_X, OWN},
+                                     {ON_DY, OWN}, {ON_X, ON_DY}, {ON_DY, ON_X}};
+    s->offset = draw(2) ? draw(32) : 0;
+    s->apart = draw(2) * 5;
+    s->hint = (berlu_hint)draw(3);
+    s->tame = (s->grads || s->dbias) && draw(4);
+    s->param_index = op == BERLU_ACT_PARAM_SLOPE ? (int)draw((uint32_t)berlu_act_param_count(act)) : 0;
+    if (op == BERLU_ACT_BACKWARD && s->with_y && draw(2)) {
+        const place *pair = pairs[draw(sizeof pairs / sizeof *pairs)];
+        s->y_on = pair[0];
+        s->dx_on = pair[1];
+    } else if (is_backward(op) && !s->with_y) {
+        s->dx_on = (place)draw(3);
+    } else if (!is_backward(op)) {
+        s->y_on = (place)draw(2);
+    }
+}
+
+static int check_lengths(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
+{
+    int grads = is_backward(op) && berlu_act_param_count(act) > 0;
+    size_t step = quick || (variant && dtype != BERLU_F32) ? 7 : 1; /* variants share loops */
     for (size_t n = 0; n <= LONGEST; n += step) {
-        shape s = {.rows = n, .channels = 1, .offset = n * 7 % 5, .grads = grads && n % 2};
+        shape s = {.rows = n, .channels = 1, .grads = grads && n % 2};
         s.with_y = op == BERLU_ACT_BACKWARD && n % 3 == 0;
-        s.alias = n % 4 == 1 && (!s.with_y || op != BERLU_ACT_BACKWARD) && op != BERLU_ACT_BACKWARD_FROM_OUTPUT;
+        vary(&s, act, op);
         if (check_shape(act, op, dtype, only, &s, 0))
             return 1;
     }
     return 0;
 }
 
-static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only)
+static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
 {
     static const size_t sizes[][2] = {{0, 5},    {3, 0},   {3, 7},   {5, 16},  {65, 33},
                                       {130, 64}, {200, 5}, {3, 600}, {129, 31}};
-    int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int kind = 0; kind < 8; kind++) {
-            shape s = {.rows = sizes[i][0], .channels = sizes[i][1], .offset = i % 3, .bias = kind & 1};
-            s.per_channel = (kind & 2) && berlu_act_param_count(act);
-            s.dbias = sums && (kind & 4);
-            s.grads = sums && berlu_act_param_count(act) && kind != 5;
+        for (int kind = 0; kind < 8; kind += variant && dtype != BERLU_F32 ? 3 : 1) {
+            shape s = {.rows = sizes[i][0], .channels = sizes[i][1], .bias = kind & 1};
+            s.params = berlu_act_param_count(act) == 0 ? 0 : kind & 2 ? 1 : (int)draw(2) * 2;
+            s.dbias = is_backward(op) && (kind & 4);
+            s.grads = is_backward(op) && berlu_act_param_count(act) && kind != 5;
             s.with_y = op == BERLU_ACT_BACKWARD && (kind & 4);
+            vary(&s, act, op);
             if (check_shape(act, op, dtype, only, &s, 0))
                 return 1;
         }
+    return 0;
+}
+
+/* Streaming: a unit of four blocks, which are walked by turns, a single block and a rest. From the beginning of a line with
+ * sums, from elsewhere with sums, from elsewhere without. Only the flat ways stream. */
+static int check_streams(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
+{
+    int first = quick || (variant && dtype != BERLU_F32), last = first ? 1 : 2;
+    for (int i = first; i <= last; i++) {
+        shape s = {.rows = 5 * 4096 + 77, .channels = 1, .tame = 1, .hint = BERLU_HINT_STREAM};
+        s.offset = i ? 1 + draw(15) : 0; /* 0 and 16 begin a line of f32 */
+        s.apart = i == 2 ? 5 : 0;
+        s.grads = is_backward(op) && berlu_act_param_count(act) && i < 2;
+        if (check_shape(act, op, dtype, only, &s, 0))
+            return 1;
+    }
     return 0;
 }
 
@@ -240,15 +333,20 @@ static int can(const berlu_act *act, berlu_act_op op, berlu_dtype dtype)
     return op != BERLU_ACT_PARAM_SLOPE || berlu_act_param_count(act) > 0;
 }
 
-static int check_threads(const berlu_act *act, berlu_act_op op, berlu_isa only)
+static int check_threads(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only)
 {
-    int sums = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-    shape flat = {.rows = MOST - 77, .channels = 1, .grads = sums && berlu_act_param_count(act)};
-    shape wide = {.rows = 1111, .channels = 300, .bias = 1, .dbias = sums, .grads = flat.grads};
-    shape own = wide;
-    own.per_channel = berlu_act_param_count(act) > 0;
-    return check_shape(act, op, BERLU_F32, only, &flat, 1) || check_shape(act, op, BERLU_F32, only, &wide, 1) ||
-           (can(act, op, BERLU_BF16) && check_shape(act, op, BERLU_BF16, only, &own, 1));
+    int params = berlu_act_param_count(act) > 0;
+    shape flat = {.rows = MOST - 77, .channels = 1, .tame = 1, .grads = is_backward(op) && params}; /* hint: auto */
+    shape wide = {.rows = 1111, .channels = 300, .tame = 1, .bias = 1, .dbias = is_backward(op), .grads = flat.grads};
+    shape odd = flat;
+    odd.rows = 5 * 32768 + 77;
+    odd.offset = 3;
+    odd.hint = BERLU_HINT_STREAM;
+    wide.params = dtype == BERLU_F32 ? 0 : params;
+    if (dtype == BERLU_F32 &&
+        (check_shape(act, op, dtype, only, &flat, 1) || check_shape(act, op, dtype, only, &odd, 1)))
+        return 1;
+    return check_shape(act, op, dtype, only, &wide, 1);
 }
 
 static void fill_params(const berlu_act *act)
@@ -263,27 +361,32 @@ static void fill_params(const berlu_act *act)
         bias_values[c] = (float)((int)(c * 37 % 101) - 50) * 0.01f;
 }
 
+static int check_op(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
+{
+    if (check_lengths(act, op, dtype, only, variant) || check_rows(act, op, dtype, only, variant))
+        return 1;
+    if (op > BERLU_ACT_BACKWARD_FROM_OUTPUT) /* tables for people: they go the same ways as forward */
+        return 0;
+    return check_streams(act, op, dtype, only, variant) ||
+           (dtype != BERLU_F16 && !variant && !quick && check_threads(act, op, dtype, only)); /* once per name */
+}
+
 static int check_act(const char *spec, berlu_isa only)
 {
     berlu_act *act;
+    int bad = 0;
     if (berlu_act_make(&act, spec) != BERLU_OK)
         return fprintf(stderr, "%s: %s\n", spec, berlu_last_error()), 1;
+    draw_state = 1; /* so that it matters to nobody which came before */
     fill_params(act);
-    int bad = 0;
-    for (int dtype = BERLU_F32; dtype <= BERLU_F16 && !bad; dtype++) {
+    for (int dtype = BERLU_F32; dtype <= BERLU_F16; dtype++) {
         inputs_fill(x_buffer, MOST, (berlu_dtype)dtype, act, 1);
+        inputs_tame(tame_buffer, MOST, (berlu_dtype)dtype, act, 3);
         inputs_plain(dy_buffer, MOST, (berlu_dtype)dtype, 2);
         for (int op = 0; op < OPS && !bad; op++)
             if (can(act, (berlu_act_op)op, (berlu_dtype)dtype))
-                bad = check_lengths(act, (berlu_act_op)op, (berlu_dtype)dtype, only) ||
-                      check_rows(act, (berlu_act_op)op, (berlu_dtype)dtype, only);
+                bad = check_op(act, (berlu_act_op)op, (berlu_dtype)dtype, only, strchr(spec, ':') != NULL);
     }
-    inputs_finite(x_buffer, MOST, act, 3);
-    inputs_plain(dy_buffer, MOST, BERLU_F32, 4);
-    for (int op = BERLU_ACT_FORWARD; op <= BERLU_ACT_BACKWARD_FROM_OUTPUT && !bad; op++)
-        if (can(act, (berlu_act_op)op, BERLU_F32) && !strchr(spec, ':') &&
-            !quick) /* once per name: it is the same code */
-            bad = check_threads(act, (berlu_act_op)op, only);
     berlu_act_free(act);
     return bad;
 }
@@ -305,7 +408,7 @@ static void bench_act(const char *spec, berlu_isa only)
     for (int op = 0; op < OPS; op++)
         for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
             berlu_exec exec = {(berlu_isa)isa, 1};
-            shape s = {.rows = 1 << 16, .channels = 1, .offset = 0, .grads = op == 1 && berlu_act_param_count(act)};
+            shape s = {.rows = 1 << 16, .channels = 1, .grads = op == 1 && berlu_act_param_count(act)};
             if (!can(act, (berlu_act_op)op, BERLU_F32) || !berlu_act_can_run(act, (berlu_isa)isa) ||
                 (only && (int)only != isa))
                 continue;
@@ -350,8 +453,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; inputs_spec(i) && !bad; i++) {
         int asked = !named;
         for (int a = 1; a < argc; a++)
-            asked |= strlen(argv[a]) == strcspn(inputs_spec(i), ":") &&
-                     strncmp(inputs_spec(i), argv[a], strlen(argv[a])) == 0;
+            asked |= inputs_named(inputs_spec(i), argv[a]);
         if (!asked)
             continue;
         bad = check_act(inputs_spec(i), only);

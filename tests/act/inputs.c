@@ -30,8 +30,27 @@ static const char *const variants[] = {
     "celu:alpha=0x1p100",
     "gelu:scale=5",
     "silu:center=1,scale=0.5",
+    "smooth(kinks=0; slopes=0.25,1; eps=0.5)",                       /* one kink, two, more: three ways to find */
+    "smooth(kinks=-3,3; slopes=0,0.5,0; eps=1; degree=4; at=0=0.5)", /* the nearest one; their joins and kinks */
+    "smooth(kinks=-6,-3,3,6; slopes=0,1,-0.5,2,0.5; eps=2,1,1,2; degree=6)", /* are landmarks below */
     NULL,
 };
+
+int inputs_named(const char *spec, const char *name)
+{
+    size_t length = strcspn(spec, ":(");
+    return strlen(name) == length && strncmp(spec, name, length) == 0;
+}
+
+static int is_known(const char *spec) /* smooth(...) always is */
+{
+    if (strncmp(spec, "smooth(", 7) == 0)
+        return 1;
+    for (size_t b = 0; berlu_act_builtin(b); b++)
+        if (inputs_named(spec, berlu_act_builtin(b)))
+            return 1;
+    return 0;
+}
 
 const char *inputs_spec(size_t index)
 {
@@ -41,14 +60,9 @@ const char *inputs_spec(size_t index)
     if (index < builtins)
         return berlu_act_builtin(index);
     index -= builtins;
-    for (size_t i = 0; variants[i]; i++) { /* variants of what is built in */
-        size_t length = strcspn(variants[i], ":");
-        for (size_t b = 0; b < builtins; b++) {
-            const char *name = berlu_act_builtin(b);
-            if (strlen(name) == length && strncmp(name, variants[i], length) == 0 && index-- == 0)
-                return variants[i];
-        }
-    }
+    for (size_t i = 0; variants[i]; i++) /* variants of what this build has */
+        if (is_known(variants[i]) && index-- == 0)
+            return variants[i];
     return NULL;
 }
 
@@ -114,22 +128,41 @@ static void put(void *out, size_t i, berlu_dtype dtype, float x)
         memcpy((char *)out + 2 * i, &half, 2);
 }
 
+/* The first `period` elements again and again. Primes, so that every offset sees every number. */
+enum { PERIOD = 8191, PERIOD_PLAIN = 65521 };
+static void repeat(void *out, size_t n, size_t period, berlu_dtype dtype)
+{
+    size_t size = berlu_dtype_size(dtype);
+    for (size_t i = period, more; i < n; i += more) {
+        more = n - i < i ? n - i : i;
+        memcpy((char *)out + i * size, out, more * size);
+    }
+}
+
 void inputs_fill(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed)
 {
-    for (size_t i = 0; i < n; i++)
-        put(out, i, dtype, inputs_number(act, seed, (uint32_t)i % 8191)); /* prime: every offset sees every number */
+    for (size_t i = 0; i < n && i < PERIOD; i++)
+        put(out, i, dtype, inputs_number(act, seed, (uint32_t)i));
+    repeat(out, n, PERIOD, dtype);
+}
+
+void inputs_tame(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed)
+{
+    for (size_t i = 0; i < n && i < PERIOD; i++) {
+        float x = inputs_number(act, seed, (uint32_t)i);
+        put(out, i, dtype, fabsf(x) < 64 ? x : 1.5f);
+    }
+    repeat(out, n, PERIOD, dtype);
 }
 
 void inputs_finite(void *out, size_t n, const berlu_act *act, uint32_t seed)
 {
-    for (size_t i = 0; i < n; i++) {
-        float x = inputs_number(act, seed, (uint32_t)i % 8191);
-        put(out, i, BERLU_F32, fabsf(x) < 64 ? x : 1.5f);
-    }
+    inputs_tame(out, n, BERLU_F32, act, seed);
 }
 
 void inputs_plain(void *out, size_t n, berlu_dtype dtype, uint32_t seed)
 {
-    for (size_t i = 0; i < n; i++)
-        put(out, i, dtype, philox_f32(philox_draw(seed, PURPOSE_TEST, 1, i % 65521, 0).w[0]) * 6 - 3);
+    for (size_t i = 0; i < n && i < PERIOD_PLAIN; i++)
+        put(out, i, dtype, philox_f32(philox_draw(seed, PURPOSE_TEST, 1, i, 0).w[0]) * 6 - 3);
+    repeat(out, n, PERIOD_PLAIN, dtype);
 }

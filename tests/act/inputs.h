@@ -8,14 +8,16 @@
 #include <berlu/act.h>
 #include <stdint.h>
 
-/* Every built-in by its name, then variants that take other paths. NULL after the last. */
+/* Every built-in by its name, then variants that take other paths, smooth(...) among them. NULL after the last. */
 const char *inputs_spec(size_t index);
+int inputs_named(const char *spec, const char *name); /* "berlu:eps=2" by "berlu", "smooth(...)" by "smooth" */
 
 /* A number of the strata for this activation; `draw` counts up. */
 float inputs_number(const berlu_act *act, uint32_t seed, uint32_t draw);
 
 void inputs_fill(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed); /* all strata */
-void inputs_finite(void *out, size_t n, const berlu_act *act, uint32_t seed);                  /* f32, |x| < 64 */
+void inputs_tame(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed); /* |x| < 64, no NaN */
+void inputs_finite(void *out, size_t n, const berlu_act *act, uint32_t seed);                  /* the same in f32 */
 void inputs_plain(void *out, size_t n, berlu_dtype dtype, uint32_t seed);                      /* uniform in ±3 */
 
 #endif
