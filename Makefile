@@ -28,7 +28,7 @@ $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt $(BUILD)/flags
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
-test-exhaustive: all                     ## also the tests over all floats (hours; ACT=gelu for one activation)
+test-exhaustive: all                     ## also the tests over all floats (docs/testing.md: how long; ACT=gelu for one activation)
 	$(if $(ACT),,ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS))
 	$(BUILD)/tests/act/exhaustive_act $(ACT)
 

@@ -134,12 +134,16 @@ static berlu_status check_params(const berlu_act *act, const berlu_act_call *cal
     return BERLU_OK;
 }
 
+/* Where parameters of 1 do not help either, the degree is the reason. */
 static berlu_status check_from_output_at(const berlu_act *act, const double *v)
 {
+    static const double ones[BERLU_ACT_PARAMS] = {1, 1, 1, 1};
     if (act->definition->from_output(v, &act->shape))
         return BERLU_OK;
+    int by_param = act->definition->from_output(ones, &act->shape);
     return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: with %s = %g its slope cannot be had from the output; keep the input",
-                      act->spec, act->definition->param_count ? act->definition->params[0].name : "degree", v[0]);
+                      act->spec, by_param ? act->definition->params[0].name : "degree",
+                      by_param ? v[0] : act->shape.degree);
 }
 
 /* What can be said without looking at the call's parameters, which may be memory of a device: 1 stands for them. */

@@ -177,6 +177,28 @@ static void calls_that_cannot_be_right_touch_nothing(void **state)
     berlu_act_free(gelu);
 }
 
+static void a_slope_that_the_output_does_not_hold_is_refused_with_the_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *says;
+    } rows[] = {{"berlu:degree=4", "with degree = 4 "},
+                {"berlu:alpha=0", "with alpha = 0 "},
+                {"berlu:alpha=-1,degree=6", "with degree = 6 "},
+                {"elu:alpha=-2", "with alpha = -2 "},
+                {"gelu", "its slope cannot"}};
+    float y = 1, dx = 9;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, rows[i].spec), BERLU_OK);
+        assert_int_equal(berlu_act_backward_from_output(act, BERLU_F32, &dx, &y, &y, 1), BERLU_ERR_UNSUPPORTED);
+        if (!strstr(berlu_last_error(), rows[i].says))
+            fail_msg("'%s' does not say '%s'", berlu_last_error(), rows[i].says);
+        berlu_act_free(act);
+    }
+    assert_true(dx == 9);
+}
+
 static void making_an_activation_survives_any_failing_allocation(void **state)
 {
     (void)state;
@@ -215,6 +237,7 @@ int main(void)
         cmocka_unit_test(defaults_ranges_and_learning_are_told),
         cmocka_unit_test(null_answers_are_harmless),
         cmocka_unit_test(calls_that_cannot_be_right_touch_nothing),
+        cmocka_unit_test(a_slope_that_the_output_does_not_hold_is_refused_with_the_reason),
         cmocka_unit_test(making_an_activation_survives_any_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
