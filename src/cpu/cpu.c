@@ -141,7 +141,9 @@ static const op_entry fast_ops[OP_COUNT] = {
     .bytes_of = f32_bytes, .host_f32 = 1, .memory = host_memory, .release = host_release, .put = f32_put,              \
     .get = f32_get, .put_f64 = f32_put_f64, .get_f64 = f32_get_f64
 
-#define CHAINS .chains = cpu_chains, .chain_rows = CHAIN_ROWS, .chain_width = CHAIN_WIDTH, .chain = cpu_chain
+#define PRODUCTS                                                                                                       \
+    .library = cpu_library, .chains = cpu_chains, .chain_rows = CHAIN_ROWS, .chain_width = CHAIN_WIDTH,                \
+    .chain = cpu_chain
 
 const backend *cpu_f64_backend(void)
 {
@@ -167,12 +169,12 @@ const backend *cpu_backend_at(int index)
 {
     static const backend machines[] = {
 #if defined(__x86_64__)
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, CHAINS, .data = &lanes_avx512_table},
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, CHAINS, .data = &lanes_avx2_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_avx512_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_avx2_table},
 #elif defined(__aarch64__)
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, CHAINS, .data = &lanes_neon_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_neon_table},
 #endif
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, CHAINS, .data = &lanes_scalar_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_scalar_table},
     };
     return index >= 0 && index < (int)COUNT(machines) ? &machines[index] : NULL;
 }

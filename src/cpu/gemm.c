@@ -20,6 +20,12 @@ static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a,
                 (int)m, (int)n, (int)k, alpha, a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
 }
 
+size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed)
+{
+    (void)m, (void)n, (void)k, (void)a_transposed, (void)b_transposed;
+    return 0; /* its buffers are made once, when the library is loaded */
+}
+
 const char *gemm_library(void)
 {
     return OPENBLAS_VERSION;
@@ -35,6 +41,24 @@ static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a,
 {
     dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride,
                beta, c, stride);
+}
+
+static int64_t round_up(int64_t value, int64_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+/* For x W^T it copies W and x into buffers, 384 numbers deep, if strides are multiples of 256 or there are few rows; else it
+ * reads both where they lie and needs 72 KiB. (Rows are at most a few hundred in our blocks, where the other cases of its
+ * rule do not apply.) */
+size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed)
+{
+    enum { DEPTH = 384, ROWS = 384, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };
+    int few = m < 200 && n < 1200 && k < 1200;
+    if (a_transposed || !b_transposed || n <= 100 || !(few || k % 256 == 0))
+        return IN_PLACE;
+    int64_t deep = k <= DEPTH ? (k < 128 ? 128 : k) : k < 2 * DEPTH ? (k + 1) / 2 : DEPTH;
+    return (size_t)((round_up(n, 48) + round_up(m < ROWS ? m : ROWS, 8)) * deep) * sizeof(float) + PAGES;
 }
 
 const char *gemm_library(void)

@@ -15,6 +15,7 @@ void cpu_norm_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_norm_grad_finish(const op_call *c);
 void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows);
+size_t cpu_library(const op_call *c);
 int cpu_chains(op_id op);
 void cpu_chain(const op_call *calls, int count, double *seconds);
 

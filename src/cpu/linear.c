@@ -156,3 +156,17 @@ void cpu_linear_dw(const op_call *c)
     else
         wide_dw(c);
 }
+
+/* ---- memory ---- */
+
+/* The library's buffers for the products of this call: one set for each thread that has a block. */
+size_t cpu_library(const op_call *c)
+{
+    int forward = c->op == OP_LINEAR || c->op == OP_LINEAR_ACT;
+    if (!forward && c->op != OP_LINEAR_DX && c->op != OP_LINEAR_DX_ACT && c->op != OP_LINEAR_DW)
+        return 0;
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
+    blocks b = blocks_for_product(c->in[0].rows, inputs, outputs);
+    int64_t busy = forward && b.count < c->threads ? b.count : c->threads;
+    return (size_t)busy * gemm_scratch(block_rows(&b, 0), outputs, inputs, c->op == OP_LINEAR_DW, forward);
+}

@@ -247,7 +247,8 @@ struct backend {
     void (*get)(float *to, const void *from, size_t count);
     void (*put_f64)(void *to, const double *from, size_t count);
     void (*get_f64)(double *to, const void *from, size_t count);
-    const void *data; /* handed to every call */
+    const void *data;                       /* handed to every call */
+    size_t (*library)(const op_call *call); /* bytes that libraries take for themselves while it runs; NULL: none */
     /* Chains: calls that are run some rows at a time, one after the other, so that rows stay in a cache (passes/chain.c). */
     int (*chains)(op_id op);                                         /* can this op be a link? */
     int64_t chain_rows;                                              /* rows at a time; 0: there are no chains */

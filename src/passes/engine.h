@@ -134,6 +134,7 @@ typedef struct engine_memory {
     uint64_t kept;                                /* of it: alive from forward to backward, without the input */
     uint64_t input;                               /* input, labels, targets */
     uint64_t workspace;                           /* kernels' own scratch */
+    uint64_t library;                             /* what the matrix library takes while it works; freed each time */
     uint64_t total;                               /* planned: the sum of all but `kept` */
     uint64_t allocated;                           /* what was asked of the system so far */
 } engine_memory;

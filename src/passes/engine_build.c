@@ -280,6 +280,14 @@ static void workspace_place(engine *e, char *base)
     }
 }
 
+/* Calls follow each other, and so do the threads' products within a chain: the largest counts. */
+static void library_ask(engine *e, const op_call *call)
+{
+    size_t bytes = e->machine->library ? e->machine->library(call) : 0;
+    if (bytes > e->library_bytes)
+        e->library_bytes = bytes;
+}
+
 static berlu_status nodes_resolve(engine *e)
 {
     int count = graph_node_count(e->g), chain = 0;
@@ -308,6 +316,7 @@ static berlu_status nodes_resolve(engine *e)
             e->calls[chain].chain++;
         call.chain = e->calls[e->call_count].chain; /* 1 where a chain begins here, else 0 */
         e->calls[e->call_count++] = call;
+        library_ask(e, &call);
     }
     if (e->backward_begin < 0)
         e->backward_begin = e->call_count;

@@ -31,7 +31,7 @@ struct engine {
     int owns_store;
     void *area[AREA_COUNT]; /* backend memory; weights and gradients are the store's */
     void *workspace;
-    size_t workspace_bytes;
+    size_t workspace_bytes, library_bytes;
     op_call *calls; /* one per node, then none */
     int call_count, backward_begin;
     op_operand **image_uses; /* the operands of calls that are the images, where those can be read in place */

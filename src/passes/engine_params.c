@@ -158,6 +158,7 @@ engine_memory engine_memory_use(const engine *e)
                        .kept = e->plan.kept,
                        .input = bytes[AREA_FEED],
                        .workspace = e->workspace_bytes,
+                       .library = e->library_bytes,
                        .allocated = e->allocated};
     if (e->options.mode == ENGINE_TRAIN) {
         m.gradients = e->store->gradient_bytes * (e->options.accumulate ? 2 : 1);
@@ -165,7 +166,7 @@ engine_memory engine_memory_use(const engine *e)
             e->store->bytes * ((e->store->array[ARRAY_MOMENT1] != NULL) + (e->store->array[ARRAY_MOMENT2] != NULL));
         m.ema = e->store->array[ARRAY_EMA] ? e->store->bytes : 0;
     }
-    m.total = m.parameters + m.gradients + m.moments + m.ema + m.arena + m.input + m.workspace;
+    m.total = m.parameters + m.gradients + m.moments + m.ema + m.arena + m.input + m.workspace + m.library;
     return m;
 }
 
