@@ -367,8 +367,6 @@ static void unit_run(const act_job *job, size_t unit)
 }
 
 const act_kernels ACT_TABLE = {
-    .isa = V_ISA_TEXT,
-    .from_output = ACT_FROM_OUTPUT,
     .lanes = V_LANES,
     .consts_bytes = sizeof(consts),
     .prepare = prepare,

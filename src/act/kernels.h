@@ -54,8 +54,6 @@ typedef struct act_job {
 
 /* The kernels of one activation on one instruction set. */
 typedef struct act_kernels {
-    const char *isa;
-    int from_output;
     size_t lanes;
     size_t consts_bytes; /* of one vector's prepared constants */
     void (*prepare)(act_job *job);

@@ -24,8 +24,8 @@
  *             limit is not, and equal zeros leave x as it is. v_min0 and v_max0 are those with the limit +0.
  *             v_min_abs(x, limit), for positive limits, is |x| < limit ? |x| : limit; a NaN in x gives NaN or the limit.
  *             v_any v_all say whether some or every lane is true; both expect that a rare path is not needed (none, all).
- * Integers    v_bits v_float (the same bits), v_iadd v_isub v_iand v_ior, v_shift_left v_shift_right (zeros come in)
- *             v_shift_right_signed, all by a constant; v_truncate (|x| < 2^31, else anything), v_from_int (nearest even)
+ * Integers    v_bits v_float (the same bits), v_iadd v_isub, v_shift_left v_shift_right_signed by a constant; v_truncate
+ *             (|x| < 2^31, else anything), v_from_int (nearest even)
  *
  * V_TARGET_SCALAR chooses the scalar words whatever the compiler targets. Read on in vec_scalar.h, which is the definition. */
 #ifndef SIMD_VEC_H

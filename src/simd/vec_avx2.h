@@ -230,21 +230,9 @@ V_FN v_i32 v_isub(v_i32 a, v_i32 b)
 {
     return _mm256_sub_epi32(a, b);
 }
-V_FN v_i32 v_iand(v_i32 a, v_i32 b)
-{
-    return _mm256_and_si256(a, b);
-}
-V_FN v_i32 v_ior(v_i32 a, v_i32 b)
-{
-    return _mm256_or_si256(a, b);
-}
 V_FN v_i32 v_shift_left(v_i32 a, int count)
 {
     return _mm256_slli_epi32(a, count);
-}
-V_FN v_i32 v_shift_right(v_i32 a, int count)
-{
-    return _mm256_srli_epi32(a, count);
 }
 V_FN v_i32 v_shift_right_signed(v_i32 a, int count)
 {

@@ -220,21 +220,9 @@ V_FN v_i32 v_isub(v_i32 a, v_i32 b)
 {
     return _mm512_sub_epi32(a, b);
 }
-V_FN v_i32 v_iand(v_i32 a, v_i32 b)
-{
-    return _mm512_and_si512(a, b);
-}
-V_FN v_i32 v_ior(v_i32 a, v_i32 b)
-{
-    return _mm512_or_si512(a, b);
-}
 V_FN v_i32 v_shift_left(v_i32 a, int count)
 {
     return _mm512_slli_epi32(a, (unsigned)count);
-}
-V_FN v_i32 v_shift_right(v_i32 a, int count)
-{
-    return _mm512_srli_epi32(a, (unsigned)count);
 }
 V_FN v_i32 v_shift_right_signed(v_i32 a, int count)
 {

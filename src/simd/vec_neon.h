@@ -209,21 +209,9 @@ V_FN v_i32 v_isub(v_i32 a, v_i32 b)
 {
     return vsubq_s32(a, b);
 }
-V_FN v_i32 v_iand(v_i32 a, v_i32 b)
-{
-    return vandq_s32(a, b);
-}
-V_FN v_i32 v_ior(v_i32 a, v_i32 b)
-{
-    return vorrq_s32(a, b);
-}
 V_FN v_i32 v_shift_left(v_i32 a, int count)
 {
     return vshlq_s32(a, vdupq_n_s32(count));
-}
-V_FN v_i32 v_shift_right(v_i32 a, int count)
-{
-    return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-count)));
 }
 V_FN v_i32 v_shift_right_signed(v_i32 a, int count)
 {

@@ -87,21 +87,9 @@ V_FN v_i32 v_isub(v_i32 a, v_i32 b)
 {
     return (v_i32)((uint32_t)a - (uint32_t)b);
 }
-V_FN v_i32 v_iand(v_i32 a, v_i32 b)
-{
-    return a & b;
-}
-V_FN v_i32 v_ior(v_i32 a, v_i32 b)
-{
-    return a | b;
-}
 V_FN v_i32 v_shift_left(v_i32 a, int count)
 {
     return (v_i32)((uint32_t)a << count);
-}
-V_FN v_i32 v_shift_right(v_i32 a, int count)
-{
-    return (v_i32)((uint32_t)a >> count);
 }
 V_FN v_i32 v_shift_right_signed(v_i32 a, int count)
 {

@@ -133,14 +133,6 @@ static void w_isub(ARGS)
 {
     UNUSED, map_int(out, a, b, v_isub);
 }
-static void w_iand(ARGS)
-{
-    UNUSED, map_int(out, a, b, v_iand);
-}
-static void w_ior(ARGS)
-{
-    UNUSED, map_int(out, a, b, v_ior);
-}
 
 V_FN v_mask is_nan(v_f32 a, v_f32 b)
 {
@@ -200,10 +192,6 @@ V_FN v_i32 left23(v_i32 a, v_i32 b)
 {
     return (void)b, v_shift_left(a, 23);
 }
-V_FN v_i32 right9(v_i32 a, v_i32 b)
-{
-    return (void)b, v_shift_right(a, 9);
-}
 V_FN v_i32 signed9(v_i32 a, v_i32 b)
 {
     return (void)b, v_shift_right_signed(a, 9);
@@ -219,10 +207,6 @@ static void w_shift_left(ARGS)
 static void w_shift_left_23(ARGS)
 {
     UNUSED, map_int(out, a, b, left23);
-}
-static void w_shift_right(ARGS)
-{
-    UNUSED, map_int(out, a, b, right9);
 }
 static void w_shift_right_signed(ARGS)
 {
@@ -419,12 +403,9 @@ const word WORDS[] = {
     {"any_all", WORD_BITS, w_any_all, 0},
     {"iadd", WORD_BITS, w_iadd, 0},
     {"isub", WORD_BITS, w_isub, 0},
-    {"iand", WORD_BITS, w_iand, 0},
-    {"ior", WORD_BITS, w_ior, 0},
     {"iset", WORD_BITS, w_iset, 0},
     {"shift_left", WORD_BITS, w_shift_left, 0},
     {"shift_left_23", WORD_BITS, w_shift_left_23, 0},
-    {"shift_right", WORD_BITS, w_shift_right, 0},
     {"shift_right_signed", WORD_BITS, w_shift_right_signed, 0},
     {"truncate", WORD_BITS, w_truncate, 1},
     {"from_int", WORD_FLOAT, w_from_int, 0},
