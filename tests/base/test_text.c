@@ -165,6 +165,17 @@ static void a_slip_finds_its_name_and_another_word_none(void **state)
     assert_null(nearest_name("x", (const char *const[]){word, NULL}));
 }
 
+static void a_plain_name_is_ascii_letters_digits_and_underscores(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {"a", "Z", "soft_clip", "x9_", "relu6"};
+    static const char *const other[] = {"", "_a", "6a", "a b", "a-b", "a:b", "a\n", "\xe4", "a\xe4", "a\xc3\xa4"};
+    for (size_t i = 0; i < COUNT(plain); i++)
+        assert_true(name_is_plain(plain[i]));
+    for (size_t i = 0; i < COUNT(other); i++)
+        assert_false(name_is_plain(other[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +186,7 @@ int main(void)
         cmocka_unit_test(numbers_are_as_short_as_can_be),
         cmocka_unit_test(a_host_locale_with_commas_changes_nothing),
         cmocka_unit_test(only_a_whole_number_is_a_number),
+        cmocka_unit_test(a_plain_name_is_ascii_letters_digits_and_underscores),
         cmocka_unit_test(a_slip_finds_its_name_and_another_word_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
