@@ -36,8 +36,10 @@ _Static_assert(TURN % 64 == 0 && ACT_BLOCK % TURN == 0, "a turn is whole groups 
 V_FN consts consts_at(const act_job *job, size_t channel, size_t n)
 {
     v_f32 params[PARAMS ? PARAMS : 1];
-    for (int p = 0; p < PARAMS; p++)
+    for (int p = 0; p < PARAMS; p++) {
         params[p] = job->per_channel[p] ? load_f32(job->param[p] + channel, n) : v_set(*job->param[p]);
+        params[p] = v_select(v_is_nan(params[p]), v_set(__builtin_nanf("")), params[p]); /* one whose lower half is 0 */
+    }
     (void)channel;
     (void)n;
     return consts_make(params, job->shape, job->scale, job->center);

@@ -95,6 +95,22 @@ LOOP_FN value_rare(const act_job *job, size_t from, size_t to, lanes *sums)
 }
 #endif
 
+/* The sixteen lanes of a sum in registers. Where two vectors are one round of lanes, they are dealt as the elements are; where
+ * one is, pairs of terms come in order instead (slope_groups). */
+V_FN void lanes_load(const float *lane, berlu_dtype dtype, v_f32 *sum)
+{
+    V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[v] = v_load(lane + v * V_LANES);
+    if (dtype == BERLU_BF16 && V_GROUP == 2)
+        v_deal2(&sum[0], &sum[V_GROUP - 1]);
+}
+
+V_FN void lanes_store(float *lane, berlu_dtype dtype, v_f32 *sum)
+{
+    if (dtype == BERLU_BF16 && V_GROUP == 2)
+        v_order2(&sum[0], &sum[V_GROUP - 1]);
+    V_UNROLL for (int v = 0; v < V_GROUP; v++) v_store(lane + v * V_LANES, sum[v]);
+}
+
 /* The slope's loop: dx, and the first `wanted` parameter sums; sums->lane[0] belongs to the element `from`, whatever its index. */
 V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int stream,
                          int wanted, lanes *sums, const void *source, map_fn slope, params_fn slopes)
@@ -109,8 +125,7 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
     v_f32 sum[PARAMS + 1][V_GROUP];
     if (common && !ACT_COMMON(&k))
         __builtin_unreachable();
-    V_UNROLL for (int p = 0; p < wanted; p++) V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[p][v] =
-        v_load(sums->lane[p] + v * V_LANES);
+    V_UNROLL for (int p = 0; p < wanted; p++) lanes_load(sums->lane[p], dtype, sum[p]);
     for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {
         v_f32 x[SUM_GROUP], g[SUM_GROUP];
         group_prefetch(in, dtype, SUM_GROUP, AHEAD);
@@ -119,18 +134,28 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
             group_prefetch(dx, dtype, SUM_GROUP, AHEAD);
         group_load(x, in, dtype, SUM_GROUP);
         group_load(g, dy, dtype, SUM_GROUP);
-        V_UNROLL for (int v = 0; v < SUM_GROUP; v++)
+        V_UNROLL for (int v = 0; v < SUM_GROUP; v += 2)
         {
-            v_f32 d[PARAMS + 1];
-            if (wanted)
-                slopes(x[v], &k, d);
-            x[v] = ACT_PRODUCT(slope(x[v], &k), g[v]);
-            V_UNROLL for (int p = 0; p < wanted; p++) sum[p][v % V_GROUP] = v_fma(g[v], d[p], sum[p][v % V_GROUP]);
+            v_f32 d[2][PARAMS + 1];
+            V_UNROLL for (int u = 0; u < 2; u++)
+            {
+                if (wanted)
+                    slopes(x[v + u], &k, d[u]);
+                x[v + u] = ACT_PRODUCT(slope(x[v + u], &k), g[v + u]);
+            }
+            if (wanted && dtype == BERLU_BF16 && V_GROUP == 1)
+                v_order2(&g[v], &g[v + 1]);
+            V_UNROLL for (int p = 0; p < wanted; p++)
+            {
+                if (dtype == BERLU_BF16 && V_GROUP == 1)
+                    v_order2(&d[0][p], &d[1][p]);
+                V_UNROLL for (int u = 0; u < 2; u++) sum[p][(v + u) % V_GROUP] =
+                    v_fma(g[v + u], d[u][p], sum[p][(v + u) % V_GROUP]);
+            }
         }
         put_group(stream, dx, dtype, x, SUM_GROUP);
     }
-    V_UNROLL for (int p = 0; p < wanted; p++) V_UNROLL for (int v = 0; v < V_GROUP; v++)
-        v_store(sums->lane[p] + v * V_LANES, sum[p][v]);
+    V_UNROLL for (int p = 0; p < wanted; p++) lanes_store(sums->lane[p], dtype, sum[p]);
     return from + groups * STEP;
 }
 

@@ -65,7 +65,7 @@ V_FN void store_f32(float *p, v_f32 a, size_t n)
         v_store_n(p, a, n);
 }
 
-/* ---- Groups: an even number of vectors, one behind the other ---- */
+/* ---- Groups: an even number of vectors, one behind the other; bf16 in pairs as v_load2_bf16() deals them ---- */
 
 V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
 {
@@ -75,21 +75,14 @@ V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
         V_UNROLL for (int v = 0; v < vectors; v++) r[v] = load(p, dtype, (size_t)v * V_LANES);
 }
 
-/* Storing two vectors at a time is not for NaN: those groups go one by one. */
-V_FN int group_has_nan(const v_f32 *r, int vectors)
-{
-    v_mask nan = v_either_nan(r[0], r[1]);
-    V_UNROLL for (int v = 2; v < vectors; v += 2) nan = v_or(nan, v_either_nan(r[v], r[v + 1]));
-    return v_any(nan);
-}
-
+/* Nothing needs to look for NaN in bf16: in a loop it comes from numbers of 16 bits, from an operation or from a parameter
+ * (consts_at), so its lower half is 0, and rounding to nearest leaves it NaN. */
 V_FN void group_store(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
-    uint16_t *words = p;
-    if (dtype != BERLU_BF16 || group_has_nan(r, vectors))
-        V_UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, (size_t)v * V_LANES, r[v]);
+    if (dtype == BERLU_BF16)
+        V_UNROLL for (int v = 0; v < vectors; v += 2) v_store2_bf16((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_store2_bf16(words + v * V_LANES, r[v], r[v + 1]);
+        V_UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, (size_t)v * V_LANES, r[v]);
 }
 
 /* Around the cache; p is aligned to 64. */
@@ -100,8 +93,6 @@ V_FN void group_stream(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
         V_UNROLL for (int v = 0; v < vectors; v++) v_stream((float *)p + v * V_LANES, r[v]);
     else if (dtype == BERLU_F16)
         V_UNROLL for (int v = 0; v < vectors; v++) v_stream_f16(words + v * V_LANES, r[v]);
-    else if (group_has_nan(r, vectors))
-        V_UNROLL for (int v = 0; v < vectors; v++) v_stream_bf16(words + v * V_LANES, r[v]);
     else
         V_UNROLL for (int v = 0; v < vectors; v += 2) v_stream2_bf16(words + v * V_LANES, r[v], r[v + 1]);
 }

@@ -12,8 +12,10 @@
  * Memory      v_load v_store, any alignment; v_load_n v_store_n, the first n < V_LANES elements (missing lanes are zero, nothing
  *             beyond is touched); v_stream, around the cache, p aligned to the vector; v_stream_end once after the last of them.
  *             Each also for 16-bit storage, as v_load_bf16 v_store_n_f16 v_stream_bf16 ...: rounded to nearest even as by
- *             base/half.h, NaN stays NaN; v_load2_bf16 v_store2_bf16 v_stream2_bf16 take two vectors that lie behind each other,
- *             which is cheaper than one by one (v_stream2 wants p aligned to both; nothing stored in twos may be NaN).
+ *             base/half.h, NaN stays NaN; v_load2_bf16 v_store2_bf16 v_stream2_bf16 take two vectors at once and deal the elements
+ *             between them as is cheapest on the machine (v_stream2 wants p aligned to both; a NaN stored in twos must have zeros
+ *             in its lower half, else it may become another number);
+ *             v_order2(&a, &b) brings two that were dealt into the order of the elements, v_deal2 is the way back.
  *             v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE).
  * Constants   v_set(c) v_zero() v_one(), v_iset(i)
  * Arithmetic  v_add v_sub v_mul v_div v_sqrt; v_fma a*b + c, v_fms a*b - c, v_fnma c - a*b, each rounded once
@@ -62,6 +64,16 @@ V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
     v_stream_bf16(p, a);
     v_stream_bf16(p + V_LANES, b);
+}
+V_FN void v_order2(v_f32 *a, v_f32 *b)
+{
+    (void)a;
+    (void)b;
+}
+V_FN void v_deal2(v_f32 *a, v_f32 *b)
+{
+    (void)a;
+    (void)b;
 }
 #endif
 

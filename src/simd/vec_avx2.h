@@ -94,20 +94,21 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     v_store_n_words(p, v_narrow_bf16(a), n);
 }
-#define V_PAIRS_BF16 1 /* vec.h has them one by one */
-V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b)
+#define V_PAIRS_BF16 1                                        /* vec.h has them one by one */
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the words of even places, then of odd: no shuffle */
 {
-    *a = v_load_bf16(p);
-    *b = v_load_bf16(p + 8);
+    __m256i words = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    *a = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+    *b = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000)));
 }
-V_FN __m256i v_near_bf16(v_f32 a) /* rounded, in the lower half; not for NaN */
+V_FN __m256i v_narrow2_bf16(v_f32 a,
+                            v_f32 b) /* upper halves, and one more where lower + 0x7fff + the last kept bit carries */
 {
-    __m256i bits = _mm256_castps_si256(a), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
-}
-V_FN __m256i v_narrow2_bf16(v_f32 a, v_f32 b)
-{
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(v_near_bf16(a), v_near_bf16(b)), 0xd8);
+    __m256i even = _mm256_castps_si256(a), odd = _mm256_castps_si256(b), one = _mm256_set1_epi16(1);
+    __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+    __m256i lower = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
+    __m256i tie = _mm256_or_si256(_mm256_and_si256(upper, one), _mm256_set1_epi16(0x7ffe));
+    return _mm256_add_epi16(upper, _mm256_srli_epi16(_mm256_avg_epu16(lower, tie), 15)); /* an average adds 1 itself */
 }
 V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
@@ -116,6 +117,18 @@ V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
     _mm256_stream_si256((__m256i *)(void *)p, v_narrow2_bf16(a, b));
+}
+V_FN void v_order2(v_f32 *a, v_f32 *b)
+{
+    __m256 low = _mm256_unpacklo_ps(*a, *b), high = _mm256_unpackhi_ps(*a, *b);
+    *a = _mm256_permute2f128_ps(low, high, 0x20);
+    *b = _mm256_permute2f128_ps(low, high, 0x31);
+}
+V_FN void v_deal2(v_f32 *a, v_f32 *b)
+{
+    __m256 even = _mm256_shuffle_ps(*a, *b, 0x88), odd = _mm256_shuffle_ps(*a, *b, 0xdd);
+    *a = _mm256_castsi256_ps(_mm256_permute4x64_epi64(_mm256_castps_si256(even), 0xd8));
+    *b = _mm256_castsi256_ps(_mm256_permute4x64_epi64(_mm256_castps_si256(odd), 0xd8));
 }
 V_FN __m128i v_narrow_f16(v_f32 a)
 {

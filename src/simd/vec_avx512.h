@@ -81,13 +81,11 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
     _mm256_mask_storeu_epi16(p, v_first_lanes(n), v_narrow_bf16(a));
 }
 #define V_PAIRS_BF16 1                                        /* vec.h has them one by one */
-V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* words to the odd places, zeros to the even ones */
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the words of even places, then of odd: no shuffle */
 {
-    __m512i words = _mm512_loadu_si512((const void *)p), step = _mm512_set1_epi32(0x10001);
-    __m512i place = _mm512_mullo_epi32(step, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    __m512i later = _mm512_add_epi32(place, _mm512_set1_epi32(0x100010));
-    *a = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, place, words));
-    *b = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, later, words));
+    __m512i words = _mm512_loadu_si512((const void *)p);
+    *a = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+    *b = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32((int)0xffff0000)));
 }
 V_FN __m512i v_near_bf16(v_f32 a) /* rounded, in the upper half; not for NaN */
 {
@@ -95,12 +93,9 @@ V_FN __m512i v_near_bf16(v_f32 a) /* rounded, in the upper half; not for NaN */
     __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
     return _mm512_mask_add_epi32(near, odd, near, _mm512_set1_epi32(1));
 }
-V_FN __m512i v_narrow2_bf16(v_f32 a, v_f32 b) /* a's words even, b's odd, then in order */
+V_FN __m512i v_narrow2_bf16(v_f32 a, v_f32 b)
 {
-    __m512i mixed = _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(v_near_bf16(a), 16), v_near_bf16(b));
-    __m512i even = _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018, 0x1e001c,
-                                     0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015, 0x1b0019, 0x1f001d);
-    return _mm512_permutexvar_epi16(even, mixed);
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(v_near_bf16(a), 16), v_near_bf16(b));
 }
 V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
@@ -109,6 +104,22 @@ V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
     _mm512_stream_si512((__m512i *)(void *)p, v_narrow2_bf16(a, b));
+}
+V_FN void v_pick2(v_f32 *a, v_f32 *b, __m512i first, __m512i second) /* places of a, then of b */
+{
+    v_f32 picked = _mm512_permutex2var_ps(*a, first, *b);
+    *b = _mm512_permutex2var_ps(*a, second, *b);
+    *a = picked;
+}
+V_FN void v_order2(v_f32 *a, v_f32 *b)
+{
+    __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    v_pick2(a, b, first, _mm512_add_epi32(first, _mm512_set1_epi32(8)));
+}
+V_FN void v_deal2(v_f32 *a, v_f32 *b)
+{
+    __m512i first = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    v_pick2(a, b, first, _mm512_add_epi32(first, _mm512_set1_epi32(1)));
 }
 V_FN __m256i v_narrow_f16(v_f32 a)
 {

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <berlu/berlu.h>
@@ -228,6 +229,45 @@ static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **st
     berlu_act_free(one);
 }
 
+/* The slope is built from alpha up, so that it meets 1 is a matter of rounding (berlu_meet_one). Random numbers over all sizes. */
+static void the_slope_right_of_eps_is_exactly_one_for_any_alpha_and_eps(void **state)
+{
+    (void)state;
+    enum { PAIRS = 512 };
+    static float alpha[PAIRS], eps[PAIRS], x[4 * PAIRS], slope[4 * PAIRS];
+    static unsigned char space[1 << 20];
+    uint32_t seed = 1;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < PAIRS; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            alpha[i] = ldexpf((float)((seed >> 8) + 1) * 0x1p-24f, -(int)(seed % 7) * 3);
+            seed = seed * 1664525u + 1013904223u;
+            eps[i] = ldexpf(1 + (float)(seed >> 9) * 0x1p-23f, (int)(seed % 21) - 14);
+            x[i] = eps[i];
+            x[PAIRS + i] = nextafterf(eps[i], INFINITY);
+            x[2 * PAIRS + i] = 2 * eps[i];
+            x[3 * PAIRS + i] = FLT_MAX;
+        }
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+            if (!berlu_act_can_run(act, (berlu_isa)isa))
+                continue;
+            berlu_act_call call = {.rows = 4, .channels = PAIRS, .x = x, .y = slope};
+            call.param[0] = (berlu_act_param_arg){.value = alpha, .stride = 1};
+            call.param[1] = (berlu_act_param_arg){.value = eps, .stride = 1};
+            call.workspace = space;
+            call.workspace_bytes = sizeof space;
+            assert_int_equal(berlu_act_run(act, BERLU_ACT_SLOPE, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+            for (size_t i = 0; i < 4 * (size_t)PAIRS; i++)
+                if (slope[i] != 1)
+                    fail_msg("alpha %a, eps %a, x %a: slope %a", (double)alpha[i % PAIRS], (double)eps[i % PAIRS],
+                             (double)x[i], (double)slope[i]);
+        }
+    }
+    berlu_act_free(act);
+}
+
 /* y from f, then the slope from y alone: as good as the slope from x, up to the rounding of y (docs/math.md). */
 /* The bump of a high degree is small near the joins: no factor of it may fall below 2^-126 before the product does. */
 static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
@@ -349,6 +389,7 @@ int main(void)
         cmocka_unit_test(nan_reaches_value_slope_second_derivative_and_parameter_slopes),
         cmocka_unit_test(a_nan_parameter_gives_nan_for_every_x),
         cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
+        cmocka_unit_test(the_slope_right_of_eps_is_exactly_one_for_any_alpha_and_eps),
         cmocka_unit_test(high_degrees_hold_their_bound_in_wide_transitions),
         cmocka_unit_test(an_eps_below_its_range_is_held),
         cmocka_unit_test(steep_kinks_have_no_curvature_at_their_joins),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,39 @@ static void sums_stay_within_the_derived_bound_of_the_exact_sum(void **state)
     berlu_act_free(act);
 }
 
+/* Where the output begins inside a line, each block has a head of its own, and lanes turn: four blocks at a time, a last short
+ * unit, every place in a line, dx and the sum against the plain walk of scalar. */
+static void streamed_outputs_at_any_place_change_no_bit(void **state)
+{
+    (void)state;
+    enum { N = 2 * 16384 + 5003, PLACES = 33 };
+    static unsigned char streamed[(N + PLACES) * 4 + 64];
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu:alpha=0.1,eps=0.5"), BERLU_OK);
+    for (int dtype = BERLU_F32; dtype <= BERLU_F16; dtype++) {
+        size_t size = berlu_dtype_size((berlu_dtype)dtype);
+        unsigned char *line = streamed + (64 - (uintptr_t)streamed % 64) % 64;
+        inputs_plain(x, MOST, (berlu_dtype)dtype, 9);
+        inputs_plain(dy, MOST, (berlu_dtype)dtype, 10);
+        float want[2], grad[2];
+        berlu_act_call call = {.dtype = (berlu_dtype)dtype, .rows = N, .channels = 1, .x = x, .dy = dy, .dx = dx};
+        call.param[0].grad = &want[0];
+        call.param[1].grad = &want[1];
+        run(act, BERLU_ACT_BACKWARD, &call, (berlu_exec){BERLU_ISA_SCALAR, 1});
+        call.hint = BERLU_HINT_STREAM;
+        for (int isa = BERLU_ISA_AVX2; isa <= BERLU_ISA_NEON; isa++)
+            for (size_t place = 0; place < PLACES && berlu_act_can_run(act, (berlu_isa)isa); place++) {
+                call.dx = line + place * size;
+                call.param[0].grad = &grad[0];
+                call.param[1].grad = place % 2 ? &grad[1] : NULL; /* one sum and two have loops of their own */
+                run(act, BERLU_ACT_BACKWARD, &call, (berlu_exec){(berlu_isa)isa, 1 + (int)(place % 3)});
+                assert_memory_equal(call.dx, dx, N * size);
+                assert_true(same(grad[0], want[0]) && (place % 2 == 0 || same(grad[1], want[1])));
+            }
+    }
+    berlu_act_free(act);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +228,7 @@ int main(void)
         cmocka_unit_test(columns_are_summed_in_blocks_of_64_rows),
         cmocka_unit_test(a_bias_of_zeros_changes_no_bit_of_the_layers_sum),
         cmocka_unit_test(sums_stay_within_the_derived_bound_of_the_exact_sum),
+        cmocka_unit_test(streamed_outputs_at_any_place_change_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,8 +302,11 @@ V_FN void twos_bf16(void *out, const float *a, const float *b, void (*put)(uint1
     float both[2 * WORDS_LANES];
     memcpy(both, a, WORDS_LANES * sizeof *a);
     memcpy(both + WORDS_LANES, b, WORDS_LANES * sizeof *b);
-    for (int i = 0; i < 2 * WORDS_LANES; i += 2 * V_LANES)
-        put((uint16_t *)out + i, without_nan(v_load(both + i)), without_nan(v_load(both + i + V_LANES)));
+    for (int i = 0; i < 2 * WORDS_LANES; i += 2 * V_LANES) {
+        v_f32 first = without_nan(v_load(both + i)), second = without_nan(v_load(both + i + V_LANES));
+        v_deal2(&first, &second);
+        put((uint16_t *)out + i, first, second);
+    }
     v_stream_end();
 }
 static void w_store2_bf16(ARGS)
@@ -314,13 +317,15 @@ static void w_stream2_bf16(ARGS)
 {
     UNUSED, twos_bf16(out, a, b, v_stream2_bf16);
 }
-static void w_load2_bf16(ARGS) /* and back */
+static void w_load2_bf16(ARGS) /* and back, one by one */
 {
     UNUSED;
     for (int i = 0; i < 2 * WORDS_LANES; i += 2 * V_LANES) {
         v_f32 first, second;
         v_load2_bf16((const uint16_t *)(const void *)a + i, &first, &second);
-        v_store2_bf16((uint16_t *)out + i, without_nan(first), without_nan(second));
+        v_order2(&first, &second);
+        v_store_bf16((uint16_t *)out + i, without_nan(first));
+        v_store_bf16((uint16_t *)out + i + V_LANES, without_nan(second));
     }
 }
 static void w_store_n_bf16(ARGS)
