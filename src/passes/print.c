@@ -65,8 +65,22 @@ static void text_print(text *out, const graph *g, const plan *p)
     text_add(out, "kept from forward to backward: %llu bytes\n", (unsigned long long)p->kept);
 }
 
-/* Parameters and feeds are drawn as plain text beside the first node that reads them, else a picture of a real model would be
- * nothing but arrows. */
+/* One arrow from each node that this one reads. What the forward keeps for the backward is grey, so that the flow stands out. */
+static void arrows_print(text *out, const graph *g, int index)
+{
+    const node *n = graph_node(g, index);
+    for (int j = 0; j < NODE_INPUTS; j++) {
+        int producer = n->in[j] == TENSOR_NONE ? -1 : graph_tensor(g, n->in[j])->producer, again = 0;
+        for (int k = 0; k < j; k++)
+            again |= n->in[k] != TENSOR_NONE && graph_tensor(g, n->in[k])->producer == producer;
+        if (producer < 0 || again)
+            continue;
+        int kept = n->backward && !graph_node(g, producer)->backward;
+        text_add(out, "  n%d -> n%d%s;\n", producer, index, kept ? " [color=\"#a0a0a0\"]" : "");
+    }
+}
+
+/* Parameters and feeds are not drawn, else a picture of a real model would be nothing but arrows. The backward is tinted. */
 static void dot_print(text *out, const graph *g, const plan *p)
 {
     text_string(out, "digraph berlu {\n  rankdir=TB; node [shape=box, fontname=\"sans\", fontsize=10];\n");
@@ -75,6 +89,8 @@ static void dot_print(text *out, const graph *g, const plan *p)
         text_add(out, "  n%d [label=\"%s", i, op_rules[n->op].name);
         if (n->attr.act)
             text_add(out, " %s", berlu_act_name(n->attr.act));
+        if (n->chain)
+            text_add(out, " (chain %d)", n->chain);
         if (n->out[0] != TENSOR_NONE) {
             text_add(out, "\\n%s ", graph_tensor(g, n->out[0])->name);
             shape_print(out, graph_tensor(g, n->out[0]));
@@ -84,11 +100,7 @@ static void dot_print(text *out, const graph *g, const plan *p)
             }
         }
         text_add(out, "\"%s];\n", n->backward ? ", style=filled, fillcolor=\"#eef2ff\"" : "");
-        for (int j = 0; j < NODE_INPUTS; j++) {
-            int producer = n->in[j] == TENSOR_NONE ? -1 : graph_tensor(g, n->in[j])->producer;
-            if (producer >= 0)
-                text_add(out, "  n%d -> n%d;\n", producer, i);
-        }
+        arrows_print(out, g, i);
     }
     text_string(out, "}\n");
 }
