@@ -137,8 +137,7 @@ static void hash_elements(const unsigned char *p, size_t n, berlu_dtype dtype)
 static int fail(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_exec exec, const shape *s,
                 const char *what)
 {
-    static const char *const hints[] = {"auto", "reuse", "stream"}, *const places[] = {"its own", "that of x",
-                                                                                       "that of dy"};
+    static const char *const hints[] = {"auto", "reuse", "stream"}, *const places[] = {"its own", "x's", "dy's"};
     fprintf(
         stderr,
         "%s %s %s %s: %s differs (threads %d, %zu x %zu, hint %s, offset %zu apart %zu, y in %s place, dx in %s, bias "

@@ -7,8 +7,8 @@ source=$1
 build=$2/neon
 check=$3
 . "$source/tests/support/neon.sh"
-# Six of the seventeen: an emulator is slow, and every one is compiled by the same rule. NEON_ACTS="..." names others (prelu needs leaky_relu),
-# NEON_ACTS=all takes every name of the list (the test act_neon_all, label slow).
+# Six of the seventeen and the smoothed ones, which are in every build: an emulator is slow, and every one is compiled by the same
+# rule. NEON_ACTS="..." names others (prelu needs leaky_relu), NEON_ACTS=all takes every name of the list (the test act_neon_all, label slow).
 names=${NEON_ACTS:-berlu gelu silu elu leaky_relu prelu}
 if [ "$names" = all ]; then
     names=$(sed -n 's/^ACT(\([a-z0-9_]*\)).*/\1/p' "$source/src/act/list.h" | grep -vx smoothed)
@@ -45,7 +45,7 @@ for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/d
 done
 $compiler -static -fopenmp $objects -o "$build/check" -lm 2>"$build/link.txt" || { cat "$build/link.txt"; exit 1; }
 
-for name in $names; do # one by one: the order of the two lists differs, and the hash knows order
+for name in $names smooth; do # one by one: the order of the two lists differs, and the hash knows order
     here=$("$check" --quick "$name" | tail -1)
     there=$("$emulator" "$build/check" --quick "$name" | tail -1)
     echo "$name here:  $here"
