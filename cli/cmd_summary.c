@@ -87,28 +87,15 @@ typedef struct memory {
     double act_share[KEEPS]; /* of the kept bytes: those of activation sites */
 } memory;
 
-/* What the sites of a plan keep, from the rows it really computes: passes narrow what the answer does not read. */
-static double sites_kept(const engine *e, const model *m, engine_keep keep)
-{
-    double values = 0;
-    for (int i = 0; i < graph_site_count(m->graph); i++)
-        values += (double)engine_site_rows(e, i) * (double)graph_site_at(m->graph, i)->channels;
-    return sizeof(float) * values * (keep == KEEP_BOTH ? 2 : 1);
-}
-
 /* `share` (may be NULL): activation sites, of the kept bytes. */
 static berlu_status plan_measure(engine_memory *out, double *share, const model *m, engine_mode mode, engine_keep keep,
                                  int batch)
 {
-    engine *e = NULL;
     const engine_options how = {
         .backend = cpu_backend(), .mode = mode, .batch = batch, .keep = keep, .loss = LOSS_CROSS_ENTROPY};
-    berlu_status status = engine_create(&e, m->graph, &how);
-    if (status == BERLU_OK)
-        *out = engine_memory_use(e);
+    berlu_status status = engine_plan_memory(out, m->graph, &how);
     if (status == BERLU_OK && share && out->kept)
-        *share = sites_kept(e, m, keep) / (double)out->kept;
-    engine_free(e);
+        *share = (double)(sizeof(float) * out->site_values * (keep == KEEP_BOTH ? 2 : 1)) / (double)out->kept;
     return status;
 }
 

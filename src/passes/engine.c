@@ -85,27 +85,48 @@ berlu_status engine_begin(engine **out, const graph *g, const engine_options *op
     return BERLU_OK;
 }
 
+/* Everything that needs no memory to compute in: the graph as it will run and where its tensors will lie. */
+static berlu_status plan_engine(engine **out, const graph *g, const engine_options *options)
+{
+    berlu_status status = engine_begin(out, g, options);
+    if (status == BERLU_OK)
+        status = store_get(*out);
+    if (status == BERLU_OK)
+        status = engine_rewrite(*out, PASS_PLAN);
+    if (status == BERLU_OK)
+        status = plan_make(&(*out)->plan, (*out)->g, (*out)->machine, (*out)->options.batch);
+    return status;
+}
+
 berlu_status engine_create(engine **out, const graph *g, const engine_options *options)
 {
     engine *e = NULL;
     *out = NULL;
-    berlu_status status = engine_begin(&e, g, options);
-    if (status == BERLU_OK)
-        status = store_get(e);
-    if (status == BERLU_OK)
-        status = engine_rewrite(e, PASS_PLAN);
-    if (status == BERLU_OK)
-        status = plan_make(&e->plan, e->g, e->machine, e->options.batch);
+    berlu_status status = plan_engine(&e, g, options);
     if (status == BERLU_OK)
         status = engine_allocate(e);
     if (status == BERLU_OK)
         status = engine_resolve(e);
+    if (status == BERLU_OK)
+        status = engine_take_scratch(e);
     if (status != BERLU_OK) {
         engine_free(e);
         return status;
     }
     *out = e;
     return BERLU_OK;
+}
+
+berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine_options *options)
+{
+    engine *e = NULL;
+    berlu_status status = plan_engine(&e, g, options);
+    if (status == BERLU_OK)
+        status = engine_resolve(e); /* without addresses: kernels tell their scratch from sizes alone */
+    if (status == BERLU_OK)
+        *out = engine_memory_use(e);
+    engine_free(e);
+    return status;
 }
 
 static void store_free(engine *e)

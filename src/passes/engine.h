@@ -137,8 +137,11 @@ typedef struct engine_memory {
     uint64_t library;                             /* what the matrix library takes while it works; freed each time */
     uint64_t total;                               /* planned: the sum of all but `kept` */
     uint64_t allocated;                           /* what was asked of the system so far */
+    uint64_t site_values; /* numbers that pass through activation sites in a forward: of the rows that are computed */
 } engine_memory;
 engine_memory engine_memory_use(const engine *e);
+/* The same for an engine that is not made: only its plan is. */
+berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine_options *options);
 
 /* Times per call since the last reset, when options.profile: one line per op, or per op and shape; longest first. */
 typedef enum engine_profile_by { PROFILE_BY_OP, PROFILE_BY_SHAPE } engine_profile_by;
@@ -161,6 +164,5 @@ typedef enum engine_pass {
 berlu_status engine_pass_print(const graph *g, const engine_options *options, engine_pass pass, text *out, int dot);
 
 const char *engine_keep_name(engine_keep keep);
-berlu_status engine_keep_parse(engine_keep *out, const char *name);
 
 #endif

@@ -1,7 +1,8 @@
 /* engine_build.c - from a model's graph to a flat list of calls. SPDX-License-Identifier: MIT
  *
  * engine_rewrite() adds the losses the options ask for and runs the passes; engine_allocate() takes all memory the plan
- * names; engine_resolve() turns every node into an op_call whose pointers are final. Read on: engine.c, which runs them. */
+ * names; engine_resolve() turns every node into an op_call whose pointers are final, engine_take_scratch() adds what kernels
+ * need for themselves. Read on: engine.c, which runs them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +158,6 @@ static berlu_status store_fill(engine *e)
     berlu_status status = store_take(e, ARRAY_WEIGHT, weights, "the parameters");
     if (status != BERLU_OK || o->mode != ENGINE_TRAIN)
         return status;
-    e->store->gradient_bytes = gradients;
     status = store_take(e, ARRAY_GRADIENT, gradients, "the gradients");
     if (status == BERLU_OK && o->accumulate && !e->store->sum &&
         !(e->store->sum = engine_memory_take(e, gradients, "the sum of gradients")))
@@ -408,6 +408,11 @@ berlu_status engine_resolve(engine *e)
                 e->workspace_bytes = bytes;
         }
     workspace_place(e, NULL);
+    return BERLU_OK;
+}
+
+berlu_status engine_take_scratch(engine *e)
+{
     e->workspace = engine_memory_take(e, e->workspace_bytes, "the kernels' scratch");
     if (!e->workspace)
         return BERLU_ERR_MEMORY;

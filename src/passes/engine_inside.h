@@ -8,9 +8,9 @@
 
 /* What belongs to the parameters rather than to a plan; engines that share use one. */
 typedef struct param_store {
-    void *array[ARRAY_COUNT];       /* backend memory; NULL where absent. ARRAY_GRADIENT is in gradient order */
-    void *sum;                      /* gradients of several micro-batches */
-    uint64_t bytes, gradient_bytes; /* of the weights; of the gradients */
+    void *array[ARRAY_COUNT]; /* backend memory; NULL where absent. ARRAY_GRADIENT is in gradient order */
+    void *sum;                /* gradients of several micro-batches */
+    uint64_t bytes;           /* of the weights */
 } param_store;
 
 typedef struct engine_feed {
@@ -58,7 +58,8 @@ berlu_status engine_begin(engine **out, const graph *g,
 /* engine_build.c */
 berlu_status engine_rewrite(engine *e, engine_pass last); /* losses, gradients, fusions: the passes up to this one */
 berlu_status engine_allocate(engine *e);                  /* all memory */
-berlu_status engine_resolve(engine *e);                   /* the flat list of calls */
+berlu_status engine_resolve(engine *e);                   /* the flat list of calls, and how much scratch they need */
+berlu_status engine_take_scratch(engine *e);              /* that scratch, and the profile's seconds */
 void *engine_memory_take(engine *e, size_t bytes, const char *what);
 void *engine_data(const engine *e, tensor t); /* where a tensor lies; NULL if nowhere */
 

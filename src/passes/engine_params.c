@@ -1,6 +1,4 @@
 /* engine_params.c - parameters and what belongs to them, activation sites, figures. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
 
 #include "passes/engine_inside.h"
 
@@ -119,13 +117,28 @@ static tensor site_bias(const engine *e, tensor x)
     return n && n->attr.raw ? n->in[2] : TENSOR_NONE;
 }
 
+/* Does x still stand where it was written when the forward is over? A result that took over its memory lies at the same
+ * address, and nothing else can: that memory lives beyond the forward. */
+static int site_held(const engine *e, tensor x)
+{
+    const plan_place *place = &e->plan.places[x];
+    if (place->area != AREA_ARENA || e->plan.places[place->root].last < e->plan.boundary)
+        return 0;
+    for (int i = graph_tensor(e->g, x)->producer + 1; i < e->plan.boundary; i++) {
+        const node *n = graph_node(e->g, i);
+        if (!(op_rules[n->op].flags & RULE_VIEW) && n->out[0] != TENSOR_NONE &&
+            engine_data(e, n->out[0]) == engine_data(e, x))
+            return 0;
+    }
+    return 1;
+}
+
 berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t count, float *out)
 {
     if (site < 0 || site >= graph_site_count(e->model))
         return berlu_fail(BERLU_ERR_ARG, "engine: no activation site %d", site);
     const graph_site *s = graph_site_at(e->g, site);
-    const plan_place *place = &e->plan.places[s->x];
-    if (place->area != AREA_ARENA || e->plan.places[place->root].last < e->plan.boundary)
+    if (!site_held(e, s->x))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this plan does not hold what went into the activation", s->name);
     if (first < 0 || count < 0 || first + count > engine_site_rows(e, site))
         return berlu_fail(BERLU_ERR_ARG, "%s: rows %lld to %lld are not there", s->name, (long long)first,
@@ -150,39 +163,32 @@ berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t 
 
 /* ---- figures ---- */
 
+/* From the plan and the options alone, so that it holds before anything is allocated. */
 engine_memory engine_memory_use(const engine *e)
 {
+    const engine_options *o = &e->options;
     const uint64_t *bytes = e->plan.bytes;
-    engine_memory m = {.parameters = e->owns_store ? e->store->bytes : 0,
+    engine_memory m = {.parameters = o->share ? 0 : bytes[AREA_WEIGHT],
                        .arena = bytes[AREA_ARENA],
                        .kept = e->plan.kept,
                        .input = bytes[AREA_FEED],
                        .workspace = e->workspace_bytes,
                        .library = e->library_bytes,
                        .allocated = e->allocated};
-    if (e->options.mode == ENGINE_TRAIN) {
-        m.gradients = e->store->gradient_bytes * (e->options.accumulate ? 2 : 1);
-        m.moments =
-            e->store->bytes * ((e->store->array[ARRAY_MOMENT1] != NULL) + (e->store->array[ARRAY_MOMENT2] != NULL));
-        m.ema = e->store->array[ARRAY_EMA] ? e->store->bytes : 0;
+    if (o->mode == ENGINE_TRAIN) {
+        m.gradients = bytes[AREA_GRADIENT] * (o->accumulate ? 2 : 1);
+        m.moments = o->no_update ? 0 : bytes[AREA_WEIGHT] * (o->optimizer == OPTIMIZER_ADAMW ? 2 : 1);
+        m.ema = o->ema ? bytes[AREA_WEIGHT] : 0;
     }
     m.total = m.parameters + m.gradients + m.moments + m.ema + m.arena + m.input + m.workspace + m.library;
+    for (int i = 0; i < graph_site_count(e->g); i++)
+        m.site_values += (uint64_t)(engine_site_rows(e, i) * graph_site_at(e->g, i)->channels);
     return m;
 }
 
-static const char *const keep_names[] = {"input", "both", "output", NULL};
+static const char *const keep_names[] = {"input", "both", "output"};
 
 const char *engine_keep_name(engine_keep keep)
 {
     return keep_names[keep];
-}
-
-berlu_status engine_keep_parse(engine_keep *out, const char *name)
-{
-    for (int i = 0; keep_names[i]; i++)
-        if (strcmp(name, keep_names[i]) == 0) {
-            *out = (engine_keep)i;
-            return BERLU_OK;
-        }
-    return berlu_fail(BERLU_ERR_ARG, "keep '%s': input, both or output is possible", name);
 }

@@ -434,6 +434,24 @@ static void memory_is_planned_for_nothing_that_is_not_used(void **state)
     case_free(&p);
 }
 
+/* Kernels are asked for their scratch before they have addresses: the answer must be the same. */
+static void a_plan_without_an_engine_tells_the_same_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < graph_case_count; i++) {
+        prepared p = case_prepare(&graph_cases[i], cpu_backend(), 2);
+        engine_options options = graph_cases[i].options;
+        engine_memory made = engine_memory_use(p.e), planned;
+        options.backend = cpu_backend();
+        options.threads = 2;
+        assert_int_equal(engine_plan_memory(&planned, p.g, &options), BERLU_OK);
+        assert_int_equal(planned.allocated, 0);
+        planned.allocated = made.allocated;
+        assert_memory_equal(&planned, &made, sizeof made);
+        case_free(&p);
+    }
+}
+
 static void a_plan_prints_as_text_and_as_dot(void **state)
 {
     (void)state;
@@ -486,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_site_can_be_read_after_the_forward),
         cmocka_unit_test(plans_never_let_two_living_tensors_overlap),
         cmocka_unit_test(memory_is_planned_for_nothing_that_is_not_used),
+        cmocka_unit_test(a_plan_without_an_engine_tells_the_same_memory),
         cmocka_unit_test(a_plan_prints_as_text_and_as_dot),
         cmocka_unit_test(only_the_rows_the_answer_reads_are_computed),
     };

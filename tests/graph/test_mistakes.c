@@ -361,14 +361,6 @@ static void a_batch_beyond_all_memory_names_the_tensor(void **state)
     graph_free(g);
 }
 
-static void a_policy_that_does_not_exist_is_refused(void **state)
-{
-    (void)state;
-    engine_keep keep = KEEP_BOTH;
-    expect(engine_keep_parse(&keep, "nothing"), BERLU_ERR_ARG, "keep 'nothing'");
-    assert_int_equal(keep, KEEP_BOTH);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,7 +372,6 @@ int main(void)
         cmocka_unit_test(rows_of_a_site_that_are_not_there_are_refused),
         cmocka_unit_test(a_label_outside_the_classes_is_refused),
         cmocka_unit_test(a_batch_beyond_all_memory_names_the_tensor),
-        cmocka_unit_test(a_policy_that_does_not_exist_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
