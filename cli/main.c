@@ -136,18 +136,21 @@ static int no_command(int argc, char *const *argv)
     return argc > 1 ? 0 : 2;
 }
 
-/* An instruction set that was asked for must be there before anything is computed with another one. */
+/* An instruction set that was asked for must be there before anything is computed with another one. Backends and activations
+ * read BERLU_ISA when they are made, and nothing is made yet: the option is put there, so that all of them obey it. */
 static berlu_status machine_prepare(const options *o)
 {
     cpu_isa isa = CPU_BEST;
     if (options_threads(o) > 0)
         omp_set_num_threads(options_threads(o));
-    const char *asked = options_string(o, "isa");
-    berlu_status status = asked ? cpu_isa_parse(&isa, asked) : BERLU_OK;
-    if (status == BERLU_OK && isa == CPU_BEST)
+    if (!options_given(o, "isa"))
         return cpu_isa_pick(&isa);
-    if (status == BERLU_OK && !cpu_has(isa))
+    const char *asked = options_string(o, "isa");
+    berlu_status status = cpu_isa_parse(&isa, asked);
+    if (status == BERLU_OK && isa != CPU_BEST && !cpu_has(isa))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "option --isa: this processor has no %s", asked);
+    if (status == BERLU_OK && setenv("BERLU_ISA", asked, 1) != 0)
+        return berlu_fail_memory(strlen(asked), "the environment");
     return status;
 }
 

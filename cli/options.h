@@ -74,8 +74,8 @@ const double *options_floats(const options *o, const char *name);
 const int64_t *options_ints(const options *o, const char *name);
 const char *const *options_strings(const options *o, const char *name);
 
-/* The common rows. The instruction set is checked against this machine before a command runs; BERLU_ISA in the
- * environment is what --isa defaults to. */
+/* The common rows. The instruction set is checked against this machine before a command runs, and what --isa says becomes
+ * BERLU_ISA of the process; without --isa the environment's holds. */
 int options_json(const options *o);
 int options_threads(const options *o); /* 0: the default */
 cpu_isa options_isa(const options *o);

@@ -53,8 +53,10 @@ const char *init_code(char out[INIT_CODE], param_init init)
         snprintf(out, INIT_CODE, "uf%.0f", init.value);
     else if (init.kind == INIT_NORMAL && init.value == INIT_TN02.value)
         snprintf(out, INIT_CODE, "tn02");
+    else if (init.kind == INIT_NORMAL && init.value == INIT_N1E6.value)
+        snprintf(out, INIT_CODE, "n1e-6");
     else if (init.kind == INIT_NORMAL)
-        snprintf(out, INIT_CODE, "n%s", init.value == INIT_N1E6.value ? "1e-6" : "");
+        snprintf(out, INIT_CODE, "n%.9g", init.value);
     else if (init.value == 0 || init.value == 1)
         snprintf(out, INIT_CODE, "%s", init.value == 0 ? "zero" : "one");
     else if (init.value == 1e-6)

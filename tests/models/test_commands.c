@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/cpu.h"
 #include "io/safetensors.h"
 #include "support/command_json.h"
 #include "support/folder.h"
@@ -80,6 +81,18 @@ static void layers_of_the_summary_add_up(void **state)
         assert_int_equal(macs, whole(root, "macs"));
         json_decref(root);
     }
+}
+
+/* Four engines of 1 to 5 GiB are described, none is made. */
+static void a_summary_takes_no_memory_for_what_it_describes(void **state)
+{
+    (void)state;
+    char *words[] = {"berlu", "summary", "vit_small", "--batch", "128", "--json", NULL};
+    command_result r;
+    command_run_with(&r, words, (size_t)1 << 30, NULL);
+    json_t *root = json_of(&r), *memory = json_object_get(root, "memory");
+    assert_true(whole(json_object_get(memory, "planned"), "both") > (json_int_t)4 << 30);
+    json_decref(root);
 }
 
 static void the_graph_prints_as_text_and_for_graphviz(void **state)
@@ -167,6 +180,40 @@ static void forward_without_labels_has_no_loss(void **state)
     expect_error(&r, "--grads needs a tensor 'labels'");
 }
 
+static char *forward_bytes(const char *isa, size_t *size)
+{
+    char out[FOLDER_PATH];
+    command_result r;
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", "fill", "--out",
+                folder_path(out, folder, "isa.safetensors"), "--grads", isa ? "--isa" : NULL, isa, NULL);
+    assert_int_equal(r.code, 0);
+    command_free(&r);
+    return command_slurp(fopen(out, "rb"), size);
+}
+
+static int same_bytes(const char *isa, const char *isa_there, const char *environment)
+{
+    size_t a_size, b_size;
+    char *a = forward_bytes(isa, &a_size);
+    if (environment)
+        setenv("BERLU_ISA", environment, 1);
+    char *b = forward_bytes(isa_there, &b_size);
+    unsetenv("BERLU_ISA");
+    int same = a_size == b_size && memcmp(a, b, a_size) == 0;
+    free(a);
+    free(b);
+    return same;
+}
+
+static void the_option_isa_is_what_the_environment_says(void **state)
+{
+    (void)state;
+    assert_true(same_bytes("scalar", NULL, "scalar"));
+    assert_true(same_bytes(NULL, "best", "scalar")); /* the option wins */
+    if (cpu_has(CPU_AVX2))
+        assert_false(same_bytes("scalar", "avx2", NULL));
+}
+
 static void bad_input_is_exit_2_and_named(void **state)
 {
     (void)state;
@@ -205,10 +252,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(summary_holds_parameters_tensors_and_memory),
         cmocka_unit_test(layers_of_the_summary_add_up),
+        cmocka_unit_test(a_summary_takes_no_memory_for_what_it_describes),
         cmocka_unit_test(the_graph_prints_as_text_and_for_graphviz),
         cmocka_unit_test(the_graph_prints_after_each_pass),
         cmocka_unit_test(forward_writes_logits_loss_and_gradients),
         cmocka_unit_test(forward_without_labels_has_no_loss),
+        cmocka_unit_test(the_option_isa_is_what_the_environment_says),
         cmocka_unit_test(bad_input_is_exit_2_and_named),
     };
     return cmocka_run_group_tests(tests, folder_ready, NULL);

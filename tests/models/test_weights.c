@@ -90,6 +90,18 @@ static void drawn_weights_have_the_mean_and_deviation_of_their_code(void **state
     assert_true(c.least == (double)1e-6f && c.most == (double)1e-6f);
 }
 
+static void codes_tell_how_weights_start(void **state)
+{
+    (void)state;
+    char code[INIT_CODE];
+    assert_string_equal(init_code(code, INIT_TN02), "tn02");
+    assert_string_equal(init_code(code, INIT_N1E6), "n1e-6");
+    assert_string_equal(init_code(code, (param_init){INIT_NORMAL, 0.5}), "n0.5");
+    assert_string_equal(init_code(code, init_fan_in(48)), "uf48");
+    assert_string_equal(init_code(code, init_constant(1e-6)), "c1e-6");
+    assert_string_equal(init_code(code, init_constant(0.25)), "c0.25");
+}
+
 static void a_wide_normal_is_drawn_again_outside_of_two(void **state)
 {
     (void)state;
@@ -352,6 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drawn_weights_have_the_mean_and_deviation_of_their_code),
+        cmocka_unit_test(codes_tell_how_weights_start),
         cmocka_unit_test(a_wide_normal_is_drawn_again_outside_of_two),
         cmocka_unit_test(parameters_and_seeds_do_not_share_draws),
         cmocka_unit_test(a_fresh_model_starts_as_its_codes_say_and_options_change_the_deviation),
