@@ -113,13 +113,6 @@ void output_real(output *out, const char *key, double value)
     number_add(&out->json, number_text(number, value));
 }
 
-void output_real_f32(output *out, const char *key, float value)
-{
-    char number[NUMBER_TEXT];
-    value_begin(out, key);
-    number_add(&out->json, number_text_f32(number, value));
-}
-
 void output_reals(output *out, const char *key, const double *values, size_t count)
 {
     output_array(out, key);

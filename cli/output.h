@@ -32,7 +32,6 @@ void output_object(output *out, const char *key);
 void output_array(output *out, const char *key);
 void output_end(output *out); /* closes the innermost */
 void output_real(output *out, const char *key, double value);
-void output_real_f32(output *out, const char *key, float value);
 void output_reals(output *out, const char *key, const double *values, size_t count);
 void output_int(output *out, const char *key, int64_t value);
 void output_bool(output *out, const char *key, int value);

@@ -44,13 +44,6 @@ void csv_f64(text *out, double value)
     text_string(out, number_text(digits, value));
 }
 
-void csv_f32(text *out, float value)
-{
-    char digits[NUMBER_TEXT];
-    comma(out);
-    text_string(out, number_text_f32(digits, value));
-}
-
 void csv_int(text *out, long long value)
 {
     comma(out);

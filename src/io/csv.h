@@ -14,7 +14,6 @@
 /* ---- writing: cells are appended to a text, csv_end() ends the line ---- */
 void csv_text(text *out, const char *cell); /* quoted where it must be */
 void csv_f64(text *out, double value);      /* "nan", "inf", "-inf" */
-void csv_f32(text *out, float value);
 void csv_int(text *out, long long value);
 void csv_empty(text *out);
 void csv_end(text *out);

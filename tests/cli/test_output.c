@@ -92,8 +92,7 @@ static void what_is_not_finite_is_a_string(void **state)
     output out;
     output_start(&out);
     output_reals(&out, "v", (double[]){NAN, INFINITY, -INFINITY}, 3);
-    output_real_f32(&out, "f", 0.1f);
-    assert_non_null(strstr(out.json.data, "[\"nan\", \"inf\", \"-inf\"], \"f\": 0.1"));
+    assert_non_null(strstr(out.json.data, "[\"nan\", \"inf\", \"-inf\"]"));
     text_free(&out.json);
 }
 
