@@ -69,7 +69,7 @@ tensor build_act(graph *g, tensor x, const berlu_act *act, int per_channel, cons
 {
     if (graph_failed(g))
         return TENSOR_NONE;
-    if (!act || x < 0) {
+    if (!act || !graph_has(g, x)) {
         graph_fail(g, BERLU_ERR_ARG, "%s: %s", name, act ? "no input" : "no activation");
         return TENSOR_NONE;
     }
@@ -117,10 +117,8 @@ tensor build_pixel_pos(graph *g, tensor x, tensor pos)
 
 tensor build_reshape(graph *g, tensor x, int rank, const int64_t *size)
 {
-    if (rank < 1 || rank > TENSOR_RANK) {
-        graph_fail(g, BERLU_ERR_ARG, "reshape: rank %d; 1 to %d is possible", rank, TENSOR_RANK);
+    if (graph_sizes_check(g, "reshape", rank, size) != BERLU_OK)
         return TENSOR_NONE;
-    }
     node n = node_make(OP_RESHAPE, 1, &x);
     n.attr.rank = rank;
     memcpy(n.attr.size, size, (size_t)rank * sizeof *size);
@@ -190,7 +188,7 @@ void build_output(graph *g, tensor head, tensor dist)
 {
     if (graph_failed(g))
         return;
-    if (head < 0 || g->answer != TENSOR_NONE) {
+    if (!graph_has(g, head) || g->answer != TENSOR_NONE) {
         graph_fail(g, BERLU_ERR_ARG, "a graph has one answer, declared once, from an existing tensor");
         return;
     }
@@ -203,8 +201,8 @@ void build_output(graph *g, tensor head, tensor dist)
 
 tensor layer_linear(graph *g, tensor x, int64_t outputs, int bias, const char *name)
 {
-    if (graph_failed(g) || x < 0)
-        return TENSOR_NONE;
+    if (graph_failed(g) || !graph_has(g, x))
+        return build_linear(g, x, TENSOR_NONE, TENSOR_NONE); /* says what is missing */
     int64_t inputs = tensor_channels(&g->tensors[x]);
     tensor w = build_param(g, graph_name(g, "%s.weight", name), INIT_TN02, 1, 2, (int64_t[]){outputs, inputs});
     tensor b = bias ? build_param(g, graph_name(g, "%s.bias", name), INIT_ZERO, 0, 1, &outputs) : TENSOR_NONE;
@@ -216,8 +214,8 @@ tensor layer_linear(graph *g, tensor x, int64_t outputs, int bias, const char *n
 
 tensor layer_norm(graph *g, tensor x, float eps, const char *name)
 {
-    if (graph_failed(g) || x < 0)
-        return TENSOR_NONE;
+    if (graph_failed(g) || !graph_has(g, x))
+        return build_norm(g, x, TENSOR_NONE, TENSOR_NONE, eps); /* says what is missing */
     int64_t channels = tensor_channels(&g->tensors[x]);
     tensor w = build_param(g, graph_name(g, "%s.weight", name), INIT_ONE, 0, 1, &channels);
     tensor b = build_param(g, graph_name(g, "%s.bias", name), INIT_ZERO, 0, 1, &channels);

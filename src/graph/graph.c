@@ -109,12 +109,11 @@ static tensor tensor_add(graph *g, const tensor_info *info)
     return g->tensor_count++;
 }
 
-/* Sizes at least 1 and a product that fits with room for any sensible batch. */
-static berlu_status sizes_check(graph *g, const char *name, int rank, const int64_t *size)
+berlu_status graph_sizes_check(graph *g, const char *name, int rank, const int64_t *size)
 {
     int64_t product = 1;
-    if (rank < 0 || rank > TENSOR_RANK)
-        return graph_fail(g, BERLU_ERR_ARG, "%s: rank %d; 0 to %d is possible", name, rank, TENSOR_RANK);
+    if (rank < 1 || rank > TENSOR_RANK)
+        return graph_fail(g, BERLU_ERR_ARG, "%s: rank %d; 1 to %d is possible", name, rank, TENSOR_RANK);
     for (int i = 0; i < rank; i++)
         if (size[i] < 1 || __builtin_mul_overflow(product, size[i], &product) || product > INT64_C(1) << 40)
             return graph_fail(g, BERLU_ERR_ARG, "%s: size %lld of dimension %d is not possible", name,
@@ -139,7 +138,7 @@ static tensor_info info_blank(const char *name, tensor_role role, int batched, i
 
 tensor graph_declare(graph *g, tensor_role role, int batched, int rank, const int64_t *size)
 {
-    if (graph_failed(g) || sizes_check(g, "a result", rank, size) != BERLU_OK)
+    if (graph_failed(g) || graph_sizes_check(g, "a result", rank, size) != BERLU_OK)
         return TENSOR_NONE;
     tensor_info info = info_blank("", role, batched, rank, size);
     return tensor_add(g, &info);
@@ -155,7 +154,7 @@ tensor graph_declare_like(graph *g, tensor_role role, tensor like)
 
 tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64_t *size)
 {
-    if (graph_failed(g) || sizes_check(g, name, rank, size) != BERLU_OK)
+    if (graph_failed(g) || graph_sizes_check(g, name, rank, size) != BERLU_OK)
         return TENSOR_NONE;
     tensor_info info = info_blank(graph_name(g, "%s", name), ROLE_LOSS, batched, rank, size);
     info.feed = 1;
@@ -164,7 +163,7 @@ tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64
 
 tensor build_param(graph *g, const char *name, param_init init, int decay, int rank, const int64_t *size)
 {
-    if (graph_failed(g) || sizes_check(g, name, rank, size) != BERLU_OK)
+    if (graph_failed(g) || graph_sizes_check(g, name, rank, size) != BERLU_OK)
         return TENSOR_NONE;
     if (graph_find(g, name) != TENSOR_NONE) {
         graph_fail(g, BERLU_ERR_ARG, "parameter '%s' exists already; names are unique in a model", name);
@@ -202,11 +201,14 @@ tensor graph_add(graph *g, const node *n)
     if (graph_failed(g))
         return TENSOR_NONE;
     const op_rule *rule = &op_rules[n->op];
-    for (int i = 0; i < rule->inputs; i++)
-        if (n->in[i] < 0 || n->in[i] >= g->tensor_count) {
-            graph_fail(g, BERLU_ERR_ARG, "%s: input %d is missing", rule->name, i);
-            return TENSOR_NONE;
-        }
+    for (int i = 0; i < NODE_INPUTS; i++) {
+        int absent = n->in[i] == TENSOR_NONE;
+        if (graph_has(g, n->in[i]) || (absent && i >= rule->inputs))
+            continue;
+        graph_fail(g, BERLU_ERR_ARG, absent ? "%s: input %d is missing" : "%s: input %d is no tensor of this graph",
+                   rule->name, i);
+        return TENSOR_NONE;
+    }
     if (!array_grow((void **)&g->nodes, &g->node_room, g->node_count, sizeof *g->nodes)) {
         graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d nodes: out of memory", g->node_count);
         return TENSOR_NONE;
@@ -233,6 +235,33 @@ void graph_set_nodes(graph *g, const node *nodes, int count)
         for (int j = 0; j < NODE_OUTPUTS; j++)
             if (g->nodes[i].out[j] != TENSOR_NONE)
                 g->tensors[g->nodes[i].out[j]].producer = i;
+}
+
+static int tensor_swap(tensor *t, tensor from, tensor to)
+{
+    int names_it = *t == from;
+    if (names_it)
+        *t = to;
+    return names_it;
+}
+
+int graph_replace(graph *g, tensor from, tensor to)
+{
+    int changed = tensor_swap(&g->answer, from, to);
+    for (int i = 0; i < 2; i++)
+        changed += tensor_swap(&g->head[i], from, to);
+    for (int i = 0; i < g->node_count; i++)
+        for (int j = 0; j < NODE_INPUTS; j++)
+            changed += tensor_swap(&g->nodes[i].in[j], from, to);
+    for (int i = 0; i < g->site_count; i++)
+        changed += tensor_swap(&g->sites[i].x, from, to) + tensor_swap(&g->sites[i].y, from, to);
+    for (int i = 0; i < g->tensor_count; i++) { /* a view stands behind what it looks at, so one walk reaches all */
+        tensor_info *info = &g->tensors[i];
+        changed += tensor_swap(&info->view_of, from, to);
+        if (info->view_of != TENSOR_NONE)
+            info->role = g->tensors[info->view_of].role; /* the same memory holds the same kind of number */
+    }
+    return changed;
 }
 
 node node_make(op_id op, int inputs, const tensor *in)

@@ -27,7 +27,7 @@ typedef struct graph graph;
 typedef int tensor; /* a handle: index into the graph's tensors */
 enum { TENSOR_NONE = -1, TENSOR_RANK = 4 };
 
-/* What a tensor is for; a backend gives each role its type of number (DESIGN: precision by role). */
+/* What a tensor is for; a backend gives each role its type of number. */
 typedef enum tensor_role {
     ROLE_WEIGHT,    /* a parameter */
     ROLE_GRADIENT,  /* of a parameter */
@@ -86,7 +86,7 @@ int graph_param_count(const graph *g);
 tensor graph_param(const graph *g, int index);       /* in state-dict order */
 tensor graph_find(const graph *g, const char *name); /* a parameter by name; TENSOR_NONE if there is none */
 int64_t tensor_elements(const tensor_info *t);       /* of one image */
-int64_t tensor_channels(const tensor_info *t);       /* the last size; 1 for a scalar */
+int64_t tensor_channels(const tensor_info *t);       /* the last size */
 tensor graph_image(const graph *g);                  /* the input */
 tensor graph_logits(const graph *g);                 /* the answer: for two heads, their mean */
 int graph_heads(const graph *g, tensor heads[2]);    /* 1 or 2 heads before the mean */

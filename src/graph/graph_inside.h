@@ -19,6 +19,13 @@ struct graph {
     unsigned say;
 };
 
+static inline int graph_has(const graph *g, tensor t)
+{
+    return t >= 0 && t < g->tensor_count;
+}
+
+/* Sizes at least 1 and a product that fits with room for any sensible batch. */
+berlu_status graph_sizes_check(graph *g, const char *name, int rank, const int64_t *size);
 int graph_site_add(graph *g, const graph_site *site); /* its index, or -1 */
 
 #endif

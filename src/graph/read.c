@@ -67,7 +67,7 @@ int64_t tensor_elements(const tensor_info *t)
 
 int64_t tensor_channels(const tensor_info *t)
 {
-    return t->rank ? t->size[t->rank - 1] : 1;
+    return t->size[t->rank - 1];
 }
 
 tensor graph_image(const graph *g)

@@ -17,7 +17,6 @@
 
 typedef struct fuse_pass {
     graph *g;
-    const op_entry *ops;
     int *uses;
     char *dead; /* per node */
 } fuse_pass;
@@ -70,6 +69,7 @@ static void add_take_in(fuse_pass *f, int index)
     }
 }
 
+/* The joined node stands where the linear stood: others may read u before the activation does. */
 static void linear_act_join(fuse_pass *f, int index)
 {
     const node act = *graph_node(f->g, index);
@@ -83,7 +83,7 @@ static void linear_act_join(fuse_pass *f, int index)
     joined.out[0] = act.out[0];
     joined.out[1] = f->uses[u] > 1 ? u : TENSOR_NONE;
     f->uses[u]--;
-    node_move(f, graph_tensor(f->g, u)->producer, index, &joined);
+    node_move(f, index, graph_tensor(f->g, u)->producer, &joined);
 }
 
 /* The copy of the activation that differentiate made for the next layer's weights, or -1. */
@@ -167,7 +167,7 @@ static void dead_drop(fuse_pass *f)
 berlu_status graph_fuse(graph *g, const op_entry *ops)
 {
     int count = graph_node_count(g);
-    fuse_pass f = {.g = g, .ops = ops, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
+    fuse_pass f = {.g = g, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
     berlu_status status = BERLU_OK;
     if (!f.uses || !f.dead) {
         status = berlu_fail_memory((size_t)count, "fusing a graph");

@@ -56,14 +56,6 @@ static tensor narrow_tensor(narrow_pass *p, tensor t, int token)
     return made;
 }
 
-static void input_replace(graph *g, tensor from, tensor to)
-{
-    for (int i = 0; i < graph_node_count(g); i++)
-        for (int j = 0; j < NODE_INPUTS; j++)
-            if (graph_node(g, i)->in[j] == from)
-                graph_node_edit(g, i)->in[j] = to;
-}
-
 /* Depth first from the answers: what a node reads stands before it. */
 static void node_place(narrow_pass *p, tensor t)
 {
@@ -106,9 +98,8 @@ static berlu_status round_run(graph *g, int *moved)
             continue;
         tensor narrow = narrow_tensor(&p, n.in[0], n.attr.skip);
         status = graph_status(g);
-        if (status == BERLU_OK)
-            input_replace(g, n.out[0], narrow);
-        ++*moved;
+        if (status == BERLU_OK && graph_replace(g, n.out[0], narrow)) /* else nobody read it, and nothing moved */
+            ++*moved;
     }
     if (status == BERLU_OK && *moved)
         status = nodes_sort(&p);

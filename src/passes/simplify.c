@@ -1,26 +1,18 @@
 /* simplify.c - takes out what a mode does not need. SPDX-License-Identifier: MIT
  *
- * In inference a random op is the identity: its readers read its input instead. Then, from the end to the beginning, a node
+ * In inference a random op is the identity: whoever names its output names its input instead. Then, from the end to the beginning, a node
  * stays if somebody reads one of its results: the answer, the heads, a loss, the gradient of a parameter, or a node that
  * stays. One walk each. */
 #include <stdlib.h>
 
 #include "passes/passes.h"
 
-static void input_replace(graph *g, tensor from, tensor to)
-{
-    for (int i = 0; i < graph_node_count(g); i++)
-        for (int j = 0; j < NODE_INPUTS; j++)
-            if (graph_node(g, i)->in[j] == from)
-                graph_node_edit(g, i)->in[j] = to;
-}
-
 static void random_remove(graph *g)
 {
     for (int i = 0; i < graph_node_count(g); i++) {
         const node *n = graph_node(g, i);
         if (op_rules[n->op].flags & RULE_RANDOM)
-            input_replace(g, n->out[0], n->in[0]);
+            graph_replace(g, n->out[0], n->in[0]);
     }
 }
 

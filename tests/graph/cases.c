@@ -189,6 +189,92 @@ static void case_convnext(graph *g, const berlu_act *act)
     head(g, layer_norm(g, build_mean(g, x), 1e-6f, "head.norm"));
 }
 
+/* ---- where passes have to look twice ---- */
+
+/* What goes into the activation is read before the activation reads it. */
+static void case_layer_read_before_act(graph *g, const berlu_act *act)
+{
+    tensor u = layer_linear(g, words(g, WIDTH), 7, WITH_BIAS, "fc1");
+    tensor n = layer_norm(g, u, 1e-6f, "norm");
+    tensor y = build_act(g, u, act, 0, "act");
+    pooled_head(g, build_add(g, layer_linear(g, y, 7, WITH_BIAS, "fc2"), n));
+}
+
+/* Two norms with one weight: their gradients meet in a sum that stands before the one of their input, which x's mean brings. */
+static void case_norm_shared(graph *g, const berlu_act *act)
+{
+    (void)act;
+    int64_t width = WIDTH;
+    tensor x = words(g, WIDTH), m = layer_linear(g, build_mean(g, x), WIDTH, WITH_BIAS, "fc1");
+    tensor w = param(g, "norm.weight", 1, &width), b = param(g, "norm.bias", 1, &width);
+    tensor y = build_norm(g, x, w, b, 1e-5f);
+    y = build_norm(g, layer_linear(g, y, WIDTH, WITH_BIAS, "fc2"), w, b, 1e-5f);
+    head(g, build_add(g, m, build_mean(g, layer_linear(g, y, WIDTH, WITH_BIAS, "fc3"))));
+}
+
+/* The residual is the layer's own input. */
+static void case_layer_and_its_input(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor x = words(g, 37);
+    pooled_head(g, build_add(g, x, layer_linear(g, x, 37, WITH_BIAS, "fc")));
+}
+
+static void case_answer_selected(graph *g, const berlu_act *act)
+{
+    (void)act;
+    build_output(g, build_select(g, layer_linear(g, words(g, WIDTH), CLASSES, WITH_BIAS, "head"), 2), TENSOR_NONE);
+}
+
+static void case_answers_selected(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor a = layer_linear(g, words(g, WIDTH), WIDTH, WITH_BIAS, "fc");
+    tensor first = layer_linear(g, a, CLASSES, WITH_BIAS, "head"), second = layer_norm(g, first, 1e-5f, "norm");
+    build_output(g, build_select(g, first, 0), build_select(g, second, 3));
+}
+
+/* One token under another shape: the view follows when the selection moves. */
+static void case_token_reshaped(graph *g, const berlu_act *act)
+{
+    (void)act;
+    int64_t classes = CLASSES;
+    tensor x = layer_norm(g, layer_linear(g, words(g, WIDTH), WIDTH, WITH_BIAS, "fc"), 1e-5f, "norm");
+    x = build_reshape(g, build_select(g, x, 1), 2, (int64_t[]){1, WIDTH});
+    x = build_reshape(g, layer_linear(g, x, CLASSES, WITH_BIAS, "head"), 1, &classes);
+    build_output(g, x, TENSOR_NONE);
+}
+
+static void case_answer_dropped(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor x = layer_linear(g, build_mean(g, words(g, WIDTH)), CLASSES, WITH_BIAS, "head");
+    build_output(g, build_dropout(g, x, 0.4f), TENSOR_NONE);
+}
+
+static void case_dropped_reshaped(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor x = build_reshape(g, build_dropout(g, stem(g, WIDTH), 0.4f), 2, (int64_t[]){TOKENS, WIDTH});
+    x = build_reshape(g, x, 3, (int64_t[]){2, 2, WIDTH});
+    pooled_head(g, layer_norm(g, x, 1e-5f, "norm"));
+}
+
+/* Every token is a group of its own: a selection must not pass, for the draw belongs to the token's place. */
+static void case_token_of_groups(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor x = layer_linear(g, words(g, WIDTH), WIDTH, WITH_BIAS, "fc");
+    head(g, build_select(g, build_drop_path(g, x, 0.25f, TOKENS), 1));
+}
+
+static void case_token_behind_groups(graph *g, const berlu_act *act)
+{
+    (void)act;
+    tensor x = layer_linear(g, words(g, WIDTH), WIDTH, WITH_BIAS, "fc");
+    head(g, build_select(g, layer_norm(g, build_drop_path(g, x, 0.25f, TOKENS), 1e-5f, "norm"), 1));
+}
+
 #define TRAIN      .mode = ENGINE_TRAIN, .batch = 3
 #define PLAIN_LOSS TRAIN, .loss = LOSS_CROSS_ENTROPY
 const graph_case graph_cases[] = {
@@ -235,6 +321,16 @@ const graph_case graph_cases[] = {
      {TRAIN, .loss = LOSS_SOFT_TARGET, .distill = DISTILL_SOFT_BATCHMEAN}},
     {"two streams", case_tnt, NULL, {TRAIN, .loss = LOSS_SOFT_TARGET}},
     {"two streams, legacy", case_tnt_legacy, NULL, {PLAIN_LOSS}},
+    {"a layer read before its activation", case_layer_read_before_act, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
+    {"one weight for two norms", case_norm_shared, NULL, {PLAIN_LOSS}},
+    {"a layer and its input", case_layer_and_its_input, NULL, {PLAIN_LOSS}},
+    {"the answer is a token", case_answer_selected, NULL, {PLAIN_LOSS}},
+    {"the answers are tokens", case_answers_selected, NULL, {PLAIN_LOSS, .distill = DISTILL_HARD}},
+    {"a token under another shape", case_token_reshaped, NULL, {PLAIN_LOSS}},
+    {"the answer drops out", case_answer_dropped, NULL, {PLAIN_LOSS}},
+    {"dropout under another shape", case_dropped_reshaped, NULL, {PLAIN_LOSS}},
+    {"a token of dropped groups", case_token_of_groups, NULL, {PLAIN_LOSS}},
+    {"a token behind dropped groups", case_token_behind_groups, NULL, {PLAIN_LOSS}},
     {"convolutions", case_convnext, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
     {"convolutions, both kept", case_convnext, "gelu", {PLAIN_LOSS, .keep = KEEP_BOTH}},
 };
