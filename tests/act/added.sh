@@ -61,8 +61,8 @@ commands() { # one per line
         done
         echo "$compile src/act/$name.c -o $name.o"
     done
-    for file in src/act/act.c src/act/spec.c src/act/dispatch.c src/act/call.c src/act/sums.c src/base/*.c src/smooth/*.c \
-        tests/act/inputs.c; do
+    for file in src/act/act.c src/act/spec.c src/act/registry.c src/act/dispatch.c src/act/call.c src/act/sums.c \
+        src/base/*.c src/smooth/*.c tests/act/inputs.c; do
         echo "$compile $file -o $(basename "$file" .c).o"
     done
     mkdir programs
