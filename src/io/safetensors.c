@@ -1,7 +1,7 @@
 /* safetensors.c - reads files of named tensors, believing nothing. SPDX-License-Identifier: MIT
  *
  * The header is JSON, so jansson parses it; but a parser builds whatever it is told to, therefore header_scan() first
- * bounds what it can be told: nesting, the number of objects and commas, no sign or fraction outside a text. After that
+ * bounds what it can be told: nesting, the number of objects and commas, no sign outside a text. After that
  * every entry is checked alone (entry_read) and all of them together: sorted by offset they must tile the data without
  * hole, overlap or rest (tensors_tile). Nothing is copied; an entry points into the mapped file.
  * Read safetensors_parse() first. What a tensor's values are is in safetensors_values.c; the writer is
@@ -28,8 +28,8 @@ struct safetensors {
 
 /* ---- the header as bytes ---- */
 
-/* What a legal header can hold at most: one object around it, one for the metadata, one per tensor; and per tensor nine
- * commas inside and one after it (rank 8), the same allowance once more for metadata. Bounded before the parser
+/* What a legal header can hold at most: one object around it, one for the metadata, one per tensor; and per tensor ten
+ * commas inside (rank 8) and one after it; what is left of fourteen is for metadata. Bounded before the parser
  * allocates, so a hostile header costs a constant factor of its own size. */
 enum { DEPTH_MAX = 4, OBJECTS_MAX = ST_TENSORS_MAX + 2, COMMAS_MAX = 14 * ST_TENSORS_MAX };
 

@@ -8,8 +8,8 @@
 #include "io/safetensors.h"
 #include "passes/engine.h"
 
-/* Initial weights, a function of the seed alone: Philox, PURPOSE_INIT, the parameter's place in the epoch word, the
- * element as index. Normal draws outside [-2, 2] are drawn again (timm's own function clamps, which leaves a weight of
+/* Initial weights, a function of the seed alone: Philox, PURPOSE_INIT, the hash of the parameter's name in the epoch word,
+ * the element as index. Normal draws outside [-2, 2] are drawn again (timm's own function clamps, which leaves a weight of
  * exactly -2 about once in 2^24 draws: a difference made on purpose). Activation parameters start at the activation's
  * own values. */
 typedef struct init_options {

@@ -1,7 +1,7 @@
 /* rules.h - the shape and gradient rules of every op, for the table in ops.c. SPDX-License-Identifier: MIT
  *
  * A rule's file says what the op means; a kernel's file (cpu/NAME.c) says how it is computed. Inputs are numbered in the
- * order of the comment beside the enum in graph/op.h and of each file's head. */
+ * order in which the head of each file lists them. */
 #ifndef OPS_RULES_H
 #define OPS_RULES_H
 

@@ -77,6 +77,37 @@ static void input_missing(graph *g)
     build_add(g, patches(g), TENSOR_NONE);
 }
 
+enum { NO_HANDLE = 12345 }; /* of no tensor */
+static void bad_optional_input(graph *g)
+{
+    build_linear(g, patches(g), param(g, "w", 2, SIZES(5, 48)), NO_HANDLE);
+}
+static void bad_negative_input(graph *g)
+{
+    build_attention(g, patches(g), -2, 3);
+}
+static void layer_of_nothing(graph *g)
+{
+    layer_linear(g, TENSOR_NONE, 5, WITH_BIAS, "fc1");
+}
+static void norm_of_a_stranger(graph *g)
+{
+    layer_norm(g, NO_HANDLE, 1e-6f, "norm");
+}
+static void strange_answer(graph *g)
+{
+    build_output(g, NO_HANDLE, TENSOR_NONE);
+}
+static void no_dimensions(graph *g)
+{
+    param(g, "scalar", 0, SIZES(1));
+}
+/* Sizes whose product does not fit in 64 bits are refused one by one, before anybody multiplies them. */
+static void sizes_beyond_all_numbers(graph *g)
+{
+    build_reshape(g, patches(g), 4, SIZES(INT64_C(1) << 32, INT64_C(1) << 32, 3, 64));
+}
+
 /* ---- shape rules ---- */
 
 static void wrong_width(graph *g)
@@ -194,6 +225,13 @@ static const struct {
     {no_answer, "one answer"},
     {two_answers, "one answer"},
     {input_missing, "add: input 1 is missing"},
+    {bad_optional_input, "linear: input 2 is no tensor of this graph"},
+    {bad_negative_input, "attention: input 1 is no tensor of this graph"},
+    {layer_of_nothing, "linear: input 0 is missing"},
+    {norm_of_a_stranger, "norm: input 0 is no tensor of this graph"},
+    {strange_answer, "from an existing tensor"},
+    {no_dimensions, "scalar: rank 0; 1 to 4 is possible"},
+    {sizes_beyond_all_numbers, "reshape: size 4294967296 of dimension 1"},
     {wrong_width, "weight 'blocks.3.fc1.weight' [5, 47] does not fit"},
     {wrong_bias, "'fc1.bias' [6] should have 5 numbers"},
     {norm_without_weight, "norm: input 1 is missing"},

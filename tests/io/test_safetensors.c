@@ -147,6 +147,27 @@ static void a_name_of_more_than_1024_bytes_is_refused(void **state)
     refuse(header, strlen(header), 4, "1025 bytes");
 }
 
+/* `count` times `part` between an opening and a closing: refused for its number before anything is built from it. */
+static void many_refuse(const char *open, const char *part, size_t count, const char *close)
+{
+    size_t size = strlen(part), at = strlen(open);
+    char *header = malloc(at + count * size + strlen(close) + 1);
+    assert_non_null(header);
+    memcpy(header, open, at);
+    for (size_t i = 0; i < count; i++, at += size)
+        memcpy(header + at, part, size);
+    memcpy(header + at, close, strlen(close) + 1);
+    refuse(header, strlen(header), 0, "more than 100000 tensors");
+    free(header);
+}
+
+static void a_header_of_too_many_parts_is_refused_before_it_is_parsed(void **state)
+{
+    (void)state;
+    many_refuse("{\"a\":[", "0,", 1500000, "0]}");
+    many_refuse("{", "\"a\":{},", 100002, "\"a\":{}}");
+}
+
 static void what_the_format_allows_is_taken(void **state)
 {
     (void)state;
@@ -309,6 +330,7 @@ int main(void)
         cmocka_unit_test(each_broken_header_is_refused_and_the_error_names_the_place),
         cmocka_unit_test(a_length_that_lies_is_refused),
         cmocka_unit_test(a_name_of_more_than_1024_bytes_is_refused),
+        cmocka_unit_test(a_header_of_too_many_parts_is_refused_before_it_is_parsed),
         cmocka_unit_test(what_the_format_allows_is_taken),
         cmocka_unit_test(values_are_widened_exactly_and_wrong_kinds_are_named),
         cmocka_unit_test(the_written_bytes_are_the_reference_writers),
