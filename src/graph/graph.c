@@ -239,10 +239,10 @@ void graph_set_nodes(graph *g, const node *nodes, int count)
 
 static int tensor_swap(tensor *t, tensor from, tensor to)
 {
-    int names_it = *t == from;
-    if (names_it)
+    int changes = *t == from && from != to;
+    if (changes)
         *t = to;
-    return names_it;
+    return changes;
 }
 
 int graph_replace(graph *g, tensor from, tensor to)

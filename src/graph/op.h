@@ -137,7 +137,8 @@ tensor_info *graph_tensor_edit(graph *g, tensor t);
 tensor graph_add(graph *g, const node *n);
 const node *graph_last(const graph *g); /* the node graph_add() just made: for its other outputs */
 void graph_set_nodes(graph *g, const node *nodes, int count); /* at most as many as there were; producers follow */
-/* Whatever names `from` names `to` from now on: inputs, views, sites, heads, the answer. Returns how many did. */
+/* Whatever names `from` names `to` from now on: inputs, views, sites, heads, the answer. Returns how many
+ * changed. */
 int graph_replace(graph *g, tensor from, tensor to);
 /* The site's input and output are other tensors now. */
 void graph_site_move(graph *g, int site, tensor old_x, tensor x, tensor y);

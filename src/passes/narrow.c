@@ -84,7 +84,7 @@ static berlu_status nodes_sort(narrow_pass *p)
     return BERLU_OK;
 }
 
-/* One round: every selection whose input only it reads moves up as far as it can. */
+/* One round: every selection moves up as far as it can. One that cannot move comes back as itself, and nothing changes. */
 static berlu_status round_run(graph *g, int *moved)
 {
     narrow_pass p = {.g = g, .uses = graph_uses(g), .tensors = graph_tensor_count(g)};
@@ -92,13 +92,11 @@ static berlu_status round_run(graph *g, int *moved)
     int nodes = graph_node_count(g);
     for (int i = 0; i < nodes && status == BERLU_OK; i++) {
         node n = *graph_node(g, i);
-        int producer = n.op == OP_SELECT ? graph_tensor(g, n.in[0])->producer : -1;
-        if (producer < 0 || !(op_rules[graph_node(g, producer)->op].flags & RULE_ROWS) || p.uses[n.in[0]] != 1 ||
-            graph_node(g, producer)->attr.groups > 1)
+        if (n.op != OP_SELECT)
             continue;
         tensor narrow = narrow_tensor(&p, n.in[0], n.attr.skip);
         status = graph_status(g);
-        if (status == BERLU_OK && graph_replace(g, n.out[0], narrow)) /* else nobody read it, and nothing moved */
+        if (status == BERLU_OK && graph_replace(g, n.out[0], narrow))
             ++*moved;
     }
     if (status == BERLU_OK && *moved)

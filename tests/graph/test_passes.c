@@ -72,6 +72,19 @@ static void inference_answers_as_training_does_without_draws(void **state)
     }
 }
 
+static void inference_runs_no_random_op(void **state)
+{
+    (void)state;
+    for (int i = 0; i < graph_case_count; i++) {
+        prepared p = case_prepare(&graph_cases[i], cpu_backend(), 1);
+        engine *e = engine_beside(&p, (engine_options){.mode = ENGINE_INFER});
+        for (int k = 0; k < graph_node_count(e->g); k++)
+            assert_false(op_rules[graph_node(e->g, k)->op].flags & RULE_RANDOM);
+        engine_free(e);
+        case_free(&p);
+    }
+}
+
 /* A result may lie where one input lay, if the op's row says so and the node reads that memory through no other input. */
 static void node_check(const engine *e, const char *name, const node *n)
 {
@@ -135,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inference_answers_as_training_does_without_draws),
+        cmocka_unit_test(inference_runs_no_random_op),
         cmocka_unit_test(no_node_writes_where_it_still_reads),
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
     };
