@@ -1,9 +1,10 @@
 /* bench_step.c - times forward, backward and update of whole steps on random images. SPDX-License-Identifier: MIT
  *
  * A step is what training does: forward, loss, backward, clipping to norm 1, AdamW. Medians, because a shared machine has bad
- * moments but no good ones. Memory is measured as the growth of the resident set's peak between making the engine and the last
- * step; Linux lets a process reset that peak. Before that, what earlier engines left to malloc goes back to the system, and where
- * memory is all that is asked for, huge pages are off: each array could add up to 2 MiB of them (memory_settle). */
+ * moments but no good ones. Memory is measured as the growth of the resident set from before the engine is made to its peak in
+ * the steps; Linux lets a process reset that peak, which is done once the weights are drawn: the array they are drawn into is not
+ * the engine's. What earlier engines left to malloc goes back to the system before either is read (malloc_trim), and where memory
+ * is all that is asked for, huge pages are off: each array could add up to 2 MiB of them (memory_settle). */
 #include "bench/bench_step.h"
 
 #include <malloc.h>
@@ -34,14 +35,11 @@ static uint64_t status_bytes(const char *key)
     return kib * 1024;
 }
 
-/* So that memory which is freed is gone, and memory which is taken is counted to the page. The first two cost time. */
-static void memory_settle(int memory_only)
+/* So that memory which is freed is gone, and memory which is taken is counted to the page. Both cost time. */
+static void memory_settle(void)
 {
-    if (memory_only) {
-        mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what is freed is gone; also keeps malloc from raising it */
-        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-    }
-    malloc_trim(0);
+    mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what is freed is gone; also keeps malloc from raising it */
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
 static void peak_reset(void)
@@ -115,6 +113,8 @@ static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)
     berlu_status status = weights_init(e, 1, NULL);
     if (status != BERLU_OK)
         return status;
+    malloc_trim(0);
+    peak_reset();
     batch_fill(e, m, b->options.batch);
     double begin = clock_seconds();
     for (uint32_t i = 0; status == BERLU_OK; i++) {
@@ -148,14 +148,15 @@ static berlu_status libraries_wake(const bench_step *b, const model *m)
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
 {
     engine *e = NULL;
-    memory_settle(b->memory_only);
+    if (b->memory_only)
+        memory_settle();
     berlu_status status = libraries_wake(b, m);
     if (status != BERLU_OK)
         return status;
     times *t = calloc(1, sizeof *t);
     if (!t)
         return berlu_fail_memory(sizeof *t, "the times of a bench");
-    peak_reset();
+    malloc_trim(0);
     uint64_t before = status_bytes("VmRSS");
     status = engine_create(&e, m->graph, &b->options);
     if (status == BERLU_OK)
