@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "model_args.h"
 #include "output.h"
 #include "progress.h"
 #include "train/curves.h"
@@ -29,8 +30,9 @@ static const option_row rows[] = {
     {"std", OPTION_STRING, "R,G,B", .help = "their deviation, with --weights"},
     {"max-bad", OPTION_STRING, "N", .help = "broken files that are skipped (default: as for the run)"},
     {"split", OPTION_CHOICE, .standard = "test", .choices = "test|train", .help = "which images"},
-    {"act", OPTION_STRINGS, "ACT", .help = "activation, with --weights"},
-    {"image-size", OPTION_INT, "N", .most = 4096, .help = "side of the input, with --weights"},
+    {"act", OPTION_STRINGS, "ACT",
+     .help = "activation, with --weights (default: the one their file names, else gelu); so are the next five"},
+    MODEL_SHAPE_ROWS,
     {"svg", OPTION_STRING, "FILE", .help = "also draw the curves of the run: loss and accuracy by epoch"},
     {"batch", OPTION_INT, "N", .standard = "100", .least = 1, .most = 65536, .help = "images per pass"},
     {0}};
@@ -43,7 +45,8 @@ static void tick(void *context, uint64_t images)
 /* What would be without effect is refused: a run knows its network, a file of weights has no checkpoints. */
 static berlu_status effect_check(const options *o)
 {
-    static const char *const of_weights[] = {"act", "image-size", "normalize", "mean", "std", NULL};
+    static const char *const of_weights[] = {"act",        "image-size", "patch", "stride", "stem",
+                                             "act-params", "normalize",  "mean",  "std",    NULL};
     static const char *const of_run[] = {"which", "ema", "svg", NULL};
     int weights = options_given(o, "weights");
     const char *const *idle = weights ? of_run : of_weights;
@@ -55,8 +58,9 @@ static berlu_status effect_check(const options *o)
 }
 
 /* Options that are settings of training under the same name. */
-static const char *const passed_on[] = {"class-order",   "val-labels", "labels", "eval-crop", "crop-pct",
-                                        "interpolation", "normalize",  "mean",   "std",       "max-bad"};
+static const char *const passed_on[] = {"class-order", "val-labels",    "labels",    "eval-crop",  "crop-pct",
+                                        "max-bad",     "interpolation", "normalize", "mean",       "std",
+                                        "patch",       "stride",        "stem",      "act-params", "image-size"};
 
 static size_t settings_given(const options *o, const char *out[COUNT(passed_on)][2])
 {
@@ -85,7 +89,6 @@ static berlu_status eval(options *o)
         .setting_count = settings_given(o, settings),
         .acts = options_strings(o, "act"),
         .act_count = options_count(o, "act"),
-        .image_size = (int)options_int(o, "image-size"),
         .batch = (int)options_int(o, "batch"),
         .threads = options_threads(o),
         .ema = options_flag(o, "ema"),

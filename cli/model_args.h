@@ -5,18 +5,28 @@
 #include "models/models.h"
 #include "options.h"
 
-/* Rows of a command's table. The model's own name is a row of the command: an argument in some, an option in others. */
-#define MODEL_ROWS                                                                                                     \
+/* Rows of a command's table. The model's own name is a row of the command: an argument in some, an option in others. Those of
+ * the shape stand alone for `eval`, where the data tell the classes and the weights their activation. */
+#define MODEL_SHAPE_ROWS                                                                                               \
     {"image-size", OPTION_INT, "N", .least = 1, .most = 4096, .help = "side of the square image"},                     \
         {"patch", OPTION_INT, "N", .least = 1, .most = 4096, .help = "side of a patch (ViT, DeiT, TNT)"},              \
         {"stride", OPTION_INT, "N", .least = 1, .most = 4096, .help = "of the pixel convolution (TNT)"},               \
         {"stem", OPTION_CHOICE, .choices = "1|2|4", .help = "size and stride of the first convolution (ConvNeXt)"},    \
-        {"classes", OPTION_INT, "N", .least = 1, .most = 1000000, .help = "how many classes"},                         \
-        {"drop-path", OPTION_FLOAT, "RATE", .least = 0, .most = 0.999, .help = "stochastic depth of the last block"},  \
-        {"act", OPTION_STRINGS, "ACT", .help = "activation, once for all sites or once a site (default gelu)"},        \
     {                                                                                                                  \
         "act-params", OPTION_CHOICE, .standard = "layer", .choices = "layer|channel",                                  \
                                      .help = "learned activation parameters: one a layer or one a channel"             \
+    }
+
+#define MODEL_ROWS                                                                                                     \
+    MODEL_SHAPE_ROWS, {"classes", OPTION_INT, "N", .least = 1, .most = 1000000, .help = "how many classes"},           \
+        {"drop-path",                                                                                                  \
+         OPTION_FLOAT,                                                                                                 \
+         "RATE",                                                                                                       \
+         .least = 0,                                                                                                   \
+         .most = MODEL_DROP_PATH_MOST,                                                                                 \
+         .help = "stochastic depth of the last block"},                                                                \
+    {                                                                                                                  \
+        "act", OPTION_STRINGS, "ACT", .help = "activation, once for all sites or once a site (default gelu)"           \
     }
 
 /* Makes the model that the options describe; `still` leaves out what is random in training (drop path). */

@@ -124,8 +124,9 @@ berlu_status model_configure(model_config *out, const char *name, const model_op
         status = option_put(&m, puts[i].place, puts[i].value, puts[i].most, puts[i].known, puts[i].option);
     if (status != BERLU_OK)
         return status;
-    if (!(o->drop_path >= 0 && o->drop_path < 1))
-        return berlu_fail(BERLU_ERR_ARG, "%s: --drop-path %g is not in [0, 1)", m.name, o->drop_path);
+    if (!(o->drop_path >= 0 && o->drop_path <= MODEL_DROP_PATH_MOST))
+        return berlu_fail(BERLU_ERR_ARG, "%s: --drop-path %g is outside 0 to %g", m.name, o->drop_path,
+                          MODEL_DROP_PATH_MOST);
     int sites = m.family->sites(&m);
     if (sites == 0 && o->act_count > 0)
         return berlu_fail(BERLU_ERR_ARG, "%s: has no activation; leave --act out", m.name);

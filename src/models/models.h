@@ -38,6 +38,8 @@ typedef struct model_config {
     int per_channel; /* learned activation parameters: one per channel instead of one per site */
 } model_config;
 
+#define MODEL_DROP_PATH_MOST 0.999 /* what is kept is divided by 1 - rate */
+
 /* What a user may say; zero means the model's own value. Options a family does not have are refused by name. */
 typedef struct model_options {
     int image_size, patch, stride, stem, classes;

@@ -49,7 +49,6 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
         status = network_acts(s, weights, &(int){0}); /* none named: the model's usual one */
     if (status == BERLU_OK)
         status = recipe_complete(s);
-    s->image_size = r->image_size;
     return status;
 }
 

@@ -13,7 +13,7 @@ typedef struct eval_request {
     size_t setting_count;
     const char *const *acts;
     size_t act_count;
-    int image_size, batch, threads;
+    int batch, threads;
     int ema, train_split;
     void (*tick)(void *context, uint64_t images); /* may be NULL */
     void *context;

@@ -7,6 +7,8 @@
 #ifndef TRAIN_SETTINGS_H
 #define TRAIN_SETTINGS_H
 
+#include "models/models.h"
+
 /* clang-format off */
 #define TRAIN_SETTINGS(_) \
     /* what is trained */ \
@@ -20,7 +22,7 @@
     _(stride, "stride", COUNT, "0", 0, 4096, NULL, "N", "stride of TNT's pixel embedding; 0: the model's own", 0) \
     _(stem, "stem", COUNT, "0", 0, 4, NULL, "1|2|4", "stem of ConvNeXt; 0: the model's own", 0) \
     _(classes, "classes", COUNT, "0", 0, 1000000, NULL, "N", "0: as many as the data has", 0) \
-    _(drop_path, "drop-path", REAL, "0", 0, 0.99, NULL, "P", "stochastic depth of the last block", 0) \
+    _(drop_path, "drop-path", REAL, "0", 0, MODEL_DROP_PATH_MOST, NULL, "P", "stochastic depth of the last block", 0) \
     _(init_std, "init-std", REAL, "0", 0, 10, NULL, "S", "deviation of initial weights; 0: the model's own", 0) \
     _(init_std_fc1, "init-std-fc1", REAL, "0", 0, 10, NULL, "S", "the same for fc1 alone, in front of the activation", 0) \
     _(act_params, "act-params", CHOICE, "layer", 0, 0, layer_or_channel, "layer|channel", "learned parameters per layer or per channel", 0) \

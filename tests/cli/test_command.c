@@ -48,6 +48,8 @@ static void options_without_effect_are_refused(void **state)
     (void)state;
     assert_refused("berlu: eval: option --act: has no effect on a run", "eval", "runs/x", "--act", "relu");
     assert_refused("berlu: eval: option --image-size: has no effect", "eval", "runs/x", "--image-size", "32");
+    assert_refused("berlu: eval: option --patch: has no effect", "eval", "runs/x", "--patch", "4");
+    assert_refused("berlu: eval: option --act-params: has no effect", "eval", "runs/x", "--act-params", "channel");
     assert_refused("berlu: eval: option --ema: has no effect with", "eval", "vit_micro", "--weights", "w", "--ema");
     assert_refused("berlu: eval: option --which: has no effect with", "eval", "m", "--weights", "w", "--which", "best");
     assert_refused("berlu: train: option --json-lines: ", "train", "--model", "vit_micro", "--data", "synthetic",
