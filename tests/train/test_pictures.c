@@ -165,7 +165,7 @@ static void an_evaluation_refuses_what_has_no_effect(void **state)
 {
     (void)state;
     char run[FOLDER_PATH], weights[FOLDER_PATH];
-    static const char *const squash[][2] = {{"eval-crop", "squash"}, {"crop-pct", "0.9"}};
+    static const char *const squash[][2] = {{"eval-crop", "squash"}, {"crop-pct", "0.9"}, {"image-size", "32"}};
     static const char *const mean[][2] = {{"normalize", "imagenet"}, {"mean", "0.5,0.5,0.5"}, {"std", "0.2,0.2,0.2"}};
     static const char *const half[][2] = {{"mean", "0.5,0.5,0.5"}};
     run_whole(run_place(run, "eval-idle"), (const char *const[]){"epochs=1", NULL});
@@ -175,8 +175,7 @@ static void an_evaluation_refuses_what_has_no_effect(void **state)
     eval_request of_weights = {.run = "vit_micro", .weights = weights, .batch = 4};
     eval_refuses(&of_weights, "synthetic", mean, 3, "normalize");
     eval_refuses(&of_weights, "synthetic", half, 1, "std");
-    of_weights.image_size = 32;
-    eval_refuses(&of_weights, "synthetic", squash, 2, "crop_pct");
+    eval_refuses(&of_weights, "synthetic", squash, 3, "crop_pct");
 }
 
 static void mean_and_deviation_are_taken_as_given(void **state)
