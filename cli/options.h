@@ -85,7 +85,6 @@ cpu_isa options_isa(const options *o);
  * a flag is true or false. `where` ("study.yaml:12") stands in front of the error. */
 berlu_status options_set(options *o, const char *key, const char *value, const char *where);
 int options_key_is(const option_row *row, const char *key); /* "weight_decay" is the row "weight-decay" */
-const option_row *options_rows(const options *o);           /* the command's own, ended by {0} */
 
 /* Writes every setting, defaults included, as "key": value into an open JSON object (run.json of a training run). */
 struct output;

@@ -94,11 +94,6 @@ cpu_isa options_isa(const options *o)
     return isa;
 }
 
-const option_row *options_rows(const options *o)
-{
-    return o->rows;
-}
-
 static void value_write(const option_row *row, const option_value *v, const char *key, output *out)
 {
     switch (row->type) {

@@ -130,11 +130,6 @@ void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float v
     tb_record_scalar(&w->pending, wall, step, tag, value);
 }
 
-void tb_counts(tb_writer *w, double wall, int64_t step, const char *tag, const tb_histogram *h)
-{
-    tb_record_histogram(&w->pending, wall, step, tag, h);
-}
-
 /* Values are taken FEW at a time. What is not finite has no place on the axis and is left out there, so that the loops
  * below need not ask. */
 enum { FEW = 256, LANES = 8 };

@@ -29,7 +29,6 @@ typedef struct tb_writer tb_writer;
 berlu_status tb_open(tb_writer **out, const char *folder, double wall);
 void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float value);
 void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const float *values, size_t count);
-void tb_counts(tb_writer *w, double wall, int64_t step, const char *tag, const tb_histogram *h);
 berlu_status tb_flush(tb_writer *w); /* whole records, in one append */
 void tb_close(tb_writer *w);         /* without flushing; NULL is allowed */
 const char *tb_path(const tb_writer *w);

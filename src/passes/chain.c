@@ -9,14 +9,10 @@
  * A chain is a run of neighbours in the list, all forward or all backward, that the backend offers, over equally many rows, whose
  * rows are so short that a block of them stays in a second cache. Long rows (words: 384 to 1536 numbers) come with weights
  * that fill the cache themselves: there a chain gains nothing. Read on: plan_chains() in plan.c; cpu/chain.c. */
+#include "ops/rules.h"
 #include "passes/passes.h"
 
 enum { CHAIN_TIMES = 8 }; /* a chain is worth its name, and leaves work for several threads, from so many times on */
-
-static int64_t rows_of(const graph *g, tensor t)
-{
-    return tensor_elements(graph_tensor(g, t)) / tensor_channels(graph_tensor(g, t));
-}
 
 static int is_short(const graph *g, tensor t, const backend *machine)
 {

@@ -14,8 +14,7 @@
 
 struct grad_pass {
     graph *g;
-    int tensors;      /* of the forward; gradients are asked for these only */
-    tensor *gradient; /* what arrived so far */
+    tensor *gradient; /* per tensor of the forward: what arrived so far */
     tensor *remade;   /* the copy that the backward reads, or TENSOR_NONE */
     char *wanted;
     engine_keep keep;
@@ -139,7 +138,7 @@ static berlu_status nodes_walk(grad_pass *p)
 berlu_status graph_differentiate(graph *g, engine_keep keep, int remake_attention)
 {
     int count = graph_tensor_count(g);
-    grad_pass p = {.g = g, .tensors = count, .keep = keep, .remake_attention = remake_attention};
+    grad_pass p = {.g = g, .keep = keep, .remake_attention = remake_attention};
     p.gradient = malloc((size_t)(count + 1) * sizeof *p.gradient);
     p.remade = malloc((size_t)(count + 1) * sizeof *p.remade);
     p.wanted = calloc((size_t)count + 1, 1);

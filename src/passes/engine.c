@@ -150,7 +150,7 @@ void engine_free(engine *e)
     for (int i = 0; i < FEED_COUNT; i++)
         free(e->feed[i].memory);
     free(e->labels);
-    free(e->answers);
+    free(e->logits);
     free(e->image_uses);
     free(e->calls);
     free(e->spans);
@@ -290,28 +290,13 @@ double engine_grad_norm(const engine *e)
     return e->step->grad_norm;
 }
 
-static const float *answer_get(engine *e, tensor t, int slot)
-{
-    if (t == TENSOR_NONE || !engine_data(e, t))
-        return NULL;
-    if (e->machine->host_f32)
-        return engine_data(e, t);
-    size_t count = (size_t)e->classes * (size_t)e->options.batch;
-    float *host = e->answers + (size_t)slot * count;
-    e->machine->get(host, engine_data(e, t), count);
-    return host;
-}
-
 const float *engine_logits(engine *e)
 {
-    return answer_get(e, graph_logits(e->g), 0);
-}
-
-const float *engine_head(engine *e, int head)
-{
-    tensor heads[2];
-    int count = graph_heads(e->g, heads);
-    return head >= 0 && head < count ? answer_get(e, heads[head], 1 + head) : NULL;
+    void *logits = engine_data(e, graph_logits(e->g));
+    if (e->machine->host_f32)
+        return logits;
+    e->machine->get(e->logits, logits, (size_t)e->classes * (size_t)e->options.batch);
+    return e->logits;
 }
 
 float *engine_input(engine *e)

@@ -91,9 +91,8 @@ berlu_status engine_backward(engine *e);
 berlu_status engine_update(engine *e);
 
 /* After engine_forward(): */
-double engine_loss(const engine *e);           /* mean over the counted images, distillation included */
-const float *engine_logits(engine *e);         /* [batch, K], host memory, until the next forward */
-const float *engine_head(engine *e, int head); /* [batch, K] of head 0 or 1; NULL if the mode did not compute it */
+double engine_loss(const engine *e);   /* mean over the counted images, distillation included */
+const float *engine_logits(engine *e); /* [batch, K], host memory, until the next forward */
 /* After engine_update(): the norm of all gradients that move, before clipping; also where step.clip is 0. */
 double engine_grad_norm(const engine *e);
 berlu_status engine_compute_grad_norm(engine *e); /* the same without an update, after engine_backward() */

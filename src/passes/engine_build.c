@@ -194,13 +194,13 @@ static berlu_status feeds_allocate(engine *e)
 static berlu_status host_allocate(engine *e)
 {
     size_t labels = (size_t)e->options.batch * sizeof *e->labels;
-    size_t answers = 3 * (size_t)e->options.batch * (size_t)e->classes * sizeof *e->answers;
+    size_t logits = (size_t)e->options.batch * (size_t)e->classes * sizeof *e->logits;
     e->labels = calloc(1, labels);
     if (!e->labels)
         return berlu_fail_memory(labels, "the labels of a batch");
-    if (!e->machine->host_f32 && !(e->answers = calloc(1, answers)))
-        return berlu_fail_memory(answers, "the logits of a batch");
-    e->allocated += labels + (e->answers ? answers : 0);
+    if (!e->machine->host_f32 && !(e->logits = calloc(1, logits)))
+        return berlu_fail_memory(logits, "the logits of a batch");
+    e->allocated += labels + (e->logits ? logits : 0);
     return feeds_allocate(e);
 }
 

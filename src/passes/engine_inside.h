@@ -43,7 +43,7 @@ struct engine {
     engine_feed feed[FEED_COUNT];
     tensor label_feed;
     int32_t *labels;
-    float *answers; /* [3][batch, K] on the host where the backend's memory is not */
+    float *logits; /* [batch, K] on the host where the backend's memory is not */
     int64_t classes;
     int micro_batches; /* since the last update */
     double *seconds;   /* per call, when profiling; then one per update op */
