@@ -264,6 +264,10 @@ static void bench_names_every_activation(void **state)
     json_t *root = json_of(&r), *row = json_array_get(json_object_get(root, "rows"), 0);
     assert_string_equal(json_string_value(json_object_get(row, "act")), "gelu,relu,silu,berlu");
     json_decref(root);
+    command_run(&r, "bench", "memory", "linear", "--batch", "1", "--json", NULL);
+    root = json_of(&r), row = json_array_get(json_object_get(root, "rows"), 0);
+    assert_true(json_is_null(json_object_get(row, "act")));
+    json_decref(root);
 }
 
 /* The array into which weights are drawn is as large as the head: not the engine's, so not in the peak. What is left is what
