@@ -4,8 +4,8 @@
  * look at; (2) a result takes over the memory of an input that dies there, where the op's row allows it; (3) what is left is
  * placed, largest first, at the lowest offset that is free during its whole life. A chain (chain.c) works on its first node
  * for some rows after its last for others, so whatever it touches lives as long as the chain. Largest-first is not optimal: no plan can
- * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks that the
- * arena is at most a quarter over it, and that no two living tensors overlap.
+ * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks, bare and as
+ * training steps, that the arena is at most a quarter over it, and that no two living tensors overlap.
  *
  * Answers live to the end, so that a caller can read them after any call. Parameters, gradients and feeds have areas of their
  * own: they outlive a step. Gradients stand in the order the backward finishes them, so that a range of that area is complete
