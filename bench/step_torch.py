@@ -5,7 +5,7 @@
 
 A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every peer for some
 seconds, each in a process of its own; peers stay alive between their turns, asleep, so that rounds can be short and follow each other
-closely: on a machine shared with strangers minutes differ more than programs. Figures are medians over the rounds. Peers:
+closely: on a machine shared with other guests minutes differ more than programs. Figures are medians over the rounds. Peers:
 
     eager      timm's model, fused AdamW, malloc kept from returning memory (worth 1.2)
     compiled   the same under torch.compile (needs a C++ compiler; the first run compiles for a minute or two)
