@@ -179,9 +179,10 @@ static int command_run(const command *cmd, int argc, char *const *argv)
 
 /* OpenMP's threads spin for milliseconds while they wait, and take the cores from the threads that load pictures: an epoch
  * of a small model took several times as long. Not to spin at all is no better: a sleeping thread takes tens of
- * microseconds to wake and a step waits a hundred times. So they spin a little (vit_micro, patch 8, batch 8, two cores, images/s: 880
- * without, 3,200 with 1,000 turns, 3,700 with 10,000; while another process takes one core 3,000, 1,100 and 450). libgomp reads its policy when it is loaded, so the command starts itself once more with the policy
- * set, unless the user has chosen one. If that fails it is only slower. */
+ * microseconds to wake and a step waits a hundred times. So they spin a little (vit_micro, patch 8, batch 8, two cores,
+ * images/s: 880 without, 3,200 with 1,000 turns, 3,700 with 10,000; while another process takes one core 3,000, 1,100 and
+ * 450). libgomp reads its policy when it is loaded, so the command starts itself once more with the policy set, unless the
+ * user has chosen one. If that fails it is only slower. */
 static void spin_little(const command *cmd, char **argv)
 {
     static const char *const loading[] = {"train", "eval", "demo"};

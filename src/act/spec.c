@@ -246,24 +246,27 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
     return status;
 }
 
-static berlu_status make_builtin(berlu_act **out, const act_row *row, const char *pairs)
+/* Keys, text and constants of one whose function is there, if `status` says so; where anything failed it is freed. */
+static berlu_status act_finish(berlu_act **out, berlu_act *act, berlu_status status, const char *pairs)
 {
-    berlu_act *act = NULL;
-    berlu_status status = act_start(&act, row);
-    if (status != BERLU_OK)
-        return status;
-    if (pairs)
+    if (status == BERLU_OK && pairs)
         status = set_pairs(act, pairs);
     if (status == BERLU_OK)
         status = write_spec(act);
     if (status == BERLU_OK)
         status = kernels_prepare(act);
-    if (status != BERLU_OK) {
+    if (status == BERLU_OK)
+        *out = act;
+    else
         berlu_act_free(act);
-        return status;
-    }
-    *out = act;
-    return BERLU_OK;
+    return status;
+}
+
+static berlu_status make_builtin(berlu_act **out, const act_row *row, const char *pairs)
+{
+    berlu_act *act = NULL;
+    berlu_status status = act_start(&act, row);
+    return status == BERLU_OK ? act_finish(out, act, BERLU_OK, pairs) : status;
 }
 
 static berlu_status make_smooth(berlu_act **out, const char *name, const berlu_smooth *f, const char *pairs)
@@ -273,19 +276,7 @@ static berlu_status make_smooth(berlu_act **out, const char *name, const berlu_s
     if (status != BERLU_OK)
         return status;
     snprintf(act->name, sizeof act->name, "%s", name);
-    status = smoothed_fill(act, f);
-    if (status == BERLU_OK && pairs)
-        status = set_pairs(act, pairs);
-    if (status == BERLU_OK)
-        status = write_spec(act);
-    if (status == BERLU_OK)
-        status = kernels_prepare(act);
-    if (status != BERLU_OK) {
-        berlu_act_free(act);
-        return status;
-    }
-    *out = act;
-    return BERLU_OK;
+    return act_finish(out, act, smoothed_fill(act, f), pairs);
 }
 
 /* smooth(...), with keys behind it or not: smooth(...):scale=2 */

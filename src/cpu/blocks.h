@@ -55,6 +55,12 @@ static inline int64_t blocks_end(const blocks *b, int64_t begin, int64_t rows)
     return (begin + rows + b->size - 1) / b->size;
 }
 
+/* Those of a call whose rows go from in[0] to out[0] by a product. */
+static inline blocks blocks_of_call(const op_call *c)
+{
+    return blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+}
+
 static inline const lanes *lanes_of(const op_call *c)
 {
     return c->data;

@@ -7,11 +7,6 @@
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
 
-static blocks blocks_of_rows(const op_call *c)
-{
-    return blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
-}
-
 /* A block of y = x W^T + bias + residual, or of dx = dy W + residual. */
 static void block_times(const op_call *c, const blocks *b, int64_t i)
 {
@@ -30,14 +25,14 @@ static void block_times(const op_call *c, const blocks *b, int64_t i)
 
 void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
 {
-    blocks b = blocks_of_rows(c);
+    blocks b = blocks_of_call(c);
     for (int64_t i = begin / b.size; i < blocks_end(&b, begin, rows); i++)
         block_times(c, &b, i);
 }
 
 void cpu_linear(const op_call *c)
 {
-    blocks b = blocks_of_rows(c);
+    blocks b = blocks_of_call(c);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < b.count; i++)
         block_times(c, &b, i);

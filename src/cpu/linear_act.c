@@ -33,8 +33,7 @@ static size_t forward_scratch(const op_call *c, int64_t rows)
 
 size_t cpu_linear_act_workspace(const op_call *c)
 {
-    return (size_t)c->threads *
-           forward_scratch(c, blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels).size);
+    return (size_t)c->threads * forward_scratch(c, blocks_of_call(c).size);
 }
 
 static void block_forward(const op_call *c, const blocks *b, int64_t i, size_t scratch)
@@ -60,7 +59,7 @@ static void block_forward(const op_call *c, const blocks *b, int64_t i, size_t s
 
 void cpu_linear_act_rows(const op_call *c, int64_t begin, int64_t rows)
 {
-    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    blocks b = blocks_of_call(c);
     size_t scratch = forward_scratch(c, b.size);
     for (int64_t i = begin / b.size; i < blocks_end(&b, begin, rows); i++)
         block_forward(c, &b, i, scratch);
@@ -68,7 +67,7 @@ void cpu_linear_act_rows(const op_call *c, int64_t begin, int64_t rows)
 
 void cpu_linear_act(const op_call *c)
 {
-    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    blocks b = blocks_of_call(c);
     size_t scratch = forward_scratch(c, b.size);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < b.count; i++)
@@ -115,7 +114,7 @@ static size_t backward_scratch(const op_call *c, int64_t rows)
 
 size_t cpu_linear_dx_act_workspace(const op_call *c)
 {
-    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    blocks b = blocks_of_call(c);
     return (size_t)c->threads * backward_scratch(c, b.size) +
            (size_t)(partials_make(c).stride * b.count) * sizeof(float);
 }
@@ -155,7 +154,7 @@ static partials partials_at(const op_call *c, size_t scratch)
 
 void cpu_linear_dx_act_rows(const op_call *c, int64_t begin, int64_t rows)
 {
-    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    blocks b = blocks_of_call(c);
     size_t scratch = backward_scratch(c, b.size);
     partials p = partials_at(c, scratch);
     for (int64_t i = begin / b.size; i < blocks_end(&b, begin, rows); i++)
@@ -164,7 +163,7 @@ void cpu_linear_dx_act_rows(const op_call *c, int64_t begin, int64_t rows)
 
 void cpu_linear_dx_act_finish(const op_call *c)
 {
-    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    blocks b = blocks_of_call(c);
     partials p = partials_at(c, backward_scratch(c, b.size));
     if (c->out[4].data)
         partials_join(c->out[4].data, p.data + p.bias, b.count, p.stride, c->out[0].channels);
@@ -174,7 +173,7 @@ void cpu_linear_dx_act_finish(const op_call *c)
 
 void cpu_linear_dx_act(const op_call *c)
 {
-    blocks b = blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
+    blocks b = blocks_of_call(c);
     size_t scratch = backward_scratch(c, b.size);
     partials p = partials_at(c, scratch);
 #pragma omp parallel for num_threads(c->threads) schedule(static)

@@ -2,8 +2,9 @@
  *
  * An op is one row of op_rules[] (ops/ops.c): name, shape rule, gradient rule, flags. Passes ask the row and so need not know
  * a new op; by name they know only what they make or look for themselves: differentiate.c adds gradients with add, narrow.c
- * moves select, fuse.c looks for its patterns, engine_build.c adds the losses. A backend is one const table of kernels, one per op; a kernel gets an op_call in which everything is resolved:
- * pointers, sizes, attributes. Nothing in a call changes between steps but the memory it points to.
+ * moves select, fuse.c looks for its patterns, engine_build.c adds the losses. A backend is one const table of kernels, one
+ * per op; a kernel gets an op_call in which everything is resolved: pointers, sizes, attributes. Nothing in a call changes
+ * between steps but the memory it points to.
  *
  * Read on: docs/add-an-op.md; ops/linear.c for a row with all its parts; cpu/linear.c for its kernel. */
 #ifndef GRAPH_OP_H

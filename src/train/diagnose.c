@@ -202,7 +202,7 @@ static site_values values_of(const site *s, const float *x, size_t rows, float *
     return v;
 }
 
-/* A picture of a distribution needs no half million of values: the first block's rows. */
+/* A picture of a distribution needs no more than the rows of the first block. */
 static berlu_status site_histograms(diagnosis *d, size_t i, const site_values *v, tb_writer *tb, double wall,
                                     int64_t step)
 {
