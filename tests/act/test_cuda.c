@@ -555,6 +555,36 @@ static void bad_calls_are_refused_and_the_next_one_works(void **state)
     berlu_act_free(act);
 }
 
+/* Waiting for a stream that is being recorded is not allowed and spoils the recording; nothing can be launched into it then. */
+static void a_failed_launch_is_told_in_cudas_words_and_the_next_one_works(void **state)
+{
+    both *b = *state;
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    berlu_act *act = make("relu");
+    plan p = {.dtype = BERLU_F32, .rows = 2, .channels = 64};
+    berlu_act_call call = call_of(&b->device, &p, BERLU_ACT_FORWARD, act);
+    float y[128];
+    fill_moderate(b, p.dtype, COUNT(y));
+    to_device(b->device.x, b->host.x, sizeof y);
+    assert_int_equal(cudaStreamCreate(&stream), cudaSuccess);
+    assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    assert_int_not_equal(cudaStreamSynchronize(stream), cudaSuccess);
+    cudaGetLastError();
+    assert_int_equal(berlu_act_cuda_run(act, BERLU_ACT_FORWARD, &call, stream), BERLU_ERR_DEVICE);
+    assert_non_null(strstr(berlu_last_error(), cudaGetErrorString(cudaErrorStreamCaptureInvalidated)));
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    cudaGetLastError();
+    must(berlu_act_cuda_run(act, BERLU_ACT_FORWARD, &call, stream));
+    assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+    to_host(y, b->device.y, sizeof y);
+    for (size_t i = 0; i < COUNT(y); i++)
+        assert_true(y[i] == fmaxf(((float *)b->host.x)[i], 0));
+    cudaStreamDestroy(stream);
+    berlu_act_free(act);
+}
+
 /* Runs everywhere: the library loads and says in CUDA's words why there is no device. */
 static int without_gpu(void)
 {
@@ -583,6 +613,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_hundred_repeats_on_two_streams_give_the_same_sums),
         cmocka_unit_test(a_replayed_graph_sees_a_changed_alpha),
         cmocka_unit_test(bad_calls_are_refused_and_the_next_one_works),
+        cmocka_unit_test(a_failed_launch_is_told_in_cudas_words_and_the_next_one_works),
     };
     return cmocka_run_group_tests(tests, both_make, both_free);
 }
