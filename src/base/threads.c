@@ -11,11 +11,16 @@ int threads_default(void)
     return threads > 0 ? threads : 1;
 }
 
-/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand. */
-static int threads_most(void)
+enum { ALWAYS = 64 }; /* this many threads can be had everywhere */
+
+/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand. Asking for the cores is a call
+ * of the system, as long as a thousand numbers take: only where it decides. */
+static int threads_limited(int threads)
 {
-    int cores = omp_get_num_procs();
-    return cores > 64 ? cores : 64;
+    if (threads <= ALWAYS)
+        return threads;
+    int cores = omp_get_num_procs(), most = cores > ALWAYS ? cores : ALWAYS;
+    return threads < most ? threads : most;
 }
 
 static void blocks_run(int threads, size_t blocks, void (*body)(void *, size_t), void *context)
@@ -31,8 +36,7 @@ void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t 
         threads = threads_default();
     if ((size_t)threads > blocks)
         threads = (int)blocks;
-    if (threads > threads_most())
-        threads = threads_most();
+    threads = threads_limited(threads);
     if (threads > 1) {
         blocks_run(threads, blocks, body, context);
         return;
