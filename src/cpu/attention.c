@@ -7,6 +7,7 @@
 #include "cpu/blocks.h"
 #include "cpu/heads.h"
 #include "cpu/kernels.h"
+#include "cpu/share.h"
 
 enum { QUERIES = 128, FEW_TOKENS = 32 };
 
@@ -109,7 +110,7 @@ static void problem_forward(const lanes *l, const heads *h, const problem *p, co
 {
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
         int64_t n = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
-        l->transpose(w->q_t, p->q + first * h->stride_k, n, h->width, h->stride_k);
+        l->transpose(w->q_t, n, p->q + first * h->stride_k, h->stride_k, n, h->width);
         scores(l, h, p->k, h->stride_k, w->q_t, n, w->s);
         if (p->known)
             l->weights_columns(w->s, h->tokens, n, (float)h->scale, p->known + first * h->heads, h->heads);
@@ -124,8 +125,8 @@ static void problem_backward(const lanes *l, const heads *h, const problem *p, c
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
         int64_t n = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
         const float *dy = p->dy + first * h->dim, *q = p->q + first * h->stride_k;
-        l->transpose(w->q_t, q, n, h->width, h->stride_k);
-        l->transpose(w->dy_t, dy, n, h->width, h->dim);
+        l->transpose(w->q_t, n, q, h->stride_k, n, h->width);
+        l->transpose(w->dy_t, n, dy, h->dim, n, h->width);
         scores(l, h, p->k, h->stride_k, w->q_t, n, w->s);
         l->weights_columns(w->s, h->tokens, n, (float)h->scale, p->known + first * h->heads, h->heads);
         scores(l, h, p->v, h->stride_v, w->dy_t, n, w->ds);
@@ -190,8 +191,10 @@ static void run(const op_call *c)
 {
     heads h = heads_of(c);
     blocks b = problem_blocks(c, &h);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    for (int64_t i; (i = share_take(&s)) >= 0;)
         problems_run(c, &h, block_begin(&b, i), block_rows(&b, i));
 }
 

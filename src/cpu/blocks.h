@@ -9,6 +9,7 @@
 
 #include <omp.h>
 
+#include "cpu/gemm.h"
 #include "cpu/lanes.h"
 #include "graph/op.h"
 
@@ -26,17 +27,26 @@ static inline blocks blocks_of(int64_t rows, int64_t size)
 /* Rows that go through a chain together (chain.c), and how many numbers they may have. Blocks of short rows divide it. */
 enum { CHAIN_ROWS = 1024, CHAIN_WIDTH = 128 };
 
-/* Row blocks of a product with so many numbers a row before and behind it: at most 320 rows, so that a block of 768 floats a row
- * stays in a second cache of 1 MiB while bias and activation pass over it; an even number of them, so that two threads have the
- * same work; not below 32, or packing the other matrix anew for each would cost too much. Of many short rows half a chain. */
+static inline int rows_are_short(int64_t inputs, int64_t outputs)
+{
+    return inputs <= CHAIN_WIDTH && outputs <= CHAIN_WIDTH;
+}
+
+/* Row blocks of a product with so many numbers a row before and behind it. Threads that are done take from others (share.h): about
+ * 26 blocks, so that the last one does not matter, an even number, so that two threads of the same speed have the same work. At
+ * most 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and activation pass over it; in
+ * between, the more the larger the weight is, which every block reads again. Of many short rows half a chain. */
 static inline blocks blocks_for_product(int64_t rows, int64_t inputs, int64_t outputs)
 {
-    if (rows >= 4 * CHAIN_ROWS && inputs <= CHAIN_WIDTH && outputs <= CHAIN_WIDTH)
+    enum { WANTED = 26, MOST = 320, WEIGHT = 2048, KERNEL = 8 }; /* WEIGHT: its numbers for each row */
+    if (rows >= 4 * CHAIN_ROWS && rows_are_short(inputs, outputs))
         return blocks_of(rows, CHAIN_ROWS / 2);
-    int64_t count = (rows + 319) / 320;
+    int64_t size = rows / WANTED > inputs * outputs / WEIGHT ? rows / WANTED : inputs * outputs / WEIGHT;
+    size = size < GEMM_LEAST ? GEMM_LEAST : size > MOST ? MOST : size;
+    int64_t count = (rows + size - 1) / size;
     count += count % 2;
-    int64_t size = (rows + count - 1) / count;
-    return blocks_of(rows, size < 32 ? 32 : size);
+    size = (rows + count - 1) / count;
+    return blocks_of(rows, (size + KERNEL - 1) / KERNEL * KERNEL);
 }
 
 static inline int64_t block_begin(const blocks *b, int64_t i)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
+#include "cpu/share.h"
 
 typedef struct chain_link {
     void (*rows)(const op_call *c, int64_t begin, int64_t rows); /* begin is a multiple of CHAIN_ROWS */
@@ -29,7 +30,7 @@ int cpu_chains(op_id op)
     return links[op].rows != NULL;
 }
 
-/* Times are those of the first thread, whose share of the rows is as large as anybody's. */
+/* Times are those of the first thread, whose share of the rows is about as large as anybody's. */
 static void rows_run(const op_call *calls, int count, const blocks *b, int64_t i, double *seconds)
 {
     int timed = seconds && omp_get_thread_num() == 0;
@@ -44,8 +45,10 @@ static void rows_run(const op_call *calls, int count, const blocks *b, int64_t i
 void cpu_chain(const op_call *calls, int count, double *seconds)
 {
     blocks b = blocks_of(calls->in[0].rows, CHAIN_ROWS);
-#pragma omp parallel for num_threads(calls->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
+    share s;
+    share_deal(&s, b.count, calls->threads);
+#pragma omp parallel num_threads(calls->threads)
+    for (int64_t i; (i = share_take(&s)) >= 0;)
         rows_run(calls, count, &b, i, seconds);
     for (int k = 0; k < count; k++) {
         double begin = seconds ? clock_seconds() : 0;

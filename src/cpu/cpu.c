@@ -92,7 +92,7 @@ static void f64_get_f64(double *to, const void *from, size_t count)
 /* ---- tables ---- */
 
 static const op_entry fast_ops[OP_COUNT] = {
-    [OP_LINEAR] = {cpu_linear, NULL},
+    [OP_LINEAR] = {cpu_linear, cpu_linear_workspace},
     [OP_NORM] = {cpu_norm, NULL},
     [OP_ATTENTION] = {cpu_attention, cpu_attention_workspace},
     [OP_ACT] = {cpu_act, cpu_act_workspace},

@@ -22,6 +22,15 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matr
  * version 2.6 does on AVX-512, where it was observed; elsewhere an estimate. */
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed);
 
+/* What the library likes, from measurements of whole steps. oneDNN reads both matrices where they lie, so that small blocks of rows
+ * cost nothing, unless op(B) is a transpose; then, and in OpenBLAS always, each call copies B. GEMM_LEAST: rows of a block that are
+ * still fast, a multiple of its kernel's eight. */
+#ifdef BERLU_BLAS_OPENBLAS
+enum { GEMM_TURN = 0, GEMM_LEAST = 320 };
+#else
+enum { GEMM_TURN = 1, GEMM_LEAST = 40 };
+#endif
+
 const char *gemm_library(void); /* "oneDNN 2.6.3" */
 
 #endif

@@ -20,6 +20,7 @@ int cpu_chains(op_id op);
 void cpu_chain(const op_call *calls, int count, double *seconds);
 
 void cpu_linear(const op_call *c);
+size_t cpu_linear_workspace(const op_call *c);
 void cpu_linear_dx(const op_call *c);
 void cpu_linear_dw(const op_call *c);
 size_t cpu_linear_dw_workspace(const op_call *c);

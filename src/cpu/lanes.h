@@ -66,7 +66,8 @@ typedef struct lanes {
     void (*softmax_grad_columns)(float *dp, const float *p, int64_t keys, int64_t n, float scale);
 
     void (*product)(const lanes_product *p);
-    void (*transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
+    /* to[column][row] from rows of `columns` numbers; strides between rows as stored */
+    void (*transpose)(float *to, int64_t stride_to, const float *from, int64_t stride, int64_t rows, int64_t columns);
 
     /* `count` <= width problems; problem i has its q at q[i], and k = q + dim, and so on. work: heads_work() numbers */
     void (*heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,

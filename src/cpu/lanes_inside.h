@@ -81,7 +81,7 @@ void LANES(softmax_columns)(float *s, int64_t keys, int64_t n, float scale, floa
 void LANES(weights_columns)(float *s, int64_t keys, int64_t n, float scale, const float *logsum, int64_t stride);
 void LANES(softmax_grad_columns)(float *dp, const float *p, int64_t keys, int64_t n, float scale);
 void LANES(product)(const lanes_product *p);
-void LANES(transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
+void LANES(transpose)(float *to, int64_t stride_to, const float *from, int64_t stride, int64_t rows, int64_t columns);
 void LANES(heads_forward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,
                           float *const *y, float *const *logsum, int64_t logsum_stride, int given, float *work);
 void LANES(heads_backward)(const lanes_heads *h, int64_t count, const float *const *q, const float *const *v,

@@ -83,14 +83,14 @@ void LANES(product)(const lanes_product *p)
     }
 }
 
-/* to[column][row] from rows of `columns` numbers, `stride` apart. Sixteen rows at a time: their lines stay in the first cache. */
-void LANES(transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride)
+/* Sixteen rows at a time: their lines stay in the first cache. */
+void LANES(transpose)(float *to, int64_t stride_to, const float *from, int64_t stride, int64_t rows, int64_t columns)
 {
     enum { BLOCK = 16 };
     int64_t i = 0;
     for (; i + BLOCK <= rows; i += BLOCK)
         for (int64_t j = 0; j < columns; j++) {
-            float *line = to + j * rows + i;
+            float *line = to + j * stride_to + i;
             const float *first = from + i * stride + j;
             LANES_UNROLL
             for (int r = 0; r < BLOCK; r++)
@@ -98,5 +98,5 @@ void LANES(transpose)(float *to, const float *from, int64_t rows, int64_t column
         }
     for (; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            to[j * rows + i] = from[i * stride + j];
+            to[j * stride_to + i] = from[i * stride + j];
 }

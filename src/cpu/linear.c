@@ -6,6 +6,8 @@
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
+#include "cpu/share.h"
+#include "cpu/weight.h"
 
 /* A block of y = x W^T + bias + residual, or of dx = dy W + residual. */
 static void block_times(const op_call *c, const blocks *b, int64_t i)
@@ -17,7 +19,7 @@ static void block_times(const op_call *c, const blocks *b, int64_t i)
     float *y = (float *)c->out[0].data + begin * outputs;
     int onto = residual == c->out[0].data;
     gemm(rows, outputs, inputs, 1, (gemm_matrix){(const float *)c->in[0].data + begin * inputs, inputs, 0},
-         (gemm_matrix){c->in[1].data, forward ? inputs : outputs, forward}, (float)onto, y, outputs);
+         weight_matrix(c), (float)onto, y, outputs);
     const float *more = residual && !onto ? residual + begin * outputs : NULL;
     if (bias || more)
         lanes_of(c)->finish_rows(y, bias, more, rows, outputs);
@@ -33,9 +35,19 @@ void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
 void cpu_linear(const op_call *c)
 {
     blocks b = blocks_of_call(c);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
-        block_times(c, &b, i);
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    {
+        weight_turn(c);
+        for (int64_t i; (i = share_take(&s)) >= 0;)
+            block_times(c, &b, i);
+    }
+}
+
+size_t cpu_linear_workspace(const op_call *c)
+{
+    return weight_bytes(c);
 }
 
 void cpu_linear_dx(const op_call *c)
@@ -45,7 +57,7 @@ void cpu_linear_dx(const op_call *c)
 
 /* ---- weight gradients ---- */
 
-/* Blocks of dW's rows: about 192, an even number of them. */
+/* Blocks of dW's rows: about 192, an even number of them. Each packs all of x anew. */
 static blocks blocks_of_weight(int64_t outputs)
 {
     int64_t count = (outputs + 191) / 192;
@@ -123,8 +135,10 @@ void cpu_linear_dw_finish(const op_call *c)
 static void thin_dw(const op_call *c)
 {
     blocks b = blocks_of(c->in[0].rows, THIN_ROWS);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    for (int64_t i; (i = share_take(&s)) >= 0;)
         cpu_linear_dw_rows(c, block_begin(&b, i), block_rows(&b, i));
     cpu_linear_dw_finish(c);
 }
@@ -132,16 +146,19 @@ static void thin_dw(const op_call *c)
 static void wide_dw(const op_call *c)
 {
     blocks b = blocks_of_weight(c->in[0].channels), sums = blocks_of(c->in[0].rows, SUM_ROWS);
-    if (c->out[1].data) {
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-        for (int64_t i = 0; i < sums.count; i++)
+    share sum, product;
+    share_deal(&sum, c->out[1].data ? sums.count : 0, c->threads);
+    share_deal(&product, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    {
+        for (int64_t i; (i = share_take(&sum)) >= 0;)
             column_sums(c, &sums, i);
-        column_sums_join(c);
+        for (int64_t i; (i = share_take(&product)) >= 0;)
+            dw_block(c, block_begin(&b, i), block_rows(&b, i), 0, c->in[0].rows,
+                     (float *)c->out[0].data + block_begin(&b, i) * c->in[1].channels);
     }
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
-        dw_block(c, block_begin(&b, i), block_rows(&b, i), 0, c->in[0].rows,
-                 (float *)c->out[0].data + block_begin(&b, i) * c->in[1].channels);
+    if (c->out[1].data)
+        column_sums_join(c);
 }
 
 void cpu_linear_dw(const op_call *c)

@@ -10,7 +10,9 @@
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
+#include "cpu/share.h"
 #include "cpu/site.h"
+#include "cpu/weight.h"
 
 static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *call)
 {
@@ -33,26 +35,25 @@ static size_t forward_scratch(const op_call *c, int64_t rows)
 
 size_t cpu_linear_act_workspace(const op_call *c)
 {
-    return (size_t)c->threads * forward_scratch(c, blocks_of_call(c).size);
+    return weight_bytes(c) + (size_t)c->threads * forward_scratch(c, blocks_of_call(c).size);
 }
 
 static void block_forward(const op_call *c, const blocks *b, int64_t i, size_t scratch)
 {
-    const float *x = c->in[0].data, *w = c->in[1].data, *bias = c->in[2].data;
+    const float *x = c->in[0].data, *bias = c->in[2].data;
     int64_t inputs = c->in[0].channels, outputs = c->out[0].channels, begin = block_begin(b, i),
             rows = block_rows(b, i);
     int whole = c->out[1].data && !c->attr->raw; /* what is kept includes the bias */
     float *y = (float *)c->out[0].data + begin * outputs;
     float *u = c->out[1].data ? (float *)c->out[1].data + begin * outputs : y;
-    gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, (gemm_matrix){w, inputs, 1}, 0, u,
-         outputs);
+    gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, weight_matrix(c), 0, u, outputs);
     if (whole && bias)
         lanes_of(c)->finish_rows(u, bias, NULL, rows, outputs);
     berlu_act_call call = site_call(c, 3, rows, outputs);
     call.x = u;
     call.y = y;
     call.bias = whole ? NULL : bias;
-    call.workspace = (char *)c->workspace + (size_t)omp_get_thread_num() * scratch;
+    call.workspace = (char *)c->workspace + weight_bytes(c) + (size_t)omp_get_thread_num() * scratch;
     call.workspace_bytes = scratch;
     act_call(c, BERLU_ACT_FORWARD, &call);
 }
@@ -69,9 +70,14 @@ void cpu_linear_act(const op_call *c)
 {
     blocks b = blocks_of_call(c);
     size_t scratch = forward_scratch(c, b.size);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
-        block_forward(c, &b, i, scratch);
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    {
+        weight_turn(c);
+        for (int64_t i; (i = share_take(&s)) >= 0;)
+            block_forward(c, &b, i, scratch);
+    }
 }
 
 /* ---- backward ---- */
@@ -125,7 +131,7 @@ static void block_backward(const op_call *c, const partials *p, const blocks *b,
             behind = c->in[0].channels;
     float *du = (float *)c->out[0].data + begin * channels, *part = p->data + i * p->stride;
     gemm(rows, channels, behind, 1, (gemm_matrix){(const float *)c->in[0].data + begin * behind, behind, 0},
-         (gemm_matrix){c->in[1].data, channels, 0}, 0, du, channels);
+         weight_matrix(c), 0, du, channels);
     berlu_act_call call = site_call(c, 4, rows, channels);
     call.dy = call.dx = du;
     float *held = (float *)c->in[2].data + begin * channels;
@@ -176,8 +182,10 @@ void cpu_linear_dx_act(const op_call *c)
     blocks b = blocks_of_call(c);
     size_t scratch = backward_scratch(c, b.size);
     partials p = partials_at(c, scratch);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    for (int64_t i; (i = share_take(&s)) >= 0;)
         block_backward(c, &p, &b, i, scratch);
     cpu_linear_dx_act_finish(c);
 }

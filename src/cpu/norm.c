@@ -3,6 +3,7 @@
 
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
+#include "cpu/share.h"
 
 static void norm_block(const op_call *c, const blocks *b, int64_t i)
 {
@@ -62,16 +63,20 @@ void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows)
 void cpu_norm(const op_call *c)
 {
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    for (int64_t i; (i = share_take(&s)) >= 0;)
         norm_block(c, &b, i);
 }
 
 void cpu_norm_grad(const op_call *c)
 {
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < b.count; i++)
+    share s;
+    share_deal(&s, b.count, c->threads);
+#pragma omp parallel num_threads(c->threads)
+    for (int64_t i; (i = share_take(&s)) >= 0;)
         grad_block(c, &b, i);
     cpu_norm_grad_finish(c);
 }

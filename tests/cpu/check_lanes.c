@@ -67,7 +67,7 @@ static void rows(bench *b)
     b->l->scale_rows(b->out[3], b->in[0], b->in[1], b->in[2], 5, 37);
     b->l->scale_rows(b->out[4], b->in[0], b->in[1], NULL, 3, 5);
     b->l->scale_grad_rows(b->out[5], b->in[0], b->in[1], b->in[2], b->out[6], 9, 37);
-    b->l->transpose(b->out[7], b->in[3], 35, 21, 40);
+    b->l->transpose(b->out[7], 35, b->in[3], 40, 35, 21);
 }
 
 static void softmax(bench *b)

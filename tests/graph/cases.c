@@ -113,6 +113,16 @@ static void case_long_rows(graph *g, const berlu_act *act)
     pooled_head(g, layer_linear(g, x, width, NO_BIAS, "fc2"));
 }
 
+/* Wider than a chain takes: products that turn their weight first, its outputs no multiple of a strip, over several blocks. */
+static void case_wide_rows(graph *g, const berlu_act *act)
+{
+    int64_t width = 5;
+    tensor x = build_unfold(g, build_image(g, 3, 9, 9), (unfold_spec){.kernel = 1, .stride = 1});
+    x = build_linear(g, x, param(g, "stem.weight", 4, (int64_t[]){width, 3, 1, 1}), param(g, "stem.bias", 1, &width));
+    x = build_act(g, layer_linear(g, x, 133, WITH_BIAS, "fc1"), act, 0, "act");
+    pooled_head(g, layer_linear(g, x, width, WITH_BIAS, "fc2"));
+}
+
 static void case_attention_apart(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -305,6 +315,7 @@ const graph_case graph_cases[] = {
     {"gelu and dropout", case_act_dropout, "gelu", {PLAIN_LOSS}},
     {"prelu behind a norm", case_act_after_norm, "prelu", {PLAIN_LOSS}},
     {"long rows", case_long_rows, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
+    {"wide rows", case_wide_rows, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
     {"norm and residual", case_norm_residual, NULL, {PLAIN_LOSS}},
     {"attention", case_attention, NULL, {PLAIN_LOSS}},
     {"attention made again", case_attention, NULL, {PLAIN_LOSS, .remake_attention = 1}},

@@ -1,0 +1,47 @@
+/* weight.c - see weight.h. SPDX-License-Identifier: MIT */
+#include "cpu/weight.h"
+
+#include "cpu/blocks.h"
+
+/* Outputs that are turned at once; and a weight that is larger stays as it is: its copy would be felt in the plan (the head of
+ * a hundred thousand classes), and the few rows that a head has do not pay for it. */
+enum { STRIP = 16, TURN_MOST = 1 << 22 };
+
+static int is_forward(const op_call *c)
+{
+    return c->op == OP_LINEAR || c->op == OP_LINEAR_ACT;
+}
+
+/* Short rows go through chains, which have no moment for it; their weights are small. */
+static int is_turned(const op_call *c)
+{
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
+    return GEMM_TURN && is_forward(c) && !rows_are_short(inputs, outputs) && inputs * outputs <= TURN_MOST;
+}
+
+size_t weight_bytes(const op_call *c)
+{
+    return is_turned(c) ? align_64((size_t)(c->in[0].channels * c->out[0].channels) * sizeof(float)) : 0;
+}
+
+void weight_turn(const op_call *c)
+{
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
+    if (!is_turned(c))
+        return;
+    blocks strips = blocks_of(outputs, STRIP);
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < strips.count; i++) {
+        int64_t first = block_begin(&strips, i);
+        lanes_of(c)->transpose((float *)c->workspace + first, outputs, (const float *)c->in[1].data + first * inputs,
+                               inputs, block_rows(&strips, i), inputs);
+    }
+}
+
+gemm_matrix weight_matrix(const op_call *c)
+{
+    int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
+    if (is_turned(c))
+        return (gemm_matrix){c->workspace, outputs, 0};
+    return is_forward(c) ? (gemm_matrix){c->in[1].data, inputs, 1} : (gemm_matrix){c->in[1].data, outputs, 0};
+}
