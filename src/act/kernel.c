@@ -27,9 +27,11 @@ enum {
     PARAMS = ACT_PARAMS,
     GROUPS = V_LANES > 1, /* scalar is the reference: it walks in tiles alone */
     TILE = 512,           /* elements of one tile: a few buffers of it stay in the first cache */
-    TURN = 256,           /* elements of a block that has its turn */
+    TURN = 256,           /* elements of a block that has its turn, */
+    SHORT_TURN = 64,      /* and where nothing but memory takes time */
 };
-_Static_assert(TURN % 64 == 0 && ACT_BLOCK % TURN == 0, "a turn is whole groups of at most 64 elements");
+_Static_assert(SHORT_TURN % 64 == 0 && TURN % SHORT_TURN == 0 && ACT_BLOCK % TURN == 0,
+               "a turn is whole groups of at most 64 elements");
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------- */
 
@@ -262,10 +264,21 @@ static size_t head_of(const act_job *job, int backward)
     return job->stream && past ? (64 - past) / berlu_dtype_size(job->dtype) : 0;
 }
 
+/* The shorter the turn, the more places have lines under way; a call of the loop for each turn is what it costs. */
+static size_t turn_of(const act_job *job)
+{
+#ifdef ACT_COSTLY
+    (void)job;
+    return TURN;
+#else
+    return job->dtype == BERLU_F32 ? SHORT_TURN : TURN;
+#endif
+}
+
 typedef struct walk {
     loop_fn loop;
     void (*tiles)(const act_job *job, size_t from, size_t to, lanes *sums);
-    size_t head;
+    size_t head, turn;
     int backward;
 } walk;
 
@@ -284,9 +297,9 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
     }
     if (w->loop && blocks == 1)
         at = w->loop(job, from + head, from + size, sums) - from;
-    for (; w->loop && blocks > 1 && at + TURN <= size; at += TURN)
+    for (; w->loop && blocks > 1 && at + w->turn <= size; at += w->turn)
         for (size_t b = 0; b < blocks; b++)
-            w->loop(job, from + b * size + at, from + b * size + at + TURN, &sums[b]);
+            w->loop(job, from + b * size + at, from + b * size + at + w->turn, &sums[b]);
     for (size_t b = 0; b < blocks; b++) {
         if (head)
             lanes_turn(&sums[b], ACT_LANES - head % ACT_LANES);
@@ -300,7 +313,11 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
 /* A forward that does not stream takes the blocks of its unit as one, and so does a last short unit of it. */
 static void flat_run(const act_job *job, size_t from, size_t to, int backward)
 {
-    walk w = {loop_pick(job), backward ? backward_tiles : map_tiles, head_of(job, backward), backward};
+    walk w = {.loop = loop_pick(job),
+              .tiles = backward ? backward_tiles : map_tiles,
+              .head = head_of(job, backward),
+              .turn = turn_of(job),
+              .backward = backward};
     if (job->stream && w.loop && to - from == ACT_UNIT) {
         blocks_run(job, &w, from, ACT_BLOCK, ACT_UNIT / ACT_BLOCK);
         return;

@@ -18,7 +18,7 @@ enum {
     MAP_GROUP = 4,                    /* vectors of a group */
     SUM_GROUP = V_LANES == 8 ? 2 : 4, /* AVX2 has half as many registers */
     AHEAD = 512,                      /* bytes between what is read and what is asked for */
-    FAR = 3 << 18 /* bytes of an output whose lines are asked for too; smaller ones are in the second cache */
+    FAR = 3 << 18 /* bytes of a thread's output whose lines are asked for too; smaller ones are in the second cache */
 };
 
 #define LOOP_FN static __attribute__((noinline)) size_t
@@ -42,7 +42,7 @@ V_FN size_t value_groups(const act_job *job, size_t from, size_t to, berlu_dtype
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
     const size_t groups = (to - from) / STEP;
-    const int far = !stream && job->count * size > FAR;
+    const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
     const char *x = (const char *)job->x + from * size;
     char *y = (char *)job->y + from * size;
     if (common && !ACT_COMMON(&k))
@@ -119,7 +119,7 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
     const size_t groups = (to - from) / STEP;
-    const int far = !stream && job->count * size > FAR;
+    const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
     const char *in = (const char *)source + from * size, *dy = (const char *)job->dy + from * size;
     char *dx = (char *)job->dx + from * size;
     v_f32 sum[PARAMS + 1][V_GROUP];
