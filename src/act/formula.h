@@ -11,6 +11,7 @@
  *
  *   #define ACT_COSTLY 1        the formula is long: CUDA gives a thread more elements of 16 bits (kernel_cuda.cu)
  *   #define ACT_PRODUCT v_product   how slope and dy are multiplied; v_product where subnormal slopes are no rarity (vmath.h)
+ *   #define ACT_TIMES(slope, x, k, dy)   slope(x, k) times dy in one, where that is cheaper; the bits are those of ACT_PRODUCT
  *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
  *
  *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;

@@ -1,8 +1,14 @@
 /* gelu_tanh.h - gelu_tanh(x) = x s(w), s the sigmoid, w = 2 sqrt(2/pi) (x + 0.044715 x^3). SPDX-License-Identifier: MIT
  *
- * The tanh form of GELU and its derivatives. The value is x / (1 + e^-w), where w is carried in two parts because its rounding would
- * be multiplied by w (up to 106). The slope at -t (t = |x|) is one of sixteen polynomials for t < 4 and a short series in e^-w
- * further out; slope(t) = 1 - slope(-t). The second derivative is even.
+ * The tanh form of GELU and its derivatives. With t = |x| the value is max(x, 0) - t / (1 + e^w(t)), where w is carried in two parts
+ * because its rounding would be multiplied by w (up to 106). The slope at -t is thirty-two polynomials in t, one of which a look-up
+ * finds: in the first sixteen places, t <= 3.1, of the slope itself, in the others of the slope over 2^(a + b h + c h^2), h = t less the
+ * centre of its interval. This power, with a, b and c from the table and 0 for near t, is multiplied on again. slope(t) = 1 -
+ * slope(-t). The second derivative is even.
+ *
+ * Below -10.2 slope and value are subnormal, and on many machines an operation with one such operand or result costs a hundred
+ * ordinary ones. So what is subnormal is computed as a larger float and made of it by integers (v_shrink in vmath.h says how); and
+ * act_slope_times() multiplies by dy before, with the same bits: the slope is rounded where it would be, then the product.
  *
  * Bounds: value 2.5 ULP, slope 4 ULP. Seen over all floats with a normal result: value 2.064 ULP (at -0x1.6110ep+1), slope
  * 3.412 ULP (at -0x1.0e34dep+2), near the slope's zero 0.15 * 2^-24 absolute; subnormal results within 1.4 units. Second
@@ -14,17 +20,16 @@
 #include "act/gelu_tanh_tables.h"
 #include "simd/vmath.h"
 
-#define ACT_PARAMS      0
-#define ACT_FROM_OUTPUT 0
-#define ACT_COSTLY      1
-#define ACT_PRODUCT     v_product /* below -10.2 the slope is subnormal */
+#define ACT_PARAMS                 0
+#define ACT_FROM_OUTPUT            0
+#define ACT_COSTLY                 1
+#define ACT_PRODUCT                v_product
+#define ACT_TIMES(slope, x, k, dy) ((void)(slope), act_slope_times(x, k, dy))
 
 ACT_NO_CONSTS
 
-#define TANH_NEAR  4.0f     /* derivatives: inside the tables */
 #define TANH_LIMIT 11.5f    /* everything rounds to zero from 11.02 on */
-#define TANH_RIGHT 6.0f     /* value: 1 + e^-w rounds to 1 from 5.3 on */
-#define TANH_FAR   -9.0f    /* value: e^-w may overflow below */
+#define TANH_FAR   9.0f     /* value: 2^-k is a normal number up to here, and e^-w nothing beside 1 behind */
 #define TANH_TINY  -10.102f /* value: 2^-126.03 */
 
 /* w log2(e) = B x (x^2 + C). C has 21 bits and a low part, so that what x^2 + C loses by rounding comes out exactly. */
@@ -33,59 +38,89 @@ ACT_NO_CONSTS
 #define TANH_C     22.3638611f
 #define TANH_C_LOW -1.081748e-06f
 
-/* e^-w(z) = 2^k (1 + tail), |z| <= 11.5. The integer k is taken off inside a fused product, so w itself is never rounded. */
-V_FN v_f32 tanh_exp(v_f32 z, v_f32 *shifted)
+/* e^w(z) with rate = B, e^-w(z) with rate = -B, as 2^k (1 + tail), shifted = origin + k, |z| <= 11.5. The integer k is taken off
+ * inside a fused product, so w itself is never rounded. */
+V_FN v_f32 tanh_exp(v_f32 z, float rate, float origin, v_f32 *shifted)
 {
-    v_f32 b = v_set(-TANH_B), c = v_set(TANH_C), sum = v_fma(z, z, c);
+    v_f32 b = v_set(rate), c = v_set(TANH_C), sum = v_fma(z, z, c);
     v_f32 rest = v_add(v_fma(z, z, v_sub(c, sum)), v_set(TANH_C_LOW));
     v_f32 cubic = v_mul(z, sum), low = v_fma(z, rest, v_fms(z, sum, cubic));
-    *shifted = v_fma(cubic, b, v_set(V_EXP_SHIFT));
+    *shifted = v_fma(cubic, b, v_set(origin));
     low = v_fma(cubic, v_set(TANH_B_LOW), low);
-    v_f32 r = v_fma(low, b, v_fms(cubic, b, v_unshift(*shifted)));
+    v_f32 r = v_fma(low, b, v_fms(cubic, b, v_sub(*shifted, v_set(origin))));
     return v_mul(r, v_polynomial(v_exp2_terms, 5, r));
 }
 
-/* (1 + e^-w) / 2^k, the 1 as 2^-k among the small terms; inverse = 2^-k */
-V_FN v_f32 tanh_bottom(v_f32 tail, v_f32 inverse)
+/* Below -9 as well: there 2^-k counts for nothing and may be no number. Where the result is below 2^-126 the fraction is times
+ * 2^149: less 2^23 it has the subnormal's bits in its low places. Large x are lowered, which t / (1 + e^w) does not show. */
+V_FN v_f32 tanh_value_far(v_f32 x, v_mask inside)
 {
-    return v_add(v_one(), v_add(tail, inverse));
-}
-
-/* x / (1 + e^-w) for x < -9, both parts of the fraction times 2^-60 lest the lower one overflow. 2^-k may then be out of range: its
- * bits are a negative number, and zero does as well. Where the result is below 2^-126 the upper part is times 2^89 instead: the
- * result times 2^149, plus 2^23, has the subnormal's bits in its low places, and no operation has to deal with a subnormal
- * number, which on many machines costs a hundred ordinary ones. */
-V_FN v_f32 tanh_far(v_f32 x, v_f32 top, v_f32 tail, v_f32 power, v_f32 inverse)
-{
-    v_mask far = v_less(x, v_set(TANH_FAR)), tiny = v_less(x, v_set(TANH_TINY));
-    v_f32 less = v_float(v_iadd(v_bits(power), v_bits(v_set(-0x1p69f)))); /* the exponent less 60, modulo 2^9 */
-    v_f32 upper = v_select(tiny, v_mul(top, v_set(0x1p89f)), v_select(far, v_mul(top, v_set(0x1p-60f)), top));
-    v_f32 y = v_div(upper, v_mul(v_select(far, less, power), tanh_bottom(tail, v_max0(inverse))));
-    v_i32 low = v_iadd(v_bits(v_sub(v_set(0x1p23f), y)), v_bits(v_set(0x1p-21f))); /* the sign, less the bits of 2^23 */
-    return v_select(tiny, v_float(low), y);
+    v_f32 t = v_min_abs(v_min(x, v_set(TANH_FAR)), v_set(TANH_LIMIT)), shifted;
+    v_f32 tail = tanh_exp(t, TANH_B, V_SHIFT, &shifted);
+    v_mask tiny = v_less(x, v_set(TANH_TINY));
+    v_i32 fall = v_shift_left(v_bits(shifted), 23), top = v_isub(v_bits(t), fall); /* k << 23, t 2^-k */
+    v_i32 inverse = v_iselect(inside, v_isub(v_iset(127 << 23), fall), v_iset(0));
+    top = v_iselect(tiny, v_iadd(top, v_iset(149 << 23)), top);
+    v_f32 line = v_select(tiny, v_set(-0x1p23f), v_max(x, v_set(-0.0f)));
+    v_f32 y = v_sub(line, v_div(v_float(top), v_add(v_one(), v_add(tail, v_float(inverse)))));
+    return v_float(v_iselect(tiny, v_isub(v_bits(y), v_iset(150 << 23)), v_bits(y)));
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 top = v_max(x, v_set(-TANH_LIMIT)), shifted, tail = tanh_exp(v_min(top, v_set(TANH_RIGHT)), &shifted);
-    v_f32 power = v_power(shifted), inverse = v_float(v_isub(v_bits(v_set(0x1p127f)), v_bits(power)));
-    if (v_any(v_less(x, v_set(TANH_FAR))))
-        return tanh_far(x, top, tail, power, inverse);
-    return v_div(top, v_mul(power, tanh_bottom(tail, inverse)));
+    v_mask inside = v_less_equal(v_set(-TANH_FAR), x);
+    if (!v_all(inside))
+        return tanh_value_far(x, inside);
+    v_f32 t = v_min_abs(x, v_set(TANH_FAR)), line = v_max(x, v_set(-0.0f)), shifted; /* -0: the left tail ends in it */
+    v_f32 tail = tanh_exp(t, TANH_B, V_SHIFT, &shifted);
+    v_i32 fall = v_shift_left(v_bits(shifted), 23);
+    v_f32 top = v_float(v_isub(v_bits(t), fall)), inverse = v_float(v_isub(v_iset(127 << 23), fall));
+    return v_sub(line, v_div(top, v_add(v_one(), v_add(tail, inverse))));
 }
 
-/* slope(-t) and the second derivative, t = |x|: a table for t < 4 */
-V_FN v_i32 tanh_interval(v_f32 t)
+#define TANH_NEAR  3.1f        /* slope: 5 t rounds to 15 or less up to here, to 16 or more behind */
+#define TANH_END   11.0f       /* slope: rounds to zero before */
+#define TANH_STEP  1.90522707f /* slope: far places per unit of t; place 30 begins where the slope becomes subnormal */
+#define TANH_SMALL -9.185256f  /* slope: the last x of place 27. From place 28 on slopes are kept times 2^64. */
+#define TANH_UNIT  0x1p-62f    /* slope: 2^-126, kept so */
+
+/* slope(-t), times 2^64 from place 28 on, where it is rounded as the slope itself would be: by a sum with TANH_UNIT, from the table */
+V_FN v_f32 tanh_slope_part_at(v_f32 t, v_f32 place)
 {
-    return v_bits(v_fma(t, v_set(3.875f), v_set(V_SHIFT)));
+    v_f32 s = v_min(t, v_set(TANH_END));
+    v_i32 j = v_bits(v_min(place, v_fma(s, v_set(TANH_STEP), v_set(V_SHIFT + 10.0f))));
+    v_f32 h = v_sub(s, v_lookup32(tanh_slope_part[0], j)), base = v_lookup32(tanh_slope_scale[0], j);
+    v_f32 first = v_lookup32(tanh_slope_scale[1], j), second = v_lookup32(tanh_slope_scale[2], j);
+    v_f32 shifted = v_fma(first, h, base);
+    v_f32 r = v_fma(v_mul(second, h), h, v_fms(first, h, v_sub(shifted, base)));
+    v_f32 series = v_polynomial(tanh_exp2_terms, 5, r); /* the last term may bring r to -3/4 */
+    v_f32 size = v_piecewise32(tanh_slope_part, 5, j, s), unit = v_lookup32(tanh_slope_scale[3], j);
+    size = v_fma(v_mul(size, r), series, size);
+    return v_add(v_fms(size, v_power(shifted), unit), unit);
 }
 
-/* q = e^-w once rounded, kept above 2^-100, where no term needs it any more */
-V_FN v_f32 tanh_rounded(v_f32 tail, v_f32 shifted)
+V_FN v_f32 act_slope_times(v_f32 x, const act_consts *k, v_f32 dy)
 {
-    v_f32 power = v_power(v_max(shifted, v_set(V_EXP_SHIFT - 100.0f)));
-    return v_fma(power, tail, power);
+    (void)k;
+    v_f32 t = v_abs(x), place = v_fma(t, v_set(5.0f), v_set(V_SHIFT));
+    v_mask near = v_less_equal(t, v_set(TANH_NEAR)), right = v_less_equal(v_zero(), x);
+    if (v_all(near)) {
+        v_f32 part = v_piecewise_near(tanh_slope_part, 5, v_bits(place), t);
+        return v_mul(v_select(right, v_sub(v_one(), part), part), dy);
+    }
+    v_f32 part = tanh_slope_part_at(t, place), slope = v_select(right, v_sub(v_one(), part), part);
+    v_f32 product = v_mul(slope, dy), unit = v_set(TANH_UNIT);
+    v_mask small = v_less(x, v_set(TANH_SMALL)), tiny = v_and(small, v_less(v_abs(product), unit));
+    product = v_select(v_and(small, v_not(tiny)), v_mul(product, v_set(0x1p-64f)), product);
+    v_i32 sum = v_bits(v_fnma(slope, dy, v_copysign(unit, dy)));       /* a small slope is negative or zero */
+    v_i32 bits = v_iadd(sum, v_iset(-((127 - 62) << 23) ^ INT32_MIN)); /* less the bits of TANH_UNIT, the sign turned */
+    return v_float(v_iselect(tiny, bits, v_bits(product)));
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    return act_slope_times(x, k, v_one());
 }
 
 /* w'(t) = D + 3 E t^2 with D = 2 sqrt(2/pi), E = 0.044715 D */
@@ -95,29 +130,17 @@ V_FN v_f32 tanh_rounded(v_f32 tail, v_f32 shifted)
 #define TANH_3E_LOW -2.54083421e-10f
 #define TANH_12E    0.856257796f
 
-/* slope(-t) = q (c - q (2 c - 1)), c = 1 - t w', for t >= 4 */
-V_FN v_f32 tanh_slope_far(v_f32 t)
+/* q = e^-w once rounded, kept above 2^-100, where no term needs it any more */
+V_FN v_f32 tanh_rounded(v_f32 tail, v_f32 shifted)
 {
-    v_f32 shifted, s = v_min(t, v_set(TANH_LIMIT)), tail = tanh_exp(s, &shifted), q = tanh_rounded(tail, shifted);
-    v_f32 c = v_fnma(s, v_fma(v_mul(s, s), v_set(TANH_3E), v_set(TANH_D)), v_one());
-    v_f32 size = v_fnma(q, v_fma(c, v_set(2.0f), v_set(-1.0f)), c);
-    return v_shrink(v_fma(size, tail, size), shifted);
-}
-
-V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
-{
-    (void)k;
-    v_f32 t = v_abs(x), part = v_piecewise(tanh_slope_part, 5, tanh_interval(t), t);
-    v_mask far = v_less_equal(v_set(TANH_NEAR), t);
-    if (v_any(far))
-        part = v_select(far, tanh_slope_far(t), part);
-    return v_select(v_is_negative(x), part, v_sub(v_one(), part));
+    v_f32 power = v_power(v_max(shifted, v_set(V_EXP_SHIFT - 100.0f)));
+    return v_fma(power, tail, power);
 }
 
 /* For t >= 4, with q = e^-w, steady = 2 w' + t w'', turn = t w'^2: q (steady - turn - q (2 steady - 4 turn)) */
 V_FN v_f32 tanh_curve_far(v_f32 t)
 {
-    v_f32 shifted, s = v_min(v_set(TANH_LIMIT), t), tail = tanh_exp(s, &shifted);
+    v_f32 shifted, s = v_min(v_set(TANH_LIMIT), t), tail = tanh_exp(s, -TANH_B, V_EXP_SHIFT, &shifted);
     v_f32 q = tanh_rounded(tail, shifted);
     v_f32 square = v_mul(s, s), low = v_fma(square, v_set(TANH_3E_LOW), v_set(TANH_D_LOW));
     low = v_fma(v_fms(s, s, square), v_set(TANH_3E), low); /* what the roundings of t^2, D and 3 E left out */
@@ -130,8 +153,8 @@ V_FN v_f32 tanh_curve_far(v_f32 t)
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 t = v_abs(x), curve = v_piecewise(tanh_curve_part, 6, tanh_interval(t), t);
-    v_mask near = v_less(t, v_set(TANH_NEAR));
+    v_f32 t = v_abs(x), curve = v_piecewise(tanh_curve_part, 6, v_bits(v_fma(t, v_set(3.875f), v_set(V_SHIFT))), t);
+    v_mask near = v_less(t, v_set(4.0f));
     if (!v_all(near))
         curve = v_select(near, curve, tanh_curve_far(t));
     return curve;

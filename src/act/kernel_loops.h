@@ -13,6 +13,9 @@
 #define ACT_RARE      0
 #define ACT_COMMON(k) 1
 #endif
+#ifndef ACT_TIMES
+#define ACT_TIMES(slope, x, k, dy) ACT_PRODUCT(slope(x, k), dy)
+#endif
 
 enum {
     MAP_GROUP = 4,                    /* vectors of a group */
@@ -141,7 +144,7 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
             {
                 if (wanted)
                     slopes(x[v + u], &k, d[u]);
-                x[v + u] = ACT_PRODUCT(slope(x[v + u], &k), g[v + u]);
+                x[v + u] = ACT_TIMES(slope, x[v + u], &k, g[v + u]);
             }
             if (wanted && dtype == BERLU_BF16 && V_GROUP == 1)
                 v_order2(&g[v], &g[v + 1]);

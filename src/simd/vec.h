@@ -16,12 +16,12 @@
  *             between them as is cheapest on the machine (v_stream2 wants p aligned to both; a NaN stored in twos must have zeros
  *             in its lower half, else it may become another number);
  *             v_order2(&a, &b) brings two that were dealt into the order of the elements, v_deal2 is the way back.
- *             v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE).
+ *             v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE); v_lookup32 likewise.
  * Constants   v_set(c) v_zero() v_one(), v_iset(i)
  * Arithmetic  v_add v_sub v_mul v_div v_sqrt; v_fma a*b + c, v_fms a*b - c, v_fnma c - a*b, each rounded once
  * Signs       v_abs v_neg v_copysign(magnitude, sign): bits only, NaN too
  * Choice      v_less v_less_equal v_equal (false for NaN), v_is_nan, v_either_nan(a, b), v_is_negative (the sign bit, so -0 and -NaN too);
- *             v_and v_or v_not on masks; v_select(mask, yes, no)
+ *             v_and v_or v_not on masks; v_select(mask, yes, no), v_iselect of integers
  *             v_min(x, limit) is limit < x ? limit : x, v_max(x, limit) is x < limit ? limit : x: a NaN in x is kept, one in the
  *             limit is not, and equal zeros leave x as it is. v_min0 and v_max0 are those with the limit +0.
  *             v_min_abs(x, limit), for positive limits, is |x| < limit ? |x| : limit; a NaN in x gives NaN or the limit.

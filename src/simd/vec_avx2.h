@@ -161,6 +161,12 @@ V_FN v_f32 v_lookup16(const float *table,
     __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), j);
     return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(j, 28)));
 }
+#define V_LOOKUP32_IN_HALVES 1 /* two results to choose from are cheaper than thirteen operations for each number */
+V_FN v_f32 v_lookup32(const float *table, v_i32 j)
+{
+    __m256 fifth = _mm256_castsi256_ps(_mm256_slli_epi32(j, 27));
+    return _mm256_blendv_ps(v_lookup16(table, j), v_lookup16(table + 16, j), fifth);
+}
 
 /* Constants */
 V_FN v_f32 v_set(float c)
@@ -308,6 +314,10 @@ V_FN int v_all(v_mask m)
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
 {
     return _mm256_blendv_ps(no, yes, m);
+}
+V_FN v_i32 v_iselect(v_mask m, v_i32 yes, v_i32 no)
+{
+    return v_bits(v_select(m, v_float(yes), v_float(no)));
 }
 V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 {

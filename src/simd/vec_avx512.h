@@ -149,6 +149,10 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* vpermps reads the low four
 {
     return _mm512_permutexvar_ps(j, _mm512_load_ps(table));
 }
+V_FN v_f32 v_lookup32(const float *table, v_i32 j) /* vpermt2ps likewise the low five */
+{
+    return _mm512_permutex2var_ps(_mm512_load_ps(table), j, _mm512_load_ps(table + 16));
+}
 
 /* Constants */
 V_FN v_f32 v_set(float c)
@@ -163,9 +167,17 @@ V_FN v_f32 v_one(void)
 {
     return _mm512_set1_ps(1.0f);
 }
+/* A constant of integers is broadcast from memory, as one of floats is: compilers like to bring it from a general register, and
+ * that takes one of the two vector ports each time. */
 V_FN v_i32 v_iset(int32_t i)
 {
-    return _mm512_set1_epi32(i);
+    union {
+        int32_t i;
+        float f;
+    } same = {i};
+    __m512 c = _mm512_set1_ps(same.f);
+    __asm__("" : "+v"(c));
+    return _mm512_castps_si512(c);
 }
 
 /* Arithmetic */
@@ -221,7 +233,7 @@ V_FN v_f32 v_neg(v_f32 a)
 }
 V_FN v_f32 v_copysign(v_f32 magnitude, v_f32 sign) /* 0xd8: bit by bit, third ? second : first */
 {
-    return v_float(_mm512_ternarylogic_epi32(v_bits(magnitude), v_bits(sign), _mm512_set1_epi32(INT32_MIN), 0xd8));
+    return v_float(_mm512_ternarylogic_epi32(v_bits(magnitude), v_bits(sign), v_iset(INT32_MIN), 0xd8));
 }
 V_FN v_i32 v_iadd(v_i32 a, v_i32 b)
 {
@@ -296,6 +308,10 @@ V_FN int v_all(v_mask m)
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
 {
     return _mm512_mask_blend_ps(m, no, yes);
+}
+V_FN v_i32 v_iselect(v_mask m, v_i32 yes, v_i32 no)
+{
+    return _mm512_mask_blend_epi32(m, no, yes);
 }
 V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 {

@@ -127,6 +127,13 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* tbl works on bytes: entry 
     uint32x4_t index = vaddq_u32(first, vdupq_n_u32(0x03020100u));
     return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(index)));
 }
+V_FN v_f32 v_lookup32(const float *table, v_i32 j) /* tbx leaves what it does not reach: bytes 64 to 127 come second */
+{
+    uint8x16x4_t low = vld1q_u8_x4((const uint8_t *)table), high = vld1q_u8_x4((const uint8_t *)(table + 16));
+    uint32x4_t first = vmulq_n_u32(vandq_u32(vreinterpretq_u32_s32(j), vdupq_n_u32(31)), 0x04040404u);
+    uint8x16_t index = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
+    return vreinterpretq_f32_u8(vqtbx4q_u8(vqtbl4q_u8(low, index), high, vsubq_u8(index, vdupq_n_u8(64))));
+}
 
 /* Constants */
 V_FN v_f32 v_set(float c)
@@ -274,6 +281,10 @@ V_FN int v_all(v_mask m)
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
 {
     return vbslq_f32(m, yes, no);
+}
+V_FN v_i32 v_iselect(v_mask m, v_i32 yes, v_i32 no)
+{
+    return vbslq_s32(m, yes, no);
 }
 V_FN v_f32 v_min(v_f32 x, v_f32 limit)
 {

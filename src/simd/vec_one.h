@@ -47,6 +47,10 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j)
 {
     return table[j & 15];
 }
+V_FN v_f32 v_lookup32(const float *table, v_i32 j)
+{
+    return table[j & 31];
+}
 
 /* Constants */
 V_FN v_f32 v_set(float c)
@@ -134,6 +138,10 @@ V_FN v_mask v_not(v_mask a)
     return !a;
 }
 V_FN v_f32 v_select(v_mask m, v_f32 yes, v_f32 no)
+{
+    return m ? yes : no;
+}
+V_FN v_i32 v_iselect(v_mask m, v_i32 yes, v_i32 no)
 {
     return m ? yes : no;
 }

@@ -137,12 +137,34 @@ V_FN v_f32 v_log1p(v_f32 y)
 }
 
 /* Sixteen polynomials of one degree, one per interval (tools/coefficients/fit.py): row 0 holds centres, then coefficients. */
+V_FN v_f32 v_piecewise_rows(const float *table, size_t width, int degree, v_i32 interval, v_f32 x)
+{
+    v_f32 h = v_sub(x, v_lookup16(table, interval));
+    v_f32 sum = v_lookup16(table + (size_t)(degree + 1) * width, interval);
+    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup16(table + (size_t)i * width, interval));
+    return sum;
+}
 V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
 {
-    v_f32 h = v_sub(x, v_lookup16(table[0], interval));
-    v_f32 sum = v_lookup16(table[degree + 1], interval);
-    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup16(table[i], interval));
+    return v_piecewise_rows(table[0], 16, degree, interval, x);
+}
+
+/* The first sixteen of thirty-two, for a vector that needs no others; then all. */
+V_FN v_f32 v_piecewise_near(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
+{
+    return v_piecewise_rows(table[0], 32, degree, interval, x);
+}
+V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
+{
+#ifdef V_LOOKUP32_IN_HALVES
+    v_mask second = v_is_negative(v_float(v_shift_left(interval, 27)));
+    v_f32 low = v_piecewise_rows(table[0], 32, degree, interval, x);
+    return v_select(second, v_piecewise_rows(table[0] + 16, 32, degree, interval, x), low);
+#else
+    v_f32 h = v_sub(x, v_lookup32(table[0], interval)), sum = v_lookup32(table[degree + 1], interval);
+    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup32(table[i], interval));
     return sum;
+#endif
 }
 
 /* c[0] + c[1] x + ... + c[degree] x^degree */

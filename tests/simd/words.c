@@ -184,6 +184,15 @@ static void w_select(ARGS)
     UNUSED, map3(out, a, b, c, choose);
 }
 
+V_FN v_i32 choose_integers(v_i32 a, v_i32 b)
+{
+    return v_iselect(v_less(v_float(a), v_float(b)), b, v_iadd(a, b));
+}
+static void w_iselect(ARGS)
+{
+    UNUSED, map_int(out, a, b, choose_integers);
+}
+
 V_FN v_i32 left5(v_i32 a, v_i32 b)
 {
     return (void)b, v_shift_left(a, 5);
@@ -242,6 +251,16 @@ static void w_lookup16(ARGS) /* the table is b, the index a's bits */
         table[i] = b[i];
     for (int i = 0; i < WORDS_LANES; i += V_LANES)
         v_store((float *)out + i, v_lookup16(table, v_bits(v_load(a + i))));
+}
+
+static void w_lookup32(ARGS) /* likewise, b and then c */
+{
+    UNUSED;
+    _Alignas(64) float table[32];
+    for (int i = 0; i < 32; i++)
+        table[i] = i < 16 ? b[i] : c[i - 16];
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_lookup32(table, v_bits(v_load(a + i))));
 }
 
 /* Whether any and all lanes are true, per group of sixteen whatever the width. */
@@ -405,6 +424,7 @@ const word WORDS[] = {
     {"or", WORD_BITS, w_or, 0},
     {"not", WORD_BITS, w_not, 0},
     {"select", WORD_BITS, w_select, 0},
+    {"iselect", WORD_BITS, w_iselect, 0},
     {"any_all", WORD_BITS, w_any_all, 0},
     {"iadd", WORD_BITS, w_iadd, 0},
     {"isub", WORD_BITS, w_isub, 0},
@@ -415,6 +435,7 @@ const word WORDS[] = {
     {"truncate", WORD_BITS, w_truncate, 1},
     {"from_int", WORD_FLOAT, w_from_int, 0},
     {"lookup16", WORD_BITS, w_lookup16, 0},
+    {"lookup32", WORD_BITS, w_lookup32, 0},
     {"load_store_n", WORD_FLOAT, w_load_store_n, 0},
     {"load_n", WORD_BITS, w_load_n_zeros, 0},
     {"stream", WORD_BITS, w_stream, 0},

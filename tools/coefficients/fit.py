@@ -4,10 +4,11 @@
 minimax()  Lawson's algorithm: least squares again and again, with more weight where the error was large.
 rounded()  the same, then the lowest coefficient is rounded to float32 and the rest is fitted again, and so on: each later
            coefficient makes up for the rounding of the earlier ones.
-Piecewise  sixteen intervals for v_lookup16 (src/simd/vec.h). Each has its own centre, chosen near the middle so that the
-           function's value there is almost a float32: the constant term then costs no accuracy. In wide intervals of a steep
-           positive function the middle is where it is the harmonic mean of its ends ("balanced"): what the higher terms
-           add, and their rounding with it, is then the same part of the function at both ends.
+Piecewise  sixteen intervals for v_lookup16 (src/simd/vec.h), or twice sixteen for v_lookup32. Each has its own centre, chosen
+           near the middle so that the function's value there is almost a float32: the constant term then costs no accuracy.
+           In wide intervals of a steep positive function the middle is where it is the harmonic mean of its ends
+           ("balanced"): what the higher terms add, and their rounding with it, is then the same part of the function at
+           both ends.
 The tables are read as: row 0 the centres, row 1 + i the coefficients of (x - centre)^i.
 """
 import numpy as np
@@ -73,24 +74,31 @@ def uniform(scale, first, low, high):
         yield j % 16, max(low, (j - 0.5) * scale - slack), min(high, (j + 0.5) * scale + slack)
 
 
-def piecewise(f, intervals, degree, zeros=(), balanced=False):
-    """Polynomials for (place, low, high) of `intervals`.
+def fitted(f, c, value, low, high, degree, zeros=()):
+    """Centre, value there and coefficients of one interval, and the error.
 
-    The error is relative to |f|, except within a quarter of a zero of f: there it is relative to at least 2^-5."""
+    It is relative to |f|, except within a quarter of a zero of f: there it is relative to at least 2^-5."""
+    x = chebyshev_points(low, high)
+    y = f(x)
+    near_zero = np.any([np.abs(x - zero) < 0.25 for zero in zeros], axis=0) if zeros else False
+    weight = 1 / np.where(near_zero, np.maximum(np.abs(y), 2.0**-5), np.abs(y))
+    h = x - c
+    keep = np.abs(h) > 1e-9
+    coefficients, error = rounded(h[keep], ((y - value) / h)[keep], range(degree), (np.abs(h) * weight)[keep])
+    return [c, value] + coefficients, error
+
+
+def piecewise(f, intervals, degree, zeros=(), balanced=False):
+    """Polynomials for (place, low, high) of `intervals`; the centre is 0 where f is."""
     table, worst = np.zeros((degree + 2, 16)), 0.0
     for place, a, b in intervals:
         if a >= b:
             continue
-        c, value = centre_near_a_float(f, balanced_middle(f, a, b) if balanced else (a + b) / 2, a, b)
-        x = chebyshev_points(a, b)
-        y = f(x)
-        near_zero = np.any([np.abs(x - zero) < 0.25 for zero in zeros], axis=0) if zeros else False
-        weight = 1 / np.where(near_zero, np.maximum(np.abs(y), 2.0**-5), np.abs(y))
-        h = x - c
-        keep = np.abs(h) > 1e-9
-        coefficients, error = rounded(h[keep], ((y - value) / h)[keep], range(degree), (np.abs(h) * weight)[keep])
+        c, value = 0.0, 0.0
+        if a > 0 or f(np.zeros(1))[0] != 0:
+            c, value = centre_near_a_float(f, balanced_middle(f, a, b) if balanced else (a + b) / 2, a, b)
+        table[:, place], error = fitted(f, c, value, a, b, degree, zeros)
         worst = max(worst, error)
-        table[:, place] = [c, value] + coefficients
     return table, worst
 
 
@@ -101,7 +109,7 @@ def float_text(v):
 
 def table_text(name, about, table):
     rows = ["    {" + ", ".join(float_text(v) for v in row) + "}," for row in table]
-    return "/* %s */\nV_TABLE float %s[%d][16] = {\n%s\n};\n" % (about, name, len(table), "\n".join(rows))
+    return "/* %s */\nV_TABLE float %s[%d][%d] = {\n%s\n};\n" % (about, name, *table.shape, "\n".join(rows))
 
 
 def list_text(name, about, values):

@@ -12,8 +12,8 @@ def density(t):
 
 
 def gelu_part(t):
-    """Phi(-t): gelu(x) = max(x, 0) - t Phi(-t), t = |x|."""
-    return ndtr(-t)
+    """gelu(x) = max(x, 0) - t Phi(-t), t = |x|."""
+    return t * ndtr(-t)
 
 
 def gelu_slope_part(t):
@@ -21,15 +21,17 @@ def gelu_slope_part(t):
     return ndtr(-t) - t * density(t)
 
 
-def gelu_tail(v):
-    """t Phi(-t) = gelu_tail(1 / t^2) exp(-t^2 / 2)."""
-    t = 1 / np.sqrt(v)
-    return t * 0.5 * erfcx(t / np.sqrt(2))
+GELU_RATE = float(np.float32(-0.5 / np.log(2)))  # the rounded factor of t^2 in gelu.h; the functions below make up for it
 
 
-def gelu_slope_tail(v):
-    """slope(-t) = (-t / 2) gelu_slope_tail(1 / t^2) exp(-t^2 / 2)."""
-    return 2 * (C - gelu_tail(v) * v)
+def gelu_far(t):
+    """t Phi(-t) = gelu_far(t) 2^(GELU_RATE t^2)."""
+    return t * 0.5 * erfcx(t / np.sqrt(2)) * np.exp2((-0.5 / np.log(2) - GELU_RATE) * t * t)
+
+
+def gelu_slope_far(t):
+    """The slope at -t, likewise."""
+    return (0.5 * erfcx(t / np.sqrt(2)) - C * t) * np.exp2((-0.5 / np.log(2) - GELU_RATE) * t * t)
 
 
 def tanh_part(t):
@@ -40,6 +42,12 @@ def tanh_part(t):
 def tanh_slope_part(t):
     s = tanh_part(t)
     return s - t * (A + 3 * B * t * t) * s * (1 - s)
+
+
+def tanh_exponent(t):
+    """log2(e^-w) and its first and half its second derivative."""
+    rate = -1 / np.log(2)
+    return rate * (A * t + B * t**3), rate * (A + 3 * B * t * t), rate * 3 * B * t
 
 
 def silu_slope_part(t):

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import functions as f
-from fit import chebyshev_points, list_text, piecewise, rounded, table_text, uniform
+from fit import F32, centre_near_a_float, chebyshev_points, fitted, list_text, piecewise, rounded, table_text, uniform
 
 HEAD = """/* %s - coefficients, made by tools/coefficients/make_tables.py; read %s. SPDX-License-Identifier: MIT */
 #ifndef %s
@@ -22,6 +22,12 @@ HEAD = """/* %s - coefficients, made by tools/coefficients/make_tables.py; read 
 %s
 #endif
 """
+
+
+SPLIT = 3.1              # gelu and gelu_tanh: between the near and the far places of their tables
+TANH_STEP = 1.90522707   # gelu_tanh: far places per unit of t; 30 begins where the slope passes 2^-126, at 10.23500061
+TANH_LIFTED, TANH_SUBNORMAL = 28, 30  # gelu_tanh: first places where the slope is kept times 2^64, and rounded
+V_EXP_SHIFT = 12583039.0 # src/simd/vmath.h
 
 
 def note(what, error):
@@ -40,12 +46,53 @@ def part_table(name, about, function, intervals, degree, zeros=(), balanced=Fals
     return table_text(name, about, table)
 
 
+def two_part_table(name, about, near, far, zeros=()):
+    """For v_piecewise32(): sixteen places of each."""
+    first, first_error = piecewise(near, uniform(1 / 5, 0, 0, SPLIT), 5, zeros)
+    second, second_error = piecewise(far, uniform(1 / 1.29, 4, SPLIT, 15.05), 5)
+    note(name + ", near", first_error)
+    note(name + ", far", second_error)
+    return table_text(name, about, np.concatenate([first, np.roll(second, 12, axis=1)], axis=1))
+
+
+def tanh_slope_tables():
+    """The slope at -t, and further out that over 2^(base + first h + second h^2), h from the centre of the interval."""
+    near, near_error = piecewise(f.tanh_slope_part, uniform(1 / 5, 0, 0, SPLIT), 5, [0.7525])
+    scale, far_error = np.zeros((4, 32)), 0.0
+    table = np.concatenate([near, np.zeros((7, 16))], axis=1)
+    for place, low, high in uniform(1 / TANH_STEP, 6, SPLIT, 11.05):
+        place = 16 + (place + 10) % 16
+        c, _ = centre_near_a_float(f.tanh_slope_part, (low + high) / 2, low, high)
+        base, first, second = (float(F32(v)) for v in f.tanh_exponent(c))
+        base = np.round(base)
+        rest = lambda t: f.tanh_slope_part(t) * np.exp2(-(base + (first + second * (t - c)) * (t - c)))
+        table[:, place], error = fitted(rest, c, float(F32(rest(np.array([c]))[0])), low, high, 5)
+        scale[:, place] = [base, first, second, 0]
+        far_error = max(far_error, error)
+    note("tanh_slope_part, near", near_error)
+    note("tanh_slope_part, far", far_error)
+    scale[0] += V_EXP_SHIFT
+    scale[0, TANH_LIFTED:] += 64
+    scale[3, TANH_SUBNORMAL:] = 2.0**-62
+    return [table_text("tanh_slope_part", "the slope at -t, in sixteen places for t < 3.1; then over 2^(a + b h + c h^2)", table),
+            table_text("tanh_slope_scale", "a + V_EXP_SHIFT, and 64 more from place 28 on; b; c; the unit of rounding", scale)]
+
+
 def tail_list(name, about, function, low, high, degree):
     x = chebyshev_points(low, high, 2001)
     y = function(x)
     coefficients, error = rounded(x, y, range(degree + 1), 1 / np.abs(y))
     note(name, error)
     return list_text(name, about, coefficients)
+
+
+def exp2_list(name, about, low, high):
+    """2^r = 1 + r g(r), by the series of g."""
+    r = chebyshev_points(low, high, 801)
+    g = sum(np.log(2) ** (i + 1) * r**i / np.prod(np.arange(1.0, i + 2)) for i in range(18))
+    c, error = rounded(r, g, range(6), np.abs(r) / np.exp2(r))
+    note(name, error)
+    return list_text(name, about, c)
 
 
 def elementary():
@@ -58,12 +105,7 @@ def elementary():
         c, error = rounded(x, q, range(5), x * x / size)
         note(name, error)
         parts.append(list_text(name, "(e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, for the least error relative to " + about, c))
-    # 2^r = 1 + r g(r), |r| <= 1/2
-    r = chebyshev_points(-0.5005, 0.5005, 801)
-    g = sum(np.log(2) ** (i + 1) * r**i / np.prod(np.arange(1.0, i + 2)) for i in range(18))
-    c, error = rounded(r, g, range(6), np.abs(r) / np.exp2(r))
-    note("v_exp2_terms", error)
-    parts.append(list_text("v_exp2_terms", "(2^r - 1) / r on |r| <= 1/2, for the least error relative to 2^r", c))
+    parts.append(exp2_list("v_exp2_terms", "(2^r - 1) / r on |r| <= 1/2, for the least error relative to 2^r", -0.5005, 0.5005))
     # log((1 + s) / (1 - s)) = 2 s + s^3 g(s^2), |s| <= 0.1716 for a mantissa in [sqrt 1/2, sqrt 2]
     s = chebyshev_points(0.02, 0.1725, 801)
     g = (2 * np.arctanh(s) - 2 * s) / s**3
@@ -75,16 +117,13 @@ def elementary():
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
     write(root, "simd/vmath_tables.h", "simd/vmath.h", elementary())
-    low, high = 1 / 15.0**2, 1 / 16.0
-    near = lambda: uniform(8 / 31, 0, 0, 4)
     write(root, "act/gelu_tables.h", "act/gelu.h", [
-        part_table("gelu_part", "Phi(-t) on [0, 4), intervals of 8/31", f.gelu_part, near(), 6),
-        part_table("gelu_slope_part", "Phi(-t) - t n(t), the same intervals", f.gelu_slope_part, near(), 5, [0.7518]),
-        tail_list("gelu_tail", "t Phi(-t) e^(t^2/2) in v = 1/t^2, t from 4 to 15", f.gelu_tail, low, high, 5),
-        tail_list("gelu_slope_tail", "2 (n(t) - Phi(-t)/t) e^(t^2/2), likewise", f.gelu_slope_tail, low, high, 5)])
-    write(root, "act/gelu_tanh_tables.h", "act/gelu_tanh.h", [
-        part_table("tanh_slope_part", "the slope at -t on [0, 4), intervals of 8/31", f.tanh_slope_part, near(), 5, [0.7525]),
-        part_table("tanh_curve_part", "the second derivative, the same intervals", f.tanh_curve, near(), 6, [1.4185])])
+        two_part_table("gelu_part", "t Phi(-t) in sixteen places for t < 3.1, then t Phi(-t) 2^(0.72 t^2)", f.gelu_part, f.gelu_far),
+        two_part_table("gelu_slope_part", "Phi(-t) - t n(t), likewise", f.gelu_slope_part, f.gelu_slope_far, [0.7518])])
+    write(root, "act/gelu_tanh_tables.h", "act/gelu_tanh.h", tanh_slope_tables() + [
+        exp2_list("tanh_exp2_terms", "(2^r - 1) / r for r from -3/4 to 1/2", -0.755, 0.5005),
+        part_table("tanh_curve_part", "the second derivative on [0, 4), intervals of 8/31", f.tanh_curve,
+                   uniform(8 / 31, 0, 0, 4), 6, [1.4185])])
     wide = lambda: uniform(25 / 31, 0, 0, 12.5)
     write(root, "act/silu_tables.h", "act/silu.h", [
         part_table("silu_slope_part", "the slope at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, wide(), 7, [1.2785]),
