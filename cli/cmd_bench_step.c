@@ -200,11 +200,9 @@ const command cmd_bench_step = {
 
 const command cmd_bench_memory = {
     "bench memory", "how much memory training and answering take",
-    "What is planned, what of it is kept from forward to backward, and what was measured. Plans of 80 MiB and more "
-    "agree\n"
-    "with it within 2 %; in smaller ones the matrix library's buffers weigh, which are planned for all threads at "
-    "once,\n"
-    "up to 1 MiB each. Under --keep all a policy that the activation cannot is left out and told.\n"
+    "What is planned, what of it is kept from forward to backward, and what was measured; for networks of 15 MiB and "
+    "more\n"
+    "both agree within 2 %. Under --keep all a policy that the activation cannot is left out and told.\n"
     "\n"
     "  berlu bench memory vit_tiny_cifar --keep all --act berlu",
     step_rows, bench_memory_command};

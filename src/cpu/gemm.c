@@ -48,9 +48,9 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* For x W^T it copies W and x into buffers, 384 numbers deep, if strides are multiples of 256 or there are few rows; else it
- * reads both where they lie and needs 72 KiB. (Rows are at most a few hundred in our blocks, where the other cases of its
- * rule do not apply.) */
+/* It reads both matrices where they lie and needs 72 KiB (16 with AVX2), but for x W^T with strides that are multiples of 256 or few
+ * rows: then it copies W and x into buffers, 384 numbers deep. (Rows are at most a few hundred in our blocks, where the other
+ * cases of its rule do not apply; and most weights are turned beforehand, weight.h.) */
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed)
 {
     enum { DEPTH = 384, ROWS = 384, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };
