@@ -11,7 +11,10 @@
  *
  *   #define ACT_COSTLY 1        the formula is long: CUDA gives a thread more elements of 16 bits (kernel_cuda.cu)
  *   #define ACT_PRODUCT v_product   how slope and dy are multiplied; v_product where subnormal slopes are no rarity (vmath.h)
- *   #define ACT_TIMES(slope, x, k, dy)   slope(x, k) times dy in one, where that is cheaper; the bits are those of ACT_PRODUCT
+ *   #define ACT_FAR 1           the slope has a short way for near x and a long one for any; the header has, beside act_slope(),
+ *       V_FN int act_near(const v_f32 *x, int n);                      whether the short way will do for n vectors
+ *       V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);                  slope times dy, the bits those of ACT_PRODUCT
+ *       V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);     likewise in x, n <= ACT_SIDE vectors side by side
  *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
  *
  *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
@@ -47,6 +50,9 @@
 
 #include "act/shape.h"
 #include "simd/vec.h"
+
+/* Vectors side by side: as many as the registers of the machine can take. */
+#define ACT_SIDE (V_LANES == 16 ? 4 : 1)
 
 #define ACT_NO_CONSTS                                                                                                  \
     typedef struct act_consts {                                                                                        \

@@ -13,9 +13,6 @@
 #define ACT_RARE      0
 #define ACT_COMMON(k) 1
 #endif
-#ifndef ACT_TIMES
-#define ACT_TIMES(slope, x, k, dy) ACT_PRODUCT(slope(x, k), dy)
-#endif
 
 enum {
     MAP_GROUP = 4,                    /* vectors of a group */
@@ -144,7 +141,7 @@ V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype
             {
                 if (wanted)
                     slopes(x[v + u], &k, d[u]);
-                x[v + u] = ACT_TIMES(slope, x[v + u], &k, g[v + u]);
+                x[v + u] = ACT_PRODUCT(slope(x[v + u], &k), g[v + u]);
             }
             if (wanted && dtype == BERLU_BF16 && V_GROUP == 1)
                 v_order2(&g[v], &g[v + 1]);
@@ -184,9 +181,13 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
     {                                                                                                                  \
         return slope_loop(job, from, to, dtype, 1, wanted, sums, job->x, act_slope, act_param_slopes);                 \
     }
+#ifdef ACT_FAR
+#include "act/kernel_far.h"
+#else
 SLOPE_LOOP(slope_f32, BERLU_F32, 0)
 SLOPE_LOOP(slope_bf16, BERLU_BF16, 0)
 SLOPE_LOOP(slope_f16, BERLU_F16, 0)
+#endif
 #if ACT_PARAMS
 SLOPE_LOOP(slope_sum_f32, BERLU_F32, 1)
 SLOPE_LOOP(slope_sum_bf16, BERLU_BF16, 1)
