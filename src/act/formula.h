@@ -15,6 +15,10 @@
  *       V_FN int act_near(const v_f32 *x, int n);                      whether the short way will do for n vectors
  *       V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);                  slope times dy, the bits those of ACT_PRODUCT
  *       V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);     likewise in x, n <= ACT_SIDE vectors side by side
+ *   #define ACT_FAR_VALUE 1     the same for the value; the header has
+ *       V_FN int act_value_way(const v_f32 *x, int n);                 ACT_SHORT, ACT_LONG, or ACT_NEITHER: act_value()
+ *       V_FN v_f32 act_near_value(v_f32 x);
+ *       V_FN void act_far_value(v_f32 *x, int n);                      in x, n <= ACT_SIDE vectors side by side
  *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
  *
  *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
@@ -53,6 +57,8 @@
 
 /* Vectors side by side: as many as the registers of the machine can take. */
 #define ACT_SIDE (V_LANES == 16 ? 4 : 1)
+
+enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
 
 #define ACT_NO_CONSTS                                                                                                  \
     typedef struct act_consts {                                                                                        \

@@ -19,6 +19,7 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
+#define ACT_FAR_VALUE   1
 
 ACT_NO_CONSTS
 
@@ -33,50 +34,94 @@ V_FN v_f32 gelu_place(v_f32 t)
     return v_fma(t, v_set(5.0f), v_set(V_SHIFT));
 }
 
-/* Any t: what the table says, times 2^(RATE t^2 - k) behind the near places. `place` is the near one. */
-V_FN v_f32 gelu_size(const float (*table)[32], v_f32 t, v_f32 place, v_mask near, v_f32 *shifted)
+/* n vectors side by side: each line is done for all of them, because one alone is a chain of operations that wait for each other. */
+#define EACH V_UNROLL for (int v = 0; v < n; v++)
+
+/* Any t < 15: what the table says, times 2^(RATE t^2 - k) behind the near places */
+V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n)
 {
-    v_f32 rate = v_select(near, v_zero(), v_set(GELU_RATE)), square = v_mul(t, t);
-    *shifted = v_fma(square, rate, v_set(V_EXP_SHIFT));
-    v_f32 r = v_fma(v_fms(t, t, square), rate, v_fms(square, rate, v_unshift(*shifted)));
-    v_f32 series = v_polynomial(v_exp2_terms, 5, r);
-    place =
-        v_min(place, v_fma(t, v_set(1.29f), v_set(V_SHIFT + 12.0f))); /* flatter, and crosses the first line at 3.2 */
-    v_f32 size = v_piecewise32(table, 5, v_bits(place), t);
-    return v_fma(v_mul(size, r), series, size);
+    v_f32 place[ACT_SIDE], rate[ACT_SIDE], square[ACT_SIDE], r[ACT_SIDE], series[ACT_SIDE];
+    EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
+    EACH square[v] = v_mul(t[v], t[v]);
+    EACH place[v] = v_fma(t[v], v_set(1.29f), v_set(V_SHIFT + 12.0f)); /* flatter, and crosses the near line at 3.2 */
+    EACH place[v] = v_min(gelu_place(t[v]), place[v]);
+    EACH shifted[v] = v_fma(square[v], rate[v], v_set(V_EXP_SHIFT));
+    EACH r[v] = v_fms(square[v], rate[v], v_unshift(shifted[v]));
+    EACH size[v] = v_piecewise32(table, 5, v_bits(place[v]), t[v]);
+    EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
+    EACH series[v] = v_set(v_exp2_terms[5]);
+    V_UNROLL for (int i = 4; i >= 0; i--) EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
+    EACH r[v] = v_mul(size[v], r[v]);
+    EACH size[v] = v_fma(r[v], series[v], size[v]);
+}
+
+V_FN v_f32 gelu_size(const float (*table)[32], v_f32 t, v_f32 *shifted)
+{
+    v_f32 size;
+    gelu_sizes(&size, table, &t, shifted, 1);
+    return size;
 }
 
 /* The same to the end: subnormal, then zero. v_min turns a NaN into the limit. */
 V_FN v_f32 gelu_edge(const float (*table)[32], v_f32 t)
 {
-    v_f32 s = v_min(v_set(GELU_LIMIT), t), shifted;
-    v_f32 size = gelu_size(table, s, gelu_place(s), v_less_equal(s, v_set(GELU_NEAR)), &shifted);
+    v_f32 shifted, size = gelu_size(table, v_min(v_set(GELU_LIMIT), t), &shifted);
     return v_shrink(size, shifted);
 }
+
+/* max(x, -0): so that the left tail ends in -0 */
+V_FN v_f32 gelu_line(v_f32 x)
+{
+    return v_max(x, v_set(-0.0f));
+}
+
+/* A NaN stays one on every way. */
+V_FN int act_value_way(const v_f32 *x, int n)
+{
+    v_f32 most = v_abs(x[0]);
+    V_UNROLL for (int v = 1; v < n; v++) most = v_max(most, v_abs(x[v]));
+    if (v_all(v_less_equal(most, v_set(GELU_NEAR))))
+        return ACT_SHORT;
+    return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_LONG : ACT_NEITHER;
+}
+
+V_FN v_f32 act_near_value(v_f32 x)
+{
+    v_f32 t = v_abs(x);
+    return v_sub(gelu_line(x), v_piecewise_near(gelu_part, 5, v_bits(gelu_place(t)), t));
+}
+
+V_FN void act_far_value(v_f32 *x, int n)
+{
+    v_f32 t[ACT_SIDE], size[ACT_SIDE], shifted[ACT_SIDE];
+    EACH t[v] = v_abs(x[v]);
+    gelu_sizes(size, gelu_part, t, shifted, n);
+    EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
+}
+#undef EACH
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 t = v_abs(x), line = v_max(x, v_set(-0.0f)); /* -0: so that the left tail ends in -0 */
-    v_f32 place = gelu_place(t), shifted;
-    v_mask near = v_less_equal(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
-    if (v_all(near))
-        return v_sub(line, v_piecewise_near(gelu_part, 5, v_bits(place), t));
-    v_f32 size = gelu_size(gelu_part, t, place, near, &shifted), y = v_fnma(v_power(shifted), size, line);
-    if (!v_all(inside))
-        y = v_select(inside, y, v_sub(line, gelu_edge(gelu_part, t)));
+    int way = act_value_way(&x, 1);
+    if (way == ACT_SHORT)
+        return act_near_value(x);
+    v_f32 y = x, t = v_abs(x);
+    act_far_value(&y, 1);
+    if (way == ACT_NEITHER)
+        y = v_select(v_less(t, v_set(GELU_EDGE)), y, v_sub(gelu_line(x), gelu_edge(gelu_part, t)));
     return y;
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;
-    v_f32 t = v_abs(x), place = gelu_place(t), shifted, part;
+    v_f32 t = v_abs(x), shifted, part;
     v_mask near = v_less_equal(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
     if (v_all(near)) {
-        part = v_piecewise_near(gelu_slope_part, 5, v_bits(place), t);
+        part = v_piecewise_near(gelu_slope_part, 5, v_bits(gelu_place(t)), t);
     } else {
-        v_f32 size = gelu_size(gelu_slope_part, t, place, near, &shifted);
+        v_f32 size = gelu_size(gelu_slope_part, t, &shifted);
         part = v_mul(size, v_power(shifted));
         if (!v_all(inside))
             part = v_select(v_is_nan(x), x, v_select(inside, part, gelu_edge(gelu_slope_part, t)));

@@ -64,6 +64,9 @@ V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype d
     return job->stream ? value_groups(job, from, to, dtype, common, 1) : value_groups(job, from, to, dtype, common, 0);
 }
 
+#ifdef ACT_FAR_VALUE
+#include "act/kernel_far_value.h"
+#else
 /* By dtype; ACT_COMMON holds. */
 LOOP_FN value_f32(const act_job *job, size_t from, size_t to, lanes *sums)
 {
@@ -82,6 +85,7 @@ LOOP_FN value_f16(const act_job *job, size_t from, size_t to, lanes *sums)
     (void)sums;
     return value_loop(job, from, to, BERLU_F16, 1);
 }
+#endif
 
 #if ACT_RARE
 LOOP_FN value_rare(const act_job *job, size_t from, size_t to, lanes *sums)
