@@ -267,12 +267,7 @@ static size_t head_of(const act_job *job, int backward)
 /* The shorter the turn, the more places have lines under way; a call of the loop for each turn is what it costs. */
 static size_t turn_of(const act_job *job)
 {
-#ifdef ACT_COSTLY
-    (void)job;
-    return TURN;
-#else
-    return job->dtype == BERLU_F32 ? SHORT_TURN : TURN;
-#endif
+    return LIGHT && job->dtype == BERLU_F32 ? SHORT_TURN : TURN;
 }
 
 typedef struct walk {

@@ -14,10 +14,16 @@
 #define ACT_COMMON(k) 1
 #endif
 
+#ifdef ACT_COSTLY
+#define LIGHT 0
+#else
+#define LIGHT 1 /* a few operations, so that memory or the loop itself takes the time */
+#endif
+
 enum {
-    MAP_GROUP = 4,                    /* vectors of a group */
-    SUM_GROUP = V_LANES == 8 ? 2 : 4, /* AVX2 has half as many registers */
-    AHEAD = 512,                      /* bytes between what is read and what is asked for */
+    MAP_GROUP = 4,                                                /* vectors of a group */
+    SUM_GROUP = V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* AVX2 has half the registers */
+    AHEAD = 512,                                                  /* bytes between what is read and what is asked for */
     FAR = 3 << 18 /* bytes of a thread's output whose lines are asked for too; smaller ones are in the second cache */
 };
 
