@@ -9,7 +9,7 @@
  *
  * and, as hints to backends, which change no bit:
  *
- *   #define ACT_COSTLY 1        the formula is long: CUDA gives a thread more elements of 16 bits (kernel_cuda.cu)
+ *   #define ACT_COSTLY 1        the formula is long: longer turns and groups (kernel.c), on CUDA more elements a thread (kernel_cuda.cu)
  *   #define ACT_PRODUCT v_product   how slope and dy are multiplied; v_product where subnormal slopes are no rarity (vmath.h)
  *   #define ACT_FAR 1           the slope has a short way for near x and a long one for any; the header has, beside act_slope(),
  *       V_FN int act_near(const v_f32 *x, int n);                      whether the short way will do for n vectors
@@ -55,7 +55,7 @@
 #include "act/shape.h"
 #include "simd/vec.h"
 
-/* Vectors side by side: as many as the registers of the machine can take. */
+/* Vectors side by side: four where there are registers for it; with one nothing is gained, and ACT_FAR has no effect. */
 #define ACT_SIDE (V_LANES == 16 ? 4 : 1)
 
 enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };

@@ -21,9 +21,10 @@
 #endif
 
 enum {
-    MAP_GROUP = 4,                                                /* vectors of a group */
-    SUM_GROUP = V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* AVX2 has half the registers */
-    AHEAD = 512,                                                  /* bytes between what is read and what is asked for */
+    MAP_GROUP = 4, /* vectors of a group */
+    SUM_GROUP =
+        V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* few registers; or little to do, where 2 were faster */
+    AHEAD = 512,                                          /* bytes between what is read and what is asked for */
     FAR = 3 << 18 /* bytes of a thread's output whose lines are asked for too; smaller ones are in the second cache */
 };
 
@@ -70,7 +71,7 @@ V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype d
     return job->stream ? value_groups(job, from, to, dtype, common, 1) : value_groups(job, from, to, dtype, common, 0);
 }
 
-#ifdef ACT_FAR_VALUE
+#if defined(ACT_FAR_VALUE) && ACT_SIDE > 1
 #include "act/kernel_far_value.h"
 #else
 /* By dtype; ACT_COMMON holds. */
@@ -191,7 +192,7 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
     {                                                                                                                  \
         return slope_loop(job, from, to, dtype, 1, wanted, sums, job->x, act_slope, act_param_slopes);                 \
     }
-#ifdef ACT_FAR
+#if defined(ACT_FAR) && ACT_SIDE > 1
 #include "act/kernel_far.h"
 #else
 SLOPE_LOOP(slope_f32, BERLU_F32, 0)

@@ -11,7 +11,7 @@ int threads_default(void)
     return threads > 0 ? threads : 1;
 }
 
-enum { ALWAYS = 64 }; /* this many threads can be had everywhere */
+enum { ALWAYS = 64 }; /* so many are allowed without asking */
 
 /* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand. Asking for the cores is a call
  * of the system, as long as a thousand numbers take: only where it decides. */

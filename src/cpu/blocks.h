@@ -33,8 +33,8 @@ static inline int rows_are_short(int64_t inputs, int64_t outputs)
 }
 
 /* Row blocks of a product with so many numbers a row before and behind it. Threads that are done take from others (share.h): about
- * 26 blocks, so that the last one does not matter, an even number, so that two threads of the same speed have the same work. At
- * most 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and activation pass over it; in
+ * 26 blocks, so that the last one does not matter; an even number, before their rows are rounded to the library's eight. At most
+ * 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and activation pass over it; in
  * between, the more the larger the weight is, which every block reads again. Of many short rows half a chain. */
 static inline blocks blocks_for_product(int64_t rows, int64_t inputs, int64_t outputs)
 {

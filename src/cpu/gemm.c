@@ -1,8 +1,9 @@
 /* gemm.c - oneDNN or OpenBLAS behind gemm.h, chosen at build (BERLU_BLAS). SPDX-License-Identifier: MIT
  *
- * Both libraries would use threads of their own. oneDNN does not when it is called inside a parallel region or with one OpenMP
- * thread; where neither holds we open a region of one thread around the call. OpenBLAS is told so once per call: it keeps
- * the number in a global of its own, and setting the same value twice costs nothing. */
+ * Both libraries would use threads of their own, and the bits of a product would depend on how many. oneDNN does not when it is
+ * called inside a region of several threads. A region of one does not count as such, so there we say that one thread is all there
+ * are: in a region of our own, since the saying ends with it. OpenBLAS is told once per call: it keeps the number in a global of
+ * its own, and setting the same value twice costs nothing. */
 #include "cpu/gemm.h"
 
 #include <stdio.h>
@@ -48,17 +49,18 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* It reads both matrices where they lie and needs 72 KiB (16 with AVX2), but for x W^T with strides that are multiples of 256 or few
- * rows: then it copies W and x into buffers, 384 numbers deep. (Rows are at most a few hundred in our blocks, where the other
- * cases of its rule do not apply; and most weights are turned beforehand, weight.h.) */
+/* It reads both matrices where they lie and needs at most 72 KiB, with two exceptions: x W^T with k a multiple of 256 or few rows, and
+ * an op(B) as stored whose n is a multiple of 1024. Then it copies both into buffers, 384 numbers deep and up to 9984 of n wide. From
+ * a log of its allocations; most weights are turned beforehand, to a stride that is no such multiple (weight.h). */
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed)
 {
-    enum { DEPTH = 384, ROWS = 384, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };
-    int few = m < 200 && n < 1200 && k < 1200;
-    if (a_transposed || !b_transposed || n <= 100 || !(few || k % 256 == 0))
+    enum { DEPTH = 384, ROWS = 384, WIDTH = 9984, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };
+    int few = m < 200 && n < 1200 && k < 1200, turns = !a_transposed && b_transposed;
+    if (m <= 8 || (turns ? n <= 100 || !(few || k % 256 == 0) : n % 1024 || (!a_transposed && m <= 100)))
         return IN_PLACE;
     int64_t deep = k <= DEPTH ? (k < 128 ? 128 : k) : k < 2 * DEPTH ? (k + 1) / 2 : DEPTH;
-    return (size_t)((round_up(n, 48) + round_up(m < ROWS ? m : ROWS, 8)) * deep) * sizeof(float) + PAGES;
+    int64_t wide = n < WIDTH ? round_up(n, 48) : WIDTH;
+    return (size_t)((wide + round_up(m < ROWS ? m : ROWS, 8)) * deep) * sizeof(float) + PAGES;
 }
 
 const char *gemm_library(void)
@@ -75,5 +77,8 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matr
         return;
     }
 #pragma omp parallel num_threads(1)
-    product(m, n, k, alpha, a, b, beta, c, stride);
+    {
+        omp_set_num_threads(1);
+        product(m, n, k, alpha, a, b, beta, c, stride);
+    }
 }

@@ -177,8 +177,10 @@ size_t cpu_library(const op_call *c)
     int forward = c->op == OP_LINEAR || c->op == OP_LINEAR_ACT;
     if (!forward && c->op != OP_LINEAR_DX && c->op != OP_LINEAR_DX_ACT && c->op != OP_LINEAR_DW)
         return 0;
-    blocks b = c->op == OP_LINEAR_DW ? blocks_of_weight(c->in[0].channels) : blocks_of_call(c);
-    int64_t busy = b.count < c->threads ? b.count : c->threads;
-    return (size_t)busy * gemm_scratch(block_rows(&b, 0), c->out[0].channels, c->in[0].channels, c->op == OP_LINEAR_DW,
-                                       weight_matrix(c).transposed);
+    int dw = c->op == OP_LINEAR_DW;
+    blocks b = dw ? blocks_of_weight(c->in[0].channels) : blocks_of_call(c);
+    int64_t parts = dw && is_thin(c) ? blocks_of(c->in[0].rows, THIN_ROWS).count : b.count;
+    int64_t busy = parts < c->threads ? parts : c->threads;
+    return (size_t)busy *
+           gemm_scratch(block_rows(&b, 0), c->out[0].channels, c->in[0].channels, dw, weight_matrix(c).transposed);
 }

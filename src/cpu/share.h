@@ -27,7 +27,7 @@ typedef struct share {
     } of[SHARES_MOST];
 } share;
 
-static inline void share_deal(share *s, int64_t all, int threads)
+static inline void share_deal(share *s, int64_t all, int threads) /* threads > 0 */
 {
     s->count = threads < SHARES_MOST ? threads : SHARES_MOST;
     for (int i = 0; i < s->count; i++) {

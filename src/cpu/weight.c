@@ -12,16 +12,23 @@ static int is_forward(const op_call *c)
     return c->op == OP_LINEAR || c->op == OP_LINEAR_ACT;
 }
 
-/* Short rows go through chains, which have no moment for it; their weights are small. */
+/* Many short rows go through chains, which have no moment for it; short rows have small weights anyway. */
 static int is_turned(const op_call *c)
 {
     int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
     return GEMM_TURN && is_forward(c) && !rows_are_short(inputs, outputs) && inputs * outputs <= TURN_MOST;
 }
 
+/* Of W^T. oneDNN copies what has rows of a multiple of 1024 numbers (gemm.c), so those get a line more. */
+static int64_t turned_stride(const op_call *c)
+{
+    int64_t outputs = c->out[0].channels;
+    return outputs % 1024 ? outputs : outputs + 16;
+}
+
 size_t weight_bytes(const op_call *c)
 {
-    return is_turned(c) ? align_64((size_t)(c->in[0].channels * c->out[0].channels) * sizeof(float)) : 0;
+    return is_turned(c) ? align_64((size_t)(c->in[0].channels * turned_stride(c)) * sizeof(float)) : 0;
 }
 
 void weight_turn(const op_call *c)
@@ -33,8 +40,8 @@ void weight_turn(const op_call *c)
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < strips.count; i++) {
         int64_t first = block_begin(&strips, i);
-        lanes_of(c)->transpose((float *)c->workspace + first, outputs, (const float *)c->in[1].data + first * inputs,
-                               inputs, block_rows(&strips, i), inputs);
+        lanes_of(c)->transpose((float *)c->workspace + first, turned_stride(c),
+                               (const float *)c->in[1].data + first * inputs, inputs, block_rows(&strips, i), inputs);
     }
 }
 
@@ -42,6 +49,6 @@ gemm_matrix weight_matrix(const op_call *c)
 {
     int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
     if (is_turned(c))
-        return (gemm_matrix){c->workspace, outputs, 0};
+        return (gemm_matrix){c->workspace, turned_stride(c), 0};
     return is_forward(c) ? (gemm_matrix){c->in[1].data, inputs, 1} : (gemm_matrix){c->in[1].data, outputs, 0};
 }

@@ -71,7 +71,8 @@ static float landmark(const berlu_act *act, uint32_t which)
 {
     static const float points[] = {1,          3,        6,       4,       0.5f,   0.7517915f, 1.2784645f,
                                    1.1924312f, 11,       13.146f, 14.356f, 17.33f, 87.3365f,   88.7228f,
-                                   91.8567f,   103.972f, 108.66f, 0.35f,   8,      2};
+                                   91.8567f,   103.972f, 108.66f, 0.35f,   8,      2,          3.1f,
+                                   9,          9.1853f,  10.102f, 10.235f, 13};
     berlu_act_param_info info;
     size_t params = berlu_act_param_count(act);
     if (params && which % 3 == 0 && berlu_act_param(act, params - 1, &info) == BERLU_OK)
@@ -139,10 +140,32 @@ static void repeat(void *out, size_t n, size_t period, berlu_dtype dtype)
     }
 }
 
+/* Loops may go another way where all numbers of a group are alike, so half of the numbers come in stretches of one kind. */
+static float of_stretch(const berlu_act *act, uint32_t kind, uint32_t seed, uint32_t draw)
+{
+    float u = philox_f32(philox_draw(seed, PURPOSE_TEST, 1, draw, 0).w[0]) * 2 - 1;
+    switch (kind % 6) {
+    case 0:
+        return u * 3.1f;
+    case 1:
+        return u * 13;
+    case 2:
+        return u * 2 - 10;
+    default:
+        return inputs_number(act, seed, draw);
+    }
+}
+
 void inputs_fill(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed)
 {
-    for (size_t i = 0; i < n && i < PERIOD; i++)
-        put(out, i, dtype, inputs_number(act, seed, (uint32_t)i));
+    philox_words stretch = {{0}};
+    for (size_t i = 0, end = 0; i < n && i < PERIOD; i++) {
+        if (i == end) {
+            stretch = philox_draw(seed, PURPOSE_TEST, 2, (uint32_t)i, 0);
+            end = i + 1 + stretch.w[0] % 300;
+        }
+        put(out, i, dtype, of_stretch(act, stretch.w[1], seed, (uint32_t)i));
+    }
     repeat(out, n, PERIOD, dtype);
 }
 

@@ -74,10 +74,9 @@ static void a_small_network_learns_a_batch_by_heart(void **state)
         double first = 0, last = 0;
         c.options.optimizer = (engine_optimizer)optimizer;
         prepared p = case_prepare(&c, cpu_backend(), 2);
-        p.step.lr =
-            optimizer == OPTIMIZER_SGD ? 0.05 : 5e-3; /* 0.2 jumps about in the end, with other bits elsewhere */
+        p.step.lr = optimizer == OPTIMIZER_SGD ? 0.01 : 5e-3; /* from 0.05 on the loss jumps, in f64 too */
         p.step.momentum = 0.9;
-        train_some(&p, 60, &first, &last);
+        train_some(&p, 120, &first, &last);
         assert_true(first > 1.0 && last < 0.1);
         case_free(&p);
     }

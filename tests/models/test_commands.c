@@ -284,7 +284,7 @@ static void expect_peak_as_planned(const char *model, const char *classes, const
 }
 
 /* The array into which weights are drawn is as large as the first one's head: not the engine's, so not in the peak. An answer of
- * ConvNeXt-atto is the smallest plan (15 MiB) of the presets: what is left, the engine's own lists and the pages that arrays only
+ * ConvNeXt-atto is the smallest plan (15 MiB) of the CIFAR presets: what is left, the engine's own lists and the pages that arrays only
  * begin, weighs most there. */
 static void the_measured_peak_is_the_planned_one(void **state)
 {
