@@ -21,9 +21,9 @@ static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a,
                 (int)m, (int)n, (int)k, alpha, a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
 }
 
-size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed)
+size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b)
 {
-    (void)m, (void)n, (void)k, (void)a_transposed, (void)b_transposed;
+    (void)m, (void)n, (void)k, (void)a_transposed, (void)b;
     return 0; /* its buffers are made once, when the library is loaded */
 }
 
@@ -50,13 +50,13 @@ static int64_t round_up(int64_t value, int64_t to)
 }
 
 /* It reads both matrices where they lie and needs at most 72 KiB, with two exceptions: x W^T with k a multiple of 256 or few rows, and
- * an op(B) as stored whose n is a multiple of 1024. Then it copies both into buffers, 384 numbers deep and up to 9984 of n wide. From
- * a log of its allocations; most weights are turned beforehand, to a stride that is no such multiple (weight.h). */
-size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed)
+ * an op(B) as stored with rows a multiple of 1024 numbers apart. Then it copies both into buffers, 384 numbers deep and up to 9984
+ * of n wide. From a log of its allocations. Most weights are turned beforehand, to no such multiple (weight.h). */
+size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b)
 {
     enum { DEPTH = 384, ROWS = 384, WIDTH = 9984, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };
-    int few = m < 200 && n < 1200 && k < 1200, turns = !a_transposed && b_transposed;
-    if (m <= 8 || (turns ? n <= 100 || !(few || k % 256 == 0) : n % 1024 || (!a_transposed && m <= 100)))
+    int few = m < 200 && n < 1200 && k < 1200, turns = !a_transposed && b.transposed;
+    if (m <= 8 || (turns ? n <= 100 || !(few || k % 256 == 0) : b.stride % 1024 || (!a_transposed && m <= 100)))
         return IN_PLACE;
     int64_t deep = k <= DEPTH ? (k < 128 ? 128 : k) : k < 2 * DEPTH ? (k + 1) / 2 : DEPTH;
     int64_t wide = n < WIDTH ? round_up(n, 48) : WIDTH;

@@ -20,7 +20,7 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matr
 
 /* Bytes that the library allocates during such a call and frees at its end: for the plan of memory. An upper bound of what its
  * version 2.6 does on AVX-512, where it was observed; elsewhere an estimate. */
-size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, int b_transposed);
+size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b);
 
 /* What the library likes, from measurements of whole steps. oneDNN reads both matrices where they lie, so that small blocks of rows
  * cost nothing, unless op(B) is a transpose; then, and in OpenBLAS always, each call copies B. GEMM_LEAST: rows of a block that are

@@ -181,6 +181,5 @@ size_t cpu_library(const op_call *c)
     blocks b = dw ? blocks_of_weight(c->in[0].channels) : blocks_of_call(c);
     int64_t parts = dw && is_thin(c) ? blocks_of(c->in[0].rows, THIN_ROWS).count : b.count;
     int64_t busy = parts < c->threads ? parts : c->threads;
-    return (size_t)busy *
-           gemm_scratch(block_rows(&b, 0), c->out[0].channels, c->in[0].channels, dw, weight_matrix(c).transposed);
+    return (size_t)busy * gemm_scratch(block_rows(&b, 0), c->out[0].channels, c->in[0].channels, dw, weight_matrix(c));
 }
