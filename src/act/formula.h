@@ -12,7 +12,7 @@
  *   #define ACT_COSTLY 1        the formula is long: longer turns and groups (kernel.c), on CUDA more elements a thread (kernel_cuda.cu)
  *   #define ACT_PRODUCT v_product   how slope and dy are multiplied; v_product where subnormal slopes are no rarity (vmath.h)
  *   #define ACT_FAR 1           the slope has a short way for near x and a long one for any; the header has, beside act_slope(),
- *       V_FN int act_near(const v_f32 *x, int n);                      whether the short way will do for n vectors
+ *       V_FN int act_slope_way(const v_f32 *x, int n);                 ACT_SHORT or ACT_LONG: what n vectors need
  *       V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);                  slope times dy, the bits those of ACT_PRODUCT
  *       V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);     likewise in x, n <= ACT_SIDE vectors side by side
  *   #define ACT_FAR_VALUE 1     the same for the value; the header has

@@ -97,11 +97,11 @@ V_FN v_f32 tanh_side(v_f32 part, v_f32 x)
 }
 
 /* A NaN stays one on either way. */
-V_FN int act_near(const v_f32 *x, int n)
+V_FN int act_slope_way(const v_f32 *x, int n)
 {
     v_f32 most = v_abs(x[0]);
     V_UNROLL for (int v = 1; v < n; v++) most = v_max(most, v_abs(x[v]));
-    return v_all(v_less_equal(most, v_set(TANH_NEAR)));
+    return v_all(v_less_equal(most, v_set(TANH_NEAR))) ? ACT_SHORT : ACT_LONG;
 }
 
 V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
@@ -161,7 +161,7 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;
     v_f32 one = v_one();
-    if (act_near(&x, 1))
+    if (act_slope_way(&x, 1) == ACT_SHORT)
         return act_near_times(x, one);
     act_far_times(&x, &one, 1);
     return x;

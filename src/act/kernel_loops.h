@@ -71,9 +71,11 @@ V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype d
     return job->stream ? value_groups(job, from, to, dtype, common, 1) : value_groups(job, from, to, dtype, common, 0);
 }
 
-#if defined(ACT_FAR_VALUE) && ACT_SIDE > 1
-#include "act/kernel_far_value.h"
-#else
+#if (defined(ACT_FAR) || defined(ACT_FAR_VALUE)) && ACT_SIDE > 1
+#include "act/kernel_ways.h"
+#endif
+
+#if !defined(ACT_FAR_VALUE) || ACT_SIDE == 1
 /* By dtype; ACT_COMMON holds. */
 LOOP_FN value_f32(const act_job *job, size_t from, size_t to, lanes *sums)
 {
@@ -192,9 +194,7 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
     {                                                                                                                  \
         return slope_loop(job, from, to, dtype, 1, wanted, sums, job->x, act_slope, act_param_slopes);                 \
     }
-#if defined(ACT_FAR) && ACT_SIDE > 1
-#include "act/kernel_far.h"
-#else
+#if !defined(ACT_FAR) || ACT_SIDE == 1
 SLOPE_LOOP(slope_f32, BERLU_F32, 0)
 SLOPE_LOOP(slope_bf16, BERLU_BF16, 0)
 SLOPE_LOOP(slope_f16, BERLU_F16, 0)
