@@ -60,6 +60,17 @@
 
 enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
 
+/* A line of a formula for n vectors side by side: one alone is a chain of operations that wait for each other. */
+#define ACT_EACH V_UNROLL for (int v = 0; v < n; v++)
+
+/* The largest |x| of each lane. A NaN may be passed over: on every way it stays one. */
+V_FN v_f32 act_most(const v_f32 *x, int n)
+{
+    v_f32 most = v_abs(x[0]);
+    V_UNROLL for (int v = 1; v < n; v++) most = v_max(most, v_abs(x[v]));
+    return most;
+}
+
 #define ACT_NO_CONSTS                                                                                                  \
     typedef struct act_consts {                                                                                        \
         int none;                                                                                                      \

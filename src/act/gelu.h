@@ -34,25 +34,23 @@ V_FN v_f32 gelu_place(v_f32 t)
     return v_fma(t, v_set(5.0f), v_set(V_SHIFT));
 }
 
-/* n vectors side by side: each line is done for all of them, because one alone is a chain of operations that wait for each other. */
-#define EACH V_UNROLL for (int v = 0; v < n; v++)
-
 /* Any t < 15: what the table says, times 2^(RATE t^2 - k) behind the near places */
 V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n)
 {
     v_f32 place[ACT_SIDE], rate[ACT_SIDE], square[ACT_SIDE], r[ACT_SIDE], series[ACT_SIDE];
-    EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
-    EACH square[v] = v_mul(t[v], t[v]);
-    EACH place[v] = v_fma(t[v], v_set(1.29f), v_set(V_SHIFT + 12.0f)); /* flatter, and crosses the near line at 3.2 */
-    EACH place[v] = v_min(gelu_place(t[v]), place[v]);
-    EACH shifted[v] = v_fma(square[v], rate[v], v_set(V_EXP_SHIFT));
-    EACH r[v] = v_fms(square[v], rate[v], v_unshift(shifted[v]));
-    EACH size[v] = v_piecewise32(table, 5, v_bits(place[v]), t[v]);
-    EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
-    EACH series[v] = v_set(v_exp2_terms[5]);
-    V_UNROLL for (int i = 4; i >= 0; i--) EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
-    EACH r[v] = v_mul(size[v], r[v]);
-    EACH size[v] = v_fma(r[v], series[v], size[v]);
+    ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
+    ACT_EACH square[v] = v_mul(t[v], t[v]);
+    ACT_EACH place[v] =
+        v_fma(t[v], v_set(1.29f), v_set(V_SHIFT + 12.0f)); /* flatter, and crosses the near line at 3.2 */
+    ACT_EACH place[v] = v_min(gelu_place(t[v]), place[v]);
+    ACT_EACH shifted[v] = v_fma(square[v], rate[v], v_set(V_EXP_SHIFT));
+    ACT_EACH r[v] = v_fms(square[v], rate[v], v_unshift(shifted[v]));
+    ACT_EACH size[v] = v_piecewise32(table, 5, v_bits(place[v]), t[v]);
+    ACT_EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
+    ACT_EACH series[v] = v_set(v_exp2_terms[5]);
+    V_UNROLL for (int i = 4; i >= 0; i--) ACT_EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
+    ACT_EACH r[v] = v_mul(size[v], r[v]);
+    ACT_EACH size[v] = v_fma(r[v], series[v], size[v]);
 }
 
 V_FN v_f32 gelu_size(const float (*table)[32], v_f32 t, v_f32 *shifted)
@@ -75,11 +73,9 @@ V_FN v_f32 gelu_line(v_f32 x)
     return v_max(x, v_set(-0.0f));
 }
 
-/* A NaN stays one on every way. */
 V_FN int act_value_way(const v_f32 *x, int n)
 {
-    v_f32 most = v_abs(x[0]);
-    V_UNROLL for (int v = 1; v < n; v++) most = v_max(most, v_abs(x[v]));
+    v_f32 most = act_most(x, n);
     if (v_all(v_less_equal(most, v_set(GELU_NEAR))))
         return ACT_SHORT;
     return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_LONG : ACT_NEITHER;
@@ -94,12 +90,10 @@ V_FN v_f32 act_near_value(v_f32 x)
 V_FN void act_far_value(v_f32 *x, int n)
 {
     v_f32 t[ACT_SIDE], size[ACT_SIDE], shifted[ACT_SIDE];
-    EACH t[v] = v_abs(x[v]);
+    ACT_EACH t[v] = v_abs(x[v]);
     gelu_sizes(size, gelu_part, t, shifted, n);
-    EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
+    ACT_EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
 }
-#undef EACH
-
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;

@@ -96,12 +96,9 @@ V_FN v_f32 tanh_side(v_f32 part, v_f32 x)
     return v_select(v_less_equal(v_zero(), x), v_sub(v_one(), part), part);
 }
 
-/* A NaN stays one on either way. */
 V_FN int act_slope_way(const v_f32 *x, int n)
 {
-    v_f32 most = v_abs(x[0]);
-    V_UNROLL for (int v = 1; v < n; v++) most = v_max(most, v_abs(x[v]));
-    return v_all(v_less_equal(most, v_set(TANH_NEAR))) ? ACT_SHORT : ACT_LONG;
+    return v_all(v_less_equal(act_most(x, n), v_set(TANH_NEAR))) ? ACT_SHORT : ACT_LONG;
 }
 
 V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
@@ -110,32 +107,29 @@ V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
     return v_mul(tanh_side(v_piecewise_near(tanh_slope_part, 5, v_bits(tanh_near_place(t)), t), x), dy);
 }
 
-/* n vectors side by side: each line is done for all of them, because one alone is a chain of operations that wait for each other. */
-#define EACH V_UNROLL for (int v = 0; v < n; v++)
-
 /* slope(-t), times 2^64 from place 28 on, where it is rounded as the slope itself would be: by a sum with TANH_UNIT, from the table */
 V_FN void tanh_far_part(v_f32 *part, const v_f32 *x, int n)
 {
     v_f32 t[ACT_SIDE], h[ACT_SIDE], base[ACT_SIDE], first[ACT_SIDE], shifted[ACT_SIDE], r[ACT_SIDE], series[ACT_SIDE];
     v_i32 j[ACT_SIDE];
-    EACH t[v] = v_min(v_abs(x[v]), v_set(TANH_END));
-    EACH shifted[v] = v_fma(t[v], v_set(TANH_STEP), v_set(V_SHIFT + 10.0f));
-    EACH j[v] = v_bits(v_min(tanh_near_place(v_abs(x[v])), shifted[v]));
-    EACH h[v] = v_sub(t[v], v_lookup32(tanh_slope_part[0], j[v]));
-    EACH base[v] = v_lookup32(tanh_slope_scale[0], j[v]);
-    EACH first[v] = v_lookup32(tanh_slope_scale[1], j[v]);
-    EACH shifted[v] = v_fma(first[v], h[v], base[v]);
-    EACH part[v] = v_piecewise32(tanh_slope_part, 5, j[v], t[v]);
-    EACH base[v] = v_sub(shifted[v], base[v]);
-    EACH r[v] = v_fms(first[v], h[v], base[v]);
-    EACH r[v] = v_fma(v_mul(v_lookup32(tanh_slope_scale[2], j[v]), h[v]), h[v], r[v]); /* from -3/4 to 1/2 */
-    EACH series[v] = v_set(tanh_exp2_terms[5]);
-    V_UNROLL for (int i = 4; i >= 0; i--) EACH series[v] = v_fma(series[v], r[v], v_set(tanh_exp2_terms[i]));
-    EACH r[v] = v_mul(part[v], r[v]);
-    EACH base[v] = v_lookup32(tanh_slope_scale[3], j[v]);
-    EACH part[v] = v_fma(r[v], series[v], part[v]);
-    EACH part[v] = v_fms(part[v], v_power(shifted[v]), base[v]);
-    EACH part[v] = v_add(part[v], base[v]);
+    ACT_EACH t[v] = v_min(v_abs(x[v]), v_set(TANH_END));
+    ACT_EACH shifted[v] = v_fma(t[v], v_set(TANH_STEP), v_set(V_SHIFT + 10.0f));
+    ACT_EACH j[v] = v_bits(v_min(tanh_near_place(v_abs(x[v])), shifted[v]));
+    ACT_EACH h[v] = v_sub(t[v], v_lookup32(tanh_slope_part[0], j[v]));
+    ACT_EACH base[v] = v_lookup32(tanh_slope_scale[0], j[v]);
+    ACT_EACH first[v] = v_lookup32(tanh_slope_scale[1], j[v]);
+    ACT_EACH shifted[v] = v_fma(first[v], h[v], base[v]);
+    ACT_EACH part[v] = v_piecewise32(tanh_slope_part, 5, j[v], t[v]);
+    ACT_EACH base[v] = v_sub(shifted[v], base[v]);
+    ACT_EACH r[v] = v_fms(first[v], h[v], base[v]);
+    ACT_EACH r[v] = v_fma(v_mul(v_lookup32(tanh_slope_scale[2], j[v]), h[v]), h[v], r[v]); /* from -3/4 to 1/2 */
+    ACT_EACH series[v] = v_set(tanh_exp2_terms[5]);
+    V_UNROLL for (int i = 4; i >= 0; i--) ACT_EACH series[v] = v_fma(series[v], r[v], v_set(tanh_exp2_terms[i]));
+    ACT_EACH r[v] = v_mul(part[v], r[v]);
+    ACT_EACH base[v] = v_lookup32(tanh_slope_scale[3], j[v]);
+    ACT_EACH part[v] = v_fma(r[v], series[v], part[v]);
+    ACT_EACH part[v] = v_fms(part[v], v_power(shifted[v]), base[v]);
+    ACT_EACH part[v] = v_add(part[v], base[v]);
 }
 
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
@@ -144,18 +138,16 @@ V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
     v_i32 sum[ACT_SIDE];
     v_mask small[ACT_SIDE], tiny[ACT_SIDE];
     tanh_far_part(slope, x, n);
-    EACH slope[v] = tanh_side(slope[v], x[v]);
-    EACH small[v] = v_less(x[v], v_set(TANH_SMALL));
-    EACH product[v] = v_mul(slope[v], dy[v]);
-    EACH sum[v] = v_bits(v_fnma(slope[v], dy[v], v_copysign(unit, dy[v]))); /* a small slope is negative or zero */
-    EACH tiny[v] = v_and(small[v], v_less(v_abs(product[v]), unit));
-    EACH sum[v] = v_iadd(sum[v], v_iset(0x5f800000)); /* less the bits of TANH_UNIT, the sign turned */
-    EACH scale[v] = v_select(v_and(small[v], v_not(tiny[v])), v_set(0x1p-64f), v_one());
-    EACH product[v] = v_mul(product[v], scale[v]); /* no tiny one among them, not even to be thrown away */
-    EACH x[v] = v_float(v_iselect(tiny[v], sum[v], v_bits(product[v])));
+    ACT_EACH slope[v] = tanh_side(slope[v], x[v]);
+    ACT_EACH small[v] = v_less(x[v], v_set(TANH_SMALL));
+    ACT_EACH product[v] = v_mul(slope[v], dy[v]);
+    ACT_EACH sum[v] = v_bits(v_fnma(slope[v], dy[v], v_copysign(unit, dy[v]))); /* a small slope is negative or zero */
+    ACT_EACH tiny[v] = v_and(small[v], v_less(v_abs(product[v]), unit));
+    ACT_EACH sum[v] = v_iadd(sum[v], v_iset(0x5f800000)); /* less the bits of TANH_UNIT, the sign turned */
+    ACT_EACH scale[v] = v_select(v_and(small[v], v_not(tiny[v])), v_set(0x1p-64f), v_one());
+    ACT_EACH product[v] = v_mul(product[v], scale[v]); /* no tiny one among them, not even to be thrown away */
+    ACT_EACH x[v] = v_float(v_iselect(tiny[v], sum[v], v_bits(product[v])));
 }
-
-#undef EACH
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
