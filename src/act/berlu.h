@@ -18,7 +18,8 @@
 
 #define ACT_PARAMS      2 /* alpha, eps */
 #define ACT_FROM_OUTPUT 1 /* degree 2, alpha > 0 */
-#define ACT_COMMON(k)   ((k)->order == 1 && (k)->gentle)
+#define ACT_COMMON(k)   ((k)->order == 1 && (k)->gentle && !(k)->mixed)
+#define ACT_NEAT(k)     ((k)->neat)
 #define ACT_DEGREES     1 /* shape->degree chooses the polynomial */
 
 typedef struct act_consts {
@@ -29,9 +30,13 @@ typedef struct act_consts {
     v_f32 inverse; /* 1 / alpha, for the slope from the output; finite, so that it times 0 is 0 */
     v_f32 steep;   /* jump / (2 eps), and */
     v_f32 top;     /* eps, both as berlu_meet_one() leaves them: the slope of degree 2 */
+    v_f32 bend;    /* quarter as berlu_meet_half() leaves it: the slope of degree 2 by alpha */
     v_mask mild;   /* 0 < alpha <= 1 */
+    v_mask met;    /* mild, top is eps, and 2 eps bend is 1/2 to the bit */
     int order;     /* m: half the degree */
     int gentle;    /* mild in every lane */
+    int neat;      /* met in every lane */
+    int mixed;     /* met in some: only where parameters are per channel */
 } act_consts;
 
 /* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0 is still 0. */
@@ -64,6 +69,17 @@ V_FN void berlu_meet_one(act_consts *k)
     k->top = v_select(v_and(need, v_not(berlu_meets_one(k, steeper, k->top))), lower, k->top);
 }
 
+/* So that the slope by alpha is 0 to the bit on the right, 2 eps bend must round to 1/2; a quarter that was rounded down may
+ * fall short of it, and then the next one mostly does not. Where it does, or top is not eps, there is a longer formula. */
+V_FN void berlu_meet_half(act_consts *k)
+{
+    v_f32 most = v_add(k->eps, k->eps), half = v_set(0.5f), more = v_float(v_iadd(v_bits(k->quarter), v_iset(1)));
+    k->bend = v_select(v_less(v_mul(k->quarter, most), half), more, k->quarter);
+    k->met = v_and(k->mild, v_and(v_equal(v_mul(k->bend, most), half), v_equal(k->top, k->eps)));
+    k->neat = v_all(k->met);
+    k->mixed = !k->neat && v_any(k->met);
+}
+
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 {
     v_f32 alpha = params[0], one = v_one();
@@ -83,6 +99,7 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
     k.steep = v_add(k.square, k.square);
     k.gentle = v_all(k.mild);
     berlu_meet_one(&k);
+    berlu_meet_half(&k);
     return k;
 }
 
@@ -181,16 +198,29 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return v_fma(k->jump, berlu_h(k->eps, berlu_r(depth, k), k->order), line);
 }
 
-/* x held to the transition */
-V_FN v_f32 berlu_held(v_f32 x, const act_consts *k)
+/* How far x is behind -eps: 0 on the left, 2 eps or what it is for top on the right */
+V_FN v_f32 berlu_way(v_f32 x, const act_consts *k)
 {
-    return v_max(v_min(x, k->top), v_neg(k->eps));
+    return v_max0(v_add(v_min(x, k->top), k->eps));
 }
 
 /* Degree 2, mild alpha: all terms are positive, so it can start from alpha on both sides; no compare, no choice. */
 V_FN v_f32 berlu_slope_mild(v_f32 x, const act_consts *k)
 {
-    return v_fma(k->steep, v_add(berlu_held(x, k), k->eps), k->alpha);
+    return v_fma(k->steep, berlu_way(x, k), k->alpha);
+}
+
+/* Degree 2, by alpha: -(eps - x)^2 / (4 eps) inside, x on the left, 0 on the right; with w the way, min(x, eps) - w^2 / (4 eps)
+ * is all three. Where rounding would leave something on the right: the square of what is left of the way, and what x has beyond
+ * it on the other side. */
+V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
+{
+    v_f32 way = berlu_way(x, k), capped = v_min(x, k->top), neat = v_fnma(v_mul(k->bend, way), way, capped);
+    if (k->neat)
+        return neat;
+    v_f32 held = v_max(capped, v_neg(k->eps)), rest = v_sub(k->top, held);
+    v_f32 longer = v_fnma(v_mul(k->quarter, rest), rest, v_sub(capped, held));
+    return k->mixed ? v_select(k->met, neat, longer) : longer;
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
@@ -222,9 +252,8 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 {
     v_f32 depth = berlu_depth(x, k), r = berlu_r(depth, k);
-    if (k->order == 1) { /* -(eps - x)^2 / (4 eps) on both sides, and what x has beyond -eps */
-        v_f32 held = berlu_held(x, k), rest = v_sub(k->top, held);
-        out[0] = v_fnma(v_mul(k->quarter, rest), rest, v_sub(v_min(x, k->top), held));
+    if (k->order == 1) {
+        out[0] = berlu_slope_by_alpha(x, k);
         out[1] = v_mul(v_mul(k->jump, r), v_sub(v_one(), r));
     } else {
         v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));

@@ -65,11 +65,11 @@ static int job_place(act_job *job, const berlu_act *act, berlu_act_op op, const 
     if (!size_mul(job->row_blocks, call->channels, &columns))
         return 0;
     job->vector_consts = 0;
-    for (size_t p = 0; p < BERLU_ACT_PARAMS; p++) {
+    for (size_t p = 0; p < params; p++) {
         const berlu_act_param_arg *arg = &call->param[p];
-        int wanted = p < params && is_backward(op) && arg->grad;
+        int wanted = is_backward(op) && arg->grad;
         job->param[p] = arg->value ? arg->value : &act->params[p];
-        job->per_channel[p] = p < params && arg->stride;
+        job->per_channel[p] = arg->stride != 0;
         job->vector_consts |= job->per_channel[p];
         job->channel_sum[p] = wanted && arg->stride ? space_take(s, columns, sizeof(float)) : NULL;
         job->layer_sum[p] = wanted && !arg->stride ? space_take(s, job->blocks, sizeof(double)) : NULL;
@@ -222,10 +222,10 @@ static size_t common_divisor(size_t a, size_t b)
 }
 
 /* Rows of a unit: whole blocks of column sums, with sums of the layer whole blocks of those too, and not too little. */
-static size_t rows_of_unit(const act_job *job)
+static size_t rows_of_unit(const act_job *job, size_t params)
 {
     size_t rows = ACT_ROWS;
-    for (int p = 0; p < BERLU_ACT_PARAMS; p++)
+    for (size_t p = 0; p < params; p++)
         if (job->layer_sum[p])
             rows = ACT_ROWS * (ACT_BLOCK / ACT_ROWS / common_divisor(job->channels, ACT_BLOCK / ACT_ROWS));
     while (rows < job->rows && rows * job->channels < ACT_BLOCK)
@@ -269,7 +269,7 @@ static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const 
     job->threads = call_threads(threads, job->count);
     job->stream = call_streams(act, op, call, job->threads);
     int by_rows = job->bias || job->bias_sum || job->vector_consts;
-    job->unit_rows = job->count && by_rows ? rows_of_unit(job) : 0;
+    job->unit_rows = job->count && by_rows ? rows_of_unit(job, act->definition->param_count) : 0;
 }
 
 /* Checks all that the workspace and the parameters' values decide, and makes the job of a call that may run. */
@@ -309,11 +309,11 @@ static void crew_unit(void *context, size_t unit)
 }
 
 /* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
-static void join_sums(const act_job *job, const berlu_act_call *call)
+static void join_sums(const act_job *job, const berlu_act_call *call, size_t params)
 {
     if (!is_backward(job->op))
         return;
-    for (int p = 0; p < BERLU_ACT_PARAMS; p++) {
+    for (size_t p = 0; p < params; p++) {
         float *grad = call->param[p].grad;
         if (grad && job->per_channel[p])
             columns_join(grad, job->channel_sum[p], job->row_blocks, job->channels);
@@ -347,8 +347,12 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     }
     size_t total = job.unit_rows ? job.rows : job.count, size = job.unit_rows ? job.unit_rows : ACT_UNIT;
     size_t units = job.count ? total / size + (total % size != 0) : 0;
-    threads_for(job.threads, units, crew_unit, &(crew){&job, kernels});
-    join_sums(&job, call);
+    if (job.threads == 1)
+        for (size_t unit = 0; unit < units; unit++)
+            kernels->unit(&job, unit);
+    else
+        threads_for(job.threads, units, crew_unit, &(crew){&job, kernels});
+    join_sums(&job, call, act->definition->param_count);
     return BERLU_OK;
 }
 

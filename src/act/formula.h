@@ -41,6 +41,7 @@
  *
  *   #define ACT_COMMON(k) ((k)->order == 1)      optional: a condition on plain numbers of act_consts under which the function
  *       is simpler. Kernels then hold two copies of their fast loops, and in one of them the compiler knows it is true.
+ *   #define ACT_NEAT(k) ((k)->neat)              optional, beside ACT_COMMON: likewise for the slope by the first parameter alone
  *
  * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a rare path and on uniform
  * numbers of act_consts. Kernels ask for value, slope and parameter slopes of the same x side by side; write common parts

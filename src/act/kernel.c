@@ -28,9 +28,9 @@ enum {
     GROUPS = V_LANES > 1, /* scalar is the reference: it walks in tiles alone */
     TILE = 512,           /* elements of one tile: a few buffers of it stay in the first cache */
     TURN = 256,           /* elements of a block that has its turn, */
-    SHORT_TURN = 64,      /* and where nothing but memory takes time */
+    SHORT_TURN = 256,     /* and bytes of it where nothing but memory takes time */
 };
-_Static_assert(SHORT_TURN % 64 == 0 && TURN % SHORT_TURN == 0 && ACT_BLOCK % TURN == 0,
+_Static_assert(SHORT_TURN % (64 * sizeof(float)) == 0 && TURN % 64 == 0 && ACT_BLOCK % TURN == 0,
                "a turn is whole groups of at most 64 elements");
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------- */
@@ -264,10 +264,13 @@ static size_t head_of(const act_job *job, int backward)
     return job->stream && past ? (64 - past) / berlu_dtype_size(job->dtype) : 0;
 }
 
-/* The shorter the turn, the more places have lines under way; a call of the loop for each turn is what it costs. */
+/* The shorter the turn, the more places have lines under way; a call of the loop for each turn is what it costs. What does not
+ * stream takes none. */
 static size_t turn_of(const act_job *job)
 {
-    return LIGHT && job->dtype == BERLU_F32 ? SHORT_TURN : TURN;
+    if (!job->stream)
+        return ACT_UNIT;
+    return LIGHT ? SHORT_TURN / berlu_dtype_size(job->dtype) : TURN;
 }
 
 typedef struct walk {
@@ -277,26 +280,26 @@ typedef struct walk {
     int backward;
 } walk;
 
-/* One block, or the whole blocks of a unit by turns, a few lines of each: a single row of reads does not keep enough lines
- * under way to hide how far the memory is, once there is arithmetic between them. The order within a block stays. */
+/* Blocks that lie one behind the other, all of the same size; more than one are whole. Where that is wanted they take turns, a
+ * few lines of each: a single row of reads does not keep enough lines under way to hide how far the memory is, once there is
+ * arithmetic between them. The order within a block stays. */
 static void blocks_run(const act_job *job, const walk *w, size_t from, size_t size, size_t blocks)
 {
     lanes sums[ACT_UNIT / ACT_BLOCK];
     size_t head = least(w->head, size), at = head;
-    for (size_t b = 0; b < blocks; b++) {
+    for (size_t b = 0; w->backward && b < blocks; b++)
         lanes_clear(&sums[b]);
-        if (head == 0)
-            continue;
+    for (size_t b = 0; head && b < blocks; b++) {
         w->tiles(job, from + b * size, from + b * size + head, &sums[b]);
-        lanes_turn(&sums[b], head);
+        if (w->backward)
+            lanes_turn(&sums[b], head);
     }
-    if (w->loop && blocks == 1)
-        at = w->loop(job, from + head, from + size, sums) - from;
-    for (; w->loop && blocks > 1 && at + w->turn <= size; at += w->turn)
-        for (size_t b = 0; b < blocks; b++)
-            w->loop(job, from + b * size + at, from + b * size + at + w->turn, &sums[b]);
+    for (size_t done = 1; w->loop && done && at < size; at += done) {
+        stretch s = {.from = from + at, .n = least(w->turn, size - at), .blocks = blocks, .sums = sums};
+        done = w->loop(job, &s);
+    }
     for (size_t b = 0; b < blocks; b++) {
-        if (head)
+        if (head && w->backward)
             lanes_turn(&sums[b], ACT_LANES - head % ACT_LANES);
         if (at < size)
             w->tiles(job, from + b * size + at, from + (b + 1) * size, &sums[b]);
@@ -305,7 +308,7 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
     }
 }
 
-/* A forward that does not stream takes the blocks of its unit as one, and so does a last short unit of it. */
+/* A forward that does not stream takes the blocks of its unit as one. */
 static void flat_run(const act_job *job, size_t from, size_t to, int backward)
 {
     walk w = {.loop = loop_pick(job),
@@ -313,13 +316,12 @@ static void flat_run(const act_job *job, size_t from, size_t to, int backward)
               .head = head_of(job, backward),
               .turn = turn_of(job),
               .backward = backward};
-    if (job->stream && w.loop && to - from == ACT_UNIT) {
-        blocks_run(job, &w, from, ACT_BLOCK, ACT_UNIT / ACT_BLOCK);
-        return;
-    }
-    size_t size = backward ? ACT_BLOCK : ACT_UNIT;
-    for (size_t block = from; block < to; block += size)
-        blocks_run(job, &w, block, least(size, to - block), 1);
+    size_t whole = backward || job->stream ? (to - from) / ACT_BLOCK : 0;
+    if (whole)
+        blocks_run(job, &w, from, ACT_BLOCK, whole);
+    from += whole * ACT_BLOCK;
+    if (from < to)
+        blocks_run(job, &w, from, to - from, 1);
 }
 
 /* ---- The walk by rows, and units ------------------------------------------------------------------------------------- */

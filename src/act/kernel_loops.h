@@ -14,6 +14,13 @@
 #define ACT_COMMON(k) 1
 #endif
 
+#ifdef ACT_NEAT
+#define ACT_LONGER 1
+#else
+#define ACT_LONGER  0
+#define ACT_NEAT(k) 1
+#endif
+
 #ifdef ACT_COSTLY
 #define LIGHT 0
 #else
@@ -25,10 +32,24 @@ enum {
     SUM_GROUP =
         V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* few registers; or little to do, where 2 were faster */
     AHEAD = 512,                                          /* bytes between what is read and what is asked for */
-    FAR = 3 << 18 /* bytes of a thread's output whose lines are asked for too; smaller ones are in the second cache */
+    FAR = V_LANES == 16 ? 0
+                        : 3 << 18 /* bytes of a thread's output from which on its lines are asked for too; smaller ones
+                                       * are in the second cache, and only with AVX-512 is there time to spare for asking */
 };
 
+/* What the compiler may take as known in a loop: nothing, ACT_COMMON, and in loops with a sum ACT_NEAT or not. */
+enum { ANY, COMMON, LONGER };
+
 #define LOOP_FN static __attribute__((noinline)) size_t
+
+/* What a loop is given: the first n elements of each of some blocks that lie one behind the other, from the element `from` on,
+ * whatever its place in its block is. It does the whole groups among them and tells how many elements of a block those are.
+ * sums[b].lane[0] belongs to the first element of block b. More than one block in one call, because their ends cost a call some
+ * percent of what stays in the caches. */
+typedef struct stretch {
+    size_t from, n, blocks;
+    lanes *sums;
+} stretch;
 
 typedef v_f32 (*map_fn)(v_f32, const act_consts *);
 typedef void (*params_fn)(v_f32, const act_consts *, v_f32 *);
@@ -43,32 +64,34 @@ V_FN void put_group(int stream, void *p, berlu_dtype dtype, const v_f32 *r, int 
 
 /* A loop walks with pointers and counts down, and streams or does not for good: where the arithmetic of a group is as short as
  * BerLU's, each instruction beside it can be seen in the time, most of all on a core whose other thread is busy. */
-V_FN size_t value_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int stream)
+V_FN size_t value_groups(const act_job *job, const stretch *s, berlu_dtype dtype, int common, int stream)
 {
     enum { STEP = MAP_GROUP * V_LANES };
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
-    const size_t groups = (to - from) / STEP;
+    const size_t groups = s->n / STEP, skip = (ACT_BLOCK - groups * STEP) * size;
     const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
-    const char *x = (const char *)job->x + from * size;
-    char *y = (char *)job->y + from * size;
+    const char *x = (const char *)job->x + s->from * size;
+    char *y = (char *)job->y + s->from * size;
     if (common && !ACT_COMMON(&k))
         __builtin_unreachable();
-    for (size_t left = groups; left; left--, x += STEP * size, y += STEP * size) {
-        v_f32 r[MAP_GROUP];
-        group_prefetch(x, dtype, MAP_GROUP, AHEAD);
-        if (far)
-            group_prefetch(y, dtype, MAP_GROUP, AHEAD);
-        group_load(r, x, dtype, MAP_GROUP);
-        V_UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(r[v], &k);
-        put_group(stream, y, dtype, r, MAP_GROUP);
+    for (size_t blocks = s->blocks; blocks; blocks--, x += skip, y += skip) {
+        for (size_t left = groups; left; left--, x += STEP * size, y += STEP * size) {
+            v_f32 r[MAP_GROUP];
+            group_prefetch(x, dtype, MAP_GROUP, AHEAD);
+            if (far)
+                group_prefetch(y, dtype, MAP_GROUP, AHEAD);
+            group_load(r, x, dtype, MAP_GROUP);
+            V_UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(r[v], &k);
+            put_group(stream, y, dtype, r, MAP_GROUP);
+        }
     }
-    return from + groups * STEP;
+    return groups * STEP;
 }
 
-V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common)
+V_FN size_t value_loop(const act_job *job, const stretch *s, berlu_dtype dtype, int common)
 {
-    return job->stream ? value_groups(job, from, to, dtype, common, 1) : value_groups(job, from, to, dtype, common, 0);
+    return job->stream ? value_groups(job, s, dtype, common, 1) : value_groups(job, s, dtype, common, 0);
 }
 
 #if (defined(ACT_FAR) || defined(ACT_FAR_VALUE)) && ACT_SIDE > 1
@@ -77,34 +100,30 @@ V_FN size_t value_loop(const act_job *job, size_t from, size_t to, berlu_dtype d
 
 #if !defined(ACT_FAR_VALUE) || ACT_SIDE == 1
 /* By dtype; ACT_COMMON holds. */
-LOOP_FN value_f32(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN value_f32(const act_job *job, const stretch *s)
 {
-    (void)sums;
-    return value_loop(job, from, to, BERLU_F32, 1);
+    return value_loop(job, s, BERLU_F32, COMMON);
 }
 
-LOOP_FN value_bf16(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN value_bf16(const act_job *job, const stretch *s)
 {
-    (void)sums;
-    return value_loop(job, from, to, BERLU_BF16, 1);
+    return value_loop(job, s, BERLU_BF16, COMMON);
 }
 
-LOOP_FN value_f16(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN value_f16(const act_job *job, const stretch *s)
 {
-    (void)sums;
-    return value_loop(job, from, to, BERLU_F16, 1);
+    return value_loop(job, s, BERLU_F16, COMMON);
 }
 #endif
 
 #if ACT_RARE
-LOOP_FN value_rare(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN value_rare(const act_job *job, const stretch *s)
 {
-    (void)sums;
     if (job->dtype == BERLU_F32)
-        return value_loop(job, from, to, BERLU_F32, 0);
+        return value_loop(job, s, BERLU_F32, ANY);
     if (job->dtype == BERLU_BF16)
-        return value_loop(job, from, to, BERLU_BF16, 0);
-    return value_loop(job, from, to, BERLU_F16, 0);
+        return value_loop(job, s, BERLU_BF16, ANY);
+    return value_loop(job, s, BERLU_F16, ANY);
 }
 #endif
 
@@ -124,59 +143,65 @@ V_FN void lanes_store(float *lane, berlu_dtype dtype, v_f32 *sum)
     V_UNROLL for (int v = 0; v < V_GROUP; v++) v_store(lane + v * V_LANES, sum[v]);
 }
 
-/* The slope's loop: dx, and the first `wanted` parameter sums; sums->lane[0] belongs to the element `from`, whatever its index. */
-V_FN size_t slope_groups(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int stream,
-                         int wanted, lanes *sums, const void *source, map_fn slope, params_fn slopes)
+/* Vectors v and v + 1 of a group: x becomes dx, and their terms go to the first `wanted` sums. */
+V_FN void pair_slopes(v_f32 *x, v_f32 *g, int v, const act_consts *k, berlu_dtype dtype, int wanted,
+                      v_f32 sum[][V_GROUP], map_fn slope, params_fn slopes)
+{
+    v_f32 d[2][PARAMS + 1];
+    V_UNROLL for (int u = 0; u < 2; u++)
+    {
+        if (wanted)
+            slopes(x[v + u], k, d[u]);
+        x[v + u] = ACT_PRODUCT(slope(x[v + u], k), g[v + u]);
+    }
+    if (wanted && dtype == BERLU_BF16 && V_GROUP == 1)
+        v_order2(&g[v], &g[v + 1]);
+    V_UNROLL for (int p = 0; p < wanted; p++)
+    {
+        if (dtype == BERLU_BF16 && V_GROUP == 1)
+            v_order2(&d[0][p], &d[1][p]);
+        V_UNROLL for (int u = 0; u < 2; u++) sum[p][(v + u) % V_GROUP] =
+            v_fma(g[v + u], d[u][p], sum[p][(v + u) % V_GROUP]);
+    }
+}
+
+/* The slope's loop: dx, and the first `wanted` parameter sums. */
+V_FN size_t slope_groups(const act_job *job, const stretch *s, berlu_dtype dtype, int common, int stream, int wanted,
+                         const void *source, map_fn slope, params_fn slopes)
 {
     enum { STEP = SUM_GROUP * V_LANES };
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
-    const size_t groups = (to - from) / STEP;
+    const size_t groups = s->n / STEP, skip = (ACT_BLOCK - groups * STEP) * size;
     const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
-    const char *in = (const char *)source + from * size, *dy = (const char *)job->dy + from * size;
-    char *dx = (char *)job->dx + from * size;
-    v_f32 sum[PARAMS + 1][V_GROUP];
-    if (common && !ACT_COMMON(&k))
+    const char *in = (const char *)source + s->from * size, *dy = (const char *)job->dy + s->from * size;
+    char *dx = (char *)job->dx + s->from * size;
+    if ((common && !ACT_COMMON(&k)) || (common && wanted && ACT_NEAT(&k) != (common == COMMON)))
         __builtin_unreachable();
-    V_UNROLL for (int p = 0; p < wanted; p++) lanes_load(sums->lane[p], dtype, sum[p]);
-    for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {
-        v_f32 x[SUM_GROUP], g[SUM_GROUP];
-        group_prefetch(in, dtype, SUM_GROUP, AHEAD);
-        group_prefetch(dy, dtype, SUM_GROUP, AHEAD);
-        if (far)
-            group_prefetch(dx, dtype, SUM_GROUP, AHEAD);
-        group_load(x, in, dtype, SUM_GROUP);
-        group_load(g, dy, dtype, SUM_GROUP);
-        V_UNROLL for (int v = 0; v < SUM_GROUP; v += 2)
-        {
-            v_f32 d[2][PARAMS + 1];
-            V_UNROLL for (int u = 0; u < 2; u++)
-            {
-                if (wanted)
-                    slopes(x[v + u], &k, d[u]);
-                x[v + u] = ACT_PRODUCT(slope(x[v + u], &k), g[v + u]);
-            }
-            if (wanted && dtype == BERLU_BF16 && V_GROUP == 1)
-                v_order2(&g[v], &g[v + 1]);
-            V_UNROLL for (int p = 0; p < wanted; p++)
-            {
-                if (dtype == BERLU_BF16 && V_GROUP == 1)
-                    v_order2(&d[0][p], &d[1][p]);
-                V_UNROLL for (int u = 0; u < 2; u++) sum[p][(v + u) % V_GROUP] =
-                    v_fma(g[v + u], d[u][p], sum[p][(v + u) % V_GROUP]);
-            }
+    for (size_t b = 0; b < s->blocks; b++, in += skip, dy += skip, dx += skip) {
+        v_f32 sum[PARAMS + 1][V_GROUP];
+        V_UNROLL for (int p = 0; p < wanted; p++) lanes_load(s->sums[b].lane[p], dtype, sum[p]);
+        for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {
+            v_f32 x[SUM_GROUP], g[SUM_GROUP];
+            group_prefetch(in, dtype, SUM_GROUP, AHEAD);
+            group_prefetch(dy, dtype, SUM_GROUP, AHEAD);
+            if (far)
+                group_prefetch(dx, dtype, SUM_GROUP, AHEAD);
+            group_load(x, in, dtype, SUM_GROUP);
+            group_load(g, dy, dtype, SUM_GROUP);
+            V_UNROLL for (int v = 0; v < SUM_GROUP; v += 2) pair_slopes(x, g, v, &k, dtype, wanted, sum, slope, slopes);
+            put_group(stream, dx, dtype, x, SUM_GROUP);
         }
-        put_group(stream, dx, dtype, x, SUM_GROUP);
+        V_UNROLL for (int p = 0; p < wanted; p++) lanes_store(s->sums[b].lane[p], dtype, sum[p]);
     }
-    V_UNROLL for (int p = 0; p < wanted; p++) lanes_store(sums->lane[p], dtype, sum[p]);
-    return from + groups * STEP;
+    return groups * STEP;
 }
 
-V_FN size_t slope_loop(const act_job *job, size_t from, size_t to, berlu_dtype dtype, int common, int wanted,
-                       lanes *sums, const void *source, map_fn slope, params_fn slopes)
+V_FN size_t slope_loop(const act_job *job, const stretch *s, berlu_dtype dtype, int common, int wanted,
+                       const void *source, map_fn slope, params_fn slopes)
 {
-    return job->stream ? slope_groups(job, from, to, dtype, common, 1, wanted, sums, source, slope, slopes)
-                       : slope_groups(job, from, to, dtype, common, 0, wanted, sums, source, slope, slopes);
+    return job->stream ? slope_groups(job, s, dtype, common, 1, wanted, source, slope, slopes)
+                       : slope_groups(job, s, dtype, common, 0, wanted, source, slope, slopes);
 }
 
 #if !ACT_PARAMS
@@ -189,51 +214,56 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 #endif
 
 /* From x, by dtype, with no sum and with that of the first parameter. */
-#define SLOPE_LOOP(name, dtype, wanted)                                                                                \
-    LOOP_FN name(const act_job *job, size_t from, size_t to, lanes *sums)                                              \
+#define SLOPE_LOOP(name, dtype, common, wanted)                                                                        \
+    LOOP_FN name(const act_job *job, const stretch *s)                                                                 \
     {                                                                                                                  \
-        return slope_loop(job, from, to, dtype, 1, wanted, sums, job->x, act_slope, act_param_slopes);                 \
+        return slope_loop(job, s, dtype, common, wanted, job->x, act_slope, act_param_slopes);                         \
     }
 #if !defined(ACT_FAR) || ACT_SIDE == 1
-SLOPE_LOOP(slope_f32, BERLU_F32, 0)
-SLOPE_LOOP(slope_bf16, BERLU_BF16, 0)
-SLOPE_LOOP(slope_f16, BERLU_F16, 0)
+SLOPE_LOOP(slope_f32, BERLU_F32, COMMON, 0)
+SLOPE_LOOP(slope_bf16, BERLU_BF16, COMMON, 0)
+SLOPE_LOOP(slope_f16, BERLU_F16, COMMON, 0)
 #endif
 #if ACT_PARAMS
-SLOPE_LOOP(slope_sum_f32, BERLU_F32, 1)
-SLOPE_LOOP(slope_sum_bf16, BERLU_BF16, 1)
-SLOPE_LOOP(slope_sum_f16, BERLU_F16, 1)
+SLOPE_LOOP(slope_sum_f32, BERLU_F32, COMMON, 1)
+SLOPE_LOOP(slope_sum_bf16, BERLU_BF16, COMMON, 1)
+SLOPE_LOOP(slope_sum_f16, BERLU_F16, COMMON, 1)
+#endif
+#if ACT_LONGER
+SLOPE_LOOP(slope_longer_f32, BERLU_F32, LONGER, 1)
+SLOPE_LOOP(slope_longer_bf16, BERLU_BF16, LONGER, 1)
+SLOPE_LOOP(slope_longer_f16, BERLU_F16, LONGER, 1)
 #endif
 
 /* Any dtype in one function, for the rest: there arithmetic takes the time anyway. */
-V_FN size_t slope_any(const act_job *job, size_t from, size_t to, int wanted, lanes *sums, const void *source,
-                      map_fn slope, params_fn slopes)
+V_FN size_t slope_any(const act_job *job, const stretch *s, int wanted, const void *source, map_fn slope,
+                      params_fn slopes)
 {
     if (job->dtype == BERLU_F32)
-        return slope_loop(job, from, to, BERLU_F32, 0, wanted, sums, source, slope, slopes);
+        return slope_loop(job, s, BERLU_F32, ANY, wanted, source, slope, slopes);
     if (job->dtype == BERLU_BF16)
-        return slope_loop(job, from, to, BERLU_BF16, 0, wanted, sums, source, slope, slopes);
-    return slope_loop(job, from, to, BERLU_F16, 0, wanted, sums, source, slope, slopes);
+        return slope_loop(job, s, BERLU_BF16, ANY, wanted, source, slope, slopes);
+    return slope_loop(job, s, BERLU_F16, ANY, wanted, source, slope, slopes);
 }
 
 #if ACT_RARE
-LOOP_FN slope_rare(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN slope_rare(const act_job *job, const stretch *s)
 {
-    return slope_any(job, from, to, 0, sums, job->x, act_slope, act_param_slopes);
+    return slope_any(job, s, 0, job->x, act_slope, act_param_slopes);
 }
 #endif
 
 #if ACT_PARAMS && ACT_RARE
-LOOP_FN slope_sum_rare(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN slope_sum_rare(const act_job *job, const stretch *s)
 {
-    return slope_any(job, from, to, 1, sums, job->x, act_slope, act_param_slopes);
+    return slope_any(job, s, 1, job->x, act_slope, act_param_slopes);
 }
 #endif
 
 #if ACT_PARAMS > 1
-LOOP_FN slope_sums(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN slope_sums(const act_job *job, const stretch *s)
 {
-    return slope_any(job, from, to, PARAMS, sums, job->x, act_slope, act_param_slopes);
+    return slope_any(job, s, PARAMS, job->x, act_slope, act_param_slopes);
 }
 #endif
 
@@ -245,28 +275,27 @@ V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
 #endif
 
 #if ACT_FROM_OUTPUT
-LOOP_FN slope_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN slope_from_output(const act_job *job, const stretch *s)
 {
-    return slope_any(job, from, to, 0, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+    return slope_any(job, s, 0, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
 #endif
 
 #if ACT_FROM_OUTPUT && ACT_PARAMS
-LOOP_FN slope_sum_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN slope_sum_from_output(const act_job *job, const stretch *s)
 {
-    return slope_any(job, from, to, 1, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+    return slope_any(job, s, 1, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
 #endif
 
 #if ACT_FROM_OUTPUT && ACT_PARAMS > 1
-LOOP_FN slope_sums_from_output(const act_job *job, size_t from, size_t to, lanes *sums)
+LOOP_FN slope_sums_from_output(const act_job *job, const stretch *s)
 {
-    return slope_any(job, from, to, PARAMS, sums, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+    return slope_any(job, s, PARAMS, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
 #endif
 
-/* Runs whole groups from `from` on and tells where it stopped. */
-typedef size_t (*loop_fn)(const act_job *job, size_t from, size_t to, lanes *sums);
+typedef size_t (*loop_fn)(const act_job *job, const stretch *s);
 
 static loop_fn slope_pick(const act_job *job, int common, int wanted)
 {
@@ -292,6 +321,12 @@ static loop_fn slope_pick(const act_job *job, int common, int wanted)
 #if ACT_PARAMS && ACT_RARE
     if (wanted && !common)
         return slope_sum_rare;
+#endif
+#if ACT_LONGER
+    static const loop_fn longer[] = {
+        [BERLU_F32] = slope_longer_f32, [BERLU_BF16] = slope_longer_bf16, [BERLU_F16] = slope_longer_f16};
+    if (wanted && !ACT_NEAT(&((const consts *)job->consts)->f))
+        return longer[job->dtype];
 #endif
 #if ACT_PARAMS
     static const loop_fn one[] = {

@@ -71,10 +71,10 @@ V_FN size_t ways_long(const ways *f, walker w, berlu_dtype dtype, int stream)
 typedef size_t (*long_fn)(walker w, int stream);
 
 /* The short way, and the others by `rest` or a vector at a time */
-V_FN size_t ways_loop(const ways *f, const act_job *job, size_t from, size_t to, berlu_dtype dtype, int stream,
-                      long_fn rest)
+V_FN void ways_run(const ways *f, const act_job *job, size_t from, size_t groups, berlu_dtype dtype, int stream,
+                   long_fn rest)
 {
-    const size_t size = dtype == BERLU_F32 ? 4 : 2, groups = (to - from) / WAYS_STEP;
+    const size_t size = dtype == BERLU_F32 ? 4 : 2;
     walker w = {.x = (const char *)job->x + from * size,
                 .dy = f->slopes ? (const char *)job->dy + from * size : NULL,
                 .out = (char *)(f->slopes ? job->dx : job->y) + from * size,
@@ -95,7 +95,17 @@ V_FN size_t ways_loop(const ways *f, const act_job *job, size_t from, size_t to,
         put_group(stream, w.out, dtype, x, WAYS_GROUP);
         walker_step(&w, dtype, f->slopes, 1);
     }
-    return from + groups * WAYS_STEP;
+}
+
+V_FN size_t ways_loop(const ways *f, const act_job *job, const stretch *s, berlu_dtype dtype, long_fn rest)
+{
+    const size_t groups = s->n / WAYS_STEP;
+    for (size_t b = 0; b < s->blocks; b++)
+        if (job->stream)
+            ways_run(f, job, s->from + b * ACT_BLOCK, groups, dtype, 1, rest);
+        else
+            ways_run(f, job, s->from + b * ACT_BLOCK, groups, dtype, 0, rest);
+    return groups * WAYS_STEP;
 }
 
 #define WAYS_LOOP(name, rest, ways, dtype)                                                                             \
@@ -103,11 +113,9 @@ V_FN size_t ways_loop(const ways *f, const act_job *job, size_t from, size_t to,
     {                                                                                                                  \
         return stream ? ways_long(&ways, w, dtype, 1) : ways_long(&ways, w, dtype, 0);                                 \
     }                                                                                                                  \
-    LOOP_FN name(const act_job *job, size_t from, size_t to, lanes *sums)                                              \
+    LOOP_FN name(const act_job *job, const stretch *s)                                                                 \
     {                                                                                                                  \
-        (void)sums;                                                                                                    \
-        return job->stream ? ways_loop(&ways, job, from, to, dtype, 1, rest)                                           \
-                           : ways_loop(&ways, job, from, to, dtype, 0, rest);                                          \
+        return ways_loop(&ways, job, s, dtype, rest);                                                                  \
     }
 
 #ifdef ACT_FAR_VALUE

@@ -41,7 +41,8 @@ typedef struct act_job {
     void *y, *dx;
     const float *bias;
 
-    const float *param[BERLU_ACT_PARAMS]; /* never NULL for a parameter that exists */
+    /* By parameter, for those that exist. */
+    const float *param[BERLU_ACT_PARAMS]; /* never NULL */
     int per_channel[BERLU_ACT_PARAMS];
     void *consts;      /* prepared constants, aligned to 64: one, or one per vector of channels; units only read them */
     int vector_consts; /* the latter */

@@ -229,46 +229,90 @@ static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **st
     berlu_act_free(one);
 }
 
-/* The slope is built from alpha up, so that it meets 1 is a matter of rounding (berlu_meet_one). Random numbers over all sizes. */
-static void the_slope_right_of_eps_is_exactly_one_for_any_alpha_and_eps(void **state)
+/* The slope is built from alpha up and that by alpha from x down, so that they meet 1 and 0 is a matter of rounding
+ * (berlu_meet_one, berlu_meet_half). Random numbers over all sizes, one pair for each channel. */
+enum { PAIRS = 512, RIGHT = 4 * PAIRS };
+
+static float right_pairs(float alpha[PAIRS], float eps[PAIRS], float x[RIGHT], uint32_t *seed)
+{
+    float most = 0;
+    for (size_t i = 0; i < PAIRS; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        alpha[i] = ldexpf((float)((*seed >> 8) + 1) * 0x1p-24f, -(int)(*seed % 7) * 3);
+        *seed = *seed * 1664525u + 1013904223u;
+        eps[i] = ldexpf(1 + (float)(*seed >> 9) * 0x1p-23f, (int)(*seed % 21) - 14);
+        x[i] = eps[i];
+        x[PAIRS + i] = nextafterf(eps[i], INFINITY);
+        x[2 * PAIRS + i] = 2 * eps[i];
+        x[3 * PAIRS + i] = FLT_MAX;
+        most = fmaxf(most, eps[i]);
+    }
+    return most;
+}
+
+static void right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero(void **state)
 {
     (void)state;
-    enum { PAIRS = 512 };
-    static float alpha[PAIRS], eps[PAIRS], x[4 * PAIRS], slope[4 * PAIRS];
+    static float alpha[PAIRS], eps[PAIRS], x[RIGHT], slope[RIGHT];
     static unsigned char space[1 << 20];
     uint32_t seed = 1;
     berlu_act *act;
     assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
     for (int round = 0; round < 200; round++) {
-        for (size_t i = 0; i < PAIRS; i++) {
-            seed = seed * 1664525u + 1013904223u;
-            alpha[i] = ldexpf((float)((seed >> 8) + 1) * 0x1p-24f, -(int)(seed % 7) * 3);
-            seed = seed * 1664525u + 1013904223u;
-            eps[i] = ldexpf(1 + (float)(seed >> 9) * 0x1p-23f, (int)(seed % 21) - 14);
-            x[i] = eps[i];
-            x[PAIRS + i] = nextafterf(eps[i], INFINITY);
-            x[2 * PAIRS + i] = 2 * eps[i];
-            x[3 * PAIRS + i] = FLT_MAX;
-        }
-        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
-            if (!berlu_act_can_run(act, (berlu_isa)isa))
+        right_pairs(alpha, eps, x, &seed);
+        for (int asked = 0; asked < 2 * (BERLU_ISA_NEON + 1); asked++) {
+            berlu_exec exec = {(berlu_isa)(asked / 2), 1};
+            berlu_act_op op = asked % 2 ? BERLU_ACT_PARAM_SLOPE : BERLU_ACT_SLOPE;
+            if (!berlu_act_can_run(act, exec.isa))
                 continue;
             berlu_act_call call = {.rows = 4, .channels = PAIRS, .x = x, .y = slope};
             call.param[0] = (berlu_act_param_arg){.value = alpha, .stride = 1};
             call.param[1] = (berlu_act_param_arg){.value = eps, .stride = 1};
             call.workspace = space;
             call.workspace_bytes = sizeof space;
-            assert_int_equal(berlu_act_run(act, BERLU_ACT_SLOPE, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
-            for (size_t i = 0; i < 4 * (size_t)PAIRS; i++)
-                if (slope[i] != 1)
-                    fail_msg("alpha %a, eps %a, x %a: slope %a", (double)alpha[i % PAIRS], (double)eps[i % PAIRS],
-                             (double)x[i], (double)slope[i]);
+            assert_int_equal(berlu_act_run(act, op, &call, &exec), BERLU_OK);
+            for (size_t i = 0; i < RIGHT; i++)
+                if (slope[i] != (op == BERLU_ACT_SLOPE ? 1 : 0))
+                    fail_msg("alpha %a, eps %a, x %a: slope%s %a", (double)alpha[i % PAIRS], (double)eps[i % PAIRS],
+                             (double)x[i], op == BERLU_ACT_SLOPE ? "" : " by alpha", (double)slope[i]);
         }
     }
     berlu_act_free(act);
 }
 
-/* y from f, then the slope from y alone: as good as the slope from x, up to the rounding of y (docs/math.md). */
+/* The same where a layer has one alpha, in the loops: nothing right of every eps tells alpha to change. */
+static void what_lies_right_of_eps_leaves_alpha_alone(void **state)
+{
+    (void)state;
+    static float alpha[PAIRS], eps[PAIRS], x[RIGHT], dx[RIGHT], dy[RIGHT];
+    static unsigned char space[1 << 16];
+    uint32_t seed = 2;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    float most = right_pairs(alpha, eps, x, &seed);
+    for (size_t i = 0; i < RIGHT; i++) {
+        x[i] = fmaxf(x[i], most);
+        dy[i] = (float)(i % 13) - 6.5f;
+    }
+    for (size_t i = 0; i < PAIRS; i++)
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+            float grad = 1;
+            berlu_act_call call = {.rows = RIGHT, .channels = 1, .x = x, .dy = dy, .dx = dx};
+            if (!berlu_act_can_run(act, (berlu_isa)isa))
+                continue;
+            call.param[0] = (berlu_act_param_arg){.value = &alpha[i], .grad = &grad};
+            call.param[1].value = &eps[i];
+            call.workspace = space;
+            call.workspace_bytes = sizeof space;
+            assert_int_equal(berlu_act_run(act, BERLU_ACT_BACKWARD, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+            assert_memory_equal(dx, dy, sizeof dx);
+            if (grad != 0)
+                fail_msg("alpha %a, eps %a: the gradient of alpha is %a", (double)alpha[i], (double)eps[i],
+                         (double)grad);
+        }
+    berlu_act_free(act);
+}
+
 /* The bump of a high degree is small near the joins: no factor of it may fall below 2^-126 before the product does. */
 static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
 {
@@ -332,6 +376,7 @@ static void steep_kinks_have_no_curvature_at_their_joins(void **state)
     berlu_act_free(act);
 }
 
+/* y from f, then the slope from y alone: as good as the slope from x, up to the rounding of y (docs/math.md). */
 static void slopes_from_the_output_agree_with_slopes_from_the_input(void **state)
 {
     (void)state;
@@ -421,7 +466,8 @@ int main(void)
         cmocka_unit_test(nan_reaches_value_slope_second_derivative_and_parameter_slopes),
         cmocka_unit_test(a_nan_parameter_gives_nan_for_every_x),
         cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
-        cmocka_unit_test(the_slope_right_of_eps_is_exactly_one_for_any_alpha_and_eps),
+        cmocka_unit_test(right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero),
+        cmocka_unit_test(what_lies_right_of_eps_leaves_alpha_alone),
         cmocka_unit_test(high_degrees_hold_their_bound_in_wide_transitions),
         cmocka_unit_test(an_eps_below_its_range_is_held),
         cmocka_unit_test(steep_kinks_have_no_curvature_at_their_joins),
