@@ -67,8 +67,8 @@ enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
 /* The largest |x| of each lane. A NaN may be passed over: on every way it stays one. */
 V_FN v_f32 act_most(const v_f32 *x, int n)
 {
-    v_f32 most = v_abs(x[0]);
-    V_UNROLL for (int v = 1; v < n; v++) most = v_max(most, v_abs(x[v]));
+    v_f32 most = n > 1 ? v_max_abs(x[0], x[1]) : v_abs(x[0]);
+    V_UNROLL for (int v = 2; v < n; v++) most = v_max_abs(most, x[v]);
     return most;
 }
 

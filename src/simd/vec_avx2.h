@@ -331,6 +331,10 @@ V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
 {
     return _mm256_min_ps(v_abs(x), limit);
 }
+V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
+{
+    return _mm256_max_ps(v_abs(x), v_abs(y));
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, v_zero());

@@ -325,6 +325,10 @@ V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit) /* vrangeps: 2 is the smaller magnitu
 {
     return _mm512_range_ps(x, limit, 2 | 8);
 }
+V_FN v_f32 v_max_abs(v_f32 x, v_f32 y) /* 3 is the larger one */
+{
+    return _mm512_range_ps(x, y, 3 | 8);
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, v_zero());

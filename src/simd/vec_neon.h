@@ -298,6 +298,10 @@ V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
 {
     return vbslq_f32(vcaltq_f32(x, limit), vabsq_f32(x), limit);
 }
+V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
+{
+    return vmaxq_f32(vabsq_f32(x), vabsq_f32(y));
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, v_zero());

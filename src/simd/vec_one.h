@@ -157,6 +157,10 @@ V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
 {
     return v_abs(x) < limit ? v_abs(x) : limit;
 }
+V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
+{
+    return v_abs(x) < v_abs(y) ? v_abs(y) : v_abs(x);
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, 0.0f);

@@ -101,6 +101,12 @@ static void w_min_abs(ARGS) /* positive limits; NaN may give either */
         v_store((float *)out + i, v_min_abs(without_nan(v_load(a + i)), limit));
     }
 }
+static void w_max_abs(ARGS) /* NaN may give either */
+{
+    UNUSED;
+    for (int i = 0; i < WORDS_LANES; i += V_LANES)
+        v_store((float *)out + i, v_max_abs(without_nan(v_load(a + i)), without_nan(v_load(b + i))));
+}
 static void w_either_nan(ARGS)
 {
     UNUSED, map_mask(out, a, b, v_either_nan);
@@ -412,6 +418,7 @@ const word WORDS[] = {
     {"min", WORD_FLOAT, w_min, 0},
     {"max", WORD_FLOAT, w_max, 0},
     {"min_abs", WORD_FLOAT, w_min_abs, 0},
+    {"max_abs", WORD_FLOAT, w_max_abs, 0},
     {"either_nan", WORD_BITS, w_either_nan, 0},
     {"min0", WORD_FLOAT, w_min0, 0},
     {"max0", WORD_FLOAT, w_max0, 0},
