@@ -300,12 +300,13 @@ static int params_are_own(const act_job *job, const berlu_act *act)
 typedef struct crew {
     const act_job *job;
     const act_kernels *kernels;
+    size_t units, shares;
 } crew;
 
-static void crew_unit(void *context, size_t unit)
+static void crew_share(void *context, size_t share)
 {
     const crew *c = context;
-    c->kernels->unit(c->job, unit);
+    c->kernels->units(c->job, c->units * share / c->shares, c->units * (share + 1) / c->shares);
 }
 
 /* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
@@ -347,11 +348,11 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     }
     size_t total = job.unit_rows ? job.rows : job.count, size = job.unit_rows ? job.unit_rows : ACT_UNIT;
     size_t units = job.count ? total / size + (total % size != 0) : 0;
-    if (job.threads == 1)
-        for (size_t unit = 0; unit < units; unit++)
-            kernels->unit(&job, unit);
+    size_t shares = units < (size_t)job.threads ? units : (size_t)job.threads;
+    if (shares == 1)
+        kernels->units(&job, 0, units);
     else
-        threads_for(job.threads, units, crew_unit, &(crew){&job, kernels});
+        threads_for(job.threads, shares, crew_share, &(crew){&job, kernels, units, shares});
     join_sums(&job, call, act->definition->param_count);
     return BERLU_OK;
 }

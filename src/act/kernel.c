@@ -7,7 +7,7 @@
  * Two ways per op. A *loop* does whole groups of vectors, all loads of a group before its stores (that order is worth some
  * percent of memory speed), with sums in registers (kernel_loops.h). *Tiles* do everything else: heads and tails, bias,
  * parameters and sums per channel, scale and center. Both use the same formula, so they agree to the bit.
- * What is summed in which order is told in kernels.h; read unit_run() at the end first, then blocks_run(). */
+ * What is summed in which order is told in kernels.h; read units_run() at the end first, then blocks_run(). */
 #include <stdint.h>
 #include <string.h>
 
@@ -269,7 +269,7 @@ static size_t head_of(const act_job *job, int backward)
 static size_t turn_of(const act_job *job)
 {
     if (!job->stream)
-        return ACT_UNIT;
+        return SIZE_MAX;
     return LIGHT ? SHORT_TURN / berlu_dtype_size(job->dtype) : TURN;
 }
 
@@ -308,7 +308,6 @@ static void blocks_run(const act_job *job, const walk *w, size_t from, size_t si
     }
 }
 
-/* A forward that does not stream takes the blocks of its unit as one. */
 static void flat_run(const act_job *job, size_t from, size_t to, int backward)
 {
     walk w = {.loop = loop_pick(job),
@@ -362,21 +361,28 @@ static void backward_rows(const act_job *job, size_t row, size_t end)
     }
 }
 
-static void unit_run(const act_job *job, size_t unit)
+static void rows_run(const act_job *job, size_t unit, int backward)
+{
+    size_t row = unit * job->unit_rows, end = least(row + job->unit_rows, job->rows);
+    if (backward) {
+        backward_rows(job, row, end);
+        return;
+    }
+    for (; row < end; row++)
+        for (size_t c = 0; c < job->channels; c += TILE)
+            map_tile(job, &(tile){row * job->channels + c, c, least(TILE, job->channels - c)});
+}
+
+/* Units [from, to). A flat forward that does not stream has no blocks: its units are one piece. */
+static void units_run(const act_job *job, size_t from, size_t to)
 {
     int backward = job->op == BERLU_ACT_BACKWARD || job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-    if (job->unit_rows == 0) {
-        size_t from = unit * ACT_UNIT, to = least(from + ACT_UNIT, job->count);
-        flat_run(job, from, to, backward);
-    } else {
-        size_t row = unit * job->unit_rows, end = least(row + job->unit_rows, job->rows);
-        if (backward) {
-            backward_rows(job, row, end);
-        } else {
-            for (; row < end; row++)
-                for (size_t c = 0; c < job->channels; c += TILE)
-                    map_tile(job, &(tile){row * job->channels + c, c, least(TILE, job->channels - c)});
-        }
+    size_t step = backward || job->stream || job->unit_rows ? 1 : to - from;
+    for (size_t unit = from; unit < to; unit += step) {
+        if (job->unit_rows)
+            rows_run(job, unit, backward);
+        else
+            flat_run(job, unit * ACT_UNIT, least((unit + step) * ACT_UNIT, job->count), backward);
     }
     if (job->stream)
         v_stream_end();
@@ -386,5 +392,5 @@ const act_kernels ACT_TABLE = {
     .lanes = V_LANES,
     .consts_bytes = sizeof(consts),
     .prepare = prepare,
-    .unit = unit_run,
+    .units = units_run,
 };

@@ -69,13 +69,14 @@ V_FN size_t value_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     enum { STEP = MAP_GROUP * V_LANES };
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
-    const size_t groups = s->n / STEP, skip = (ACT_BLOCK - groups * STEP) * size;
+    const size_t groups = s->n / STEP;
     const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
-    const char *x = (const char *)job->x + s->from * size;
-    char *y = (char *)job->y + s->from * size;
     if (common && !ACT_COMMON(&k))
         __builtin_unreachable();
-    for (size_t blocks = s->blocks; blocks; blocks--, x += skip, y += skip) {
+    for (size_t b = 0; b < s->blocks; b++) {
+        const size_t at = (s->from + b * ACT_BLOCK) * size;
+        const char *x = (const char *)job->x + at;
+        char *y = (char *)job->y + at;
         for (size_t left = groups; left; left--, x += STEP * size, y += STEP * size) {
             v_f32 r[MAP_GROUP];
             group_prefetch(x, dtype, MAP_GROUP, AHEAD);
@@ -172,13 +173,14 @@ V_FN size_t slope_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     enum { STEP = SUM_GROUP * V_LANES };
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
-    const size_t groups = s->n / STEP, skip = (ACT_BLOCK - groups * STEP) * size;
+    const size_t groups = s->n / STEP;
     const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
-    const char *in = (const char *)source + s->from * size, *dy = (const char *)job->dy + s->from * size;
-    char *dx = (char *)job->dx + s->from * size;
     if ((common && !ACT_COMMON(&k)) || (common && wanted && ACT_NEAT(&k) != (common == COMMON)))
         __builtin_unreachable();
-    for (size_t b = 0; b < s->blocks; b++, in += skip, dy += skip, dx += skip) {
+    for (size_t b = 0; b < s->blocks; b++) {
+        const size_t at = (s->from + b * ACT_BLOCK) * size;
+        const char *in = (const char *)source + at, *dy = (const char *)job->dy + at;
+        char *dx = (char *)job->dx + at;
         v_f32 sum[PARAMS + 1][V_GROUP];
         V_UNROLL for (int p = 0; p < wanted; p++) lanes_load(s->sums[b].lane[p], dtype, sum[p]);
         for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {

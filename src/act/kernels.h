@@ -1,6 +1,6 @@
 /* kernels.h - what passes between a call and the kernels of one activation on one instruction set. SPDX-License-Identifier: MIT
  *
- * call.c checks a call, fills an act_job and cuts it into units; a kernel computes a unit. How the work is cut depends on
+ * call.c checks a call, fills an act_job and cuts it into units; a kernel computes some of them. How the work is cut depends on
  * the call alone, never on threads or instruction set, and each unit writes its partial sums to places of its own, so the
  * sums come out the same whoever computed what. There are two ways to walk over the elements:
  *
@@ -58,7 +58,7 @@ typedef struct act_kernels {
     size_t lanes;
     size_t consts_bytes; /* of one vector's prepared constants */
     void (*prepare)(act_job *job);
-    void (*unit)(const act_job *job, size_t unit);
+    void (*units)(const act_job *job, size_t from, size_t to); /* from <= unit < to */
 } act_kernels;
 
 #endif
