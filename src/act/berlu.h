@@ -4,7 +4,7 @@
  *
  *     f = (x < 0 ? alpha x : x) + (1 - alpha) / (4 eps) d^2
  *
- * so outside the transition f is exactly x or alpha x, inside nothing cancels, and there is no branch. Degree 2m: with
+ * so outside the transition f is exactly x or alpha x, inside nothing of it cancels, and there is no branch. Degree 2m: with
  * r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1) Q_m(v) and the slope differs from that of the line by
  * (1 - alpha) r^m W_m(v); Q and W have positive coefficients only (docs/math.md has the derivation).
  *
@@ -69,8 +69,9 @@ V_FN void berlu_meet_one(act_consts *k)
     k->top = v_select(v_and(need, v_not(berlu_meets_one(k, steeper, k->top))), lower, k->top);
 }
 
-/* So that the slope by alpha is 0 to the bit on the right, 2 eps bend must round to 1/2; a quarter that was rounded down may
- * fall short of it, and then the next one mostly does not. Where it does, or top is not eps, there is a longer formula. */
+/* 2 eps bend must round to 1/2, so that the slope by alpha is 0 to the bit on the right. A quarter that was rounded up does; one
+ * that was rounded down may fall short, and then one unit more hits where the significand of eps is at most 3/2, else every
+ * second time. Of all pairs of alpha and eps 7 % are left, those with another top among them, which keep the longer formula. */
 V_FN void berlu_meet_half(act_consts *k)
 {
     v_f32 most = v_add(k->eps, k->eps), half = v_set(0.5f), more = v_float(v_iadd(v_bits(k->quarter), v_iset(1)));
@@ -198,24 +199,24 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return v_fma(k->jump, berlu_h(k->eps, berlu_r(depth, k), k->order), line);
 }
 
-/* How far x is behind -eps: 0 on the left, 2 eps or what it is for top on the right */
-V_FN v_f32 berlu_way(v_f32 x, const act_consts *k)
+/* How far x is behind -eps: 0 on the left, top + eps on the right; `capped` is min(x, top) */
+V_FN v_f32 berlu_way(v_f32 capped, const act_consts *k)
 {
-    return v_max0(v_add(v_min(x, k->top), k->eps));
+    return v_max0(v_add(capped, k->eps));
 }
 
 /* Degree 2, mild alpha: all terms are positive, so it can start from alpha on both sides; no compare, no choice. */
 V_FN v_f32 berlu_slope_mild(v_f32 x, const act_consts *k)
 {
-    return v_fma(k->steep, berlu_way(x, k), k->alpha);
+    return v_fma(k->steep, berlu_way(v_min(x, k->top), k), k->alpha);
 }
 
-/* Degree 2, by alpha: -(eps - x)^2 / (4 eps) inside, x on the left, 0 on the right; with w the way, min(x, eps) - w^2 / (4 eps)
- * is all three. Where rounding would leave something on the right: the square of what is left of the way, and what x has beyond
- * it on the other side. */
+/* Degree 2, by alpha: x on the left, -(eps - x)^2 / (4 eps) inside, 0 on the right. With w the way, capped - w^2 / (4 eps) is all
+ * three. It cancels: the error is up to 2.5 ulp of eps (of the other form 5), and near eps its sign may be wrong.
+ * Where it would not be 0 on the right (met), the square of what is left of the way, and what x has beyond its beginning. */
 V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
 {
-    v_f32 way = berlu_way(x, k), capped = v_min(x, k->top), neat = v_fnma(v_mul(k->bend, way), way, capped);
+    v_f32 capped = v_min(x, k->top), way = berlu_way(capped, k), neat = v_fnma(v_mul(k->bend, way), way, capped);
     if (k->neat)
         return neat;
     v_f32 held = v_max(capped, v_neg(k->eps)), rest = v_sub(k->top, held);

@@ -1,6 +1,6 @@
 /* call.c - runs a call: checks it, cuts it into units, deals them to threads, joins the sums. SPDX-License-Identifier: MIT
  *
- * All checks come before anything is touched. The cut depends on the call alone (kernels.h), so threads and instruction
+ * All checks come before anything is touched. How sums are cut depends on the call alone (kernels.h): threads and instruction
  * set never change a bit. Nothing is allocated: constants of the activation's own parameters were prepared when it was made,
  * those of a call's live on the stack, what is per channel or per block in the caller's workspace, given out by job_place().
  * A call of few elements should cost little, so nothing is zeroed or copied that need not be. Read berlu_act_run() first. */

@@ -41,7 +41,8 @@
  *
  *   #define ACT_COMMON(k) ((k)->order == 1)      optional: a condition on plain numbers of act_consts under which the function
  *       is simpler. Kernels then hold two copies of their fast loops, and in one of them the compiler knows it is true.
- *   #define ACT_NEAT(k) ((k)->neat)              optional, beside ACT_COMMON: likewise for the slope by the first parameter alone
+ *   #define ACT_NEAT(k) ((k)->neat)              optional: where ACT_COMMON holds, the slope by the first parameter has two forms.
+ *       Loops that sum it and no other have a copy for each.
  *
  * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a rare path and on uniform
  * numbers of act_consts. Kernels ask for value, slope and parameter slopes of the same x side by side; write common parts
@@ -64,11 +65,12 @@ enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
 /* A line of a formula for n vectors side by side: one alone is a chain of operations that wait for each other. */
 #define ACT_EACH V_UNROLL for (int v = 0; v < n; v++)
 
-/* The largest |x| of each lane. A NaN may be passed over: on every way it stays one. */
+/* The largest |x| of each lane; n is 1 or even. A NaN may be passed over, since on every way it stays one, but no number beside
+ * it may: v_max_abs() of the two is the number or NaN, and to v_max_bits() NaN is the largest. */
 V_FN v_f32 act_most(const v_f32 *x, int n)
 {
     v_f32 most = n > 1 ? v_max_abs(x[0], x[1]) : v_abs(x[0]);
-    V_UNROLL for (int v = 2; v < n; v++) most = v_max_abs(most, x[v]);
+    V_UNROLL for (int v = 2; v < n; v += 2) most = v_max_bits(most, v_max_abs(x[v], x[v + 1]));
     return most;
 }
 

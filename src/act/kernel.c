@@ -28,9 +28,9 @@ enum {
     GROUPS = V_LANES > 1, /* scalar is the reference: it walks in tiles alone */
     TILE = 512,           /* elements of one tile: a few buffers of it stay in the first cache */
     TURN = 256,           /* elements of a block that has its turn, */
-    SHORT_TURN = 256,     /* and bytes of it where nothing but memory takes time */
+    SHORT_BYTES = 256,    /* and bytes of it where nothing but memory takes time */
 };
-_Static_assert(SHORT_TURN % (64 * sizeof(float)) == 0 && TURN % 64 == 0 && ACT_BLOCK % TURN == 0,
+_Static_assert(SHORT_BYTES % (64 * sizeof(float)) == 0 && TURN % 64 == 0 && ACT_BLOCK % TURN == 0,
                "a turn is whole groups of at most 64 elements");
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ static size_t turn_of(const act_job *job)
 {
     if (!job->stream)
         return SIZE_MAX;
-    return LIGHT ? SHORT_TURN / berlu_dtype_size(job->dtype) : TURN;
+    return LIGHT ? SHORT_BYTES / berlu_dtype_size(job->dtype) : TURN;
 }
 
 typedef struct walk {

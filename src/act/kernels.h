@@ -1,6 +1,6 @@
 /* kernels.h - what passes between a call and the kernels of one activation on one instruction set. SPDX-License-Identifier: MIT
  *
- * call.c checks a call, fills an act_job and cuts it into units; a kernel computes some of them. How the work is cut depends on
+ * call.c checks a call, fills an act_job and cuts it into units; a kernel computes some of them. How sums are cut depends on
  * the call alone, never on threads or instruction set, and each unit writes its partial sums to places of its own, so the
  * sums come out the same whoever computed what. There are two ways to walk over the elements:
  *

@@ -25,7 +25,8 @@
  *             v_min(x, limit) is limit < x ? limit : x, v_max(x, limit) is x < limit ? limit : x: a NaN in x is kept, one in the
  *             limit is not, and equal zeros leave x as it is. v_min0 and v_max0 are those with the limit +0.
  *             v_min_abs(x, limit), for positive limits, is |x| < limit ? |x| : limit; a NaN in x gives NaN or the limit.
- *             v_max_abs(x, y) is the larger of |x| and |y|; where one is NaN, NaN or the other.
+ *             v_max_abs(x, y) is the larger of |x| and |y|; where one is NaN, NaN or the magnitude of the other. v_max_bits(a, b)
+ *             is the larger one by its bits without a sign: of magnitudes the larger, and a NaN, -NaN too, before every number.
  *             v_any v_all say whether some or every lane is true; both expect that a rare path is not needed (none, all).
  * Integers    v_bits v_float (the same bits), v_iadd v_isub, v_shift_left v_shift_right_signed by a constant; v_truncate
  *             (|x| < 2^31, else anything), v_from_int (nearest even)

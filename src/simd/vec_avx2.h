@@ -335,6 +335,10 @@ V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
 {
     return _mm256_max_ps(v_abs(x), v_abs(y));
 }
+V_FN v_f32 v_max_bits(v_f32 a, v_f32 b)
+{
+    return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, v_zero());

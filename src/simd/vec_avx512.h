@@ -329,6 +329,10 @@ V_FN v_f32 v_max_abs(v_f32 x, v_f32 y) /* 3 is the larger one */
 {
     return _mm512_range_ps(x, y, 3 | 8);
 }
+V_FN v_f32 v_max_bits(v_f32 a, v_f32 b)
+{
+    return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, v_zero());

@@ -302,6 +302,10 @@ V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
 {
     return vmaxq_f32(vabsq_f32(x), vabsq_f32(y));
 }
+V_FN v_f32 v_max_bits(v_f32 a, v_f32 b)
+{
+    return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, v_zero());

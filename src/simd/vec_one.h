@@ -161,6 +161,10 @@ V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
 {
     return v_abs(x) < v_abs(y) ? v_abs(y) : v_abs(x);
 }
+V_FN v_f32 v_max_bits(v_f32 a, v_f32 b)
+{
+    return (uint32_t)v_bits(a) < (uint32_t)v_bits(b) ? b : a;
+}
 V_FN v_f32 v_min0(v_f32 x)
 {
     return v_min(x, 0.0f);

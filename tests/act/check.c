@@ -45,7 +45,8 @@ typedef enum place { OWN, ON_X, ON_DY } place;
 typedef struct shape {
     size_t rows, channels;
     size_t offset, apart; /* in elements: where the arrays begin in their buffers, see at() */
-    int bias, dbias, grads, with_y, param_index;
+    int bias, dbias, with_y, param_index;
+    int grads;  /* of the first so many parameters */
     int params; /* 0: the activation's own, 1: one per channel, 2: one of the call */
     int tame;   /* x is finite, or one NaN would be all that is left of a sum */
     berlu_hint hint;
@@ -189,7 +190,7 @@ static berlu_status run(outputs *out, const berlu_act *act, berlu_act_op op, ber
     for (size_t p = 0; p < berlu_act_param_count(act); p++) {
         call.param[p].value = s->params ? values[p] : NULL;
         call.param[p].stride = s->params == 1;
-        call.param[p].grad = s->grads ? out->grad[p] + 1 : NULL;
+        call.param[p].grad = (int)p < s->grads ? out->grad[p] + 1 : NULL;
     }
     call.workspace = workspace + 3; /* any alignment will do */
     call.workspace_bytes = berlu_act_workspace(act, op, &call);
@@ -276,12 +277,20 @@ static void vary(shape *s, const berlu_act *act, berlu_act_op op)
     }
 }
 
+/* How many gradients an op can give; kernels have loops of their own for one. */
+static int grads_of(const berlu_act *act, berlu_act_op op)
+{
+    return is_backward(op) ? (int)berlu_act_param_count(act) : 0;
+}
+
 static int check_lengths(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
 {
-    int grads = is_backward(op) && berlu_act_param_count(act) > 0;
+    int grads = grads_of(act, op);
     size_t step = quick || (variant && dtype != BERLU_F32) ? 7 : 1; /* variants share loops */
     for (size_t n = 0; n <= LONGEST; n += step) {
-        shape s = {.rows = n, .channels = 1, .grads = grads && n % 2};
+        shape s = {.rows = n, .channels = 1, .grads = n % 2 ? grads : 0};
+        if (s.grads && draw(2))
+            s.grads = 1;
         s.with_y = op == BERLU_ACT_BACKWARD && n % 3 == 0;
         vary(&s, act, op);
         if (check_shape(act, op, dtype, only, &s, 0))
@@ -299,7 +308,7 @@ static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, 
             shape s = {.rows = sizes[i][0], .channels = sizes[i][1], .bias = kind & 1};
             s.params = berlu_act_param_count(act) == 0 ? 0 : kind & 2 ? 1 : (int)draw(2) * 2;
             s.dbias = is_backward(op) && (kind & 4);
-            s.grads = is_backward(op) && berlu_act_param_count(act) && kind != 5;
+            s.grads = kind == 5 ? 0 : kind == 4 && grads_of(act, op) ? 1 : grads_of(act, op);
             s.with_y = op == BERLU_ACT_BACKWARD && (kind & 4);
             vary(&s, act, op);
             if (check_shape(act, op, dtype, only, &s, 0))
@@ -308,16 +317,21 @@ static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, 
     return 0;
 }
 
-/* Streaming: a unit of four blocks, which are walked by turns, a single block and a rest. From the beginning of a line with
- * sums, from elsewhere with sums, from elsewhere without. Only the flat ways stream. */
-static int check_streams(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
+/* A unit of four blocks, which are walked by turns where they are streamed, a single block and a rest. From the beginning of a
+ * line with all sums, with one; from elsewhere with all, with one, with none. Only the flat ways have blocks. */
+static int check_blocks(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
 {
-    int first = quick || (variant && dtype != BERLU_F32), last = first ? 1 : 2;
-    for (int i = first; i <= last; i++) {
+    int first = quick || (variant && dtype != BERLU_F32), all = grads_of(act, op);
+    for (int i = first ? 2 : 0; i < (first ? 4 : 5); i++) {
         shape s = {.rows = 5 * 4096 + 77, .channels = 1, .tame = 1, .hint = BERLU_HINT_STREAM};
-        s.offset = i ? 1 + draw(15) : 0; /* 0 and 16 begin a line of f32 */
-        s.apart = i == 2 ? 5 : 0;
-        s.grads = is_backward(op) && berlu_act_param_count(act) && i < 2;
+        s.offset = i > 1 ? 1 + draw(15) : 0; /* 0 and 16 begin a line of f32 */
+        s.apart = i == 4 ? 5 : 0;
+        s.grads = i == 4 ? 0 : i % 2 ? all > 1 : all;
+        if (i % 2 && !s.grads)
+            continue; /* no other loop than for all */
+        if (check_shape(act, op, dtype, only, &s, 0))
+            return 1;
+        s.hint = BERLU_HINT_REUSE;
         if (check_shape(act, op, dtype, only, &s, 0))
             return 1;
     }
@@ -335,7 +349,7 @@ static int can(const berlu_act *act, berlu_act_op op, berlu_dtype dtype)
 static int check_threads(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only)
 {
     int params = berlu_act_param_count(act) > 0;
-    shape flat = {.rows = MOST - 77, .channels = 1, .tame = 1, .grads = is_backward(op) && params}; /* hint: auto */
+    shape flat = {.rows = MOST - 77, .channels = 1, .tame = 1, .grads = grads_of(act, op)}; /* hint: auto */
     shape wide = {.rows = 1111, .channels = 300, .tame = 1, .bias = 1, .dbias = is_backward(op), .grads = flat.grads};
     shape odd = flat;
     odd.rows = 5 * 32768 + 77;
@@ -366,7 +380,7 @@ static int check_op(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, be
         return 1;
     if (op > BERLU_ACT_BACKWARD_FROM_OUTPUT) /* tables for people: they go the same ways as forward */
         return 0;
-    return check_streams(act, op, dtype, only, variant) ||
+    return check_blocks(act, op, dtype, only, variant) ||
            (dtype != BERLU_F16 && !variant && !quick && check_threads(act, op, dtype, only)); /* once per name */
 }
 
@@ -407,7 +421,7 @@ static void bench_act(const char *spec, berlu_isa only)
     for (int op = 0; op < OPS; op++)
         for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
             berlu_exec exec = {(berlu_isa)isa, 1};
-            shape s = {.rows = 1 << 16, .channels = 1, .grads = op == 1 && berlu_act_param_count(act)};
+            shape s = {.rows = 1 << 16, .channels = 1, .grads = op == 1 && berlu_act_param_count(act) > 0};
             if (!can(act, (berlu_act_op)op, BERLU_F32) || !berlu_act_can_run(act, (berlu_isa)isa) ||
                 (only && (int)only != isa))
                 continue;

@@ -10,7 +10,8 @@
 
 static const char *const variants[] = {
     "berlu:alpha=0",
-    "berlu:alpha=0.02,eps=0.9", /* where berlu_meet_half() fails */
+    "berlu:alpha=0.02,eps=0.9",  /* top is not eps, and */
+    "berlu:alpha=0.1,eps=0.013", /* no half: the longer slope by alpha */
     "berlu:alpha=1,eps=0.5",
     "berlu:alpha=-1,eps=2",
     "berlu:alpha=2,eps=0.1",

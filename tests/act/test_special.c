@@ -168,6 +168,49 @@ static void nan_reaches_value_slope_second_derivative_and_parameter_slopes(void 
     }
 }
 
+/* Kernels ask for the largest of some vectors which way they go: a NaN must not hide a number that shares its lane with it. */
+static void beside_a_nan(const berlu_act *act, const char *spec, berlu_act_op op, float far, uint32_t nan)
+{
+    enum { N = 64, LANES = 16 };
+    float x[N], y[N], want[N], one[N];
+    for (int i = 0; i < N; i++)
+        one[i] = 1;
+    for (int number = 0; number < N; number += LANES)
+        for (int hole = 0; hole < N; hole += LANES) {
+            if (number == hole)
+                continue;
+            for (int i = 0; i < N; i++)
+                x[i] = 0.1f;
+            x[number + 5] = far;
+            memcpy(&x[hole + 5], &nan, sizeof nan);
+            berlu_act_call call = {.rows = N, .channels = 1, .x = x, .dy = one};
+            *(op == BERLU_ACT_BACKWARD ? &call.dx : &call.y) = want;
+            assert_int_equal(berlu_act_run(act, op, &call, &(berlu_exec){BERLU_ISA_SCALAR, 1}), BERLU_OK);
+            *(op == BERLU_ACT_BACKWARD ? &call.dx : &call.y) = y;
+            assert_int_equal(berlu_act_run(act, op, &call, NULL), BERLU_OK);
+            for (int i = 0; i < N; i++)
+                if (!same(y[i], want[i]))
+                    fail_msg("%s, op %d: with %g at %d and a NaN (%x) at %d element %d is %g instead of %g", spec,
+                             (int)op, (double)far, number + 5, nan, hole + 5, i, (double)y[i], (double)want[i]);
+        }
+}
+
+static void a_nan_changes_nothing_beside_it(void **state)
+{
+    (void)state;
+    static const uint32_t nans[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0xffbfffff};
+    static const float fars[] = {-14, 4.2f, -3.2f, -1e9f, 90};
+    for (size_t s = 0; inputs_spec(s); s++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
+        for (size_t i = 0; i < sizeof fars / sizeof *fars * 4; i++) {
+            beside_a_nan(act, inputs_spec(s), BERLU_ACT_FORWARD, fars[i / 4], nans[i % 4]);
+            beside_a_nan(act, inputs_spec(s), BERLU_ACT_BACKWARD, fars[i / 4], nans[i % 4]);
+        }
+        berlu_act_free(act);
+    }
+}
+
 static void a_nan_parameter_gives_nan_for_every_x(void **state)
 {
     (void)state;
@@ -464,6 +507,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(special_inputs_give_the_promised_values_and_slopes),
         cmocka_unit_test(nan_reaches_value_slope_second_derivative_and_parameter_slopes),
+        cmocka_unit_test(a_nan_changes_nothing_beside_it),
         cmocka_unit_test(a_nan_parameter_gives_nan_for_every_x),
         cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
         cmocka_unit_test(right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero),

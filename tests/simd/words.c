@@ -101,11 +101,20 @@ static void w_min_abs(ARGS) /* positive limits; NaN may give either */
         v_store((float *)out + i, v_min_abs(without_nan(v_load(a + i)), limit));
     }
 }
-static void w_max_abs(ARGS) /* NaN may give either */
+static void w_max_abs(ARGS) /* beside a NaN: 1 where it is NaN or the magnitude of the other */
 {
     UNUSED;
-    for (int i = 0; i < WORDS_LANES; i += V_LANES)
-        v_store((float *)out + i, v_max_abs(without_nan(v_load(a + i)), without_nan(v_load(b + i))));
+    for (int i = 0; i < WORDS_LANES; i += V_LANES) {
+        v_f32 x = v_load(a + i), y = v_load(b + i), most = v_max_abs(x, y);
+        v_f32 other = v_select(v_is_nan(x), v_abs(y), v_abs(x));
+        v_mask right = v_or(v_is_nan(most), v_equal(most, other));
+        v_f32 told = v_select(right, v_one(), v_zero());
+        v_store((float *)out + i, v_select(v_either_nan(x, y), told, most));
+    }
+}
+static void w_max_bits(ARGS)
+{
+    UNUSED, map2(out, a, b, v_max_bits);
 }
 static void w_either_nan(ARGS)
 {
@@ -419,6 +428,7 @@ const word WORDS[] = {
     {"max", WORD_FLOAT, w_max, 0},
     {"min_abs", WORD_FLOAT, w_min_abs, 0},
     {"max_abs", WORD_FLOAT, w_max_abs, 0},
+    {"max_bits", WORD_BITS, w_max_bits, 0},
     {"either_nan", WORD_BITS, w_either_nan, 0},
     {"min0", WORD_FLOAT, w_min0, 0},
     {"max0", WORD_FLOAT, w_max0, 0},
