@@ -70,7 +70,7 @@ V_FN size_t value_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
     const size_t groups = s->n / STEP;
-    const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
+    const int far = !stream && (FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads);
     if (common && !ACT_COMMON(&k))
         __builtin_unreachable();
     for (size_t b = 0; b < s->blocks; b++) {
@@ -174,7 +174,7 @@ V_FN size_t slope_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
     const size_t groups = s->n / STEP;
-    const int far = !stream && job->count * size > (size_t)FAR * (size_t)job->threads;
+    const int far = !stream && (FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads);
     if ((common && !ACT_COMMON(&k)) || (common && wanted && ACT_NEAT(&k) != (common == COMMON)))
         __builtin_unreachable();
     for (size_t b = 0; b < s->blocks; b++) {
