@@ -14,10 +14,12 @@
 
 #define ACT_PARAMS      1 /* alpha */
 #define ACT_FROM_OUTPUT 1
+#define ACT_COMMON(k)   ((k)->one)
 
 typedef struct act_consts {
     v_f32 alpha;
     v_f32 right, zero; /* the slope on the right, and where it begins: 1 and 0, or NaN both */
+    int one;           /* alpha is 1 in every lane, and a product with it can be left out */
 } act_consts;
 
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
@@ -25,35 +27,43 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
     (void)shape;
     v_f32 alpha = params[0];
     v_mask nan = v_is_nan(alpha);
-    return (act_consts){.alpha = alpha, .right = v_select(nan, alpha, v_one()), .zero = v_select(nan, alpha, v_zero())};
+    return (act_consts){.alpha = alpha,
+                        .right = v_select(nan, alpha, v_one()),
+                        .zero = v_select(nan, alpha, v_zero()),
+                        .one = v_all(v_equal(alpha, v_one()))};
+}
+
+V_FN v_f32 elu_times(v_f32 y, const act_consts *k)
+{
+    return k->one ? y : v_mul(y, k->alpha);
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 long before */
-    return v_select(v_less_equal(k->zero, x), x, v_mul(growth, k->alpha));
+    return v_select(v_less_equal(k->zero, x), x, elu_times(growth, k));
 }
 
 /* alpha e^x for x <= 0; lanes above are of no interest. Below -170 it is zero for |alpha| <= 2^94. */
-V_FN v_f32 elu_exp(v_f32 x, v_f32 alpha)
+V_FN v_f32 elu_exp(v_f32 x, const act_consts *k)
 {
     v_f32 shifted, tail = v_exp(v_max(x, v_set(-170.0f)), &shifted), power = v_power(shifted);
-    v_f32 y = v_mul(alpha, v_fma(power, tail, power));
+    v_f32 y = elu_times(v_fma(power, tail, power), k);
     v_mask far = v_less(x, v_set(-87.0f));
     if (v_any(far))
-        y = v_select(far, v_scale(v_fma(alpha, tail, alpha), shifted), y);
+        y = v_select(far, v_scale(v_fma(k->alpha, tail, k->alpha), shifted), y);
     return y;
 }
 
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
-    v_f32 slope = v_select(v_less_equal(x, v_zero()), elu_exp(x, k->alpha), k->right);
+    v_f32 slope = v_select(v_less_equal(x, v_zero()), elu_exp(x, k), k->right);
     return v_select(v_is_nan(x), x, slope);
 }
 
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
-    v_f32 curve = v_select(v_less_equal(x, v_zero()), elu_exp(x, k->alpha), v_sub(k->right, v_one()));
+    v_f32 curve = v_select(v_less_equal(x, v_zero()), elu_exp(x, k), v_sub(k->right, v_one()));
     return v_select(v_is_nan(x), x, curve);
 }
 
