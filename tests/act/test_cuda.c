@@ -1,7 +1,7 @@
 /* test_cuda.c - the activations on CUDA against the CPU. SPDX-License-Identifier: MIT
  *
  * Values and dx must have the CPU's bits (NaN as a class) in every op, dtype, shape and alignment; sums must be the same
- * in every repeat and within the derived bound. Without a GPU the program says so and counts as skipped. */
+ * in every repeat and within the derived bound (cuda_sides.h). Without a GPU the program says so and counts as skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +14,11 @@
 #include <cmocka.h>
 #include <cuda_runtime_api.h>
 
-#include <berlu/act_cuda.h>
-
+#include "act/cuda_sides.h"
 #include "base/half.h"
 #include "base/philox.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-enum { MOST = (1 << 21) + 77 };
 
 static const char *const specs[] = {"identity",
                                     "relu",
@@ -42,6 +39,8 @@ static const char *const specs[] = {"identity",
                                     "mish",
                                     "smelu",
                                     "berlu",
+                                    "berlu:alpha=0.02,eps=0.9",
+                                    "berlu:alpha=0.1,eps=0.013",
                                     "berlu:eps=0.5,degree=4",
                                     "berlu:alpha=-0.3,eps=1,degree=6",
                                     "berlu:alpha=1.5,eps=2,degree=12",
@@ -49,39 +48,7 @@ static const char *const specs[] = {"identity",
                                     "berlu:eps=1,center=1",
                                     "smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)"};
 
-static void *device_alloc(size_t bytes)
-{
-    void *p;
-    assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
-    return p;
-}
-
-static void to_device(void *device, const void *host, size_t bytes)
-{
-    assert_int_equal(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), cudaSuccess);
-}
-
-static void to_host(void *host, const void *device, size_t bytes)
-{
-    assert_int_equal(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
-}
-
-static berlu_act *make(const char *spec)
-{
-    berlu_act *act;
-    if (berlu_act_make(&act, spec) != BERLU_OK)
-        fail_msg("%s", berlu_last_error());
-    return act;
-}
-
-static void must(berlu_status status)
-{
-    if (status != BERLU_OK)
-        fail_msg("%s", berlu_last_error());
-}
-
-/* ---- Inputs: every 16-bit pattern; for f32 special values, the neighbourhood of everything, random bits -------------- */
-
+/* Every 16-bit pattern; for f32 special values, the neighbourhood of everything, random bits. */
 static void fill_input(void *out, berlu_dtype dtype, size_t n, uint32_t seed)
 {
     static const float special[] = {0.0f,      -0.0f,       INFINITY, -INFINITY,   NAN,    0x1p-149f,      -0x1p-149f,
@@ -100,17 +67,6 @@ static void fill_input(void *out, berlu_dtype dtype, size_t n, uint32_t seed)
     }
 }
 
-static void fill_gradient(void *out, berlu_dtype dtype, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        float v = philox_f32(philox_draw(7, PURPOSE_TEST, 1, i / 4, 0).w[i % 4]) * 2 - 1;
-        if (dtype == BERLU_F32)
-            ((float *)out)[i] = v;
-        else
-            ((uint16_t *)out)[i] = dtype == BERLU_BF16 ? bf16_from_f32(v) : f16_from_f32(v);
-    }
-}
-
 /* Gradients of every size and sign, zeros, infinities and NaN among them: dx is compared, no sum. */
 static void fill_wild_gradient(void *out, berlu_dtype dtype, size_t n)
 {
@@ -126,214 +82,12 @@ static void fill_wild_gradient(void *out, berlu_dtype dtype, size_t n)
     }
 }
 
-static float number(const void *p, berlu_dtype dtype, size_t i)
-{
-    if (dtype == BERLU_F32)
-        return ((const float *)p)[i];
-    uint16_t bits = ((const uint16_t *)p)[i];
-    return dtype == BERLU_BF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
-}
-
-static void same_bits(const char *spec, const char *what, berlu_dtype dtype, const void *got, const void *want,
-                      const void *x, size_t n)
-{
-    size_t size = berlu_dtype_size(dtype);
-    for (size_t i = 0; i < n; i++) {
-        float a = number(got, dtype, i), b = number(want, dtype, i);
-        if (memcmp((const char *)got + i * size, (const char *)want + i * size, size) != 0 && !(isnan(a) && isnan(b)))
-            fail_msg("%s, %s, %s: x[%zu] = %a gives %a on the GPU and %a on the CPU", spec, what,
-                     berlu_dtype_name(dtype), i, (double)number(x, dtype, i), (double)a, (double)b);
-    }
-}
-
-/* ---- One call on both ------------------------------------------------------------------------------------------------ */
-
-typedef struct side {
-    char *x, *y, *dy, *dx;
-    float *bias, *dbias, *param[2], *grad[2];
-    char *space;
-    size_t space_bytes;
-} side;
-
-typedef struct both {
-    side host, device;
-    size_t bytes; /* of each array */
-} both;
-
-enum { CHANNELS_MOST = 4096, TERMS_MOST = (1 << 21) + 8, SPACE = 512 << 20 };
-
-static int both_make(void **state)
-{
-    both *b = calloc(1, sizeof *b);
-    b->bytes = (size_t)MOST * sizeof(float) + 64;
-    char **host[] = {&b->host.x, &b->host.y, &b->host.dy, &b->host.dx};
-    char **device[] = {&b->device.x, &b->device.y, &b->device.dy, &b->device.dx};
-    for (int i = 0; i < 4; i++) {
-        *host[i] = aligned_alloc(64, (b->bytes + 63) / 64 * 64);
-        *device[i] = device_alloc(b->bytes);
-    }
-    float **small[] = {&b->host.bias,     &b->host.dbias,   &b->host.param[0],
-                       &b->host.param[1], &b->host.grad[0], &b->host.grad[1]};
-    float **there[] = {&b->device.bias,     &b->device.dbias,   &b->device.param[0],
-                       &b->device.param[1], &b->device.grad[0], &b->device.grad[1]};
-    for (int i = 0; i < 6; i++) {
-        *small[i] = malloc(CHANNELS_MOST * sizeof(float));
-        *there[i] = device_alloc(CHANNELS_MOST * sizeof(float));
-    }
-    b->host.space = malloc(SPACE);
-    b->device.space = device_alloc(SPACE);
-    b->host.space_bytes = b->device.space_bytes = SPACE;
-    *state = b;
-    return 0;
-}
-
-static int both_free(void **state)
-{
-    both *b = *state;
-    void *host[] = {b->host.x,        b->host.y,        b->host.dy,      b->host.dx,      b->host.bias, b->host.dbias,
-                    b->host.param[0], b->host.param[1], b->host.grad[0], b->host.grad[1], b->host.space};
-    void *device[] = {b->device.x,       b->device.y,       b->device.dy,       b->device.dx,
-                      b->device.bias,    b->device.dbias,   b->device.param[0], b->device.param[1],
-                      b->device.grad[0], b->device.grad[1], b->device.space};
-    for (size_t i = 0; i < COUNT(host); i++) {
-        free(host[i]);
-        cudaFree(device[i]);
-    }
-    free(b);
-    return 0;
-}
-
-typedef struct plan {
-    berlu_dtype dtype;
-    size_t rows, channels, shift; /* elements that all arrays are shifted by: alignment */
-    int bias, dbias, grads, per_channel, with_y, param_index;
-} plan;
-
-static berlu_act_call call_of(const side *s, const plan *p, berlu_act_op op, const berlu_act *act)
-{
-    size_t skip = p->shift * berlu_dtype_size(p->dtype);
-    int backward = op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-    berlu_act_call call = {.dtype = p->dtype,
-                           .rows = p->rows,
-                           .channels = p->channels,
-                           .x = s->x + skip,
-                           .y = backward && op != BERLU_ACT_BACKWARD_FROM_OUTPUT && !p->with_y ? NULL : s->y + skip,
-                           .dy = s->dy + skip,
-                           .dx = s->dx + skip,
-                           .bias = p->bias ? s->bias : NULL,
-                           .dbias = p->dbias ? s->dbias : NULL,
-                           .param_index = p->param_index,
-                           .workspace = s->space,
-                           .workspace_bytes = s->space_bytes};
-    for (size_t i = 0; i < berlu_act_param_count(act) && i < 2; i++) {
-        call.param[i].value = p->per_channel ? s->param[i] : NULL;
-        call.param[i].stride = p->per_channel;
-        call.param[i].grad = p->grads && backward ? s->grad[i] : NULL;
-    }
-    return call;
-}
-
-/* |GPU - CPU| of a sum: each side has at most `chain` roundings of f32 in a row, and a final one. */
-static void near_sums(const char *spec, const float *got, const float *want, const double *size, size_t n, double chain)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)got[i] - (double)want[i]) <= (2 * chain + 2) * 0x1p-24 * size[i] + 0x1p-140) &&
-            !(isnan(got[i]) && isnan(want[i])))
-            fail_msg("%s: sum %zu is %a on the GPU and %a on the CPU; size of the terms %g", spec, i, (double)got[i],
-                     (double)want[i], size[i]);
-}
-
-/* The size of the terms of each sum, as the CPU computes them: with one parameter per element a gradient is one term. For
- * the column sums of dx (parameter -1) the terms are dx itself. */
-static void term_sizes(double *out, const berlu_act *act, const both *b, const plan *p, berlu_act_op op, int parameter)
-{
-    static float values[2][TERMS_MOST], terms[TERMS_MOST];
-    size_t outputs = p->per_channel || parameter < 0 ? p->channels : 1, n = p->rows * p->channels;
-    plan single = *p;
-    single.grads = single.dbias = 0;
-    berlu_act_call call = call_of(&b->host, &single, op, act);
-    memset(out, 0, outputs * sizeof *out);
-    if (parameter >= 0) {
-        call.rows = 1;
-        call.channels = n;
-        for (size_t q = 0; q < berlu_act_param_count(act) && q < 2; q++) {
-            berlu_act_param_info info;
-            must(berlu_act_param(act, q, &info));
-            for (size_t i = 0; i < n; i++)
-                values[q][i] = p->per_channel ? b->host.param[q][i % p->channels] : (float)info.value;
-            call.param[q] = (berlu_act_param_arg){values[q], 1, (int)q == parameter ? terms : NULL};
-        }
-        static float bias[TERMS_MOST];
-        for (size_t i = 0; p->bias && i < n; i++)
-            bias[i] = b->host.bias[i % p->channels];
-        call.bias = p->bias ? bias : NULL;
-        must(berlu_act_run(act, op, &call, NULL));
-    }
-    for (size_t i = 0; i < n; i++) {
-        double term = parameter >= 0 ? (double)terms[i] : 1.01 * (double)number(b->host.dx, p->dtype, i + p->shift);
-        out[outputs == 1 ? 0 : i % p->channels] += fabs(term);
-    }
-}
-
-static void compare(both *b, const char *spec, berlu_act_op op, const plan *p)
-{
-    static double size[CHANNELS_MOST];
-    berlu_act *act = make(spec);
-    size_t n = p->rows * p->channels, bytes = (n + p->shift) * berlu_dtype_size(p->dtype);
-    berlu_act_call host = call_of(&b->host, p, op, act), device = call_of(&b->device, p, op, act);
-    to_device(b->device.x, b->host.x, bytes);
-    to_device(b->device.dy, b->host.dy, bytes);
-    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
-        to_device(b->device.y, b->host.y, bytes);
-    must(berlu_act_run(act, op, &host, NULL));
-    assert_true(berlu_act_cuda_workspace(act, op, &device) <= device.workspace_bytes);
-    must(berlu_act_cuda_run(act, op, &device, NULL));
-    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
-    size_t skip = p->shift * berlu_dtype_size(p->dtype);
-    char *got = malloc(bytes);
-    if (host.y && op != BERLU_ACT_BACKWARD_FROM_OUTPUT) {
-        to_host(got, b->device.y, bytes);
-        same_bits(spec, "y", p->dtype, got + skip, b->host.y + skip, b->host.x + skip, n);
-    }
-    if (op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
-        to_host(got, b->device.dx, bytes);
-        same_bits(spec, "dx", p->dtype, got + skip, b->host.dx + skip, b->host.x + skip, n);
-        for (int i = 0; i < (int)berlu_act_param_count(act) && i < 2 && p->grads; i++) {
-            float sums[CHANNELS_MOST];
-            size_t outputs = p->per_channel ? p->channels : 1;
-            to_host(sums, b->device.grad[i], outputs * sizeof(float));
-            term_sizes(size, act, b, p, op, i);
-            near_sums(spec, sums, b->host.grad[i], size, outputs, 256);
-        }
-        if (p->dbias) {
-            float sums[CHANNELS_MOST];
-            to_host(sums, b->device.dbias, p->channels * sizeof(float));
-            term_sizes(size, act, b, p, op, -1);
-            near_sums(spec, sums, b->host.dbias, size, p->channels, 64);
-        }
-    }
-    free(got);
-    berlu_act_free(act);
-}
-
-static void fill_params(both *b, size_t channels)
-{
-    for (size_t c = 0; c < channels; c++) {
-        b->host.bias[c] = (float)((int)(c % 7) - 3) * 0.01f;
-        b->host.param[0][c] = 0.05f + 0.01f * (float)(c % 13);
-        b->host.param[1][c] = 0.25f + 0.125f * (float)(c % 5);
-    }
-    to_device(b->device.bias, b->host.bias, channels * sizeof(float));
-    to_device(b->device.param[0], b->host.param[0], channels * sizeof(float));
-    to_device(b->device.param[1], b->host.param[1], channels * sizeof(float));
-}
-
 static const berlu_dtype dtypes[] = {BERLU_F32, BERLU_BF16, BERLU_F16};
 
 /* Outputs of a biased call do not matter here: the op reads y alone. hard_sigmoid's 16-bit outputs do not tell its slope. */
 static int gives_slope_from_output(const char *spec, const plan *p)
 {
-    berlu_act *act = make(spec);
+    berlu_act *act = act_make(spec);
     int gives = berlu_act_has_from_output(act) && (p->dtype == BERLU_F32 || strcmp(spec, "hard_sigmoid") != 0);
     berlu_act_free(act);
     return gives;
@@ -347,8 +101,8 @@ static void every_value_and_dx_has_the_bits_of_the_cpu(void **state)
             plan p = {.dtype = dtypes[d], .rows = 1, .channels = dtypes[d] == BERLU_F32 ? 500003 : MOST};
             fill_input(b->host.x, p.dtype, p.channels, (uint32_t)s);
             fill_wild_gradient(b->host.dy, p.dtype, p.channels);
-            compare(b, specs[s], BERLU_ACT_FORWARD, &p);
-            compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
+            both_compare(b, specs[s], BERLU_ACT_FORWARD, &p);
+            both_compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
         }
 }
 
@@ -358,34 +112,21 @@ static void every_other_op_has_the_bits_of_the_cpu(void **state)
     for (size_t s = 0; s < COUNT(specs); s++)
         for (size_t d = 0; d < COUNT(dtypes); d++) {
             plan p = {.dtype = dtypes[d], .rows = 1, .channels = 65536 + 9, .with_y = 1};
-            berlu_act *act = make(specs[s]);
+            berlu_act *act = act_make(specs[s]);
             fill_input(b->host.x, p.dtype, p.channels, (uint32_t)s);
             fill_gradient(b->host.dy, p.dtype, p.channels);
-            compare(b, specs[s], BERLU_ACT_SLOPE, &p);
-            compare(b, specs[s], BERLU_ACT_SECOND, &p);
-            compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
+            both_compare(b, specs[s], BERLU_ACT_SLOPE, &p);
+            both_compare(b, specs[s], BERLU_ACT_SECOND, &p);
+            both_compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
             for (p.param_index = 0; p.param_index < (int)berlu_act_param_count(act); p.param_index++)
-                compare(b, specs[s], BERLU_ACT_PARAM_SLOPE, &p);
+                both_compare(b, specs[s], BERLU_ACT_PARAM_SLOPE, &p);
             p.param_index = 0;
             if (gives_slope_from_output(specs[s], &p)) {
-                compare(b, specs[s], BERLU_ACT_FORWARD, &p); /* y in host.y */
-                compare(b, specs[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
+                both_compare(b, specs[s], BERLU_ACT_FORWARD, &p); /* y in host.y */
+                both_compare(b, specs[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
             }
             berlu_act_free(act);
         }
-}
-
-/* Moderate inputs: sums are compared. */
-static void fill_moderate(both *b, berlu_dtype dtype, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        float v = (philox_f32(philox_draw(3, PURPOSE_TEST, 2, i / 4, 0).w[i % 4]) - 0.5f) * 6;
-        if (dtype == BERLU_F32)
-            ((float *)b->host.x)[i] = v;
-        else
-            ((uint16_t *)b->host.x)[i] = dtype == BERLU_BF16 ? bf16_from_f32(v) : f16_from_f32(v);
-    }
-    fill_gradient(b->host.dy, dtype, n);
 }
 
 static void every_shape_and_alignment_agrees(void **state)
@@ -395,7 +136,7 @@ static void every_shape_and_alignment_agrees(void **state)
                                        {200, 96}, {1, 8192}, {129, 768}, {700, 5}};
     const char *every = getenv("BERLU_TEST_EVERY"); /* a sample, for tools that make a launch a hundred times slower */
     unsigned long stride = every ? strtoul(every, NULL, 10) : 1, turn = 0;
-    fill_params(b, CHANNELS_MOST);
+    both_fill_params(b, CHANNELS_MOST);
     for (size_t s = 0; s < COUNT(specs); s++) {
         for (size_t k = 0; k < COUNT(shapes); k++)
             for (unsigned bits = 0; bits < 32; bits++) {
@@ -411,11 +152,11 @@ static void every_shape_and_alignment_agrees(void **state)
                           .per_channel = bits >> 4 & 1};
                 if (p.channels > CHANNELS_MOST && bits >> 1)
                     continue;
-                fill_moderate(b, p.dtype, p.rows * p.channels + p.shift);
-                compare(b, specs[s], BERLU_ACT_FORWARD, &p); /* leaves y in host.y */
+                both_fill_moderate(b, p.dtype, p.rows * p.channels + p.shift);
+                both_compare(b, specs[s], BERLU_ACT_FORWARD, &p); /* leaves y in host.y */
                 if (gives_slope_from_output(specs[s], &p))
-                    compare(b, specs[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
-                compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
+                    both_compare(b, specs[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
+                both_compare(b, specs[s], BERLU_ACT_BACKWARD, &p);
             }
     }
 }
@@ -424,10 +165,10 @@ static void two_million_rows_with_a_bias_fit_the_grid(void **state)
 {
     both *b = *state;
     plan p = {.dtype = BERLU_F32, .rows = 2097153, .channels = 1, .bias = 1, .dbias = 1, .grads = 1};
-    fill_params(b, 1);
-    fill_moderate(b, p.dtype, p.rows);
-    compare(b, "prelu", BERLU_ACT_FORWARD, &p);
-    compare(b, "prelu", BERLU_ACT_BACKWARD, &p);
+    both_fill_params(b, 1);
+    both_fill_moderate(b, p.dtype, p.rows);
+    both_compare(b, "prelu", BERLU_ACT_FORWARD, &p);
+    both_compare(b, "prelu", BERLU_ACT_BACKWARD, &p);
 }
 
 /* Half of them beside a call on the other stream that takes away most of the device, so blocks run in another order and on
@@ -436,17 +177,17 @@ static void a_hundred_repeats_on_two_streams_give_the_same_sums(void **state)
 {
     both *b = *state;
     cudaStream_t streams[2];
-    berlu_act *act = make("berlu:eps=0.5"), *other = make("gelu");
+    berlu_act *act = act_make("berlu:eps=0.5"), *other = act_make("gelu");
     berlu_act_call beside = {.dtype = BERLU_F32, .rows = 1, .channels = MOST};
     beside.x = beside.y = device_alloc(MOST * sizeof(float));
     assert_int_equal(cudaMemset(beside.y, 0, MOST * sizeof(float)), cudaSuccess);
     plan p = {.dtype = BERLU_BF16, .rows = 1500, .channels = 768, .grads = 1};
-    fill_moderate(b, p.dtype, p.rows * p.channels);
+    both_fill_moderate(b, p.dtype, p.rows * p.channels);
     to_device(b->device.x, b->host.x, p.rows * p.channels * 2);
     to_device(b->device.dy, b->host.dy, p.rows * p.channels * 2);
     for (int i = 0; i < 2; i++)
         assert_int_equal(cudaStreamCreate(&streams[i]), cudaSuccess);
-    berlu_act_call call = call_of(&b->device, &p, BERLU_ACT_BACKWARD, act);
+    berlu_act_call call = side_call(&b->device, &p, BERLU_ACT_BACKWARD, act);
     float first[2], next[2];
     for (int i = 0; i < 100; i++) {
         for (int busy = 0; busy < i % 4; busy++)
@@ -472,14 +213,14 @@ static void a_replayed_graph_sees_a_changed_alpha(void **state)
     cudaStream_t stream;
     cudaGraph_t graph;
     cudaGraphExec_t exec;
-    berlu_act *act = make("prelu");
+    berlu_act *act = act_make("prelu");
     plan p = {.dtype = BERLU_F32, .rows = 1, .channels = 100000, .grads = 1};
     size_t bytes = p.channels * sizeof(float);
-    fill_moderate(b, p.dtype, p.channels);
+    both_fill_moderate(b, p.dtype, p.channels);
     to_device(b->device.x, b->host.x, bytes);
     to_device(b->device.dy, b->host.dy, bytes);
-    berlu_act_call forward = call_of(&b->device, &p, BERLU_ACT_FORWARD, act);
-    berlu_act_call backward = call_of(&b->device, &p, BERLU_ACT_BACKWARD, act);
+    berlu_act_call forward = side_call(&b->device, &p, BERLU_ACT_FORWARD, act);
+    berlu_act_call backward = side_call(&b->device, &p, BERLU_ACT_BACKWARD, act);
     forward.param[0].value = backward.param[0].value = b->device.param[0];
     assert_int_equal(cudaStreamCreate(&stream), cudaSuccess);
     assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
@@ -508,10 +249,10 @@ static void a_replayed_graph_sees_a_changed_alpha(void **state)
 static void bad_calls_are_refused_and_the_next_one_works(void **state)
 {
     both *b = *state;
-    berlu_act *act = make("berlu");
+    berlu_act *act = act_make("berlu");
     plan p = {.dtype = BERLU_F32, .rows = 2, .channels = 64, .grads = 1};
-    berlu_act_call good = call_of(&b->device, &p, BERLU_ACT_BACKWARD, act), call = good;
-    fill_moderate(b, p.dtype, 128);
+    berlu_act_call good = side_call(&b->device, &p, BERLU_ACT_BACKWARD, act), call = good;
+    both_fill_moderate(b, p.dtype, 128);
     to_device(b->device.x, b->host.x, 128 * sizeof(float));
     to_device(b->device.dy, b->host.dy, 128 * sizeof(float));
     call.x = NULL;
@@ -536,9 +277,9 @@ static void bad_calls_are_refused_and_the_next_one_works(void **state)
     assert_int_equal(berlu_act_cuda_run(act, (berlu_act_op)99, &good, NULL), BERLU_ERR_ARG);
     static const char *const no_slope[] = {"berlu:degree=4", "berlu:alpha=0", "leaky_relu:alpha=-0.5", "gelu"};
     for (size_t i = 0; i < COUNT(no_slope); i++) {
-        berlu_act *other = make(no_slope[i]);
+        berlu_act *other = act_make(no_slope[i]);
         plan q = {.dtype = BERLU_F32, .rows = 2, .channels = 64};
-        berlu_act_call from = call_of(&b->device, &q, BERLU_ACT_BACKWARD_FROM_OUTPUT, other);
+        berlu_act_call from = side_call(&b->device, &q, BERLU_ACT_BACKWARD_FROM_OUTPUT, other);
         assert_int_equal(berlu_act_cuda_run(other, BERLU_ACT_BACKWARD_FROM_OUTPUT, &from, NULL), BERLU_ERR_UNSUPPORTED);
         berlu_act_free(other);
     }
@@ -561,11 +302,11 @@ static void a_failed_launch_is_told_in_cudas_words_and_the_next_one_works(void *
     both *b = *state;
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
-    berlu_act *act = make("relu");
+    berlu_act *act = act_make("relu");
     plan p = {.dtype = BERLU_F32, .rows = 2, .channels = 64};
-    berlu_act_call call = call_of(&b->device, &p, BERLU_ACT_FORWARD, act);
+    berlu_act_call call = side_call(&b->device, &p, BERLU_ACT_FORWARD, act);
     float y[128];
-    fill_moderate(b, p.dtype, COUNT(y));
+    both_fill_moderate(b, p.dtype, COUNT(y));
     to_device(b->device.x, b->host.x, sizeof y);
     assert_int_equal(cudaStreamCreate(&stream), cudaSuccess);
     assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
