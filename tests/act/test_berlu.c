@@ -1,0 +1,243 @@
+/* test_berlu.c - what BerLU promises beside its bounds: the lines outside, exact ends, any alpha and eps. SPDX-License-Identifier: MIT
+ *
+ * Run through every instruction set of this machine. The bounds are in test_accuracy.c, single inputs in test_special.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <berlu/berlu.h>
+
+#include "act/inputs.h"
+
+static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
+static void run(const berlu_act *act, berlu_act_op op, berlu_isa isa, float *y, const float *x, size_t n)
+{
+    berlu_act_call call = {.rows = n, .channels = 1, .x = x, .y = y};
+    assert_int_equal(berlu_act_run(act, op, &call, &(berlu_exec){isa, 1}), BERLU_OK);
+}
+
+static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **state)
+{
+    (void)state;
+    static float x[4096], y[4096], z[4096];
+    berlu_act *leaky, *knee, *flat, *smelu, *one;
+    assert_int_equal(berlu_act_make(&leaky, "leaky_relu:alpha=0.3"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&knee, "berlu:alpha=0.3,eps=0.5,degree=6"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&flat, "berlu:alpha=0,eps=0.7"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&smelu, "smelu:beta=0.7"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&one, "berlu:alpha=1,eps=0.7,degree=4"), BERLU_OK);
+    inputs_finite(x, 4096, knee, 9);
+    run(leaky, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, 4096);
+    run(knee, BERLU_ACT_FORWARD, BERLU_ISA_BEST, z, x, 4096);
+    for (size_t i = 0; i < 4096; i++)
+        assert_true(fabsf(x[i]) <= 0.5f || same(y[i], z[i]));
+    run(flat, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, 4096);
+    run(smelu, BERLU_ACT_FORWARD, BERLU_ISA_BEST, z, x, 4096);
+    for (size_t i = 0; i < 4096; i++)
+        assert_true(same(y[i], z[i]));
+    run(one, BERLU_ACT_FORWARD, BERLU_ISA_BEST, z, x, 4096);
+    for (size_t i = 0; i < 4096; i++)
+        assert_true(same(x[i], z[i]));
+    berlu_act_free(leaky);
+    berlu_act_free(knee);
+    berlu_act_free(flat);
+    berlu_act_free(smelu);
+    berlu_act_free(one);
+}
+
+/* The slope is built from alpha up and that by alpha from x down, so that they meet 1 and 0 is a matter of rounding
+ * (berlu_meet_one, berlu_meet_half). Random numbers over all sizes, one pair for each channel. */
+enum { PAIRS = 512, RIGHT = 4 * PAIRS };
+
+static uint32_t next_draw(uint32_t *seed)
+{
+    return *seed = *seed * 1664525u + 1013904223u;
+}
+
+static void draw_pairs(float alpha[PAIRS], float eps[PAIRS], uint32_t *seed)
+{
+    for (size_t i = 0; i < PAIRS; i++) {
+        uint32_t a = next_draw(seed), e = next_draw(seed);
+        alpha[i] = ldexpf((float)((a >> 8) + 1) * 0x1p-24f, -(int)(a % 7) * 3);
+        eps[i] = ldexpf(1 + (float)(e >> 9) * 0x1p-23f, (int)(e % 21) - 14);
+    }
+}
+
+/* A call with x in rows of one element for each pair */
+static berlu_act_call pairs_call(const float alpha[PAIRS], const float eps[PAIRS], const float *x, float *y,
+                                 size_t count)
+{
+    static unsigned char space[1 << 20];
+    berlu_act_call call = {.rows = count, .channels = PAIRS, .x = x, .y = y};
+    call.param[0] = (berlu_act_param_arg){.value = alpha, .stride = 1};
+    call.param[1] = (berlu_act_param_arg){.value = eps, .stride = 1};
+    call.workspace = space;
+    call.workspace_bytes = sizeof space;
+    return call;
+}
+
+static void fill_right(float x[RIGHT], const float eps[PAIRS])
+{
+    for (size_t i = 0; i < PAIRS; i++) {
+        x[i] = eps[i];
+        x[PAIRS + i] = nextafterf(eps[i], INFINITY);
+        x[2 * PAIRS + i] = 2 * eps[i];
+        x[3 * PAIRS + i] = FLT_MAX;
+    }
+}
+
+static void right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero(void **state)
+{
+    (void)state;
+    static float alpha[PAIRS], eps[PAIRS], x[RIGHT], slope[RIGHT];
+    uint32_t seed = 1;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    for (int round = 0; round < 200; round++) {
+        draw_pairs(alpha, eps, &seed);
+        fill_right(x, eps);
+        for (int asked = 0; asked < 2 * (BERLU_ISA_NEON + 1); asked++) {
+            berlu_exec exec = {(berlu_isa)(asked / 2), 1};
+            berlu_act_op op = asked % 2 ? BERLU_ACT_PARAM_SLOPE : BERLU_ACT_SLOPE;
+            if (!berlu_act_can_run(act, exec.isa))
+                continue;
+            berlu_act_call call = pairs_call(alpha, eps, x, slope, 4);
+            assert_int_equal(berlu_act_run(act, op, &call, &exec), BERLU_OK);
+            for (size_t i = 0; i < RIGHT; i++)
+                if (slope[i] != (op == BERLU_ACT_SLOPE ? 1 : 0))
+                    fail_msg("alpha %a, eps %a, x %a: slope%s %a", (double)alpha[i % PAIRS], (double)eps[i % PAIRS],
+                             (double)x[i], op == BERLU_ACT_SLOPE ? "" : " by alpha", (double)slope[i]);
+        }
+    }
+    berlu_act_free(act);
+}
+
+/* The same where a layer has one alpha, in the loops: nothing right of every eps tells alpha to change. */
+static void what_lies_right_of_eps_leaves_alpha_alone(void **state)
+{
+    (void)state;
+    static float alpha[PAIRS], eps[PAIRS], x[RIGHT], dx[RIGHT], dy[RIGHT];
+    static unsigned char space[1 << 16];
+    uint32_t seed = 2;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    float most = 0;
+    draw_pairs(alpha, eps, &seed);
+    fill_right(x, eps);
+    for (size_t i = 0; i < PAIRS; i++)
+        most = fmaxf(most, eps[i]);
+    for (size_t i = 0; i < RIGHT; i++) {
+        x[i] = fmaxf(x[i], most);
+        dy[i] = (float)(i % 13) - 6.5f;
+    }
+    for (size_t i = 0; i < PAIRS; i++)
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+            float grad = 1;
+            berlu_act_call call = {.rows = RIGHT, .channels = 1, .x = x, .dy = dy, .dx = dx};
+            if (!berlu_act_can_run(act, (berlu_isa)isa))
+                continue;
+            call.param[0] = (berlu_act_param_arg){.value = &alpha[i], .grad = &grad};
+            call.param[1].value = &eps[i];
+            call.workspace = space;
+            call.workspace_bytes = sizeof space;
+            assert_int_equal(berlu_act_run(act, BERLU_ACT_BACKWARD, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+            assert_memory_equal(dx, dy, sizeof dx);
+            if (grad != 0)
+                fail_msg("alpha %a, eps %a: the gradient of alpha is %a", (double)alpha[i], (double)eps[i],
+                         (double)grad);
+        }
+    berlu_act_free(act);
+}
+
+/* Inside it cancels near eps, so that it is judged in units of eps. */
+static void inside_the_slope_by_alpha_is_within_five_units_of_eps(void **state)
+{
+    (void)state;
+    static float alpha[PAIRS], eps[PAIRS], x[128 * PAIRS], y[128 * PAIRS];
+    uint32_t seed = 3;
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    draw_pairs(alpha, eps, &seed);
+    for (size_t i = 0; i < 128 * (size_t)PAIRS; i++)
+        x[i] = eps[i % PAIRS] * ((float)(next_draw(&seed) >> 8) * 0x1p-23f - 1);
+    berlu_act_call call = pairs_call(alpha, eps, x, y, 128);
+    assert_int_equal(berlu_act_run(act, BERLU_ACT_PARAM_SLOPE, &call, NULL), BERLU_OK);
+    for (size_t i = 0; i < 128 * (size_t)PAIRS; i++) {
+        double pair[] = {(double)alpha[i % PAIRS], (double)eps[i % PAIRS]};
+        double want = berlu_act_at(act, (double)x[i], pair).param[0], unit = ldexp(1, ilogb(pair[1]) - 23);
+        if (!(fabs((double)y[i] - want) <= 5 * unit))
+            fail_msg("alpha %a, eps %a: df/dalpha(%a) = %a instead of %a", pair[0], pair[1], (double)x[i], (double)y[i],
+                     want);
+    }
+    berlu_act_free(act);
+}
+
+/* The bump of a high degree is small near the joins: no factor of it may fall below 2^-126 before the product does. */
+static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        float eps;
+    } wide[] = {{"berlu:alpha=0,eps=1000,degree=16", 1000},
+                {"berlu:alpha=0,eps=1e6,degree=12", 1e6f},
+                {"berlu:alpha=0,eps=1e15,degree=16", 1e15f}};
+    for (size_t s = 0; s < sizeof wide / sizeof *wide; s++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, wide[s].spec), BERLU_OK);
+        for (float part = 0.5f; part > 1e-7f; part *= 0.93f) {
+            float x = -wide[s].eps * (1 - part), y;
+            double exact = berlu_act_at(act, (double)x, NULL).value;
+            run(act, BERLU_ACT_FORWARD, BERLU_ISA_BEST, &y, &x, 1);
+            if (exact >= (double)FLT_MIN && fabs((double)y - exact) > ldexp(20, ilogb(exact) - 23))
+                fail_msg("%s: f(%a) = %a, want %a", wide[s].spec, (double)x, (double)y, exact);
+        }
+        berlu_act_free(act);
+    }
+}
+
+/* A learned eps may fall below its range; it is then held at the end of it, on every instruction set. */
+static void an_eps_below_its_range_is_held(void **state)
+{
+    (void)state;
+    static float x[4096], y[4096], z[4096];
+    berlu_act *act, *least;
+    const float below = -1;
+    assert_int_equal(berlu_act_make(&act, "berlu:alpha=0.3,degree=6"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&least, "berlu:alpha=0.3,degree=6,eps=0x1p-60"), BERLU_OK);
+    inputs_finite(x, 4096, act, 5);
+    run(least, BERLU_ACT_FORWARD, BERLU_ISA_BEST, y, x, 4096);
+    for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+        berlu_act_call call = {.rows = 4096, .channels = 1, .x = x, .y = z};
+        call.param[1].value = &below;
+        if (!berlu_act_can_run(act, (berlu_isa)isa))
+            continue;
+        assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+        assert_memory_equal(y, z, sizeof y);
+    }
+    berlu_act_free(act);
+    berlu_act_free(least);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
+        cmocka_unit_test(right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero),
+        cmocka_unit_test(what_lies_right_of_eps_leaves_alpha_alone),
+        cmocka_unit_test(inside_the_slope_by_alpha_is_within_five_units_of_eps),
+        cmocka_unit_test(high_degrees_hold_their_bound_in_wide_transitions),
+        cmocka_unit_test(an_eps_below_its_range_is_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
