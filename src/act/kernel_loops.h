@@ -32,9 +32,9 @@ enum {
     SUM_GROUP =
         V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* few registers; or little to do, where 2 were faster */
     AHEAD = 512,                                          /* bytes between what is read and what is asked for */
-    FAR = V_LANES == 16 ? 0
-                        : 3 << 18 /* bytes of a thread's output from which on its lines are asked for too; smaller ones
-                                       * are in the second cache, and only with AVX-512 is there time to spare for asking */
+    /* bytes of a thread's output from which on its lines are asked for too: smaller ones are in the second cache, and only with
+     * AVX-512 is there time to spare for asking */
+    FAR = V_LANES == 16 ? 0 : 3 << 18,
 };
 
 /* What the compiler may take as known in a loop: nothing, ACT_COMMON, and in loops with a sum ACT_NEAT or not. */
@@ -175,7 +175,7 @@ V_FN size_t slope_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     const act_consts k = ((const consts *)job->consts)->f;
     const size_t groups = s->n / STEP;
     const int far = !stream && (FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads);
-    if ((common && !ACT_COMMON(&k)) || (common && wanted && ACT_NEAT(&k) != (common == COMMON)))
+    if ((common && !ACT_COMMON(&k)) || (common && wanted && !ACT_NEAT(&k) != (common == LONGER)))
         __builtin_unreachable();
     for (size_t b = 0; b < s->blocks; b++) {
         const size_t at = (s->from + b * ACT_BLOCK) * size;
