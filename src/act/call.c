@@ -349,7 +349,7 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     size_t total = job.unit_rows ? job.rows : job.count, size = job.unit_rows ? job.unit_rows : ACT_UNIT;
     size_t units = job.count ? total / size + (total % size != 0) : 0;
     size_t shares = units < (size_t)job.threads ? units : (size_t)job.threads;
-    if (shares == 1)
+    if (shares == 1) /* a small call does not pay for the dealing */
         kernels->units(&job, 0, units);
     else
         threads_for(job.threads, shares, crew_share, &(crew){&job, kernels, units, shares});

@@ -94,6 +94,7 @@ V_FN void act_far_value(v_f32 *x, int n)
     gelu_sizes(size, gelu_part, t, shifted, n);
     ACT_EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
 }
+
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;

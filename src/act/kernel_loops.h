@@ -32,8 +32,8 @@ enum {
     SUM_GROUP =
         V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* few registers; or little to do, where 2 were faster */
     AHEAD = 512,                                          /* bytes between what is read and what is asked for */
-    /* bytes of a thread's output from which on its lines are asked for too: smaller ones are in the second cache, and only with
-     * AVX-512 is there time to spare for asking */
+    /* bytes of a thread's output that is far: less is in the second cache, and only with AVX-512 is there time to spare for
+     * asking for its lines all the same */
     FAR = V_LANES == 16 ? 0 : 3 << 18,
 };
 
@@ -62,6 +62,12 @@ V_FN void put_group(int stream, void *p, berlu_dtype dtype, const v_f32 *r, int 
         group_store(p, dtype, r, vectors);
 }
 
+/* Whether lines of the output are asked for too. */
+V_FN int output_is_far(const act_job *job, size_t size)
+{
+    return FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads;
+}
+
 /* A loop walks with pointers and counts down, and streams or does not for good: where the arithmetic of a group is as short as
  * BerLU's, each instruction beside it can be seen in the time, most of all on a core whose other thread is busy. */
 V_FN size_t value_groups(const act_job *job, const stretch *s, berlu_dtype dtype, int common, int stream)
@@ -70,7 +76,7 @@ V_FN size_t value_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
     const size_t groups = s->n / STEP;
-    const int far = !stream && (FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads);
+    const int far = !stream && output_is_far(job, size);
     if (common && !ACT_COMMON(&k))
         __builtin_unreachable();
     for (size_t b = 0; b < s->blocks; b++) {
@@ -129,7 +135,7 @@ LOOP_FN value_rare(const act_job *job, const stretch *s)
 #endif
 
 /* The sixteen lanes of a sum in registers. Where two vectors are one round of lanes, they are dealt as the elements are; where
- * one is, pairs of terms come in order instead (slope_groups). */
+ * one is, pairs of terms come in order instead (pair_slopes). */
 V_FN void lanes_load(const float *lane, berlu_dtype dtype, v_f32 *sum)
 {
     V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[v] = v_load(lane + v * V_LANES);
@@ -174,7 +180,7 @@ V_FN size_t slope_groups(const act_job *job, const stretch *s, berlu_dtype dtype
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
     const size_t groups = s->n / STEP;
-    const int far = !stream && (FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads);
+    const int far = !stream && output_is_far(job, size);
     if ((common && !ACT_COMMON(&k)) || (common && wanted && !ACT_NEAT(&k) != (common == LONGER)))
         __builtin_unreachable();
     for (size_t b = 0; b < s->blocks; b++) {

@@ -79,7 +79,7 @@ V_FN void ways_run(const ways *f, const act_job *job, size_t from, size_t groups
                 .dy = f->slopes ? (const char *)job->dy + from * size : NULL,
                 .out = (char *)(f->slopes ? job->dx : job->y) + from * size,
                 .left = groups,
-                .large = !stream && job->count * size > (size_t)FAR * (size_t)job->threads};
+                .large = !stream && output_is_far(job, size)};
     while (w.left) {
         v_f32 x[WAYS_GROUP], g[WAYS_GROUP];
         const v_f32 *dy = f->slopes ? g : x;

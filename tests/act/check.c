@@ -308,7 +308,9 @@ static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, 
             shape s = {.rows = sizes[i][0], .channels = sizes[i][1], .bias = kind & 1};
             s.params = berlu_act_param_count(act) == 0 ? 0 : kind & 2 ? 1 : (int)draw(2) * 2;
             s.dbias = is_backward(op) && (kind & 4);
-            s.grads = kind == 5 ? 0 : kind == 4 && grads_of(act, op) ? 1 : grads_of(act, op);
+            s.grads = kind == 5 ? 0 : grads_of(act, op);
+            if (kind == 4 && s.grads)
+                s.grads = 1;
             s.with_y = op == BERLU_ACT_BACKWARD && (kind & 4);
             vary(&s, act, op);
             if (check_shape(act, op, dtype, only, &s, 0))
@@ -321,14 +323,19 @@ static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, 
  * line with all sums, with one; from elsewhere with all, with one, with none. Only the flat ways have blocks. */
 static int check_blocks(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
 {
-    int first = quick || (variant && dtype != BERLU_F32), all = grads_of(act, op);
-    for (int i = first ? 2 : 0; i < (first ? 4 : 5); i++) {
+    enum { ALL = BERLU_ACT_PARAMS };
+    static const struct {
+        int elsewhere, grads;
+    } cases[] = {{0, ALL}, {0, 1}, {1, ALL}, {1, 1}, {1, 0}};
+    int few = quick || (variant && dtype != BERLU_F32), all = grads_of(act, op);
+    for (int i = few ? 2 : 0; i < (few ? 4 : 5); i++) {
+        int grads = cases[i].grads;
+        if (grads == 1 && all <= 1)
+            continue; /* the case before was it */
         shape s = {.rows = 5 * 4096 + 77, .channels = 1, .tame = 1, .hint = BERLU_HINT_STREAM};
-        s.offset = i > 1 ? 1 + draw(15) : 0; /* 0 and 16 begin a line of f32 */
-        s.apart = i == 4 ? 5 : 0;
-        s.grads = i == 4 ? 0 : i % 2 ? all > 1 : all;
-        if (i % 2 && !s.grads)
-            continue; /* no other loop than for all */
+        s.offset = cases[i].elsewhere ? 1 + draw(15) : 0; /* 0 and 16 begin a line of f32 */
+        s.apart = grads ? 0 : 5;
+        s.grads = grads < all ? grads : all;
         if (check_shape(act, op, dtype, only, &s, 0))
             return 1;
         s.hint = BERLU_HINT_REUSE;
@@ -353,6 +360,7 @@ static int check_threads(const berlu_act *act, berlu_act_op op, berlu_dtype dtyp
     shape wide = {.rows = 1111, .channels = 300, .tame = 1, .bias = 1, .dbias = is_backward(op), .grads = flat.grads};
     shape odd = flat;
     odd.rows = 5 * 32768 + 77;
+    odd.grads = flat.grads > 0; /* the first alone */
     odd.offset = 3;
     odd.hint = BERLU_HINT_STREAM;
     wide.params = dtype == BERLU_F32 ? 0 : params;

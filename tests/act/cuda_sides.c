@@ -13,8 +13,7 @@
 
 #include "base/half.h"
 #include "base/philox.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "base/status.h"
 
 enum { TERMS_MOST = (1 << 21) + 8, SPACE = 512 << 20 };
 

@@ -17,8 +17,7 @@
 #include "act/cuda_sides.h"
 #include "base/half.h"
 #include "base/philox.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "base/status.h"
 
 static const char *const specs[] = {"identity",
                                     "relu",
