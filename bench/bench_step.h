@@ -2,8 +2,8 @@
 #ifndef BENCH_BENCH_STEP_H
 #define BENCH_BENCH_STEP_H
 
+#include "engine/engine.h"
 #include "models/models.h"
-#include "passes/engine.h"
 
 typedef struct bench_step {
     /* what to run */

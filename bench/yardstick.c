@@ -89,7 +89,7 @@ const yardstick *yardstick_at(size_t index)
 }
 
 /* As many as make whole rounds over all places; tells how many. */
-static size_t turns_run(const yardstick *s, float *y, const float *x, const float *dy, size_t n)
+static size_t ranges_run(const yardstick *s, float *y, const float *x, const float *dy, size_t n)
 {
     size_t round = (size_t)PLACES * PLACE, done = n / round * round;
     for (size_t from = 0; from < done; from += round)
@@ -106,13 +106,13 @@ typedef struct share {
     size_t n, part;
 } share;
 
-static void share_run(void *context, size_t index)
+static void part_run(void *context, size_t index)
 {
     const share *s = context;
     size_t from = index * s->part, to = from + s->part < s->n ? from + s->part : s->n;
     size_t whole = to > from ? (to - from) / GROUP * GROUP : 0, end = from + whole;
     if (s->stick->way == BY_TURNS)
-        from += turns_run(s->stick, s->y + from, s->x + from, s->dy + from, whole);
+        from += ranges_run(s->stick, s->y + from, s->x + from, s->dy + from, whole);
     if (from < end)
         s->stick->part(s->y + from, s->x + from, s->dy + from, end - from);
     if (s->stick->way != ORDINARY)
@@ -125,5 +125,5 @@ void yardstick_run(const yardstick *stick, int threads, float *y, const float *x
 {
     size_t parts = threads > 1 ? (size_t)threads : 1;
     share s = {stick, y, x, dy, n, (n / parts + 64) / 64 * 64};
-    threads_for((int)parts, parts, share_run, &s);
+    threads_for((int)parts, parts, part_run, &s);
 }

@@ -3,7 +3,7 @@
  * Sixteen bytes per thread, small blocks: of the shapes that were measured the fastest for work as light as this. */
 #include "bench/yardstick_cuda.h"
 
-#include "act/storage_cuda.cuh"
+#include "act/cuda/storage.cuh"
 
 namespace
 {

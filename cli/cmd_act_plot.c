@@ -48,7 +48,7 @@ static void curve_fill(curve *c, const double *x, double most)
     }
 }
 
-static berlu_status picture_make(picture *p, const options *o)
+static berlu_status plot_make(picture *p, const options *o)
 {
     size_t given = options_count(o, "act");
     size_t count = given;
@@ -76,7 +76,7 @@ static berlu_status picture_make(picture *p, const options *o)
     return BERLU_OK;
 }
 
-static void picture_arrange(picture *p, const options *o)
+static void plot_arrange(picture *p, const options *o)
 {
     static const char *const titles[PANES] = {"f(x)", "f'(x)", "f''(x)"};
     for (int pane = 0; pane < PANES; pane++) {
@@ -94,7 +94,7 @@ static void picture_arrange(picture *p, const options *o)
     }
 }
 
-static void picture_free(picture *p)
+static void plot_free(picture *p)
 {
     for (size_t i = 0; p->curves && i < p->count; i++)
         berlu_act_free(p->curves[i].act);
@@ -107,14 +107,14 @@ static void picture_free(picture *p)
 static berlu_status act_plot(options *o)
 {
     picture p = {0};
-    berlu_status status = picture_make(&p, o);
+    berlu_status status = plot_make(&p, o);
     if (status == BERLU_OK) {
-        picture_arrange(&p, o);
+        plot_arrange(&p, o);
         svg_figure figure = {
             .title = "Activations", .plots = p.plots, .count = PANES, .columns = 1, .width = 900, .height = 420};
         status = svg_save(options_string(o, "svg"), &figure);
     }
-    picture_free(&p);
+    plot_free(&p);
     return status;
 }
 

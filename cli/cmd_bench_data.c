@@ -58,7 +58,7 @@ static berlu_status batch_next(bench *b, size_t *count)
     return status;
 }
 
-static berlu_status turn_loader(bench *b, double *rate)
+static berlu_status loader_round(bench *b, double *rate)
 {
     size_t count = 0;
     berlu_status status = BERLU_OK;
@@ -79,11 +79,11 @@ typedef struct jpeg_files {
     size_t count;
 } jpeg_files;
 
-typedef struct decode_turn {
+typedef struct decode_round {
     const jpeg_files *files;
     double until;
     size_t done[256]; /* by thread */
-} decode_turn;
+} decode_round;
 
 static void on_message(j_common_ptr lib, int level)
 {
@@ -115,17 +115,17 @@ static void decode_alone(const file_map *file, unsigned eighths)
 
 static void decode_block(void *context, size_t block)
 {
-    decode_turn *t = context;
+    decode_round *t = context;
     for (size_t i = block * 7919; clock_seconds() < t->until; i++) {
         decode_alone(&t->files->maps[i % t->files->count], t->files->eighths[i % t->files->count]);
         t->done[block]++;
     }
 }
 
-static double turn_decode(const bench *b, const jpeg_files *files)
+static double decode_measure(const bench *b, const jpeg_files *files)
 {
     double began = clock_seconds(), count = 0;
-    decode_turn t = {.files = files, .until = began + b->seconds};
+    decode_round t = {.files = files, .until = began + b->seconds};
     threads_for(b->threads, (size_t)b->threads, decode_block, &t);
     double seconds = clock_seconds() - began;
     for (int i = 0; i < b->threads; i++)
@@ -262,9 +262,9 @@ static berlu_status bench_set(const options *o, const char *name, output *out)
     if (status == BERLU_OK && strcmp(data_describe(b->source)->kind, "folder") == 0)
         status = files_collect(b, files);
     for (int i = 0; status == BERLU_OK && i < b->rounds; i++) {
-        status = turn_loader(b, &b->images[i]);
+        status = loader_round(b, &b->images[i]);
         if (status == BERLU_OK && files->count)
-            b->decoded[i] = turn_decode(b, files);
+            b->decoded[i] = decode_measure(b, files);
     }
     if (status == BERLU_OK)
         row_print(b, o, files, out);

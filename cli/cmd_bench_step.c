@@ -17,7 +17,8 @@ static const option_row step_rows[] = {
     {"keep", OPTION_CHOICE, .standard = "input", .choices = "input|both|output|all", .help = "kept for the backward"},
     {"mode", OPTION_CHOICE, .standard = "train", .choices = "train|infer|both",
      .help = "whole steps, or forward alone"},
-    {"remake-attention", OPTION_FLAG, .help = "make attention's output again in the backward: less memory, more time"},
+    {"recompute-attention", OPTION_FLAG,
+     .help = "make attention's output again in the backward: less memory, more time"},
     {"steps", OPTION_INT, "N", .standard = "5", .least = 1, .most = 4000, .help = "at least so many"},
     {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
     {"cpu-time", OPTION_FLAG,
@@ -94,7 +95,7 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                                  .keep = keep,
                                  .threads = options_threads(o),
                                  .loss = LOSS_CROSS_ENTROPY,
-                                 .remake_attention = options_flag(o, "remake-attention"),
+                                 .recompute_attention = options_flag(o, "recompute-attention"),
                                  .act_least = keep == KEEP_OUTPUT ? 0.001 : 0,
                                  .profile = options_given(o, "profile")};
     berlu_status status = bench_step_run(&b, m, &profile);
@@ -109,7 +110,7 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
 }
 
 /* Under `all` a policy that the activation cannot is left out and told; asked for by name it is an error. */
-static berlu_status keep_told(const bench_run *r, berlu_status status)
+static berlu_status keep_reported(const bench_run *r, berlu_status status)
 {
     if (status != BERLU_ERR_ARG && status != BERLU_ERR_UNSUPPORTED)
         return status;
@@ -127,7 +128,7 @@ static berlu_status model_cases(const bench_run *r, const model *m, const char *
             continue;
         status = case_run(r, m, name, (engine_keep)k, ENGINE_TRAIN);
         if (keep == ALL && k == KEEP_OUTPUT)
-            status = keep_told(r, status);
+            status = keep_reported(r, status);
     }
     if (status == BERLU_OK && mode != 0)
         status = case_run(r, m, name, KEEP_INPUT, ENGINE_INFER);

@@ -44,7 +44,7 @@ static void report_json(data_source *source, const data_statistics *measured, co
     output_int(&out, "most_height", measured->most_height);
     output_array(&out, "broken");
     for (size_t i = 0; i < data_bad_count(source); i++)
-        output_string(&out, NULL, data_bad_sentence(source, i));
+        output_string(&out, NULL, data_bad_message(source, i));
     output_end(&out);
     if (sheet)
         output_string(&out, "sheet", sheet);
@@ -69,7 +69,7 @@ static void report_text(data_source *source, const data_statistics *m, const cha
     if (sheet)
         printf("  sheet    %s\n", sheet);
     for (size_t i = 0; i < data_bad_count(source); i++)
-        printf("  broken   %s\n", data_bad_sentence(source, i));
+        printf("  broken   %s\n", data_bad_message(source, i));
 }
 
 static berlu_status sheet_write(data_source *source, const char *path, int cell)
@@ -277,7 +277,7 @@ static berlu_status pack_run(options *o)
     status = cache_write(source, path, (int)options_int(o, "image-size"), options_threads(o), on_count, &bar);
     progress_finish(&bar);
     for (size_t i = 0; i < data_bad_count(source); i++)
-        fprintf(stderr, "broken: %s\n", data_bad_sentence(source, i));
+        fprintf(stderr, "broken: %s\n", data_bad_message(source, i));
     data_close(source);
     source = NULL;
     char text_of_set[4096];

@@ -177,7 +177,7 @@ static berlu_status act_train(demo *d, const char *folder, const options *o, out
     return BERLU_OK;
 }
 
-static berlu_status picture_save(const char *folder, const outcome *all)
+static berlu_status plot_save(const char *folder, const outcome *all)
 {
     char path[RUN_PATH];
     svg_series series[COUNT(acts)];
@@ -230,7 +230,7 @@ static berlu_status all_train(const options *o, const char *folder, outcome *all
         status = act_train(&d, folder, o, &all[i]);
     }
     progress_finish(&d.bar);
-    return status == BERLU_OK ? picture_save(folder, all) : status;
+    return status == BERLU_OK ? plot_save(folder, all) : status;
 }
 
 static berlu_status demo_run(options *o)

@@ -12,7 +12,7 @@
 #include "io/smooth_yaml.h"
 #include "output.h"
 #include "smooth/settings.h"
-#include "smooth_picture.h"
+#include "smooth_plot.h"
 
 static const option_row rows[] = {
     {"name", OPTION_STRING, "NAME", .flags = OPTION_ARGUMENT,
@@ -269,7 +269,7 @@ static berlu_status smooth(options *o)
         return berlu_fail(BERLU_ERR_ARG, "option --json does not go with --emit c");
     berlu_status status = function_make(o, &f, name);
     if (status == BERLU_OK && options_given(o, "svg"))
-        status = smooth_picture_save(f, name, options_string(o, "svg"));
+        status = smooth_plot_save(f, name, options_string(o, "svg"));
     if (status == BERLU_OK && emit_c)
         status = source_print(f, name);
     else if (status == BERLU_OK && json)

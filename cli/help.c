@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "options_inside.h"
+#include "options_internal.h"
 
 enum { TITLE = 30, WIDTH = 110 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "options_inside.h"
+#include "options_internal.h"
 
 const option_row options_common[] = {
     {"help", OPTION_FLAG, .help = "this text", .flags = OPTION_NO_FILE},

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "options_inside.h"
+#include "options_internal.h"
 #include "output.h"
 
 enum { ANY_TYPE = -1 };

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""check_layers.py - a room includes only from itself and the rooms above it. SPDX-License-Identifier: MIT
+"""check_layers.py - a layer includes only from itself and the layers above it. SPDX-License-Identifier: MIT
 
-Reads the #include lines of src/, include/ and cli/. Public headers (<berlu/...>) are open to every room; they themselves
-include nothing of src/. cli/ is the last room. Also refused: an include that names no room ("x.h" inside src/), because
+Reads the #include lines of src/, include/ and cli/. Public headers (<berlu/...>) are open to every layer; they themselves
+include nothing of src/. cli/ is the last layer. Also refused: an include that names no layer ("x.h" inside src/), because
 then the reader cannot see where it comes from, and a file that ends the process or prints from inside a library."""
 import pathlib, re, sys
 
-ROOMS = ["base", "smooth", "simd", "act", "io", "graph", "ops", "passes", "cpu", "cuda", "models", "data", "train",
+LAYERS = ["base", "smooth", "simd", "act", "io", "graph", "passes", "engine", "cpu", "cuda", "models", "data", "train",
          "analyze", "study", "report"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 FORBIDDEN = re.compile(r"(?<![\w.>])(exit|abort|_exit|printf|puts|putchar|perror|system)\s*\(")
@@ -21,30 +21,30 @@ def without_comments(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
-def check(path, room):
-    order = ROOMS.index(room)
+def check(path, layer):
+    order = LAYERS.index(layer)
     for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
         where = f"{path.relative_to(root)}:{number}"
         if match := INCLUDE.match(line):
             first, _, rest = match[1].partition("/")
-            if not rest or first not in ROOMS:
-                faults.append(f'{where}: "{match[1]}" names no room; write "room/file.h"')
-            elif ROOMS.index(first) > order:
-                faults.append(f'{where}: {room} may not include "{match[1]}": {first} stands below it')
+            if not rest or first not in LAYERS:
+                faults.append(f'{where}: "{match[1]}" names no layer; write "layer/file.h"')
+            elif LAYERS.index(first) > order:
+                faults.append(f'{where}: {layer} may not include "{match[1]}": {first} stands below it')
         elif match := FORBIDDEN.search(line):
             faults.append(f"{where}: {match[1]}() inside a library; return a status instead")
 
 
 count = 0
-for room_folder in sorted((root / "src").iterdir()):
-    if not room_folder.is_dir():
+for layer_folder in sorted((root / "src").iterdir()):
+    if not layer_folder.is_dir():
         continue
-    if room_folder.name not in ROOMS:
-        faults.append(f"src/{room_folder.name}: is not a room of the house; tools/check_layers.py has the list")
+    if layer_folder.name not in LAYERS:
+        faults.append(f"src/{layer_folder.name}: is not a layer of the house; tools/check_layers.py has the list")
         continue
-    for path in sorted(room_folder.rglob("*")):
+    for path in sorted(layer_folder.rglob("*")):
         if path.suffix in (".c", ".h", ".cu", ".cuh"):
-            check(path, room_folder.name)
+            check(path, layer_folder.name)
             count += 1
 for path in sorted((root / "include").rglob("*.h")):
     count += 1
@@ -53,5 +53,5 @@ for path in sorted((root / "include").rglob("*.h")):
         if match and not match[1].startswith("berlu/"):
             faults.append(f"{path.relative_to(root)}:{number}: a public header may include only <berlu/...>")
 
-print("\n".join(faults) or f"{count} files keep the order of the rooms")
+print("\n".join(faults) or f"{count} files keep the order of the layers")
 sys.exit(1 if faults or not count else 0)

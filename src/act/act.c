@@ -146,14 +146,14 @@ const char *berlu_act_about(const berlu_act *act)
     return act ? act->definition->about : "";
 }
 
-static int is_plain(const berlu_act *act)
+static int has_no_modifiers(const berlu_act *act)
 {
     return act->scale == 1.0f && !act->center;
 }
 
 int berlu_act_has_from_output(const berlu_act *act)
 {
-    if (!act || !act->definition->from_output || !is_plain(act))
+    if (!act || !act->definition->from_output || !has_no_modifiers(act))
         return 0;
     double p[BERLU_ACT_PARAMS];
     for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
@@ -206,7 +206,7 @@ berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *param
     double p[BERLU_ACT_PARAMS];
     for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
         p[i] = params && i < act->definition->param_count ? params[i] : (double)act->params[i];
-    if (is_plain(act))
+    if (has_no_modifiers(act))
         return exact_point(act, x, p);
 
     double k = (double)act->scale;

@@ -4,11 +4,11 @@
 #ifndef ACT_ACT_INTERNAL_H
 #define ACT_ACT_INTERNAL_H
 
-#include "act/definition.h"
-#include "act/kernels.h"
+#include "act/cpu/kernels.h"
+#include "act/formulas/definition.h"
 #include "base/text.h"
 
-enum { ISA_COUNT = BERLU_ISA_NEON + 1, ACT_NAME_ROOM = 64 };
+enum { ISA_COUNT = BERLU_ISA_NEON + 1, ACT_NAME_CAPACITY = 64 };
 
 /* One row of the table: the definition, and its kernels by berlu_isa (NULL: not in this build). */
 typedef struct act_row {
@@ -29,7 +29,7 @@ struct berlu_act {
     const act_definition *definition;
     size_t place;                          /* of its row in list.h: other libraries keep tables in the same order */
     const act_kernels *kernels[ISA_COUNT]; /* those this machine can run; [BERLU_ISA_BEST] is the choice */
-    char name[ACT_NAME_ROOM];
+    char name[ACT_NAME_CAPACITY];
     act_shape shape;
     void *owned; /* what shape.numbers and shape.exact point into, freed with the activation */
     void (*owned_free)(void *);

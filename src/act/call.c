@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "act/act_internal.h"
-#include "act/sums.h"
+#include "act/cpu/sums.h"
 #include "base/arena.h"
 #include "base/threads.h"
 
@@ -297,15 +297,15 @@ static int params_are_own(const act_job *job, const berlu_act *act)
 
 /* ---- Running --------------------------------------------------------------------------------------------------------- */
 
-typedef struct crew {
+typedef struct team {
     const act_job *job;
     const act_kernels *kernels;
     size_t units, shares;
-} crew;
+} team;
 
-static void crew_share(void *context, size_t share)
+static void team_share(void *context, size_t share)
 {
-    const crew *c = context;
+    const team *c = context;
     c->kernels->units(c->job, c->units * share / c->shares, c->units * (share + 1) / c->shares);
 }
 
@@ -352,7 +352,7 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     if (shares == 1) /* a small call does not pay for the dealing */
         kernels->units(&job, 0, units);
     else
-        threads_for(job.threads, shares, crew_share, &(crew){&job, kernels, units, shares});
+        threads_for(job.threads, shares, team_share, &(team){&job, kernels, units, shares});
     join_sums(&job, call, act->definition->param_count);
     return BERLU_OK;
 }

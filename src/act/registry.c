@@ -11,7 +11,7 @@
 typedef struct registered {
     struct registered *next;
     berlu_smooth *function;
-    char name[ACT_NAME_ROOM];
+    char name[ACT_NAME_CAPACITY];
 } registered;
 
 struct berlu_registry {
@@ -45,9 +45,9 @@ berlu_status act_name_check(const char *name)
     if (row)
         return berlu_fail(BERLU_ERR_ARG, "'%s' is %s; take another name", name,
                           row->definition->inner ? "a reserved word" : "a built-in activation");
-    if (!name_is_plain(name) || strlen(name) >= ACT_NAME_ROOM)
+    if (!name_is_identifier(name) || strlen(name) >= ACT_NAME_CAPACITY)
         return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_', at most %d", name,
-                          ACT_NAME_ROOM - 1);
+                          ACT_NAME_CAPACITY - 1);
     return BERLU_OK;
 }
 

@@ -318,7 +318,7 @@ berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_re
         return make_smooth_text(out, spec);
     const char *pairs = strchr(spec, ':');
     size_t length = pairs ? (size_t)(pairs - spec) : strlen(spec);
-    char name[ACT_NAME_ROOM];
+    char name[ACT_NAME_CAPACITY];
     if (length >= sizeof name)
         return berlu_fail(BERLU_ERR_ARG, "activation '%.20s...' is unknown; `berlu act list` shows all names", spec);
     memcpy(name, spec, length);

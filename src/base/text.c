@@ -76,13 +76,13 @@ berlu_status text_status(const text *t)
     return t->failed ? berlu_fail(BERLU_ERR_MEMORY, "text: no memory beyond %zu bytes", t->length) : BERLU_OK;
 }
 
-static locale_t plain_enter(void)
+static locale_t c_locale_enter(void)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     return plain ? uselocale(plain) : (locale_t)0;
 }
 
-static void plain_leave(locale_t before)
+static void c_locale_leave(locale_t before)
 {
     if (before)
         freelocale(uselocale(before));
@@ -99,12 +99,12 @@ const char *number_text(char out[NUMBER_TEXT], double value)
 {
     if (!isfinite(value))
         return special_text(out, value);
-    locale_t before = plain_enter();
+    locale_t before = c_locale_enter();
     int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
     do
         snprintf(out, NUMBER_TEXT, "%.*g", digits, value);
     while (strtod(out, NULL) != value && ++digits <= 17);
-    plain_leave(before);
+    c_locale_leave(before);
     return out;
 }
 
@@ -112,12 +112,12 @@ const char *number_text_f32(char out[NUMBER_TEXT], float value)
 {
     if (!isfinite(value))
         return special_text(out, value);
-    locale_t before = plain_enter();
+    locale_t before = c_locale_enter();
     int digits = fabsf(value) < FLT_MIN ? 1 : FLT_DIG;
     do
         snprintf(out, NUMBER_TEXT, "%.*g", digits, value);
     while (strtof(out, NULL) != value && ++digits <= 9);
-    plain_leave(before);
+    c_locale_leave(before);
     return out;
 }
 
@@ -126,9 +126,9 @@ int number_parse(const char *string, double *out)
     if (!*string || strchr(" \t\n\v\f\r", *string))
         return 0;
     char *end;
-    locale_t before = plain_enter();
+    locale_t before = c_locale_enter();
     double value = strtod(string, &end);
-    plain_leave(before);
+    c_locale_leave(before);
     if (*end)
         return 0;
     *out = value;
@@ -165,7 +165,7 @@ static size_t word_distance(const char *a, const char *b)
     return above[columns];
 }
 
-int name_is_plain(const char *word)
+int name_is_identifier(const char *word)
 {
     static const char tail[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     enum { LETTERS = 52 };

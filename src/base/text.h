@@ -31,7 +31,7 @@ const char *number_text_f32(char out[NUMBER_TEXT], float value);
 int number_parse(const char *text, double *out);
 
 /* Whether a word is a plain name: an ASCII letter, then ASCII letters, digits and '_', in every locale. */
-int name_is_plain(const char *word);
+int name_is_identifier(const char *word);
 
 /* The entry of `names` (NULL-terminated) nearest to `word` by edit distance if it is near enough to be a slip, else NULL. */
 const char *nearest_name(const char *word, const char *const *names);

@@ -37,12 +37,12 @@ static berlu_act_call call_make(const op_call *c)
 
 size_t cpu_act_workspace(const op_call *c)
 {
-    float somewhere = 0; /* not NULL, where only that matters */
+    float dummy = 0; /* not NULL, where only that matters */
     berlu_act_call call = call_make(c);
     for (int i = 0; i < c->attr->act_params; i++) { /* pointers are looked at only for being NULL */
-        call.param[c->attr->act_param[i]].value = &somewhere;
+        call.param[c->attr->act_param[i]].value = &dummy;
         if (c->op != OP_ACT)
-            call.param[c->attr->act_param[i]].grad = &somewhere;
+            call.param[c->attr->act_param[i]].grad = &dummy;
     }
     return berlu_act_workspace(c->attr->act, op_of(c), &call);
 }

@@ -1,24 +1,24 @@
 /* attention.c - attention without the T x T matrix in memory. SPDX-License-Identifier: MIT
  *
- * Two ways. Among many tokens each (image, head) is its own little chain of products on one thread: scores of up to 128 queries
- * against all keys, softmax, times v (lanes_product.c); the scores live in the thread's scratch and are gone afterwards. The
+ * Two ways. Among many tokens each (image, head) is its own little group of products on one thread: scores of up to 128 queries
+ * against all keys, softmax, times v (simd_product.c); the scores live in the thread's scratch and are gone afterwards. The
  * backward makes them again from the kept log-sum. Among few tokens (TNT's pixels) many problems run side by side in the lanes of a vector
- * (lanes_heads.c). Neither way has sums that cross problems, so threads change nothing. */
+ * (simd_heads.c). Neither way has sums that cross problems, so threads change nothing. */
 #include "cpu/blocks.h"
 #include "cpu/heads.h"
 #include "cpu/kernels.h"
-#include "cpu/share.h"
+#include "cpu/work.h"
 
 enum { QUERIES = 128, FEW_TOKENS = 32 };
 
-static int in_lanes(const heads *h)
+static int heads_in_lanes(const heads *h)
 {
     return h->tokens <= FEW_TOKENS && h->width <= LANES_HEADS_WIDTH;
 }
 
-static lanes_heads lanes_heads_of(const heads *h)
+static simd_heads simd_heads_of(const heads *h)
 {
-    return (lanes_heads){h->tokens, h->width, h->stride_k, h->stride_v, h->dim, (float)h->scale};
+    return (simd_heads){h->tokens, h->width, h->stride_k, h->stride_v, h->dim, (float)h->scale};
 }
 
 static heads heads_of(const op_call *c)
@@ -28,9 +28,9 @@ static heads heads_of(const op_call *c)
 
 static size_t scratch_bytes(const op_call *c, const heads *h)
 {
-    if (in_lanes(h)) {
-        lanes_heads l = lanes_heads_of(h);
-        return align_64((size_t)lanes_heads_work(&l, lanes_of(c)->width) * sizeof(float));
+    if (heads_in_lanes(h)) {
+        simd_heads l = simd_heads_of(h);
+        return align_64((size_t)simd_heads_work(&l, simd_of(c)->width) * sizeof(float));
     }
     int64_t queries = h->tokens < QUERIES ? h->tokens : QUERIES;
     return align_64((size_t)(2 * queries * (h->tokens + h->width)) * sizeof(float));
@@ -86,27 +86,27 @@ static scratch scratch_at(const op_call *c, const heads *h)
 }
 
 /* [key][query] = keys (tokens x width) times queries^T, which is laid out already */
-static void scores(const lanes *l, const heads *h, const float *keys, int64_t stride, const float *queries_t, int64_t n,
-                   float *to)
+static void scores(const simd_kernels *l, const heads *h, const float *keys, int64_t stride, const float *queries_t,
+                   int64_t n, float *to)
 {
-    l->product(&(lanes_product){h->tokens, n, h->width, keys, stride, 1, queries_t, n, to, n, 0});
+    l->product(&(simd_product){h->tokens, n, h->width, keys, stride, 1, queries_t, n, to, n, 0});
 }
 
 /* per query: the sum over keys of weight times value */
-static void over_keys(const lanes *l, const heads *h, const float *weights, const float *values, int64_t stride,
+static void over_keys(const simd_kernels *l, const heads *h, const float *weights, const float *values, int64_t stride,
                       int64_t n, float *to, int64_t stride_to)
 {
-    l->product(&(lanes_product){n, h->width, h->tokens, weights, 1, n, values, stride, to, stride_to, 0});
+    l->product(&(simd_product){n, h->width, h->tokens, weights, 1, n, values, stride, to, stride_to, 0});
 }
 
 /* per key: the sum over queries, added to what earlier blocks of queries left */
-static void over_queries(const lanes *l, const heads *h, const float *weights, const float *values, int64_t stride,
-                         int64_t n, float *to, int64_t stride_to, int add)
+static void over_queries(const simd_kernels *l, const heads *h, const float *weights, const float *values,
+                         int64_t stride, int64_t n, float *to, int64_t stride_to, int add)
 {
-    l->product(&(lanes_product){h->tokens, h->width, n, weights, n, 1, values, stride, to, stride_to, add});
+    l->product(&(simd_product){h->tokens, h->width, n, weights, n, 1, values, stride, to, stride_to, add});
 }
 
-static void problem_forward(const lanes *l, const heads *h, const problem *p, const scratch *w)
+static void problem_forward(const simd_kernels *l, const heads *h, const problem *p, const scratch *w)
 {
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
         int64_t n = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
@@ -120,7 +120,7 @@ static void problem_forward(const lanes *l, const heads *h, const problem *p, co
     }
 }
 
-static void problem_backward(const lanes *l, const heads *h, const problem *p, const scratch *w)
+static void problem_backward(const simd_kernels *l, const heads *h, const problem *p, const scratch *w)
 {
     for (int64_t first = 0; first < h->tokens; first += QUERIES) {
         int64_t n = h->tokens - first < QUERIES ? h->tokens - first : QUERIES;
@@ -142,20 +142,20 @@ static void problem_run(const op_call *c, const heads *h, int64_t i)
     scratch w = scratch_at(c, h);
     problem p = problem_at(c, h, i);
     if (c->op == OP_ATTENTION)
-        problem_forward(lanes_of(c), h, &p, &w);
+        problem_forward(simd_of(c), h, &p, &w);
     else
-        problem_backward(lanes_of(c), h, &p, &w);
+        problem_backward(simd_of(c), h, &p, &w);
 }
 
 /* ---- few tokens ---- */
 
 enum { LANES_MOST = 16 };
 
-static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t count)
+static void heads_in_lanes_run(const op_call *c, const heads *h, int64_t first, int64_t count)
 {
     const float *q[LANES_MOST], *v[LANES_MOST], *dy[LANES_MOST], *known[LANES_MOST];
     float *y[LANES_MOST], *logsum[LANES_MOST], *dq[LANES_MOST], *dv[LANES_MOST];
-    lanes_heads l = lanes_heads_of(h);
+    simd_heads l = simd_heads_of(h);
     float *work = (float *)(void *)((char *)c->workspace + (size_t)omp_get_thread_num() * scratch_bytes(c, h));
     int given = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -166,23 +166,23 @@ static void lanes_run(const op_call *c, const heads *h, int64_t first, int64_t c
         given = p.known != NULL;
     }
     if (c->op == OP_ATTENTION)
-        lanes_of(c)->heads_forward(&l, count, q, v, y, logsum, h->heads, given, work);
+        simd_of(c)->heads_forward(&l, count, q, v, y, logsum, h->heads, given, work);
     else
-        lanes_of(c)->heads_backward(&l, count, q, v, dy, known, h->heads, dq, dv, work);
+        simd_of(c)->heads_backward(&l, count, q, v, dy, known, h->heads, dq, dv, work);
 }
 
 /* ---- all problems, and those of some rows ---- */
 
-/* Problems are independent, so it does not matter which of them share a vector. */
+/* Problems are independent, so it does not matter which of them work_queue a vector. */
 static blocks problem_blocks(const op_call *c, const heads *h)
 {
-    return blocks_of(h->groups * h->heads, in_lanes(h) ? lanes_of(c)->width : 1);
+    return blocks_of(h->groups * h->heads, heads_in_lanes(h) ? simd_of(c)->width : 1);
 }
 
 static void problems_run(const op_call *c, const heads *h, int64_t first, int64_t count)
 {
-    if (in_lanes(h))
-        lanes_run(c, h, first, count);
+    if (heads_in_lanes(h))
+        heads_in_lanes_run(c, h, first, count);
     else
         problem_run(c, h, first);
 }
@@ -191,14 +191,14 @@ static void run(const op_call *c)
 {
     heads h = heads_of(c);
     blocks b = problem_blocks(c, &h);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
-    for (int64_t i; (i = share_take(&s)) >= 0;)
+    for (int64_t i; (i = work_take(&s)) >= 0;)
         problems_run(c, &h, block_begin(&b, i), block_rows(&b, i));
 }
 
-/* The groups of these rows are whole: passes/chain.c sees to it. */
+/* The groups of these rows are whole: engine/group.c sees to it. */
 void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows)
 {
     heads h = heads_of(c);

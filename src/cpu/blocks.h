@@ -10,7 +10,7 @@
 #include <omp.h>
 
 #include "cpu/gemm.h"
-#include "cpu/lanes.h"
+#include "cpu/simd_kernels.h"
 #include "graph/op.h"
 
 enum { SUM_ROWS = 64 }; /* rows of a block whose columns are summed */
@@ -24,23 +24,23 @@ static inline blocks blocks_of(int64_t rows, int64_t size)
     return (blocks){(rows + size - 1) / size, size, rows};
 }
 
-/* Rows that go through a chain together (chain.c), and how many numbers they may have. Blocks of short rows divide it. */
-enum { CHAIN_ROWS = 1024, CHAIN_WIDTH = 128 };
+/* Rows that go through a group together (group.c), and how many numbers they may have. Blocks of short rows divide it. */
+enum { GROUP_ROWS = 1024, GROUP_WIDTH = 128 };
 
 static inline int rows_are_short(int64_t inputs, int64_t outputs)
 {
-    return inputs <= CHAIN_WIDTH && outputs <= CHAIN_WIDTH;
+    return inputs <= GROUP_WIDTH && outputs <= GROUP_WIDTH;
 }
 
 /* Row blocks of a product with so many numbers a row before and behind it. Threads that are done take from others (share.h): about
  * 26 blocks, so that the last one does not matter; an even number, before their rows are rounded to the library's eight. At most
  * 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and activation pass over it; in
- * between, the more the larger the weight is, which every block reads again. Of many short rows half a chain. */
+ * between, the more the larger the weight is, which every block reads again. Of many short rows half a group. */
 static inline blocks blocks_for_product(int64_t rows, int64_t inputs, int64_t outputs)
 {
     enum { WANTED = 26, MOST = 320, WEIGHT = 2048, KERNEL = 8 }; /* WEIGHT: its numbers for each row */
-    if (rows >= 4 * CHAIN_ROWS && rows_are_short(inputs, outputs))
-        return blocks_of(rows, CHAIN_ROWS / 2);
+    if (rows >= 4 * GROUP_ROWS && rows_are_short(inputs, outputs))
+        return blocks_of(rows, GROUP_ROWS / 2);
     int64_t size = rows / WANTED > inputs * outputs / WEIGHT ? rows / WANTED : inputs * outputs / WEIGHT;
     size = size < GEMM_LEAST ? GEMM_LEAST : size > MOST ? MOST : size;
     int64_t count = (rows + size - 1) / size;
@@ -59,7 +59,7 @@ static inline int64_t block_rows(const blocks *b, int64_t i)
     return b->rows - i * b->size < b->size ? b->rows - i * b->size : b->size;
 }
 
-/* The blocks [begin, end) that rows of a chain are. */
+/* The blocks [begin, end) that rows of a group are. */
 static inline int64_t blocks_end(const blocks *b, int64_t begin, int64_t rows)
 {
     return (begin + rows + b->size - 1) / b->size;
@@ -71,7 +71,7 @@ static inline blocks blocks_of_call(const op_call *c)
     return blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
 }
 
-static inline const lanes *lanes_of(const op_call *c)
+static inline const simd_kernels *simd_of(const op_call *c)
 {
     return c->data;
 }

@@ -11,10 +11,10 @@
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
-#include "cpu/lanes.h"
 #include "cpu/real.h"
+#include "cpu/simd_kernels.h"
 
-extern const op_entry plain_f64_ops[OP_COUNT];
+extern const op_entry ref_f64_ops[OP_COUNT];
 
 static void *host_memory(size_t bytes, const char *what)
 {
@@ -96,45 +96,45 @@ static const op_entry fast_ops[OP_COUNT] = {
     [OP_NORM] = {cpu_norm, NULL},
     [OP_ATTENTION] = {cpu_attention, cpu_attention_workspace},
     [OP_ACT] = {cpu_act, cpu_act_workspace},
-    [OP_UNFOLD] = {plain_f32_unfold, NULL},
+    [OP_UNFOLD] = {ref_f32_unfold, NULL},
     [OP_DEPTHWISE] = {cpu_depthwise, cpu_depthwise_workspace},
-    [OP_TOKENS] = {plain_f32_tokens, NULL},
-    [OP_PIXEL_POS] = {plain_f32_pixel_pos, NULL},
+    [OP_TOKENS] = {ref_f32_tokens, NULL},
+    [OP_PIXEL_POS] = {ref_f32_pixel_pos, NULL},
     [OP_ADD] = {cpu_add, NULL},
-    [OP_ADD_TOKENS] = {plain_f32_add_tokens, NULL},
+    [OP_ADD_TOKENS] = {ref_f32_add_tokens, NULL},
     [OP_SCALE] = {cpu_scale, NULL},
-    [OP_MEAN] = {plain_f32_mean, NULL},
-    [OP_SELECT] = {plain_f32_select, NULL},
-    [OP_AVERAGE] = {plain_f32_average, NULL},
-    [OP_DROPOUT] = {plain_f32_dropout, NULL},
-    [OP_DROP_PATH] = {plain_f32_drop_path, NULL},
-    [OP_CROSS_ENTROPY] = {plain_f32_cross_entropy, NULL},
-    [OP_DISTILL] = {plain_f32_distill, NULL},
+    [OP_MEAN] = {ref_f32_mean, NULL},
+    [OP_SELECT] = {ref_f32_select, NULL},
+    [OP_AVERAGE] = {ref_f32_average, NULL},
+    [OP_DROPOUT] = {ref_f32_dropout, NULL},
+    [OP_DROP_PATH] = {ref_f32_drop_path, NULL},
+    [OP_CROSS_ENTROPY] = {ref_f32_cross_entropy, NULL},
+    [OP_DISTILL] = {ref_f32_distill, NULL},
     [OP_LINEAR_DX] = {cpu_linear_dx, NULL},
     [OP_LINEAR_DW] = {cpu_linear_dw, cpu_linear_dw_workspace},
     [OP_NORM_GRAD] = {cpu_norm_grad, cpu_norm_grad_workspace},
     [OP_ATTENTION_GRAD] = {cpu_attention_grad, cpu_attention_workspace},
     [OP_ACT_GRAD] = {cpu_act_grad, cpu_act_workspace},
     [OP_ACT_GRAD_OUT] = {cpu_act_grad, cpu_act_workspace},
-    [OP_FOLD] = {plain_f32_fold, NULL},
+    [OP_FOLD] = {ref_f32_fold, NULL},
     [OP_DEPTHWISE_DX] = {cpu_depthwise_dx, cpu_depthwise_workspace},
     [OP_DEPTHWISE_DW] = {cpu_depthwise_dw, cpu_depthwise_workspace},
-    [OP_TOKENS_GRAD] = {plain_f32_tokens_grad, NULL},
-    [OP_PIXEL_POS_GRAD] = {plain_f32_pixel_pos_grad, NULL},
-    [OP_TAKE_TOKENS] = {plain_f32_take_tokens, NULL},
+    [OP_TOKENS_GRAD] = {ref_f32_tokens_grad, NULL},
+    [OP_PIXEL_POS_GRAD] = {ref_f32_pixel_pos_grad, NULL},
+    [OP_TAKE_TOKENS] = {ref_f32_take_tokens, NULL},
     [OP_SCALE_GRAD] = {cpu_scale_grad, cpu_scale_grad_workspace},
-    [OP_MEAN_GRAD] = {plain_f32_mean_grad, NULL},
-    [OP_SELECT_GRAD] = {plain_f32_select_grad, NULL},
-    [OP_HALF] = {plain_f32_half, NULL},
-    [OP_CROSS_ENTROPY_GRAD] = {plain_f32_cross_entropy_grad, NULL},
-    [OP_DISTILL_GRAD] = {plain_f32_distill_grad, NULL},
+    [OP_MEAN_GRAD] = {ref_f32_mean_grad, NULL},
+    [OP_SELECT_GRAD] = {ref_f32_select_grad, NULL},
+    [OP_HALF] = {ref_f32_half, NULL},
+    [OP_CROSS_ENTROPY_GRAD] = {ref_f32_cross_entropy_grad, NULL},
+    [OP_DISTILL_GRAD] = {ref_f32_distill_grad, NULL},
     [OP_LINEAR_ACT] = {cpu_linear_act, cpu_linear_act_workspace},
     [OP_LINEAR_DX_ACT] = {cpu_linear_dx_act, cpu_linear_dx_act_workspace},
-    [OP_ACCUMULATE] = {plain_f32_accumulate, NULL},
+    [OP_ACCUMULATE] = {ref_f32_accumulate, NULL},
     [OP_GRAD_NORM] = {cpu_grad_norm, cpu_grad_norm_workspace},
     [OP_ADAMW] = {cpu_adamw, NULL},
-    [OP_SGD] = {plain_f32_sgd, NULL},
-    [OP_EMA] = {plain_f32_ema, NULL},
+    [OP_SGD] = {ref_f32_sgd, NULL},
+    [OP_EMA] = {ref_f32_ema, NULL},
 };
 
 #define F32_MEMORY                                                                                                     \
@@ -142,13 +142,13 @@ static const op_entry fast_ops[OP_COUNT] = {
     .get = f32_get, .put_f64 = f32_put_f64, .get_f64 = f32_get_f64
 
 #define PRODUCTS                                                                                                       \
-    .library = cpu_library, .chains = cpu_chains, .chain_rows = CHAIN_ROWS, .chain_width = CHAIN_WIDTH,                \
-    .chain = cpu_chain
+    .library = cpu_library, .groupable = cpu_groupable, .group_rows = GROUP_ROWS, .group_width = GROUP_WIDTH,          \
+    .group = cpu_group_run
 
 const backend *cpu_f64_backend(void)
 {
     static const backend machine = {.name = "cpu-f64",
-                                    .ops = plain_f64_ops,
+                                    .ops = ref_f64_ops,
                                     .bytes_of = f64_bytes,
                                     .memory = host_memory,
                                     .release = host_release,
@@ -159,9 +159,9 @@ const backend *cpu_f64_backend(void)
     return &machine;
 }
 
-const backend *cpu_plain_backend(void)
+const backend *cpu_ref_backend(void)
 {
-    static const backend machine = {.name = "cpu-plain", .ops = plain_f32_ops, F32_MEMORY};
+    static const backend machine = {.name = "cpu-ref", .ops = ref_f32_ops, F32_MEMORY};
     return &machine;
 }
 
@@ -169,23 +169,23 @@ const backend *cpu_backend_at(int index)
 {
     static const backend machines[] = {
 #if defined(__x86_64__)
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_avx512_table},
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_avx2_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_avx512},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_avx2},
 #elif defined(__aarch64__)
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_neon_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_neon},
 #endif
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &lanes_scalar_table},
+        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_scalar},
     };
     return index >= 0 && index < (int)COUNT(machines) ? &machines[index] : NULL;
 }
 
 const backend *cpu_backend(void)
 {
-    const lanes *best = lanes_pick();
+    const simd_kernels *best = simd_kernels_pick();
     for (int i = 0; cpu_backend_at(i); i++)
         if (cpu_backend_at(i)->data == best)
             return cpu_backend_at(i);
-    return cpu_plain_backend();
+    return cpu_ref_backend();
 }
 
 const char *cpu_blas_name(void)

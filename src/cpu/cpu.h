@@ -10,7 +10,7 @@
 const backend *cpu_backend(void);
 const backend *cpu_f64_backend(void);
 const backend *cpu_backend_at(int index); /* the fast one per instruction set built, best first; NULL after the last */
-const backend *cpu_plain_backend(void);   /* f32 by plain loops: what the vector kernels are compared with */
+const backend *cpu_ref_backend(void);     /* f32 by plain loops: what the vector kernels are compared with */
 const char *cpu_blas_name(void);          /* "oneDNN 2.6.3" or "OpenBLAS 0.3.21": for people and run.json */
 
 #endif

@@ -12,8 +12,8 @@ void cpu_add(const op_call *c)
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < b.count; i++) {
         int64_t at = block_begin(&b, i);
-        lanes_of(c)->add((float *)c->out[0].data + at, (const float *)c->in[0].data + at,
-                         (const float *)c->in[1].data + at, block_rows(&b, i));
+        simd_of(c)->add((float *)c->out[0].data + at, (const float *)c->in[0].data + at,
+                        (const float *)c->in[1].data + at, block_rows(&b, i));
     }
 }
 
@@ -25,8 +25,8 @@ void cpu_scale(const op_call *c)
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < b.count; i++) {
         int64_t at = block_begin(&b, i) * n;
-        lanes_of(c)->scale_rows((float *)c->out[0].data + at, (const float *)c->in[0].data + at, c->in[1].data,
-                                residual ? residual + at : NULL, block_rows(&b, i), n);
+        simd_of(c)->scale_rows((float *)c->out[0].data + at, (const float *)c->in[0].data + at, c->in[1].data,
+                               residual ? residual + at : NULL, block_rows(&b, i), n);
     }
 }
 
@@ -44,9 +44,9 @@ void cpu_scale_grad(const op_call *c)
     for (int64_t i = 0; i < b.count; i++) {
         int64_t at = block_begin(&b, i) * n;
         memset(part + i * n, 0, (size_t)n * sizeof *part);
-        lanes_of(c)->scale_grad_rows((float *)c->out[0].data + at, (const float *)c->in[0].data + at,
-                                     (const float *)c->in[1].data + at, c->in[2].data, part + i * n, block_rows(&b, i),
-                                     n);
+        simd_of(c)->scale_grad_rows((float *)c->out[0].data + at, (const float *)c->in[0].data + at,
+                                    (const float *)c->in[1].data + at, c->in[2].data, part + i * n, block_rows(&b, i),
+                                    n);
     }
     partials_join(c->out[1].data, part, b.count, n, n);
 }

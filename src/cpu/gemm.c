@@ -51,7 +51,7 @@ static int64_t round_up(int64_t value, int64_t to)
 
 /* It reads both matrices where they lie and needs at most 72 KiB, with two exceptions: x W^T with k a multiple of 256 or few rows, and
  * an op(B) as stored with rows a multiple of 1024 numbers apart. Then it copies both into buffers, 384 numbers deep and up to 9984
- * of n wide. From a log of its allocations. Most weights are turned beforehand, to no such multiple (weight.h). */
+ * of n wide. From a log of its allocations. Most weights are transposed beforehand, to no such multiple (weight.h). */
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b)
 {
     enum { DEPTH = 384, ROWS = 384, WIDTH = 9984, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };

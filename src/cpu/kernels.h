@@ -4,7 +4,7 @@
 
 #include "graph/op.h"
 
-/* Links of chains (chain.c): the same kernels for some rows; those with sums over rows have a finish. */
+/* Links of groups (group.c): the same kernels for some rows; those with sums over rows have a finish. */
 void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_linear_dw_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_linear_dw_finish(const op_call *c);
@@ -16,8 +16,8 @@ void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_norm_grad_finish(const op_call *c);
 void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows);
 size_t cpu_library(const op_call *c);
-int cpu_chains(op_id op);
-void cpu_chain(const op_call *calls, int count, double *seconds);
+int cpu_groupable(op_id op);
+void cpu_group_run(const op_call *calls, int count, double *seconds);
 
 void cpu_linear(const op_call *c);
 size_t cpu_linear_workspace(const op_call *c);

@@ -6,8 +6,8 @@
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
-#include "cpu/share.h"
 #include "cpu/weight.h"
+#include "cpu/work.h"
 
 /* A block of y = x W^T + bias + residual, or of dx = dy W + residual. */
 static void block_times(const op_call *c, const blocks *b, int64_t i)
@@ -22,7 +22,7 @@ static void block_times(const op_call *c, const blocks *b, int64_t i)
          weight_matrix(c), (float)onto, y, outputs);
     const float *more = residual && !onto ? residual + begin * outputs : NULL;
     if (bias || more)
-        lanes_of(c)->finish_rows(y, bias, more, rows, outputs);
+        simd_of(c)->finish_rows(y, bias, more, rows, outputs);
 }
 
 void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
@@ -35,12 +35,12 @@ void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
 void cpu_linear(const op_call *c)
 {
     blocks b = blocks_of_call(c);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
     {
-        weight_turn(c);
-        for (int64_t i; (i = share_take(&s)) >= 0;)
+        weight_transpose(c);
+        for (int64_t i; (i = work_take(&s)) >= 0;)
             block_times(c, &b, i);
     }
 }
@@ -67,7 +67,7 @@ static blocks blocks_of_weight(int64_t outputs)
 
 /* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is cut along the batch instead: then every number of dy and x is
  * read once, by one thread, and the partial sums are small: a weight larger than THIN_SIZE is never cut so. */
-enum { THIN_ROWS = CHAIN_ROWS, THIN = 16, THIN_SIZE = 1 << 16 };
+enum { THIN_ROWS = GROUP_ROWS, THIN = 16, THIN_SIZE = 1 << 16 };
 
 static int is_thin(const op_call *c)
 {
@@ -96,7 +96,7 @@ static void column_sums(const op_call *c, const blocks *b, int64_t i)
     float *part = (float *)c->workspace + i * n;
     for (int64_t j = 0; j < n; j++)
         part[j] = 0;
-    lanes_of(c)->column_sums(part, (const float *)c->in[0].data + block_begin(b, i) * n, block_rows(b, i), n);
+    simd_of(c)->column_sums(part, (const float *)c->in[0].data + block_begin(b, i) * n, block_rows(b, i), n);
 }
 
 static void column_sums_join(const op_call *c)
@@ -113,7 +113,7 @@ static void dw_block(const op_call *c, int64_t first, int64_t count, int64_t row
          (gemm_matrix){(const float *)c->in[1].data + row * inputs, inputs, 0}, 0, to, inputs);
 }
 
-/* A block of THIN_ROWS of a long thin product; all rows of a chain are one. */
+/* A block of THIN_ROWS of a long thin product; all rows of a group are one. */
 void cpu_linear_dw_rows(const op_call *c, int64_t begin, int64_t rows)
 {
     int64_t size = c->in[0].channels * c->in[1].channels;
@@ -135,10 +135,10 @@ void cpu_linear_dw_finish(const op_call *c)
 static void thin_dw(const op_call *c)
 {
     blocks b = blocks_of(c->in[0].rows, THIN_ROWS);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
-    for (int64_t i; (i = share_take(&s)) >= 0;)
+    for (int64_t i; (i = work_take(&s)) >= 0;)
         cpu_linear_dw_rows(c, block_begin(&b, i), block_rows(&b, i));
     cpu_linear_dw_finish(c);
 }
@@ -146,14 +146,14 @@ static void thin_dw(const op_call *c)
 static void wide_dw(const op_call *c)
 {
     blocks b = blocks_of_weight(c->in[0].channels), sums = blocks_of(c->in[0].rows, SUM_ROWS);
-    share sum, product;
-    share_deal(&sum, c->out[1].data ? sums.count : 0, c->threads);
-    share_deal(&product, b.count, c->threads);
+    work_queue sum, product;
+    work_deal(&sum, c->out[1].data ? sums.count : 0, c->threads);
+    work_deal(&product, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
     {
-        for (int64_t i; (i = share_take(&sum)) >= 0;)
+        for (int64_t i; (i = work_take(&sum)) >= 0;)
             column_sums(c, &sums, i);
-        for (int64_t i; (i = share_take(&product)) >= 0;)
+        for (int64_t i; (i = work_take(&product)) >= 0;)
             dw_block(c, block_begin(&b, i), block_rows(&b, i), 0, c->in[0].rows,
                      (float *)c->out[0].data + block_begin(&b, i) * c->in[1].channels);
     }

@@ -10,9 +10,9 @@
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
-#include "cpu/share.h"
 #include "cpu/site.h"
 #include "cpu/weight.h"
+#include "cpu/work.h"
 
 static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *call)
 {
@@ -25,11 +25,11 @@ static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *ca
 
 static size_t forward_scratch(const op_call *c, int64_t rows)
 {
-    float somewhere = 0; /* not NULL, where only that is asked */
+    float dummy = 0; /* not NULL, where only that is asked */
     berlu_act_call call = site_call(c, 3, rows, c->out[0].channels);
-    call.x = call.y = &somewhere;
+    call.x = call.y = &dummy;
     for (int i = 0; i < c->attr->act_params; i++)
-        call.param[c->attr->act_param[i]].value = &somewhere;
+        call.param[c->attr->act_param[i]].value = &dummy;
     return align_64(berlu_act_workspace(c->attr->act, BERLU_ACT_FORWARD, &call));
 }
 
@@ -48,7 +48,7 @@ static void block_forward(const op_call *c, const blocks *b, int64_t i, size_t s
     float *u = c->out[1].data ? (float *)c->out[1].data + begin * outputs : y;
     gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, weight_matrix(c), 0, u, outputs);
     if (whole && bias)
-        lanes_of(c)->finish_rows(u, bias, NULL, rows, outputs);
+        simd_of(c)->finish_rows(u, bias, NULL, rows, outputs);
     berlu_act_call call = site_call(c, 3, rows, outputs);
     call.x = u;
     call.y = y;
@@ -70,12 +70,12 @@ void cpu_linear_act(const op_call *c)
 {
     blocks b = blocks_of_call(c);
     size_t scratch = forward_scratch(c, b.size);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
     {
-        weight_turn(c);
-        for (int64_t i; (i = share_take(&s)) >= 0;)
+        weight_transpose(c);
+        for (int64_t i; (i = work_take(&s)) >= 0;)
             block_forward(c, &b, i, scratch);
     }
 }
@@ -107,14 +107,14 @@ static berlu_act_op backward_op(const op_call *c)
 
 static size_t backward_scratch(const op_call *c, int64_t rows)
 {
-    float somewhere = 0;
+    float dummy = 0;
     berlu_act_call call = site_call(c, 4, rows, c->out[0].channels);
-    call.x = call.dy = call.bias = &somewhere;
-    call.dx = &somewhere;
-    call.y = c->out[1].info || c->attr->from_output ? &somewhere : NULL;
-    call.dbias = c->out[4].info ? &somewhere : NULL;
+    call.x = call.dy = call.bias = &dummy;
+    call.dx = &dummy;
+    call.y = c->out[1].info || c->attr->from_output ? &dummy : NULL;
+    call.dbias = c->out[4].info ? &dummy : NULL;
     for (int i = 0; i < c->attr->act_params; i++)
-        call.param[c->attr->act_param[i]] = (berlu_act_param_arg){&somewhere, c->in[4 + i].channels > 1, &somewhere};
+        call.param[c->attr->act_param[i]] = (berlu_act_param_arg){&dummy, c->in[4 + i].channels > 1, &dummy};
     return align_64(berlu_act_workspace(c->attr->act, backward_op(c), &call));
 }
 
@@ -182,10 +182,10 @@ void cpu_linear_dx_act(const op_call *c)
     blocks b = blocks_of_call(c);
     size_t scratch = backward_scratch(c, b.size);
     partials p = partials_at(c, scratch);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
-    for (int64_t i; (i = share_take(&s)) >= 0;)
+    for (int64_t i; (i = work_take(&s)) >= 0;)
         block_backward(c, &p, &b, i, scratch);
     cpu_linear_dx_act_finish(c);
 }

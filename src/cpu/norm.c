@@ -3,15 +3,15 @@
 
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
-#include "cpu/share.h"
+#include "cpu/work.h"
 
 static void norm_block(const op_call *c, const blocks *b, int64_t i)
 {
     int64_t n = c->in[0].channels, begin = block_begin(b, i);
     int given = c->in[3].data != NULL;
     float *stat = given ? c->in[3].data : c->out[1].data;
-    lanes_of(c)->norm_rows((float *)c->out[0].data + begin * n, (const float *)c->in[0].data + begin * n, c->in[1].data,
-                           c->in[2].data, stat + 2 * begin, given, block_rows(b, i), n, c->attr->eps);
+    simd_of(c)->norm_rows((float *)c->out[0].data + begin * n, (const float *)c->in[0].data + begin * n, c->in[1].data,
+                          c->in[2].data, stat + 2 * begin, given, block_rows(b, i), n, c->attr->eps);
 }
 
 static size_t grad_stride(const op_call *c) /* floats: dw and db of a block */
@@ -30,10 +30,10 @@ static void grad_block(const op_call *c, const blocks *b, int64_t i)
     const float *residual = c->in[4].data;
     float *dw = (float *)c->workspace + (size_t)i * grad_stride(c);
     memset(dw, 0, grad_stride(c) * sizeof *dw);
-    lanes_of(c)->norm_grad_rows((float *)c->out[0].data + at, (const float *)c->in[0].data + at,
-                                (const float *)c->in[1].data + at, c->in[2].data,
-                                (const float *)c->in[3].data + 2 * block_begin(b, i), residual ? residual + at : NULL,
-                                dw, dw + n, block_rows(b, i), n);
+    simd_of(c)->norm_grad_rows((float *)c->out[0].data + at, (const float *)c->in[0].data + at,
+                               (const float *)c->in[1].data + at, c->in[2].data,
+                               (const float *)c->in[3].data + 2 * block_begin(b, i), residual ? residual + at : NULL,
+                               dw, dw + n, block_rows(b, i), n);
 }
 
 void cpu_norm_grad_finish(const op_call *c)
@@ -63,20 +63,20 @@ void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows)
 void cpu_norm(const op_call *c)
 {
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
-    for (int64_t i; (i = share_take(&s)) >= 0;)
+    for (int64_t i; (i = work_take(&s)) >= 0;)
         norm_block(c, &b, i);
 }
 
 void cpu_norm_grad(const op_call *c)
 {
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
-    share s;
-    share_deal(&s, b.count, c->threads);
+    work_queue s;
+    work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
-    for (int64_t i; (i = share_take(&s)) >= 0;)
+    for (int64_t i; (i = work_take(&s)) >= 0;)
         grad_block(c, &b, i);
     cpu_norm_grad_finish(c);
 }

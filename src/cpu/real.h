@@ -9,10 +9,10 @@
 
 #ifdef REAL_F64
 typedef double real;
-#define PLAIN(name) plain_f64_##name
+#define PLAIN(name) ref_f64_##name
 #else
 typedef float real;
-#define PLAIN(name) plain_f32_##name
+#define PLAIN(name) ref_f32_##name
 #endif
 
 extern const op_entry PLAIN(ops)[OP_COUNT];

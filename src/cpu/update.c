@@ -39,7 +39,7 @@ void cpu_grad_norm(const op_call *c)
 #pragma omp for schedule(static) nowait
             for (int64_t j = 0; j < b.count; j++)
                 part[before + j] =
-                    lanes_of(c)->square_sum(gradient + p->spans[i].gradient + block_begin(&b, j), block_rows(&b, j));
+                    simd_of(c)->square_sum(gradient + p->spans[i].gradient + block_begin(&b, j), block_rows(&b, j));
             before += b.count;
         }
 #pragma omp single
@@ -50,18 +50,18 @@ void cpu_grad_norm(const op_call *c)
     c->step->clip_factor = c->step->clip > 0 && !(factor > 1) ? factor : 1;
 }
 
-static lanes_adamw constants(const step_values *s, const param_span *span)
+static simd_adamw constants(const step_values *s, const param_span *span)
 {
     double lr = s->lr * (span->activation ? s->act_lr : 1);
-    return (lanes_adamw){.keep = (float)(1 - lr * span_decay(span, s)),
-                         .step = (float)(lr / s->correction1),
-                         .root = (float)sqrt(s->correction2),
-                         .toward = (float)(1 - s->beta1),
-                         .beta2 = (float)s->beta2,
-                         .rest = (float)(1 - s->beta2),
-                         .clip = (float)s->clip_factor,
-                         .eps = (float)s->eps,
-                         .least = span->least};
+    return (simd_adamw){.keep = (float)(1 - lr * span_decay(span, s)),
+                        .step = (float)(lr / s->correction1),
+                        .root = (float)sqrt(s->correction2),
+                        .toward = (float)(1 - s->beta1),
+                        .beta2 = (float)s->beta2,
+                        .rest = (float)(1 - s->beta2),
+                        .clip = (float)s->clip_factor,
+                        .eps = (float)s->eps,
+                        .least = span->least};
 }
 
 void cpu_adamw(const op_call *c)
@@ -73,13 +73,13 @@ void cpu_adamw(const op_call *c)
         const param_span *span = &p->spans[i];
         if (!span_moves(span, c->step))
             continue;
-        lanes_adamw k = constants(c->step, span);
+        simd_adamw k = constants(c->step, span);
         blocks b = blocks_of(span->count, PIECE);
 #pragma omp for schedule(static) nowait
         for (int64_t j = 0; j < b.count; j++) {
             int64_t at = span->offset + block_begin(&b, j);
-            lanes_of(c)->adamw((float *)p->weight + at, (float *)p->moment1 + at, (float *)p->moment2 + at,
-                               gradient + span->gradient + block_begin(&b, j), block_rows(&b, j), &k);
+            simd_of(c)->adamw((float *)p->weight + at, (float *)p->moment1 + at, (float *)p->moment2 + at,
+                              gradient + span->gradient + block_begin(&b, j), block_rows(&b, j), &k);
         }
     }
 }

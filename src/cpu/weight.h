@@ -10,7 +10,7 @@
 #include "graph/op.h"
 
 size_t weight_bytes(const op_call *c);       /* of W^T at the beginning of the workspace; 0: W is read where it lies */
-void weight_turn(const op_call *c);          /* by all threads of a parallel region, which leave it together */
+void weight_transpose(const op_call *c);     /* by all threads of a parallel region, which leave it together */
 gemm_matrix weight_matrix(const op_call *c); /* op(B) of a block's product, forward or dx */
 
 #endif

@@ -266,8 +266,8 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
 }
 
 /* The cropped picture in w->picture, and whether it is to be mirrored. */
-static berlu_status picture_crop(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                                 uint32_t epoch, uint64_t sample, augment_scratch *w, int *mirror)
+static berlu_status image_crop(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                               uint32_t epoch, uint64_t sample, augment_scratch *w, int *mirror)
 {
     crop_job crop = {plan, draws_for(plan->seed, PURPOSE_CROP, epoch, sample)};
     image_request request = {crop_choose, &crop, &w->file, w->byte_limit};
@@ -276,11 +276,11 @@ static berlu_status picture_crop(const augment_plan *plan, data_source *source, 
     return status == BERLU_OK ? crop_apply(plan, &crop.d, w) : status;
 }
 
-berlu_status augment_picture(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                             uint32_t epoch, uint64_t sample, augment_scratch *w)
+berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                           uint32_t epoch, uint64_t sample, augment_scratch *w)
 {
     int mirror;
-    berlu_status status = picture_crop(plan, source, split, index, epoch, sample, w, &mirror);
+    berlu_status status = image_crop(plan, source, split, index, epoch, sample, w, &mirror);
     if (status != BERLU_OK)
         return status;
     if (mirror)
@@ -293,7 +293,7 @@ berlu_status augment_sample(const augment_plan *plan, data_source *source, data_
                             uint32_t epoch, uint64_t sample, float *out, augment_scratch *w)
 {
     int mirror;
-    berlu_status status = picture_crop(plan, source, split, index, epoch, sample, w, &mirror);
+    berlu_status status = image_crop(plan, source, split, index, epoch, sample, w, &mirror);
     if (status == BERLU_OK && mirror && plan->o.randaugment > 0) {
         pixels_flip(&w->picture);
         mirror = 0;

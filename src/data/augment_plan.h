@@ -27,8 +27,8 @@ berlu_status augment_prepare(augment_plan *out, const augment_options *o, const 
                              const double std[3], uint64_t seed);
 
 /* The picture's bytes after crop, flip and colours, image_size x image_size, in w->picture. */
-berlu_status augment_picture(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                             uint32_t epoch, uint64_t sample, augment_scratch *w);
+berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                           uint32_t epoch, uint64_t sample, augment_scratch *w);
 
 /* Writes 3 planes of image_size x image_size floats. `sample` tells copies of a repeated picture apart. */
 berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,

@@ -68,7 +68,7 @@ static void pack_one(packing *p, size_t i, augment_scratch *w)
     size_t index;
     data_split split = split_of(p->info, p->first + i, &index);
     uint32_t label = (uint32_t)data_label(p->source, split, index);
-    p->status[i] = augment_picture(&p->plan, p->source, split, index, 0, 0, w);
+    p->status[i] = augment_image(&p->plan, p->source, split, index, 0, 0, w);
     if (p->status[i] == BERLU_OK) {
         memcpy(p->pixels + i * p->bytes, w->picture.pixels, p->bytes);
     } else { /* told by the one thread that goes on from here, in order */

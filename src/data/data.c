@@ -199,7 +199,7 @@ size_t data_bad_count(const data_source *s)
     return count;
 }
 
-const char *data_bad_sentence(const data_source *s, size_t n)
+const char *data_bad_message(const data_source *s, size_t n)
 {
     data_source *shared = (data_source *)(uintptr_t)s;
     pthread_mutex_lock(&shared->lock);

@@ -63,7 +63,7 @@ const char *data_name(const data_source *source, data_split split, size_t index,
  * BERLU_OK while that is still allowed; BERLU_ERR_INPUT once more than max_bad are broken. Thread-safe. */
 berlu_status data_report_bad(data_source *source, data_split split, size_t index);
 size_t data_bad_count(const data_source *source);
-const char *data_bad_sentence(const data_source *source, size_t n); /* n < data_bad_count(); lives with the source */
+const char *data_bad_message(const data_source *source, size_t n); /* n < data_bad_count(); lives with the source */
 
 /* Mean and standard deviation of all pixels of a split, in [0, 1], over at most `limit` pictures (0: all; else evenly
  * spaced), without those that a holdout of that size takes away (loader.h, its seed 0). Broken pictures are reported and

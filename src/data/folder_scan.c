@@ -22,7 +22,7 @@ static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp"
 enum { EXTENSIONS_OF_TIMM = 3 };
 
 /* Formats that cannot be decoded are listed too (torchvision counts them as samples): they will be named as broken. */
-static int is_picture(const char *name, int natural)
+static int is_image(const char *name, int natural)
 {
     const char *dot = strrchr(name, '.');
     size_t known = natural ? EXTENSIONS_OF_TIMM : COUNT(extensions);
@@ -76,13 +76,13 @@ int order_natural(const char *a, const char *b)
 
 static berlu_status names_add(scan_list *l, const char *path, size_t length, uint64_t *at)
 {
-    if (l->names_used + length + 1 > l->names_room) {
-        size_t room = 2 * l->names_room + length + 4096;
+    if (l->names_used + length + 1 > l->names_capacity) {
+        size_t room = 2 * l->names_capacity + length + 4096;
         char *grown = realloc(l->names, room);
         if (!grown)
             return berlu_fail_memory(room, "the list of files");
         l->names = grown;
-        l->names_room = room;
+        l->names_capacity = room;
     }
     *at = l->names_used;
     memcpy(l->names + l->names_used, path, length + 1);
@@ -121,12 +121,12 @@ static berlu_status file_add(scan_list *l, const char *path)
 static berlu_status walk(scan_list *l, text *path, size_t root, int depth);
 
 /* One name inside the folder that `path` holds. */
-static berlu_status walk_entry(scan_list *l, text *path, size_t root, int depth, const struct dirent *entry)
+static berlu_status scan_entry(scan_list *l, text *path, size_t root, int depth, const struct dirent *entry)
 {
     size_t length = path->length;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
         return BERLU_OK;
-    int picture = is_picture(entry->d_name, l->natural);
+    int picture = is_image(entry->d_name, l->natural);
     if (entry->d_type == DT_REG && !picture)
         return BERLU_OK;
     text_add(path, "/%s", entry->d_name);
@@ -161,7 +161,7 @@ static berlu_status walk(scan_list *l, text *path, size_t root, int depth)
     const struct dirent *entry;
     errno = 0;
     while (status == BERLU_OK && (entry = readdir(folder))) {
-        status = walk_entry(l, path, root, depth, entry);
+        status = scan_entry(l, path, root, depth, entry);
         errno = 0;
     }
     if (status == BERLU_OK && errno != 0)

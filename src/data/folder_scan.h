@@ -15,7 +15,7 @@ typedef struct scan_file {
 } scan_file;
 typedef struct scan_list {
     char *names;
-    size_t names_used, names_room;
+    size_t names_used, names_capacity;
     scan_file *files;
     size_t count, room;
     int natural; /* timm: class is the last folder; order is natural */

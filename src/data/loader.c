@@ -145,7 +145,7 @@ static berlu_status workers_start(loader *l, int count)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < count; i++) {
         l->workers[i].l = l;
-        l->workers[i].scratch.byte_limit = l->plan.picture_bytes;
+        l->workers[i].scratch.byte_limit = l->plan.image_bytes;
         if (pthread_create(&l->workers[i].thread, NULL, worker_run, &l->workers[i]) != 0)
             break; /* fewer are enough, as long as there is one */
         l->worker_count++;
@@ -172,7 +172,7 @@ static berlu_status budget_share(loader *l, size_t budget, int workers)
                               "a memory budget of %zu bytes is too small for two batches of %zu bytes and %d workers; "
                               "give at least %zu",
                               budget, slot_bytes, workers, 2 * slot_bytes + least);
-        l->plan.picture_bytes = (budget - taken) / (size_t)workers / 4; /* file, picture, its copy, its resize */
+        l->plan.image_bytes = (budget - taken) / (size_t)workers / 4; /* file, picture, its copy, its resize */
     }
     return BERLU_OK;
 }

@@ -14,7 +14,7 @@ typedef struct loader_plan {
     size_t batches;
     size_t rows;             /* of a batch of this rank */
     size_t classes, picture; /* floats of a picture */
-    size_t picture_bytes;    /* limit of one decoded picture, 0: none of its own */
+    size_t image_bytes;      /* limit of one decoded picture, 0: none of its own */
 } loader_plan;
 
 /* The memory of one batch. */

@@ -50,7 +50,7 @@ static berlu_status bytes_write(const char *path, const unsigned char *bytes, si
     return status;
 }
 
-static berlu_status picture_write(const making *m, size_t index)
+static berlu_status image_write(const making *m, size_t index)
 {
     const data_info *info = data_describe(m->source);
     int label = data_label(m->source, m->split, index);
@@ -70,17 +70,17 @@ static berlu_status picture_write(const making *m, size_t index)
     return status;
 }
 
-static void picture_make(void *context, size_t i)
+static void image_make(void *context, size_t i)
 {
     making *m = context;
-    m->status[i] = picture_write(m, m->first + i);
+    m->status[i] = image_write(m, m->first + i);
     if (m->status[i] != BERLU_OK)
         snprintf(m->sentences[i], SENTENCE, "%s", berlu_last_error());
 }
 
 static berlu_status block_make(making *m, int threads)
 {
-    threads_for(threads, m->count, picture_make, m);
+    threads_for(threads, m->count, image_make, m);
     for (size_t i = 0; i < m->count; i++)
         if (m->status[i] != BERLU_OK)
             return berlu_fail(m->status[i], "%s", m->sentences[i]);

@@ -29,7 +29,7 @@ typedef struct measuring {
     block_sum *blocks;
 } measuring;
 
-static void picture_add(block_sum *b, const image *i)
+static void image_add(block_sum *b, const image *i)
 {
     size_t n = (size_t)i->width * (size_t)i->height;
     const uint8_t *p = i->pixels;
@@ -47,7 +47,7 @@ static void picture_add(block_sum *b, const image *i)
 }
 
 /* Picture i of those looked at: evenly spaced over the split, or over what a holdout leaves of it. */
-static size_t picture_index(const measuring *m, size_t i)
+static size_t image_index(const measuring *m, size_t i)
 {
     size_t all = m->source->info.images[m->split], left = all - m->holdout;
     size_t place = (size_t)((unsigned __int128)i * left / m->count);
@@ -64,10 +64,10 @@ static void block_measure(void *context, size_t block)
     image_request request = {.file = &file};
     size_t first = m->count * block / BLOCKS, end = m->count * (block + 1) / BLOCKS;
     for (size_t i = first; i < end && b->status == BERLU_OK; i++) {
-        size_t index = picture_index(m, i);
+        size_t index = image_index(m, i);
         b->status = data_read(m->source, m->split, index, &request, &picture);
         if (b->status == BERLU_OK)
-            picture_add(b, &picture);
+            image_add(b, &picture);
         else if (b->status == BERLU_ERR_INPUT)
             b->status = data_report_bad(m->source, m->split, index);
     }

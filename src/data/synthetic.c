@@ -26,7 +26,7 @@ static int synthetic_label(const data_source *s, data_split split, size_t index)
     return (int)(index % s->info.classes);
 }
 
-static size_t picture_bytes(const synthetic_state *y)
+static size_t image_bytes(const synthetic_state *y)
 {
     return (size_t)y->size * (size_t)y->size * 3;
 }
@@ -37,7 +37,7 @@ static berlu_status synthetic_read(data_source *s, data_split split, size_t inde
     const synthetic_state *y = s->state;
     image_part part = image_ask(request, y->size, y->size);
     if (y->kept[split])
-        return image_copy_part(out, y->kept[split] + index * picture_bytes(y), y->size, part);
+        return image_copy_part(out, y->kept[split] + index * image_bytes(y), y->size, part);
     berlu_status status = image_reserve(out, y->size, y->size);
     if (status != BERLU_OK)
         return status;
@@ -59,17 +59,17 @@ static void draw_block(void *context, size_t block)
     size_t end =
         (block + 1) * DRAW_BLOCK < info->images[job->split] ? (block + 1) * DRAW_BLOCK : info->images[job->split];
     for (size_t i = block * DRAW_BLOCK; i < end; i++)
-        synthetic_draw(y->kept[job->split] + i * picture_bytes(y), y->size, info->classes, y->seed, (int)job->split, i);
+        synthetic_draw(y->kept[job->split] + i * image_bytes(y), y->size, info->classes, y->seed, (int)job->split, i);
 }
 
 static berlu_status draw_all(data_source *s, int threads)
 {
     synthetic_state *y = s->state;
-    size_t total = (s->info.images[DATA_TRAIN] + s->info.images[DATA_TEST]) * picture_bytes(y);
+    size_t total = (s->info.images[DATA_TRAIN] + s->info.images[DATA_TEST]) * image_bytes(y);
     if (total > kept_limit)
         return BERLU_OK;
     for (int split = 0; split < DATA_SPLITS; split++) {
-        size_t bytes = s->info.images[split] * picture_bytes(y);
+        size_t bytes = s->info.images[split] * image_bytes(y);
         y->kept[split] = malloc(bytes);
         if (!y->kept[split])
             return berlu_fail_memory(bytes, "the synthetic set");

@@ -4,7 +4,7 @@
  * checks that stand here are about the model's words, not about an op. Read on: ops/ for the shape rules. */
 #include <string.h>
 
-#include "graph/graph_inside.h"
+#include "graph/graph_internal.h"
 
 static tensor add1(graph *g, op_id op, int inputs, const tensor *in)
 {

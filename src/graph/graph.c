@@ -2,8 +2,8 @@
  *
  * Handles are indices, so a graph can be copied by copying three arrays; names live in an arena of their own and are
  * copied too. Nodes stand in the order they were added, which is an order they can run in.
- * Read on: build.c (one function per op), read.c (looking at a graph), ops/ops.c (the rules graph_add() asks). */
-#include "graph/graph_inside.h"
+ * Read on: build.c (one function per op), read.c (looking at a graph), graph/ops.c (the rules graph_add() asks). */
+#include "graph/graph_internal.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static tensor tensor_add(graph *g, const tensor_info *info)
 {
     if (graph_failed(g))
         return TENSOR_NONE;
-    if (!array_grow((void **)&g->tensors, &g->tensor_room, g->tensor_count, sizeof *g->tensors)) {
+    if (!array_grow((void **)&g->tensors, &g->tensor_capacity, g->tensor_count, sizeof *g->tensors)) {
         graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d tensors: out of memory", g->tensor_count);
         return TENSOR_NONE;
     }
@@ -169,7 +169,7 @@ tensor build_param(graph *g, const char *name, param_init init, int decay, int r
         graph_fail(g, BERLU_ERR_ARG, "parameter '%s' exists already; names are unique in a model", name);
         return TENSOR_NONE;
     }
-    if (!array_grow((void **)&g->params, &g->param_room, g->param_count, sizeof *g->params)) {
+    if (!array_grow((void **)&g->params, &g->param_capacity, g->param_count, sizeof *g->params)) {
         graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d parameters: out of memory", g->param_count);
         return TENSOR_NONE;
     }
@@ -209,7 +209,7 @@ tensor graph_add(graph *g, const node *n)
                    rule->name, i);
         return TENSOR_NONE;
     }
-    if (!array_grow((void **)&g->nodes, &g->node_room, g->node_count, sizeof *g->nodes)) {
+    if (!array_grow((void **)&g->nodes, &g->node_capacity, g->node_count, sizeof *g->nodes)) {
         graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d nodes: out of memory", g->node_count);
         return TENSOR_NONE;
     }
@@ -276,7 +276,7 @@ node node_make(op_id op, int inputs, const tensor *in)
 
 int graph_site_add(graph *g, const graph_site *site)
 {
-    if (!array_grow((void **)&g->sites, &g->site_room, g->site_count, sizeof *g->sites)) {
+    if (!array_grow((void **)&g->sites, &g->site_capacity, g->site_count, sizeof *g->sites)) {
         graph_fail(g, BERLU_ERR_MEMORY, "a graph of %d activation sites: out of memory", g->site_count);
         return -1;
     }
@@ -320,10 +320,10 @@ berlu_status graph_clone(graph **out, const graph *g)
     copy->nodes = array_copy(g->nodes, g->node_count, sizeof *g->nodes, &ok);
     copy->params = array_copy(g->params, g->param_count, sizeof *g->params, &ok);
     copy->sites = array_copy(g->sites, g->site_count, sizeof *g->sites, &ok);
-    copy->tensor_room = g->tensor_count ? g->tensor_count : 1;
-    copy->node_room = g->node_count ? g->node_count : 1;
-    copy->param_room = g->param_count ? g->param_count : 1;
-    copy->site_room = g->site_count ? g->site_count : 1;
+    copy->tensor_capacity = g->tensor_count ? g->tensor_count : 1;
+    copy->node_capacity = g->node_count ? g->node_count : 1;
+    copy->param_capacity = g->param_count ? g->param_count : 1;
+    copy->site_capacity = g->site_count ? g->site_count : 1;
     for (int i = 0; ok && i < g->tensor_count; i++)
         ok = (copy->tensors[i].name = arena_strdup(&copy->names, g->tensors[i].name)) != NULL;
     for (int i = 0; ok && i < g->site_count; i++)

@@ -1,6 +1,6 @@
 /* graph.h - a network as data: tensors, nodes, and the builder a model calls. SPDX-License-Identifier: MIT
  *
- * A model builds its graph once, for one image and without a mode; an engine (passes/engine.h) copies it, adds loss and
+ * A model builds its graph once, for one image and without a mode; an engine (engine/engine.h) copies it, adds loss and
  * gradients, and plans it for a batch size and for training or inference. So one graph serves every plan, and what a
  * model says reads like the paper: each build_ function is one operation, each layer_ function is an operation with its
  * parameters.

@@ -1,12 +1,12 @@
 /* op.h - what an op is: its row of rules, a node that uses it, and the call a backend gets. SPDX-License-Identifier: MIT
  *
- * An op is one row of op_rules[] (ops/ops.c): name, shape rule, gradient rule, flags. Passes ask the row and so need not know
+ * An op is one row of op_rules[] (graph/ops.c): name, shape rule, gradient rule, flags. Passes ask the row and so need not know
  * a new op; by name they know only what they make or look for themselves: differentiate.c adds gradients with add, narrow.c
  * moves select, fuse.c looks for its patterns, engine_build.c adds the losses. A backend is one const table of kernels, one
  * per op; a kernel gets an op_call in which everything is resolved: pointers, sizes, attributes. Nothing in a call changes
  * between steps but the memory it points to.
  *
- * Read on: docs/add-an-op.md; ops/linear.c for a row with all its parts; cpu/linear.c for its kernel. */
+ * Read on: docs/add-an-op.md; graph/op_linear.c for a row with all its parts; cpu/linear.c for its kernel. */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
@@ -66,6 +66,11 @@ typedef enum op_id {
 
 enum { NODE_INPUTS = 8, NODE_OUTPUTS = 5, ACT_PARAMS = 2 };
 
+/* What an activation site keeps between forward and backward; names: "input" "both" "output". */
+typedef enum engine_keep { KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT } engine_keep;
+/* HARD: argmax of the teacher. SOFT: tau^2 KL / (B K) (DeiT); SOFT_BATCHMEAN: tau^2 KL / B (timm's task). */
+typedef enum engine_distill { DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT, DISTILL_SOFT_BATCHMEAN } engine_distill;
+
 /* All settings any op has, flat, so that a node prints and copies without knowing its op. */
 typedef struct op_attr {
     float eps;                 /* norm */
@@ -94,14 +99,14 @@ typedef struct node {
     tensor out[NODE_OUTPUTS];
     op_attr attr;
     int backward; /* 1: made by differentiate */
-    int chain;    /* number of the chain it belongs to (passes/chain.c), from 1 on; 0: it runs alone */
+    int group;    /* number of the group it belongs to (engine/group.c), from 1 on; 0: it runs alone */
 } node;
 
 node node_make(op_id op, int inputs, const tensor *in); /* everything else absent or zero */
 
 /* ---- the row ----------------------------------------------------------------------------------------------------- */
 
-typedef struct grad_pass grad_pass; /* passes/differentiate.c */
+typedef struct grad_pass grad_pass; /* graph/differentiate.c */
 
 /* Checks inputs and attributes and declares the outputs (graph_declare). Fails with a text that names the tensor. */
 typedef berlu_status (*op_shape)(graph *g, node *n);
@@ -121,11 +126,11 @@ typedef struct op_rule {
     unsigned flags;
 } op_rule;
 enum {
-    RULE_REMAKE = 1, /* output 0 is cheap: the backward makes it again instead of keeping it */
-    RULE_RANDOM = 2, /* identity outside training */
-    RULE_LOSS = 4,   /* gradients begin here */
-    RULE_ROWS = 16,  /* a row of output 0 depends on that row of the inputs and on parameters alone */
-    RULE_VIEW = 8    /* output 0 is input 0's memory; there is no kernel */
+    RULE_RECOMPUTE = 1, /* output 0 is cheap: the backward makes it again instead of keeping it */
+    RULE_RANDOM = 2,    /* identity outside training */
+    RULE_LOSS = 4,      /* gradients begin here */
+    RULE_ROWS = 16,     /* a row of output 0 depends on that row of the inputs and on parameters alone */
+    RULE_VIEW = 8       /* output 0 is input 0's memory; there is no kernel */
 };
 extern const op_rule op_rules[OP_COUNT];
 
@@ -153,7 +158,7 @@ berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...) 
 /* "'blocks.0.mlp.fc1' [65, 192]" for error texts; from a ring of four, so two fit in one sentence. */
 const char *graph_say(graph *g, tensor t);
 
-/* For gradient rules (passes/differentiate.c). */
+/* For gradient rules (graph/differentiate.c). */
 graph *grad_graph(grad_pass *p);
 tensor grad_of(grad_pass *p, tensor t);         /* the gradient that arrived at t; TENSOR_NONE if none did */
 int grad_wanted(const grad_pass *p, tensor t);  /* does t, or anything before it, learn? */
@@ -163,6 +168,8 @@ berlu_status grad_give(grad_pass *p, tensor t,
 tensor grad_keep(grad_pass *p, tensor t);     /* t as the backward may read it: itself, or made again */
 int grad_from_output(const grad_pass *p);     /* the policy of activation sites is `output` */
 tensor grad_add(grad_pass *p, const node *n); /* graph_add() for the backward */
+/* Appends the gradients of all parameters that the losses depend on (graph/differentiate.c). */
+berlu_status graph_differentiate(graph *g, engine_keep keep, int recompute_attention);
 
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
@@ -183,7 +190,7 @@ typedef struct op_call {
     int batch, threads;
     const struct param_table *params; /* update ops: all arrays */
     const void *data;                 /* the backend's own, backend.data */
-    int chain; /* so many calls from this one on are a chain, which backend.chain runs; 0: no chain begins here */
+    int group; /* so many calls from this one on are a group, which backend.group runs; 0: no group begins here */
 } op_call;
 
 typedef void (*op_kernel)(const op_call *call);
@@ -254,11 +261,11 @@ struct backend {
     void (*get_f64)(double *to, const void *from, size_t count);
     const void *data;                       /* handed to every call */
     size_t (*library)(const op_call *call); /* bytes that libraries take for themselves while it runs; NULL: none */
-    /* Chains: calls that are run some rows at a time, one after the other, so that rows stay in a cache (passes/chain.c). */
-    int (*chains)(op_id op);                                         /* can this op be a link? */
-    int64_t chain_rows;                                              /* rows at a time; 0: there are no chains */
-    int64_t chain_width;                                             /* numbers of a row, at most */
-    void (*chain)(const op_call *calls, int count, double *seconds); /* seconds: added per call; NULL: nobody asks */
+    /* Chains: calls that are run some rows at a time, one after the other, so that rows stay in a cache (engine/group.c). */
+    int (*groupable)(op_id op);                                      /* can this op be in a group? */
+    int64_t group_rows;                                              /* rows at a time; 0: there are no groups */
+    int64_t group_width;                                             /* numbers of a row, at most */
+    void (*group)(const op_call *calls, int count, double *seconds); /* seconds: added per call; NULL: nobody asks */
 };
 typedef struct backend backend;
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/graph_inside.h"
+#include "graph/graph_internal.h"
 
 const tensor_info *graph_tensor(const graph *g, tensor t)
 {

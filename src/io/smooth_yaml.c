@@ -62,7 +62,7 @@ static berlu_status key_take(smooth_settings *settings, const yaml_tree *tree, c
 
 static berlu_status name_take(char name[SMOOTH_NAME], const yaml_tree *tree, const yaml_item *item)
 {
-    if (item->kind != YAML_TEXT || !name_is_plain(item->text) || strlen(item->text) >= SMOOTH_NAME)
+    if (item->kind != YAML_TEXT || !name_is_identifier(item->text) || strlen(item->text) >= SMOOTH_NAME)
         return yaml_fail(tree, item, "name must be a word: a letter, then letters, digits and '_', at most %d",
                          SMOOTH_NAME - 1);
     strcpy(name, item->text);

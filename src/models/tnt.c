@@ -87,8 +87,8 @@ static void block(model_builder *b, tensor *pixels, tensor *words, int i)
     y = layer_norm(g, p, NORM_EPS, graph_name(g, "%snorm_mlp_in", at));
     p = residual(b, p, layer_mlp(b, y, graph_name(g, "%smlp_in", at)), i, depth, patches);
 
-    tensor news = m->legacy ? words_of_legacy(b, p, at) : words_of(b, p, NO_BIAS, at);
-    x = build_add_tokens(g, x, news, 1); /* the class word has no pixels; never dropped */
+    tensor update = m->legacy ? words_of_legacy(b, p, at) : words_of(b, p, NO_BIAS, at);
+    x = build_add_tokens(g, x, update, 1); /* the class word has no pixels; never dropped */
 
     y = layer_norm(g, x, NORM_EPS, graph_name(g, "%snorm_out", at));
     x = residual(b, x, attention(b, y, m->heads, graph_name(g, "%sattn_out", at)), i, depth, 1);

@@ -5,8 +5,8 @@
 #ifndef MODELS_WEIGHTS_H
 #define MODELS_WEIGHTS_H
 
+#include "engine/engine.h"
 #include "io/safetensors.h"
-#include "passes/engine.h"
 
 /* Initial weights, a function of the seed alone: Philox, PURPOSE_INIT, the hash of the parameter's name in the epoch word,
  * the element as index. Normal draws outside [-2, 2] are drawn again (timm's own function clamps, which leaves a weight of

@@ -1,29 +1,22 @@
 /* passes.h - what is done to a graph between a model and a run. SPDX-License-Identifier: MIT
  *
  * In this order: narrow (only the rows the answer reads), simplify (take out what a mode does not need), differentiate (append
- * the backward), fuse (fewer, larger calls where the backend has them), simplify again (drop what nobody reads), chain (which
+ * the backward), fuse (fewer, larger calls where the backend has them), simplify again (drop what nobody reads), group (which
  * calls run together, some rows at a time), plan (a place for every tensor). Each is a file of its own with its idea on top; engine_pass_print() shows a graph after any of them
  * (`berlu summary MODEL --graph --after differentiate`). */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
 
 #include "graph/op.h"
-#include "passes/engine.h"
 
 /* Moves selections of a token up through ops that work row by row. */
-berlu_status graph_narrow(graph *g);
+berlu_status graph_slice(graph *g);
 
 /* Replaces random ops by their inputs unless `train`, and removes nodes whose results nobody reads. */
-berlu_status graph_simplify(graph *g, int train);
-
-/* Appends the gradients of all parameters that the losses depend on. */
-berlu_status graph_differentiate(graph *g, engine_keep keep, int remake_attention);
+berlu_status graph_prune(graph *g, int train);
 
 /* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
 berlu_status graph_fuse(graph *g, const op_entry *ops);
-
-/* Marks runs of nodes that the backend shall run some rows at a time. */
-void graph_chain(graph *g, const backend *machine, int batch);
 
 /* How often each tensor is read; answers and gradients count once more. NULL with the error text set. */
 int *graph_uses(const graph *g);

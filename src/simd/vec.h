@@ -1,6 +1,6 @@
 /* vec.h - the vector vocabulary: every word a formula may use, and which machine gives it a meaning. SPDX-License-Identifier: MIT
  *
- * A formula (act/NAME.h) is written once over these words and compiled for scalar C, AVX2, AVX-512, NEON and CUDA. Each word is
+ * A formula (act/formulas/NAME.h) is written once over these words and compiled for scalar C, AVX2, AVX-512, NEON and CUDA. Each word is
  * either correctly rounded (IEEE 754), or works on bits and integers, so all five give the same bits for every input; NaN counts
  * as a class. tests/simd compares each word of each machine with scalar. There is no estimate, no rounding of a product before
  * a sum unless written so (contraction is off), and no flush to zero.

@@ -202,7 +202,7 @@ berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char *
         *out = NULL;
     if (!f || !name || !out)
         return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_source() was given NULL");
-    if (!name_is_plain(name))
+    if (!name_is_identifier(name))
         return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_'", name);
     writer w = {.f = f, .name = name};
     int order = berlu_smooth_contact_order(f);

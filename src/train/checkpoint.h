@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "passes/engine.h"
+#include "engine/engine.h"
 
 enum { CHECKPOINT_PATH = 4096 };
 
@@ -32,8 +32,9 @@ typedef struct train_state {
     uint64_t best_updates; /* where the best test accuracy was seen; 0: nowhere yet */
     double loss_sum, norm_sum;
     double best_top1;
-    double *figures; /* of the activation sites, from the last update of the epoch under way (diagnose.h); owned by */
-    size_t figure_count; /* whoever made the state */
+    double
+        *site_metrics; /* of the activation sites, from the last update of the epoch under way (diagnose.h); owned by */
+    size_t site_metric_count; /* whoever made the state */
 } train_state;
 
 /* Writes a checkpoint and settles the others. On failure what was there before is untouched and no half folder is left

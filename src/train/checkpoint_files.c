@@ -100,8 +100,8 @@ berlu_status state_write(const char *path, engine *e, const train_state *s)
     counters_put(s, counters, sums);
     list[count++] = (st_tensor){.name = "counters", .dtype = ST_I64, .rank = 1, .shape = {COUNTERS}, .data = counters};
     list[count++] = (st_tensor){.name = "sums", .dtype = ST_F64, .rank = 1, .shape = {SUMS}, .data = sums};
-    list[count++] =
-        (st_tensor){.name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->figure_count}, .data = s->figures};
+    list[count++] = (st_tensor){
+        .name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->site_metric_count}, .data = s->site_metrics};
     status = safetensors_write(path, list, count, &(st_text){"format", format_name}, 1);
 done:
     arena_free(&memory);
@@ -151,7 +151,7 @@ berlu_status state_read(const safetensors *file, engine *e, train_state *s, int 
         return berlu_fail(BERLU_ERR_INPUT, "%s: is not a training state of this version", safetensors_path(file));
     const st_tensor *counters = tensor_need(file, "counters", ST_I64, COUNTERS);
     const st_tensor *sums = counters ? tensor_need(file, "sums", ST_F64, SUMS) : NULL;
-    const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, s->figure_count) : NULL;
+    const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, s->site_metric_count) : NULL;
     if (!figures)
         return BERLU_ERR_INPUT;
     for (size_t m = 0; m < COUNT(moments); m++) {
@@ -167,7 +167,7 @@ berlu_status state_read(const safetensors *file, engine *e, train_state *s, int 
         memcpy(d, sums->data, sizeof d);
         counters_get(s, c, d);
         if (figures->bytes)
-            memcpy(s->figures, figures->data, figures->bytes);
+            memcpy(s->site_metrics, figures->data, figures->bytes);
     }
     return BERLU_OK;
 }

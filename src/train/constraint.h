@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "passes/engine.h"
+#include "engine/engine.h"
 
 typedef struct interval {
     double low, high;

@@ -170,15 +170,15 @@ static double lipschitz_of(const site *s)
     return most;
 }
 
-berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *figures)
+berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *site_metrics)
 {
-    for (size_t i = 0; i < d->count; i++, figures += SITE_FIGURES) {
+    for (size_t i = 0; i < d->count; i++, site_metrics += SITE_METRICS) {
         berlu_status status = learned_fetch(&d->sites[i], e);
         if (status != BERLU_OK)
             return status;
-        figures[SITE_ALPHA] = parameter_mean(&d->sites[i], "alpha");
-        figures[SITE_EPS] = parameter_mean(&d->sites[i], "eps");
-        figures[SITE_LIPSCHITZ] = lipschitz_of(&d->sites[i]);
+        site_metrics[SITE_ALPHA] = parameter_mean(&d->sites[i], "alpha");
+        site_metrics[SITE_EPS] = parameter_mean(&d->sites[i], "eps");
+        site_metrics[SITE_LIPSCHITZ] = lipschitz_of(&d->sites[i]);
     }
     return BERLU_OK;
 }
@@ -231,13 +231,13 @@ static int64_t rows_most(int64_t channels)
     return rows > DIAGNOSE_ROWS ? rows : DIAGNOSE_ROWS;
 }
 
-berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writer *tb, double wall, int64_t step)
+berlu_status diagnosis_forward(diagnosis *d, engine *e, double *site_metrics, tb_writer *tb, double wall, int64_t step)
 {
-    for (size_t i = 0; i < d->count; i++, figures += SITE_FIGURES) {
+    for (size_t i = 0; i < d->count; i++, site_metrics += SITE_METRICS) {
         int64_t rows = engine_site_rows(e, (int)i), channels = d->sites[i].declared->channels;
         float edge;
         for (int f = SITE_LEFT; f < SITE_LIPSCHITZ; f++)
-            figures[f] = NAN;
+            site_metrics[f] = NAN;
         if (rows > rows_most(channels))
             rows = rows_most(channels);
         berlu_status status = rows > 0 ? engine_site_read(e, (int)i, 0, rows, d->x) : BERLU_ERR_UNSUPPORTED;
@@ -247,7 +247,7 @@ berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writ
             status = learned_fetch(&d->sites[i], e);
         site_values v = values_of(&d->sites[i], d->x, (size_t)rows, &edge);
         if (status == BERLU_OK)
-            status = values_look(d->parts, &v, d->threads, figures);
+            status = values_look(d->parts, &v, d->threads, site_metrics);
         if (status == BERLU_OK && tb)
             status = site_histograms(d, i, &v, tb, wall, step);
         if (status != BERLU_OK)
@@ -256,9 +256,9 @@ berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writ
     return BERLU_OK;
 }
 
-berlu_status diagnosis_backward(diagnosis *d, engine *e, double *figures)
+berlu_status diagnosis_backward(diagnosis *d, engine *e, double *site_metrics)
 {
-    for (size_t i = 0; i < d->count; i++, figures += SITE_FIGURES) {
+    for (size_t i = 0; i < d->count; i++, site_metrics += SITE_METRICS) {
         int bias = d->sites[i].bias;
         size_t count = bias < 0 ? 0 : (size_t)tensor_elements(graph_tensor(d->graph, graph_param(d->graph, bias)));
         double sum = 0;
@@ -269,7 +269,7 @@ berlu_status diagnosis_backward(diagnosis *d, engine *e, double *figures)
             return status;
         for (size_t k = 0; k < count; k++)
             sum += (double)d->x[k] * d->x[k];
-        figures[SITE_GRAD] = sqrt(sum);
+        site_metrics[SITE_GRAD] = sqrt(sum);
     }
     return BERLU_OK;
 }

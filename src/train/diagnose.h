@@ -9,8 +9,8 @@
 #ifndef TRAIN_DIAGNOSE_H
 #define TRAIN_DIAGNOSE_H
 
+#include "engine/engine.h"
 #include "io/tensorboard.h"
-#include "passes/engine.h"
 #include "train/metrics.h"
 
 enum { DIAGNOSE_VALUES = 1 << 16, DIAGNOSE_ROWS = 256 };
@@ -23,10 +23,10 @@ size_t diagnosis_sites(const diagnosis *d);
 const char *const *diagnosis_names(const diagnosis *d);
 
 /* Between forward and backward of a training step: all figures but the gradient. `tb` may be NULL. */
-berlu_status diagnosis_forward(diagnosis *d, engine *e, double *figures, tb_writer *tb, double wall, int64_t step);
+berlu_status diagnosis_forward(diagnosis *d, engine *e, double *site_metrics, tb_writer *tb, double wall, int64_t step);
 /* Between backward and update: the gradient's norm per site. */
-berlu_status diagnosis_backward(diagnosis *d, engine *e, double *figures);
+berlu_status diagnosis_backward(diagnosis *d, engine *e, double *site_metrics);
 /* After updates: what the parameters are now, and the Lipschitz constant they give. */
-berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *figures);
+berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *site_metrics);
 
 #endif

@@ -193,7 +193,7 @@ static size_t alive_count(const value_parts *parts, size_t channels)
     return alive;
 }
 
-berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *figures)
+berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *site_metrics)
 {
     size_t channels = v->call.channels, left = 0, right = 0;
     double all = (double)(v->rows * channels);
@@ -207,12 +207,12 @@ berlu_status values_look(value_parts *parts, const site_values *v, int threads, 
         moments_join(&x, p->x);
         moments_join(&y, p->y);
     }
-    figures[SITE_LEFT] = (double)left / all;
-    figures[SITE_RIGHT] = (double)right / all;
-    figures[SITE_INSIDE] = 1 - (double)(left + right) / all;
-    figures[SITE_DEAD] = 1 - (double)alive_count(parts, channels) / (double)channels;
-    figures[SITE_MEAN] = x.mean, figures[SITE_VAR] = x.spread / x.count;
-    figures[SITE_Y_MEAN] = y.mean, figures[SITE_Y_VAR] = y.spread / y.count;
+    site_metrics[SITE_LEFT] = (double)left / all;
+    site_metrics[SITE_RIGHT] = (double)right / all;
+    site_metrics[SITE_INSIDE] = 1 - (double)(left + right) / all;
+    site_metrics[SITE_DEAD] = 1 - (double)alive_count(parts, channels) / (double)channels;
+    site_metrics[SITE_MEAN] = x.mean, site_metrics[SITE_VAR] = x.spread / x.count;
+    site_metrics[SITE_Y_MEAN] = y.mean, site_metrics[SITE_Y_VAR] = y.spread / y.count;
     return BERLU_OK;
 }
 

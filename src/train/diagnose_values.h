@@ -31,7 +31,7 @@ typedef struct value_parts value_parts;
 value_parts *value_parts_make(arena *memory, size_t channels, size_t workspace);
 
 /* Writes SITE_LEFT to SITE_RIGHT, SITE_DEAD, SITE_MEAN, SITE_VAR, SITE_Y_MEAN and SITE_Y_VAR. */
-berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *figures);
+berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *site_metrics);
 
 /* The outputs of the first block's rows, for a histogram; until the next call. `count` is how many values those are. */
 berlu_status values_outputs(value_parts *parts, const site_values *v, const float **out, size_t *count);

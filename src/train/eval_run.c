@@ -6,8 +6,8 @@
 #include "models/weights.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/image_options.h"
 #include "train/network.h"
-#include "train/pictures.h"
 #include "train/run_folder.h"
 
 /* What was asked for. The numbers of classes are what the network learned and stay, in their order; a list of labels, their
@@ -64,14 +64,14 @@ static berlu_status images_open(loader **out, data_source *data, const train_set
     if (data_describe(data)->images[o.split] == 0)
         return berlu_fail(BERLU_ERR_ARG, "data: %s has no %s images", s->data, data_split_names[o.split]);
     normalization n;
-    berlu_status status = pictures_idle(s, data_describe(data), side, 0);
+    berlu_status status = image_options_idle(s, data_describe(data), side, 0);
     if (status == BERLU_OK)
         status = normalization_find(&n, s, data);
     if (status != BERLU_OK)
         return status;
     memcpy(o.mean, n.mean, sizeof o.mean);
     memcpy(o.std, n.std, sizeof o.std);
-    status = pictures_eval(&o.augment, s, side);
+    status = image_options_eval(&o.augment, s, side);
     return status == BERLU_OK ? loader_open(out, data, &o) : status;
 }
 

@@ -3,7 +3,7 @@
 
 static berlu_status batch_score(engine *e, const loader_batch *b, score *s)
 {
-    engine_lend_input(e, b->images);
+    engine_borrow_input(e, b->images);
     berlu_status status = engine_forward(e, &(engine_step){0});
     if (status != BERLU_OK)
         return status;

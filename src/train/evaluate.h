@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "data/loader.h"
-#include "passes/engine.h"
+#include "engine/engine.h"
 #include "train/metrics.h"
 
 /* Every picture of the loader once, in stored order, through an engine of mode INFER whose batch is the loader's. The

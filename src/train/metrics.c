@@ -58,7 +58,7 @@ double score_loss(const score *s)
     return s->images ? s->loss / (double)s->images : NAN;
 }
 
-const char *const site_figure_names[SITE_FIGURES] = {
+const char *const site_metric_names[SITE_METRICS] = {
     [SITE_ALPHA] = "alpha", [SITE_EPS] = "eps",       [SITE_LEFT] = "left",   [SITE_INSIDE] = "inside",
     [SITE_RIGHT] = "right", [SITE_DEAD] = "dead",     [SITE_GRAD] = "grad",   [SITE_MEAN] = "mean",
     [SITE_VAR] = "var",     [SITE_Y_MEAN] = "y_mean", [SITE_Y_VAR] = "y_var", [SITE_LIPSCHITZ] = "lipschitz",
@@ -78,8 +78,8 @@ void metrics_names(text *out, const char *const *sites, size_t count, int ema)
         csv_text(out, leading[i]);
     for (int part = 0; part < 2; part++)
         for (size_t s = 0; s < count; s++)
-            for (int f = part ? FIXED_FIGURES : 0; f < (part ? SITE_FIGURES : FIXED_FIGURES); f++) {
-                snprintf(name, sizeof name, "%s.%s", site_figure_names[f], sites[s]);
+            for (int f = part ? FIXED_FIGURES : 0; f < (part ? SITE_METRICS : FIXED_FIGURES); f++) {
+                snprintf(name, sizeof name, "%s.%s", site_metric_names[f], sites[s]);
                 csv_text(out, name);
             }
     csv_text(out, "lipschitz");
@@ -96,7 +96,7 @@ static void number(text *out, double value)
         csv_f64(out, value);
 }
 
-void metrics_line(text *out, const metrics_row *row, const double *figures, size_t count, int ema)
+void metrics_line(text *out, const metrics_row *row, const double *site_metrics, size_t count, int ema)
 {
     const double values[] = {row->lr,        row->train_loss, row->train_top1, row->test_loss,
                              row->test_top1, row->test_top5,  row->grad_norm};
@@ -107,8 +107,8 @@ void metrics_line(text *out, const metrics_row *row, const double *figures, size
         number(out, values[i]);
     for (int part = 0; part < 2; part++)
         for (size_t s = 0; s < count; s++)
-            for (int f = part ? FIXED_FIGURES : 0; f < (part ? SITE_FIGURES : FIXED_FIGURES); f++)
-                number(out, figures[s * SITE_FIGURES + (size_t)f]);
+            for (int f = part ? FIXED_FIGURES : 0; f < (part ? SITE_METRICS : FIXED_FIGURES); f++)
+                number(out, site_metrics[s * SITE_METRICS + (size_t)f]);
     number(out, row->lipschitz);
     for (size_t i = 0; ema && i < COUNT(averages); i++)
         number(out, averages[i]);

@@ -31,7 +31,7 @@ double score_loss(const score *s);
 /* ---- metrics.csv ------------------------------------------------------------------------------------------------- */
 
 /* What is known of one activation site at the end of an epoch (diagnose.h). The order is that of the columns. */
-typedef enum site_figure {
+typedef enum site_metric {
     SITE_ALPHA, /* mean over channels; NaN where the activation has none */
     SITE_EPS,
     SITE_LEFT, /* shares of pre-activations left of, inside and right of the transition |x| <= eps */
@@ -44,9 +44,9 @@ typedef enum site_figure {
     SITE_Y_MEAN, /* of the activation's output */
     SITE_Y_VAR,
     SITE_LIPSCHITZ, /* of the activation with its present parameters */
-    SITE_FIGURES
-} site_figure;
-extern const char *const site_figure_names[SITE_FIGURES]; /* "alpha", "eps", ... */
+    SITE_METRICS
+} site_metric;
+extern const char *const site_metric_names[SITE_METRICS]; /* "alpha", "eps", ... */
 
 typedef struct metrics_row {
     uint64_t epoch, step; /* epochs done, updates done */
@@ -56,9 +56,9 @@ typedef struct metrics_row {
     double lipschitz;                    /* greatest of all sites */
 } metrics_row;
 
-/* The names of the columns, and a row. `figures` holds SITE_FIGURES values per site; NaN leaves a cell empty. */
+/* The names of the columns, and a row. `figures` holds SITE_METRICS values per site; NaN leaves a cell empty. */
 void metrics_names(text *out, const char *const *sites, size_t count, int ema);
-void metrics_line(text *out, const metrics_row *row, const double *figures, size_t count, int ema);
+void metrics_line(text *out, const metrics_row *row, const double *site_metrics, size_t count, int ema);
 
 /* The last row of a metrics.csv; what it does not hold is NaN. A file without rows is BERLU_ERR_INPUT. */
 berlu_status metrics_last(metrics_row *out, const char *path);

@@ -208,9 +208,9 @@ void teacher_close(teacher *t)
     *t = (teacher){0};
 }
 
-berlu_status teacher_answer(teacher *t, const float *images, const float **logits)
+berlu_status teacher_logits(teacher *t, const float *images, const float **logits)
 {
-    engine_lend_input(t->engine, images);
+    engine_borrow_input(t->engine, images);
     berlu_status status = engine_forward(t->engine, &(engine_step){0});
     *logits = engine_logits(t->engine);
     return status;

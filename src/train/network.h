@@ -3,8 +3,8 @@
 #define TRAIN_NETWORK_H
 
 #include "data/data.h"
+#include "engine/engine.h"
 #include "models/models.h"
-#include "passes/engine.h"
 #include "train/recipe.h"
 
 /* The model of the settings with `classes` classes. */
@@ -30,6 +30,6 @@ typedef struct teacher {
 berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like);
 void teacher_close(teacher *t);
 /* Logits for a whole batch of images, until the next call. */
-berlu_status teacher_answer(teacher *t, const float *images, const float **logits);
+berlu_status teacher_logits(teacher *t, const float *images, const float **logits);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "train/evaluate.h"
-#include "train/trainer_inside.h"
+#include "train/trainer_internal.h"
 
 static int stop_asked(const trainer *t)
 {
@@ -21,9 +21,9 @@ static int stop_asked(const trainer *t)
 /* ---- one update ------------------------------------------------------------------------------------------------------ */
 
 /* Images are read where the loader made them: they stay until the next batch is asked for. */
-static berlu_status batch_lend(trainer *t, const loader_batch *b)
+static berlu_status batch_borrow(trainer *t, const loader_batch *b)
 {
-    engine_lend_input(t->train, t->images = b->images);
+    engine_borrow_input(t->train, t->images = b->images);
     memcpy(engine_labels(t->train), b->labels, b->rows * sizeof *b->labels);
     if (b->targets)
         memcpy(engine_targets(t->train), b->targets, b->rows * b->classes * sizeof *b->targets);
@@ -31,7 +31,7 @@ static berlu_status batch_lend(trainer *t, const loader_batch *b)
         return BERLU_OK;
     const float *logits;
     double began = clock_seconds();
-    berlu_status status = teacher_answer(&t->teacher, b->images, &logits);
+    berlu_status status = teacher_logits(&t->teacher, b->images, &logits);
     if (status == BERLU_OK)
         memcpy(engine_teacher(t->train), logits, b->rows * (size_t)t->classes * sizeof *logits);
     t->times.teacher += clock_seconds() - began;
@@ -50,13 +50,13 @@ static berlu_status batch_next(trainer *t)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: the epoch ended after %llu of %llu batches", t->settings.data,
                             (unsigned long long)t->state.batches, (unsigned long long)t->epoch_batches);
     t->times.data += loader_waited(t->batches) - waited;
-    return status == BERLU_OK ? batch_lend(t, b) : status;
+    return status == BERLU_OK ? batch_borrow(t, b) : status;
 }
 
 static berlu_status diagnose_forward(trainer *t)
 {
     double began = clock_seconds();
-    berlu_status status = diagnosis_forward(t->diagnosis, t->train, t->state.figures, t->tb, clock_wall_seconds(),
+    berlu_status status = diagnosis_forward(t->diagnosis, t->train, t->state.site_metrics, t->tb, clock_wall_seconds(),
                                             (int64_t)t->state.updates + 1);
     t->times.diagnose += clock_seconds() - began;
     return status;
@@ -92,7 +92,7 @@ static berlu_status batch_run(trainer *t, int look)
 static berlu_status update_apply(trainer *t, int look)
 {
     double began = clock_seconds();
-    berlu_status status = look ? diagnosis_backward(t->diagnosis, t->train, t->state.figures) : BERLU_OK;
+    berlu_status status = look ? diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics) : BERLU_OK;
     t->times.diagnose += clock_seconds() - began;
     began = clock_seconds();
     if (status == BERLU_OK && !(t->step.clip > 0)) /* else the update computes it anyway */
@@ -245,7 +245,7 @@ static berlu_status evaluate_all(trainer *t, metrics_row *row)
     if (status == BERLU_OK)
         status = evaluate_average(t, row);
     if (status == BERLU_OK)
-        status = diagnosis_parameters(t->diagnosis, t->train, t->state.figures);
+        status = diagnosis_parameters(t->diagnosis, t->train, t->state.site_metrics);
     if (status != BERLU_OK)
         return status;
     row->train_loss = t->state.images ? t->state.loss_sum / (double)t->state.images : NAN;
@@ -255,13 +255,13 @@ static berlu_status evaluate_all(trainer *t, metrics_row *row)
     row->test_top1 = t->top1 = score_top1(&test);
     row->test_top5 = score_top5(&test);
     for (size_t i = 0; i < diagnosis_sites(t->diagnosis); i++)
-        row->lipschitz = fmax(row->lipschitz, t->state.figures[i * SITE_FIGURES + SITE_LIPSCHITZ]);
+        row->lipschitz = fmax(row->lipschitz, t->state.site_metrics[i * SITE_METRICS + SITE_LIPSCHITZ]);
     t->times.evaluate += clock_seconds() - began;
     return BERLU_OK;
 }
 
 /* The state of an epoch that is over. */
-static void epoch_turn(trainer *t)
+static void epoch_finish(trainer *t)
 {
     t->state.epoch++;
     t->state.batches = t->state.images = t->state.norms = 0;
@@ -286,7 +286,7 @@ static berlu_status epoch_end(trainer *t)
     }
     status = report_epoch(t, &t->row, best, cut);
     if (status == BERLU_OK && !cut)
-        epoch_turn(t);
+        epoch_finish(t);
     if (status == BERLU_OK)
         status = save(t);
     return status == BERLU_OK ? report_timing(t) : status;

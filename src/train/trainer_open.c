@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "models/weights.h"
-#include "train/trainer_inside.h"
+#include "train/trainer_internal.h"
 
 /* ---- settings against data and network --------------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static berlu_status idle_check(const trainer *t)
                               of_learned[i], s->acts ? s->act[0] : s->model);
     if (recipe_given(s, "init_std_fc1") && graph_site_count(t->model->graph) == 0)
         return berlu_fail(BERLU_ERR_ARG, "init_std_fc1: has no effect because %s has no fc1; leave it out", s->model);
-    return pictures_idle(s, data_describe(t->data), t->model->config.image_size, s->augment);
+    return image_options_idle(s, data_describe(t->data), t->model->config.image_size, s->augment);
 }
 
 /* ---- loaders ----------------------------------------------------------------------------------------------------------- */
@@ -55,7 +55,8 @@ static berlu_status loader_make(loader **out, trainer *t, loader_options *o, int
 {
     const train_settings *s = &t->settings;
     int side = t->model->config.image_size;
-    berlu_status status = training ? pictures_train(&o->augment, s, side) : pictures_eval(&o->augment, s, side);
+    berlu_status status =
+        training ? image_options_train(&o->augment, s, side) : image_options_eval(&o->augment, s, side);
     o->seed = (uint64_t)s->seed;
     o->holdout = (size_t)s->holdout;
     o->workers = (int)s->workers;
@@ -210,15 +211,16 @@ static void step_make(trainer *t)
                             .ema_decay = s->ema};
 }
 
-static berlu_status figures_make(trainer *t)
+static berlu_status site_metrics_make(trainer *t)
 {
     berlu_status status = diagnosis_create(&t->diagnosis, engine_graph(t->train), (int)t->settings.threads);
     if (status != BERLU_OK)
         return status;
-    t->state.figure_count = diagnosis_sites(t->diagnosis) * SITE_FIGURES;
-    t->state.figures = calloc(t->state.figure_count + 1, sizeof *t->state.figures);
-    return t->state.figures ? BERLU_OK
-                            : berlu_fail_memory(t->state.figure_count * sizeof(double), "the figures of sites");
+    t->state.site_metric_count = diagnosis_sites(t->diagnosis) * SITE_METRICS;
+    t->state.site_metrics = calloc(t->state.site_metric_count + 1, sizeof *t->state.site_metrics);
+    return t->state.site_metrics
+               ? BERLU_OK
+               : berlu_fail_memory(t->state.site_metric_count * sizeof(double), "the figures of sites");
 }
 
 berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
@@ -250,7 +252,7 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
         status = teacher_open(&t->teacher, s, &t->model->config);
     if (status == BERLU_OK)
-        status = figures_make(t);
+        status = site_metrics_make(t);
     if (status == BERLU_OK)
         status = projection_make(&t->projection, engine_graph(t->train), &t->bounds);
     if (status == BERLU_OK)
@@ -281,7 +283,7 @@ void trainer_close(trainer *t)
     data_close(t->data);
     run_close(&t->run);
     projection_free(&t->projection);
-    free(t->state.figures);
+    free(t->state.site_metrics);
     free(t);
 }
 

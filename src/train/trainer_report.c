@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "io/csv.h"
-#include "train/trainer_inside.h"
+#include "train/trainer_internal.h"
 
 uint64_t report_peak_bytes(void)
 {
@@ -119,10 +119,10 @@ static void events_add(trainer *t, const metrics_row *row)
         if (!isnan(values[i].value))
             tb_scalar(t->tb, wall, step, values[i].tag, (float)values[i].value);
     for (size_t s = 0; s < diagnosis_sites(t->diagnosis); s++)
-        for (int f = 0; f < SITE_FIGURES; f++) {
+        for (int f = 0; f < SITE_METRICS; f++) {
             char tag[512];
-            double value = t->state.figures[s * SITE_FIGURES + (size_t)f];
-            snprintf(tag, sizeof tag, "%s/%s", site_figure_names[f], diagnosis_names(t->diagnosis)[s]);
+            double value = t->state.site_metrics[s * SITE_METRICS + (size_t)f];
+            snprintf(tag, sizeof tag, "%s/%s", site_metric_names[f], diagnosis_names(t->diagnosis)[s]);
             if (!isnan(value))
                 tb_scalar(t->tb, wall, step, tag, (float)value);
         }
@@ -133,7 +133,7 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
 {
     char path[RUN_PATH];
     text line = {0};
-    metrics_line(&line, row, t->state.figures, diagnosis_sites(t->diagnosis), t->settings.ema > 0);
+    metrics_line(&line, row, t->state.site_metrics, diagnosis_sites(t->diagnosis), t->settings.ema > 0);
     berlu_status status = text_status(&line);
     if (status == BERLU_OK)
         status = run_path(path, &t->run, "metrics.csv");

@@ -5,7 +5,7 @@
 
 #include "base/cpu.h"
 #include "cpu/cpu.h"
-#include "train/trainer_inside.h"
+#include "train/trainer_internal.h"
 
 berlu_status trainer_resume_settings(train_settings *out, const train_settings *asked)
 {

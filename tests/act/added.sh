@@ -9,16 +9,16 @@ copy=$2/added
 rm -rf "$copy"
 mkdir -p "$copy/tests/act"
 cp -r "$source/include" "$copy/include"
-for room in base smooth simd act; do mkdir -p "$copy/src/$room"; cp "$source/src/$room"/*.[ch] "$copy/src/$room/"; done
-for file in inputs.c inputs.h judge.c judge.h check.c test_accuracy.c test_special.c; do
+for layer in base smooth simd act act/formulas act/cpu; do mkdir -p "$copy/src/$layer"; cp "$source/src/$layer"/*.[ch] "$copy/src/$layer/"; done
+for file in inputs.c inputs.h reference.c reference.h check.c test_accuracy.c test_special.c; do
     cp "$source/tests/act/$file" "$copy/tests/act/$file"
 done
 
 # The three steps, taken from the page itself; and the ends of the parameter's range among the tested texts, as it advises.
 page=$source/docs/add-an-activation.md
 block() { awk -v n="$1" '/^```c$/ { i++; on = i == n; next } /^```$/ { on = 0 } on' "$page"; }
-block 1 >"$copy/src/act/squareplus.h"
-block 2 >"$copy/src/act/squareplus.c"
+block 1 >"$copy/src/act/formulas/squareplus.h"
+block 2 >"$copy/src/act/formulas/squareplus.c"
 line=$(block 3)
 sed -i "s/^ACT(smoothed)/$line\nACT(smoothed)/" "$copy/src/act/list.h"
 sed -i '/^ACT(/{/^ACT(\(squareplus\|smoothed\))/!d}' "$copy/src/act/list.h"
@@ -57,17 +57,17 @@ commands() { # one per line
             avx512) extra="-mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx2 -mfma -mf16c" ;;
             neon) extra= ;;
             esac
-            echo "$compile $extra -DACT_FORMULA='\"act/$name.h\"' -DACT_TABLE=act_kernels_${name}_$isa src/act/kernel.c -o kernel_${name}_$isa.o"
+            echo "$compile $extra -DACT_FORMULA='\"act/formulas/$name.h\"' -DACT_TABLE=act_kernels_${name}_$isa src/act/cpu/kernel.c -o kernel_${name}_$isa.o"
         done
-        echo "$compile src/act/$name.c -o $name.o"
+        echo "$compile src/act/formulas/$name.c -o $name.o"
     done
-    for file in src/act/act.c src/act/spec.c src/act/registry.c src/act/dispatch.c src/act/call.c src/act/sums.c \
+    for file in src/act/act.c src/act/spec.c src/act/registry.c src/act/cpu/dispatch.c src/act/call.c src/act/cpu/sums.c \
         src/base/*.c src/smooth/*.c tests/act/inputs.c; do
         echo "$compile $file -o $(basename "$file" .c).o"
     done
     mkdir programs
     echo "$compile tests/act/check.c -o programs/check.o"
-    echo "$compile -DJUDGE_NO_MPFR tests/act/judge.c -o programs/judge.o"
+    echo "$compile -DREFERENCE_NO_MPFR tests/act/reference.c -o programs/reference.o"
     for test in accuracy special; do
         echo "$compile -Dmain=test_main -Wno-missing-prototypes tests/act/test_$test.c -o programs/$test.o"
     done
@@ -76,7 +76,7 @@ commands() { # one per line
 }
 commands | xargs -d '\n' -n 1 -P 2 sh -c
 cc -fopenmp programs/check.o ./*.o -lm -o check
-cc -fopenmp programs/accuracy*.o programs/judge.o ./*.o -lcmocka -lm -o accuracy
+cc -fopenmp programs/accuracy*.o programs/reference.o ./*.o -lcmocka -lm -o accuracy
 cc -fopenmp programs/special*.o ./*.o -lcmocka -lm -o special
 ./check squareplus
 ./accuracy

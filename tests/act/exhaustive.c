@@ -5,9 +5,9 @@
  * Without a SPEC: every built-in activation, and BerLU at twelve triples. Prints a line per activation and op, and while it
  * works what is left. --every K takes one float, by chance, of each K neighbours: a sample with the same strata.
  *
- * The bounds are those of the activation (berlu_act_ulp); judge.h says how errors are measured. The oracle is berlu_act_at, in
+ * The bounds are those of the activation (berlu_act_ulp); reference.h says how errors are measured. The oracle is berlu_act_at, in
  * double; where it says that a bound is nearly reached, multiple precision decides. A few thousand points of every sweep
- * compare the oracle itself with multiple precision. Compiled with -DJUDGE_NO_MPFR double alone decides, and the head line
+ * compare the oracle itself with multiple precision. Compiled with -DREFERENCE_NO_MPFR double alone decides, and the head line
  * says so. */
 #include <berlu/berlu.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "act/judge.h"
+#include "act/reference.h"
 #include "base/clock.h"
 
 enum { CHUNK = 1 << 14, ORACLE_POINTS = 4096, SPECS = 64, PROGRESS_SECONDS = 10 };
@@ -117,10 +117,10 @@ static int is_close(double ulps, double bound)
 
 static void check_value(const sweep *s, tally *t, float x, float got, double want)
 {
-    double bound = berlu_act_ulp(s->act), unit = value_unit(s, (double)x, want), ulps = judge_ulps(got, want, unit);
+    double bound = berlu_act_ulp(s->act), unit = value_unit(s, (double)x, want), ulps = reference_ulps(got, want, unit);
     double exact;
-    if (is_close(ulps, bound) && judge_value(s->act, (double)x, &exact))
-        ulps = judge_ulps(got, exact, unit);
+    if (is_close(ulps, bound) && reference_value(s->act, (double)x, &exact))
+        ulps = reference_ulps(got, exact, unit);
     note(t, x, ulps, bound, unit);
 }
 
@@ -132,7 +132,7 @@ static int near_zero(const sweep *s, float x, double slope)
 
 static void check_slope(const sweep *s, tally *t, float x, float got, double want)
 {
-    double bound = berlu_act_slope_ulp(s->act), ulps = judge_ulps(got, want, want), exact;
+    double bound = berlu_act_slope_ulp(s->act), ulps = reference_ulps(got, want, want), exact;
     if (near_zero(s, x, want)) {
         double distance = fabs((double)got - want) * 0x1p24;
         peak_raise(&t->absolute, distance, x);
@@ -140,18 +140,19 @@ static void check_slope(const sweep *s, tally *t, float x, float got, double wan
             tally_fail(t, x);
         return;
     }
-    if (is_close(ulps, bound) && judge_slope(s->act, (double)x, &exact))
-        ulps = judge_ulps(got, exact, exact);
+    if (is_close(ulps, bound) && reference_slope(s->act, (double)x, &exact))
+        ulps = reference_ulps(got, exact, exact);
     note(t, x, ulps, bound, want);
 }
 
 static void check_oracle(const sweep *s, tally *value, tally *slope, float x, const berlu_act_point *at)
 {
     double exact;
-    if (isfinite(at->value) && judge_value(s->act, (double)x, &exact))
-        peak_raise(&value->oracle, fabs(at->value - exact) / judge_unit(value_unit(s, (double)x, exact)), x);
-    if (judge_slope(s->act, (double)x, &exact))
-        peak_raise(&slope->oracle, fabs(at->slope - exact) / judge_unit(near_zero(s, x, exact) ? s->low : exact), x);
+    if (isfinite(at->value) && reference_value(s->act, (double)x, &exact))
+        peak_raise(&value->oracle, fabs(at->value - exact) / reference_unit(value_unit(s, (double)x, exact)), x);
+    if (reference_slope(s->act, (double)x, &exact))
+        peak_raise(&slope->oracle, fabs(at->slope - exact) / reference_unit(near_zero(s, x, exact) ? s->low : exact),
+                   x);
 }
 
 /* The float of a place: every K-th by chance (splitmix64), all of them for K = 1. */
@@ -255,7 +256,7 @@ static int spec_check(const char *spec, const options *set, const char *left)
                .set = set,
                .spec = spec,
                .left = left,
-               .absolute = judge_slope_absolute(act),
+               .absolute = reference_slope_absolute(act),
                .reach = 2,
                .low = 0x1p-4};
     int berlu = !strcmp(berlu_act_name(act), "berlu");
@@ -321,7 +322,8 @@ int main(int argc, char **argv)
     if (set.list)
         return 0;
     printf("%s of 2^32 floats, %zu activations, %d threads; oracle in double%s\n", set.every == 1 ? "all" : "a sample",
-           set.count, set.threads, judge_exists() ? ", multiple precision near a bound" : " ALONE: built without MPFR");
+           set.count, set.threads,
+           reference_exists() ? ", multiple precision near a bound" : " ALONE: built without MPFR");
     double start = clock_seconds();
     for (size_t i = 0; i < set.count; i++) {
         char left[80];

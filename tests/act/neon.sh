@@ -34,13 +34,13 @@ compile() { # OBJECT SOURCE FLAGS...: only what is older than any source
     $compiler -I"$build/include" $flags "$@" -c "$file" -o "$object"
 }
 for name in $names smoothed; do
-    compile "$name.o" "$source/src/act/$name.c"
-    compile "kernel_${name}_neon.o" "$source/src/act/kernel.c" -DACT_FORMULA="\"act/$name.h\"" -DACT_TABLE=act_kernels_${name}_neon
-    compile "kernel_${name}_scalar.o" "$source/src/act/kernel.c" -DV_TARGET_SCALAR -DACT_FORMULA="\"act/$name.h\"" \
+    compile "$name.o" "$source/src/act/formulas/$name.c"
+    compile "kernel_${name}_neon.o" "$source/src/act/cpu/kernel.c" -DACT_FORMULA="\"act/formulas/$name.h\"" -DACT_TABLE=act_kernels_${name}_neon
+    compile "kernel_${name}_scalar.o" "$source/src/act/cpu/kernel.c" -DV_TARGET_SCALAR -DACT_FORMULA="\"act/formulas/$name.h\"" \
         -DACT_TABLE=act_kernels_${name}_scalar
 done
-for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/registry.c "$source"/src/act/dispatch.c \
-    "$source"/src/act/call.c "$source"/src/act/sums.c "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
+for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/registry.c "$source"/src/act/cpu/dispatch.c \
+    "$source"/src/act/call.c "$source"/src/act/cpu/sums.c "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
     compile "$(basename "$file" .c).o" "$file"
 done
 $compiler -static -fopenmp $objects -o "$build/check" -lm 2>"$build/link.txt" || { cat "$build/link.txt"; exit 1; }

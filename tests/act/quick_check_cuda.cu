@@ -3,11 +3,11 @@
  * Compiled once per activation that has guesses, as kernel_cuda.cu is; QUICK_CHECK is the name of the exported function. It
  * asks for all 65,536 inputs of a 16-bit format and returns the worst of |formula - near| / within, or -1 where the device failed.
  * test_cuda_quick.c calls it. */
-#include "act/kernels_cuda.h"
-#include "act/storage_cuda.cuh"
+#include "act/cuda/kernels.h"
+#include "act/cuda/storage.cuh"
 #include ACT_FORMULA
 
-#include "act/quick_cuda.cuh"
+#include "act/cuda/quick.cuh"
 
 namespace
 {

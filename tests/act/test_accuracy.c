@@ -1,7 +1,7 @@
 /* test_accuracy.c - the kernels hold the bounds that the header states. SPDX-License-Identifier: MIT
  *
  * The oracle is the library's own double version; where a result comes near its bound, and at regular intervals anyway,
- * multiple precision decides (judge.h), and the oracle must agree with it. The bounds are read from the activation, none
+ * multiple precision decides (reference.h), and the oracle must agree with it. The bounds are read from the activation, none
  * is written here but the absolute one near zeros of derivatives. All floats are tried by `make test-exhaustive`. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "act/inputs.h"
-#include "act/judge.h"
+#include "act/reference.h"
 #include "base/half.h"
 
 enum { COUNT_F32 = 1 << 16 };
@@ -32,7 +32,7 @@ static int is_knee(const berlu_act *act)
     return strcmp(berlu_act_name(act), "berlu") == 0 || strcmp(berlu_act_name(act), "smelu") == 0;
 }
 
-/* In which unit a value is judged: its own ULP; for a knee, which crosses zero, the larger of line and bump. */
+/* In which unit a value is compared: its own ULP; for a knee, which crosses zero, the larger of line and bump. */
 static double value_unit(const berlu_act *act, double at, double value)
 {
     if (!is_knee(act))
@@ -55,14 +55,14 @@ static double bound_at(double bound, double want)
     return fabs(want) < 0x1p-126 ? fmax(bound, 1) : bound;
 }
 
-/* Oracle and judge are both right to many more digits than f32 has; a judge that is far off is a failure, not a reason to
+/* Oracle and reference are both right to many more digits than f32 has; a reference that is far off is a failure, not a reason to
  * look away. `absolute` is for where the function crosses zero, 2^-170 for numbers below those of f32. */
-static void expect_agreement(const berlu_act *act, const char *what, float at, double oracle, double judge,
+static void expect_agreement(const berlu_act *act, const char *what, float at, double oracle, double reference,
                              double absolute)
 {
-    if (!(fabs(oracle - judge) <= 0x1p-40 * fabs(judge) + absolute + 0x1p-170))
+    if (!(fabs(oracle - reference) <= 0x1p-40 * fabs(reference) + absolute + 0x1p-170))
         fail_msg("%s %s(%a): the oracle says %.17g, multiple precision %.17g", berlu_act_spec(act), what, (double)at,
-                 oracle, judge);
+                 oracle, reference);
 }
 
 static int is_plain(const char *spec)
@@ -84,11 +84,11 @@ static void values_hold_their_bound_on_all_strata(void **state)
             double want = berlu_act_at(act, (double)x[i], NULL).value;
             if (!isfinite(x[i]) || fabs(want) > 0x1.fffffefp127)
                 continue; /* test_special.c */
-            double unit = value_unit(act, (double)x[i], want), ulps = judge_ulps(y[i], want, unit);
+            double unit = value_unit(act, (double)x[i], want), ulps = reference_ulps(y[i], want, unit);
             double exact;
-            if ((ulps > 0.9 * bound || i % 509 == 0) && judge_value(act, (double)x[i], &exact)) {
+            if ((ulps > 0.9 * bound || i % 509 == 0) && reference_value(act, (double)x[i], &exact)) {
                 expect_agreement(act, "f", x[i], want, exact, 0x1p-50 * fabs(unit));
-                ulps = judge_ulps(y[i], exact, unit);
+                ulps = reference_ulps(y[i], exact, unit);
             }
             if (ulps > worst) {
                 worst = ulps;
@@ -109,18 +109,18 @@ static void slopes_hold_their_bound_or_the_absolute_one_near_zeros(void **state)
         berlu_act *act;
         assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
         double worst = 0, bound = berlu_act_slope_ulp(act);
-        double zeros = judge_slope_absolute(act);
+        double zeros = reference_slope_absolute(act);
         float worst_at = 0;
         inputs_fill(x, COUNT_F32, BERLU_F32, act, (uint32_t)s + 1);
         assert_true(run(act, BERLU_ACT_SLOPE, BERLU_F32, y, x, COUNT_F32));
         for (size_t i = 0; i < COUNT_F32 && is_plain(inputs_spec(s)); i++) {
             if (!isfinite(x[i]))
                 continue;
-            double want = berlu_act_at(act, (double)x[i], NULL).slope, ulps = judge_ulps(y[i], want, want), exact;
-            if ((ulps > 0.9 * bound || i % 509 == 0) && judge_slope(act, (double)x[i], &exact)) {
+            double want = berlu_act_at(act, (double)x[i], NULL).slope, ulps = reference_ulps(y[i], want, want), exact;
+            if ((ulps > 0.9 * bound || i % 509 == 0) && reference_slope(act, (double)x[i], &exact)) {
                 expect_agreement(act, "f'", x[i], want, exact, zeros > 0 ? 0x1p-50 : 0);
                 want = exact;
-                ulps = judge_ulps(y[i], want, want);
+                ulps = reference_ulps(y[i], want, want);
             }
             if (fabsf(x[i]) < 2.5f && ulps > bound && fabs((double)y[i] - want) <= zeros * 0x1p-24)
                 continue; /* near a zero of the slope; all of them lie there, the tails do not */
@@ -201,7 +201,7 @@ static void second_derivatives_and_parameter_slopes_agree_with_double(void **sta
                 berlu_act_point at = berlu_act_at(act, (double)x[i], NULL);
                 double want = p < 0 ? at.second : at.param[p];
                 if (!(fabs((double)y[i] - want) <= near * fmax(fabs(want), 0x1p-3)))
-                    fail_at(act, p < 0 ? "f''" : "df/dp", x[i], y[i], want, judge_ulps(y[i], want, want));
+                    fail_at(act, p < 0 ? "f''" : "df/dp", x[i], y[i], want, reference_ulps(y[i], want, want));
             }
         }
         berlu_act_free(act);

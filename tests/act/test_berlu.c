@@ -147,7 +147,7 @@ static void what_lies_right_of_eps_leaves_alpha_alone(void **state)
     berlu_act_free(act);
 }
 
-/* Inside it cancels near eps, so that it is judged in units of eps. Where the significand of eps is at most 3/2 both are met, and
+/* Inside it cancels near eps, so that it is compared in units of eps. Where the significand of eps is at most 3/2 both are met, and
  * the short formula has half the error of the longer one (berlu.h). */
 static void inside_the_slope_by_alpha_is_within_its_units_of_eps(void **state)
 {

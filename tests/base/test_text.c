@@ -171,9 +171,9 @@ static void a_plain_name_is_ascii_letters_digits_and_underscores(void **state)
     static const char *const plain[] = {"a", "Z", "soft_clip", "x9_", "relu6"};
     static const char *const other[] = {"", "_a", "6a", "a b", "a-b", "a:b", "a\n", "\xe4", "a\xe4", "a\xc3\xa4"};
     for (size_t i = 0; i < COUNT(plain); i++)
-        assert_true(name_is_plain(plain[i]));
+        assert_true(name_is_identifier(plain[i]));
     for (size_t i = 0; i < COUNT(other); i++)
-        assert_false(name_is_plain(other[i]));
+        assert_false(name_is_identifier(other[i]));
 }
 
 int main(void)

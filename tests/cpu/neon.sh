@@ -1,5 +1,5 @@
 #!/bin/sh
-# neon.sh SOURCE BUILD - cross-compiles the lanes for AArch64 and runs check_lanes under the emulator. SPDX-License-Identifier: MIT
+# neon.sh SOURCE BUILD - cross-compiles the lanes for AArch64 and runs check_simd under the emulator. SPDX-License-Identifier: MIT
 # Exit 77 (skipped) where the compiler or the emulator is missing.
 set -e
 source=$1 build=$2
@@ -7,13 +7,13 @@ source=$1 build=$2
 mkdir -p "$build"
 flags="$flags -O2"
 objects=
-for file in "$source"/src/cpu/lanes.c "$source"/src/cpu/lanes_[a-z]*.c; do
+for file in "$source"/src/cpu/simd_*.c; do
     name=$(basename "$file" .c)
-    [ "$name" = lanes_pick ] && continue # chooses among tables; not compiled per instruction set
-    "$compiler" $flags -DLANES_ISA=neon -c "$file" -o "$build/${name}_neon.o"
-    "$compiler" $flags -DLANES_ISA=scalar -DV_TARGET_SCALAR -c "$file" -o "$build/${name}_scalar.o"
+    [ "$name" = simd_pick ] && continue # chooses among tables; not compiled per instruction set
+    "$compiler" $flags -DSIMD_ISA=neon -c "$file" -o "$build/${name}_neon.o"
+    "$compiler" $flags -DSIMD_ISA=scalar -DV_TARGET_SCALAR -c "$file" -o "$build/${name}_scalar.o"
     objects="$objects $build/${name}_neon.o $build/${name}_scalar.o"
 done
-"$compiler" $flags -static "$source/tests/cpu/check_lanes.c" "$source/src/cpu/lanes_pick.c" $objects "$source/src/base/cpu.c" \
-    "$source/src/base/status.c" -lm -o "$build/check_lanes"
-"$emulator" "$build/check_lanes"
+"$compiler" $flags -static "$source/tests/cpu/check_simd.c" "$source/src/cpu/simd_pick.c" $objects "$source/src/base/cpu.c" \
+    "$source/src/base/status.c" -lm -o "$build/check_simd"
+"$emulator" "$build/check_simd"

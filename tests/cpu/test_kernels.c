@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "cpu/lanes.h"
+#include "cpu/simd_kernels.h"
 #include "graph/cases.h"
 
 static void step_run(prepared *p)
@@ -59,7 +59,7 @@ static void gradients_compare(const graph_case *c, prepared *fast, prepared *ref
 static int can_run(const backend *machine)
 {
     cpu_isa isa;
-    return cpu_isa_parse(&isa, ((const lanes *)machine->data)->isa) == BERLU_OK && cpu_has(isa);
+    return cpu_isa_parse(&isa, ((const simd_kernels *)machine->data)->isa) == BERLU_OK && cpu_has(isa);
 }
 
 static void every_case_equals_the_referee_on_every_instruction_set(void **state)

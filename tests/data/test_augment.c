@@ -70,7 +70,7 @@ static void pad_and_crop_is_a_shifted_window_on_black(void **state)
     int counts[9][9] = {{0}};
     const int draws_made = 8100;
     for (uint64_t sample = 0; sample < (uint64_t)draws_made; sample++) {
-        assert_ok(augment_picture(&p, &s, DATA_TRAIN, 0, 0, sample, &w));
+        assert_ok(augment_image(&p, &s, DATA_TRAIN, 0, 0, sample, &w));
         const uint8_t *middle = w.picture.pixels + (16 * 32 + 16) * 3;
         int left = middle[0] - 1 - 16, top = middle[1] - 1 - 16;
         assert_true(left >= -4 && left <= 4 && top >= -4 && top <= 4);
@@ -98,7 +98,7 @@ static void half_of_the_pictures_are_mirrored(void **state)
     augment_scratch w = {0};
     int mirrored = 0;
     for (uint64_t sample = 0; sample < 10000; sample++) {
-        assert_ok(augment_picture(&p, &s, DATA_TRAIN, 0, 1, sample, &w));
+        assert_ok(augment_image(&p, &s, DATA_TRAIN, 0, 1, sample, &w));
         int first = w.picture.pixels[0], last = w.picture.pixels[31 * 3];
         assert_true((first == 1 && last == 32) || (first == 32 && last == 1));
         mirrored += first == 32;
@@ -149,7 +149,7 @@ static void evaluation_takes_the_middle_with_ties_to_even(void **state)
     for (int i = 0; i < 5; i++) {
         augment_plan p = plan_of((augment_options){.image_size = 32, .crop_pct = 32.0 / sides[i]});
         data_source s = one_source(sides[i]);
-        assert_ok(augment_picture(&p, &s, DATA_TRAIN, 0, 0, 0, &w));
+        assert_ok(augment_image(&p, &s, DATA_TRAIN, 0, 0, 0, &w));
         assert_int_equal(w.picture.width, 32);
         assert_int_equal(w.picture.pixels[0] - 1, expected[i]);
         assert_int_equal(w.picture.pixels[1] - 1, expected[i]);

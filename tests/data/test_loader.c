@@ -332,7 +332,7 @@ static void a_broken_training_picture_is_replaced_by_the_next_and_counted_once(v
         epoch_free(&c);
     }
     assert_int_equal(data_bad_count(s), 1);
-    assert_non_null(strstr(data_bad_sentence(s, 0), "train/a/2.png: neither a JPEG nor a PNG"));
+    assert_non_null(strstr(data_bad_message(s, 0), "train/a/2.png: neither a JPEG nor a PNG"));
     loader_close(l);
     data_close(s);
 }
@@ -440,7 +440,7 @@ static void a_picture_beyond_the_budget_counts_as_broken(void **state)
     assert_ok(loader_start(l, 0, 0));
     assert_ok(loader_next(l, &b));
     assert_int_equal(b->count, 3);
-    assert_non_null(strstr(data_bad_sentence(s, 0), "memory budget"));
+    assert_non_null(strstr(data_bad_message(s, 0), "memory budget"));
     loader_close(l);
     data_close(s);
 }

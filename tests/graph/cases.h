@@ -6,7 +6,7 @@
 #define TESTS_GRAPH_CASES_H
 
 #include "cpu/cpu.h"
-#include "passes/engine.h"
+#include "engine/engine.h"
 
 typedef struct graph_case {
     const char *name;

@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
+#include "engine/engine_internal.h"
+#include "engine/graph_print.h"
+#include "engine/plan.h"
 #include "graph/cases.h"
-#include "passes/engine_inside.h"
 #include "passes/passes.h"
-#include "passes/plan.h"
-#include "passes/print.h"
 
 /* A ViT of two blocks, width 16, with everything a real one has. */
 static void small_vit(graph *g, const berlu_act *act, float drop)
@@ -139,12 +139,12 @@ static int lent_images_check(const graph_case *c, const backend *machine)
     double loss = engine_loss(p.e), norm = engine_grad_norm(p.e);
     for (size_t i = 0; i < images; i++)
         engine_input(p.e)[i] = 0.25f;
-    engine_lend_input(p.e, place + 1);
+    engine_borrow_input(p.e, place + 1);
     assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
     assert_int_equal(engine_backward(p.e), BERLU_OK);
     engine_compute_grad_norm(p.e);
     assert_true(engine_loss(p.e) == loss && engine_grad_norm(p.e) == norm);
-    engine_lend_input(p.e, NULL);
+    engine_borrow_input(p.e, NULL);
     assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
     int differs = engine_loss(p.e) != loss;
     free(place);
@@ -422,7 +422,7 @@ static void plans_never_let_two_living_tensors_overlap(void **state)
         graph *g = NULL;
         plan made = {0};
         assert_int_equal(graph_clone(&g, p.g), BERLU_OK);
-        assert_int_equal(graph_simplify(g, 1), BERLU_OK);
+        assert_int_equal(graph_prune(g, 1), BERLU_OK);
         assert_int_equal(plan_make(&made, g, cpu_backend(), 3), BERLU_OK);
         assert_no_overlap(&made);
         assert_no_overlap(&p.e->plan);

@@ -11,16 +11,16 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "cpu/lanes.h"
+#include "cpu/simd_kernels.h"
+#include "engine/engine_internal.h"
 #include "graph/cases.h"
-#include "passes/engine_inside.h"
 
 /* An engine of another kind over the parameters and the batch of p. */
 static engine *engine_beside(prepared *p, engine_options o)
 {
     engine *e = NULL;
     o.batch = p->e->options.batch;
-    o.backend = p->e->machine;
+    o.backend = p->e->backend;
     o.share = p->e;
     o.threads = 1;
     o.no_update = 1;
@@ -63,7 +63,7 @@ static void inference_answers_as_training_does_without_draws(void **state)
         answers_compare(c, cpu_f64_backend(), expected, 2e-7);
         for (int k = 0; cpu_backend_at(k); k++) {
             cpu_isa isa;
-            const char *name = ((const lanes *)cpu_backend_at(k)->data)->isa;
+            const char *name = ((const simd_kernels *)cpu_backend_at(k)->data)->isa;
             if (cpu_isa_parse(&isa, name) == BERLU_OK && cpu_has(isa))
                 answers_compare(c, cpu_backend_at(k), expected, 2e-5);
         }

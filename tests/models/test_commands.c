@@ -128,13 +128,13 @@ static void the_graph_prints_after_each_pass(void **state)
     static const struct {
         const char *pass, *there, *not_yet;
     } views[] = {{"none", "select", "cross_entropy"},
-                 {"narrow", "select", "cross_entropy"},
+                 {"slice", "select", "cross_entropy"},
                  {"loss", "cross_entropy", "cross_entropy_grad"},
-                 {"simplify", "drop_path", "cross_entropy_grad"},
+                 {"prune-early", "drop_path", "cross_entropy_grad"},
                  {"differentiate", "---- backward", "linear_act"},
                  {"fuse", "linear_dx_act(gelu)", "arena+"},
                  {"prune", "linear_act(gelu)", "arena+"},
-                 {"chain", "linear_act(gelu)", "arena+"},
+                 {"group", "linear_act(gelu)", "arena+"},
                  {"plan", "kept from forward to backward", "nothing"}};
     for (size_t i = 0; i < COUNT(views); i++)
         for (int dot = 0; dot < 2; dot++) {

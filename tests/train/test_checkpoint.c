@@ -22,7 +22,7 @@ typedef struct bench {
     char run[FOLDER_PATH];
     model *model;
     engine *engine;
-    double figures[6];
+    double site_metrics[6];
 } bench;
 
 static void bench_open(bench *b, const char *name, int ema)
@@ -37,7 +37,7 @@ static void bench_open(bench *b, const char *name, int ema)
     assert_int_equal(engine_create(&b->engine, b->model->graph, &o), BERLU_OK);
     assert_int_equal(weights_init(b->engine, 1, NULL), BERLU_OK);
     for (int i = 0; i < 6; i++)
-        b->figures[i] = 0.1 * i;
+        b->site_metrics[i] = 0.1 * i;
 }
 
 static void bench_close(bench *b)
@@ -59,8 +59,8 @@ static train_state state_at(bench *b, uint64_t updates, uint64_t best)
                          .loss_sum = 1.0 / 3,
                          .norm_sum = 2.0 / 3,
                          .best_top1 = 55.5,
-                         .figures = b->figures,
-                         .figure_count = 6};
+                         .site_metrics = b->site_metrics,
+                         .site_metric_count = 6};
 }
 
 static int step_there(const bench *b, unsigned step)
@@ -106,14 +106,14 @@ static void everything_comes_back_to_the_bit(void **state)
     bench_open(&b, "vit_micro", 1);
     for (size_t i = 0; i < COUNT(arrays); i++)
         array_fill(a.engine, arrays[i], (float)i + 1);
-    train_state s = state_at(&a, 123, 100), back = {.figures = b.figures, .figure_count = 6};
-    memset(b.figures, 0, sizeof b.figures);
+    train_state s = state_at(&a, 123, 100), back = {.site_metrics = b.site_metrics, .site_metric_count = 6};
+    memset(b.site_metrics, 0, sizeof b.site_metrics);
     assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
     char path[CHECKPOINT_PATH];
     assert_int_equal(checkpoint_newest(a.run, 0, path, NULL), BERLU_OK);
     assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_OK);
-    assert_memory_equal(a.figures, b.figures, sizeof a.figures);
-    back.figures = s.figures;
+    assert_memory_equal(a.site_metrics, b.site_metrics, sizeof a.site_metrics);
+    back.site_metrics = s.site_metrics;
     assert_memory_equal(&s, &back, sizeof s);
     for (size_t i = 0; i < COUNT(arrays); i++)
         arrays_equal(a.engine, b.engine, arrays[i]);
@@ -236,7 +236,7 @@ static void a_checkpoint_of_another_model_is_refused_and_changes_nothing(void **
     bench_open(&a, "vit_micro", 0);
     bench_open(&b, "deit_micro", 0);
     bench_open(&before, "deit_micro", 0);
-    train_state s = state_at(&a, 9, 0), back = {.figures = b.figures, .figure_count = 6};
+    train_state s = state_at(&a, 9, 0), back = {.site_metrics = b.site_metrics, .site_metric_count = 6};
     assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
     char path[CHECKPOINT_PATH];
     assert_int_equal(checkpoint_newest(a.run, 0, path, NULL), BERLU_OK);

@@ -25,10 +25,10 @@ static float *values_make(void)
     return x;
 }
 
-static void look(const site_values *v, int threads, double figures[SITE_FIGURES])
+static void look(const site_values *v, int threads, double figures[SITE_METRICS])
 {
     arena memory = {0};
-    memset(figures, 0, SITE_FIGURES * sizeof *figures);
+    memset(figures, 0, SITE_METRICS * sizeof *figures);
     value_parts *parts = value_parts_make(&memory, CHANNELS, berlu_act_workspace(v->act, BERLU_ACT_SLOPE, &v->call));
     assert_non_null(parts);
     assert_int_equal(values_look(parts, v, threads, figures), BERLU_OK);
@@ -63,7 +63,7 @@ static void figures_are_those_of_plain_loops_on_any_number_of_threads(void **sta
     for (int c = 0; c < CHANNELS; c++)
         edges[c] = 0.5f, alphas[c] = 0.0001f;
     site_values v = {.act = act, .x = x, .rows = ROWS, .edge = edges, .call = {.channels = CHANNELS}};
-    double once[SITE_FIGURES], again[SITE_FIGURES], left = 0, right = 0;
+    double once[SITE_METRICS], again[SITE_METRICS], left = 0, right = 0;
     look(&v, 1, once);
     for (int threads = 2; threads < 5; threads++) {
         look(&v, threads, again);

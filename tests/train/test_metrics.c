@@ -60,7 +60,7 @@ static void the_row_has_the_columns_everybody_relies_on(void **state)
 {
     (void)state;
     const char *sites[] = {"a.act", "b.act"};
-    double figures[2 * SITE_FIGURES];
+    double figures[2 * SITE_METRICS];
     for (size_t i = 0; i < COUNT(figures); i++)
         figures[i] = i == SITE_EPS ? NAN : (double)i / 7;
     metrics_row row = {.epoch = 3,
@@ -80,9 +80,9 @@ static void the_row_has_the_columns_everybody_relies_on(void **state)
     assert_memory_equal(t.data, start, strlen(start));
     csv_table table;
     assert_int_equal(csv_parse(&table, t.data, t.length, "metrics.csv"), BERLU_OK);
-    assert_int_equal(table.columns, 9 + 2 * SITE_FIGURES + 1 + 3);
+    assert_int_equal(table.columns, 9 + 2 * SITE_METRICS + 1 + 3);
     assert_true(csv_number(&table, 0, csv_column(&table, "lr")) == 0.1);
-    assert_true(csv_number(&table, 0, csv_column(&table, "var.b.act")) == figures[SITE_FIGURES + SITE_VAR]);
+    assert_true(csv_number(&table, 0, csv_column(&table, "var.b.act")) == figures[SITE_METRICS + SITE_VAR]);
     assert_true(csv_number(&table, 0, csv_column(&table, "y_var.a.act")) == figures[SITE_Y_VAR]);
     assert_true(isnan(csv_number(&table, 0, csv_column(&table, "eps.a.act"))));
     assert_string_equal(csv_cell(&table, 0, csv_column(&table, "eps.a.act")), "");

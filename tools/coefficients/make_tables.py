@@ -117,21 +117,21 @@ def elementary():
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
     write(root, "simd/vmath_tables.h", "simd/vmath.h", elementary())
-    write(root, "act/gelu_tables.h", "act/gelu.h", [
+    write(root, "act/formulas/gelu_tables.h", "act/formulas/gelu.h", [
         two_part_table("gelu_part", "t Phi(-t) in sixteen places for t < 3.1, then t Phi(-t) 2^(0.72 t^2)", f.gelu_part, f.gelu_far),
         two_part_table("gelu_slope_part", "Phi(-t) - t n(t), likewise", f.gelu_slope_part, f.gelu_slope_far, [0.7518])])
-    write(root, "act/gelu_tanh_tables.h", "act/gelu_tanh.h", tanh_slope_tables() + [
+    write(root, "act/formulas/gelu_tanh_tables.h", "act/formulas/gelu_tanh.h", tanh_slope_tables() + [
         exp2_list("tanh_exp2_terms", "(2^r - 1) / r for r from -3/4 to 1/2", -0.755, 0.5005),
         part_table("tanh_curve_part", "the second derivative on [0, 4), intervals of 8/31", f.tanh_curve,
                    uniform(8 / 31, 0, 0, 4), 6, [1.4185])])
     wide = lambda: uniform(25 / 31, 0, 0, 12.5)
-    write(root, "act/silu_tables.h", "act/silu.h", [
+    write(root, "act/formulas/silu_tables.h", "act/formulas/silu.h", [
         part_table("silu_slope_part", "the slope at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, wide(), 7, [1.2785]),
         part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, wide(), 8, [2.3994])])
-    write(root, "act/celu_tables.h", "act/celu.h", [
+    write(root, "act/formulas/celu_tables.h", "act/formulas/celu.h", [
         tail_list("celu_alpha_terms", "(e^z - 1 - z e^z) / z^2, |z| <= 1.25", f.celu_alpha_factor, -1.26, 1.26, 8)])
     around = lambda: uniform(8 / 15, -8, -4.3, 4)
-    write(root, "act/mish_tables.h", "act/mish.h", [
+    write(root, "act/formulas/mish_tables.h", "act/formulas/mish.h", [
         part_table("mish_factor", "tanh(log(1 + e^x)) on (-13, 9.04), intervals of 64/45", f.mish_factor,
                    uniform(64 / 45, -9, -13.1, 9.0425), 9, balanced=True),
         part_table("mish_slope_part", "the slope on (-4, 4), intervals of 8/15", f.mish_slope, around(), 6, [-1.1924]),

@@ -1,0 +1,267 @@
+/* act_cuda.c - <berlu/act_cuda.h>: checks a call, fills a job, launches it, joins its sums. SPDX-License-Identifier: MIT
+ *
+ * Plain C over CUDA's runtime interface; the kernels are in kernel_cuda.cu, one table per activation. Nothing here
+ * allocates or waits. The partial sums of a call live in its workspace: doubles per tile for sums of a layer, floats per
+ * block of rows and channel for column sums. */
+#include <berlu/act_cuda.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "act/act_internal.h"
+#include "act/cuda/kernels.h"
+
+#define ACT(name) extern const cuda_kernels act_cuda_##name;
+#include "act/list.h"
+#undef ACT
+
+#define ACT(name) &act_cuda_##name,
+static const cuda_kernels *const cuda_rows[] = {
+#include "act/list.h"
+};
+#undef ACT
+
+/* NULL when libberlu is newer and knows more activations. */
+static const cuda_kernels *kernels_of(const berlu_act *act)
+{
+    return act->place < COUNT(cuda_rows) ? cuda_rows[act->place] : NULL;
+}
+
+static berlu_status fail_cuda(cudaError_t error, const char *what)
+{
+    cudaGetLastError(); /* so that the next call starts clean */
+    return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+int berlu_cuda_count(void)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0)
+        return count;
+    if (error == cudaSuccess)
+        berlu_fail(BERLU_ERR_DEVICE, "CUDA: this machine has no GPU");
+    else
+        fail_cuda(error, "CUDA");
+    return 0;
+}
+
+berlu_status berlu_cuda_describe(int device, char *out, size_t room)
+{
+    struct cudaDeviceProp properties;
+    if (!out || room == 0)
+        return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no room for the text");
+    cudaError_t error = cudaGetDeviceProperties(&properties, device);
+    if (error != cudaSuccess)
+        return fail_cuda(error, "CUDA");
+    snprintf(out, room, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major, properties.minor,
+             (double)properties.totalGlobalMem / 0x1p30);
+    return BERLU_OK;
+}
+
+/* ---- The job --------------------------------------------------------------------------------------------------------- */
+
+static int is_backward(berlu_act_op op)
+{
+    return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+}
+
+static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    *job = (cuda_job){.op = op,
+                      .dtype = call->dtype,
+                      .plain = act->scale == 1.0f && !act->center,
+                      .scale = act->scale,
+                      .center = act->center,
+                      .param_index = call->param_index,
+                      .rows = call->rows,
+                      .channels = call->channels,
+                      .count = call->rows * call->channels,
+                      .degree = act->shape.degree,
+                      .shape_count = (int)act->shape.count,
+                      .x = from_output ? NULL : call->x,
+                      .dy = is_backward(op) ? call->dy : NULL,
+                      .y_in = from_output ? call->y : NULL,
+                      .y = from_output ? NULL : call->y,
+                      .dx = is_backward(op) ? call->dx : NULL,
+                      .bias = from_output ? NULL : call->bias};
+    if (act->shape.count)
+        memcpy(job->shape_numbers, act->shape.numbers, act->shape.count * sizeof(float));
+    job->columns = job->bias || (is_backward(op) && call->dbias);
+    for (size_t p = 0; p < act->definition->param_count; p++) {
+        job->param[p] = call->param[p].value;
+        job->own[p] = act->params[p];
+        job->per_channel[p] = call->param[p].stride != 0;
+        job->columns |= job->per_channel[p];
+    }
+}
+
+/* Gives the sums their places from `base` on, which may be 0 for counting; returns the bytes. */
+static size_t job_place(cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call, uintptr_t base)
+{
+    size_t used = 0, row_blocks = (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
+    size_t tiles = kernels->tiles(job), columns = row_blocks * job->channels;
+    for (int p = 0; is_backward(job->op) && p < BERLU_ACT_PARAMS; p++) {
+        if (!call->param[p].grad)
+            continue;
+        if (job->per_channel[p])
+            job->channel_sum[p] = (float *)(base + used);
+        else
+            job->layer_sum[p] = (double *)(base + used);
+        used +=
+            job->per_channel[p] ? (columns * sizeof(float) + 63) / 64 * 64 : (tiles * sizeof(double) + 63) / 64 * 64;
+    }
+    if (is_backward(job->op) && call->dbias) {
+        job->bias_sum = (float *)(base + used);
+        used += (columns * sizeof(float) + 63) / 64 * 64;
+    }
+    return used;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------------------------------- */
+
+static berlu_status check_memory(const void *p, const char *name, size_t size)
+{
+    struct cudaPointerAttributes about;
+    if (!p)
+        return BERLU_OK;
+    if ((uintptr_t)p % size)
+        return berlu_fail(BERLU_ERR_ARG, "%s (%p) does not lie on a multiple of %zu bytes", name, p, size);
+    cudaError_t error = cudaPointerGetAttributes(&about, p);
+    if (error != cudaSuccess)
+        return fail_cuda(error, name);
+    if (about.type == cudaMemoryTypeUnregistered)
+        return berlu_fail(BERLU_ERR_ARG, "%s (%p) is host memory; berlu_act_cuda_run() needs device memory", name, p);
+    int device = about.device;
+    if (about.type == cudaMemoryTypeDevice && (error = cudaGetDevice(&device)) != cudaSuccess)
+        return fail_cuda(error, name);
+    if (about.device != device)
+        return berlu_fail(BERLU_ERR_ARG, "%s (%p) lies on device %d, and the current one is %d", name, p, about.device,
+                          device);
+    return BERLU_OK;
+}
+
+static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, const berlu_act_call *call)
+{
+    size_t size = berlu_dtype_size(job->dtype);
+    const struct {
+        const void *p;
+        const char *name;
+        size_t size;
+    } pointers[] = {{job->x, "x", size},
+                    {job->y, "y", size},
+                    {job->y_in, "y", size},
+                    {job->dy, "dy", size},
+                    {job->dx, "dx", size},
+                    {job->bias, "bias", sizeof(float)},
+                    {call->dbias, "dbias", sizeof(float)},
+                    {call->workspace, "workspace", 1}};
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < COUNT(pointers) && status == BERLU_OK; i++)
+        status = check_memory(pointers[i].p, pointers[i].name, pointers[i].size);
+    for (size_t p = 0; p < act->definition->param_count && status == BERLU_OK; p++) {
+        status = check_memory(call->param[p].value, act->definition->params[p].name, sizeof(float));
+        if (status == BERLU_OK)
+            status = check_memory(call->param[p].grad, "a parameter's gradient", sizeof(float));
+    }
+    return status;
+}
+
+static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call)
+{
+    size_t most = (size_t)1 << 40; /* elements: tiles then fit a grid */
+    if (call->channels && call->rows > most / call->channels)
+        return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels are more than 2^40 numbers", act->name,
+                          call->rows, call->channels);
+    if (act->shape.count > CUDA_SHAPE_NUMBERS)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu numbers of shape do not fit a kernel", act->name,
+                          act->shape.count);
+    return BERLU_OK;
+}
+
+/* Everything that can be known without a GPU. */
+static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    berlu_status status = berlu_act_check(act, op, call);
+    if (status == BERLU_OK)
+        status = check_sizes(act, call);
+    if (status != BERLU_OK)
+        return status;
+    if (!kernels_of(act))
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: there is no CUDA kernel", act->name);
+    return BERLU_OK;
+}
+
+/* Flat work fits any grid. Where channels matter a block has 32 of them and 8 parts of at least 4 rows, and a grid at most
+ * 65,535 blocks of the one and 2^31 - 1 of the other. */
+static berlu_status check_grid(const berlu_act *act, const cuda_job *job)
+{
+    if (job->columns && job->channels > (size_t)65535 * 32)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED,
+                          "%s: %zu channels with a bias, its gradient or parameters of their own "
+                          "are more than 2,097,120",
+                          act->name, job->channels);
+    if (job->columns && job->rows > (size_t)1 << 35)
+        return berlu_fail(BERLU_ERR_UNSUPPORTED,
+                          "%s: %zu rows with a bias, its gradient or parameters per channel are more "
+                          "than 2^35",
+                          act->name, job->rows);
+    return BERLU_OK;
+}
+
+/* ---- The calls ------------------------------------------------------------------------------------------------------- */
+
+size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    cuda_job job;
+    if (check_call(act, op, call) != BERLU_OK)
+        return 0;
+    job_fill(&job, act, op, call);
+    if (check_grid(act, &job) != BERLU_OK)
+        return 0;
+    size_t bytes = job_place(&job, kernels_of(act), call, 0);
+    return bytes ? bytes + 63 : 0; /* to align the first byte */
+}
+
+/* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
+static cudaError_t join_sums(const cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call,
+                             cudaStream_t stream)
+{
+    size_t row_blocks = (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
+    cudaError_t error = cudaSuccess;
+    if (!is_backward(job->op))
+        return error;
+    for (int p = 0; p < BERLU_ACT_PARAMS && error == cudaSuccess; p++) {
+        float *grad = call->param[p].grad;
+        if (grad && job->per_channel[p])
+            error = cuda_join_columns(grad, job->channel_sum[p], row_blocks, job->channels, stream);
+        else if (grad)
+            error = cuda_join_layer(grad, job->layer_sum[p], kernels->tiles(job), stream);
+    }
+    if (call->dbias && error == cudaSuccess)
+        error = cuda_join_columns(call->dbias, job->bias_sum, row_blocks, job->channels, stream);
+    return error;
+}
+
+berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
+{
+    cuda_job job;
+    berlu_status status = check_call(act, op, call);
+    if (status != BERLU_OK)
+        return status;
+    const cuda_kernels *kernels = kernels_of(act);
+    job_fill(&job, act, op, call);
+    if ((status = check_grid(act, &job)) != BERLU_OK || (status = check_pointers(act, &job, call)) != BERLU_OK)
+        return status;
+    uintptr_t base = ((uintptr_t)call->workspace + 63) / 64 * 64;
+    size_t bytes = job_place(&job, kernels, call, base);
+    if (bytes && (!call->workspace || call->workspace_bytes < bytes + 63))
+        return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name,
+                          bytes + 63, call->workspace ? call->workspace_bytes : (size_t)0);
+    cudaError_t error = job.count ? kernels->launch(&job, (cudaStream_t)stream) : cudaSuccess;
+    if (error == cudaSuccess)
+        error = join_sums(&job, kernels, call, (cudaStream_t)stream);
+    return error == cudaSuccess ? BERLU_OK : fail_cuda(error, act->name);
+}

@@ -1,0 +1,238 @@
+/* quick_cuda.cuh - first guesses with a certain error, for 16-bit storage on CUDA. SPDX-License-Identifier: MIT
+ *
+ * What is stored in 16 bits is the exact f32 formula, rounded. With half the bytes of f32 and as many instructions that
+ * formula is slower than the memory. But a rounding to 8 or 11 bits forgets most of it: a guess by the chip's own
+ * exponential and reciprocal (22 bits) together with a bound on its error gives two ends, and rounding is monotone, so
+ * where both ends round to the same number that number is the answer. Where they do not (a few in ten thousand) the formula
+ * itself runs. So the bits are those of the formula, whatever the chip's approximations do within the bound.
+ *
+ *   quick_value(x, k), quick_slope(x, k)     near and within: the f32 result of act_value() or act_slope() lies in
+ *                                            near - within .. near + within, as f32 numbers; NaN for a NaN only
+ *
+ * QUICK_VALUE and QUICK_SLOPE say which of them the activation has; QUICK_SLOPE_DEPTH how many accesses of a thread are in
+ * flight for slopes, as measured; QUICK_LOOKUP that in f16 a table of slopes is faster, because the guess of a slope with 11
+ * bits is undecided too often. tests/act/test_cuda_quick.c
+ * compares the bounds with the formula on all inputs of both formats; they are 1.3 times the largest error seen on an H200. Behind
+ * a formula header; kernel_cuda.cu uses it. */
+#ifndef ACT_CUDA_QUICK_CUH
+#define ACT_CUDA_QUICK_CUH
+
+struct guess {
+    float near, within;
+};
+
+#define QUICK_TINY  0x1p-105f /* more than any of them is off where it cuts a far tail or flushes to zero */
+#define QUICK_LOG2E 1.44269504f
+
+/* 2^t and 1 / a, about 2^-22; results below 2^-126 are zero */
+static __device__ __forceinline__ float quick_exp2(float t)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(t));
+    return y;
+}
+
+static __device__ __forceinline__ float quick_reciprocal(float a)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
+/* The share of a result that its error may be: `base` for exponential, reciprocal and the formula itself, and the rounding
+ * of the exponent t, which counts |t| times, so `growth` for each unit of it. */
+static __device__ __forceinline__ float quick_share(float t, float growth, float base)
+{
+    return fmaf(fabsf(t), growth, base);
+}
+
+/* The larger, the smaller; a NaN stays, where fmaxf and fminf would drop it. */
+static __device__ __forceinline__ float quick_max(float x, float low)
+{
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(low));
+    return x;
+}
+
+static __device__ __forceinline__ float quick_min(float x, float high)
+{
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(high));
+    return x;
+}
+
+#if defined(ACT_SILU_H)
+
+#define QUICK_VALUE 1
+#define QUICK_SLOPE 1
+
+/* x s, s = 1 / (1 + e^-x). Below -80 the result is smaller than QUICK_TINY. */
+static __device__ __forceinline__ guess quick_value(float x, const act_consts &)
+{
+    float z = quick_max(x, -80.0f), t = z * -QUICK_LOG2E, y = z * quick_reciprocal(1.0f + quick_exp2(t));
+    return {y, fmaf(fabsf(y), quick_share(t, 0x1p-24f, 0x1.6p-22f), QUICK_TINY)};
+}
+
+/* s + x s (1 - s), with 1 - s = s e^-x */
+static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
+{
+    float z = quick_min(quick_max(x, -80.0f), 80.0f), t = z * -QUICK_LOG2E, e = quick_exp2(t);
+    float s = quick_reciprocal(1.0f + e), m = z * s * (s * e);
+    float slope = s + m;
+    return {slope, fmaf(fabsf(slope), quick_share(t, 0x1.8p-24f, 0x1p-23f), fmaf(s, 0x1.ep-23f, QUICK_TINY))};
+}
+
+#elif defined(ACT_GELU_TANH_H)
+
+#define QUICK_VALUE 1
+#define QUICK_SLOPE 1
+#define QUICK_A     2.30220819f /* w log2(e) = x (A + B x^2), gelu_tanh.h */
+
+/* x s, s = 1 / (1 + e^-w); below -10 smaller than QUICK_TINY */
+static __device__ __forceinline__ guess quick_value(float x, const act_consts &)
+{
+    float z = quick_max(x, -10.0f), t = z * -fmaf(z * z, TANH_B, QUICK_A);
+    float y = z * quick_reciprocal(1.0f + quick_exp2(t));
+    return {y, fmaf(fabsf(y), quick_share(t, 0x1.8p-24f, 0x1.6p-22f), QUICK_TINY)};
+}
+
+/* s + x w' s (1 - s), with 1 - s = s e^-w */
+static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
+{
+    float z = quick_min(quick_max(x, -10.0f), 10.0f), square = z * z, t = z * -fmaf(square, TANH_B, QUICK_A);
+    float e = quick_exp2(t), s = quick_reciprocal(1.0f + e), m = z * fmaf(square, TANH_3E, TANH_D) * s * (s * e);
+    float slope = s + m;
+    return {slope, fmaf(fabsf(slope), quick_share(t, 0x1p-23f, 0x1p-23f), fmaf(s, 0x1.2p-22f, QUICK_TINY))};
+}
+
+#elif defined(ACT_GELU_H)
+
+#define QUICK_VALUE       1
+#define QUICK_SLOPE       1
+#define QUICK_LOOKUP      1
+#define QUICK_SLOPE_DEPTH 4
+#define QUICK_END         6.25f /* behind it P(X < -t) and its product with t are below 2^-29 */
+
+/* P(X < -t) = e^(-t^2/2) u p(u) with u = 1 / (1 + 0.29 t), p fitted for t < QUICK_END to 2^-26 */
+static __device__ __forceinline__ float quick_tail(float t, float exponent, float *density)
+{
+    float u = quick_reciprocal(fmaf(t, 0.29f, 1.0f)), p = 0.0394993946f;
+    p = fmaf(p, u, -0.19308632f);
+    p = fmaf(p, u, 0.305188641f);
+    p = fmaf(p, u, -0.148056706f);
+    p = fmaf(p, u, 0.181694344f);
+    p = fmaf(p, u, 0.0795452452f);
+    p = fmaf(p, u, 0.119796439f);
+    p = fmaf(p, u, 0.115418968f);
+    *density = quick_exp2(exponent);
+    return *density * (u * p);
+}
+
+/* max(x, 0) - t P(X < -t) */
+static __device__ __forceinline__ guess quick_value(float x, const act_consts &)
+{
+    float t = quick_min(fabsf(x), QUICK_END), exponent = t * (t * (-0.5f * QUICK_LOG2E)), density;
+    float y = fmaf(-t, quick_tail(t, exponent, &density), fmaxf(x, 0.0f));
+    return {y, fmaf(fabsf(y), quick_share(exponent, 0x1p-24f, 0x1.2p-21f), 0x1p-29f)};
+}
+
+/* at -t: P - t density, and 1 minus that at t */
+static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
+{
+    float t = quick_min(fabsf(x), QUICK_END), exponent = t * (t * (-0.5f * QUICK_LOG2E)), density;
+    float tail = quick_tail(t, exponent, &density), m = t * 0.398942280f * density, part = tail - m;
+    return {x < 0 ? part : 1.0f - part,
+            fmaf(tail + m, quick_share(exponent, 0x1p-24f, 0x1.cp-22f), x < 0 ? 0x1p-26f : 0x1p-22f)};
+}
+
+#elif defined(ACT_MISH_H)
+
+#define QUICK_VALUE  1
+#define QUICK_SLOPE  1
+#define QUICK_LOOKUP 1
+
+/* x q / (q + 2) with n = e^x, q = n (n + 2): tanh(log(1 + n)) without a logarithm; from 20 on x */
+static __device__ __forceinline__ guess quick_value(float x, const act_consts &)
+{
+    float z = quick_max(x, -80.0f), t = fminf(z, 20.0f) * QUICK_LOG2E, n = quick_exp2(t), q = n * (n + 2.0f);
+    float y = z * (q * quick_reciprocal(q + 2.0f));
+    return {y, fmaf(fabsf(y), quick_share(t, 0x1p-23f, 0x1.9p-22f), QUICK_TINY)};
+}
+
+/* T + x T' with r = 1 / (q + 2), T = q r, T' = 4 r^2 n (n + 1) */
+static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
+{
+    float z = quick_min(quick_max(x, -80.0f), 20.0f), t = z * QUICK_LOG2E, n = quick_exp2(t), q = n * (n + 2.0f);
+    float r = quick_reciprocal(q + 2.0f), inside = q * r, m = z * (4.0f * r) * (r * fmaf(n, n, n));
+    float slope = inside + m;
+    return {slope, fmaf(fabsf(slope), quick_share(t, 0x1p-23f, 0x1.6p-23f), fmaf(inside, 0x1.8p-22f, QUICK_TINY))};
+}
+
+#elif defined(ACT_ELU_H) || defined(ACT_SELU_H)
+
+#define QUICK_VALUE 0
+#define QUICK_SLOPE 1
+
+static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k)
+{
+#ifdef ACT_ELU_H
+    const float left = k.alpha, right = k.right;
+#else
+    const float left = SELU_LEFT, right = SELU_RIGHT;
+#endif
+    float t = quick_max(x * QUICK_LOG2E, -200.0f), y = left * quick_exp2(t);
+    float flushed = fmaf(fabsf(left), 0x1p-125f, QUICK_TINY); /* alpha may be large */
+    float within = fmaf(fabsf(y), quick_share(t, 0x1p-24f, 0x1.6p-22f), flushed);
+    return {x > 0 ? right : y, x > 0 ? 0.0f : within};
+}
+
+#elif defined(ACT_CELU_H)
+
+#define QUICK_VALUE 1
+#define QUICK_SLOPE 1
+
+static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k)
+{
+    float t = quick_max(x * k.inverse * QUICK_LOG2E, -200.0f), y = k.right * quick_exp2(t);
+    float within = fmaf(fabsf(y), quick_share(t, 0x1p-23f, 0x1.6p-22f), QUICK_TINY);
+    return {x > 0 ? k.right : y, x > 0 ? 0.0f : within};
+}
+
+/* alpha (e^z - 1), by the series where the two would cancel, alpha z being x. On the right x itself, which has 16 bits and so
+ * stands far from where a rounding to 16 bits turns. */
+static __device__ __forceinline__ guess quick_value(float x, const act_consts &k)
+{
+    float z = x * k.inverse, t = z * QUICK_LOG2E, far = fmaf(k.alpha, quick_exp2(t), -k.alpha), p = 1.9841270e-4f;
+    p = fmaf(p, z, 1.3888889e-3f);
+    p = fmaf(p, z, 8.3333333e-3f);
+    p = fmaf(p, z, 4.1666667e-2f);
+    p = fmaf(p, z, 0.16666667f);
+    p = fmaf(p, z, 0.5f);
+    float near = fmaf(p * z, x, x), right = x * k.right, y = fabsf(z) < 0.5f ? near : far;
+    y = x > 0 ? right : y;
+    return {y, fmaf(fabsf(y), quick_share(fmaxf(t, 0.0f), 0x1p-23f, 0x1.dp-22f), QUICK_TINY)}; /* t > 0: alpha < 0 */
+}
+
+#else
+
+#define QUICK_VALUE 0
+#define QUICK_SLOPE 0
+
+#endif
+
+#ifndef QUICK_SLOPE_DEPTH
+#define QUICK_SLOPE_DEPTH 2
+#endif
+
+#if !QUICK_VALUE
+static __device__ __forceinline__ guess quick_value(float, const act_consts &)
+{
+    return {};
+}
+#endif
+#if !QUICK_SLOPE
+static __device__ __forceinline__ guess quick_slope(float, const act_consts &)
+{
+    return {};
+}
+#endif
+
+#endif

@@ -1,0 +1,35 @@
+/* identity.h - f(x) = x. The yardstick of all others, and the name for "no activation". SPDX-License-Identifier: MIT */
+#ifndef ACT_FORMULAS_IDENTITY_H
+#define ACT_FORMULAS_IDENTITY_H
+
+#include "act/formulas/formula.h"
+
+#define ACT_PARAMS      0
+#define ACT_FROM_OUTPUT 1
+
+ACT_NO_CONSTS
+
+V_FN v_f32 act_value(v_f32 x, const act_consts *k)
+{
+    (void)k;
+    return x;
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    (void)k;
+    return v_select(v_is_nan(x), x, v_one());
+}
+
+V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
+{
+    (void)k;
+    return v_select(v_is_nan(x), x, v_zero());
+}
+
+V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
+{
+    return act_slope(y, k);
+}
+
+#endif

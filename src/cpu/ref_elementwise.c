@@ -1,0 +1,109 @@
+/* ref_elementwise.c - sums, factors, means, dropout. SPDX-License-Identifier: MIT */
+#include "cpu/draw.h"
+#include "cpu/real.h"
+
+static int64_t count_of(const op_operand *o)
+{
+    return o->rows * o->channels;
+}
+
+void PLAIN(add)(const op_call *c)
+{
+    const real *a = c->in[0].data, *b = c->in[1].data;
+    real *y = c->out[0].data;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < count_of(&c->out[0]); i++)
+        y[i] = a[i] + b[i];
+}
+
+void PLAIN(average)(const op_call *c)
+{
+    const real *a = c->in[0].data, *b = c->in[1].data;
+    real *y = c->out[0].data;
+    for (int64_t i = 0; i < count_of(&c->out[0]); i++)
+        y[i] = (a[i] + b[i]) / 2;
+}
+
+void PLAIN(half)(const op_call *c)
+{
+    const real *x = c->in[0].data;
+    real *y = c->out[0].data;
+    for (int64_t i = 0; i < count_of(&c->out[0]); i++)
+        y[i] = x[i] / 2;
+}
+
+void PLAIN(scale)(const op_call *c)
+{
+    const real *x = c->in[0].data, *gamma = c->in[1].data, *residual = c->in[2].data;
+    real *y = c->out[0].data;
+    int64_t n = c->out[0].channels;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t r = 0; r < c->out[0].rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            y[r * n + i] = x[r * n + i] * gamma[i] + (residual ? residual[r * n + i] : 0);
+}
+
+void PLAIN(scale_grad)(const op_call *c)
+{
+    const real *dy = c->in[0].data, *x = c->in[1].data, *gamma = c->in[2].data;
+    real *dx = c->out[0].data, *dgamma = c->out[1].data;
+    int64_t n = c->in[0].channels;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t r = 0; r < c->in[0].rows; r++) {
+            sum += (double)dy[r * n + i] * x[r * n + i];
+            dx[r * n + i] = dy[r * n + i] * gamma[i];
+        }
+        dgamma[i] = (real)sum;
+    }
+}
+
+void PLAIN(mean)(const op_call *c)
+{
+    const real *x = c->in[0].data;
+    real *y = c->out[0].data;
+    int64_t n = c->in[0].channels, places = c->in[0].rows / c->batch;
+    for (int64_t i = 0; i < c->batch * n; i++) {
+        double sum = 0;
+        for (int64_t r = 0; r < places; r++)
+            sum += x[(i / n * places + r) * n + i % n];
+        y[i] = (real)(sum / (double)places);
+    }
+}
+
+void PLAIN(mean_grad)(const op_call *c)
+{
+    const real *dy = c->in[0].data;
+    real *dx = c->out[0].data;
+    int64_t n = c->out[0].channels, places = c->out[0].rows / c->batch;
+    for (int64_t r = 0; r < c->out[0].rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            dx[r * n + i] = dy[r / places * n + i] / (real)places;
+}
+
+void PLAIN(dropout)(const op_call *c)
+{
+    const real *x = c->in[0].data;
+    real *y = c->out[0].data, factor = (real)(1 / (1 - (double)c->attr->rate));
+    int64_t count = count_of(&c->in[0]), each = count / c->batch;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < count; i++)
+        y[i] = draw_keeps(c->step, PURPOSE_DROPOUT, c->attr, c->step->first_sample * (uint64_t)each + (uint64_t)i)
+                   ? x[i] * factor
+                   : 0;
+}
+
+void PLAIN(drop_path)(const op_call *c)
+{
+    int64_t groups = c->attr->groups, size = count_of(&c->in[0]) / (c->batch * groups);
+    real factor = (real)(1 / (1 - (double)c->attr->rate));
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t g = 0; g < c->batch * groups; g++) {
+        const real *x = (const real *)c->in[0].data + g * size, *residual = c->in[1].data;
+        real *y = (real *)c->out[0].data + g * size;
+        uint64_t index = c->step->first_sample * (uint64_t)groups + (uint64_t)g;
+        real f = draw_keeps(c->step, PURPOSE_DROP_PATH, c->attr, index) ? factor : 0;
+        for (int64_t i = 0; i < size; i++)
+            y[i] = (f != 0 ? x[i] * f : 0) + (residual ? residual[g * size + i] : 0);
+    }
+}

@@ -1,0 +1,104 @@
+/* ref_update.c - clipping, AdamW, SGD and the average of the weights. SPDX-License-Identifier: MIT
+ *
+ * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations (decay first, eps outside the
+ * root, after the bias correction). Scalars are double and rounded once. The clip factor is not applied to the gradients in
+ * memory: whoever reads them multiplies. */
+#include <math.h>
+
+#include "cpu/real.h"
+
+static const real *gradient_of(const param_table *p, const param_span *s)
+{
+    return (const real *)(p->sum ? p->sum : p->gradient) + s->gradient;
+}
+
+void PLAIN(accumulate)(const op_call *c)
+{
+    const real *g = c->params->gradient;
+    real *sum = c->params->sum;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < c->params->total; i++)
+        sum[i] = c->step->sum_begun ? sum[i] + g[i] : g[i];
+}
+
+void PLAIN(grad_norm)(const op_call *c)
+{
+    const param_table *p = c->params;
+    double total = 0;
+    for (int i = 0; i < p->count; i++) {
+        double sum = 0;
+        for (int64_t j = 0; span_moves(&p->spans[i], c->step) && j < p->spans[i].count; j++)
+            sum += (double)gradient_of(p, &p->spans[i])[j] * gradient_of(p, &p->spans[i])[j];
+        total += sum;
+    }
+    c->step->grad_norm = sqrt(total);
+    double factor = c->step->clip / (c->step->grad_norm + 1e-6);
+    c->step->clip_factor = c->step->clip > 0 && !(factor > 1) ? factor : 1;
+}
+
+static real at_least(real value, float least)
+{
+    return value < (real)least ? (real)least : value; /* a NaN stays */
+}
+
+void PLAIN(adamw)(const op_call *c)
+{
+    const param_table *p = c->params;
+    const step_values *s = c->step;
+    for (int i = 0; i < p->count; i++) {
+        const param_span *span = &p->spans[i];
+        if (!span_moves(span, s))
+            continue;
+        double lr = s->lr * (span->activation ? s->act_lr : 1);
+        const real *g = gradient_of(p, span);
+        real *w = (real *)p->weight + span->offset, *m = (real *)p->moment1 + span->offset;
+        real *v = (real *)p->moment2 + span->offset;
+        real keep = (real)(1 - lr * span_decay(span, s)), step = (real)(lr / s->correction1),
+             root = (real)sqrt(s->correction2);
+        real toward = (real)(1 - s->beta1), b2 = (real)s->beta2, rest = (real)(1 - s->beta2),
+             clip = (real)s->clip_factor;
+        for (int64_t j = 0; j < span->count; j++) {
+            real d = g[j] * clip;
+            m[j] += toward * (d - m[j]);
+            v[j] = b2 * v[j] + rest * d * d;
+            w[j] = at_least(w[j] * keep - step * m[j] / ((real)sqrt((double)v[j]) / root + (real)s->eps), span->least);
+        }
+    }
+}
+
+void PLAIN(sgd)(const op_call *c)
+{
+    const param_table *p = c->params;
+    const step_values *s = c->step;
+    for (int i = 0; i < p->count; i++) {
+        const param_span *span = &p->spans[i];
+        if (!span_moves(span, s))
+            continue;
+        real wd = (real)span_decay(span, s), mu = (real)s->momentum;
+        real lr = (real)(s->lr * (span->activation ? s->act_lr : 1)),
+             fresh = s->count == 1 ? 1 : (real)(1 - s->dampening);
+        const real *g = gradient_of(p, span);
+        real *w = (real *)p->weight + span->offset, *buffer = (real *)p->moment1 + span->offset;
+        for (int64_t j = 0; j < span->count; j++) {
+            real d = g[j] * (real)s->clip_factor + wd * w[j];
+            if (mu != 0) {
+                buffer[j] = (s->count == 1 ? 0 : mu * buffer[j]) + fresh * d;
+                d = p->nesterov ? d + mu * buffer[j] : buffer[j];
+            }
+            w[j] = at_least(w[j] - lr * d, span->least);
+        }
+    }
+}
+
+void PLAIN(ema)(const op_call *c)
+{
+    const param_table *p = c->params;
+    real rest = (real)(1 - c->step->ema_decay);
+    for (int i = 0; i < p->count; i++) {
+        const real *w = (const real *)p->weight + p->spans[i].offset;
+        real *average = (real *)p->ema + p->spans[i].offset;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+        for (int64_t j = 0; j < p->spans[i].count; j++)
+            average[j] += rest * (w[j] - average[j]);
+    }
+}

@@ -1,0 +1,164 @@
+/* engine.h - runs a graph: forward, backward, update, in memory planned beforehand. SPDX-License-Identifier: MIT
+ *
+ * engine_create() copies the graph, adds the loss, differentiates, fuses, and plans one arena for a batch size and a
+ * mode. After that a step allocates nothing, decides nothing and cannot fail for lack of memory. Training and
+ * evaluation are two engines over one set of parameters: the second is created with `share`.
+ *
+ *     engine *train, *eval;
+ *     engine_create(&train, g, &(engine_options){.backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = 32});
+ *     engine_create(&eval, g, &(engine_options){.backend = cpu_backend(), .batch = 100, .share = train});
+ *     memcpy(engine_input(train), images, ...); memcpy(engine_labels(train), labels, ...);
+ *     engine_forward(train, &step); engine_backward(train); engine_update(train);
+ *
+ * What changes from step to step stands in engine_step and is copied into the backend's memory by engine_forward();
+ * kernels read it there. Read on: engine/run.c, then plan.c. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "graph/op.h"
+
+typedef struct backend
+    backend; /* graph/op.h: one const table of kernels; cpu_backend(), cpu_f64_backend() in cpu/cpu.h */
+typedef struct engine engine;
+
+typedef enum engine_mode { ENGINE_INFER, ENGINE_TRAIN } engine_mode;
+typedef enum engine_loss_kind {
+    LOSS_NONE,          /* logits only */
+    LOSS_CROSS_ENTROPY, /* labels, with step.smoothing */
+    LOSS_SOFT_TARGET    /* a row of probabilities per image */
+} engine_loss_kind;
+typedef enum engine_optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD } engine_optimizer;
+
+typedef struct engine_options {
+    const backend *backend; /* required */
+    engine_mode mode;       /* INFER: no gradients, random ops are identities */
+    int batch;              /* images per step, at least 1 */
+    engine_keep keep;       /* what activation sites keep */
+    double act_least;       /* > 0: every update keeps learned slopes (alpha) at or above it; keep output needs 0.001 */
+    int recompute_attention; /* 1: attention's output is made again in the backward (less memory, more time) */
+    int threads;             /* 0: all */
+    engine *share;           /* use that engine's parameters (same graph, same backend); it must outlive this one */
+    engine_loss_kind loss;   /* TRAIN needs one */
+    engine_distill distill;  /* needs two heads; the base loss then reads head 0, distillation head 1 */
+    engine_optimizer optimizer;
+    int nesterov;   /* SGD */
+    int accumulate; /* 1: engine_backward() adds to the gradients until engine_update() */
+    int ema;        /* 1: keeps an average of the weights, see step.ema_decay */
+    int no_update;  /* 1: gradients only; no moments are allocated */
+    int profile;    /* 1: engine_profile() tells time per call */
+} engine_options;
+
+/* All that changes from step to step. Doubles here; kernels see what they need, rounded once. */
+typedef struct engine_step {
+    uint64_t seed; /* of dropout and drop path */
+    uint32_t step; /* index of the update from 0: the `epoch` word of the random counter */
+    uint64_t
+        first_sample; /* place of this batch's first image in the global batch: same draws on any number of ranks */
+    double smoothing, distill_alpha, distill_tau;
+    double loss_scale;             /* gradients are multiplied by it (1/A when accumulating); 0 means 1 */
+    double lr, weight_decay, clip; /* clip 0: none */
+    double act_lr;    /* multiplier of lr for activation parameters; 0 means 1 (to freeze them use act_frozen) */
+    double act_decay; /* weight decay of activation parameters; 0 with decay_all: weight_decay */
+    int act_frozen, decay_all;
+    double beta1, beta2, eps;   /* AdamW; all three 0: .9, .999, 1e-8 */
+    double momentum, dampening; /* SGD */
+    uint32_t count;             /* how many updates this optimizer has made, this one included: 1, 2, ... */
+    double ema_decay;
+} engine_step;
+
+berlu_status engine_create(engine **out, const graph *g, const engine_options *options);
+void engine_free(engine *e); /* NULL is allowed */
+
+/* Host buffers to fill before engine_forward(). */
+float *engine_input(engine *e);    /* [batch, C, H, W] */
+int32_t *engine_labels(engine *e); /* [batch]; a negative label leaves the image out of loss and count */
+float *engine_targets(engine *e);  /* [batch, K] with LOSS_SOFT_TARGET */
+float *engine_teacher(engine *e);  /* [batch, K] logits, with a distillation */
+
+/* The images are read where the caller has them ([batch, C, H, W], unchanged until engine_backward() is done) instead of in
+ * engine_input(); stays so until the next call, NULL goes back. Where the backend's memory is its own they are copied
+ * from there. */
+void engine_borrow_input(engine *e, const float *images);
+
+berlu_status engine_forward(engine *e, const engine_step *step);
+berlu_status engine_backward(engine *e);
+berlu_status engine_update(engine *e);
+
+/* After engine_forward(): */
+double engine_loss(const engine *e);   /* mean over the counted images, distillation included */
+const float *engine_logits(engine *e); /* [batch, K], host memory, until the next forward */
+/* After engine_update(): the norm of all gradients that move, before clipping; also where step.clip is 0. */
+double engine_grad_norm(const engine *e);
+berlu_status engine_compute_grad_norm(engine *e); /* the same without an update, after engine_backward() */
+
+/* ---- parameters and what belongs to them, in state-dict order ---------------------------------------------------- */
+
+typedef enum engine_array {
+    ARRAY_WEIGHT,
+    ARRAY_GRADIENT,
+    ARRAY_MOMENT1,
+    ARRAY_MOMENT2,
+    ARRAY_EMA,
+    ARRAY_COUNT
+} engine_array;
+/* SGD's buffer is ARRAY_MOMENT1. */
+const graph *engine_graph(const engine *e); /* the model's graph as copied; parameters have the same indices */
+int engine_has(const engine *e, engine_array array);
+berlu_status engine_get(const engine *e, engine_array array, int parameter, float *out);
+berlu_status engine_set(engine *e, engine_array array, int parameter, const float *values);
+berlu_status engine_get_f64(const engine *e, engine_array array, int parameter, double *out);
+berlu_status engine_set_f64(engine *e, engine_array array, int parameter, const double *values);
+float *engine_host(engine *e, engine_array array, int parameter); /* in place, where memory is host f32; else NULL */
+void engine_swap_ema(engine *e); /* weights and average change places (to evaluate the average); call again to undo */
+void engine_sync_ema(engine *e); /* the average becomes a copy of the weights (start of a run) */
+
+/* Activation sites: what went into the activation in the last forward, for the columns of metrics.csv. Copies rows
+ * [first, first + count) of x (the bias of the layer before included) into `out` (count * channels numbers); in mode
+ * TRAIN, after engine_forward() and before engine_backward(). BERLU_ERR_UNSUPPORTED where x is not held (keep output). */
+berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t count, float *out);
+int64_t engine_site_rows(const engine *e, int site); /* batch included; channels: graph_site_at(g, site)->channels. The
+                                                      * last block of a ViT has one row an image: passes/slice.c */
+
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
+
+typedef struct engine_memory {
+    uint64_t parameters, gradients, moments, ema; /* bytes */
+    uint64_t arena;                               /* everything between: activations, scratch tensors */
+    uint64_t kept;                                /* of it: alive from forward to backward, without the input */
+    uint64_t input;                               /* input, labels, targets */
+    uint64_t workspace;                           /* kernels' own scratch */
+    uint64_t library;                             /* what the matrix library takes while it works; freed each time */
+    uint64_t total;                               /* planned: the sum of all but `kept` */
+    uint64_t allocated;                           /* what was asked of the system so far */
+    uint64_t site_values; /* numbers that pass through activation sites in a forward: of the rows that are computed */
+} engine_memory;
+engine_memory engine_memory_use(const engine *e);
+/* The same for an engine that is not made: only its plan is. */
+berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine_options *options);
+
+/* Times per call since the last reset, when options.profile: one line per op, or per op and shape; longest first. */
+typedef enum engine_profile_by { PROFILE_BY_OP, PROFILE_BY_SHAPE } engine_profile_by;
+void engine_profile_reset(engine *e);
+berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out);
+/* The plan as text or as Graphviz dot (engine/graph_print.h prints a bare graph). */
+berlu_status engine_print(const engine *e, text *out, int dot);
+/* The graph as it is after a pass that engine_create() would run with these options. Allocates no engine's memory. */
+typedef enum engine_pass {
+    PASS_NONE, /* as the model built it */
+    PASS_SLICE,
+    PASS_LOSS,
+    PASS_PRUNE_EARLY,
+    PASS_DIFFERENTIATE,
+    PASS_FUSE,
+    PASS_PRUNE, /* simplify again: what nobody reads any more */
+    PASS_GROUP, /* which calls run together, some rows at a time */
+    PASS_PLAN
+} engine_pass;
+berlu_status engine_pass_print(const graph *g, const engine_options *options, engine_pass pass, text *out, int dot);
+
+const char *engine_keep_name(engine_keep keep);
+
+#endif

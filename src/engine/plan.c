@@ -1,0 +1,252 @@
+/* plan.c - gives every tensor of a graph its place in one block of memory. SPDX-License-Identifier: MIT
+ *
+ * A tensor lives from the node that writes it to the last that reads it. Three steps: (1) views share the memory of what they
+ * look at; (2) a result takes over the memory of an input that dies there, where the op's row allows it; (3) what is left is
+ * placed, largest first, at the lowest offset that is free during its whole life. A group (group.c) works on its first node
+ * for some rows after its last for others, so whatever it touches lives as long as the group. Largest-first is not optimal: no plan can
+ * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks, bare and as
+ * training steps, that the arena is at most a quarter over it, and that no two living tensors overlap.
+ *
+ * Answers live to the end, so that a caller can read them after any call. Parameters, gradients and feeds have areas of their
+ * own: they outlive a step. Gradients stand in the order the backward finishes them, so that a range of that area is complete
+ * before the rest (buckets for several devices). Read plan_lives(), plan_share(), then arena_place(). */
+#include "engine/plan.h"
+
+#include <stdlib.h>
+
+enum { PLAN_ALIGN = 64 };
+
+static uint64_t align_up(uint64_t bytes)
+{
+    return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
+}
+
+void plan_free(plan *p)
+{
+    free(p->places);
+    *p = (plan){0};
+}
+
+static tensor root_of(const plan *p, tensor t)
+{
+    while (p->places[t].root != t)
+        t = p->places[t].root;
+    return t;
+}
+
+static plan_area area_of(const tensor_info *info)
+{
+    if (info->parameter >= 0)
+        return AREA_WEIGHT;
+    if (info->gradient_of != TENSOR_NONE)
+        return AREA_GRADIENT;
+    return info->feed ? AREA_FEED : AREA_ARENA;
+}
+
+static berlu_status places_size(plan *p, const graph *g, const backend *b, int batch)
+{
+    for (int t = 0; t < p->count; t++) {
+        const tensor_info *info = graph_tensor(g, t);
+        plan_place *place = &p->places[t];
+        uint64_t count = (uint64_t)tensor_elements(info) * (uint64_t)(info->batched ? batch : 1), bytes;
+        if (__builtin_mul_overflow(count, (uint64_t)b->bytes_of(info->role), &bytes) || bytes > UINT64_C(1) << 46)
+            return berlu_fail(BERLU_ERR_ARG, "tensor '%s' with batch %d would need more than 64 TiB", info->name,
+                              batch);
+        place->bytes = align_up(bytes);
+        place->area = area_of(info);
+        place->first = place->last = -1;
+        place->root = info->view_of == TENSOR_NONE ? t : info->view_of;
+    }
+    return BERLU_OK;
+}
+
+static void life_extend(plan *p, tensor t, int at)
+{
+    plan_place *place = &p->places[root_of(p, t)];
+    if (place->first < 0 || at < place->first)
+        place->first = at;
+    if (at > place->last)
+        place->last = at;
+}
+
+static void plan_lives(plan *p, const graph *g)
+{
+    int nodes = graph_node_count(g);
+    for (int i = 0; i < nodes; i++) {
+        const node *n = graph_node(g, i);
+        for (int j = 0; j < NODE_INPUTS; j++)
+            if (n->in[j] != TENSOR_NONE)
+                life_extend(p, n->in[j], i);
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            if (n->out[j] != TENSOR_NONE)
+                life_extend(p, n->out[j], i);
+    }
+    tensor answers[3];
+    graph_heads(g, answers);
+    answers[2] = graph_logits(g);
+    for (int i = 0; i < 3; i++)
+        if (answers[i] != TENSOR_NONE && p->places[root_of(p, answers[i])].first >= 0)
+            life_extend(p, answers[i], nodes);
+}
+
+/* Output 0 of node i may take over the memory of an input that ends here. */
+static void plan_share(plan *p, const graph *g)
+{
+    for (int i = 0; i < graph_node_count(g); i++) {
+        const node *n = graph_node(g, i);
+        unsigned allowed = op_rules[n->op].in_place;
+        tensor out = n->out[0] == TENSOR_NONE ? TENSOR_NONE : root_of(p, n->out[0]);
+        if (!allowed || out == TENSOR_NONE || p->places[out].area != AREA_ARENA || p->places[out].first != i)
+            continue;
+        for (int j = NODE_INPUTS - 1; j >= 0; j--) {
+            if (!(allowed >> j & 1) || n->in[j] == TENSOR_NONE)
+                continue;
+            plan_place *in = &p->places[root_of(p, n->in[j])];
+            int again = 0; /* the same memory read through another input would be overwritten under it */
+            for (int k = 0; k < NODE_INPUTS; k++)
+                again += n->in[k] != TENSOR_NONE && root_of(p, n->in[k]) == root_of(p, n->in[j]);
+            if (in->area != AREA_ARENA || in->last != i || in->bytes != p->places[out].bytes || again != 1)
+                continue;
+            in->last = p->places[out].last;
+            p->places[out].root = root_of(p, n->in[j]);
+            break;
+        }
+    }
+}
+
+/* After sharing: a result may still take over an input row by row, because a row's nodes run in order. */
+static void plan_groups(plan *p, const graph *g)
+{
+    int first = 0, count = graph_node_count(g);
+    for (int i = 0; i < count; i++) {
+        const node *n = graph_node(g, i);
+        if (!n->group || graph_node(g, first)->group != n->group)
+            first = i;
+        int last = i;
+        while (n->group && last + 1 < count && graph_node(g, last + 1)->group == n->group)
+            last++;
+        for (int j = 0; j < NODE_INPUTS && n->group; j++)
+            if (n->in[j] != TENSOR_NONE)
+                life_extend(p, n->in[j], last);
+        for (int j = 0; j < NODE_OUTPUTS && n->group; j++)
+            if (n->out[j] != TENSOR_NONE) {
+                life_extend(p, n->out[j], first);
+                life_extend(p, n->out[j], last);
+            }
+    }
+}
+
+static int by_size(const void *a, const void *b, void *context)
+{
+    const plan *p = context;
+    const plan_place *x = &p->places[*(const tensor *)a], *y = &p->places[*(const tensor *)b];
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return *(const tensor *)a - *(const tensor *)b;
+}
+
+/* The lowest offset at which `place` meets none of the `count` placed ones that live at the same time; those are kept sorted by
+ * offset, so one walk finds the first gap. */
+static uint64_t gap_find(const plan *p, const tensor *placed, int count, const plan_place *place)
+{
+    uint64_t offset = 0;
+    for (int i = 0; i < count; i++) {
+        const plan_place *other = &p->places[placed[i]];
+        if (other->last < place->first || other->first > place->last)
+            continue;
+        if (offset + place->bytes <= other->offset)
+            break;
+        if (other->offset + other->bytes > offset)
+            offset = other->offset + other->bytes;
+    }
+    return offset;
+}
+
+static void arena_place(plan *p, tensor *order, int count, tensor *placed)
+{
+    for (int i = 0; i < count; i++) {
+        plan_place *place = &p->places[order[i]];
+        place->offset = gap_find(p, placed, i, place);
+        if (place->offset + place->bytes > p->bytes[AREA_ARENA])
+            p->bytes[AREA_ARENA] = place->offset + place->bytes;
+        int at = i;
+        for (; at > 0 && p->places[placed[at - 1]].offset > place->offset; at--)
+            placed[at] = placed[at - 1];
+        placed[at] = order[i];
+        if (place->first < p->boundary && place->last >= p->boundary)
+            p->kept += place->bytes;
+    }
+}
+
+static void area_append(plan *p, tensor t)
+{
+    plan_place *place = &p->places[t];
+    place->offset = p->bytes[place->area];
+    p->bytes[place->area] += place->bytes;
+}
+
+/* Areas other than the arena: weights in state-dict order, gradients as the backward finishes them, feeds as declared. */
+static void areas_fill(plan *p, const graph *g)
+{
+    for (int i = 0; i < graph_param_count(g); i++)
+        area_append(p, graph_param(g, i));
+    for (int i = 0; i < graph_node_count(g); i++)
+        for (int j = 0; j < NODE_OUTPUTS; j++) {
+            tensor t = graph_node(g, i)->out[j];
+            if (t != TENSOR_NONE && p->places[t].area == AREA_GRADIENT)
+                area_append(p, t);
+        }
+    for (int t = 0; t < p->count; t++)
+        if (p->places[t].area == AREA_FEED)
+            area_append(p, t);
+}
+
+static int boundary_find(const graph *g)
+{
+    for (int i = 0; i < graph_node_count(g); i++)
+        if (graph_node(g, i)->backward)
+            return i;
+    return graph_node_count(g);
+}
+
+berlu_status plan_make(plan *out, const graph *g, const backend *b, int batch)
+{
+    plan p = {.count = graph_tensor_count(g), .boundary = boundary_find(g)};
+    tensor *order = NULL, *placed = NULL;
+    p.places = calloc((size_t)p.count + 1, sizeof *p.places);
+    order = calloc((size_t)p.count + 1, sizeof *order);
+    placed = calloc((size_t)p.count + 1, sizeof *placed);
+    berlu_status status = BERLU_OK;
+    if (!p.places || !order || !placed) {
+        status = berlu_fail_memory((size_t)p.count * sizeof *p.places, "a plan");
+        goto done;
+    }
+    status = places_size(&p, g, b, batch);
+    if (status != BERLU_OK)
+        goto done;
+    plan_lives(&p, g);
+    plan_share(&p, g);
+    plan_groups(&p, g);
+    int count = 0;
+    for (int t = 0; t < p.count; t++) {
+        if (p.places[t].area == AREA_ARENA && p.places[t].root == t && p.places[t].first < 0)
+            p.places[t].area = AREA_NONE;
+        if (p.places[t].area == AREA_ARENA && p.places[t].root == t)
+            order[count++] = t;
+    }
+    qsort_r(order, (size_t)count, sizeof *order, by_size, &p);
+    arena_place(&p, order, count, placed);
+    areas_fill(&p, g);
+    for (int t = 0; t < p.count; t++) { /* views and takers: the place of their root */
+        plan_place *root = &p.places[root_of(&p, t)];
+        p.places[t].area = root->area;
+        p.places[t].offset = root->offset;
+    }
+    *out = p;
+    p = (plan){0};
+done:
+    free(order);
+    free(placed);
+    plan_free(&p);
+    return status;
+}

@@ -1,0 +1,38 @@
+/* plan.h - a place for every tensor. SPDX-License-Identifier: MIT */
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
+
+#include "graph/op.h"
+
+/* Where a tensor's numbers live. */
+typedef enum plan_area {
+    AREA_NONE,     /* nobody needs it */
+    AREA_ARENA,    /* between forward and backward */
+    AREA_WEIGHT,   /* parameters */
+    AREA_GRADIENT, /* their gradients, in the order the backward finishes them */
+    AREA_FEED,     /* image, labels, targets, teacher */
+    AREA_COUNT
+} plan_area;
+
+typedef struct plan_place {
+    plan_area area;
+    uint64_t offset, bytes;
+    int first, last; /* nodes between which it must stay (arena only) */
+    tensor root;     /* the tensor whose memory it shares; itself for most */
+} plan_place;
+
+typedef struct plan {
+    plan_place *places; /* one per tensor */
+    int count;
+    int boundary; /* first node of the backward; the number of nodes if there is none */
+    uint64_t bytes[AREA_COUNT];
+    uint64_t kept; /* arena bytes alive at the boundary */
+} plan;
+
+berlu_status plan_make(plan *out, const graph *g, const backend *backend, int batch);
+void plan_free(plan *p);
+
+/* Marks runs of nodes that the backend executes some rows at a time (engine/group.c). */
+void graph_group(graph *g, const backend *backend, int batch);
+
+#endif

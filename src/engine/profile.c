@@ -1,0 +1,113 @@
+/* profile.c - where the time of a step goes. SPDX-License-Identifier: MIT
+ *
+ * engine.c adds up the seconds of every call; here calls that are alike become one line. By op the lines say what kind of work
+ * a network is; by shape they say which layer to mend: the same product runs at very different speeds at 16384 x 24 and at
+ * 1040 x 384. A product's line has its multiply-adds per second beside it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_internal.h"
+
+typedef struct profile_line {
+    op_id op;
+    int64_t rows, in, out; /* 0 where lines are by op */
+    int calls;
+    double seconds;
+} profile_line;
+
+static int by_seconds(const void *a, const void *b)
+{
+    const profile_line *x = a, *y = b;
+    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : (int)x->op - (int)y->op;
+}
+
+void engine_profile_reset(engine *e)
+{
+    if (e->seconds)
+        memset(e->seconds, 0, ((size_t)e->call_count + OP_COUNT) * sizeof *e->seconds);
+    e->profiled_steps = 0;
+}
+
+/* The line of a call, without its times. The sizes of a product are those of its layer, forward and backward alike. */
+static profile_line line_of(const op_call *c, engine_profile_by by)
+{
+    profile_line line = {.op = c->op, .calls = 1};
+    if (by == PROFILE_BY_OP || !c->in[0].info)
+        return line;
+    line.rows = c->in[0].rows;
+    line.in = c->in[0].channels;
+    line.out = c->out[0].channels;
+    if (c->op == OP_LINEAR_DX || c->op == OP_LINEAR_DX_ACT || c->op == OP_LINEAR_DW) { /* these read dy */
+        line.in = c->op == OP_LINEAR_DW ? c->in[1].channels : c->out[0].channels;
+        line.out = c->in[0].channels;
+    }
+    return line;
+}
+
+static void line_add(profile_line *lines, int *count, const profile_line *more)
+{
+    int i = 0;
+    while (i < *count && (lines[i].op != more->op || lines[i].rows != more->rows || lines[i].in != more->in ||
+                          lines[i].out != more->out))
+        i++;
+    if (i == *count)
+        lines[(*count)++] = (profile_line){.op = more->op, .rows = more->rows, .in = more->in, .out = more->out};
+    lines[i].calls += more->calls;
+    lines[i].seconds += more->seconds;
+}
+
+static int lines_make(const engine *e, engine_profile_by by, profile_line *lines)
+{
+    int count = 0;
+    for (int i = 0; i < e->call_count; i++) {
+        profile_line line = line_of(&e->calls[i], by);
+        line.seconds = e->seconds[i];
+        line_add(lines, &count, &line);
+    }
+    for (int i = 0; i < OP_COUNT; i++) /* update ops have no place in the list of calls */
+        if (e->seconds[e->call_count + i] > 0)
+            line_add(lines, &count, &(profile_line){(op_id)i, 0, 0, 0, 1, e->seconds[e->call_count + i]});
+    qsort(lines, (size_t)count, sizeof *lines, by_seconds);
+    return count;
+}
+
+static int is_product(op_id op)
+{
+    return op == OP_LINEAR || op == OP_LINEAR_DX || op == OP_LINEAR_DW || op == OP_LINEAR_ACT || op == OP_LINEAR_DX_ACT;
+}
+
+static void line_print(text *out, const profile_line *line, double steps, double total)
+{
+    char shape[64] = "";
+    double multiplied = (double)line->rows * (double)line->in * (double)line->out * line->calls;
+    if (line->rows)
+        snprintf(shape, sizeof shape, "%lld x %lld, %lld", (long long)line->rows, (long long)line->in,
+                 (long long)line->out);
+    text_add(out, "%-20s %-20s %6d %10.3f %6.1f%%", op_rules[line->op].name, shape, line->calls,
+             1e3 * line->seconds / steps, 100 * line->seconds / total);
+    if (line->rows && is_product(line->op))
+        text_add(out, " %8.1f", 2e-9 * multiplied * steps / line->seconds);
+    text_string(out, "\n");
+}
+
+berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out)
+{
+    if (!e->seconds)
+        return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without a profile");
+    size_t most = (size_t)e->call_count + OP_COUNT;
+    profile_line *lines = calloc(most, sizeof *lines);
+    if (!lines)
+        return berlu_fail_memory(most * sizeof *lines, "a profile");
+    double total = 0, steps = e->profiled_steps ? e->profiled_steps : 1;
+    int count = lines_make(e, by, lines);
+    for (int i = 0; i < count; i++)
+        total += lines[i].seconds;
+    text_add(out, "%-20s %-20s %6s %10s %7s%s\n", "op", by == PROFILE_BY_SHAPE ? "rows x in, out" : "", "calls",
+             "ms/step", "share", by == PROFILE_BY_SHAPE ? "  GFLOP/s" : "");
+    for (int i = 0; i < count && lines[i].seconds > 0; i++)
+        line_print(out, &lines[i], steps, total);
+    text_add(out, "%-20s %-20s %6d %10.3f %6.1f%%\n", "all", "", e->call_count, 1e3 * total / steps, 100.0);
+    free(lines);
+    return text_status(out);
+}

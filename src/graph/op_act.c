@@ -1,0 +1,37 @@
+/* act.c - an activation site. SPDX-License-Identifier: MIT
+ *
+ * act            in: x, learned parameters p0, p1 or none            out: y = f(x)
+ * act_grad       in: dy, x, p0, p1                                   out: dx = dy f'(x), dp0, dp1
+ * act_grad_out   in: dy, y, p0, p1                                   out: the same from y = f(x) alone
+ *
+ * Which of the two gradients is used is the run's policy `keep`. With `input` the op may be made again, so y need not be
+ * kept for the weights of the layer behind; with `both` and `output` y is kept (graph/differentiate.c asks the policy). */
+#include "graph/op_rules.h"
+
+berlu_status act_shape(graph *g, node *n)
+{
+    int64_t channels = tensor_channels(info_of(g, n->in[0]));
+    for (int i = 0; i < n->attr.act_params; i++)
+        if (tensor_elements(info_of(g, n->in[1 + i])) != 1 &&
+            vector_check(g, "act", n->in[1 + i], channels, 0) != BERLU_OK)
+            return graph_status(g);
+    n->out[0] = graph_declare_like(g, ROLE_BRANCH, n->in[0]);
+    return graph_status(g);
+}
+
+berlu_status act_gradient(grad_pass *p, const node *n)
+{
+    int from_output = grad_from_output(p);
+    tensor held = from_output ? n->out[0] : grad_keep(p, n->in[0]);
+    node d = node_make(from_output ? OP_ACT_GRAD_OUT : OP_ACT_GRAD, 4,
+                       (tensor[]){grad_of(p, n->out[0]), held, n->in[1], n->in[2]});
+    d.attr = n->attr;
+    for (int i = 0; i <= ACT_PARAMS; i++)
+        d.attr.like[i] = n->in[i];
+    if (grad_add(p, &d) == TENSOR_NONE)
+        return graph_status(grad_graph(p));
+    node made = *graph_last(grad_graph(p));
+    for (int i = 0; i <= ACT_PARAMS; i++)
+        grad_give(p, n->in[i], made.out[i]);
+    return graph_status(grad_graph(p));
+}

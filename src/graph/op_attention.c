@@ -1,0 +1,53 @@
+/* attention.c - softmax(q k^T / sqrt(head width)) v. SPDX-License-Identifier: MIT
+ *
+ * attention        in: qkv[..., T, 3D], none   or   qk[..., T, 2D], v[..., T, D]; log-sums or none
+ *                  out: y[..., T, D], log-sums [..., T, heads] unless they were given
+ * attention_grad   in: dy, qkv or qk, v or none, log-sums                           out: dqkv or dqk, dv or none
+ *
+ * The T x T weights are never kept: the backward makes them again from q, k and the log-sum of each row. Nor is y needed
+ * there: sum over keys of p * dp gives what sum over channels of y * dy would. */
+#include "graph/op_rules.h"
+
+berlu_status attention_shape(graph *g, node *n)
+{
+    const tensor_info *x = info_of(g, n->in[0]);
+    int parts = n->in[1] == TENSOR_NONE ? 3 : 2;
+    int64_t wide = tensor_channels(x), width = wide / parts;
+    if (x->rank < 2 || wide % parts || n->attr.heads < 1 || width % n->attr.heads)
+        return graph_fail(g, BERLU_ERR_ARG, "attention: %s does not divide into %d parts of %d heads",
+                          graph_say(g, n->in[0]), parts, n->attr.heads);
+    if (parts == 2 && (tensor_channels(info_of(g, n->in[1])) != width || rows_of(g, n->in[1]) != rows_of(g, n->in[0])))
+        return graph_fail(g, BERLU_ERR_ARG, "attention: v %s does not fit qk %s", graph_say(g, n->in[1]),
+                          graph_say(g, n->in[0]));
+    tensor_info t = *x;
+    t.size[t.rank - 1] = width;
+    n->out[0] = graph_declare(g, ROLE_BRANCH, t.batched, t.rank, t.size);
+    if (n->in[2] != TENSOR_NONE)
+        return graph_status(g);
+    t.size[t.rank - 1] = n->attr.heads;
+    n->out[1] = graph_declare(g, ROLE_STATISTIC, t.batched, t.rank, t.size);
+    return graph_status(g);
+}
+
+berlu_status attention_gradient(grad_pass *p, const node *n)
+{
+    tensor x = n->in[0], v = n->in[1];
+    tensor held = grad_keep(p, x), held_v = v == TENSOR_NONE ? TENSOR_NONE : grad_keep(p, v);
+    node d = node_make(OP_ATTENTION_GRAD, 4, (tensor[]){grad_of(p, n->out[0]), held, held_v, n->out[1]});
+    d.attr.heads = n->attr.heads;
+    d.attr.like[0] = x;
+    d.attr.like[1] = v;
+    if (grad_add(p, &d) == TENSOR_NONE)
+        return graph_status(grad_graph(p));
+    node made = *graph_last(grad_graph(p));
+    grad_give(p, x, made.out[0]);
+    grad_give(p, v, made.out[1]);
+    return graph_status(grad_graph(p));
+}
+
+double attention_macs(const graph *g, const node *n)
+{
+    const tensor_info *y = info_of(g, n->out[0]);
+    double tokens = (double)y->size[y->rank - 2];
+    return 2.0 * tokens * (double)tensor_elements(y);
+}

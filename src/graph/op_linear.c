@@ -1,0 +1,84 @@
+/* linear.c - y = x W^T + b, and its two gradients. SPDX-License-Identifier: MIT
+ *
+ * linear      in: x[..., K], W (N, K...), b (N) or none, residual or none    out: y[..., N] (+ residual)
+ * linear_dx   in: dy, W, residual or none                                    out: dx = dy W (+ residual)
+ * linear_dw   in: dy, x                                                      out: dW = dy^T x, db = column sums of dy
+ *
+ * The backward is two ops because they differ in everything that matters to a machine: dx runs over rows, dW over the
+ * whole batch. x is asked for with grad_keep(), so a norm or an activation before this layer is made again, not kept.
+ * A convolution is unfold and linear, hence weights of rank 4. */
+#include "graph/op_rules.h"
+
+berlu_status vector_check(graph *g, const char *op, tensor t, int64_t count, int optional)
+{
+    if (t == TENSOR_NONE)
+        return optional ? BERLU_OK : graph_fail(g, BERLU_ERR_ARG, "%s: a parameter is missing", op);
+    if (info_of(g, t)->batched || tensor_elements(info_of(g, t)) != count)
+        return graph_fail(g, BERLU_ERR_ARG, "%s: %s should have %lld numbers", op, graph_say(g, t), (long long)count);
+    return BERLU_OK;
+}
+
+/* (N, K...) against the channels of x. */
+static berlu_status weight_check(graph *g, const char *op, tensor x, tensor w)
+{
+    const tensor_info *weight = info_of(g, w);
+    if (weight->rank < 2 || weight->batched ||
+        tensor_elements(weight) / weight->size[0] != tensor_channels(info_of(g, x)))
+        return graph_fail(g, BERLU_ERR_ARG, "%s: weight %s does not fit input %s", op, graph_say(g, w),
+                          graph_say(g, x));
+    return BERLU_OK;
+}
+
+static tensor declare_rows(graph *g, tensor like, int64_t channels)
+{
+    tensor_info t = *info_of(g, like);
+    t.size[t.rank - 1] = channels;
+    return graph_declare(g, ROLE_BRANCH, t.batched, t.rank, t.size);
+}
+
+berlu_status linear_shape(graph *g, node *n)
+{
+    tensor x = n->in[0], w = n->in[1];
+    if (weight_check(g, "linear", x, w) != BERLU_OK)
+        return graph_status(g);
+    int64_t outputs = info_of(g, w)->size[0];
+    if (vector_check(g, "linear", n->in[2], outputs, 1) != BERLU_OK)
+        return graph_status(g);
+    n->out[0] = declare_rows(g, x, outputs);
+    return graph_status(g);
+}
+
+berlu_status linear_gradient(grad_pass *p, const node *n)
+{
+    tensor x = n->in[0], w = n->in[1], b = n->in[2], dy = grad_of(p, n->out[0]);
+    if (grad_wanted(p, x)) {
+        node dx = node_make(OP_LINEAR_DX, 2, (tensor[]){dy, w});
+        dx.attr.like[0] = x;
+        grad_give(p, x, grad_add(p, &dx));
+    }
+    if (grad_wanted(p, w)) {
+        node dw = node_make(OP_LINEAR_DW, 2, (tensor[]){dy, grad_keep(p, x)});
+        dw.attr.like[0] = w;
+        dw.attr.like[1] = grad_like(p, b);
+        if (grad_add(p, &dw) == TENSOR_NONE)
+            return graph_status(grad_graph(p));
+        node made = *graph_last(grad_graph(p));
+        grad_give(p, w, made.out[0]);
+        grad_give(p, b, made.out[1]);
+    }
+    return graph_status(grad_graph(p));
+}
+
+double linear_macs(const graph *g, const node *n)
+{
+    return (double)rows_of(g, n->in[0]) * (double)tensor_elements(info_of(g, n->in[1]));
+}
+
+/* linear_act  in: x, W, b or none, p0, p1    out: y = f(x W^T + b), and what the backward keeps: x W^T (+ b unless raw)
+ * Made by passes/fuse.c, which sets out[1] to TENSOR_NONE where nothing is kept. */
+berlu_status linear_act_shape(graph *g, node *n)
+{
+    n->out[0] = declare_rows(g, n->in[0], info_of(g, n->in[1])->size[0]);
+    n->out[1] = graph_declare_like(g, ROLE_BRANCH, n->out[0]);
+    return graph_status(g);
+}

@@ -1,0 +1,24 @@
+/* random.c - dropout and drop path. SPDX-License-Identifier: MIT
+ *
+ * dropout     in: x                       out: each number kept with probability 1 - rate and divided by it, else 0
+ * drop_path   in: x, residual or none     out: the same for whole groups (an image, or a patch of TNT's) (+ residual)
+ *
+ * The draw is a function of (seed, step, place in the global batch, number of the op), so the backward is the same op on dy
+ * and nothing is kept. In inference passes/prune.c takes both out. */
+#include "graph/op_rules.h"
+
+berlu_status random_shape(graph *g, node *n)
+{
+    if (n->op == OP_DROP_PATH && (n->attr.groups < 1 || tensor_elements(info_of(g, n->in[0])) % n->attr.groups))
+        return graph_fail(g, BERLU_ERR_ARG, "drop_path: %s does not divide into %d groups", graph_say(g, n->in[0]),
+                          n->attr.groups);
+    n->out[0] = graph_declare_like(g, ROLE_BRANCH, n->in[0]);
+    return graph_status(g);
+}
+
+berlu_status random_gradient(grad_pass *p, const node *n)
+{
+    node d = node_make(n->op, 1, (tensor[]){grad_of(p, n->out[0])});
+    d.attr = n->attr;
+    return grad_give(p, n->in[0], grad_add(p, &d));
+}

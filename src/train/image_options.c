@@ -1,0 +1,118 @@
+/* pictures.c - see pictures.h. SPDX-License-Identifier: MIT */
+#include "train/image_options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { SQUASH_SIDE = 384 }; /* from this side on ConvNeXt's script evaluates the whole picture */
+
+berlu_status image_options_train(augment_options *out, const train_settings *s, int side)
+{
+    berlu_status status = augment_preset(out, augment_names[s->augment], side);
+    out->brightness = out->contrast = out->saturation = s->jitter;
+    out->hue = s->hue;
+    out->filter = s->interpolation == RECIPE_BILINEAR ? RESIZE_BILINEAR : RESIZE_BICUBIC;
+    out->filter_random = s->interpolation == RECIPE_RANDOM;
+    return status;
+}
+
+static int squashed(const train_settings *s, int side)
+{
+    int large_convnext = strcmp(s->recipe, "convnext") == 0 && side >= SQUASH_SIDE;
+    return s->eval_crop == RECIPE_CROP_SQUASH || (s->eval_crop == RECIPE_CROP_AUTO && large_convnext);
+}
+
+berlu_status image_options_idle(const train_settings *s, const data_info *info, int side, int64_t augment)
+{
+    int crops = augment > 1 || (augment == 1 && side > 32); /* in training, of a random size */
+    int whole = s->crop_pct == 0 || s->crop_pct == 1 || squashed(s, side);
+    if (recipe_given(s, "interpolation") && info->width == side && info->height == side && whole && !crops)
+        return berlu_fail(BERLU_ERR_ARG,
+                          "interpolation: has no effect because nothing is resized: the pictures of %s "
+                          "have the network's size; leave it out",
+                          s->data);
+    if (recipe_given(s, "crop_pct") && squashed(s, side))
+        return berlu_fail(BERLU_ERR_ARG, "crop_pct: has no effect because whole pictures are evaluated; give "
+                                         "--eval-crop center or leave it out");
+    return BERLU_OK;
+}
+
+berlu_status image_options_eval(augment_options *out, const train_settings *s, int side)
+{
+    berlu_status status = augment_preset(out, "none", side);
+    out->crop_pct = s->crop_pct;
+    out->filter = s->interpolation == RECIPE_BILINEAR ? RESIZE_BILINEAR : RESIZE_BICUBIC;
+    if (squashed(s, side))
+        out->crop = CROP_SQUASH;
+    return status;
+}
+
+static berlu_status channels_parse(double out[3], const char *key, const char *list, double least)
+{
+    const char *at = list;
+    for (int c = 0; c < 3; c++) {
+        char number[NUMBER_TEXT];
+        size_t length = strcspn(at, ",");
+        int last = at[length] == 0;
+        snprintf(number, sizeof number, "%.*s", (int)length, at);
+        if (length >= sizeof number || last != (c == 2) || !number_parse(number, &out[c]) ||
+            !(out[c] >= least && out[c] <= 1))
+            return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is not R,G,B with numbers from %g to 1", key, list, least);
+        at += length + !last;
+    }
+    return BERLU_OK;
+}
+
+const char *channels_text(char out[CHANNELS_TEXT], const double channels[3])
+{
+    char digits[3][NUMBER_TEXT];
+    for (int c = 0; c < 3; c++)
+        number_text(digits[c], channels[c]);
+    snprintf(out, CHANNELS_TEXT, "%s,%s,%s", digits[0], digits[1], digits[2]);
+    return out;
+}
+
+static double four_digits(double x)
+{
+    return rint(x * 1e4) / 1e4;
+}
+
+static berlu_status normalization_measure(normalization *out, const train_settings *s, data_source *data)
+{
+    data_statistics found;
+    berlu_status status =
+        data_measure(data, DATA_TRAIN, PICTURES_MEASURED, (size_t)s->holdout, (int)s->workers, &found);
+    if (status != BERLU_OK)
+        return status;
+    for (int c = 0; c < 3; c++) {
+        out->mean[c] = four_digits(found.mean[c]);
+        out->std[c] = four_digits(found.std[c]);
+        if (!(out->std[c] > 0))
+            return berlu_fail(BERLU_ERR_INPUT,
+                              "normalize: channel %d of %s has one value everywhere; give --mean and --std", c,
+                              s->data);
+    }
+    return BERLU_OK;
+}
+
+berlu_status normalization_find(normalization *out, const train_settings *s, data_source *data)
+{
+    static const normalization imagenet = {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+    const data_info *info = data_describe(data);
+    if (*s->mean) {
+        berlu_status status = channels_parse(out->mean, "mean", s->mean, 0);
+        return status == BERLU_OK ? channels_parse(out->std, "std", s->std, 1e-4) : status;
+    }
+    if (s->normalize == RECIPE_OWN && !info->published)
+        return normalization_measure(out, s, data);
+    *out = imagenet;
+    if (s->normalize != RECIPE_IMAGENET && info->published) {
+        memcpy(out->mean, info->mean, sizeof out->mean);
+        memcpy(out->std, info->std, sizeof out->std);
+    }
+    return BERLU_OK;
+}

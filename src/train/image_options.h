@@ -1,0 +1,30 @@
+/* pictures.h - how settings say that pictures are prepared: for training, for evaluation, and normalised by what.
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_IMAGE_OPTIONS_H
+#define TRAIN_IMAGE_OPTIONS_H
+
+#include "data/loader.h"
+#include "train/recipe.h"
+
+/* Pictures for training as --augment says, with jitter and interpolation; for evaluation the crop of --eval-crop. */
+berlu_status image_options_train(augment_options *out, const train_settings *s, int side);
+berlu_status image_options_eval(augment_options *out, const train_settings *s, int side);
+
+/* Refuses what was given and does nothing to these pictures: an interpolation where none is resized, a crop where all of
+ * them is taken. `augment` is that of training, 0 where only evaluation matters. */
+berlu_status image_options_idle(const train_settings *s, const data_info *info, int side, int64_t augment);
+
+/* Mean and deviation: --mean and --std; else ImageNet's; else the set's own. Where nobody published those, `own` measures
+ * them over PICTURES_MEASURED training pictures, held-out ones excepted, rounded to four digits, and `customary` takes
+ * ImageNet's. */
+enum { PICTURES_MEASURED = 2048 };
+typedef struct normalization {
+    double mean[3], std[3];
+} normalization;
+berlu_status normalization_find(normalization *out, const train_settings *s, data_source *data);
+
+/* "R,G,B", with the digits that normalization_find() reads back to the same bits. */
+enum { CHANNELS_TEXT = 3 * NUMBER_TEXT };
+const char *channels_text(char out[CHANNELS_TEXT], const double channels[3]);
+
+#endif

@@ -1,0 +1,67 @@
+/* trainer_internal.h - what the files of the trainer share. SPDX-License-Identifier: MIT
+ *
+ * trainer_open.c builds it, trainer_start.c finds where to begin, trainer.c runs the loop, trainer_report.c writes what
+ * came out. */
+#ifndef TRAIN_TRAINER_INTERNAL_H
+#define TRAIN_TRAINER_INTERNAL_H
+
+#include "data/loader.h"
+#include "io/tensorboard.h"
+#include "train/checkpoint.h"
+#include "train/constraint.h"
+#include "train/diagnose.h"
+#include "train/image_options.h"
+#include "train/network.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+enum { PROBE_IMAGES = 10000, OVERFIT_UPDATES = 200 };
+#define OVERFIT_LOSS 0.01
+
+/* Seconds of one epoch in this process, and what else timing.csv holds. */
+typedef struct timing {
+    double loop, forward, backward, update, teacher, data, diagnose, evaluate, checkpoint;
+    uint64_t images;
+} timing;
+
+struct trainer {
+    train_settings settings; /* a shallow copy; texts belong to the caller's, but for the two below */
+    char mean[CHANNELS_TEXT], std[CHANNELS_TEXT];
+    normalization normalization;
+    train_hooks hooks;
+    run_folder run;
+    data_source *data;
+    model *model;
+    engine *train, *eval;
+    loader *batches, *test, *probe; /* probe: the first training images as they are, for train_top1 */
+    teacher teacher;
+    diagnosis *diagnosis;
+    tb_writer *tb;
+    constraint bounds;
+    projection projection;
+    schedule schedule;
+    train_state state;
+    engine_step step;                               /* what does not change is set once */
+    uint64_t epoch_batches, epoch_updates, updates; /* per epoch; of the run, max_steps counted in */
+    uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
+    uint64_t ahead;                                 /* the epoch that the loader makes already; 0: none */
+    int classes;
+    const float *images; /* of the batch under way, in the loader */
+    double lr, top1;     /* of the last update; of the last evaluation */
+    int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
+    timing times, total; /* of this epoch; of this process */
+    metrics_row row;
+};
+
+/* trainer_report.c */
+berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
+berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
+berlu_status report_timing(trainer *t);
+train_speed report_speed(const timing *m);
+void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_t total);
+uint64_t report_peak_bytes(void);                /* of the process */
+uint64_t report_planned_bytes(const trainer *t); /* of both engines */
+berlu_status report_not_finite(trainer *t, const char *what);
+berlu_status report_not_saved(const trainer *t, berlu_status status); /* adds what is left to the sentence */
+
+#endif
