@@ -38,6 +38,9 @@ typedef enum tensor_role {
     ROLE_COUNT
 } tensor_role;
 
+/* The type of a tensor's elements; the pass `precision` sets it from the role. */
+typedef enum tensor_dtype { DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_I32, DTYPE_U8, DTYPE_COUNT } tensor_dtype;
+
 /* How a parameter starts. `value` is the constant, the standard deviation, or the fan-in. */
 typedef enum init_kind {
     INIT_CONSTANT, /* value */
@@ -58,14 +61,16 @@ typedef struct tensor_info {
     int rank, batched;
     int64_t size[TENSOR_RANK]; /* of one image, without the batch */
     tensor_role role;
+    tensor_dtype dtype;
     int producer;   /* node that writes it, -1 for parameters and inputs */
     int feed;       /* the engine fills it: image, labels, targets */
     int parameter;  /* place in state-dict order, -1 if it is none */
     int decay;      /* parameter: weight decay applies */
     int activation; /* parameter: belongs to an activation (own learning rate, no decay, constraint) */
-    float least;    /* parameter: the update keeps it at or above this; -INFINITY: free */
+    float low, high; /* parameter: the update keeps it within; infinite where it is free */
     param_init init;
     tensor view_of;     /* shares that tensor's memory; TENSOR_NONE for most */
+    tensor shadow_of;   /* copy of that parameter in the branch's dtype, which the update writes; TENSOR_NONE for most */
     tensor gradient_of; /* it is that parameter's whole gradient, in the gradients' arena; TENSOR_NONE for most */
 } tensor_info;
 

@@ -1,0 +1,120 @@
+/* backend.h - the seam between the engine and what computes: devices, memory, calls, programs. SPDX-License-Identifier: MIT
+ *
+ * A backend is one const table. It opens devices; a device owns what outlives a call: threads or streams, library handles,
+ * tuned algorithms. The engine resolves a graph into op_calls (pointers, sizes, dtypes, attributes; nothing in a call changes
+ * between steps but the memory it points to) and hands the backend lists of them once: prepare() turns a list into a
+ * program, run() executes it. The CPU loops over the calls, and may take groups of them some rows at a time; CUDA captures
+ * the launches and replays them. run() may return before the work is done; transfers and programs of one device happen in
+ * the order they were asked for.
+ *
+ * The engine never dereferences device memory unless the backend says that it is the host's (`host_memory`): it uploads and
+ * downloads bytes, and dtypes are converted on the host (graph/dtype.h). tests/graph/guarded.c is a backend whose memory is
+ * protected while the engine runs; the whole of tests/graph passes on it.
+ *
+ * Read on: cpu/cpu.c and cpu/run.c for the smallest backend, engine/build.c for how calls come about. */
+#ifndef ENGINE_BACKEND_H
+#define ENGINE_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "engine/step.h"
+#include "graph/op.h"
+
+typedef struct device device;   /* defined by each backend; its first member is struct device_base */
+typedef struct program program; /* likewise: a prepared list of calls */
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+typedef struct op_operand {
+    void *data;             /* device memory; NULL where missing */
+    int64_t rows, channels; /* batch included; rows * channels elements */
+    tensor_dtype dtype;
+    const tensor_info *info; /* NULL where missing */
+} op_operand;
+
+typedef struct op_call {
+    op_id op;
+    op_operand in[NODE_INPUTS], out[NODE_OUTPUTS];
+    const op_attr *attr;
+    const engine_step *step;   /* device memory */
+    step_result *result;       /* device memory */
+    void *workspace;           /* device memory: what op_entry.workspace asked for, aligned as the backend wants */
+    const param_table *params; /* update ops: all arrays */
+    device *device;
+    int batch, threads;
+    int group; /* so many calls from this one on are a row-blocked group; 0: none begins here */
+} op_call;
+
+/* What a backend offers for an op. */
+typedef void (*op_kernel)(const op_call *call); /* failures are kept by the device and returned by run() */
+typedef size_t (*op_workspace)(const op_call *call); /* bytes; data pointers are not set, missing operands have info NULL */
+
+struct op_entry {
+    op_kernel run;          /* NULL: not offered (fused ops only) */
+    op_workspace workspace; /* NULL: none */
+    unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
+    int absorbs;            /* > 0: an input that is added to output 0, so that an add behind it can be taken in */
+    unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
+};
+
+/* ---- devices ------------------------------------------------------------------------------------------------------ */
+
+typedef struct device_options {
+    int index;                /* of the GPU */
+    int threads;              /* of the CPU; 0: all */
+    const char *precision;    /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
+    const char *residual;     /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
+    const char *algorithms;   /* CUDA: file of chosen product algorithms, "first", "new", or NULL for the default file */
+} device_options;
+
+typedef enum memory_kind {
+    MEMORY_DEVICE,
+    MEMORY_HOST /* the host's, pinned where that makes transfers asynchronous */
+} memory_kind;
+
+typedef struct program_options {
+    int profile; /* 1: program_seconds() is wanted */
+} program_options;
+
+struct backend {
+    const char *name;          /* "cpu", "cpu-f64", "cuda" */
+    const struct op_entry *ops; /* OP_COUNT of them */
+    size_t alignment;          /* of tensors, in bytes */
+    int host_memory;           /* device memory is the host's: callers may fill and read it in place */
+    int asynchronous;          /* run() returns before the work is done */
+
+    berlu_status (*open)(device **out, const struct backend *b, const device_options *o);
+    void (*close)(device *d); /* NULL is allowed */
+    void (*dtypes)(const device *d, tensor_dtype of_role[ROLE_COUNT]);
+
+    void *(*alloc)(device *d, memory_kind kind, size_t bytes, const char *what); /* zeroed; NULL with the error text set */
+    void (*release)(device *d, memory_kind kind, void *memory);                  /* NULL is allowed */
+    berlu_status (*upload)(device *d, void *to, const void *from, size_t bytes);   /* `from` may be reused on return */
+    berlu_status (*download)(device *d, void *to, const void *from, size_t bytes); /* waits for it */
+    berlu_status (*copy)(device *d, void *to, const void *from, size_t bytes);     /* within the device */
+
+    berlu_status (*prepare)(device *d, program **out, const op_call *calls, int count, const program_options *o);
+    berlu_status (*run)(program *p);
+    void (*program_free)(program *p);                        /* NULL is allowed */
+    void (*seconds)(program *p, double *per_call, int reset); /* profile: adds what each call took since the last reset */
+
+    /* Results of steps in order, without waiting for the device: push() enqueues a copy of the device's step_result, pop()
+     * gives the oldest one that has arrived; *there is 0 where none has. With `wait` it waits for one that was pushed. */
+    berlu_status (*result_push)(device *d, const step_result *from);
+    berlu_status (*result_pop)(device *d, step_result *out, int *there, int wait);
+
+    size_t (*library)(const op_call *call);        /* bytes that libraries take for themselves during a call; NULL: none */
+    void (*group)(graph *g, const struct backend *b, int batch); /* marks row-blocked groups (node.group); NULL: none */
+    size_t (*free_bytes)(device *d);               /* memory left on the device; NULL: not known */
+    void (*describe)(const device *d, char *out, size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
+    const void *data;                              /* the backend's own */
+};
+
+/* Common head of every device. */
+struct device_base {
+    const struct backend *backend;
+};
+
+#endif

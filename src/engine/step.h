@@ -1,0 +1,79 @@
+/* step.h - all that a step takes and all that it gives back. SPDX-License-Identifier: MIT
+ *
+ * Everything that changes from step to step is one engine_step: the caller fills it, the engine resolves its defaults and
+ * uploads it once, kernels read it in device memory. What a step computes beside tensors is one step_result: kernels write
+ * it in device memory, and it comes back when the device is done, possibly some steps later (engine_poll()). Kernels are
+ * handed pointers to both, so a captured graph of launches never changes.
+ *
+ * Also here: the table over which the update ops run. Both structs and the two rules on spans compile as CUDA too. */
+#ifndef ENGINE_STEP_H
+#define ENGINE_STEP_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define STEP_FN static __host__ __device__ inline
+#else
+#define STEP_FN static inline
+#endif
+
+typedef struct engine_step {
+    uint64_t seed;         /* of dropout and drop path */
+    uint64_t first_sample; /* position of this batch's first image in the global batch: the same draws on any number of ranks */
+    uint32_t step;         /* index of the update from 0: the `epoch` word of the random counter */
+    uint32_t count;        /* updates this optimizer has made, this one included: 1, 2, ...; 0 means 1 */
+    double smoothing, distill_alpha, distill_tau; /* tau 0 means 1 */
+    double loss_scale;                            /* multiplies gradients (1/A when accumulating); 0 means 1 */
+    double lr, weight_decay, clip;                /* clip 0: none */
+    double act_lr;    /* multiplier of lr for activation parameters; 0 means 1 (freeze them by act_frozen) */
+    double act_decay; /* weight decay of activation parameters; 0 with decay_all: weight_decay */
+    int act_frozen, decay_all;
+    double beta1, beta2, eps; /* AdamW; all three 0: .9, .999, 1e-8 */
+    double momentum;          /* SGD */
+    double ema_decay;
+    /* Derived by the engine. */
+    double correction1, correction2; /* 1 - beta^count */
+    int sum_begun;                   /* accumulate: add to the sum instead of setting it */
+} engine_step;
+
+typedef struct step_result {
+    double loss_part[2]; /* cross entropy; distillation: means over the counted images */
+    double grad_norm, clip_factor;
+    /* 1 from the first loss or norm on that is not finite; update ops then leave every array as it is. Stays set until
+     * engine_clear_fault(), so that steps already enqueued change nothing either. */
+    int fault;
+    uint32_t step; /* of the engine_step this came from */
+} step_result;
+
+/* One parameter within the arrays that update ops work on. Weights, moments and average share offsets; gradients lie in
+ * the order the backward finishes them. Offsets and counts are in elements. */
+typedef struct param_span {
+    int64_t offset, gradient, count; /* gradient -1: has none */
+    int64_t shadow;                  /* offset of its copy in the branch's dtype; -1: there is none */
+    int decay, activation;
+    float low, high; /* the update keeps it within; -INFINITY and INFINITY where it is free */
+} param_span;
+
+typedef struct param_table {
+    const param_span *spans; /* host memory; a device keeps its own copy */
+    int count;
+    int64_t total; /* elements of the gradients' area, gaps included; gaps are zero */
+    void *weight, *gradient, *sum, *moment1, *moment2, *ema, *shadow; /* device memory; NULL where absent */
+    int nesterov;
+} param_table;
+
+/* The weight decay of a span: an activation's own, or with decay_all everybody's where it has none of its own. */
+STEP_FN double span_decay(const param_span *p, const engine_step *s)
+{
+    if (p->activation && (s->act_decay != 0 || !s->decay_all))
+        return s->act_decay;
+    return p->decay || s->decay_all ? s->weight_decay : 0;
+}
+
+/* Does this step move the span? What it does not move counts nowhere, also not in the norm of the gradients. */
+STEP_FN int span_moves(const param_span *p, const engine_step *s)
+{
+    return p->gradient >= 0 && !(p->activation && s->act_frozen);
+}
+
+#endif
