@@ -2,6 +2,7 @@
  *
  * One row per model, activation, policy and mode. The measuring is bench/bench_step.c; the same step in PyTorch, interleaved with
  * ours, is bench/step_torch.py. */
+#include <math.h>
 #include <string.h>
 
 #include "bench/bench_step.h"
@@ -17,8 +18,7 @@ static const option_row step_rows[] = {
     {"keep", OPTION_CHOICE, .standard = "input", .choices = "input|both|output|all", .help = "kept for the backward"},
     {"mode", OPTION_CHOICE, .standard = "train", .choices = "train|infer|both",
      .help = "whole steps, or forward alone"},
-    {"recompute-attention", OPTION_FLAG,
-     .help = "make attention's output again in the backward: less memory, more time"},
+    {"remake-attention", OPTION_FLAG, .help = "recompute attention's output in the backward: less memory, more time"},
     {"steps", OPTION_INT, "N", .standard = "5", .least = 1, .most = 4000, .help = "at least so many"},
     {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
     {"cpu-time", OPTION_FLAG,
@@ -95,8 +95,9 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                                  .keep = keep,
                                  .threads = options_threads(o),
                                  .loss = LOSS_CROSS_ENTROPY,
-                                 .recompute_attention = options_flag(o, "recompute-attention"),
-                                 .act_least = keep == KEEP_OUTPUT ? 0.001 : 0,
+                                 .recompute_attention = options_flag(o, "remake-attention"),
+                                 .bounds = &(engine_bound){"alpha", 0.001f, INFINITY},
+                                 .bound_count = keep == KEEP_OUTPUT,
                                  .profile = options_given(o, "profile")};
     berlu_status status = bench_step_run(&b, m, &profile);
     if (status == BERLU_OK && options_json(o))

@@ -9,9 +9,8 @@
 
 #include <omp.h>
 
+#include "cpu/device.h"
 #include "cpu/gemm.h"
-#include "cpu/simd_kernels.h"
-#include "graph/op.h"
 
 enum { SUM_ROWS = 64 }; /* rows of a block whose columns are summed */
 
@@ -73,7 +72,7 @@ static inline blocks blocks_of_call(const op_call *c)
 
 static inline const simd_kernels *simd_of(const op_call *c)
 {
-    return c->data;
+    return c->device->simd;
 }
 
 static inline size_t align_64(size_t bytes)

@@ -1,182 +1,194 @@
-/* cpu.c - the backends of the CPU: memory, and the two tables of kernels. SPDX-License-Identifier: MIT
+/* cpu.c - the backends of the CPU: memory, results, and the table of kernels. SPDX-License-Identifier: MIT
  *
- * The f64 table is the plain kernels in double and nothing else. The f32 table is the plain kernels with everything that
- * matters replaced by a vectorised one. Read on: linear.c and attention.c, which are most of a step. */
+ * The f64 table is the reference kernels in double and nothing else. The f32 table is the reference kernels with everything
+ * that matters replaced by a vectorised one. Device memory is the host's, work is done when run() returns.
+ * Read on: run.c, then linear.c and attention.c, which are most of a step. */
 #include "cpu/cpu.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "cpu/blocks.h"
+#include "cpu/device.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
 #include "cpu/real.h"
-#include "cpu/simd_kernels.h"
 
 extern const op_entry ref_f64_ops[OP_COUNT];
 
-static void *host_memory(size_t bytes, const char *what)
+/* ---- devices and memory ---- */
+
+static berlu_status device_open(device **out, const backend *b, tensor_dtype dtype)
 {
+    device *d = calloc(1, sizeof *d);
+    if (!d)
+        return berlu_fail_memory(sizeof *d, "a device");
+    d->base.backend = b;
+    d->simd = b->data;
+    d->dtype = dtype;
+    *out = d;
+    return BERLU_OK;
+}
+
+static berlu_status f32_open(device **out, const backend *b, const device_options *o)
+{
+    if (o->precision && strcmp(o->precision, "f32") != 0)
+        return berlu_fail(BERLU_ERR_ARG, "precision %s: the CPU computes in f32; leave --precision out", o->precision);
+    return device_open(out, b, DTYPE_F32);
+}
+
+static berlu_status f64_open(device **out, const backend *b, const device_options *o)
+{
+    (void)o;
+    return device_open(out, b, DTYPE_F64);
+}
+
+static void cpu_close(device *d)
+{
+    free(d);
+}
+
+static void cpu_dtypes(const device *d, tensor_dtype of_role[ROLE_COUNT])
+{
+    for (int i = 0; i < ROLE_COUNT; i++)
+        of_role[i] = d->dtype;
+}
+
+static void *cpu_alloc(device *d, memory_kind kind, size_t bytes, const char *what)
+{
+    (void)d, (void)kind;
     void *memory = memory_aligned(bytes, what);
     if (memory)
         memset(memory, 0, bytes);
     return memory;
 }
 
-static void host_release(void *memory)
+static void cpu_release(device *d, memory_kind kind, void *memory)
 {
+    (void)d, (void)kind;
     free(memory);
 }
 
-/* ---- f32 ---- */
-
-static size_t f32_bytes(tensor_role role)
+static berlu_status cpu_copy(device *d, void *to, const void *from, size_t bytes)
 {
-    (void)role;
-    return sizeof(float);
+    (void)d;
+    memcpy(to, from, bytes);
+    return BERLU_OK;
 }
 
-static void f32_put(void *to, const float *from, size_t count)
+static berlu_status cpu_result_push(device *d, const step_result *from)
 {
-    memcpy(to, from, count * sizeof(float));
+    assert(d->count < CPU_RESULTS);
+    d->results[(d->first + d->count++) % CPU_RESULTS] = *from;
+    return BERLU_OK;
 }
 
-static void f32_get(float *to, const void *from, size_t count)
+static berlu_status cpu_result_pop(device *d, step_result *out, int *there, int wait)
 {
-    memcpy(to, from, count * sizeof(float));
+    (void)wait;
+    *there = d->count > 0;
+    if (!*there)
+        return BERLU_OK;
+    *out = d->results[d->first];
+    d->first = (d->first + 1) % CPU_RESULTS;
+    d->count--;
+    return BERLU_OK;
 }
 
-static void f32_put_f64(void *to, const double *from, size_t count)
+static void cpu_describe(const device *d, char *out, size_t size)
 {
-    for (size_t i = 0; i < count; i++)
-        ((float *)to)[i] = (float)from[i];
+    snprintf(out, size, "%s, %s", gemm_library(), d->simd ? d->simd->isa : "reference loops");
 }
 
-static void f32_get_f64(double *to, const void *from, size_t count)
+static void cpu_group(graph *g, int batch)
 {
-    for (size_t i = 0; i < count; i++)
-        to[i] = ((const float *)from)[i];
-}
-
-/* ---- f64 ---- */
-
-static size_t f64_bytes(tensor_role role)
-{
-    (void)role;
-    return sizeof(double);
-}
-
-static void f64_put(void *to, const float *from, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        ((double *)to)[i] = from[i];
-}
-
-static void f64_get(float *to, const void *from, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        to[i] = (float)((const double *)from)[i];
-}
-
-static void f64_put_f64(void *to, const double *from, size_t count)
-{
-    memcpy(to, from, count * sizeof(double));
-}
-
-static void f64_get_f64(double *to, const void *from, size_t count)
-{
-    memcpy(to, from, count * sizeof(double));
+    cpu_group_mark(g, GROUP_ROWS, batch);
 }
 
 /* ---- tables ---- */
 
 static const op_entry fast_ops[OP_COUNT] = {
-    [OP_LINEAR] = {cpu_linear, cpu_linear_workspace},
-    [OP_NORM] = {cpu_norm, NULL},
+    [OP_LINEAR] = {cpu_linear, cpu_linear_workspace, .in_place = 8, .absorbs = 3},
+    [OP_NORM] = {cpu_norm, .in_place = 1},
     [OP_ATTENTION] = {cpu_attention, cpu_attention_workspace},
-    [OP_ACT] = {cpu_act, cpu_act_workspace},
-    [OP_UNFOLD] = {ref_f32_unfold, NULL},
+    [OP_ACT] = {cpu_act, cpu_act_workspace, .in_place = 1},
+    [OP_UNFOLD] = {ref_f32_unfold},
     [OP_DEPTHWISE] = {cpu_depthwise, cpu_depthwise_workspace},
-    [OP_TOKENS] = {ref_f32_tokens, NULL},
-    [OP_PIXEL_POS] = {ref_f32_pixel_pos, NULL},
-    [OP_ADD] = {cpu_add, NULL},
-    [OP_ADD_TOKENS] = {ref_f32_add_tokens, NULL},
-    [OP_SCALE] = {cpu_scale, NULL},
-    [OP_MEAN] = {ref_f32_mean, NULL},
-    [OP_SELECT] = {ref_f32_select, NULL},
-    [OP_AVERAGE] = {ref_f32_average, NULL},
-    [OP_DROPOUT] = {ref_f32_dropout, NULL},
-    [OP_DROP_PATH] = {ref_f32_drop_path, NULL},
-    [OP_CROSS_ENTROPY] = {ref_f32_cross_entropy, NULL},
-    [OP_DISTILL] = {ref_f32_distill, NULL},
-    [OP_LINEAR_DX] = {cpu_linear_dx, NULL},
+    [OP_TOKENS] = {ref_f32_tokens},
+    [OP_PIXEL_POS] = {ref_f32_pixel_pos, .in_place = 1},
+    [OP_ADD] = {cpu_add, .in_place = 3},
+    [OP_ADD_TOKENS] = {ref_f32_add_tokens, .in_place = 1},
+    [OP_SCALE] = {cpu_scale, .in_place = 5, .absorbs = 2},
+    [OP_MEAN] = {ref_f32_mean},
+    [OP_SELECT] = {ref_f32_select},
+    [OP_AVERAGE] = {ref_f32_average},
+    [OP_DROPOUT] = {ref_f32_dropout, .in_place = 1},
+    [OP_DROP_PATH] = {ref_f32_drop_path, .in_place = 3, .absorbs = 1},
+    [OP_CROSS_ENTROPY] = {ref_f32_cross_entropy},
+    [OP_DISTILL] = {ref_f32_distill},
+    [OP_LINEAR_DX] = {cpu_linear_dx, .in_place = 4, .absorbs = 2},
     [OP_LINEAR_DW] = {cpu_linear_dw, cpu_linear_dw_workspace},
-    [OP_NORM_GRAD] = {cpu_norm_grad, cpu_norm_grad_workspace},
+    [OP_NORM_GRAD] = {cpu_norm_grad, cpu_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4},
     [OP_ATTENTION_GRAD] = {cpu_attention_grad, cpu_attention_workspace},
-    [OP_ACT_GRAD] = {cpu_act_grad, cpu_act_workspace},
-    [OP_ACT_GRAD_OUT] = {cpu_act_grad, cpu_act_workspace},
-    [OP_FOLD] = {ref_f32_fold, NULL},
-    [OP_DEPTHWISE_DX] = {cpu_depthwise_dx, cpu_depthwise_workspace},
+    [OP_ACT_GRAD] = {cpu_act_grad, cpu_act_workspace, .in_place = 1},
+    [OP_ACT_GRAD_OUT] = {cpu_act_grad, cpu_act_workspace, .in_place = 1},
+    [OP_FOLD] = {ref_f32_fold},
+    [OP_DEPTHWISE_DX] = {cpu_depthwise_dx, cpu_depthwise_workspace, .in_place = 4, .absorbs = 2},
     [OP_DEPTHWISE_DW] = {cpu_depthwise_dw, cpu_depthwise_workspace},
-    [OP_TOKENS_GRAD] = {ref_f32_tokens_grad, NULL},
-    [OP_PIXEL_POS_GRAD] = {ref_f32_pixel_pos_grad, NULL},
-    [OP_TAKE_TOKENS] = {ref_f32_take_tokens, NULL},
-    [OP_SCALE_GRAD] = {cpu_scale_grad, cpu_scale_grad_workspace},
-    [OP_MEAN_GRAD] = {ref_f32_mean_grad, NULL},
-    [OP_SELECT_GRAD] = {ref_f32_select_grad, NULL},
-    [OP_HALF] = {ref_f32_half, NULL},
-    [OP_CROSS_ENTROPY_GRAD] = {ref_f32_cross_entropy_grad, NULL},
-    [OP_DISTILL_GRAD] = {ref_f32_distill_grad, NULL},
+    [OP_TOKENS_GRAD] = {ref_f32_tokens_grad},
+    [OP_PIXEL_POS_GRAD] = {ref_f32_pixel_pos_grad},
+    [OP_TAKE_TOKENS] = {ref_f32_take_tokens},
+    [OP_SCALE_GRAD] = {cpu_scale_grad, cpu_scale_grad_workspace, .in_place = 1},
+    [OP_MEAN_GRAD] = {ref_f32_mean_grad},
+    [OP_SELECT_GRAD] = {ref_f32_select_grad},
+    [OP_HALF] = {ref_f32_half, .in_place = 1},
+    [OP_CROSS_ENTROPY_GRAD] = {ref_f32_cross_entropy_grad},
+    [OP_DISTILL_GRAD] = {ref_f32_distill_grad},
     [OP_LINEAR_ACT] = {cpu_linear_act, cpu_linear_act_workspace},
     [OP_LINEAR_DX_ACT] = {cpu_linear_dx_act, cpu_linear_dx_act_workspace},
-    [OP_ACCUMULATE] = {ref_f32_accumulate, NULL},
+    [OP_ACCUMULATE] = {ref_f32_accumulate},
     [OP_GRAD_NORM] = {cpu_grad_norm, cpu_grad_norm_workspace},
-    [OP_ADAMW] = {cpu_adamw, NULL},
-    [OP_SGD] = {ref_f32_sgd, NULL},
-    [OP_EMA] = {ref_f32_ema, NULL},
+    [OP_ADAMW] = {cpu_adamw},
+    [OP_SGD] = {ref_f32_sgd},
+    [OP_EMA] = {ref_f32_ema},
+    [OP_SHADOW] = {ref_f32_shadow},
 };
 
-#define F32_MEMORY                                                                                                     \
-    .bytes_of = f32_bytes, .host_f32 = 1, .memory = host_memory, .release = host_release, .put = f32_put,              \
-    .get = f32_get, .put_f64 = f32_put_f64, .get_f64 = f32_get_f64
+#define HOST                                                                                                           \
+    .alignment = 64, .host_memory = 1, .close = cpu_close, .dtypes = cpu_dtypes, .alloc = cpu_alloc,                   \
+    .release = cpu_release, .upload = cpu_copy, .download = cpu_copy, .copy = cpu_copy, .prepare = cpu_prepare,        \
+    .run = cpu_run, .program_free = cpu_program_free, .seconds = cpu_seconds, .result_push = cpu_result_push,          \
+    .result_pop = cpu_result_pop, .describe = cpu_describe
 
-#define PRODUCTS                                                                                                       \
-    .library = cpu_library, .groupable = cpu_groupable, .group_rows = GROUP_ROWS, .group_width = GROUP_WIDTH,          \
-    .group = cpu_group_run
+#define FAST .name = "cpu", .ops = fast_ops, HOST, .open = f32_open, .library = cpu_library, .group = cpu_group
 
 const backend *cpu_f64_backend(void)
 {
-    static const backend machine = {.name = "cpu-f64",
-                                    .ops = ref_f64_ops,
-                                    .bytes_of = f64_bytes,
-                                    .memory = host_memory,
-                                    .release = host_release,
-                                    .put = f64_put,
-                                    .get = f64_get,
-                                    .put_f64 = f64_put_f64,
-                                    .get_f64 = f64_get_f64};
-    return &machine;
+    static const backend reference = {.name = "cpu-f64", .ops = ref_f64_ops, HOST, .open = f64_open};
+    return &reference;
 }
 
 const backend *cpu_ref_backend(void)
 {
-    static const backend machine = {.name = "cpu-ref", .ops = ref_f32_ops, F32_MEMORY};
-    return &machine;
+    static const backend reference = {.name = "cpu-ref", .ops = ref_f32_ops, HOST, .open = f32_open};
+    return &reference;
 }
 
 const backend *cpu_backend_at(int index)
 {
-    static const backend machines[] = {
+    static const backend backends[] = {
 #if defined(__x86_64__)
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_avx512},
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_avx2},
+        {FAST, .data = &simd_kernels_avx512},
+        {FAST, .data = &simd_kernels_avx2},
 #elif defined(__aarch64__)
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_neon},
+        {FAST, .data = &simd_kernels_neon},
 #endif
-        {.name = "cpu", .ops = fast_ops, F32_MEMORY, PRODUCTS, .data = &simd_kernels_scalar},
+        {FAST, .data = &simd_kernels_scalar},
     };
-    return index >= 0 && index < (int)COUNT(machines) ? &machines[index] : NULL;
+    return index >= 0 && index < (int)COUNT(backends) ? &backends[index] : NULL;
 }
 
 const backend *cpu_backend(void)

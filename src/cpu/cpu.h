@@ -5,7 +5,7 @@
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
-#include "graph/op.h"
+#include "engine/backend.h"
 
 const backend *cpu_backend(void);
 const backend *cpu_f64_backend(void);

@@ -6,10 +6,10 @@
 #define CPU_DRAW_H
 
 #include "base/philox.h"
-#include "graph/op.h"
+#include "engine/backend.h"
 
 /* Is group `index` of this op kept in this step? */
-static inline int draw_keeps(const step_values *s, philox_purpose purpose, const op_attr *a, uint64_t index)
+static inline int draw_keeps(const engine_step *s, philox_purpose purpose, const op_attr *a, uint64_t index)
 {
     philox_words words = philox_draw(s->seed, purpose, s->step, index / 4, (uint32_t)a->site);
     return philox_f32(words.w[index % 4]) >= a->rate;

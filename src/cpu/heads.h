@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "graph/op.h"
+#include "engine/backend.h"
 
 typedef struct heads {
     int64_t groups, tokens, heads, width, dim; /* dim = heads * width */

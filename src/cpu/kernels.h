@@ -2,7 +2,7 @@
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 
-#include "graph/op.h"
+#include "engine/backend.h"
 
 /* Links of groups (group.c): the same kernels for some rows; those with sums over rows have a finish. */
 void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows);
@@ -18,6 +18,14 @@ void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows);
 size_t cpu_library(const op_call *c);
 int cpu_groupable(op_id op);
 void cpu_group_run(const op_call *calls, int count, double *seconds);
+/* Marks groups of nodes that can run so many rows at a time (group.c). */
+void cpu_group_mark(graph *g, int64_t group_rows, int batch);
+
+/* Programs (run.c). */
+berlu_status cpu_prepare(device *d, program **out, const op_call *calls, int count, const program_options *o);
+berlu_status cpu_run(program *p);
+void cpu_program_free(program *p);
+void cpu_seconds(program *p, double *per_call, int reset);
 
 void cpu_linear(const op_call *c);
 size_t cpu_linear_workspace(const op_call *c);

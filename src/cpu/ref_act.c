@@ -21,7 +21,7 @@ static void params_at(const op_call *c, int first, int64_t channel, double param
     }
 }
 
-void PLAIN(act)(const op_call *c)
+void REF(act)(const op_call *c)
 {
     const real *x = c->in[0].data;
     real *y = c->out[0].data;
@@ -71,12 +71,12 @@ static void gradients(const op_call *c, int from_output)
     }
 }
 
-void PLAIN(act_grad)(const op_call *c)
+void REF(act_grad)(const op_call *c)
 {
     gradients(c, 0);
 }
 
-void PLAIN(act_grad_out)(const op_call *c)
+void REF(act_grad_out)(const op_call *c)
 {
     gradients(c, 1);
 }

@@ -28,13 +28,13 @@ static double weights_row(const heads *h, const real *q, const real *k, double l
     return logsum;
 }
 
-size_t PLAIN(attention_workspace)(const op_call *c)
+size_t REF(attention_workspace)(const op_call *c)
 {
     const tensor_info *x = c->in[c->op == OP_ATTENTION ? 0 : 1].info;
     return 2 * (size_t)x->size[x->rank - 2] * sizeof(double);
 }
 
-void PLAIN(attention)(const op_call *c)
+void REF(attention)(const op_call *c)
 {
     heads h = heads_make(c, 0, 1);
     double *p = c->workspace;
@@ -87,7 +87,7 @@ static void grad_row(const heads *h, const head_grad *g, int64_t t, double logsu
     }
 }
 
-void PLAIN(attention_grad)(const op_call *c)
+void REF(attention_grad)(const op_call *c)
 {
     heads h = heads_make(c, 1, 2);
     double *p = c->workspace, *ds = p + h.tokens;

@@ -38,17 +38,17 @@ static void convolve(const op_call *c, const real *bias, const real *residual, i
     }
 }
 
-void PLAIN(depthwise)(const op_call *c)
+void REF(depthwise)(const op_call *c)
 {
     convolve(c, c->in[2].data, NULL, 0);
 }
 
-void PLAIN(depthwise_dx)(const op_call *c)
+void REF(depthwise_dx)(const op_call *c)
 {
     convolve(c, NULL, c->in[2].data, 1);
 }
 
-void PLAIN(depthwise_dw)(const op_call *c)
+void REF(depthwise_dw)(const op_call *c)
 {
     map m = map_make(c->in[0].info, c->out[0].info);
     const real *dy = c->in[0].data, *x = c->in[1].data;

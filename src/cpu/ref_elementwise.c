@@ -7,7 +7,7 @@ static int64_t count_of(const op_operand *o)
     return o->rows * o->channels;
 }
 
-void PLAIN(add)(const op_call *c)
+void REF(add)(const op_call *c)
 {
     const real *a = c->in[0].data, *b = c->in[1].data;
     real *y = c->out[0].data;
@@ -16,7 +16,7 @@ void PLAIN(add)(const op_call *c)
         y[i] = a[i] + b[i];
 }
 
-void PLAIN(average)(const op_call *c)
+void REF(average)(const op_call *c)
 {
     const real *a = c->in[0].data, *b = c->in[1].data;
     real *y = c->out[0].data;
@@ -24,7 +24,7 @@ void PLAIN(average)(const op_call *c)
         y[i] = (a[i] + b[i]) / 2;
 }
 
-void PLAIN(half)(const op_call *c)
+void REF(half)(const op_call *c)
 {
     const real *x = c->in[0].data;
     real *y = c->out[0].data;
@@ -32,7 +32,7 @@ void PLAIN(half)(const op_call *c)
         y[i] = x[i] / 2;
 }
 
-void PLAIN(scale)(const op_call *c)
+void REF(scale)(const op_call *c)
 {
     const real *x = c->in[0].data, *gamma = c->in[1].data, *residual = c->in[2].data;
     real *y = c->out[0].data;
@@ -43,7 +43,7 @@ void PLAIN(scale)(const op_call *c)
             y[r * n + i] = x[r * n + i] * gamma[i] + (residual ? residual[r * n + i] : 0);
 }
 
-void PLAIN(scale_grad)(const op_call *c)
+void REF(scale_grad)(const op_call *c)
 {
     const real *dy = c->in[0].data, *x = c->in[1].data, *gamma = c->in[2].data;
     real *dx = c->out[0].data, *dgamma = c->out[1].data;
@@ -58,7 +58,7 @@ void PLAIN(scale_grad)(const op_call *c)
     }
 }
 
-void PLAIN(mean)(const op_call *c)
+void REF(mean)(const op_call *c)
 {
     const real *x = c->in[0].data;
     real *y = c->out[0].data;
@@ -71,7 +71,7 @@ void PLAIN(mean)(const op_call *c)
     }
 }
 
-void PLAIN(mean_grad)(const op_call *c)
+void REF(mean_grad)(const op_call *c)
 {
     const real *dy = c->in[0].data;
     real *dx = c->out[0].data;
@@ -81,7 +81,7 @@ void PLAIN(mean_grad)(const op_call *c)
             dx[r * n + i] = dy[r / places * n + i] / (real)places;
 }
 
-void PLAIN(dropout)(const op_call *c)
+void REF(dropout)(const op_call *c)
 {
     const real *x = c->in[0].data;
     real *y = c->out[0].data, factor = (real)(1 / (1 - (double)c->attr->rate));
@@ -93,7 +93,7 @@ void PLAIN(dropout)(const op_call *c)
                    : 0;
 }
 
-void PLAIN(drop_path)(const op_call *c)
+void REF(drop_path)(const op_call *c)
 {
     int64_t groups = c->attr->groups, size = count_of(&c->in[0]) / (c->batch * groups);
     real factor = (real)(1 / (1 - (double)c->attr->rate));

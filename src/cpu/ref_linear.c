@@ -1,7 +1,7 @@
 /* ref_linear.c - products and the unfolding around them, as written on paper. SPDX-License-Identifier: MIT */
 #include "cpu/real.h"
 
-void PLAIN(linear)(const op_call *c)
+void REF(linear)(const op_call *c)
 {
     const real *x = c->in[0].data, *w = c->in[1].data, *b = c->in[2].data, *residual = c->in[3].data;
     real *y = c->out[0].data;
@@ -15,7 +15,7 @@ void PLAIN(linear)(const op_call *c)
         }
 }
 
-void PLAIN(linear_dx)(const op_call *c)
+void REF(linear_dx)(const op_call *c)
 {
     const real *dy = c->in[0].data, *w = c->in[1].data, *residual = c->in[2].data;
     real *dx = c->out[0].data;
@@ -29,7 +29,7 @@ void PLAIN(linear_dx)(const op_call *c)
         }
 }
 
-void PLAIN(linear_dw)(const op_call *c)
+void REF(linear_dw)(const op_call *c)
 {
     const real *dy = c->in[0].data, *x = c->in[1].data;
     real *dw = c->out[0].data, *db = c->out[1].data;
@@ -102,7 +102,7 @@ static int64_t pixel_at(const window *w, int64_t channel, int64_t y, int64_t x)
     return w->planar ? (channel * w->height + y) * w->width + x : (y * w->width + x) * w->channels + channel;
 }
 
-void PLAIN(unfold)(const op_call *c)
+void REF(unfold)(const op_call *c)
 {
     window w = window_make(c->in[0].info, c->out[0].info, c->attr);
     int64_t k = w.s.kernel, size = w.channels * w.height * w.width, row = c->out[0].channels;
@@ -122,7 +122,7 @@ void PLAIN(unfold)(const op_call *c)
 }
 
 /* Windows lie side by side (the shape rule sees to it), so every pixel has one source; those that were cut get zero. */
-void PLAIN(fold)(const op_call *c)
+void REF(fold)(const op_call *c)
 {
     window w = window_make(c->out[0].info, c->in[0].info, c->attr);
     int64_t k = w.s.kernel, size = w.channels * w.height * w.width, row = c->in[0].channels;

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "cpu/real.h"
-#include "engine/engine.h"
 
 /* p = softmax(z / tau); returns the log of the sum, so that log p_k = z_k / tau - that. */
 static double softmax(const real *z, int64_t classes, double tau, real *p)
@@ -43,7 +42,7 @@ static int is_counted(const op_call *c, int64_t i)
     return c->attr->soft || ((const int32_t *)c->in[1].data)[i] >= 0;
 }
 
-void PLAIN(cross_entropy)(const op_call *c)
+void REF(cross_entropy)(const op_call *c)
 {
     int64_t classes = c->in[0].channels;
     double total = 0;
@@ -57,10 +56,11 @@ void PLAIN(cross_entropy)(const op_call *c)
         if (is_counted(c, i) && isnan(logsum))
             total = NAN;
     }
-    c->step->loss_part[0] = total / (double)images_counted(c);
+    c->result->loss_part[0] = total / (double)images_counted(c);
+    c->result->fault |= !isfinite(total);
 }
 
-void PLAIN(cross_entropy_grad)(const op_call *c)
+void REF(cross_entropy_grad)(const op_call *c)
 {
     int64_t classes = c->in[0].channels;
     double factor =
@@ -102,7 +102,7 @@ static double divergence(const real *teacher, const real *z, int64_t classes, do
     return sum;
 }
 
-void PLAIN(distill)(const op_call *c)
+void REF(distill)(const op_call *c)
 {
     int64_t classes = c->in[0].channels;
     double tau = c->attr->distill == DISTILL_HARD ? 1 : c->step->distill_tau, total = 0;
@@ -115,10 +115,11 @@ void PLAIN(distill)(const op_call *c)
         else
             total += tau * tau * divergence(teacher, z, classes, tau, logsum, r) / soft_count(c);
     }
-    c->step->loss_part[1] = total;
+    c->result->loss_part[1] = total;
+    c->result->fault |= !isfinite(total);
 }
 
-void PLAIN(distill_grad)(const op_call *c)
+void REF(distill_grad)(const op_call *c)
 {
     int64_t classes = c->in[0].channels;
     int hard = c->attr->distill == DISTILL_HARD;

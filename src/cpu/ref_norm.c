@@ -17,7 +17,7 @@ static void statistics(const real *x, int64_t n, float eps, real *out)
     out[1] = (real)(1 / sqrt(square / (double)n + (double)eps));
 }
 
-void PLAIN(norm)(const op_call *c)
+void REF(norm)(const op_call *c)
 {
     const real *w = c->in[1].data, *b = c->in[2].data, *given = c->in[3].data;
     int64_t n = c->in[0].channels;
@@ -35,7 +35,7 @@ void PLAIN(norm)(const op_call *c)
     }
 }
 
-void PLAIN(norm_grad)(const op_call *c)
+void REF(norm_grad)(const op_call *c)
 {
     const real *w = c->in[2].data, *s = c->in[3].data, *residual = c->in[4].data;
     real *dw = c->out[1].data, *db = c->out[2].data;

@@ -3,7 +3,7 @@
 
 #include "cpu/real.h"
 
-void PLAIN(tokens)(const op_call *c)
+void REF(tokens)(const op_call *c)
 {
     const real *x = c->in[0].data, *pos = c->in[1].data;
     int64_t n = c->out[0].channels, all = c->out[0].rows / c->batch, body = c->in[0].rows / c->batch,
@@ -30,7 +30,7 @@ static void rows_sum(real *to, const real *dy, int64_t images, int64_t step, int
     }
 }
 
-void PLAIN(tokens_grad)(const op_call *c)
+void REF(tokens_grad)(const op_call *c)
 {
     const real *dy = c->in[0].data;
     real *dx = c->out[0].data, *dpos = c->out[1].data, *dcls = c->out[2].data, *ddist = c->out[3].data;
@@ -48,7 +48,7 @@ void PLAIN(tokens_grad)(const op_call *c)
 }
 
 /* pos is (1, d, q, q): channel first. */
-void PLAIN(pixel_pos)(const op_call *c)
+void REF(pixel_pos)(const op_call *c)
 {
     const real *pos = c->in[1].data;
     const tensor_info *info = c->in[0].info;
@@ -62,7 +62,7 @@ void PLAIN(pixel_pos)(const op_call *c)
     }
 }
 
-void PLAIN(pixel_pos_grad)(const op_call *c)
+void REF(pixel_pos_grad)(const op_call *c)
 {
     const tensor_info *info = c->in[0].info;
     int64_t n = c->in[0].channels, pixels = info->size[info->rank - 2], groups = c->in[0].rows / pixels;
@@ -77,7 +77,7 @@ void PLAIN(pixel_pos_grad)(const op_call *c)
     }
 }
 
-void PLAIN(add_tokens)(const op_call *c)
+void REF(add_tokens)(const op_call *c)
 {
     const real *x = c->in[0].data, *branch = c->in[1].data;
     int64_t n = c->out[0].channels, all = c->out[0].rows / c->batch, skip = c->attr->skip;
@@ -90,7 +90,7 @@ void PLAIN(add_tokens)(const op_call *c)
     }
 }
 
-void PLAIN(take_tokens)(const op_call *c)
+void REF(take_tokens)(const op_call *c)
 {
     const real *dy = c->in[0].data;
     real *dx = c->out[0].data;
@@ -99,7 +99,7 @@ void PLAIN(take_tokens)(const op_call *c)
         memcpy(dx + image * body, dy + (image * all + skip) * n, (size_t)body * sizeof *dx);
 }
 
-void PLAIN(select)(const op_call *c)
+void REF(select)(const op_call *c)
 {
     const real *x = c->in[0].data;
     real *y = c->out[0].data;
@@ -108,7 +108,7 @@ void PLAIN(select)(const op_call *c)
         memcpy(y + image * n, x + (image * all + c->attr->skip) * n, (size_t)n * sizeof *y);
 }
 
-void PLAIN(select_grad)(const op_call *c)
+void REF(select_grad)(const op_call *c)
 {
     const real *dy = c->in[0].data;
     real *dx = c->out[0].data;

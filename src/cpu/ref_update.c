@@ -3,8 +3,10 @@
  * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations (decay first, eps outside the
  * root, after the bias correction). Scalars are double and rounded once. The clip factor is not applied to the gradients in
  * memory: whoever reads them multiplies. */
+#include <assert.h>
 #include <math.h>
 
+#include "cpu/norm_store.h"
 #include "cpu/real.h"
 
 static const real *gradient_of(const param_table *p, const param_span *s)
@@ -12,7 +14,7 @@ static const real *gradient_of(const param_table *p, const param_span *s)
     return (const real *)(p->sum ? p->sum : p->gradient) + s->gradient;
 }
 
-void PLAIN(accumulate)(const op_call *c)
+void REF(accumulate)(const op_call *c)
 {
     const real *g = c->params->gradient;
     real *sum = c->params->sum;
@@ -21,7 +23,7 @@ void PLAIN(accumulate)(const op_call *c)
         sum[i] = c->step->sum_begun ? sum[i] + g[i] : g[i];
 }
 
-void PLAIN(grad_norm)(const op_call *c)
+void REF(grad_norm)(const op_call *c)
 {
     const param_table *p = c->params;
     double total = 0;
@@ -31,21 +33,20 @@ void PLAIN(grad_norm)(const op_call *c)
             sum += (double)gradient_of(p, &p->spans[i])[j] * gradient_of(p, &p->spans[i])[j];
         total += sum;
     }
-    c->step->grad_norm = sqrt(total);
-    double factor = c->step->clip / (c->step->grad_norm + 1e-6);
-    c->step->clip_factor = c->step->clip > 0 && !(factor > 1) ? factor : 1;
+    norm_store(c, sqrt(total));
 }
 
-static real at_least(real value, float least)
+static real within(real value, const param_span *span) /* a NaN stays */
 {
-    return value < (real)least ? (real)least : value; /* a NaN stays */
+    value = value < (real)span->low ? (real)span->low : value;
+    return value > (real)span->high ? (real)span->high : value;
 }
 
-void PLAIN(adamw)(const op_call *c)
+void REF(adamw)(const op_call *c)
 {
     const param_table *p = c->params;
-    const step_values *s = c->step;
-    for (int i = 0; i < p->count; i++) {
+    const engine_step *s = c->step;
+    for (int i = 0; i < p->count && !c->result->fault; i++) {
         const param_span *span = &p->spans[i];
         if (!span_moves(span, s))
             continue;
@@ -56,49 +57,55 @@ void PLAIN(adamw)(const op_call *c)
         real keep = (real)(1 - lr * span_decay(span, s)), step = (real)(lr / s->correction1),
              root = (real)sqrt(s->correction2);
         real toward = (real)(1 - s->beta1), b2 = (real)s->beta2, rest = (real)(1 - s->beta2),
-             clip = (real)s->clip_factor;
+             clip = (real)c->result->clip_factor;
         for (int64_t j = 0; j < span->count; j++) {
             real d = g[j] * clip;
             m[j] += toward * (d - m[j]);
             v[j] = b2 * v[j] + rest * d * d;
-            w[j] = at_least(w[j] * keep - step * m[j] / ((real)sqrt((double)v[j]) / root + (real)s->eps), span->least);
+            w[j] = within(w[j] * keep - step * m[j] / ((real)sqrt((double)v[j]) / root + (real)s->eps), span);
         }
     }
 }
 
-void PLAIN(sgd)(const op_call *c)
+void REF(sgd)(const op_call *c)
 {
     const param_table *p = c->params;
-    const step_values *s = c->step;
-    for (int i = 0; i < p->count; i++) {
+    const engine_step *s = c->step;
+    for (int i = 0; i < p->count && !c->result->fault; i++) {
         const param_span *span = &p->spans[i];
         if (!span_moves(span, s))
             continue;
         real wd = (real)span_decay(span, s), mu = (real)s->momentum;
-        real lr = (real)(s->lr * (span->activation ? s->act_lr : 1)),
-             fresh = s->count == 1 ? 1 : (real)(1 - s->dampening);
+        real lr = (real)(s->lr * (span->activation ? s->act_lr : 1));
         const real *g = gradient_of(p, span);
         real *w = (real *)p->weight + span->offset, *buffer = (real *)p->moment1 + span->offset;
         for (int64_t j = 0; j < span->count; j++) {
-            real d = g[j] * (real)s->clip_factor + wd * w[j];
+            real d = g[j] * (real)c->result->clip_factor + wd * w[j];
             if (mu != 0) {
-                buffer[j] = (s->count == 1 ? 0 : mu * buffer[j]) + fresh * d;
+                buffer[j] = (s->count == 1 ? 0 : mu * buffer[j]) + d;
                 d = p->nesterov ? d + mu * buffer[j] : buffer[j];
             }
-            w[j] = at_least(w[j] - lr * d, span->least);
+            w[j] = within(w[j] - lr * d, span);
         }
     }
 }
 
-void PLAIN(ema)(const op_call *c)
+void REF(ema)(const op_call *c)
 {
     const param_table *p = c->params;
     real rest = (real)(1 - c->step->ema_decay);
-    for (int i = 0; i < p->count; i++) {
+    for (int i = 0; i < p->count && !c->result->fault; i++) {
         const real *w = (const real *)p->weight + p->spans[i].offset;
         real *average = (real *)p->ema + p->spans[i].offset;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
         for (int64_t j = 0; j < p->spans[i].count; j++)
-            average[j] += rest * (w[j] - average[j]);
+            average[j] = within(average[j] + rest * (w[j] - average[j]), &p->spans[i]);
     }
+}
+
+/* Weights and branches have one dtype on the CPU, so there are no copies to refresh. */
+void REF(shadow)(const op_call *c)
+{
+    assert(!c->params->shadow);
+    (void)c;
 }

@@ -1,8 +1,11 @@
-/* group.c - several calls for a thousand rows, then for the next thousand. SPDX-License-Identifier: MIT
+/* run.c - runs lists of calls: one after the other, groups of them some rows at a time. SPDX-License-Identifier: MIT
  *
- * A thread takes its rows through all calls of a group before it takes the next; nobody waits for anybody between calls. What the
- * calls sum over rows they keep as partial sums, cut as without a group, and join in the end: the bits are the same.
- * Which calls are a group: engine/group.c. */
+ * A program is a loop over the engine's calls. In a row-blocked group a thread takes its rows through all calls before it
+ * takes the next; there is no barrier between calls. Sums over rows are kept as partial sums, cut as without a group, and
+ * joined in the end: the bits are the same. Which calls form a group: group.c. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
@@ -30,7 +33,7 @@ int cpu_groupable(op_id op)
     return members[op].rows != NULL;
 }
 
-/* Times are those of the first thread, whose work_queue of the rows is about as large as anybody's. */
+/* Times are those of the first thread, whose share of the rows is about as large as any other's. */
 static void rows_run(const op_call *calls, int count, const blocks *b, int64_t i, double *seconds)
 {
     int timed = seconds && omp_get_thread_num() == 0;
@@ -57,4 +60,59 @@ void cpu_group_run(const op_call *calls, int count, double *seconds)
         if (seconds)
             seconds[k] += clock_seconds() - begin;
     }
+}
+
+/* ---- programs ---- */
+
+struct program {
+    const op_call *calls; /* the engine's: it may let an operand point elsewhere between two runs */
+    int count;
+    double *seconds; /* per call, when profiling */
+};
+
+berlu_status cpu_prepare(device *d, program **out, const op_call *calls, int count, const program_options *o)
+{
+    (void)d;
+    program *p = calloc(1, sizeof *p);
+    if (!p)
+        return berlu_fail_memory(sizeof *p, "a list of calls");
+    *p = (program){.calls = calls, .count = count};
+    if (o->profile && !(p->seconds = calloc((size_t)count + 1, sizeof *p->seconds))) {
+        free(p);
+        return berlu_fail_memory((size_t)count * sizeof *p->seconds, "a profile");
+    }
+    *out = p;
+    return BERLU_OK;
+}
+
+berlu_status cpu_run(program *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        const op_call *call = &p->calls[i];
+        if (call->group > 1) {
+            cpu_group_run(call, call->group, p->seconds ? p->seconds + i : NULL);
+            i += call->group - 1;
+            continue;
+        }
+        double begin = p->seconds ? clock_seconds() : 0;
+        call->device->base.backend->ops[call->op].run(call);
+        if (p->seconds)
+            p->seconds[i] += clock_seconds() - begin;
+    }
+    return BERLU_OK;
+}
+
+void cpu_program_free(program *p)
+{
+    if (p)
+        free(p->seconds);
+    free(p);
+}
+
+void cpu_seconds(program *p, double *per_call, int reset)
+{
+    for (int i = 0; i < p->count && p->seconds; i++)
+        per_call[i] += p->seconds[i];
+    if (reset && p->seconds)
+        memset(p->seconds, 0, (size_t)p->count * sizeof *p->seconds);
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 typedef struct simd_adamw {
-    float keep, step, root, toward, beta2, rest, clip, eps, least;
+    float keep, step, root, toward, beta2, rest, clip, eps, low, high;
 } simd_adamw;
 
 /* One channel group of depthwise convolution: `lanes` channels of an image with its border of zeros. */

@@ -82,7 +82,7 @@ void SIMD_FN(adamw)(float *w, float *m, float *v, const float *g, int64_t count,
         v_f32 moved = v_fnma(v_set(k->step), v_div(m1, under), kept);
         store_up_to(m + i, m1, left);
         store_up_to(v + i, m2, left);
-        store_up_to(w + i, v_max(moved, v_set(k->least)), left);
+        store_up_to(w + i, v_min(v_max(moved, v_set(k->low)), v_set(k->high)), left);
     }
 }
 

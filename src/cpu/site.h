@@ -2,7 +2,7 @@
 #ifndef CPU_SITE_H
 #define CPU_SITE_H
 
-#include "graph/op.h"
+#include "engine/backend.h"
 
 /* A call for `rows` rows with the learned parameters of the node, which begin at input `first`. */
 static inline berlu_act_call site_call(const op_call *c, int first, int64_t rows, int64_t channels)

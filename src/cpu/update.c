@@ -1,12 +1,13 @@
 /* update.c - the norm of all gradients, and AdamW in one pass. SPDX-License-Identifier: MIT
  *
- * Clipping costs nothing: grad_norm leaves the factor in the step, and adamw multiplies as it reads. SGD and the average of the
- * weights stay with the plain kernels: they are as fast as memory there. */
+ * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as it reads. SGD and the
+ * average of the weights stay with the reference kernels: they run at the speed of memory there. */
 #include <math.h>
 
 #include "base/threads.h"
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
+#include "cpu/norm_store.h"
 
 enum { SQUARES = 4096, PIECE = 16384 };
 
@@ -45,13 +46,12 @@ void cpu_grad_norm(const op_call *c)
 #pragma omp single
         parts = before;
     }
-    c->step->grad_norm = sqrt(tree_sum(part, (size_t)parts));
-    double factor = c->step->clip / (c->step->grad_norm + 1e-6);
-    c->step->clip_factor = c->step->clip > 0 && !(factor > 1) ? factor : 1;
+    norm_store(c, sqrt(tree_sum(part, (size_t)parts)));
 }
 
-static simd_adamw constants(const step_values *s, const param_span *span)
+static simd_adamw constants(const op_call *c, const param_span *span)
 {
+    const engine_step *s = c->step;
     double lr = s->lr * (span->activation ? s->act_lr : 1);
     return (simd_adamw){.keep = (float)(1 - lr * span_decay(span, s)),
                         .step = (float)(lr / s->correction1),
@@ -59,21 +59,24 @@ static simd_adamw constants(const step_values *s, const param_span *span)
                         .toward = (float)(1 - s->beta1),
                         .beta2 = (float)s->beta2,
                         .rest = (float)(1 - s->beta2),
-                        .clip = (float)s->clip_factor,
+                        .clip = (float)c->result->clip_factor,
                         .eps = (float)s->eps,
-                        .least = span->least};
+                        .low = span->low,
+                        .high = span->high};
 }
 
 void cpu_adamw(const op_call *c)
 {
     const param_table *p = c->params;
     const float *gradient = p->sum ? p->sum : p->gradient;
+    if (c->result->fault)
+        return;
 #pragma omp parallel num_threads(c->threads)
     for (int i = 0; i < p->count; i++) {
         const param_span *span = &p->spans[i];
         if (!span_moves(span, c->step))
             continue;
-        simd_adamw k = constants(c->step, span);
+        simd_adamw k = constants(c, span);
         blocks b = blocks_of(span->count, PIECE);
 #pragma omp for schedule(static) nowait
         for (int64_t j = 0; j < b.count; j++) {

@@ -7,7 +7,7 @@
 #define CPU_WEIGHT_H
 
 #include "cpu/gemm.h"
-#include "graph/op.h"
+#include "engine/backend.h"
 
 size_t weight_bytes(const op_call *c);       /* of W^T at the beginning of the workspace; 0: W is read where it lies */
 void weight_transpose(const op_call *c);     /* by all threads of a parallel region, which leave it together */

@@ -22,6 +22,7 @@
 #include "engine/step.h"
 #include "graph/op.h"
 
+typedef struct backend backend;
 typedef struct device device;   /* defined by each backend; its first member is struct device_base */
 typedef struct program program; /* likewise: a prepared list of calls */
 
@@ -47,26 +48,14 @@ typedef struct op_call {
     int group; /* so many calls from this one on are a row-blocked group; 0: none begins here */
 } op_call;
 
-/* What a backend offers for an op. */
-typedef void (*op_kernel)(const op_call *call); /* failures are kept by the device and returned by run() */
-typedef size_t (*op_workspace)(const op_call *call); /* bytes; data pointers are not set, missing operands have info NULL */
-
-struct op_entry {
-    op_kernel run;          /* NULL: not offered (fused ops only) */
-    op_workspace workspace; /* NULL: none */
-    unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
-    int absorbs;            /* > 0: an input that is added to output 0, so that an add behind it can be taken in */
-    unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
-};
-
 /* ---- devices ------------------------------------------------------------------------------------------------------ */
 
 typedef struct device_options {
-    int index;                /* of the GPU */
-    int threads;              /* of the CPU; 0: all */
-    const char *precision;    /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
-    const char *residual;     /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
-    const char *algorithms;   /* CUDA: file of chosen product algorithms, "first", "new", or NULL for the default file */
+    int index;              /* of the GPU */
+    int threads;            /* of the CPU; 0: all */
+    const char *precision;  /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
+    const char *residual;   /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
+    const char *algorithms; /* CUDA: file of chosen product algorithms, "first", "new", or NULL for the default file */
 } device_options;
 
 typedef enum memory_kind {
@@ -79,42 +68,45 @@ typedef struct program_options {
 } program_options;
 
 struct backend {
-    const char *name;          /* "cpu", "cpu-f64", "cuda" */
-    const struct op_entry *ops; /* OP_COUNT of them */
-    size_t alignment;          /* of tensors, in bytes */
-    int host_memory;           /* device memory is the host's: callers may fill and read it in place */
-    int asynchronous;          /* run() returns before the work is done */
+    const char *name;    /* "cpu", "cpu-f64", "cuda" */
+    const op_entry *ops; /* OP_COUNT of them */
+    size_t alignment;    /* of tensors, in bytes */
+    int host_memory;     /* device memory is the host's: callers may fill and read it in place */
+    int asynchronous;    /* run() returns before the work is done */
 
-    berlu_status (*open)(device **out, const struct backend *b, const device_options *o);
+    berlu_status (*open)(device **out, const backend *b, const device_options *o);
     void (*close)(device *d); /* NULL is allowed */
     void (*dtypes)(const device *d, tensor_dtype of_role[ROLE_COUNT]);
 
-    void *(*alloc)(device *d, memory_kind kind, size_t bytes, const char *what); /* zeroed; NULL with the error text set */
-    void (*release)(device *d, memory_kind kind, void *memory);                  /* NULL is allowed */
+    void *(*alloc)(device *d, memory_kind kind, size_t bytes,
+                   const char *what);                           /* zeroed; NULL with the error text set */
+    void (*release)(device *d, memory_kind kind, void *memory); /* NULL is allowed */
     berlu_status (*upload)(device *d, void *to, const void *from, size_t bytes);   /* `from` may be reused on return */
     berlu_status (*download)(device *d, void *to, const void *from, size_t bytes); /* waits for it */
     berlu_status (*copy)(device *d, void *to, const void *from, size_t bytes);     /* within the device */
 
     berlu_status (*prepare)(device *d, program **out, const op_call *calls, int count, const program_options *o);
     berlu_status (*run)(program *p);
-    void (*program_free)(program *p);                        /* NULL is allowed */
-    void (*seconds)(program *p, double *per_call, int reset); /* profile: adds what each call took since the last reset */
+    void (*program_free)(program *p); /* NULL is allowed */
+    void (*seconds)(program *p, double *per_call,
+                    int reset); /* profile: adds what each call took since the last reset */
 
     /* Results of steps in order, without waiting for the device: push() enqueues a copy of the device's step_result, pop()
      * gives the oldest one that has arrived; *there is 0 where none has. With `wait` it waits for one that was pushed. */
     berlu_status (*result_push)(device *d, const step_result *from);
     berlu_status (*result_pop)(device *d, step_result *out, int *there, int wait);
 
-    size_t (*library)(const op_call *call);        /* bytes that libraries take for themselves during a call; NULL: none */
-    void (*group)(graph *g, const struct backend *b, int batch); /* marks row-blocked groups (node.group); NULL: none */
-    size_t (*free_bytes)(device *d);               /* memory left on the device; NULL: not known */
-    void (*describe)(const device *d, char *out, size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
-    const void *data;                              /* the backend's own */
+    size_t (*library)(const op_call *call); /* bytes that libraries take for themselves during a call; NULL: none */
+    void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
+    size_t (*free_bytes)(device *d);        /* memory left on the device; NULL: not known */
+    void (*describe)(const device *d, char *out,
+                     size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
+    const void *data;              /* the backend's own */
 };
 
 /* Common head of every device. */
 struct device_base {
-    const struct backend *backend;
+    const backend *backend;
 };
 
 #endif

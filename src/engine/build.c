@@ -1,9 +1,9 @@
-/* engine_build.c - from a model's graph to a flat list of calls. SPDX-License-Identifier: MIT
+/* build.c - from a model's graph to a flat list of calls. SPDX-License-Identifier: MIT
  *
- * engine_rewrite() adds the losses the options ask for and runs the passes; engine_allocate() takes all memory the plan
- * names; engine_resolve() turns every node into an op_call whose pointers are final, engine_take_scratch() adds what kernels
- * need for themselves. Read on: engine.c, which runs them. */
-#include <math.h>
+ * engine_rewrite() adds the losses the options ask for and runs the passes; engine_resolve() turns every node into an op_call
+ * whose pointers are final and appends the update's calls; engine_take_scratch() adds what kernels need for themselves.
+ * Read on: memory.c for where tensors lie, run.c for how calls run. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +12,12 @@
 
 /* ---- losses and passes ---- */
 
-static tensor feed_declare(engine *e, int which, const char *name, int64_t width)
+static tensor feed_declare(engine *e, feed_id which, const char *name, tensor_dtype dtype, int64_t width)
 {
-    return e->feed[which].t = graph_feed(e->g, name, 1, 1, &width);
+    tensor t = e->feed[which].t = graph_feed(e->g, name, 1, 1, &width);
+    if (t != TENSOR_NONE)
+        graph_tensor_edit(e->g, t)->dtype = dtype;
+    return t;
 }
 
 static void losses_add(engine *e)
@@ -26,22 +29,32 @@ static void losses_add(engine *e)
         return;
     int soft = o->loss == LOSS_SOFT_TARGET;
     tensor logits = o->distill ? heads[0] : graph_logits(e->g);
-    tensor truth = soft ? feed_declare(e, FEED_TARGETS, "targets", e->classes)
-                        : (e->label_feed = graph_feed(e->g, "labels", 1, 1, (int64_t[]){1}));
-    node loss = node_make(OP_CROSS_ENTROPY, 2, (tensor[]){logits, truth});
+    tensor target = soft ? feed_declare(e, FEED_TARGETS, "targets", DTYPE_F32, e->classes)
+                         : feed_declare(e, FEED_LABELS, "labels", DTYPE_I32, 1);
+    node loss = node_make(OP_CROSS_ENTROPY, 2, (tensor[]){logits, target});
     loss.attr.soft = soft;
     loss.attr.distill = o->distill;
     graph_add(e->g, &loss);
     if (!o->distill)
         return;
-    node second = node_make(OP_DISTILL, 2, (tensor[]){heads[1], feed_declare(e, FEED_TEACHER, "teacher", e->classes)});
+    tensor teacher = feed_declare(e, FEED_TEACHER, "teacher", DTYPE_F32, e->classes);
+    node second = node_make(OP_DISTILL, 2, (tensor[]){heads[1], teacher});
     second.attr.distill = o->distill;
     graph_add(e->g, &second);
 }
 
-/* Policy `output` needs the slope from y at every site, and a learned slope that stays away from zero. */
-static berlu_status sites_check(engine *e)
+static const engine_bound *bound_find(const engine *e, const char *parameter)
 {
+    for (int i = 0; i < e->options.bound_count; i++)
+        if (strcmp(e->options.bounds[i].parameter, parameter) == 0)
+            return &e->options.bounds[i];
+    return NULL;
+}
+
+/* Policy `output` needs the derivative from y at every site, and a learned slope that stays away from zero. */
+static berlu_status sites_check(const engine *e)
+{
+    const engine_bound *bound = bound_find(e, "alpha");
     for (int i = 0; i < graph_site_count(e->g); i++) {
         const graph_site *site = graph_site_at(e->g, i);
         int alpha = berlu_act_param_find(site->act, "alpha");
@@ -53,22 +66,26 @@ static berlu_status sites_check(engine *e)
                               "%s: keep=output is not possible with %s, whose slope does not follow from its "
                               "output; use input or both",
                               site->name, berlu_act_name(site->act));
-        if (info.learned && !(e->options.act_least >= 0.001))
+        if (info.learned && !(bound && bound->low >= 0.001f))
             return berlu_fail(BERLU_ERR_ARG,
                               "%s: keep=output with a learned alpha needs it kept at 0.001 or above "
-                              "(act_least, --act-constraint)",
+                              "(--act-constraint)",
                               site->name);
     }
     return BERLU_OK;
 }
 
-static void constraints_set(engine *e)
+/* The narrower of what the activation allows and what the caller wants. */
+static void bounds_set(engine *e)
 {
     for (int i = 0; i < graph_param_count(e->g); i++) {
         tensor_info *info = graph_tensor_edit(e->g, graph_param(e->g, i));
         const char *dot = strrchr(info->name, '.');
-        if (info->activation && dot && strcmp(dot, ".alpha") == 0 && e->options.act_least > 0)
-            info->least = (float)e->options.act_least;
+        const engine_bound *bound = info->activation && dot ? bound_find(e, dot + 1) : NULL;
+        if (bound) {
+            info->low = bound->low > info->low ? bound->low : info->low;
+            info->high = bound->high < info->high ? bound->high : info->high;
+        }
     }
 }
 
@@ -97,13 +114,13 @@ static berlu_status pass_differentiate(engine *e)
         status = sites_check(e);
     if (status != BERLU_OK)
         return status;
-    constraints_set(e);
+    bounds_set(e);
     return graph_differentiate(e->g, e->options.keep, e->options.recompute_attention);
 }
 
 static berlu_status pass_fuse(engine *e)
 {
-    return e->backend->ops[OP_LINEAR_ACT].run ? graph_fuse(e->g, e->backend->ops) : BERLU_OK;
+    return graph_fuse(e->g, e->backend->ops);
 }
 
 static berlu_status pass_prune(engine *e)
@@ -111,9 +128,15 @@ static berlu_status pass_prune(engine *e)
     return graph_prune(e->g, 1);
 }
 
+static berlu_status pass_precision(engine *e)
+{
+    return graph_precision(e->g, e->backend->ops, e->dtype);
+}
+
 static berlu_status pass_group(engine *e)
 {
-    graph_group(e->g, e->backend, e->options.batch);
+    if (e->backend->group)
+        e->backend->group(e->g, e->options.batch);
     return BERLU_OK;
 }
 
@@ -126,112 +149,13 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
         [PASS_DIFFERENTIATE] = pass_differentiate,
         [PASS_FUSE] = pass_fuse,
         [PASS_PRUNE] = pass_prune,
+        [PASS_PRECISION] = pass_precision,
         [PASS_GROUP] = pass_group,
     };
     berlu_status status = BERLU_OK;
     for (size_t i = PASS_SLICE; status == BERLU_OK && i < COUNT(passes) && i <= (size_t)last; i++)
         status = passes[i](e);
     return status;
-}
-
-/* ---- memory ---- */
-
-void *engine_memory_take(engine *e, size_t bytes, const char *what)
-{
-    void *memory = e->backend->memory(bytes ? bytes : 64, what);
-    if (memory)
-        e->allocated += bytes;
-    return memory;
-}
-
-static berlu_status store_take(engine *e, engine_array array, uint64_t bytes, const char *what)
-{
-    if (e->store->array[array])
-        return BERLU_OK;
-    e->store->array[array] = engine_memory_take(e, bytes, what);
-    return e->store->array[array] ? BERLU_OK : BERLU_ERR_MEMORY;
-}
-
-/* The arrays of the store that this mode needs. An engine that shares brings what the first one lacks. */
-static berlu_status store_fill(engine *e)
-{
-    const engine_options *o = &e->options;
-    uint64_t weights = e->plan.bytes[AREA_WEIGHT], gradients = e->plan.bytes[AREA_GRADIENT];
-    e->store->bytes = weights;
-    berlu_status status = store_take(e, ARRAY_WEIGHT, weights, "the parameters");
-    if (status != BERLU_OK || o->mode != ENGINE_TRAIN)
-        return status;
-    status = store_take(e, ARRAY_GRADIENT, gradients, "the gradients");
-    if (status == BERLU_OK && o->accumulate && !e->store->sum &&
-        !(e->store->sum = engine_memory_take(e, gradients, "the sum of gradients")))
-        status = BERLU_ERR_MEMORY;
-    if (status == BERLU_OK && !o->no_update)
-        status = store_take(e, ARRAY_MOMENT1, weights, "the first moments");
-    if (status == BERLU_OK && !o->no_update && o->optimizer == OPTIMIZER_ADAMW)
-        status = store_take(e, ARRAY_MOMENT2, weights, "the second moments");
-    if (status == BERLU_OK && o->ema)
-        status = store_take(e, ARRAY_EMA, weights, "the average of the weights");
-    return status;
-}
-
-static berlu_status feeds_allocate(engine *e)
-{
-    for (int i = 0; i < FEED_COUNT; i++) {
-        engine_feed *feed = &e->feed[i];
-        if (feed->t == TENSOR_NONE)
-            continue;
-        size_t count = (size_t)tensor_elements(graph_tensor(e->g, feed->t)) * (size_t)e->options.batch;
-        if (e->backend->host_f32) {
-            feed->host = engine_data(e, feed->t);
-            continue;
-        }
-        feed->host = feed->memory = memory_aligned(count * sizeof(float), "a batch");
-        if (!feed->host)
-            return BERLU_ERR_MEMORY;
-        memset(feed->host, 0, count * sizeof(float));
-        e->allocated += count * sizeof(float);
-    }
-    return BERLU_OK;
-}
-
-static berlu_status host_allocate(engine *e)
-{
-    size_t labels = (size_t)e->options.batch * sizeof *e->labels;
-    size_t logits = (size_t)e->options.batch * (size_t)e->classes * sizeof *e->logits;
-    e->labels = calloc(1, labels);
-    if (!e->labels)
-        return berlu_fail_memory(labels, "the labels of a batch");
-    if (!e->backend->host_f32 && !(e->logits = calloc(1, logits)))
-        return berlu_fail_memory(logits, "the logits of a batch");
-    e->allocated += labels + (e->logits ? logits : 0);
-    return feeds_allocate(e);
-}
-
-berlu_status engine_allocate(engine *e)
-{
-    berlu_status status = store_fill(e);
-    if (status != BERLU_OK)
-        return status;
-    e->area[AREA_WEIGHT] = e->store->array[ARRAY_WEIGHT];
-    e->area[AREA_GRADIENT] = e->store->array[ARRAY_GRADIENT];
-    e->area[AREA_ARENA] = engine_memory_take(e, e->plan.bytes[AREA_ARENA], "the activations");
-    if (!e->area[AREA_ARENA])
-        return BERLU_ERR_MEMORY;
-    e->area[AREA_FEED] = engine_memory_take(e, e->plan.bytes[AREA_FEED], "the input");
-    if (!e->area[AREA_FEED])
-        return BERLU_ERR_MEMORY;
-    e->step = engine_memory_take(e, sizeof *e->step, "the values of a step");
-    return e->step ? host_allocate(e) : BERLU_ERR_MEMORY;
-}
-
-void *engine_data(const engine *e, tensor t)
-{
-    const plan_place *place = &e->plan.places[t];
-    if (t == e->label_feed)
-        return e->labels;
-    if (place->area == AREA_NONE || !e->area[place->area])
-        return NULL;
-    return (char *)e->area[place->area] + place->offset;
 }
 
 /* ---- calls ---- */
@@ -242,6 +166,7 @@ static op_operand operand_make(const engine *e, tensor t)
     if (t == TENSOR_NONE)
         return operand;
     operand.info = graph_tensor(e->g, t);
+    operand.dtype = operand.info->dtype;
     operand.channels = tensor_channels(operand.info);
     operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
     operand.data = engine_data(e, t);
@@ -252,23 +177,30 @@ static op_call call_make(engine *e, op_id op)
 {
     return (op_call){.op = op,
                      .step = e->step,
+                     .result = e->result,
+                     .device = e->device,
                      .batch = e->options.batch,
                      .threads = e->options.threads,
-                     .params = &e->table,
-                     .data = e->backend->data};
+                     .params = &e->table};
 }
 
 static size_t workspace_of(const engine *e, const op_call *call)
 {
     op_workspace ask = e->backend->ops[call->op].workspace;
-    return ask ? (ask(call) + 63) / 64 * 64 : 0;
+    size_t alignment = e->backend->alignment;
+    return ask ? (ask(call) + alignment - 1) / alignment * alignment : 0;
+}
+
+static int calls_end(const engine *e) /* of all lists */
+{
+    return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
 }
 
 /* Calls use the workspace one after the other, members of a group at the same time: those lie side by side. */
 static void workspace_place(engine *e, char *base)
 {
     size_t offset = 0;
-    for (int i = 0, members = 0; i < e->call_count; i++, members--) {
+    for (int i = 0, members = 0; i < calls_end(e); i++, members--) {
         op_call *call = &e->calls[i];
         if (members <= 0) {
             offset = 0;
@@ -291,10 +223,12 @@ static void library_ask(engine *e, const op_call *call)
         e->library_bytes = bytes;
 }
 
+enum { UPDATE_CALLS = 5 }; /* accumulate, grad_norm, optimizer, ema, shadow */
+
 static berlu_status nodes_resolve(engine *e)
 {
     int count = graph_node_count(e->g), group = 0;
-    e->calls = calloc((size_t)count + 1, sizeof *e->calls);
+    e->calls = calloc((size_t)count + UPDATE_CALLS, sizeof *e->calls);
     if (!e->calls)
         return berlu_fail_memory((size_t)count * sizeof *e->calls, "a list of calls");
     e->backward_begin = -1;
@@ -331,11 +265,11 @@ static int is_image(const engine *e, const op_operand *operand)
     return operand->data && operand->data == e->feed[FEED_IMAGE].host;
 }
 
-/* So that a batch can be borrowed: where kernels reach the images themselves, and not a copy. */
+/* Finds where kernels read the images themselves and not an uploaded copy, so that a batch can be borrowed. */
 static berlu_status image_uses_find(engine *e)
 {
     int count = 0;
-    if (!e->backend->host_f32)
+    if (e->feed[FEED_IMAGE].staged)
         return BERLU_OK;
     for (int i = 0; i < e->call_count; i++)
         for (int j = 0; j < NODE_INPUTS; j++)
@@ -350,29 +284,31 @@ static berlu_status image_uses_find(engine *e)
     return BERLU_OK;
 }
 
-/* Where each parameter and its gradient lie. A parameter without a gradient is left out: it does not change. */
+/* Where each parameter, its gradient and its copy lie. A parameter without a gradient does not change. */
 static berlu_status spans_make(engine *e)
 {
     int params = graph_param_count(e->g);
-    int64_t weight = (int64_t)e->backend->bytes_of(ROLE_WEIGHT),
-            gradient = (int64_t)e->backend->bytes_of(ROLE_GRADIENT);
     e->spans = calloc((size_t)params + 1, sizeof *e->spans);
     if (!e->spans)
         return berlu_fail_memory((size_t)params * sizeof *e->spans, "a list of parameters");
     for (int i = 0; i < params; i++)
-        e->spans[i].gradient = -1;
+        e->spans[i].gradient = e->spans[i].shadow = -1;
     for (int t = 0; t < graph_tensor_count(e->g); t++) {
-        tensor param = graph_tensor(e->g, t)->gradient_of;
-        if (param != TENSOR_NONE)
-            e->spans[graph_tensor(e->g, param)->parameter].gradient = (int64_t)e->plan.places[t].offset / gradient;
+        const tensor_info *info = graph_tensor(e->g, t);
+        int64_t at = (int64_t)(e->plan.places[t].offset / dtype_bytes(info->dtype));
+        if (info->gradient_of != TENSOR_NONE)
+            e->spans[graph_tensor(e->g, info->gradient_of)->parameter].gradient = at;
+        if (info->shadow_of != TENSOR_NONE)
+            e->spans[graph_tensor(e->g, info->shadow_of)->parameter].shadow = at;
     }
     for (int i = 0; i < params; i++) {
         const tensor_info *info = graph_tensor(e->g, graph_param(e->g, i));
-        e->spans[i].offset = (int64_t)e->plan.places[graph_param(e->g, i)].offset / weight;
+        e->spans[i].offset = (int64_t)(e->plan.places[graph_param(e->g, i)].offset / dtype_bytes(info->dtype));
         e->spans[i].count = tensor_elements(info);
         e->spans[i].decay = info->decay;
         e->spans[i].activation = info->activation;
-        e->spans[i].least = info->least;
+        e->spans[i].low = info->low;
+        e->spans[i].high = info->high;
     }
     return BERLU_OK;
 }
@@ -382,14 +318,44 @@ static void table_fill(engine *e)
     param_store *s = e->store;
     e->table = (param_table){.spans = e->spans,
                              .count = graph_param_count(e->g),
+                             .total = (int64_t)(e->plan.bytes[AREA_GRADIENT] / dtype_bytes(e->dtype[ROLE_GRADIENT])),
                              .weight = s->array[ARRAY_WEIGHT],
                              .gradient = s->array[ARRAY_GRADIENT],
                              .sum = e->options.accumulate ? s->sum : NULL,
                              .moment1 = s->array[ARRAY_MOMENT1],
                              .moment2 = s->array[ARRAY_MOMENT2],
                              .ema = s->array[ARRAY_EMA],
+                             .shadow = s->shadow,
                              .nesterov = e->options.nesterov};
-    e->table.total = (int64_t)(e->plan.bytes[AREA_GRADIENT] / e->backend->bytes_of(ROLE_GRADIENT));
+}
+
+static void list_add(engine *e, program_id id, int *at, op_id op)
+{
+    e->calls[(*at)++] = call_make(e, op);
+    e->count[id]++;
+}
+
+/* The lists of calls: the backward ends with the sum over micro-batches; the update and the refresh of copies follow. */
+static void lists_make(engine *e)
+{
+    const engine_options *o = &e->options;
+    int train = o->mode == ENGINE_TRAIN, at = e->call_count;
+    e->count[PROGRAM_FORWARD] = e->first[PROGRAM_BACKWARD] = e->backward_begin;
+    e->count[PROGRAM_BACKWARD] = e->call_count - e->backward_begin;
+    if (train && o->accumulate)
+        list_add(e, PROGRAM_BACKWARD, &at, OP_ACCUMULATE);
+    e->first[PROGRAM_UPDATE] = e->first[PROGRAM_NORM] = at;
+    if (train)
+        list_add(e, PROGRAM_UPDATE, &at, OP_GRAD_NORM);
+    e->count[PROGRAM_NORM] = e->count[PROGRAM_UPDATE];
+    if (train && !o->no_update)
+        list_add(e, PROGRAM_UPDATE, &at, o->optimizer == OPTIMIZER_SGD ? OP_SGD : OP_ADAMW);
+    if (train && o->ema)
+        list_add(e, PROGRAM_UPDATE, &at, OP_EMA);
+    e->first[PROGRAM_SHADOW] = at;
+    if (e->plan.bytes[AREA_SHADOW])
+        list_add(e, PROGRAM_SHADOW, &at, OP_SHADOW);
+    assert(at <= e->call_count + UPDATE_CALLS);
 }
 
 berlu_status engine_resolve(engine *e)
@@ -402,26 +368,16 @@ berlu_status engine_resolve(engine *e)
     if (status != BERLU_OK)
         return status;
     table_fill(e);
-    e->update = call_make(e, OP_GRAD_NORM);
-    if (e->options.mode == ENGINE_TRAIN)
-        for (int op = OP_ACCUMULATE; op <= OP_EMA; op++) {
-            e->update.op = (op_id)op;
-            size_t bytes = workspace_of(e, &e->update);
-            if (bytes > e->workspace_bytes)
-                e->workspace_bytes = bytes;
-        }
+    lists_make(e);
     workspace_place(e, NULL);
     return BERLU_OK;
 }
 
 berlu_status engine_take_scratch(engine *e)
 {
-    e->workspace = engine_memory_take(e, e->workspace_bytes, "the kernels' scratch");
+    e->workspace = engine_device_take(e, e->workspace_bytes, "the kernels' scratch");
     if (!e->workspace)
         return BERLU_ERR_MEMORY;
     workspace_place(e, e->workspace);
-    e->update.workspace = e->workspace;
-    if (e->options.profile && !(e->seconds = calloc((size_t)e->call_count + OP_COUNT, sizeof *e->seconds)))
-        return berlu_fail_memory((size_t)e->call_count * sizeof *e->seconds, "a profile");
     return BERLU_OK;
 }

@@ -10,18 +10,18 @@
  *     memcpy(engine_input(train), images, ...); memcpy(engine_labels(train), labels, ...);
  *     engine_forward(train, &step); engine_backward(train); engine_update(train);
  *
- * What changes from step to step stands in engine_step and is copied into the backend's memory by engine_forward();
- * kernels read it there. Read on: engine/run.c, then plan.c. */
+ * Everything that changes from step to step stands in an engine_step (engine/step.h), uploaded once. Calls may return before
+ * the device is done; functions that return results wait for it, and engine_poll() does not.
+ * Read on: engine/run.c, then build.c and plan.c; backend.h for what computes. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
 #include <stdint.h>
 
 #include "base/text.h"
+#include "engine/backend.h"
 #include "graph/op.h"
 
-typedef struct backend
-    backend; /* graph/op.h: one const table of kernels; cpu_backend(), cpu_f64_backend() in cpu/cpu.h */
 typedef struct engine engine;
 
 typedef enum engine_mode { ENGINE_INFER, ENGINE_TRAIN } engine_mode;
@@ -32,13 +32,22 @@ typedef enum engine_loss_kind {
 } engine_loss_kind;
 typedef enum engine_optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD } engine_optimizer;
 
+/* Every update keeps the activation parameters of that name ("alpha", "eps") within [low, high]. */
+typedef struct engine_bound {
+    const char *parameter;
+    float low, high;
+} engine_bound;
+
 typedef struct engine_options {
-    const backend *backend; /* required */
-    engine_mode mode;       /* INFER: no gradients, random ops are identities */
-    int batch;              /* images per step, at least 1 */
-    engine_keep keep;       /* what activation sites keep */
-    double act_least;       /* > 0: every update keeps learned slopes (alpha) at or above it; keep output needs 0.001 */
-    int recompute_attention; /* 1: attention's output is made again in the backward (less memory, more time) */
+    const backend *backend; /* required; cpu_backend() of cpu/cpu.h, or backend_find() of backends.h */
+    device *device;   /* one opened by backend->open; NULL: the engine opens its own (of `share`: that engine's) */
+    engine_mode mode; /* INFER: no gradients, random ops are identities */
+    int batch;        /* images per step, at least 1 */
+    engine_keep keep; /* what activation sites keep */
+    const engine_bound
+        *bounds; /* of learned activation parameters, kept by every update; borrowed during engine_create() */
+    int bound_count;
+    int recompute_attention; /* 1: the backward recomputes attention's output (less memory, more time) */
     int threads;             /* 0: all */
     engine *share;           /* use that engine's parameters (same graph, same backend); it must outlive this one */
     engine_loss_kind loss;   /* TRAIN needs one */
@@ -51,24 +60,6 @@ typedef struct engine_options {
     int profile;    /* 1: engine_profile() tells time per call */
 } engine_options;
 
-/* All that changes from step to step. Doubles here; kernels see what they need, rounded once. */
-typedef struct engine_step {
-    uint64_t seed; /* of dropout and drop path */
-    uint32_t step; /* index of the update from 0: the `epoch` word of the random counter */
-    uint64_t
-        first_sample; /* place of this batch's first image in the global batch: same draws on any number of ranks */
-    double smoothing, distill_alpha, distill_tau;
-    double loss_scale;             /* gradients are multiplied by it (1/A when accumulating); 0 means 1 */
-    double lr, weight_decay, clip; /* clip 0: none */
-    double act_lr;    /* multiplier of lr for activation parameters; 0 means 1 (to freeze them use act_frozen) */
-    double act_decay; /* weight decay of activation parameters; 0 with decay_all: weight_decay */
-    int act_frozen, decay_all;
-    double beta1, beta2, eps;   /* AdamW; all three 0: .9, .999, 1e-8 */
-    double momentum, dampening; /* SGD */
-    uint32_t count;             /* how many updates this optimizer has made, this one included: 1, 2, ... */
-    double ema_decay;
-} engine_step;
-
 berlu_status engine_create(engine **out, const graph *g, const engine_options *options);
 void engine_free(engine *e); /* NULL is allowed */
 
@@ -78,18 +69,29 @@ int32_t *engine_labels(engine *e); /* [batch]; a negative label leaves the image
 float *engine_targets(engine *e);  /* [batch, K] with LOSS_SOFT_TARGET */
 float *engine_teacher(engine *e);  /* [batch, K] logits, with a distillation */
 
-/* The images are read where the caller has them ([batch, C, H, W], unchanged until engine_backward() is done) instead of in
- * engine_input(); stays so until the next call, NULL goes back. Where the backend's memory is its own they are copied
+/* Images are read where the caller has them ([batch, C, H, W], unchanged until engine_backward() returns) instead of in
+ * engine_input(); stays so until the next call, NULL goes back. Where device memory is not the host's they are uploaded
  * from there. */
 void engine_borrow_input(engine *e, const float *images);
 
+/* A step in three parts, or in one. engine_forward() uploads the step and the feeds; engine_set_step() uploads the step
+ * alone (a clip or a rate that changes between backward and update). */
 berlu_status engine_forward(engine *e, const engine_step *step);
 berlu_status engine_backward(engine *e);
 berlu_status engine_update(engine *e);
+berlu_status engine_set_step(engine *e, const engine_step *step);
 
-/* After engine_forward(): */
-double engine_loss(const engine *e);   /* mean over the counted images, distillation included */
-const float *engine_logits(engine *e); /* [batch, K], host memory, until the next forward */
+/* Results of steps without waiting for the device. engine_step_end() follows engine_backward() or engine_update() and marks
+ * the step's result for collection; engine_poll() gives the oldest marked one that has arrived (*there is 0 where none has,
+ * with `wait` only where none is outstanding). Results come in order, so sums over them have an order too. */
+berlu_status engine_step_end(engine *e);
+berlu_status engine_poll(engine *e, step_result *out, int *there, int wait);
+double step_loss(const engine *e, const step_result *r); /* mean over the counted images, distillation included */
+
+/* The newest values; these wait. After engine_forward(): */
+double engine_loss(const engine *e);
+const float *
+engine_logits(engine *e); /* [batch, K], host memory, until the next forward; NULL where the device failed */
 /* After engine_update(): the norm of all gradients that move, before clipping; also where step.clip is 0. */
 double engine_grad_norm(const engine *e);
 berlu_status engine_compute_grad_norm(engine *e); /* the same without an update, after engine_backward() */
@@ -106,14 +108,16 @@ typedef enum engine_array {
 } engine_array;
 /* SGD's buffer is ARRAY_MOMENT1. */
 const graph *engine_graph(const engine *e); /* the model's graph as copied; parameters have the same indices */
+device *engine_device(const engine *e);
 int engine_has(const engine *e, engine_array array);
 berlu_status engine_get(const engine *e, engine_array array, int parameter, float *out);
 berlu_status engine_set(engine *e, engine_array array, int parameter, const float *values);
 berlu_status engine_get_f64(const engine *e, engine_array array, int parameter, double *out);
 berlu_status engine_set_f64(engine *e, engine_array array, int parameter, const double *values);
 float *engine_host(engine *e, engine_array array, int parameter); /* in place, where memory is host f32; else NULL */
-void engine_swap_ema(engine *e); /* weights and average change places (to evaluate the average); call again to undo */
-void engine_sync_ema(engine *e); /* the average becomes a copy of the weights (start of a run) */
+berlu_status engine_apply_bounds(engine *e);                      /* to the weights as they are (start of a run) */
+berlu_status engine_swap_ema(engine *e); /* weights and average change places, to evaluate the average; again to undo */
+berlu_status engine_sync_ema(engine *e); /* the average becomes a copy of the weights (start of a run) */
 
 /* Activation sites: what went into the activation in the last forward, for the columns of metrics.csv. Copies rows
  * [first, first + count) of x (the bias of the layer before included) into `out` (count * channels numbers); in mode
@@ -129,6 +133,7 @@ typedef struct engine_memory {
     uint64_t arena;                               /* everything between: activations, scratch tensors */
     uint64_t kept;                                /* of it: alive from forward to backward, without the input */
     uint64_t input;                               /* input, labels, targets */
+    uint64_t shadow;                              /* copies of weights in the branch's dtype */
     uint64_t workspace;                           /* kernels' own scratch */
     uint64_t library;                             /* what the matrix library takes while it works; freed each time */
     uint64_t total;                               /* planned: the sum of all but `kept` */
@@ -143,8 +148,6 @@ berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine
 typedef enum engine_profile_by { PROFILE_BY_OP, PROFILE_BY_SHAPE } engine_profile_by;
 void engine_profile_reset(engine *e);
 berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out);
-/* The plan as text or as Graphviz dot (engine/graph_print.h prints a bare graph). */
-berlu_status engine_print(const engine *e, text *out, int dot);
 /* The graph as it is after a pass that engine_create() would run with these options. Allocates no engine's memory. */
 typedef enum engine_pass {
     PASS_NONE, /* as the model built it */
@@ -153,7 +156,8 @@ typedef enum engine_pass {
     PASS_PRUNE_EARLY,
     PASS_DIFFERENTIATE,
     PASS_FUSE,
-    PASS_PRUNE, /* simplify again: what nobody reads any more */
+    PASS_PRUNE, /* again: what nobody reads any more */
+    PASS_PRECISION,
     PASS_GROUP, /* which calls run together, some rows at a time */
     PASS_PLAN
 } engine_pass;

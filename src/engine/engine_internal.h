@@ -1,66 +1,91 @@
-/* engine_internal.h - the struct behind engine.h, for engine.c, engine_build.c and engine_params.c. SPDX-License-Identifier: MIT */
+/* engine_internal.h - the struct behind engine.h, for the files of this layer and its tests. SPDX-License-Identifier: MIT */
 #ifndef ENGINE_ENGINE_INTERNAL_H
 #define ENGINE_ENGINE_INTERNAL_H
 
 #include "engine/engine.h"
 #include "engine/plan.h"
-#include "graph/op.h"
+#include "graph/dtype.h"
 
 /* What belongs to the parameters rather than to a plan; engines that share use one. */
 typedef struct param_store {
-    void *array[ARRAY_COUNT]; /* backend memory; NULL where absent. ARRAY_GRADIENT is in gradient order */
+    void *array[ARRAY_COUNT]; /* device memory; NULL where absent. ARRAY_GRADIENT is in gradient order */
     void *sum;                /* gradients of several micro-batches */
+    void *shadow;             /* copies of weights in the branch's dtype */
     uint64_t bytes;           /* of the weights */
+    int shadow_stale;         /* weights were set since the copies were written */
 } param_store;
 
+typedef enum feed_id { FEED_IMAGE, FEED_LABELS, FEED_TARGETS, FEED_TEACHER, FEED_COUNT } feed_id;
+
 typedef struct engine_feed {
-    tensor t;              /* TENSOR_NONE: this engine has none */
-    float *host;           /* what the caller fills; the backend's own memory where that is possible */
-    const float *borrowed; /* what the caller has filled elsewhere; NULL: host */
-    void *memory;          /* to free; NULL when host lies in the feed area */
+    tensor t;             /* TENSOR_NONE: this engine has none */
+    void *host;           /* what the caller fills, f32 or i32; device memory itself where that is possible */
+    const void *borrowed; /* what the caller has filled elsewhere; NULL: host */
+    int owned;            /* host is memory of its own */
+    int staged;           /* and uploaded by every forward */
 } engine_feed;
-enum { FEED_IMAGE, FEED_TARGETS, FEED_TEACHER, FEED_COUNT };
+
+/* Lists of calls that the backend prepares. Their calls lie side by side in `calls`: forward, backward, update, shadow. */
+typedef enum program_id {
+    PROGRAM_FORWARD,
+    PROGRAM_BACKWARD,
+    PROGRAM_UPDATE, /* grad_norm, optimizer, average */
+    PROGRAM_NORM,   /* grad_norm alone */
+    PROGRAM_SHADOW, /* refresh of the copies */
+    PROGRAM_COUNT
+} program_id;
 
 struct engine {
     graph *model; /* as the caller gave it */
     graph *g;     /* as it runs */
     engine_options options;
     const backend *backend;
+    device *device;
+    int owns_device;
+    tensor_dtype dtype[ROLE_COUNT];
     plan plan;
     param_store *store;
     int owns_store;
-    void *area[AREA_COUNT]; /* backend memory; weights and gradients are the store's */
-    void *workspace;
+    void *area[AREA_COUNT]; /* device memory; weights, gradients and shadows are the store's */
+    void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
-    op_call *calls; /* one per node, then none */
-    int call_count, backward_begin;
-    op_operand **image_uses; /* the operands of calls that are the images, where those can be read in place */
+    op_call *calls;
+    int call_count;     /* of the graph: forward and backward */
+    int backward_begin; /* the first of the backward */
+    int first[PROGRAM_COUNT], count[PROGRAM_COUNT];
+    program *program[PROGRAM_COUNT]; /* NULL: made when first run */
+    op_operand **image_uses;         /* operands of calls that are the images, where those can be read in place */
     int image_use_count;
-    op_call update; /* the same operands for all update ops: none */
     param_span *spans;
     param_table table;
-    step_values *step; /* backend memory */
+    engine_step host_step; /* as last uploaded */
+    engine_step *step;     /* device memory */
+    step_result *result;   /* device memory */
     engine_feed feed[FEED_COUNT];
-    tensor label_feed;
-    int32_t *labels;
-    float *logits; /* [batch, K] on the host where the backend's memory is not */
+    void *staging; /* feeds are converted and logits downloaded through it, where dtypes differ */
+    float *logits; /* [batch, K] on the host where device memory is not */
     int64_t classes;
     int micro_batches; /* since the last update */
-    double *seconds;   /* per call, when profiling; then one per update op */
     int profiled_steps;
     uint64_t allocated;
 };
 
-/* engine.c */
+/* create.c */
 berlu_status engine_begin(engine **out, const graph *g,
-                          const engine_options *options); /* checked; nothing is done yet */
+                          const engine_options *options); /* checked, device open, no more */
 
-/* engine_build.c */
+/* build.c */
 berlu_status engine_rewrite(engine *e, engine_pass last); /* losses, gradients, fusions: the passes up to this one */
-berlu_status engine_allocate(engine *e);                  /* all memory */
 berlu_status engine_resolve(engine *e);                   /* the flat list of calls, and how much scratch they need */
-berlu_status engine_take_scratch(engine *e);              /* that scratch, and the profile's seconds */
-void *engine_memory_take(engine *e, size_t bytes, const char *what);
-void *engine_data(const engine *e, tensor t); /* where a tensor lies; NULL if nowhere */
+berlu_status engine_take_scratch(engine *e);              /* that scratch */
+
+/* memory.c */
+berlu_status engine_allocate(engine *e); /* all memory the plan names */
+void *engine_device_take(engine *e, uint64_t bytes, const char *what);
+void *engine_data(const engine *e, tensor t); /* device memory of a tensor; NULL if it has none */
+
+/* run.c */
+berlu_status engine_program_run(engine *e, program_id id);
+berlu_status engine_shadow_refresh(engine *e);
 
 #endif

@@ -1,11 +1,11 @@
-/* print.c - shows a graph after any pass. SPDX-License-Identifier: MIT
+/* graph_print.c - shows a graph after any pass. SPDX-License-Identifier: MIT
  *
  * Text, one line per node: number, op, results with shape and place, inputs. In a place, "arena+4096 12..97" means bytes from
  * 4096 on, needed from node 12 to node 97: what crosses the backward's first node is what training keeps. Dot draws the same;
  * `berlu summary MODEL --graph=dot --after fuse | dot -Tsvg` makes a picture. */
 #include "engine/graph_print.h"
 
-static const char *const area_names[AREA_COUNT] = {"nowhere", "arena", "weights", "gradients", "feed"};
+static const char *const area_names[AREA_COUNT] = {"nowhere", "arena", "weights", "gradients", "feed", "shadow"};
 
 static void shape_print(text *out, const tensor_info *t)
 {

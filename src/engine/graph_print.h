@@ -1,4 +1,4 @@
-/* print.h - a graph for people: text, or a picture by Graphviz. SPDX-License-Identifier: MIT */
+/* graph_print.h - a graph for people: text, or a drawing by Graphviz. SPDX-License-Identifier: MIT */
 #ifndef ENGINE_GRAPH_PRINT_H
 #define ENGINE_GRAPH_PRINT_H
 

@@ -1,4 +1,9 @@
-/* engine_params.c - parameters and what belongs to them, activation sites, figures. SPDX-License-Identifier: MIT */
+/* params.c - parameters and what belongs to them, activation sites, memory use. SPDX-License-Identifier: MIT
+ *
+ * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in the branch's dtype stale;
+ * the next forward refreshes them. */
+#include <math.h>
+#include <stdlib.h>
 
 #include "engine/engine_internal.h"
 
@@ -12,6 +17,16 @@ int engine_has(const engine *e, engine_array array)
     return e->store->array[array] != NULL;
 }
 
+device *engine_device(const engine *e)
+{
+    return e->device;
+}
+
+static tensor_dtype array_dtype(const engine *e, engine_array array)
+{
+    return e->dtype[array == ARRAY_GRADIENT ? ROLE_GRADIENT : ROLE_WEIGHT];
+}
+
 /* Where parameter i of an array begins; NULL with the text set. */
 static void *array_at(const engine *e, engine_array array, int i)
 {
@@ -22,83 +37,143 @@ static void *array_at(const engine *e, engine_array array, int i)
         return NULL;
     }
     if (array != ARRAY_GRADIENT)
-        return (char *)e->store->array[array] + e->spans[i].offset * (int64_t)e->backend->bytes_of(ROLE_WEIGHT);
+        return (char *)e->store->array[array] + e->spans[i].offset * (int64_t)dtype_bytes(array_dtype(e, array));
     if (e->spans[i].gradient < 0) {
         berlu_fail(BERLU_ERR_ARG, "engine: '%s' has no gradient here", graph_tensor(e->g, graph_param(e->g, i))->name);
         return NULL;
     }
     void *base = e->options.accumulate ? e->store->sum : e->store->array[array];
-    return (char *)base + e->spans[i].gradient * (int64_t)e->backend->bytes_of(ROLE_GRADIENT);
+    return (char *)base + e->spans[i].gradient * (int64_t)dtype_bytes(array_dtype(e, array));
+}
+
+/* Downloads `count` elements and converts them to f32 or, where `wide`, to f64. */
+static berlu_status elements_get(const engine *e, void *out, const void *from, tensor_dtype dtype, size_t count,
+                                 int wide)
+{
+    tensor_dtype wanted = wide ? DTYPE_F64 : DTYPE_F32;
+    size_t bytes = count * dtype_bytes(dtype);
+    if (dtype == wanted)
+        return e->backend->download(e->device, out, from, bytes);
+    void *raw = malloc(bytes ? bytes : 1);
+    if (!raw)
+        return berlu_fail_memory(bytes, "elements to convert");
+    berlu_status status = e->backend->download(e->device, raw, from, bytes);
+    if (status == BERLU_OK && wide)
+        dtype_to_f64(out, raw, dtype, count);
+    else if (status == BERLU_OK)
+        dtype_to_f32(out, raw, dtype, count);
+    free(raw);
+    return status;
+}
+
+static berlu_status array_get(const engine *e, engine_array array, int parameter, void *out, int wide)
+{
+    const void *from = array_at(e, array, parameter);
+    if (!from)
+        return BERLU_ERR_ARG;
+    return elements_get(e, out, from, array_dtype(e, array), (size_t)e->spans[parameter].count, wide);
+}
+
+static berlu_status array_set(engine *e, engine_array array, int parameter, const void *values, int wide)
+{
+    void *to = array_at(e, array, parameter);
+    if (!to)
+        return BERLU_ERR_ARG;
+    tensor_dtype dtype = array_dtype(e, array);
+    size_t count = (size_t)e->spans[parameter].count, bytes = count * dtype_bytes(dtype);
+    e->store->shadow_stale = 1;
+    if (dtype == (wide ? DTYPE_F64 : DTYPE_F32))
+        return e->backend->upload(e->device, to, values, bytes);
+    void *raw = malloc(bytes ? bytes : 1);
+    if (!raw)
+        return berlu_fail_memory(bytes, "elements to convert");
+    if (wide)
+        dtype_from_f64(raw, dtype, values, count);
+    else
+        dtype_from_f32(raw, dtype, values, count);
+    berlu_status status = e->backend->upload(e->device, to, raw, bytes);
+    free(raw);
+    return status;
 }
 
 berlu_status engine_get(const engine *e, engine_array array, int parameter, float *out)
 {
-    const void *from = array_at(e, array, parameter);
-    if (!from)
-        return BERLU_ERR_ARG;
-    e->backend->get(out, from, (size_t)e->spans[parameter].count);
-    return BERLU_OK;
+    return array_get(e, array, parameter, out, 0);
 }
 
 berlu_status engine_set(engine *e, engine_array array, int parameter, const float *values)
 {
-    void *to = array_at(e, array, parameter);
-    if (!to)
-        return BERLU_ERR_ARG;
-    e->backend->put(to, values, (size_t)e->spans[parameter].count);
-    return BERLU_OK;
+    return array_set(e, array, parameter, values, 0);
 }
 
 berlu_status engine_get_f64(const engine *e, engine_array array, int parameter, double *out)
 {
-    const void *from = array_at(e, array, parameter);
-    if (!from)
-        return BERLU_ERR_ARG;
-    e->backend->get_f64(out, from, (size_t)e->spans[parameter].count);
-    return BERLU_OK;
+    return array_get(e, array, parameter, out, 1);
 }
 
 berlu_status engine_set_f64(engine *e, engine_array array, int parameter, const double *values)
 {
-    void *to = array_at(e, array, parameter);
-    if (!to)
-        return BERLU_ERR_ARG;
-    e->backend->put_f64(to, values, (size_t)e->spans[parameter].count);
-    return BERLU_OK;
+    return array_set(e, array, parameter, values, 1);
 }
 
 float *engine_host(engine *e, engine_array array, int parameter)
 {
-    return e->backend->host_f32 ? array_at(e, array, parameter) : NULL;
+    int reachable = e->backend->host_memory && array_dtype(e, array) == DTYPE_F32;
+    return reachable ? array_at(e, array, parameter) : NULL;
 }
 
-/* Both by blocks through a small buffer of the host's: exact in either direction, and no second copy of the weights. */
-enum { COPY_BLOCK = 4096 };
-
-void engine_sync_ema(engine *e)
+static berlu_status span_bound(engine *e, int parameter, float *values)
 {
-    double block[COPY_BLOCK];
-    size_t size = e->backend->bytes_of(ROLE_WEIGHT), count = e->store->bytes / size;
-    for (size_t at = 0; e->store->array[ARRAY_EMA] && at < count; at += COPY_BLOCK) {
-        size_t n = count - at < COPY_BLOCK ? count - at : COPY_BLOCK;
-        e->backend->get_f64(block, (char *)e->store->array[ARRAY_WEIGHT] + at * size, n);
-        e->backend->put_f64((char *)e->store->array[ARRAY_EMA] + at * size, block, n);
+    const param_span *span = &e->spans[parameter];
+    berlu_status status = engine_get(e, ARRAY_WEIGHT, parameter, values);
+    for (int64_t i = 0; i < span->count && status == BERLU_OK; i++) {
+        values[i] = values[i] < span->low ? span->low : values[i];
+        values[i] = values[i] > span->high ? span->high : values[i];
     }
+    return status == BERLU_OK ? engine_set(e, ARRAY_WEIGHT, parameter, values) : status;
 }
 
-void engine_swap_ema(engine *e)
+berlu_status engine_apply_bounds(engine *e)
 {
-    double weight[COPY_BLOCK], average[COPY_BLOCK];
-    size_t size = e->backend->bytes_of(ROLE_WEIGHT), count = e->store->bytes / size;
-    for (size_t at = 0; e->store->array[ARRAY_EMA] && at < count; at += COPY_BLOCK) {
-        size_t n = count - at < COPY_BLOCK ? count - at : COPY_BLOCK;
-        char *w = (char *)e->store->array[ARRAY_WEIGHT] + at * size,
-             *a = (char *)e->store->array[ARRAY_EMA] + at * size;
-        e->backend->get_f64(weight, w, n);
-        e->backend->get_f64(average, a, n);
-        e->backend->put_f64(w, average, n);
-        e->backend->put_f64(a, weight, n);
+    for (int i = 0; i < e->table.count; i++) {
+        if (!(e->spans[i].low > -INFINITY) && !(e->spans[i].high < INFINITY))
+            continue;
+        size_t bytes = (size_t)e->spans[i].count * sizeof(float);
+        float *values = malloc(bytes);
+        berlu_status status = values ? span_bound(e, i, values) : berlu_fail_memory(bytes, "bounds of a parameter");
+        free(values);
+        if (status != BERLU_OK)
+            return status;
     }
+    return BERLU_OK;
+}
+
+berlu_status engine_sync_ema(engine *e)
+{
+    void *const *array = e->store->array;
+    return array[ARRAY_EMA] ? e->backend->copy(e->device, array[ARRAY_EMA], array[ARRAY_WEIGHT], e->store->bytes)
+                            : BERLU_OK;
+}
+
+/* Piece by piece through the kernels' scratch: no second copy of the weights, and nothing passes through the host. */
+berlu_status engine_swap_ema(engine *e)
+{
+    char *weight = e->store->array[ARRAY_WEIGHT], *average = e->store->array[ARRAY_EMA];
+    size_t piece = e->workspace_bytes / 64 * 64, total = average ? e->store->bytes : 0;
+    void *scratch = e->workspace;
+    berlu_status (*copy)(device *, void *, const void *, size_t) = e->backend->copy;
+    for (size_t at = 0; at < total; at += piece) {
+        size_t bytes = total - at < piece ? total - at : piece;
+        berlu_status status = copy(e->device, scratch, weight + at, bytes);
+        if (status == BERLU_OK)
+            status = copy(e->device, weight + at, average + at, bytes);
+        if (status == BERLU_OK)
+            status = copy(e->device, average + at, scratch, bytes);
+        if (status != BERLU_OK)
+            return status;
+    }
+    e->store->shadow_stale = 1;
+    return BERLU_OK;
 }
 
 /* ---- activation sites ---- */
@@ -143,25 +218,26 @@ berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t 
     if (first < 0 || count < 0 || first + count > engine_site_rows(e, site))
         return berlu_fail(BERLU_ERR_ARG, "%s: rows %lld to %lld are not there", s->name, (long long)first,
                           (long long)(first + count));
-    size_t size = e->backend->bytes_of(graph_tensor(e->g, s->x)->role);
+    tensor_dtype dtype = graph_tensor(e->g, s->x)->dtype;
     const char *x = engine_data(e, s->x);
-    e->backend->get(out, x + (size_t)(first * s->channels) * size, (size_t)(count * s->channels));
+    berlu_status status = elements_get(e, out, x + (size_t)(first * s->channels) * dtype_bytes(dtype), dtype,
+                                       (size_t)(count * s->channels), 0);
     tensor bias = site_bias(e, s->x);
-    if (bias == TENSOR_NONE)
-        return BERLU_OK;
     enum { PART = 1024 };
     float part[PART];
-    for (int64_t c = 0; c < s->channels; c += PART) {
+    for (int64_t c = 0; c < s->channels && bias != TENSOR_NONE && status == BERLU_OK; c += PART) {
         int64_t n = s->channels - c < PART ? s->channels - c : PART;
-        e->backend->get(part, (char *)engine_data(e, bias) + (size_t)c * e->backend->bytes_of(ROLE_WEIGHT), (size_t)n);
-        for (int64_t r = 0; r < count; r++)
+        tensor_dtype type = graph_tensor(e->g, bias)->dtype;
+        const char *from = (const char *)engine_data(e, bias) + (size_t)c * dtype_bytes(type);
+        status = elements_get(e, part, from, type, (size_t)n, 0);
+        for (int64_t r = 0; r < count && status == BERLU_OK; r++)
             for (int64_t i = 0; i < n; i++)
                 out[r * s->channels + c + i] += part[i];
     }
-    return BERLU_OK;
+    return status;
 }
 
-/* ---- figures ---- */
+/* ---- memory use ---- */
 
 /* From the plan and the options alone, so that it holds before anything is allocated. */
 engine_memory engine_memory_use(const engine *e)
@@ -172,6 +248,7 @@ engine_memory engine_memory_use(const engine *e)
                        .arena = bytes[AREA_ARENA],
                        .kept = e->plan.kept,
                        .input = bytes[AREA_FEED],
+                       .shadow = o->share ? 0 : bytes[AREA_SHADOW],
                        .workspace = e->workspace_bytes,
                        .library = e->library_bytes,
                        .allocated = e->allocated};
@@ -180,7 +257,7 @@ engine_memory engine_memory_use(const engine *e)
         m.moments = o->no_update ? 0 : bytes[AREA_WEIGHT] * (o->optimizer == OPTIMIZER_ADAMW ? 2 : 1);
         m.ema = o->ema ? bytes[AREA_WEIGHT] : 0;
     }
-    m.total = m.parameters + m.gradients + m.moments + m.ema + m.arena + m.input + m.workspace + m.library;
+    m.total = m.parameters + m.gradients + m.moments + m.ema + m.shadow + m.arena + m.input + m.workspace + m.library;
     for (int i = 0; i < graph_site_count(e->g); i++)
         m.site_values += (uint64_t)(engine_site_rows(e, i) * graph_site_at(e->g, i)->channels);
     return m;

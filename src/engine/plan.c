@@ -1,7 +1,7 @@
 /* plan.c - gives every tensor of a graph its place in one block of memory. SPDX-License-Identifier: MIT
  *
  * A tensor lives from the node that writes it to the last that reads it. Three steps: (1) views share the memory of what they
- * look at; (2) a result takes over the memory of an input that dies there, where the op's row allows it; (3) what is left is
+ * look at; (2) a result takes over the memory of an input that dies there, where the backend's row of the op allows it; (3) what is left is
  * placed, largest first, at the lowest offset that is free during its whole life. A group (group.c) works on its first node
  * for some rows after its last for others, so whatever it touches lives as long as the group. Largest-first is not optimal: no plan can
  * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks, bare and as
@@ -12,13 +12,15 @@
  * before the rest (buckets for several devices). Read plan_lives(), plan_share(), then arena_place(). */
 #include "engine/plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-enum { PLAN_ALIGN = 64 };
+#include "graph/dtype.h"
 
-static uint64_t align_up(uint64_t bytes)
+static uint64_t align_up(uint64_t bytes, uint64_t alignment)
 {
-    return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
+    assert(alignment && !(alignment & (alignment - 1)));
+    return (bytes + alignment - 1) / alignment * alignment;
 }
 
 void plan_free(plan *p)
@@ -40,6 +42,8 @@ static plan_area area_of(const tensor_info *info)
         return AREA_WEIGHT;
     if (info->gradient_of != TENSOR_NONE)
         return AREA_GRADIENT;
+    if (info->shadow_of != TENSOR_NONE)
+        return AREA_SHADOW;
     return info->feed ? AREA_FEED : AREA_ARENA;
 }
 
@@ -49,10 +53,10 @@ static berlu_status places_size(plan *p, const graph *g, const backend *b, int b
         const tensor_info *info = graph_tensor(g, t);
         plan_place *place = &p->places[t];
         uint64_t count = (uint64_t)tensor_elements(info) * (uint64_t)(info->batched ? batch : 1), bytes;
-        if (__builtin_mul_overflow(count, (uint64_t)b->bytes_of(info->role), &bytes) || bytes > UINT64_C(1) << 46)
+        if (__builtin_mul_overflow(count, (uint64_t)dtype_bytes(info->dtype), &bytes) || bytes > UINT64_C(1) << 46)
             return berlu_fail(BERLU_ERR_ARG, "tensor '%s' with batch %d would need more than 64 TiB", info->name,
                               batch);
-        place->bytes = align_up(bytes);
+        place->bytes = align_up(bytes, b->alignment);
         place->area = area_of(info);
         place->first = place->last = -1;
         place->root = info->view_of == TENSOR_NONE ? t : info->view_of;
@@ -90,11 +94,11 @@ static void plan_lives(plan *p, const graph *g)
 }
 
 /* Output 0 of node i may take over the memory of an input that ends here. */
-static void plan_share(plan *p, const graph *g)
+static void plan_share(plan *p, const graph *g, const op_entry *ops)
 {
     for (int i = 0; i < graph_node_count(g); i++) {
         const node *n = graph_node(g, i);
-        unsigned allowed = op_rules[n->op].in_place;
+        unsigned allowed = ops[n->op].in_place;
         tensor out = n->out[0] == TENSOR_NONE ? TENSOR_NONE : root_of(p, n->out[0]);
         if (!allowed || out == TENSOR_NONE || p->places[out].area != AREA_ARENA || p->places[out].first != i)
             continue;
@@ -105,7 +109,8 @@ static void plan_share(plan *p, const graph *g)
             int again = 0; /* the same memory read through another input would be overwritten under it */
             for (int k = 0; k < NODE_INPUTS; k++)
                 again += n->in[k] != TENSOR_NONE && root_of(p, n->in[k]) == root_of(p, n->in[j]);
-            if (in->area != AREA_ARENA || in->last != i || in->bytes != p->places[out].bytes || again != 1)
+            if (in->area != AREA_ARENA || in->last != i || in->bytes != p->places[out].bytes || again != 1 ||
+                graph_tensor(g, n->in[j])->dtype != graph_tensor(g, n->out[0])->dtype)
                 continue;
             in->last = p->places[out].last;
             p->places[out].root = root_of(p, n->in[j]);
@@ -185,6 +190,15 @@ static void area_append(plan *p, tensor t)
     p->bytes[place->area] += place->bytes;
 }
 
+/* A copy lies among the copies where its weight lies among the weights: the same for every engine that shares them. */
+static void shadow_place(plan *p, const graph *g, tensor t)
+{
+    tensor weight = graph_tensor(g, t)->shadow_of;
+    uint64_t from = dtype_bytes(graph_tensor(g, weight)->dtype), to = dtype_bytes(graph_tensor(g, t)->dtype);
+    p->places[t].offset = p->places[weight].offset / from * to;
+    p->bytes[AREA_SHADOW] = p->bytes[AREA_WEIGHT] / from * to;
+}
+
 /* Areas other than the arena: weights in state-dict order, gradients as the backward finishes them, feeds as declared. */
 static void areas_fill(plan *p, const graph *g)
 {
@@ -196,9 +210,12 @@ static void areas_fill(plan *p, const graph *g)
             if (t != TENSOR_NONE && p->places[t].area == AREA_GRADIENT)
                 area_append(p, t);
         }
-    for (int t = 0; t < p->count; t++)
+    for (int t = 0; t < p->count; t++) {
         if (p->places[t].area == AREA_FEED)
             area_append(p, t);
+        else if (p->places[t].area == AREA_SHADOW)
+            shadow_place(p, g, t);
+    }
 }
 
 static int boundary_find(const graph *g)
@@ -225,7 +242,7 @@ berlu_status plan_make(plan *out, const graph *g, const backend *b, int batch)
     if (status != BERLU_OK)
         goto done;
     plan_lives(&p, g);
-    plan_share(&p, g);
+    plan_share(&p, g, b->ops);
     plan_groups(&p, g);
     int count = 0;
     for (int t = 0; t < p.count; t++) {

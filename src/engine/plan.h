@@ -2,7 +2,7 @@
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
-#include "graph/op.h"
+#include "engine/backend.h"
 
 /* Where a tensor's numbers live. */
 typedef enum plan_area {
@@ -11,6 +11,7 @@ typedef enum plan_area {
     AREA_WEIGHT,   /* parameters */
     AREA_GRADIENT, /* their gradients, in the order the backward finishes them */
     AREA_FEED,     /* image, labels, targets, teacher */
+    AREA_SHADOW,   /* copies of weights in the branch's dtype */
     AREA_COUNT
 } plan_area;
 
@@ -31,8 +32,5 @@ typedef struct plan {
 
 berlu_status plan_make(plan *out, const graph *g, const backend *backend, int batch);
 void plan_free(plan *p);
-
-/* Marks runs of nodes that the backend executes some rows at a time (engine/group.c). */
-void graph_group(graph *g, const backend *backend, int batch);
 
 #endif

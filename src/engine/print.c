@@ -1,14 +1,9 @@
-/* engine_print.c - an engine's graph for people, finished or after any pass on the way. SPDX-License-Identifier: MIT
+/* print.c - an engine's graph for people, after any pass. SPDX-License-Identifier: MIT
  *
  * Passes rewrite one graph in place, so a view of an earlier state is made by running them again up to there: nothing has to
- * be remembered while engines are made. Read on: print.c. */
+ * be remembered while engines are made. Read on: graph_print.c. */
 #include "engine/engine_internal.h"
 #include "engine/graph_print.h"
-
-berlu_status engine_print(const engine *e, text *out, int dot)
-{
-    return graph_print(out, e->g, &e->plan, dot);
-}
 
 berlu_status engine_pass_print(const graph *g, const engine_options *options, engine_pass pass, text *out, int dot)
 {

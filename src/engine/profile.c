@@ -1,7 +1,7 @@
 /* profile.c - where the time of a step goes. SPDX-License-Identifier: MIT
  *
- * engine.c adds up the seconds of every call; here calls that are alike become one line. By op the lines say what kind of work
- * a network is; by shape they say which layer to mend: the same product runs at very different speeds at 16384 x 24 and at
+ * The backend adds up the seconds of every call; here calls that are alike become one line. By op the lines say what kind of
+ * work a network is; by shape they say which layer to mend: the same product runs at very different speeds at 16384 x 24 and at
  * 1040 x 384. A product's line has its multiply-adds per second beside it. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,25 @@ static int by_seconds(const void *a, const void *b)
     return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : (int)x->op - (int)y->op;
 }
 
+/* Lists that are parts of others (the norm alone) keep times of their own; all add to the same calls. */
+static void seconds_collect(const engine *e, double *seconds, int reset)
+{
+    for (int i = 0; i < PROGRAM_COUNT; i++)
+        if (e->program[i])
+            e->backend->seconds(e->program[i], seconds + e->first[i], reset);
+}
+
+static int calls_all(const engine *e)
+{
+    return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
+}
+
 void engine_profile_reset(engine *e)
 {
-    if (e->seconds)
-        memset(e->seconds, 0, ((size_t)e->call_count + OP_COUNT) * sizeof *e->seconds);
+    double *dropped = e->options.profile ? calloc((size_t)calls_all(e) + 1, sizeof *dropped) : NULL;
+    if (dropped)
+        seconds_collect(e, dropped, 1);
+    free(dropped);
     e->profiled_steps = 0;
 }
 
@@ -57,17 +72,15 @@ static void line_add(profile_line *lines, int *count, const profile_line *more)
     lines[i].seconds += more->seconds;
 }
 
-static int lines_make(const engine *e, engine_profile_by by, profile_line *lines)
+static int lines_make(const engine *e, engine_profile_by by, const double *seconds, profile_line *lines)
 {
     int count = 0;
-    for (int i = 0; i < e->call_count; i++) {
+    for (int i = 0; i < calls_all(e); i++) {
         profile_line line = line_of(&e->calls[i], by);
-        line.seconds = e->seconds[i];
-        line_add(lines, &count, &line);
+        line.seconds = seconds[i];
+        if (i < e->call_count || seconds[i] > 0)
+            line_add(lines, &count, &line);
     }
-    for (int i = 0; i < OP_COUNT; i++) /* update ops have no place in the list of calls */
-        if (e->seconds[e->call_count + i] > 0)
-            line_add(lines, &count, &(profile_line){(op_id)i, 0, 0, 0, 1, e->seconds[e->call_count + i]});
     qsort(lines, (size_t)count, sizeof *lines, by_seconds);
     return count;
 }
@@ -93,14 +106,16 @@ static void line_print(text *out, const profile_line *line, double steps, double
 
 berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out)
 {
-    if (!e->seconds)
+    if (!e->options.profile)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without a profile");
-    size_t most = (size_t)e->call_count + OP_COUNT;
-    profile_line *lines = calloc(most, sizeof *lines);
+    size_t most = (size_t)calls_all(e) + 1;
+    profile_line *lines = calloc(most, sizeof *lines + sizeof(double));
     if (!lines)
         return berlu_fail_memory(most * sizeof *lines, "a profile");
+    double *seconds = (double *)(lines + most);
     double total = 0, steps = e->profiled_steps ? e->profiled_steps : 1;
-    int count = lines_make(e, by, lines);
+    seconds_collect(e, seconds, 0);
+    int count = lines_make(e, by, seconds, lines);
     for (int i = 0; i < count; i++)
         total += lines[i].seconds;
     text_add(out, "%-20s %-20s %6s %10s %7s%s\n", "op", by == PROFILE_BY_SHAPE ? "rows x in, out" : "", "calls",

@@ -18,10 +18,11 @@
 #endif
 
 typedef struct engine_step {
-    uint64_t seed;         /* of dropout and drop path */
-    uint64_t first_sample; /* position of this batch's first image in the global batch: the same draws on any number of ranks */
-    uint32_t step;         /* index of the update from 0: the `epoch` word of the random counter */
-    uint32_t count;        /* updates this optimizer has made, this one included: 1, 2, ...; 0 means 1 */
+    uint64_t seed; /* of dropout and drop path */
+    uint64_t
+        first_sample; /* position of this batch's first image in the global batch: the same draws on any number of ranks */
+    uint32_t step;    /* index of the update from 0: the `epoch` word of the random counter */
+    uint32_t count; /* updates this optimizer has made, this one included: 1, 2, ...; 0 means 1 */
     double smoothing, distill_alpha, distill_tau; /* tau 0 means 1 */
     double loss_scale;                            /* multiplies gradients (1/A when accumulating); 0 means 1 */
     double lr, weight_decay, clip;                /* clip 0: none */
@@ -39,10 +40,9 @@ typedef struct engine_step {
 typedef struct step_result {
     double loss_part[2]; /* cross entropy; distillation: means over the counted images */
     double grad_norm, clip_factor;
-    /* 1 from the first loss or norm on that is not finite; update ops then leave every array as it is. Stays set until
-     * engine_clear_fault(), so that steps already enqueued change nothing either. */
+    /* 1 from the first loss or norm on that is not finite: update ops then leave every array as it is. It stays set for the
+     * life of the engine, so that steps already enqueued change nothing either. */
     int fault;
-    uint32_t step; /* of the engine_step this came from */
 } step_result;
 
 /* One parameter within the arrays that update ops work on. Weights, moments and average share offsets; gradients lie in

@@ -59,7 +59,7 @@ static void site_params(graph *g, node *n, int64_t channels, const char *name)
         if (p == TENSOR_NONE)
             return;
         g->tensors[p].activation = 1;
-        g->tensors[p].least = (float)info.low; /* eps stays in its range whatever the gradient says */
+        g->tensors[p].low = (float)info.low; /* eps stays in its range whatever the gradient says */
         n->in[1 + n->attr.act_params] = p;
         n->attr.act_param[n->attr.act_params++] = (int)i;
     }

@@ -129,7 +129,9 @@ static tensor_info info_blank(const char *name, tensor_role role, int batched, i
                         .role = role,
                         .producer = -1,
                         .parameter = -1,
-                        .least = -INFINITY,
+                        .low = -INFINITY,
+                        .high = INFINITY,
+                        .shadow_of = TENSOR_NONE,
                         .view_of = TENSOR_NONE,
                         .gradient_of = TENSOR_NONE};
     memcpy(info.size, size, (size_t)rank * sizeof *size);

@@ -62,15 +62,15 @@ typedef struct tensor_info {
     int64_t size[TENSOR_RANK]; /* of one image, without the batch */
     tensor_role role;
     tensor_dtype dtype;
-    int producer;   /* node that writes it, -1 for parameters and inputs */
-    int feed;       /* the engine fills it: image, labels, targets */
-    int parameter;  /* place in state-dict order, -1 if it is none */
-    int decay;      /* parameter: weight decay applies */
-    int activation; /* parameter: belongs to an activation (own learning rate, no decay, constraint) */
+    int producer;    /* node that writes it, -1 for parameters and inputs */
+    int feed;        /* the engine fills it: image, labels, targets */
+    int parameter;   /* place in state-dict order, -1 if it is none */
+    int decay;       /* parameter: weight decay applies */
+    int activation;  /* parameter: belongs to an activation (own learning rate, no decay, constraint) */
     float low, high; /* parameter: the update keeps it within; infinite where it is free */
     param_init init;
-    tensor view_of;     /* shares that tensor's memory; TENSOR_NONE for most */
-    tensor shadow_of;   /* copy of that parameter in the branch's dtype, which the update writes; TENSOR_NONE for most */
+    tensor view_of;   /* shares that tensor's memory; TENSOR_NONE for most */
+    tensor shadow_of; /* copy of that parameter in the branch's dtype, which the update writes; TENSOR_NONE for most */
     tensor gradient_of; /* it is that parameter's whole gradient, in the gradients' arena; TENSOR_NONE for most */
 } tensor_info;
 

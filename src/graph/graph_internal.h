@@ -1,4 +1,4 @@
-/* graph_internal.h - the struct behind graph.h, for the files of this room alone. SPDX-License-Identifier: MIT */
+/* graph_internal.h - the struct behind graph.h, for the files of this layer alone. SPDX-License-Identifier: MIT */
 #ifndef GRAPH_GRAPH_INTERNAL_H
 #define GRAPH_GRAPH_INTERNAL_H
 

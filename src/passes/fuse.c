@@ -1,11 +1,11 @@
 /* fuse.c - fewer, larger calls: four patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
  *
- *   add(r, op(...))                    -> op(..., r) where the op's row has a residual input: the sum is made while op's
- *                                         result is in registers. Forward: the residual of a block. Backward: gradients
+ *   add(r, op(...))                    -> op(..., r) where the backend's row says that the kernel absorbs one: the sum is
+ *                                         computed while op's result is in registers. Forward: the residual of a block. Backward: gradients
  *                                         that meet (norm_grad + skip connection).
  *   act(linear(x))                     -> linear_act(x): bias and activation find the product's rows in the cache.
- *   act_grad(linear_dx(dz), u), act(u) -> linear_dx_act(dz, u): the same for the backward; the slope, and the output that
- *                                         is made again for the next layer's weights, in one pass.
+ *   act_grad(linear_dx(dz), u), act(u) -> linear_dx_act(dz, u): the same for the backward; the derivative, and the output
+ *                                         recomputed for the next layer's weights, in one pass.
  *   column sums of du                  -> come out of that pass too, so linear_dw before it computes no bias gradient, and
  *                                         u can be kept without its bias (attr.raw).
  *
@@ -17,6 +17,7 @@
 
 typedef struct fuse_pass {
     graph *g;
+    const op_entry *ops;
     int *uses;
     char *dead; /* per node */
 } fuse_pass;
@@ -56,7 +57,7 @@ static void add_take_in(fuse_pass *f, int index)
     for (int side = 1; side >= 0; side--) {
         tensor part = sum.in[side];
         node *maker = producer_of(f, part);
-        int slot = maker ? op_rules[maker->op].residual : 0;
+        int slot = maker ? f->ops[maker->op].absorbs : 0;
         int from = maker ? graph_tensor(f->g, part)->producer : 0;
         if (!slot || maker->in[slot] != TENSOR_NONE || maker->out[0] != part || f->uses[part] != 1 ||
             others_read(f, maker, from, index))
@@ -167,7 +168,7 @@ static void dead_drop(fuse_pass *f)
 berlu_status graph_fuse(graph *g, const op_entry *ops)
 {
     int count = graph_node_count(g);
-    fuse_pass f = {.g = g, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
+    fuse_pass f = {.g = g, .ops = ops, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
     berlu_status status = BERLU_OK;
     if (!f.uses || !f.dead) {
         status = berlu_fail_memory((size_t)count, "fusing a graph");

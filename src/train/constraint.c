@@ -109,80 +109,17 @@ static void ends_round(interval i, float *low, float *high)
         *low = inner_low, *high = inner_high;
 }
 
-size_t interval_project(interval i, float *values, size_t count)
+int constraint_bounds(const constraint *c, engine_bound out[3])
 {
-    float low, high;
-    size_t moved = 0;
-    ends_round(i, &low, &high);
-    for (size_t k = 0; k < count; k++) {
-        float v = values[k];
-        v = v < low ? low : v;
-        v = v > high ? high : v;
-        moved += v != values[k] && values[k] == values[k];
-        values[k] = v;
+    static const char *const names[] = {"alpha", "eps", "beta"};
+    int count = 0;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        interval bounds = constraint_of(c, names[i]);
+        if (bounds.low > -INFINITY || bounds.high < INFINITY) {
+            out[count].parameter = names[i];
+            ends_round(bounds, &out[count].low, &out[count].high);
+            count++;
+        }
     }
-    return moved;
-}
-
-static berlu_status parameter_project(engine *e, engine_array array, int parameter, size_t count, interval bounds)
-{
-    float *place = engine_host(e, array, parameter);
-    if (place) {
-        interval_project(bounds, place, count);
-        return BERLU_OK;
-    }
-    float *values = malloc(count * sizeof *values);
-    if (!values)
-        return berlu_fail_memory(count * sizeof *values, "a projection");
-    berlu_status status = engine_get(e, array, parameter, values);
-    if (status == BERLU_OK && interval_project(bounds, values, count) > 0)
-        status = engine_set(e, array, parameter, values);
-    free(values);
-    return status;
-}
-
-static int bounds_of(const tensor_info *info, const constraint *c, interval *out)
-{
-    const char *dot = strrchr(info->name, '.');
-    if (!info->activation || !dot)
-        return 0;
-    *out = constraint_of(c, dot + 1);
-    return out->low > -INFINITY || out->high < INFINITY;
-}
-
-berlu_status projection_make(projection *out, const graph *g, const constraint *c)
-{
-    projection p = {0};
-    interval bounds;
-    for (int i = 0; i < graph_param_count(g); i++)
-        p.count += bounds_of(graph_tensor(g, graph_param(g, i)), c, &bounds);
-    p.items = calloc((size_t)p.count + 1, sizeof *p.items);
-    if (!p.items)
-        return berlu_fail_memory((size_t)p.count * sizeof *p.items, "a projection");
-    for (int i = 0, at = 0; i < graph_param_count(g); i++) {
-        const tensor_info *info = graph_tensor(g, graph_param(g, i));
-        if (bounds_of(info, c, &bounds))
-            p.items[at++] = (projected){i, (size_t)tensor_elements(info), bounds};
-    }
-    *out = p;
-    return BERLU_OK;
-}
-
-void projection_free(projection *p)
-{
-    free(p->items);
-    *p = (projection){0};
-}
-
-berlu_status projection_apply(const projection *p, engine *e)
-{
-    for (int i = 0; i < p->count; i++) {
-        const projected *item = &p->items[i];
-        berlu_status status = parameter_project(e, ARRAY_WEIGHT, item->parameter, item->count, item->bounds);
-        if (status == BERLU_OK && engine_has(e, ARRAY_EMA))
-            status = parameter_project(e, ARRAY_EMA, item->parameter, item->count, item->bounds);
-        if (status != BERLU_OK)
-            return status;
-    }
-    return BERLU_OK;
+    return count;
 }

@@ -1,6 +1,6 @@
 /* constraint.h - bounds that learned activation parameters are kept in. SPDX-License-Identifier: MIT
  *
- * After an update every alpha and eps is projected onto its interval: the nearest allowed value takes its place. Written
+ * Every update projects each alpha and eps onto its interval: the nearest allowed value replaces it (engine_bound). Written
  * as items joined by commas; each is NAME:LOW:HIGH with either end left out, or NAME>=LOW, NAME<=HIGH, |NAME|<=HIGH:
  *
  *     none    alpha:0:    alpha>=0    |alpha|<=1    alpha:-0.1:1    alpha:0.0078125:,eps>=0.001
@@ -26,22 +26,7 @@ berlu_status constraint_parse(constraint *out, const char *rules);
 /* The interval of the parameter with that name ("alpha", "eps", ...); all numbers for one that has no rule. */
 interval constraint_of(const constraint *c, const char *parameter);
 
-/* Projects values in place onto the floats inside; returns how many moved. NaN stays NaN: it is for others to notice. */
-size_t interval_project(interval i, float *values, size_t count);
-
-/* The activation parameters of a network that have bounds, found once; and their projection, the average of the weights
- * likewise, after every update. */
-typedef struct projected {
-    int parameter;
-    size_t count;
-    interval bounds;
-} projected;
-typedef struct projection {
-    projected *items;
-    int count;
-} projection;
-berlu_status projection_make(projection *out, const graph *g, const constraint *c);
-void projection_free(projection *p);
-berlu_status projection_apply(const projection *p, engine *e);
+/* The same as the engine takes it: ends as floats, rounded inwards. Returns how many of the three have an end. */
+int constraint_bounds(const constraint *c, engine_bound out[3]);
 
 #endif

@@ -10,6 +10,8 @@ static berlu_status batch_score(engine *e, const loader_batch *b, score *s)
     const tensor_info *answer = graph_tensor(engine_graph(e), graph_logits(engine_graph(e)));
     size_t classes = (size_t)tensor_channels(answer);
     const float *logits = engine_logits(e);
+    if (!logits)
+        return BERLU_ERR_DEVICE;
     for (size_t i = 0; i < b->count; i++)
         score_add(s, logits + i * classes, classes, (size_t)b->labels[i]);
     return BERLU_OK;

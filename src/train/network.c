@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "base/file.h"
-#include "cpu/cpu.h"
 #include "models/weights.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
@@ -29,10 +29,7 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
 
 berlu_status network_backend(const backend **out, const train_settings *s)
 {
-    if (s->device == RECIPE_CUDA)
-        return berlu_fail(BERLU_ERR_UNSUPPORTED, "device: this build trains on the CPU only; leave --device cuda out");
-    *out = cpu_backend();
-    return BERLU_OK;
+    return backend_find(out, s->device == RECIPE_CUDA ? "cuda" : "cpu");
 }
 
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log)
@@ -212,6 +209,6 @@ berlu_status teacher_logits(teacher *t, const float *images, const float **logit
 {
     engine_borrow_input(t->engine, images);
     berlu_status status = engine_forward(t->engine, &(engine_step){0});
-    *logits = engine_logits(t->engine);
-    return status;
+    *logits = status == BERLU_OK ? engine_logits(t->engine) : NULL;
+    return status == BERLU_OK && !*logits ? BERLU_ERR_DEVICE : status;
 }

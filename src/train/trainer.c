@@ -62,31 +62,71 @@ static berlu_status diagnose_forward(trainer *t)
     return status;
 }
 
-/* Forward and backward of one batch; `look` at the sites in between. */
-static berlu_status batch_run(trainer *t, int look)
+/* What a batch came to. The device stops updating by itself at the first value that is not finite (step_result.fault). */
+static berlu_status result_add(trainer *t, const step_result *r, int ends_update)
 {
-    double began = clock_seconds(), middle;
-    berlu_status status = engine_forward(t->train, &t->step);
-    double loss = engine_loss(t->train);
-    t->times.forward += (middle = clock_seconds()) - began;
-    if (status == BERLU_OK && !isfinite(loss))
-        status = report_not_finite(t, "loss");
-    if (status == BERLU_OK && look)
-        status = diagnose_forward(t);
-    if (status != BERLU_OK)
-        return status;
+    double loss = step_loss(t->train, r);
+    if (!isfinite(loss))
+        return report_not_finite(t, "loss");
+    if (ends_update && !isfinite(r->grad_norm))
+        return report_not_finite(t, "norm of the gradients");
     if (t->settings.overfit_batch && !t->learned && loss < OVERFIT_LOSS) {
         t->learned = 1;
         log_line(&t->run.log, BERLU_LOG_INFO, "the batch is learned: loss %.4g after %llu updates", loss,
                  (unsigned long long)t->state.updates);
     }
     t->state.loss_sum += loss * (double)t->settings.batch;
+    if (ends_update) {
+        t->state.norm_sum += r->grad_norm;
+        t->state.norms++;
+    }
+    return BERLU_OK;
+}
+
+/* Adds up results in the order of their steps, so that the sums do not depend on when they arrive: those that are there,
+ * and with `leave` as many more as it takes to leave at most that many outstanding. */
+static berlu_status results_collect(trainer *t, int leave)
+{
+    berlu_status status = BERLU_OK;
+    while (status == BERLU_OK && t->outstanding) {
+        step_result r;
+        int there;
+        status = engine_poll(t->train, &r, &there, t->outstanding > leave);
+        if (status != BERLU_OK || !there)
+            return status;
+        int ends_update = t->ends_update[0];
+        memmove(t->ends_update, t->ends_update + 1, (size_t)--t->outstanding);
+        status = result_add(t, &r, ends_update);
+    }
+    return status;
+}
+
+static berlu_status result_expect(trainer *t, int ends_update)
+{
+    berlu_status status = results_collect(t, RESULTS_OUTSTANDING - 1);
+    if (status != BERLU_OK)
+        return status;
+    t->ends_update[t->outstanding++] = (char)ends_update;
+    status = engine_step_end(t->train);
+    return status == BERLU_OK ? results_collect(t, RESULTS_OUTSTANDING) : status;
+}
+
+/* Forward and backward of one batch; `look` at the sites in between. */
+static berlu_status batch_run(trainer *t, int look, int ends_update)
+{
+    double began = clock_seconds(), middle;
+    berlu_status status = engine_forward(t->train, &t->step);
+    t->times.forward += (middle = clock_seconds()) - began;
+    if (status == BERLU_OK && look)
+        status = diagnose_forward(t);
+    if (status != BERLU_OK)
+        return status;
     t->state.images += (uint64_t)t->settings.batch;
     t->times.images += (uint64_t)t->settings.batch;
     middle = clock_seconds();
     status = engine_backward(t->train);
     t->times.backward += clock_seconds() - middle;
-    return status;
+    return status == BERLU_OK && !ends_update ? result_expect(t, 0) : status;
 }
 
 static berlu_status update_apply(trainer *t, int look)
@@ -95,21 +135,11 @@ static berlu_status update_apply(trainer *t, int look)
     berlu_status status = look ? diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics) : BERLU_OK;
     t->times.diagnose += clock_seconds() - began;
     began = clock_seconds();
-    if (status == BERLU_OK && !(t->step.clip > 0)) /* else the update computes it anyway */
-        status = engine_compute_grad_norm(t->train);
-    double norm = engine_grad_norm(t->train);
-    if (status == BERLU_OK && !(t->step.clip > 0) && !isfinite(norm))
-        status = report_not_finite(t, "norm of the gradients");
     if (status == BERLU_OK)
         status = engine_update(t->train);
-    norm = engine_grad_norm(t->train);
-    t->times.update += clock_seconds() - began;
-    if (status == BERLU_OK && !isfinite(norm))
-        status = report_not_finite(t, "norm of the gradients");
     if (status == BERLU_OK)
-        status = projection_apply(&t->projection, t->train);
-    t->state.norm_sum += norm;
-    t->state.norms++;
+        status = result_expect(t, 1);
+    t->times.update += clock_seconds() - began;
     return status;
 }
 
@@ -127,7 +157,7 @@ static berlu_status update_run(trainer *t)
         t->step.first_sample = m * (uint64_t)t->settings.batch;
         berlu_status status = batch_next(t);
         if (status == BERLU_OK)
-            status = batch_run(t, look && m + 1 == group);
+            status = batch_run(t, look && m + 1 == group, m + 1 == group);
         if (status != BERLU_OK)
             return status;
     }
@@ -144,7 +174,10 @@ static berlu_status save(trainer *t)
     if (t->saved_updates == t->state.updates && t->saved_batches == t->state.batches)
         return BERLU_OK; /* nothing happened since */
     double began = clock_seconds();
-    berlu_status status = checkpoint_save(t->run.path, t->train, &t->state);
+    berlu_status status = results_collect(t, 0);
+    if (status != BERLU_OK)
+        return status;
+    status = checkpoint_save(t->run.path, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
     if (status != BERLU_OK)
         return report_not_saved(t, status);
@@ -201,7 +234,7 @@ static berlu_status epoch_train(trainer *t)
         if (status == BERLU_OK && every && t->state.updates % every == 0 && t->state.batches < t->epoch_batches)
             status = save(t);
     }
-    return status;
+    return status == BERLU_OK ? results_collect(t, 0) : status;
 }
 
 typedef struct eval_note {
@@ -227,9 +260,11 @@ static berlu_status evaluate_average(trainer *t, metrics_row *row)
     score s = {0};
     if (!engine_has(t->train, ARRAY_EMA))
         return BERLU_OK;
-    engine_swap_ema(t->train);
-    berlu_status status = evaluate_part(t, t->test, "test (average)", &s);
-    engine_swap_ema(t->train);
+    berlu_status status = engine_swap_ema(t->train);
+    if (status == BERLU_OK)
+        status = evaluate_part(t, t->test, "test (average)", &s);
+    berlu_status back = engine_swap_ema(t->train);
+    status = status == BERLU_OK ? back : status;
     row->ema_loss = score_loss(&s), row->ema_top1 = score_top1(&s), row->ema_top5 = score_top5(&s);
     return status;
 }

@@ -15,7 +15,7 @@
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
-enum { PROBE_IMAGES = 10000, OVERFIT_UPDATES = 200 };
+enum { PROBE_IMAGES = 10000, OVERFIT_UPDATES = 200, RESULTS_OUTSTANDING = 4 };
 #define OVERFIT_LOSS 0.01
 
 /* Seconds of one epoch in this process, and what else timing.csv holds. */
@@ -38,7 +38,6 @@ struct trainer {
     diagnosis *diagnosis;
     tb_writer *tb;
     constraint bounds;
-    projection projection;
     schedule schedule;
     train_state state;
     engine_step step;                               /* what does not change is set once */
@@ -48,6 +47,8 @@ struct trainer {
     int classes;
     const float *images; /* of the batch under way, in the loader */
     double lr, top1;     /* of the last update; of the last evaluation */
+    int outstanding;     /* results of batches that the device still owes, oldest first: does it end an update? */
+    char ends_update[RESULTS_OUTSTANDING];
     int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
     timing times, total; /* of this epoch; of this process */
     metrics_row row;

@@ -133,7 +133,9 @@ static berlu_status engines_make(trainer *t)
     const train_settings *s = &t->settings;
     engine_options o = {.mode = ENGINE_TRAIN, .batch = (int)s->batch, .threads = (int)s->threads};
     o.keep = keep[s->keep];
-    o.act_least = t->bounds.alpha.low > 0 ? t->bounds.alpha.low : 0;
+    engine_bound bounds[3];
+    o.bounds = bounds;
+    o.bound_count = constraint_bounds(&t->bounds, bounds);
     o.loss = s->mixup > 0 || s->cutmix > 0 ? LOSS_SOFT_TARGET : LOSS_CROSS_ENTROPY;
     o.distill = distill[s->distill];
     o.optimizer = s->optimizer == RECIPE_SGD ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
@@ -156,10 +158,8 @@ static berlu_status weights_make(trainer *t)
     init_options init = {.std = s->init_std, .std_fc1 = s->init_std_fc1};
     berlu_status status = weights_init(t->train, (uint64_t)s->seed, &init);
     if (status == BERLU_OK)
-        status = projection_apply(&t->projection, t->train);
-    if (status == BERLU_OK && engine_has(t->train, ARRAY_EMA))
-        engine_sync_ema(t->train);
-    return status;
+        status = engine_apply_bounds(t->train);
+    return status == BERLU_OK ? engine_sync_ema(t->train) : status;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------------- */
@@ -254,8 +254,6 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     if (status == BERLU_OK)
         status = site_metrics_make(t);
     if (status == BERLU_OK)
-        status = projection_make(&t->projection, engine_graph(t->train), &t->bounds);
-    if (status == BERLU_OK)
         status = weights_make(t);
     t->classes = (int)classes;
     step_make(t);
@@ -282,7 +280,6 @@ void trainer_close(trainer *t)
     model_free(t->model);
     data_close(t->data);
     run_close(&t->run);
-    projection_free(&t->projection);
     free(t->state.site_metrics);
     free(t);
 }

@@ -133,7 +133,7 @@ static void depthwise(bench *b)
 
 static void update(bench *b)
 {
-    const simd_adamw k = {0.99f, 0.01f, 0.3f, 0.1f, 0.999f, 0.001f, 0.7f, 1e-8f, -INFINITY};
+    const simd_adamw k = {0.99f, 0.01f, 0.3f, 0.1f, 0.999f, 0.001f, 0.7f, 1e-8f, -INFINITY, INFINITY};
     for (int i = 0; i < 211; i++)
         b->out[2][i] = fabsf(b->in[3][i]);
     b->l->adamw(b->out[0], b->out[1], b->out[2], b->in[0], 211, &k);

@@ -287,6 +287,8 @@ static void case_token_behind_groups(graph *g, const berlu_act *act)
 
 #define TRAIN      .mode = ENGINE_TRAIN, .batch = 3
 #define PLAIN_LOSS TRAIN, .loss = LOSS_CROSS_ENTROPY
+static const engine_bound alpha_bound = {"alpha", 0.001f, INFINITY};
+
 const graph_case graph_cases[] = {
     {"identity", case_act, "identity", {PLAIN_LOSS}},
     {"relu", case_act, "relu", {PLAIN_LOSS}},
@@ -307,11 +309,14 @@ const graph_case graph_cases[] = {
     {"berlu, alpha and eps learned", case_act, "berlu:alpha=0.1,eps=0.5,learn=alpha+eps", {PLAIN_LOSS}},
     {"berlu per channel", case_act_channel, "berlu:alpha=0.1,eps=0.5,learn=alpha+eps", {PLAIN_LOSS}},
     {"berlu degree 4, both kept", case_act, "berlu:alpha=0.1,eps=0.5,degree=4", {PLAIN_LOSS, .keep = KEEP_BOTH}},
-    {"berlu, output kept", case_act, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS, .keep = KEEP_OUTPUT, .act_least = 0.001}},
+    {"berlu, output kept",
+     case_act,
+     "berlu:alpha=0.1,eps=0.5",
+     {PLAIN_LOSS, .keep = KEEP_OUTPUT, .bounds = &alpha_bound, .bound_count = 1}},
     {"berlu per channel, output kept",
      case_act_channel,
      "berlu:alpha=0.1,eps=0.5",
-     {PLAIN_LOSS, .keep = KEEP_OUTPUT, .act_least = 0.001}},
+     {PLAIN_LOSS, .keep = KEEP_OUTPUT, .bounds = &alpha_bound, .bound_count = 1}},
     {"gelu and dropout", case_act_dropout, "gelu", {PLAIN_LOSS}},
     {"prelu behind a norm", case_act_after_norm, "prelu", {PLAIN_LOSS}},
     {"long rows", case_long_rows, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},

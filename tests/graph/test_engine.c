@@ -470,8 +470,8 @@ static void a_plan_prints_as_text_and_as_dot(void **state)
     (void)state;
     prepared p = case_prepare(&vit, cpu_backend(), 1);
     text plain = {0}, dot = {0};
-    assert_int_equal(engine_print(p.e, &plain, 0), BERLU_OK);
-    assert_int_equal(engine_print(p.e, &dot, 1), BERLU_OK);
+    assert_int_equal(graph_print(&plain, p.e->g, &p.e->plan, 0), BERLU_OK);
+    assert_int_equal(graph_print(&dot, p.e->g, &p.e->plan, 1), BERLU_OK);
     assert_non_null(strstr(plain.data, "linear_dx_act(berlu)"));
     assert_non_null(strstr(plain.data, "---- backward"));
     assert_non_null(strstr(plain.data, "kept from forward to backward"));
@@ -487,7 +487,7 @@ static void only_the_rows_the_answer_reads_are_computed(void **state)
     (void)state;
     prepared p = case_prepare(&vit, cpu_backend(), 1);
     text plain = {0};
-    assert_int_equal(engine_print(p.e, &plain, 0), BERLU_OK);
+    assert_int_equal(graph_print(&plain, p.e->g, &p.e->plan, 0), BERLU_OK);
     const char *first = strstr(plain.data, " attention -> "), *last = NULL, *end = strstr(plain.data, "---- backward");
     for (const char *at = first; at && at < end; at = strstr(at + 1, " attention -> "))
         last = at;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "cpu/kernels.h"
 #include "cpu/simd_kernels.h"
 #include "engine/engine_internal.h"
 #include "graph/cases.h"
@@ -85,7 +86,7 @@ static void chains_change_no_bit(void **state)
         backend apart = *cpu_backend_at(i);
         graph_case c = many_rows;
         c.options.keep = i % 2 ? KEEP_BOTH : KEEP_INPUT;
-        apart.group_rows = 0;
+        apart.group = NULL;
         prepared plain = trained(&c, &apart, 2);
         assert_int_equal(longest_chain(plain.e, 0, plain.e->call_count), 0);
         for (int threads = 1; threads <= 3; threads += 2) {
@@ -107,6 +108,11 @@ static void a_transformer_among_short_rows_is_one_chain(void **state)
     case_free(&p);
 }
 
+static void group_1022(graph *g, int batch) /* not a multiple of four tokens */
+{
+    cpu_group_mark(g, 1022, batch);
+}
+
 /* Few rows are left to all threads at once; so are groups that a group's rows would cut. */
 static void few_rows_and_cut_groups_make_no_chain(void **state)
 {
@@ -117,7 +123,7 @@ static void few_rows_and_cut_groups_make_no_chain(void **state)
     assert_int_equal(longest_chain(few.e, 0, few.e->call_count), 0);
     case_free(&few);
     backend odd = *cpu_backend();
-    odd.group_rows = 1022; /* not a multiple of four tokens */
+    odd.group = group_1022;
     prepared cut = case_prepare(&many_rows, &odd, 2);
     for (int i = 0; i < cut.e->call_count; i++)
         for (int k = 0; k < cut.e->calls[i].group; k++)

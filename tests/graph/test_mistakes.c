@@ -327,7 +327,7 @@ static void a_graph_without_an_answer_makes_no_engine(void **state)
     const engine_options o = {.backend = cpu_backend(), .batch = 1};
     assert_int_equal(graph_create(&g), BERLU_OK);
     words(g);
-    expect(engine_create(&e, g, &o), BERLU_ERR_ARG, "no image or no answer");
+    expect(engine_create(&e, g, &o), BERLU_ERR_ARG, "no image or no output");
     wrong_width(g); /* a second image: the graph is broken now, and says so first */
     expect(engine_create(&e, g, &o), BERLU_ERR_ARG, "a graph has one image");
     graph_free(g);

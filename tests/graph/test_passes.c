@@ -88,7 +88,7 @@ static void inference_runs_no_random_op(void **state)
 /* A result may lie where one input lay, if the op's row says so and the node reads that memory through no other input. */
 static void node_check(const engine *e, const char *name, const node *n)
 {
-    unsigned allowed = op_rules[n->op].in_place;
+    unsigned allowed = e->backend->ops[n->op].in_place;
     for (int j = 0; j < NODE_OUTPUTS; j++) {
         const char *out = n->out[j] == TENSOR_NONE ? NULL : engine_data(e, n->out[j]);
         int shared = 0, legal = 0;

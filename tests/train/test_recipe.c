@@ -311,15 +311,19 @@ static void constraints_read_in_every_spelling(void **state)
     }
 }
 
-static void projection_moves_to_the_nearest_allowed_value(void **state)
+/* The float nearest to 0.7 lies below it, the one nearest to 0.89999999 above it. */
+static void bounds_are_floats_inside_the_interval(void **state)
 {
     (void)state;
-    float v[] = {-2, -0.5f, 0.5f, 3, NAN};
-    assert_int_equal(interval_project((interval){-1, 1}, v, COUNT(v)), 2);
-    assert_true(v[0] == -1 && v[1] == -0.5f && v[2] == 0.5f && v[3] == 1 && isnan(v[4]));
-    float w[] = {0, 1}; /* the float nearest to 0.7 lies below it, the one nearest to 0.9 above 0.89999999 */
-    interval_project((interval){0.7, 0.89999999}, w, COUNT(w));
-    assert_true(w[0] >= 0.7 && w[0] < 0.7000001 && w[1] <= 0.89999999 && w[1] > 0.8999998);
+    constraint c;
+    engine_bound bounds[3];
+    assert_int_equal(constraint_parse(&c, "alpha:0.7:0.89999999"), BERLU_OK);
+    assert_int_equal(constraint_bounds(&c, bounds), 2); /* eps has the range of its definition */
+    assert_string_equal(bounds[0].parameter, "alpha");
+    assert_true(bounds[0].low >= 0.7 && bounds[0].low < 0.7000001);
+    assert_true(bounds[0].high <= 0.89999999 && bounds[0].high > 0.8999998);
+    assert_string_equal(bounds[1].parameter, "eps");
+    assert_true(bounds[1].low == 0x1p-60f);
 }
 
 int main(void)
@@ -339,7 +343,7 @@ int main(void)
         cmocka_unit_test(a_resume_with_other_settings_names_the_keys),
         cmocka_unit_test(every_row_has_a_default_of_its_kind_and_a_help),
         cmocka_unit_test(constraints_read_in_every_spelling),
-        cmocka_unit_test(projection_moves_to_the_nearest_allowed_value),
+        cmocka_unit_test(bounds_are_floats_inside_the_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,15 +9,16 @@
  * A group is a run of neighbours in the list, all forward or all backward, that the backend offers, over equally many rows, whose
  * rows are so short that a block of them stays in a second cache. Long rows (words: 384 to 1536 numbers) come with weights
  * that fill the cache themselves: there a group gains nothing. Read on: plan_groups() in plan.c; cpu/run.c. */
+#include "cpu/blocks.h"
+#include "cpu/kernels.h"
 #include "graph/op_rules.h"
-#include "passes/passes.h"
 
-enum { CHAIN_TIMES = 8 }; /* a group is worth its name, and leaves work for several threads, from so many times on */
+enum { GROUP_TIMES = 8 }; /* a group is worth its name, and leaves work for several threads, from so many times on */
 
-static int is_short(const graph *g, tensor t, const backend *b)
+static int is_short(const graph *g, tensor t, int64_t width)
 {
     const tensor_info *info = t == TENSOR_NONE ? NULL : graph_tensor(g, t);
-    return !info || !info->batched || tensor_channels(info) <= b->group_width;
+    return !info || !info->batched || tensor_channels(info) <= width;
 }
 
 /* Attention looks at all tokens of a group: its groups must be whole among the rows of one go. */
@@ -27,25 +28,25 @@ static int groups_fit(const graph *g, const node *n, int64_t group_rows)
     return !n->attr.heads || group_rows % info->size[info->rank - 2] == 0;
 }
 
-/* Rows of an image that the node works on, or 0 if it cannot be a link. */
-static int64_t link_rows(const graph *g, const node *n, const backend *b, int batch)
+/* Rows of an image that the node works on, or 0 if it cannot be in a group. */
+static int64_t member_rows(const graph *g, const node *n, int64_t group_rows, int batch)
 {
-    if ((op_rules[n->op].flags & RULE_VIEW) || !b->groupable(n->op) || n->in[0] == TENSOR_NONE ||
-        !graph_tensor(g, n->in[0])->batched || rows_of(g, n->in[0]) * batch < CHAIN_TIMES * b->group_rows ||
-        !groups_fit(g, n, b->group_rows))
+    if ((op_rules[n->op].flags & RULE_VIEW) || !cpu_groupable(n->op) || n->in[0] == TENSOR_NONE ||
+        !graph_tensor(g, n->in[0])->batched || rows_of(g, n->in[0]) * batch < GROUP_TIMES * group_rows ||
+        !groups_fit(g, n, group_rows))
         return 0;
     for (int j = 0; j < NODE_INPUTS; j++)
-        if (!is_short(g, n->in[j], b))
+        if (!is_short(g, n->in[j], GROUP_WIDTH))
             return 0;
     for (int j = 0; j < NODE_OUTPUTS; j++)
-        if (!is_short(g, n->out[j], b))
+        if (!is_short(g, n->out[j], GROUP_WIDTH))
             return 0;
     return rows_of(g, n->in[0]);
 }
 
 /* May the node follow, if the group began at node `first`? What it reads of the group must be the same rows, not a sum
  * over them. */
-static int link_follows(const graph *g, const node *n, int first, int64_t rows)
+static int member_follows(const graph *g, const node *n, int first, int64_t rows)
 {
     for (int j = 0; j < NODE_INPUTS; j++) {
         const tensor_info *info = n->in[j] == TENSOR_NONE ? NULL : graph_tensor(g, n->in[j]);
@@ -55,17 +56,15 @@ static int link_follows(const graph *g, const node *n, int first, int64_t rows)
     return 1;
 }
 
-void graph_group(graph *g, const backend *b, int batch)
+void cpu_group_mark(graph *g, int64_t group_rows, int batch)
 {
     int first = 0, number = 0, count = graph_node_count(g);
     int64_t rows = 0;
-    if (!b->group_rows)
-        return;
     for (int i = 0; i < count; i++) {
         node *n = graph_node_edit(g, i);
-        int64_t own = link_rows(g, n, b, batch);
+        int64_t own = member_rows(g, n, group_rows, batch);
         int goes_on =
-            rows && own == rows && n->backward == graph_node(g, first)->backward && link_follows(g, n, first, rows);
+            rows && own == rows && n->backward == graph_node(g, first)->backward && member_follows(g, n, first, rows);
         if (goes_on) {
             if (!graph_node(g, first)->group)
                 graph_node_edit(g, first)->group = ++number;

@@ -1,0 +1,57 @@
+/* precision.c - gives every tensor its dtype, by role, and weights their copies. SPDX-License-Identifier: MIT
+ *
+ * A backend says which dtype each role has (f32 throughout on the CPU; on CUDA branches may be bf16 while weights, gradients,
+ * statistics and losses stay f32). Views have the dtype of what they look at. Where a backend's kernel wants a weight in the
+ * branch's dtype (op_entry.shadow), the node reads a copy of it instead, a "shadow" that the update writes in the same pass as
+ * the weight itself; one shadow serves all readers of a weight. */
+#include <stdlib.h>
+
+#include "passes/passes.h"
+
+static void dtypes_set(graph *g, const tensor_dtype of_role[ROLE_COUNT])
+{
+    for (int t = 0; t < graph_tensor_count(g); t++) {
+        tensor_info *info = graph_tensor_edit(g, t);
+        if (info->view_of != TENSOR_NONE) /* a view stands behind what it looks at, so one pass is enough */
+            info->dtype = graph_tensor(g, info->view_of)->dtype;
+        else if (info->dtype != DTYPE_I32)
+            info->dtype = of_role[info->feed ? ROLE_LOSS : info->role];
+    }
+}
+
+static tensor shadow_make(graph *g, tensor parameter, tensor_dtype dtype)
+{
+    tensor t = graph_declare_like(g, ROLE_WEIGHT, parameter);
+    if (t == TENSOR_NONE)
+        return t;
+    tensor_info *info = graph_tensor_edit(g, t);
+    info->name = graph_name(g, "%s:%s", graph_tensor(g, parameter)->name, dtype_name(dtype));
+    info->dtype = dtype;
+    info->shadow_of = parameter;
+    return t;
+}
+
+berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype of_role[ROLE_COUNT])
+{
+    dtypes_set(g, of_role);
+    if (of_role[ROLE_BRANCH] == of_role[ROLE_WEIGHT])
+        return graph_status(g);
+    int params = graph_param_count(g);
+    tensor *shadows = malloc(((size_t)params + 1) * sizeof *shadows);
+    if (!shadows)
+        return berlu_fail_memory((size_t)params * sizeof *shadows, "a list of parameters");
+    for (int i = 0; i < params; i++)
+        shadows[i] = TENSOR_NONE;
+    for (int i = 0; i < graph_node_count(g) && !graph_failed(g); i++)
+        for (int j = 0; j < NODE_INPUTS; j++) {
+            tensor in = graph_node(g, i)->in[j];
+            int parameter = in == TENSOR_NONE ? -1 : graph_tensor(g, in)->parameter;
+            if (parameter < 0 || !(ops[graph_node(g, i)->op].shadow >> j & 1))
+                continue;
+            if (shadows[parameter] == TENSOR_NONE)
+                shadows[parameter] = shadow_make(g, in, of_role[ROLE_BRANCH]);
+            graph_node_edit(g, i)->in[j] = shadows[parameter];
+        }
+    free(shadows);
+    return graph_status(g);
+}
