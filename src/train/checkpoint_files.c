@@ -61,16 +61,17 @@ static const struct {
 } moments[] = {{ARRAY_MOMENT1, "moment1."}, {ARRAY_MOMENT2, "moment2."}};
 
 /* A parameter's values: in place where the memory is the host's, else copied into the arena. */
-static const float *values_of(engine *e, engine_array array, int parameter, size_t count, arena *memory)
+static berlu_status values_of(const void **out, engine *e, engine_array array, int parameter, size_t count,
+                              arena *memory)
 {
-    const float *place = engine_host(e, array, parameter);
-    if (place)
-        return place;
+    if ((*out = engine_host(e, array, parameter)))
+        return BERLU_OK;
     float *copy = ARENA_ARRAY(memory, float, count);
-    return copy && engine_get(e, array, parameter, copy) == BERLU_OK ? copy : NULL;
+    *out = copy;
+    return copy ? engine_get(e, array, parameter, copy) : BERLU_ERR_MEMORY;
 }
 
-static int moment_put(engine *e, size_t which, int parameter, arena *memory, st_tensor *out)
+static berlu_status moment_put(engine *e, size_t which, int parameter, arena *memory, st_tensor *out)
 {
     const graph *g = engine_graph(e);
     const tensor_info *info = graph_tensor(g, graph_param(g, parameter));
@@ -78,8 +79,9 @@ static int moment_put(engine *e, size_t which, int parameter, arena *memory, st_
     for (int d = 0; d < info->rank; d++)
         out->shape[d] = (uint64_t)info->size[d];
     out->name = arena_printf(memory, "%s%s", moments[which].prefix, info->name);
-    out->data = values_of(e, moments[which].array, parameter, (size_t)tensor_elements(info), memory);
-    return out->name && out->data;
+    if (!out->name)
+        return BERLU_ERR_MEMORY;
+    return values_of(&out->data, e, moments[which].array, parameter, (size_t)tensor_elements(info), memory);
 }
 
 berlu_status state_write(const char *path, engine *e, const train_state *s)
@@ -95,7 +97,7 @@ berlu_status state_write(const char *path, engine *e, const train_state *s)
         goto done;
     for (size_t m = 0; m < COUNT(moments); m++)
         for (int p = 0; engine_has(e, moments[m].array) && p < parameters; p++)
-            if (!moment_put(e, m, p, &memory, &list[count++]))
+            if ((status = moment_put(e, m, p, &memory, &list[count++])) != BERLU_OK)
                 goto done;
     counters_put(s, counters, sums);
     list[count++] = (st_tensor){.name = "counters", .dtype = ST_I64, .rank = 1, .shape = {COUNTERS}, .data = counters};

@@ -1,0 +1,89 @@
+/* test_guarded.c - training on a device whose memory the host cannot touch gives the CPU's bytes. SPDX-License-Identifier: MIT
+ *
+ * The trainer asks backend_find() for its backend; here the linker puts a function of ours in between. The guarded backend's
+ * results arrive three steps late, so this is also the proof that sums, checkpoints, evaluation and a stop wait for them. */
+#include "graph/guarded.h"
+#include "runs.h"
+
+static int guarded;
+
+berlu_status __real_backend_find(const backend **out, const char *name);
+berlu_status __wrap_backend_find(const backend **out, const char *name);
+
+berlu_status __wrap_backend_find(const backend **out, const char *name)
+{
+    if (!guarded)
+        return __real_backend_find(out, name);
+    *out = guarded_backend();
+    return BERLU_OK;
+}
+
+static const char *const both[] = {"epochs=3", "ema=0.9", "checkpoint_every=3", "act_constraint=alpha:0:0.02", NULL};
+
+static void training_on_a_guarded_device_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    char cpu[FOLDER_PATH], remote[FOLDER_PATH];
+    guarded = 0;
+    run_whole(run_place(cpu, "guarded-cpu"), both);
+    guarded = 1;
+    run_whole(run_place(remote, "guarded-device"), both);
+    runs_equal(cpu, remote);
+}
+
+static void accumulating_on_a_guarded_device_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {"epochs=2", "accumulate=3", "mixup=0.5", "batch=8", NULL};
+    char cpu[FOLDER_PATH], remote[FOLDER_PATH];
+    guarded = 0;
+    run_whole(run_place(cpu, "guarded-sum-cpu"), extra);
+    guarded = 1;
+    run_whole(run_place(remote, "guarded-sum-device"), extra);
+    runs_equal(cpu, remote);
+}
+
+/* Stopped in the middle of an epoch there and resumed there. */
+static void a_stopped_run_resumes_to_the_same_bytes(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], cut[FOLDER_PATH];
+    train_settings s;
+    stopper stop = {.phase = "train", .at = 5};
+    guarded = 0;
+    run_whole(run_place(whole, "guarded-whole"), both);
+    guarded = 1;
+    tiny_settings(&s, run_place(cut, "guarded-cut"), both);
+    assert_int_equal(run_with(&s, 0, &stop, NULL), BERLU_ERR_STOPPED);
+    assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
+    recipe_free(&s);
+    runs_equal(whole, cut);
+}
+
+/* Whatever the device's failing call was for, the run ends with its message. */
+static void a_failing_device_ends_the_run_with_its_message(void **state)
+{
+    (void)state;
+    guarded = 1;
+    for (int n = 40; n < 400; n += 90) {
+        char run[FOLDER_PATH];
+        train_settings s;
+        tiny_settings(&s, run_place(run, "guarded-fails"), both);
+        guarded_fail_at(n);
+        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_DEVICE);
+        assert_non_null(strstr(berlu_last_error(), "guarded device"));
+        guarded_fail_at(0);
+        recipe_free(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_on_a_guarded_device_gives_the_same_bytes),
+        cmocka_unit_test(accumulating_on_a_guarded_device_gives_the_same_bytes),
+        cmocka_unit_test(a_stopped_run_resumes_to_the_same_bytes),
+        cmocka_unit_test(a_failing_device_ends_the_run_with_its_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
