@@ -7,13 +7,13 @@
 
 #include "bench/bench_step.h"
 #include "commands.h"
-#include "cpu/cpu.h"
 #include "model_args.h"
 #include "output.h"
 
 static const option_row step_rows[] = {
     {"model", OPTION_STRINGS, "MODEL", .flags = OPTION_ARGUMENT, .help = "networks (default vit_tiny_cifar)"},
     MODEL_ROWS,
+    DEVICE_ROWS,
     {"batch", OPTION_INT, "N", .standard = "32", .least = 1, .most = 65536, .help = "images per step"},
     {"keep", OPTION_CHOICE, .standard = "input", .choices = "input|both|output|all", .help = "kept for the backward"},
     {"mode", OPTION_CHOICE, .standard = "train", .choices = "train|infer|both",
@@ -41,7 +41,7 @@ static void row_json(const bench_run *r, const bench_step *b)
     output_string(out, "act", b->act);
     output_int(out, "batch", b->options.batch);
     output_string(out, "dtype", "f32");
-    output_string(out, "device", "cpu");
+    output_string(out, "device", b->options.backend->name);
     output_string(out, "keep", engine_keep_name(b->options.keep));
     output_string(out, "mode", b->options.mode == ENGINE_TRAIN ? "train" : "infer");
     if (!r->memory) {
@@ -89,8 +89,7 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                     .memory_only = r->memory,
                     .cpu_time = options_flag(o, "cpu-time"),
                     .profile_by = options_choice(o, "profile") == 1 ? PROFILE_BY_SHAPE : PROFILE_BY_OP};
-    b.options = (engine_options){.backend = cpu_backend(),
-                                 .mode = mode,
+    b.options = (engine_options){.mode = mode,
                                  .batch = (int)options_int(o, "batch"),
                                  .keep = keep,
                                  .threads = options_threads(o),
@@ -99,7 +98,9 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                                  .bounds = &(engine_bound){"alpha", 0.001f, INFINITY},
                                  .bound_count = keep == KEEP_OUTPUT,
                                  .profile = options_given(o, "profile")};
-    berlu_status status = bench_step_run(&b, m, &profile);
+    berlu_status status = device_from_options(&b.options, o);
+    if (status == BERLU_OK)
+        status = bench_step_run(&b, m, &profile);
     if (status == BERLU_OK && options_json(o))
         row_json(r, &b);
     else if (status == BERLU_OK)

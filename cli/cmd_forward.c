@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "commands.h"
-#include "cpu/cpu.h"
 #include "io/safetensors.h"
 #include "model_args.h"
 #include "models/fill.h"
@@ -104,17 +103,17 @@ static berlu_status batch_read(batch *b, const char *path, const model_config *m
     return status;
 }
 
-static berlu_status engine_make(engine **out, const model *m, const batch *b, int grads, int threads)
+static berlu_status engine_make(engine **out, const model *m, const batch *b, int grads, const options *o)
 {
-    const engine_options how = {
-        .backend = cpu_backend(),
+    engine_options how = {
         .mode = grads ? ENGINE_TRAIN : ENGINE_INFER,
         .batch = b->images,
-        .threads = threads,
+        .threads = options_threads(o),
         .loss = b->labelled ? LOSS_CROSS_ENTROPY : LOSS_NONE,
         .no_update = 1,
     };
-    return engine_create(out, m->graph, &how);
+    berlu_status status = device_from_options(&how, o);
+    return status == BERLU_OK ? engine_create(out, m->graph, &how) : status;
 }
 
 static berlu_status pass(engine *e, const model *m, const batch *b, int grads)
@@ -127,18 +126,33 @@ static berlu_status pass(engine *e, const model *m, const batch *b, int grads)
     return status == BERLU_OK && grads ? engine_backward(e) : status;
 }
 
+/* A gradient: in place where device memory is the host's, else a copy. NULL with the error text set. */
+static const float *values_of(engine *e, int parameter, arena *copies)
+{
+    const graph *g = engine_graph(e);
+    const float *place = engine_host(e, ARRAY_GRADIENT, parameter);
+    if (place)
+        return place;
+    float *copy = ARENA_ARRAY(copies, float, (size_t)tensor_elements(graph_tensor(g, graph_param(g, parameter))));
+    return copy && engine_get(e, ARRAY_GRADIENT, parameter, copy) == BERLU_OK ? copy : NULL;
+}
+
 /* logits, loss, gradients as one file. */
 static berlu_status answer_write(engine *e, const model *m, const batch *b, int grads, const char *path)
 {
     const graph *g = engine_graph(e);
     size_t count = grads ? (size_t)graph_param_count(g) : 0;
+    arena copies = {0};
+    berlu_status status = BERLU_OK;
     st_tensor *tensors = calloc(count + 2, sizeof *tensors);
     if (!tensors)
         return berlu_fail_memory((count + 2) * sizeof *tensors, path);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
         const tensor_info *p = graph_tensor(g, graph_param(g, (int)i));
         tensors[i] = (st_tensor){.name = p->name, .dtype = ST_F32, .rank = p->rank};
-        tensors[i].data = engine_host(e, ARRAY_GRADIENT, (int)i);
+        tensors[i].data = values_of(e, (int)i, &copies);
+        if (!tensors[i].data)
+            status = BERLU_ERR_MEMORY;
         for (int d = 0; d < p->rank; d++)
             tensors[i].shape[d] = (uint64_t)p->size[d];
     }
@@ -150,7 +164,9 @@ static berlu_status answer_write(engine *e, const model *m, const batch *b, int 
                                    .data = engine_logits(e)};
     if (b->labelled)
         tensors[count++] = (st_tensor){.name = "loss", .dtype = ST_F32, .rank = 0, .data = &loss};
-    berlu_status status = safetensors_write(path, tensors, count, &(st_text){"format", "pt"}, 1);
+    if (status == BERLU_OK)
+        status = safetensors_write(path, tensors, count, &(st_text){"format", "pt"}, 1);
+    arena_free(&copies);
     free(tensors);
     return status;
 }
@@ -189,7 +205,7 @@ static berlu_status forward(options *o)
     if (status == BERLU_OK && grads && !b.labelled)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: --grads needs a tensor 'labels'", options_string(o, "batch"));
     if (status == BERLU_OK)
-        status = engine_make(&e, m, &b, grads, options_threads(o));
+        status = engine_make(&e, m, &b, grads, o);
     if (status == BERLU_OK)
         status = strcmp(weights, "fill") == 0 ? weights_fill(e) : weights_load_path(e, weights);
     if (status == BERLU_OK)
@@ -210,6 +226,7 @@ static const option_row rows[] = {
     {"batch", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors with input and labels, or fill"},
     {"out", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors to write"},
     {"grads", OPTION_FLAG, .help = "also the loss's gradient of every parameter"},
+    DEVICE_ROWS,
     MODEL_ROWS,
     {0}};
 

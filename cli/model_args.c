@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "backends.h"
+
 berlu_status model_from_options(model **out, const options *o, const char *name, int still)
 {
     const char *stem = options_string(o, "stem");
@@ -18,4 +20,19 @@ berlu_status model_from_options(model **out, const options *o, const char *name,
         .act_count = (int)options_count(o, "act"),
     };
     return model_create(out, name, &wanted);
+}
+
+berlu_status device_from_options(engine_options *out, const options *o)
+{
+    int cuda = options_choice(o, "device") == 1;
+    const char *precision = options_string(o, "precision");
+    out->opening = (device_options){.precision = options_choice(o, "precision") ? precision
+                                                 : cuda                         ? "bf16"
+                                                                                : "f32",
+                                    .residual = options_string(o, "residual"),
+                                    .algorithms = options_string(o, "algorithms")};
+    if (!cuda && (options_given(o, "residual") || options_given(o, "algorithms")))
+        return berlu_fail(BERLU_ERR_ARG, "--%s has no effect without --device cuda",
+                          options_given(o, "residual") ? "residual" : "algorithms");
+    return backend_find(&out->backend, cuda ? "cuda" : "cpu");
 }

@@ -2,6 +2,7 @@
 #ifndef CLI_MODEL_ARGS_H
 #define CLI_MODEL_ARGS_H
 
+#include "engine/engine.h"
 #include "models/models.h"
 #include "options.h"
 
@@ -28,6 +29,21 @@
     {                                                                                                                  \
         "act", OPTION_STRINGS, "ACT", .help = "activation, once for all sites or once a site (default gelu)"           \
     }
+
+/* What computes: for commands that run a network. */
+#define DEVICE_ROWS                                                                                                    \
+    {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "what computes"},                      \
+        {"precision", OPTION_CHOICE, .standard = "auto", .choices = "auto|bf16|tf32|f32",                              \
+         .help = "of products: bf16 on cuda and f32 on the CPU unless said otherwise"},                                \
+        {"residual", OPTION_CHOICE, .standard = "bf16", .choices = "bf16|f32",                                         \
+         .help = "dtype of the residual stream with --precision bf16"},                                                \
+    {                                                                                                                  \
+        "algorithms", OPTION_STRING, "FILE",                                                                           \
+            .help = "cuda: file of product algorithms, `first` for the library's first choice, `new` to choose again"  \
+    }
+
+/* The backend and how its device is opened, into an engine's options. */
+berlu_status device_from_options(engine_options *out, const options *o);
 
 /* Makes the model that the options describe; `still` leaves out what is random in training (drop path). */
 berlu_status model_from_options(model **out, const options *o, const char *name, int still);

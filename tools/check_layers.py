@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""check_layers.py - a layer includes only from itself and the layers above it. SPDX-License-Identifier: MIT
+"""check_layers.py - a layer uses only itself and the layers above it. SPDX-License-Identifier: MIT
+
+    check_layers.py [SOURCE [BUILD]]
 
 Reads the #include lines of src/, include/ and cli/. Public headers (<berlu/...>) are open to every layer; they themselves
 include nothing of src/. cli/ is the last layer. Also refused: an include that names no layer ("x.h" inside src/), because
-then the reader cannot see where it comes from, and a file that ends the process or prints from inside a library."""
-import pathlib, re, sys
+then the reader cannot see where it comes from, and a file that ends the process or prints from inside a library.
+With BUILD the linker's view is checked too: no object of a layer may need a symbol that only a layer below defines."""
+import pathlib, re, subprocess, sys
 
 LAYERS = ["base", "smooth", "simd", "act", "io", "graph", "passes", "engine", "cpu", "cuda", "backends", "models", "data", "train",
          "analyze", "study", "report"]
@@ -58,5 +61,35 @@ for path in sorted((root / "include").rglob("*.h")):
         if match and not match[1].startswith("berlu/"):
             faults.append(f"{path.relative_to(root)}:{number}: a public header may include only <berlu/...>")
 
-print("\n".join(faults) or f"{count} files keep the order of the layers")
+
+
+def layer_of(path, build):
+    parts = path.relative_to(build / "src").parts
+    if parts[0] in LAYERS:
+        return parts[0]
+    return "backends" if "layer_backends.dir" in parts else None
+
+
+def check_symbols(build):
+    """Who defines and who needs each global symbol, by layer; a definition anywhere above or in the layer itself is enough."""
+    defined, needed = {}, []
+    objects = [(path, layer_of(path, build)) for path in sorted((build / "src").rglob("*.o"))]
+    for path, layer in objects:
+        if layer is None:
+            continue
+        for line in subprocess.check_output(["nm", "-g", str(path)], text=True).splitlines():
+            kind, name = line.split()[-2:]
+            if kind == "U":
+                needed.append((layer, name, path.name))
+            else:
+                defined.setdefault(name, set()).add(LAYERS.index(layer))
+    for layer, name, file in sorted(set(needed)):
+        homes = defined.get(name)
+        if homes and min(homes) > LAYERS.index(layer):
+            faults.append(f"{layer}: {file} needs {name}, which {LAYERS[min(homes)]} below it defines")
+    return len(defined)
+
+
+symbols = check_symbols(pathlib.Path(sys.argv[2])) if len(sys.argv) > 2 else 0
+print("\n".join(faults) or f"{count} files and {symbols} symbols keep the order of the layers")
 sys.exit(1 if faults or not count else 0)

@@ -55,8 +55,8 @@ static berlu_status device_get(engine *e)
 {
     e->device = e->options.device ? e->options.device : e->options.share ? e->options.share->device : NULL;
     if (!e->device) {
-        berlu_status status =
-            e->backend->open(&e->device, e->backend, &(device_options){.threads = e->options.threads});
+        e->options.opening.threads = e->options.threads;
+        berlu_status status = e->backend->open(&e->device, e->backend, &e->options.opening);
         if (status != BERLU_OK)
             return status;
         e->owns_device = 1;

@@ -40,10 +40,11 @@ typedef struct engine_bound {
 
 typedef struct engine_options {
     const backend *backend; /* required; cpu_backend() of cpu/cpu.h, or backend_find() of backends.h */
-    device *device;   /* one opened by backend->open; NULL: the engine opens its own (of `share`: that engine's) */
-    engine_mode mode; /* INFER: no gradients, random ops are identities */
-    int batch;        /* images per step, at least 1 */
-    engine_keep keep; /* what activation sites keep */
+    device *device; /* one opened by backend->open; NULL: the engine opens its own (of `share`: that engine's) */
+    device_options opening; /* how it opens its own; threads are those below */
+    engine_mode mode;       /* INFER: no gradients, random ops are identities */
+    int batch;              /* images per step, at least 1 */
+    engine_keep keep;       /* what activation sites keep */
     const engine_bound
         *bounds; /* of learned activation parameters, kept by every update; borrowed during engine_create() */
     int bound_count;
@@ -86,6 +87,7 @@ berlu_status engine_set_step(engine *e, const engine_step *step);
  * with `wait` only where none is outstanding). Results come in order, so sums over them have an order too. */
 berlu_status engine_step_end(engine *e);
 berlu_status engine_poll(engine *e, step_result *out, int *there, int wait);
+berlu_status engine_wait(engine *e);                     /* until the device has done all that was asked of it */
 double step_loss(const engine *e, const step_result *r); /* mean over the counted images, distillation included */
 
 /* The newest values; these wait. After engine_forward(): */

@@ -132,6 +132,12 @@ double step_loss(const engine *e, const step_result *r)
                                               : (1 - alpha) * r->loss_part[0] + alpha * r->loss_part[1];
 }
 
+berlu_status engine_wait(engine *e)
+{
+    step_result r;
+    return e->backend->download(e->device, &r, e->result, sizeof r);
+}
+
 static step_result result_now(const engine *e)
 {
     step_result r;
