@@ -80,7 +80,7 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
         row.cuda = options_choice(o, "device");
         berlu_isa asked_isa = act_isa_of(options_isa(o));
         row.isa = asked_isa == BERLU_ISA_BEST ? berlu_act_isa(act) : asked_isa;
-        row.threads = options_threads(o) ? options_threads(o) : threads_default();
+        row.threads = threads_granted(options_threads(o));
         status = add_variants(list, o, row);
     }
     berlu_act_free(act);

@@ -236,7 +236,7 @@ static berlu_status bench_open(bench *b, const options *o)
     b->side = options_given(o, "image-size")         ? (int)options_int(o, "image-size")
               : info->width > 0 && info->width <= 64 ? info->width
                                                      : 224;
-    b->threads = options_threads(o) ? options_threads(o) : threads_default();
+    b->threads = threads_granted(options_threads(o));
     b->threads = b->threads > 256 ? 256 : b->threads;
     loader_options l = {.batch = (size_t)options_int(o, "batch"),
                         .shuffle = 1,

@@ -29,7 +29,7 @@ static void machine_ask(machine *m, const options *o)
 {
     cpu_model(m->cpu, sizeof m->cpu);
     m->isa = options_isa(o);
-    m->threads = options_threads(o) ? options_threads(o) : threads_default();
+    m->threads = threads_granted(options_threads(o));
     m->gpus = gpu_list(m->gpu, MOST_GPUS, &m->no_gpu);
     m->gpus = m->gpus < MOST_GPUS ? m->gpus : MOST_GPUS;
 }

@@ -28,7 +28,12 @@
  * storage holds the f32 result rounded once. NaN in x gives NaN in the value, in every derivative and in every
  * parameter slope; a NaN parameter gives NaN for every x; infinities give the limits of the function (where its
  * definition names a product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All of this in
- * the floating-point environment in which a program starts: rounding to nearest, nothing flushed to zero. */
+ * the floating-point environment in which a program starts: rounding to nearest, nothing flushed to zero.
+ *
+ * fork() is safe: a process that was forked from one with threads (Python's multiprocessing, a server that forks its
+ * workers) computes on one thread whatever is asked for, with the same bits. OpenMP's threads do not survive a fork, and
+ * a parallel call in such a child would wait for them for ever. One that calls exec, or that was forked before its parent
+ * had a second thread, uses all cores as usual. */
 #ifndef BERLU_ACT_H
 #define BERLU_ACT_H
 
@@ -173,7 +178,7 @@ typedef enum berlu_isa {
 /** How a call runs. Neither field changes a bit of the result. */
 typedef struct berlu_exec {
     berlu_isa isa;
-    int threads; /* at most this many, and at most 64 or the cores; 0: all cores. Small arrays use fewer */
+    int threads; /* at most this many, and at most 64 or four a core; 0: all cores. Small arrays use fewer */
 } berlu_exec;
 
 /** Runs a call. `exec` NULL means {BERLU_ISA_BEST, 0}. Checked before anything is touched: NULL pointers that are needed,

@@ -8,11 +8,19 @@
 
 #include <stddef.h>
 
-/* How many threads a 0 means: the cores this process may use (affinity and OMP_NUM_THREADS respected). */
+/* How many threads a 0 means: the cores this process may use (affinity and OMP_NUM_THREADS respected); 1 in a process
+ * that was forked from one with threads (threads.c). */
 int threads_default(void);
 
+/* The most that make sense: four for each core. */
+int threads_most(void);
+
+/* What an engine or a loop gets that was asked for `asked` threads: 0 is the default; never more than threads_most(), and 1
+ * in such a child. Asks the system, so once for an engine and not for each call. */
+int threads_granted(int asked);
+
 /* Calls body(context, block) once for each block in [0, blocks) on up to `threads` threads (0: the default; never more
- * than 64 or the cores, whichever is larger).
+ * than 64 or four for each core, whichever is larger; 1 in a child as above).
  * Blocks are dealt in contiguous ranges. `body` must not fail: it writes its outcome into memory of its own block. */
 void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t block), void *context);
 

@@ -78,8 +78,7 @@ berlu_status engine_begin(engine **out, const graph *g, const engine_options *op
         return berlu_fail_memory(sizeof *e, "an engine");
     e->options = *options;
     e->backend = options->backend;
-    if (e->options.threads < 1)
-        e->options.threads = threads_default();
+    e->options.threads = threads_granted(e->options.threads);
     for (int i = 0; i < FEED_COUNT; i++)
         e->feed[i].t = TENSOR_NONE;
     e->feed[FEED_IMAGE].t = graph_image(g);
