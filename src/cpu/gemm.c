@@ -3,12 +3,19 @@
  * Both libraries would use threads of their own, and the bits of a product would depend on how many. oneDNN does not when it is
  * called inside a region of several threads. A region of one does not count as such, so there we say that one thread is all there
  * are: in a region of our own, since the saying ends with it. OpenBLAS is told once per call: it keeps the number in a global of
- * its own, and setting the same value twice costs nothing. */
+ * its own, and setting the same value twice costs nothing.
+ *
+ * oneDNN's products are generated at run time and point the stack pointer into heap memory while they compute, so a signal
+ * handler of the host (Python, R, MPI, a profiler) would write its frame over whatever lies below: the calling thread takes
+ * no signals meanwhile (docs/reliability.md has the cost). OpenBLAS is compiled code that keeps to its stack. */
 #include "cpu/gemm.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include <omp.h>
+
+#include "base/signals.h"
 
 #ifdef BERLU_BLAS_OPENBLAS
 #include <cblas.h>
@@ -40,8 +47,16 @@ const char *gemm_library(void)
 static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matrix b, float beta, float *c,
                     int64_t stride)
 {
-    dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride,
-               beta, c, stride);
+    sigset_t before;
+    signals_block(&before);
+    dnnl_status_t status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data,
+                                      a.stride, b.data, b.stride, beta, c, stride);
+    signals_restore(&before);
+    /* Without memory for its buffers oneDNN computes nothing. NaN reaches the loss, which ends the run with its last
+     * checkpoint kept; old numbers would be trained on. */
+    for (int64_t i = 0; status != dnnl_success && i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c[i * stride + j] = NAN;
 }
 
 static int64_t round_up(int64_t value, int64_t to)

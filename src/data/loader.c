@@ -7,13 +7,13 @@
  * Read on: loader_next(), then worker_run(). */
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/signals.h"
 #include "base/threads.h"
 #include "data/loader_plan.h"
 
@@ -140,9 +140,8 @@ static void *worker_run(void *context)
 /* Signals are the main thread's business: workers are started with all of them blocked. */
 static berlu_status workers_start(loader *l, int count)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    signals_block(&before);
     for (int i = 0; i < count; i++) {
         l->workers[i].l = l;
         l->workers[i].scratch.byte_limit = l->plan.image_bytes;
@@ -150,7 +149,7 @@ static berlu_status workers_start(loader *l, int count)
             break; /* fewer are enough, as long as there is one */
         l->worker_count++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signals_restore(&before);
     return l->worker_count > 0 ? BERLU_OK
                                : berlu_fail(BERLU_ERR_MEMORY, "no thread for the data loader could be started");
 }
