@@ -2,7 +2,6 @@
  *
  * All four end with the same answer: what the set is, how many pictures each split has, the classes, mean and standard
  * deviation of its training pixels. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "io/png.h"
 #include "output.h"
 #include "progress.h"
+#include "signals.h"
 
 /* ---- what a set is ---- */
 
@@ -161,14 +161,6 @@ static const option_row get_rows[] = {
     {"keep-archive", OPTION_FLAG, .help = "do not remove the archive after unpacking"},
     {0}};
 
-static volatile sig_atomic_t stop_flag;
-
-static void stop_ask(int number)
-{
-    stop_flag = 1;
-    signal(number, SIG_DFL); /* the second one is not asked */
-}
-
 static berlu_status get_run(options *o)
 {
     const cifar_layout *layout = options_choice(o, "set") == 0 ? &cifar10_layout : &cifar100_layout;
@@ -178,9 +170,7 @@ static berlu_status get_run(options *o)
                      .sha256 = options_string(o, "sha256"),
                      .progress = on_download,
                      .context = &bar,
-                     .stop = &stop_flag};
-    signal(SIGINT, stop_ask);
-    signal(SIGTERM, stop_ask);
+                     .stop = signals_stop()};
     progress_start(&bar, layout->archive, "MiB", layout->archive_bytes >> 20, 0);
     berlu_status status = data_get(layout, folder, &from, options_flag(o, "keep-archive"));
     progress_finish(&bar);

@@ -1,17 +1,17 @@
 /* cmd_train.c - berlu train. SPDX-License-Identifier: MIT
  *
  * The options are the list of train/settings.h and a few that belong to this command. What was given goes to the
- * settings as text, then the settings file; the trainer does the rest. This file shows how it goes, and turns a signal
- * into a stop: the first asks for one, the second ends the process as usual. */
+ * settings as text, then the settings file; the trainer does the rest. This file shows how it goes. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "commands.h"
+#include "machine.h"
 #include "output.h"
 #include "progress.h"
+#include "signals.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/trainer.h"
@@ -35,14 +35,6 @@ static const option_row rows[] = {
     {"json-lines", OPTION_FLAG, .help = "a JSON object per line on stdout: every epoch, and progress now and then",
      .flags = OPTION_NO_FILE},
     {0}};
-
-static volatile sig_atomic_t stop; /* set by a signal; the only state of this file */
-
-static void stop_ask(int number)
-{
-    stop = 1;
-    signal(number, SIG_DFL);
-}
 
 /* ---- what is shown ------------------------------------------------------------------------------------------------- */
 
@@ -266,17 +258,18 @@ static berlu_status train_with(const train_settings *s, const options *o)
 {
     display d = {.quiet = options_flag(o, "quiet"), .lines = options_flag(o, "json-lines")};
     berlu_log log = {.write = log_show, .context = &d};
-    train_hooks hooks = {.stop = &stop, .progress = progress_show, .epoch = epoch_show, .log = &log, .context = &d};
+    train_hooks hooks = {
+        .stop = signals_stop(), .progress = progress_show, .epoch = epoch_show, .log = &log, .context = &d};
     train_result result;
     trainer *t = NULL;
     berlu_status status = early_checks(s, o);
+    if (status == BERLU_OK && !options_given(o, "threads")) /* a settings file or the run may name them */
+        status = machine_threads((int)s->threads);
     if (status == BERLU_OK)
         status = trainer_open(&t, s, &hooks);
     if (status == BERLU_OK)
         table_show(s, t, &d);
     if (status == BERLU_OK && !options_flag(o, "dry-run")) {
-        signal(SIGINT, stop_ask);
-        signal(SIGTERM, stop_ask);
         status = trainer_start(t, options_flag(o, "resume"));
         if (status == BERLU_OK)
             status = trainer_run(t, &result);

@@ -2,7 +2,6 @@
  *
  * Here and nowhere else: the mapping from a status to an exit code, and the line on stderr. */
 #include <errno.h>
-#include <omp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "machine.h"
+#include "signals.h"
 
 static int exit_code(berlu_status status)
 {
@@ -136,22 +137,10 @@ static int no_command(int argc, char *const *argv)
     return argc > 1 ? 0 : 2;
 }
 
-/* An instruction set that was asked for must be there before anything is computed with another one. Backends and activations
- * read BERLU_ISA when they are made, and nothing is made yet: the option is put there, so that all of them obey it. */
-static berlu_status machine_prepare(const options *o)
+/* Commands that ask *signals_stop() now and then and keep their state: a signal means save and exit 3 (signals.h). */
+static int is_stoppable(const command *cmd)
 {
-    cpu_isa isa = CPU_BEST;
-    if (options_threads(o) > 0)
-        omp_set_num_threads(options_threads(o));
-    if (!options_given(o, "isa"))
-        return cpu_isa_pick(&isa);
-    const char *asked = options_string(o, "isa");
-    berlu_status status = cpu_isa_parse(&isa, asked);
-    if (status == BERLU_OK && isa != CPU_BEST && !cpu_has(isa))
-        return berlu_fail(BERLU_ERR_UNSUPPORTED, "option --isa: this processor has no %s", asked);
-    if (status == BERLU_OK && setenv("BERLU_ISA", asked, 1) != 0)
-        return berlu_fail_memory(strlen(asked), "the environment");
-    return status;
+    return strcmp(cmd->name, "train") == 0 || strcmp(cmd->name, "data get") == 0;
 }
 
 static berlu_status output_flush(void)
@@ -164,7 +153,11 @@ static berlu_status output_flush(void)
 static int command_run(const command *cmd, int argc, char *const *argv)
 {
     options *o;
-    berlu_status status = options_parse(&o, cmd->rows, argc, argv);
+    berlu_status status = is_stoppable(cmd) ? signals_start(cmd->name) : BERLU_OK;
+    if (status != BERLU_OK)
+        return tell(cmd->name, status);
+    machine_guard(cmd->name);
+    status = options_parse(&o, cmd->rows, argc, argv);
     if (status == BERLU_OK && options_flag(o, "help")) {
         command_help(cmd);
         status = output_flush();
@@ -174,7 +167,8 @@ static int command_run(const command *cmd, int argc, char *const *argv)
             status = output_flush();
     }
     options_free(o);
-    return tell(cmd->name, status);
+    machine_guard(NULL);
+    return signals_finish(tell(cmd->name, status));
 }
 
 /* OpenMP's threads spin for milliseconds while they wait, and take the cores from the threads that load pictures: an epoch
@@ -188,14 +182,19 @@ static void spin_little(const command *cmd, char **argv)
     static const char *const loading[] = {"train", "eval", "demo"};
     for (size_t i = 0; i < COUNT(loading); i++)
         if (strcmp(cmd->name, loading[i]) == 0 && !getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT") &&
-            setenv("OMP_WAIT_POLICY", "passive", 1) == 0 && setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
+            setenv("OMP_WAIT_POLICY", "passive", 1) == 0 && setenv("GOMP_SPINCOUNT", "1000", 1) == 0) {
+            if (is_stoppable(cmd))
+                signals_hand_on();
             execv("/proc/self/exe", argv);
+            signals_keep();
+        }
 }
 
 int main(int argc, char **argv)
 {
     prctl(PR_SET_NAME, "berlu"); /* started by itself it would be called "exe" in ps and top */
-    signal(SIGPIPE, SIG_IGN);    /* a closed pipe is an error of write(), told like any other */
+    signal(SIGPIPE, SIG_IGN);    /* a closed pipe is an error of write(), reported like any other */
+    signal(SIGXFSZ, SIG_IGN);    /* so is a file larger than `ulimit -f` allows */
     if (argc < 2) {
         help_print(stderr);
         return 2;
@@ -210,6 +209,8 @@ int main(int argc, char **argv)
     }
     int words = 0;
     const command *cmd = command_find(argc - 1, argv + 1, &words);
+    if (cmd && is_stoppable(cmd))
+        signals_hold();
     if (cmd)
         spin_little(cmd, argv);
     return cmd ? command_run(cmd, argc - 1 - words, argv + 1 + words) : no_command(argc - 1, argv + 1);

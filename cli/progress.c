@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -44,6 +45,19 @@ static void bar_draw(char *out, size_t width, double part)
     out[width] = 0;
 }
 
+/* Cuts a line to the terminal's width, so that drawing it again covers it. The width is asked for each time: a change of
+ * the window needs no signal then. Never in the middle of a UTF-8 character. */
+static void line_cut(char *line)
+{
+    struct winsize size;
+    size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 0;
+    if (width == 0 || strlen(line) <= width)
+        return;
+    while (width > 0 && ((unsigned char)line[width] & 0xc0) == 0x80)
+        width--;
+    line[width] = 0;
+}
+
 static void line_draw(progress *p, uint64_t now)
 {
     enum { WIDTH = 28 };
@@ -67,6 +81,8 @@ static void line_draw(progress *p, uint64_t now)
         at += snprintf(line + at, sizeof line - (size_t)at, ", %s", span_text(span, seconds));
     if (*p->note)
         snprintf(line + at, sizeof line - (size_t)at, ", %s", p->note);
+    if (p->terminal)
+        line_cut(line);
     fprintf(stderr, p->terminal ? "\r\033[K%s" : "%s\n", line);
     fflush(stderr);
     p->drawn = 1;

@@ -165,6 +165,29 @@ static size_t word_distance(const char *a, const char *b)
     return above[columns];
 }
 
+/* Length of the character at `s`, 0 when it is none: cut short, longer than it need be, a surrogate, beyond U+10FFFF. */
+static size_t utf8_length(const unsigned char *s)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+    uint32_t code = length < 2 ? s[0] : s[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0; /* the closing NUL included */
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    return length && (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) ? 0 : length;
+}
+
+size_t utf8_span(const char *string)
+{
+    const unsigned char *s = (const unsigned char *)string;
+    size_t at = 0;
+    for (size_t length; s[at] && (length = utf8_length(s + at)) > 0;)
+        at += length;
+    return at;
+}
+
 int name_is_identifier(const char *word)
 {
     static const char tail[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";

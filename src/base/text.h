@@ -33,6 +33,9 @@ int number_parse(const char *text, double *out);
 /* Whether a word is a plain name: an ASCII letter, then ASCII letters, digits and '_', in every locale. */
 int name_is_identifier(const char *word);
 
+/* How many bytes of a text are UTF-8 before the first that are not; its length if all of them are. */
+size_t utf8_span(const char *string);
+
 /* The entry of `names` (NULL-terminated) nearest to `word` by edit distance if it is near enough to be a slip, else NULL. */
 const char *nearest_name(const char *word, const char *const *names);
 

@@ -2,7 +2,7 @@
 #ifndef DATA_DOWNLOAD_H
 #define DATA_DOWNLOAD_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -17,7 +17,7 @@ typedef struct download {
     int tries;          /* connections before giving up, 0: 4; a cut one is continued where it stopped */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* all is 0 while unknown; may be NULL */
     void *context;
-    const volatile sig_atomic_t *stop; /* becomes non-zero: stop, keep the part (BERLU_ERR_STOPPED); may be NULL */
+    const atomic_int *stop; /* becomes non-zero: stop, keep the part (BERLU_ERR_STOPPED); may be NULL */
 } download;
 
 /* BERLU_ERR_IO when the network or the disk failed (the part is kept), BERLU_ERR_INPUT when length or hash are wrong (the

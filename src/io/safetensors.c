@@ -280,7 +280,7 @@ berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size
 {
     size_t header = 0;
     berlu_status status = header_find(bytes, size, path, &header);
-    const unsigned char *body = (const unsigned char *)bytes + 8;
+    const unsigned char *body = status == BERLU_OK ? (const unsigned char *)bytes + 8 : NULL; /* bytes may be NULL */
     if (status == BERLU_OK)
         status = header_scan(body, header, path);
     if (status != BERLU_OK)

@@ -17,7 +17,7 @@ static berlu_status batch_score(engine *e, const loader_batch *b, score *s)
     return BERLU_OK;
 }
 
-berlu_status evaluate(engine *e, loader *l, score *out, const volatile sig_atomic_t *stop,
+berlu_status evaluate(engine *e, loader *l, score *out, const atomic_int *stop,
                       void (*tick)(void *context, uint64_t images), void *context)
 {
     const loader_batch *b;

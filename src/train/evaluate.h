@@ -2,7 +2,7 @@
 #ifndef TRAIN_EVALUATE_H
 #define TRAIN_EVALUATE_H
 
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "data/loader.h"
 #include "engine/engine.h"
@@ -11,7 +11,7 @@
 /* Every picture of the loader once, in stored order, through an engine of mode INFER whose batch is the loader's. The
  * last batch may be short; what pads it is not counted. `stop`, when not NULL, ends it early with BERLU_ERR_STOPPED;
  * `tick`, when not NULL, hears how many pictures are done. */
-berlu_status evaluate(engine *e, loader *l, score *out, const volatile sig_atomic_t *stop,
+berlu_status evaluate(engine *e, loader *l, score *out, const atomic_int *stop,
                       void (*tick)(void *context, uint64_t images), void *context);
 
 #endif

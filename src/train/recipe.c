@@ -119,6 +119,10 @@ static berlu_status set_flag(train_settings *s, const setting *row, const char *
 
 static berlu_status set_text(train_settings *s, const setting *row, const char *value)
 {
+    size_t good = utf8_span(value); /* run.json can hold nothing else */
+    if (value[good])
+        return berlu_fail(BERLU_ERR_ARG, "%s: '%.*s\\x%02x...' is not UTF-8 text; give a path that is", row->key,
+                          good < 200 ? (int)good : 200, value, (unsigned char)value[good]);
     const char *copy = arena_strdup(&s->memory, value);
     if (!copy)
         return BERLU_ERR_MEMORY;

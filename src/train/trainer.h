@@ -11,7 +11,7 @@
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "train/metrics.h"
 #include "train/recipe.h"
@@ -37,7 +37,7 @@ typedef struct train_speed {
 
 /* Whom a trainer tells what. Everything may be NULL. The calls come from the thread that called the trainer. */
 typedef struct train_hooks {
-    const volatile sig_atomic_t *stop; /* becomes non-zero: save and return BERLU_ERR_STOPPED */
+    const atomic_int *stop; /* becomes non-zero: save and return BERLU_ERR_STOPPED */
     void (*progress)(void *context, const train_progress *p);
     void (*epoch)(void *context, const metrics_row *row, const train_speed *speed, int best);
     const berlu_log *log;

@@ -2,7 +2,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -311,7 +310,7 @@ static void stopping_keeps_the_part(void **state)
 {
     const server *s = *state;
     char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH], url[256];
-    static const volatile sig_atomic_t stop = 1;
+    static const atomic_int stop = 1;
     folder_fresh(folder, "download_stop");
     served_file(s, from);
     folder_path(to, folder, "thing.bin");

@@ -24,7 +24,7 @@ void tiny_settings(train_settings *s, const char *run, const char *const *extra)
 
 /* Stops a run after so many calls of the progress hook in the phase that is asked for. */
 typedef struct stopper {
-    volatile sig_atomic_t stop;
+    atomic_int stop;
     const char *phase;
     uint64_t at;
 } stopper;
