@@ -4,6 +4,7 @@ BUILD         ?= $(if $(SAN),build-$(SAN),build)
 JOBS          ?= $(shell nproc)
 PREFIX        ?= /usr/local
 FUZZ_SECONDS  ?= 60
+MINUTES       ?= 30
 CMAKE_FLAGS   ?=
 
 ifneq ($(filter-out address undefined thread,$(SAN)),)
@@ -49,6 +50,9 @@ fuzz:                                    ## fuzz every reader for FUZZ_SECONDS (
 	cmake --build build-fuzz -j $(JOBS) --target fuzzers
 	tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
+soak: all                                ## random commands under random faults for MINUTES (30); nothing may be lost
+	tools/soak.py $(BUILD)/berlu $(MINUTES)
+
 portable:                                ## a folder portable/ that runs on another Debian-like machine
 	tools/setup.sh
 	$(configure) -B build-portable -DBERLU_BLAS=openblas -DBERLU_STATIC_BLAS=ON -DBERLU_CUDA=OFF -DBERLU_PORTABLE=ON
@@ -76,4 +80,4 @@ help:                                    ## this list
 
 FORCE:
 
-.PHONY: FORCE all test test-exhaustive parity demo bench fuzz portable install coverage format clean help
+.PHONY: FORCE all test test-exhaustive parity demo bench fuzz soak portable install coverage format clean help

@@ -176,6 +176,29 @@ static void a_plain_name_is_ascii_letters_digits_and_underscores(void **state)
         assert_false(name_is_identifier(other[i]));
 }
 
+static void text_that_is_not_utf8_is_found_at_its_first_wrong_byte(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t span;
+    } cases[] = {{"", 0},
+                 {"plain/path", 10},
+                 {"\xc3\xbc \xe2\x82\xac \xf0\x9f\x98\x80", 11},
+                 {"a\xff", 1},
+                 {"ab\x80", 2},           /* a continuation without a beginning */
+                 {"ab\xe2\x82", 2},       /* cut short */
+                 {"\xc0\xaf", 0},         /* longer than it need be */
+                 {"\xe0\x80\x80", 0},     /* likewise */
+                 {"x\xed\xa0\x80", 1},    /* a surrogate */
+                 {"\xed\x9f\xbf", 3},     /* the last before them */
+                 {"\xf4\x8f\xbf\xbf", 4}, /* U+10FFFF */
+                 {"\xf4\x90\x80\x80", 0},
+                 {"\xf8\x88\x80\x80\x80", 0}};
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(utf8_span(cases[i].text), cases[i].span);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +210,7 @@ int main(void)
         cmocka_unit_test(a_host_locale_with_commas_changes_nothing),
         cmocka_unit_test(only_a_whole_number_is_a_number),
         cmocka_unit_test(a_plain_name_is_ascii_letters_digits_and_underscores),
+        cmocka_unit_test(text_that_is_not_utf8_is_found_at_its_first_wrong_byte),
         cmocka_unit_test(a_slip_finds_its_name_and_another_word_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

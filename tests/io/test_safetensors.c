@@ -324,6 +324,14 @@ static void a_missing_file_is_named(void **state)
     assert_non_null(strstr(berlu_last_error(), "no/such.safetensors"));
 }
 
+/* What a mapping of an empty file gives; the undefined sanitizer sees arithmetic on NULL. */
+static void a_file_of_no_bytes_is_refused(void **state)
+{
+    (void)state;
+    safetensors *file = NULL;
+    assert_int_equal(safetensors_parse(&file, NULL, 0, "empty"), BERLU_ERR_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_writers_mistake_is_refused_and_no_file_appears),
         cmocka_unit_test(an_empty_file_of_tensors_can_be_written_and_read),
         cmocka_unit_test(a_file_cut_at_any_byte_is_refused),
+        cmocka_unit_test(a_file_of_no_bytes_is_refused),
         cmocka_unit_test(a_missing_file_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,76 +1,126 @@
 #!/bin/bash
-# kill.sh BERLU [KILLS [FOLDER]] - kills training runs at random moments and compares what they leave. SPDX-License-Identifier: MIT
+# kill.sh BERLU [KILLS [SIGNALS [FOLDER]]] - interrupts training runs at random moments and compares what they leave.
+# SPDX-License-Identifier: MIT
 #
-# A run is started, killed with SIGKILL after a random time, resumed, killed again, until it ends; then its weights, its
-# state and its metrics must be the bytes of a run that nobody touched. Goes on until KILLS (default 5) kills were made.
-# Before that: SIGTERM saves and exits with 3, and bad input exits with 2.
+# A run is started, interrupted after a random time, resumed, interrupted again, until it ends; then its weights, state and
+# metrics must be the bytes of a run that nobody touched. Goes on, over the four families in turn, until KILLS (default 20) were
+# killed with SIGKILL and SIGNALS (default 20) got a signal that asks for a stop. After such a signal the command must have ended
+# with 3, and the newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once the third
+# may end it. Before that: bad input exits with 2 and writes nothing.
 # SEED in the environment repeats a sequence of moments as far as the machine allows.
-set -u
-export OMP_NUM_THREADS=1
-berlu=$1 kills=${2:-5} work=${3:-$(mktemp -d)}
+set -um # jobs of their own: without -m the shell starts what runs beside it with SIGINT ignored
+berlu=$1 kills=${2:-20} signals=${3:-20} work=${4:-$(mktemp -d)}
 RANDOM=${SEED:-1}
-settings="--model vit_micro --image-size 16 --patch 8 --data synthetic --synthetic-images 160 --act berlu --batch 8
-    --eval-batch 16 --lr 0.003 --workers 1 --threads 1 --checkpoint-every 3 --augment crop-flip --ema 0.9
-    --drop-path 0.1 --quiet"
-short="$settings --epochs 6" long="$settings --epochs 100000 --run $work/long"
+common="--data synthetic --act berlu --eval-batch 40 --lr 0.003 --workers 1 --ema 0.9 --augment crop-flip --drop-path 0.1 --quiet"
+families=(
+    "--model vit_micro --patch 8 --synthetic-images 160 --batch 32 --epochs 8"
+    "--model deit_micro --image-size 16 --patch 8 --synthetic-images 160 --batch 8 --epochs 5 --checkpoint-every 3"
+    "--model tnt_micro --image-size 16 --patch 8 --synthetic-images 80 --batch 8 --epochs 4 --checkpoint-every 3"
+    "--model convnext_micro --synthetic-images 80 --batch 16 --epochs 4 --checkpoint-every 2"
+)
+names=(INT TERM HUP USR1 USR2 XCPU)
 mkdir -p "$work"
-rm -rf "$work/whole" "$work/run" "$work/long"
+rm -rf "$work"/whole* "$work"/run* "$work/other"
 
-began=$(date +%s%N)
-$berlu train $short --run "$work/whole" || exit 1
-span=$((($(date +%s%N) - began) / 1000000)) # milliseconds of a whole run
-
-# A polite stop saves and says so with exit code 3. The run is too long to end by itself, and the signal
-# goes out once metrics.csv is there: by then the handler is in place.
-$berlu train $long 2> "$work/error" &
-child=$!
-while kill -0 $child 2> /dev/null && [ ! -e "$work/long/metrics.csv" ]; do
-    sleep 0.02
-done
-kill -TERM $child
-wait $child
-code=$?
-if [ $code != 3 ] || [ ! -e "$work/long/checkpoints/last/state.safetensors" ]; then
-    echo "kill.sh: after SIGTERM the run ended with $code: $(cat "$work/error")"
+fail()
+{
+    echo "kill.sh: $*"
+    [ ! -s "$work/error" ] || tail -n 3 "$work/error"
     exit 1
-fi
-for words in "--lr 0.5 --resume" "" "--batch 100000 --run $work/other" "--model no_such --run $work/other"; do
-    $berlu train $long $words 2> "$work/error"
+}
+
+# Resumes the run of this family on one thread or two; sets `child`.
+start()
+{
+    $berlu train $common ${families[$family]} --run "$run" --resume --threads $((RANDOM % 2 + 1)) 2> "$work/error" &
+    child=$!
+}
+
+# Sleeps for a random part of half a whole run, or until it ends.
+nap()
+{
+    local moment=$((RANDOM * 32768 + RANDOM))
+    moment=$((moment % (${span[$family]} / 2)))
+    sleep "$(printf '%d.%03d' $((moment / 1000)) $((moment % 1000)))" &
+    local sleeper=$!
+    wait -n $child $sleeper
+    kill $sleeper
+    wait $sleeper
+}
+
+# Whether the child has reached the first line of its command: from there on it blocks every signal.
+begun()
+{
+    [[ $(cat /proc/$child/status 2> /dev/null) == *SigBlk:$'\t'fffffff* ]]
+}
+
+# Sends a signal, in one of four cases a second, in one of eight a third; judges the end.
+interrupt()
+{
+    until begun || ! kill -0 $child 2> /dev/null; do :; done
+    [ $((RANDOM % 4)) = 0 ] || nap
+    local often=1 chance=$((RANDOM % 8))
+    [ $chance -gt 2 ] || often=2
+    [ $chance -gt 0 ] || often=3
+    local last=
+    for ((i = 0; i < often; i++)); do
+        last=${names[RANDOM % ${#names[@]}]}
+        kill -$last $child
+    done
+    wait $child
     code=$?
-    if [ $code != 2 ] || [ -e "$work/other" ]; then
-        echo "kill.sh: '$words' ended with $code instead of 2: $(cat "$work/error")"
-        exit 1
+    sent=$((sent + (code != 0)))
+    if [ $code = 3 ]; then
+        step=$(sed -n 's/.*stopped at step \([0-9]*\);.*/\1/p' "$work/error")
+        newest=$(readlink "$run/checkpoints/last")
+        [ -n "$step" ] && [ "${newest##*step-}" = "$(printf %08d "$step")" ] ||
+            fail "stopped at step '$step', but the newest checkpoint is '$newest'"
+    elif [ $code != 0 ] && ! { [ $often = 3 ] && [ $code -gt 128 ] && grep -q "ended at once by signal" "$work/error"; }; then
+        fail "after SIG$last (of $often) the run ended with $code"
     fi
+}
+
+span=()
+for family in "${!families[@]}"; do
+    run=$work/whole$family
+    began=$(date +%s%N)
+    start
+    wait $child || fail "the whole run of family $family ended with $?"
+    span[family]=$((($(date +%s%N) - began) / 1000000)) # milliseconds
 done
 
-made=0 runs=0
-while [ $made -lt "$kills" ]; do
-    [ $runs = 0 ] || rm -rf "$work/run"
-    while :; do
-        $berlu train $short --run "$work/run" --resume 2> "$work/error" &
-        child=$!
-        sleep "$(printf '%d.%03d' $(((RANDOM % span) / 1000)) $((RANDOM % 1000 % span)))" &
-        nap=$!
-        wait -n $child $nap
-        if kill -9 $child 2> /dev/null; then
-            made=$((made + 1))
-            wait $child 2> /dev/null
-            continue
+family=0 run=$work/whole0
+for words in "--lr 0.5 --resume" "" "--batch 100000 --run $work/other" "--model no_such --run $work/other"; do
+    $berlu train $common ${families[0]} --run "$run" $words 2> "$work/error"
+    code=$?
+    [ $code = 2 ] && [ ! -e "$work/other" ] || fail "'$words' ended with $code instead of 2"
+done
+
+made=0 sent=0 runs=0
+while [ $made -lt "$kills" ] || [ $sent -lt "$signals" ]; do
+    family=$((runs % ${#families[@]})) run=$work/run$family
+    rm -rf "$run"
+    for ((code = 1; code != 0;)); do
+        start
+        if [ $made -lt "$kills" ] && { [ $sent -ge "$signals" ] || [ $((RANDOM % 2)) = 0 ]; }; then
+            nap
+            kill -9 $child
+            wait $child
+            code=$?
+            made=$((made + (code == 137)))
+            [ $code = 137 ] || [ $code = 0 ] || fail "a resumed run ended with $code"
+        elif [ $sent -lt "$signals" ]; then
+            interrupt
+        else
+            wait $child
+            code=$?
+            [ $code = 0 ] || fail "the last resume ended with $code"
         fi
-        kill $nap 2> /dev/null
-        wait $child
-        code=$?
-        [ $code = 0 ] && break
-        echo "kill.sh: a resumed run ended with $code: $(cat "$work/error")"
-        exit 1
-    done
+    done 2>> "$work/shell" # it reports every job that was killed
     runs=$((runs + 1))
-    for file in checkpoints/last/model.safetensors checkpoints/last/state.safetensors checkpoints/last/ema.safetensors metrics.csv; do
-        if ! cmp "$work/whole/$file" "$work/run/$file"; then
-            echo "kill.sh: $file differs after $made kills, run $runs"
-            exit 1
-        fi
+    for file in checkpoints/last/{model,state,ema}.safetensors metrics.csv; do
+        cmp "$work/whole$family/$file" "$run/$file" || fail "$file of family $family differs after $made kills and $sent signals"
     done
 done
-echo "$made kills, $runs runs: the same bytes"
+echo "$made kills, $sent signals, $runs runs: the same bytes"
 rm -rf "$work"
