@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "cpu/gemm.h"
 #include "machine.h"
 #include "signals.h"
 
@@ -156,6 +157,8 @@ static int command_run(const command *cmd, int argc, char *const *argv)
     berlu_status status = is_stoppable(cmd) ? signals_start(cmd->name) : BERLU_OK;
     if (status != BERLU_OK)
         return tell(cmd->name, status);
+    if (is_stoppable(cmd) || !signals_caught())
+        gemm_expect_no_handlers();
     machine_guard(cmd->name);
     status = options_parse(&o, cmd->rows, argc, argv);
     if (status == BERLU_OK && options_flag(o, "help")) {

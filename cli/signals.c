@@ -127,6 +127,19 @@ berlu_status signals_start(const char *name)
     return failed ? berlu_fail(BERLU_ERR_MEMORY, "no thread to wait for signals: %s", strerror(failed)) : BERLU_OK;
 }
 
+int signals_caught(void)
+{
+    sigset_t outside;
+    signals_outside(&outside);
+    for (int i = 1; i <= SIGNALS; i++) {
+        struct sigaction now;
+        if (sigismember(&outside, i) == 1 && sigaction(i, NULL, &now) == 0 && now.sa_handler != SIG_DFL &&
+            now.sa_handler != SIG_IGN)
+            return 1;
+    }
+    return 0;
+}
+
 const atomic_int *signals_stop(void)
 {
     return &stop;

@@ -26,6 +26,9 @@ void signals_keep(void); /* the exec failed */
 /* `name` is the command's, for the line that says that it ended at once. */
 berlu_status signals_start(const char *name);
 
+/* Whether this process has a handler for any signal from outside: the work of a library that was loaded into it. */
+int signals_caught(void);
+
 /* Non-zero once a stop was asked for. */
 const atomic_int *signals_stop(void);
 

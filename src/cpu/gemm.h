@@ -31,6 +31,10 @@ enum { GEMM_TURN = 0, GEMM_LEAST = 320 };
 enum { GEMM_TURN = 1, GEMM_LEAST = 40 };
 #endif
 
+/* Products keep signals away from the calling thread (gemm.c). A program whose threads all block them anyway, or that has no
+ * handler for any signal from outside, says so here, once, before the first product. */
+void gemm_expect_no_handlers(void);
+
 const char *gemm_library(void); /* "oneDNN 2.6.3" */
 
 #endif
