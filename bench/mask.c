@@ -2,8 +2,8 @@
  *
  *     cmake --build build --target bench_mask && build/bench/bench_mask
  *
- * Times a pair of calls that block and restore the mask, then products of the shapes that a training step of vit_micro
- * and of vit_tiny_cifar is made of, without that. The least of many
+ * Times a pair of calls that block and restore the mask, then products of the shapes that a
+ * training step of vit_micro and of vit_tiny_cifar is made of, without that. The least of many
  * short rounds, so that a busy machine changes little; one thread. */
 #include <math.h>
 #include <stdio.h>

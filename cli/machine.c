@@ -1,9 +1,10 @@
 /* machine.c - see machine.h. SPDX-License-Identifier: MIT
  *
- * libgomp ends the process when it cannot start a thread, and there is no way to ask it first. So as many threads as it may
- * want are started here once, before anything is written, and their failure is an ordinary error. Where the limit is hit
- * later (another process took what was left, or memory did), libgomp prints its own line and calls exit(): an exit handler
- * adds what to do. */
+ * libgomp ends the process when it cannot start a thread, and there is no way to ask it first.
+ * So as many threads as it may want are started here once, before anything is written, and their
+ * failure is an ordinary error. Where the limit is hit later (another process took what was
+ * left, or memory did), libgomp prints its own line and calls exit(): an exit handler adds what
+ * to do. */
 #include "machine.h"
 
 #include <errno.h>
@@ -77,9 +78,9 @@ berlu_status machine_threads(int asked)
     return BERLU_OK;
 }
 
-/* An instruction set that was asked for must be there before anything is computed with another one. Backends and
- * activations read BERLU_ISA when they are made, and nothing is made yet: the option is put there, so that all of them
- * obey it. */
+/* An instruction set that was asked for must be there before anything is computed with another
+ * one. Backends and activations read BERLU_ISA when they are made, and nothing is made yet: the
+ * option is put there, so that all of them obey it. */
 berlu_status machine_prepare(const options *o)
 {
     cpu_isa isa = CPU_BEST;

@@ -1,4 +1,5 @@
-/* machine.h - the instruction set and the threads a command computes with. SPDX-License-Identifier: MIT */
+/* machine.h - the instruction set and the threads a command computes with.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_MACHINE_H
 #define CLI_MACHINE_H
 
@@ -7,11 +8,13 @@
 /* Takes --isa and --threads of any command, before it computes or writes anything. */
 berlu_status machine_prepare(const options *o);
 
-/* Makes `asked` the number of threads (0: as many as cores). More than threads_most() is reported and cut to that; threads
- * that the system refuses are an error here, since OpenMP would end the process later on. */
+/* Makes `asked` the number of threads (0: as many as cores). More than threads_most() is
+ * reported and cut to that; threads that the system refuses are an error here, since OpenMP
+ * would end the process later on. */
 berlu_status machine_threads(int asked);
 
-/* From now on an exit() by anybody but main() is explained in a line of ours; NULL: main() is about to return. */
+/* From now on an exit() by anybody but main() is explained in a line of ours; NULL: main() is
+ * about to return. */
 void machine_guard(const char *command);
 
 #endif

@@ -1,8 +1,9 @@
 /* signals.c - see signals.h. SPDX-License-Identifier: MIT
  *
- * The thread that waits blocks what it waits for and nothing else, so every other signal finds it and does what the system
- * does by default: Ctrl-Z stops, Ctrl-\ dumps a core. A signal that is blocked everywhere reaches sigwaitinfo() although it
- * is ignored, which is why ignored ones must be left out of the set. */
+ * The thread that waits blocks what it waits for and nothing else, so every other signal finds
+ * it and does what the system does by default: Ctrl-Z stops, Ctrl-\ dumps a core. A signal that
+ * is blocked everywhere reaches sigwaitinfo() although it is ignored, which is why ignored ones
+ * must be left out of the set. */
 #include "signals.h"
 
 #include <errno.h>
@@ -56,7 +57,8 @@ static void child_begin(void)
     signals_restore(&original);
 }
 
-/* The signal's own default action. Nothing is left to do for a run: what is on disk is whole at any moment. */
+/* The signal's own default action. Nothing is left to do for a run: what is on disk is whole at
+ * any moment. */
 static _Noreturn void end_by(int number)
 {
     sigset_t only;
@@ -67,7 +69,8 @@ static _Noreturn void end_by(int number)
     _exit(128 + number);
 }
 
-/* The kernel repeats SIGXCPU every second beyond the limit of processor time: always one request. */
+/* The kernel repeats SIGXCPU every second beyond the limit of processor time: always one
+ * request. */
 static void *signals_take(void *unused)
 {
     sigset_t mine = original;

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """soak.py BERLU MINUTES [SEED [FOLDER]] - random commands under random faults. SPDX-License-Identifier: MIT
 
-Training runs of the four families are resumed again and again while they are killed, signalled, stopped and continued, or given
-a small limit of file size, memory or open files, odd numbers of threads, a full or closed output; commands that only read
-are sent at the same folders under the same faults. What must hold:
+Training runs of the four families are resumed again and again while they are killed, signalled,
+stopped and continued, or given a small limit of file size, memory or open files, odd numbers of
+threads, a full or closed output; commands that only read are sent at the same folders under the
+same faults. What must hold:
 
 - a process ends by an exit code, or by a signal that was sent to it; it never hangs;
-- 0: weights, state and metrics are the bytes of a run that nobody touched; 3: the newest checkpoint is the step that the
-  message names; 1: the last line of stderr is ours; 2 would blame the input, which is good;
-- the newest checkpoint never gets older, whatever ended the process; nothing temporary is left when a run is complete.
+- 0: weights, state and metrics are the bytes of a run that nobody touched; 3: the newest checkpoint
+  is the step that the message names; 1: the last line of stderr is ours; 2 would blame the input,
+  which is good;
+- the newest checkpoint never gets older, whatever ended the process; nothing temporary is left when
+  a run is complete.
 
-The first violation is printed with the seed and everything that was done to the run, its folder is kept, and the exit
-code is 1. A seed repeats the choices, not the moments."""
+The first violation is printed with the seed and everything that was done to the run, its folder is
+kept, and the exit code is 1. A seed repeats the choices, not the moments."""
 import os, pathlib, random, resource, shutil, signal, subprocess, sys, tempfile, time
 
 ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU]

@@ -1,9 +1,11 @@
 /* signals.h - keeps signals away from a thread. SPDX-License-Identifier: MIT
  *
- * A handler runs on the stack of the thread it interrupts. Code generated at run time by a matrix library may point the
- * stack pointer into heap memory, and then the signal's frame overwrites whatever lies below it. A thread that computes
- * therefore blocks every signal that comes from outside. Those that report a fault of the thread's own instruction stay
- * open: blocked they would end the process all the same, without the host's handler or a sanitizer seeing them. */
+ * A handler runs on the stack of the thread it interrupts. Code generated at run time by a
+ * matrix library may point the stack pointer into heap memory, and then the signal's frame
+ * overwrites whatever lies below it. A thread that computes therefore blocks every signal that
+ * comes from outside. Those that report a fault of the thread's own instruction stay open:
+ * blocked they would end the process all the same, without the host's handler or a sanitizer
+ * seeing them. */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 
@@ -19,7 +21,8 @@ static inline void signals_outside(sigset_t *set)
         sigdelset(set, synchronous[i]);
 }
 
-/* Blocks them on the calling thread; threads that it starts inherit that. `before` is for signals_restore(). */
+/* Blocks them on the calling thread; threads that it starts inherit that. `before` is for
+ * signals_restore(). */
 static inline void signals_block(sigset_t *before)
 {
     sigset_t outside;

@@ -1,11 +1,12 @@
 /* threads.c - see threads.h. SPDX-License-Identifier: MIT
  *
- * OpenMP does the work, also under the thread sanitizer, where LLVM's runtime tells the sanitizer of its barriers.
+ * OpenMP does the work, also under the thread sanitizer, where LLVM's runtime tells the sanitizer
+ * of its barriers.
  *
- * fork() copies one thread. libgomp's pool of threads is gone in the child and libgomp does not know it: the next parallel
- * region waits for ever. So a child of a process that had threads computes on one. One word says so; with the text of the
- * last error it is all the state the library has. Where the C library cannot tell whether there were threads, there were
- * some. */
+ * fork() copies one thread. libgomp's pool of threads is gone in the child and libgomp does not
+ * know it: the next parallel region waits for ever. So a child of a process that had threads
+ * computes on one. One word says so; with the text of the last error it is all the state the
+ * library has. Where the C library cannot tell whether there were threads, there were some. */
 #include "base/threads.h"
 
 #include <omp.h>
@@ -27,7 +28,7 @@ static atomic_int origin;
 static void fork_begin(void)
 {
     int whole = WHOLE;
-    if (!ONE_THREAD) /* asked here: in the child it is always so */
+    if (!ONE_THREAD) /* asked before: the child has only one */
         atomic_compare_exchange_strong(&origin, &whole, FORKS);
 }
 
@@ -42,8 +43,8 @@ static int alone(void)
     return atomic_load_explicit(&origin, memory_order_relaxed) == FORKED;
 }
 
-/* When the library is loaded, not when it first computes: the pool may be the work of another user of libgomp. Without
- * memory to remember the handler fork() stays what it was. */
+/* When the library is loaded, not when it first computes: the pool may be the work of another
+ * user of libgomp. Without memory to remember the handler fork() stays what it was. */
 __attribute__((constructor)) static void fork_watch(void)
 {
     (void)pthread_atfork(fork_begin, NULL, child_begin);
@@ -68,8 +69,9 @@ int threads_granted(int asked)
 
 enum { ALWAYS = 64 }; /* so many are allowed without asking */
 
-/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand. Asking for the cores is a call
- * of the system, as long as a thousand numbers take: only where it decides. */
+/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand.
+ * Asking for the cores is a call of the system, as long as a thousand numbers take: only where
+ * it decides. */
 static int threads_limited(int threads)
 {
     if (alone())

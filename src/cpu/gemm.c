@@ -1,14 +1,17 @@
-/* gemm.c - oneDNN or OpenBLAS behind gemm.h, chosen at build (BERLU_BLAS). SPDX-License-Identifier: MIT
+/* gemm.c - oneDNN or OpenBLAS behind gemm.h, as BERLU_BLAS says. SPDX-License-Identifier: MIT
  *
- * Both libraries would use threads of their own, and the bits of a product would depend on how many. oneDNN does not when it is
- * called inside a region of several threads. A region of one does not count as such, so there we say that one thread is all there
- * are: in a region of our own, since the saying ends with it. OpenBLAS is told once per call: it keeps the number in a global of
+ * Both libraries would use threads of their own, and the bits of a product would depend on how
+ * many. oneDNN does not when it is called inside a region of several threads. A region of one does
+ * not count as such, so there we say that one thread is all there are: in a region of our own,
+ * since the saying ends with it. OpenBLAS is told once per call: it keeps the number in a global of
  * its own, and setting the same value twice costs nothing.
  *
- * oneDNN's products are generated at run time and point the stack pointer into heap memory while they compute, so a signal
- * handler of the host (Python, R, MPI, a profiler) would write its frame over whatever lies below: the calling thread takes
- * no signals meanwhile (docs/reliability.md has the cost). OpenBLAS is compiled code that keeps to its stack. The command has no
- * handlers and says so, for one product of a small network takes only some tens of times as long as the two calls. */
+ * oneDNN's products are generated at run time and point the stack pointer into heap memory while
+ * they compute, so a signal handler of the host (Python, R, MPI, a profiler) would write its
+ * frame over whatever lies below: the calling thread takes no signals meanwhile
+ * (docs/reliability.md has the cost). OpenBLAS is compiled code that keeps to its stack. The
+ * command has no handlers and says so, for one product of a small network takes only some tens
+ * of times as long as the two calls. */
 #include "cpu/gemm.h"
 
 #include <math.h>
@@ -64,8 +67,8 @@ static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a,
                                       a.stride, b.data, b.stride, beta, c, stride);
     if (exposed)
         signals_restore(&before);
-    /* Without memory for its buffers oneDNN computes nothing. NaN reaches the loss, which ends the run with its last
-     * checkpoint kept; old numbers would be trained on. */
+    /* Without memory for its buffers oneDNN computes nothing. NaN reaches the loss, which ends
+     * the run with its last checkpoint kept; old numbers would be trained on. */
     for (int64_t i = 0; status != dnnl_success && i < m; i++)
         for (int64_t j = 0; j < n; j++)
             c[i * stride + j] = NAN;
@@ -76,9 +79,11 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* It reads both matrices where they lie and needs at most 72 KiB, with two exceptions: x W^T with k a multiple of 256 or few rows, and
- * an op(B) as stored with rows a multiple of 1024 numbers apart. Then it copies both into buffers, 384 numbers deep and up to 9984
- * of n wide. From a log of its allocations. Most weights are transposed beforehand, to no such multiple (weight.h). */
+/* It reads both matrices where they lie and needs at most 72 KiB, with two exceptions: x W^T
+ * with k a multiple of 256 or few rows, and an op(B) as stored with rows a multiple of 1024
+ * numbers apart. Then it copies both into buffers, 384 numbers deep and up to 9984 of n wide.
+ * From a log of its allocations. Most weights are transposed beforehand, to no such multiple
+ * (weight.h). */
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b)
 {
     enum { DEPTH = 384, ROWS = 384, WIDTH = 9984, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };

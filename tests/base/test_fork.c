@@ -1,6 +1,7 @@
 /* test_fork.c - a forked process computes, and gives the same bits. SPDX-License-Identifier: MIT
  *
- * Each child has an alarm: before threads.c watched forks, a child of a process with threads never returned. */
+ * Each child has an alarm: before threads.c watched forks, a child of a process with threads
+ * never returned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,9 @@
-/* test_signals.c - signals sent to `berlu train`, and what its threads let through. SPDX-License-Identifier: MIT
+/* test_signals.c - signals sent to `berlu train`, and what its threads let through.
+ * SPDX-License-Identifier: MIT
  *
- * Runs too long to end by themselves; whatever ends them is what the test sent. Loops that wait for a file or for a task look
- * whether the process is still there, so a wrong end fails instead of waiting for ever. */
+ * Runs too long to end by themselves; whatever ends them is what the test sent. Loops that wait
+ * for a file or for a task look whether the process is still there, so a wrong end fails instead
+ * of waiting for ever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,7 +179,8 @@ static void a_signal_that_was_ignored_at_the_start_stays_ignored(void **state)
     }
 }
 
-/* A step of seconds, so that nothing can be saved between signals sent together. Pending ones are taken by number. */
+/* A step of seconds, so that nothing can be saved between signals sent together. Pending ones
+ * are taken by number. */
 static const char *const slow[] = {
     "--model", "vit_tiny_cifar", "--batch",   "128", "--synthetic-images", "256", "--epochs", "100000",
     "--lr",    "1e-3",           "--threads", "1",   "--workers",          "1",   NULL};
@@ -225,7 +228,8 @@ static void ctrl_c_at_a_terminal_saves_and_ends_by_the_signal(void **state)
     assert_int_equal(job_end(&j), 3);
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------------------ */
+/* ---- masks
+ * ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct task {
     uint64_t blocked, caught;
@@ -329,7 +333,8 @@ static void a_child_begins_with_the_mask_the_command_began_with(void **state)
     assert_int_equal(code, 0);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------------ */
+/* ---- limits
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void a_limit_on_the_size_of_files_is_an_error_and_no_signal(void **state)
 {
@@ -432,7 +437,8 @@ static void a_setting_that_is_not_utf8_is_refused_by_name_and_nothing_is_written
     assert_int_equal(rmdir(folder), 0); /* still empty */
 }
 
-/* ---- the bar ----------------------------------------------------------------------------------------------------------- */
+/* ---- the bar
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static void a_line_of_progress_fits_into_the_terminal(void **state)
 {

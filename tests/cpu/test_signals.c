@@ -1,9 +1,9 @@
 /* test_signals.c - a host's signal handler never runs while the stack pointer is not on the stack.
  * SPDX-License-Identifier: MIT
  *
- * A timer interrupts products on two threads some thousand times a second. The handler has a stack of its own and looks where the
- * interrupted code had its stack pointer: anywhere but on the thread's stack, an ordinary handler would have written
- * its frame into somebody's memory. */
+ * A timer interrupts products on two threads some thousand times a second. The handler has a
+ * stack of its own and looks where the interrupted code had its stack pointer: anywhere but on
+ * the thread's stack, an ordinary handler would have written its frame into somebody's memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

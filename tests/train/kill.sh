@@ -2,11 +2,12 @@
 # kill.sh BERLU [KILLS [SIGNALS [FOLDER]]] - interrupts training runs at random moments and compares what they leave.
 # SPDX-License-Identifier: MIT
 #
-# A run is started, interrupted after a random time, resumed, interrupted again, until it ends; then its weights, state and
-# metrics must be the bytes of a run that nobody touched. Goes on, over the four families in turn, until KILLS (default 20) were
-# killed with SIGKILL and SIGNALS (default 20) got a signal that asks for a stop. After such a signal the command must have ended
-# with 3, and the newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once the third
-# may end it. Before that: bad input exits with 2 and writes nothing.
+# A run is started, interrupted after a random time, resumed, interrupted again, until it ends; then
+# its weights, state and metrics must be the bytes of a run that nobody touched. Goes on, over the
+# four families in turn, until KILLS (default 20) were killed with SIGKILL and SIGNALS (default 20)
+# got a signal that asks for a stop. After such a signal the command must have ended with 3, and the
+# newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once
+# the third may end it. Before that: bad input exits with 2 and writes nothing.
 # SEED in the environment repeats a sequence of moments as far as the machine allows.
 set -um # jobs of their own: without -m the shell starts what runs beside it with SIGINT ignored
 berlu=$1 kills=${2:-20} signals=${3:-20} work=${4:-$(mktemp -d)}
