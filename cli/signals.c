@@ -114,7 +114,7 @@ static void asking_choose(void)
 
 berlu_status signals_start(const char *name)
 {
-    enum { STACK = 128 << 10 }; /* waits and prints: the usual megabytes would count against a limit of memory */
+    enum { STACK = 256 << 10 }; /* waits and prints: the usual megabytes would count against a limit of memory */
     pthread_t thread;
     pthread_attr_t how;
     command_name = name;

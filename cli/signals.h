@@ -24,7 +24,9 @@ void signals_hold(void);
 void signals_hand_on(void);
 void signals_keep(void); /* the exec failed */
 
-/* `name` is the command's, for the line that says that it ended at once. */
+/* A child of fork() gets the mask back that the process began with; posix_spawn() would need
+ * that as an attribute, so fork. `name` is the command's, for the line that says that it ended
+ * at once. */
 berlu_status signals_start(const char *name);
 
 /* Whether this process has a handler for any signal from outside: the work of a library that was
