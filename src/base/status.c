@@ -33,8 +33,9 @@ const char *berlu_status_name(berlu_status status)
         [BERLU_ERR_UNSUPPORTED] = "not supported here",
         [BERLU_ERR_NUMERIC] = "not a finite number",
         [BERLU_ERR_STOPPED] = "stopped",
+        [BERLU_ERR_BUSY] = "busy",
     };
-    _Static_assert(COUNT(names) == BERLU_ERR_STOPPED + 1, "a status has no name");
+    _Static_assert(COUNT(names) == BERLU_ERR_BUSY + 1, "a status has no name");
     return (unsigned)status < COUNT(names) ? names[status] : "unknown status";
 }
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/file.h"
 
 /* In the order of the reference writer: the file holds larger types first. */
 typedef enum st_dtype { ST_I64, ST_F64, ST_F32, ST_I32, ST_BF16, ST_F16, ST_U8, ST_DTYPE_COUNT } st_dtype;
@@ -68,5 +68,7 @@ const char *st_shape_text(char out[ST_SHAPE_TEXT], const uint64_t *shape, int ra
  * may be NULL with 0). The `count` and `bytes` fields are not read: they follow from the shape. */
 berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_t count, const st_text *metadata,
                                size_t texts);
+berlu_status safetensors_write_in(const folder_handle *in, const char *name, const st_tensor *tensors, size_t count,
+                                  const st_text *metadata, size_t texts);
 
 #endif

@@ -147,6 +147,12 @@ static berlu_status file_fill(file_out *file, const text *header, const piece *p
 berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_t count, const st_text *metadata,
                                size_t texts)
 {
+    return safetensors_write_in(NULL, path, tensors, count, metadata, texts);
+}
+
+berlu_status safetensors_write_in(const folder_handle *in, const char *path, const st_tensor *tensors, size_t count,
+                                  const st_text *metadata, size_t texts)
+{
     text header = {0};
     file_out *file = NULL;
     piece *pieces = calloc(count + 1, sizeof *pieces);
@@ -156,7 +162,7 @@ berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_
     if (status == BERLU_OK)
         status = header_make(&header, pieces, count, metadata, texts);
     if (status == BERLU_OK)
-        status = file_out_open(&file, path);
+        status = file_out_open_in(&file, in, path);
     if (status == BERLU_OK)
         status = file_fill(file, &header, pieces, count);
     if (status == BERLU_OK) {

@@ -175,6 +175,12 @@ static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *
 
 berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts)
 {
+    return weights_save_in(e, array, NULL, path, metadata, texts);
+}
+
+berlu_status weights_save_in(engine *e, engine_array array, const folder_handle *in, const char *path,
+                             const st_text *metadata, size_t texts)
+{
     size_t count = (size_t)graph_param_count(engine_graph(e));
     st_tensor *tensors = calloc(count + 1, sizeof *tensors);
     float **copies = calloc(count + 1, sizeof *copies);
@@ -188,7 +194,7 @@ berlu_status weights_save(engine *e, engine_array array, const char *path, const
         all[0] = (st_text){"format", "pt"};
         if (texts)
             memcpy(all + 1, metadata, texts * sizeof *all);
-        status = safetensors_write(path, tensors, count, all, texts + 1);
+        status = safetensors_write_in(in, path, tensors, count, all, texts + 1);
     }
     for (size_t i = 0; copies && i < count; i++)
         free(copies[i]);

@@ -122,6 +122,20 @@ int __wrap_open(const char *path, int flags, ...)
     return now(FAIL_OPEN, EACCES) ? -1 : __real_open(path, flags, mode);
 }
 
+int __real_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    if (flags & O_CREAT) {
+        va_list args;
+        va_start(args, flags);
+        mode = (mode_t)va_arg(args, int);
+        va_end(args);
+    }
+    return now(FAIL_OPEN, EACCES) ? -1 : __real_openat(at, path, flags, mode);
+}
+
 ssize_t __real_read(int fd, void *bytes, size_t count);
 ssize_t __wrap_read(int fd, void *bytes, size_t count);
 ssize_t __wrap_read(int fd, void *bytes, size_t count)
@@ -166,6 +180,20 @@ int __wrap_rename(const char *from, const char *to)
     return now(FAIL_RENAME, EACCES) ? -1 : __real_rename(from, to);
 }
 
+int __real_renameat(int from_at, const char *from, int to_at, const char *to);
+int __wrap_renameat(int from_at, const char *from, int to_at, const char *to);
+int __wrap_renameat(int from_at, const char *from, int to_at, const char *to)
+{
+    return now(FAIL_RENAME, EACCES) ? -1 : __real_renameat(from_at, from, to_at, to);
+}
+
+int __real_symlinkat(const char *target_path, int at, const char *path);
+int __wrap_symlinkat(const char *target_path, int at, const char *path);
+int __wrap_symlinkat(const char *target_path, int at, const char *path)
+{
+    return now(FAIL_RENAME, EACCES) ? -1 : __real_symlinkat(target_path, at, path);
+}
+
 int __real_symlink(const char *target_path, const char *path);
 int __wrap_symlink(const char *target_path, const char *path);
 int __wrap_symlink(const char *target_path, const char *path)
@@ -188,6 +216,13 @@ int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode)
 {
     return now(FAIL_MKDIR, ENOSPC) ? -1 : __real_mkdir(path, mode);
+}
+
+int __real_mkdirat(int at, const char *path, mode_t mode);
+int __wrap_mkdirat(int at, const char *path, mode_t mode);
+int __wrap_mkdirat(int at, const char *path, mode_t mode)
+{
+    return now(FAIL_MKDIR, ENOSPC) ? -1 : __real_mkdirat(at, path, mode);
 }
 
 int __real_ftruncate(int fd, off_t size);

@@ -18,14 +18,14 @@
 
 enum {
     FAIL_ALLOC = 1,      /* malloc calloc realloc aligned_alloc posix_memalign strdup strndup: NULL, ENOMEM */
-    FAIL_OPEN = 2,       /* open: EACCES */
+    FAIL_OPEN = 2,       /* open, openat: EACCES */
     FAIL_READ = 4,       /* read, mmap: EIO */
     FAIL_WRITE = 8,      /* write: ENOSPC */
     FAIL_SHORT = 16,     /* write: half of the bytes, then the next write fails with ENOSPC */
     FAIL_SYNC = 32,      /* fsync: EIO */
-    FAIL_RENAME = 64,    /* rename, symlink: EACCES */
+    FAIL_RENAME = 64,    /* rename, symlink and their -at forms: EACCES */
     FAIL_CLOSE = 128,    /* close: closes, then EIO */
-    FAIL_MKDIR = 256,    /* mkdir: ENOSPC */
+    FAIL_MKDIR = 256,    /* mkdir, mkdirat: ENOSPC */
     FAIL_TRUNCATE = 512, /* ftruncate: EIO */
     FAIL_FILE = FAIL_OPEN | FAIL_WRITE | FAIL_SYNC | FAIL_RENAME | FAIL_CLOSE | FAIL_MKDIR | FAIL_TRUNCATE,
 };
