@@ -30,6 +30,8 @@ static const option_row rows[] = {
     TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
     {"dry-run", OPTION_FLAG, .help = "check everything, show settings and memory, write nothing",
      .flags = OPTION_NO_FILE},
+    {"wait", OPTION_FLOAT, "SECONDS", .standard = "0", .least = 0, .most = 1e9,
+     .help = "how long to wait for another process that trains in --run; then exit 4", .flags = OPTION_NO_FILE},
     {"config", OPTION_STRING, "FILE", .help = "settings from a YAML file; options win", .flags = OPTION_NO_FILE},
     {"quiet", OPTION_FLAG, .help = "show nothing but errors", .flags = OPTION_NO_FILE},
     {"json-lines", OPTION_FLAG, .help = "a JSON object per line on stdout: every epoch, and progress now and then",
@@ -214,7 +216,8 @@ static berlu_status early_checks(const train_settings *s, const options *o)
         return BERLU_OK;
     if (!*s->run)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
-    return run_check(s->run, options_flag(o, "resume"));
+    berlu_status status = run_check(s->run, options_flag(o, "resume"));
+    return status == BERLU_ERR_BUSY && options_float(o, "wait") > 0 ? BERLU_OK : status; /* trainer_begin() waits */
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------------- */
@@ -270,7 +273,8 @@ static berlu_status train_with(const train_settings *s, const options *o)
     if (status == BERLU_OK)
         table_show(s, t, &d);
     if (status == BERLU_OK && !options_flag(o, "dry-run")) {
-        status = trainer_start(t, options_flag(o, "resume"));
+        status =
+            trainer_begin(t, &(train_start){.resume = options_flag(o, "resume"), .wait = options_float(o, "wait")});
         if (status == BERLU_OK)
             status = trainer_run(t, &result);
         if (d.started)

@@ -26,6 +26,8 @@ static int exit_code(berlu_status status)
         return 2; /* bad input, nothing was written */
     case BERLU_ERR_STOPPED:
         return 3; /* interrupted, state saved */
+    case BERLU_ERR_BUSY:
+        return 4; /* another process trains in this run */
     default:
         return 1; /* memory, input and output, device, a number that is not finite */
     }
@@ -59,7 +61,8 @@ static void help_print(FILE *file)
           file);
     list_print(file, NULL);
     fputs("\n`berlu COMMAND --help` tells more; `berlu --version` prints the version.\n"
-          "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written), 3 interrupted (state saved).\n",
+          "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written), 3 interrupted (state saved),\n"
+          "      4 the run is being trained by another process.\n",
           file);
 }
 

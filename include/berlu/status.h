@@ -26,7 +26,8 @@ typedef enum berlu_status {
     BERLU_ERR_DEVICE = 5,      /* the GPU, its driver or a launch failed, or there is none */
     BERLU_ERR_UNSUPPORTED = 6, /* right as a request, but this build or this machine cannot do it */
     BERLU_ERR_NUMERIC = 7,     /* a value that must be finite is not */
-    BERLU_ERR_STOPPED = 8      /* a signal asked to stop; what was under way is saved */
+    BERLU_ERR_STOPPED = 8,     /* a signal asked to stop; what was under way is saved */
+    BERLU_ERR_BUSY = 9         /* another process is at work there; trying again later may succeed */
 } berlu_status;
 
 /** The sentence of the last failure on the calling thread; "" when there was none. Valid until the next failure on

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file.h"
 #include "engine/engine.h"
 
 enum { CHECKPOINT_PATH = 4096 };
@@ -37,9 +38,16 @@ typedef struct train_state {
     size_t site_metric_count; /* whoever made the state */
 } train_state;
 
+/* Where a trainer keeps its checkpoints. All that is written is written relative to the run's folder, held open. */
+typedef struct checkpoint_store {
+    const folder_handle *run;
+    const berlu_log *log; /* may be NULL */
+    int told;             /* that an old folder could not be removed */
+} checkpoint_store;
+
 /* Writes a checkpoint and settles the others. On failure what was there before is untouched and no half folder is left
  * under a step's name. */
-berlu_status checkpoint_save(const char *run, engine *e, const train_state *s);
+berlu_status checkpoint_save(checkpoint_store *store, engine *e, const train_state *s);
 
 /* The path of the newest whole checkpoint, with `ema` one that has the average too; "" if there is none. One that is not
  * whole is told to the log and passed over; if all are such, that is BERLU_ERR_INPUT. */
@@ -52,14 +60,15 @@ berlu_status checkpoint_check(const char *folder, int ema);
 
 /* Before a run is taken up: a checkpoint that a death left set aside, while a newer one of the same step was to take its
  * place, gets its name back. Only for the process that trains. */
-berlu_status checkpoint_recover(const char *run);
+berlu_status checkpoint_recover(checkpoint_store *store);
 
 /* Reads it into the engine and the state. Everything is checked against the engine first: a checkpoint of another model
  * is BERLU_ERR_INPUT and names the first tensor that does not fit. */
 berlu_status checkpoint_load(const char *path, engine *e, train_state *s);
 
 /* What follows a save, and is done again when a run is taken up because a death may have come in between: both links,
- * and the end of leftovers and of all checkpoints but the two newest and the best. */
-berlu_status checkpoint_settle(const char *run, uint64_t last, uint64_t best);
+ * and the end of leftovers and of all checkpoints but the two newest and the best. A folder that cannot be removed is
+ * reported once and tried again the next time. */
+berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t best);
 
 #endif

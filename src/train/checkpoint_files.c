@@ -26,13 +26,13 @@ static berlu_status activations_add(text *out, const graph *g)
     return text_status(out);
 }
 
-berlu_status weights_write(const char *path, engine *e, engine_array array)
+berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array)
 {
     text activations = {0};
     berlu_status status = activations_add(&activations, engine_graph(e));
     if (status == BERLU_OK)
-        status =
-            weights_save(e, array, path, &(st_text){CHECKPOINT_ACTIVATION, activations.data}, activations.length > 0);
+        status = weights_save_in(e, array, in, name, &(st_text){CHECKPOINT_ACTIVATION, activations.data},
+                                 activations.length > 0);
     text_free(&activations);
     return status;
 }
@@ -84,7 +84,7 @@ static berlu_status moment_put(engine *e, size_t which, int parameter, arena *me
     return values_of(&out->data, e, moments[which].array, parameter, (size_t)tensor_elements(info), memory);
 }
 
-berlu_status state_write(const char *path, engine *e, const train_state *s)
+berlu_status state_write(const folder_handle *in, const char *name, engine *e, const train_state *s)
 {
     int parameters = graph_param_count(engine_graph(e));
     int64_t counters[COUNTERS];
@@ -104,7 +104,7 @@ berlu_status state_write(const char *path, engine *e, const train_state *s)
     list[count++] = (st_tensor){.name = "sums", .dtype = ST_F64, .rank = 1, .shape = {SUMS}, .data = sums};
     list[count++] = (st_tensor){
         .name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->site_metric_count}, .data = s->site_metrics};
-    status = safetensors_write(path, list, count, &(st_text){"format", format_name}, 1);
+    status = safetensors_write_in(in, name, list, count, &(st_text){"format", format_name}, 1);
 done:
     arena_free(&memory);
     return status;

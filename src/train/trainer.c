@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -177,13 +178,16 @@ static berlu_status save(trainer *t)
     berlu_status status = results_collect(t, 0);
     if (status != BERLU_OK)
         return status;
-    status = checkpoint_save(t->run.path, t->train, &t->state);
+    status = checkpoint_save(&t->store, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
     if (status != BERLU_OK)
         return report_not_saved(t, status);
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
-    return BERLU_OK;
+    (void)run_mark(&t->run, RUN_RUNNING,
+                   t->state.updates); /* for people and schedulers; the checkpoint is what counts */
+    status = run_in_place(&t->run);
+    return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
 }
 
 static berlu_status stop_here(trainer *t)
@@ -343,17 +347,31 @@ static void result_fill(const trainer *t, train_result *out)
 /* A run that was complete before: what it came to stands in its metrics. */
 static berlu_status row_recall(trainer *t)
 {
-    char path[RUN_PATH];
-    berlu_status status = run_path(path, &t->run, "metrics.csv");
+    char path[RUN_PATH + 16];
+    snprintf(path, sizeof path, "%s/metrics.csv", t->run.path);
     log_line(&t->run.log, BERLU_LOG_INFO, "the run is complete at step %llu", (unsigned long long)t->state.updates);
-    return status == BERLU_OK ? metrics_last(&t->row, path) : status;
+    return metrics_last(&t->row, path);
+}
+
+/* How the run ended, into the lock file. Only numbers that are not finite are a failure of the run itself; what else ends
+ * it can be repaired and resumed. The end of a run counts only once it is written down. */
+static berlu_status end_mark(trainer *t, berlu_status status)
+{
+    uint64_t step = t->saved_updates == UINT64_MAX ? 0 : t->saved_updates;
+    if (status == BERLU_OK)
+        return run_mark(&t->run, RUN_DONE, step);
+    char message[1024];
+    snprintf(message, sizeof message, "%s", berlu_last_error());
+    (void)run_mark(&t->run, status == BERLU_ERR_NUMERIC ? RUN_FAILED : RUN_STOPPED, step);
+    return berlu_fail(status, "%s", message);
 }
 
 berlu_status trainer_run(trainer *t, train_result *out)
 {
     berlu_status status = BERLU_OK;
     int over = t->state.epoch >= (uint64_t)t->settings.epochs || (t->state.updates >= t->updates && !t->state.batches);
-    if (over)
+    status = run_mark(&t->run, RUN_RUNNING, t->run.lock.record.step);
+    if (status == BERLU_OK && over)
         status = row_recall(t);
     while (status == BERLU_OK && !over) {
         status = epoch_train(t);
@@ -363,5 +381,5 @@ berlu_status trainer_run(trainer *t, train_result *out)
     }
     if (out)
         result_fill(t, out);
-    return status;
+    return end_mark(t, status);
 }

@@ -65,6 +65,13 @@ void trainer_describe(const trainer *t, text *out);
  * the beginning, and without a run it is made. */
 berlu_status trainer_start(trainer *t, int resume);
 
+/* The same with more to say. */
+typedef struct train_start {
+    int resume;
+    double wait; /* seconds that another process in the folder is waited for; then BERLU_ERR_BUSY */
+} train_start;
+berlu_status trainer_begin(trainer *t, const train_start *how);
+
 /* BERLU_ERR_STOPPED: a stop was asked for and the state is saved. BERLU_ERR_NUMERIC: a loss or a norm is not finite; the
  * sentence names the first tensor that went bad and the last good checkpoint. `out` may be NULL. */
 berlu_status trainer_run(trainer *t, train_result *out);

@@ -30,6 +30,7 @@ struct trainer {
     normalization normalization;
     train_hooks hooks;
     run_folder run;
+    checkpoint_store store; /* its checkpoints */
     data_source *data;
     model *model;
     engine *train, *eval;

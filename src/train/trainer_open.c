@@ -231,7 +231,7 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
         return berlu_fail_memory(sizeof *t, "the trainer");
     t->settings = *s;
     t->hooks = hooks ? *hooks : (train_hooks){0};
-    t->run.lock = -1;
+    run_init(&t->run);
     t->saved_updates = UINT64_MAX;
     t->top1 = NAN;
     berlu_status status = constraint_parse(&t->bounds, s->act_constraint);

@@ -32,36 +32,37 @@ static const char timing_names[] =
     "diagnose_s,wait_percent,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
 
 /* Whether a file begins with these bytes. */
-static int begins_with(const char *path, const char *bytes, size_t count)
+static int begins_with(const trainer *t, const char *name, const char *bytes, size_t count)
 {
     file_map map;
-    if (file_map_open(&map, path) != BERLU_OK)
+    if (file_map_open_in(&map, &t->run.folder, name) != BERLU_OK)
         return 0;
     int same = map.size >= count && memcmp(map.data, bytes, count) == 0;
     file_map_close(&map);
     return same;
 }
 
-static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
+static berlu_status metrics_begin(trainer *t, int fresh)
 {
+    static const char name[] = "metrics.csv";
     struct stat info;
-    int there = stat(path, &info) == 0;
+    int there = fstatat(t->run.folder.fd, name, &info, 0) == 0;
     if (!fresh && (!there || (uint64_t)info.st_size < t->state.metrics_bytes))
-        return berlu_fail(BERLU_ERR_INPUT, "%s: is shorter than its checkpoint says; it was changed from outside",
-                          path);
+        return berlu_fail(BERLU_ERR_INPUT, "%s/%s: is shorter than its checkpoint says; it was changed from outside",
+                          t->run.path, name);
     text names = {0};
     metrics_names(&names, diagnosis_names(t->diagnosis), diagnosis_sites(t->diagnosis), t->settings.ema > 0);
     berlu_status status = text_status(&names);
     if (status == BERLU_OK && fresh)
-        status = file_write_atomic(path, names.data, names.length);
-    else if (status == BERLU_OK && !begins_with(path, names.data, names.length))
+        status = file_write_atomic_in(&t->run.folder, name, names.data, names.length);
+    else if (status == BERLU_OK && !begins_with(t, name, names.data, names.length))
         status =
             berlu_fail(BERLU_ERR_INPUT,
-                       "%s: has other columns than this version of berlu writes; continue the run with the version "
+                       "%s/%s: has other columns than this version of berlu writes; continue the run with the version "
                        "that began it, or start a new one",
-                       path);
+                       t->run.path, name);
     else if (status == BERLU_OK)
-        status = file_truncate(path, t->state.metrics_bytes);
+        status = file_truncate_in(&t->run.folder, name, t->state.metrics_bytes);
     if (fresh)
         t->state.metrics_bytes = names.length;
     text_free(&names);
@@ -69,34 +70,29 @@ static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
 }
 
 /* Times are for people: columns of another version are no reason to stop, but they are not mixed with ours either. */
-static berlu_status timing_begin(trainer *t, const char *path, int fresh)
+static berlu_status timing_begin(trainer *t, int fresh)
 {
-    char name[64], aside[RUN_PATH];
+    static const char name[] = "timing.csv";
+    char aside[64];
     berlu_status status = BERLU_OK;
-    if (!fresh && begins_with(path, timing_names, sizeof timing_names - 1))
+    if (!fresh && begins_with(t, name, timing_names, sizeof timing_names - 1))
         return BERLU_OK;
-    if (!fresh && file_exists(path)) {
-        snprintf(name, sizeof name, "timing-until-%llu.csv", (unsigned long long)t->state.updates);
-        status = run_path(aside, &t->run, name);
+    if (!fresh && file_exists_in(&t->run.folder, name)) {
+        snprintf(aside, sizeof aside, "timing-until-%llu.csv", (unsigned long long)t->state.updates);
+        status = path_rename_in(&t->run.folder, name, aside);
         if (status == BERLU_OK)
-            status = path_rename(path, aside);
-        if (status == BERLU_OK)
-            log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", name);
+            log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", aside);
     }
-    return status == BERLU_OK ? file_write_atomic(path, timing_names, sizeof timing_names - 1) : status;
+    return status == BERLU_OK ? file_write_atomic_in(&t->run.folder, name, timing_names, sizeof timing_names - 1)
+                              : status;
 }
 
 berlu_status report_start(trainer *t, int fresh)
 {
-    char path[RUN_PATH];
-    berlu_status status = run_path(path, &t->run, "metrics.csv");
+    berlu_status status = metrics_begin(t, fresh);
     if (status == BERLU_OK)
-        status = metrics_begin(t, path, fresh);
-    if (status == BERLU_OK)
-        status = run_path(path, &t->run, "timing.csv");
-    if (status == BERLU_OK)
-        status = timing_begin(t, path, fresh);
-    return status == BERLU_OK ? tb_open(&t->tb, t->run.path, clock_wall_seconds()) : status;
+        status = timing_begin(t, fresh);
+    return status == BERLU_OK ? tb_open_in(&t->tb, &t->run.folder, clock_wall_seconds()) : status;
 }
 
 static void events_add(trainer *t, const metrics_row *row)
@@ -131,14 +127,11 @@ static void events_add(trainer *t, const metrics_row *row)
 /* A row of an epoch that was cut short is not counted in the state: the resumed run writes the whole epoch's. */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
 {
-    char path[RUN_PATH];
     text line = {0};
     metrics_line(&line, row, t->state.site_metrics, diagnosis_sites(t->diagnosis), t->settings.ema > 0);
     berlu_status status = text_status(&line);
     if (status == BERLU_OK)
-        status = run_path(path, &t->run, "metrics.csv");
-    if (status == BERLU_OK)
-        status = file_append(path, line.data, line.length, 1);
+        status = file_append_in(&t->run.folder, "metrics.csv", line.data, line.length, 1);
     if (status == BERLU_OK && !cut)
         t->state.metrics_bytes += line.length;
     text_free(&line);
@@ -185,7 +178,6 @@ berlu_status report_timing(trainer *t)
 {
     const timing *m = &t->times;
     train_speed speed = report_speed(m);
-    char path[RUN_PATH];
     text line = {0};
     csv_int(&line, (long long)t->row.epoch);
     csv_int(&line, (long long)t->state.updates);
@@ -211,9 +203,7 @@ berlu_status report_timing(trainer *t)
     csv_end(&line);
     berlu_status status = text_status(&line);
     if (status == BERLU_OK)
-        status = run_path(path, &t->run, "timing.csv");
-    if (status == BERLU_OK)
-        status = file_append(path, line.data, line.length, 0);
+        status = file_append_in(&t->run.folder, "timing.csv", line.data, line.length, 0);
     text_free(&line);
     timing_add(&t->total, m);
     t->times = (timing){0};

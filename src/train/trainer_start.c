@@ -41,7 +41,7 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
 static berlu_status checkpoint_take(trainer *t, int *found)
 {
     char path[CHECKPOINT_PATH];
-    berlu_status status = checkpoint_recover(t->run.path);
+    berlu_status status = checkpoint_recover(&t->store);
     if (status == BERLU_OK)
         status = checkpoint_newest(t->run.path, engine_has(t->train, ARRAY_EMA), path, &t->run.log);
     *found = status == BERLU_OK && *path;
@@ -55,7 +55,7 @@ static berlu_status checkpoint_take(trainer *t, int *found)
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
     log_line(&t->run.log, BERLU_LOG_INFO, "resumed from %s", path);
-    return checkpoint_settle(t->run.path, t->state.updates, t->state.best_updates);
+    return checkpoint_settle(&t->store, t->state.updates, t->state.best_updates);
 }
 
 static const char *isa_name(void)
@@ -66,19 +66,28 @@ static const char *isa_name(void)
 
 berlu_status trainer_start(trainer *t, int resume)
 {
-    int found = 0;
+    return trainer_begin(t, &(train_start){.resume = resume});
+}
+
+berlu_status trainer_begin(trainer *t, const train_start *how)
+{
+    int found = 0, there = 0;
     const char *folder = t->settings.run;
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
-    int there = resume && run_exists(folder);
     char extra[256];
     snprintf(extra, sizeof extra, "\"engine\": {\"products\": \"%.80s\", \"instructions\": \"%s\"}", cpu_blas_name(),
              isa_name());
-    berlu_status status = there ? run_open(&t->run, folder, t->hooks.log)
-                                : run_create(&t->run, folder, &t->settings, extra, t->hooks.log);
+    run_taking taking = {.resume = how->resume, .wait = how->wait, .stop = t->hooks.stop, .echo = t->hooks.log};
+    berlu_status status = run_take(&t->run, folder, &taking, &there);
     if (status != BERLU_OK)
         return status;
-    if (there)
+    t->store = (checkpoint_store){.run = &t->run.folder, .log = &t->run.log};
+    t->run.lock.record.attempt++;
+    status = run_mark(&t->run, RUN_WAITING, t->run.lock.record.step);
+    if (status == BERLU_OK && !there)
+        status = run_begin(&t->run, &t->settings, extra);
+    if (status == BERLU_OK && there)
         status = checkpoint_take(t, &found);
     if (status == BERLU_OK && there && !found)
         log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");

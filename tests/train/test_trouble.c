@@ -1,9 +1,7 @@
 /* test_trouble.c - what goes wrong leaves the last good state, and bad input leaves nothing.
  * SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <math.h>
 #include <omp.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,44 +147,6 @@ static void a_resume_with_other_settings_names_them(void **state)
     recipe_free(&merged);
 }
 
-static void two_processes_cannot_train_in_one_run(void **state)
-{
-    (void)state;
-    char run[FOLDER_PATH];
-    train_settings s;
-    trainer *one, *two;
-    tiny_settings(&s, run_place(run, "locked"), NULL);
-    assert_int_equal(trainer_open(&one, &s, NULL), BERLU_OK);
-    assert_int_equal(trainer_open(&two, &s, NULL), BERLU_OK);
-    assert_int_equal(trainer_start(one, 0), BERLU_OK);
-    assert_int_equal(trainer_start(two, 0), BERLU_ERR_ARG);
-    assert_non_null(strstr(berlu_last_error(), "another process"));
-    assert_int_equal(trainer_start(two, 1), BERLU_ERR_ARG);
-    assert_non_null(strstr(berlu_last_error(), "another process"));
-    trainer_close(two);
-    trainer_close(one);
-    recipe_free(&s);
-}
-
-/* The lock comes before run.json: who comes second into an empty folder writes nothing. */
-static void of_two_that_start_at_once_one_is_refused(void **state)
-{
-    (void)state;
-    char run[FOLDER_PATH];
-    train_settings s;
-    run_folder folder;
-    folder_fresh(run, "at-once");
-    int first = open(run, O_RDONLY | O_DIRECTORY);
-    assert_int_equal(flock(first, LOCK_EX), 0);
-    tiny_settings(&s, run, NULL);
-    assert_int_equal(run_create(&folder, run, &s, NULL, NULL), BERLU_ERR_ARG);
-    assert_false(run_exists(run));
-    close(first);
-    assert_int_equal(run_create(&folder, run, &s, NULL, NULL), BERLU_OK);
-    run_close(&folder);
-    recipe_free(&s);
-}
-
 int main(void)
 {
     omp_set_num_threads(1); /* products of this size do not gain, and tests run side by side */
@@ -197,8 +157,6 @@ int main(void)
         cmocka_unit_test(bad_input_is_refused_before_anything_is_written),
         cmocka_unit_test(an_existing_run_or_a_full_folder_is_not_touched),
         cmocka_unit_test(a_resume_with_other_settings_names_them),
-        cmocka_unit_test(two_processes_cannot_train_in_one_run),
-        cmocka_unit_test(of_two_that_start_at_once_one_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
