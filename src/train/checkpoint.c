@@ -40,8 +40,8 @@ static int step_of(const char *name, uint64_t *step)
     return !*end && !errno;
 }
 
-/* Marks before a step's name: in the making, set aside for a newer one of the same step, about to be deleted. */
-static const char mark_fresh[] = ".tmp-", mark_aside[] = ".was-", mark_doomed[] = ".old-";
+/* Marks before a step's name: in the making, set aside for a newer one of the same step, about to be deleted, damaged. */
+static const char mark_fresh[] = ".tmp-", mark_aside[] = ".was-", mark_doomed[] = ".old-", mark_damaged[] = "damaged-";
 
 /* Relative to the run's folder. `copy` above 0 tells further folders of the same mark and step apart. */
 enum { NAME = 96, COPIES = 100 };
@@ -193,7 +193,7 @@ static berlu_status files_write(checkpoint_store *store, const char *folder, eng
     if (status == BERLU_OK)
         status = path_join(name, "%s/%s", folder, "state.safetensors");
     if (status == BERLU_OK)
-        status = state_write(store->run, name, e, s);
+        status = state_write(store->run, name, e, s, store->settings);
     return status == BERLU_OK ? sums_write(store->run, folder, file_names, files_of(engine_has(e, ARRAY_EMA))) : status;
 }
 
@@ -288,19 +288,69 @@ int checkpoint_has_average(const char *folder)
     return path_join(path, "%s/%s", folder, file_names[2]) == BERLU_OK && file_exists(path);
 }
 
+static berlu_status state_open(safetensors **out, const char *folder)
+{
+    char path[CHECKPOINT_PATH];
+    berlu_status status = path_join(path, "%s/%s", folder, "state.safetensors");
+    return status == BERLU_OK ? safetensors_open(out, path) : status;
+}
+
+berlu_status checkpoint_facts_read(checkpoint_facts *out, const char *folder)
+{
+    safetensors *file;
+    *out = (checkpoint_facts){0};
+    berlu_status status = state_open(&file, folder);
+    if (status != BERLU_OK)
+        return status;
+    status = state_format(file, &out->format);
+    const char *settings = safetensors_metadata(file, "settings");
+    text_string(&out->settings, settings ? settings : "");
+    safetensors_close(file);
+    if (status == BERLU_OK)
+        status = text_status(&out->settings);
+    if (status != BERLU_OK)
+        text_free(&out->settings);
+    return status;
+}
+
 berlu_status checkpoint_check(const char *folder, int ema)
 {
+    checkpoint_facts facts;
+    berlu_status status = checkpoint_facts_read(&facts, folder);
+    if (status != BERLU_OK)
+        return status;
+    text_free(&facts.settings);
     for (size_t i = 0; i < files_of(ema); i++) {
         char path[CHECKPOINT_PATH];
         safetensors *file;
-        berlu_status status = path_join(path, "%s/%s", folder, file_names[i]);
+        status = path_join(path, "%s/%s", folder, file_names[i]);
         if (status == BERLU_OK)
             status = safetensors_open(&file, path);
         if (status != BERLU_OK)
             return status;
         safetensors_close(file);
     }
-    return sums_check(folder, file_names, files_of(ema));
+    return sums_check(folder, file_names, files_of(ema), facts.format > 0);
+}
+
+void checkpoint_best_check(checkpoint_store *store, uint64_t best, int ema)
+{
+    char name[NAME], aside[NAME], path[CHECKPOINT_PATH], reason[1024];
+    if (!best)
+        return;
+    step_name(name, "", best, 0);
+    if (path_join(path, "%s/%s", store->run->path, name) != BERLU_OK || checkpoint_check(path, ema) == BERLU_OK)
+        return;
+    snprintf(reason, sizeof reason, "%s", berlu_last_error());
+    step_name(aside, mark_damaged, best, 0);
+    int there = folder_exists_in(store->run, name);
+    int kept =
+        there && folder_remove_in(store->run, aside) == BERLU_OK && path_rename_in(store->run, name, aside) == BERLU_OK;
+    (void)unlinkat(store->run->fd, "checkpoints/best", 0);
+    log_line(
+        store->log, BERLU_LOG_WARNING,
+        "the best checkpoint, of step %llu, is damaged%s%s: %s; the run goes on without it until a better one comes",
+        (unsigned long long)best, kept ? " and kept as " : "", kept ? aside : "", reason);
 }
 
 berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PATH], const berlu_log *log)
@@ -337,9 +387,7 @@ berlu_status checkpoint_load(const char *folder, engine *e, train_state *s)
 {
     char path[CHECKPOINT_PATH];
     safetensors *state = NULL, *ema = NULL;
-    berlu_status status = path_join(path, "%s/%s", folder, "state.safetensors");
-    if (status == BERLU_OK)
-        status = safetensors_open(&state, path);
+    berlu_status status = state_open(&state, folder);
     if (status == BERLU_OK)
         status = state_read(state, e, s, 0);
     if (status == BERLU_OK && engine_has(e, ARRAY_EMA)) {

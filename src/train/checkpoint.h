@@ -15,22 +15,28 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "engine/engine.h"
 
 enum { CHECKPOINT_PATH = 4096 };
+
+/* The format that is written. 0 is that of 0.1.0: no record of the settings, no sum over the rows of metrics.csv, and the
+ * file of checksums may be missing. docs/formats.md has them all. */
+enum { CHECKPOINT_FORMAT = 1 };
 
 /* Key in the metadata of model.safetensors: the activations as --act takes them, a line per site, one line for all. */
 #define CHECKPOINT_ACTIVATION "activation"
 
 /* All that a run is besides its settings and its arrays. */
 typedef struct train_state {
-    uint64_t updates; /* made so far */
-    uint64_t epoch;   /* the one under way, from 0 */
-    uint64_t batches; /* of that epoch that are done */
-    uint64_t images;  /* of that epoch whose loss is in loss_sum */
-    uint64_t norms;   /* of that epoch that are in norm_sum */
-    uint64_t metrics_bytes;
-    uint64_t best_updates; /* where the best test accuracy was seen; 0: nowhere yet */
+    uint64_t updates;       /* made so far */
+    uint64_t epoch;         /* the one under way, from 0 */
+    uint64_t batches;       /* of that epoch that are done */
+    uint64_t images;        /* of that epoch whose loss is in loss_sum */
+    uint64_t norms;         /* of that epoch that are in norm_sum */
+    uint64_t metrics_bytes; /* of metrics.csv that belong to this state */
+    uint64_t metrics_sum;   /* CRC-32C of those bytes */
+    uint64_t best_updates;  /* where the best test accuracy was seen; 0: nowhere yet */
     double loss_sum, norm_sum;
     double best_top1;
     double
@@ -42,6 +48,7 @@ typedef struct train_state {
 typedef struct checkpoint_store {
     const folder_handle *run;
     const berlu_log *log; /* may be NULL */
+    const char *settings; /* canonical text (settings_hash.h); NULL: none is recorded */
     int told;             /* that an old folder could not be removed */
 } checkpoint_store;
 
@@ -57,6 +64,17 @@ int checkpoint_has_average(const char *folder);
 
 /* Whether all files are there, can be read and hold the bytes that were written. */
 berlu_status checkpoint_check(const char *folder, int ema);
+
+/* What a checkpoint says about itself: its format, and from 1 on the canonical text of the run's settings. */
+typedef struct checkpoint_facts {
+    int format;
+    text settings;
+} checkpoint_facts;
+berlu_status checkpoint_facts_read(checkpoint_facts *out, const char *folder); /* text_free(&out->settings) */
+
+/* Whether the checkpoint of step `best` is whole; if it is not, it is set aside as damaged-step-... and the link `best` is
+ * removed, with a warning. */
+void checkpoint_best_check(checkpoint_store *store, uint64_t best, int ema);
 
 /* Before a run is taken up: a checkpoint that a death left set aside, while a newer one of the same step was to take its
  * place, gets its name back. Only for the process that trains. */

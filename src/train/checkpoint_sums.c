@@ -70,19 +70,27 @@ berlu_status sums_write(const folder_handle *in, const char *folder, const char 
     return status;
 }
 
-berlu_status sums_check(const char *folder, const char *const *names, size_t count)
+berlu_status sums_check(const char *folder, const char *const *names, size_t count, int required)
 {
     char path[PATH_ROOM], *list = NULL;
     berlu_status status = path_in(path, folder, "checksums");
-    if (status == BERLU_OK && !file_exists(path))
+    if (status == BERLU_OK && !required && !file_exists(path))
         return BERLU_OK;
+    if (status == BERLU_OK && !file_exists(path))
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: is missing, so nothing tells whether the checkpoint is as it was written; put the file "
+                          "back, or remove the folder to go on from the checkpoint before it",
+                          path);
     if (status == BERLU_OK)
         status = file_read_all(&list, NULL, path, SUMS_LIMIT);
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
         text line = {0};
         status = line_make(&line, NULL, folder, names[i]);
         if (status == BERLU_OK && !strstr(list, line.data))
-            status = berlu_fail(BERLU_ERR_INPUT, "%s/%s: its bytes are not those that were written", folder, names[i]);
+            status = berlu_fail(BERLU_ERR_INPUT,
+                                "%s/%s: its bytes are not those that were written; put the file back, or remove the "
+                                "folder to go on from the checkpoint before it",
+                                folder, names[i]);
         text_free(&line);
     }
     free(list);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "models/weights.h"
 #include "train/checkpoint.h"
+#include "train/content.h"
 #include "train/run_folder.h"
 
 berlu_status network_create(model **out, const train_settings *s, size_t classes)
@@ -133,7 +134,7 @@ static berlu_status teacher_from_run(train_settings *s, char *weights, size_t ro
     if (*student->teacher_act)
         return berlu_fail(BERLU_ERR_ARG, "teacher_act: has no effect because %s is a run, which knows its activation",
                           student->teacher);
-    berlu_status status = run_settings(s, student->teacher);
+    berlu_status status = run_settings(s, NULL, student->teacher);
     return status == BERLU_OK ? network_weights(weights, room, student->teacher, "last", "model.safetensors") : status;
 }
 
@@ -175,6 +176,8 @@ berlu_status teacher_open(teacher *out, const train_settings *student, const mod
     teacher t = {0};
     const backend *where = NULL;
     berlu_status status = teacher_find(&s, weights, sizeof weights, student);
+    if (status == BERLU_OK)
+        status = content_of_file(t.hash, weights);
     if (status == BERLU_OK)
         status = network_create(&t.model, &s, (size_t)like->classes);
     if (status == BERLU_OK && t.model->config.image_size != like->image_size)

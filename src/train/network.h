@@ -3,6 +3,7 @@
 #define TRAIN_NETWORK_H
 
 #include "data/data.h"
+#include "data/sha256.h"
 #include "engine/engine.h"
 #include "models/models.h"
 #include "train/recipe.h"
@@ -26,6 +27,7 @@ berlu_status network_acts(train_settings *s, const char *weights, int *found);
 typedef struct teacher {
     model *model;
     engine *engine;
+    char hash[SHA256_TEXT]; /* of the file of its weights */
 } teacher;
 berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like);
 void teacher_close(teacher *t);

@@ -147,26 +147,34 @@ static berlu_status fill_rest(train_settings *s)
     return BERLU_OK;
 }
 
+/* Given, or taken from the record of a run. */
+static int present(const train_settings *s, const char *key)
+{
+    return s->given[recipe_find(key) - train_settings_table] != 0;
+}
+
 /* A preset's warm-up keeps its share of the run when somebody asks for a run shorter than the warm-up itself. */
 static void derive(train_settings *s)
 {
     double epochs = (double)s->epochs, usual = 0;
     const char *whole = preset_find(preset_named(s->recipe), "epochs");
-    if (!recipe_given(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
+    if (!present(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
         s->warmup = s->warmup / usual * epochs;
     if (isnan(s->lr))
         s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
-    if (!recipe_given(s, "min_lr")) /* the usual end would lie above the peak of a small batch */
+    if (!present(s, "min_lr")) /* the usual end would lie above the peak of a small batch */
         s->min_lr = fmin(s->min_lr, s->lr);
 }
 
-/* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
-berlu_status recipe_idle(const train_settings *s)
+typedef struct idle_rule {
+    const char *key, *because;
+    int idle;
+} idle_rule;
+enum { IDLE_RULES = 26 };
+
+static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
 {
-    const struct {
-        const char *key, *because;
-        int idle;
-    } rules[] = {
+    const idle_rule rules[] = {
         {"momentum", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
         {"nesterov", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
         {"nesterov", "momentum is 0", s->momentum == 0 && s->nesterov},
@@ -194,18 +202,43 @@ berlu_status recipe_idle(const train_settings *s)
         {"normalize", "mean and std are given", *s->mean || *s->std},
         {"synthetic_images", "data is not synthetic", s->data && strcmp(s->data, "synthetic") != 0},
     };
+    _Static_assert(COUNT(rules) == IDLE_RULES, "the table of rules has another length");
+    memcpy(out, rules, sizeof rules);
+}
+
+/* One batch alone fixes what is in its preset, but for these. */
+static int overfit_fixes(const train_settings *s, const char *key)
+{
+    static const char *const may[] = {"batch", "lr", "weight_decay"};
+    for (size_t k = 0; k < COUNT(may); k++)
+        if (strcmp(may[k], key) == 0)
+            return 0;
+    return s->overfit_batch && preset_find(overfit, key) != NULL;
+}
+
+void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MAX])
+{
+    idle_rule rules[IDLE_RULES];
+    idle_rules(s, rules);
+    for (size_t i = 0; i < COUNT(rules); i++)
+        if (rules[i].idle)
+            idle[recipe_find(rules[i].key) - train_settings_table] = 1;
+    for (size_t i = 0; i < train_settings_count; i++)
+        idle[i] |= (unsigned char)overfit_fixes(s, train_settings_table[i].key);
+}
+
+/* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
+berlu_status recipe_idle(const train_settings *s)
+{
+    idle_rule rules[IDLE_RULES];
+    idle_rules(s, rules);
     for (size_t i = 0; i < COUNT(rules); i++)
         if (rules[i].idle && recipe_given(s, rules[i].key))
             return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s; leave one of them out", rules[i].key,
                               rules[i].because);
-    for (size_t i = 0; s->overfit_batch && overfit[i].key; i++) {
-        static const char *const may[] = {"batch", "lr", "weight_decay"};
-        int allowed = 0;
-        for (size_t k = 0; k < COUNT(may); k++)
-            allowed |= strcmp(may[k], overfit[i].key) == 0;
-        if (!allowed && recipe_given(s, overfit[i].key))
-            return berlu_fail(BERLU_ERR_ARG, "%s: overfit_batch fixes it; leave it out", overfit[i].key);
-    }
+    for (size_t i = 0; i < train_settings_count; i++)
+        if (s->given[i] == GIVEN && overfit_fixes(s, train_settings_table[i].key))
+            return berlu_fail(BERLU_ERR_ARG, "%s: overfit_batch fixes it; leave it out", train_settings_table[i].key);
     return BERLU_OK;
 }
 
@@ -219,6 +252,48 @@ static berlu_status check_mix(const train_settings *s)
     if (s->mix_group && (s->mix_group % 2 || s->batch % s->mix_group))
         return berlu_fail(BERLU_ERR_ARG, "mix_group: %lld must be even and divide the batch of %lld",
                           (long long)s->mix_group, (long long)s->batch);
+    return BERLU_OK;
+}
+
+static int is_utf8(const char *at)
+{
+    while (*at) {
+        unsigned char c = (unsigned char)*at++;
+        int more = c < 0x80                ? 0
+                   : c >= 0xc2 && c < 0xe0 ? 1
+                   : c >= 0xe0 && c < 0xf0 ? 2
+                   : c >= 0xf0 && c < 0xf5 ? 3
+                                           : -1;
+        unsigned char least = c == 0xe0   ? 0xa0
+                              : c == 0xf0 ? 0x90
+                                          : 0x80,
+                      most = c == 0xed   ? 0x9f
+                             : c == 0xf4 ? 0x8f
+                                         : 0xbf;
+        for (int i = 0; i < more; i++, at++, least = 0x80, most = 0xbf)
+            if ((unsigned char)*at < least || (unsigned char)*at > most)
+                return 0;
+        if (more < 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* run.json holds every text, and JSON has no way to write other bytes. */
+static berlu_status check_texts(const train_settings *s)
+{
+    for (size_t i = 0; i < train_settings_count; i++) {
+        const setting *row = &train_settings_table[i];
+        text value = {0};
+        recipe_values(s, row, &value);
+        int good = !value.data || is_utf8(value.data);
+        text_free(&value);
+        if (!good)
+            return berlu_fail(BERLU_ERR_ARG,
+                              "%s: the name is not UTF-8, and run.json cannot hold it; rename it or use a "
+                              "link with another name",
+                              row->key);
+    }
     return BERLU_OK;
 }
 
@@ -239,7 +314,9 @@ static berlu_status check(const train_settings *s)
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
         return berlu_fail(BERLU_ERR_ARG, "min_lr: %g is above lr, %g, where the schedule begins to fall; lower it",
                           s->min_lr, s->lr);
-    berlu_status status = recipe_idle(s);
+    berlu_status status = check_texts(s);
+    if (status == BERLU_OK)
+        status = recipe_idle(s);
     if (status == BERLU_OK)
         status = check_mix(s);
     constraint bounds;

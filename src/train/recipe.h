@@ -49,11 +49,12 @@ typedef struct train_settings {
     double jitter, hue, crop_pct;
     int64_t class_order, labels; /* of folders: 0 torchvision, 1 timm; of CIFAR-100: 0 fine, 1 coarse */
     int64_t augment, repeats, mix_group, normalize, holdout, max_bad, workers, synthetic_images;
+    int64_t train_images, test_images, eval_every;
     double mixup, cutmix, mix_prob, mix_switch, smoothing;
     int64_t distill;
     double distill_alpha, distill_tau, ema;
     int64_t seed, max_steps, checkpoint_every, keep, device, threads, overfit_batch;
-    unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table */
+    unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table: 0, GIVEN or RECORDED */
     arena memory;
 } train_settings;
 
@@ -66,6 +67,18 @@ typedef enum setting_kind {
     SETTING_FLAG
 } setting_kind;
 
+/* What a setting is to the numbers of a run, and whether it may differ when the run is resumed. */
+typedef enum setting_role {
+    SETTING_FIXED,  /* changes them; part of the settings' hash */
+    SETTING_FREE,   /* changes none; may differ */
+    SETTING_LENGTH, /* only where the run ends; may differ */
+    SETTING_PLACE,  /* where something lies whose content counts, and is hashed; may differ */
+    SETTING_NAME    /* says where other settings' values came from, and those count */
+} setting_role;
+
+/* Given by the user, who is told when it has no effect; or read from the record of another run, which is no mistake. */
+enum { GIVEN = 1, RECORDED = 2 };
+
 typedef struct setting {
     const char *key, *option; /* weight_decay, weight-decay */
     setting_kind kind;
@@ -75,7 +88,7 @@ typedef struct setting {
     const char *const *choices;
     const char *unit; /* what stands for the value in --help */
     const char *help;
-    int free; /* may differ when a run is resumed: it changes no number of the run */
+    setting_role role;
 } setting;
 
 extern const setting train_settings_table[];
@@ -90,7 +103,7 @@ const setting *recipe_find(const char *key);
 
 /* Sets one key from a text. BERLU_ERR_ARG names key, value and what is allowed. A list appends. */
 berlu_status recipe_set(train_settings *s, const char *key, const char *value);
-int recipe_given(const train_settings *s, const char *key);
+int recipe_given(const train_settings *s, const char *key); /* by the user */
 
 /* The same for a row, without marking it as given: how presets and defaults come in. */
 berlu_status recipe_fill(train_settings *s, const setting *row, const char *value);
@@ -106,18 +119,32 @@ berlu_status recipe_complete(train_settings *s);
 /* Refuses what was given and would do nothing beside the other settings; recipe_resolve() does this, too. */
 berlu_status recipe_idle(const train_settings *s);
 
+/* Marks the rows that have no effect beside the others, given or not. */
+void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MAX]);
+
+/* Takes over what `from` holds and was not given, marked as recorded; those that change no number and idle ones
+ * stay behind. How a run is repeated from its run.json. */
+berlu_status recipe_take(train_settings *s, const train_settings *from);
+
 /* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
 int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);
 
-/* Settings as the text of a JSON object (for run.json), every number with the digits that read back to the same bits;
- * and from a parsed one, with nothing marked as given. Unknown keys are refused. */
-void recipe_json(const train_settings *s, text *out);
+/* Settings as the text of a JSON object (for run.json), every number with the digits that read back to the same bits,
+ * without the rows marked in `leave_out` (may be NULL); and from a parsed one, with nothing marked as given. Unknown keys
+ * are refused. A text that is not UTF-8 has no JSON: then out->failed. */
+void recipe_json(const train_settings *s, const unsigned char *leave_out, text *out);
+void recipe_json_string(text *out, const char *value);
 berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path);
 
-/* The start-up table: one line per key and value, grouped as the table is. Values the user gave are marked. */
-void recipe_print(const train_settings *s, text *out);
+/* The values of a row as one text: those of a list with a blank between. */
+void recipe_values(const train_settings *s, const setting *row, text *out);
 
-/* Names into `out` the keys that were given in `asked` and differ from `saved`; returns how many. */
+/* All settings but those marked in `leave_out` (may be NULL), two columns of key and value in the order of the table.
+ * Values the user gave are marked. */
+void recipe_print(const train_settings *s, const unsigned char *leave_out, text *out);
+
+/* Names into `out` the keys that were given in `asked` and differ from `saved`; returns how many. A value that asks for the
+ * model's or the data's own differs from nothing, and activations are compared by what they mean. */
 size_t recipe_differences(const train_settings *asked, const train_settings *saved, text *out);
 
 #endif

@@ -3,18 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/file.h"
-#include "base/threads.h"
-
-enum { JSON_LIMIT = 16 << 20 };
 
 static berlu_status path_in(char out[RUN_PATH], const char *folder, const char *name)
 {
@@ -54,19 +47,10 @@ static void log_write(void *context, berlu_log_level level, const char *line)
         run->echo->write(run->echo->context, level, line);
 }
 
-/* Settings, version and machine. Written before anything else of the run. */
-berlu_status run_begin(run_folder *run, const train_settings *s, const char *extra)
+berlu_status run_begin(run_folder *run, const run_about *about)
 {
-    char processor[64];
-    struct utsname system = {0};
     text t = {0};
-    uname(&system);
-    text_add(&t, "{\n  \"berlu\": \"%s\",\n  \"settings\": ", berlu_version());
-    recipe_json(s, &t);
-    text_add(&t, ",\n  \"hardware\": {\n    \"processor\": \"%s\",\n    \"threads\": %d,\n",
-             cpu_model(processor, sizeof processor), threads_default());
-    text_add(&t, "    \"system\": \"%s %s %s\"\n  }%s%s\n}\n", system.sysname, system.release, system.machine,
-             extra && *extra ? ",\n  " : "", extra ? extra : "");
+    run_json_write(about, &t);
     berlu_status status = text_status(&t);
     if (status == BERLU_OK)
         status = file_write_atomic_in(&run->folder, "run.json", t.data, t.length);
@@ -201,37 +185,9 @@ berlu_status run_in_place(const run_folder *run)
                       run->path);
 }
 
-berlu_status run_settings_parse(train_settings *out, const char *bytes, size_t count, const char *path)
+berlu_status run_settings(train_settings *out, run_facts *facts, const char *folder)
 {
-    json_error_t error;
-    train_settings s;
-    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
-    recipe_init(&s);
-    const json_t *settings = json_object_get(root, "settings");
-    berlu_status status = recipe_from_json(&s, settings, path);
-    if (status == BERLU_OK && s.normalize == RECIPE_OWN && !json_object_get(settings, "mean"))
-        s.normalize = RECIPE_CUSTOMARY; /* what `own` meant before a run kept its mean */
-    json_decref(root);
-    if (status != BERLU_OK) {
-        recipe_free(&s);
-        return status;
-    }
-    *out = s;
-    return BERLU_OK;
-}
-
-berlu_status run_settings(train_settings *out, const char *folder)
-{
-    char path[RUN_PATH], *bytes;
-    size_t count;
+    char path[RUN_PATH];
     berlu_status status = path_in(path, folder, "run.json");
-    if (status == BERLU_OK)
-        status = file_read_all(&bytes, &count, path, JSON_LIMIT);
-    if (status != BERLU_OK)
-        return status;
-    status = run_settings_parse(out, bytes, count, path);
-    free(bytes);
-    return status;
+    return status == BERLU_OK ? run_json_read(out, facts, path) : status;
 }

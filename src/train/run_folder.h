@@ -6,7 +6,7 @@
 #ifndef TRAIN_RUN_FOLDER_H
 #define TRAIN_RUN_FOLDER_H
 
-#include "train/recipe.h"
+#include "train/run_json.h"
 #include "train/run_lock.h"
 
 enum { RUN_PATH = 4096 };
@@ -37,7 +37,7 @@ typedef struct run_taking {
  * to follow. BERLU_ERR_ARG: something is in the way; BERLU_ERR_BUSY: somebody trains there. `out` must not move while it is
  * open. */
 berlu_status run_take(run_folder *out, const char *path, const run_taking *how, int *there);
-berlu_status run_begin(run_folder *run, const train_settings *s, const char *extra_json); /* writes run.json */
+berlu_status run_begin(run_folder *run, const run_about *about); /* writes run.json */
 void run_init(run_folder *run);
 void run_close(run_folder *run);
 
@@ -47,8 +47,7 @@ berlu_status run_mark(run_folder *run, run_state state, uint64_t step);
 /* BERLU_ERR_IO when the path no longer leads to the folder that is held: it was moved, removed or replaced. */
 berlu_status run_in_place(const run_folder *run);
 
-/* The settings that run.json holds; and from the bytes of such a file, `path` for the messages. */
-berlu_status run_settings(train_settings *out, const char *folder);
-berlu_status run_settings_parse(train_settings *out, const char *bytes, size_t count, const char *path);
+/* The settings that run.json holds, and the rest of it; either may be NULL. */
+berlu_status run_settings(train_settings *out, run_facts *facts, const char *folder);
 
 #endif
