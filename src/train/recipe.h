@@ -70,6 +70,8 @@ typedef enum setting_kind {
 /* What a setting is to the numbers of a run, and whether it may differ when the run is resumed. */
 typedef enum setting_role {
     SETTING_FIXED,  /* changes them; part of the settings' hash */
+    SETTING_LATER,  /* the same, but came after format 1: its default is left out of the hash, so that what earlier runs
+                     * recorded stays true */
     SETTING_FREE,   /* changes none; may differ */
     SETTING_LENGTH, /* only where the run ends; may differ */
     SETTING_PLACE,  /* where something lies whose content counts, and is hashed; may differ */
@@ -90,6 +92,11 @@ typedef struct setting {
     const char *help;
     setting_role role;
 } setting;
+
+static inline int setting_may_differ(const setting *row) /* on a resume */
+{
+    return row->role == SETTING_FREE || row->role == SETTING_LENGTH || row->role == SETTING_PLACE;
+}
 
 extern const setting train_settings_table[];
 extern const size_t train_settings_count;

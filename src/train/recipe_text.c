@@ -222,8 +222,8 @@ size_t recipe_differences(const train_settings *asked, const train_settings *sav
     size_t count = 0;
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        int may = row->role == SETTING_FREE || row->role == SETTING_LENGTH || row->role == SETTING_PLACE;
-        if (asked->given[i] != GIVEN || may || is_own(asked, row) || same_meaning(asked, saved, row))
+        if (asked->given[i] != GIVEN || setting_may_differ(row) || is_own(asked, row) ||
+            same_meaning(asked, saved, row))
             continue;
         text a = {0}, b = {0};
         recipe_values(asked, row, &a);

@@ -4,12 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether a row belongs into the text. */
+static int counts(const train_settings *s, const setting *row)
+{
+    if (row->role != SETTING_LATER)
+        return row->role == SETTING_FIXED;
+    text value = {0};
+    recipe_values(s, row, &value);
+    int usual = strcmp(value.data ? value.data : "", row->value) == 0;
+    text_free(&value);
+    return !usual;
+}
+
 void settings_text(const train_settings *s, const unsigned char leave_out[RECIPE_KEYS_MAX], const char *data,
                    const char *teacher, text *out)
 {
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        if (leave_out[i] || row->role != SETTING_FIXED)
+        if (leave_out[i] || !counts(s, row))
             continue;
         text_add(out, "%s=", row->key);
         recipe_values(s, row, out);
@@ -85,7 +97,7 @@ size_t settings_against_text(const train_settings *s, const char *canonical, tex
         text value = {0};
         snprintf(key, sizeof key, "%.*s", there.key_length, there.key);
         const setting *row = recipe_find(key);
-        if (!row || row->role != SETTING_FIXED)
+        if (!row || (row->role != SETTING_FIXED && row->role != SETTING_LATER))
             continue;
         recipe_values(s, row, &value);
         line here = {.value = value.data ? value.data : "", .value_length = (int)value.length};

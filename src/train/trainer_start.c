@@ -21,8 +21,7 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
     for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
         text value = {0};
-        if (row->role == SETTING_FIXED || row->role == SETTING_NAME ||
-            (asked->given[i] != GIVEN && strcmp(row->key, "run") != 0))
+        if (!setting_may_differ(row) || (asked->given[i] != GIVEN && strcmp(row->key, "run") != 0))
             continue;
         recipe_value(asked, row, 0, &value);
         status = text_status(&value);

@@ -161,8 +161,7 @@ static void correct_bin_counts_to_the_accuracy(void **state)
     }
 }
 
-/* 1 - cov^2 / (var var): 0 for a straight line, and for ReLU on both its halves 1 - R^2 of what stands in the other
- * columns is reproduced by hand from a site's values in test_diagnose. */
+/* The value itself is compared with plain loops in test_diagnose.c. */
 static void nonlinear_is_zero_for_a_line_and_between_zero_and_one(void **state)
 {
     (void)state;
