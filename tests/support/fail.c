@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void (*watcher)(int fd);
 static atomic_int kinds_now, calls, target, hit, for_ever, cut;
 
 static void arm(int kinds, int n, int always)
@@ -39,6 +40,11 @@ int fail_hit(void)
     int was = hit;
     kinds_now = 0;
     return was;
+}
+
+void fail_watch(void (*watch)(int fd))
+{
+    watcher = watch;
 }
 
 int fail_calls(void)
@@ -170,7 +176,9 @@ int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
-    return now(FAIL_SYNC, EIO) ? -1 : __real_fsync(fd);
+    if (watcher)
+        watcher(fd);
+    return now(FAIL_SYNC, EIO) ? -1 : watcher ? 0 : __real_fsync(fd);
 }
 
 int __real_rename(const char *from, const char *to);
@@ -184,6 +192,8 @@ int __real_renameat(int from_at, const char *from, int to_at, const char *to);
 int __wrap_renameat(int from_at, const char *from, int to_at, const char *to);
 int __wrap_renameat(int from_at, const char *from, int to_at, const char *to)
 {
+    if (watcher)
+        watcher(-1);
     return now(FAIL_RENAME, EACCES) ? -1 : __real_renameat(from_at, from, to_at, to);
 }
 

@@ -34,6 +34,10 @@ void fail_after(int kinds, int n); /* the n-th call of these kinds from now on f
 int fail_hit(void);                /* whether it happened; switches off */
 int fail_calls(void);              /* how many calls of the kinds were seen since fail_after() */
 
+/* `watch` is called before every fsync (with its descriptor; the call itself is then not passed on to the system) and every
+ * rename (with -1), until it is NULL again. crash.h is made of it. */
+void fail_watch(void (*watch)(int fd));
+
 /* Everything of these kinds fails from the n-th call on, until fail_hit(): a disk that stays full. */
 void fail_from(int kinds, int n);
 
