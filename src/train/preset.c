@@ -255,48 +255,6 @@ static berlu_status check_mix(const train_settings *s)
     return BERLU_OK;
 }
 
-static int is_utf8(const char *at)
-{
-    while (*at) {
-        unsigned char c = (unsigned char)*at++;
-        int more = c < 0x80                ? 0
-                   : c >= 0xc2 && c < 0xe0 ? 1
-                   : c >= 0xe0 && c < 0xf0 ? 2
-                   : c >= 0xf0 && c < 0xf5 ? 3
-                                           : -1;
-        unsigned char least = c == 0xe0   ? 0xa0
-                              : c == 0xf0 ? 0x90
-                                          : 0x80,
-                      most = c == 0xed   ? 0x9f
-                             : c == 0xf4 ? 0x8f
-                                         : 0xbf;
-        for (int i = 0; i < more; i++, at++, least = 0x80, most = 0xbf)
-            if ((unsigned char)*at < least || (unsigned char)*at > most)
-                return 0;
-        if (more < 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* run.json holds every text, and JSON has no way to write other bytes. */
-static berlu_status check_texts(const train_settings *s)
-{
-    for (size_t i = 0; i < train_settings_count; i++) {
-        const setting *row = &train_settings_table[i];
-        text value = {0};
-        recipe_values(s, row, &value);
-        int good = !value.data || is_utf8(value.data);
-        text_free(&value);
-        if (!good)
-            return berlu_fail(BERLU_ERR_ARG,
-                              "%s: the name is not UTF-8, and run.json cannot hold it; rename it or use a "
-                              "link with another name",
-                              row->key);
-    }
-    return BERLU_OK;
-}
-
 static berlu_status check(const train_settings *s)
 {
     if (!*s->model)
@@ -314,9 +272,7 @@ static berlu_status check(const train_settings *s)
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
         return berlu_fail(BERLU_ERR_ARG, "min_lr: %g is above lr, %g, where the schedule begins to fall; lower it",
                           s->min_lr, s->lr);
-    berlu_status status = check_texts(s);
-    if (status == BERLU_OK)
-        status = recipe_idle(s);
+    berlu_status status = recipe_idle(s);
     if (status == BERLU_OK)
         status = check_mix(s);
     constraint bounds;

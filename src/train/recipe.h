@@ -143,6 +143,8 @@ void recipe_json(const train_settings *s, const unsigned char *leave_out, text *
 void recipe_json_string(text *out, const char *value);
 berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path);
 
+int recipe_is_zero(const train_settings *s, const setting *row); /* a count or a real that is 0 */
+
 /* The values of a row as one text: those of a list with a blank between. */
 void recipe_values(const train_settings *s, const setting *row, text *out);
 

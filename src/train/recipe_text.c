@@ -39,6 +39,13 @@ int recipe_value(const train_settings *s, const setting *row, size_t index, text
     return 1;
 }
 
+int recipe_is_zero(const train_settings *s, const setting *row)
+{
+    if (row->kind == SETTING_REAL)
+        return *(const double *)field(s, row) == 0;
+    return row->kind == SETTING_COUNT && *(const int64_t *)field(s, row) == 0;
+}
+
 /* A JSON string, quotes and all. jansson knows the rules of escaping. */
 void recipe_json_string(text *out, const char *value)
 {

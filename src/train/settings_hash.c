@@ -5,13 +5,14 @@
 #include <string.h>
 
 /* Whether a row belongs into the text. */
-static int counts(const train_settings *s, const setting *row)
+static int counts(const train_settings *s, const setting *row, text *out)
 {
     if (row->role != SETTING_LATER)
         return row->role == SETTING_FIXED;
     text value = {0};
     recipe_values(s, row, &value);
     int usual = strcmp(value.data ? value.data : "", row->value) == 0;
+    out->failed |= value.failed;
     text_free(&value);
     return !usual;
 }
@@ -21,7 +22,7 @@ void settings_text(const train_settings *s, const unsigned char leave_out[RECIPE
 {
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        if (leave_out[i] || !counts(s, row))
+        if (leave_out[i] || !counts(s, row, out))
             continue;
         text_add(out, "%s=", row->key);
         recipe_values(s, row, out);

@@ -80,12 +80,8 @@ static void effect_settle(trainer *t)
     recipe_idle_rows(s, t->leave_out);
     for (size_t i = 0; i < COUNT(of_learned); i++)
         leave_out(t, of_learned[i], !learns_activations(g));
-    for (size_t i = 0; i < COUNT(zero_is_none); i++) {
-        text value = {0};
-        recipe_values(s, recipe_find(zero_is_none[i]), &value);
-        leave_out(t, zero_is_none[i], value.data && strcmp(value.data, "0") == 0);
-        text_free(&value);
-    }
+    for (size_t i = 0; i < COUNT(zero_is_none); i++)
+        leave_out(t, zero_is_none[i], recipe_is_zero(s, recipe_find(zero_is_none[i])));
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
         if (row->kind == SETTING_TEXT)

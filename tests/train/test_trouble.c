@@ -147,6 +147,50 @@ static void a_resume_with_other_settings_names_them(void **state)
     recipe_free(&merged);
 }
 
+/* Allocations of a resume fail, each in its turn: an error at worst, and the folder is as good as before. */
+static void memory_that_runs_out_in_a_resume_harms_nothing(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    static const char *const small[] = {
+        "model=linear",    "act=",          "image_size=4", "patch=", "synthetic_images=10", "batch=5",
+        "train_images=10", "test_images=2", "epochs=2",     NULL};
+    static const char *const half[] = {
+        "model=linear",  "act=",     "image_size=4", "patch=", "synthetic_images=10", "batch=5", "train_images=10",
+        "test_images=2", "epochs=2", "max_steps=3",  NULL};
+    run_whole(run_place(whole, "memory-whole"), small);
+    run_whole(run_place(run, "memory"), half);
+    int refused = 0, hit = 1;
+    for (int n = 1; hit; n++) {
+        train_settings asked, s;
+        trainer *t = NULL;
+        recipe_init(&asked);
+        assert_int_equal(recipe_set(&asked, "run", run), BERLU_OK);
+        assert_int_equal(recipe_set(&asked, "threads", "1"), BERLU_OK);
+        assert_int_equal(recipe_set(&asked, "workers", "1"), BERLU_OK);
+        fail_after(FAIL_ALLOC, n);
+        berlu_status status = trainer_resume_settings(&s, &asked);
+        int settings = status == BERLU_OK;
+        if (status == BERLU_OK)
+            status = trainer_open(&t, &s, NULL);
+        if (status == BERLU_OK)
+            status = trainer_start(t, 1);
+        hit = fail_hit();
+        assert_true(hit || status == BERLU_OK);
+        refused += status != BERLU_OK;
+        trainer_close(t);
+        if (settings)
+            recipe_free(&s);
+        recipe_free(&asked);
+    }
+    assert_true(refused > 100);
+    train_settings s;
+    tiny_settings(&s, run, small);
+    assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
+    runs_equal(whole, run);
+    recipe_free(&s);
+}
+
 int main(void)
 {
     omp_set_num_threads(1); /* products of this size do not gain, and tests run side by side */
@@ -157,6 +201,7 @@ int main(void)
         cmocka_unit_test(bad_input_is_refused_before_anything_is_written),
         cmocka_unit_test(an_existing_run_or_a_full_folder_is_not_touched),
         cmocka_unit_test(a_resume_with_other_settings_names_them),
+        cmocka_unit_test(memory_that_runs_out_in_a_resume_harms_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
