@@ -1,7 +1,8 @@
-/* checkpoint.c - the folders of checkpoints: which one is whole, which one goes. SPDX-License-Identifier: MIT
+/* checkpoint.c - the folders of checkpoints: which one is whole, which one goes.
+ * SPDX-License-Identifier: MIT
  *
- * Read checkpoint_save() first: the order of its steps is what makes a kill at any moment harmless. What stands in the
- * files is in checkpoint_files.c. */
+ * Read checkpoint_save() first: the order of its steps is what makes a kill at any moment
+ * harmless. What stands in the files is in checkpoint_files.c. */
 #include "train/checkpoint.h"
 
 #include <dirent.h>
@@ -40,10 +41,12 @@ static int step_of(const char *name, uint64_t *step)
     return !*end && !errno;
 }
 
-/* Marks before a step's name: in the making, set aside for a newer one of the same step, about to be deleted, damaged. */
+/* Marks before a step's name: in the making, set aside for a newer one of the same step, about
+ * to be deleted, damaged. */
 static const char mark_fresh[] = ".tmp-", mark_aside[] = ".was-", mark_doomed[] = ".old-", mark_damaged[] = "damaged-";
 
-/* Relative to the run's folder. `copy` above 0 tells further folders of the same mark and step apart. */
+/* Relative to the run's folder. `copy` above 0 tells further folders of the same mark and step
+ * apart. */
 enum { NAME = 96, COPIES = 100 };
 static const char *step_name(char out[NAME], const char *mark, uint64_t step, int copy)
 {
@@ -102,8 +105,8 @@ static berlu_status steps_list(const folder_handle *run, uint64_t **out, size_t 
 
 /* ---- removing -------------------------------------------------------------------------------------------------- */
 
-/* Old folders are rubbish, and rubbish must not end a run: on NFS a reader's open file keeps its folder (.nfs...) from
- * being removed. Reported once; every later settling tries again. */
+/* Old folders are rubbish, and rubbish must not end a run: on NFS a reader's open file keeps its
+ * folder (.nfs...) from being removed. Reported once; every later settling tries again. */
 static void discard(checkpoint_store *store, const char *name)
 {
     if (folder_remove_in(store->run, name) == BERLU_OK || store->told)
@@ -205,7 +208,8 @@ static berlu_status link_renew(checkpoint_store *store, const char *name, uint64
     return link_replace_in(store->run, target, path);
 }
 
-/* The same step again: cut epochs do that, and broken ones. Whoever dies in here leaves one of the two to be found. */
+/* The same step again: cut epochs do that, and broken ones. Whoever dies in here leaves one of
+ * the two to be found. */
 static berlu_status step_replace(checkpoint_store *store, uint64_t step, const char *fresh, const char *final)
 {
     char aside[NAME], doomed[NAME];

@@ -34,7 +34,8 @@ static int folder_empty(const char *path)
     return !found;
 }
 
-/* log.txt is for people: a line that cannot be written is no reason to stop a run, the next checkpoint will tell. */
+/* log.txt is for people: a line that cannot be written is no reason to stop a run, the next
+ * checkpoint will tell. */
 static void log_write(void *context, berlu_log_level level, const char *line)
 {
     run_folder *run = context;
@@ -121,8 +122,8 @@ void run_init(run_folder *run)
     *run = (run_folder){.folder = {.fd = -1}, .lock = {.fd = -1}};
 }
 
-/* Of a folder that is locked, so that of two that ask at once one finds the other's run; the locked file itself knows of a
- * run whose other files this machine may not see yet. */
+/* Of a folder that is locked, so that of two that ask at once one finds the other's run; the
+ * locked file itself knows of a run whose other files this machine may not see yet. */
 static berlu_status locked_check(const run_folder *run, int resume, int *there)
 {
     *there = file_exists_in(&run->folder, "run.json");

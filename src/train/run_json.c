@@ -15,8 +15,8 @@ enum { JSON_LIMIT = 16 << 20 };
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-/* A text from outside the settings (a word of the command line, a host) may hold any bytes: what JSON cannot hold becomes
- * a question mark. */
+/* A text from outside the settings (a word of the command line, a host) may hold any bytes: what
+ * JSON cannot hold becomes a question mark. */
 static void any_string(text *out, const char *value)
 {
     text before = *out;

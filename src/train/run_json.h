@@ -1,8 +1,9 @@
 /* run_json.h - run.json, the record a run begins with. SPDX-License-Identifier: MIT
  *
- * Written once, before anything else of the run. `settings` holds what the run uses, every default replaced by its value,
- * nothing without effect: `--config RUN/run.json` repeats the run from it. What changes no number (threads, workers, paths,
- * host) stands under `hardware`. docs/formats.md has all keys; version 0 is that of 0.1.0, which has no `format`. */
+ * Written once, before anything else of the run. `settings` holds what the run uses, every
+ * default replaced by its value, nothing without effect: `--config RUN/run.json` repeats the run
+ * from it. What changes no number (threads, workers, paths, host) stands under `hardware`.
+ * docs/formats.md has all keys; version 0 is that of 0.1.0, which has no `format`. */
 #ifndef TRAIN_RUN_JSON_H
 #define TRAIN_RUN_JSON_H
 
@@ -39,13 +40,14 @@ typedef struct run_facts {
     run_engine engine;
 } run_facts;
 
-/* Settings (from run.json's "settings") and facts from the bytes of such a file; `path` is for messages. Either may be
- * NULL. */
+/* Settings (from run.json's "settings") and facts from the bytes of such a file; `path` is for
+ * messages. Either may be NULL. */
 berlu_status run_json_parse(train_settings *settings, run_facts *facts, const char *bytes, size_t count,
                             const char *path);
 berlu_status run_json_read(train_settings *settings, run_facts *facts, const char *path);
 
-/* Names into `out` what differs, "instructions (avx2 then, scalar now)"; returns how many. What is unknown does not. */
+/* Names into `out` what differs, "instructions (avx2 then, scalar now)"; returns how many. What
+ * is unknown does not. */
 size_t run_engine_differences(const run_engine *then, const run_engine *now, text *out);
 
 #endif

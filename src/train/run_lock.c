@@ -1,7 +1,7 @@
 /* run_lock.c - see run_lock.h. SPDX-License-Identifier: MIT
  *
- * The record is written over itself, never renamed, because the lock belongs to this very file; its length is fixed, so
- * that one write replaces all of it. */
+ * The record is written over itself, never renamed, because the lock belongs to this very file;
+ * its length is fixed, so that one write replaces all of it. */
 #include "train/run_lock.h"
 
 #include <errno.h>
@@ -78,7 +78,8 @@ static berlu_status fail_lock(const folder_handle *run)
         run->path, strerror(errno));
 }
 
-/* Whether `fd` is the file that is called `lock` now: somebody may have removed it between opening and locking. */
+/* Whether `fd` is the file that is called `lock` now: somebody may have removed it between
+ * opening and locking. */
 static int still_named(const folder_handle *run, int fd)
 {
     struct stat held, named;

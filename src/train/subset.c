@@ -5,8 +5,8 @@
 
 #include "data/permute.h"
 
-/* A part of a split as a list of places in the drawn order: a holdout is its first N places (loader_plan.c), so the order
- * serves for all parts. */
+/* A part of a split as a list of places in the drawn order: a holdout is its first N places
+ * (loader_plan.c), so the order serves for all parts. */
 typedef struct part_range {
     permutation order;
     uint64_t first, count;
@@ -23,8 +23,8 @@ static part_range part_of(const data_source *data, data_split split, loader_part
     return r;
 }
 
-/* How many of each class: as equal as what is there allows, the first classes one more. On entry quota[c] is how many there
- * are. */
+/* How many of each class: as equal as what is there allows, the first classes one more. On entry
+ * quota[c] is how many there are. */
 static void quotas_find(uint64_t *quota, size_t classes, uint64_t wanted)
 {
     uint64_t level = 0, left = wanted;

@@ -186,8 +186,8 @@ static berlu_status save(trainer *t)
         return report_not_saved(t, status);
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
-    (void)run_mark(&t->run, RUN_RUNNING,
-                   t->state.updates); /* for people and schedulers; the checkpoint is what counts */
+    /* For people and schedulers; the checkpoint is what counts. */
+    (void)run_mark(&t->run, RUN_RUNNING, t->state.updates);
     status = run_in_place(&t->run);
     return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
 }

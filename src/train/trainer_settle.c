@@ -1,9 +1,10 @@
-/* trainer_settle.c - settings as the run uses them: every "the model's own" replaced by its value, every row without
- * effect marked. SPDX-License-Identifier: MIT
+/* trainer_settle.c - settings as the run uses them: every "the model's own" replaced by its value,
+ * every row without effect marked. SPDX-License-Identifier: MIT
  *
- * run.json, the checkpoints and the start-up table show these, so that a run can be repeated from its record alone and two
- * runs can be compared by it. Everything here must be a no-op for the numbers: the value written is the value that the
- * model, the loader or the engine would have taken. */
+ * run.json, the checkpoints and the start-up table show these, so that a run can be repeated
+ * from its record alone and two runs can be compared by it. Everything here must be a no-op for
+ * the numbers: the value written is the value that the model, the loader or the engine would
+ * have taken. */
 #include <string.h>
 
 #include "train/content.h"
@@ -19,7 +20,8 @@ static void sizes_settle(train_settings *s, const model_config *m)
     s->classes = m->classes;
 }
 
-/* The deviation that all weights have which init_std would change; 0 where they have several, or there are none. */
+/* The deviation that all weights have which init_std would change; 0 where they have several, or
+ * there are none. */
 static double own_deviation(const graph *g)
 {
     double found = 0;
@@ -67,7 +69,8 @@ static void leave_out(trainer *t, const char *key, int idle)
         t->leave_out[recipe_find(key) - train_settings_table] = 1;
 }
 
-/* Rows without effect beside the others, for this network and this set, and values that say "none" or "all". */
+/* Rows without effect beside the others, for this network and this set, and values that say
+ * "none" or "all". */
 static void effect_settle(trainer *t)
 {
     const train_settings *s = &t->settings;

@@ -1,11 +1,12 @@
-/* fuzz_resume.c - a run folder with any of its files damaged: it is refused, or it resumes to the same bytes.
- * SPDX-License-Identifier: MIT
+/* fuzz_resume.c - a run folder with any of its files damaged: it is refused, or it resumes to the
+ * same bytes. SPDX-License-Identifier: MIT
  *
- * A tiny run is trained once and cut after two of four updates. Every input is a list of damages: a byte that names a
- * file (or a link), a byte of kind, two bytes of place, one of length, and that many bytes to put there, or to cut the file
- * at, or to insert. Then the whole way of `train --resume` is gone: run.json, lock, pointers, checksums, state, metrics.
- * Whatever is accepted must end with the weights, the state and the metrics of the run that nobody touched: damage is
- * noticed or harmless. */
+ * A tiny run is trained once and cut after two of four updates. Every input is a list of
+ * damages: a byte that names a file (or a link), a byte of kind, two bytes of place, one of
+ * length, and that many bytes to put there, or to cut the file at, or to insert. Then the whole
+ * way of `train --resume` is gone: run.json, lock, pointers, checksums, state, metrics. Whatever
+ * is accepted must end with the weights, the state and the metrics of the run that nobody
+ * touched: damage is noticed or harmless. */
 #include <omp.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,8 +1,9 @@
 /* crash.c - see crash.h. SPDX-License-Identifier: MIT
  *
- * Files and folders are known by their inode; each one seen is held open, so that its number is not given away and its
- * bytes can be read after its name is gone. Read watch(), then crash_write(). This file uses the calls behind the wrapped
- * ones and stdio, which is not wrapped. */
+ * Files and folders are known by their inode; each one seen is held open, so that its number is
+ * not given away and its bytes can be read after its name is gone. Read watch(), then
+ * crash_write(). This file uses the calls behind the wrapped ones and stdio, which is not
+ * wrapped. */
 #include "support/crash.h"
 
 #include <dirent.h>
@@ -243,7 +244,8 @@ static uint32_t draw(cut *c, uint32_t below)
     return below ? word % below : 0;
 }
 
-/* A file that was changed since its fsync: the old bytes and a part of the new ones, or zeros where they should be. */
+/* A file that was changed since its fsync: the old bytes and a part of the new ones, or zeros
+ * where they should be. */
 static void file_mix(cut *c, const node *n, char *now, size_t *size)
 {
     int grew = *size >= n->size && (!n->size || memcmp(now, n->bytes, n->size) == 0);

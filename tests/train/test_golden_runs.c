@@ -1,8 +1,9 @@
-/* test_golden_runs.c - run folders that earlier versions left are read, resumed and evaluated by this one.
- * SPDX-License-Identifier: MIT
+/* test_golden_runs.c - run folders that earlier versions left are read, resumed and evaluated by
+ * this one. SPDX-License-Identifier: MIT
  *
- * tests/golden/runs holds one folder per format, made by tools/golden_runs.sh and never made again. Bits of a resume are
- * promised on one machine only, so what is compared are the rows that were there and what the folder says of itself. */
+ * tests/golden/runs holds one folder per format, made by tools/golden_runs.sh and never made
+ * again. Bits of a resume are promised on one machine only, so what is compared are the rows
+ * that were there and what the folder says of itself. */
 #include <dirent.h>
 #include <math.h>
 #include <omp.h>
@@ -130,7 +131,8 @@ static void runs_of_earlier_formats_resume_and_keep_their_rows(void **state)
     }
 }
 
-/* Another matrix library rounds differently: in a sum of some thousand products of f32 not beyond 1e-4 of the loss. */
+/* Another matrix library rounds differently: in a sum of some thousand products of f32 not
+ * beyond 1e-4 of the loss. */
 static void checkpoints_of_earlier_formats_evaluate_to_what_they_recorded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_parts.c - parts of a set, evaluations now and then, a bit per test image, and how straight an activation is.
- * SPDX-License-Identifier: MIT */
+/* test_parts.c - parts of a set, evaluations now and then, a bit per test image, and how
+ * straight an activation is. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <omp.h>
 

@@ -1,5 +1,5 @@
-/* test_power_cut.c - the disk stops before any fsync or rename of a run, and keeps any part of what was not synced: the run
- * resumes to the same bytes. SPDX-License-Identifier: MIT */
+/* test_power_cut.c - the disk stops before any fsync or rename of a run, and keeps any part of
+ * what was not synced: the run resumes to the same bytes. SPDX-License-Identifier: MIT */
 #include <omp.h>
 #include <unistd.h>
 
@@ -131,7 +131,8 @@ static void the_layer_drops_what_was_not_synced(void **state)
     crash_free();
 }
 
-/* A file that is renamed into place without an fsync comes out empty: what the tests above would notice. */
+/* A file that is renamed into place without an fsync comes out empty: what the tests above would
+ * notice. */
 static void a_rename_before_the_data_is_what_the_layer_finds(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_record.c - what a run records of itself is checked when it is taken up: settings, data, rows, sums, the machine.
- * SPDX-License-Identifier: MIT */
+/* test_record.c - what a run records of itself is checked when it is taken up: settings, data,
+ * rows, sums, the machine. SPDX-License-Identifier: MIT */
 #include <jansson.h>
 #include <math.h>
 #include <omp.h>
@@ -169,7 +169,8 @@ static char *hash_of(const char *const *extra)
     return out;
 }
 
-/* The key of a study's run: what is said twice counts once, what changes no number does not count. */
+/* The key of a study's run: what is said twice counts once, what changes no number does not
+ * count. */
 static void the_hash_is_of_what_changes_a_number(void **state)
 {
     (void)state;
@@ -393,7 +394,8 @@ static void run_json_repeats_the_run(void **state)
     }
 }
 
-/* No zero that means a default, nothing without effect, and what changes no number stands under hardware. */
+/* No zero that means a default, nothing without effect, and what changes no number stands under
+ * hardware. */
 static void run_json_holds_resolved_settings_only(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_run_folder.c - one trainer per run folder, on shared disks too, and a folder that others move or replace.
- * SPDX-License-Identifier: MIT */
+/* test_run_folder.c - one trainer per run folder, on shared disks too, and a folder that others
+ * move or replace. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
 #include <omp.h>
@@ -38,7 +38,8 @@ static void two_processes_cannot_train_in_one_run(void **state)
     recipe_free(&s);
 }
 
-/* The lock is one of a file opened read-write, which NFS servers see; a folder's flock() is local to a machine. */
+/* The lock is one of a file opened read-write, which NFS servers see; a folder's flock() is
+ * local to a machine. */
 static int lock_from_outside(const char *run)
 {
     char path[FOLDER_PATH];
@@ -278,7 +279,8 @@ static void a_run_whose_folder_is_replaced_does_not_touch_the_new_one(void **sta
     moved("replaced", 1);
 }
 
-/* On NFS a reader's open file stays behind as .nfs...: here, a folder that only root-less rmdir refuses. */
+/* On NFS a reader's open file stays behind as .nfs...: here, a folder that only root-less rmdir
+ * refuses. */
 static volatile int keep_old; /* whether names that hold ".nfs" can be removed */
 int __real_unlinkat(int at, const char *name, int flags);
 int __wrap_unlinkat(int at, const char *name, int flags);
