@@ -9,6 +9,7 @@
 #include "models/weights.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/finite.h"
 #include "train/image_options.h"
 #include "train/network.h"
 #include "train/run_folder.h"
@@ -114,25 +115,13 @@ static berlu_status images_open(loader **out, uint64_t **only, data_source *data
 /* An accuracy of weights that are not numbers means nothing. */
 static berlu_status weights_finite(engine *e, const char *path)
 {
-    const graph *g = engine_graph(e);
-    for (int p = 0; p < graph_param_count(g); p++) {
-        const tensor_info *info = graph_tensor(g, graph_param(g, p));
-        size_t count = (size_t)tensor_elements(info), bad = 0;
-        float *values = malloc((count + 1) * sizeof *values);
-        if (!values)
-            return berlu_fail_memory(count * sizeof *values, info->name);
-        berlu_status status = engine_get(e, ARRAY_WEIGHT, p, values);
-        for (size_t i = 0; status == BERLU_OK && i < count; i++)
-            bad += !isfinite(values[i]);
-        free(values);
-        if (status != BERLU_OK)
-            return status;
-        if (bad)
-            return berlu_fail(BERLU_ERR_NUMERIC,
-                              "%s: %zu of %zu numbers of %s are not finite; these weights are of no use", path, bad,
-                              count, info->name);
-    }
-    return BERLU_OK;
+    not_finite found;
+    berlu_status status = finite_look(e, ARRAY_WEIGHT, &found);
+    if (status == BERLU_OK && found.name)
+        status =
+            berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite; these weights are of no use",
+                       path, found.bad, found.count, found.name);
+    return status;
 }
 
 berlu_status eval_run(const eval_request *r, score *out)

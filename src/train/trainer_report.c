@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "io/csv.h"
+#include "train/finite.h"
 #include "train/trainer_internal.h"
 
 uint64_t report_peak_bytes(void)
@@ -349,12 +350,16 @@ berlu_status report_state_finite(trainer *t)
                   {ARRAY_EMA, "the average of "}};
     for (size_t i = 0; i < COUNT(arrays); i++) {
         char kept[64];
-        const char *bad = engine_has(t->train, arrays[i].array) ? bad_parameter(t, arrays[i].array, 0) : NULL;
-        if (bad)
+        not_finite found = {0};
+        berlu_status status =
+            engine_has(t->train, arrays[i].array) ? finite_look(t->train, arrays[i].array, &found) : BERLU_OK;
+        if (status != BERLU_OK)
+            return report_not_saved(t, status);
+        if (found.name)
             return berlu_fail(
                 BERLU_ERR_NUMERIC,
                 "step %llu: after the update %s%s is not finite (%s; a lower --lr or --clip 1 needs a new run)",
-                (unsigned long long)t->state.updates, arrays[i].what, bad, kept_text(kept, t));
+                (unsigned long long)t->state.updates, arrays[i].what, found.name, kept_text(kept, t));
     }
     return BERLU_OK;
 }
