@@ -86,9 +86,18 @@ berlu_status card_plot(const card *c, const berlu_act *act, const char *title, c
     sheet_fill(s, c, act);
     const svg_series function = {.x = s->x, .y = s->value, .count = CARD_POINTS, .color = 0};
     const svg_series slope = {.x = s->x, .y = s->slope, .count = CARD_POINTS, .color = 1};
-    const svg_series depths[] = {
-        {c->has_centred ? "f" : NULL, s->layer[0], s->gap[0], NULL, c->depth.count, SVG_POLYGON, 2, 0},
-        {"f - f(0)", s->layer[1], s->gap[1], NULL, c->centred.count, SVG_POLYGON, 4, 0}};
+    const svg_series depths[] = {{.label = c->has_centred ? "f" : NULL,
+                                  .x = s->layer[0],
+                                  .y = s->gap[0],
+                                  .count = c->depth.count,
+                                  .mark = SVG_POLYGON,
+                                  .color = 2},
+                                 {.label = "f - f(0)",
+                                  .x = s->layer[1],
+                                  .y = s->gap[1],
+                                  .count = c->centred.count,
+                                  .mark = SVG_POLYGON,
+                                  .color = 4}};
     const svg_series line = {.x = s->scale, .y = s->nonlinear, .count = CARD_CURVE, .color = 3};
     const svg_plot plots[] = {{.title = "function", .x = {.title = "x"}, .series = &function, .count = 1},
                               {.title = "slope", .x = {.title = "x"}, .series = &slope, .count = 1},
