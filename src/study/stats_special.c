@@ -164,8 +164,8 @@ static double outside(double shift, double bound)
 /* T' = (Z + shift) / S, S = sqrt(chi^2 / df) independent of Z: the average of outside() over S. In
  * u = log S the density is proportional to exp(df (u - (e^2u - 1) / 2)), a single smooth peak at 0
  * that falls at least exponentially on both sides: the trapezoidal rule converges faster than any
- * power of its step there. The step follows the narrower of the peak, 1 / sqrt(2 df), and the change
- * of outside() over u, about 1 / shift; below 0.1 because e^u doubles back at Im u = pi / 4, which
+ * power of its step there. The step follows the narrower of the peak, 1 / sqrt(2 df), and the
+ * change of outside() over u, about 1 / shift; below 0.1 because e^u doubles back at Im u = pi / 4, which
  * leaves an error of exp(-2 pi (pi / 4) / 0.1). */
 double stats_t_power(double shift, double df, double alpha)
 {
