@@ -83,7 +83,7 @@ static void see_bend(lipschitz *out, const berlu_act *act, double a, double b, d
     see(out, act, b);
 }
 
-/* Looks at a stretch between two breaks at points that are dense towards 0, where transitions
+/* Samples the range between two breaks at points that are dense towards 0, where transitions
  * are. */
 static void see_between(lipschitz *out, const berlu_act *act, double low, double high)
 {

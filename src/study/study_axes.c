@@ -111,7 +111,7 @@ study_settings study_settings_merge(study_reader *r, const study_settings *base,
     return out;
 }
 
-/* What a teacher takes from the students: the same images on the same device. */
+/* The settings a teacher inherits from its students: the same images on the same device. */
 static study_settings inherited(study_reader *r, const study_settings *base)
 {
     static const char *const keys[] = {"data",      "image_size", "classes",   "class_order", "labels",

@@ -45,7 +45,7 @@ berlu_status study_settings_apply(const study_settings *list, train_settings *ou
     return BERLU_OK;
 }
 
-/* What `berlu train` asks of the model and the activations. */
+/* Model and activations, checked as `berlu train` checks them. */
 static berlu_status network_check(const train_settings *s)
 {
     model_config config;
@@ -81,19 +81,19 @@ static berlu_status resolve(const study_settings *list, int trained_teacher, tra
 
 /* The place of the setting that a message "KEY: ..." is about; the list's end when it names
  * none. */
-static size_t named(const study_settings *list, const char *sentence)
+static size_t named(const study_settings *list, const char *message)
 {
-    size_t i = 0, length = strcspn(sentence, ":");
+    size_t i = 0, length = strcspn(message, ":");
     while (i < list->count &&
-           (strlen(list->items[i].key) != length || strncmp(list->items[i].key, sentence, length) != 0))
+           (strlen(list->items[i].key) != length || strncmp(list->items[i].key, message, length) != 0))
         i++;
     return i;
 }
 
-static void note(study_reader *r, const char *label, const char *sentence)
+static void note(study_reader *r, const char *label, const char *message)
 {
     study *s = r->study;
-    const char *words = arena_printf(&s->memory, "%s: %s", label, sentence);
+    const char *words = arena_printf(&s->memory, "%s: %s", label, message);
     const char **longer = words ? study_array(r, s->note_count + 1, sizeof *longer) : NULL;
     r->failed |= !words;
     if (!longer)
@@ -105,10 +105,10 @@ static void note(study_reader *r, const char *label, const char *sentence)
 }
 
 /* Whether these words stand in the list, wherever: a mistake of base is one of every cell. */
-static int is_reported(const study_reader *r, const char *sentence)
+static int is_reported(const study_reader *r, const char *message)
 {
     for (size_t i = 0; i < r->count && i < STUDY_PROBLEMS; i++)
-        if (strcmp(r->list[i].words, sentence) == 0)
+        if (strcmp(r->list[i].words, message) == 0)
             return 1;
     return 0;
 }
@@ -125,20 +125,20 @@ static void cell_check(study_reader *r, study_cell *cell)
             r->failed = 1;
         if (status == BERLU_OK || status == BERLU_ERR_MEMORY)
             return;
-        char sentence[400];
-        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-        size_t at = named(&cell->settings, sentence);
-        if (at < cell->settings.count && strstr(sentence, "has no effect")) {
-            note(r, cell->label, sentence);
+        char message[400];
+        snprintf(message, sizeof message, "%s", berlu_last_error());
+        size_t at = named(&cell->settings, message);
+        if (at < cell->settings.count && strstr(message, "has no effect")) {
+            note(r, cell->label, message);
             cell->settings.count--;
             memmove(&cell->settings.items[at], &cell->settings.items[at + 1],
                     (cell->settings.count - at) * sizeof *cell->settings.items);
             continue;
         }
         if (at < cell->settings.count)
-            study_problem(r, cell->settings.items[at].line, cell->settings.items[at].column, "%s", sentence);
-        else if (!is_reported(r, sentence))
-            study_problem(r, cell->line, cell->column, "%s", sentence);
+            study_problem(r, cell->settings.items[at].line, cell->settings.items[at].column, "%s", message);
+        else if (!is_reported(r, message))
+            study_problem(r, cell->line, cell->column, "%s", message);
         return;
     }
 }

@@ -83,7 +83,7 @@ double study_real(study_reader *r, const yaml_item *item, const char *what)
     return value;
 }
 
-/* The sentence about an unknown word, with the nearest one. */
+/* Reports an unknown word, with the nearest one. */
 void study_unknown(study_reader *r, const yaml_item *item, const char *what, const char *const *names)
 {
     const char *near = nearest_name(item->key, names);

@@ -139,7 +139,7 @@ static void a_contrast_that_leaves_an_axis_open_is_made_at_each_value(void **sta
     study_free(&s);
 }
 
-static void a_setting_without_effect_is_dropped_and_told(void **state)
+static void a_setting_without_effect_is_dropped_and_reported(void **state)
 {
     (void)state;
     study s;
@@ -240,11 +240,11 @@ static void all_problems_are_reported_at_once_with_their_places(void **state)
     free(words);
 }
 
-static void single_mistakes_have_their_sentence(void **state)
+static void single_mistakes_have_their_message(void **state)
 {
     (void)state;
     static const struct {
-        const char *source, *sentence;
+        const char *source, *message;
     } bad[] = {
         {"", "study: give it a name"},
         {"[1, 2]", "a study: KEY: VALUE is needed here"},
@@ -282,8 +282,8 @@ static void single_mistakes_have_their_sentence(void **state)
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         char *words = refused(bad[i].source);
-        if (!strstr(words, bad[i].sentence))
-            fail_msg("missing '%s' in\n%s", bad[i].sentence, words);
+        if (!strstr(words, bad[i].message))
+            fail_msg("missing '%s' in\n%s", bad[i].message, words);
         assert_memory_equal(words, "s.yaml:", 7);
         free(words);
     }
@@ -339,11 +339,11 @@ int main(void)
         cmocka_unit_test(the_quick_study_has_24_runs_in_seed_order),
         cmocka_unit_test(parts_have_their_own_seeds_and_skipped_cells_are_gone),
         cmocka_unit_test(a_contrast_that_leaves_an_axis_open_is_made_at_each_value),
-        cmocka_unit_test(a_setting_without_effect_is_dropped_and_told),
+        cmocka_unit_test(a_setting_without_effect_is_dropped_and_reported),
         cmocka_unit_test(a_teacher_is_a_run_of_its_own),
         cmocka_unit_test(one_activation_per_site_is_a_list),
         cmocka_unit_test(all_problems_are_reported_at_once_with_their_places),
-        cmocka_unit_test(single_mistakes_have_their_sentence),
+        cmocka_unit_test(single_mistakes_have_their_message),
         cmocka_unit_test(a_mistake_shared_by_all_cells_is_reported_once),
         cmocka_unit_test(a_grid_without_end_is_refused),
         cmocka_unit_test(lack_of_memory_is_reported_at_every_allocation),
