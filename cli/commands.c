@@ -17,6 +17,10 @@
     _(train) \
     _(eval) \
     _(demo) \
+    _(analyze_lipschitz) \
+    _(analyze_depth) \
+    _(analyze_linearity) \
+    _(analyze_card) \
     _(bench_act) \
     _(bench_step) \
     _(bench_memory) \

@@ -3,7 +3,7 @@
 # berlu_fuzz(NAME FILE)                        a fuzz target of tests/fuzz; its corpus is tests/fuzz/corpus/NAME
 
 set(BERLU_CORE_LAYERS base smooth simd act)                                    # libberlu
-set(BERLU_ENGINE_LAYERS io graph passes engine cpu cuda models data train)        # libberlu_engine
+set(BERLU_ENGINE_LAYERS io graph passes engine cpu cuda models data train analyze study report)        # libberlu_engine
 
 function(berlu_layer name)
     if(NOT ARGN)
