@@ -13,7 +13,9 @@ import numpy as np
 import functions as f
 from fit import F32, centre_near_a_float, chebyshev_points, fitted, list_text, piecewise, rounded, table_text, uniform
 
-HEAD = """/* %s - coefficients, made by tools/coefficients/make_tables.py; read %s. SPDX-License-Identifier: MIT */
+HEAD = """/* %s - coefficients; read %s. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef %s
 #define %s
 
