@@ -1,8 +1,8 @@
 /* file.c - files that appear whole, and reading by mmap. SPDX-License-Identifier: MIT
  *
- * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links are in folder.c.
- * What exists under the path and is not a regular file (a pipe, /dev/null) cannot be replaced by a rename without
- * destroying it; such a target is written directly. */
+ * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links
+ * are in folder.c. A rename would destroy a target that is not a regular file (a pipe, /dev/null);
+ * such a target is written directly. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static berlu_status write_all(int fd, const char *path, const unsigned char *byt
     return BERLU_OK;
 }
 
-/* -- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static berlu_status open_regular(int *fd, size_t *size, const char *path)
 {
@@ -96,7 +96,7 @@ void file_map_close(file_map *map)
     *map = (file_map){0};
 }
 
-/* Reads to the end of anything that can be read, pipes included, so the size is found out on the way. */
+/* Reads to the end of any readable file, pipes included, so the size is not known beforehand. */
 static berlu_status read_all(int fd, const char *path, size_t limit, char **data, size_t *size)
 {
     size_t room = 0;
@@ -142,9 +142,9 @@ berlu_status file_read_all(char **out, size_t *size, const char *path, size_t li
     return BERLU_OK;
 }
 
-/* -- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* Opens a name in the target's folder that nobody else has: ".NAME.PID-TRY.tmp". */
+/* Opens an unused name in the target's folder: ".NAME.PID-TRY.tmp". */
 static berlu_status open_temporary(file_out *f)
 {
     const char *slash = strrchr(f->path, '/');

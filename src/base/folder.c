@@ -1,6 +1,8 @@
-/* folder.c - folders, renames and links, each made to last by an fsync of the folder above. SPDX-License-Identifier: MIT
+/* folder.c - folders, renames and links, each made durable by an fsync of the parent.
+ * SPDX-License-Identifier: MIT
  *
- * A rename or a new entry survives a power cut only once the folder that holds the name is on disk. */
+ * A rename or a new entry survives a power cut only once the folder that holds the name is on
+ * disk. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -36,13 +38,14 @@ berlu_status folder_sync(const char *path)
     if (fd < 0)
         return fail_folder(path, "cannot be opened to sync it");
     berlu_status status = BERLU_OK;
-    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) /* those two: this file system has nothing to sync */
+    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) /* these two: the file system has nothing to sync */
         status = fail_folder(path, "cannot be synced");
     close(fd);
     return status;
 }
 
-/* On the stack: it follows a rename that has happened already, so it should not be able to fail for lack of memory. */
+/* Works on the stack: it follows a rename that has happened already, so it should not be able to
+ * fail for lack of memory. */
 berlu_status folder_sync_of(const char *path)
 {
     char folder[PATH_MAX] = ".";
@@ -63,7 +66,7 @@ static berlu_status folder_make_one(const char *path)
         return BERLU_OK;
     if (mkdir(path, 0777) == 0)
         return folder_sync_of(path);
-    if (errno == EEXIST && folder_exists(path)) /* someone else was faster */
+    if (errno == EEXIST && folder_exists(path)) /* another process was faster */
         return BERLU_OK;
     return fail_folder(path, "this folder cannot be made");
 }

@@ -1,12 +1,13 @@
 /* threads.c - see threads.h. SPDX-License-Identifier: MIT
  *
- * OpenMP does the work, also under the thread sanitizer, where LLVM's runtime tells the sanitizer
- * of its barriers.
+ * OpenMP runs the blocks, also under the thread sanitizer, where LLVM's runtime reports its
+ * barriers to the sanitizer.
  *
- * fork() copies one thread. libgomp's pool of threads is gone in the child and libgomp does not
- * know it: the next parallel region waits for ever. So a child of a process that had threads
- * computes on one. One word says so; with the text of the last error it is all the state the
- * library has. Where the C library cannot tell whether there were threads, there were some. */
+ * fork() copies one thread. libgomp's thread pool is gone in the child and libgomp does not know
+ * it: the next parallel region waits forever. So a child of a process that had threads computes on
+ * one. One atomic word records this; with the message of the last error it is all the state the
+ * library has. Where the C library cannot tell whether there were threads, assume that there
+ * were. */
 #include "base/threads.h"
 
 #include <omp.h>
@@ -22,13 +23,13 @@
 #define ONE_THREAD 0
 #endif
 
-enum { WHOLE, FORKS, FORKED }; /* a process of its own; one with threads that forks; the child of such a one */
+enum { WHOLE, FORKS, FORKED }; /* an ordinary process; one with threads that forks; the child of such a process */
 static atomic_int origin;
 
 static void fork_begin(void)
 {
     int whole = WHOLE;
-    if (!ONE_THREAD) /* asked before: the child has only one */
+    if (!ONE_THREAD) /* checked in the parent: the child has only one thread */
         atomic_compare_exchange_strong(&origin, &whole, FORKS);
 }
 
@@ -43,8 +44,8 @@ static int alone(void)
     return atomic_load_explicit(&origin, memory_order_relaxed) == FORKED;
 }
 
-/* When the library is loaded, not when it first computes: the pool may be the work of another
- * user of libgomp. Without memory to remember the handler fork() stays what it was. */
+/* Registered when the library is loaded, not when it first computes: another user of libgomp may
+ * have started the pool. If memory for the handler is missing, fork() is unprotected as before. */
 __attribute__((constructor)) static void fork_watch(void)
 {
     (void)pthread_atfork(fork_begin, NULL, child_begin);
@@ -67,11 +68,11 @@ int threads_granted(int asked)
     return threads < most ? threads : most;
 }
 
-enum { ALWAYS = 64 }; /* so many are allowed without asking */
+enum { ALWAYS = 64 }; /* threads allowed without a look at the number of cores */
 
-/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand.
- * Asking for the cores is a call of the system, as long as a thousand numbers take: only where
- * it decides. */
+/* Limits the number of threads, because OpenMP ends the process when it cannot create one. Querying
+ * the cores is a system call that takes as long as a thousand elements, so it happens only where it
+ * decides. */
 static int threads_limited(int threads)
 {
     if (alone())
