@@ -1,9 +1,12 @@
-/* kernel_loops.h - the fast loops of kernel.c: whole groups of vectors, flat, plain function. SPDX-License-Identifier: MIT
+/* kernel_loops.h - the fast loops of kernel.c: whole groups of vectors, flat, plain function.
+ * SPDX-License-Identifier: MIT
  *
- * A group is loaded, computed, stored. Lines of later groups are asked for before they are needed: with arithmetic between the
- * loads a processor does not look far enough ahead by itself, not even to the second cache. Each loop is a function of its own,
- * because side by side in one function they compete for registers, and then sums live in memory and every addition waits for
- * the last one to come back from there. Read loop_pick() at the end first. Part of kernel.c, which defines consts and lanes. */
+ * A group is loaded, computed, stored. Lines of later groups are asked for before they are needed:
+ * with arithmetic between the loads a processor does not look far enough ahead by itself, not even
+ * to the second cache. Each loop is a function of its own, because side by side in one function
+ * they compete for registers, and then sums live in memory and every addition waits for the last
+ * one to come back from there. Read loop_pick() at the end first. Part of kernel.c, which defines
+ * consts and lanes. */
 #ifndef ACT_CPU_KERNEL_LOOPS_H
 #define ACT_CPU_KERNEL_LOOPS_H
 
@@ -32,20 +35,22 @@ enum {
     SUM_GROUP =
         V_LANES == 8 || (V_LANES == 16 && LIGHT) ? 2 : 4, /* few registers; or little to do, where 2 were faster */
     AHEAD = 512,                                          /* bytes between what is read and what is asked for */
-    /* bytes of a thread's output that is far: less is in the second cache, and only with AVX-512 is there time to spare for
-     * asking for its lines all the same */
+    /* bytes of a thread's output that is far: less is in the second cache, and only with AVX-512 is
+     * there time to spare for asking for its lines all the same */
     FAR = V_LANES == 16 ? 0 : 3 << 18,
 };
 
-/* What the compiler may take as known in a loop: nothing, ACT_FAST_PATH, and in loops with a sum ACT_EXACT_KNEE or not. */
+/* What the compiler may take as known in a loop: nothing, ACT_FAST_PATH, and in loops with a sum
+ * ACT_EXACT_KNEE or not. */
 enum { ANY, COMMON, LONGER };
 
 #define LOOP_FN static __attribute__((noinline)) size_t
 
-/* What a loop is given: the first n elements of each of some blocks that lie one behind the other, from the element `from` on,
- * whatever its place in its block is. It does the whole groups among them and tells how many elements of a block those are.
- * sums[b].lane[0] belongs to the first element of block b. More than one block in one call, because their ends cost a call some
- * percent of what stays in the caches. */
+/* What a loop is given: the first n elements of each of some blocks that lie one behind the other,
+ * from the element `from` on, whatever its place in its block is. It does the whole groups among
+ * them and tells how many elements of a block those are. sums[b].lane[0] belongs to the first
+ * element of block b. More than one block in one call, because their ends cost a call some percent
+ * of what stays in the caches. */
 typedef struct span {
     size_t from, n, blocks;
     lanes *sums;
@@ -68,8 +73,9 @@ V_FN int output_is_far(const act_job *job, size_t size)
     return FAR == 0 || job->count * size > (size_t)FAR * (size_t)job->threads;
 }
 
-/* A loop walks with pointers and counts down, and streams or does not for good: where the arithmetic of a group is as short as
- * BerLU's, each instruction beside it can be seen in the time, most of all on a core whose other thread is busy. */
+/* A loop walks with pointers and counts down, and streams or does not for good: where the
+ * arithmetic of a group is as short as BerLU's, each instruction beside it can be seen in the time,
+ * most of all on a core whose other thread is busy. */
 V_FN size_t value_groups(const act_job *job, const span *s, berlu_dtype dtype, int common, int stream)
 {
     enum { STEP = MAP_GROUP * V_LANES };
@@ -134,8 +140,8 @@ LOOP_FN value_rare(const act_job *job, const span *s)
 }
 #endif
 
-/* The sixteen lanes of a sum in registers. Where two vectors are one round of lanes, they are dealt as the elements are; where
- * one is, pairs of terms come in order instead (pair_slopes). */
+/* The sixteen lanes of a sum in registers. Where two vectors are one round of lanes, they are dealt
+ * as the elements are; where one is, pairs of terms come in order instead (pair_slopes). */
 V_FN void lanes_load(const float *lane, berlu_dtype dtype, v_f32 *sum)
 {
     V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[v] = v_load(lane + v * V_LANES);

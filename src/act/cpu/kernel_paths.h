@@ -1,9 +1,11 @@
-/* kernel_paths.h - loops of a formula that has a short way and a long one (ACT_FAR, ACT_FAR_VALUE). SPDX-License-Identifier: MIT
+/* kernel_paths.h - loops of a formula that has a short way and a long one (ACT_FAR, ACT_FAR_VALUE).
+ * SPDX-License-Identifier: MIT
  *
- * One vector on the long way is a chain of operations that wait for each other, and between branches a processor does not see
- * enough of the next. So the question is asked once for a group, and a group with any far lane goes the long way as a whole, its
- * vectors side by side, in a function that has all registers for it. Where the long way has an end too, groups with an x behind
- * it go a vector at a time. No bit depends on it. Part of kernel_loops.h. */
+ * One vector on the long way is a chain of operations that wait for each other, and between
+ * branches a processor does not see enough of the next. So the question is asked once for a group,
+ * and a group with any far lane goes the long way as a whole, its vectors side by side, in a
+ * function that has all registers for it. Where the long way has an end too, groups with an x
+ * behind it go a vector at a time. No bit depends on it. Part of kernel_loops.h. */
 #ifndef ACT_CPU_KERNEL_PATHS_H
 #define ACT_CPU_KERNEL_PATHS_H
 

@@ -1,7 +1,8 @@
 /* sums.c - see sums.h. SPDX-License-Identifier: MIT
  *
- * Columns are joined in stripes, so that the tree is walked once per stripe and the additions run side by side. The
- * recursion is as deep as the logarithm of the number of blocks. */
+ * Columns are joined in stripes, so that the tree is traversed once per stripe and the additions of
+ * its columns are independent. The recursion is as deep as the logarithm of the number of
+ * blocks. */
 #include "act/cpu/sums.h"
 
 enum { STRIPE = 64 };

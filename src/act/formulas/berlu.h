@@ -1,15 +1,19 @@
-/* berlu.h - BerLU: leaky ReLU with a Bernstein polynomial in place of its kink. SPDX-License-Identifier: MIT
+/* berlu.h - BerLU: leaky ReLU with a Bernstein polynomial in place of its kink.
+ * SPDX-License-Identifier: MIT
  *
- * Evaluated as the kinked line plus a bump that lives on |x| < eps: with d = max(0, eps - |x|) and degree 2
+ * Evaluated as the kinked line plus a bump that lives on |x| < eps: with d = max(0, eps - |x|) and
+ * degree 2
  *
  *     f = (x < 0 ? alpha x : x) + (1 - alpha) / (4 eps) d^2
  *
- * so outside the transition f is exactly x or alpha x, inside nothing of it cancels, and there is no branch. Degree 2m: with
- * r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1) Q_m(v) and the slope differs from that of the line by
- * (1 - alpha) r^m W_m(v); Q and W have positive coefficients only (docs/math.md has the derivation).
+ * so outside the transition f is exactly x or alpha x, inside nothing of it cancels, and there is
+ * no branch. Degree 2m: with r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1)
+ * Q_m(v) and the slope differs from that of the line by (1 - alpha) r^m W_m(v); Q and W have
+ * positive coefficients only (docs/math.md has the derivation).
  *
- * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump, and 2 ulp of eps; exact for
- * x > eps, one rounding for x < -eps. The side is chosen by the sign of x, so alpha may lie on either side of 1. */
+ * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump, and 2
+ * ulp of eps; exact for x > eps, one rounding for x < -eps. The side is chosen by the sign of x, so
+ * alpha may lie on either side of 1. */
 #ifndef ACT_FORMULAS_BERLU_H
 #define ACT_FORMULAS_BERLU_H
 
@@ -39,7 +43,8 @@ typedef struct act_consts {
     int some_knee_exact;            /* knee_exact in some: only where parameters are per channel */
 } act_consts;
 
-/* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0 is still 0. */
+/* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0
+ * is still 0. */
 V_FN v_f32 berlu_ratio(v_f32 a, v_f32 a_low, v_f32 b)
 {
     v_f32 q = v_div(a, b), rest = v_add(v_fnma(q, b, a), a_low);
@@ -53,10 +58,11 @@ V_FN v_mask berlu_meets_one(const act_consts *k, v_f32 steep, v_f32 top)
     return v_equal(v_fma(steep, v_add(top, k->eps), k->alpha), v_one());
 }
 
-/* alpha + steep (top + eps) must be 1 to the bit, so that the slope needs no limit on the right. What rounds to 1 spans
- * 1.5 * 2^-24. A unit of steep moves the sum by p / m, p = 1 - alpha and m its significand, in 2^-23; two units of top move it
- * by p / n, n the significand of eps, and m n is 2p or 4p. So one unit of steep hits unless m < 4p/3, and then n > 3/2, and
- * one step back on top hits what a unit of steep has missed: three tries are enough. Only for 0 < alpha <= 1. */
+/* alpha + steep (top + eps) must be 1 to the bit, so that the slope needs no limit on the right.
+ * What rounds to 1 spans 1.5 * 2^-24. A unit of steep moves the sum by p / m, p = 1 - alpha and m
+ * its significand, in 2^-23; two units of top move it by p / n, n the significand of eps, and m n
+ * is 2p or 4p. So one unit of steep hits unless m < 4p/3, and then n > 3/2, and one step back on
+ * top hits what a unit of steep has missed: three tries are enough. Only for 0 < alpha <= 1. */
 V_FN void berlu_meet_one(act_consts *k)
 {
     v_mask knee_exact = berlu_meets_one(k, k->steep, k->top);
@@ -69,9 +75,10 @@ V_FN void berlu_meet_one(act_consts *k)
     k->top = v_select(v_and(need, v_not(berlu_meets_one(k, steeper, k->top))), lower, k->top);
 }
 
-/* 2 eps bend must round to 1/2, so that the slope by alpha is 0 to the bit on the right. A quarter that was rounded up does; one
- * that was rounded down may fall short, and then one unit more hits where the significand of eps is at most 3/2, else every
- * second time. Of all pairs of alpha and eps 7 % are left, those with another top among them, which keep the longer formula. */
+/* 2 eps bend must round to 1/2, so that the slope by alpha is 0 to the bit on the right. A quarter
+ * that was rounded up does; one that was rounded down may fall short, and then one unit more hits
+ * where the significand of eps is at most 3/2, else every second time. Of all pairs of alpha and
+ * eps 7 % are left, those with another top among them, which keep the longer formula. */
 V_FN void berlu_meet_half(act_consts *k)
 {
     v_f32 most = v_add(k->eps, k->eps), half = v_set(0.5f), more = v_float(v_iadd(v_bits(k->quarter), v_iset(1)));
@@ -111,7 +118,8 @@ V_FN v_f32 berlu_depth(v_f32 x, const act_consts *k)
     return v_max0(v_sub(k->eps, v_abs(x)));
 }
 
-/* Tables over m. Coefficients of Q_m and W_m ascending in v, m = 2 to 8; K_m; p_m(0) / 2. All are exact in f32. */
+/* Tables over m. Coefficients of Q_m and W_m ascending in v, m = 2 to 8; K_m; p_m(0) / 2. All are
+ * exact in f32. */
 V_TABLE float berlu_q[9][8] = {
     {0},
     {0},
@@ -181,8 +189,8 @@ V_FN v_f32 berlu_t(v_f32 r, int m)
     return berlu_times_power(berlu_poly(berlu_w[m], m, v), r, m);
 }
 
-/* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf included; where alpha is alpha_in_unit_interval both
- * have the same bits. */
+/* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf
+ * included; where alpha is alpha_in_unit_interval both have the same bits. */
 V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
 {
     if (k->all_alpha_in_unit_interval)
@@ -206,15 +214,17 @@ V_FN v_f32 berlu_way(v_f32 capped, const act_consts *k)
     return v_max0(v_add(capped, k->eps));
 }
 
-/* Degree 2, alpha_in_unit_interval alpha: all terms are positive, so it can start from alpha on both sides; no compare, no choice. */
+/* Degree 2, alpha_in_unit_interval alpha: all terms are positive, so it can start from alpha on
+ * both sides; no compare, no choice. */
 V_FN v_f32 berlu_slope_unit_interval(v_f32 x, const act_consts *k)
 {
     return v_fma(k->steep, berlu_way(v_min(x, k->top), k), k->alpha);
 }
 
-/* Degree 2, by alpha: x on the left, -(eps - x)^2 / (4 eps) inside, 0 on the right. With w the way, capped - w^2 / (4 eps) is all
- * three. It cancels: the error is up to 2.5 ulp of eps (of the other form 5), and near eps its sign may be wrong.
- * Where it would not be 0 on the right (knee_exact), the square of what is left of the way, and what x has beyond its beginning. */
+/* Degree 2, by alpha: x on the left, -(eps - x)^2 / (4 eps) inside, 0 on the right. With w the way,
+ * capped - w^2 / (4 eps) is all three. It cancels: the error is up to 2.5 ulp of eps (of the other
+ * form 5), and near eps its sign may be wrong. Where it would not be 0 on the right (knee_exact),
+ * the square of what is left of the way, and what x has beyond its beginning. */
 V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
 {
     v_f32 capped = v_min(x, k->top), way = berlu_way(capped, k),
@@ -239,7 +249,8 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     return k->order == 1 ? v_select(k->alpha_in_unit_interval, berlu_slope_unit_interval(x, k), slope) : slope;
 }
 
-/* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the transition. */
+/* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the
+ * transition. */
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     v_f32 room = v_sub(k->eps, v_abs(x)), r = berlu_r(v_max0(room), k);
@@ -265,7 +276,8 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
     }
 }
 
-/* Degree 2: f' = sqrt(alpha + (1 - alpha) y / eps) inside; clamped between the two slopes it holds everywhere. */
+/* Degree 2: f' = sqrt(alpha + (1 - alpha) y / eps) inside; clamped between the two slopes it holds
+ * everywhere. */
 V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
 {
     v_f32 one = v_one(), steep = v_mul(k->square, v_set(4.0f));
@@ -273,8 +285,9 @@ V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
     return v_min(v_max(g, v_min(k->alpha, one)), v_max(k->alpha, one));
 }
 
-/* With y held to [-alpha eps, eps]: d/dalpha = -(eps - y)^2 / (eps (1 + g)^2), left of it plus what y has beyond, over
- * alpha; d/deps = (1 - alpha) (1 - y/eps) (alpha + y/eps) / ((1 + g) (g + alpha)). No form divides by 1 - alpha. */
+/* With y held to [-alpha eps, eps]: d/dalpha = -(eps - y)^2 / (eps (1 + g)^2), left of it plus what
+ * y has beyond, over alpha; d/deps = (1 - alpha) (1 - y/eps) (alpha + y/eps) / ((1 + g) (g +
+ * alpha)). No form divides by 1 - alpha. */
 V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
 {
     v_f32 one = v_one(), per_eps = v_mul(k->quarter, v_set(4.0f)), g = act_slope_from_output(y, k);

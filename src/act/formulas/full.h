@@ -1,7 +1,8 @@
-/* full.h - the formula with scale= and center= around it: g(x) = (f(scale x) - f(0)) / scale. SPDX-License-Identifier: MIT
+/* full.h - the formula with scale= and center= around it: g(x) = (f(scale x) - f(0)) / scale.
+ * SPDX-License-Identifier: MIT
  *
- * Behind a formula header, for the kernels of the CPU and of CUDA alike. `plain` says that scale is 1 and nothing is centred;
- * where it is a constant, nothing of this is left. */
+ * Included after a formula header, by the kernels of the CPU and of CUDA. `plain` means that scale
+ * is 1 and nothing is centred; where it is a compile-time constant, the extra operations vanish. */
 #ifndef ACT_FORMULAS_FULL_H
 #define ACT_FORMULAS_FULL_H
 

@@ -1,8 +1,9 @@
-/* smelu.h - SmeLU (Shamir, Lin, Coviello 2020): BerLU of degree 2 with alpha = 0. SPDX-License-Identifier: MIT
+/* smelu.h - SmeLU (Shamir, Lin, Coviello 2020): BerLU of degree 2 with alpha = 0.
+ * SPDX-License-Identifier: MIT
  *
- * f = max(x, 0) + d^2 / (4 beta), d = max(0, beta - |x|): the bits of berlu:alpha=0, save that -inf gives 0. Exact for
- * |x| > beta; inside 5 ULP of the result, since both terms are positive. The slope is sqrt(y / beta) inside, so it
- * comes from the output too. */
+ * f = max(x, 0) + d^2 / (4 beta), d = max(0, beta - |x|): the bits of berlu:alpha=0, save that -inf
+ * gives 0. Exact for |x| > beta; inside 5 ULP of the result, since both terms are positive. The
+ * derivative is sqrt(y / beta) inside, so it can be computed from the output too. */
 #ifndef ACT_FORMULAS_SMELU_H
 #define ACT_FORMULAS_SMELU_H
 
