@@ -1,8 +1,9 @@
 /* yardstick.c - see yardstick.h. SPDX-License-Identifier: MIT
  *
- * A part does whole groups, four loads before four stores, as the kernels do. Streaming parts also run by turns, a few lines
- * at each of four places that lie 16 KiB apart: from one place alone a core does not keep enough lines under way to use
- * all of the memory's speed (at 64 Mi 15 % for a copy, 4 % for an add). Elements behind the last whole group go one by one. */
+ * A part does whole groups, four loads before four stores, as the kernels do. Streaming parts also
+ * interleave four streams that lie 16 KiB apart, a few lines of each at a time: on a single stream
+ * a core does not keep enough lines in flight to use the full memory bandwidth (at 64 Mi elements
+ * 15 % for a copy, 4 % for an add). Elements behind the last whole group go one by one. */
 #include "bench/yardstick.h"
 
 #include <string.h>
@@ -88,7 +89,7 @@ const yardstick *yardstick_at(size_t index)
     return NULL;
 }
 
-/* As many as make whole rounds over all places; tells how many. */
+/* Runs whole rounds over all streams; returns the number of elements done. */
 static size_t ranges_run(const yardstick *s, float *y, const float *x, const float *dy, size_t n)
 {
     size_t round = (size_t)PLACES * PLACE, done = n / round * round;

@@ -1,7 +1,7 @@
 /* measure.c - properties of a smoothed function: contact, Lipschitz constant, gap, monotony.
  * SPDX-License-Identifier: MIT
  *
- * For lines every property has a closed form (docs/math.md, "What is kept"). For curves the slope
+ * For lines every property has a closed form (docs/math.md, "Invariants"). For curves the slope
  * of a transition is a polynomial whose range is found by halving its control polygon, and the gap
  * by a search. */
 #include <math.h>

@@ -1,13 +1,16 @@
-/* exhaustive.c - value and slope of every activation at all 2^32 floats against double. SPDX-License-Identifier: MIT
+/* exhaustive.c - value and derivative of every activation at all 2^32 floats against double.
+ * SPDX-License-Identifier: MIT
  *
  *     exhaustive_act [--threads N] [--every K] [--what value|slope] [--list] [SPEC...]
  *
- * Without a SPEC: every built-in activation, and BerLU at twelve triples. Prints a line per activation and op, and while it
- * works what is left. --every K takes one float, by chance, of each K neighbours: a sample with the same strata.
+ * Without a SPEC: every built-in activation, and BerLU at twelve triples. Prints a line per
+ * activation and op, and the progress meanwhile. --every K takes one random float of each K
+ * neighbours: a sample with the same strata.
  *
- * The bounds are those of the activation (berlu_act_ulp); reference.h says how errors are measured. The oracle is berlu_act_at, in
- * double; where it says that a bound is nearly reached, multiple precision decides. A few thousand points of every sweep
- * compare the oracle itself with multiple precision. Compiled with -DREFERENCE_NO_MPFR double alone decides, and the head line
+ * The bounds are those of the activation (berlu_act_ulp); reference.h defines how errors are
+ * measured. The reference is berlu_act_at, in double; where an error comes near its bound, multiple
+ * precision decides. A few thousand points of every sweep compare the double reference itself with
+ * multiple precision. Compiled with -DREFERENCE_NO_MPFR double alone decides, and the head line
  * says so. */
 #include <berlu/berlu.h>
 #include <math.h>
@@ -37,17 +40,18 @@ typedef struct options {
     size_t count;
 } options;
 
-/* The largest of something, and where. */
+/* A largest value and its position. */
 typedef struct peak {
     double size;
     float x;
 } peak;
 
-/* What is known about one op. Only normal exact results count for `ulps`; subnormal ones share a unit of 2^-149. */
+/* Results of one op. Only normal exact results count for `ulps`; subnormal ones share a unit of
+ * 2^-149. */
 typedef struct tally {
     peak ulps, subnormal;
-    peak absolute; /* in 2^-24, near a zero of the slope */
-    peak oracle;   /* the oracle's own error in ULP of f32, where it was compared */
+    peak absolute; /* in 2^-24, near a zero of the derivative */
+    peak oracle;   /* the error of the double reference in ULP of f32, where it was compared */
     unsigned long bad;
     float bad_x;
 } tally;
@@ -58,7 +62,7 @@ typedef struct sweep {
     const char *spec, *left;
     double alpha; /* of a knee */
     int knee;
-    double absolute, reach, low; /* the bound near zeros of the slope in 2^-24; near: |x| < reach and |slope| < low */
+    double absolute, reach, low; /* the bound near zeros of the derivative in 2^-24; near: |x| < reach and |f'| < low */
     double start, shown;
     size_t chunks, done;
     tally value, slope;
@@ -95,7 +99,8 @@ static void note(tally *t, float x, double ulps, double bound, double unit)
         tally_fail(t, x);
 }
 
-/* NaN gives NaN; an infinity gives the float nearest to the limit, which may be NaN too (0 times infinity). */
+/* NaN gives NaN; an infinity gives the float nearest to the limit, which may be NaN too (0 times
+ * infinity). */
 static void check_special(tally *t, float x, float got, double want)
 {
     if (isnan(want) ? !isnan(got) : got != (float)want)
@@ -109,7 +114,8 @@ static double value_unit(const sweep *s, double x, double value)
     return !s->knee ? value : fabs(line) > fabs(bump) ? line : bump;
 }
 
-/* So close to its bound that the oracle's own error might decide; it is a hundred million times smaller. */
+/* So close to its bound that the error of the double reference might decide; it is a hundred
+ * million times smaller. */
 static int is_close(double ulps, double bound)
 {
     return ulps > 0.999 * bound && ulps < 1.001 * bound;
@@ -124,7 +130,7 @@ static void check_value(const sweep *s, tally *t, float x, float got, double wan
     note(t, x, ulps, bound, unit);
 }
 
-/* Close to where the slope crosses zero no relative bound can hold. */
+/* Close to a zero of the derivative no relative bound can hold. */
 static int near_zero(const sweep *s, float x, double slope)
 {
     return s->absolute > 0 && fabs((double)x) < s->reach && fabs(slope) < s->low;
@@ -155,7 +161,7 @@ static void check_oracle(const sweep *s, tally *value, tally *slope, float x, co
                    x);
 }
 
-/* The float of a place: every K-th by chance (splitmix64), all of them for K = 1. */
+/* The float of a sample index: a random one of every K (splitmix64), all of them for K = 1. */
 static float place_float(uint64_t place, uint64_t every)
 {
     uint64_t mix = place + 0x9e3779b97f4a7c15u;
@@ -193,7 +199,7 @@ static void chunk_check(const sweep *s, size_t chunk, tally *value, tally *slope
     }
 }
 
-/* One thread at a time comes here. */
+/* Called by one thread at a time. */
 static void progress(sweep *s)
 {
     double now = clock_seconds();

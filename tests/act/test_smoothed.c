@@ -1,4 +1,5 @@
-/* test_smoothed.c - smoothed functions as activations: against the oracle, on every instruction set. SPDX-License-Identifier: MIT */
+/* test_smoothed.c - smoothed functions as activations: against the reference, on every instruction
+ * set. SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -123,7 +124,8 @@ static void kernels_agree_with_the_oracle(void **state)
             double shift = isinf(c) ? 0 : 4 * jump / (2 * eps) * U * c; /* K_m < 4 */
             assert_true(fabs((double)dx[k] - want.slope) <=
                         12 * U * steepest + (c <= eps * 1.001 ? shift : 0) + 0x1p-149);
-            int at_join = fabs(c - eps) <= 4 * U * (fabs(t.x) + eps); /* the curvature of degree 2 jumps there */
+            /* the second derivative of degree 2 jumps there */
+            int at_join = fabs(c - eps) <= 4 * U * (fabs(t.x) + eps);
             double bend = 8 * jump / (2 * eps);
             assert_true(at_join ||
                         fabs((double)d2[k] - want.second) <= 64 * U * bend * (1 + (c <= eps ? c / eps : 0)) + 0x1p-149);

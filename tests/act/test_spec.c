@@ -1,4 +1,5 @@
-/* test_spec.c - texts that make activations, what can be asked about them, and calls that are refused. SPDX-License-Identifier: MIT */
+/* test_spec.c - texts that make activations, their properties, and calls that are refused.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_refusals.c - bad input is refused with a sentence that names it, and nothing is made. SPDX-License-Identifier: MIT */
+/* test_refusals.c - bad input is refused with a message that names it, and nothing is made.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
