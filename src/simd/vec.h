@@ -97,12 +97,12 @@ V_FN void v_deal2(v_f32 *a, v_f32 *b)
 }
 #endif
 
-/* Put before a short loop of constant length, which must become straight code at any level of
- * optimisation. */
+/* A short loop of constant length that becomes straight code at any level of optimisation:
+ * `V_FOR(int v = 0; v < 4; v++)`. */
 #if defined(__clang__) || defined(__CUDACC__)
-#define V_UNROLL _Pragma("unroll")
+#define V_FOR(...) _Pragma("unroll") for (__VA_ARGS__)
 #else
-#define V_UNROLL _Pragma("GCC unroll 16")
+#define V_FOR(...) _Pragma("GCC unroll 16") for (__VA_ARGS__)
 #endif
 
 #endif

@@ -150,7 +150,8 @@ V_FN v_f32 v_piecewise_rows(const float *table, size_t width, int degree, v_i32 
 {
     v_f32 h = v_sub(x, v_lookup16(table, interval));
     v_f32 sum = v_lookup16(table + (size_t)(degree + 1) * width, interval);
-    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup16(table + (size_t)i * width, interval));
+    V_FOR(int i = degree; i > 0; i--)
+        sum = v_fma(sum, h, v_lookup16(table + (size_t)i * width, interval));
     return sum;
 }
 V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
@@ -171,7 +172,8 @@ V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v
     return v_select(second, v_piecewise_rows(table[0] + 16, 32, degree, interval, x), low);
 #else
     v_f32 h = v_sub(x, v_lookup32(table[0], interval)), sum = v_lookup32(table[degree + 1], interval);
-    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup32(table[i], interval));
+    V_FOR(int i = degree; i > 0; i--)
+        sum = v_fma(sum, h, v_lookup32(table[i], interval));
     return sum;
 #endif
 }
@@ -180,7 +182,8 @@ V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v
 V_FN v_f32 v_polynomial(const float *c, int degree, v_f32 x)
 {
     v_f32 sum = v_set(c[degree]);
-    V_UNROLL for (int i = degree - 1; i >= 0; i--) sum = v_fma(sum, x, v_set(c[i]));
+    V_FOR(int i = degree - 1; i >= 0; i--)
+        sum = v_fma(sum, x, v_set(c[i]));
     return sum;
 }
 

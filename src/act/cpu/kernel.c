@@ -68,7 +68,8 @@ typedef struct lanes {
 static void lanes_clear(lanes *s)
 {
     for (int p = 0; p < PARAMS; p++)
-        V_UNROLL for (int i = 0; i < ACT_LANES; i += V_LANES) v_store(s->lane[p] + i, v_zero());
+        V_FOR(int i = 0; i < ACT_LANES; i += V_LANES)
+            v_store(s->lane[p] + i, v_zero());
 }
 
 /* Pairs, which every target can add. */
@@ -81,9 +82,11 @@ static double lanes_join(const float *lane)
     pair_f32 part[ACT_LANES / 2];
     pair sum[ACT_LANES / 2];
     memcpy(part, lane, sizeof part);
-    V_UNROLL for (int i = 0; i < ACT_LANES / 2; i++) sum[i] = __builtin_convertvector(part[i], pair);
-    V_UNROLL for (int half = ACT_LANES / 4; half > 0; half /= 2) V_UNROLL for (int i = 0; i < half; i++) sum[i] +=
-        sum[i + half];
+    V_FOR(int i = 0; i < ACT_LANES / 2; i++)
+        sum[i] = __builtin_convertvector(part[i], pair);
+    V_FOR(int half = ACT_LANES / 4; half > 0; half /= 2)
+        V_FOR(int i = 0; i < half; i++)
+            sum[i] += sum[i + half];
     return sum[0][0] + sum[0][1];
 }
 

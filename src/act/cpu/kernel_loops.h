@@ -95,7 +95,8 @@ V_FN size_t value_groups(const act_job *job, const span *s, berlu_dtype dtype, i
             if (far)
                 group_prefetch(y, dtype, MAP_GROUP, AHEAD);
             group_load(r, x, dtype, MAP_GROUP);
-            V_UNROLL for (int v = 0; v < MAP_GROUP; v++) r[v] = act_value(r[v], &k);
+            V_FOR(int v = 0; v < MAP_GROUP; v++)
+                r[v] = act_value(r[v], &k);
             put_group(stream, y, dtype, r, MAP_GROUP);
         }
     }
@@ -144,7 +145,8 @@ LOOP_FN value_rare(const act_job *job, const span *s)
  * as the elements are; where one is, pairs of terms come in order instead (pair_slopes). */
 V_FN void lanes_load(const float *lane, berlu_dtype dtype, v_f32 *sum)
 {
-    V_UNROLL for (int v = 0; v < V_GROUP; v++) sum[v] = v_load(lane + v * V_LANES);
+    V_FOR(int v = 0; v < V_GROUP; v++)
+        sum[v] = v_load(lane + v * V_LANES);
     if (dtype == BERLU_BF16 && V_GROUP == 2)
         v_deal2(&sum[0], &sum[V_GROUP - 1]);
 }
@@ -153,7 +155,8 @@ V_FN void lanes_store(float *lane, berlu_dtype dtype, v_f32 *sum)
 {
     if (dtype == BERLU_BF16 && V_GROUP == 2)
         v_order2(&sum[0], &sum[V_GROUP - 1]);
-    V_UNROLL for (int v = 0; v < V_GROUP; v++) v_store(lane + v * V_LANES, sum[v]);
+    V_FOR(int v = 0; v < V_GROUP; v++)
+        v_store(lane + v * V_LANES, sum[v]);
 }
 
 /* Vectors v and v + 1 of a group: x becomes dx, and their terms go to the first `wanted` sums. */
@@ -161,20 +164,18 @@ V_FN void pair_slopes(v_f32 *x, v_f32 *g, int v, const act_consts *k, berlu_dtyp
                       v_f32 sum[][V_GROUP], map_fn slope, params_fn slopes)
 {
     v_f32 d[2][PARAMS + 1];
-    V_UNROLL for (int u = 0; u < 2; u++)
-    {
+    V_FOR(int u = 0; u < 2; u++) {
         if (wanted)
             slopes(x[v + u], k, d[u]);
         x[v + u] = ACT_PRODUCT(slope(x[v + u], k), g[v + u]);
     }
     if (wanted && dtype == BERLU_BF16 && V_GROUP == 1)
         v_order2(&g[v], &g[v + 1]);
-    V_UNROLL for (int p = 0; p < wanted; p++)
-    {
+    V_FOR(int p = 0; p < wanted; p++) {
         if (dtype == BERLU_BF16 && V_GROUP == 1)
             v_order2(&d[0][p], &d[1][p]);
-        V_UNROLL for (int u = 0; u < 2; u++) sum[p][(v + u) % V_GROUP] =
-            v_fma(g[v + u], d[u][p], sum[p][(v + u) % V_GROUP]);
+        V_FOR(int u = 0; u < 2; u++)
+            sum[p][(v + u) % V_GROUP] = v_fma(g[v + u], d[u][p], sum[p][(v + u) % V_GROUP]);
     }
 }
 
@@ -194,7 +195,8 @@ V_FN size_t slope_groups(const act_job *job, const span *s, berlu_dtype dtype, i
         const char *in = (const char *)source + at, *dy = (const char *)job->dy + at;
         char *dx = (char *)job->dx + at;
         v_f32 sum[PARAMS + 1][V_GROUP];
-        V_UNROLL for (int p = 0; p < wanted; p++) lanes_load(s->sums[b].lane[p], dtype, sum[p]);
+        V_FOR(int p = 0; p < wanted; p++)
+            lanes_load(s->sums[b].lane[p], dtype, sum[p]);
         for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {
             v_f32 x[SUM_GROUP], g[SUM_GROUP];
             group_prefetch(in, dtype, SUM_GROUP, AHEAD);
@@ -203,10 +205,12 @@ V_FN size_t slope_groups(const act_job *job, const span *s, berlu_dtype dtype, i
                 group_prefetch(dx, dtype, SUM_GROUP, AHEAD);
             group_load(x, in, dtype, SUM_GROUP);
             group_load(g, dy, dtype, SUM_GROUP);
-            V_UNROLL for (int v = 0; v < SUM_GROUP; v += 2) pair_slopes(x, g, v, &k, dtype, wanted, sum, slope, slopes);
+            V_FOR(int v = 0; v < SUM_GROUP; v += 2)
+                pair_slopes(x, g, v, &k, dtype, wanted, sum, slope, slopes);
             put_group(stream, dx, dtype, x, SUM_GROUP);
         }
-        V_UNROLL for (int p = 0; p < wanted; p++) lanes_store(s->sums[b].lane[p], dtype, sum[p]);
+        V_FOR(int p = 0; p < wanted; p++)
+            lanes_store(s->sums[b].lane[p], dtype, sum[p]);
     }
     return groups * STEP;
 }

@@ -72,9 +72,11 @@ V_FN void store_f32(float *p, v_f32 a, size_t n)
 V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
 {
     if (dtype == BERLU_BF16)
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_load2_bf16((const uint16_t *)p + v * V_LANES, &r[v], &r[v + 1]);
+        V_FOR(int v = 0; v < vectors; v += 2)
+            v_load2_bf16((const uint16_t *)p + v * V_LANES, &r[v], &r[v + 1]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v++) r[v] = load(p, dtype, (size_t)v * V_LANES);
+        V_FOR(int v = 0; v < vectors; v++)
+            r[v] = load(p, dtype, (size_t)v * V_LANES);
 }
 
 /* bf16 needs no check for NaN: in a loop a NaN comes from 16-bit input, from an operation or from a
@@ -82,9 +84,11 @@ V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
 V_FN void group_store(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
     if (dtype == BERLU_BF16)
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_store2_bf16((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
+        V_FOR(int v = 0; v < vectors; v += 2)
+            v_store2_bf16((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, (size_t)v * V_LANES, r[v]);
+        V_FOR(int v = 0; v < vectors; v++)
+            store(p, dtype, (size_t)v * V_LANES, r[v]);
 }
 
 /* Non-temporal stores; p is aligned to 64. */
@@ -92,11 +96,14 @@ V_FN void group_stream(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
     uint16_t *words = p;
     if (dtype == BERLU_F32)
-        V_UNROLL for (int v = 0; v < vectors; v++) v_stream((float *)p + v * V_LANES, r[v]);
+        V_FOR(int v = 0; v < vectors; v++)
+            v_stream((float *)p + v * V_LANES, r[v]);
     else if (dtype == BERLU_F16)
-        V_UNROLL for (int v = 0; v < vectors; v++) v_stream_f16(words + v * V_LANES, r[v]);
+        V_FOR(int v = 0; v < vectors; v++)
+            v_stream_f16(words + v * V_LANES, r[v]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_stream2_bf16(words + v * V_LANES, r[v], r[v + 1]);
+        V_FOR(int v = 0; v < vectors; v += 2)
+            v_stream2_bf16(words + v * V_LANES, r[v], r[v + 1]);
 }
 
 /* Prefetches the lines that a later group will read or write, `ahead` bytes on; harmless past the
@@ -105,7 +112,8 @@ V_FN void group_prefetch(const void *p, berlu_dtype dtype, int vectors, size_t a
 {
     int bytes = vectors * V_LANES * (dtype == BERLU_F32 ? 4 : 2);
     uintptr_t at = (uintptr_t)p + ahead; /* an integer: it may lie behind the array */
-    V_UNROLL for (int b = 0; b < bytes; b += 64) __builtin_prefetch((const void *)(at + (uintptr_t)b));
+    V_FOR(int b = 0; b < bytes; b += 64)
+        __builtin_prefetch((const void *)(at + (uintptr_t)b));
 }
 
 #endif

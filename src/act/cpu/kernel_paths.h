@@ -60,7 +60,8 @@ V_FN size_t paths_long(const paths *f, iterator w, berlu_dtype dtype, int stream
     group_load(x, w.x, dtype, WAYS_GROUP);
     do {
         iterator_load(&w, dtype, f->slopes, g);
-        V_UNROLL for (int v = 0; v < WAYS_GROUP; v += ACT_SIDE) f->far(x + v, dy + v, ACT_SIDE);
+        V_FOR(int v = 0; v < WAYS_GROUP; v += ACT_SIDE)
+            f->far(x + v, dy + v, ACT_SIDE);
         put_group(stream, w.out, dtype, x, WAYS_GROUP);
         iterator_step(&w, dtype, f->slopes, 1);
         if (w.left == 0)
@@ -92,8 +93,8 @@ V_FN void paths_run(const paths *f, const act_job *job, size_t from, size_t grou
             continue;
         }
         iterator_load(&w, dtype, f->slopes, g);
-        V_UNROLL for (int v = 0; v < WAYS_GROUP; v++) x[v] =
-            way == ACT_SHORT ? f->near(x[v], dy[v]) : f->any(x[v], dy[v]);
+        V_FOR(int v = 0; v < WAYS_GROUP; v++)
+            x[v] = way == ACT_SHORT ? f->near(x[v], dy[v]) : f->any(x[v], dy[v]);
         put_group(stream, w.out, dtype, x, WAYS_GROUP);
         iterator_step(&w, dtype, f->slopes, 1);
     }

@@ -78,7 +78,7 @@ enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
 
 /* A line of a formula for n vectors side by side: one alone is a chain of operations that wait for
  * each other. */
-#define ACT_EACH V_UNROLL for (int v = 0; v < n; v++)
+#define ACT_EACH V_FOR(int v = 0; v < n; v++)
 
 /* The largest |x| of each lane; n is 1 or even. A NaN may be passed over, since on every way it
  * stays one, but no number beside it may: v_max_abs() of the two is the number or NaN, and to
@@ -86,7 +86,8 @@ enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
 V_FN v_f32 act_most(const v_f32 *x, int n)
 {
     v_f32 most = n > 1 ? v_max_abs(x[0], x[1]) : v_abs(x[0]);
-    V_UNROLL for (int v = 2; v < n; v += 2) most = v_max_bits(most, v_max_abs(x[v], x[v + 1]));
+    V_FOR(int v = 2; v < n; v += 2)
+        most = v_max_bits(most, v_max_abs(x[v], x[v + 1]));
     return most;
 }
 

@@ -52,7 +52,8 @@ V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f3
     ACT_EACH size[v] = v_piecewise32(table, 5, v_bits(place[v]), t[v]);
     ACT_EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
     ACT_EACH series[v] = v_set(v_exp2_terms[5]);
-    V_UNROLL for (int i = 4; i >= 0; i--) ACT_EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
+    V_FOR(int i = 4; i >= 0; i--)
+        ACT_EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
     ACT_EACH r[v] = v_mul(size[v], r[v]);
     ACT_EACH size[v] = v_fma(r[v], series[v], size[v]);
 }

@@ -135,7 +135,8 @@ V_FN void tanh_far_part(v_f32 *part, const v_f32 *x, int n)
     ACT_EACH r[v] = v_fms(first[v], h[v], base[v]);
     ACT_EACH r[v] = v_fma(v_mul(v_lookup32(tanh_slope_scale[2], j[v]), h[v]), h[v], r[v]); /* from -3/4 to 1/2 */
     ACT_EACH series[v] = v_set(tanh_exp2_terms[5]);
-    V_UNROLL for (int i = 4; i >= 0; i--) ACT_EACH series[v] = v_fma(series[v], r[v], v_set(tanh_exp2_terms[i]));
+    V_FOR(int i = 4; i >= 0; i--)
+        ACT_EACH series[v] = v_fma(series[v], r[v], v_set(tanh_exp2_terms[i]));
     ACT_EACH r[v] = v_mul(part[v], r[v]);
     ACT_EACH base[v] = v_lookup32(tanh_slope_scale[3], j[v]);
     ACT_EACH part[v] = v_fma(r[v], series[v], part[v]);
