@@ -10,8 +10,8 @@
 
 static const char *const variants[] = {
     "berlu:alpha=0",
-    "berlu:alpha=0.02,eps=0.9",  /* top is not eps, and */
-    "berlu:alpha=0.1,eps=0.013", /* no half: the long form of d/dalpha */
+    "berlu:alpha=0.02,eps=0.9",  /* slope_end is not eps, and */
+    "berlu:alpha=0.1,eps=0.013", /* 2 eps alpha_rate is no half: the long form of d/dalpha */
     "berlu:alpha=1,eps=0.5",
     "berlu:alpha=-1,eps=2",
     "berlu:alpha=2,eps=0.1",

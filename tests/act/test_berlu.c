@@ -45,8 +45,8 @@ static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **st
 }
 
 /* The derivative is built from alpha up and d/dalpha from x down, so hitting 1 and 0 exactly is a
- * matter of rounding (berlu_meet_one, berlu_meet_half). Random numbers over all sizes, one pair for
- * each channel. */
+ * matter of rounding (berlu_fit_slope, berlu_fit_alpha). Random numbers over all sizes, one pair
+ * for each channel. */
 enum { PAIRS = 512, RIGHT = 4 * PAIRS };
 
 static uint32_t next_draw(uint32_t *seed)
