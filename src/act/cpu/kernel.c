@@ -20,10 +20,6 @@
 #include "act/cpu/kernel_memory.h"
 #include "act/formulas/full.h"
 
-#ifndef ACT_PRODUCT
-#define ACT_PRODUCT v_mul
-#endif
-
 _Static_assert(sizeof(consts) <= ACT_CONSTS_BYTES, "ACT_CONSTS_BYTES is too small for this formula");
 
 enum {
@@ -34,13 +30,13 @@ enum {
     SHORT_BYTES = 256,    /* and its bytes where memory alone takes the time */
 };
 _Static_assert(SHORT_BYTES % (64 * sizeof(float)) == 0 && RANGE % 64 == 0 && ACT_BLOCK % RANGE == 0,
-               "a turn is whole groups of at most 64 elements");
+               "a range is whole groups of at most 64 elements");
 
 /* ---- Constants ------------------------------------------------------------------------------- */
 
 V_FN consts consts_at(const act_job *job, size_t channel, size_t n)
 {
-    v_f32 params[PARAMS ? PARAMS : 1];
+    v_f32 params[CONSTS_PARAMS];
     for (int p = 0; p < PARAMS; p++) {
         params[p] = job->per_channel[p] ? load_f32(job->param[p] + channel, n) : v_set(*job->param[p]);
         /* a NaN whose lower half is 0 */
@@ -62,7 +58,7 @@ static void prepare(act_job *job)
 /* ---- Sums of a layer: sixteen lanes ---------------------------------------------------------- */
 
 typedef struct lanes {
-    float lane[PARAMS ? PARAMS : 1][ACT_LANES];
+    float lane[CONSTS_PARAMS][ACT_LANES];
 } lanes;
 
 static void lanes_clear(lanes *s)
@@ -134,18 +130,16 @@ V_FN v_f32 tile_input(const act_job *job, const tile *t, size_t i)
 
 V_FN v_f32 map_point(const act_job *job, v_f32 x, const consts *k)
 {
+    v_f32 d[PARAMS + 1];
+    if (PARAMS > 0 && job->op == BERLU_ACT_PARAM_SLOPE) {
+        full_param_slopes(x, k, job->plain, d);
+        return d[job->param_index];
+    }
     switch (job->op) {
     case BERLU_ACT_SLOPE:
         return full_slope(x, k, job->plain);
     case BERLU_ACT_SECOND:
         return full_curve(x, k, job->plain);
-#if ACT_PARAMS
-    case BERLU_ACT_PARAM_SLOPE: {
-        v_f32 d[PARAMS];
-        full_param_slopes(x, k, job->plain, d);
-        return d[job->param_index];
-    }
-#endif
     default:
         return full_value(x, k, job->plain);
     }
@@ -175,20 +169,13 @@ V_FN void column_fma(float *sum, v_f32 g, v_f32 d, size_t n)
 V_FN v_f32 tile_slopes(const act_job *job, const tile *t, size_t i, v_f32 *d)
 {
     const consts *k = tile_consts(job, t->channel + i);
-    (void)d;
-#if ACT_FROM_OUTPUT
-    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
+    if (ACT_FROM_OUTPUT && job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
         v_f32 y = load_n(job->y_in, job->dtype, t->at + i, t->n - i);
-#if ACT_PARAMS
         act_param_slopes_from_output(y, &k->f, d);
-#endif
         return act_slope_from_output(y, &k->f);
     }
-#endif
     v_f32 x = tile_input(job, t, i);
-#if ACT_PARAMS
     full_param_slopes(x, k, job->plain, d);
-#endif
     v_f32 slope = full_slope(x, k, job->plain);
     if (job->y)
         store_n(job->y, job->dtype, t->at + i, full_value(x, k, job->plain), t->n - i);
@@ -198,7 +185,7 @@ V_FN v_f32 tile_slopes(const act_job *job, const tile *t, size_t i, v_f32 *d)
 /* Terms of the layer's sums: they are added in the order of the flat array, not of the tile. */
 typedef struct terms {
     float g[TILE];
-    float d[PARAMS ? PARAMS : 1][TILE];
+    float d[CONSTS_PARAMS][TILE];
 } terms;
 
 static void backward_tile(const act_job *job, const tile *t, terms *s)
@@ -280,7 +267,7 @@ static size_t range_of(const act_job *job)
 {
     if (!job->stream)
         return SIZE_MAX;
-    return LIGHT ? SHORT_BYTES / berlu_dtype_size(job->dtype) : RANGE;
+    return ACT_COSTLY ? RANGE : SHORT_BYTES / berlu_dtype_size(job->dtype);
 }
 
 typedef struct traversal {

@@ -70,11 +70,7 @@ __device__ double block_sum(float mine)
 enum walk { VALUES, SLOPES, SUMS_TOO };
 
 template <int DTYPE, int DEGREE, walk WALK> struct tile_of {
-#ifdef ACT_COSTLY
-    static constexpr bool LONG = DTYPE != BERLU_F32;
-#else
-    static constexpr bool LONG = DTYPE != BERLU_F32 && DEGREE > 2;
-#endif
+    static constexpr bool LONG = DTYPE != BERLU_F32 && (ACT_COSTLY || DEGREE > 2);
     static constexpr int THREADS = WALK == SUMS_TOO ? (DEGREE > 2 ? 256 : 512) : LONG ? 64 : 128;
     static constexpr int LONG_DEPTH = QUICK_SLOPE && WALK == SLOPES ? QUICK_SLOPE_DEPTH : 4;
     static constexpr int DEPTH = WALK == SUMS_TOO ? 4 : LONG ? LONG_DEPTH : 2;

@@ -23,7 +23,7 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
-#define ACT_FAR_VALUE   1
+#define ACT_VALUE_PATHS 1
 
 ACT_NO_CONSTS
 
@@ -41,7 +41,8 @@ V_FN v_f32 gelu_place(v_f32 t)
 /* For any t < 15: the piecewise polynomial, beyond the near intervals times 2^(RATE t^2 - k) */
 V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n)
 {
-    v_f32 place[ACT_SIDE], rate[ACT_SIDE], square[ACT_SIDE], r[ACT_SIDE], series[ACT_SIDE];
+    v_f32 place[ACT_INTERLEAVED], rate[ACT_INTERLEAVED], square[ACT_INTERLEAVED], r[ACT_INTERLEAVED],
+        series[ACT_INTERLEAVED];
     ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
     ACT_EACH square[v] = v_mul(t[v], t[v]);
     ACT_EACH place[v] =
@@ -82,8 +83,8 @@ V_FN int act_value_path(const v_f32 *x, int n)
 {
     v_f32 most = act_most(x, n);
     if (v_all(v_less_equal(most, v_set(GELU_NEAR))))
-        return ACT_SHORT;
-    return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_LONG : ACT_NEITHER;
+        return ACT_ALL_NEAR;
+    return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
 V_FN v_f32 act_near_value(v_f32 x)
@@ -94,7 +95,7 @@ V_FN v_f32 act_near_value(v_f32 x)
 
 V_FN void act_far_value(v_f32 *x, int n)
 {
-    v_f32 t[ACT_SIDE], size[ACT_SIDE], shifted[ACT_SIDE];
+    v_f32 t[ACT_INTERLEAVED], size[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_abs(x[v]);
     gelu_sizes(size, gelu_part, t, shifted, n);
     ACT_EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
@@ -103,12 +104,12 @@ V_FN void act_far_value(v_f32 *x, int n)
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    int way = act_value_path(&x, 1);
-    if (way == ACT_SHORT)
+    int range = act_value_path(&x, 1);
+    if (range == ACT_ALL_NEAR)
         return act_near_value(x);
     v_f32 y = x, t = v_abs(x);
     act_far_value(&y, 1);
-    if (way == ACT_NEITHER)
+    if (range == ACT_SOME_BEYOND)
         y = v_select(v_less(t, v_set(GELU_EDGE)), y, v_sub(gelu_line(x), gelu_edge(gelu_part, t)));
     return y;
 }

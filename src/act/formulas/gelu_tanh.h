@@ -30,7 +30,7 @@
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
 #define ACT_PRODUCT     v_product
-#define ACT_FAR         1
+#define ACT_SLOPE_PATHS 1
 
 ACT_NO_CONSTS
 
@@ -108,7 +108,7 @@ V_FN v_f32 tanh_side(v_f32 part, v_f32 x)
 
 V_FN int act_slope_path(const v_f32 *x, int n)
 {
-    return v_all(v_less_equal(act_most(x, n), v_set(TANH_NEAR))) ? ACT_SHORT : ACT_LONG;
+    return v_all(v_less_equal(act_most(x, n), v_set(TANH_NEAR))) ? ACT_ALL_NEAR : ACT_SOME_FAR;
 }
 
 V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
@@ -121,8 +121,9 @@ V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
  * a sum with TANH_UNIT, from the table */
 V_FN void tanh_far_part(v_f32 *part, const v_f32 *x, int n)
 {
-    v_f32 t[ACT_SIDE], h[ACT_SIDE], base[ACT_SIDE], first[ACT_SIDE], shifted[ACT_SIDE], r[ACT_SIDE], series[ACT_SIDE];
-    v_i32 j[ACT_SIDE];
+    v_f32 t[ACT_INTERLEAVED], h[ACT_INTERLEAVED], base[ACT_INTERLEAVED], first[ACT_INTERLEAVED],
+        shifted[ACT_INTERLEAVED], r[ACT_INTERLEAVED], series[ACT_INTERLEAVED];
+    v_i32 j[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_min(v_abs(x[v]), v_set(TANH_END));
     ACT_EACH shifted[v] = v_fma(t[v], v_set(TANH_STEP), v_set(V_SHIFT + 10.0f));
     ACT_EACH j[v] = v_bits(v_min(tanh_near_place(v_abs(x[v])), shifted[v]));
@@ -146,9 +147,9 @@ V_FN void tanh_far_part(v_f32 *part, const v_f32 *x, int n)
 
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
 {
-    v_f32 slope[ACT_SIDE], product[ACT_SIDE], scale[ACT_SIDE], unit = v_set(TANH_UNIT);
-    v_i32 sum[ACT_SIDE];
-    v_mask small[ACT_SIDE], tiny[ACT_SIDE];
+    v_f32 slope[ACT_INTERLEAVED], product[ACT_INTERLEAVED], scale[ACT_INTERLEAVED], unit = v_set(TANH_UNIT);
+    v_i32 sum[ACT_INTERLEAVED];
+    v_mask small[ACT_INTERLEAVED], tiny[ACT_INTERLEAVED];
     tanh_far_part(slope, x, n);
     ACT_EACH slope[v] = tanh_side(slope[v], x[v]);
     ACT_EACH small[v] = v_less(x[v], v_set(TANH_SMALL));
@@ -166,7 +167,7 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;
     v_f32 one = v_one();
-    if (act_slope_path(&x, 1) == ACT_SHORT)
+    if (act_slope_path(&x, 1) == ACT_ALL_NEAR)
         return act_near_times(x, one);
     act_far_times(&x, &one, 1);
     return x;
