@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "act/act_internal.h"
-#include "act/cpu/sums.h"
 #include "base/arena.h"
 #include "base/threads.h"
 
@@ -324,12 +323,12 @@ static void join_sums(const act_job *job, const berlu_act_call *call, size_t par
     for (size_t p = 0; p < params; p++) {
         float *grad = call->param[p].grad;
         if (grad && job->per_channel[p])
-            columns_join(grad, job->channel_sum[p], job->row_blocks, job->channels);
+            tree_sum_columns(grad, job->channel_sum[p], job->row_blocks, job->channels, job->channels);
         else if (grad)
             *grad = (float)tree_sum(job->layer_sum[p], job->blocks);
     }
     if (call->dbias)
-        columns_join(call->dbias, job->bias_sum, job->row_blocks, job->channels);
+        tree_sum_columns(call->dbias, job->bias_sum, job->row_blocks, job->channels, job->channels);
 }
 
 berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec)

@@ -105,14 +105,50 @@ void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t 
         body(context, i);
 }
 
+/* The left part of a range: the largest power of two below its count. */
+static size_t tree_left(size_t count)
+{
+    size_t left = 1;
+    while (left * 2 < count)
+        left *= 2;
+    return left;
+}
+
 double tree_sum(const double *values, size_t count)
 {
-    if (count == 0)
-        return 0;
-    if (count == 1)
-        return values[0];
-    size_t half = 1;
-    while (half * 2 < count)
-        half *= 2;
-    return tree_sum(values, half) + tree_sum(values + half, count - half);
+    if (count < 2)
+        return count ? values[0] : 0;
+    size_t left = tree_left(count);
+    return tree_sum(values, left) + tree_sum(values + left, count - left);
+}
+
+/* Columns are summed in stripes, so that the tree is traversed once per stripe and the additions of
+ * its columns are independent. The recursion is as deep as the logarithm of the number of rows. */
+enum { STRIPE = 64 };
+
+static void stripe_sum(double *out, const float *values, size_t rows, size_t stride, size_t width)
+{
+    if (rows == 1) {
+        for (size_t c = 0; c < width; c++)
+            out[c] = (double)values[c];
+        return;
+    }
+    size_t left = tree_left(rows);
+    double right[STRIPE];
+    stripe_sum(out, values, left, stride, width);
+    stripe_sum(right, values + left * stride, rows - left, stride, width);
+    for (size_t c = 0; c < width; c++)
+        out[c] += right[c];
+}
+
+void tree_sum_columns(float *out, const float *values, size_t rows, size_t stride, size_t columns)
+{
+    for (size_t c = 0; c < columns; c += STRIPE) {
+        size_t width = columns - c < STRIPE ? columns - c : STRIPE;
+        double sum[STRIPE] = {0};
+        if (rows > 0)
+            stripe_sum(sum, values + c, rows, stride, width);
+        for (size_t i = 0; i < width; i++)
+            out[c + i] = (float)sum[i];
+    }
 }

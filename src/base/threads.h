@@ -31,4 +31,8 @@ void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t 
  * its count. */
 double tree_sum(const double *values, size_t count);
 
+/* out[c] = the sum of column c of a matrix of floats by the same tree over its rows, in double; row
+ * r begins at values + r * stride. */
+void tree_sum_columns(float *out, const float *values, size_t rows, size_t stride, size_t columns);
+
 #endif

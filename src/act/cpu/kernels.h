@@ -10,7 +10,8 @@
  *           The fast path.
  *     rows  bias, column sums or per-channel parameters: unit_rows rows at a time, row by row.
  *
- * Read on in kernel.c, which fills the table, and in sums.h, which joins the partial sums. */
+ * Read on in kernel.c, which fills the table, and in base/threads.h, which joins the partial
+ * sums. */
 #ifndef ACT_CPU_KERNELS_H
 #define ACT_CPU_KERNELS_H
 
