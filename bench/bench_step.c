@@ -67,7 +67,7 @@ static void batch_fill(engine *e, const model *m, int batch)
 
 typedef struct times {
     double forward[STEPS_MOST], backward[STEPS_MOST], update[STEPS_MOST], all[STEPS_MOST];
-    double stream[STEPS_MOST]; /* asynchronous devices: seconds a step, many in flight */
+    double stream[STEPS_MOST]; /* asynchronous devices: seconds per step, many in flight */
     int count, streams;
 } times;
 
@@ -118,7 +118,8 @@ static berlu_status one_step(bench_step *b, engine *e, times *t, uint32_t step)
     return status;
 }
 
-/* Whole steps as training enqueues them, without waiting in between: what an asynchronous device is judged by. */
+/* Whole steps as training enqueues them, without waiting in between: the speed of an asynchronous
+ * device. */
 static berlu_status steps_stream(bench_step *b, engine *e, times *t, uint32_t first)
 {
     enum { STREAM = 20 };
