@@ -14,15 +14,15 @@
 
 typedef enum yardstick_kind { YARDSTICK_COPY, YARDSTICK_ADD } yardstick_kind;
 
-/* BY_TURNS: four streams interleaved, streamed too */
-typedef enum yardstick_way { ORDINARY, STREAMED, BY_TURNS } yardstick_way;
+/* INTERLEAVED: four streams interleaved, streamed too */
+typedef enum yardstick_stores { ORDINARY, STREAMED, INTERLEAVED } yardstick_stores;
 
 typedef struct yardstick {
     const char *name;
     yardstick_kind kind;
     void (*part)(float *y, const float *x, const float *dy, size_t n); /* arrays aligned to 64, n a multiple of 64 */
     cpu_isa isa; /* the instruction set it needs: kernels of a narrower one are not compared with it */
-    yardstick_way way;
+    yardstick_stores stores;
 } yardstick;
 
 /* Those this machine can run, index 0, 1, ...; NULL after the last. */

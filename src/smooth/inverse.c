@@ -51,15 +51,15 @@ static double transition_solve(const berlu_smooth *f, const knot *k, double y, i
     return bracket_solve(f, y, sign, k->from, k->to, fmin(fmax(start, k->from), k->to));
 }
 
-/* The first of inner + 1, inner + 2, inner + 4, ... (`way` -1: inner - 1, ...) whose value passes
- * y; infinite when only the limit does. */
-static double curve_reach(const berlu_curve *c, double y, int sign, double inner, int way)
+/* The first of inner + 1, inner + 2, inner + 4, ... (`direction` -1: inner - 1, ...) whose value
+ * passes y; infinite when only the limit does. */
+static double curve_reach(const berlu_curve *c, double y, int sign, double inner, int direction)
 {
-    double x = inner + way;
-    for (double step = 2; sign * way * (curve_value(c, x) - y) < 0; step *= 2) {
+    double x = inner + direction;
+    for (double step = 2; sign * direction * (curve_value(c, x) - y) < 0; step *= 2) {
         if (fabs(x) == DBL_MAX)
-            return way * INFINITY;
-        x = fmin(fmax(inner + way * step, -DBL_MAX), DBL_MAX);
+            return direction * INFINITY;
+        x = fmin(fmax(inner + direction * step, -DBL_MAX), DBL_MAX);
     }
     return x;
 }

@@ -50,8 +50,8 @@ typedef struct peak {
  * 2^-149. */
 typedef struct tally {
     peak ulps, subnormal;
-    peak absolute; /* in 2^-24, near a zero of the derivative */
-    peak oracle;   /* the error of the double reference in ULP of f32, where it was compared */
+    peak absolute;     /* in 2^-24, near a zero of the derivative */
+    peak double_error; /* the error of the double reference in ULP of f32, where it was compared */
     unsigned long bad;
     float bad_x;
 } tally;
@@ -85,7 +85,7 @@ static void tally_join(tally *all, const tally *t)
     peak_raise(&all->ulps, t->ulps.size, t->ulps.x);
     peak_raise(&all->subnormal, t->subnormal.size, t->subnormal.x);
     peak_raise(&all->absolute, t->absolute.size, t->absolute.x);
-    peak_raise(&all->oracle, t->oracle.size, t->oracle.x);
+    peak_raise(&all->double_error, t->double_error.size, t->double_error.x);
     if (!all->bad)
         all->bad_x = t->bad_x;
     all->bad += t->bad;
@@ -151,14 +151,14 @@ static void check_slope(const sweep *s, tally *t, float x, float got, double wan
     note(t, x, ulps, bound, want);
 }
 
-static void check_oracle(const sweep *s, tally *value, tally *slope, float x, const berlu_act_point *at)
+static void check_double(const sweep *s, tally *value, tally *slope, float x, const berlu_act_point *at)
 {
     double exact;
     if (isfinite(at->value) && reference_value(s->act, (double)x, &exact))
-        peak_raise(&value->oracle, fabs(at->value - exact) / reference_unit(value_unit(s, (double)x, exact)), x);
+        peak_raise(&value->double_error, fabs(at->value - exact) / reference_unit(value_unit(s, (double)x, exact)), x);
     if (reference_slope(s->act, (double)x, &exact))
-        peak_raise(&slope->oracle, fabs(at->slope - exact) / reference_unit(near_zero(s, x, exact) ? s->low : exact),
-                   x);
+        peak_raise(&slope->double_error,
+                   fabs(at->slope - exact) / reference_unit(near_zero(s, x, exact) ? s->low : exact), x);
 }
 
 /* The float of a sample index: a random one of every K (splitmix64), all of them for K = 1. */
@@ -195,7 +195,7 @@ static void chunk_check(const sweep *s, size_t chunk, tally *value, tally *slope
         if (set->slope)
             (finite ? check_slope(s, slope, x[i], d[i], at.slope) : check_special(slope, x[i], d[i], at.slope));
         if (finite && i == chunk % CHUNK && chunk % step == 0)
-            check_oracle(s, value, slope, x[i], &at);
+            check_double(s, value, slope, x[i], &at);
     }
 }
 
@@ -239,8 +239,8 @@ static void line_print(const sweep *s, const char *op, const tally *t, double bo
         printf("; subnormal %.3f at %.9g", t->subnormal.size, (double)t->subnormal.x);
     if (t->absolute.size > 0)
         printf("; near zero %.3f * 2^-24 at %.9g", t->absolute.size, (double)t->absolute.x);
-    if (t->oracle.size > 0)
-        printf("; oracle %.1e", t->oracle.size);
+    if (t->double_error.size > 0)
+        printf("; double %.1e", t->double_error.size);
     if (t->bad)
         printf("; %lu BEYOND, one at %.9g (%a)", t->bad, (double)t->bad_x, (double)t->bad_x);
     printf("; %s; %.1f s\n", t->bad ? "FAIL" : "pass", clock_seconds() - s->start);
@@ -327,8 +327,8 @@ int main(int argc, char **argv)
         puts(set.specs[i]);
     if (set.list)
         return 0;
-    printf("%s of 2^32 floats, %zu activations, %d threads; oracle in double%s\n", set.every == 1 ? "all" : "a sample",
-           set.count, set.threads,
+    printf("%s of 2^32 floats, %zu activations, %d threads; reference in double%s\n",
+           set.every == 1 ? "all" : "a sample", set.count, set.threads,
            reference_exists() ? ", multiple precision near a bound" : " ALONE: built without MPFR");
     double start = clock_seconds();
     for (size_t i = 0; i < set.count; i++) {

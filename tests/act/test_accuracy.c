@@ -61,12 +61,12 @@ static double bound_at(double bound, double want)
 /* The double version and multiple precision are both right to many more digits than f32 has; one
  * that is far off is a failure, not a reason to skip. `absolute` is for zeros of the function,
  * 2^-170 for numbers below those of f32. */
-static void expect_agreement(const berlu_act *act, const char *what, float at, double oracle, double reference,
+static void expect_agreement(const berlu_act *act, const char *what, float at, double by_double, double exact,
                              double absolute)
 {
-    if (!(fabs(oracle - reference) <= 0x1p-40 * fabs(reference) + absolute + 0x1p-170))
-        fail_msg("%s %s(%a): the oracle says %.17g, multiple precision %.17g", berlu_act_spec(act), what, (double)at,
-                 oracle, reference);
+    if (!(fabs(by_double - exact) <= 0x1p-40 * fabs(exact) + absolute + 0x1p-170))
+        fail_msg("%s %s(%a): double gives %.17g, multiple precision %.17g", berlu_act_spec(act), what, (double)at,
+                 by_double, exact);
 }
 
 static int is_plain(const char *spec)

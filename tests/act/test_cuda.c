@@ -300,7 +300,7 @@ static void bad_calls_are_refused_and_the_next_one_works(void **state)
 
 /* Synchronising a stream that is being captured is not allowed and invalidates the capture; nothing
  * can be launched into it then. */
-static void a_failed_launch_is_told_in_cudas_words_and_the_next_one_works(void **state)
+static void a_failed_launch_reports_cudas_message_and_the_next_one_works(void **state)
 {
     both *b = *state;
     cudaStream_t stream;
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_hundred_repeats_on_two_streams_give_the_same_sums),
         cmocka_unit_test(a_replayed_graph_sees_a_changed_alpha),
         cmocka_unit_test(bad_calls_are_refused_and_the_next_one_works),
-        cmocka_unit_test(a_failed_launch_is_told_in_cudas_words_and_the_next_one_works),
+        cmocka_unit_test(a_failed_launch_reports_cudas_message_and_the_next_one_works),
     };
     return cmocka_run_group_tests(tests, both_make, both_free);
 }

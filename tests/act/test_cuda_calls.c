@@ -54,7 +54,7 @@ static void a_call_without_sums_needs_no_workspace(void **state)
     assert_true(workspace(64, 32, 1, 0) >= 32 * sizeof(float));
 }
 
-static void ordinary_memory_or_no_device_is_told_and_nothing_runs(void **state)
+static void ordinary_memory_or_no_device_is_reported_and_nothing_runs(void **state)
 {
     (void)state;
     int status = run(2, 32, 0);
@@ -80,7 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channels_have_a_limit_only_where_they_matter),
         cmocka_unit_test(a_call_without_sums_needs_no_workspace),
-        cmocka_unit_test(ordinary_memory_or_no_device_is_told_and_nothing_runs),
+        cmocka_unit_test(ordinary_memory_or_no_device_is_reported_and_nothing_runs),
     };
     return cmocka_run_group_tests(tests, act_make, act_free);
 }

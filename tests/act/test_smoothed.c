@@ -92,7 +92,7 @@ static const berlu_transition *nearest(const berlu_smooth *f, double x, berlu_tr
 }
 
 /* The bounds that smoothed.h states. */
-static void kernels_agree_with_the_oracle(void **state)
+static void kernels_agree_with_the_reference(void **state)
 {
     (void)state;
     static float x[COUNT_X], y[COUNT_X], dy[COUNT_X], dx[COUNT_X], d2[COUNT_X];
@@ -283,7 +283,7 @@ static void it_is_no_built_in_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_agree_with_the_oracle),
+        cmocka_unit_test(kernels_agree_with_the_reference),
         cmocka_unit_test(every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(a_smoothed_leaky_relu_is_berlu),
         cmocka_unit_test(level_ends_are_exact_and_infinities_give_limits),

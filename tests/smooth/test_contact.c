@@ -50,7 +50,7 @@ static int contact(const exact *f, int right_end, q *jump)
     return BERLU_SMOOTH_ANALYTIC;
 }
 
-static void joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_told(void **state)
+static void joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_documented(void **state)
 {
     (void)state;
     draws d = {1};
@@ -238,7 +238,7 @@ static void a_kink_without_jump_is_analytic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_told, after),
+        cmocka_unit_test_teardown(joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_documented, after),
         cmocka_unit_test_teardown(slope_is_the_smoothstep_between_the_two_slopes, after),
         cmocka_unit_test_teardown(odd_degree_equals_the_even_one_below, after),
         cmocka_unit_test_teardown(degree_two_of_the_leaky_kink_is_berlu, after),

@@ -193,7 +193,7 @@ static void gap_of_a_collinear_form_beyond_its_range_bounds_every_point(void **s
     }
 }
 
-static void integral_of_the_error_is_as_told(void **state)
+static void integral_of_the_error_is_as_documented(void **state)
 {
     (void)state;
     draws d = {27};
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test_teardown(error_is_one_sided_and_largest_at_the_kink, after),
         cmocka_unit_test_teardown(largest_gap_of_the_library_is_attained_at_the_kink, after),
         cmocka_unit_test_teardown(gap_of_a_collinear_form_beyond_its_range_bounds_every_point, after),
-        cmocka_unit_test_teardown(integral_of_the_error_is_as_told, after),
+        cmocka_unit_test_teardown(integral_of_the_error_is_as_documented, after),
         cmocka_unit_test_teardown(smoothing_is_averaging_with_a_beta_density, after),
         cmocka_unit_test_teardown(higher_degree_is_smoother_at_the_joins_and_more_curved_inside, after),
         cmocka_unit_test_teardown(unequal_overlap_breaks_the_slope_bound_and_is_refused, after),

@@ -41,8 +41,8 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
-    v_f32 room = v_sub(k->beta, v_abs(x)), inside = v_add(k->square, k->square);
-    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+    v_f32 depth = v_sub(k->beta, v_abs(x)), inside = v_add(k->square, k->square);
+    return v_select(v_less(depth, v_zero()), v_zero(), v_fma(depth, v_zero(), inside)); /* + 0 depth: NaN stays */
 }
 
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)

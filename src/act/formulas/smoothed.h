@@ -141,13 +141,13 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     smoothed_knot n = smoothed_near(x, k);
-    v_f32 room = v_sub(n.eps, v_abs(v_sub(x, n.x))), r = v_mul(v_max0(room), n.half);
+    v_f32 depth = v_sub(n.eps, v_abs(v_sub(x, n.x))), r = v_mul(v_max0(depth), n.half);
     v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
     v_f32 inside = v_set(k->peak);
     for (int i = 1; i < k->order; i++)
         inside = v_mul(inside, w);
     inside = v_mul(v_mul(v_sub(n.right, n.left), inside), n.half); /* the large factors last: times 0 they must be 0 */
-    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+    return v_select(v_less(depth, v_zero()), v_zero(), v_fma(depth, v_zero(), inside)); /* + 0 depth: NaN stays */
 }
 
 #endif
