@@ -1,7 +1,8 @@
 /* crc32c.c - the checksum, four bits at a time. SPDX-License-Identifier: MIT
  *
- * Records are small and few, so a table of sixteen words (one per value of four bits, polynomial 0x1EDC6F41 reflected)
- * is fast enough and short enough to check by eye against the defining recurrence; the test does that for every entry. */
+ * Records are small and few, so a table of sixteen words (one per value of four bits, polynomial
+ * 0x1EDC6F41 reflected) is fast enough and short enough to check by eye against the defining
+ * recurrence; the test does that for every entry. */
 #include "base/crc32c.h"
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t count)

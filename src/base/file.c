@@ -65,7 +65,7 @@ static berlu_status write_all(int fd, const char *path, const unsigned char *byt
     return BERLU_OK;
 }
 
-/* -- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static berlu_status open_regular(int *fd, size_t *size, int at, const char *name, const char *path)
 {
@@ -112,7 +112,7 @@ void file_map_close(file_map *map)
     *map = (file_map){0};
 }
 
-/* Reads to the end of anything that can be read, pipes included, so the size is found out on the way. */
+/* Reads to the end of any readable file, pipes included, so the size is not known beforehand. */
 static berlu_status read_all(int fd, const char *path, size_t limit, char **data, size_t *size)
 {
     size_t room = 0;
@@ -164,9 +164,9 @@ berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in,
     return BERLU_OK;
 }
 
-/* -- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* Opens a name in the target's folder that nobody else has: ".NAME.PID-TRY.tmp". */
+/* Opens an unused name in the target's folder: ".NAME.PID-TRY.tmp". */
 static berlu_status open_temporary(file_out *f)
 {
     const char *slash = strrchr(f->name, '/');

@@ -1,9 +1,11 @@
-/* file.h - reading by mmap, writing so that a cut at any byte loses nothing. SPDX-License-Identifier: MIT
+/* file.h - reading by mmap, writing so that a cut at any byte loses nothing.
+ * SPDX-License-Identifier: MIT
  *
- * A file that appears, appears whole: it is written under a temporary name in the same folder, fsynced, renamed, and the
- * folder is fsynced. Failures name the path and the system's reason; reading failures are BERLU_ERR_INPUT, writing
- * failures BERLU_ERR_IO. A target that is no regular file (a pipe, /dev/null) is written directly. The system calls are
- * called by their plain names, so that tests can make the n-th one fail. */
+ * A new file appears whole or not at all: it is written under a temporary name in the same folder,
+ * fsynced, renamed, and the folder is fsynced. Failures name the path and the system's reason;
+ * reading failures are BERLU_ERR_INPUT, writing failures BERLU_ERR_IO. A target that is no regular
+ * file (a pipe, /dev/null) is written directly. System calls are called by their plain names, so
+ * that tests can make the n-th one fail. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -36,8 +38,8 @@ berlu_status file_map_open(file_map *out, const char *path);
 berlu_status file_map_open_in(file_map *out, const folder_handle *in, const char *name);
 void file_map_close(file_map *map);
 
-/* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard leaves no trace.
- * After any failure only discard is allowed. */
+/* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard
+ * leaves no trace. After any failure only discard is allowed. */
 typedef struct file_out file_out;
 berlu_status file_out_open(file_out **out, const char *path);
 berlu_status file_out_open_in(file_out **out, const folder_handle *in, const char *name);
@@ -46,13 +48,13 @@ berlu_status file_out_commit(file_out *f); /* frees f, also when it fails: the o
                                             * new one is when only the folder's fsync failed */
 void file_out_discard(file_out *f);        /* frees f; NULL is allowed */
 
-/* The three steps in one. */
+/* Opens, writes and commits. */
 berlu_status file_write_atomic(const char *path, const void *bytes, size_t count);
 berlu_status file_write_atomic_in(const folder_handle *in, const char *name, const void *bytes, size_t count);
 berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit); /* NUL added; free() it */
 berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit);
 
-/* Appends whole bytes and fsyncs when asked; creates the file. For logs and metrics. */
+/* Appends whole bytes, fsyncs if `sync`, creates the file. For logs and metrics. */
 berlu_status file_append(const char *path, const void *bytes, size_t count, int sync);
 berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync);
 berlu_status file_truncate(const char *path, uint64_t size);

@@ -1,6 +1,8 @@
-/* folder.c - folders, renames and links, each made to last by an fsync of the folder above. SPDX-License-Identifier: MIT
+/* folder.c - folders, renames and links, each made durable by an fsync of the parent.
+ * SPDX-License-Identifier: MIT
  *
- * A rename or a new entry survives a power cut only once the folder that holds the name is on disk. */
+ * A rename or a new entry survives a power cut only once the folder that holds the name is on
+ * disk. */
 #include "base/file.h"
 
 #include <dirent.h>

@@ -1,7 +1,8 @@
 /* weights.c - reads and writes the parameters of an engine by name. SPDX-License-Identifier: MIT
  *
- * Reading has two halves: match() finds for every parameter its tensor and refuses the file unless every name, shape and
- * type fits and nothing is left over; only then values are set. Read weights_load(). */
+ * Reading has two halves: match() finds the tensor of every parameter and refuses the file unless
+ * every name, shape and type fits and no tensor remains; only then values are set. Read
+ * weights_load(). */
 #include "models/weights.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const tensor_info *parameter_at(const graph *g, int i)
     return graph_tensor(g, graph_param(g, i));
 }
 
-/* ---- reading ---- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Equal once trailing ones are dropped: (N, K, 1, 1) is (N, K), and [1] is a scalar. */
 static int shapes_match(const tensor_info *p, const st_tensor *t)
@@ -35,7 +36,7 @@ static int shapes_match(const tensor_info *p, const st_tensor *t)
     return 1;
 }
 
-/* torch calls the slope of its PReLU `act.weight`; here it is `act.alpha`. */
+/* torch calls the alpha of its PReLU `act.weight`; here it is `act.alpha`. */
 static const st_tensor *find_prelu(const graph *g, const char *name, const safetensors *file)
 {
     for (int i = 0; i < graph_site_count(g); i++) {
@@ -90,7 +91,7 @@ static berlu_status match(const st_tensor **found, const graph *g, const safeten
     return BERLU_OK;
 }
 
-/* Room for the largest parameter. */
+/* A buffer for the largest parameter. */
 static berlu_status buffer_make(float **out, const graph *g)
 {
     int64_t most = 1;
@@ -151,10 +152,10 @@ berlu_status weights_fill(engine *e)
     return status;
 }
 
-/* ---- writing ---- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
-/* One array of the engine as tensors of a file. Host memory is used in place; from a device a copy is made, which
- * `copies` owns. */
+/* One array of the engine as tensors of a file. Host memory is used in place; from a device a copy
+ * is made, which `copies` owns. */
 static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *e, engine_array array)
 {
     const graph *g = engine_graph(e);

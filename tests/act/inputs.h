@@ -1,18 +1,19 @@
-/* inputs.h - which activations are tested, and on which numbers. SPDX-License-Identifier: MIT
+/* inputs.h - the tested activations, and their inputs. SPDX-License-Identifier: MIT
  *
- * The numbers come in strata: specials, both sides of every kink and join, the neighbourhood of 0, the transition, ordinary
- * sizes, the tails, and any bit pattern. */
+ * The inputs come in strata: specials, both sides of every kink and join, the neighbourhood of 0,
+ * the transition, ordinary sizes, the tails, and any bit pattern. */
 #ifndef TESTS_ACT_INPUTS_H
 #define TESTS_ACT_INPUTS_H
 
 #include <berlu/act.h>
 #include <stdint.h>
 
-/* Every built-in by its name, then variants that take other paths, smooth(...) among them. NULL after the last. */
+/* Every built-in by its name, then variants that take other paths, smooth(...) among them. NULL
+ * after the last. */
 const char *inputs_spec(size_t index);
 int inputs_named(const char *spec, const char *name); /* "berlu:eps=2" by "berlu", "smooth(...)" by "smooth" */
 
-/* A number of the strata for this activation; `draw` counts up. */
+/* An input of the strata for this activation; `draw` counts up. */
 float inputs_number(const berlu_act *act, uint32_t seed, uint32_t draw);
 
 void inputs_fill(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, uint32_t seed); /* all strata */

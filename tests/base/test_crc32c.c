@@ -1,4 +1,4 @@
-/* test_crc32c.c - known answers and the defining recurrence. SPDX-License-Identifier: MIT */
+/* test_crc32c.c - published results and the defining recurrence. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
