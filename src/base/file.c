@@ -1,9 +1,9 @@
 /* file.c - files that appear whole, and reading by mmap. SPDX-License-Identifier: MIT
  *
- * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links are in folder.c.
- * What exists under the path and is not a regular file (a pipe, /dev/null) cannot be replaced by a rename without
- * destroying it; such a target is written directly. Everything is done relative to a folder_handle; an ordinary path is
- * the case without one. */
+ * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links
+ * are in folder.c. What exists under the path and is not a regular file (a pipe, /dev/null) cannot
+ * be replaced by a rename without destroying it; such a target is written directly. Everything is
+ * done relative to a folder_handle; an ordinary path is the case without one. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -14,9 +14,10 @@
 
 #include "base/status.h"
 
-/* A folder held open. What is named relative to it is found through its descriptor, so that nothing lands elsewhere when
- * the folder is moved or another one takes its name. `path` is for messages and belongs to the caller. Functions that end
- * in _in take one; NULL there means that the name is an ordinary path. */
+/* A folder held open. What is named relative to it is found through its descriptor, so that nothing
+ * lands elsewhere when the folder is moved or another one takes its name. `path` is for messages
+ * and belongs to the caller. Functions that end in _in take one; NULL there means that the name is
+ * an ordinary path. */
 typedef struct folder_handle {
     int fd; /* -1: closed */
     const char *path;

@@ -35,7 +35,7 @@ static berlu_status fail_folder(const folder_handle *in, const char *name, const
     return berlu_fail(BERLU_ERR_IO, "%s: %s: %s", file_shown(shown, in, name), step, strerror(error));
 }
 
-/* ---- a folder held open ---------------------------------------------------------------------------------------- */
+/* ---- a folder held open ---------------------------------------------------------------------- */
 
 berlu_status folder_hold(folder_handle *out, const char *path)
 {
@@ -60,7 +60,7 @@ int folder_in_place(const folder_handle *f)
            held.st_ino == named.st_ino;
 }
 
-/* ---- what is there --------------------------------------------------------------------------------------------- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 int file_exists_in(const folder_handle *in, const char *name)
 {
@@ -84,7 +84,7 @@ int folder_exists(const char *path)
     return folder_exists_in(NULL, path);
 }
 
-/* ---- syncing --------------------------------------------------------------------------------------------------- */
+/* ---- syncing --------------------------------------------------------------------------------- */
 
 berlu_status folder_sync_in(const folder_handle *in, const char *name)
 {
@@ -103,7 +103,8 @@ berlu_status folder_sync(const char *path)
     return folder_sync_in(NULL, path);
 }
 
-/* On the stack: it follows a rename that has happened already, so it should not be able to fail for lack of memory. */
+/* On the stack: it follows a rename that has happened already, so it should not be able to fail for
+ * lack of memory. */
 berlu_status folder_sync_above(int at, const char *name, const char *shown)
 {
     char folder[PATH_MAX] = ".";
@@ -130,7 +131,7 @@ static berlu_status sync_above(const folder_handle *in, const char *name)
     return folder_sync_above(at_of(in), name, in ? in->path : name);
 }
 
-/* ---- making, renaming, removing -------------------------------------------------------------------------------- */
+/* ---- making, renaming, removing -------------------------------------------------------------- */
 
 berlu_status folder_make_in(const folder_handle *in, const char *name)
 {
@@ -165,7 +166,8 @@ berlu_status folder_make(const char *path)
     return status;
 }
 
-/* Everything inside, then the thing itself. A link is removed, never followed. Returns 0, or -1 with errno. */
+/* Everything inside, then the thing itself. A link is removed, never followed. Returns 0, or -1
+ * with errno. */
 static int tree_remove(int at, const char *name, int depth)
 {
     enum { DEEPEST = 64 };
