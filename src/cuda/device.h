@@ -24,7 +24,8 @@ enum {
     SMALL_SLOTS = 64,    /* small ones */
     RESULT_SLOTS = 1024, /* step results that nobody has collected yet */
 };
-extern const size_t staging_bytes, small_bytes; /* of a slot */
+#define STAGING_BYTES ((size_t)4 << 20) /* of a large slot */
+#define SMALL_BYTES   ((size_t)4 << 10)
 
 /* Pinned buffers through which uploads pass: the caller's memory is free again as soon as it was copied here. */
 typedef struct cuda_staging {
@@ -82,6 +83,15 @@ static inline cuda_device *cuda_device_of(const op_call *c)
 void cuda_device_fail(cuda_device *d, berlu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void cuda_launched(const op_call *c);
+
+/* device.c */
+berlu_status cuda_open(device **out, const struct backend *b, const device_options *o);
+void cuda_close(device *d);
+void cuda_dtypes(const device *d, tensor_dtype of_role[ROLE_COUNT]);
+void *cuda_alloc(device *d, memory_kind kind, size_t bytes, const char *what);
+void cuda_release(device *d, memory_kind kind, void *memory);
+size_t cuda_free_bytes(device *d);
+void cuda_describe(const device *d, char *out, size_t size);
 
 /* transfer.c */
 berlu_status cuda_transfer_open(cuda_device *d);

@@ -65,8 +65,8 @@ __device__ __forceinline__ float within(float x, const param_span &s) /* a NaN s
     return x > s.high ? s.high : x;
 }
 
-/* Runs f(w, m, v, g) over a piece; each function changes what it likes and says so by WRITES. */
-enum { M = 1, V = 2, W = 4 };
+/* Runs f(w, m, v, g) over a piece. The weight is always read and written, moments where READS and WRITES say so. */
+enum { M = 1, V = 2 };
 template <int READS, int WRITES, class F> __device__ void walk(const job &j, const range &r, const F &f)
 {
     float *weight = j.weight + r.at, *m1 = j.moment1 + r.at, *m2 = j.moment2 + r.at;
