@@ -19,9 +19,12 @@
 /* One line per function that we call. */
 #define LT_FUNCTIONS(F)                                                                                                \
     F(Create)                                                                                                          \
-    F(Destroy) F(GetVersion) F(Matmul) F(MatmulAlgoCheck) F(MatmulAlgoGetHeuristic) F(MatmulDescCreate)                \
-        F(MatmulDescDestroy) F(MatmulDescSetAttribute) F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                    \
-            F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)
+    F(Destroy)                                                                                                         \
+    F(GetVersion)                                                                                                      \
+    F(Matmul)                                                                                                          \
+    F(MatmulAlgoCheck) F(MatmulAlgoGetHeuristic) F(MatmulDescCreate) F(MatmulDescDestroy) F(MatmulDescSetAttribute)    \
+        F(MatrixLayoutCreate) F(MatrixLayoutDestroy) F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy)              \
+            F(MatmulPreferenceSetAttribute)
 
 struct lt_library {
     void *loaded;

@@ -7,8 +7,8 @@
 
 #include "cuda/kernels.h"
 
-static const struct op_entry ops[OP_COUNT] = {
-    [OP_LINEAR] = {cuda_linear, cuda_gemm_workspace, .in_place = 8, .absorbs = 3, .shadow = 2 | 4},
+static const op_entry ops[OP_COUNT] = {
+    [OP_LINEAR] = {cuda_linear, cuda_linear_workspace, .in_place = 8, .absorbs = 3, .shadow = 2 | 4},
     [OP_NORM] = {cuda_norm, .in_place = 1},
     [OP_ATTENTION] = {cuda_attention, cuda_attention_workspace},
     [OP_ACT] = {cuda_act, cuda_act_workspace, .in_place = 1},
@@ -26,8 +26,8 @@ static const struct op_entry ops[OP_COUNT] = {
     [OP_DROP_PATH] = {cuda_drop_path, .in_place = 3, .absorbs = 1},
     [OP_CROSS_ENTROPY] = {cuda_cross_entropy, cuda_loss_workspace},
     [OP_DISTILL] = {cuda_distill, cuda_loss_workspace},
-    [OP_LINEAR_DX] = {cuda_linear_dx, cuda_gemm_workspace, .in_place = 4, .absorbs = 2, .shadow = 2},
-    [OP_LINEAR_DW] = {cuda_linear_dw, cuda_gemm_workspace},
+    [OP_LINEAR_DX] = {cuda_linear_dx, cuda_linear_workspace, .in_place = 4, .absorbs = 2, .shadow = 2},
+    [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace},
     [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4},
     [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace},
     [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1},
@@ -52,28 +52,28 @@ static const struct op_entry ops[OP_COUNT] = {
     [OP_SHADOW] = {cuda_shadow},
 };
 
-const struct backend *cuda_backend(void)
+const backend *cuda_backend(void)
 {
-    static const struct backend cuda = {.name = "cuda",
-                                        .ops = ops,
-                                        .alignment = 256,
-                                        .asynchronous = 1,
-                                        .open = cuda_open,
-                                        .close = cuda_close,
-                                        .dtypes = cuda_dtypes,
-                                        .alloc = cuda_alloc,
-                                        .release = cuda_release,
-                                        .upload = cuda_upload,
-                                        .download = cuda_download,
-                                        .copy = cuda_copy,
-                                        .prepare = cuda_prepare,
-                                        .run = cuda_run,
-                                        .program_free = cuda_program_free,
-                                        .seconds = cuda_seconds,
-                                        .result_push = cuda_result_push,
-                                        .result_pop = cuda_result_pop,
-                                        .library = gemm_library,
-                                        .free_bytes = cuda_free_bytes,
-                                        .describe = cuda_describe};
+    static const backend cuda = {.name = "cuda",
+                                 .ops = ops,
+                                 .alignment = 256,
+                                 .asynchronous = 1,
+                                 .open = cuda_open,
+                                 .close = cuda_close,
+                                 .dtypes = cuda_dtypes,
+                                 .alloc = cuda_alloc,
+                                 .release = cuda_release,
+                                 .upload = cuda_upload,
+                                 .download = cuda_download,
+                                 .copy = cuda_copy,
+                                 .prepare = cuda_prepare,
+                                 .run = cuda_run,
+                                 .program_free = cuda_program_free,
+                                 .seconds = cuda_seconds,
+                                 .result_push = cuda_result_push,
+                                 .result_pop = cuda_result_pop,
+                                 .library = cuda_gemm_library,
+                                 .free_bytes = cuda_free_bytes,
+                                 .describe = cuda_describe};
     return &cuda;
 }

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "engine/backend.h"
 
-const struct backend *cuda_backend(void);
+const backend *cuda_backend(void);
 
 /* The product algorithms this device has used so far, in the format of an algorithms file (algorithms.h): for run.json. A
  * later run that is given this text as its file takes the same ones. */

@@ -1,4 +1,4 @@
-/* cuda_api.h - the CUDA runtime and cuBLASLt as src/cuda/ *.c see them. SPDX-License-Identifier: MIT
+/* cuda_api.h - the CUDA runtime and cuBLASLt as the C files of src/cuda see them. SPDX-License-Identifier: MIT
  *
  * Thin wrappers that return a status and leave CUDA's own words in berlu_last_error(). The host logic above them (memory,
  * programs, choice of algorithms, error paths) therefore compiles without the toolkit: tests/cuda/stub.c implements this
@@ -77,7 +77,7 @@ typedef struct lt_product {
     int in_bf16, out_bf16; /* A and B; C, D and bias. Else f32 */
     int tf32;              /* f32 inputs may be rounded to TF32 */
     int bias, add;         /* epilogue: a bias; C is added */
-    int align;             /* all pointers are multiples of so many bytes, at most 256 */
+    int align;             /* all pointers are multiples of so many bytes */
 } lt_product;
 
 /* A choice of kernel, tile and split: opaque bytes, the same for the same version of the library. */

@@ -78,7 +78,7 @@ static berlu_status gpu_choose(cuda_device *d, int index)
     return status;
 }
 
-berlu_status cuda_open(device **out, const struct backend *b, const device_options *o)
+berlu_status cuda_open(device **out, const backend *b, const device_options *o)
 {
     cuda_device *d = calloc(1, sizeof *d);
     if (!d)
@@ -92,7 +92,7 @@ berlu_status cuda_open(device **out, const struct backend *b, const device_optio
     if (status == BERLU_OK)
         status = cuda_transfer_open(d);
     if (status == BERLU_OK)
-        status = gemm_open(d, o->algorithms);
+        status = cuda_gemm_open(d, o->algorithms);
     if (status != BERLU_OK) {
         cuda_close((device *)d);
         return status;
@@ -110,7 +110,7 @@ void cuda_close(device *opened)
         gpu_use(d->index);
         gpu_stream_wait(d->stream);
     }
-    gemm_close(d);
+    cuda_gemm_close(d);
     cuda_transfer_close(d);
     gpu_stream_destroy(d->stream);
     free(d);
@@ -141,20 +141,25 @@ static void fail_alloc(berlu_status status, memory_kind kind, size_t bytes, cons
                    (double)bytes / 0x1p20, (double)left / 0x1p20);
 }
 
-void *cuda_alloc(device *opened, memory_kind kind, size_t bytes, const char *what)
+void *cuda_take(cuda_device *d, memory_kind kind, size_t bytes, const char *what)
 {
-    cuda_device *d = cuda_device_at(opened);
     void *memory = NULL;
     berlu_status status = gpu_use(d->index);
     if (status == BERLU_OK)
         status = kind == MEMORY_HOST ? gpu_host_alloc(&memory, bytes) : gpu_alloc(&memory, bytes);
-    if (status != BERLU_OK) {
-        fail_alloc(status, kind, bytes, what);
-        return NULL;
-    }
-    if (kind == MEMORY_HOST)
+    if (status == BERLU_OK)
+        return memory;
+    fail_alloc(status, kind, bytes, what);
+    return NULL;
+}
+
+void *cuda_alloc(device *opened, memory_kind kind, size_t bytes, const char *what)
+{
+    cuda_device *d = cuda_device_at(opened);
+    void *memory = cuda_take(d, kind, bytes, what);
+    if (memory && kind == MEMORY_HOST)
         memset(memory, 0, bytes);
-    else if (gpu_zero(memory, bytes, d->stream) != BERLU_OK) {
+    else if (memory && gpu_zero(memory, bytes, d->stream) != BERLU_OK) {
         gpu_free(memory);
         return NULL;
     }
@@ -183,6 +188,6 @@ size_t cuda_free_bytes(device *opened)
 void cuda_describe(const device *opened, char *out, size_t size)
 {
     char library[64];
-    gemm_describe(cuda_device_at(opened), library, sizeof library);
+    cuda_gemm_describe(cuda_device_at(opened), library, sizeof library);
     snprintf(out, size, "%s, %s", cuda_device_at(opened)->gpu.name, library);
 }

@@ -85,10 +85,11 @@ void cuda_device_fail(cuda_device *d, berlu_status status, const char *format, .
 void cuda_launched(const op_call *c);
 
 /* device.c */
-berlu_status cuda_open(device **out, const struct backend *b, const device_options *o);
+berlu_status cuda_open(device **out, const backend *b, const device_options *o);
 void cuda_close(device *d);
 void cuda_dtypes(const device *d, tensor_dtype of_role[ROLE_COUNT]);
 void *cuda_alloc(device *d, memory_kind kind, size_t bytes, const char *what);
+void *cuda_take(cuda_device *d, memory_kind kind, size_t bytes, const char *what); /* the same, not zeroed */
 void cuda_release(device *d, memory_kind kind, void *memory);
 size_t cuda_free_bytes(device *d);
 void cuda_describe(const device *d, char *out, size_t size);
@@ -109,11 +110,11 @@ void cuda_program_free(program *p);
 void cuda_seconds(program *p, double *per_call, int reset);
 
 /* gemm.c */
-berlu_status gemm_open(cuda_device *d, const char *algorithms);
-void gemm_close(cuda_device *d);
-berlu_status gemm_save(cuda_device *d); /* writes choices that are new since the last call */
-void gemm_describe(const cuda_device *d, char *out, size_t size);
-size_t gemm_library(const op_call *c); /* bytes of cuBLASLt's workspace, for calls that use it */
+berlu_status cuda_gemm_open(cuda_device *d, const char *algorithms);
+void cuda_gemm_close(cuda_device *d);
+berlu_status cuda_gemm_save(cuda_device *d); /* writes choices that are new since the last call */
+void cuda_gemm_describe(const cuda_device *d, char *out, size_t size);
+size_t cuda_gemm_library(const op_call *c); /* bytes of cuBLASLt's workspace, for calls that use it */
 
 #ifdef __cplusplus
 }

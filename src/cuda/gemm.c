@@ -23,7 +23,13 @@
 #include "cuda/algorithms.h"
 #include "cuda/cuda.h"
 
-enum { OFFERS = 32, REPEATS = 5, ROUNDS = 2, SHAPE_TEXT = 128 };
+enum {
+    OFFERS = 32,
+    REPEATS = 5,
+    ROUNDS = 2,
+    SHAPE_TEXT = 160,
+    FULL_ALIGN = 128, /* tensors lie on 256 bytes, bf16 copies of weights on 128 */
+};
 static const size_t workspace_bytes = (size_t)64 << 20;
 
 typedef struct gemm_plan {
@@ -84,7 +90,7 @@ static berlu_status mode_set(gemm_state *g, const char *algorithms)
     return g->path ? algorithms_read(&g->known, g->path) : berlu_fail_memory(strlen(algorithms), "the name of a file");
 }
 
-berlu_status gemm_open(cuda_device *d, const char *algorithms)
+berlu_status cuda_gemm_open(cuda_device *d, const char *algorithms)
 {
     gemm_state *g = d->gemm = calloc(1, sizeof *g);
     if (!g)
@@ -96,7 +102,7 @@ berlu_status gemm_open(cuda_device *d, const char *algorithms)
     snprintf(g->machine, sizeof g->machine, "%s, %d processors", d->gpu.name, d->gpu.processors);
     for (char *bar = strchr(g->machine, '|'); bar; bar = strchr(bar, '|'))
         *bar = ' '; /* the file's separator */
-    g->workspace = cuda_alloc((device *)d, MEMORY_DEVICE, workspace_bytes, "cuBLASLt's workspace");
+    g->workspace = cuda_take(d, MEMORY_DEVICE, workspace_bytes, "cuBLASLt's workspace");
     if (!g->workspace)
         return BERLU_ERR_MEMORY;
     status = gpu_event_create(&g->begin, 1);
@@ -105,7 +111,7 @@ berlu_status gemm_open(cuda_device *d, const char *algorithms)
     return status == BERLU_OK ? mode_set(g, algorithms) : status;
 }
 
-void gemm_close(cuda_device *d)
+void cuda_gemm_close(cuda_device *d)
 {
     gemm_state *g = d->gemm;
     if (!g)
@@ -124,19 +130,19 @@ void gemm_close(cuda_device *d)
     d->gemm = NULL;
 }
 
-void gemm_describe(const cuda_device *d, char *out, size_t size)
+void cuda_gemm_describe(const cuda_device *d, char *out, size_t size)
 {
     snprintf(out, size, "cuBLASLt %s", d->gemm->version);
 }
 
-size_t gemm_library(const op_call *c)
+size_t cuda_gemm_library(const op_call *c)
 {
     return c->op == OP_LINEAR || c->op == OP_LINEAR_DX || c->op == OP_LINEAR_DW ? workspace_bytes : 0;
 }
 
 /* ---- records ---- */
 
-berlu_status gemm_save(cuda_device *d)
+berlu_status cuda_gemm_save(cuda_device *d)
 {
     gemm_state *g = d->gemm;
     if (!g->unsaved || !g->path)
@@ -160,15 +166,14 @@ berlu_status cuda_algorithms_text(const device *d, text *out)
 
 static void shape_text(char out[SHAPE_TEXT], const lt_product *p)
 {
-    snprintf(out, SHAPE_TEXT, "%lldx%lldx%lld %c%c %s>%s%s%s%s", (long long)p->m, (long long)p->n, (long long)p->k,
+    snprintf(out, SHAPE_TEXT, "%lldx%lldx%lld %c%c %s>%s%s%s", (long long)p->m, (long long)p->n, (long long)p->k,
              p->transpose_a ? 't' : 'n', p->transpose_b ? 't' : 'n',
              p->in_bf16 ? "bf16"
              : p->tf32  ? "tf32"
                         : "f32",
-             p->out_bf16 ? "bf16" : "f32", p->bias ? " bias" : "", p->add ? " add" : "",
-             p->align < 256 ? " unaligned" : "");
-    if (p->align < 256) /* rare: a tensor that does not begin where the plan lays them */
-        snprintf(out + strlen(out), SHAPE_TEXT - strlen(out), " %d", p->align);
+             p->out_bf16 ? "bf16" : "f32", p->bias ? " bias" : "", p->add ? " add" : "");
+    if (p->align < FULL_ALIGN) /* rare: a tensor that does not begin where the plan lays them */
+        snprintf(out + strlen(out), SHAPE_TEXT - strlen(out), " aligned to %d", p->align);
 }
 
 /* ---- choosing ---- */
@@ -292,15 +297,16 @@ static gemm_plan *plan_of(cuda_device *d, const lt_product *product, const lt_po
     return g;
 }
 
-/* The largest power of two, up to 256, that divides all of them. */
+/* The largest power of two, up to FULL_ALIGN, that divides all of them. */
 static int alignment_of(const lt_pointers *p)
 {
-    uintptr_t all = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | (uintptr_t)p->d | (uintptr_t)p->bias | 256;
+    uintptr_t all =
+        (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | (uintptr_t)p->d | (uintptr_t)p->bias | FULL_ALIGN;
     return (int)(all & -all);
 }
 
 /* Row-major matrices are the library's column-major ones transposed, so y^T = b a^T is what it is asked for. */
-int gemm(const op_call *c, const gemm_call *g)
+int cuda_gemm(const op_call *c, const gemm_call *g)
 {
     cuda_device *d = cuda_device_of(c);
     lt_pointers p = {.a = g->b,

@@ -17,6 +17,6 @@ typedef struct gemm_call {
 
 /* Puts the product on the device's stream. 0: the library has nothing for it, and nothing was done. A failure is kept by the
  * device and gives 1, for there is nothing left to do. */
-int gemm(const op_call *c, const gemm_call *g);
+int cuda_gemm(const op_call *c, const gemm_call *g);
 
 #endif

@@ -11,81 +11,27 @@
 extern "C" {
 #endif
 
-/* gemm.c */
-void cuda_linear(const op_call *c);
-void cuda_linear_dx(const op_call *c);
-void cuda_linear_dw(const op_call *c);
-size_t cuda_gemm_workspace(const op_call *c);
+#define OP(ID, name, ...) void cuda_##name(const op_call *c);
+#include "graph/ops.inc"
+#undef OP
 
-/* norm.cu, attention.cu */
-void cuda_norm(const op_call *c);
-void cuda_norm_grad(const op_call *c);
+/* What they need of the workspace. linear.c serves all products, act.c all activation sites, loss.cu both losses. */
+size_t cuda_linear_workspace(const op_call *c);
 size_t cuda_norm_grad_workspace(const op_call *c);
-void cuda_attention(const op_call *c);
 size_t cuda_attention_workspace(const op_call *c);
-void cuda_attention_grad(const op_call *c);
 size_t cuda_attention_grad_workspace(const op_call *c);
-
-/* act.c */
-void cuda_act(const op_call *c);
-void cuda_act_grad(const op_call *c);
-void cuda_act_grad_out(const op_call *c);
 size_t cuda_act_workspace(const op_call *c);
-
-/* elementwise.cu */
-void cuda_add(const op_call *c);
-void cuda_average(const op_call *c);
-void cuda_half(const op_call *c);
-void cuda_scale(const op_call *c);
-void cuda_dropout(const op_call *c);
-void cuda_drop_path(const op_call *c);
-
-/* tokens.cu */
-void cuda_tokens(const op_call *c);
-void cuda_tokens_grad(const op_call *c);
 size_t cuda_tokens_grad_workspace(const op_call *c);
-void cuda_pixel_pos(const op_call *c);
-void cuda_pixel_pos_grad(const op_call *c);
 size_t cuda_pixel_pos_grad_workspace(const op_call *c);
-void cuda_add_tokens(const op_call *c);
-void cuda_take_tokens(const op_call *c);
-void cuda_select(const op_call *c);
-void cuda_select_grad(const op_call *c);
-void cuda_mean(const op_call *c);
-void cuda_mean_grad(const op_call *c);
-
-/* unfold.cu, depthwise.cu */
-void cuda_unfold(const op_call *c);
-void cuda_fold(const op_call *c);
-void cuda_depthwise(const op_call *c);
-void cuda_depthwise_dx(const op_call *c);
-void cuda_depthwise_dw(const op_call *c);
 size_t cuda_depthwise_dw_workspace(const op_call *c);
-
-/* columns.cu */
-void cuda_scale_grad(const op_call *c);
 size_t cuda_scale_grad_workspace(const op_call *c);
-
-/* loss.cu */
-void cuda_cross_entropy(const op_call *c);
-void cuda_cross_entropy_grad(const op_call *c);
-void cuda_distill(const op_call *c);
-void cuda_distill_grad(const op_call *c);
 size_t cuda_loss_workspace(const op_call *c);
-
-/* update.cu */
-void cuda_accumulate(const op_call *c);
-void cuda_grad_norm(const op_call *c);
 size_t cuda_grad_norm_workspace(const op_call *c);
-void cuda_adamw(const op_call *c);
-void cuda_sgd(const op_call *c);
-void cuda_ema(const op_call *c);
-void cuda_shadow(const op_call *c);
 
 /* ---- what kernels of several ops share ----------------------------------------------------------------------------- */
 
-/* columns.cu: sums over the rows of a matrix, and of products of two. `stride` is that of a row; gap: each sum j = p * inner
- * + i is written at i * (columns / inner) + p where inner > 0 (a transposed table), else at j. */
+/* columns.cu: sums over the rows of a matrix, and of products of two. Rows lie `stride` elements apart. Where
+ * inner > 0 the sums are written transposed: sum p * inner + i goes to i * (columns / inner) + p. */
 typedef struct column_sums {
     const op_operand *a, *b; /* b NULL: sums of a; else of a * b */
     int64_t first;           /* element of a (and b) at which the matrix begins */

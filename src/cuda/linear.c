@@ -11,15 +11,11 @@
 
 #include "cuda/gemm.h"
 #include "cuda/kernels.h"
+#include "graph/dtype.h"
 
 static size_t align_256(size_t bytes)
 {
     return (bytes + 255) / 256 * 256;
-}
-
-static size_t dtype_bytes(tensor_dtype dtype)
-{
-    return dtype == DTYPE_BF16 ? 2 : 4;
 }
 
 /* The dtype a product runs in: bf16 as soon as one operand is. */
@@ -42,7 +38,7 @@ static size_t operands_bytes(const op_call *c)
     return bytes + (c->op == OP_LINEAR ? converted_bytes(&c->in[2], c->out[0].dtype) : 0);
 }
 
-size_t cuda_gemm_workspace(const op_call *c)
+size_t cuda_linear_workspace(const op_call *c)
 {
     size_t sums =
         c->op == OP_LINEAR_DW && c->out[1].info ? cuda_columns_workspace(c->in[0].rows, c->in[0].channels) : 0;
@@ -72,18 +68,18 @@ typedef struct product {
 
 static int library_takes(const op_call *c, const product *p, int bias, int residual)
 {
-    return gemm(c, &(gemm_call){.rows = p->rows,
-                                .columns = p->columns,
-                                .depth = p->depth,
-                                .a = p->a.data,
-                                .b = p->b.data,
-                                .bias = bias ? p->bias.data : NULL,
-                                .residual = residual ? p->residual.data : NULL,
-                                .y = p->y.data,
-                                .a_by_depth = p->a_by_depth,
-                                .b_by_depth = p->b_by_depth,
-                                .in_bf16 = p->a.dtype == DTYPE_BF16,
-                                .out_bf16 = p->y.dtype == DTYPE_BF16});
+    return cuda_gemm(c, &(gemm_call){.rows = p->rows,
+                                     .columns = p->columns,
+                                     .depth = p->depth,
+                                     .a = p->a.data,
+                                     .b = p->b.data,
+                                     .bias = bias ? p->bias.data : NULL,
+                                     .residual = residual ? p->residual.data : NULL,
+                                     .y = p->y.data,
+                                     .a_by_depth = p->a_by_depth,
+                                     .b_by_depth = p->b_by_depth,
+                                     .in_bf16 = p->a.dtype == DTYPE_BF16,
+                                     .out_bf16 = p->y.dtype == DTYPE_BF16});
 }
 
 /* The library with the whole epilogue; without the bias, which a kernel of ours adds; or the product by a kernel of ours. */

@@ -27,13 +27,20 @@ struct program {
 
 /* ---- parameter tables ---- */
 
+static int is_update(const op_call *c)
+{
+    return (op_rules[c->op].flags & RULE_UPDATE) != 0;
+}
+
 /* The table of the program's update ops; NULL where there are none. A program belongs to one engine, so they share it. */
 static const param_table *table_of(const program *p)
 {
     const param_table *table = NULL;
     for (int i = 0; i < p->count; i++) {
-        assert(!table || !p->calls[i].params || p->calls[i].params == table);
-        table = p->calls[i].params ? p->calls[i].params : table;
+        if (!is_update(&p->calls[i]))
+            continue;
+        assert(!table || p->calls[i].params == table);
+        table = p->calls[i].params;
     }
     return table;
 }
@@ -135,7 +142,7 @@ static berlu_status calls_launch(program *p)
     d->failed = BERLU_OK;
     for (int i = 0; i < p->count && d->failed == BERLU_OK && status == BERLU_OK; i++) {
         const op_call *c = &p->calls[i];
-        d->params = c->params ? &p->params : NULL;
+        d->params = is_update(c) ? &p->params : NULL;
         if (p->events)
             status = gpu_event_record(p->events[i], d->stream);
         d->base.backend->ops[c->op].run(c);
@@ -150,7 +157,7 @@ static berlu_status launch_first(program *p)
 {
     berlu_status status = calls_launch(p);
     if (status == BERLU_OK)
-        status = gemm_save(p->device);
+        status = cuda_gemm_save(p->device);
     p->warm = status == BERLU_OK;
     return status;
 }
