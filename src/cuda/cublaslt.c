@@ -16,15 +16,13 @@
 #define BERLU_CUBLASLT_FOLDER "" /* where the toolkit of this build has it */
 #endif
 
-/* One line per function that we call. */
+/* Every function that we call. */
+/* clang-format off */
 #define LT_FUNCTIONS(F)                                                                                                \
-    F(Create)                                                                                                          \
-    F(Destroy)                                                                                                         \
-    F(GetVersion)                                                                                                      \
-    F(Matmul)                                                                                                          \
-    F(MatmulAlgoCheck) F(MatmulAlgoGetHeuristic) F(MatmulDescCreate) F(MatmulDescDestroy) F(MatmulDescSetAttribute)    \
-        F(MatrixLayoutCreate) F(MatrixLayoutDestroy) F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy)              \
-            F(MatmulPreferenceSetAttribute)
+    F(Create) F(Destroy) F(GetVersion) F(Matmul) F(MatmulAlgoCheck) F(MatmulAlgoGetHeuristic) F(MatmulDescCreate)      \
+    F(MatmulDescDestroy) F(MatmulDescSetAttribute) F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                        \
+    F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)
+/* clang-format on */
 
 struct lt_library {
     void *loaded;

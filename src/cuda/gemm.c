@@ -201,13 +201,13 @@ static double offer_time(cuda_device *d, gemm_plan *g, const lt_algorithm *a, co
     return best;
 }
 
-/* Times what the heuristic offers on the operands themselves. A residual that lies where the result goes is saved before and
- * put back behind; where there is no memory for that the first offer has to do. */
+/* Times what the heuristic offers on the operands themselves; -1 where none of it runs. A residual that lies where the result
+ * goes is saved before and put back behind; where there is no memory for that the first offer has to do. */
 static int offer_pick(cuda_device *d, gemm_plan *g, const lt_pointers *p, const lt_algorithm *offers, int count)
 {
     size_t bytes = (size_t)(g->product.m * g->product.n) * (g->product.out_bf16 ? 2 : 4);
     void *saved = NULL;
-    int best = 0;
+    int best = -1;
     double least = -1;
     if (g->product.add && p->c == p->d &&
         (gpu_alloc(&saved, bytes) != BERLU_OK || gpu_copy(saved, p->d, bytes, GPU_WITHIN, d->stream) != BERLU_OK)) {
@@ -252,10 +252,12 @@ static void choose(cuda_device *d, gemm_plan *g, const lt_pointers *p)
     shape_text(shape, &g->product);
     const algorithm_entry *recorded = s->mode == CHOICE_FIRST ? NULL : record_find(d, g, shape);
     int count = recorded || d->failed != BERLU_OK ? 0 : lt_offers(g->plan, workspace_bytes, offers, OFFERS);
-    g->offered = recorded || count > 0;
+    int best = count > 0 ? 0 : -1;
+    if (count > 1 && s->mode != CHOICE_FIRST)
+        best = offer_pick(d, g, p, offers, count);
+    g->offered = recorded || best >= 0;
     if (!g->offered)
         return;
-    int best = recorded || s->mode == CHOICE_FIRST || count == 1 ? 0 : offer_pick(d, g, p, offers, count);
     g->algorithm = recorded ? recorded->algorithm : offers[best];
     s->unsaved += !recorded && s->mode != CHOICE_FIRST;
     berlu_status status = algorithms_set(&s->used, s->machine, s->version, shape, &g->algorithm);

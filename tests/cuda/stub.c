@@ -394,10 +394,58 @@ berlu_status lt_run(lt_plan *plan, const lt_algorithm *a, const lt_pointers *p, 
 
 /* ---- kernels: the CPU's reference; real entry points of src/cuda/.c files come before these weak ones ---- */
 
+/* The reference computes in f32: a bf16 operand passes through a copy. */
+static void operand_widen(op_operand *o)
+{
+    int64_t count = operand_count(o);
+    if (!o->data || o->dtype != DTYPE_BF16)
+        return;
+    float *wide = malloc((size_t)count * sizeof *wide);
+    assert_non_null(wide);
+    for (int64_t i = 0; i < count; i++)
+        wide[i] = bf16_to_f32(((const uint16_t *)o->data)[i]);
+    o->data = wide;
+}
+
+static void operand_narrow(op_operand *wide, const op_operand *o, int output)
+{
+    if (wide->data == o->data)
+        return;
+    for (int64_t i = 0; i < operand_count(o) && output; i++)
+        ((uint16_t *)o->data)[i] = bf16_from_f32(((const float *)wide->data)[i]);
+    free(wide->data);
+}
+
+/* The copies of weights in bf16, which the reference does not know. */
+static void shadows_write(const param_table *t)
+{
+    for (int i = 0; i < t->count; i++)
+        for (int64_t k = 0; k < t->spans[i].count && t->spans[i].shadow >= 0; k++)
+            ((uint16_t *)t->shadow)[t->spans[i].shadow + k] =
+                bf16_from_f32(((float *)t->weight)[t->spans[i].offset + k]);
+}
+
 static void call_run(const void *data)
 {
     const op_call *c = *(const op_call *const *)data;
-    cpu_ref_backend()->ops[c->op].run(c);
+    op_call wide = *c;
+    param_table table = {0};
+    if (op_rules[c->op].flags & RULE_UPDATE) {
+        table = *c->params;
+        table.shadow = NULL;
+        wide.params = &table;
+    }
+    for (int i = 0; i < NODE_INPUTS; i++)
+        operand_widen(&wide.in[i]);
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        operand_widen(&wide.out[i]);
+    cpu_ref_backend()->ops[c->op].run(&wide);
+    for (int i = 0; i < NODE_INPUTS; i++)
+        operand_narrow(&wide.in[i], &c->in[i], 0);
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        operand_narrow(&wide.out[i], &c->out[i], 1);
+    if (table.count && c->params->shadow && (c->op == OP_ADAMW || c->op == OP_SGD || c->op == OP_SHADOW))
+        shadows_write(c->params);
 }
 
 /* Update ops find a table that covers every element of every parameter once. */

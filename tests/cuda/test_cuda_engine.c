@@ -1,13 +1,7 @@
 /* test_cuda_engine.c - the engine on a GPU against the double-precision reference, the CPU, and itself.
  * SPDX-License-Identifier: MIT
  *
- * Bounds. f32: a network of these sizes adds at most a few hundred products per element, so a gradient is off by some 1e-6 of
- * its norm; 1e-5, plus 2e-7 of the largest norm in the network for gradients that cancel, is ten times that and far below
- * any mistake. TF32 rounds the inputs of a product to 11 bits, so a product is off by less than 1e-3; five products lie
- * between a parameter and its gradient. bf16 rounds every tensor of a branch to 8 bits, 2^-9 of an element; at most thirty
- * such tensors lie on the way of a gradient: 0.06 of its norm. A rounded input may fall on the other side of an activation's
- * kink; one of the 84 elements of the smallest site changes its gradient by 1 / sqrt(84) = 0.11 of its norm. Wrong operands,
- * missing terms and wrong signs are off by 1. Without a GPU the program says so and exits with 77. */
+ * Bounds: compare.h. Without a GPU the program says so and exits with 77. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +42,7 @@ static void step_run(prepared *p)
 
 /* ---- every op ---- */
 
-static void cases_compare(const char *precision, const char *residual, double loss, double own, double share)
+static void cases_compare(const char *precision, const char *residual, const bounds *within)
 {
     device *d = open_with(precision, residual, "first");
     for (int i = 0; i < graph_case_count; i++) {
@@ -58,9 +52,9 @@ static void cases_compare(const char *precision, const char *residual, double lo
         for (int run = 0; run < 3; run++) { /* launched, captured, replayed */
             step_run(&got);
             double a = engine_loss(got.e), b = engine_loss(want.e);
-            if (!(fabs(a - b) <= loss * (1 + fabs(b))))
+            if (!(fabs(a - b) <= within->loss * (1 + fabs(b))))
                 fail_msg("%s, %s: loss %.9g, reference %.9g", c->name, precision, a, b);
-            arrays_compare(c->name, ARRAY_GRADIENT, &got, &want, own, share);
+            arrays_compare(c->name, ARRAY_GRADIENT, &got, &want, within->own, within->share);
         }
         ok(engine_update(got.e));
         case_free(&got);
@@ -72,25 +66,25 @@ static void cases_compare(const char *precision, const char *residual, double lo
 static void every_case_in_f32_equals_the_reference(void **state)
 {
     (void)state;
-    cases_compare("f32", NULL, 2e-6, 1e-5, 2e-7);
+    cases_compare("f32", NULL, &within_f32);
 }
 
 static void every_case_in_tf32_equals_the_reference(void **state)
 {
     (void)state;
-    cases_compare("tf32", NULL, 1e-3, 5e-3, 1e-3);
+    cases_compare("tf32", NULL, &within_tf32);
 }
 
 static void every_case_in_bf16_equals_the_reference(void **state)
 {
     (void)state;
-    cases_compare("bf16", "bf16", 0.03, 0.17, 0.03);
+    cases_compare("bf16", "bf16", &within_bf16);
 }
 
 static void every_case_in_bf16_with_an_f32_stream_equals_the_reference(void **state)
 {
     (void)state;
-    cases_compare("bf16", "f32", 0.03, 0.17, 0.03);
+    cases_compare("bf16", "f32", &within_bf16);
 }
 
 static void an_update_in_f32_equals_the_references(void **state)

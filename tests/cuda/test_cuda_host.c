@@ -53,17 +53,16 @@ static void step_run(prepared *p)
         fail_msg("%s", berlu_last_error());
 }
 
-/* The bound of tests/cpu/test_kernels.c: these kernels are that exact too. */
-static void every_case_passes(void)
+static void every_case_passes(device_options options, const bounds *within)
 {
-    device *d = open_with((device_options){0});
+    device *d = open_with(options);
     for (int i = 0; i < graph_case_count; i++) {
         const graph_case *c = &graph_cases[i];
         prepared got = case_prepare_on(c, cuda_backend(), d, 1), want = case_prepare(c, cpu_f64_backend(), 1);
         step_run(&want);
         for (int run = 0; run < 3; run++) { /* launched, captured, replayed */
             step_run(&got);
-            arrays_compare(c->name, ARRAY_GRADIENT, &got, &want, 2e-5, 2e-7);
+            arrays_compare(c->name, ARRAY_GRADIENT, &got, &want, within->own, within->share);
         }
         for (int run = 0; run < 2; run++)
             assert_int_equal(engine_update(got.e), BERLU_OK);
@@ -77,22 +76,30 @@ static void every_case_passes(void)
 static void every_case_equals_the_reference_when_launched_captured_and_replayed(void **state)
 {
     (void)state;
-    every_case_passes();
+    every_case_passes((device_options){0}, &within_f32);
 }
 
 static void every_case_equals_the_reference_where_the_library_takes_no_bias(void **state)
 {
     (void)state;
     stub.no_bias_epilogue = 1;
-    every_case_passes();
+    every_case_passes((device_options){0}, &within_f32);
 }
 
 static void every_case_equals_the_reference_where_the_library_offers_nothing(void **state)
 {
     (void)state;
     stub.no_products = 1;
-    every_case_passes();
+    every_case_passes((device_options){0}, &within_f32);
     assert_int_equal(stub.products, 0);
+}
+
+/* Dtypes of every operand as on a GPU; the arithmetic between them is the reference's. */
+static void every_case_in_bf16_equals_the_reference(void **state)
+{
+    (void)state;
+    every_case_passes((device_options){.precision = "bf16"}, &within_bf16);
+    every_case_passes((device_options){.precision = "bf16", .residual = "f32"}, &within_bf16);
 }
 
 /* ---- programs ---- */
@@ -411,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup(every_case_equals_the_reference_when_launched_captured_and_replayed, machine_new),
         cmocka_unit_test_setup(every_case_equals_the_reference_where_the_library_takes_no_bias, machine_new),
         cmocka_unit_test_setup(every_case_equals_the_reference_where_the_library_offers_nothing, machine_new),
+        cmocka_unit_test_setup(every_case_in_bf16_equals_the_reference, machine_new),
         cmocka_unit_test_setup(a_program_is_launched_once_then_captured_then_replayed, machine_new),
         cmocka_unit_test_setup(a_profile_times_every_call_and_captures_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_cannot_be_launched_ends_the_run_with_its_name, machine_new),
