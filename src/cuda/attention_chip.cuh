@@ -24,8 +24,8 @@ template <int W, int N, int F> struct chip {
     static constexpr int ROWS = 8 * N, STRIPS = (N + 1) / 2, WARPS = (STRIPS + F - 1) / F, THREADS = 32 * WARPS;
     static constexpr int TILE = ROWS * tile<W>::PITCH; /* elements */
     static constexpr int P_PITCH = 8 * N, P_TILE = ROWS * P_PITCH;
-    static constexpr int BIG = TILE > P_TILE ? TILE : P_TILE;                     /* holds k or v, then ds or p */
-    static constexpr int FORWARD = 3 * TILE * 2, BACKWARD = 2 * (TILE + BIG) * 2; /* bytes */
+    static constexpr int BIG = TILE > P_TILE ? TILE : P_TILE;                         /* holds k or v, then ds or p */
+    static constexpr int FORWARD = 3 * TILE * 2, BACKWARD = (3 * TILE + 2 * BIG) * 2; /* bytes */
 };
 
 template <int N> DEVICE void strip_clear(float (*acc)[4])
@@ -33,6 +33,13 @@ template <int N> DEVICE void strip_clear(float (*acc)[4])
 #pragma unroll
     for (int n = 0; n < N; n++)
         acc[n][0] = acc[n][1] = acc[n][2] = acc[n][3] = 0;
+}
+
+template <int F, int N> DEVICE void strips_clear(float (*acc)[N][4])
+{
+#pragma unroll
+    for (int f = 0; f < F; f++)
+        strip_clear<N>(acc[f]);
 }
 
 /* ---- forward ---- */
@@ -84,18 +91,16 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
     uint16_t *q = (uint16_t *)shared, *k = q + c::TILE, *v = k + c::TILE;
     int head = (int)(blockIdx.x % a.heads), lane = threadIdx.x % 32, row0 = (int)threadIdx.x / 32 * 16 * F;
     int64_t group = blockIdx.x / a.heads;
-    tile_fetch<W>(q, attention_at(a.q, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
-    tile_fetch<W>(k, attention_at(a.k, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(q, attention_at(a.q, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(k, attention_at(a.k, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
     copy_commit();
-    tile_fetch<W>(v, attention_at(a.v, a.stride_v, a, group, head), a.stride_v, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(v, attention_at(a.v, a.stride_v, a, group, head), a.stride_v, c::ROWS, a.tokens);
     copy_commit();
     copy_wait<1>();
     __syncthreads();
     float s[F][N][4], y[F][W / 8][4], inverse[F][2], logsum[F][2];
     uint32_t p[F][N][2], out[W / 8][2];
-#pragma unroll
-    for (int f = 0; f < F; f++)
-        strip_clear<N>(s[f]);
+    strips_clear<F, N>(s);
     tile_rows<F, N, W>(s, q, row0, c::ROWS - 1, k);
 #pragma unroll
     for (int f = 0; f < F; f++) {
@@ -159,72 +164,46 @@ template <int N> DEVICE void strip_slopes(uint32_t (*ds)[2], const uint32_t (*p)
                                  float_high(p[n][h]) * scale * (dp[n][2 * h + 1] - delta[h]));
 }
 
-/* The half that a warp computes for its queries: p, ds and dq, all packed. */
+/* p and ds of a warp's queries, packed. */
 template <int W, int N, int F>
 DEVICE void chip_queries(const attention_args &a, const uint16_t *q, const uint16_t *k, const uint16_t *v,
                          const uint16_t *dy, int row0, const float (*shift)[2], uint32_t (*p)[N][2],
-                         uint32_t (*ds)[N][2], uint32_t (*dq)[W / 8][2])
+                         uint32_t (*ds)[N][2])
 {
-    using c = chip<W, N, F>;
-    int lane = threadIdx.x % 32;
-    {
-        float s[F][N][4];
+    constexpr int LAST = chip<W, N, F>::ROWS - 1;
+    float s[F][N][4];
+    strips_clear<F, N>(s);
+    tile_rows<F, N, W>(s, q, row0, LAST, k);
 #pragma unroll
-        for (int f = 0; f < F; f++)
-            strip_clear<N>(s[f]);
-        tile_rows<F, N, W>(s, q, row0, c::ROWS - 1, k);
-#pragma unroll
-        for (int f = 0; f < F; f++)
-            strip_weights<N>(p[f], s[f], a, shift[f], row0 + f * 16 + lane / 4);
+    for (int f = 0; f < F; f++) {
+        strip_weights<N>(p[f], s[f], a, shift[f], row0 + f * 16 + (int)threadIdx.x % 32 / 4);
+        strip_clear<N>(s[f]);
     }
     copy_wait<0>(); /* dy and v came in behind q and k */
     __syncthreads();
-    {
-        float dp[F][N][4];
+    tile_rows<F, N, W>(s, dy, row0, LAST, v);
 #pragma unroll
-        for (int f = 0; f < F; f++)
-            strip_clear<N>(dp[f]);
-        tile_rows<F, N, W>(dp, dy, row0, c::ROWS - 1, v);
+    for (int f = 0; f < F; f++)
+        strip_slopes<N>(ds[f], p[f], s[f], a.scale);
+}
+
+/* Accumulators of a warp's strips to memory, through its own rows of a tile that no other warp reads. */
+template <int W, int N, int F>
+DEVICE void chip_store(array to, int64_t stride, const attention_args &a, uint16_t *through,
+                       const float (*acc)[W / 8][4], int row0)
+{
+    uint16_t *rows = attention_at(to, stride, a, blockIdx.x / a.heads, (int)(blockIdx.x % a.heads));
+    __syncwarp();
 #pragma unroll
-        for (int f = 0; f < F; f++)
-            strip_slopes<N>(ds[f], p[f], dp[f], a.scale);
+    for (int f = 0; f < F; f++) {
+        uint32_t out[W / 8][2];
+        strip_pack<W / 8>(out, acc[f], 1.0f, 1.0f);
+        strip_stage<W / 8>(through, tile<W>::PITCH, out, row0 + f * 16, chip<W, N, F>::ROWS);
     }
-    float acc[F][W / 8][4];
-#pragma unroll
-    for (int f = 0; f < F; f++)
-        strip_clear<W / 8>(acc[f]);
-    tile_packed<F, N, W>(acc, ds, k);
-#pragma unroll
-    for (int f = 0; f < F; f++)
-        strip_pack<W / 8>(dq[f], acc[f], 1.0f, 1.0f);
-}
-
-/* The half that it computes for its keys: columns row0 .. of p (or ds) against rows of dy (or q). */
-template <int W, int N, int F>
-DEVICE void chip_keys(uint32_t (*out)[W / 8][2], const uint16_t *p, const uint16_t *b, int row0)
-{
-    float acc[F][W / 8][4];
-#pragma unroll
-    for (int f = 0; f < F; f++)
-        strip_clear<W / 8>(acc[f]);
-    tile_transposed<F, N, W>(acc, p, chip<W, N, F>::P_PITCH, row0, b);
-#pragma unroll
-    for (int f = 0; f < F; f++)
-        strip_pack<W / 8>(out[f], acc[f], 1.0f, 1.0f);
-}
-
-/* Results of a warp's strips to memory through its own rows of a tile. */
-template <int W, int N, int F>
-DEVICE void chip_store(uint16_t *to, int64_t stride, uint16_t *through, const uint32_t (*out)[W / 8][2], int row0,
-                       int tokens)
-{
-#pragma unroll
-    for (int f = 0; f < F; f++)
-        strip_stage<W / 8>(through, tile<W>::PITCH, out[f], row0 + f * 16, chip<W, N, F>::ROWS);
     __syncwarp();
 #pragma unroll
     for (int f = 0; f < F; f++)
-        strip_store<W>(to, stride, through, row0 + f * 16, tokens);
+        strip_store<W>(rows, stride, through, row0 + f * 16, a.tokens);
 }
 
 template <int W, int N, int F, int BLOCKS>
@@ -233,16 +212,17 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
     using c = chip<W, N, F>;
     SHARED_BYTES(shared);
     /* p and ds come first: reading 16 columns of the last row may run past them, into what follows. */
-    uint16_t *v = (uint16_t *)shared, *k = v + c::BIG, *q = k + c::BIG, *dy = q + c::TILE;
+    uint16_t *v = (uint16_t *)shared, *k = v + c::BIG, *q = k + c::BIG, *dy = q + c::TILE, *through = dy + c::TILE;
     int head = (int)(blockIdx.x % a.heads), lane = threadIdx.x % 32, row0 = (int)threadIdx.x / 32 * 16 * F;
     int64_t group = blockIdx.x / a.heads;
-    tile_fetch<W>(q, attention_at(a.q, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
-    tile_fetch<W>(k, attention_at(a.k, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(q, attention_at(a.q, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(k, attention_at(a.k, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
     copy_commit();
-    tile_fetch<W>(dy, attention_at(a.dy, a.dim, a, group, head), a.dim, c::ROWS, a.tokens);
-    tile_fetch<W>(v, attention_at(a.v, a.stride_v, a, group, head), a.stride_v, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(dy, attention_at(a.dy, a.dim, a, group, head), a.dim, c::ROWS, a.tokens);
+    tile_fetch<W, c::THREADS>(v, attention_at(a.v, a.stride_v, a, group, head), a.stride_v, c::ROWS, a.tokens);
     copy_commit();
-    float shift[F][2];
+    float shift[F][2], acc[F][W / 8][4];
+    uint32_t p[F][N][2], ds[F][N][2];
     const float *sums = attention_row(a.logsum, a, group, head);
 #pragma unroll
     for (int i = 0; i < 2 * F; i++) {
@@ -251,21 +231,23 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
     }
     copy_wait<1>();
     __syncthreads();
-    uint32_t p[F][N][2], ds[F][N][2], dq[F][W / 8][2], dk[F][W / 8][2], dv[F][W / 8][2];
-    chip_queries<W, N, F>(a, q, k, v, dy, row0, shift, p, ds, dq);
+    chip_queries<W, N, F>(a, q, k, v, dy, row0, shift, p, ds);
+    strips_clear<F, W / 8>(acc);
+    tile_packed<F, N, W>(acc, ds, k);
     __syncthreads(); /* nobody reads k and v any more */
 #pragma unroll
     for (int f = 0; f < F; f++) {
         strip_stage<N>(v, c::P_PITCH, p[f], row0 + f * 16, c::ROWS);
         strip_stage<N>(k, c::P_PITCH, ds[f], row0 + f * 16, c::ROWS);
     }
+    chip_store<W, N, F>(a.dq, a.stride_k, a, through, acc, row0);
     __syncthreads();
-    chip_keys<W, N, F>(dv, v, dy, row0);
-    chip_keys<W, N, F>(dk, k, q, row0);
-    __syncthreads();
-    chip_store<W, N, F>(attention_at(a.dv, a.stride_v, a, group, head), a.stride_v, v, dv, row0, a.tokens);
-    chip_store<W, N, F>(attention_at(a.dq, a.stride_k, a, group, head), a.stride_k, q, dq, row0, a.tokens);
-    chip_store<W, N, F>(attention_at(a.dk, a.stride_k, a, group, head), a.stride_k, k, dk, row0, a.tokens);
+    strips_clear<F, W / 8>(acc); /* from here on the warp owns keys: columns of p and ds */
+    tile_transposed<F, N, W>(acc, v, c::P_PITCH, row0, dy);
+    chip_store<W, N, F>(a.dv, a.stride_v, a, through, acc, row0);
+    strips_clear<F, W / 8>(acc);
+    tile_transposed<F, N, W>(acc, k, c::P_PITCH, row0, q);
+    chip_store<W, N, F>(a.dk, a.stride_k, a, through, acc, row0);
 }
 
 #endif

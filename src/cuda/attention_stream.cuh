@@ -18,7 +18,7 @@
 #include "cuda/attention_chip.cuh"
 
 enum {
-    STREAM_WARPS = 8,    /* of a block, at most */
+    STREAM_WARPS = 7,    /* of a block, at most: 197 tokens are two blocks of 7 strips */
     STREAM_FORWARD = 9,  /* blocks of 8 keys at a time: 197 tokens are three rounds */
     STREAM_BACKWARD = 5, /* fewer, for the registers' sake: 197 tokens are five rounds of 40 */
 };
@@ -117,7 +117,7 @@ DEVICE void stream_finish(const attention_args &a, const stream_place &at, uint1
             lane % 2 ? fmaf(r->top[1], a.scale, logf(sum[1])) : fmaf(r->top[0], a.scale, logf(sum[0]));
 }
 
-template <int W> __global__ void __launch_bounds__(STREAM_WARPS * 32) attention_stream(attention_args a)
+template <int W> __global__ void __launch_bounds__(STREAM_WARPS * 32, 2) attention_stream(attention_args a)
 {
     constexpr int N = STREAM_FORWARD, KEYS = 8 * N, TILE = KEYS * tile<W>::PITCH;
     SHARED_BYTES(shared);
@@ -188,7 +188,8 @@ DEVICE void stream_slopes(uint32_t (*ds)[2], const float (*p)[4], const float (*
                                  p[n][2 * h + 1] * scale * (dp[n][2 * h + 1] - delta[h]));
 }
 
-template <int W> __global__ void __launch_bounds__(STREAM_WARPS * 32, 1) attention_stream_queries(attention_args a)
+template <int W>
+__global__ void __launch_bounds__(STREAM_WARPS * 32, W <= 64 ? 2 : 1) attention_stream_queries(attention_args a)
 {
     constexpr int N = STREAM_BACKWARD, KEYS = 8 * N, TILE = KEYS * tile<W>::PITCH;
     SHARED_BYTES(shared);
@@ -276,7 +277,8 @@ DEVICE void stream_columns(uint32_t (*p)[2], uint32_t (*ds)[2], const float (*s)
     }
 }
 
-template <int W> __global__ void __launch_bounds__(STREAM_WARPS * 32, 1) attention_stream_keys(attention_args a)
+template <int W>
+__global__ void __launch_bounds__(STREAM_WARPS * 32, W <= 64 ? 2 : 1) attention_stream_keys(attention_args a)
 {
     constexpr int N = STREAM_BACKWARD, QUERIES = 8 * N, TILE = QUERIES * tile<W>::PITCH;
     SHARED_BYTES(shared);

@@ -68,12 +68,17 @@ template <int W> struct tile {
 
 /* ---- memory ---- */
 
-/* Starts the copy of `rows` rows of W channels; rows from `valid` on become zero. */
-template <int W> DEVICE void tile_fetch(uint16_t *to, const uint16_t *from, int64_t stride, int rows, int valid)
+/* Starts the copy of `rows` rows of W channels; rows from `valid` on become zero. THREADS: those of
+ * the block where they are known, for the loop to be unrolled. */
+template <int W, int THREADS = 0>
+DEVICE void tile_fetch(uint16_t *to, const uint16_t *from, int64_t stride, int rows, int valid)
 {
-    for (int i = threadIdx.x; i < rows * (W / 8); i += blockDim.x) {
-        int r = i / (W / 8), c = i % (W / 8) * 8;
-        copy_async<16>(to + r * tile<W>::PITCH + c, from + (r < valid ? r : 0) * stride + c, r < valid);
+    int step = THREADS ? THREADS : (int)blockDim.x;
+#pragma unroll
+    for (int i0 = 0; i0 < rows * (W / 8); i0 += step) {
+        int i = i0 + (int)threadIdx.x, r = i / (W / 8), c = i % (W / 8) * 8;
+        if (r < rows)
+            copy_async<16>(to + r * tile<W>::PITCH + c, from + (r < valid ? r : 0) * stride + c, r < valid);
     }
 }
 

@@ -128,17 +128,20 @@ static void emulate_start(int thread)
     makecontext(&f.context, emulate_entry, 0);
 }
 
-/* Runs the fibers in turn until all are done. A round in which none gets anywhere would be a
- * deadlock: the kernel's barriers then do not match, and the round limit says so. */
-static void emulate_block(int threads)
+/* Runs the fibers in turn until all are done, up and down in alternation, and the other way round in
+ * some launches: a missing barrier shows as other results. A kernel whose barriers do not
+ * match would never end; the limit of rounds says so. */
+static void emulate_block(int threads, int first_way)
 {
     for (long round = 0;; round++) {
         int left = 0;
-        for (int t = 0; t < threads; t++)
+        for (int i = 0; i < threads; i++) {
+            int t = (round + first_way) % 2 ? threads - 1 - i : i;
             if (!emulate_fibers[t].done) {
                 left++;
                 emulate_resume(t);
             }
+        }
         if (!left)
             return;
         if (round > 50000000)
@@ -148,6 +151,8 @@ static void emulate_block(int threads)
 
 static void emulate_launch(int64_t blocks, int threads, size_t shared, std::function<void()> body)
 {
+    static uint32_t launches;
+    int first_way = (int)(++launches * 2654435761u >> 31);
     if (threads % 32 || threads > 1024 || shared > 227 * 1024 || blocks < 1)
         emulate_fail("no such launch on the device");
     std::vector<unsigned char> memory(shared + 256);
@@ -163,7 +168,7 @@ static void emulate_launch(int64_t blocks, int threads, size_t shared, std::func
         emulate_arrived = emulate_generation = 0;
         for (int t = 0; t < threads; t++)
             emulate_start(t);
-        emulate_block(threads);
+        emulate_block(threads, first_way);
     }
 }
 
