@@ -47,7 +47,7 @@ static __global__ void fill(void *data, int bf16, size_t count)
     }
 }
 
-/* ---- one call with its buffers ---- */
+/* ---- one call with its buffers --------------------------------------------------------------- */
 
 struct bench_call {
     op_call call = {};
@@ -92,7 +92,7 @@ struct bench_call {
     }
 };
 
-/* ---- timing ---- */
+/* ---- timing ---------------------------------------------------------------------------------- */
 
 static double median_seconds(cudaGraphExec_t graph, cudaStream_t stream)
 {
@@ -163,7 +163,7 @@ static void bench(const char *name, double anchor, op_kernel kernel, op_workspac
         delete b;
 }
 
-/* ---- shapes ---- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static void bench_norm(cuda_device *dev, const char *name, int64_t rows, int64_t width, tensor_dtype stream,
                        double anchor, double anchor_grad)

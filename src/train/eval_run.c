@@ -144,7 +144,7 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)
-        status = network_backend(&o.backend, &s);
+        status = network_device(&o, &s);
     if (status == BERLU_OK)
         status = engine_create(&e, m->graph, &o);
     if (status == BERLU_OK)

@@ -11,8 +11,8 @@
 /* The model of the settings with `classes` classes. */
 berlu_status network_create(model **out, const train_settings *s, size_t classes);
 
-/* The backend of the settings' device. BERLU_ERR_UNSUPPORTED where this build or machine has none. */
-berlu_status network_backend(const backend **out, const train_settings *s);
+/* The backend that the settings ask for, and how its device is opened. */
+berlu_status network_device(engine_options *out, const train_settings *s);
 
 /* The data of the settings, and the number of classes they agree on. */
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log);

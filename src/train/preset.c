@@ -170,7 +170,7 @@ typedef struct idle_rule {
     const char *key, *because;
     int idle;
 } idle_rule;
-enum { IDLE_RULES = 26 };
+enum { IDLE_RULES = 30 };
 
 static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
 {
@@ -201,6 +201,10 @@ static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
         {"crop_pct", "eval_crop is squash", s->eval_crop == RECIPE_CROP_SQUASH},
         {"normalize", "mean and std are given", *s->mean || *s->std},
         {"synthetic_images", "data is not synthetic", s->data && strcmp(s->data, "synthetic") != 0},
+        {"precision", "device is cpu", s->device == RECIPE_CPU},
+        {"residual", "device is cpu", s->device == RECIPE_CPU},
+        {"residual", "precision is not bf16", s->precision != RECIPE_BF16},
+        {"algorithms", "device is cpu", s->device == RECIPE_CPU},
     };
     _Static_assert(COUNT(rules) == IDLE_RULES, "the table of rules has another length");
     memcpy(out, rules, sizeof rules);

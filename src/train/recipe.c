@@ -20,6 +20,8 @@ static const char *const label_kinds[] = {"fine", "coarse", NULL};
 static const char *const distillations[] = {"none", "hard", "soft", NULL};
 static const char *const keeps[] = {"input", "both", "output", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
+static const char *const precisions[] = {"bf16", "tf32", "f32", NULL};
+static const char *const residuals[] = {"bf16", "f32", NULL};
 
 #define ROW(key, option, kind, value, least, most, choices, unit, help, role)                                          \
     {#key, option, SETTING_##kind, offsetof(train_settings, key), value, least, most, choices,                         \

@@ -23,6 +23,7 @@ typedef enum recipe_optimizer { RECIPE_ADAMW, RECIPE_SGD } recipe_optimizer;
 typedef enum recipe_distill { RECIPE_DISTILL_NONE, RECIPE_DISTILL_HARD, RECIPE_DISTILL_SOFT } recipe_distill;
 typedef enum recipe_keep { RECIPE_KEEP_INPUT, RECIPE_KEEP_BOTH, RECIPE_KEEP_OUTPUT } recipe_keep;
 typedef enum recipe_device { RECIPE_CPU, RECIPE_CUDA } recipe_device;
+typedef enum recipe_precision { RECIPE_BF16, RECIPE_TF32, RECIPE_F32 } recipe_precision;
 typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET, RECIPE_CUSTOMARY } recipe_normalize;
 typedef enum recipe_interpolation { RECIPE_BICUBIC, RECIPE_BILINEAR, RECIPE_RANDOM } recipe_interpolation;
 typedef enum recipe_eval_crop { RECIPE_CROP_AUTO, RECIPE_CROP_CENTER, RECIPE_CROP_SQUASH } recipe_eval_crop;
@@ -31,7 +32,7 @@ enum { RECIPE_KEYS_MAX = 96, RECIPE_ACTS_MAX = 128 };
 
 /* Texts live in `memory`. Counts are int64_t and reals double, whatever their range, so that one row suits them all. */
 typedef struct train_settings {
-    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint;
+    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint, *algorithms;
     const char *act[RECIPE_ACTS_MAX]; /* one for all sites, or one per site */
     size_t acts;
     int64_t image_size, patch, stride, stem, classes; /* 0: the model's own, the data's own */
@@ -53,7 +54,7 @@ typedef struct train_settings {
     double mixup, cutmix, mix_prob, mix_switch, smoothing;
     int64_t distill;
     double distill_alpha, distill_tau, ema;
-    int64_t seed, max_steps, checkpoint_every, keep, device, threads, overfit_batch;
+    int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, threads, overfit_batch;
     unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table: 0, GIVEN or RECORDED */
     arena memory;
 } train_settings;

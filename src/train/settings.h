@@ -92,6 +92,9 @@
     _(checkpoint_every, "checkpoint-every", COUNT, "0", 0, 1e15, NULL, "STEPS", "besides one per epoch", FREE) \
     _(keep, "keep", CHOICE, "input", 0, 0, keeps, "input|both|output", "what an activation keeps for the backward pass", FIXED) \
     _(device, "device", CHOICE, "cpu", 0, 0, devices, "cpu|cuda", "where the network runs", FIXED) \
+    _(precision, "precision", CHOICE, "bf16", 0, 0, precisions, "bf16|tf32|f32", "of products on cuda; the CPU computes in f32", LATER) \
+    _(residual, "residual", CHOICE, "bf16", 0, 0, residuals, "bf16|f32", "dtype of the residual stream with precision bf16", LATER) \
+    _(algorithms, "algorithms", TEXT, "", 0, 0, NULL, "FILE", "cuda: file of product algorithms, or first, or new", FREE) \
     _(threads, "threads", COUNT, "0", 0, 4096, NULL, "N", "0: as many as cores", FREE) \
     _(overfit_batch, "overfit-batch", FLAG, "0", 0, 1, NULL, NULL, "train on the first batch alone, as a check", FIXED)
 /* clang-format on */

@@ -158,7 +158,7 @@ static berlu_status engines_make(trainer *t)
     o.nesterov = (int)s->nesterov;
     o.accumulate = s->accumulate > 1;
     o.ema = s->ema > 0;
-    berlu_status status = network_backend(&o.backend, s);
+    berlu_status status = network_device(&o, s);
     if (status == BERLU_OK)
         status = engine_create(&t->train, t->model->graph, &o);
     if (status != BERLU_OK)

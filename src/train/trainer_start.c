@@ -52,7 +52,11 @@ static run_engine engine_now(const trainer *t)
     snprintf(e.version, sizeof e.version, "%s", berlu_version());
     snprintf(e.products, sizeof e.products, "%s", cpu_blas_name());
     snprintf(e.instructions, sizeof e.instructions, "%s", isa_name());
-    snprintf(e.device, sizeof e.device, "%s", t->settings.device == RECIPE_CPU ? "cpu" : "cuda");
+    snprintf(e.device, sizeof e.device, "cpu");
+    if (t->settings.device != RECIPE_CPU) { /* its name and library; they decide about bits as the CPU's do */
+        const device *d = engine_device(t->train);
+        ((const struct device_base *)d)->backend->describe(d, e.device, sizeof e.device);
+    }
     return e;
 }
 
