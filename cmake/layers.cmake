@@ -41,7 +41,7 @@ function(berlu_test name)
     if(T_WRAP)
         target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/fail.c)
         foreach(call malloc calloc realloc aligned_alloc posix_memalign strdup strndup
-                open read mmap write fsync rename symlink close mkdir ftruncate)
+                open read pread mmap write fsync rename symlink close mkdir ftruncate)
             target_link_options(test_${name} PRIVATE -Wl,--wrap=${call})
         endforeach()
     endif()

@@ -59,15 +59,8 @@ static berlu_status file_into(image_file *file, const char *path, size_t *size)
     else if (info.st_size > IMAGE_FILE_LIMIT)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: a file of %lld bytes is over the limit of %d", path,
                             (long long)info.st_size, IMAGE_FILE_LIMIT);
-    if (status == BERLU_OK && (size_t)info.st_size > file->room) {
-        unsigned char *grown = realloc(file->bytes, (size_t)info.st_size);
-        if (grown) {
-            file->bytes = grown;
-            file->room = (size_t)info.st_size;
-        } else {
-            status = berlu_fail_memory((size_t)info.st_size, path);
-        }
-    }
+    if (status == BERLU_OK)
+        status = image_file_reserve(file, (size_t)info.st_size, path);
     for (*size = 0; status == BERLU_OK && *size < (size_t)info.st_size;) {
         ssize_t got = read(fd, file->bytes + *size, (size_t)info.st_size - *size);
         if (got < 0 && errno == EINTR)

@@ -165,11 +165,14 @@ berlu_status state_read(const safetensors *file, engine *e, train_state *s, int 
     if (set) {
         int64_t c[COUNTERS];
         double d[SUMS];
-        memcpy(c, counters->data, sizeof c);
-        memcpy(d, sums->data, sizeof d);
+        berlu_status status = st_read_i64(counters, c);
+        if (status == BERLU_OK)
+            status = st_read_f64(sums, d);
+        if (status == BERLU_OK)
+            status = st_read_f64(figures, s->site_metrics);
+        if (status != BERLU_OK)
+            return status;
         counters_get(s, c, d);
-        if (figures->bytes)
-            memcpy(s->site_metrics, figures->data, figures->bytes);
     }
     return BERLU_OK;
 }
