@@ -17,7 +17,7 @@ static int crc_instruction(void)
 {
     return __builtin_cpu_supports("sse4.2") != 0;
 }
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(__aarch64__) && defined(__linux__) && !defined(__clang__) /* whose header asks for -march */
 #include <arm_acle.h>
 #include <sys/auxv.h>
 #define CRC_TARGET __attribute__((target("+crc")))

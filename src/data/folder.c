@@ -280,7 +280,8 @@ static berlu_status classes_none_empty(const data_source *s)
     const folder_state *f = s->state;
     if (f->natural)
         return BERLU_OK; /* timm's classes are the folders that hold files, so none can be empty */
-    return scan_empty_class(f->splits[DATA_TRAIN].root, s->info.class_names, s->info.classes);
+    return scan_empty_class(&f->splits[DATA_TRAIN].files, f->splits[DATA_TRAIN].root, s->info.class_names,
+                            s->info.classes);
 }
 
 static berlu_status splits_scan(data_source *s, const char *path)
@@ -295,6 +296,13 @@ static berlu_status splits_scan(data_source *s, const char *path)
     for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++)
         if (f->splits[i].root)
             status = scan_folder(&f->splits[i].files, f->splits[i].root, f->natural);
+    for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++) {
+        const char *message = f->splits[i].files.skipped;
+        for (size_t k = 0; k < f->splits[i].files.skipped_count && status == BERLU_OK; k++) {
+            status = data_report_skipped(s, message);
+            message += strlen(message) + 1;
+        }
+    }
     return status;
 }
 
