@@ -62,12 +62,16 @@ portable:                                ## a folder portable/ that runs on anot
 install: all                             ## install under PREFIX (/usr/local), below DESTDIR when that is set
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
-coverage:                                ## run the tests and tell which lines they reached
+valgrind: all                            ## run the tests that use no generated code under memcheck
+	tools/setup.sh valgrind
+	tools/valgrind.py $(BUILD) $(JOBS)
+
+coverage:                                ## run the tests, tell which lines and branches they reached; fails below the last release
 	tools/setup.sh
 	$(configure) -B build-coverage -DBERLU_COVERAGE=ON -DBERLU_CUDA=OFF
 	cmake --build build-coverage -j $(JOBS)
 	ctest --test-dir build-coverage -j $(JOBS) --output-on-failure -LE slow
-	tools/coverage.py build-coverage
+	tools/coverage.py build-coverage tools/coverage_floor.txt
 
 format:                                  ## format all C sources
 	tools/check_format.sh --fix
@@ -80,4 +84,4 @@ help:                                    ## this list
 
 FORCE:
 
-.PHONY: FORCE all test test-exhaustive parity demo bench fuzz soak portable install coverage format clean help
+.PHONY: FORCE all test test-exhaustive parity demo bench fuzz soak portable install valgrind coverage format clean help

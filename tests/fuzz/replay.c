@@ -3,7 +3,7 @@
  * For builds without libFuzzer (and so for every `make test`): each file of the corpus folder goes in whole, cut at
  * several lengths, and with single bits turned over, all of it the same on every run. Damages are spread evenly over a
  * file and bounded in number and bytes, so that a large seed costs no more than a small one. Where a target has a mutator
- * of its own (mutate.h), chains of its mutants follow. */
+ * of its own (mutate.h), chains of its mutants follow. BERLU_REPLAY=short does a sixteenth of all that (make valgrind). */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t most);
 enum { DAMAGES = 512, LARGEST = 1 << 22, CHAINS = 24, STEPS = 8, MUTANT_MAX = 1 << 16 };
 
 static uint64_t luck = 1;
+static size_t shorter = 1; /* how many times less to do */
 
 static size_t draw(size_t below)
 {
@@ -44,7 +45,7 @@ static int run_mutants(const uint8_t *bytes, size_t size, unsigned seed)
 {
     uint8_t *mutant = malloc(MUTANT_MAX);
     int good = mutant != NULL;
-    for (unsigned chain = 0; good && chain < CHAINS; chain++) {
+    for (unsigned chain = 0; good && chain < (CHAINS + shorter - 1) / shorter; chain++) {
         size_t now = size < MUTANT_MAX ? size : MUTANT_MAX;
         memcpy(mutant, bytes, now);
         for (unsigned step = 0; good && step < STEPS; step++) {
@@ -78,7 +79,7 @@ static void run_exact(const uint8_t *bytes, size_t size, size_t flip)
 static void run_damages(const uint8_t *bytes, size_t size)
 {
     size_t budget = (size_t)1 << 27; /* bytes handed to the target in all */
-    size_t damages = size * 8 < DAMAGES ? size * 8 : DAMAGES;
+    size_t most = DAMAGES / shorter, damages = size * 8 < most ? size * 8 : most;
     for (size_t i = 0; i < damages && budget > size; i++, budget -= size) {
         run_exact(bytes, size, size * 8 / damages * i + i % 8);
         LLVMFuzzerTestOneInput(bytes, size * i / damages);
@@ -104,6 +105,8 @@ static int run_file(const char *path)
 
 int main(int argc, char **argv)
 {
+    const char *replay = getenv("BERLU_REPLAY");
+    shorter = replay && strcmp(replay, "short") == 0 ? 16 : 1;
     if (LLVMFuzzerInitialize)
         LLVMFuzzerInitialize(&argc, &argv);
     LLVMFuzzerTestOneInput((const uint8_t *)"", 0);
