@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """valgrind.py BUILD [JOBS] - runs tests under memcheck. SPDX-License-Identifier: MIT
 
-Which ones: the programs of the layers that touch foreign bytes and our own memory (base, smooth, io, data, graph, the
-parts of models that compute nothing, the replay of every fuzz corpus). Left out is what calls a matrix library: oneDNN
+Which ones: the programs of the layers that handle foreign bytes and memory of their own (base, io, data, what the smoother
+allocates, the replay of every fuzz corpus). Left out is what calls a matrix library: oneDNN
 runs code that it generates, with the stack pointer in heap memory, which memcheck takes for errors. Also left out are
 the tests that start the command (a child is another program) and those over millions of floats. Reads of undefined
 memory, invalid accesses and definite leaks fail; what OpenMP's pool keeps until the end is only "possibly" lost."""
@@ -10,7 +10,7 @@ import concurrent.futures, json, os, pathlib, re, subprocess, sys
 
 build = sys.argv[1]
 jobs = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
-CHOSEN = re.compile(r"^(base|smooth|io|safetensors|data|graph|fuzz)_|^safetensors")
+CHOSEN = re.compile(r"^(base|io|data|fuzz)_|^safetensors|^smooth_(memory|refusals|source)$")
 LEFT_OUT = {
     "data_commands": "starts the command", "data_golden": "minutes of resizing", "data_loader": "minutes of augmentation",
     "data_augment": "minutes of augmentation", "fuzz_options": "links the command", "fuzz_act_spec": "builds kernels' tables",
