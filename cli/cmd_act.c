@@ -10,6 +10,7 @@
 #include "act_args.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/file_in.h"
 #include "commands.h"
 #include "io/act_text.h"
 #include "output.h"
@@ -218,10 +219,12 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
     size_t size = sizes[options_choice(o, "dtype")];
     question q;
     file_map in = {0};
+    unsigned char *bytes = NULL;
     void *y = NULL;
     berlu_status status = read_question(act, options_string(o, "what"), &q);
     if (status == BERLU_OK)
-        status = file_map_open(&in, options_string(o, "in"));
+        status = file_in_all(&bytes, &in.size, options_string(o, "in"));
+    in.data = bytes;
     if (status == BERLU_OK && in.size % size)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are not a whole number of %s values",
                             options_string(o, "in"), in.size, options_string(o, "dtype"));
@@ -238,7 +241,7 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
         status = output_print(&out);
     }
     free(y);
-    file_map_close(&in);
+    free(bytes);
     return status;
 }
 
