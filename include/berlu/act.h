@@ -204,6 +204,12 @@ typedef struct berlu_act_point {
  *  A NULL activation gives NaN. */
 BERLU_API berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *params);
 
+/** out[i] = f(x[i]) (BERLU_ACT_FORWARD), f' (BERLU_ACT_SLOPE), f'' (BERLU_ACT_SECOND) or df/dp of the parameter number
+ *  `param_index` (BERLU_ACT_PARAM_SLOPE) for `count` doubles, each as berlu_act_at() computes it. out may equal x. At most
+ *  `threads` threads, 0: all cores; they change no bit. Returns BERLU_ERR_ARG for NULL, another op or no such parameter. */
+BERLU_API berlu_status berlu_act_eval_f64(const berlu_act *act, berlu_act_op op, int param_index, double *out,
+                                          const double *x, size_t count, int threads);
+
 /* ---- 5. Questions ---------------------------------------------------------------------------------------------------- */
 
 /** A parameter. Numbers 0 to berlu_act_param_count() - 1 are real parameters and index berlu_act_call.param; settings that
