@@ -36,7 +36,7 @@ class Call(C.Structure):
         ("dtype", C.c_int), ("hint", C.c_int), ("rows", C.c_size_t), ("channels", C.c_size_t),
         ("x", C.c_void_p), ("y", C.c_void_p), ("dy", C.c_void_p), ("dx", C.c_void_p),
         ("bias", C.c_void_p), ("dbias", C.c_void_p), ("param", ParamArg * PARAMS), ("param_index", C.c_int),
-        ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t),
+        ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t), ("inner", C.c_size_t),
     ]
 
 
