@@ -5,13 +5,17 @@
 # target berlu_cuda_flags   what every .cu file is compiled with
 
 find_package(OpenMP REQUIRED COMPONENTS C)
-find_package(PkgConfig REQUIRED)
+if(BERLU_ENGINE)
+    find_package(PkgConfig REQUIRED)
+endif()
 
 # -- matrix products ------------------------------------------------------------------------------------------------
 set(BERLU_BLAS "dnnl" CACHE STRING "dnnl or openblas: the library for matrix products on the CPU")
 set_property(CACHE BERLU_BLAS PROPERTY STRINGS dnnl openblas)
 add_library(berlu_blas INTERFACE)
-if(BERLU_BLAS STREQUAL dnnl)
+if(NOT BERLU_ENGINE)
+    set(BERLU_BLAS none)
+elseif(BERLU_BLAS STREQUAL dnnl)
     find_path(DNNL_INCLUDE dnnl.h)
     find_library(DNNL_LIBRARY dnnl)
     if(NOT DNNL_INCLUDE OR NOT DNNL_LIBRARY)
@@ -60,6 +64,10 @@ if(BERLU_NVCC AND NOT BERLU_CUDA STREQUAL OFF AND NOT BERLU_SANITIZE AND NOT BER
 endif()
 
 # -- found or left out ----------------------------------------------------------------------------------------------
+if(NOT BERLU_ENGINE)
+    message(STATUS "berlu ${PROJECT_VERSION}: libberlu alone")
+    return()
+endif()
 find_package(MPI QUIET COMPONENTS C)
 if(NOT BERLU_PORTABLE)
     pkg_check_modules(BERLU_CURL QUIET libcurl)

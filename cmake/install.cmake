@@ -2,7 +2,9 @@
 # Both descriptions are relative to where they lie, so an installed tree may be moved.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS berlu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(BERLU_ENGINE)
+    install(TARGETS berlu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS berlu_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_BINARY_DIR}/libberlu.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET berlu_cuda)

@@ -16,6 +16,12 @@ add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-Wshadow;-Wst
     "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fno-math-errno>")
 add_compile_definitions(_GNU_SOURCE)
 
+option(BERLU_ENGINE "build the engine and the command; OFF: libberlu alone, which needs no other library" ON)
+option(BERLU_TESTS "build the tests and the benches, which need the engine" ${BERLU_ENGINE})
+if(BERLU_TESTS AND NOT BERLU_ENGINE)
+    message(FATAL_ERROR "BERLU_TESTS needs BERLU_ENGINE: configure with -DBERLU_TESTS=OFF")
+endif()
+
 set(BERLU_SANITIZE "" CACHE STRING "address, undefined or thread: build everything under that sanitizer")
 # Only LLVM's OpenMP tells the thread sanitizer of its barriers (Archer); with another every parallel loop is a race.
 if(BERLU_SANITIZE STREQUAL thread AND NOT CMAKE_C_COMPILER_ID MATCHES Clang)
