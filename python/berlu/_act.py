@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes as C
 import functools
 from types import MappingProxyType
-from typing import Any, Iterable, Mapping, NamedTuple, NoReturn, Tuple, Union
+from typing import Any, Iterable, List, Mapping, NamedTuple, NoReturn, Tuple, Union
 
 from ._lib import ParamInfo, Point, check, lib
 
@@ -189,10 +189,9 @@ def names() -> Tuple[str, ...]:
     >>> "mish" in berlu.names()
     True
     """
-    found, index = [], 0
+    found: List[str] = []
     while True:
-        name = lib.berlu_act_builtin(index)
+        name = lib.berlu_act_builtin(len(found))
         if name is None:
             return tuple(found)
         found.append(name.decode())
-        index += 1

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes as C
 import math
-from fractions import Fraction
 from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import torch
 import torch.nn.functional as F
 
 from .._act import Act, act as make_act
+from .._bump import bump_polynomials
 from .._lib import lib
 
 Tensor = torch.Tensor
@@ -56,45 +56,6 @@ class Form:
 
 
 # ---- BerLU ------------------------------------------------------------------------------------------------------------------
-
-Polynomial = List[Fraction]
-
-
-def _times(a: Polynomial, b: Polynomial) -> Polynomial:
-    out = [Fraction(0)] * (len(a) + len(b) - 1)
-    for i, s in enumerate(a):
-        for j, t in enumerate(b):
-            out[i + j] += s * t
-    return out
-
-
-def _over(a: Polynomial, root_power: int) -> Polynomial:
-    """a(v) / ((1 - v) / 2)^root_power, which leaves no rest."""
-    for _ in range(root_power):
-        out, carry = [], Fraction(0)
-        for coefficient in a[:-1]:
-            carry += coefficient
-            out.append(2 * carry)
-        assert carry + a[-1] == 0
-        a = out
-    return a
-
-
-def bump_polynomials(m: int) -> Tuple[List[float], List[float]]:
-    """Q and W of degree 2m: with r the depth over 2 eps and v = 1 - 2r the bump is J eps r^(m+1) Q(v), and its slope J r^m W(v).
-    From p(v), the Taylor polynomial of sqrt(1 - w) in w = 1 - v^2: bump (p - v) / 2, slope (1 - p') / 2."""
-    w, power, p, coefficient = [Fraction(1), Fraction(0), Fraction(-1)], [Fraction(1)], [Fraction(0)] * (2 * m + 1), Fraction(1)
-    for k in range(m + 1):
-        if k:
-            power, coefficient = _times(power, w), coefficient * Fraction(2 * k - 3, 2 * k)
-        for i, c in enumerate(power):
-            p[i] += coefficient * c
-    bump = [c / 2 for c in p]
-    bump[1] -= Fraction(1, 2)
-    slope = [-(i + 1) * c / 2 for i, c in enumerate(p[1:])]
-    slope[0] += Fraction(1, 2)
-    return [float(c) for c in _over(bump, m + 1)], [float(c) for c in _over(slope, m)]
-
 
 def _horner(coefficients: Sequence[float], x: Tensor) -> Union[Tensor, float]:
     out: Union[Tensor, float] = coefficients[-1]
@@ -212,7 +173,9 @@ class Lines(Form):
         self.scale, self.shift, self.low, self.high = scale, shift, low, high
 
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return torch.clamp(x if self.scale == 1 and self.shift == 0 else (x + self.shift) * self.scale, self.low, self.high)
+        line = x * 1 if self.scale == 1 and self.shift == 0 else (x + self.shift) * self.scale
+        low, high = (None if math.isinf(end) else end for end in (self.low, self.high))
+        return line if low is None and high is None else torch.clamp(line, low, high)
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         first, last = self.low / self.scale - self.shift, self.high / self.scale - self.shift
@@ -346,7 +309,8 @@ class Gelu(Form):
         return F.gelu(x)
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
-        return torch.special.ndtr(x) + x * self._density(x)
+        below: Tensor = torch.special.ndtr(x)
+        return below + x * self._density(x)
 
     def second(self, x: Tensor, v: Values) -> Tensor:
         return (2 - x * x) * self._density(x)

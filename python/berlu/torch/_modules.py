@@ -73,10 +73,10 @@ class Act(nn.Module):
         act, learned = self.activation, [name for name in self._names if name]
         if not learned:
             return act.lipschitz
-        rows = torch.stack([getattr(self, name).detach().double().cpu() for name in learned], dim=1).unique(dim=0)
+        rows = set(zip(*(getattr(self, name).detach().reshape(-1).tolist() for name in learned)))
         fixed = [f"{key}={int(p.value) if p.setting else repr(p.value)}" for key, p in act.parameters.items() if key not in learned]
         return max(make_act(f"{act.name}:" + ",".join(fixed + [f"{key}={v!r}" for key, v in zip(learned, row)])).lipschitz
-                   for row in rows.tolist())
+                   for row in rows)
 
     def extra_repr(self) -> str:
         parts = [repr(self.spec)]

@@ -247,7 +247,7 @@ def _self_test() -> Optional[str]:
     except Exception as error:
         return str(error)
     site = site_of(spec)
-    v = [p, site.own[1]]
+    v: List[Number] = [p, site.own[1]]
     right = torch.allclose(y, site.form.value(x, v), atol=1e-7) and torch.allclose(dx, site.form.slope(x, v), atol=1e-6)
     right = right and torch.allclose(dp, site.form.by_param(x, v)[0].sum().reshape(1), atol=1e-6)
     return None if right else "they differ from the pure form"
@@ -320,30 +320,78 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
             raise ValueError(f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}")
 
 
+def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """The pure form outside of transformations."""
+    if not torch.is_grad_enabled():
+        return composition(x, p, q, spec, dim)
+    y: Tensor = _Pure.apply(x, p, q, spec, dim)
+    return y
+
+
+def _apply_traced(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool) -> Tensor:
+    """Inside torch.compile."""
+    native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
+    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x, p, q, dim)):
+        return _pure(x, p, q, spec, dim)
+    p, q = _single(p), _single(q)
+    keeps_output = keep == "output" and torch.is_grad_enabled()
+    y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim) if keeps_output else _forward(x, p, q, spec, dim)
+    return y
+
+
 def apply(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto") -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
-    if torch.jit.is_tracing() or torch.compiler.is_exporting():
-        return composition(x, p, q, spec, dim)
+    if torch._C._get_tracing_state() is not None or torch.compiler.is_exporting():
+        return _exported(x, p, q, spec, dim)
     _check(x, p, q, dim)
     choice = _override or choice
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
     if torch.compiler.is_compiling():
-        native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
-        if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x, p, q, dim)):
-            return _Pure.apply(x, p, q, spec, dim) if grad else composition(x, p, q, spec, dim)
-        p, q = _single(p), _single(q)
-        return _NativeKeepsOutput.apply(x, p, q, spec, dim) if keep == "output" and grad else _forward(x, p, q, spec, dim)
+        return _apply_traced(x, p, q, spec, dim, keep, choice, learns)
     if type(x) is not Tensor and type(x) is not torch.nn.Parameter or _transformed():
         return composition(x, p, q, spec, dim)
     if (choice == "torch" or x.dtype not in _NATIVE_DTYPES or not _bridge.available
             or not _device_is_native(x, p, q, dim)):
-        return _Pure.apply(x, p, q, spec, dim) if grad else composition(x, p, q, spec, dim)
+        return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     if not grad or not (learns or x.requires_grad):
-        return _forward(x, p, q, spec, dim)
-    function = _NativeKeepsOutput if keep == "output" else _Native
-    return function.apply(x, p, q, spec, dim)
+        y: Tensor = _forward(x, p, q, spec, dim)
+    elif keep == "output":
+        y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
+    else:
+        y = _Native.apply(x, p, q, spec, dim)
+    return y
+
+
+_symbolic = False  # set while berlu.onnx exports functions
+
+
+@contextlib.contextmanager
+def symbolic(on: bool) -> Iterator[None]:
+    """While on, a BerLU that is exported becomes one node of domain `berlu`."""
+    global _symbolic
+    before, _symbolic = _symbolic, on
+    try:
+        yield
+    finally:
+        _symbolic = before
+
+
+def is_plain_berlu(spec: str) -> bool:
+    return site_of(spec).act.name == "berlu" and "scale=" not in spec and "center=" not in spec
+
+
+def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """What an exported program holds: standard operators, or the node of the function form."""
+    if not _symbolic or not is_plain_berlu(spec):
+        return composition(x, p, q, spec, dim)
+    site = site_of(spec)
+    degree = int(site.act.parameters["degree"].value)
+    v = [t if isinstance(t, Tensor) else torch.full((), t, dtype=x.dtype) for t in _values(site, x, (p, q), dim, x.dtype)]
+    name = "berlu::BerLU" if degree == 2 else f"berlu::BerLU{degree}"
+    y: Tensor = torch.onnx.ops.symbolic(name, (x, *v), dtype=x.dtype, shape=x.shape, version=1)
+    return y
 
 
 def _single(p: Parameter) -> Parameter:

@@ -114,7 +114,7 @@ def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
         if isinstance(module, nn.Linear):
             last = module.out_features, -1
         elif isinstance(module, (nn.modules.conv._ConvNd, nn.modules.batchnorm._BatchNorm)):
-            last = getattr(module, "out_channels", None) or module.num_features, 1
+            last = int(getattr(module, "out_channels", 0) or getattr(module, "num_features")), 1
     return out
 
 
@@ -177,7 +177,7 @@ def _functional_calls(model: nn.Module, example: Tuple[Any, ...]) -> List[Tuple[
     stack: List[Tuple[str, nn.Module]] = []
     handles = []
     for name, module in model.named_modules():
-        handles.append(module.register_forward_pre_hook(lambda m, i, n=name: stack.append((n, m))))  # type: ignore[misc]
+        handles.append(module.register_forward_pre_hook(lambda m, i, n=name: stack.append((n, m))))
         handles.append(module.register_forward_hook(lambda m, i, o: stack.pop() and None))
     try:
         with _Watch(stack) as watch:
@@ -273,7 +273,8 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         parent = model.get_submodule(parent_name)
         before = getattr(parent, key)
         if by_function:
-            module = _new_module(factory, place, parent, {place: (parent.linear1.out_features, -1)} if widths is not None else None)
+            width = {place: (int(getattr(parent, "linear1").out_features), -1)}
+            module = _new_module(factory, place, parent, width if widths is not None else None)
         else:
             module = made.get(id(before)) or _new_module(factory, place, before, widths)
             made[id(before)] = module
@@ -282,4 +283,4 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
     for parent, key, module in ready:  # nothing failed: now change the model
         setattr(parent, key, module)
         if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
-            parent.activation_relu_or_gelu = 0
+            setattr(parent, "activation_relu_or_gelu", 0)
