@@ -339,9 +339,14 @@ def _apply_traced(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, ke
     return y
 
 
+def _exporting() -> bool:
+    """Whether torch.export is at work. torch 2.10 answers is_exporting() with True inside torch.compile, its flag does not."""
+    return bool(torch.compiler._is_exporting_flag)
+
+
 def apply(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto") -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
-    if torch._C._get_tracing_state() is not None or torch.compiler.is_exporting():
+    if torch._C._get_tracing_state() is not None or _exporting():
         return _exported(x, p, q, spec, dim)
     _check(x, p, q, dim)
     choice = _override or choice
