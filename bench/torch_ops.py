@@ -33,22 +33,20 @@ class Composition(nn.Module):
         return torch.where(x > e, x, torch.where(x < -e, a * x, knee))
 
 
-def interleaved(candidates, seconds, wait=lambda: None):
+def interleaved(candidates, seconds, wait=lambda: None, clock=time.perf_counter):
     """The least seconds per run of each candidate; all take turns until the time is over."""
-    best, blocks = {name: float("inf") for name in candidates}, {}
-    for name, run in candidates.items():
-        run(), run(), wait()
-        start = time.perf_counter()
-        run(), wait()
-        blocks[name] = max(1, int(0.02 / max(time.perf_counter() - start, 1e-9)))
+    def block(run, count):
+        start = clock()
+        for _ in range(count):
+            run()
+        wait()
+        return (clock() - start) / count
+    counts = {name: max(1, int(0.005 / min(block(run, 1) for _ in range(6)))) for name, run in candidates.items()}
+    best = {name: float("inf") for name in candidates}
     end = time.perf_counter() + seconds * len(candidates)
     while time.perf_counter() < end:
         for name, run in candidates.items():
-            start = time.perf_counter()
-            for _ in range(blocks[name]):
-                run()
-            wait()
-            best[name] = min(best[name], (time.perf_counter() - start) / blocks[name])
+            best[name] = min(best[name], block(run, counts[name]))
     return best
 
 
@@ -79,8 +77,12 @@ MODULES = {"nn.GELU": nn.GELU, "nn.PReLU": nn.PReLU, "composition": Composition,
 def call(args):
     x = torch.randn(64, requires_grad=True)
     dy = torch.ones_like(x)
-    table("64 elements, forward without gradient", interleaved({n: forward_only(m(), x) for n, m in MODULES.items()}, args.seconds), "nn.GELU")
-    table("64 elements, forward and backward", interleaved({n: both(m(), x, dy) for n, m in MODULES.items()}, args.seconds), "nn.GELU")
+    torch.set_num_threads(1)
+    kinds = {"forward without gradient": lambda m: forward_only(m, x), "forward and backward": lambda m: both(m, x, dy)}
+    for kind, run in kinds.items():  # all in one thread, so that its own time can count, which others on the machine do not change
+        best = interleaved({n: run(m()) for n, m in MODULES.items()}, args.seconds, clock=time.process_time)
+        table(f"64 elements, {kind}, CPU time", best, "nn.GELU")
+    torch.set_num_threads(args.threads)
 
 
 def large(args):

@@ -69,12 +69,6 @@ def _cuda_path() -> Optional[pathlib.Path]:
     named = os.environ.get("BERLU_CUDA_LIBRARY")
     if named:
         return pathlib.Path(named)
-    try:
-        import berlu_cuda  # type: ignore[import-not-found,unused-ignore]
-
-        return pathlib.Path(berlu_cuda.library_path)
-    except ImportError:
-        pass
     path = pathlib.Path(_lib.library_path).resolve().parent / "libberlu_cuda.so"
     return path if path.exists() else None
 
@@ -86,7 +80,7 @@ def register_cuda() -> Optional[str]:
         return None
     path = _cuda_path()
     if not available or path is None:
-        return fault or "libberlu_cuda is not installed (pip install ./python/cuda)"
+        return fault or "libberlu_cuda.so was not found beside libberlu; BERLU_CUDA_LIBRARY names it"
     why = _open().berlu_torch_register_cuda(_torch_library("libtorch_cuda.so"), str(path).encode())
     if why:
         return str(why.decode())

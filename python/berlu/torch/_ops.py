@@ -361,7 +361,8 @@ def apply(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep:
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     if not grad or not (learns or x.requires_grad):
-        y: Tensor = _forward(x, p, q, spec, dim)
+        with _BelowAutograd():  # the operator's own autograd would cost as much again as the call
+            y: Tensor = _forward(x, p, q, spec, dim)
     elif keep == "output":
         y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
     else:
