@@ -320,13 +320,14 @@ class Gelu(Form):
 
 
 class GeluTanh(Form):
-    scale, cube = math.sqrt(2 / math.pi), 0.044715
+    """x s(2y), y = sqrt(2/pi) (x + 0.044715 x^3). Numbers are written out: torch 2.10 cannot trace what math computes here."""
 
     def value(self, x: Tensor, v: Values) -> Tensor:
         return F.gelu(x, approximate="tanh")
 
     def _parts(self, x: Tensor) -> Tuple[Tensor, Tensor]:
-        return torch.sigmoid(2 * self.scale * x * (1 + self.cube * x * x)), self.scale * (1 + 3 * self.cube * x * x)
+        y = 0.7978845608028654 * x * (1 + 0.044715 * x * x)
+        return torch.sigmoid(2 * y), 0.7978845608028654 * (1 + 0.134145 * x * x)
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         s, d = self._parts(x)
@@ -334,7 +335,8 @@ class GeluTanh(Form):
 
     def second(self, x: Tensor, v: Values) -> Tensor:
         s, d = self._parts(x)
-        return s * (1 - s) * (4 * d + 12 * self.scale * self.cube * x * x + 4 * x * d * d * (1 - 2 * s))
+        bend = 0.7978845608028654 * 0.26829 * x  # y''
+        return s * (1 - s) * (4 * d + 2 * x * bend + 4 * x * d * d * (1 - 2 * s))
 
 
 class Silu(Form):
