@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""torch_ops.py - BerLU through PyTorch beside what PyTorch has itself, in ratios. SPDX-License-Identifier: MIT
+"""torch_ops.py - BerLU through PyTorch beside what PyTorch has itself, in ratios.
+SPDX-License-Identifier: MIT
 
-Needs torch, and timm for the training step; docs/python.md says how to install. Candidates of a table run in turns, in blocks, and
-the least time of a block counts: a ratio within one table says more on a busy machine than any time. Tables:
+Needs torch, and timm for the training step; docs/python.md says how to install. Candidates of a
+table run in turns, in blocks, and the least time of a block counts: a ratio within one table says
+more on a busy machine than any time. Tables:
 
     call     64 elements: what a call costs besides computing
     large    256 Ki and 4 Mi elements (CPU), forward and backward with the gradient of alpha, eager and compiled
@@ -11,6 +13,7 @@ the least time of a block counts: a ratio within one table says more on a busy m
     gpu      128 Mi bf16 against a copy and an add
 
     bench/torch_ops.py [call] [large] [memory] [step] [gpu] [--threads 2] [--seconds 2]"""
+
 import argparse
 import time
 
@@ -35,12 +38,14 @@ class Composition(nn.Module):
 
 def interleaved(candidates, seconds, wait=lambda: None, clock=time.perf_counter):
     """The least seconds per run of each candidate; all take turns until the time is over."""
+
     def block(run, count):
         start = clock()
         for _ in range(count):
             run()
         wait()
         return (clock() - start) / count
+
     counts = {name: max(1, int(0.005 / min(block(run, 1) for _ in range(6)))) for name, run in candidates.items()}
     best = {name: float("inf") for name in candidates}
     end = time.perf_counter() + seconds * len(candidates)
@@ -61,6 +66,7 @@ def both(module, x, dy):
 
     def run():
         torch.autograd.grad(module(x), leaves, dy)
+
     return run
 
 
@@ -68,6 +74,7 @@ def forward_only(module, x):
     def run():
         with torch.no_grad():
             module(x)
+
     return run
 
 
@@ -79,7 +86,10 @@ def call(args):
     dy = torch.ones_like(x)
     torch.set_num_threads(1)
     kinds = {"forward without gradient": lambda m: forward_only(m, x), "forward and backward": lambda m: both(m, x, dy)}
-    for kind, run in kinds.items():  # all in one thread, so that its own time can count, which others on the machine do not change
+    for (
+        kind,
+        run,
+    ) in kinds.items():  # all in one thread, so that its own time can count, which others on the machine do not change
         best = interleaved({n: run(m()) for n, m in MODULES.items()}, args.seconds, clock=time.process_time)
         table(f"64 elements, {kind}, CPU time", best, "nn.GELU")
     torch.set_num_threads(args.threads)
@@ -91,12 +101,21 @@ def large(args):
         dy = torch.randn(count)
         best = interleaved({n: both(m(), x, dy) for n, m in MODULES.items()}, args.seconds)
         table(f"{count >> 10} Ki f32, forward and backward, eager", best, "berlu")
-        compiled = {f"compiled {n}": both(torch.compile(m()), x, dy) for n, m in MODULES.items() if n in ("composition", "berlu")}
-        table(f"{count >> 10} Ki f32, forward and backward, compiled", interleaved(compiled, args.seconds), "compiled berlu")
+        compiled = {
+            f"compiled {n}": both(torch.compile(m()), x, dy)
+            for n, m in MODULES.items()
+            if n in ("composition", "berlu")
+        }
+        table(
+            f"{count >> 10} Ki f32, forward and backward, compiled",
+            interleaved(compiled, args.seconds),
+            "compiled berlu",
+        )
 
 
 def vit(act):
     import timm
+
     torch.manual_seed(0)
     model = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10)
     if act:
@@ -118,6 +137,7 @@ def memory(args):
             if t.untyped_storage().data_ptr() not in owned:
                 kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
             return t
+
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             loss = model(x).square().mean()
         total = sum(kept.values())
@@ -138,6 +158,7 @@ def step(args):
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(f(x), labels).backward()
                 optimizer.step()
+
             runs[("compiled " if compiled else "") + name] = run
     table("ViT-Tiny/4, batch 32, a training step", interleaved(runs, args.seconds), "nn.GELU")
 
@@ -168,7 +189,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=2, help="per candidate")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    print(f"torch {torch.__version__}, {args.threads} threads, native operators: {bt.native() or 'yes'}; CUDA: {bt.cuda() or 'yes'}")
+    print(
+        f"torch {torch.__version__}, {args.threads} threads, native operators: {bt.native() or 'yes'}; "
+        f"CUDA: {bt.cuda() or 'yes'}"
+    )
     known = {"call": call, "large": large, "memory": memory, "step": step, "gpu": gpu}
     for name in args.tables:
         if name not in known:

@@ -1,4 +1,5 @@
-"""berlu - smooth activation functions: exact, deterministic, at the speed of memory. SPDX-License-Identifier: MIT
+"""berlu - smooth activation functions: exact, deterministic, at the speed of memory.
+SPDX-License-Identifier: MIT
 
     berlu.act, berlu.smooth   an activation as an object, in double
     berlu.numpy               arrays
@@ -7,6 +8,7 @@
     berlu.onnx berlu.jax      export, and the same functions in jnp
 
 Importing berlu loads the C library and nothing else. docs/python.md tells the whole story."""
+
 from ._act import Act, Parameter, act, names, smooth
 from ._lib import VERSION as __version__, Error, library_path
 

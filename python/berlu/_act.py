@@ -1,7 +1,10 @@
-"""An activation as an immutable Python object, and the two ways to make one. SPDX-License-Identifier: MIT
+"""An activation as an immutable Python object, and the two ways to make one.
+SPDX-License-Identifier: MIT
 
-The object owns a berlu_act and answers questions in double; arrays go through berlu.numpy, tensors through berlu.torch. Its
-identity is its canonical spec, so it compares, hashes and pickles by that text."""
+The object owns a berlu_act and answers questions in double; arrays go through berlu.numpy, tensors
+through berlu.torch. Its identity is its canonical spec, so it compares, hashes and pickles by that
+text."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -13,8 +16,8 @@ from ._lib import ParamInfo, Point, check, lib
 
 
 class Parameter(NamedTuple):
-    """A parameter of an activation: its value, the default of the name, the range a spec may name, and whether it is a
-    setting (such as degree), can be learned, and is learned.
+    """A parameter of an activation: its value, the default of the name, the range a spec may name,
+    and whether it is a setting (such as degree), can be learned, and is learned.
 
     >>> import berlu
     >>> berlu.act("prelu").parameters["alpha"].default
@@ -41,8 +44,18 @@ class Act:
     True
     """
 
-    __slots__ = ("_handle", "spec", "name", "about", "parameters", "lipschitz", "ulp", "slope_ulp", "from_output",
-                 "__weakref__")
+    __slots__ = (
+        "_handle",
+        "spec",
+        "name",
+        "about",
+        "parameters",
+        "lipschitz",
+        "ulp",
+        "slope_ulp",
+        "from_output",
+        "__weakref__",
+    )
 
     _handle: C.c_void_p
     spec: str
@@ -134,8 +147,9 @@ def _parameters(handle: C.c_void_p) -> Iterable[Tuple[str, Parameter]]:
     info = ParamInfo()
     for index in range(lib.berlu_act_param_count(handle) + lib.berlu_act_setting_count(handle)):
         check(lib.berlu_act_param(handle, index, C.byref(info)))
-        yield info.name.decode(), Parameter(info.value, info.initial, info.low, info.high, bool(info.setting),
-                                            bool(info.learnable), bool(info.learned))
+        yield info.name.decode(), Parameter(
+            info.value, info.initial, info.low, info.high, bool(info.setting), bool(info.learnable), bool(info.learned)
+        )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -144,7 +158,8 @@ def _known(spec: str) -> Act:
 
 
 def act(spec: Union[str, Act]) -> Act:
-    """The activation that a text names: `NAME[:key=value,...]` or `smooth(...)`, as everywhere in berlu.
+    """The activation that a text names: `NAME[:key=value,...]` or `smooth(...)`, as everywhere in
+    berlu.
 
     >>> import berlu
     >>> berlu.act("leaky_relu:alpha=0.5").value(-3)
@@ -164,18 +179,30 @@ def _listed(numbers: Numbers) -> str:
     return ",".join(repr(float(number)) for number in numbers)
 
 
-def smooth(kinks: Numbers, slopes: Numbers, eps: Numbers = 0.01, degree: int = 2, at: Tuple[float, float] = (0.0, 0.0),
-           eps_right: Union[None, Numbers] = None, form: str = "bernstein") -> Act:
-    """A piecewise-linear function made smooth: `kinks`, one more slope than kinks, the half-widths `eps` of the transitions
-    (one, or one per kink) and the Bernstein degree; the value at[1] at at[0] fixes its height.
+def smooth(
+    kinks: Numbers,
+    slopes: Numbers,
+    eps: Numbers = 0.01,
+    degree: int = 2,
+    at: Tuple[float, float] = (0.0, 0.0),
+    eps_right: Union[None, Numbers] = None,
+    form: str = "bernstein",
+) -> Act:
+    """A piecewise-linear function made smooth: `kinks`, one more slope than kinks, the half-widths
+    `eps` of the transitions (one, or one per kink) and the Bernstein degree; the value at[1] at
+    at[0] fixes its height.
 
     >>> import berlu
     >>> f = berlu.smooth(kinks=[-3, 3], slopes=[0, 1, 0], eps=0.1, degree=4)
     >>> f.value(0.5), f.lipschitz
     (0.5, 1.0)
     """
-    parts = [f"kinks={_listed(kinks)}", f"slopes={_listed(slopes)}", f"at={float(at[0])!r}={float(at[1])!r}",
-             f"eps={_listed(eps)}"]
+    parts = [
+        f"kinks={_listed(kinks)}",
+        f"slopes={_listed(slopes)}",
+        f"at={float(at[0])!r}={float(at[1])!r}",
+        f"eps={_listed(eps)}",
+    ]
     if eps_right is not None:
         parts.append(f"eps_right={_listed(eps_right)}")
     parts += [f"degree={int(degree)}", f"form={form}"]

@@ -1,6 +1,9 @@
 """The polynomials of a smooth kink, from exact rationals. SPDX-License-Identifier: MIT
 
-Used by every form of BerLU that is written in another library's operations (torch, jnp, ONNX); docs/math.md derives them."""
+Used by every form of BerLU that is written in another library's operations (torch, jnp, ONNX);
+docs/math.md derives them.
+"""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -30,9 +33,15 @@ def _over(a: Polynomial, root_power: int) -> Polynomial:
 
 
 def bump_polynomials(m: int) -> Tuple[List[float], List[float]]:
-    """Q and W of degree 2m: with r the depth over 2 eps and v = 1 - 2r the bump is J eps r^(m+1) Q(v), and its slope J r^m W(v).
-    From p(v), the Taylor polynomial of sqrt(1 - w) in w = 1 - v^2: bump (p - v) / 2, slope (1 - p') / 2."""
-    w, power, p, coefficient = [Fraction(1), Fraction(0), Fraction(-1)], [Fraction(1)], [Fraction(0)] * (2 * m + 1), Fraction(1)
+    """Q and W of degree 2m: with r the depth over 2 eps and v = 1 - 2r the bump is J eps r^(m+1)
+    Q(v), and its slope J r^m W(v). From p(v), the Taylor polynomial of sqrt(1 - w) in w = 1 - v^2:
+    bump (p - v) / 2, slope (1 - p') / 2."""
+    w, power, p, coefficient = (
+        [Fraction(1), Fraction(0), Fraction(-1)],
+        [Fraction(1)],
+        [Fraction(0)] * (2 * m + 1),
+        Fraction(1),
+    )
     for k in range(m + 1):
         if k:
             power, coefficient = _times(power, w), coefficient * Fraction(2 * k - 3, 2 * k)

@@ -1,7 +1,11 @@
-"""The C library through ctypes: where it lies, its structs and its functions. SPDX-License-Identifier: MIT
+"""The C library through ctypes: where it lies, its structs and its functions.
+SPDX-License-Identifier: MIT
 
-Nothing here knows numpy or torch. Structs mirror include/berlu/act.h member by member; tests/python/test_structs.py compiles
-a C program that compares every offset. ctypes releases the GIL during a call. Read library_path() first, then check()."""
+Nothing here knows numpy or torch. Structs mirror include/berlu/act.h member by member;
+tests/python/test_structs.py compiles a C program that compares every offset. ctypes releases the
+GIL during a call. Read library_path() first, then check().
+"""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -19,7 +23,8 @@ ERR_ARG, ERR_MEMORY = 1, 3
 
 
 class Error(RuntimeError):
-    """The library could not do what was asked: an op that an activation lacks, a device, a build that does not fit.
+    """The library could not do what was asked: an op that an activation lacks, a device, a build
+    that does not fit.
 
     >>> import berlu
     >>> issubclass(berlu.Error, RuntimeError)
@@ -33,10 +38,21 @@ class ParamArg(C.Structure):
 
 class Call(C.Structure):
     _fields_ = [
-        ("dtype", C.c_int), ("hint", C.c_int), ("rows", C.c_size_t), ("channels", C.c_size_t),
-        ("x", C.c_void_p), ("y", C.c_void_p), ("dy", C.c_void_p), ("dx", C.c_void_p),
-        ("bias", C.c_void_p), ("dbias", C.c_void_p), ("param", ParamArg * PARAMS), ("param_index", C.c_int),
-        ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t), ("inner", C.c_size_t),
+        ("dtype", C.c_int),
+        ("hint", C.c_int),
+        ("rows", C.c_size_t),
+        ("channels", C.c_size_t),
+        ("x", C.c_void_p),
+        ("y", C.c_void_p),
+        ("dy", C.c_void_p),
+        ("dx", C.c_void_p),
+        ("bias", C.c_void_p),
+        ("dbias", C.c_void_p),
+        ("param", ParamArg * PARAMS),
+        ("param_index", C.c_int),
+        ("workspace", C.c_void_p),
+        ("workspace_bytes", C.c_size_t),
+        ("inner", C.c_size_t),
     ]
 
 
@@ -50,8 +66,14 @@ class Point(C.Structure):
 
 class ParamInfo(C.Structure):
     _fields_ = [
-        ("name", C.c_char_p), ("value", C.c_double), ("initial", C.c_double), ("low", C.c_double),
-        ("high", C.c_double), ("setting", C.c_int), ("learnable", C.c_int), ("learned", C.c_int),
+        ("name", C.c_char_p),
+        ("value", C.c_double),
+        ("initial", C.c_double),
+        ("low", C.c_double),
+        ("high", C.c_double),
+        ("setting", C.c_int),
+        ("learnable", C.c_int),
+        ("learned", C.c_int),
     ]
 
 
@@ -88,7 +110,8 @@ _FUNCTIONS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
 
 
 def _candidates() -> Iterator[str]:
-    """BERLU_LIBRARY alone where it is set; else the wheel's copy, a checkout's build, and what the system's loader finds."""
+    """BERLU_LIBRARY alone where it is set; else the wheel's copy, a checkout's build, and what the
+    system's loader finds."""
     named = os.environ.get("BERLU_LIBRARY")
     if named:
         yield named
@@ -101,8 +124,9 @@ def _candidates() -> Iterator[str]:
 
 
 def _open(path: str) -> C.CDLL:
-    """Opens a library. Where the machine has no OpenMP runtime, the wheel's copy is loaded first; never otherwise, because
-    a second runtime beside torch's would ignore torch.set_num_threads() and cost a tenth of a training step."""
+    """Opens a library. Where the machine has no OpenMP runtime, the wheel's copy is loaded first;
+    never otherwise, because a second runtime beside torch's would ignore torch.set_num_threads()
+    and cost a tenth of a training step."""
     try:
         return C.CDLL(path)
     except OSError as error:
@@ -122,7 +146,8 @@ def _load() -> Tuple[C.CDLL, str]:
             faults.append(str(error))
     raise ImportError(
         "berlu: libberlu could not be opened (" + "; ".join(faults) + "). Install the package with `pip install .`, "
-        "or run `make` in a checkout, or name the library in BERLU_LIBRARY")
+        "or run `make` in a checkout, or name the library in BERLU_LIBRARY"
+    )
 
 
 def _bind(library: C.CDLL, path: str) -> None:

@@ -1,6 +1,9 @@
-"""The models of the berlu engine as timm builds them: timm's name and the arguments of create_model(). SPDX-License-Identifier: MIT
+"""The models of the berlu engine as timm builds them: timm's name and the arguments of
+create_model(). SPDX-License-Identifier: MIT
 
-The one list of that correspondence; tools/reference.py reads it too. Nothing of berlu is imported here, so that it can."""
+The one list of that correspondence; tools/reference.py reads it too. Nothing of berlu is imported
+here, so that it can.
+"""
 
 from typing import Any, Dict, Tuple
 
@@ -21,11 +24,15 @@ CALLS: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "deit_tiny_cifar": ("deit_tiny_patch16_224", dict(img_size=32, patch_size=4, **_CIFAR)),
     "deit_tiny_distilled_cifar": ("deit_tiny_distilled_patch16_224", dict(img_size=32, patch_size=4, **_CIFAR)),
     "tnt_s_cifar": ("tnt_s_patch16_224", dict(img_size=32, patch_size=4, first_stride=1, **_CIFAR)),
-    **{f"convnext_{size}_cifar": (f"convnext_{size}", dict(patch_size=1, **_CIFAR))
-       for size in ("atto", "femto", "pico", "nano", "tiny")},
+    **{
+        f"convnext_{size}_cifar": (f"convnext_{size}", dict(patch_size=1, **_CIFAR))
+        for size in ("atto", "femto", "pico", "nano", "tiny")
+    },
     "vit_micro": ("vit_tiny_patch16_224", _VIT_MICRO),
     "deit_micro": ("deit_tiny_distilled_patch16_224", _VIT_MICRO),
-    "tnt_micro": ("tnt_s_patch16_224", dict(img_size=32, patch_size=4, first_stride=1, embed_dim=48, inner_dim=12,
-                                            depth=2, **_CIFAR)),
+    "tnt_micro": (
+        "tnt_s_patch16_224",
+        dict(img_size=32, patch_size=4, first_stride=1, embed_dim=48, inner_dim=12, depth=2, **_CIFAR),
+    ),
     "convnext_micro": ("convnext_atto", dict(patch_size=1, dims=(16, 32, 64, 128), depths=(1, 1, 2, 1), **_CIFAR)),
 }

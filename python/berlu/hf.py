@@ -3,10 +3,12 @@
     import berlu.hf
     config = transformers.ViTConfig(hidden_act="berlu")
 
-Importing this module gives every name of berlu that transformers does not have itself a place in ACT2FN; a model then makes one
-module per layer, with a slope of its own. Of the 540 model folders some call a plain function inside forward():
-berlu.torch.replace_activations(model, ..., example=...) lists such calls. transformers' Trainer lets slopes decay; pass it an
-optimizer made with berlu.torch.parameter_groups()."""
+Importing this module gives every name of berlu that transformers does not have itself a place in
+ACT2FN; a model then makes one module per layer, with a slope of its own. Of the 540 model folders
+some call a plain function inside forward(): berlu.torch.replace_activations(model, ...,
+example=...) lists such calls. transformers' Trainer lets slopes decay; pass it an optimizer made
+with berlu.torch.parameter_groups()."""
+
 from __future__ import annotations
 
 from typing import Union

@@ -1,11 +1,13 @@
 """Every activation in jnp: jit, vmap and grad of any order. SPDX-License-Identifier: MIT
 
-XLA fuses these formulas into one pass over memory, so there is nothing for a library call to win. Each function has its own
-derivative rule (custom_jvp) with the slopes of the C library, at kinks too, and without the intermediate values that automatic
-differentiation would keep; the rule is made of ordinary jnp operations, which JAX differentiates again.
+XLA fuses these formulas into one pass over memory, so there is nothing for a library call to win.
+Each function has its own derivative rule (custom_jvp) with the slopes of the C library, at kinks
+too, and without the intermediate values that automatic differentiation would keep; the rule is made
+of ordinary jnp operations, which JAX differentiates again.
 
     berlu.jax.berlu(x, alpha, eps, degree=4)    alpha and eps: numbers or arrays that broadcast against x
     berlu.jax.act("berlu:eps=0.1")              a function of x (and of the parameters, by name)"""
+
 from __future__ import annotations
 
 import functools
@@ -67,8 +69,12 @@ def _berlu_form(degree: int) -> _Form:
 
 def _smelu_form() -> _Form:
     knee = _berlu_form(2)
-    return _Form(("beta",), lambda x, v: knee.value(x, (0.0, v[0])), lambda x, v: knee.slope(x, (0.0, v[0])),
-                 lambda x, v: knee.by_param(x, (0.0, v[0]))[1:])
+    return _Form(
+        ("beta",),
+        lambda x, v: knee.value(x, (0.0, v[0])),
+        lambda x, v: knee.slope(x, (0.0, v[0])),
+        lambda x, v: knee.by_param(x, (0.0, v[0]))[1:],
+    )
 
 
 def _below(x: Array) -> Array:
@@ -84,8 +90,12 @@ def _keep_nan(x: Array, inside: Array, slope: float) -> Array:
 
 
 def _leaky() -> _Form:
-    return _Form(("alpha",), lambda x, v: jnp.where(x > 0, x, v[0] * x), lambda x, v: jnp.where(x > 0, 1.0, v[0] + x * 0),
-                 lambda x, v: [_below(x)])
+    return _Form(
+        ("alpha",),
+        lambda x, v: jnp.where(x > 0, x, v[0] * x),
+        lambda x, v: jnp.where(x > 0, 1.0, v[0] + x * 0),
+        lambda x, v: [_below(x)],
+    )
 
 
 def _sigmoid_slope(x: Array) -> Array:
@@ -112,18 +122,36 @@ _SELU, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170
 _INF = math.inf
 _FORMS: Dict[str, _Form] = {
     "identity": _Form((), lambda x, v: x, lambda x, v: jnp.where(jnp.isnan(x), x, jnp.ones_like(x))),
-    "relu": _clamp(0, _INF), "relu6": _clamp(0, 6), "hard_tanh": _clamp(-1, 1),
-    "hard_sigmoid": _Form((), lambda x, v: jnp.clip(x + 3, 0, 6) / 6, lambda x, v: _keep_nan(x, (x > -3) & (x < 3), 1 / 6)),
-    "hard_swish": _Form((), lambda x, v: x * jnp.clip(x + 3, 0, 6) / 6,
-                        lambda x, v: jnp.where(x <= -3, 0.0, jnp.where(x >= 3, 1.0, x / 3 + 0.5))),
-    "leaky_relu": _leaky(), "prelu": _leaky(),
-    "elu": _Form(("alpha",), lambda x, v: jnp.where(x > 0, x, v[0] * jnp.expm1(_below(x))),
-                 lambda x, v: jnp.where(x > 0, 1.0, v[0] * jnp.exp(_below(x))), lambda x, v: [jnp.expm1(_below(x))]),
-    "celu": _Form(("alpha",), lambda x, v: jnp.where(x > 0, x, v[0] * jnp.expm1(_below(x) / v[0])),
-                  lambda x, v: jnp.where(x > 0, 1.0, jnp.exp(_below(x) / v[0])),
-                  lambda x, v: [jnp.expm1(_below(x) / v[0]) - _below(x) / v[0] * jnp.exp(_below(x) / v[0])]),
-    "selu": _Form((), lambda x, v: _SELU * jnp.where(x > 0, x, _SELU_ALPHA * jnp.expm1(_below(x))),
-                  lambda x, v: _SELU * jnp.where(x > 0, 1.0, _SELU_ALPHA * jnp.exp(_below(x)))),
+    "relu": _clamp(0, _INF),
+    "relu6": _clamp(0, 6),
+    "hard_tanh": _clamp(-1, 1),
+    "hard_sigmoid": _Form(
+        (), lambda x, v: jnp.clip(x + 3, 0, 6) / 6, lambda x, v: _keep_nan(x, (x > -3) & (x < 3), 1 / 6)
+    ),
+    "hard_swish": _Form(
+        (),
+        lambda x, v: x * jnp.clip(x + 3, 0, 6) / 6,
+        lambda x, v: jnp.where(x <= -3, 0.0, jnp.where(x >= 3, 1.0, x / 3 + 0.5)),
+    ),
+    "leaky_relu": _leaky(),
+    "prelu": _leaky(),
+    "elu": _Form(
+        ("alpha",),
+        lambda x, v: jnp.where(x > 0, x, v[0] * jnp.expm1(_below(x))),
+        lambda x, v: jnp.where(x > 0, 1.0, v[0] * jnp.exp(_below(x))),
+        lambda x, v: [jnp.expm1(_below(x))],
+    ),
+    "celu": _Form(
+        ("alpha",),
+        lambda x, v: jnp.where(x > 0, x, v[0] * jnp.expm1(_below(x) / v[0])),
+        lambda x, v: jnp.where(x > 0, 1.0, jnp.exp(_below(x) / v[0])),
+        lambda x, v: [jnp.expm1(_below(x) / v[0]) - _below(x) / v[0] * jnp.exp(_below(x) / v[0])],
+    ),
+    "selu": _Form(
+        (),
+        lambda x, v: _SELU * jnp.where(x > 0, x, _SELU_ALPHA * jnp.expm1(_below(x))),
+        lambda x, v: _SELU * jnp.where(x > 0, 1.0, _SELU_ALPHA * jnp.exp(_below(x))),
+    ),
     "gelu": _Form((), lambda x, v: jax.nn.gelu(x, approximate=False), lambda x, v: _gelu_slope(x)),
     "gelu_tanh": _Form((), lambda x, v: jax.nn.gelu(x, approximate=True), lambda x, v: _gelu_tanh_slope(x)),
     "silu": _Form((), lambda x, v: jax.nn.silu(x), lambda x, v: _sigmoid_slope(x)),
@@ -162,7 +190,8 @@ def _call(name: str, x: Array, degree: int, values: Dict[str, Array]) -> Array:
 
 
 def act(spec: Union[str, Act]) -> Callable[..., Array]:
-    """The function of a spec. Parameters may be given by name and are differentiated like any argument.
+    """The function of a spec. Parameters may be given by name and are differentiated like any
+    argument.
 
     >>> import berlu.jax, jax.numpy as jnp
     >>> f = berlu.jax.act("prelu")

@@ -1,8 +1,11 @@
-"""Activations over numpy arrays: f32, f16, bf16 (ml_dtypes) and f64, any strides. SPDX-License-Identifier: MIT
+"""Activations over numpy arrays: f32, f16, bf16 (ml_dtypes) and f64, any strides.
+SPDX-License-Identifier: MIT
 
-f32 and the 16-bit types go through the vector kernels, f64 through the reference in double. An array that is dense in any
-order of its axes is computed as it lies in memory; others are copied once. The GIL is free while the library computes.
-Besides forward() and its derivatives every activation is a function of its own name: `berlu.numpy.gelu(x)`."""
+f32 and the 16-bit types go through the vector kernels, f64 through the reference in double. An
+array that is dense in any order of its axes is computed as it lies in memory; others are copied
+once. The GIL is free while the library computes. Besides forward() and its derivatives every
+activation is a function of its own name: `berlu.numpy.gelu(x)`."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -38,7 +41,8 @@ def _laid_as(a: Array, like: Array) -> Array:
 
 
 def _output(x: Array, out: Optional[Array], inputs: List[Array]) -> Array:
-    """The array that the library writes: `out` where that can be written as it lies, else a new one."""
+    """The array that the library writes: `out` where that can be written as it lies, else a new
+    one."""
     fresh = np.empty_like(x, subok=False)
     if out is None:
         return fresh
@@ -81,8 +85,14 @@ def _map(act: Union[str, Act], op: int, x: Any, out: Optional[Array], threads: i
     if a.dtype == np.float64:
         check(lib.berlu_act_eval_f64(f._handle, op, index, result.ctypes.data, a.ctypes.data, a.size, threads))
     else:
-        call = _lib.Call(dtype=_CODES[a.dtype.name], rows=1, channels=a.size, x=a.ctypes.data, y=result.ctypes.data,
-                         param_index=index)
+        call = _lib.Call(
+            dtype=_CODES[a.dtype.name],
+            rows=1,
+            channels=a.size,
+            x=a.ctypes.data,
+            y=result.ctypes.data,
+            param_index=index,
+        )
         _run(f, op, call, threads)
     return _finish(result, out)
 
@@ -145,8 +155,9 @@ def backward(act: Union[str, Act], dy: Any, x: Any, *, out: Optional[Array] = No
         result[...] = g * slope(f, a, threads=threads)
         return _finish(result, out)
     a, g = _laid_as(a, result), _laid_as(g, result)
-    call = _lib.Call(dtype=_CODES[a.dtype.name], rows=1, channels=a.size, x=a.ctypes.data, dy=g.ctypes.data,
-                     dx=result.ctypes.data)
+    call = _lib.Call(
+        dtype=_CODES[a.dtype.name], rows=1, channels=a.size, x=a.ctypes.data, dy=g.ctypes.data, dx=result.ctypes.data
+    )
     _run(f, _lib.BACKWARD, call, threads)
     return _finish(result, out)
 
@@ -155,8 +166,9 @@ def _function(name: str) -> Callable[..., Any]:
     plain = _make(name)
 
     def function(x: Any, *, out: Optional[Array] = None, threads: int = 0, **parameters: float) -> Any:
-        keys = ",".join(f"{key}={float(value)!r}" if key != "degree" else f"{key}={int(value)}"
-                        for key, value in parameters.items())
+        keys = ",".join(
+            f"{key}={float(value)!r}" if key != "degree" else f"{key}={int(value)}" for key, value in parameters.items()
+        )
         return forward(_make(f"{name}:{keys}") if keys else plain, x, out=out, threads=threads)
 
     function.__name__ = function.__qualname__ = name

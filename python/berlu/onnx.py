@@ -3,8 +3,10 @@
     berlu.onnx.export(model, example, "model.onnx")                  standard operators, for the widest support
     berlu.onnx.export(model, example, "model.onnx", functions=True)  each BerLU one node of a function in domain `berlu`
 
-The function form keeps a BerLU visible as one node with inputs x, alpha and eps; the file carries its definition in standard
-operators, so that every runtime that knows model-local functions (onnxruntime inlines them) runs it."""
+The function form keeps a BerLU visible as one node with inputs x, alpha and eps; the file carries
+its definition in standard operators, so that every runtime that knows model-local functions
+(onnxruntime inlines them) runs it."""
+
 from __future__ import annotations
 
 import os
@@ -60,13 +62,17 @@ def _function(degree: int, opset: int) -> Any:
         polynomial = n.add("Mul", polynomial, half)
     jump = n.add("Mul", n.add("Sub", one, "alpha"), "eps")
     n.add("Add", line, n.add("Mul", jump, polynomial), name="y")
-    return helper.make_function(DOMAIN, function_name(degree), ["x", "alpha", "eps"], ["y"], n.nodes,
-                                [helper.make_opsetid("", opset)])
+    return helper.make_function(
+        DOMAIN, function_name(degree), ["x", "alpha", "eps"], ["y"], n.nodes, [helper.make_opsetid("", opset)]
+    )
 
 
 def _degrees(model: nn.Module) -> Set[int]:
-    return {int(m.activation.parameters["degree"].value) for m in model.modules()
-            if isinstance(m, Act) and _ops.is_plain_berlu(m.spec)}
+    return {
+        int(m.activation.parameters["degree"].value)
+        for m in model.modules()
+        if isinstance(m, Act) and _ops.is_plain_berlu(m.spec)
+    }
 
 
 def _add_functions(proto: Any, degrees: Set[int]) -> None:
@@ -77,14 +83,19 @@ def _add_functions(proto: Any, degrees: Set[int]) -> None:
         proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
 
-def export(model: nn.Module, example: Any, file: Union[str, "os.PathLike[str]"], functions: bool = False,
-           dynamic_batch: bool = True) -> None:
-    """Writes `model` as an ONNX file that takes inputs like `example` (a tensor or a tuple), with any batch size unless
-    dynamic_batch is False. The file is checked before it takes its name.
+def export(
+    model: nn.Module,
+    example: Any,
+    file: Union[str, "os.PathLike[str]"],
+    functions: bool = False,
+    dynamic_batch: bool = True,
+) -> None:
+    """Writes `model` as an ONNX file that takes inputs like `example` (a tensor or a tuple), with
+    any batch size unless dynamic_batch is False. The file is checked before it takes its name.
 
     >>> import berlu.onnx, berlu.torch as bt, torch, tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     berlu.onnx.export(torch.nn.Sequential(torch.nn.Linear(4, 4), bt.BerLU()), torch.randn(2, 4), folder + "/m.onnx")
+    ...     berlu.onnx.export(bt.BerLU(), torch.randn(2, 4), folder + "/m.onnx")
     ...     sorted(os.listdir(folder))
     ['m.onnx']
     """
@@ -99,8 +110,14 @@ def export(model: nn.Module, example: Any, file: Union[str, "os.PathLike[str]"],
     try:
         with warnings.catch_warnings(), _ops.symbolic(bool(degrees)), torch.no_grad():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(model, inputs, dynamo=True, verbose=False, optimize=True,
-                                        dynamic_shapes=shapes if dynamic_batch else None)
+            program = torch.onnx.export(
+                model,
+                inputs,
+                dynamo=True,
+                verbose=False,
+                optimize=True,
+                dynamic_shapes=shapes if dynamic_batch else None,
+            )
     finally:
         model.train(training)
     assert program is not None

@@ -1,12 +1,15 @@
-"""The activations of berlu inside timm, and runs of the berlu engine as timm models. SPDX-License-Identifier: MIT
+"""The activations of berlu inside timm, and runs of the berlu engine as timm models.
+SPDX-License-Identifier: MIT
 
     import timm, berlu.timm
     model = timm.create_model("vit_tiny_patch16_224", act_layer="berlu")
     model = berlu.timm.load("run")            # weights, activation, mean and std of a run folder
     berlu.timm.save(model, "w.safetensors")   # for `berlu eval MODEL --weights w.safetensors`
 
-Importing this module gives timm's table of activation layers every name of berlu that it does not have itself. act_layer reaches all
-activations in a part of timm's families only; berlu.torch.replace_activations() reaches them all."""
+Importing this module gives timm's table of activation layers every name of berlu that it does not
+have itself. act_layer reaches all activations in a part of timm's families only;
+berlu.torch.replace_activations() reaches them all."""
+
 from __future__ import annotations
 
 import functools
@@ -43,7 +46,7 @@ for _name in names():
         register(_name, _name)
 
 
-# ---- Weights ----------------------------------------------------------------------------------------------------------------
+# ---- Weights -------------------------------------------------------------------------------------
 
 Tensors = Dict[str, torch.Tensor]
 
@@ -73,7 +76,12 @@ def _arguments(settings: Dict[str, Any], tensors: Tensors) -> Tuple[str, Dict[st
     if name not in CALLS:
         raise ValueError(f"berlu: timm has no model for '{name}'")
     call, arguments = CALLS[name][0], dict(CALLS[name][1])
-    for setting, argument in (("patch", "patch_size"), ("stride", "first_stride"), ("stem", "patch_size"), ("image_size", "img_size")):
+    for setting, argument in (
+        ("patch", "patch_size"),
+        ("stride", "first_stride"),
+        ("stem", "patch_size"),
+        ("image_size", "img_size"),
+    ):
         if settings.get(setting) and not (argument == "img_size" and name.startswith("convnext")):
             arguments[argument] = int(settings[setting])
     for head in ("head.weight", "head.fc.weight"):
@@ -84,7 +92,9 @@ def _arguments(settings: Dict[str, Any], tensors: Tensors) -> Tuple[str, Dict[st
 
 def _mlps(model: nn.Module) -> List[Tuple[str, nn.Module]]:
     """The places of a model's activations, as the engine has them: the `act` of every MLP."""
-    return [(name, module) for name, module in model.named_modules() if hasattr(module, "fc1") and hasattr(module, "act")]
+    return [
+        (name, module) for name, module in model.named_modules() if hasattr(module, "fc1") and hasattr(module, "act")
+    ]
 
 
 def _set_activations(model: nn.Module, specs: List[str], tensors: Tensors) -> None:
@@ -92,7 +102,9 @@ def _set_activations(model: nn.Module, specs: List[str], tensors: Tensors) -> No
     if len(specs) not in (1, len(sites)):
         raise ValueError(f"berlu: the run names {len(specs)} activations, and the model has {len(sites)} sites")
     for (name, mlp), spec in zip(sites, specs * len(sites)):
-        learned = [tensors[key] for key in (f"{name}.act.alpha", f"{name}.act.eps", f"{name}.act.beta") if key in tensors]
+        learned = [
+            tensors[key] for key in (f"{name}.act.alpha", f"{name}.act.eps", f"{name}.act.beta") if key in tensors
+        ]
         channels = learned[0].numel() if learned and learned[0].numel() > 1 else None
         setattr(mlp, "act", Act(spec, channels=channels, dim=1 if isinstance(mlp.fc1, nn.Conv2d) else -1))
 
@@ -103,8 +115,9 @@ def _three(text: Any) -> Optional[Tuple[float, ...]]:
 
 
 def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
-    """The model of a run folder of `berlu train` as a timm model in evaluation mode: its weights, its activation, and its mean
-    and std in `pretrained_cfg`. which: "last", "best" or "ema" (averaged weights)."""
+    """The model of a run folder of `berlu train` as a timm model in evaluation mode: its weights,
+    its activation, and its mean and std in `pretrained_cfg`. which: "last", "best" or "ema"
+    (averaged weights)."""
     folder = pathlib.Path(run)
     settings = _settings(folder)
     path = _checkpoint(folder, which)
@@ -127,8 +140,9 @@ def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
 
 
 def save(model: nn.Module, file: Union[str, "os.PathLike[str]"]) -> None:
-    """Writes a timm model's weights for `berlu eval MODEL --weights FILE` and `berlu forward`; the activation stands in the
-    metadata. Written under another name first, so that a failure leaves no half file."""
+    """Writes a timm model's weights for `berlu eval MODEL --weights FILE` and `berlu forward`; the
+    activation stands in the metadata. Written under another name first, so that a failure leaves no
+    half file."""
     specs = {m.spec for m in model.modules() if isinstance(m, Act)}
     metadata = {"format": "pt", **({"activation": specs.pop()} if len(specs) == 1 else {})}
     target = pathlib.Path(file)

@@ -1,4 +1,6 @@
-"""berlu.act and berlu.smooth: objects that equal, pickle and refuse as they promise. SPDX-License-Identifier: MIT"""
+"""berlu.act and berlu.smooth: objects that equal, pickle and refuse as they promise.
+SPDX-License-Identifier: MIT"""
+
 import copy
 import doctest
 import math
@@ -16,8 +18,9 @@ from berlu import _act, _lib
 
 def python(code, **environment):
     """Runs code in a fresh interpreter."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, **environment}
+    )
 
 
 class Act(unittest.TestCase):
@@ -47,8 +50,12 @@ class Act(unittest.TestCase):
 
     def test_it_cannot_be_changed(self):
         f = berlu.act("gelu")
-        for change in (lambda: setattr(f, "spec", "relu"), lambda: setattr(f, "other", 1), lambda: delattr(f, "name"),
-                       lambda: f.parameters.update(a=1)):
+        for change in (
+            lambda: setattr(f, "spec", "relu"),
+            lambda: setattr(f, "other", 1),
+            lambda: delattr(f, "name"),
+            lambda: f.parameters.update(a=1),
+        ):
             self.assertRaises(AttributeError, change)
 
     def test_every_name_makes_an_activation_that_its_spec_makes_again(self):

@@ -1,4 +1,6 @@
-"""berlu.torch on a GPU: the bits of the CPU, streams, graphs, torch.compile. SPDX-License-Identifier: MIT"""
+"""berlu.torch on a GPU: the bits of the CPU, streams, graphs, torch.compile.
+SPDX-License-Identifier: MIT"""
+
 import sys
 import unittest
 

@@ -1,4 +1,6 @@
-"""Every Python block of docs/python.md and README.md runs, in order, in one process per page. SPDX-License-Identifier: MIT"""
+"""Every Python block of docs/python.md and README.md runs, in order, in one process per page.
+SPDX-License-Identifier: MIT"""
+
 import os
 import pathlib
 import re
@@ -26,8 +28,14 @@ class Pages(unittest.TestCase):
             found = blocks(page)
             self.assertGreaterEqual(len(found), least)
             with tempfile.TemporaryDirectory() as folder:
-                answer = subprocess.run([sys.executable, "-c", "\n".join(found)], cwd=folder, capture_output=True, text=True,
-                                        timeout=900, env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+                answer = subprocess.run(
+                    [sys.executable, "-c", "\n".join(found)],
+                    cwd=folder,
+                    capture_output=True,
+                    text=True,
+                    timeout=900,
+                    env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+                )
                 self.assertEqual(answer.returncode, 0, f"{page}: {answer.stderr[-3000:]}")
 
 

@@ -1,4 +1,5 @@
 """berlu.hf: hidden_act by name in transformers. SPDX-License-Identifier: MIT"""
+
 import doctest
 import sys
 import tempfile
@@ -18,8 +19,15 @@ import berlu.torch as bt
 
 
 def config(act):
-    return transformers.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=16,
-                                  patch_size=8, hidden_act=act)
+    return transformers.ViTConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=16,
+        patch_size=8,
+        hidden_act=act,
+    )
 
 
 class HuggingFace(unittest.TestCase):
@@ -47,7 +55,9 @@ class HuggingFace(unittest.TestCase):
         for act in ("gelu", "gelu_new", "quick_gelu", "silu", "relu2", "gelu_pytorch_tanh", "gelu_fast"):
             model = transformers.ViTModel(config(act))
             report = bt.replace_activations(model, "berlu:eps=0.1", example=torch.randn(1, 3, 16, 16))
-            self.assertEqual((len([r for r in report.replaced if "pooler" not in r[0]]), report.functional), (2, []), act)
+            self.assertEqual(
+                (len([r for r in report.replaced if "pooler" not in r[0]]), report.functional), (2, []), act
+            )
 
     def test_the_examples_of_the_docstrings_hold(self):
         self.assertEqual(doctest.testmod(berlu.hf).failed, 0)

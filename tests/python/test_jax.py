@@ -1,4 +1,6 @@
-"""berlu.jax: values, derivatives and transformations of every activation. SPDX-License-Identifier: MIT"""
+"""berlu.jax: values, derivatives and transformations of every activation. SPDX-License-Identifier:
+MIT"""
+
 import doctest
 import sys
 import unittest
@@ -30,7 +32,9 @@ class Jax(unittest.TestCase):
             for name, p in f.parameters.items():
                 if p.learnable:
                     got = jax.jit(jax.vmap(jax.grad(lambda v, x: bj.act(spec)(x, **{name: v})), (None, 0)))(p.value, X)
-                    np.testing.assert_allclose(got, [f.param_slope(x, name) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec)
+                    np.testing.assert_allclose(
+                        got, [f.param_slope(x, name) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec
+                    )
 
     def test_gradients_to_second_order_under_jit_and_vmap(self):
         x = np.random.default_rng(1).normal(0, 2, 40)
@@ -41,7 +45,15 @@ class Jax(unittest.TestCase):
 
             def function(x, *v):
                 return bj.act(spec)(x, **dict(zip(keys, v)))
-            check_grads(jax.jit(function), (x, *(f.parameters[k].value for k in keys)), order=2, modes=("fwd", "rev"), atol=1e-3, rtol=1e-3)
+
+            check_grads(
+                jax.jit(function),
+                (x, *(f.parameters[k].value for k in keys)),
+                order=2,
+                modes=("fwd", "rev"),
+                atol=1e-3,
+                rtol=1e-3,
+            )
             np.testing.assert_allclose(jax.vmap(function)(x), function(x))
 
     def test_parameters_broadcast_and_sixteen_bits_round_once(self):
@@ -54,9 +66,14 @@ class Jax(unittest.TestCase):
         np.testing.assert_array_equal(y, bj.gelu(half.astype(jnp.float32)).astype(jnp.bfloat16))
 
     def test_bad_input_is_refused(self):
-        for error, what in ((TypeError, lambda: bj.gelu(jnp.arange(3))), (TypeError, lambda: bj.gelu(1.0, alpha=2)),
-                            (ValueError, lambda: bj.berlu(1.0, degree=99)), (ValueError, lambda: bj.act("gelu:scale=2")),
-                            (TypeError, lambda: bj.act("gelu")(1.0, alpha=2)), (AttributeError, lambda: bj.nothing)):
+        for error, what in (
+            (TypeError, lambda: bj.gelu(jnp.arange(3))),
+            (TypeError, lambda: bj.gelu(1.0, alpha=2)),
+            (ValueError, lambda: bj.berlu(1.0, degree=99)),
+            (ValueError, lambda: bj.act("gelu:scale=2")),
+            (TypeError, lambda: bj.act("gelu")(1.0, alpha=2)),
+            (AttributeError, lambda: bj.nothing),
+        ):
             with self.assertRaises(error):
                 what()
 

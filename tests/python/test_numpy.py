@@ -1,4 +1,6 @@
-"""berlu.numpy: every dtype and layout gives what the reference in double gives. SPDX-License-Identifier: MIT"""
+"""berlu.numpy: every dtype and layout gives what the reference in double gives.
+SPDX-License-Identifier: MIT"""
+
 import doctest
 import sys
 import threading
@@ -42,8 +44,11 @@ class Values(unittest.TestCase):
         for name in berlu.names():
             f = berlu.act(name)
             exact = reference(f, x)
-            unit = np.spacing(np.maximum(np.abs(exact), np.abs(x)).astype(np.float32)) if name in ("berlu", "smelu") \
+            unit = (
+                np.spacing(np.maximum(np.abs(exact), np.abs(x)).astype(np.float32))
+                if name in ("berlu", "smelu")
                 else np.spacing(np.abs(exact).astype(np.float32))
+            )
             bound = f.ulp * unit.astype(np.float64)
             self.assertTrue(np.all(np.abs(bn.forward(f, x) - exact) <= bound), name)
 
@@ -145,6 +150,7 @@ class Layout(unittest.TestCase):
 
         def work(i):
             got[i] = bn.gelu(x, threads=1)
+
         threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
         [t.start() for t in threads]
         [t.join() for t in threads]
@@ -154,8 +160,14 @@ class Layout(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def test_dtypes_that_are_none_are_type_errors(self):
-        for bad in ([1, 2], np.zeros(3, np.int32), np.zeros(3, bool), np.zeros(3, complex), ["a"],
-                    np.zeros(3, np.longdouble)):
+        for bad in (
+            [1, 2],
+            np.zeros(3, np.int32),
+            np.zeros(3, bool),
+            np.zeros(3, complex),
+            ["a"],
+            np.zeros(3, np.longdouble),
+        ):
             with self.assertRaisesRegex(TypeError, "dtype"):
                 bn.gelu(bad)
         with self.assertRaisesRegex(TypeError, "dy has dtype"):
@@ -165,8 +177,12 @@ class Refusals(unittest.TestCase):
         x = np.ones(4)
         locked = np.zeros(4)
         locked.flags.writeable = False
-        for error, out in ((ValueError, np.zeros(5)), (TypeError, np.zeros(4, np.float32)), (ValueError, locked),
-                           (TypeError, [0, 0, 0, 0])):
+        for error, out in (
+            (ValueError, np.zeros(5)),
+            (TypeError, np.zeros(4, np.float32)),
+            (ValueError, locked),
+            (TypeError, [0, 0, 0, 0]),
+        ):
             with self.assertRaises(error):
                 bn.gelu(x, out=out)
         with self.assertRaisesRegex(ValueError, "dy has shape"):

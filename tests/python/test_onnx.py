@@ -1,4 +1,6 @@
-"""berlu.onnx: both forms compute in onnxruntime what torch computes. SPDX-License-Identifier: MIT"""
+"""berlu.onnx: both forms compute in onnxruntime what torch computes. SPDX-License-Identifier:
+MIT"""
+
 import collections
 import doctest
 import os
@@ -36,7 +38,13 @@ class Onnx(unittest.TestCase):
         return collections.Counter(node.op_type for node in onnx.load(self.path).graph.node)
 
     def test_every_degree_and_channel_layout_in_both_forms(self):
-        for keys in ({}, {"degree": 4}, {"degree": 16}, {"channels": 6, "dim": 1, "learn": "alpha+eps"}, {"learn": "none"}):
+        for keys in (
+            {},
+            {"degree": 4},
+            {"degree": 16},
+            {"channels": 6, "dim": 1, "learn": "alpha+eps"},
+            {"learn": "none"},
+        ):
             model = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 1), bt.BerLU(alpha=0.1, eps=0.5, **keys))
             for functions in (False, True):
                 with self.subTest(functions=functions, **keys):

@@ -1,4 +1,6 @@
-"""The shim functions that the bridge declares are those of the installed torch, type by type. SPDX-License-Identifier: MIT"""
+"""The shim functions that the bridge declares are those of the installed torch, type by type.
+SPDX-License-Identifier: MIT"""
+
 import os
 import pathlib
 import shutil
@@ -20,8 +22,23 @@ if not shutil.which(CXX) or not (INCLUDE / "torch/csrc/stable/c/shim.h").exists(
 
 
 def compiled(text):
-    return subprocess.run([CXX, "-std=c++17", "-fsyntax-only", "-x", "c++", f"-I{INCLUDE}", f"-I{HERE.parent.parent}/python/bridge",
-                           "-DTORCH_TARGET_VERSION=0x020a000000000000", "-"], input=text, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        [
+            CXX,
+            "-std=c++17",
+            "-fsyntax-only",
+            "-x",
+            "c++",
+            f"-I{INCLUDE}",
+            f"-I{HERE.parent.parent}/python/bridge",
+            "-DTORCH_TARGET_VERSION=0x020a000000000000",
+            "-",
+        ],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 class Prototypes(unittest.TestCase):
@@ -30,7 +47,9 @@ class Prototypes(unittest.TestCase):
         self.assertEqual(answer.returncode, 0, answer.stderr[:3000])
 
     def test_a_wrong_prototype_would_be_noticed(self):
-        wrong = (HERE / "prototypes.cpp").read_text() + "SHIM(int64_t, aoti_torch_get_dim, (AtenTensorHandle, int64_t *))\n"
+        wrong = (
+            HERE / "prototypes.cpp"
+        ).read_text() + "SHIM(int64_t, aoti_torch_get_dim, (AtenTensorHandle, int64_t *))\n"
         self.assertIn("aoti_torch_get_dim has another type", compiled(wrong).stderr)
 
 

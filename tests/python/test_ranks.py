@@ -1,4 +1,6 @@
-"""Two processes: DistributedDataParallel and FSDP2 over gloo, and a forked child. SPDX-License-Identifier: MIT"""
+"""Two processes: DistributedDataParallel and FSDP2 over gloo, and a forked child.
+SPDX-License-Identifier: MIT"""
+
 import os
 import sys
 import tempfile
@@ -29,6 +31,7 @@ def rank(index, kind, folder):
         model = nn.parallel.DistributedDataParallel(model)
     else:
         from torch.distributed.fsdp import fully_shard
+
         fully_shard(model)
     model(batch()[index::2]).square().sum().backward()
     whole = [p.grad.full_tensor() if kind == "fsdp" else p.grad for p in model.parameters()]

@@ -1,4 +1,6 @@
-"""The ctypes structs are the C structs: sizes and offsets, as a C compiler sees the header. SPDX-License-Identifier: MIT"""
+"""The ctypes structs are the C structs: sizes and offsets, as a C compiler sees the header.
+SPDX-License-Identifier: MIT"""
+
 import ctypes
 import os
 import pathlib
@@ -10,7 +12,7 @@ import unittest
 from berlu import _lib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MAIN = '#include <stddef.h>\n#include <stdio.h>\n#include <berlu/berlu.h>\nint main(void)\n{\n%s    return 0;\n}\n'
+MAIN = "#include <stddef.h>\n#include <stdio.h>\n#include <berlu/berlu.h>\nint main(void)\n{\n%s    return 0;\n}\n"
 
 
 def c_answers(expressions):
@@ -38,16 +40,29 @@ class Structs(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/", "", (ROOT / "include/berlu/act.h").read_text(), flags=re.S)
         for name, struct in _lib.STRUCTS.items():
             body = re.search(r"typedef struct %s \{(.*?)\}" % name, header, re.S)[1]
-            members = [re.search(r"(\w+)\s*(\[\w+\])?\s*$", part)[1]
-                       for line in body.split(";") if line.strip() for part in line.split(",")]
+            members = [
+                re.search(r"(\w+)\s*(\[\w+\])?\s*$", part)[1]
+                for line in body.split(";")
+                if line.strip()
+                for part in line.split(",")
+            ]
             self.assertEqual(members, [field for field, *_ in struct._fields_], name)
 
     def test_the_numbers_of_ops_and_dtypes_are_those_of_the_header(self):
-        pairs = {"BERLU_F32": _lib.F32, "BERLU_BF16": _lib.BF16, "BERLU_F16": _lib.F16,
-                 "BERLU_ACT_FORWARD": _lib.FORWARD, "BERLU_ACT_BACKWARD": _lib.BACKWARD,
-                 "BERLU_ACT_BACKWARD_FROM_OUTPUT": _lib.BACKWARD_FROM_OUTPUT, "BERLU_ACT_SLOPE": _lib.SLOPE,
-                 "BERLU_ACT_SECOND": _lib.SECOND, "BERLU_ACT_PARAM_SLOPE": _lib.PARAM_SLOPE,
-                 "BERLU_ACT_PARAMS": _lib.PARAMS, "BERLU_ERR_ARG": _lib.ERR_ARG, "BERLU_ERR_MEMORY": _lib.ERR_MEMORY}
+        pairs = {
+            "BERLU_F32": _lib.F32,
+            "BERLU_BF16": _lib.BF16,
+            "BERLU_F16": _lib.F16,
+            "BERLU_ACT_FORWARD": _lib.FORWARD,
+            "BERLU_ACT_BACKWARD": _lib.BACKWARD,
+            "BERLU_ACT_BACKWARD_FROM_OUTPUT": _lib.BACKWARD_FROM_OUTPUT,
+            "BERLU_ACT_SLOPE": _lib.SLOPE,
+            "BERLU_ACT_SECOND": _lib.SECOND,
+            "BERLU_ACT_PARAM_SLOPE": _lib.PARAM_SLOPE,
+            "BERLU_ACT_PARAMS": _lib.PARAMS,
+            "BERLU_ERR_ARG": _lib.ERR_ARG,
+            "BERLU_ERR_MEMORY": _lib.ERR_MEMORY,
+        }
         self.assertEqual(c_answers(pairs), list(pairs.values()))
 
     def test_the_package_has_the_version_of_the_project(self):

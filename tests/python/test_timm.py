@@ -1,7 +1,10 @@
-"""berlu.timm: names as act_layer, runs of the engine in timm and back, every family of timm. SPDX-License-Identifier: MIT
+"""berlu.timm: names as act_layer, runs of the engine in timm and back, every family of timm.
+SPDX-License-Identifier: MIT
 
-The engine's part needs its command, BERLU_BUILD_DIR/berlu (the folder of the library unless told). BERLU_ALL_FAMILIES=1 walks one
-model of each of timm's families; a handful is looked at otherwise."""
+The engine's part needs its command, BERLU_BUILD_DIR/berlu (the folder of the library unless told).
+BERLU_ALL_FAMILIES=1 walks one model of each of timm's families; a handful is looked at
+otherwise."""
+
 import json
 import os
 import pathlib
@@ -24,8 +27,16 @@ import berlu.torch as bt
 from berlu.torch._replace import kind_of
 
 COMMAND = pathlib.Path(os.environ.get("BERLU_BUILD_DIR", pathlib.Path(berlu.library_path).parent), "berlu")
-FAMILIES = ["swin_tiny_patch4_window7_224", "resnet18", "mobilenetv3_small_100", "convnext_atto", "tnt_s_patch16_224",
-            "efficientnet_b0", "eva02_tiny_patch14_224", "metaformer_dummy"]
+FAMILIES = [
+    "swin_tiny_patch4_window7_224",
+    "resnet18",
+    "mobilenetv3_small_100",
+    "convnext_atto",
+    "tnt_s_patch16_224",
+    "efficientnet_b0",
+    "eva02_tiny_patch14_224",
+    "metaformer_dummy",
+]
 
 
 class Names(unittest.TestCase):
@@ -47,7 +58,9 @@ class Replace(unittest.TestCase):
     def test_every_activation_module_of_a_family_is_replaced(self):
         names = FAMILIES
         if os.environ.get("BERLU_ALL_FAMILIES"):
-            names = [timm.list_models(module=module)[0] for module in timm.list_modules() if timm.list_models(module=module)]
+            names = [
+                timm.list_models(module=module)[0] for module in timm.list_modules() if timm.list_models(module=module)
+            ]
         places = left = 0
         for name in names:
             if not timm.is_model(name):
@@ -61,8 +74,15 @@ class Replace(unittest.TestCase):
                 after = [n for n, m in model.named_modules(remove_duplicate=False) if kind_of(m) not in (None, "berlu")]
                 self.assertEqual(after, [])
                 self.assertEqual(len(report), len(before))
-                odd = {type(m).__name__ for m in model.modules() if not list(m.children()) and not list(m.parameters())
-                       and any(word in type(m).__name__.lower() for word in ("relu", "gelu", "swish", "silu", "mish", "elu"))}
+                odd = {
+                    type(m).__name__
+                    for m in model.modules()
+                    if not list(m.children())
+                    and not list(m.parameters())
+                    and any(
+                        word in type(m).__name__.lower() for word in ("relu", "gelu", "swish", "silu", "mish", "elu")
+                    )
+                }
                 self.assertEqual(odd - {"BerLU", "Act"}, set())
                 places += len(before)
         print(f"{places} places in {len(names)} models", file=sys.stderr)
@@ -77,6 +97,7 @@ class Replace(unittest.TestCase):
     def test_choices_by_name_by_place_and_by_map(self):
         def model():
             return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Linear(4, 4), torch.nn.ReLU())
+
         self.assertEqual([r[0] for r in bt.replace_activations(model(), "berlu", old="relu").replaced], ["3"])
         self.assertEqual([r[0] for r in bt.replace_activations(model(), "berlu", where="1").replaced], ["1"])
         mapped = bt.replace_activations(model(), {"gelu": "berlu:eps=0.5", "relu": bt.BerLU})
@@ -93,8 +114,14 @@ class Replace(unittest.TestCase):
         self.assertIsInstance(kept[1], torch.nn.GELU)
 
     def test_widths_come_from_the_layer_before_or_from_an_example(self):
-        net = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 3), torch.nn.BatchNorm2d(6), torch.nn.ReLU(), torch.nn.Flatten(),
-                                  torch.nn.Linear(6 * 36, 5), torch.nn.GELU())
+        net = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 6, 3),
+            torch.nn.BatchNorm2d(6),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(6 * 36, 5),
+            torch.nn.GELU(),
+        )
         x = torch.randn(2, 3, 8, 8)
         for example in (None, x):
             model = __import__("copy").deepcopy(net)
@@ -122,6 +149,7 @@ class Replace(unittest.TestCase):
 
             def forward(self, x):
                 return torch.nn.functional.relu(self.act(self.fc(x))).relu()
+
         model = torch.nn.Sequential(Old(), Old())
         report = bt.replace_activations(model, "berlu", example=torch.randn(2, 4))
         self.assertEqual(report.functional, [("0", "relu", 2), ("1", "relu", 2)])
@@ -137,13 +165,36 @@ class Runs(unittest.TestCase):
         return json.loads(answer.stdout)
 
     def test_a_run_of_each_model_is_the_same_in_timm_and_back(self):
-        cases = [("vit_micro", "berlu:eps=0.1", "layer"), ("deit_micro", "berlu:eps=0.1", "channel"), ("tnt_micro", "prelu", "layer"),
-                 ("convnext_micro", "berlu:eps=0.1,learn=alpha+eps", "channel")]
+        cases = [
+            ("vit_micro", "berlu:eps=0.1", "layer"),
+            ("deit_micro", "berlu:eps=0.1", "channel"),
+            ("tnt_micro", "prelu", "layer"),
+            ("convnext_micro", "berlu:eps=0.1,learn=alpha+eps", "channel"),
+        ]
         for name, act, params in cases:
             with self.subTest(model=name), tempfile.TemporaryDirectory() as folder:
                 run = pathlib.Path(folder, "run")
-                self.command("train", "--model", name, "--data", "synthetic", "--synthetic-images", 512, "--batch", 64, "--epochs", 1,
-                             "--lr", 0.003, "--act", act, "--act-params", params, "--run", run)
+                self.command(
+                    "train",
+                    "--model",
+                    name,
+                    "--data",
+                    "synthetic",
+                    "--synthetic-images",
+                    512,
+                    "--batch",
+                    64,
+                    "--epochs",
+                    1,
+                    "--lr",
+                    0.003,
+                    "--act",
+                    act,
+                    "--act-params",
+                    params,
+                    "--run",
+                    run,
+                )
                 model = berlu.timm.load(run)
                 self.assertEqual(model.pretrained_cfg["mean"], (0.5, 0.5, 0.5))
                 torch.manual_seed(1)
@@ -153,12 +204,26 @@ class Runs(unittest.TestCase):
                     logits = model(x)
                 berlu.timm.save(model, f"{folder}/back.safetensors")
                 for weights in (run / "checkpoints/last/model.safetensors", f"{folder}/back.safetensors"):
-                    out = self.command("forward", name, "--weights", weights, "--batch", f"{folder}/batch.safetensors", "--out",
-                                       f"{folder}/out.safetensors", "--act", act, "--act-params", params)
+                    out = self.command(
+                        "forward",
+                        name,
+                        "--weights",
+                        weights,
+                        "--batch",
+                        f"{folder}/batch.safetensors",
+                        "--out",
+                        f"{folder}/out.safetensors",
+                        "--act",
+                        act,
+                        "--act-params",
+                        params,
+                    )
                     engine = load_file(f"{folder}/out.safetensors")["logits"]
                     torch.testing.assert_close(engine, logits, rtol=1e-5, atol=2e-5)
                     self.assertTrue(torch.equal(engine.argmax(1), logits.argmax(1)))
-                    self.assertAlmostEqual(out["loss"], torch.nn.functional.cross_entropy(logits, labels).item(), delta=1e-5)
+                    self.assertAlmostEqual(
+                        out["loss"], torch.nn.functional.cross_entropy(logits, labels).item(), delta=1e-5
+                    )
 
     def test_what_is_no_run_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,6 @@
-"""berlu.torch: operators, gradients of every order, torch.compile, functorch, storage, refusals. SPDX-License-Identifier: MIT"""
+"""berlu.torch: operators, gradients of every order, torch.compile, functorch, storage, refusals.
+SPDX-License-Identifier: MIT"""
+
 import copy
 import doctest
 import io
@@ -18,8 +20,14 @@ import berlu.torch as bt
 from berlu.torch import _bridge, _modules, _ops, _replace, _train
 from berlu.torch._forms import bump_polynomials, site_of
 
-SPECS = [*berlu.names(), "berlu:eps=0.5,degree=4", "berlu:eps=1,degree=16,alpha=0.3", "gelu:scale=2,center=1",
-         "berlu:eps=1,scale=3,center=1", "smooth(kinks=-1,1; slopes=0,1,0.5; eps=0.5; degree=4)"]
+SPECS = [
+    *berlu.names(),
+    "berlu:eps=0.5,degree=4",
+    "berlu:eps=1,degree=16,alpha=0.3",
+    "gelu:scale=2,center=1",
+    "berlu:eps=1,scale=3,center=1",
+    "smooth(kinks=-1,1; slopes=0,1,0.5; eps=0.5; degree=4)",
+]
 
 
 def layouts():
@@ -50,8 +58,11 @@ class Forms(unittest.TestCase):
 
             def reference(what, *rest):
                 return torch.tensor([getattr(site.act, what)(v, *rest) for v in x.tolist()], dtype=torch.float64)
+
             for what in ("value", "slope", "second"):
-                torch.testing.assert_close(getattr(site.form, what)(x, site.own), reference(what), rtol=1e-12, atol=1e-13)
+                torch.testing.assert_close(
+                    getattr(site.form, what)(x, site.own), reference(what), rtol=1e-12, atol=1e-13
+                )
             for name, got in zip(site.form.params, site.form.by_param(x, site.own)):
                 torch.testing.assert_close(got, reference("param_slope", name), rtol=1e-12, atol=1e-13)
 
@@ -69,6 +80,7 @@ class Forms(unittest.TestCase):
                 def f(x, *params):
                     p, q = (list(params) + [None, None])[:2]
                     return _ops.apply(x, p, q, spec, -1)
+
                 self.assertTrue(torch.autograd.gradcheck(f, inputs), spec)
                 self.assertTrue(torch.autograd.gradgradcheck(f, inputs), spec)
 
@@ -90,14 +102,26 @@ class Forms(unittest.TestCase):
 class Operators(unittest.TestCase):
     def test_opcheck_of_every_operator_and_layout(self):
         for name, x, dim in layouts():
-            for alpha, eps in ((torch.tensor([0.25]), None), (per_channel(x, dim), torch.tensor([0.5])),
-                               (per_channel(x, dim), per_channel(x, dim))):
+            for alpha, eps in (
+                (torch.tensor([0.25]), None),
+                (per_channel(x, dim), torch.tensor([0.5])),
+                (per_channel(x, dim), per_channel(x, dim)),
+            ):
                 with self.subTest(layout=name, alpha=alpha.numel(), eps=eps):
                     a, e = alpha.clone().requires_grad_(), None if eps is None else eps.clone().requires_grad_()
                     leaf = x.clone(memory_format=torch.preserve_format).requires_grad_()
                     opcheck(torch.ops.berlu.forward.default, (leaf, a, e, "berlu:eps=0.5", dim))
                     for op in (torch.ops.berlu.backward, torch.ops.berlu.backward_from_output):
-                        args = (torch.ones_like(x).requires_grad_(), leaf, a, e, "berlu:eps=0.5", dim, True, e is not None)
+                        args = (
+                            torch.ones_like(x).requires_grad_(),
+                            leaf,
+                            a,
+                            e,
+                            "berlu:eps=0.5",
+                            dim,
+                            True,
+                            e is not None,
+                        )
                         opcheck(op.default, args)
 
     def test_opcheck_of_strides_that_clone_would_change(self):
@@ -116,7 +140,9 @@ class Operators(unittest.TestCase):
                     self.assertEqual(got[0].stride(), x.stride())
 
     def run_one(self, x, alpha, eps, dim, dy=None):
-        x, alpha, eps = (t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in (x, alpha, eps))
+        x, alpha, eps = (
+            t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in (x, alpha, eps)
+        )
         y = _ops.apply(x, alpha, eps, "berlu", dim)
         return (y, *torch.autograd.grad(y, (x, alpha, eps), torch.cos(y.detach()) if dy is None else dy))
 
@@ -188,19 +214,23 @@ class Operators(unittest.TestCase):
         x = torch.randn(8, 4, dtype=torch.bfloat16, requires_grad=True)
         act = bt.BerLU(channels=4)
         act(x).sum().backward()
-        self.assertEqual((x.grad.dtype, act.alpha.grad.dtype, act.alpha.grad.shape), (torch.bfloat16, torch.float32, (4,)))
+        self.assertEqual(
+            (x.grad.dtype, act.alpha.grad.dtype, act.alpha.grad.shape), (torch.bfloat16, torch.float32, (4,))
+        )
         act = bt.BerLU(channels=4).to(torch.bfloat16)
         act(x).sum().backward()
         self.assertEqual(act.alpha.grad.dtype, torch.bfloat16)
 
     def test_operators_refuse_what_python_did_not_catch(self):
         f, x = torch.ops.berlu.forward, torch.randn(4, 8)
-        for args, text in (((x.double(), None, None, "gelu", -1), "float32"),
-                           ((x, None, None, "berlu:ep=1", -1), "did you mean 'eps'"),
-                           ((x, torch.ones(4), None, "berlu", -1), "4 channels"),
-                           ((x, torch.ones(8), torch.ones(4), "berlu", -1), "8 and 4 channels"),
-                           ((x, torch.ones(8).double(), None, "berlu", -1), "parameter must be float32"),
-                           ((x, torch.ones(1), None, "gelu", -1), "no parameter number 0")):
+        for args, text in (
+            ((x.double(), None, None, "gelu", -1), "float32"),
+            ((x, None, None, "berlu:ep=1", -1), "did you mean 'eps'"),
+            ((x, torch.ones(4), None, "berlu", -1), "4 channels"),
+            ((x, torch.ones(8), torch.ones(4), "berlu", -1), "8 and 4 channels"),
+            ((x, torch.ones(8).double(), None, "berlu", -1), "parameter must be float32"),
+            ((x, torch.ones(1), None, "gelu", -1), "no parameter number 0"),
+        ):
             with self.assertRaisesRegex(RuntimeError, text):
                 f(*args)
         with self.assertRaisesRegex(RuntimeError, "shape of dy"):
@@ -213,7 +243,9 @@ class Compile(unittest.TestCase):
 
     def model(self, **keys):
         torch.manual_seed(8)
-        return nn.Sequential(nn.Linear(12, 16), bt.BerLU(eps=0.5, **keys), nn.Linear(16, 8), bt.Act("gelu"), nn.Linear(8, 4))
+        return nn.Sequential(
+            nn.Linear(12, 16), bt.BerLU(eps=0.5, **keys), nn.Linear(16, 8), bt.Act("gelu"), nn.Linear(8, 4)
+        )
 
     def gradients(self, model, x):
         for p in model.parameters():
@@ -224,7 +256,13 @@ class Compile(unittest.TestCase):
 
     def test_one_graph_with_the_values_of_eager_to_the_bit(self):
         x = torch.randn(10, 16, generator=torch.Generator().manual_seed(9))
-        for keys in ({}, {"channels": 16}, {"learn": "alpha+eps"}, {"keep": "output"}, {"learn": "none", "backend": "native"}):
+        for keys in (
+            {},
+            {"channels": 16},
+            {"learn": "alpha+eps"},
+            {"keep": "output"},
+            {"learn": "none", "backend": "native"},
+        ):
             with self.subTest(**keys):
                 act = bt.BerLU(eps=0.5, **keys)
                 compiled = torch.compile(act, fullgraph=True)
@@ -232,12 +270,21 @@ class Compile(unittest.TestCase):
                     leaves = [x[:rows].clone().requires_grad_() for _ in range(2)]
                     got = [f(leaf) for f, leaf in zip((act, compiled), leaves)]
                     self.assertTrue(torch.equal(*got))
-                    grads = [torch.autograd.grad(y.square().sum(), [leaf, *act.parameters()]) for y, leaf in zip(got, leaves)]
+                    grads = [
+                        torch.autograd.grad(y.square().sum(), [leaf, *act.parameters()]) for y, leaf in zip(got, leaves)
+                    ]
                     for a, b in zip(*grads):
                         self.assertTrue(torch.equal(a, b))
 
     def test_a_network_compiles_to_one_graph_with_dynamic_shapes(self):
-        for keys in ({}, {"channels": 16}, {"learn": "none"}, {"keep": "output"}, {"backend": "torch"}, {"backend": "native"}):
+        for keys in (
+            {},
+            {"channels": 16},
+            {"learn": "none"},
+            {"keep": "output"},
+            {"backend": "torch"},
+            {"backend": "native"},
+        ):
             with self.subTest(**keys):
                 torch._dynamo.reset()
                 model = self.model(**keys)
@@ -254,9 +301,11 @@ class Compile(unittest.TestCase):
             def look(graph, inputs):
                 seen.extend(str(n.target) for n in graph.graph.nodes if n.op == "call_function")
                 return graph.forward
+
             torch._dynamo.reset()
             torch.compile(act, backend=look, fullgraph=True)(torch.randn(4, 4, requires_grad=True))
             return any("berlu.forward" in s for s in seen)
+
         if bt.native() is None:
             self.assertTrue(operators(bt.BerLU()))
             self.assertTrue(operators(bt.BerLU(learn="none", backend="native")))
@@ -287,6 +336,7 @@ class Transforms(unittest.TestCase):
 
         def f(x, alpha):
             return bt.berlu(x, alpha, 0.5)
+
         double = [t.double() for t in (x, alpha)]
         torch.testing.assert_close(torch.vmap(f, (0, None))(x, alpha), f(x, alpha))
         value, tangent = torch.func.jvp(lambda t: f(t, alpha), (x,), (torch.ones_like(x),))
@@ -313,6 +363,7 @@ class Transforms(unittest.TestCase):
 
     def test_checkpointing_and_saved_tensor_hooks(self):
         from torch.utils.checkpoint import checkpoint
+
         act, x = bt.BerLU(eps=0.5), torch.randn(6, 4, requires_grad=True)
         want = torch.autograd.grad(act(x).sum(), [x, act.alpha])
         got = torch.autograd.grad(checkpoint(act, x, use_reentrant=False).sum(), [x, act.alpha])
@@ -365,25 +416,26 @@ class Modules(unittest.TestCase):
     def test_bad_input_is_refused_by_name(self):
         x = torch.randn(2, 8)
         for error, text, what in (
-                (TypeError, "torch.int64", lambda: bt.BerLU()(torch.arange(4))),
-                (TypeError, "torch.int64", lambda: bt.gelu(torch.arange(4), backend="torch")),
-                (ValueError, "4 channels", lambda: bt.BerLU(channels=4)(x)),
-                (ValueError, "lies on meta", lambda: bt.BerLU(device="meta")(x)),
-                (ValueError, "eps", lambda: bt.BerLU(eps=0)),
-                (ValueError, "eps", lambda: bt.BerLU(eps=[0.1, 1e30], channels=2, learn="eps")),
-                (ValueError, "alpha has 2 values", lambda: bt.BerLU(alpha=[1, 2], channels=3)),
-                (ValueError, "must be learned", lambda: bt.BerLU(alpha=[1, 2], channels=2, learn="none")),
-                (ValueError, "degree", lambda: bt.BerLU(degree=99)),
-                (ValueError, "learn", lambda: bt.BerLU(learn="gamma")),
-                (ValueError, "keep is", lambda: bt.BerLU(keep="nothing")),
-                (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", degree=4)),
-                (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", alpha=0)),
-                (ValueError, "0.001", lambda: bt.BerLU(keep="output", alpha=0.0001)),
-                (ValueError, "keep='input'", lambda: bt.Act("gelu", keep="output")),
-                (ValueError, "backend is", lambda: bt.BerLU(backend="fast")),
-                (ValueError, "channels is", lambda: bt.BerLU(channels=0)),
-                (TypeError, "no parameter 'beta'", lambda: bt.forward("gelu", x, beta=x)),
-                (ValueError, "did you mean", lambda: bt.Act("gulu"))):
+            (TypeError, "torch.int64", lambda: bt.BerLU()(torch.arange(4))),
+            (TypeError, "torch.int64", lambda: bt.gelu(torch.arange(4), backend="torch")),
+            (ValueError, "4 channels", lambda: bt.BerLU(channels=4)(x)),
+            (ValueError, "lies on meta", lambda: bt.BerLU(device="meta")(x)),
+            (ValueError, "eps", lambda: bt.BerLU(eps=0)),
+            (ValueError, "eps", lambda: bt.BerLU(eps=[0.1, 1e30], channels=2, learn="eps")),
+            (ValueError, "alpha has 2 values", lambda: bt.BerLU(alpha=[1, 2], channels=3)),
+            (ValueError, "must be learned", lambda: bt.BerLU(alpha=[1, 2], channels=2, learn="none")),
+            (ValueError, "degree", lambda: bt.BerLU(degree=99)),
+            (ValueError, "learn", lambda: bt.BerLU(learn="gamma")),
+            (ValueError, "keep is", lambda: bt.BerLU(keep="nothing")),
+            (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", degree=4)),
+            (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", alpha=0)),
+            (ValueError, "0.001", lambda: bt.BerLU(keep="output", alpha=0.0001)),
+            (ValueError, "keep='input'", lambda: bt.Act("gelu", keep="output")),
+            (ValueError, "backend is", lambda: bt.BerLU(backend="fast")),
+            (ValueError, "channels is", lambda: bt.BerLU(channels=0)),
+            (TypeError, "no parameter 'beta'", lambda: bt.forward("gelu", x, beta=x)),
+            (ValueError, "did you mean", lambda: bt.Act("gulu")),
+        ):
             with self.assertRaisesRegex(error, text):
                 what()
 
@@ -453,20 +505,31 @@ class Training(unittest.TestCase):
 
 class Fallback(unittest.TestCase):
     def test_without_the_bridge_the_pure_form_computes_and_one_warning_says_so(self):
-        code = ("import warnings, torch; warnings.simplefilter('always')\n"
-                "with warnings.catch_warnings(record=True) as seen:\n"
-                "    import berlu.torch as bt\n"
-                "x = torch.randn(4, requires_grad=True); bt.BerLU()(x).sum().backward()\n"
-                "print(len([w for w in seen if 'native operators are off' in str(w.message)]), bt.native() is None, x.grad is not None)")
-        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
-                                env={**os.environ, "BERLU_TORCH_LIBRARY": "/nowhere.so"})
+        code = (
+            "import warnings, torch; warnings.simplefilter('always')\n"
+            "with warnings.catch_warnings(record=True) as seen:\n"
+            "    import berlu.torch as bt\n"
+            "x = torch.randn(4, requires_grad=True); bt.BerLU()(x).sum().backward()\n"
+            "off = [w for w in seen if 'native operators are off' in str(w.message)]\n"
+            "print(len(off), bt.native() is None, x.grad is not None)"
+        )
+        answer = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "BERLU_TORCH_LIBRARY": "/nowhere.so"},
+        )
         self.assertEqual(answer.stdout.split(), ["1", "False", "True"], answer.stderr)
 
     @unittest.skipIf(bt.native(), "no native operators")
     def test_one_openmp_runtime_and_torchs_threads(self):
         for order in ("import torch, berlu.torch as bt", "import berlu, berlu.torch as bt, torch"):
-            code = (f"{order}\nbt.gelu(torch.randn(1000, 1000))\n"
-                    "print(len({l.split()[-1] for l in open('/proc/self/maps') if 'gomp' in l or 'libomp' in l or 'iomp' in l}))")
+            code = (
+                f"{order}\nbt.gelu(torch.randn(1000, 1000))\n"
+                "names = ('gomp', 'libomp', 'iomp')\n"
+                "print(len({l.split()[-1] for l in open('/proc/self/maps') if any(n in l for n in names)}))"
+            )
             answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
             self.assertEqual(answer.stdout.strip(), "1", answer.stderr)
 

@@ -1,4 +1,5 @@
-"""Activations for PyTorch: exact, deterministic, at native speed, one line to swap. SPDX-License-Identifier: MIT
+"""Activations for PyTorch: exact, deterministic, at native speed, one line to swap.
+SPDX-License-Identifier: MIT
 
     import torch, berlu.torch as bt
     print(bt.replace_activations(model, "berlu:eps=0.1"))
@@ -10,6 +11,7 @@
     backend                 chooses what computes; native, cuda say what there is; tested: torch versions
 
 docs/python.md tells the story; _ops.py says what computes when."""
+
 from typing import Any, List, Optional
 
 from . import _bridge
@@ -19,12 +21,26 @@ from ._ops import backend
 from ._replace import Report, replace_activations
 from ._train import Lipschitz, lipschitz, parameter_groups, project_
 
-__all__ = ["Act", "BerLU", "Lipschitz", "Report", "backend", "forward", "lipschitz", "native", "cuda", "parameter_groups",
-           "project_", "replace_activations", "tested"]
+__all__ = [
+    "Act",
+    "BerLU",
+    "Lipschitz",
+    "Report",
+    "backend",
+    "forward",
+    "lipschitz",
+    "native",
+    "cuda",
+    "parameter_groups",
+    "project_",
+    "replace_activations",
+    "tested",
+]
 
 
 def native() -> Optional[str]:
-    """None where the native operators run on the CPU; else the reason why torch operations compute instead.
+    """None where the native operators run on the CPU; else the reason why torch operations compute
+    instead.
 
     >>> import berlu.torch as bt
     >>> bt.native() is None or isinstance(bt.native(), str)
@@ -34,7 +50,8 @@ def native() -> Optional[str]:
 
 
 def cuda() -> Optional[str]:
-    """None where the native operators run on CUDA; else the reason why not. Called once when berlu.torch is imported.
+    """None where the native operators run on CUDA; else the reason why not. Called once when
+    berlu.torch is imported.
 
     >>> import berlu.torch as bt
     >>> bt.cuda() is None or isinstance(bt.cuda(), str)

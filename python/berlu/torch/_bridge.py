@@ -1,7 +1,11 @@
-"""Opens libberlu_torch and registers the operators; says why where that fails. SPDX-License-Identifier: MIT
+"""Opens libberlu_torch and registers the operators; says why where that fails.
+SPDX-License-Identifier: MIT
 
-The bridge needs no particular torch, only that the loaded one exports the stable C shim. Where it does not, or where the
-operators fail a comparison with the pure form, `available` is False, one warning says why, and the pure form does the work."""
+The bridge needs no particular torch, only that the loaded one exports the stable C shim. Where it
+does not, or where the operators fail a comparison with the pure form, `available` is False, one
+warning says why, and the pure form does the work.
+"""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -62,7 +66,9 @@ def give_up(why: str) -> None:
     """Turns the operators off for this process."""
     global available, fault
     available, fault = False, why
-    warnings.warn(f"berlu: the native operators are off, torch operations compute instead: {why}", RuntimeWarning, stacklevel=3)
+    warnings.warn(
+        f"berlu: the native operators are off, torch operations compute instead: {why}", RuntimeWarning, stacklevel=3
+    )
 
 
 def _cuda_path() -> Optional[pathlib.Path]:
@@ -74,7 +80,8 @@ def _cuda_path() -> Optional[pathlib.Path]:
 
 
 def register_cuda() -> Optional[str]:
-    """Registers the operators for CUDA where there is a libberlu_cuda; returns why not. The CPU works in any case."""
+    """Registers the operators for CUDA where there is a libberlu_cuda; returns why not. The CPU
+    works in any case."""
     global cuda_available
     if cuda_available:
         return None

@@ -1,10 +1,13 @@
-"""Every activation in torch operations: value and derivatives up to second order. SPDX-License-Identifier: MIT
+"""Every activation in torch operations: value and derivatives up to second order.
+SPDX-License-Identifier: MIT
 
-This is the pure form: it runs wherever torch runs (export, functorch, f64, any device), fuses under torch.compile, and gives
-the derivatives of the native operators. A form knows the function of x and its real parameters v (tensors that broadcast, or
-floats); form() finds the one of a spec. All derivatives are written out (docs/math.md), so differentiating them again is
-differentiating ordinary torch operations. |x| is written as a choice by sign: torch's abs() has slope 0 at 0, the choice 1,
-and only with the latter is the slope of line plus bump right there."""
+This is the pure form: it runs wherever torch runs (export, functorch, f64, any device), fuses under
+torch.compile, and gives the derivatives of the native operators. A form knows the function of x and
+its real parameters v (tensors that broadcast, or floats); form() finds the one of a spec. All
+derivatives are written out (docs/math.md), so differentiating them again is differentiating
+ordinary torch operations. |x| is written as a choice by sign: torch's abs() has slope 0 at 0, the
+choice 1, and only with the latter is the slope of line plus bump right there."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -24,7 +27,8 @@ Values = Sequence[Number]
 
 
 class Form:
-    """A function f(x; v). What an activation does not define is zero (parameters) or unsupported (inverse)."""
+    """A function f(x; v). What an activation does not define is zero (parameters) or unsupported
+    (inverse)."""
 
     params: Tuple[str, ...] = ()
 
@@ -51,11 +55,13 @@ class Form:
         return []
 
     def inverse(self, y: Tensor, v: Values) -> Tensor:
-        """An x with f(x) = y, for activations whose slope can be had from the output; any x where f is flat."""
+        """An x with f(x) = y, for activations whose slope can be had from the output; any x where f
+        is flat."""
         raise NotImplementedError
 
 
-# ---- BerLU ------------------------------------------------------------------------------------------------------------------
+# ---- BerLU ---------------------------------------------------------------------------------------
+
 
 def _horner(coefficients: Sequence[float], x: Tensor) -> Union[Tensor, float]:
     out: Union[Tensor, float] = coefficients[-1]
@@ -110,8 +116,10 @@ class Berlu(Form):
         alpha, eps = v
         r = self._depth(x, eps) / (2 * eps)
         bump = eps * r ** (self.m + 1) * _horner(self.bump, 1 - 2 * r)
-        return [torch.where(x < 0, x, torch.zeros_like(x)) - bump,
-                (1 - alpha) * self.height / 2 * self._w(x, eps) ** self.m]
+        return [
+            torch.where(x < 0, x, torch.zeros_like(x)) - bump,
+            (1 - alpha) * self.height / 2 * self._w(x, eps) ** self.m,
+        ]
 
     def slope_by_param(self, x: Tensor, v: Values) -> List[Tensor]:
         tilt = self._tilt(x, v[1])
@@ -163,11 +171,12 @@ class Smelu(Form):
         return torch.where(y > v[0], y, 4 * (y - v[0] / 4) / (1 + 2 * slope))
 
 
-# ---- Piecewise linear -------------------------------------------------------------------------------------------------------
+# ---- Piecewise linear ----------------------------------------------------------------------------
 
 
 class Lines(Form):
-    """clamp(a x + b, low, high): identity, relu, relu6, hard_tanh, hard_sigmoid. At a kink the slope is 0."""
+    """clamp(a x + b, low, high): identity, relu, relu6, hard_tanh, hard_sigmoid. At a kink the
+    slope is 0."""
 
     def __init__(self, scale: float, shift: float, low: float, high: float) -> None:
         self.scale, self.shift, self.low, self.high = scale, shift, low, high
@@ -220,7 +229,7 @@ class HardSwish(Form):
         return ((x > -3) & (x < 3)).to(x.dtype) / 3
 
 
-# ---- Exponentials -----------------------------------------------------------------------------------------------------------
+# ---- Exponentials --------------------------------------------------------------------------------
 
 
 def _below(x: Tensor) -> Tensor:
@@ -320,7 +329,8 @@ class Gelu(Form):
 
 
 class GeluTanh(Form):
-    """x s(2y), y = sqrt(2/pi) (x + 0.044715 x^3). Numbers are written out: torch 2.10 cannot trace what math computes here."""
+    """x s(2y), y = sqrt(2/pi) (x + 0.044715 x^3). Numbers are written out: torch 2.10 cannot trace
+    what math computes here."""
 
     def value(self, x: Tensor, v: Values) -> Tensor:
         return F.gelu(x, approximate="tanh")
@@ -353,7 +363,8 @@ class Silu(Form):
 
 
 class Mish(Form):
-    """x T with T = tanh(log(1 + e^x)) and s = sigmoid(x): T' = s (1 - T^2), T'' = T' (1 - s - 2 s T)."""
+    """x T with T = tanh(log(1 + e^x)) and s = sigmoid(x): T' = s (1 - T^2), T'' = T' (1 - s - 2 s
+    T)."""
 
     def value(self, x: Tensor, v: Values) -> Tensor:
         return F.mish(x)
@@ -372,17 +383,27 @@ class Mish(Form):
         return 2 * first + x * second
 
 
-# ---- Smoothed functions, scale and center -----------------------------------------------------------------------------------
+# ---- Smoothed functions, scale and center --------------------------------------------------------
 
 
 class _Piece(C.Structure):
-    _fields_ = [("start", C.c_double), ("end", C.c_double), ("transition", C.c_int), ("polynomial", C.c_int),
-                ("degree", C.c_int), ("bounded", C.c_int), ("bernstein", C.c_double * 17), ("monomial", C.c_double * 17),
-                ("scale", C.c_double), ("rate", C.c_double)]
+    _fields_ = [
+        ("start", C.c_double),
+        ("end", C.c_double),
+        ("transition", C.c_int),
+        ("polynomial", C.c_int),
+        ("degree", C.c_int),
+        ("bounded", C.c_int),
+        ("bernstein", C.c_double * 17),
+        ("monomial", C.c_double * 17),
+        ("scale", C.c_double),
+        ("rate", C.c_double),
+    ]
 
 
 class Smoothed(Form):
-    """Any smoothed function: its pieces as the library has them, a polynomial each, chosen from left to right."""
+    """Any smoothed function: its pieces as the library has them, a polynomial each, chosen from
+    left to right."""
 
     def __init__(self, spec: str) -> None:
         handle, piece = C.c_void_p(), _Piece()
@@ -444,18 +465,32 @@ class Scaled(Form):
 
     def by_params(self, x: Tensor, v: Values) -> List[List[Tensor]]:
         zeros = self.form.by_params(torch.zeros_like(x), v)
-        return [[self._shifted(a, x, z) for a, z in zip(row, zero)]
-                for row, zero in zip(self.form.by_params(self.scale * x, v), zeros)]
+        return [
+            [self._shifted(a, x, z) for a, z in zip(row, zero)]
+            for row, zero in zip(self.form.by_params(self.scale * x, v), zeros)
+        ]
 
 
-# ---- The form of a spec -----------------------------------------------------------------------------------------------------
+# ---- The form of a spec --------------------------------------------------------------------------
 
 _INF = math.inf
 _FORMS: Dict[str, Form] = {
-    "identity": Lines(1, 0, -_INF, _INF), "relu": Lines(1, 0, 0, _INF), "relu6": Lines(1, 0, 0, 6),
-    "hard_tanh": Lines(1, 0, -1, 1), "hard_sigmoid": Lines(1 / 6, 3, 0, 1), "leaky_relu": Leaky(), "prelu": Leaky(),
-    "hard_swish": HardSwish(), "elu": Elu(), "celu": Celu(), "selu": Selu(), "gelu": Gelu(), "gelu_tanh": GeluTanh(),
-    "silu": Silu(), "mish": Mish(), "smelu": Smelu(),
+    "identity": Lines(1, 0, -_INF, _INF),
+    "relu": Lines(1, 0, 0, _INF),
+    "relu6": Lines(1, 0, 0, 6),
+    "hard_tanh": Lines(1, 0, -1, 1),
+    "hard_sigmoid": Lines(1 / 6, 3, 0, 1),
+    "leaky_relu": Leaky(),
+    "prelu": Leaky(),
+    "hard_swish": HardSwish(),
+    "elu": Elu(),
+    "celu": Celu(),
+    "selu": Selu(),
+    "gelu": Gelu(),
+    "gelu_tanh": GeluTanh(),
+    "silu": Silu(),
+    "mish": Mish(),
+    "smelu": Smelu(),
 }
 
 
@@ -479,7 +514,8 @@ def form_of(act: Act) -> Form:
 
 
 class Site:
-    """What a spec means to torch: the activation, its form, and its own parameter values in order."""
+    """What a spec means to torch: the activation, its form, and its own parameter values in
+    order."""
 
     __slots__ = ("act", "form", "own")
 

@@ -1,13 +1,17 @@
-"""How an activation runs on a tensor: the native operator, eager or traced, or the pure form. SPDX-License-Identifier: MIT
+"""How an activation runs on a tensor: the native operator, eager or traced, or the pure form.
+SPDX-License-Identifier: MIT
 
-    eager, CPU or CUDA, f32 bf16 f16      an autograd.Function around the operator: custom_op's own autograd costs 50 us more
-    torch.compile                         the operator where a parameter's gradient is wanted, else the pure form, which fuses
-    export, jit, functorch, forward AD,   the pure form as a plain composition, which all of them differentiate themselves
-    tensor subclasses
-    f64, other devices                    the pure form with its own backward formula
+    eager, CPU or CUDA, f32 bf16 f16   an autograd.Function around the operator; custom_op's own
+                                       autograd costs 50 us more
+    torch.compile                      the operator where a parameter's gradient is wanted, else
+                                       the pure form, which fuses
+    export, jit, functorch, forward    the pure form as a plain composition, which all of them
+    AD, tensor subclasses              differentiate themselves
+    f64, other devices                 the pure form with its own backward formula
 
-Every backward is differentiable again: the derivatives of the operators `backward` and `backward_from_output` are written out
-over the table in _forms.py. Read apply() first."""
+Every backward is differentiable again: the derivatives of the operators `backward` and
+`backward_from_output` are written out over the table in _forms.py. Read apply() first."""
+
 from __future__ import annotations
 
 import contextlib
@@ -24,7 +28,7 @@ Parameter = Optional[Tensor]
 _NATIVE_DTYPES = frozenset((torch.float32, torch.bfloat16, torch.float16))
 
 
-# ---- Parameters and their sums ----------------------------------------------------------------------------------------------
+# ---- Parameters and their sums -------------------------------------------------------------------
 
 
 def _shaped(p: Tensor, x: Tensor, dim: int) -> Tensor:
@@ -55,7 +59,7 @@ def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-# ---- The pure form ----------------------------------------------------------------------------------------------------------
+# ---- The pure form -------------------------------------------------------------------------------
 
 
 def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
@@ -64,8 +68,9 @@ def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> T
     return site.form.value(x.to(dtype), _values(site, x, (p, q), dim, dtype)).to(x.dtype)
 
 
-def _gradients(form: Form, dy: Tensor, x: Tensor, v: Sequence[Number], params: Sequence[Parameter], needs: Sequence[bool],
-               dim: int) -> Tuple[Tensor, List[Parameter]]:
+def _gradients(
+    form: Form, dy: Tensor, x: Tensor, v: Sequence[Number], params: Sequence[Parameter], needs: Sequence[bool], dim: int
+) -> Tuple[Tensor, List[Parameter]]:
     """dx and the gradients that are wanted, in x's wide dtype."""
     dx = dy * form.slope(x, v)
     out: List[Parameter] = [None] * len(params)
@@ -78,7 +83,8 @@ def _gradients(form: Form, dy: Tensor, x: Tensor, v: Sequence[Number], params: S
 
 
 class _Pure(torch.autograd.Function):
-    """The pure form with its own backward formula: faster compiled than what autograd makes of the composition."""
+    """The pure form with its own backward formula: faster compiled than what autograd makes of the
+    composition."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
@@ -96,7 +102,7 @@ class _Pure(torch.autograd.Function):
         return dx.to(x.dtype), dp, dq, None, None
 
 
-# ---- The operators: what torch.compile and autograd must know -----------------------------------------------------------------
+# ---- The operators: what torch.compile and autograd must know ------------------------------------
 
 
 def _wanted(g: Parameter) -> Parameter:
@@ -104,12 +110,22 @@ def _wanted(g: Parameter) -> Parameter:
     return None if g is None or g.numel() == 0 else g
 
 
-def _second_order(dy: Tensor, known: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, from_output: bool,
-                  cotangents: Sequence[Parameter]) -> Tuple[Tensor, Tensor, List[Parameter]]:
-    """The derivative of (dx, dp, dq) = dy (f', sums of f_p, f_q) by dy, by what is known, and by the parameters.
+def _second_order(
+    dy: Tensor,
+    known: Tensor,
+    p: Parameter,
+    q: Parameter,
+    spec: str,
+    dim: int,
+    from_output: bool,
+    cotangents: Sequence[Parameter],
+) -> Tuple[Tensor, Tensor, List[Parameter]]:
+    """The derivative of (dx, dp, dq) = dy (f', sums of f_p, f_q) by dy, by what is known, and by
+    the parameters.
 
-    With g, gp, gq the cotangents and t = g f' + gp f_p + gq f_q the result is (t, dy t_x, sums of dy t_p). Where y is known in
-    place of x, x is a function of (y, p) with x_y = 1 / f' and x_p = -f_p / f', which the chain rule adds."""
+    With g, gp, gq the cotangents and t = g f' + gp f_p + gq f_q the result is (t, dy t_x, sums of
+    dy t_p). Where y is known in place of x, x is a function of (y, p) with x_y = 1 / f' and x_p =
+    -f_p / f', which the chain rule adds."""
     site, dtype = site_of(spec), _wide(known)
     v = _values(site, known, (p, q), dim, dtype)
     form, params = site.form, (p, q)[: len(site.form.params)]
@@ -157,8 +173,9 @@ def _forward_fake(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) ->
     return torch.empty_like(x)
 
 
-def _backward_fake(dy: Tensor, known: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, need_p: bool,
-                   need_q: bool) -> Tuple[Tensor, Tensor, Tensor]:
+def _backward_fake(
+    dy: Tensor, known: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, need_p: bool, need_q: bool
+) -> Tuple[Tensor, Tensor, Tensor]:
     def grad(wanted: bool, of: Parameter) -> Tensor:
         return torch.empty_like(of) if wanted and of is not None else known.new_empty((0,), dtype=torch.float32)
 
@@ -177,7 +194,9 @@ def _call_backward(op: Any, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
     if dy.dtype != known.dtype:
         dy = dy.to(known.dtype)
-    if torch.compiler.is_compiling() or torch.is_grad_enabled():  # create_graph: the operator's own derivative is recorded
+    if (
+        torch.compiler.is_compiling() or torch.is_grad_enabled()
+    ):  # create_graph: the operator's own derivative is recorded
         dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
     else:
         with _BelowAutograd():
@@ -209,7 +228,8 @@ class _Native(torch.autograd.Function):
 
 
 class _NativeKeepsOutput(torch.autograd.Function):
-    """The operator; keeps y, which the next layer keeps anyway, so that x is freed. Traced too: then y is a graph output."""
+    """The operator; keeps y, which the next layer keeps anyway, so that x is freed. Traced too:
+    then y is a graph output."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
@@ -262,7 +282,7 @@ else:
     _bridge.give_up(_bridge.fault or "")
 
 
-# ---- The choice -------------------------------------------------------------------------------------------------------------
+# ---- The choice ----------------------------------------------------------------------------------
 
 _override: Optional[str] = None  # a plain global, so that torch.compile guards on it
 BACKENDS = ("auto", "native", "torch")
@@ -276,8 +296,8 @@ def check_backend(name: str) -> str:
 
 @contextlib.contextmanager
 def backend(name: str) -> Iterator[None]:
-    """Chooses for a block of code what computes: "native", the operators (torch.compile included), "torch", the pure form, or
-    "auto", the default.
+    """Chooses for a block of code what computes: "native", the operators (torch.compile included),
+    "torch", the pure form, or "auto", the default.
 
     >>> import torch, berlu.torch as bt
     >>> with bt.backend("torch"):
@@ -317,7 +337,9 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
         if a.device != x.device:
             raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
         if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
-            raise ValueError(f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}")
+            raise ValueError(
+                f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
+            )
 
 
 def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
@@ -328,7 +350,9 @@ def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     return y
 
 
-def _apply_traced(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool) -> Tensor:
+def _apply_traced(
+    x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool
+) -> Tensor:
     """Inside torch.compile."""
     native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
     if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x, p, q, dim)):
@@ -340,11 +364,14 @@ def _apply_traced(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, ke
 
 
 def _exporting() -> bool:
-    """Whether torch.export is at work. torch 2.10 answers is_exporting() with True inside torch.compile, its flag does not."""
+    """Whether torch.export is at work. torch 2.10 answers is_exporting() with True inside
+    torch.compile, its flag does not."""
     return bool(torch.compiler._is_exporting_flag)
 
 
-def apply(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto") -> Tensor:
+def apply(
+    x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto"
+) -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
     if torch._C._get_tracing_state() is not None or _exporting():
         return _exported(x, p, q, spec, dim)
@@ -356,8 +383,12 @@ def apply(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep:
         return _apply_traced(x, p, q, spec, dim, keep, choice, learns)
     if type(x) is not Tensor and type(x) is not torch.nn.Parameter or _transformed():
         return composition(x, p, q, spec, dim)
-    if (choice == "torch" or x.dtype not in _NATIVE_DTYPES or not _bridge.available
-            or not _device_is_native(x, p, q, dim)):
+    if (
+        choice == "torch"
+        or x.dtype not in _NATIVE_DTYPES
+        or not _bridge.available
+        or not _device_is_native(x, p, q, dim)
+    ):
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     if not grad or not (learns or x.requires_grad):
@@ -394,12 +425,15 @@ def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Ten
         return composition(x, p, q, spec, dim)
     site = site_of(spec)
     degree = int(site.act.parameters["degree"].value)
-    v = [t if isinstance(t, Tensor) else torch.full((), t, dtype=x.dtype) for t in _values(site, x, (p, q), dim, x.dtype)]
+    v = [
+        t if isinstance(t, Tensor) else torch.full((), t, dtype=x.dtype) for t in _values(site, x, (p, q), dim, x.dtype)
+    ]
     name = "berlu::BerLU" if degree == 2 else f"berlu::BerLU{degree}"
     y: Tensor = torch.onnx.ops.symbolic(name, (x, *v), dtype=x.dtype, shape=x.shape, version=1)
     return y
 
 
 def _single(p: Parameter) -> Parameter:
-    """A parameter as the operators take it; a cast outside of them keeps its gradient in its own dtype."""
+    """A parameter as the operators take it; a cast outside of them keeps its gradient in its own
+    dtype."""
     return p if p is None or p.dtype is torch.float32 else p.float()

@@ -1,9 +1,12 @@
-"""Puts other activations into a given model, and tells what could not be reached. SPDX-License-Identifier: MIT
+"""Puts other activations into a given model, and tells what could not be reached.
+SPDX-License-Identifier: MIT
 
-Models hold activations as modules of torch, timm or transformers; those are replaced wherever they lie, and one that is used at
-several places stays one. Two classes of torch hold a function and, beside it, a number that makes evaluation compute the old
-GELU whatever the function is (nn.TransformerEncoderLayer); both are set. What a model calls as a plain function inside forward()
+Models hold activations as modules of torch, timm or transformers; those are replaced wherever they
+lie, and one that is used at several places stays one. Two classes of torch hold a function and,
+beside it, a number that makes evaluation compute the old GELU whatever the function is
+(nn.TransformerEncoderLayer); both are set. What a model calls as a plain function inside forward()
 cannot be replaced from outside: a run over an example lists these calls."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -18,24 +21,67 @@ from torch.overrides import TorchFunctionMode
 from .._act import Act as Activation
 from ._modules import Act
 
-# Class names of torch, timm and transformers, and the name of berlu (or the nearest word) for what they compute. Gates (Sigmoid,
-# Tanh, GLU, Softmax, ...) are no activations of this kind and are not listed.
+# Class names of torch, timm and transformers, and the name of berlu (or the nearest word) for what
+# they compute. Gates (Sigmoid, Tanh, GLU, Softmax, ...) are no activations of this kind and are not
+# listed.
 KINDS: Dict[str, str] = {
-    "ReLU": "relu", "ReLU6": "relu6", "RReLU": "rrelu", "LeakyReLU": "leaky_relu", "PReLU": "prelu", "ELU": "elu",
-    "CELU": "celu", "SELU": "selu", "GELU": "gelu", "SiLU": "silu", "Mish": "mish", "Hardswish": "hard_swish",
-    "Hardtanh": "hard_tanh", "Swish": "silu", "SwishMe": "silu", "MishMe": "mish", "HardSwish": "hard_swish",
-    "HardSwishMe": "hard_swish", "HardMish": "hard_mish", "HardMishMe": "hard_mish", "GELUTanh": "gelu_tanh",
-    "QuickGELU": "quick_gelu", "GELUActivation": "gelu", "NewGELUActivation": "gelu_tanh", "FastGELUActivation": "gelu_tanh",
-    "AccurateGELUActivation": "gelu_tanh", "QuickGELUActivation": "quick_gelu", "ClippedGELUActivation": "gelu",
-    "SiLUActivation": "silu", "MishActivation": "mish", "LaplaceActivation": "laplace", "ReLUSquaredActivation": "relu2",
-    "XIELUActivation": "xielu", "StarReLU": "star_relu", "SquaredReLU": "relu2", "SquareReLU": "relu2",
+    "ReLU": "relu",
+    "ReLU6": "relu6",
+    "RReLU": "rrelu",
+    "LeakyReLU": "leaky_relu",
+    "PReLU": "prelu",
+    "ELU": "elu",
+    "CELU": "celu",
+    "SELU": "selu",
+    "GELU": "gelu",
+    "SiLU": "silu",
+    "Mish": "mish",
+    "Hardswish": "hard_swish",
+    "Hardtanh": "hard_tanh",
+    "Swish": "silu",
+    "SwishMe": "silu",
+    "MishMe": "mish",
+    "HardSwish": "hard_swish",
+    "HardSwishMe": "hard_swish",
+    "HardMish": "hard_mish",
+    "HardMishMe": "hard_mish",
+    "GELUTanh": "gelu_tanh",
+    "QuickGELU": "quick_gelu",
+    "GELUActivation": "gelu",
+    "NewGELUActivation": "gelu_tanh",
+    "FastGELUActivation": "gelu_tanh",
+    "AccurateGELUActivation": "gelu_tanh",
+    "QuickGELUActivation": "quick_gelu",
+    "ClippedGELUActivation": "gelu",
+    "SiLUActivation": "silu",
+    "MishActivation": "mish",
+    "LaplaceActivation": "laplace",
+    "ReLUSquaredActivation": "relu2",
+    "XIELUActivation": "xielu",
+    "StarReLU": "star_relu",
+    "SquaredReLU": "relu2",
+    "SquareReLU": "relu2",
     "PytorchGELUTanh": "gelu_tanh",
 }
 _HOMES = ("torch.nn", "timm", "transformers")
 _GATES = ("Sigmoid", "Hardsigmoid", "HardSigmoid", "HardSigmoidMe", "Tanh", "GLU", "LogSigmoid", "Softplus")
-_FUNCTIONS = {F.relu: "relu", F.relu6: "relu6", F.leaky_relu: "leaky_relu", F.prelu: "prelu", F.elu: "elu", F.celu: "celu",
-              F.selu: "selu", F.gelu: "gelu", F.silu: "silu", F.mish: "mish", F.hardswish: "hard_swish",
-              torch.relu: "relu", torch.relu_: "relu", torch.Tensor.relu: "relu", torch.Tensor.relu_: "relu"}
+_FUNCTIONS = {
+    F.relu: "relu",
+    F.relu6: "relu6",
+    F.leaky_relu: "leaky_relu",
+    F.prelu: "prelu",
+    F.elu: "elu",
+    F.celu: "celu",
+    F.selu: "selu",
+    F.gelu: "gelu",
+    F.silu: "silu",
+    F.mish: "mish",
+    F.hardswish: "hard_swish",
+    torch.relu: "relu",
+    torch.relu_: "relu",
+    torch.Tensor.relu: "relu",
+    torch.Tensor.relu_: "relu",
+}
 
 Factory = Callable[..., nn.Module]
 New = Union[str, Activation, Factory, Mapping[str, Union[str, Activation, Factory]]]
@@ -43,8 +89,9 @@ New = Union[str, Activation, Factory, Mapping[str, Union[str, Activation, Factor
 
 @dataclasses.dataclass
 class Report:
-    """What replace_activations() did: `replaced` (place, old, new), `gates` left alone (place, class), `functional` calls that
-    remain (place, function, how often; only with an example). Prints as a table."""
+    """What replace_activations() did: `replaced` (place, old, new), `gates` left alone (place,
+    class), `functional` calls that remain (place, function, how often; only with an example).
+    Prints as a table."""
 
     replaced: List[Tuple[str, str, str]] = dataclasses.field(default_factory=list)
     gates: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
@@ -61,7 +108,9 @@ class Report:
         lines.append(f"{len(self.replaced)} replaced, {len(self.gates)} gates left alone")
         if self.functional:
             lines.append("plain functions remain, which only the model's own code can change:")
-            lines += [f"  {place or '(the model itself)'}: {name}, {count} calls" for place, name, count in self.functional]
+            lines += [
+                f"  {place or '(the model itself)'}: {name}, {count} calls" for place, name, count in self.functional
+            ]
         elif self.looked:
             lines.append("no plain function remains")
         return "\n".join(lines)
@@ -101,11 +150,12 @@ def _matches(where: Union[None, str, Callable[[str, nn.Module], bool]], name: st
     return fnmatch.fnmatch(name, where) if isinstance(where, str) else bool(where(name, module))
 
 
-# ---- Widths -----------------------------------------------------------------------------------------------------------------
+# ---- Widths --------------------------------------------------------------------------------------
 
 
 def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
-    """For each place the width and the channel dimension of the layer that was registered before it."""
+    """For each place the width and the channel dimension of the layer that was registered before
+    it."""
     out: Dict[str, Tuple[int, int]] = {}
     last: Optional[Tuple[int, int]] = None
     for name, module in model.named_modules(remove_duplicate=False):
@@ -119,7 +169,8 @@ def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
 
 
 def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
-    """The same by looking at a forward pass: dimension 1 for images, else the last. Better than the order of registration."""
+    """The same by looking at a forward pass: dimension 1 for images, else the last. Better than the
+    order of registration."""
     out: Dict[str, Tuple[int, int]] = {}
     modules, handles = dict(model.named_modules(remove_duplicate=False)), []
 
@@ -127,7 +178,9 @@ def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[st
         def hook(module: nn.Module, inputs: Tuple[Any, ...]) -> None:
             x = inputs[0]
             before = _widths_here.get(place)
-            dim = before[1] if before and x.dim() == 4 and x.shape[before[1]] == before[0] else 1 if x.dim() == 4 else -1
+            dim = (
+                before[1] if before and x.dim() == 4 and x.shape[before[1]] == before[0] else 1 if x.dim() == 4 else -1
+            )
             out[place] = int(x.shape[dim]), dim
 
         return hook
@@ -143,7 +196,7 @@ def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[st
     return out
 
 
-# ---- Functional calls -------------------------------------------------------------------------------------------------------
+# ---- Functional calls ----------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -158,7 +211,8 @@ def _run(model: nn.Module, example: Tuple[Any, ...]) -> None:
 
 
 class _Watch(TorchFunctionMode):
-    """Counts calls of activation functions by the innermost module that runs. Modules of torch that wrap one are no finding."""
+    """Counts calls of activation functions by the innermost module that runs. Modules of torch that
+    wrap one are no finding."""
 
     def __init__(self, stack: List[Tuple[str, nn.Module]]) -> None:
         super().__init__()
@@ -188,10 +242,12 @@ def _functional_calls(model: nn.Module, example: Tuple[Any, ...]) -> List[Tuple[
     return [(place, name, count) for (place, name), count in watch.found.items()]
 
 
-# ---- The call ---------------------------------------------------------------------------------------------------------------
+# ---- The call ------------------------------------------------------------------------------------
 
 
-def _new_module(factory: Factory, place: str, like: Optional[nn.Module], widths: Optional[Dict[str, Tuple[int, int]]]) -> nn.Module:
+def _new_module(
+    factory: Factory, place: str, like: Optional[nn.Module], widths: Optional[Dict[str, Tuple[int, int]]]
+) -> nn.Module:
     keys: Dict[str, Any] = {}
     if widths is not None:
         if place not in widths:
@@ -210,9 +266,14 @@ def _text(module: nn.Module) -> str:
     return module.spec if isinstance(module, Act) else type(module).__name__
 
 
-def replace_activations(model: nn.Module, new: New, old: Union[None, str, Iterable[str]] = None,
-                        where: Union[None, str, Callable[[str, nn.Module], bool]] = None, example: Any = None,
-                        channels: bool = False) -> Report:
+def replace_activations(
+    model: nn.Module,
+    new: New,
+    old: Union[None, str, Iterable[str]] = None,
+    where: Union[None, str, Callable[[str, nn.Module], bool]] = None,
+    example: Any = None,
+    channels: bool = False,
+) -> Report:
     """Replaces the activation modules of a model, in place.
 
     new       a spec ("berlu:eps=0.1"), a factory (bt.BerLU), or a map from old names to these ({"gelu": "berlu"})
@@ -255,7 +316,13 @@ def _plan(model: nn.Module, new: New, wanted: Optional[set[str]], where: Any) ->
     for name, module in model.named_modules(remove_duplicate=False):
         found = [(name, kind_of(module), False)]
         if _holds_function(module):
-            found.append((f"{name}.activation" if name else "activation", _function_kind(getattr(module, "activation", None)), True))
+            found.append(
+                (
+                    f"{name}.activation" if name else "activation",
+                    _function_kind(getattr(module, "activation", None)),
+                    True,
+                )
+            )
         for place, kind, by_function in found:
             if kind is None or (wanted is not None and kind not in wanted) or not place:
                 continue

@@ -1,4 +1,6 @@
-"""What training asks of activation parameters: no decay, bounds, and their Lipschitz constants. SPDX-License-Identifier: MIT"""
+"""What training asks of activation parameters: no decay, bounds, and their Lipschitz constants.
+SPDX-License-Identifier: MIT"""
+
 from __future__ import annotations
 
 import math
@@ -17,11 +19,12 @@ def _sites(model: nn.Module) -> Iterator[Tuple[str, Act]]:
             yield name, module
 
 
-def parameter_groups(model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0,
-                     lr: Optional[float] = None) -> List[Dict[str, Any]]:
-    """Parameter groups for any torch optimizer: matrices decay; biases, norms and everything else of at most one dimension do
-    not; the parameters of activations (nn.PReLU's included) never do and may have a multiple `act_lr` of the learning rate,
-    for which `lr` must be given.
+def parameter_groups(
+    model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0, lr: Optional[float] = None
+) -> List[Dict[str, Any]]:
+    """Parameter groups for any torch optimizer: matrices decay; biases, norms and everything else
+    of at most one dimension do not; the parameters of activations (nn.PReLU's included) never do
+    and may have a multiple `act_lr` of the learning rate, for which `lr` must be given.
 
     >>> import torch, berlu.torch as bt
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), bt.BerLU())
@@ -39,19 +42,26 @@ def parameter_groups(model: nn.Module, weight_decay: float = 0.0, act_lr: float 
     for name, params in groups.items():
         if not params:
             continue
-        group: Dict[str, Any] = {"name": name, "params": params, "weight_decay": weight_decay if name == "decay" else 0.0}
+        group: Dict[str, Any] = {
+            "name": name,
+            "params": params,
+            "weight_decay": weight_decay if name == "decay" else 0.0,
+        }
         if lr is not None:
             group["lr"] = lr * act_lr if name == "activation" else lr
         out.append(group)
     return out
 
 
-_RULE = re.compile(r"(?P<name>[a-z]+):(?P<low>[^:,]*):(?P<high>[^:,]*)$|\|(?P<mirror>[a-z]+)\|<=(?P<most>.+)$|"
-                   r"(?P<one>[a-z]+)(?P<sign>>=|<=)(?P<end>.+)$")
+_RULE = re.compile(
+    r"(?P<name>[a-z]+):(?P<low>[^:,]*):(?P<high>[^:,]*)$|\|(?P<mirror>[a-z]+)\|<=(?P<most>.+)$|"
+    r"(?P<one>[a-z]+)(?P<sign>>=|<=)(?P<end>.+)$"
+)
 
 
 def _bounds(rules: str) -> Dict[str, Tuple[float, float]]:
-    """Rules as --act-constraint has them: alpha:LOW:HIGH with either end left out, alpha>=LOW, alpha<=HIGH, |alpha|<=HIGH."""
+    """Rules as --act-constraint has them: alpha:LOW:HIGH with either end left out, alpha>=LOW,
+    alpha<=HIGH, |alpha|<=HIGH."""
     out: Dict[str, Tuple[float, float]] = {}
     for item in filter(None, (part.strip() for part in rules.split(","))):
         found = _RULE.match(item)
@@ -68,15 +78,18 @@ def _bounds(rules: str) -> Dict[str, Tuple[float, float]]:
             if not low <= high:
                 raise ValueError
         except ValueError:
-            raise ValueError(f"berlu: '{item}' is no rule; write alpha:LOW:HIGH, alpha>=LOW, alpha<=HIGH or |alpha|<=HIGH") from None
+            raise ValueError(
+                f"berlu: '{item}' is no rule; write alpha:LOW:HIGH, alpha>=LOW, alpha<=HIGH or |alpha|<=HIGH"
+            ) from None
         out[name] = (low, high)
     return out
 
 
 @torch.no_grad()
 def project_(model: nn.Module, rules: str) -> int:
-    """Moves every learned activation parameter onto its interval, in place; call it after each step of the optimizer. eps and
-    beta always stay in the range that the library accepts. Returns how many modules have a rule.
+    """Moves every learned activation parameter onto its interval, in place; call it after each step
+    of the optimizer. eps and beta always stay in the range that the library accepts. Returns how
+    many modules have a rule.
 
     >>> import torch, berlu.torch as bt
     >>> act = bt.BerLU(alpha=-0.5)
@@ -106,7 +119,8 @@ class Lipschitz(NamedTuple):
 
 
 def lipschitz(model: nn.Module) -> Lipschitz:
-    """The exact Lipschitz constant of each activation of berlu, with its parameters as they are now.
+    """The exact Lipschitz constant of each activation of berlu, with its parameters as they are
+    now.
 
     >>> import torch, berlu.torch as bt
     >>> bt.lipschitz(torch.nn.Sequential(bt.BerLU(), bt.Act("gelu"))).sites["0"]
