@@ -1,15 +1,18 @@
-/* berlu_torch.cpp - the activations as PyTorch operators for CPU and CUDA. SPDX-License-Identifier: MIT
+/* berlu_torch.cpp - the activations as PyTorch operators for CPU and CUDA.
+ * SPDX-License-Identifier: MIT
  *
  *     forward(x, p, q, spec, dim) -> y
  *     backward(dy, x, p, q, spec, dim, need_p, need_q) -> (dx, dp, dq)
  *     backward_from_output(dy, y, p, q, spec, dim, need_p, need_q) -> (dx, dp, dq)
  *
- * p and q are the activation's parameters number 0 and 1 (None: the value of the spec), f32, one number or one per channel of
- * dimension `dim`. Outputs are laid out as torch.empty_like(x) does it: a dense x keeps its strides, whatever their order;
- * then channel c of an element at offset o is o / stride[dim] mod size[dim], which is what berlu_act_call.inner says, so no
- * layout needs a transpose. Another x is copied once. Threads are torch's, and so are streams, devices and memory; nothing
- * waits. Errors are C++ exceptions: a boxed kernel has no other way to report one, and torch makes them RuntimeErrors.
- * berlu_torch_register() is called once by Python; libberlu_cuda is opened by berlu_torch_register_cuda(). */
+ * p and q are the activation's parameters number 0 and 1 (None: the value of the spec), f32, one
+ * number or one per channel of dimension `dim`. Outputs are laid out as torch.empty_like(x) does
+ * it: a dense x keeps its strides, whatever their order; then channel c of an element at offset
+ * o is o / stride[dim] mod size[dim], which is what berlu_act_call.inner says, so no layout
+ * needs a transpose. Another x is copied once. Threads are torch's, and so are streams, devices
+ * and memory; nothing waits. Errors are C++ exceptions: a boxed kernel has no other way to
+ * report one, and torch makes them RuntimeErrors. berlu_torch_register() is called once by
+ * Python; libberlu_cuda is opened by berlu_torch_register_cuda(). */
 #include <berlu/berlu.h>
 
 #include <algorithm>
@@ -60,7 +63,8 @@ Act find_act(const std::string &spec)
 
 /* ---- Layout ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether the elements fill one range of memory without holes and without sharing, in any order of the dimensions. */
+/* Whether the elements fill one range of memory without holes and without sharing, in any order
+ * of the dimensions. */
 bool is_dense(const Tensor &x)
 {
     if (x.contiguous() || x.numel() == 0)
@@ -213,7 +217,8 @@ class DeviceGuard {
     DeviceGuardHandle handle = nullptr;
 };
 
-/* The workspace goes back to torch's allocator while the kernel may still run: it is given out again on the same stream. */
+/* The workspace goes back to torch's allocator while the kernel may still run: it is given out
+ * again on the same stream. */
 void run_cuda(const berlu_act *act, berlu_act_op op, berlu_act_call &call, const Tensor &x)
 {
     void *stream;
@@ -253,7 +258,8 @@ void forward(StableIValue *stack, uint64_t, uint64_t)
     stack[0] = y.release();
 }
 
-/* The gradient of a parameter: like it where it is wanted, else empty, because an operator returns a tensor at every place. */
+/* The gradient of a parameter: like it where it is wanted, else empty, because an operator
+ * returns a tensor at every place. */
 Tensor set_grad(berlu_act_call &call, int index, bool wanted, const Tensor &p, const Tensor &x)
 {
     if (!wanted)
@@ -328,7 +334,8 @@ const char *define()
 
 extern "C" {
 
-/** Finds the shim in the libtorch_cpu.so that is loaded, and registers the operators for the CPU. NULL: done; else why not. */
+/** Finds the shim in the libtorch_cpu.so that is loaded, and registers the operators for the
+ * CPU. NULL: done; else why not. */
 BERLU_API const char *berlu_torch_register(const char *libtorch_cpu)
 {
     void *library = dlopen(libtorch_cpu, RTLD_LAZY | RTLD_NOLOAD);

@@ -1,8 +1,10 @@
-/* shim.h - torch's stable C shim, declared by us and found at run time. SPDX-License-Identifier: MIT
+/* shim.h - torch's stable C shim, declared by us and found at run time.
+ * SPDX-License-Identifier: MIT
  *
- * The bridge is built without torch: no header, no library. One binary then serves every torch that exports these functions
- * (2.10 and later), where an extension against torch's C++ interface needs a build per version. Handles are opaque pointers;
- * `Tensor` below owns one. A StableIValue is 64 bits that hold a number, a handle, or for an optional a pointer to another
+ * The bridge is built without torch: no header, no library. One binary then serves every torch
+ * that exports these functions (2.10 and later), where an extension against torch's C++
+ * interface needs a build per version. Handles are opaque pointers; `Tensor` below owns one. A
+ * StableIValue is 64 bits that hold a number, a handle, or for an optional a pointer to another
  * StableIValue made by `new` (which is why libstdc++ must be torch's own: the shared one). */
 #ifndef BERLU_BRIDGE_SHIM_H
 #define BERLU_BRIDGE_SHIM_H

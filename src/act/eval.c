@@ -1,7 +1,8 @@
 /* eval.c - arrays of doubles through the reference. SPDX-License-Identifier: MIT
  *
- * The reference computes everything about a point at once (berlu_act_at()); here one of its numbers is kept per element. It is
- * some fifty times slower than the f32 kernels, so a thread pays much earlier than theirs (call.c). */
+ * The reference computes everything about a point at once (berlu_act_at()); here one of its
+ * numbers is kept per element. It is some fifty times slower than the f32 kernels, so a thread
+ * pays much earlier than theirs (call.c). */
 #include "act/act_internal.h"
 #include "base/threads.h"
 

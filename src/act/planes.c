@@ -1,13 +1,16 @@
-/* planes.c - calls whose channels are not the innermost dimension (NCHW). SPDX-License-Identifier: MIT
+/* planes.c - calls whose channels are not the innermost dimension (NCHW).
+ * SPDX-License-Identifier: MIT
  *
- * With call->inner > 1 an array is rows x channels planes of `inner` neighbouring elements, and a plane has one value of each
- * parameter. So a plane is a small flat call: the kernels run over it as over any array, with constants that are prepared once
- * per channel, and planes are what threads share. Where nothing depends on the channel the whole call is flat and goes back to
+ * With call->inner > 1 an array is rows x channels planes of `inner` neighbouring elements, and a
+ * plane has one value of each parameter. So a plane is a small flat call: the kernels run over it
+ * as over any array, with constants that are prepared once per channel, and planes are what threads
+ * share. Where nothing depends on the channel the whole call is flat and goes back to
  * berlu_act_run().
  *
- * Sums keep a fixed order as everywhere: a plane is cut into blocks and lanes like a layer (kernels.h), and the blocks of a
- * channel, row after row, are joined by the binary tree in double; for a parameter of the layer the blocks of all channels,
- * channel after channel. The workspace holds the constants and one double per block. Read planes_run(). */
+ * Sums keep a fixed order as everywhere: a plane is cut into blocks and lanes like a layer
+ * (kernels.h), and the blocks of a channel, row after row, are joined by the binary tree in
+ * double; for a parameter of the layer the blocks of all channels, channel after channel. The
+ * workspace holds the constants and one double per block. Read planes_run(). */
 #include <stdint.h>
 #include <string.h>
 
@@ -52,7 +55,8 @@ static berlu_status fail_overflow(const berlu_act *act, const berlu_act_call *ca
                       act->name, call->rows, call->channels, call->inner);
 }
 
-/* The constants of a channel: as much as the most demanding instruction set of this machine needs. */
+/* The constants of a channel: as much as the most demanding instruction set of this machine
+ * needs. */
 static size_t consts_most(const berlu_act *act)
 {
     size_t most = 0;
@@ -62,7 +66,8 @@ static size_t consts_most(const berlu_act *act)
     return (most + 63) / 64 * 64;
 }
 
-/* Sizes, and the places in a workspace that begins at `base` (0: only count). Returns 0 when they overflow. */
+/* Sizes, and the places in a workspace that begins at `base` (0: only count). Returns 0 when
+ * they overflow. */
 static int planes_place(planes *s, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, uintptr_t base,
                         size_t *used)
 {
@@ -154,8 +159,8 @@ static void join_sums(const planes *s, const berlu_act *act)
     }
 }
 
-/* The job of one plane: a flat call of `inner` elements whose sums and parameters are set plane by plane. Non-temporal stores
- * need whole cache lines, which short planes do not have. */
+/* The job of one plane: a flat call of `inner` elements whose sums and parameters are set plane
+ * by plane. Non-temporal stores need whole cache lines, which short planes do not have. */
 static berlu_status plane_job(planes *s, const berlu_act *act, berlu_act_op op, int threads)
 {
     enum { STREAM_LEAST = 16384 }; /* bytes */

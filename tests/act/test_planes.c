@@ -1,7 +1,8 @@
-/* test_planes.c - a channel that is not innermost gives what a transposed array gives. SPDX-License-Identifier: MIT
+/* test_planes.c - a channel that is not innermost gives what a transposed array gives.
+ * SPDX-License-Identifier: MIT
  *
- * Values and dx are compared to the bit with the same call over [rows * inner, channels]; the sums with the rule of the header,
- * written here a second time, naively. */
+ * Values and dx are compared to the bit with the same call over [rows * inner, channels]; the
+ * sums with the rule of the header, written here a second time, naively. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* prototypes.cpp - every function that the bridge declares has that type in torch's own headers. SPDX-License-Identifier: MIT
+/* prototypes.cpp - every function that the bridge declares has that type in torch's own headers.
+ * SPDX-License-Identifier: MIT
  *
  * Compiled, never run, by test_prototypes.py with the headers of the torch that is installed. */
 #define USE_CUDA 1
