@@ -50,6 +50,12 @@ parity: all                              ## compare every model with timm, live 
 	ctest --test-dir $(BUILD) --output-on-failure -L parity
 	tools/parity.sh $(BUILD)
 
+wheel:                                   ## build the Python wheel into build/wheel and check it
+	tools/wheel.sh $(BUILD)
+
+test-python: all                         ## the tests that need torch, timm, onnx, jax (5 to 7 GB per torch; TORCH=newest: one, VENV=FOLDER: yours)
+	tools/test_python.sh $(BUILD)
+
 demo: all                                ## show what berlu does
 	tools/demo.sh $(BUILD)
 
@@ -103,4 +109,4 @@ help:                                    ## this list
 
 FORCE:
 
-.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity demo bench fuzz soak portable install install-lib uninstall valgrind coverage format clean help
+.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity wheel test-python demo bench fuzz soak portable install install-lib uninstall valgrind coverage format clean help

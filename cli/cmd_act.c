@@ -186,27 +186,12 @@ static berlu_status read_question(const berlu_act *act, const char *what, questi
     return BERLU_OK;
 }
 
-static void eval_exact(const berlu_act *act, question q, double *y, const unsigned char *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double at;
-        memcpy(&at, x + i * sizeof at, sizeof at);
-        berlu_act_point p = berlu_act_at(act, at, NULL);
-        y[i] = q.op == BERLU_ACT_FORWARD  ? p.value
-               : q.op == BERLU_ACT_SLOPE  ? p.slope
-               : q.op == BERLU_ACT_SECOND ? p.second
-                                          : p.param[q.param];
-    }
-}
-
 static berlu_status eval_bytes(const options *o, const berlu_act *act, question q, void *y, const file_map *in,
                                size_t n)
 {
     int dtype = options_choice(o, "dtype");
-    if (dtype == 3) {
-        eval_exact(act, q, y, in->data, n);
-        return BERLU_OK;
-    }
+    if (dtype == 3) /* a map begins at a page */
+        return berlu_act_eval_f64(act, q.op, q.param, y, (const double *)(const void *)in->data, n, options_threads(o));
     berlu_act_call call = {.dtype = (berlu_dtype)dtype, .rows = n, .channels = 1, .x = in->data, .y = y};
     call.param_index = q.param;
     berlu_exec exec = {act_isa_of(options_isa(o)), options_threads(o)};
