@@ -166,8 +166,8 @@ typedef struct berlu_act_param_arg {
  *      berlu_act_call call = {.rows = n, .channels = c, .x = x, .y = y};
  *
  *  x, y, dy, dx are row-major [rows, channels] of `dtype` (with `inner` above 1 [rows, channels,
- *  inner], such as NCHW), aligned to an element. y may equal x; dx may equal dy, x or y-as-input; in
- *  BERLU_ACT_BACKWARD with y both outputs must be distinct, and each may equal one input. Bias,
+ *  inner], such as NCHW), aligned to an element. y may equal x; dx may equal dy, x or y-as-input;
+ *  in BERLU_ACT_BACKWARD with y both outputs must be distinct, and each may equal one input. Bias,
  *  parameters and all gradients are f32 whatever the dtype, aligned to 4 bytes.
  *
  *  Gradients are sums in a fixed order. One value per layer: element i of the flat array belongs to
@@ -235,10 +235,10 @@ typedef struct berlu_act_point {
  *  call can pass, in order. A NULL activation gives NaN. */
 BERLU_API berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *params);
 
-/** out[i] = f(x[i]) (BERLU_ACT_FORWARD), f' (BERLU_ACT_SLOPE), f'' (BERLU_ACT_SECOND) or df/dp of the
- *  parameter number `param_index` (BERLU_ACT_PARAM_SLOPE) for `count` doubles, each as
- *  berlu_act_at() computes it. out may equal x. At most `threads` threads, 0: all cores; they change
- *  no bit. Returns BERLU_ERR_ARG for NULL, another op or no such parameter. */
+/** out[i] = f(x[i]) (BERLU_ACT_FORWARD), f' (BERLU_ACT_SLOPE), f'' (BERLU_ACT_SECOND) or df/dp of
+ *  the parameter number `param_index` (BERLU_ACT_PARAM_SLOPE) for `count` doubles, each as
+ *  berlu_act_at() computes it. out may equal x. At most `threads` threads, 0: all cores; they
+ *  change no bit. Returns BERLU_ERR_ARG for NULL, another op or no such parameter. */
 BERLU_API berlu_status berlu_act_eval_f64(const berlu_act *act, berlu_act_op op, int param_index, double *out,
                                           const double *x, size_t count, int threads);
 

@@ -103,7 +103,7 @@ size_t planes_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_c
     return used;
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static void prepare_channels(planes *s, const berlu_act *act)
 {

@@ -1,9 +1,11 @@
-/* crc32c.c - the checksum, by the processor's own instruction where there is one. SPDX-License-Identifier: MIT
+/* crc32c.c - the checksum, by the processor's own instruction where there is one.
+ * SPDX-License-Identifier: MIT
  *
- * Packed sets check every image they read, so the checksum must keep pace with memory: SSE 4.2 and the CRC extension of
- * ARMv8 take eight bytes per instruction. The portable version is a table of sixteen words (one per value of four bits,
- * polynomial 0x1EDC6F41 reflected), short enough to check by eye against the defining recurrence; the test does that
- * for every entry and compares both versions. */
+ * Packed sets check every image they read, so the checksum must keep pace with memory: SSE 4.2 and
+ * the CRC extension of ARMv8 take eight bytes per instruction. The portable version is a table of
+ * sixteen words (one per value of four bits, polynomial 0x1EDC6F41 reflected), short enough to
+ * check by eye against the defining recurrence; the test does that for every entry and compares
+ * both versions. */
 #include "base/crc32c.h"
 
 #include <string.h>

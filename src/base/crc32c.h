@@ -1,4 +1,5 @@
-/* crc32c.h - the Castagnoli checksum of TensorBoard records and packed sets. SPDX-License-Identifier: MIT */
+/* crc32c.h - the Castagnoli checksum of TensorBoard records and packed sets.
+ * SPDX-License-Identifier: MIT */
 #ifndef BASE_CRC32C_H
 #define BASE_CRC32C_H
 

@@ -1,4 +1,5 @@
-/* test_file_in.c - files that change while they are open are read, or refused with a message. SPDX-License-Identifier: MIT */
+/* test_file_in.c - files that change while they are open are read, or refused with a message.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
