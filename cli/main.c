@@ -52,7 +52,7 @@ static void list_print(FILE *file, const char *group)
 {
     for (const command *const *cmd = commands; *cmd; cmd++)
         if (!group || in_group(*cmd, group))
-            fprintf(file, "  %-16s %s\n", (*cmd)->name, (*cmd)->summary);
+            fprintf(file, "  %-18s %s\n", (*cmd)->name, (*cmd)->summary);
 }
 
 static void help_print(FILE *file)

@@ -65,7 +65,7 @@ static double squares_of_runs(stats_images cell)
 }
 
 /* The variance of one image's result in one run that neither the seed nor the image explains.
- * one run has no residual. */
+ * One run has no residual. */
 static double residual(stats_images cell)
 {
     if (cell.runs < 2)

@@ -166,7 +166,7 @@ static void every_command_explains_itself(void **state)
     *strstr(list, "\n\n") = 0;
     for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), count++) {
         char name[32] = "", *words[] = {"berlu", name, "--help", NULL, NULL}, *space;
-        snprintf(name, sizeof name, "%.16s", line + 2);
+        snprintf(name, sizeof name, "%.18s", line + 2);
         for (char *end = name + strlen(name); end > name && end[-1] == ' ';)
             *--end = 0;
         if ((space = strchr(name, ' '))) {
