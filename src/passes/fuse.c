@@ -1,4 +1,4 @@
-/* fuse.c - fewer, larger calls: four patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
+/* fuse.c - fewer, larger calls: five patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
  *
  *   add(r, op(...))                    -> op(..., r) where the backend's row says that the kernel absorbs one: the sum is
  *                                         computed while op's result is in registers. Forward: the residual of a block. Backward: gradients
@@ -7,7 +7,9 @@
  *   act_grad(linear_dx(dz), u), act(u) -> linear_dx_act(dz, u): the same for the backward; the derivative, and the output
  *                                         recomputed for the next layer's weights, in one pass.
  *   column sums of du                  -> come out of that pass too, so linear_dw before it computes no bias gradient, and
- *                                         u can be kept without its bias (attr.raw).
+ *                                         u can be kept without its bias (attr.raw) where the backend's row says so.
+ *   linear_dw(op(...)), its db         -> a further output of op where the row says that its kernel gives column sums: they
+ *                                         are added while the numbers are in registers, and nobody reads dy for them.
  *
  * A pattern applies only where nobody else reads what disappears. Meaning never changes: the f64 backend offers no fused op,
  * runs the same graph unfused, and tests compare the two. */
@@ -113,8 +115,8 @@ static int bias_user_find(fuse_pass *f, tensor du)
 static void bias_take_in(fuse_pass *f, node *joined, tensor u, int readers)
 {
     node *before = producer_of(f, joined->attr.from_output ? TENSOR_NONE : u);
-    int raw = before && before->op == OP_LINEAR_ACT && before->out[1] == u && before->in[2] != TENSOR_NONE &&
-              f->uses[u] == readers;
+    int raw = f->ops[OP_LINEAR_ACT].raw && before && before->op == OP_LINEAR_ACT && before->out[1] == u &&
+              before->in[2] != TENSOR_NONE && f->uses[u] == readers;
     int user = bias_user_find(f, joined->out[0]);
     if (user >= 0 && (raw || joined->attr.from_output)) {
         node *dw = graph_node_edit(f->g, user);
@@ -156,6 +158,23 @@ static void dx_act_join(fuse_pass *f, int index)
     f->dead[place] = 0;
 }
 
+/* The bias gradient of a layer is the column sums of its dy: asks for them where dy is made. */
+static void sums_move(fuse_pass *f, int index)
+{
+    node *dw = graph_node_edit(f->g, index);
+    node *maker = dw->op == OP_LINEAR_DW && dw->out[1] != TENSOR_NONE ? producer_of(f, dw->in[0]) : NULL;
+    int slot = maker ? f->ops[maker->op].sums : 0;
+    for (int j = 0; slot && j < slot && slot + j < NODE_OUTPUTS; j++) {
+        if (maker->out[j] != dw->in[0] || maker->out[slot + j] != TENSOR_NONE)
+            continue;
+        maker->out[slot + j] = dw->out[1];
+        maker->attr.like[slot + j] = dw->attr.like[1];
+        graph_tensor_edit(f->g, dw->out[1])->producer = graph_tensor(f->g, dw->in[0])->producer;
+        dw->out[1] = dw->attr.like[1] = TENSOR_NONE;
+        return;
+    }
+}
+
 static void dead_drop(fuse_pass *f)
 {
     int left = 0;
@@ -183,6 +202,9 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     for (int i = 0; i < count && ops[OP_LINEAR_DX_ACT].run; i++)
         if (!f.dead[i])
             dx_act_join(&f, i);
+    for (int i = 0; i < count; i++)
+        if (!f.dead[i])
+            sums_move(&f, i);
     dead_drop(&f);
 done:
     free(f.uses);
