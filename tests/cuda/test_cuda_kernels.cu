@@ -71,7 +71,7 @@ static void norm_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype
 }
 
 struct norm_grad_want {
-    std::vector<double> dx, dx_slack, dw, db;
+    std::vector<double> dx, dx_slack, dw, db, sums, sums_slack;
 };
 
 static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tensor &x, const test_tensor &w,
@@ -79,7 +79,7 @@ static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tens
 {
     int64_t n = x.channels;
     norm_grad_want want = {std::vector<double>(x.size()), std::vector<double>(x.size()), std::vector<double>(n),
-                           std::vector<double>(n)};
+                           std::vector<double>(n),        std::vector<double>(n),        std::vector<double>(n)};
     for (int64_t r = 0; r < x.rows; r++) {
         double mean = stat.value[2 * r], scale = stat.value[2 * r + 1], sum = 0, dot = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -93,6 +93,9 @@ static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tens
             double g = dy.value[r * n + i] * w.value[i], h = (x.value[r * n + i] - mean) * scale;
             want.dx_slack[r * n + i] = ldexp(scale * (fabs(g) + fabs(sum) + fabs(h * dot)), -22);
             want.dx[r * n + i] = scale * (g - sum - h * dot) + (residual ? residual->value[r * n + i] : 0);
+            want.sums[i] += want.dx[r * n + i];
+            want.sums_slack[i] +=
+                want.dx_slack[r * n + i] + fabs(want.dx[r * n + i]) * (x.dtype == DTYPE_BF16 ? 0x1p-8 : 0);
         }
     }
     return want;
@@ -106,6 +109,8 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
              dtype_text(tx).c_str(), dtype_text(td).c_str(), add ? ", residual" : "", place);
     test_tensor dy(rows, width, td), x(rows, width, tx), w(1, width, DTYPE_F32), stat(rows, 2, DTYPE_F32);
     test_tensor residual(rows, width, tx), dx(rows, width, tx), dw(1, width, DTYPE_F32), db(1, width, DTYPE_F32);
+    test_tensor sums(1, width, DTYPE_F32);
+    bool with_sums = rows != 1 && width != 48; /* the column sums of dx, which may be wanted or not */
     dy.fill(0.1, 1);
     x.fill(-0.3, 2);
     w.fill(1, 0.3);
@@ -116,11 +121,13 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     test_tensor *to = place == 1 ? &dy : place == 2 ? &residual : &dx;
     call_runner c(OP_NORM_GRAD);
     c.in(0, &dy), c.in(1, &x), c.in(2, &w), c.in(3, &stat), c.in(4, add ? &residual : NULL);
-    c.out(0, to), c.out(1, &dw), c.out(2, &db);
+    c.out(0, to), c.out(1, &dw), c.out(2, &db), c.out(3, with_sums ? &sums : NULL);
     c.run(name, cuda_norm_grad, cuda_norm_grad_workspace, place ? to : NULL);
     compare(std::string(name) + " dx", to->raw(name), want.dx, tx, want.dx_slack.data());
     compare(std::string(name) + " dw", dw.raw(name), want.dw, DTYPE_F32, NULL);
     compare(std::string(name) + " db", db.raw(name), want.db, DTYPE_F32, NULL);
+    if (with_sums)
+        compare(std::string(name) + " sums", sums.raw(name), want.sums, DTYPE_F32, want.sums_slack.data());
 }
 
 static void norm_all()
