@@ -245,6 +245,19 @@ static void head_row(const head_rows &h, int64_t t)
     }
 }
 
+/* The sums over rows of a gradient, and of what its elements may be off by, its rounding included. */
+static void column_sums_compare(const std::string &name, const test_tensor &got, const std::vector<double> &d,
+                                const std::vector<double> &slack, tensor_dtype dtype)
+{
+    std::vector<double> want(got.size()), within(got.size());
+    for (size_t i = 0; i < d.size(); i++) {
+        want[i % got.size()] += d[i];
+        within[i % got.size()] +=
+            slack[i] + (dtype == DTYPE_BF16 ? ldexp(fabs(d[i]) + slack[i], -8) : 1e-6 * fabs(d[i]));
+    }
+    compare(name, got.raw(name), want, DTYPE_F32, within.data());
+}
+
 static void attention_case(const attention_shape &s)
 {
     char text[100];
@@ -271,10 +284,17 @@ static void attention_case(const attention_shape &s)
         fail(name + ": other bytes when recomputed");
     d.logsum.put();
     b.in(0, &d.dy), b.in(1, &d.qkv), b.in(2, v), b.in(3, &d.logsum), b.out(0, &dqkv), b.out(1, s.apart ? &dv : NULL);
+    test_tensor sums(1, d.qkv.channels, DTYPE_F32), sums_v(1, d.v.channels, DTYPE_F32);
+    bool with_sums = s.tokens != 16; /* may be wanted or not, and either of two where v lies apart */
+    b.out(2, with_sums && s.tokens != 50 ? &sums : NULL), b.out(3, with_sums && s.apart ? &sums_v : NULL);
     b.run(name, cuda_attention_grad, cuda_attention_grad_workspace, NULL);
     compare(name + " dqkv", dqkv.raw(name), d.dqkv, s.dtype, d.dqkv_slack.data());
     if (s.apart)
         compare(name + " dv", dv.raw(name), d.dv, s.dtype, d.dv_slack.data());
+    if (b.call.out[2].data)
+        column_sums_compare(name + " sums", sums, d.dqkv, d.dqkv_slack, s.dtype);
+    if (b.call.out[3].data)
+        column_sums_compare(name + " sums of dv", sums_v, d.dv, d.dv_slack, s.dtype);
 }
 
 static void attention_all()
