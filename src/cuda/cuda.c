@@ -29,7 +29,7 @@ static const op_entry ops[OP_COUNT] = {
     [OP_DISTILL] = {cuda_distill, cuda_loss_workspace},
     [OP_LINEAR_DX] = {cuda_linear_dx, cuda_linear_workspace, .in_place = 4, .absorbs = 2, .shadow = 2},
     [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace},
-    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3},
+    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3, .again = 4},
     [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace, .sums = 2},
     [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1, .sums = 4},
     [OP_ACT_GRAD_OUT] = {cuda_act_grad_out, cuda_act_workspace, .in_place = 1, .sums = 4},

@@ -3,7 +3,7 @@
  * norm       y from x, weight, bias; statistics are computed and kept, or taken where they are
  * given (y is recomputed). norm_grad  dx (+ residual), and the gradients of weight and bias as sums
  * over all rows; where asked for, the column sums of dx too, which are the bias gradient of the
- * layer that wrote x.
+ * layer that wrote x, and y again, for the weights of the layer behind.
  *
  * The widths of our models (24 to 768, cuda/norm_rows.cuh) have kernels that read and write memory
  * once; every other width, and every other mix of dtypes, takes the plain kernels. A row is read
@@ -112,6 +112,8 @@ static bool norm_grad_launch_fast(const norm_grad_args &a, cudaStream_t stream)
     if (!one_stream || a.w.bf16 || !array_aligned(a.dy) || !array_aligned(a.x) || !array_aligned(a.w) ||
         !array_aligned(a.residual) || !array_aligned(a.dx))
         return false;
+    if (a.y.data && (a.y.bf16 != a.dy.bf16 || a.b.bf16 || !array_aligned(a.y) || !array_aligned(a.b)))
+        return false;
     if (a.x.bf16 && a.dy.bf16)
         return lanes_pick(a.width, norm_grad_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
     if (a.x.bf16)
@@ -151,6 +153,7 @@ extern "C" void cuda_norm_grad(const op_call *c)
     a.statistics = (const float2 *)c->in[3].data, a.partial = (float *)c->workspace;
     a.rows = c->in[0].rows, a.width = (int)c->in[0].channels;
     a.sums = array_of(&c->out[3]), a.parts = sums_wanted(c);
+    a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]);
     assert(c->in[3].dtype == DTYPE_F32);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_grad_launch_fast(a, stream))

@@ -39,6 +39,7 @@ typedef struct norm_args {
 
 typedef struct norm_grad_args {
     array dy, x, w, residual, dx, dw, db, sums; /* data NULL where missing: residual, dw, db, sums */
+    array b, y;                                 /* where y is given: the norm's output, recomputed with bias b */
     const float2 *statistics;
     float *partial; /* [blocks][parts][width]: sums for dw, then for db, then of dx */
     int64_t rows;
@@ -179,6 +180,26 @@ DEVICE void norm_weights(float *out, const norm_grad_args &a, const float *w, in
             out[i] = w[s * VEC + i];
 }
 
+/* The norm's output of one row, as norm_fast() computes it. */
+template <typename TX, typename TD, int L>
+DEVICE void norm_grad_y(const norm_grad_args &a, unsigned char *x, int64_t row, int lane, float2 stat)
+{
+    constexpr int VEC = norm_slots<TX, TD>::VEC;
+    read_again();
+#pragma unroll 1 /* registers have the sums to hold */
+    for (int s = 0; s < norm_slots<TX, TD>::SLICES; s++) {
+        float v[VEC], w[VEC], b[VEC];
+        int channel = (s * L + lane % L) * VEC;
+        elements_load<TX, VEC>(v, norm_slot<TX, VEC>(x, s, lane));
+        elements_load<float, VEC>(w, (const float *)a.w.data + channel);
+        elements_load<float, VEC>(b, (const float *)a.b.data + channel);
+#pragma unroll
+        for (int i = 0; i < VEC; i++)
+            w[i] = fmaf((v[i] - stat.x) * stat.y, w[i], b[i]);
+        elements_store<TD, VEC>((TD *)a.y.data + row * NORM_CHANNELS * L + channel, w);
+    }
+}
+
 /* dx of one row, and what the row adds to the column sums of this lane's channels: sum[0] for dw,
  * sum[1] for db, sum[2] of dx. */
 template <typename TX, typename TD, int L, int PARTS>
@@ -209,6 +230,8 @@ DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t
     dot = lane_sum<L>(dot) * (1.0f / WIDTH);
     if (row >= a.rows)
         return;
+    if (a.y.data)
+        norm_grad_y<TX, TD, L>(a, x, row, lane, stat);
     read_again(); /* shared memory holds dy and x; registers have the sums to hold */
 #pragma unroll
     for (int s = 0; s < slots::SLICES; s++) {
@@ -344,6 +367,8 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_grad_any(norm_gra
     if (row >= a.rows)
         return;
     float2 stat = a.statistics[row];
+    for (int i = lane; i < a.width && a.y.data; i += 32)
+        store(a.y, at + i, fmaf((load(a.x, at + i) - stat.x) * stat.y, load(a.w, i), load(a.b, i)));
     float sum = 0, dot = 0;
     for (int i = lane; i < a.width; i += 32) {
         float g = load(a.dy, at + i) * load(a.w, i);

@@ -141,7 +141,8 @@ typedef struct op_entry {
     int absorbs;            /* > 0: an input that is added to output 0, so that an add behind it can be taken in */
     unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
     int sums; /* > 0: output sums + j, where asked for, gets the column sums of output j: a bias gradient in passing */
-    int raw;  /* linear_act: what is kept may lack the bias, which linear_dx_act adds as it reads */
+    int again; /* norm_grad, > 0: this output, where asked for, gets y of the norm recomputed; input 5 is its bias then */
+    int raw;   /* linear_act: what is kept may lack the bias, which linear_dx_act adds as it reads */
 } op_entry;
 
 #endif

@@ -110,7 +110,9 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     test_tensor dy(rows, width, td), x(rows, width, tx), w(1, width, DTYPE_F32), stat(rows, 2, DTYPE_F32);
     test_tensor residual(rows, width, tx), dx(rows, width, tx), dw(1, width, DTYPE_F32), db(1, width, DTYPE_F32);
     test_tensor sums(1, width, DTYPE_F32);
-    bool with_sums = rows != 1 && width != 48; /* the column sums of dx, which may be wanted or not */
+    bool with_sums = rows != 1 && width != 48, with_y = rows != 5; /* further results, which may be wanted or not */
+    test_tensor b(1, width, DTYPE_F32), y(rows, width, td);
+    b.fill(0, 0.5);
     dy.fill(0.1, 1);
     x.fill(-0.3, 2);
     w.fill(1, 0.3);
@@ -122,10 +124,16 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     call_runner c(OP_NORM_GRAD);
     c.in(0, &dy), c.in(1, &x), c.in(2, &w), c.in(3, &stat), c.in(4, add ? &residual : NULL);
     c.out(0, to), c.out(1, &dw), c.out(2, &db), c.out(3, with_sums ? &sums : NULL);
+    c.in(5, with_y ? &b : NULL), c.out(4, with_y ? &y : NULL);
+    for (int64_t i = 0; i < rows * width; i++)
+        y.value[i] = (x.value[i] - stat.value[i / width * 2]) * stat.value[i / width * 2 + 1] * w.value[i % width] +
+                     b.value[i % width];
     c.run(name, cuda_norm_grad, cuda_norm_grad_workspace, place ? to : NULL);
     compare(std::string(name) + " dx", to->raw(name), want.dx, tx, want.dx_slack.data());
     compare(std::string(name) + " dw", dw.raw(name), want.dw, DTYPE_F32, NULL);
     compare(std::string(name) + " db", db.raw(name), want.db, DTYPE_F32, NULL);
+    if (with_y)
+        compare(std::string(name) + " y", y.raw(name), y.value, td, NULL);
     if (with_sums)
         compare(std::string(name) + " sums", sums.raw(name), want.sums, DTYPE_F32, want.sums_slack.data());
 }
