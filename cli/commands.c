@@ -16,6 +16,12 @@
     _(data_info) \
     _(train) \
     _(eval) \
+    _(study_run) \
+    _(study_status) \
+    _(study_list) \
+    _(study_report) \
+    _(study_rebuild) \
+    _(study_merge) \
     _(demo) \
     _(analyze_lipschitz) \
     _(analyze_depth) \

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "commit.h"
 #include "cpu/gemm.h"
 #include "machine.h"
 #include "signals.h"
@@ -210,7 +211,7 @@ int main(int argc, char **argv)
         return tell("", output_flush());
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("berlu %s\n", berlu_version());
+        printf("berlu %s%s%s%s\n", berlu_version(), *BERLU_COMMIT ? " (" : "", BERLU_COMMIT, *BERLU_COMMIT ? ")" : "");
         return tell("", output_flush());
     }
     int words = 0;

@@ -165,15 +165,18 @@ typedef struct berlu_act_param_arg {
  *      call.rows = n; call.channels = c; ...            // in C also
  *      berlu_act_call call = {.rows = n, .channels = c, .x = x, .y = y};
  *
- *  x, y, dy, dx are row-major [rows, channels] of `dtype`, aligned to an element. y may equal x; dx
- *  may equal dy, x or y-as-input; in BERLU_ACT_BACKWARD with y both outputs must be distinct, and
- *  each may equal one input. Bias, parameters and all gradients are f32 whatever the dtype, aligned
- *  to 4 bytes.
+ *  x, y, dy, dx are row-major [rows, channels] of `dtype` (with `inner` above 1 [rows, channels,
+ *  inner], such as NCHW), aligned to an element. y may equal x; dx may equal dy, x or y-as-input;
+ *  in BERLU_ACT_BACKWARD with y both outputs must be distinct, and each may equal one input. Bias,
+ *  parameters and all gradients are f32 whatever the dtype, aligned to 4 bytes.
  *
  *  Gradients are sums in a fixed order. One value per layer: element i of the flat array belongs to
  *  block i / 4096 and lane i mod 16; a lane adds in f32 (fused multiply-add), lanes and blocks are
  *  joined by a binary tree in double. Per channel, and for dbias: rows in blocks of 64 are added in
- *  order in f32, blocks by a tree in double. */
+ *  order in f32, blocks by a tree in double. With `inner` above 1 and a parameter per channel: each
+ *  run of `inner` elements is cut into blocks and lanes like a layer; the blocks of a channel, row
+ *  after row, are joined by the tree; for one value per layer those of all channels, channel after
+ *  channel. */
 typedef struct berlu_act_call {
     berlu_dtype dtype;
     berlu_hint hint;
@@ -188,6 +191,7 @@ typedef struct berlu_act_call {
     int param_index;        /* for BERLU_ACT_PARAM_SLOPE */
     void *workspace;        /* berlu_act_workspace() bytes, any alignment; NULL where that is 0 */
     size_t workspace_bytes; /* size of the workspace */
+    size_t inner; /* 0 means 1: channel of element i is (i / inner) mod channels. Above 1: no bias, no dbias */
 } berlu_act_call;
 
 /** Instruction sets. BERLU_ISA_BEST is the one chosen when the activation was made. */
@@ -230,6 +234,13 @@ typedef struct berlu_act_point {
 /** Evaluates at x. `params` NULL: the activation's own values; else one value per parameter that a
  *  call can pass, in order. A NULL activation gives NaN. */
 BERLU_API berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *params);
+
+/** out[i] = f(x[i]) (BERLU_ACT_FORWARD), f' (BERLU_ACT_SLOPE), f'' (BERLU_ACT_SECOND) or df/dp of
+ *  the parameter number `param_index` (BERLU_ACT_PARAM_SLOPE) for `count` doubles, each as
+ *  berlu_act_at() computes it. out may equal x. At most `threads` threads, 0: all cores; they
+ *  change no bit. Returns BERLU_ERR_ARG for NULL, another op or no such parameter. */
+BERLU_API berlu_status berlu_act_eval_f64(const berlu_act *act, berlu_act_op op, int param_index, double *out,
+                                          const double *x, size_t count, int threads);
 
 /* ---- 5. Properties --------------------------------------------------------------------------- */
 

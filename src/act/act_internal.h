@@ -69,6 +69,18 @@ int call_threads(int asked, size_t count);
 /* Whether a checked call uses non-temporal stores on that many threads (call.c). */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads);
 
+/* Makes the job of a checked call, after the checks that need the workspace and the parameters'
+ * values (call.c). */
+berlu_status call_job(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads);
+
+/* Whether the derivative follows from the output with the parameter values of this call, channel by
+ * channel (call.c). */
+berlu_status call_check_values(const berlu_act *act, const berlu_act_call *call);
+
+/* berlu_act_workspace() and berlu_act_run() for checked calls with inner > 1 (planes.c). */
+size_t planes_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
+berlu_status planes_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec);
+
 /* Checks the conditions of every device: numbers in range, needed pointers present (call.c).
  * Exported, though in no public header, because libberlu_cuda needs it too. */
 BERLU_API berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);

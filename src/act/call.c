@@ -98,6 +98,8 @@ size_t berlu_act_workspace(const berlu_act *act, berlu_act_op op, const berlu_ac
         berlu_fail(BERLU_ERR_ARG, "berlu_act_workspace: the activation or the call is NULL");
         return 0;
     }
+    if (call->inner > 1)
+        return planes_workspace(act, op, call);
     if (!job_place(&job, act, op, call, &s)) {
         fail_overflow(act, call);
         return 0;
@@ -165,7 +167,7 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
 }
 
 /* Checks the values of this call, channel by channel. */
-static berlu_status check_from_output_values(const berlu_act *act, const berlu_act_call *call)
+berlu_status call_check_values(const berlu_act *act, const berlu_act_call *call)
 {
     size_t channels = 1;
     berlu_status status = BERLU_OK;
@@ -191,6 +193,8 @@ berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_
         return berlu_fail(BERLU_ERR_ARG, "%s: there is no dtype number %d", act->name, (int)call->dtype);
     if ((unsigned)call->hint > BERLU_HINT_STREAM)
         return berlu_fail(BERLU_ERR_ARG, "%s: there is no hint number %d", act->name, (int)call->hint);
+    if (call->inner > 1 && (call->bias || call->dbias))
+        return berlu_fail(BERLU_ERR_ARG, "%s: bias and dbias need inner 1, and it is %zu", act->name, call->inner);
     berlu_status status = check_params(act, call);
     if (status != BERLU_OK)
         return status;
@@ -278,8 +282,7 @@ static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const 
 }
 
 /* Makes the job of a call, after the checks that need the workspace and the parameters' values. */
-static berlu_status job_make(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
-                             int threads)
+berlu_status call_job(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
     space s = {.base = ((uintptr_t)call->workspace + 63) / 64 * 64, .fits = 1};
     if (!job_place(job, act, op, call, &s))
@@ -288,7 +291,7 @@ static berlu_status job_make(act_job *job, const berlu_act *act, berlu_act_op op
         return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, s.used,
                           call->workspace ? call->workspace_bytes : (size_t)0);
     job_fill(job, act, op, call, threads);
-    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output_values(act, call) : BERLU_OK;
+    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? call_check_values(act, call) : BERLU_OK;
 }
 
 /* Whether the parameters of the call are those of the activation: then their constants are
@@ -340,10 +343,12 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     if (!berlu_act_can_run(act, isa))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this machine or build has no %s kernels", act->name,
                           berlu_isa_name(isa) ? berlu_isa_name(isa) : "such");
+    if (call->inner > 1)
+        return planes_run(act, op, call, exec);
 
     _Alignas(64) unsigned char consts[ACT_CONSTS_BYTES];
     act_job job;
-    if ((status = job_make(&job, act, op, call, exec ? exec->threads : 0)) != BERLU_OK)
+    if ((status = call_job(&job, act, op, call, exec ? exec->threads : 0)) != BERLU_OK)
         return status;
     const act_kernels *kernels = act->kernels[isa];
     if (params_are_own(&job, act)) {

@@ -107,7 +107,7 @@ berlu_status weights_load(engine *e, const safetensors *file)
 {
     const graph *g = engine_graph(e);
     int count = graph_param_count(g);
-    float *values = NULL;
+    float *values = NULL; /* of all parameters: nothing is set before everything has been read */
     const st_tensor **found = calloc((size_t)count + 1, sizeof *found);
     char *used = calloc(safetensors_count(file) + 1, 1);
     berlu_status status = BERLU_OK;
@@ -115,13 +115,16 @@ berlu_status weights_load(engine *e, const safetensors *file)
         status = berlu_fail_memory((size_t)count * sizeof *found, safetensors_path(file));
     if (status == BERLU_OK)
         status = match(found, g, file, used);
-    if (status == BERLU_OK)
-        status = buffer_make(&values, g);
-    for (int i = 0; status == BERLU_OK && i < count; i++) {
-        status = st_read_f32(found[i], values);
-        if (status == BERLU_OK)
-            status = engine_set(e, ARRAY_WEIGHT, i, values);
-    }
+    size_t all = 0, at = 0;
+    for (int i = 0; status == BERLU_OK && i < count; i++)
+        all += found[i]->count;
+    if (status == BERLU_OK && !(values = memory_aligned((all + 1) * sizeof *values, safetensors_path(file))))
+        status = BERLU_ERR_MEMORY;
+    for (int i = 0; status == BERLU_OK && i < count; at += found[i++]->count)
+        status = st_read_f32(found[i], values + at);
+    at = 0;
+    for (int i = 0; status == BERLU_OK && i < count; at += found[i++]->count)
+        status = engine_set(e, ARRAY_WEIGHT, i, values + at);
     free(values);
     free(used);
     free(found);

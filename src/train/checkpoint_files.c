@@ -174,15 +174,12 @@ berlu_status state_format(const safetensors *file, int *format)
     return BERLU_OK;
 }
 
-/* The metrics of sites as 0.1.0 kept them, SITE_METRICS_0 each: the others are unknown. */
-static void metrics_take_0(train_state *s, const void *from)
+/* Spreads the metrics of sites as 0.1.0 kept them, SITE_METRICS_0 each, from the last on: the others are unknown. */
+static void metrics_spread_0(train_state *s)
 {
-    for (size_t i = 0; i < s->site_metric_count; i++) {
+    for (size_t i = s->site_metric_count; i-- > 0;) {
         size_t site = i / SITE_METRICS, which = i % SITE_METRICS;
-        s->site_metrics[i] = NAN;
-        if (which < SITE_METRICS_0)
-            memcpy(&s->site_metrics[i], (const char *)from + (site * SITE_METRICS_0 + which) * sizeof(double),
-                   sizeof(double));
+        s->site_metrics[i] = which < SITE_METRICS_0 ? s->site_metrics[site * SITE_METRICS_0 + which] : NAN;
     }
 }
 
@@ -208,13 +205,16 @@ berlu_status state_read(const safetensors *file, engine *e, train_state *s, int 
     if (set) {
         int64_t c[COUNTERS] = {0};
         double d[SUMS];
-        memcpy(c, counters->data, count * sizeof *c);
-        memcpy(d, sums->data, sizeof d);
+        status = st_read_i64(counters, c);
+        if (status == BERLU_OK)
+            status = st_read_f64(sums, d);
+        if (status == BERLU_OK)
+            status = st_read_f64(figures, s->site_metrics);
+        if (status != BERLU_OK)
+            return status;
         counters_get(s, c, d);
         if (format == 0)
-            metrics_take_0(s, figures->data);
-        else if (figures->bytes)
-            memcpy(s->site_metrics, figures->data, figures->bytes);
+            metrics_spread_0(s);
     }
     return BERLU_OK;
 }

@@ -58,7 +58,9 @@ typedef struct trainer trainer;
 berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks);
 void trainer_close(trainer *t); /* NULL is allowed */
 
-/* SHA-256 of all settings that change a number, data included (settings_hash.h): how a run is known. */
+/* SHA-256 of all settings that change a number, data included (settings_hash.h): how a run is known. train_canonical() gives the
+ * text that is hashed, without making a network's memory. */
+berlu_status train_canonical(text *out, const train_settings *s);
 const char *trainer_settings_hash(const trainer *t);
 
 /* Ten lines: model, data, recipe, steps, memory. And all settings in use, two columns. */

@@ -239,7 +239,8 @@ static berlu_status site_metrics_make(trainer *t)
                : berlu_fail_memory(t->state.site_metric_count * sizeof(double), "the figures of sites");
 }
 
-berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+/* Data, model, settings as they will be used, loaders and schedule: all that a run is known by, and no engine yet. */
+static berlu_status trainer_prepare(trainer **out, const train_settings *s, const train_hooks *hooks)
 {
     size_t classes = 0;
     trainer *t = calloc(1, sizeof *t);
@@ -254,6 +255,7 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     berlu_status status = constraint_parse(&t->bounds, s->act_constraint);
     if (status == BERLU_OK)
         status = network_data(&t->data, &classes, s, t->hooks.log);
+    t->classes = (int)classes;
     if (status == BERLU_OK)
         status = network_create(&t->model, s, classes);
     if (status == BERLU_OK)
@@ -266,8 +268,36 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
         status = loaders_make(t);
     if (status == BERLU_OK)
         status = schedule_make(t);
+    if (status != BERLU_OK)
+        trainer_close(t);
+    else
+        *out = t;
+    return status;
+}
+
+berlu_status train_canonical(text *out, const train_settings *s)
+{
+    trainer *t = NULL;
+    berlu_status status = trainer_prepare(&t, s, NULL);
+    if (status != BERLU_OK)
+        return status;
+    if (s->distill != RECIPE_DISTILL_NONE)
+        status = teacher_open(&t->teacher, s, &t->model->config);
     if (status == BERLU_OK)
-        status = engines_make(t);
+        status = trainer_identify(t);
+    if (status == BERLU_OK)
+        text_string(out, t->settings_text.data);
+    trainer_close(t);
+    return status == BERLU_OK ? text_status(out) : status;
+}
+
+berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+{
+    trainer *t = NULL;
+    berlu_status status = trainer_prepare(&t, s, hooks);
+    if (status != BERLU_OK)
+        return status;
+    status = engines_make(t);
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
         status = teacher_open(&t->teacher, s, &t->model->config);
     if (status == BERLU_OK)
@@ -278,7 +308,6 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
         status = weights_make(t);
     if (status == BERLU_OK && !(t->correct = calloc(loader_images(t->test) / 8 + 1, 1)))
         status = berlu_fail_memory(loader_images(t->test) / 8 + 1, "a bit per test image");
-    t->classes = (int)classes;
     step_make(t);
     if (status != BERLU_OK) {
         trainer_close(t);

@@ -149,6 +149,13 @@ ssize_t __wrap_read(int fd, void *bytes, size_t count)
     return now(FAIL_READ, EIO) ? -1 : __real_read(fd, bytes, count);
 }
 
+ssize_t __real_pread(int fd, void *bytes, size_t count, off_t at);
+ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at);
+ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at)
+{
+    return now(FAIL_READ, EIO) ? -1 : __real_pread(fd, bytes, count, at);
+}
+
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)

@@ -68,6 +68,11 @@ static int is_backward(berlu_act_op op)
     return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
 }
 
+static size_t inner_of(const berlu_act_call *call)
+{
+    return call->inner ? call->inner : 1;
+}
+
 static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
@@ -78,8 +83,8 @@ static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const
                       .center = act->center,
                       .param_index = call->param_index,
                       .rows = call->rows,
-                      .channels = call->channels,
-                      .count = call->rows * call->channels,
+                      .channels = call->channels * inner_of(call), /* where it is not 1 no channel matters */
+                      .count = call->rows * call->channels * inner_of(call),
                       .degree = act->shape.degree,
                       .shape_count = (int)act->shape.count,
                       .x = from_output ? NULL : call->x,
@@ -173,10 +178,14 @@ static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, co
 
 static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call)
 {
-    size_t most = (size_t)1 << 40; /* elements: tiles then fit a grid */
-    if (call->channels && call->rows > most / call->channels)
-        return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels are more than 2^40 numbers", act->name,
-                          call->rows, call->channels);
+    size_t most = (size_t)1 << 40, inner = inner_of(call); /* elements: tiles then fit a grid */
+    if (inner > most || call->channels > most / inner || (call->channels && call->rows > most / inner / call->channels))
+        return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels of %zu are more than 2^40 numbers", act->name,
+                          call->rows, call->channels, inner);
+    for (size_t p = 0; inner > 1 && p < act->definition->param_count; p++)
+        if (call->param[p].stride)
+            return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: CUDA has parameters per channel only where inner is 1",
+                              act->name);
     if (act->shape.count > CUDA_SHAPE_NUMBERS)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu numbers of shape do not fit a kernel", act->name,
                           act->shape.count);
