@@ -8,7 +8,7 @@
  *
  * Log-sums that the graph hands back when attention is recomputed are not read: computing them
  * again costs nothing beside the product that needs them, and then the output has the bits it had
- * the first time. */
+ * the first time. Column sums of the gradients, where asked for: attention_sums.cuh. */
 #include <assert.h>
 
 #include "cuda/attention_chip.cuh"
@@ -184,23 +184,45 @@ static void plain_launch(const attention_args &a, bool backward, cudaStream_t st
     kernel_launch(stream, attention_plain_keys, blocks, PLAIN_THREADS, 0, a);
 }
 
+static bool chip_launch_any(const attention_args &a, bool backward, cudaStream_t stream)
+{
+    if (!a.q.bf16 || !all_alike(&a, backward))
+        return false;
+    return a.width == 64 ? chip_pick<64>(a, backward, stream) : a.width == 32 && chip_pick<32>(a, backward, stream);
+}
+
 static bool fast_launch(const attention_args &a, bool backward, cudaStream_t stream)
 {
     if (!all_alike(&a, backward))
         return false;
     if (!a.q.bf16)
         return small_pick<float>(a, backward, stream);
-    if (a.width == 64 && chip_pick<64>(a, backward, stream))
-        return true;
-    if (a.width == 32 && chip_pick<32>(a, backward, stream))
-        return true;
     return stream_pick(a, backward, stream) || small_pick<__nv_bfloat16>(a, backward, stream);
+}
+
+/* Rows of partial sums where a kernel of this file's own reads the gradients again. */
+static int sums_chunks(int64_t groups)
+{
+    return (int)(groups < SUMS_CHUNKS ? groups : SUMS_CHUNKS);
+}
+
+static void sums_launch(const attention_args &a, bool chip, cudaStream_t stream)
+{
+    int chunks = sums_chunks(a.groups), columns = (int)(3 * a.dim + 31) / 32;
+    if (!chip)
+        kernel_launch(stream, attention_sums_any, (int64_t)chunks * columns, SUMS_DEEP * 32, 0, a, chunks, columns);
+    kernel_launch(stream, attention_sums_join, (3 * a.dim + 15) / 16, 512, 0, a, chip ? (int)a.groups : chunks);
 }
 
 static void attention_launch(const attention_args &a, bool backward, cudaStream_t stream)
 {
-    if (a.groups > 0 && !fast_launch(a, backward, stream))
+    if (a.groups <= 0)
+        return;
+    bool chip = chip_launch_any(a, backward, stream);
+    if (!chip && !fast_launch(a, backward, stream))
         plain_launch(a, backward, stream);
+    if (a.partial)
+        sums_launch(a, chip, stream);
 }
 
 /* ---- the ops ---- */
@@ -221,11 +243,18 @@ extern "C" void cuda_attention(const op_call *c)
     cuda_launched(c);
 }
 
-/* Delta of every row and head. The kernels that keep all on chip need none, but which one it is
- * depends on addresses too. */
-extern "C" size_t cuda_attention_grad_workspace(const op_call *c)
+static size_t delta_bytes(const op_call *c)
 {
     return (size_t)(c->in[0].rows * c->attr->heads) * sizeof(float);
+}
+
+/* Delta of every row and head, and a row of partial sums for every group. The kernels that keep all
+ * on chip need no delta and the others fewer sums, but which one it is depends on addresses too. */
+extern "C" size_t cuda_attention_grad_workspace(const op_call *c)
+{
+    attention_args a = args_make(&c->in[1], &c->in[2], c->attr);
+    int64_t parts = !c->out[2].info && !c->out[3].info ? 0 : a.tokens > 72 ? sums_chunks(a.groups) : a.groups;
+    return delta_bytes(c) + (size_t)(parts * 3 * a.dim) * sizeof(float);
 }
 
 extern "C" void cuda_attention_grad(const op_call *c)
@@ -237,6 +266,9 @@ extern "C" void cuda_attention_grad(const op_call *c)
     a.dq = array_of(&c->out[0]), a.dk = array_from(&c->out[0], a.dim);
     a.dv = apart ? array_of(&c->out[1]) : array_from(&c->out[0], 2 * a.dim);
     a.delta = (float *)c->workspace;
+    a.sums_k = (float *)c->out[2].data, a.sums_v = (float *)c->out[3].data;
+    if (a.sums_k || a.sums_v)
+        a.partial = (float *)((char *)c->workspace + delta_bytes(c));
     assert(c->in[3].dtype == DTYPE_F32);
     attention_launch(a, true, cuda_device_of(c)->stream);
     cuda_launched(c);

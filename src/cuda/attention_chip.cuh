@@ -10,13 +10,14 @@
  * = ds k, all in the registers of the warp that owns the queries. dk = ds^T q and dv = p^T dy sum
  * over queries, so p and ds are written to shared memory, where v and k were, and each warp takes
  * 16 F keys instead. p is rounded to bf16 once and used so everywhere: then the rows of ds sum to
- * zero as they should, up to the rounding of ds.
+ * zero as they should, up to the rounding of ds. Column sums of all three are taken from the
+ * accumulators where somebody wants them (attention_sums.cuh).
  *
  * Read on: attention_stream.cuh for more tokens; attention.cu picks. */
 #ifndef CUDA_ATTENTION_CHIP_CUH
 #define CUDA_ATTENTION_CHIP_CUH
 
-#include "cuda/attention_args.cuh"
+#include "cuda/attention_sums.cuh"
 #include "cuda/tile.cuh"
 
 template <int W, int N, int F> struct chip {
@@ -221,6 +222,8 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
     tile_fetch<W, c::THREADS>(dy, attention_at(a.dy, a.dim, a, group, head), a.dim, c::ROWS, a.tokens);
     tile_fetch<W, c::THREADS>(v, attention_at(a.v, a.stride_v, a, group, head), a.stride_v, c::ROWS, a.tokens);
     copy_commit();
+    __shared__ float column_sums[3][c::WARPS][W]; /* of dq, dk, dv, by warps */
+    int warp = (int)threadIdx.x / 32;
     float shift[F][2], acc[F][W / 8][4];
     uint32_t p[F][N][2], ds[F][N][2];
     const float *sums = attention_row(a.logsum, a, group, head);
@@ -241,13 +244,27 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
         strip_stage<N>(k, c::P_PITCH, ds[f], row0 + f * 16, c::ROWS);
     }
     chip_store<W, N, F>(a.dq, a.stride_k, a, through, acc, row0);
+    if (a.partial)
+        strips_sum<W, F>(column_sums[0][warp], acc, row0, a.tokens);
     __syncthreads();
     strips_clear<F, W / 8>(acc); /* from here on the warp owns keys: columns of p and ds */
     tile_transposed<F, N, W>(acc, v, c::P_PITCH, row0, dy);
     chip_store<W, N, F>(a.dv, a.stride_v, a, through, acc, row0);
+    if (a.partial)
+        strips_sum<W, F>(column_sums[2][warp], acc, row0, a.tokens);
     strips_clear<F, W / 8>(acc);
     tile_transposed<F, N, W>(acc, k, c::P_PITCH, row0, q);
     chip_store<W, N, F>(a.dk, a.stride_k, a, through, acc, row0);
+    if (!a.partial)
+        return;
+    strips_sum<W, F>(column_sums[1][warp], acc, row0, a.tokens);
+    __syncthreads();
+    for (int i = threadIdx.x; i < 3 * W; i += c::THREADS) {
+        float sum = 0;
+        for (int k = 0; k < c::WARPS; k++)
+            sum += column_sums[i / W][k][i % W];
+        a.partial[group * 3 * a.dim + i / W * a.dim + head * W + i % W] = sum;
+    }
 }
 
 #endif

@@ -32,24 +32,6 @@ struct matrix {
     int64_t first, rows, columns, stride;
 };
 
-/* Elements r, j .. j + WIDE - 1 of one of the matrices. */
-template <int WIDE> __device__ __forceinline__ void get(float to[WIDE], const array &a, int64_t i)
-{
-    if constexpr (WIDE == 4) {
-        float4 v = load4(a, i);
-        to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
-    } else
-        to[0] = load(a, i);
-}
-
-template <int WIDE> __device__ __forceinline__ void put(const array &a, int64_t i, const float from[WIDE])
-{
-    if constexpr (WIDE == 4)
-        store4(a, i, make_float4(from[0], from[1], from[2], from[3]));
-    else
-        store(a, i, from[0]);
-}
-
 template <int WIDE, int PRODUCT>
 __global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, int64_t rows_each)
 {

@@ -1,8 +1,9 @@
 /* cuda.c - the backend's table: which kernel runs which op, and what it can do. SPDX-License-Identifier: MIT
  *
- * Products read weights and biases from their bf16 copies (shadow) where branches are bf16. No fused product with an
- * activation is offered yet: bias in the product's epilogue and a flat activation kernel are faster than the activation
- * library's walk by columns. Read on: linear.c for products, run.c for how a list of calls becomes one launch. */
+ * Products read weights and biases from their bf16 copies (shadow) where branches are bf16. Bias
+ * gradients come out of the kernels that have the numbers in hand (`sums`): the activation's backward for the layer before
+ * it, norm_grad for the layer that wrote the residual stream, attention_grad for q, k and v.
+ * Read on: linear.c for products, run.c for how a list of calls becomes one launch. */
 #include "cuda/cuda.h"
 
 #include "cuda/kernels.h"
@@ -28,10 +29,11 @@ static const op_entry ops[OP_COUNT] = {
     [OP_DISTILL] = {cuda_distill, cuda_loss_workspace},
     [OP_LINEAR_DX] = {cuda_linear_dx, cuda_linear_workspace, .in_place = 4, .absorbs = 2, .shadow = 2},
     [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace},
-    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4},
-    [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace},
-    [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1},
-    [OP_ACT_GRAD_OUT] = {cuda_act_grad_out, cuda_act_workspace, .in_place = 1},
+    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3,
+                      .again = 4},
+    [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace, .sums = 2},
+    [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1, .sums = 4},
+    [OP_ACT_GRAD_OUT] = {cuda_act_grad_out, cuda_act_workspace, .in_place = 1, .sums = 4},
     [OP_FOLD] = {cuda_fold},
     [OP_DEPTHWISE_DX] = {cuda_depthwise_dx, .in_place = 4, .absorbs = 2},
     [OP_DEPTHWISE_DW] = {cuda_depthwise_dw, cuda_depthwise_dw_workspace},
@@ -44,6 +46,8 @@ static const op_entry ops[OP_COUNT] = {
     [OP_HALF] = {cuda_half, .in_place = 1},
     [OP_CROSS_ENTROPY_GRAD] = {cuda_cross_entropy_grad},
     [OP_DISTILL_GRAD] = {cuda_distill_grad},
+    [OP_LINEAR_ACT] = {cuda_linear_act, cuda_linear_act_workspace, .shadow = 2 | 4},
+    [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .sums = 4},
     [OP_ACCUMULATE] = {cuda_accumulate},
     [OP_GRAD_NORM] = {cuda_grad_norm, cuda_grad_norm_workspace},
     [OP_ADAMW] = {cuda_adamw},

@@ -137,7 +137,16 @@ void cuda_gemm_describe(const cuda_device *d, char *out, size_t size)
 
 size_t cuda_gemm_library(const op_call *c)
 {
-    return c->op == OP_LINEAR || c->op == OP_LINEAR_DX || c->op == OP_LINEAR_DW ? workspace_bytes : 0;
+    switch (c->op) {
+    case OP_LINEAR:
+    case OP_LINEAR_DX:
+    case OP_LINEAR_DW:
+    case OP_LINEAR_ACT:
+    case OP_LINEAR_DX_ACT:
+        return workspace_bytes;
+    default:
+        return 0;
+    }
 }
 
 /* ---- records ---- */

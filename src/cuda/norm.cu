@@ -2,7 +2,8 @@
  *
  * norm       y from x, weight, bias; statistics are computed and kept, or taken where they are
  * given (y is recomputed). norm_grad  dx (+ residual), and the gradients of weight and bias as sums
- * over all rows.
+ * over all rows; where asked for, the column sums of dx too, which are the bias gradient of the
+ * layer that wrote x, and y again, for the weights of the layer behind.
  *
  * The widths of our models (24 to 768, cuda/norm_rows.cuh) have kernels that read and write memory
  * once; every other width, and every other mix of dtypes, takes the plain kernels. A row is read
@@ -95,9 +96,13 @@ template <typename TX, typename TD> struct norm_grad_launch {
         norm_grad_args filled = a;
         int64_t rows = NORM_WARPS * 32 / L, blocks = (a.rows + rows - 1) / rows;
         filled.blocks = (int)(blocks < norm_slots<TX, TD>::BLOCKS ? blocks : norm_slots<TX, TD>::BLOCKS);
-        kernel_launch(stream, norm_grad_fast<TX, TD, L>, filled.blocks, NORM_WARPS * 32, norm_slots<TX, TD>::BLOCK,
-                      filled);
-        kernel_launch(stream, norm_grad_finish, (2 * a.width + 15) / 16, 512, 0, filled);
+        if (a.parts == 3)
+            kernel_launch(stream, norm_grad_fast<TX, TD, L, 3>, filled.blocks, NORM_WARPS * 32,
+                          norm_slots<TX, TD>::BLOCK, filled);
+        else
+            kernel_launch(stream, norm_grad_fast<TX, TD, L, 2>, filled.blocks, NORM_WARPS * 32,
+                          norm_slots<TX, TD>::BLOCK, filled);
+        kernel_launch(stream, norm_grad_finish, (a.parts * a.width + 15) / 16, 512, 0, filled);
     }
 };
 
@@ -106,6 +111,8 @@ static bool norm_grad_launch_fast(const norm_grad_args &a, cudaStream_t stream)
     bool one_stream = a.dx.bf16 == a.x.bf16 && (!a.residual.data || a.residual.bf16 == a.x.bf16);
     if (!one_stream || a.w.bf16 || !array_aligned(a.dy) || !array_aligned(a.x) || !array_aligned(a.w) ||
         !array_aligned(a.residual) || !array_aligned(a.dx))
+        return false;
+    if (a.y.data && (a.y.bf16 != a.dy.bf16 || a.b.bf16 || !array_aligned(a.y) || !array_aligned(a.b)))
         return false;
     if (a.x.bf16 && a.dy.bf16)
         return lanes_pick(a.width, norm_grad_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
@@ -116,19 +123,26 @@ static bool norm_grad_launch_fast(const norm_grad_args &a, cudaStream_t stream)
     return lanes_pick(a.width, norm_grad_launch<float, float>{a, stream});
 }
 
-/* Sums first: dx may overwrite dy. */
+/* Sums over dy first: dx may overwrite it. */
 static void norm_grad_launch_any(norm_grad_args a, cudaStream_t stream)
 {
     a.blocks = (int)partial_rows(a.rows);
     int columns = (a.width + 31) / 32;
     kernel_launch(stream, norm_grad_sums_any, (int64_t)columns * a.blocks, NORM_PARTS * 32, 0, a, columns);
     kernel_launch(stream, norm_grad_any, (a.rows + NORM_WARPS - 1) / NORM_WARPS, NORM_WARPS * 32, 0, a);
-    kernel_launch(stream, norm_grad_finish, (2 * a.width + 15) / 16, 512, 0, a);
+    if (a.parts == 3)
+        kernel_launch(stream, norm_grad_dx_sums_any, (int64_t)columns * a.blocks, NORM_PARTS * 32, 0, a, columns);
+    kernel_launch(stream, norm_grad_finish, (a.parts * a.width + 15) / 16, 512, 0, a);
+}
+
+static int sums_wanted(const op_call *c)
+{
+    return c->out[3].info ? 3 : 2;
 }
 
 extern "C" size_t cuda_norm_grad_workspace(const op_call *c)
 {
-    return (size_t)(partial_rows(c->in[0].rows) * 2 * c->in[0].channels) * sizeof(float);
+    return (size_t)(partial_rows(c->in[0].rows) * sums_wanted(c) * c->in[0].channels) * sizeof(float);
 }
 
 extern "C" void cuda_norm_grad(const op_call *c)
@@ -138,6 +152,8 @@ extern "C" void cuda_norm_grad(const op_call *c)
     a.dx = array_of(&c->out[0]), a.dw = array_of(&c->out[1]), a.db = array_of(&c->out[2]);
     a.statistics = (const float2 *)c->in[3].data, a.partial = (float *)c->workspace;
     a.rows = c->in[0].rows, a.width = (int)c->in[0].channels;
+    a.sums = array_of(&c->out[3]), a.parts = sums_wanted(c);
+    a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]);
     assert(c->in[3].dtype == DTYPE_F32);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_grad_launch_fast(a, stream))

@@ -9,7 +9,9 @@
  * The gradient also needs sums over all rows. A lane always holds the same channels, so a block
  * goes over many rows and adds in registers, then over its lanes and warps in shared memory, and
  * writes one row of partial sums; a second kernel adds these in order. The number of blocks is
- * fixed, so the bits depend on nothing but the shape. Rows come in by asynchronous copies, one
+ * fixed, so the bits depend on nothing but the shape. A third sum, over dx itself, is the bias
+ * gradient of the layer that wrote x; registers for it come from the weights, which are then read
+ * from L1 for each row. Rows come in by asynchronous copies, one
  * round ahead of their use, into slots that only the lane itself reads: no barrier is needed.
  *
  * Read on: norm.cu picks the form. */
@@ -36,11 +38,12 @@ typedef struct norm_args {
 } norm_args;
 
 typedef struct norm_grad_args {
-    array dy, x, w, residual, dx, dw, db; /* data NULL where missing: residual, dw, db */
+    array dy, x, w, residual, dx, dw, db, sums; /* data NULL where missing: residual, dw, db, sums */
+    array b, y;                                 /* where y is given: the norm's output, recomputed with bias b */
     const float2 *statistics;
-    float *partial; /* [blocks][2][width]: sums for dw, then for db */
+    float *partial; /* [blocks][parts][width]: sums for dw, then for db, then of dx */
     int64_t rows;
-    int width, blocks;
+    int width, blocks, parts;
 } norm_grad_args;
 
 template <typename A, typename B> struct norm_vector {
@@ -165,10 +168,43 @@ DEVICE void norm_grad_fetch(const norm_grad_args &a, unsigned char *round, int64
     copy_commit();
 }
 
-/* dx of one row, and what the row adds to the two column sums of this lane's channels. */
+/* The weights of a lane's slice: those it holds, or from memory where registers hold a third sum. */
+template <int VEC, int L, int PARTS>
+DEVICE void norm_weights(float *out, const norm_grad_args &a, const float *w, int s)
+{
+    if constexpr (PARTS == 3)
+        elements_load<float, VEC>(out, (const float *)a.w.data + (s * L + threadIdx.x % L) * VEC);
+    else
+#pragma unroll
+        for (int i = 0; i < VEC; i++)
+            out[i] = w[s * VEC + i];
+}
+
+/* The norm's output of one row, as norm_fast() computes it. */
 template <typename TX, typename TD, int L>
+DEVICE void norm_grad_y(const norm_grad_args &a, unsigned char *x, int64_t row, int lane, float2 stat)
+{
+    constexpr int VEC = norm_slots<TX, TD>::VEC;
+    read_again();
+#pragma unroll 1 /* registers have the sums to hold */
+    for (int s = 0; s < norm_slots<TX, TD>::SLICES; s++) {
+        float v[VEC], w[VEC], b[VEC];
+        int channel = (s * L + lane % L) * VEC;
+        elements_load<TX, VEC>(v, norm_slot<TX, VEC>(x, s, lane));
+        elements_load<float, VEC>(w, (const float *)a.w.data + channel);
+        elements_load<float, VEC>(b, (const float *)a.b.data + channel);
+#pragma unroll
+        for (int i = 0; i < VEC; i++)
+            w[i] = fmaf((v[i] - stat.x) * stat.y, w[i], b[i]);
+        elements_store<TD, VEC>((TD *)a.y.data + row * NORM_CHANNELS * L + channel, w);
+    }
+}
+
+/* dx of one row, and what the row adds to the column sums of this lane's channels: sum[0] for dw,
+ * sum[1] for db, sum[2] of dx. */
+template <typename TX, typename TD, int L, int PARTS>
 DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t row, int lane, float2 stat,
-                          const float *w, float *sum_w, float *sum_b)
+                          const float *held, float (*sums)[NORM_CHANNELS])
 {
     using slots = norm_slots<TX, TD>;
     constexpr int VEC = slots::VEC, WIDTH = NORM_CHANNELS * L;
@@ -176,15 +212,16 @@ DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t
     float sum = 0, dot = 0;
 #pragma unroll
     for (int s = 0; s < slots::SLICES; s++) {
-        float dy[VEC], xh[VEC];
+        float dy[VEC], xh[VEC], w[VEC];
         elements_load<TD, VEC>(dy, norm_slot<TD, VEC>(round, s, lane));
         elements_load<TX, VEC>(xh, norm_slot<TX, VEC>(x, s, lane));
+        norm_weights<VEC, L, PARTS>(w, a, held, s);
 #pragma unroll
         for (int i = 0; i < VEC; i++) {
             int c = s * VEC + i;
-            float h = (xh[i] - stat.x) * stat.y, g = dy[i] * w[c];
-            sum_w[c] = fmaf(dy[i], h, sum_w[c]);
-            sum_b[c] += dy[i];
+            float h = (xh[i] - stat.x) * stat.y, g = dy[i] * w[i];
+            sums[0][c] = fmaf(dy[i], h, sums[0][c]);
+            sums[1][c] += dy[i];
             sum += g;
             dot = fmaf(g, h, dot);
         }
@@ -193,12 +230,15 @@ DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t
     dot = lane_sum<L>(dot) * (1.0f / WIDTH);
     if (row >= a.rows)
         return;
+    if (a.y.data)
+        norm_grad_y<TX, TD, L>(a, x, row, lane, stat);
     read_again(); /* shared memory holds dy and x; registers have the sums to hold */
 #pragma unroll
     for (int s = 0; s < slots::SLICES; s++) {
-        float dy[VEC], xh[VEC], out[VEC];
+        float dy[VEC], xh[VEC], w[VEC], out[VEC];
         elements_load<TD, VEC>(dy, norm_slot<TD, VEC>(round, s, lane));
         elements_load<TX, VEC>(xh, norm_slot<TX, VEC>(x, s, lane));
+        norm_weights<VEC, L, PARTS>(w, a, held, s);
 #pragma unroll
         for (int i = 0; i < VEC; i++)
             out[i] = 0;
@@ -206,8 +246,10 @@ DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t
             elements_load<TX, VEC>(out, norm_slot<TX, VEC>(residual, s, lane));
 #pragma unroll
         for (int i = 0; i < VEC; i++) {
-            float h = (xh[i] - stat.x) * stat.y, g = fmaf(dy[i], w[s * VEC + i], -sum);
+            float h = (xh[i] - stat.x) * stat.y, g = fmaf(dy[i], w[i], -sum);
             out[i] = fmaf(stat.y, fmaf(-h, dot, g), out[i]);
+            if constexpr (PARTS == 3)
+                sums[2][s * VEC + i] += out[i];
         }
         elements_store<TX, VEC>((TX *)a.dx.data + row * WIDTH + (s * L + lane % L) * VEC, out);
     }
@@ -215,46 +257,45 @@ DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t
 
 /* The block's row of partial sums: over the row groups of a warp by shuffles, over warps in shared
  * memory. */
-template <int L, int VEC>
-DEVICE void norm_grad_partial(const norm_grad_args &a, float *shared, float *sum_w, float *sum_b)
+template <int L, int VEC, int PARTS>
+DEVICE void norm_grad_partial(const norm_grad_args &a, float *shared, float (*sums)[NORM_CHANNELS])
 {
     constexpr int WIDTH = NORM_CHANNELS * L;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float *mine = shared + warp * 2 * WIDTH;
+    float *mine = shared + warp * PARTS * WIDTH;
 #pragma unroll
     for (int c = 0; c < NORM_CHANNELS; c++) {
+        int channel = (c / VEC * L + lane) * VEC + c % VEC;
 #pragma unroll
-        for (int mask = L; mask < 32; mask *= 2) {
-            sum_w[c] += __shfl_xor_sync(0xffffffffu, sum_w[c], mask);
-            sum_b[c] += __shfl_xor_sync(0xffffffffu, sum_b[c], mask);
-        }
-        if (lane < L) {
-            int channel = (c / VEC * L + lane) * VEC + c % VEC;
-            mine[channel] = sum_w[c];
-            mine[WIDTH + channel] = sum_b[c];
+        for (int k = 0; k < PARTS; k++) {
+#pragma unroll
+            for (int mask = L; mask < 32; mask *= 2)
+                sums[k][c] += __shfl_xor_sync(0xffffffffu, sums[k][c], mask);
+            if (lane < L)
+                mine[k * WIDTH + channel] = sums[k][c];
         }
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < 2 * WIDTH; i += NORM_WARPS * 32) {
+    for (int i = threadIdx.x; i < PARTS * WIDTH; i += NORM_WARPS * 32) {
         float sum = 0;
         for (int k = 0; k < NORM_WARPS; k++)
-            sum += shared[k * 2 * WIDTH + i];
-        a.partial[(int64_t)blockIdx.x * 2 * WIDTH + i] = sum;
+            sum += shared[k * PARTS * WIDTH + i];
+        a.partial[(int64_t)blockIdx.x * PARTS * WIDTH + i] = sum;
     }
 }
 
-template <typename TX, typename TD, int L>
+template <typename TX, typename TD, int L, int PARTS>
 __global__ void __launch_bounds__(NORM_WARPS * 32, norm_slots<TX, TD>::RESIDENT) norm_grad_fast(norm_grad_args a)
 {
     using slots = norm_slots<TX, TD>;
     constexpr int VEC = slots::VEC, ROWS = 32 / L;
-    static_assert(slots::BLOCK >= NORM_WARPS * 2 * NORM_CHANNELS * L * (int)sizeof(float), "sums fit in the slots");
+    static_assert(slots::BLOCK >= NORM_WARPS * PARTS * NORM_CHANNELS * L * (int)sizeof(float), "sums fit in the slots");
     SHARED_BYTES(shared);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     unsigned char *used = shared + warp * 2 * slots::ROUND, *next = used + slots::ROUND;
-    float w[NORM_CHANNELS], sum_w[NORM_CHANNELS] = {0}, sum_b[NORM_CHANNELS] = {0};
+    float w[NORM_CHANNELS], sums[PARTS][NORM_CHANNELS] = {{0}};
 #pragma unroll
-    for (int s = 0; s < slots::SLICES; s++)
+    for (int s = 0; s < slots::SLICES && PARTS == 2; s++)
         elements_load<float, VEC>(w + s * VEC, (const float *)a.w.data + (s * L + lane % L) * VEC);
     int64_t step = (int64_t)a.blocks * NORM_WARPS * ROWS;
     int64_t first = ((int64_t)blockIdx.x * NORM_WARPS + warp) * ROWS; /* the warp's, so that all its lanes loop alike */
@@ -264,13 +305,13 @@ __global__ void __launch_bounds__(NORM_WARPS * 32, norm_slots<TX, TD>::RESIDENT)
     for (; first < a.rows; first += step) {
         norm_grad_fetch<TX, TD, L>(a, next, first + step + lane / L, lane, &next_stat);
         copy_wait<1>();
-        norm_grad_row<TX, TD, L>(a, used, first + lane / L, lane, stat, w, sum_w, sum_b);
+        norm_grad_row<TX, TD, L, PARTS>(a, used, first + lane / L, lane, stat, w, sums);
         unsigned char *free = used;
         used = next, next = free, stat = next_stat;
     }
     copy_wait<0>();
     __syncthreads();
-    norm_grad_partial<L, VEC>(a, (float *)shared, sum_w, sum_b);
+    norm_grad_partial<L, VEC, PARTS>(a, (float *)shared, sums);
 }
 
 /* ---- gradient, any width ---- */
@@ -297,7 +338,26 @@ static __global__ void __launch_bounds__(NORM_PARTS * 32) norm_grad_sums_any(nor
     float sum = 0;
     for (int i = 0; i < NORM_PARTS; i++)
         sum += shared[part][i][lane];
-    a.partial[(block * 2 + part) * a.width + column] = sum;
+    a.partial[(block * a.parts + part) * a.width + column] = sum;
+}
+
+/* The third sum, of the stored dx, in the same cut of rows and columns. */
+static __global__ void __launch_bounds__(NORM_PARTS * 32) norm_grad_dx_sums_any(norm_grad_args a, int columns)
+{
+    __shared__ float shared[NORM_PARTS][32];
+    int lane = threadIdx.x % 32, part = threadIdx.x / 32, column = (int)(blockIdx.x % columns) * 32 + lane;
+    int64_t block = blockIdx.x / columns;
+    float sum = 0;
+    if (column < a.width)
+        for (int64_t row = block * NORM_PARTS + part; row < a.rows; row += (int64_t)a.blocks * NORM_PARTS)
+            sum += load(a.dx, row * a.width + column);
+    shared[part][lane] = sum;
+    __syncthreads();
+    if (part || column >= a.width)
+        return;
+    for (int i = 1; i < NORM_PARTS; i++)
+        sum += shared[i][lane];
+    a.partial[(block * a.parts + 2) * a.width + column] = sum;
 }
 
 static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_grad_any(norm_grad_args a)
@@ -307,6 +367,8 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_grad_any(norm_gra
     if (row >= a.rows)
         return;
     float2 stat = a.statistics[row];
+    for (int i = lane; i < a.width && a.y.data; i += 32)
+        store(a.y, at + i, fmaf((load(a.x, at + i) - stat.x) * stat.y, load(a.w, i), load(a.b, i)));
     float sum = 0, dot = 0;
     for (int i = lane; i < a.width; i += 32) {
         float g = load(a.dy, at + i) * load(a.w, i);
@@ -325,12 +387,12 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_grad_any(norm_gra
 
 /* ---- the end of the sums ---- */
 
-/* Columns of dw and db side by side: 2 * width of them, 16 to a block, 32 threads to a column, in a
+/* Columns of dw, db and the sums of dx side by side, 16 to a block, 32 threads to a column, in a
  * fixed order. */
 static __global__ void __launch_bounds__(512) norm_grad_finish(norm_grad_args a)
 {
     __shared__ float shared[32][17];
-    int c = threadIdx.x % 16, part = threadIdx.x / 16, column = (int)blockIdx.x * 16 + c, columns = 2 * a.width;
+    int c = threadIdx.x % 16, part = threadIdx.x / 16, column = (int)blockIdx.x * 16 + c, columns = a.parts * a.width;
     float sum = 0;
     if (column < columns)
 #pragma unroll 4
@@ -342,9 +404,9 @@ static __global__ void __launch_bounds__(512) norm_grad_finish(norm_grad_args a)
         return;
     for (int i = 1; i < 32; i++)
         sum += shared[i][c];
-    array out = column < a.width ? a.dw : a.db;
+    array out = column < a.width ? a.dw : column < 2 * a.width ? a.db : a.sums;
     if (out.data)
-        store(out, column < a.width ? column : column - a.width, sum);
+        store(out, column % a.width, sum);
 }
 
 #endif

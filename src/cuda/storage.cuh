@@ -59,6 +59,24 @@ static __device__ __forceinline__ void store4(const array &a, int64_t i, float4 
     *(bf16x4 *)((__nv_bfloat16 *)a.data + i) = v;
 }
 
+/* WIDE elements from i on, 1 or 4 of them. */
+template <int WIDE> static __device__ __forceinline__ void get(float to[WIDE], const array &a, int64_t i)
+{
+    if constexpr (WIDE == 4) {
+        float4 v = load4(a, i);
+        to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+    } else
+        to[0] = load(a, i);
+}
+
+template <int WIDE> static __device__ __forceinline__ void put(const array &a, int64_t i, const float from[WIDE])
+{
+    if constexpr (WIDE == 4)
+        store4(a, i, make_float4(from[0], from[1], from[2], from[3]));
+    else
+        store(a, i, from[0]);
+}
+
 /* Division of indices: 32 bits where they suffice, which is a quarter of the instructions. */
 static __device__ __forceinline__ int64_t quotient(int64_t i, int64_t by)
 {

@@ -1,24 +1,40 @@
 /* tokens.cu - ops along the token dimension, and means over positions. SPDX-License-Identifier: MIT
  *
- * Forward ops are gathers: a thread finds where its output element comes from. Gradients of tables that all images share are
+ * Forward ops are gathers: a thread finds where its output elements come from. Gradients of tables that all images share are
  * sums over images, hence column sums of a matrix with one row per image (columns.cu). */
 #include "cuda/storage.cuh"
 
 namespace
 {
 
-template <class F> __global__ void __launch_bounds__(THREADS) fill(F f, array y, int64_t count)
+template <int WIDE, class F> __global__ void __launch_bounds__(THREADS) fill(F f, array y, int64_t count)
 {
-    for (int64_t i = thread_index(); i < count; i += thread_count())
-        store(y, i, f(i));
+    for (int64_t i = thread_index() * WIDE; i < count; i += thread_count() * WIDE) {
+        float v[WIDE];
+        f.template make<WIDE>(i, v);
+        put<WIDE>(y, i, v);
+    }
 }
 
+static bool aligned(const op_operand &o)
+{
+    return (uintptr_t)o.data % 16 == 0;
+}
+
+/* Four elements a thread where they never lie in two rows. */
 template <class F> void run(const op_call *c, const op_operand *out, F f)
 {
     int64_t count = operand_count(out);
     if (!count)
         return;
-    fill<<<blocks_for(count), THREADS, 0, cuda_device_of(c)->stream>>>(f, array_of(out), count);
+    bool wide = out->channels % 4 == 0 && aligned(*out);
+    for (int i = 0; i < NODE_INPUTS; i++)
+        wide = wide && aligned(c->in[i]);
+    cuda_stream s = cuda_device_of(c)->stream;
+    if (wide)
+        fill<4><<<blocks_for(count / 4), THREADS, 0, s>>>(f, array_of(out), count);
+    else
+        fill<1><<<blocks_for(count), THREADS, 0, s>>>(f, array_of(out), count);
     cuda_launched(c);
 }
 
@@ -37,13 +53,17 @@ struct place {
 struct tokens {
     array x, pos, first, second; /* first: the token in front of all; second: the one behind it */
     int64_t channels, all, front;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         place p(i, all, channels);
-        float table = load(pos, p.token * channels + p.channel);
+        float table[WIDE];
+        get<WIDE>(table, pos, p.token * channels + p.channel);
         if (p.token >= front)
-            return load(x, (p.image * (all - front) + p.token - front) * channels + p.channel) + table;
-        return load(p.token == 0 && first.data ? first : second, p.channel) + table;
+            get<WIDE>(y, x, (p.image * (all - front) + p.token - front) * channels + p.channel);
+        else
+            get<WIDE>(y, p.token == 0 && first.data ? first : second, p.channel);
+        for (int j = 0; j < WIDE; j++)
+            y[j] += table[j];
     }
 };
 
@@ -51,66 +71,81 @@ struct tokens {
 struct part {
     array x;
     int64_t channels, all, kept, skip;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         place p(i, kept, channels);
-        return load(x, (p.image * all + skip + p.token) * channels + p.channel);
+        get<WIDE>(y, x, (p.image * all + skip + p.token) * channels + p.channel);
     }
 };
 
 struct pixel_pos {
     array x, pos; /* pos is (1, d, q, q): channel first */
     int64_t channels, pixels;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         place p(i, pixels, channels);
-        return load(x, i) + load(pos, p.channel * pixels + p.token);
+        get<WIDE>(y, x, i);
+        for (int j = 0; j < WIDE; j++)
+            y[j] += load(pos, (p.channel + j) * pixels + p.token);
     }
 };
 
 struct add_tokens {
     array x, branch;
     int64_t channels, all, skip;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         place p(i, all, channels);
-        float more =
-            p.token < skip ? 0.0f : load(branch, (p.image * (all - skip) + p.token - skip) * channels + p.channel);
-        return load(x, i) + more;
+        float more[WIDE] = {};
+        if (p.token >= skip)
+            get<WIDE>(more, branch, (p.image * (all - skip) + p.token - skip) * channels + p.channel);
+        get<WIDE>(y, x, i);
+        for (int j = 0; j < WIDE; j++)
+            y[j] += more[j];
     }
 };
 
 struct select_grad {
     array dy;
     int64_t channels, all, token;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         place p(i, all, channels);
-        return p.token == token ? load(dy, p.image * channels + p.channel) : 0.0f;
+        for (int j = 0; j < WIDE; j++)
+            y[j] = 0;
+        if (p.token == token)
+            get<WIDE>(y, dy, p.image * channels + p.channel);
     }
 };
 
 struct mean {
     array x;
     int64_t channels, places;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         int64_t image = quotient(i, channels), channel = i - image * channels;
-        double sum = 0;
+        double sum[WIDE] = {};
 #pragma unroll 4
-        for (int64_t r = 0; r < places; r++)
-            sum += load(x, (image * places + r) * channels + channel);
-        return (float)(sum / (double)places);
+        for (int64_t r = 0; r < places; r++) {
+            float v[WIDE];
+            get<WIDE>(v, x, (image * places + r) * channels + channel);
+            for (int j = 0; j < WIDE; j++)
+                sum[j] += v[j];
+        }
+        for (int j = 0; j < WIDE; j++)
+            y[j] = (float)(sum[j] / (double)places);
     }
 };
 
 struct mean_grad {
     array dy;
     int64_t channels, places;
-    __device__ float operator()(int64_t i) const
+    template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         place p(i, places, channels);
-        return load(dy, p.image * channels + p.channel) / (float)places;
+        get<WIDE>(y, dy, p.image * channels + p.channel);
+        for (int j = 0; j < WIDE; j++)
+            y[j] /= (float)places;
     }
 };
 

@@ -151,7 +151,8 @@ static void every_shape_and_alignment_agrees(void **state)
                           .bias = bits >> 1 & 1,
                           .dbias = bits >> 2 & 1,
                           .grads = bits >> 3 & 1,
-                          .per_channel = bits >> 4 & 1};
+                          .per_channel = bits >> 4 & 1,
+                          .with_y = (s + k + bits / 2) % 2};
                 if (p.channels > CHANNELS_MOST && bits >> 1)
                     continue;
                 both_fill_moderate(b, p.dtype, p.rows * p.channels + p.shift);

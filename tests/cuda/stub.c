@@ -13,6 +13,7 @@
 
 #include "base/half.h"
 #include "cpu/cpu.h"
+#include "cuda/cuda.h"
 #include "cuda/kernels.h"
 
 stub_machine stub;
@@ -425,6 +426,33 @@ static void shadows_write(const param_table *t)
                 bf16_from_f32(((float *)t->weight)[t->spans[i].offset + k]);
 }
 
+/* The column sums of outputs that the backend's row promises beside them. */
+static void sums_write(const op_call *c)
+{
+    int slot = cuda_backend()->ops[c->op].sums, again = cuda_backend()->ops[c->op].again;
+    for (int j = 0; slot && j < slot && slot + j < NODE_OUTPUTS; j++)
+        for (int64_t i = 0; i < c->out[slot + j].channels && slot + j != again; i++) {
+            double sum = 0;
+            for (int64_t r = 0; r < c->out[j].rows; r++)
+                sum += (double)((const float *)c->out[j].data)[r * c->out[j].channels + i];
+            ((float *)c->out[slot + j].data)[i] = (float)sum;
+        }
+}
+
+/* The output of the norm that norm_grad recomputes, before dx overwrites an input. */
+static void norm_again(const op_call *c)
+{
+    if (c->op != OP_NORM_GRAD || !c->out[4].data)
+        return;
+    op_call norm = {.op = OP_NORM, .attr = c->attr, .batch = c->batch, .threads = c->threads, .device = c->device};
+    norm.in[0] = c->in[1];
+    norm.in[1] = c->in[2];
+    norm.in[2] = c->in[5];
+    norm.in[3] = c->in[3];
+    norm.out[0] = c->out[4];
+    cpu_ref_backend()->ops[OP_NORM].run(&norm);
+}
+
 static void call_run(const void *data)
 {
     const op_call *c = *(const op_call *const *)data;
@@ -439,7 +467,9 @@ static void call_run(const void *data)
         operand_widen(&wide.in[i]);
     for (int i = 0; i < NODE_OUTPUTS; i++)
         operand_widen(&wide.out[i]);
+    norm_again(&wide);
     cpu_ref_backend()->ops[c->op].run(&wide);
+    sums_write(&wide);
     for (int i = 0; i < NODE_INPUTS; i++)
         operand_narrow(&wide.in[i], &c->in[i], 0);
     for (int i = 0; i < NODE_OUTPUTS; i++)

@@ -14,6 +14,8 @@
 #include "cuda/cuda.h"
 #include "cuda/kernels.h"
 #include "cuda/stub.h"
+#include "engine/engine_internal.h"
+#include "models/models.h"
 #include "support/fail.h"
 #include "support/folder.h"
 
@@ -100,6 +102,33 @@ static void every_case_in_bf16_equals_the_reference(void **state)
     (void)state;
     every_case_passes((device_options){.precision = "bf16"}, &within_bf16);
     every_case_passes((device_options){.precision = "bf16", .residual = "f32"}, &within_bf16);
+}
+
+/* In a ViT only the patches and the head, whose dy no kernel of a block makes, sum columns in linear_dw, and what the backward
+ * recomputes comes out of the gradient that reads the same tensor. */
+static void a_transformer_reads_no_gradient_for_its_bias_alone(void **state)
+{
+    (void)state;
+    const char *act = "gelu";
+    for (int keep = KEEP_INPUT; keep <= KEEP_BOTH; keep++) {
+        model *m = NULL;
+        engine *e = NULL;
+        assert_int_equal(model_create(&m, "vit_micro", &(model_options){.acts = &act, .act_count = 1}), BERLU_OK);
+        engine_options o = {.backend = cuda_backend(), .mode = ENGINE_TRAIN, .batch = 2, .loss = LOSS_CROSS_ENTROPY};
+        o.keep = (engine_keep)keep;
+        assert_int_equal(engine_create(&e, m->graph, &o), BERLU_OK);
+        int biases = 0, again = 0, weights = 0;
+        for (int i = 0; i < graph_node_count(e->g); i++) {
+            const node *n = graph_node(e->g, i);
+            weights += n->op == OP_LINEAR_DW;
+            biases += n->op == OP_LINEAR_DW && n->out[1] != TENSOR_NONE;
+            again += n->backward && (n->op == OP_NORM || n->op == OP_ACT);
+        }
+        assert_true(weights == 18 && biases == 2 && again == 0);
+        engine_free(e);
+        model_free(m);
+    }
+    nothing_is_left();
 }
 
 /* ---- programs ---- */
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup(every_case_equals_the_reference_where_the_library_takes_no_bias, machine_new),
         cmocka_unit_test_setup(every_case_equals_the_reference_where_the_library_offers_nothing, machine_new),
         cmocka_unit_test_setup(every_case_in_bf16_equals_the_reference, machine_new),
+        cmocka_unit_test_setup(a_transformer_reads_no_gradient_for_its_bias_alone, machine_new),
         cmocka_unit_test_setup(a_program_is_launched_once_then_captured_then_replayed, machine_new),
         cmocka_unit_test_setup(a_profile_times_every_call_and_captures_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_cannot_be_launched_ends_the_run_with_its_name, machine_new),

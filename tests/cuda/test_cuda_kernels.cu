@@ -71,7 +71,7 @@ static void norm_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype
 }
 
 struct norm_grad_want {
-    std::vector<double> dx, dx_slack, dw, db;
+    std::vector<double> dx, dx_slack, dw, db, sums, sums_slack;
 };
 
 static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tensor &x, const test_tensor &w,
@@ -79,7 +79,7 @@ static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tens
 {
     int64_t n = x.channels;
     norm_grad_want want = {std::vector<double>(x.size()), std::vector<double>(x.size()), std::vector<double>(n),
-                           std::vector<double>(n)};
+                           std::vector<double>(n),        std::vector<double>(n),        std::vector<double>(n)};
     for (int64_t r = 0; r < x.rows; r++) {
         double mean = stat.value[2 * r], scale = stat.value[2 * r + 1], sum = 0, dot = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -93,6 +93,9 @@ static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tens
             double g = dy.value[r * n + i] * w.value[i], h = (x.value[r * n + i] - mean) * scale;
             want.dx_slack[r * n + i] = ldexp(scale * (fabs(g) + fabs(sum) + fabs(h * dot)), -22);
             want.dx[r * n + i] = scale * (g - sum - h * dot) + (residual ? residual->value[r * n + i] : 0);
+            want.sums[i] += want.dx[r * n + i];
+            want.sums_slack[i] +=
+                want.dx_slack[r * n + i] + fabs(want.dx[r * n + i]) * (x.dtype == DTYPE_BF16 ? 0x1p-8 : 0);
         }
     }
     return want;
@@ -106,6 +109,10 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
              dtype_text(tx).c_str(), dtype_text(td).c_str(), add ? ", residual" : "", place);
     test_tensor dy(rows, width, td), x(rows, width, tx), w(1, width, DTYPE_F32), stat(rows, 2, DTYPE_F32);
     test_tensor residual(rows, width, tx), dx(rows, width, tx), dw(1, width, DTYPE_F32), db(1, width, DTYPE_F32);
+    test_tensor sums(1, width, DTYPE_F32);
+    bool with_sums = rows != 1 && width != 48, with_y = rows != 5; /* further results, which may be wanted or not */
+    test_tensor b(1, width, DTYPE_F32), y(rows, width, td);
+    b.fill(0, 0.5);
     dy.fill(0.1, 1);
     x.fill(-0.3, 2);
     w.fill(1, 0.3);
@@ -116,11 +123,19 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     test_tensor *to = place == 1 ? &dy : place == 2 ? &residual : &dx;
     call_runner c(OP_NORM_GRAD);
     c.in(0, &dy), c.in(1, &x), c.in(2, &w), c.in(3, &stat), c.in(4, add ? &residual : NULL);
-    c.out(0, to), c.out(1, &dw), c.out(2, &db);
+    c.out(0, to), c.out(1, &dw), c.out(2, &db), c.out(3, with_sums ? &sums : NULL);
+    c.in(5, with_y ? &b : NULL), c.out(4, with_y ? &y : NULL);
+    for (int64_t i = 0; i < rows * width; i++)
+        y.value[i] = (x.value[i] - stat.value[i / width * 2]) * stat.value[i / width * 2 + 1] * w.value[i % width] +
+                     b.value[i % width];
     c.run(name, cuda_norm_grad, cuda_norm_grad_workspace, place ? to : NULL);
     compare(std::string(name) + " dx", to->raw(name), want.dx, tx, want.dx_slack.data());
     compare(std::string(name) + " dw", dw.raw(name), want.dw, DTYPE_F32, NULL);
     compare(std::string(name) + " db", db.raw(name), want.db, DTYPE_F32, NULL);
+    if (with_y)
+        compare(std::string(name) + " y", y.raw(name), y.value, td, NULL);
+    if (with_sums)
+        compare(std::string(name) + " sums", sums.raw(name), want.sums, DTYPE_F32, want.sums_slack.data());
 }
 
 static void norm_all()
@@ -238,6 +253,19 @@ static void head_row(const head_rows &h, int64_t t)
     }
 }
 
+/* The sums over rows of a gradient, and of what its elements may be off by, its rounding included. */
+static void column_sums_compare(const std::string &name, const test_tensor &got, const std::vector<double> &d,
+                                const std::vector<double> &slack, tensor_dtype dtype)
+{
+    std::vector<double> want(got.size()), within(got.size());
+    for (size_t i = 0; i < d.size(); i++) {
+        want[i % got.size()] += d[i];
+        within[i % got.size()] +=
+            slack[i] + (dtype == DTYPE_BF16 ? ldexp(fabs(d[i]) + slack[i], -8) : 1e-6 * fabs(d[i]));
+    }
+    compare(name, got.raw(name), want, DTYPE_F32, within.data());
+}
+
 static void attention_case(const attention_shape &s)
 {
     char text[100];
@@ -264,10 +292,17 @@ static void attention_case(const attention_shape &s)
         fail(name + ": other bytes when recomputed");
     d.logsum.put();
     b.in(0, &d.dy), b.in(1, &d.qkv), b.in(2, v), b.in(3, &d.logsum), b.out(0, &dqkv), b.out(1, s.apart ? &dv : NULL);
+    test_tensor sums(1, d.qkv.channels, DTYPE_F32), sums_v(1, d.v.channels, DTYPE_F32);
+    bool with_sums = s.tokens != 16; /* may be wanted or not, and either of two where v lies apart */
+    b.out(2, with_sums && s.tokens != 50 ? &sums : NULL), b.out(3, with_sums && s.apart ? &sums_v : NULL);
     b.run(name, cuda_attention_grad, cuda_attention_grad_workspace, NULL);
     compare(name + " dqkv", dqkv.raw(name), d.dqkv, s.dtype, d.dqkv_slack.data());
     if (s.apart)
         compare(name + " dv", dv.raw(name), d.dv, s.dtype, d.dv_slack.data());
+    if (b.call.out[2].data)
+        column_sums_compare(name + " sums", sums, d.dqkv, d.dqkv_slack, s.dtype);
+    if (b.call.out[3].data)
+        column_sums_compare(name + " sums of dv", sums_v, d.dv, d.dv_slack, s.dtype);
 }
 
 static void attention_all()

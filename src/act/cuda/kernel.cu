@@ -4,12 +4,14 @@
  * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE, as
  * for cpu/kernel.c: the same text, so the same bits. Memory bandwidth is the limit, so everything
  * here keeps it busy: 16 bytes per access, several accesses in flight per thread, and few
- * instructions between them. Four kernels:
+ * instructions between them. Five kernels:
  *
  *     stream     flat arrays, aligned, the ops of training (value; dx with parameter sums).
  *                One tile per block. In 16-bit storage costly formulas run only where a quick
  *                estimate does not determine the result (quick.cuh).
  *     lookup     derivatives in f16 of the longest formulas, through a table in shared memory.
+ *     sweep      the backward of a layer behind a bias: dx, the bias gradient, y recomputed, all from
+ *                one read. A thread owns 16 bytes of channels and goes down the rows.
  *     columns    bias, column sums, per-channel parameters: a thread owns channels and iterates
  *                over 64 rows.
  *     anything   every op, every alignment, element by element. Simple and slow; training does
@@ -111,8 +113,10 @@ __device__ __forceinline__ uint32_t exact_half(uint4 x, uint4 gradient, int j, c
 /* Eight values, or eight derivatives times dy, by estimates, and by the formula where the two ends
  * differ after rounding. Multiplying by dy is monotone as rounding is, whatever its sign. Mostly
  * one element of a whole warp differs: so pairs are tested first, and the operands of the formula
- * are unpacked again rather than kept in registers. */
-template <int DTYPE, int SLOPE> __device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const consts &k)
+ * are unpacked again rather than kept in registers. ADD: adds dy times the estimate of the
+ * derivative to the eight sums, which is as good as the rounding of the sum itself. */
+template <int DTYPE, int SLOPE, int ADD = 0>
+__device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const consts &k, float *sum = nullptr)
 {
     float v[8], dy[8], low[8], high[8];
     unpack<DTYPE>(x, v);
@@ -122,6 +126,8 @@ template <int DTYPE, int SLOPE> __device__ __forceinline__ uint4 quick_eight(uin
         guess g = SLOPE ? quick_slope(v[j], k.f) : quick_value(v[j], k.f);
         low[j] = g.near - g.within;
         high[j] = g.near + g.within;
+        if (ADD)
+            sum[j] = v_fma(dy[j], g.near, sum[j]);
         if (SLOPE) {
             low[j] = v_mul(dy[j], low[j]);
             high[j] = v_mul(dy[j], high[j]);
@@ -257,6 +263,7 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPE
 }
 
 #include "act/cuda/lookup.cuh"
+#include "act/cuda/sweep.cuh"
 
 /* ---- columns and anything: every op ---------------------------------------------------------- */
 
@@ -407,6 +414,20 @@ template <int DTYPE> size_t sums_tile(const cuda_job *job)
     return job->degree > 2 ? tile_of<DTYPE, 4, SUMS_TOO>::SIZE : tile_of<DTYPE, 2, SUMS_TOO>::SIZE;
 }
 
+/* The backward with the bias gradient or y, on whole vectors of channels. Asked before the sums
+ * have addresses: with no bias and no parameter per channel `columns` means that dbias is wanted. */
+bool sweeps(const cuda_job *job)
+{
+    uintptr_t all =
+        (uintptr_t)job->x | (uintptr_t)job->y | (uintptr_t)job->dy | (uintptr_t)job->dx | (uintptr_t)job->y_in;
+    bool more = job->columns || job->y, plain = job->plain && !job->bias;
+    for (int p = 0; p < PARAMS; p++)
+        plain = plain && !job->per_channel[p];
+    size_t width = job->dtype == BERLU_F32 ? 4 : 8;
+    return backward(job) && more && plain && job->dtype != BERLU_F16 && job->degree <= 6 && all % 16 == 0 &&
+           job->channels % width == 0 && job->channels <= (size_t)65535 * SWEEP_ACROSS;
+}
+
 size_t tile_size(const cuda_job *job)
 {
     if (!streams(job))
@@ -416,6 +437,10 @@ size_t tile_size(const cuda_job *job)
 
 size_t cuda_tiles(const cuda_job *job)
 {
+    if (sweeps(job)) {
+        sweep_shape s = sweep_shape_of(job);
+        return (size_t)s.grid.x * s.grid.y;
+    }
     if (job->columns) {
         dim3 grid = column_grid(job);
         return (size_t)grid.x * grid.y;
@@ -434,8 +459,38 @@ template <int DTYPE, int DEGREE, int SUMS, int OUTPUT> void launch_slope(const c
     stream_slope<DTYPE, DEGREE, SUMS, OUTPUT><<<blocks_for<T>(job), T::THREADS, 0, stream>>>(*job);
 }
 
+template <int DTYPE, int DEGREE, int SUMS, int OUTPUT> void launch_sweep(const cuda_job *job, cudaStream_t stream)
+{
+    sweep_shape s = sweep_shape_of(job);
+    sweep<DTYPE, DEGREE, SUMS, OUTPUT><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
+}
+
+template <int DTYPE, int DEGREE> void launch_sweeps(const cuda_job *job, cudaStream_t stream)
+{
+    int sums = sums_wanted(job);
+#if ACT_FROM_OUTPUT
+    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums)
+        launch_sweep<DTYPE, DEGREE, PARAMS, 1>(job, stream);
+    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        launch_sweep<DTYPE, DEGREE, 0, 1>(job, stream);
+    else
+#endif
+#if ACT_PARAMS
+        if (sums)
+        launch_sweep<DTYPE, DEGREE, PARAMS, 0>(job, stream);
+    else
+#endif
+        launch_sweep<DTYPE, DEGREE, 0, 0>(job, stream);
+    (void)sums;
+}
+
 template <int DTYPE, int DEGREE> void launch_stream(const cuda_job *job, cudaStream_t stream)
 {
+    if constexpr (DTYPE != BERLU_F16)
+        if (sweeps(job)) {
+            launch_sweeps<DTYPE, DEGREE>(job, stream);
+            return;
+        }
     using T = tile_of<DTYPE, DEGREE, VALUES>;
     int sums = sums_wanted(job);
     if (job->op == BERLU_ACT_FORWARD)
@@ -474,11 +529,11 @@ template <int DTYPE> void launch_degree(const cuda_job *job, cudaStream_t stream
 
 cudaError_t cuda_launch(const cuda_job *job, cudaStream_t stream)
 {
-    if (job->columns) {
+    if (job->columns && !sweeps(job)) {
         columns<<<column_grid(job), THREADS, 0, stream>>>(*job, rows_each(job));
         return cudaGetLastError();
     }
-    if (!streams(job)) {
+    if (!streams(job) && !sweeps(job)) {
         anything<<<(unsigned)cuda_tiles(job), THREADS, 0, stream>>>(*job);
         return cudaGetLastError();
     }

@@ -8,8 +8,8 @@
  *     per layer    a tile is the work of a block; each thread adds its few dozen elements in f32
  *                  in index order, threads are joined by a fixed tree in double, tiles by a
  *                  second kernel, again by a fixed tree in double
- *     per channel  rows in blocks of CUDA_ROWS in order in f32 (the rule of the CPU), blocks by a
- *                  fixed tree in double */
+ *     per channel  rows in blocks of CUDA_ROWS in f32, in order (the rule of the CPU) or every n-th
+ *                  row in order and then the n sums, blocks by a fixed tree in double */
 #ifndef ACT_CUDA_KERNELS_H
 #define ACT_CUDA_KERNELS_H
 
