@@ -415,7 +415,8 @@ template <int DTYPE> size_t sums_tile(const cuda_job *job)
 }
 
 /* The backward with the bias gradient or y, on whole vectors of channels. Asked before the sums
- * have addresses: with no bias and no parameter per channel `columns` means that dbias is wanted. */
+ * have addresses: with no bias and no parameter per channel `columns` means that dbias is
+ * wanted. */
 bool sweeps(const cuda_job *job)
 {
     uintptr_t all =

@@ -15,7 +15,8 @@ struct sweep_shape {
     unsigned across, deep, threads;
 };
 
-/* Narrow rows stand below each other until the block is full; wide ones are cut into equal parts. */
+/* Narrow rows stand below each other until the block is full; wide ones are cut into equal
+ * parts. */
 sweep_shape sweep_shape_of(const cuda_job *job)
 {
     size_t vectors = job->channels / (job->dtype == BERLU_F32 ? 4 : 8);

@@ -1,4 +1,4 @@
-/* eval.c - arrays of doubles through the reference. SPDX-License-Identifier: MIT
+/* eval_f64.c - arrays of doubles through the reference. SPDX-License-Identifier: MIT
  *
  * The reference computes everything about a point at once (berlu_act_at()); here one of its
  * numbers is kept per element. It is some fifty times slower than the f32 kernels, so a thread
