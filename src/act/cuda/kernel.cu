@@ -10,7 +10,7 @@
  *                One tile per block. In 16-bit storage costly formulas run only where a quick
  *                estimate does not determine the result (quick.cuh).
  *     lookup     derivatives in f16 of the longest formulas, through a table in shared memory.
- *     sweep      the backward of a layer behind a bias: dx, the bias gradient, y recomputed, all from
+ *     sweep      the backward of a layer behind a bias: dx, the bias gradient, y recomputed, from
  *                one read. A thread owns 16 bytes of channels and goes down the rows.
  *     columns    bias, column sums, per-channel parameters: a thread owns channels and iterates
  *                over 64 rows.
