@@ -29,6 +29,7 @@ static const option_row rows[] = {
     {"lambda", OPTION_FLOAT, "L", .help = "the parameter of soft_shrink"},
     {"svg", OPTION_STRING, "FILE", .help = "draw function, control polygon and slope"},
     {"emit", OPTION_CHOICE, .choices = "c|json", .help = "print the pieces as C source or as JSON instead of a table"},
+    NO_COMPUTE_ROWS,
     {0}};
 
 /* -- which function ----------------------------------------------------------------------------------------------- */

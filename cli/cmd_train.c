@@ -297,9 +297,10 @@ const command cmd_train = {
     "train", "train a network with an activation",
     "Trains --model on --data with --act and keeps everything in --run: settings, metrics, checkpoints, curves.\n"
     "Can be stopped at any moment (Ctrl-C saves first) and continued with --resume, to the same bytes.\n"
-    "What is not given comes from --recipe; --dry-run shows the outcome. A YAML file given with --config has the\n"
-    "same names with _ for -.\n\n"
-    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --epochs 3 --batch 64\n"
+    "What is not given comes from --recipe: the defaults below are those of `paper`, and `berlu train --recipe plain\n"
+    "--help` shows those of another. --dry-run shows the outcome. A YAML file given with --config has the same names\n"
+    "with _ for -.\n\n"
+    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --recipe plain --epochs 3\n"
     "  berlu train --run runs/first --resume\n"
     "  berlu train --model vit_tiny_cifar --data cifar10:data --act berlu:eps=0.1 --act-constraint alpha:0: --run r\n",
     rows, train};

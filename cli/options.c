@@ -193,6 +193,7 @@ berlu_status value_set(options *o, const option_row *row, const char *given, val
     case OPTION_FLOAT:
         return row_float(row, word, &v->real);
     case OPTION_STRING:
+    case OPTION_NONE:
         return BERLU_OK;
     case OPTION_CHOICE:
         return row_choice(row, word, &v->integer);
@@ -234,7 +235,7 @@ static berlu_status fail_unknown(const options *o, const char *kind, const char 
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name && count < MOST; row++)
-            if (!(row->flags & (*dash ? OPTION_ARGUMENT : OPTION_NO_FILE)))
+            if (row->type != OPTION_NONE && !(row->flags & (*dash ? OPTION_ARGUMENT : OPTION_NO_FILE)))
                 names[count++] = row->name;
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const char *near = nearest_name(word, names);
@@ -305,6 +306,8 @@ static berlu_status take_option(reader *r, const char *word)
     }
     if (!row || row->flags & OPTION_ARGUMENT)
         return fail_unknown(r->o, "option ", "--", name, length);
+    if (row->type == OPTION_NONE)
+        return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect on this command; leave it out", row->name);
     if (row->type == OPTION_FLAG)
         return value_set(r->o, row, equals ? equals + 1 : "true", LEVEL_COMMAND);
     if (row->type == OPTION_OPTIONAL && !equals) {
@@ -407,7 +410,7 @@ berlu_status options_set(options *o, const char *key, const char *value, const c
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name; row++)
-            if (!(row->flags & OPTION_NO_FILE) && options_key_is(row, key))
+            if (row->type != OPTION_NONE && !(row->flags & OPTION_NO_FILE) && options_key_is(row, key))
                 return berlu_fail_in(value_set(o, row, value, LEVEL_FILE), where);
     return berlu_fail_in(fail_unknown(o, "key ", "", key, strlen(key)), where);
 }
