@@ -10,6 +10,8 @@
     _(act_list) \
     _(act_eval) \
     _(act_plot) \
+    _(models) \
+    _(recipes) \
     _(summary) \
     _(forward) \
     _(data_get) \
