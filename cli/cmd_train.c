@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "commands.h"
@@ -52,7 +53,8 @@ static void log_show(void *context, berlu_log_level level, const char *line)
         return;
     if (d->started)
         progress_clear(&d->bar);
-    fprintf(stderr, "%s%s\n", level == BERLU_LOG_WARNING ? "warning: " : "", line);
+    int warning = level == BERLU_LOG_WARNING, yellow = warning && terminal_colours(STDERR_FILENO);
+    fprintf(stderr, "%s%s%s%s\n", yellow ? "\033[33m" : "", warning ? "warning: " : "", yellow ? "\033[0m" : "", line);
 }
 
 static void line_print(output *out)
@@ -86,9 +88,10 @@ static void note_make(display *d, const train_progress *p)
     int evaluating = strcmp(p->phase, "train") != 0;
     if (!isnan(p->top1))
         snprintf(top1, sizeof top1, ", top1 %.2f", p->top1);
-    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
+    d->bar.rate = p->images_per_s;
+    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g", (unsigned long long)p->epoch,
                   (unsigned long long)p->epochs, evaluating ? " evaluating " : "", evaluating ? p->phase : "", p->loss,
-                  top1, p->lr, p->images_per_s);
+                  top1, p->lr);
 }
 
 static void progress_show(void *context, const train_progress *p)

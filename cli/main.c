@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "cpu/gemm.h"
 #include "machine.h"
+#include "progress.h"
 #include "signals.h"
 
 static int exit_code(berlu_status status)
@@ -33,8 +34,10 @@ static int exit_code(berlu_status status)
 
 static int tell(const char *name, berlu_status status)
 {
+    int red = status != BERLU_OK && terminal_colours(STDERR_FILENO);
     if (status != BERLU_OK)
-        fprintf(stderr, "berlu: %s%s%s\n", name, *name ? ": " : "", berlu_last_error());
+        fprintf(stderr, "%sberlu: %s%s%s%s\n", red ? "\033[31m" : "", name, *name ? ": " : "", red ? "\033[0m" : "",
+                berlu_last_error());
     return exit_code(status);
 }
 
