@@ -213,7 +213,7 @@ static berlu_status early_checks(const train_settings *s, const options *o)
 {
     if (options_json(o) && options_flag(o, "json-lines"))
         return berlu_fail(BERLU_ERR_ARG, "option --json-lines: writes lines and --json one object; choose one of them");
-    if (options_flag(o, "dry-run"))
+    if (options_flag(o, "dry-run") && !options_given(o, "run"))
         return BERLU_OK;
     if (!*s->run)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
@@ -282,6 +282,11 @@ static berlu_status train_with(const train_settings *s, const options *o)
             status = result_print(o, &result, &d);
     }
     trainer_close(t);
+    if (status == BERLU_ERR_MEMORY) {
+        char reason[512];
+        snprintf(reason, sizeof reason, "%s", berlu_last_error());
+        berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", reason);
+    }
     return status;
 }
 

@@ -40,7 +40,7 @@ typedef enum option_type {
 enum {
     OPTION_ARGUMENT = 1, /* no dashes: taken by position, in the order of the rows */
     OPTION_REQUIRED = 2,
-    OPTION_MANY = 4,    /* OPTION_FLOATS, OPTION_INTS: also takes the numbers that follow, `--x 1 2 3` */
+    OPTION_MANY = 4,    /* lists of numbers, texts of them: also takes the numbers that follow, `--x 1 2 3` */
     OPTION_NO_FILE = 8, /* not a key of settings files (--config, --resume) */
 };
 

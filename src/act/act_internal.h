@@ -18,6 +18,7 @@ typedef struct act_row {
 
 const act_row *act_row_at(size_t index);       /* NULL after the last */
 const act_row *act_row_find(const char *name); /* NULL when there is none */
+const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
 /* When non-temporal stores begin to pay: more bytes read and written than this (times threads where the cache is private). */
 typedef struct stream_rule {

@@ -52,16 +52,28 @@ static berlu_status read_number(const berlu_act *act, const char *key, const cha
     return BERLU_OK;
 }
 
+/* Bounds that are large or small powers of two read better as such: 2^-60. */
+static const char *bound_text(char out[NUMBER_TEXT], double value)
+{
+    int exponent;
+    if (frexp(value, &exponent) == 0.5 && (exponent > 21 || exponent < -9))
+        snprintf(out, NUMBER_TEXT, "2^%d", exponent - 1);
+    else
+        snprintf(out, NUMBER_TEXT, "%g", value);
+    return out;
+}
+
 static berlu_status set_param(berlu_act *act, size_t index, const char *value)
 {
     const act_param_definition *p = &act->definition->params[index];
     double v = 0;
+    char low[NUMBER_TEXT], high[NUMBER_TEXT];
     berlu_status status = read_number(act, p->name, value, &v);
     if (status != BERLU_OK)
         return status;
     if (v < p->low || v > p->high)
-        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is outside its range, %g to %g", act->name, p->name, value, p->low,
-                          p->high);
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is outside its range, %s to %s", act->name, p->name, value,
+                          bound_text(low, p->low), bound_text(high, p->high));
     if (fabs((double)(float)v) < p->least)
         return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is too near zero; its magnitude must be at least %g", act->name,
                           p->name, value, p->least);
@@ -213,7 +225,9 @@ static const char *nearer(const char *word, const char *near, const char *other)
 
 static berlu_status fail_unknown_name(const char *name, const berlu_registry *names)
 {
-    const char *near = NULL, *next;
+    const char *near = act_guess(name), *next;
+    if (near)
+        return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; did you mean '%s'?", name, near);
     for (size_t i = 0; (next = berlu_act_builtin(i)); i++)
         near = nearer(name, near, next);
     for (size_t i = 0; (next = berlu_registry_name(names, i)); i++)

@@ -9,6 +9,7 @@
 #include "train/image_options.h"
 #include "train/network.h"
 #include "train/run_folder.h"
+#include "train/run_missing.h"
 
 /* What was asked for. The numbers of classes are what the network learned and stay, in their order; a list of labels, their
  * kind and how many files may be broken are of one set. */
@@ -28,7 +29,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
 {
     if (!r->weights) {
         if (!run_exists(r->run))
-            return berlu_fail(BERLU_ERR_INPUT, "%s: holds no run", r->run);
+            return run_missing(r->run);
         berlu_status status = run_settings(s, r->run);
         if (status == BERLU_OK)
             status = data_settings(r, s);
