@@ -53,7 +53,8 @@ typedef struct berlu_act berlu_act;
 
 /** Makes an activation from a text NAME[:key=value,...]:
  *
- *      identity relu relu6 hard_tanh hard_sigmoid hard_swish gelu gelu_tanh silu mish selu
+ *      identity relu relu2 relu6 hard_tanh hard_sigmoid hard_swish gelu gelu_tanh silu quick_gelu mish selu
+ *      softplus sigmoid tanh
  *      leaky_relu:alpha=0.01   prelu:alpha=0.25   elu:alpha=1   celu:alpha=1   smelu:beta=1
  *      berlu:alpha=0.01,eps=0.01,degree=2
  *      smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)      any piecewise-linear function, see berlu/smooth.h
@@ -91,7 +92,7 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
  *  y, x   aligned to an element (multiples of 4 bytes for f32, of 2 else). y may equal x; any other overlap is an error of the caller.
  *  count  may be 0; then nothing is touched and the pointers may be NULL.
  *
- *  Accuracy in f32 (berlu_act_ulp() tells): gelu, silu, mish, elu, celu, selu 2 ULP (gelu_tanh 2.5), hard_swish 3, the
+ *  Accuracy in f32 (berlu_act_ulp() tells): those with an exponential 2 ULP (gelu_tanh 2.5), hard_swish 3, the
  *  piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding for x < -eps, and between at most 2 ulp of
  *  eps and 5 (degree 2), 12 (degrees 4, 6) or 20 (above) ULP of the larger of line and bump. (Not of the result: the knee
  *  crosses zero.) Smoothed functions, scale and center have absolute bounds: see berlu_act_ulp().
@@ -100,7 +101,7 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
 BERLU_API berlu_status berlu_act_forward(const berlu_act *act, berlu_dtype dtype, void *y, const void *x, size_t count);
 
 /** dx[i] = dy[i] f'(x[i]). dx may equal dy or x. Slopes within berlu_act_slope_ulp(); near a zero of f'
- *  2 * 2^-24 absolute (gelu, gelu_tanh, silu, mish, hard_swish), for berlu with alpha < 0 that many
+ *  2 * 2^-24 absolute (gelu, gelu_tanh, silu, quick_gelu, mish, hard_swish), for berlu with alpha < 0 that many
  *  times max(1, |alpha|) 2^-24. */
 BERLU_API berlu_status berlu_act_backward(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
                                           const void *x, size_t count);

@@ -37,6 +37,8 @@ static const mistake mistakes[] = {
     {WITHOUT_ACT "--act SiLU", "did you mean 'silu'?", 0},
     {WITHOUT_ACT "--act Berlu", "did you mean 'berlu'?", 0},
     {WITHOUT_ACT "--act hardswish", "did you mean 'hard_swish'?", 0},
+    {WITHOUT_ACT "--act QuickGELU", "did you mean 'quick_gelu'?", 0},
+    {WITHOUT_ACT "--act relu^2", "did you mean 'relu2'?", 0},
     {WITHOUT_ACT "--act lrelu", "did you mean 'leaky_relu'?", 0},
     {WITHOUT_ACT "--act LeakyReLU", "did you mean 'leaky_relu'?", 0},
     {WITHOUT_ACT "--act berlu:epsilon=0.1", "it has alpha, eps, degree", 0},
