@@ -201,8 +201,8 @@ typedef struct berlu_act_point {
     double param[BERLU_ACT_PARAMS]; /* df/dp by the number of the parameter; 0 for those that do not exist */
 } berlu_act_point;
 
-/** `params` NULL: the activation's own values; else one number per parameter that a call can hand over, in order.
- *  A NULL activation gives NaN. */
+/** `params` NULL: the activation's own values, in double as they were written (kernels have them rounded to f32); else
+ *  one number per parameter that a call can hand over, in order. A NULL activation gives NaN. */
 BERLU_API berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *params);
 
 /* ---- 5. Questions ---------------------------------------------------------------------------------------------------- */
@@ -231,7 +231,7 @@ BERLU_API const char *berlu_act_about(const berlu_act *act);
 
 /** Whether the slope can be had from the output alone. For berlu: degree 2 and alpha > 0; leaky_relu, prelu, elu, celu:
  *  alpha > 0. A learned alpha must be kept positive by the caller (2^-7 or more in 16-bit storage, 0.001 in f32).
- *  hard_sigmoid: in f32 only, since rounding to 16 bits may put y on a kink; a 16-bit call says BERLU_ERR_UNSUPPORTED. */
+ *  hard_sigmoid, sigmoid, tanh: in f32 only, since 16 bits of a saturated y have lost the slope; a 16-bit call says BERLU_ERR_UNSUPPORTED. */
 BERLU_API int berlu_act_has_from_output(const berlu_act *act);
 
 /** The exact Lipschitz constant with the activation's own parameters (INFINITY where there is none). */

@@ -35,6 +35,7 @@ struct berlu_act {
     void *owned; /* what shape.numbers and shape.exact point into, freed with the activation */
     void (*owned_free)(void *);
     float params[BERLU_ACT_PARAMS];
+    double exact[BERLU_ACT_PARAMS]; /* the same as they were written: berlu_act_at() and the text speak of these */
     int learned[BERLU_ACT_PARAMS];
     float scale;
     int center;

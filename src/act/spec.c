@@ -2,7 +2,7 @@
  *
  * Keys are the activation's own parameters and degree, and for all of them learn, scale, center. Everything is checked
  * before anything is kept; an error names the key, the value and, where a name is nearly right, the right one. Parameters
- * are rounded to f32 here: kernels and oracle then speak of the same function. */
+ * are kept twice: rounded to f32 for the kernels, and as written for berlu_act_at() and for the text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +80,7 @@ static berlu_status set_param(berlu_act *act, size_t index, const char *value)
     if (!isfinite((float)v))
         return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is infinite as an f32 number", act->name, p->name, value);
     act->params[index] = (float)v;
+    act->exact[index] = v;
     return BERLU_OK;
 }
 
@@ -186,7 +187,7 @@ static berlu_status write_spec(berlu_act *act)
     else
         text_string(&t, act->name);
     for (size_t i = 0; i < act->definition->param_count; i++, mark = ",")
-        text_add(&t, "%s%s=%s", mark, act->definition->params[i].name, number_text_f32(number, act->params[i]));
+        text_add(&t, "%s%s=%s", mark, act->definition->params[i].name, number_text(number, act->exact[i]));
     if (has_degree(act)) {
         text_add(&t, "%sdegree=%d", mark, act->shape.degree);
         mark = ",";
@@ -248,7 +249,8 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
     act->shape.degree = row->definition->degree;
     act->scale = 1.0f;
     for (size_t i = 0; i < row->definition->param_count; i++) {
-        act->params[i] = (float)row->definition->params[i].initial;
+        act->exact[i] = row->definition->params[i].initial;
+        act->params[i] = (float)act->exact[i];
         act->learned[i] = row->definition->params[i].learned;
     }
     berlu_status status = kernels_choose(act, row);

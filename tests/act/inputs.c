@@ -40,6 +40,17 @@ static const char *const variants[] = {
     NULL,
 };
 
+berlu_act_point inputs_at(const berlu_act *act, double x)
+{
+    double params[BERLU_ACT_PARAMS] = {0};
+    for (size_t i = 0; i < berlu_act_param_count(act); i++) {
+        berlu_act_param_info info = {0};
+        berlu_act_param(act, i, &info);
+        params[i] = (double)(float)info.value;
+    }
+    return berlu_act_at(act, x, params);
+}
+
 int inputs_from_f32_output_only(const char *name)
 {
     return strcmp(name, "hard_sigmoid") == 0 || strcmp(name, "sigmoid") == 0 || strcmp(name, "tanh") == 0;

@@ -23,7 +23,7 @@ static setting setting_of(const berlu_act *act)
         berlu_act_param_info info;
         berlu_act_param(act, i, &info);
         if (i < params)
-            s.param[i] = info.value;
+            s.param[i] = (double)(float)info.value; /* as the kernels have it */
         else
             s.degree = (int)info.value;
     }
