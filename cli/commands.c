@@ -20,6 +20,7 @@
     _(data_info) \
     _(train) \
     _(eval) \
+    _(predict) \
     _(demo) \
     _(bench_act) \
     _(bench_step) \

@@ -206,7 +206,7 @@ static int command_run(const command *cmd, int argc, char *const *argv)
  * user has chosen one. If that fails it is only slower. */
 static void spin_little(const command *cmd, char **argv)
 {
-    static const char *const loading[] = {"train", "eval", "demo"};
+    static const char *const loading[] = {"train", "eval", "predict", "demo"};
     for (size_t i = 0; i < COUNT(loading); i++)
         if (strcmp(cmd->name, loading[i]) == 0 && !getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT") &&
             setenv("OMP_WAIT_POLICY", "passive", 1) == 0 && setenv("GOMP_SPINCOUNT", "1000", 1) == 0) {

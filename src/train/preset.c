@@ -246,6 +246,8 @@ static berlu_status check(const train_settings *s)
     constraint bounds;
     if (status == BERLU_OK)
         status = constraint_parse(&bounds, s->act_constraint);
+    if (status == BERLU_OK)
+        status = constraint_idle(s->act_constraint, s->act, s->acts);
     return status;
 }
 

@@ -57,6 +57,8 @@ static const mistake mistakes[] = {
     {T "--momentum 0.9", "has no effect because optimizer is adamw", 0},
     {T "--nesterov 1", "--nesterov is a flag: leave '1' out, or write --nesterov=1", 0},
     {T "--act-constraint gamma:0:1", "choose alpha, eps or beta", 0},
+    {T "--act-constraint beta:0:1", "beta has no effect because berlu does not learn it", 0},
+    {T "--act-constraint alpha:0:,eps:0.001:", "eps has no effect because berlu does not learn it", 0},
     {T "--config typo.yaml", "typo.yaml:2:9: epohcs: there is no such setting; did you mean epochs?", 0},
     {"train --model vit_micro --data synthetic --act berlu --run typo.yaml", "typo.yaml", 0},
     {"train --model vit_micro --data synthetic --act berlu --run typo.yaml --dry-run", "typo.yaml", 0},
