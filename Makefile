@@ -12,9 +12,22 @@ $(error SAN is '$(SAN)'; it must be address, undefined or thread)
 endif
 launcher := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 configure = cmake -S . -G Ninja --log-level=STATUS $(launcher) $(CMAKE_FLAGS)
+generator := $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
 
 all: $(BUILD)/build.ninja                ## build the command and the libraries into build/
 	cmake --build $(BUILD) -j $(JOBS)
+
+lib:                                     ## build libberlu alone into build-lib/: needs a C compiler with OpenMP, and CMake
+	cmake -S . -B build-lib -G "$(generator)" --log-level=STATUS $(launcher) -DBERLU_ENGINE=OFF -DBERLU_TESTS=OFF -DBERLU_CUDA=OFF $(CMAKE_FLAGS)
+	cmake --build build-lib -j $(JOBS)
+
+setup:                                   ## install the packages that the build needs (Debian and its like; with sudo)
+	tools/setup.sh install
+
+dev-setup:                               ## also those of the developers: NEON under qemu, style, fuzzing, peers (665 MB)
+	tools/setup.sh dev
+	@[ -x build/cmake-3.22/bin/cmake ] || { python3 -m venv build/cmake-3.22 && build/cmake-3.22/bin/pip install -q 'cmake==3.22.*'; } || \
+	    echo "berlu: the oldest CMake could not be fetched; its test is left out"
 
 # Changes when CMAKE_FLAGS changes, so that new flags configure anew.
 $(BUILD)/flags: FORCE
@@ -37,6 +50,12 @@ parity: all                              ## compare every model with timm, live 
 	ctest --test-dir $(BUILD) --output-on-failure -L parity
 	tools/parity.sh $(BUILD)
 
+wheel:                                   ## build the Python wheel into build/wheel and check it
+	tools/wheel.sh $(BUILD)
+
+test-python: all                         ## the tests that need torch, timm, onnx, jax (5 to 7 GB per torch; TORCH=newest: one, VENV=FOLDER: yours)
+	tools/test_python.sh $(BUILD)
+
 demo: all                                ## show what berlu does
 	tools/demo.sh $(BUILD)
 
@@ -54,30 +73,40 @@ soak: all                                ## random commands under random faults 
 	tools/soak.py $(BUILD)/berlu $(MINUTES)
 
 portable:                                ## a folder portable/ that runs on another Debian-like machine
-	tools/setup.sh
+	tools/setup.sh libopenblas-dev
 	$(configure) -B build-portable -DBERLU_BLAS=openblas -DBERLU_STATIC_BLAS=ON -DBERLU_CUDA=OFF -DBERLU_PORTABLE=ON
 	cmake --build build-portable -j $(JOBS) --target berlu
 	tools/portable.sh build-portable portable
 
 install: all                             ## install under PREFIX (/usr/local), below DESTDIR when that is set
-	cmake --install $(BUILD) --prefix $(PREFIX)
+	tools/install.sh $(BUILD) $(PREFIX)
 
-coverage:                                ## run the tests and tell which lines they reached
+install-lib: lib                         ## the same of libberlu alone
+	tools/install.sh build-lib $(PREFIX)
+
+uninstall:                               ## remove what make install (or install-lib) put there
+	tools/install.sh --remove $(BUILD) build-lib
+
+valgrind: all                            ## run the tests that use no generated code under memcheck
+	tools/setup.sh valgrind
+	tools/valgrind.py $(BUILD) $(JOBS)
+
+coverage:                                ## run the tests, tell which lines and branches they reached; fails below the last release
 	tools/setup.sh
 	$(configure) -B build-coverage -DBERLU_COVERAGE=ON -DBERLU_CUDA=OFF
 	cmake --build build-coverage -j $(JOBS)
 	ctest --test-dir build-coverage -j $(JOBS) --output-on-failure -LE slow
-	tools/coverage.py build-coverage
+	tools/coverage.py build-coverage tools/coverage_floor.txt
 
 format:                                  ## format all C sources
 	tools/check_format.sh --fix
 
 clean:                                   ## remove everything that was built
-	rm -rf build build-address build-undefined build-thread build-fuzz build-coverage build-portable portable
+	rm -rf build build-address build-undefined build-thread build-fuzz build-coverage build-portable build-lib portable
 
 help:                                    ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | expand -t 20
 
 FORCE:
 
-.PHONY: FORCE all test test-exhaustive parity demo bench fuzz soak portable install coverage format clean help
+.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity wheel test-python demo bench fuzz soak portable install install-lib uninstall valgrind coverage format clean help

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Activations on one GPU: berlu beside PyTorch, in one interleaved run.
 
-    python3 bench/act_cuda.py --build build [--n 134217728] [--rounds 15] [--act berlu,gelu] [--dtype f32,bf16,f16] [--csv F]
+    python3 bench/act_cuda.py --build build [--n 134217728] [--rounds 15] [--act berlu,gelu] [--dtype f32,bf16,f16]
+                              [--csv F]
 
 Prints, per activation and dtype, the forward as a multiple of a device copy and the backward (dx, and the parameter's
-gradient where there is one) as a multiple of a three-array add of the same dtype, for berlu and for PyTorch. Medians of
-rounds in which everything takes its turn. PyTorch's backward kernels are called directly (torch.ops.aten), without autograd.
+gradient where there is one) as a multiple of a three-array add of the same dtype, for berlu and for PyTorch. Medians
+of rounds that run every call once. PyTorch's backward kernels are called directly (torch.ops.aten), without autograd.
 SPDX-License-Identifier: MIT
 """
 import argparse
@@ -72,7 +73,7 @@ def berlu_calls(lib, spec, learned, dtype, x, y, g, d):
 
 
 def torch_calls(name, x, y, g, d):
-    """PyTorch's own kernels into ready memory where they allow it; None where it has none."""
+    """PyTorch's own kernels into preallocated memory where they allow it; None where it has none."""
     w = torch.full((1,), 0.25, device=x.device, dtype=x.dtype)
     table = {
         "relu": (lambda: aten.clamp_min.out(x, 0, out=y), lambda: aten.threshold_backward.grad_input(g, x, 0, grad_input=d)),
@@ -110,8 +111,8 @@ ACTS = [("berlu", "berlu", 0.01), ("berlu:degree=4", "berlu", 0.01), ("smelu", "
 
 
 def time_all(calls, rounds, inner):
-    """Median milliseconds of each call; every call takes its turn in every round, in an order drawn anew, so that none always
-    follows the same neighbour."""
+    """Median milliseconds of each call; every round runs every call in a new random order, so that none always follows
+    the same neighbour."""
     times = {name: [] for name in calls}
     order, draw = list(calls.items()), random.Random(1)
     for round_number in range(rounds + 2):

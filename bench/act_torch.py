@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Activations on the CPU: berlu beside PyTorch's own kernels, in one interleaved run. SPDX-License-Identifier: MIT
 
-    python3 bench/act_torch.py [--build build] [--n 262144 4194304] [--range 3 12] [--threads 1 2] [--rounds 15] [--act gelu,silu]
+    python3 bench/act_torch.py [--build build] [--n 262144 4194304] [--range 3 12] [--threads 1 2] [--rounds 15]
+                               [--act gelu,silu]
 
-Both work on the same arrays, one after the other in every round; figures are medians in ns per number, and ours over PyTorch's.
-PyTorch's backward kernels are called directly (torch.ops.aten), without autograd, and write into ready memory where they can. Both
-sides pay for one call from Python, a few microseconds. Needs torch (pip install torch) and a built libberlu.so."""
+Both work on the same arrays, one after the other in every round; results are medians in ns per element, and ours over
+PyTorch's. PyTorch's backward kernels are called directly (torch.ops.aten), without autograd, and write into
+preallocated memory where they can. Both sides pay for one call from Python, a few microseconds. Needs torch (pip
+install torch) and a built libberlu.so."""
 import argparse
 import ctypes
 import os
@@ -58,7 +60,7 @@ class Library:
 
 
 def time_all(calls, rounds, n):
-    """Median ns per number of each call; every call takes its turn in every round."""
+    """Median ns per element of each call; every round runs every call once."""
     inner = max(1, (1 << 21) // n)
     times = {name: [] for name in calls}
     for number in range(rounds + 1):

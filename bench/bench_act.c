@@ -1,8 +1,9 @@
 /* bench_act.c - see bench_act.h. SPDX-License-Identifier: MIT
  *
- * Only ratios inside one interleaved run mean anything: clocks, neighbours and memory change by the minute. So each
- * round runs everything once, in an order that rotates, and medians are compared. Bytes count one read of x (and of dy)
- * and one write; what a cache line's ownership costs beyond that is the store's problem. */
+ * Only ratios inside one interleaved run mean anything: clocks, neighbours and memory change by the
+ * minute. So each round runs everything once, in an order that rotates, and medians are compared.
+ * Bytes count one read of x (and of dy) and one write; the read for ownership of a cache line is
+ * not counted. */
 #include "bench/bench_act.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ enum { STICKS_MOST = 16, ROUNDS_LEAST = 5, ROUNDS_MOST = 101 };
 
 typedef struct subject {
     const yardstick *stick; /* or */
-    int half;               /* the yardstick of 16-bit rows: as many numbers, half the bytes */
+    int half;               /* the yardstick of 16-bit rows: as many elements, half the bytes */
     bench_row *row;
     berlu_act *act;
     float *x; /* of its range and dtype */
@@ -50,7 +51,7 @@ static double median(double *times, int count)
     return times[count / 2];
 }
 
-/* n numbers uniform in +-range, stored as dtype; NULL without memory. */
+/* n elements uniform in +-range, stored as dtype; NULL without memory. */
 static float *numbers(size_t n, berlu_dtype dtype, double range, uint64_t seed)
 {
     float *out = memory_aligned(n * berlu_dtype_size(dtype) + 64, "the arrays of a bench");
@@ -134,7 +135,8 @@ static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
         return berlu_fail_memory((count + 2 * STICKS_MOST) * sizeof *b->subjects, "a bench");
     for (int half = 0; half <= halves; half++)
         for (size_t i = 0; i < STICKS_MOST && yardstick_at(i); i++)
-            if (yardstick_at(i)->isa != CPU_AVX512 || rows[0].isa == BERLU_ISA_AVX512) /* like is judged by like */
+            /* compare with the same vector width only */
+            if (yardstick_at(i)->isa != CPU_AVX512 || rows[0].isa == BERLU_ISA_AVX512)
                 b->subjects[b->count++] = (subject){.stick = yardstick_at(i), .half = half};
     for (size_t i = 0; i < count; i++) {
         subject *s = &b->subjects[b->count++];
@@ -176,7 +178,8 @@ static void bench_free(bench *b)
     free(b->subjects);
 }
 
-/* One round to warm up tells how many repeats fill a tenth of a millisecond and how many rounds fit in the time. */
+/* The warm-up round gives the number of repeats that fill a tenth of a millisecond, and of rounds
+ * that fit in the time. */
 static berlu_status bench_rounds(bench *b, double seconds)
 {
     double round = 0;
@@ -195,7 +198,8 @@ static berlu_status bench_rounds(bench *b, double seconds)
     for (int r = 0; r < b->rounds; r++)
         for (size_t j = 0; j < b->count; j++) {
             subject *s = &b->subjects[(j + (size_t)r) % b->count];
-            /* What the last one left in the caches is not its own, and wide vectors take some 20 us to come to speed. */
+            /* Warm up: the caches hold the previous subject's data, and wide vectors take some 20
+             * us to reach full speed. */
             berlu_status status = subject_run(b, s, b->repeats / 8 + 1);
             double start = clock_seconds();
             if (status == BERLU_OK)

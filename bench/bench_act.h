@@ -5,23 +5,24 @@
 #include <berlu/act.h>
 
 typedef struct bench_row {
-    const char *act; /* its text as given */
+    const char *act; /* its spec as given */
     berlu_act_op op;
     berlu_dtype dtype;
     berlu_isa isa;
-    int cuda; /* 1: on the GPU; isa, threads and hint mean nothing then */
+    int cuda; /* 1: on the GPU, where isa, threads and hint have no meaning */
     size_t n;
-    int threads;     /* asked for; after the run: used */
-    berlu_hint hint; /* asked for; after a run on the CPU: the kind of stores it used */
+    int threads;     /* requested; after the run: used */
+    berlu_hint hint; /* requested; after a run on the CPU: the kind of stores it used */
     double range;    /* x is uniform in +-range */
 
-    /* filled by the run */
+    /* results of the run */
     double median_ns, bytes, gb_per_s, ratio;
     const char *yardstick; /* "copy" or "add" */
 } bench_row;
 
-/* Times all rows of one size together: each round runs every row and every yardstick once, for about `seconds`. Gradients
- * of the parameters that the activation learns are part of a backward. All rows must have the same n and threads. */
+/* Times all rows of one size together: each round runs every row and every yardstick once, for
+ * about `seconds`. Gradients of the parameters that the activation learns are part of a backward.
+ * All rows must have the same n and threads. */
 berlu_status bench_act_run(bench_row *rows, size_t count, double seconds);
 
 /* The same on the GPU, in builds that have CUDA. */

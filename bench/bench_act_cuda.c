@@ -1,7 +1,8 @@
-/* bench_act_cuda.c - times activations on the GPU, interleaved with copy and add. SPDX-License-Identifier: MIT
+/* bench_act_cuda.c - times activations on the GPU, interleaved with copy and add.
+ * SPDX-License-Identifier: MIT
  *
- * The counterpart of bench_act.c: each round runs every row and every yardstick once between two events; medians are
- * compared. Rows of one dtype share their arrays, x uniform in +-range. */
+ * The counterpart of bench_act.c: each round runs every row and every yardstick once between two
+ * events; medians are compared. Rows of one dtype share their arrays, x uniform in +-range. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static berlu_status cuda_status(cudaError_t error, const char *what)
     return berlu_fail(BERLU_ERR_DEVICE, "%s: %s", what, cudaGetErrorString(error));
 }
 
-/* n numbers: a pattern of 2^20 random ones, again and again. */
+/* n elements: a pattern of 2^20 random ones, repeated. */
 static berlu_status device_numbers(void **out, size_t n, berlu_dtype dtype, double range, uint64_t seed)
 {
     size_t size = berlu_dtype_size(dtype), part = n < PATTERN ? n : PATTERN;
@@ -147,7 +148,7 @@ static void bench_free(device_bench *b)
 
 static berlu_status bench_rounds(device_bench *b)
 {
-    for (int r = -2; r < ROUNDS; r++) /* two to warm up */
+    for (int r = -2; r < ROUNDS; r++) /* two rounds of warm-up */
         for (size_t j = 0; j < b->count; j++) {
             subject *s = &b->subjects[(j + (size_t)(r + 2)) % b->count];
             float ms = 0;

@@ -1,10 +1,13 @@
-/* bench_step.c - times forward, backward and update of whole steps on random images. SPDX-License-Identifier: MIT
+/* bench_step.c - times forward, backward and update of whole steps on random images.
+ * SPDX-License-Identifier: MIT
  *
- * A step is what training does: forward, loss, backward, clipping to norm 1, AdamW. Medians, because a shared machine has bad
- * moments but no good ones. Memory is measured as the growth of the resident set from before the engine is made to its peak in
- * the steps; Linux lets a process reset that peak, which is done once the weights are drawn: the array they are drawn into is not
- * the engine's. What earlier engines left to malloc goes back to the system before either is read (malloc_trim), and where memory
- * is all that is asked for, huge pages are off: each array could add up to 2 MiB of them (memory_settle). */
+ * A step is that of training: forward, loss, backward, clipping to norm 1, AdamW. Medians, because
+ * a shared machine has slow moments but no fast ones. Memory is the growth of the resident set from
+ * before the engine exists to its peak in the steps; Linux lets a process reset that peak, which
+ * happens once the weights are drawn: the array they are drawn into is not the engine's. Memory
+ * that earlier engines returned to malloc goes back to the system before either is read
+ * (malloc_trim), and where memory alone is measured, huge pages are off: each array could add up to
+ * 2 MiB of them (memory_settle). */
 #include "bench/bench_step.h"
 
 #include <malloc.h>
@@ -20,7 +23,8 @@
 
 enum { WARM_UP = 2, STEPS_MOST = 4096 };
 
-/* A line such as "VmHWM:   1234 kB" of /proc/self/status, in bytes; 0 where there is no such file. */
+/* A line such as "VmHWM:   1234 kB" of /proc/self/status, in bytes; 0 where there is no such
+ * file. */
 static uint64_t status_bytes(const char *key)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -35,10 +39,10 @@ static uint64_t status_bytes(const char *key)
     return kib * 1024;
 }
 
-/* So that memory which is freed is gone, and memory which is taken is counted to the page. Both cost time. */
+/* Makes freed memory leave the process and counts used memory to the page. Both cost time. */
 static void memory_settle(void)
 {
-    mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what is freed is gone; also keeps malloc from raising it */
+    mallopt(M_MMAP_THRESHOLD, 1 << 16); /* free() unmaps; also keeps malloc from raising the threshold */
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
@@ -63,7 +67,7 @@ static void batch_fill(engine *e, const model *m, int batch)
 
 typedef struct times {
     double forward[STEPS_MOST], backward[STEPS_MOST], update[STEPS_MOST], all[STEPS_MOST];
-    double stream[STEPS_MOST]; /* asynchronous devices: seconds a step, many in flight */
+    double stream[STEPS_MOST]; /* asynchronous devices: seconds per step, many in flight */
     int count, streams;
 } times;
 
@@ -114,7 +118,8 @@ static berlu_status one_step(bench_step *b, engine *e, times *t, uint32_t step)
     return status;
 }
 
-/* Whole steps as training enqueues them, without waiting in between: what an asynchronous device is judged by. */
+/* Whole steps as training enqueues them, without waiting in between: the speed of an asynchronous
+ * device. */
 static berlu_status steps_stream(bench_step *b, engine *e, times *t, uint32_t first)
 {
     enum { STREAM = 20 };
@@ -171,8 +176,9 @@ static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)
     return status;
 }
 
-/* One step, so that what libraries load and compile on first use is not counted as the engine's memory. With the batch that is
- * measured: other sizes use other kernels of the matrix library, which makes 3 MiB of code for each kind. */
+/* Runs one step, so that code which libraries load and compile on first use is not counted as the
+ * engine's memory. It has the batch that is measured: other sizes use other kernels of the matrix
+ * library, which generates 3 MiB of code for each kind. */
 static berlu_status libraries_wake(const bench_step *b, const model *m)
 {
     bench_step one = *b;

@@ -1,4 +1,5 @@
-/* bench_step.h - how fast a network trains or answers, and in how much memory. SPDX-License-Identifier: MIT */
+/* bench_step.h - speed and memory of training and inference of a network.
+ * SPDX-License-Identifier: MIT */
 #ifndef BENCH_BENCH_STEP_H
 #define BENCH_BENCH_STEP_H
 
@@ -6,22 +7,23 @@
 #include "models/models.h"
 
 typedef struct bench_step {
-    /* what to run */
+    /* the run */
     const char *model, *act; /* for the row; the network itself is the model passed to bench_step_run() */
     engine_options options;
     int steps;       /* at least this many after the warm-up, */
     double seconds;  /* and at least this long */
-    int cpu_time;    /* processor time instead of the clock: one thread on a machine that others use too */
-    int memory_only; /* nobody looks at the times */
+    int cpu_time;    /* processor time instead of the clock: one thread on a machine shared with others */
+    int memory_only; /* the times are not used */
     engine_profile_by profile_by;
-    /* what came out: medians over the steps */
+    /* the results: medians over the steps */
     double images_per_s, forward_ms, backward_ms, update_ms;
     double loss;          /* of the last step, to see that something was computed */
     uint64_t peak_bytes;  /* measured: growth of the process's resident memory */
     engine_memory memory; /* planned */
 } bench_step;
 
-/* Makes the engine, two warm-up steps, then measures. With options.profile `profile` (may be NULL) gets the table of times. */
+/* Makes the engine, runs two warm-up steps, then measures. With options.profile `profile` (may be
+ * NULL) gets the table of times. */
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile);
 
 #endif

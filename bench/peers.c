@@ -1,10 +1,13 @@
-/* peers.c - berlu's activations beside oneDNN, SLEEF and XNNPACK, interleaved in one process. SPDX-License-Identifier: MIT
+/* peers.c - berlu's activations beside oneDNN, SLEEF and XNNPACK, interleaved in one process.
+ * SPDX-License-Identifier: MIT
  *
- *     bench_peers [N [ROUNDS]]           one thread, f32, x uniform in +-3 and in +-12, where the rare paths run
+ *     bench_peers [N [ROUNDS]]    one thread, f32, x uniform in +-3 and in +-12, where the rare
+ *                                 paths run
  *
- * What was found when this was built takes part. Each round runs every subject once, in an order that rotates; medians are
- * printed, and our time over the best peer's. SLEEF has no activations, so its loops are what a careful programmer would
- * write over its 1-ULP functions. Peers that are less accurate than we are take part all the same. */
+ * Every library that the build found takes part. Each round runs every subject once, in an order
+ * that rotates; it prints medians, and our time over the best peer's. SLEEF has no activations, so
+ * its loops are written as a careful programmer would over its 1-ULP functions. Peers that are less
+ * accurate than we are take part all the same. */
 #include <berlu/berlu.h>
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +53,7 @@ static subject *add(const char *who, const char *act, int backward, void (*run)(
     return s;
 }
 
-/* ---- berlu ----------------------------------------------------------------------------------------------------------- */
+/* ---- berlu ----------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"relu",      "leaky_relu", "hard_swish", "elu",  "gelu",
                                     "gelu_tanh", "silu",       "mish",       "berlu"};
@@ -74,7 +77,7 @@ static void add_own(void)
             berlu_act_make(&add("berlu", names[i], back, own_run)->own, names[i]);
 }
 
-/* ---- oneDNN ---------------------------------------------------------------------------------------------------------- */
+/* ---- oneDNN ---------------------------------------------------------------------------------- */
 
 #ifdef PEERS_DNNL
 static dnnl_engine_t engine;
@@ -129,7 +132,7 @@ static void add_dnnl(void)
 }
 #endif
 
-/* ---- SLEEF ----------------------------------------------------------------------------------------------------------- */
+/* ---- SLEEF ----------------------------------------------------------------------------------- */
 
 #if defined(PEERS_SLEEF) && defined(__x86_64__)
 #include <immintrin.h>
@@ -218,7 +221,7 @@ static void add_sleef(void)
 }
 #endif
 
-/* ---- XNNPACK --------------------------------------------------------------------------------------------------------- */
+/* ---- XNNPACK --------------------------------------------------------------------------------- */
 
 #ifdef PEERS_XNNPACK
 static void xnn_run(subject *s)
@@ -243,7 +246,7 @@ static void add_xnnpack(void)
 }
 #endif
 
-/* ---- The run --------------------------------------------------------------------------------------------------------- */
+/* ---- The run --------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

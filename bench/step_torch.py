@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Training steps of berlu and of PyTorch by turns on the same machine: images/s of both and the ratio. SPDX-License-Identifier: MIT
+"""Training steps of berlu and of PyTorch, interleaved on the same machine: images/s of both and the ratio.
+SPDX-License-Identifier: MIT
 
-    python bench/step_torch.py [--berlu build/berlu] [--peers eager,compiled,debian] [--rounds 5] [--log FILE] [MODEL:BATCH ...]
+    python bench/step_torch.py [--berlu build/berlu] [--peers eager,compiled,debian] [--rounds 5] [--log FILE]
+                               [MODEL:BATCH ...]
 
-A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every peer for some
-seconds, each in a process of its own; peers stay alive between their turns, asleep, so that rounds can be short and follow each other
-closely: on a machine shared with other guests minutes differ more than programs. Figures are medians over the rounds. Peers:
+A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every
+peer for some seconds, each in a process of its own; peers stay alive between rounds, asleep, so that rounds can be
+short and follow each other closely: on a machine shared with other guests minutes differ more than programs. Results
+are medians over the rounds. Peers:
 
-    eager      timm's model, fused AdamW, malloc kept from returning memory (worth 1.2)
+    eager      timm's model, fused AdamW, malloc kept from returning memory (worth a factor of 1.2)
     compiled   the same under torch.compile (needs a C++ compiler; the first run compiles for a minute or two)
-    debian     another torch, that of --debian-python (Debian's python3-torch has no timm, so only ViT: vit_by_hand.py), whose OpenMP and
-               OpenBLAS threads fight unless told otherwise: measured with each of the two remedies, the better one counts
+    debian     another torch, that of --debian-python (Debian's python3-torch has no timm, so only ViT:
+               vit_by_hand.py), whose OpenMP and OpenBLAS threads compete by default: measured with each of two
+               remedies, the better one counts
 
---log FILE appends every measurement to FILE and takes the medians over all of it, so that a long comparison can be made in
-short pieces (--rounds 1, --peers compiled ...). --memory compares what is kept between forward and backward, with and without
-attention's output made again. --cpu-time counts processor time of one thread instead of the clock. Needs torch and timm."""
+--log FILE appends every measurement to FILE and takes the medians over all of it, so that a long comparison can be
+made in short pieces (--rounds 1, --peers compiled ...). --memory compares the memory saved for the backward pass,
+with and without recomputing attention's output. --cpu-time counts processor time of one thread instead of the clock.
+Needs torch and timm."""
 import argparse, json, os, pathlib, statistics, subprocess, sys, time
 
 CALLS = {
@@ -24,7 +29,7 @@ CALLS = {
 }
 DEFAULT = ["vit_tiny_cifar:32", "convnext_atto_cifar:16", "tnt_s_cifar:16"]
 TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_TOP_PAD_": "268435456"}
-PEERS = {  # flags for this script's other side, and what is set in its environment; several settings: the better one counts
+PEERS = {  # flags of the peer's process and its environment; of several settings the better one counts
     "eager": [([], {})],
     "compiled": [(["--compile"], {})],
     "debian": [(["--by-hand"], {"OMP_WAIT_POLICY": "PASSIVE"}), (["--by-hand"], {"OPENBLAS_NUM_THREADS": "1"})],
@@ -78,7 +83,7 @@ def torch_side(name, batch, args):
         optimizer.zero_grad(set_to_none=True)
     step(), step()
     print("ready", flush=True)
-    for _ in sys.stdin:  # a line is a turn
+    for _ in sys.stdin:  # one measurement per line
         times, begin = [], time.perf_counter()
         step()
         while len(times) < 3 or time.perf_counter() - begin < args.seconds:
@@ -111,7 +116,7 @@ def turn(process):
 def berlu_run(args, spec, what, flags=()):
     name, batch = spec.split(":")
     command = [args.berlu, "bench", what, name, "--batch", batch, "--threads", str(args.threads), "--json", *flags]
-    if what == "step":  # in one thread the processor time of a step is what the clock would say on a machine of one's own
+    if what == "step":  # in one thread a step's processor time is its wall time on an idle machine
         command += ["--seconds", str(args.seconds), "--steps", "3"] + (["--cpu-time"] if args.cpu_time else [])
     env = dict(os.environ, OMP_NUM_THREADS=str(args.threads))
     return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout)["rows"][0]
@@ -120,7 +125,7 @@ def berlu_run(args, spec, what, flags=()):
 def memory_compare(args, spec):
     with torch_start(args, spec, sys.executable, ["--memory"], {}) as process:
         theirs = json.loads(answer_read(process, "{"))
-    for words, flags in (("", []), (", attention's output made again", ["--recompute-attention"])):
+    for words, flags in (("", []), (", attention recomputed", ["--remake-attention"])):
         ours = berlu_run(args, spec, "memory", flags)
         print(f"{spec}{words}: kept by berlu {ours['kept_bytes'] / 2**20:.1f} MiB, by torch {theirs['version']} {theirs['kept'] / 2**20:.1f} MiB, "
               f"ratio {ours['kept_bytes'] / theirs['kept']:.3f}; plan {ours['planned_bytes'] / 2**20:.1f} MiB, "

@@ -1,7 +1,7 @@
 """vit_by_hand.py - ViT in plain PyTorch, for a PyTorch that has no timm. SPDX-License-Identifier: MIT
 
-The same parameters and the same arithmetic as timm's VisionTransformer (class token, learned positions, norms before each branch,
-eps 1e-6, exact GELU), in calls that PyTorch 1.13 already has. Read by step_torch.py alone."""
+The same parameters and the same arithmetic as timm's VisionTransformer (class token, learned positions, norms before
+each branch, eps 1e-6, exact GELU), in calls that PyTorch 1.13 already has. Used by step_torch.py alone."""
 import torch
 from torch import nn
 

@@ -1,6 +1,7 @@
 /* yardstick_cuda.cu - see yardstick_cuda.h. SPDX-License-Identifier: MIT
  *
- * Sixteen bytes per thread, small blocks: of the shapes that were measured the fastest for work as light as this. */
+ * Sixteen bytes per thread, small blocks: the fastest of the measured shapes for so little
+ * arithmetic. */
 #include "bench/yardstick_cuda.h"
 
 #include "act/cuda/storage.cuh"

@@ -10,6 +10,7 @@
 #include "act_args.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/file_in.h"
 #include "commands.h"
 #include "io/act_text.h"
 #include "output.h"
@@ -234,27 +235,12 @@ static berlu_status read_question(const berlu_act *act, const char *what, questi
     return BERLU_OK;
 }
 
-static void eval_exact(const berlu_act *act, question q, double *y, const unsigned char *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double at;
-        memcpy(&at, x + i * sizeof at, sizeof at);
-        berlu_act_point p = berlu_act_at(act, at, NULL);
-        y[i] = q.op == BERLU_ACT_FORWARD  ? p.value
-               : q.op == BERLU_ACT_SLOPE  ? p.slope
-               : q.op == BERLU_ACT_SECOND ? p.second
-                                          : p.param[q.param];
-    }
-}
-
 static berlu_status eval_bytes(const options *o, const berlu_act *act, question q, void *y, const file_map *in,
                                size_t n)
 {
     int dtype = options_choice(o, "dtype");
-    if (dtype == 3) {
-        eval_exact(act, q, y, in->data, n);
-        return BERLU_OK;
-    }
+    if (dtype == 3) /* a map begins at a page */
+        return berlu_act_eval_f64(act, q.op, q.param, y, (const double *)(const void *)in->data, n, options_threads(o));
     berlu_act_call call = {.dtype = (berlu_dtype)dtype, .rows = n, .channels = 1, .x = in->data, .y = y};
     call.param_index = q.param;
     berlu_exec exec = {act_isa_of(options_isa(o)), options_threads(o)};
@@ -267,10 +253,12 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
     size_t size = sizes[options_choice(o, "dtype")];
     question q;
     file_map in = {0};
+    unsigned char *bytes = NULL;
     void *y = NULL;
     berlu_status status = read_question(act, options_string(o, "what"), &q);
     if (status == BERLU_OK)
-        status = file_map_open(&in, options_string(o, "in"));
+        status = file_in_all(&bytes, &in.size, options_string(o, "in"));
+    in.data = bytes;
     if (status == BERLU_OK && in.size % size)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are not a whole number of %s values",
                             options_string(o, "in"), in.size, options_string(o, "dtype"));
@@ -287,7 +275,7 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
         status = output_print(&out);
     }
     free(y);
-    file_map_close(&in);
+    free(bytes);
     return status;
 }
 

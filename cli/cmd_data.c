@@ -18,7 +18,9 @@
 
 /* ---- what a set is ---- */
 
-static void report_json(data_source *source, const data_statistics *measured, const char *sheet)
+/* `verified` is NULL where nobody asked. */
+static void report_json(data_source *source, const data_statistics *measured, const data_verification *verified,
+                        const char *sheet)
 {
     const data_info *info = data_describe(source);
     output out;
@@ -46,12 +48,16 @@ static void report_json(data_source *source, const data_statistics *measured, co
     for (size_t i = 0; i < data_bad_count(source); i++)
         output_string(&out, NULL, data_bad_message(source, i));
     output_end(&out);
+    output_bool(&out, "unchecked", info->unchecked);
+    if (verified)
+        output_int(&out, "verified", (int64_t)verified->images);
     if (sheet)
         output_string(&out, "sheet", sheet);
     output_print(&out);
 }
 
-static void report_text(data_source *source, const data_statistics *m, const char *sheet)
+static void report_text(data_source *source, const data_statistics *m, const data_verification *verified,
+                        const char *sheet)
 {
     const data_info *info = data_describe(source);
     printf("%s%s%s\n", info->kind, *info->path ? "  " : "", info->path);
@@ -66,6 +72,10 @@ static void report_text(data_source *source, const data_statistics *m, const cha
     printf("%s\n", info->classes > 20 ? " ..." : "");
     printf("  mean     %.4f %.4f %.4f   (over %zu training images)\n", m->mean[0], m->mean[1], m->mean[2], m->images);
     printf("  std      %.4f %.4f %.4f\n", m->std[0], m->std[1], m->std[2]);
+    if (info->unchecked)
+        printf("  checks   none: packed by berlu 0.1.0 without checksums; pack the set again to have them\n");
+    if (verified)
+        printf("  verified %zu images%s\n", verified->images, info->unchecked ? ", as far as they can be read" : "");
     if (sheet)
         printf("  sheet    %s\n", sheet);
     for (size_t i = 0; i < data_bad_count(source); i++)
@@ -86,7 +96,8 @@ static berlu_status sheet_write(data_source *source, const char *path, int cell)
     return status;
 }
 
-static berlu_status report(data_source *source, const options *o, size_t sample, const char *sheet, int cell)
+static berlu_status report(data_source *source, const options *o, size_t sample, const data_verification *verified,
+                           const char *sheet, int cell)
 {
     data_statistics measured = {0};
     data_split split = data_describe(source)->images[DATA_TRAIN] ? DATA_TRAIN : DATA_TEST;
@@ -96,44 +107,11 @@ static berlu_status report(data_source *source, const options *o, size_t sample,
     if (status != BERLU_OK)
         return status;
     if (options_json(o))
-        report_json(source, &measured, sheet);
+        report_json(source, &measured, verified, sheet);
     else
-        report_text(source, &measured, sheet);
+        report_text(source, &measured, verified, sheet);
     return BERLU_OK;
 }
-
-/* ---- info ---- */
-
-enum { SAMPLE = 50000 };
-
-static const option_row info_rows[] = {
-    {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
-     .help = "a folder, an archive, `synthetic`, or KIND:PATH with KIND cifar10, cifar100, folder or packed"},
-    {"sheet", OPTION_STRING, "FILE",
-     .help = "write a contact sheet as PNG: ten pictures of each class (at most 100 classes)"},
-    {"cell", OPTION_INT, "N", .least = 8, .most = 512, .help = "pixels of a picture on the sheet"},
-    {"sample", OPTION_INT, "N", .standard = "50000", .least = 0, .most = 1e15,
-     .help = "pictures to measure, evenly spaced; 0: all"},
-    DATA_ROWS,
-    {0}};
-
-static berlu_status info_run(options *o)
-{
-    data_source *source = NULL;
-    data_options how = data_options_from(o);
-    berlu_status status = data_open(&source, options_string(o, "data"), &how);
-    if (status == BERLU_OK)
-        status = report(source, o, (size_t)options_int(o, "sample"), options_string(o, "sheet"),
-                        (int)options_int(o, "cell"));
-    data_close(source);
-    return status;
-}
-
-const command cmd_data_info = {
-    "data info", "what a set of pictures holds: counts, classes, mean, standard deviation, a contact sheet",
-    "    berlu data info ~/imagenet --sheet sheet.png\n"
-    "    berlu data info cifar10:data/cifar-10-batches-bin --json",
-    info_rows, info_run};
 
 /* ---- progress ---- */
 
@@ -149,6 +127,59 @@ static void on_download(void *context, uint64_t done, uint64_t all)
     p->total = all >> 20;
     progress_step(p, done >> 20);
 }
+
+/* ---- info ---- */
+
+enum { SAMPLE = 50000 };
+
+static const option_row info_rows[] = {
+    {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "a folder, an archive, `synthetic`, or KIND:PATH with KIND cifar10, cifar100, folder or packed"},
+    {"sheet", OPTION_STRING, "FILE",
+     .help = "write a contact sheet as PNG: ten pictures of each class (at most 100 classes)"},
+    {"cell", OPTION_INT, "N", .least = 8, .most = 512, .help = "pixels of a picture on the sheet"},
+    {"sample", OPTION_INT, "N", .standard = "50000", .least = 0, .most = 1e15,
+     .help = "pictures to measure, evenly spaced; 0: all"},
+    {"verify", OPTION_FLAG, .help = "read every image: decode files, compare the checksums of a packed set"},
+    DATA_ROWS,
+    {0}};
+
+/* Damage is bad input here, since nothing was begun that it could have ruined. */
+static berlu_status verify(data_source *source, const options *o, data_verification *found)
+{
+    const data_info *info = data_describe(source);
+    progress bar;
+    progress_start(&bar, "verify", "images", info->images[DATA_TRAIN] + info->images[DATA_TEST], 0);
+    berlu_status status = data_verify(source, options_threads(o), on_count, &bar, found);
+    progress_finish(&bar);
+    if (status == BERLU_OK && found->damaged)
+        return berlu_fail(BERLU_ERR_INPUT, "%s (%zu of %zu images are damaged)", found->message, found->damaged,
+                          found->images);
+    return status;
+}
+
+static berlu_status info_run(options *o)
+{
+    data_source *source = NULL;
+    data_options how = data_options_from(o);
+    data_verification found = {0};
+    int verified = options_flag(o, "verify");
+    berlu_status status = data_open(&source, options_string(o, "data"), &how);
+    if (status == BERLU_OK && verified)
+        status = verify(source, o, &found);
+    if (status == BERLU_OK)
+        status = report(source, o, (size_t)options_int(o, "sample"), verified ? &found : NULL,
+                        options_string(o, "sheet"), (int)options_int(o, "cell"));
+    data_close(source);
+    return status;
+}
+
+const command cmd_data_info = {
+    "data info", "what a set of pictures holds: counts, classes, mean, standard deviation, a contact sheet",
+    "    berlu data info ~/imagenet --sheet sheet.png\n"
+    "    berlu data info imagenet-256.pack --verify\n"
+    "    berlu data info cifar10:data/cifar-10-batches-bin --json",
+    info_rows, info_run};
 
 /* ---- get ---- */
 
@@ -181,7 +212,7 @@ static berlu_status get_run(options *o)
     if (status == BERLU_OK)
         status = data_open(&source, text_of_set, NULL);
     if (status == BERLU_OK)
-        status = report(source, o, SAMPLE, NULL, 0);
+        status = report(source, o, SAMPLE, NULL, NULL, 0);
     data_close(source);
     return status;
 }
@@ -231,7 +262,7 @@ static berlu_status make_run(options *o)
     if (status == BERLU_OK)
         status = data_open(&source, text_of_set, NULL);
     if (status == BERLU_OK)
-        status = report(source, o, SAMPLE, NULL, 0);
+        status = report(source, o, SAMPLE, NULL, NULL, 0);
     data_close(source);
     return status;
 }
@@ -277,7 +308,7 @@ static berlu_status pack_run(options *o)
     if (status == BERLU_OK)
         status = data_open(&source, text_of_set, &how);
     if (status == BERLU_OK)
-        status = report(source, o, SAMPLE, NULL, 0);
+        status = report(source, o, SAMPLE, NULL, NULL, 0);
     data_close(source);
     return status;
 }

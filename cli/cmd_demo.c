@@ -109,9 +109,10 @@ static berlu_status settings_make(train_settings *s, const char *run, const demo
 static berlu_status earlier_remove(const char *run)
 {
     run_folder folder;
+    int there;
     if (!run_exists(run))
         return BERLU_OK;
-    berlu_status status = run_open(&folder, run, NULL);
+    berlu_status status = run_take(&folder, run, &(run_taking){.resume = 1}, &there);
     if (status != BERLU_OK)
         return status;
     status = folder_remove(run);

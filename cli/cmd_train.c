@@ -4,11 +4,14 @@
  * settings as text, then the settings file; the trainer does the rest. This file shows how it goes. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "commands.h"
+#include "commit.h"
 #include "machine.h"
 #include "output.h"
 #include "progress.h"
@@ -25,13 +28,19 @@ enum {
     OPTION_OF_REAL = OPTION_STRING, /* the settings know "auto" and say what is allowed */
     OPTION_OF_FLAG = OPTION_FLAG
 };
-#define ROW(key, option, kind, standard, least, most, choices, unit, help, free)                                       \
+#define ROW(key, option, kind, standard, least, most, choices, unit, help, role)                                       \
     {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, 0},
 static const option_row rows[] = {
     TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
     {"dry-run", OPTION_FLAG, .help = "check everything, show settings and memory, write nothing",
      .flags = OPTION_NO_FILE},
-    {"config", OPTION_STRING, "FILE", .help = "settings from a YAML file; options win", .flags = OPTION_NO_FILE},
+    {"wait", OPTION_FLOAT, "SECONDS", .standard = "0", .least = 0, .most = 1e9,
+     .help = "how long to wait for another process that trains in --run; then exit 4", .flags = OPTION_NO_FILE},
+    {"strict", OPTION_FLAG, .flags = OPTION_NO_FILE,
+     .help = "a resume under another version, matrix library, instruction set or device is an error, not a warning"},
+    {"config", OPTION_STRING, "FILE", .flags = OPTION_NO_FILE,
+     .help = "settings from a YAML file, or those of another run from its run.json; options win"},
+    {"verbose", OPTION_FLAG, .help = "show all settings at the start", .flags = OPTION_NO_FILE},
     {"quiet", OPTION_FLAG, .help = "show nothing but errors", .flags = OPTION_NO_FILE},
     {"json-lines", OPTION_FLAG, .help = "a JSON object per line on stdout: every epoch, and progress now and then",
      .flags = OPTION_NO_FILE},
@@ -174,9 +183,20 @@ static berlu_status setting_take(train_settings *s, const options *o, const sett
     }
 }
 
+/* A file that ends in .json is a run's record; anything else is YAML. */
 static berlu_status file_take(train_settings *s, const char *path)
 {
     yaml_tree tree;
+    train_settings recorded;
+    const char *dot = strrchr(path, '.');
+    if (dot && strcmp(dot, ".json") == 0) {
+        berlu_status read = run_json_read(&recorded, NULL, path);
+        if (read != BERLU_OK)
+            return read;
+        read = recipe_take(s, &recorded);
+        recipe_free(&recorded);
+        return read;
+    }
     berlu_status status = yaml_tree_read(&tree, path);
     if (status != BERLU_OK)
         return status;
@@ -195,7 +215,7 @@ static berlu_status settings_take(train_settings *s, const options *o)
         status = file_take(s, options_string(o, "config"));
     if (status != BERLU_OK)
         return status;
-    if (options_flag(o, "resume") && s->run && !run_exists(s->run) && !recipe_given(s, "model"))
+    if (options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model))
         return berlu_fail(BERLU_ERR_ARG, "%s: holds no run to resume; to begin one give --model, --data and --act",
                           s->run);
     if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))
@@ -217,16 +237,19 @@ static berlu_status early_checks(const train_settings *s, const options *o)
         return BERLU_OK;
     if (!*s->run)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
-    return run_check(s->run, options_flag(o, "resume"));
+    berlu_status status = run_check(s->run, options_flag(o, "resume"));
+    return status == BERLU_ERR_BUSY && options_float(o, "wait") > 0 ? BERLU_OK : status; /* trainer_begin() waits */
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------------- */
 
-static void table_show(const train_settings *s, const trainer *t, const display *d)
+static void table_show(const trainer *t, const display *d, int verbose)
 {
     text table = {0};
-    recipe_print(s, &table);
-    text_string(&table, "\n");
+    if (verbose) {
+        trainer_settings_print(t, &table);
+        text_string(&table, "\n");
+    }
     trainer_describe(t, &table);
     if (!d->quiet && !table.failed)
         fprintf(stderr, "%s\n", table.data);
@@ -257,6 +280,41 @@ static berlu_status result_print(const options *o, const train_result *r, const 
     return output_print(&out);
 }
 
+static berlu_status dry_print(const trainer *t)
+{
+    output out;
+    output_start(&out);
+    output_string(&out, "settings_hash", trainer_settings_hash(t));
+    return output_print(&out);
+}
+
+/* The words of the command line, for run.json. What cannot be known is left out. */
+enum { WORDS = 512 };
+static const char *const *command_words(char **memory, const char *words[WORDS + 1])
+{
+    size_t size = 0, count = 0;
+    if (file_read_all(memory, &size, "/proc/self/cmdline", 1 << 20) != BERLU_OK)
+        return NULL;
+    for (size_t at = 0; at < size && count < WORDS; at += strlen(*memory + at) + 1)
+        words[count++] = *memory + at;
+    words[count] = NULL;
+    return words;
+}
+
+static berlu_status run_start(trainer *t, const options *o)
+{
+    char *memory = NULL;
+    const char *words[WORDS + 1];
+    train_start how = {.resume = options_flag(o, "resume"),
+                       .wait = options_float(o, "wait"),
+                       .strict = options_flag(o, "strict"),
+                       .command = command_words(&memory, words),
+                       .commit = BERLU_COMMIT};
+    berlu_status status = trainer_begin(t, &how);
+    free(memory);
+    return status;
+}
+
 static berlu_status train_with(const train_settings *s, const options *o)
 {
     display d = {.quiet = options_flag(o, "quiet"), .lines = options_flag(o, "json-lines")};
@@ -271,9 +329,11 @@ static berlu_status train_with(const train_settings *s, const options *o)
     if (status == BERLU_OK)
         status = trainer_open(&t, s, &hooks);
     if (status == BERLU_OK)
-        table_show(s, t, &d);
+        table_show(t, &d, options_flag(o, "verbose"));
+    if (status == BERLU_OK && options_flag(o, "dry-run") && options_json(o))
+        status = dry_print(t);
     if (status == BERLU_OK && !options_flag(o, "dry-run")) {
-        status = trainer_start(t, options_flag(o, "resume"));
+        status = run_start(t, o);
         if (status == BERLU_OK)
             status = trainer_run(t, &result);
         if (d.started)

@@ -21,7 +21,17 @@
     _(train) \
     _(eval) \
     _(predict) \
+    _(study_run) \
+    _(study_status) \
+    _(study_list) \
+    _(study_report) \
+    _(study_rebuild) \
+    _(study_merge) \
     _(demo) \
+    _(analyze_lipschitz) \
+    _(analyze_depth) \
+    _(analyze_linearity) \
+    _(analyze_card) \
     _(bench_act) \
     _(bench_step) \
     _(bench_memory) \

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "commit.h"
 #include "cpu/gemm.h"
 #include "machine.h"
 #include "progress.h"
@@ -27,6 +28,8 @@ static int exit_code(berlu_status status)
         return 2; /* bad input, nothing was written */
     case BERLU_ERR_STOPPED:
         return 3; /* interrupted, state saved */
+    case BERLU_ERR_BUSY:
+        return 4; /* another process trains in this run */
     default:
         return 1; /* memory, input and output, device, a number that is not finite */
     }
@@ -52,7 +55,7 @@ static void list_print(FILE *file, const char *group)
 {
     for (const command *const *cmd = commands; *cmd; cmd++)
         if (!group || in_group(*cmd, group))
-            fprintf(file, "  %-16s ", (*cmd)->name), help_wrap(file, (*cmd)->summary, 19, 19, "");
+            fprintf(file, "  %-18s ", (*cmd)->name), help_wrap(file, (*cmd)->summary, 21, 21, "");
 }
 
 static void help_print(FILE *file)
@@ -63,7 +66,7 @@ static void help_print(FILE *file)
     list_print(file, NULL);
     fputs("\n`berlu help COMMAND` shows its options, `berlu --version` the version.\n"
           "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written),\n"
-          "3 interrupted (state saved).\n",
+          "3 interrupted (state saved), 4 the run is being trained by another process.\n",
           file);
 }
 
@@ -247,7 +250,7 @@ int main(int argc, char **argv)
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
         return help_run(argc - 2, argv + 2);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("berlu %s\n", berlu_version());
+        printf("berlu %s%s%s%s\n", berlu_version(), *BERLU_COMMIT ? " (" : "", BERLU_COMMIT, *BERLU_COMMIT ? ")" : "");
         return tell("", output_flush());
     }
     int words = 0;

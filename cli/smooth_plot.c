@@ -99,14 +99,32 @@ static void pane_plot(pane *p, svg_plot *value, svg_plot *slope, const char *tit
 {
     svg_series joins = {.x = p->joins, .count = p->join_count, .mark = SVG_VERTICALS, .color = SVG_GREY};
     p->value_series[0] = joins;
-    p->value_series[1] = (svg_series){"given", p->x, p->kinked, NULL, POINTS, SVG_DASHED, SVG_GREY, 1.5};
-    p->value_series[3] =
-        (svg_series){"control polygon", p->control_x, p->control_y, NULL, p->controls, SVG_POLYGON, 1, 0};
-    p->value_series[2] = (svg_series){"smoothed", p->x, p->value, NULL, POINTS, SVG_LINE, 0, 2.4};
+    p->value_series[1] = (svg_series){.label = "given",
+                                      .x = p->x,
+                                      .y = p->kinked,
+                                      .count = POINTS,
+                                      .mark = SVG_DASHED,
+                                      .color = SVG_GREY,
+                                      .width = 1.5};
+    p->value_series[3] = (svg_series){.label = "control polygon",
+                                      .x = p->control_x,
+                                      .y = p->control_y,
+                                      .count = p->controls,
+                                      .mark = SVG_POLYGON,
+                                      .color = 1};
+    p->value_series[2] = (svg_series){.label = "smoothed", .x = p->x, .y = p->value, .count = POINTS, .width = 2.4};
     p->slope_series[0] = joins;
-    p->slope_series[1] = (svg_series){"given", p->x, p->kinked_slope, NULL, POINTS, SVG_DASHED, SVG_GREY, 1.5};
-    p->slope_series[3] = (svg_series){"control polygon", p->turn_x, p->turn_y, NULL, p->turns, SVG_POLYGON, 1, 0};
-    p->slope_series[2] = (svg_series){"slope", p->x, p->slope, NULL, POINTS, SVG_LINE, 2, 2.4};
+    p->slope_series[1] = (svg_series){.label = "given",
+                                      .x = p->x,
+                                      .y = p->kinked_slope,
+                                      .count = POINTS,
+                                      .mark = SVG_DASHED,
+                                      .color = SVG_GREY,
+                                      .width = 1.5};
+    p->slope_series[3] = (svg_series){
+        .label = "control polygon", .x = p->turn_x, .y = p->turn_y, .count = p->turns, .mark = SVG_POLYGON, .color = 1};
+    p->slope_series[2] =
+        (svg_series){.label = "slope", .x = p->x, .y = p->slope, .count = POINTS, .color = 2, .width = 2.4};
     svg_axis x = {.low = p->low, .high = p->high};
     *value = (svg_plot){.title = title, .x = x, .series = p->value_series, .count = 4};
     *slope = (svg_plot){.title = slope_title, .x = x, .series = p->slope_series, .count = 4};

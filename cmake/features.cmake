@@ -5,13 +5,17 @@
 # target berlu_cuda_flags   what every .cu file is compiled with
 
 find_package(OpenMP REQUIRED COMPONENTS C)
-find_package(PkgConfig REQUIRED)
+if(BERLU_ENGINE)
+    find_package(PkgConfig REQUIRED)
+endif()
 
 # -- matrix products ------------------------------------------------------------------------------------------------
 set(BERLU_BLAS "dnnl" CACHE STRING "dnnl or openblas: the library for matrix products on the CPU")
 set_property(CACHE BERLU_BLAS PROPERTY STRINGS dnnl openblas)
 add_library(berlu_blas INTERFACE)
-if(BERLU_BLAS STREQUAL dnnl)
+if(NOT BERLU_ENGINE)
+    set(BERLU_BLAS none)
+elseif(BERLU_BLAS STREQUAL dnnl)
     find_path(DNNL_INCLUDE dnnl.h)
     find_library(DNNL_LIBRARY dnnl)
     if(NOT DNNL_INCLUDE OR NOT DNNL_LIBRARY)
@@ -37,7 +41,12 @@ endif()
 
 # -- CUDA -----------------------------------------------------------------------------------------------------------
 # sm_90 machine code and PTX, from which the driver makes code for later GPUs.
-set(BERLU_CUDA "AUTO" CACHE STRING "AUTO, ON or OFF: build libberlu_cuda")
+if(PROJECT_IS_TOP_LEVEL)
+    set(cuda_default AUTO)
+else()
+    set(cuda_default OFF) # a project that only links the activations need not wait for nvcc
+endif()
+set(BERLU_CUDA ${cuda_default} CACHE STRING "AUTO, ON or OFF: build libberlu_cuda")
 set(BERLU_CUDA_ARCHITECTURES "90-real;90-virtual" CACHE STRING "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES")
 set(BERLU_HAS_CUDA 0)
 find_program(BERLU_NVCC nvcc HINTS ENV CUDACXX PATHS /usr/local/cuda/bin)
@@ -60,6 +69,10 @@ if(BERLU_NVCC AND NOT BERLU_CUDA STREQUAL OFF AND NOT BERLU_SANITIZE AND NOT BER
 endif()
 
 # -- found or left out ----------------------------------------------------------------------------------------------
+if(NOT BERLU_ENGINE)
+    message(STATUS "berlu ${PROJECT_VERSION}: libberlu alone")
+    return()
+endif()
 find_package(MPI QUIET COMPONENTS C)
 if(NOT BERLU_PORTABLE)
     pkg_check_modules(BERLU_CURL QUIET libcurl)
@@ -79,7 +92,7 @@ function(berlu_feature name there use)
     set(BERLU_FEATURE_ROWS "${BERLU_FEATURE_ROWS} {\"${name}\", \"${use}\", ${bit}}," PARENT_SCOPE)
     set(BERLU_FEATURE_WORDS "${BERLU_FEATURE_WORDS} ${word}," PARENT_SCOPE)
 endfunction()
-berlu_feature(cuda "${BERLU_HAS_CUDA}" "activations on NVIDIA GPUs")
+berlu_feature(cuda "${BERLU_HAS_CUDA}" "activations and training on NVIDIA GPUs")
 berlu_feature(download "${BERLU_CURL_FOUND}" "berlu data get")
 berlu_feature(mpi "${MPI_C_FOUND}" "found, for more than one machine; nothing uses it yet")
 berlu_feature(nccl "${BERLU_NCCL}" "found, for more than one GPU; nothing uses it yet")

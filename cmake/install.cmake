@@ -1,8 +1,11 @@
-# `make install`: the command, the headers, the libraries, and how others find them (pkg-config, find_package(berlu)).
+# `make install`: the command, the headers, the libraries, licence and documents, and how others find the library
+# (pkg-config, find_package(berlu)); tools/install.sh calls it.
 # Both descriptions are relative to where they lie, so an installed tree may be moved.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS berlu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(BERLU_ENGINE)
+    install(TARGETS berlu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS berlu_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_BINARY_DIR}/libberlu.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET berlu_cuda)
@@ -13,6 +16,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/berlu DESTINATION ${CMAKE_INSTAL
 if(TARGET berlu_cuda)
     install(FILES ${PROJECT_SOURCE_DIR}/include/berlu/act_cuda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berlu)
 endif()
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+    ${PROJECT_SOURCE_DIR}/SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(generated ${PROJECT_BINARY_DIR}/generated)
 file(RELATIVE_PATH BERLU_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

@@ -3,7 +3,7 @@
 # berlu_fuzz(NAME FILE)                        a fuzz target of tests/fuzz; its corpus is tests/fuzz/corpus/NAME
 
 set(BERLU_CORE_LAYERS base smooth simd act)                                    # libberlu
-set(BERLU_ENGINE_LAYERS io graph passes engine cpu cuda models data train)        # libberlu_engine
+set(BERLU_ENGINE_LAYERS io graph passes engine cpu cuda models data train analyze study report)        # libberlu_engine
 
 function(berlu_layer name)
     if(NOT ARGN)
@@ -41,7 +41,7 @@ function(berlu_test name)
     if(T_WRAP)
         target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/fail.c)
         foreach(call malloc calloc realloc aligned_alloc posix_memalign strdup strndup
-                open read mmap write fsync rename symlink close mkdir ftruncate)
+                open openat read pread mmap write fsync rename renameat symlink symlinkat close mkdir mkdirat ftruncate)
             target_link_options(test_${name} PRIVATE -Wl,--wrap=${call})
         endforeach()
     endif()

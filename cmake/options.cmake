@@ -1,6 +1,6 @@
 # Flags that every object of berlu is compiled with.
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
 endif()
 set(CMAKE_C_STANDARD 11)
@@ -14,7 +14,16 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Contraction off: v_fma is the only fusion, so every instruction set gives the same bits. Never -ffast-math.
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-Wshadow;-Wstrict-prototypes;-Wpointer-arith>"
     "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fno-math-errno>")
+if(NOT PROJECT_IS_TOP_LEVEL) # another project's compiler may know warnings that we have not met
+    add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wno-error>")
+endif()
 add_compile_definitions(_GNU_SOURCE)
+
+option(BERLU_ENGINE "build the engine and the command; OFF: libberlu alone, which needs no other library" ${PROJECT_IS_TOP_LEVEL})
+option(BERLU_TESTS "build the tests and the benches, which need the engine" ${BERLU_ENGINE})
+if(BERLU_TESTS AND NOT BERLU_ENGINE)
+    message(FATAL_ERROR "BERLU_TESTS needs BERLU_ENGINE: configure with -DBERLU_TESTS=OFF")
+endif()
 
 set(BERLU_SANITIZE "" CACHE STRING "address, undefined or thread: build everything under that sanitizer")
 # Only LLVM's OpenMP tells the thread sanitizer of its barriers (Archer); with another every parallel loop is a race.

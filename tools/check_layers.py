@@ -12,6 +12,7 @@ import pathlib, re, subprocess, sys
 LAYERS = ["base", "smooth", "simd", "act", "io", "graph", "passes", "engine", "cpu", "cuda", "backends", "models", "data", "train",
          "analyze", "study", "report"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+ALLOWED = {("src/study/scheduler.c", "_exit")}  # the child of a fork whose exec failed
 FORBIDDEN = re.compile(r"(?<![\w.>])(exit|abort|_exit|printf|puts|putchar|perror|system)\s*\(")
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
@@ -36,7 +37,7 @@ def check(path, layer):
                 faults.append(f'{where}: "{match[1]}" names no layer; write "layer/file.h"')
             elif LAYERS.index(first) > order:
                 faults.append(f'{where}: {layer} may not include "{match[1]}": {first} stands below it')
-        elif match := FORBIDDEN.search(line):
+        elif (match := FORBIDDEN.search(line)) and (str(path.relative_to(root)), match[1]) not in ALLOWED:
             faults.append(f"{where}: {match[1]}() inside a library; return a status instead")
 
 

@@ -4,38 +4,15 @@ Used by golden_models.py and parity.py; needs torch and timm. `create(name, act)
 the activation put at every site, `act` written as on berlu's command line (gelu, prelu, berlu:alpha=0.1,eps=0.5).
 """
 import math
-
+import pathlib
+import runpy
 
 import numpy as np
 import timm
 import torch
 from torch import nn
 
-CIFAR = dict(num_classes=10)
-VIT_MICRO = dict(img_size=32, patch_size=4, embed_dim=64, depth=4, num_heads=2, num_classes=10)
-CALLS = {
-    "vit_tiny": ("vit_tiny_patch16_224", {}),
-    "vit_small": ("vit_small_patch16_224", {}),
-    "vit_base": ("vit_base_patch16_224", {}),
-    "deit_tiny": ("deit_tiny_patch16_224", {}),
-    "deit_small": ("deit_small_patch16_224", {}),
-    "deit_tiny_distilled": ("deit_tiny_distilled_patch16_224", {}),
-    "deit_small_distilled": ("deit_small_distilled_patch16_224", {}),
-    "tnt_s": ("tnt_s_patch16_224", {}),
-    "tnt_s_legacy": ("tnt_s_legacy_patch16_224", {}),
-    **{f"convnext_{size}": (f"convnext_{size}", {}) for size in ("atto", "femto", "pico", "nano", "tiny")},
-    "vit_tiny_cifar": ("vit_tiny_patch16_224", dict(img_size=32, patch_size=4, **CIFAR)),
-    "deit_tiny_cifar": ("deit_tiny_patch16_224", dict(img_size=32, patch_size=4, **CIFAR)),
-    "deit_tiny_distilled_cifar": ("deit_tiny_distilled_patch16_224", dict(img_size=32, patch_size=4, **CIFAR)),
-    "tnt_s_cifar": ("tnt_s_patch16_224", dict(img_size=32, patch_size=4, first_stride=1, **CIFAR)),
-    **{f"convnext_{size}_cifar": (f"convnext_{size}", dict(patch_size=1, **CIFAR))
-       for size in ("atto", "femto", "pico", "nano", "tiny")},
-    "vit_micro": ("vit_tiny_patch16_224", VIT_MICRO),
-    "deit_micro": ("deit_tiny_distilled_patch16_224", VIT_MICRO),
-    "tnt_micro": ("tnt_s_patch16_224", dict(img_size=32, patch_size=4, first_stride=1, embed_dim=48, inner_dim=12,
-                                            depth=2, **CIFAR)),
-    "convnext_micro": ("convnext_atto", dict(patch_size=1, dims=(16, 32, 64, 128), depths=(1, 1, 2, 1), **CIFAR)),
-}
+CALLS = runpy.run_path(str(pathlib.Path(__file__).resolve().parent.parent / "python/berlu/_models.py"))["CALLS"]
 
 
 class BerLU(nn.Module):

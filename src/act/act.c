@@ -1,7 +1,8 @@
-/* act.c - the table of activations, and the questions one can ask. SPDX-License-Identifier: MIT
+/* act.c - the table of activations, and their properties. SPDX-License-Identifier: MIT
  *
- * The table is made from list.h, which the build reads too; the tables of kernels come from kernel.c, one per activation
- * and instruction set. Making an activation from a text is in spec.c, running it in call.c. */
+ * The table is made from list.h, which the build reads too; the tables of kernels come from
+ * kernel.c, one per activation and instruction set. Making an activation from a text is in spec.c,
+ * running it in call.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,7 @@ void berlu_act_free(berlu_act *act)
     free(act);
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------------------- */
+/* ---- Properties ------------------------------------------------------------------------------ */
 
 size_t berlu_act_param_count(const berlu_act *act)
 {
@@ -158,7 +159,7 @@ int berlu_act_has_from_output(const berlu_act *act)
     return act->definition->from_output(act->exact, &act->shape);
 }
 
-/* f(k x) / k has the slopes of f, and centering changes none. */
+/* f(k x) / k has the derivatives of f, and centering changes none. */
 double berlu_act_lipschitz(const berlu_act *act)
 {
     if (!act)
@@ -166,7 +167,8 @@ double berlu_act_lipschitz(const berlu_act *act)
     return act->definition->lipschitz(act->exact, &act->shape);
 }
 
-/* The kernels of higher degrees need more products; the table states the bound of the default degree, 2. */
+/* The kernels of higher degrees need more products; the table states the bound of the default
+ * degree, 2. */
 static double more_for_degree(const berlu_act *act, double ulp)
 {
     if (!act->definition->degree || act->shape.degree == act->definition->degree)
@@ -184,7 +186,7 @@ double berlu_act_slope_ulp(const berlu_act *act)
     return act ? more_for_degree(act, act->definition->slope_ulp) : NAN;
 }
 
-/* ---- In double ------------------------------------------------------------------------------------------------------- */
+/* ---- In double ------------------------------------------------------------------------------- */
 
 static berlu_act_point exact_point(const berlu_act *act, double x, const double *p)
 {
@@ -214,7 +216,7 @@ berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *param
     return at;
 }
 
-/* ---- Names of numbers ------------------------------------------------------------------------------------------------ */
+/* ---- Names of numbers ------------------------------------------------------------------------ */
 
 const char *berlu_dtype_name(berlu_dtype dtype)
 {

@@ -1,6 +1,7 @@
-/* act_internal.h - the inside of a berlu_act, and the table of activations. SPDX-License-Identifier: MIT
+/* act_internal.h - the internal structure of a berlu_act, and the table of activations.
+ * SPDX-License-Identifier: MIT
  *
- * spec.c makes one from a text, act.c answers questions about it, call.c runs it. */
+ * spec.c makes one from a text, act.c reports its properties, call.c runs it. */
 #ifndef ACT_ACT_INTERNAL_H
 #define ACT_ACT_INTERNAL_H
 
@@ -20,7 +21,8 @@ const act_row *act_row_at(size_t index);       /* NULL after the last */
 const act_row *act_row_find(const char *name); /* NULL when there is none */
 const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
-/* When non-temporal stores begin to pay: more bytes read and written than this (times threads where the cache is private). */
+/* The threshold of non-temporal stores: they pay for more bytes read and written than this (times
+ * threads where the cache is private). */
 typedef struct stream_rule {
     size_t bytes;
     int per_thread;
@@ -28,11 +30,12 @@ typedef struct stream_rule {
 
 struct berlu_act {
     const act_definition *definition;
-    size_t place;                          /* of its row in list.h: other libraries keep tables in the same order */
-    const act_kernels *kernels[ISA_COUNT]; /* those this machine can run; [BERLU_ISA_BEST] is the choice */
+    /* index of its row in list.h: other libraries keep tables in the same order */
+    size_t place;
+    const act_kernels *kernels[ISA_COUNT]; /* those this machine can run; [BERLU_ISA_BEST] is the chosen one */
     char name[ACT_NAME_CAPACITY];
     act_shape shape;
-    void *owned; /* what shape.numbers and shape.exact point into, freed with the activation */
+    void *owned; /* memory behind shape.numbers and shape.exact, freed with the activation */
     void (*owned_free)(void *);
     float params[BERLU_ACT_PARAMS];
     double exact[BERLU_ACT_PARAMS]; /* the same as they were written: berlu_act_at() and the text speak of these */
@@ -45,27 +48,43 @@ struct berlu_act {
     char *spec; /* the canonical text */
 };
 
-/* Whether a smoothed function may have this name: its form, and that the table has no such row (registry.c). */
+/* Whether a smoothed function may have this name: its form, and that the table has no such row
+ * (registry.c). */
 berlu_status act_name_check(const char *name);
 
-/* Fills kernels[] with what this machine can run, best first chosen (dispatch.c). */
+/* Fills kernels[] with those this machine can run and chooses the best (dispatch.c). */
 berlu_status kernels_choose(berlu_act *act, const act_row *row);
 
-/* Prepares the constants of its own parameters, the last step of making an activation (dispatch.c). */
+/* Prepares the constants of its own parameters, the last step of making an activation
+ * (dispatch.c). */
 berlu_status kernels_prepare(berlu_act *act);
 
-/* Gives an activation of the row `smooth` its function, and writes that as smooth(...) (smoothed.c). */
+/* Gives an activation of the row `smooth` its function, and writes that as smooth(...)
+ * (smoothed.c). */
 berlu_status smoothed_fill(berlu_act *act, const berlu_smooth *f);
 void smoothed_write(text *t, const berlu_act *act);
 
-/* How many threads a call over so many elements uses when so many are asked for, 0 for the default (call.c). */
+/* The number of threads of a call over `count` elements; `asked` is the caller's limit, 0 for the
+ * default (call.c). */
 int call_threads(int asked, size_t count);
 
-/* Whether a call that has been checked uses non-temporal stores on so many threads (call.c). */
+/* Whether a checked call uses non-temporal stores on that many threads (call.c). */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads);
 
-/* What a call must fulfil on every device: numbers in range, needed pointers there (call.c). Exported, though in no public
- * header, because libberlu_cuda asks too. */
+/* Makes the job of a checked call, after the checks that need the workspace and the parameters'
+ * values (call.c). */
+berlu_status call_job(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads);
+
+/* Whether the derivative follows from the output with the parameter values of this call, channel by
+ * channel (call.c). */
+berlu_status call_check_values(const berlu_act *act, const berlu_act_call *call);
+
+/* berlu_act_workspace() and berlu_act_run() for checked calls with inner > 1 (planes.c). */
+size_t planes_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
+berlu_status planes_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec);
+
+/* Checks the conditions of every device: numbers in range, needed pointers present (call.c).
+ * Exported, though in no public header, because libberlu_cuda needs it too. */
 BERLU_API berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
 
 #endif

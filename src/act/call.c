@@ -1,14 +1,16 @@
-/* call.c - runs a call: checks it, cuts it into units, deals them to threads, joins the sums. SPDX-License-Identifier: MIT
+/* call.c - runs a call: checks it, cuts it into units, distributes them over threads, joins the
+ * sums. SPDX-License-Identifier: MIT
  *
- * All checks come before anything is touched. How sums are cut depends on the call alone (kernels.h): threads and instruction
- * set never change a bit. Nothing is allocated: constants of the activation's own parameters were prepared when it was made,
- * those of a call's live on the stack, what is per channel or per block in the caller's workspace, given out by job_place().
- * A call of few elements should cost little, so nothing is zeroed or copied that need not be. Read berlu_act_run() first. */
+ * All checks come before anything is touched. The partition of sums depends on the call alone
+ * (kernels.h): threads and instruction set never change a bit. Nothing is allocated: constants of
+ * the activation's own parameters were prepared when it was made, those of a call's live on the
+ * stack, and everything per channel or per block lives in the caller's workspace, laid out by
+ * job_place(). A call of few elements should cost little, so nothing is zeroed or copied without
+ * need. Read berlu_act_run() first. */
 #include <stdint.h>
 #include <string.h>
 
 #include "act/act_internal.h"
-#include "act/cpu/sums.h"
 #include "base/arena.h"
 #include "base/threads.h"
 
@@ -17,13 +19,13 @@ static int is_backward(berlu_act_op op)
     return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
 }
 
-/* ---- The workspace --------------------------------------------------------------------------------------------------- */
+/* ---- The workspace --------------------------------------------------------------------------- */
 
-/* Gives out the workspace piece by piece, each aligned to 64; without a base it only counts. */
+/* Hands out the workspace piece by piece, each aligned to 64; without a base it only counts. */
 typedef struct space {
     uintptr_t base;
     size_t used;
-    int fits; /* in the size of memory */
+    int fits; /* the total fits in size_t */
 } space;
 
 static void *space_take(space *s, size_t count, size_t size)
@@ -53,8 +55,9 @@ static void *space_consts(space *s, const berlu_act *act, size_t channels)
     return space_take(s, 1, most);
 }
 
-/* Sizes, parameters, and where the partial sums go. False when the sizes overflow. Members are set one by one: zeroing the whole
- * job first costs as much as all the rest of a small call. */
+/* Sets sizes, parameters and the addresses of the partial sums. False when the sizes overflow.
+ * Members are set one by one: zeroing the whole job first costs as much as all the rest of a small
+ * call. */
 static int job_place(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, space *s)
 {
     size_t columns, params = act->definition->param_count;
@@ -95,6 +98,8 @@ size_t berlu_act_workspace(const berlu_act *act, berlu_act_op op, const berlu_ac
         berlu_fail(BERLU_ERR_ARG, "berlu_act_workspace: the activation or the call is NULL");
         return 0;
     }
+    if (call->inner > 1)
+        return planes_workspace(act, op, call);
     if (!job_place(&job, act, op, call, &s)) {
         fail_overflow(act, call);
         return 0;
@@ -102,7 +107,7 @@ size_t berlu_act_workspace(const berlu_act *act, berlu_act_op op, const berlu_ac
     return s.used;
 }
 
-/* ---- Checks ---------------------------------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static berlu_status check_pointers(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
@@ -134,7 +139,7 @@ static berlu_status check_params(const berlu_act *act, const berlu_act_call *cal
     return BERLU_OK;
 }
 
-/* Where parameters of 1 do not help either, the degree is the reason. */
+/* Tries parameters of 1: where they do not help either, the degree is the reason. */
 static berlu_status check_from_output_at(const berlu_act *act, const double *v)
 {
     static const double ones[BERLU_ACT_PARAMS] = {1, 1, 1, 1};
@@ -146,7 +151,7 @@ static berlu_status check_from_output_at(const berlu_act *act, const double *v)
                       by_param ? v[0] : act->shape.degree);
 }
 
-/* What can be said without looking at the call's parameters, which may be memory of a device: 1 stands for them. */
+/* Checks without the call's parameters, which may be device memory: 1 stands for them. */
 static berlu_status check_from_output(const berlu_act *act, const berlu_act_call *call)
 {
     double v[BERLU_ACT_PARAMS] = {0};
@@ -161,8 +166,8 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
     return check_from_output_at(act, v);
 }
 
-/* And with them: the values of this call decide, channel by channel. */
-static berlu_status check_from_output_values(const berlu_act *act, const berlu_act_call *call)
+/* Checks the values of this call, channel by channel. */
+berlu_status call_check_values(const berlu_act *act, const berlu_act_call *call)
 {
     size_t channels = 1;
     berlu_status status = BERLU_OK;
@@ -188,6 +193,8 @@ berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_
         return berlu_fail(BERLU_ERR_ARG, "%s: there is no dtype number %d", act->name, (int)call->dtype);
     if ((unsigned)call->hint > BERLU_HINT_STREAM)
         return berlu_fail(BERLU_ERR_ARG, "%s: there is no hint number %d", act->name, (int)call->hint);
+    if (call->inner > 1 && (call->bias || call->dbias))
+        return berlu_fail(BERLU_ERR_ARG, "%s: bias and dbias need inner 1, and it is %zu", act->name, call->inner);
     berlu_status status = check_params(act, call);
     if (status != BERLU_OK)
         return status;
@@ -198,9 +205,10 @@ berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_
     return call->rows && call->channels ? check_pointers(act, op, call) : BERLU_OK;
 }
 
-/* ---- The job --------------------------------------------------------------------------------------------------------- */
+/* ---- The job --------------------------------------------------------------------------------- */
 
-/* Waking a thread costs as much as some ten thousand elements. A small call does not even ask how many there are. */
+/* Waking a thread costs as much as some ten thousand elements. A small call does not even query the
+ * number of cores. */
 int call_threads(int asked, size_t count)
 {
     enum { WORTH = 32768 };
@@ -221,7 +229,8 @@ static size_t common_divisor(size_t a, size_t b)
     return a;
 }
 
-/* Rows of a unit: whole blocks of column sums, with sums of the layer whole blocks of those too, and not too little. */
+/* Rows of a unit: whole blocks of column sums, whole blocks of layer sums too where there are any,
+ * and enough work. */
 static size_t rows_of_unit(const act_job *job, size_t params)
 {
     size_t rows = ACT_ROWS;
@@ -233,8 +242,8 @@ static size_t rows_of_unit(const act_job *job, size_t params)
     return rows;
 }
 
-/* Non-temporal stores pay when the output does not stay in the cache anyway (dispatch.c). In place the lines are in the
- * cache already, so ordinary stores are always better. */
+/* Non-temporal stores pay when the output would not stay in the cache anyway (dispatch.c). In place
+ * the lines are in the cache already, so ordinary stores are always better. */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
     const void *out = is_backward(op) ? call->dx : call->y;
@@ -247,7 +256,7 @@ int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *ca
     return bytes > act->stream.bytes * (size_t)(act->stream.per_thread ? threads : 1);
 }
 
-/* The rest of it; job_place() has been here. */
+/* Sets the fields that job_place() has left. */
 static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
     int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
@@ -272,9 +281,8 @@ static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const 
     job->unit_rows = job->count && by_rows ? rows_of_unit(job, act->definition->param_count) : 0;
 }
 
-/* Checks all that the workspace and the parameters' values decide, and makes the job of a call that may run. */
-static berlu_status job_make(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
-                             int threads)
+/* Makes the job of a call, after the checks that need the workspace and the parameters' values. */
+berlu_status call_job(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
     space s = {.base = ((uintptr_t)call->workspace + 63) / 64 * 64, .fits = 1};
     if (!job_place(job, act, op, call, &s))
@@ -283,10 +291,11 @@ static berlu_status job_make(act_job *job, const berlu_act *act, berlu_act_op op
         return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, s.used,
                           call->workspace ? call->workspace_bytes : (size_t)0);
     job_fill(job, act, op, call, threads);
-    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? check_from_output_values(act, call) : BERLU_OK;
+    return op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? call_check_values(act, call) : BERLU_OK;
 }
 
-/* Whether the parameters of the call are those the activation was made with: then their constants are ready. */
+/* Whether the parameters of the call are those of the activation: then their constants are
+ * ready. */
 static int params_are_own(const act_job *job, const berlu_act *act)
 {
     int same = !job->vector_consts;
@@ -295,7 +304,7 @@ static int params_are_own(const act_job *job, const berlu_act *act)
     return same;
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct team {
     const act_job *job;
@@ -309,7 +318,7 @@ static void team_share(void *context, size_t share)
     c->kernels->units(c->job, c->units * share / c->shares, c->units * (share + 1) / c->shares);
 }
 
-/* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
+/* Joins the requested sums, even without partial ones: the sums of an empty array are 0. */
 static void join_sums(const act_job *job, const berlu_act_call *call, size_t params)
 {
     if (!is_backward(job->op))
@@ -317,12 +326,12 @@ static void join_sums(const act_job *job, const berlu_act_call *call, size_t par
     for (size_t p = 0; p < params; p++) {
         float *grad = call->param[p].grad;
         if (grad && job->per_channel[p])
-            columns_join(grad, job->channel_sum[p], job->row_blocks, job->channels);
+            tree_sum_columns(grad, job->channel_sum[p], job->row_blocks, job->channels, job->channels);
         else if (grad)
             *grad = (float)tree_sum(job->layer_sum[p], job->blocks);
     }
     if (call->dbias)
-        columns_join(call->dbias, job->bias_sum, job->row_blocks, job->channels);
+        tree_sum_columns(call->dbias, job->bias_sum, job->row_blocks, job->channels, job->channels);
 }
 
 berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec)
@@ -334,10 +343,12 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     if (!berlu_act_can_run(act, isa))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this machine or build has no %s kernels", act->name,
                           berlu_isa_name(isa) ? berlu_isa_name(isa) : "such");
+    if (call->inner > 1)
+        return planes_run(act, op, call, exec);
 
     _Alignas(64) unsigned char consts[ACT_CONSTS_BYTES];
     act_job job;
-    if ((status = job_make(&job, act, op, call, exec ? exec->threads : 0)) != BERLU_OK)
+    if ((status = call_job(&job, act, op, call, exec ? exec->threads : 0)) != BERLU_OK)
         return status;
     const act_kernels *kernels = act->kernels[isa];
     if (params_are_own(&job, act)) {
@@ -349,7 +360,7 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     size_t total = job.unit_rows ? job.rows : job.count, size = job.unit_rows ? job.unit_rows : ACT_UNIT;
     size_t units = job.count ? total / size + (total % size != 0) : 0;
     size_t shares = units < (size_t)job.threads ? units : (size_t)job.threads;
-    if (shares == 1) /* a small call does not pay for the dealing */
+    if (shares == 1) /* a small call does not pay for the distribution */
         kernels->units(&job, 0, units);
     else
         threads_for(job.threads, shares, team_share, &(team){&job, kernels, units, shares});
@@ -357,7 +368,7 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     return BERLU_OK;
 }
 
-/* ---- Simple calls ---------------------------------------------------------------------------------------------------- */
+/* ---- Simple calls ---------------------------------------------------------------------------- */
 
 berlu_status berlu_act_forward(const berlu_act *act, berlu_dtype dtype, void *y, const void *x, size_t count)
 {

@@ -1,7 +1,7 @@
 /* guess.c - the activation that a name from elsewhere means. SPDX-License-Identifier: MIT
  *
- * Names are not accepted in several spellings: a function has one name in run folders, studies and tables. But whoever
- * types PyTorch's, Keras's or a paper's name is answered with ours. */
+ * Names are not accepted in several spellings: a function has one name in run folders, studies and
+ * tables. But whoever types PyTorch's, Keras's or a paper's name is answered with ours. */
 #include <ctype.h>
 #include <string.h>
 

@@ -1,7 +1,9 @@
-/* list.h - the activations of berlu, one line each, in the order people see them. SPDX-License-Identifier: MIT
+/* list.h - the activations of berlu, one line each, in the order people see them.
+ * SPDX-License-Identifier: MIT
  *
- * The only list: the build reads these lines to know which kernels to compile (CMakeLists.txt), act.c to know the table.
- * ACT(name) stands for act/name.h (the formula), act/name.c (`act_name`) and one table of kernels per instruction set. */
+ * The only list: it gives the build the kernels to compile (CMakeLists.txt) and act.c its table.
+ * ACT(name) stands for act/formulas/name.h (the formula), act/formulas/name.c (`act_name`) and one
+ * table of kernels per instruction set. */
 ACT(identity)
 ACT(relu)
 ACT(leaky_relu)

@@ -1,7 +1,8 @@
-/* registry.c - functions under names, in a handle, and what a name may be. SPDX-License-Identifier: MIT
+/* registry.c - named functions in a handle, and the rule for names. SPDX-License-Identifier: MIT
  *
- * A list, searched from the front: there are a handful of names, and they are looked up when something is built, never
- * in a step. It is declared in <berlu/smooth.h> but stands here, because the table of activations has names to protect. */
+ * A linked list: there are a handful of names, and they are looked up when something is built,
+ * never in a step. It is declared in <berlu/smooth.h> but defined here, because the table of
+ * activations has names to protect. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ typedef struct registered {
 } registered;
 
 struct berlu_registry {
-    registered *first, **last; /* last: where the next one is hung */
+    registered *first, **last; /* last: the link for the next one */
 };
 
 berlu_status berlu_registry_make(berlu_registry **out)

@@ -1,8 +1,9 @@
 /* spec.c - makes an activation from a text: NAME[:key=value,...]. SPDX-License-Identifier: MIT
  *
- * Keys are the activation's own parameters and degree, and for all of them learn, scale, center. Everything is checked
- * before anything is kept; an error names the key, the value and, where a name is nearly right, the right one. Parameters
- * are kept twice: rounded to f32 for the kernels, and as written for berlu_act_at() and for the text. */
+ * Keys are the activation's own parameters and degree, and for all of them learn, scale, center.
+ * Everything is checked before anything is kept; an error names the key, the value and, where a
+ * name is nearly right, the right one. Parameters are kept twice: rounded to f32 for the kernels,
+ * and as written for berlu_act_at() and for the text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +215,7 @@ static berlu_status write_spec(berlu_act *act)
         text_free(&t);
         return status;
     }
-    act->spec = t.data; /* taken over */
+    act->spec = t.data; /* ownership moves */
     return BERLU_OK;
 }
 
@@ -238,7 +239,7 @@ static berlu_status fail_unknown_name(const char *name, const berlu_registry *na
     return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; `berlu act list` shows all names", name);
 }
 
-/* An activation with all defaults of its row. */
+/* Makes an activation with all defaults of its row. */
 static berlu_status act_start(berlu_act **out, const act_row *row)
 {
     berlu_act *act = calloc(1, sizeof *act);
@@ -262,7 +263,8 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
     return status;
 }
 
-/* Keys, text and constants of one whose function is there, if `status` says so; where anything failed it is freed. */
+/* Sets keys, text and constants of an activation whose function is set, unless `status` is a
+ * failure; frees it on any failure. */
 static berlu_status act_finish(berlu_act **out, berlu_act *act, berlu_status status, const char *pairs)
 {
     if (status == BERLU_OK && pairs)

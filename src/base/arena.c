@@ -1,8 +1,8 @@
 /* arena.c - see arena.h. SPDX-License-Identifier: MIT
  *
- * Blocks form a list, newest first; only the newest hands out memory. calloc() gives the zeros, which the system has
- * ready for large blocks. A piece that does not fit gets a block of at least its own size, so nothing is refused but
- * what the system refuses. */
+ * Blocks form a list, newest first; only the newest hands out memory. calloc() provides the zeros,
+ * which the kernel has ready for large blocks. A request that does not fit gets a block of at least
+ * its own size, so an allocation fails only when the system's does. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ struct arena_block {
     size_t size, used; /* of the bytes that follow this header */
 };
 
-/* Where the next piece would begin in this block; may lie past its end. */
+/* Offset of the next allocation in this block; may lie past its end. */
 static size_t block_offset(const arena_block *block, size_t align)
 {
     uintptr_t at = (uintptr_t)(block + 1) + block->used;
@@ -120,7 +120,7 @@ void *memory_aligned(size_t bytes, const char *what)
         return NULL;
     }
 #ifdef MADV_HUGEPAGE
-    if (align == huge) /* only advice: a refusal costs speed, not sense */
+    if (align == huge) /* advice only: a refusal costs speed, nothing else */
         (void)madvise(memory, bytes & ~(size_t)4095, MADV_HUGEPAGE);
 #endif
     return memory;

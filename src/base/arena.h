@@ -1,7 +1,9 @@
-/* arena.h - memory that is given out in pieces and returned as a whole. SPDX-License-Identifier: MIT
+/* arena.h - memory that is allocated piece by piece and freed as a whole.
+ * SPDX-License-Identifier: MIT
  *
- * For things that live and die together: the nodes of a graph, the strings of a settings file. Pieces come from blocks
- * that double in size; nothing is freed before arena_free(). An arena belongs to one thread at a time. */
+ * For objects of one lifetime: the nodes of a graph, the strings of a settings file. Allocations
+ * come from blocks that double in size; nothing is freed before arena_free(). An arena belongs to
+ * one thread at a time. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -15,7 +17,8 @@ typedef struct arena {
     size_t used, total;  /* bytes handed out; bytes held, blocks included */
 } arena;                 /* {0} is an empty arena */
 
-/* `bytes` zeroed bytes aligned to `align` (a power of two up to 4096), or NULL with the error text set. */
+/* Returns `bytes` zeroed bytes aligned to `align` (a power of two up to 4096), or NULL with the
+ * error message set. */
 void *arena_alloc(arena *a, size_t bytes, size_t align);
 char *arena_strdup(arena *a, const char *text);
 char *arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -25,7 +28,8 @@ void arena_free(arena *a); /* {0} again; may be reused */
 #define ARENA_ARRAY(a, type, count) ((type *)arena_array((a), (count), sizeof(type), _Alignof(type)))
 void *arena_array(arena *a, size_t count, size_t size, size_t align); /* checks count * size for overflow */
 
-/* Large buffers outside any arena: aligned to 64 bytes (huge-page advice from 4 MiB on), not zeroed. Freed with free(). */
+/* Large buffers outside any arena: aligned to 64 bytes (huge-page advice from 4 MiB on), not
+ * zeroed. Freed with free(). */
 void *memory_aligned(size_t bytes, const char *what);
 
 /* *out = a * b, or false when that does not fit. */

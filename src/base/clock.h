@@ -1,4 +1,4 @@
-/* clock.h - time that only goes forward. SPDX-License-Identifier: MIT */
+/* clock.h - monotonic and wall-clock time. SPDX-License-Identifier: MIT */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,7 +1,8 @@
 /* cpu.c - see cpu.h. SPDX-License-Identifier: MIT
  *
- * The compiler's __builtin_cpu_supports() also asks whether the operating system saves the wide registers. F16C is not
- * in every compiler's list, so that one bit is read directly; AVX2's answer covers the operating system for it. */
+ * The compiler's __builtin_cpu_supports() also checks that the operating system saves the wide
+ * registers. F16C is not in every compiler's list, so that one bit is read directly; the check of
+ * AVX2 covers the operating system for it. */
 #include "base/cpu.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* cpu.h - which instruction sets this machine has, and which one to use. SPDX-License-Identifier: MIT */
+/* cpu.h - which instruction sets this machine has, and which one to use.
+ * SPDX-License-Identifier: MIT */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 
@@ -7,16 +8,18 @@
 #include "base/status.h"
 
 typedef enum cpu_isa { CPU_SCALAR, CPU_AVX2, CPU_AVX512, CPU_NEON, CPU_ISA_COUNT, CPU_BEST = -1 } cpu_isa;
-/* AVX2 means AVX2, FMA and F16C; AVX512 means F, DQ, BW and VL; both with operating-system support. */
+/* AVX2 means AVX2, FMA and F16C; AVX512 means F, DQ, BW and VL; both with operating-system
+ * support. */
 
 const char *cpu_isa_name(cpu_isa isa);                      /* "scalar", "avx2", "avx512", "neon" */
 berlu_status cpu_isa_parse(cpu_isa *out, const char *name); /* also "best"; names the choices on failure */
 int cpu_has(cpu_isa isa);
 
-/* The best usable one. The environment's BERLU_ISA, when it names a usable one, comes first; when it names an unknown or
- * unusable one this fails, so that nobody measures something else than was asked for. */
+/* Picks the best usable instruction set. The environment's BERLU_ISA, when it names a usable one,
+ * comes first; an unknown or unusable name is an error, so that nobody measures another instruction
+ * set than the requested one. */
 berlu_status cpu_isa_pick(cpu_isa *out);
 
-const char *cpu_model(char *out, size_t room); /* the processor's own name for people; "unknown" if not told */
+const char *cpu_model(char *out, size_t room); /* the processor's own name for people; "unknown" where there is none */
 
 #endif

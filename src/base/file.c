@@ -1,8 +1,9 @@
 /* file.c - files that appear whole, and reading by mmap. SPDX-License-Identifier: MIT
  *
- * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links are in folder.c.
- * What exists under the path and is not a regular file (a pipe, /dev/null) cannot be replaced by a rename without
- * destroying it; such a target is written directly. */
+ * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links
+ * are in folder.c. What exists under the path and is not a regular file (a pipe, /dev/null) cannot
+ * be replaced by a rename without destroying it; such a target is written directly. Everything is
+ * done relative to a folder_handle; an ordinary path is the case without one. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -18,8 +19,11 @@ enum { BUFFER = 1 << 16, TRIES = 100 };
 
 struct file_out {
     int fd;
+    int at; /* the folder that names are relative to; AT_FDCWD for an ordinary path */
     size_t buffered;
-    char *path, *temporary; /* temporary is NULL when the target is written directly */
+    char *path;       /* for messages */
+    const char *name; /* the end of `path` that is relative to `at` */
+    char *temporary;  /* relative to `at`; NULL when the target is written directly */
     unsigned char buffer[BUFFER];
 };
 
@@ -33,13 +37,18 @@ static berlu_status fail_write(const char *path, const char *step)
     return berlu_fail(BERLU_ERR_IO, "%s: cannot be written (%s): %s", path, step, strerror(errno));
 }
 
-static int open_again(const char *path, int flags)
+static int open_again(int at, const char *name, int flags)
 {
     int fd;
     do
-        fd = open(path, flags | O_CLOEXEC, 0666);
+        fd = openat(at, name, flags | O_CLOEXEC, 0666);
     while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+static int at_of(const folder_handle *in)
+{
+    return in ? in->fd : AT_FDCWD;
 }
 
 static berlu_status write_all(int fd, const char *path, const unsigned char *bytes, size_t count)
@@ -56,12 +65,12 @@ static berlu_status write_all(int fd, const char *path, const unsigned char *byt
     return BERLU_OK;
 }
 
-/* -- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-static berlu_status open_regular(int *fd, size_t *size, const char *path)
+static berlu_status open_regular(int *fd, size_t *size, int at, const char *name, const char *path)
 {
     struct stat info;
-    *fd = open_again(path, O_RDONLY);
+    *fd = open_again(at, name, O_RDONLY);
     if (*fd < 0)
         return fail_read(path);
     if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) {
@@ -74,10 +83,17 @@ static berlu_status open_regular(int *fd, size_t *size, const char *path)
 
 berlu_status file_map_open(file_map *out, const char *path)
 {
+    return file_map_open_in(out, NULL, path);
+}
+
+berlu_status file_map_open_in(file_map *out, const folder_handle *in, const char *name)
+{
     int fd;
     size_t size = 0;
+    char shown[FILE_SHOWN];
+    const char *path = file_shown(shown, in, name);
     *out = (file_map){0};
-    berlu_status status = open_regular(&fd, &size, path);
+    berlu_status status = open_regular(&fd, &size, at_of(in), name, path);
     if (status != BERLU_OK)
         return status;
     void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
@@ -96,7 +112,7 @@ void file_map_close(file_map *map)
     *map = (file_map){0};
 }
 
-/* Reads to the end of anything that can be read, pipes included, so the size is found out on the way. */
+/* Reads to the end of any readable file, pipes included, so the size is not known beforehand. */
 static berlu_status read_all(int fd, const char *path, size_t limit, char **data, size_t *size)
 {
     size_t room = 0;
@@ -125,9 +141,15 @@ static berlu_status read_all(int fd, const char *path, size_t limit, char **data
 
 berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit)
 {
-    char *data = NULL;
+    return file_read_all_in(out, size, NULL, path, limit);
+}
+
+berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit)
+{
+    char *data = NULL, shown[FILE_SHOWN];
+    const char *path = file_shown(shown, in, name);
     size_t length = 0;
-    int fd = open_again(path, O_RDONLY);
+    int fd = open_again(at_of(in), name, O_RDONLY);
     if (fd < 0)
         return fail_read(path);
     berlu_status status = read_all(fd, path, limit, &data, &length);
@@ -142,19 +164,19 @@ berlu_status file_read_all(char **out, size_t *size, const char *path, size_t li
     return BERLU_OK;
 }
 
-/* -- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* Opens a name in the target's folder that nobody else has: ".NAME.PID-TRY.tmp". */
+/* Opens an unused name in the target's folder: ".NAME.PID-TRY.tmp". */
 static berlu_status open_temporary(file_out *f)
 {
-    const char *slash = strrchr(f->path, '/');
-    size_t folder = slash ? (size_t)(slash - f->path) + 1 : 0, room = strlen(f->path) + 48;
+    const char *slash = strrchr(f->name, '/');
+    size_t folder = slash ? (size_t)(slash - f->name) + 1 : 0, room = strlen(f->name) + 48;
     f->temporary = malloc(room);
     if (!f->temporary)
         return berlu_fail_memory(room, f->path);
     for (int n = 0; n < TRIES; n++) {
-        snprintf(f->temporary, room, "%.*s.%s.%ld-%d.tmp", (int)folder, f->path, f->path + folder, (long)getpid(), n);
-        f->fd = open_again(f->temporary, O_WRONLY | O_CREAT | O_EXCL);
+        snprintf(f->temporary, room, "%.*s.%s.%ld-%d.tmp", (int)folder, f->name, f->name + folder, (long)getpid(), n);
+        f->fd = open_again(f->at, f->temporary, O_WRONLY | O_CREAT | O_EXCL);
         if (f->fd >= 0)
             return BERLU_OK;
         if (errno != EEXIST)
@@ -169,26 +191,33 @@ static berlu_status open_temporary(file_out *f)
 static berlu_status open_target(file_out *f)
 {
     struct stat info;
-    if (stat(f->path, &info) != 0 || S_ISREG(info.st_mode))
+    if (fstatat(f->at, f->name, &info, 0) != 0 || S_ISREG(info.st_mode))
         return open_temporary(f);
     if (S_ISDIR(info.st_mode))
         return berlu_fail(BERLU_ERR_IO, "%s: cannot be written: it is a folder", f->path);
-    f->fd = open_again(f->path, O_WRONLY);
+    f->fd = open_again(f->at, f->name, O_WRONLY);
     return f->fd < 0 ? fail_write(f->path, "open") : BERLU_OK;
 }
 
 berlu_status file_out_open(file_out **out, const char *path)
 {
+    return file_out_open_in(out, NULL, path);
+}
+
+berlu_status file_out_open_in(file_out **out, const folder_handle *in, const char *name)
+{
     *out = NULL;
     file_out *f = calloc(1, sizeof *f);
     if (!f)
-        return berlu_fail_memory(sizeof *f, path);
+        return berlu_fail_memory(sizeof *f, name);
     f->fd = -1;
-    size_t bytes = strlen(path) + 1;
+    f->at = at_of(in);
+    size_t before = in ? strlen(in->path) + 1 : 0, bytes = before + strlen(name) + 1;
     f->path = malloc(bytes);
-    berlu_status status = f->path ? BERLU_OK : berlu_fail_memory(bytes, path);
+    berlu_status status = f->path ? BERLU_OK : berlu_fail_memory(bytes, name);
     if (status == BERLU_OK) {
-        memcpy(f->path, path, bytes);
+        snprintf(f->path, bytes, "%s%s%s", in ? in->path : "", in ? "/" : "", name);
+        f->name = f->path + before;
         status = open_target(f);
     }
     if (status != BERLU_OK) {
@@ -234,11 +263,11 @@ static berlu_status out_finish(file_out *f)
         return fail_write(f->path, "close");
     if (!f->temporary)
         return BERLU_OK;
-    if (rename(f->temporary, f->path) != 0)
+    if (renameat(f->at, f->temporary, f->at, f->name) != 0)
         return fail_write(f->path, "rename");
     free(f->temporary);
     f->temporary = NULL;
-    return folder_sync_of(f->path);
+    return folder_sync_above(f->at, f->name, f->path);
 }
 
 berlu_status file_out_commit(file_out *f)
@@ -255,7 +284,7 @@ void file_out_discard(file_out *f)
     if (f->fd >= 0)
         close(f->fd);
     if (f->temporary)
-        unlink(f->temporary);
+        unlinkat(f->at, f->temporary, 0);
     free(f->temporary);
     free(f->path);
     free(f);
@@ -263,8 +292,13 @@ void file_out_discard(file_out *f)
 
 berlu_status file_write_atomic(const char *path, const void *bytes, size_t count)
 {
+    return file_write_atomic_in(NULL, path, bytes, count);
+}
+
+berlu_status file_write_atomic_in(const folder_handle *in, const char *name, const void *bytes, size_t count)
+{
     file_out *f;
-    berlu_status status = file_out_open(&f, path);
+    berlu_status status = file_out_open_in(&f, in, name);
     if (status != BERLU_OK)
         return status;
     status = file_out_write(f, bytes, count);
@@ -276,7 +310,14 @@ berlu_status file_write_atomic(const char *path, const void *bytes, size_t count
 
 berlu_status file_append(const char *path, const void *bytes, size_t count, int sync)
 {
-    int fd = open_again(path, O_WRONLY | O_CREAT | O_APPEND);
+    return file_append_in(NULL, path, bytes, count, sync);
+}
+
+berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync)
+{
+    char shown[FILE_SHOWN];
+    const char *path = file_shown(shown, in, name);
+    int fd = open_again(at_of(in), name, O_WRONLY | O_CREAT | O_APPEND);
     if (fd < 0)
         return fail_write(path, "open");
     off_t before = lseek(fd, 0, SEEK_END);
@@ -292,7 +333,14 @@ berlu_status file_append(const char *path, const void *bytes, size_t count, int 
 
 berlu_status file_truncate(const char *path, uint64_t size)
 {
-    int fd = open_again(path, O_WRONLY);
+    return file_truncate_in(NULL, path, size);
+}
+
+berlu_status file_truncate_in(const folder_handle *in, const char *name, uint64_t size)
+{
+    char shown[FILE_SHOWN];
+    const char *path = file_shown(shown, in, name);
+    int fd = open_again(at_of(in), name, O_WRONLY);
     if (fd < 0)
         return fail_write(path, "open");
     berlu_status status = BERLU_OK;

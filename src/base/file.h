@@ -1,9 +1,11 @@
-/* file.h - reading by mmap, writing so that a cut at any byte loses nothing. SPDX-License-Identifier: MIT
+/* file.h - reading by mmap, writing so that a cut at any byte loses nothing.
+ * SPDX-License-Identifier: MIT
  *
- * A file that appears, appears whole: it is written under a temporary name in the same folder, fsynced, renamed, and the
- * folder is fsynced. Failures name the path and the system's reason; reading failures are BERLU_ERR_INPUT, writing
- * failures BERLU_ERR_IO. A target that is no regular file (a pipe, /dev/null) is written directly. The system calls are
- * called by their plain names, so that tests can make the n-th one fail. */
+ * A new file appears whole or not at all: it is written under a temporary name in the same folder,
+ * fsynced, renamed, and the folder is fsynced. Failures name the path and the system's reason;
+ * reading failures are BERLU_ERR_INPUT, writing failures BERLU_ERR_IO. A target that is no regular
+ * file (a pipe, /dev/null) is written directly. System calls are called by their plain names, so
+ * that tests can make the n-th one fail. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -12,38 +14,70 @@
 
 #include "base/status.h"
 
+/* A folder held open. What is named relative to it is found through its descriptor, so that nothing
+ * lands elsewhere when the folder is moved or another one takes its name. `path` is for messages
+ * and belongs to the caller. Functions that end in _in take one; NULL there means that the name is
+ * an ordinary path. */
+typedef struct folder_handle {
+    int fd; /* -1: closed */
+    const char *path;
+} folder_handle;
+berlu_status folder_hold(folder_handle *out, const char *path);
+void folder_release(folder_handle *f);
+int folder_in_place(const folder_handle *f); /* whether its path still leads to it */
+
+/* `name` as messages show it: "PATH/NAME", in `out` or the name itself. */
+enum { FILE_SHOWN = 4352 };
+const char *file_shown(char out[FILE_SHOWN], const folder_handle *in, const char *name);
+
 /* A file as memory, read-only. An empty file has size 0 and data NULL. */
 typedef struct file_map {
     const unsigned char *data;
     size_t size;
 } file_map;
 berlu_status file_map_open(file_map *out, const char *path);
+berlu_status file_map_open_in(file_map *out, const folder_handle *in, const char *name);
 void file_map_close(file_map *map);
 
-/* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard leaves no trace.
- * After any failure only discard is allowed. */
+/* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard
+ * leaves no trace. After any failure only discard is allowed. */
 typedef struct file_out file_out;
 berlu_status file_out_open(file_out **out, const char *path);
+berlu_status file_out_open_in(file_out **out, const folder_handle *in, const char *name);
 berlu_status file_out_write(file_out *f, const void *bytes, size_t count);
 berlu_status file_out_commit(file_out *f); /* frees f, also when it fails: the old file is still there, whole, or the
                                             * new one is when only the folder's fsync failed */
 void file_out_discard(file_out *f);        /* frees f; NULL is allowed */
 
-/* The three steps in one. */
+/* Opens, writes and commits. */
 berlu_status file_write_atomic(const char *path, const void *bytes, size_t count);
+berlu_status file_write_atomic_in(const folder_handle *in, const char *name, const void *bytes, size_t count);
 berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit); /* NUL added; free() it */
+berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit);
 
-/* Appends whole bytes and fsyncs when asked; creates the file. For logs and metrics. */
+/* Appends whole bytes, fsyncs if `sync`, creates the file. For logs and metrics. */
 berlu_status file_append(const char *path, const void *bytes, size_t count, int sync);
+berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync);
 berlu_status file_truncate(const char *path, uint64_t size);
+berlu_status file_truncate_in(const folder_handle *in, const char *name, uint64_t size);
 
 int file_exists(const char *path);
+int file_exists_in(const folder_handle *in, const char *name);
 int folder_exists(const char *path);
+int folder_exists_in(const folder_handle *in, const char *name);
 berlu_status folder_make(const char *path);                      /* with parents, like mkdir -p */
 berlu_status folder_sync(const char *path);                      /* fsync of the folder itself */
 berlu_status folder_sync_of(const char *path);                   /* fsync of the folder that holds `path` */
 berlu_status folder_remove(const char *path);                    /* recursively; a missing folder is fine */
 berlu_status path_rename(const char *from, const char *to);      /* and fsync of the target's folder */
 berlu_status link_replace(const char *target, const char *path); /* a symbolic link, replaced by rename */
+
+/* The same relative to a folder held open; folder_make_in() makes one level and no parents. */
+berlu_status folder_make_in(const folder_handle *in, const char *name);
+berlu_status folder_sync_in(const folder_handle *in, const char *name);
+berlu_status folder_sync_above(int at, const char *name, const char *shown); /* of the folder that holds `name` */
+berlu_status folder_remove_in(const folder_handle *in, const char *name);
+berlu_status path_rename_in(const folder_handle *in, const char *from, const char *to);
+berlu_status link_replace_in(const folder_handle *in, const char *target, const char *name);
 
 #endif

@@ -1,8 +1,9 @@
 /* half.c - see half.h. SPDX-License-Identifier: MIT
  *
- * Rounding to nearest even by integers: adding "half an ulp minus one, plus the last kept bit" carries into the kept
- * bits exactly when the value lies above the tie, or on it with an odd last bit. A carry out of the significand steps
- * the exponent, which is what rounding up to the next power of two (or to infinity) means. */
+ * Rounding to nearest even by integers: adding "half an ulp minus one, plus the last kept bit"
+ * carries into the kept bits exactly when the value lies above the tie, or on it with an odd last
+ * bit. A carry out of the significand steps the exponent, which is what rounding up to the next
+ * power of two (or to infinity) means. */
 #include "base/half.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ uint16_t bf16_from_f32(float value)
 {
     uint32_t bits = f32_bits(value);
     if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40); /* the quiet bit: a payload in the low half must not turn into infinity */
+        return (uint16_t)(bits >> 16 | 0x40); /* the quiet bit: a payload in the low half must not become infinity */
     return (uint16_t)shift_round(bits, 16);
 }
 

@@ -1,6 +1,8 @@
-/* half.h - bf16 and f16 from and to f32, round to nearest even, by integer operations. SPDX-License-Identifier: MIT
+/* half.h - bf16 and f16 from and to f32, round to nearest even, by integer operations.
+ * SPDX-License-Identifier: MIT
  *
- * The one scalar definition; vector code must give the same bits (NaN stays NaN, quiet, its payload aside). */
+ * The one scalar definition; vector code must give the same bits (NaN stays NaN, quiet, its payload
+ * aside). */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 

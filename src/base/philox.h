@@ -1,8 +1,10 @@
-/* philox.h - random numbers as a function of (seed, purpose, epoch, index, draw). SPDX-License-Identifier: MIT
+/* philox.h - random numbers as a function of (seed, purpose, epoch, index, draw).
+ * SPDX-License-Identifier: MIT
  *
- * Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): a counter goes in, four random words come out. There is no state to
- * save, and any worker on any device computes the same number. The key is the seed; the counter words are
- * (draw, index low, epoch, purpose << 16 | index high). Integer operations only, so CPU and CUDA agree to the bit. */
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): a counter goes in, four random words come out.
+ * There is no state to save, and any worker on any device computes the same number. The key is the
+ * seed; the counter words are (draw, index low, epoch, purpose << 16 | index high). Integer
+ * operations only, so CPU and CUDA agree to the bit. */
 #ifndef BASE_PHILOX_H
 #define BASE_PHILOX_H
 
@@ -14,7 +16,8 @@
 #define PHILOX_FN static inline
 #endif
 
-/* What a number is drawn for. Two purposes never share a counter. Add at the end; the numbers are part of a run. */
+/* The use of a random number. Two purposes never share a counter. Add at the end; the numbers are
+ * part of a run. */
 typedef enum philox_purpose {
     PURPOSE_INIT = 1,    /* initial weights: index is the element, the epoch word names the parameter */
     PURPOSE_SHUFFLE = 2, /* the order of an epoch */
@@ -49,14 +52,15 @@ PHILOX_FN philox_words philox_block(philox_words counter, uint64_t key)
     return counter;
 }
 
-/* Four words for the draw-th question about element `index` (48 bits) of this purpose in this epoch. */
+/* Four words for draw number `draw` of element `index` (48 bits) of this purpose in this epoch. */
 PHILOX_FN philox_words philox_draw(uint64_t seed, philox_purpose purpose, uint32_t epoch, uint64_t index, uint32_t draw)
 {
     philox_words counter = {{draw, (uint32_t)index, epoch, (uint32_t)purpose << 16 | (uint32_t)(index >> 32 & 0xffff)}};
     return philox_block(counter, seed);
 }
 
-/* A word as a float in [0, 1): 24 bits, exact. As a double in (0, 1): 32 bits and a half, never 0 or 1. */
+/* A word as a float in [0, 1): 24 bits, exact. As a double in (0, 1): 32 bits and a half, never 0
+ * or 1. */
 PHILOX_FN float philox_f32(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;

@@ -1,7 +1,7 @@
-/* status.c - the sentence of the last failure, one per thread. SPDX-License-Identifier: MIT
+/* status.c - the message of the last failure, one per thread. SPDX-License-Identifier: MIT
  *
- * The text lives in thread-local memory of fixed size, so reporting a failure never allocates: it works when memory is
- * what ran out. A sentence that is too long is cut, never refused. */
+ * The text lives in thread-local memory of fixed size, so reporting a failure never allocates: it
+ * works when memory has run out. A message that is too long is cut, never refused. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -33,14 +33,15 @@ const char *berlu_status_name(berlu_status status)
         [BERLU_ERR_UNSUPPORTED] = "not supported here",
         [BERLU_ERR_NUMERIC] = "not a finite number",
         [BERLU_ERR_STOPPED] = "stopped",
+        [BERLU_ERR_BUSY] = "busy",
     };
-    _Static_assert(COUNT(names) == BERLU_ERR_STOPPED + 1, "a status has no name");
+    _Static_assert(COUNT(names) == BERLU_ERR_BUSY + 1, "a status has no name");
     return (unsigned)status < COUNT(names) ? names[status] : "unknown status";
 }
 
 berlu_status berlu_fail(berlu_status status, const char *format, ...)
 {
-    char fresh[SENTENCE]; /* an argument may be the old sentence itself */
+    char fresh[SENTENCE]; /* an argument may be the old message itself */
     va_list args;
     va_start(args, format);
     int length = vsnprintf(fresh, sizeof fresh, format, args);

@@ -1,7 +1,9 @@
-/* text.c - texts that grow, numbers as text and back, and the nearest known name. SPDX-License-Identifier: MIT
+/* text.c - growing texts, numbers as text and back, and the nearest known name.
+ * SPDX-License-Identifier: MIT
  *
- * Numbers are written and read in the "C" locale whatever the host program has set: a comma instead of a point would
- * make files that nobody can read back. glibc hands out that locale without allocating. */
+ * Numbers are written and read in the "C" locale whatever the host program has set: a comma instead
+ * of a point would make files that nobody can read back. glibc hands out that locale without
+ * allocating. */
 #include "base/text.h"
 
 #include <float.h>
@@ -12,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` bytes and the NUL. */
+/* Reserves `more` bytes and the NUL. */
 static int text_reserve(text *t, size_t more)
 {
     size_t need, room = t->room ? t->room : 64;
@@ -93,8 +95,9 @@ static const char *special_text(char out[NUMBER_TEXT], double value)
     return strcpy(out, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-/* In the normal range `digits` (DBL_DIG, FLT_DIG) always survive the trip through binary, so a decimal that short is
- * found at once and %g drops its zeros. Subnormals hold fewer digits; there the search starts at one. */
+/* In the normal range `digits` (DBL_DIG, FLT_DIG) always survive the trip through binary, so a
+ * decimal that short is found at once and %g drops its zeros. Subnormals hold fewer digits; there
+ * the search starts at one. */
 const char *number_text(char out[NUMBER_TEXT], double value)
 {
     if (!isfinite(value))
@@ -142,7 +145,8 @@ static size_t least(size_t a, size_t b)
 
 enum { WORD = 64 };
 
-/* Edit distance where swapping two neighbours counts as one slip. Rows of the usual table, three kept. */
+/* Edit distance where swapping two neighbours counts as one error. Keeps three rows of the usual
+ * table. */
 static size_t word_distance(const char *a, const char *b)
 {
     size_t rows[3][WORD + 1], columns = strlen(b);
@@ -165,7 +169,8 @@ static size_t word_distance(const char *a, const char *b)
     return above[columns];
 }
 
-/* Length of the character at `s`, 0 when it is none: cut short, longer than it need be, a surrogate, beyond U+10FFFF. */
+/* Length of the character at `s`, 0 when it is invalid: cut short, overlong, a surrogate, beyond
+ * U+10FFFF. */
 static size_t utf8_length(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -222,7 +227,7 @@ int name_is_identifier(const char *word)
 
 const char *nearest_name(const char *word, const char *const *names)
 {
-    size_t length = strlen(word), best = length / 3 + 1; /* a slip or two, not another word */
+    size_t length = strlen(word), best = length / 3 + 1; /* an error or two, not another word */
     const char *nearest = NULL;
     if (length > WORD)
         return NULL;

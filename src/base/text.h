@@ -1,7 +1,7 @@
 /* text.h - a text that grows. SPDX-License-Identifier: MIT
  *
- * A failed allocation is remembered and makes every later call do nothing, so a writer appends freely and asks once,
- * at the end, with text_status(). */
+ * A failed allocation is remembered and makes every later call a no-op, so a writer appends freely
+ * and checks once, at the end, with text_status(). */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -22,26 +22,31 @@ void text_string(text *t, const char *string);
 void text_free(text *t);
 berlu_status text_status(const text *t); /* BERLU_ERR_MEMORY when anything above failed */
 
-/* The shortest decimal that reads back to the same bits (strtod for a double, strtof for a float); "nan", "inf", "-inf". */
+/* The shortest decimal that reads back to the same bits (strtod for a double, strtof for a float);
+ * "nan", "inf", "-inf". */
 enum { NUMBER_TEXT = 40 };
 const char *number_text(char out[NUMBER_TEXT], double value);
 const char *number_text_f32(char out[NUMBER_TEXT], float value);
 
-/* Reads a whole text as a number: no rest, no empty text. Accepts hexadecimal floats, "inf", "nan". */
+/* Reads a whole text as a number: no trailing characters, no empty text. Accepts hexadecimal
+ * floats, "inf", "nan". */
 int number_parse(const char *text, double *out);
 
-/* What the writer of a word that is no number may have meant: "; write 0.001" for 0,001, "; write 4Mi (4194304) or 4000000"
- * for 4M, "" where there is nothing to say. */
+/* A correction for a word that is no number: "; write 0.001" for 0,001, "; write 4Mi (4194304) or
+ * 4000000" for 4M, "" where there is nothing to say. */
 enum { NUMBER_ADVICE = 96 };
 const char *number_advice(char out[NUMBER_ADVICE], const char *word);
 
-/* Whether a word is a plain name: an ASCII letter, then ASCII letters, digits and '_', in every locale. */
+/* Whether a word is a plain name: an ASCII letter, then ASCII letters, digits and '_', in every
+ * locale. */
 int name_is_identifier(const char *word);
 
-/* How many bytes of a text are UTF-8 before the first that are not; its length if all of them are. */
+/* The number of bytes of a text before the first invalid UTF-8 sequence; its length if all are
+ * valid. */
 size_t utf8_span(const char *string);
 
-/* The entry of `names` (NULL-terminated) nearest to `word` by edit distance if it is near enough to be a slip, else NULL. */
+/* The entry of `names` (NULL-terminated) nearest to `word` by edit distance if it is near enough to
+ * be a typing error, else NULL. */
 const char *nearest_name(const char *word, const char *const *names);
 
 #endif

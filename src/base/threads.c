@@ -1,12 +1,13 @@
 /* threads.c - see threads.h. SPDX-License-Identifier: MIT
  *
- * OpenMP does the work, also under the thread sanitizer, where LLVM's runtime tells the sanitizer
- * of its barriers.
+ * OpenMP runs the blocks, also under the thread sanitizer, where LLVM's runtime reports its
+ * barriers to the sanitizer.
  *
- * fork() copies one thread. libgomp's pool of threads is gone in the child and libgomp does not
- * know it: the next parallel region waits for ever. So a child of a process that had threads
- * computes on one. One word says so; with the text of the last error it is all the state the
- * library has. Where the C library cannot tell whether there were threads, there were some. */
+ * fork() copies one thread. libgomp's thread pool is gone in the child and libgomp does not know
+ * it: the next parallel region waits forever. So a child of a process that had threads computes on
+ * one. One atomic word records this; with the message of the last error it is all the state the
+ * library has. Where the C library cannot tell whether there were threads, assume that there
+ * were. */
 #include "base/threads.h"
 
 #include <omp.h>
@@ -22,13 +23,13 @@
 #define ONE_THREAD 0
 #endif
 
-enum { WHOLE, FORKS, FORKED }; /* a process of its own; one with threads that forks; the child of such a one */
+enum { WHOLE, FORKS, FORKED }; /* an ordinary process; one with threads that forks; the child of such a process */
 static atomic_int origin;
 
 static void fork_begin(void)
 {
     int whole = WHOLE;
-    if (!ONE_THREAD) /* asked before: the child has only one */
+    if (!ONE_THREAD) /* checked in the parent: the child has only one thread */
         atomic_compare_exchange_strong(&origin, &whole, FORKS);
 }
 
@@ -43,8 +44,8 @@ static int alone(void)
     return atomic_load_explicit(&origin, memory_order_relaxed) == FORKED;
 }
 
-/* When the library is loaded, not when it first computes: the pool may be the work of another
- * user of libgomp. Without memory to remember the handler fork() stays what it was. */
+/* Registered when the library is loaded, not when it first computes: another user of libgomp may
+ * have started the pool. If memory for the handler is missing, fork() is unprotected as before. */
 __attribute__((constructor)) static void fork_watch(void)
 {
     (void)pthread_atfork(fork_begin, NULL, child_begin);
@@ -67,11 +68,11 @@ int threads_granted(int asked)
     return threads < most ? threads : most;
 }
 
-enum { ALWAYS = 64 }; /* so many are allowed without asking */
+enum { ALWAYS = 64 }; /* threads allowed without a look at the number of cores */
 
-/* OpenMP ends the process when it cannot make a thread, so nobody gets to ask for ten thousand.
- * Asking for the cores is a call of the system, as long as a thousand numbers take: only where
- * it decides. */
+/* Limits the number of threads, because OpenMP ends the process when it cannot create one. Querying
+ * the cores is a system call that takes as long as a thousand elements, so it happens only where it
+ * decides. */
 static int threads_limited(int threads)
 {
     if (alone())
@@ -104,14 +105,50 @@ void threads_for(int threads, size_t blocks, void (*body)(void *context, size_t 
         body(context, i);
 }
 
+/* The left part of a range: the largest power of two below its count. */
+static size_t tree_left(size_t count)
+{
+    size_t left = 1;
+    while (left * 2 < count)
+        left *= 2;
+    return left;
+}
+
 double tree_sum(const double *values, size_t count)
 {
-    if (count == 0)
-        return 0;
-    if (count == 1)
-        return values[0];
-    size_t half = 1;
-    while (half * 2 < count)
-        half *= 2;
-    return tree_sum(values, half) + tree_sum(values + half, count - half);
+    if (count < 2)
+        return count ? values[0] : 0;
+    size_t left = tree_left(count);
+    return tree_sum(values, left) + tree_sum(values + left, count - left);
+}
+
+/* Columns are summed in stripes, so that the tree is traversed once per stripe and the additions of
+ * its columns are independent. The recursion is as deep as the logarithm of the number of rows. */
+enum { STRIPE = 64 };
+
+static void stripe_sum(double *out, const float *values, size_t rows, size_t stride, size_t width)
+{
+    if (rows == 1) {
+        for (size_t c = 0; c < width; c++)
+            out[c] = (double)values[c];
+        return;
+    }
+    size_t left = tree_left(rows);
+    double right[STRIPE];
+    stripe_sum(out, values, left, stride, width);
+    stripe_sum(right, values + left * stride, rows - left, stride, width);
+    for (size_t c = 0; c < width; c++)
+        out[c] += right[c];
+}
+
+void tree_sum_columns(float *out, const float *values, size_t rows, size_t stride, size_t columns)
+{
+    for (size_t c = 0; c < columns; c += STRIPE) {
+        size_t width = columns - c < STRIPE ? columns - c : STRIPE;
+        double sum[STRIPE] = {0};
+        if (rows > 0)
+            stripe_sum(sum, values + c, rows, stride, width);
+        for (size_t i = 0; i < width; i++)
+            out[c + i] = (float)sum[i];
+    }
 }

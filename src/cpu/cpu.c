@@ -147,7 +147,7 @@ static const op_entry fast_ops[OP_COUNT] = {
     [OP_HALF] = {ref_f32_half, .in_place = 1},
     [OP_CROSS_ENTROPY_GRAD] = {ref_f32_cross_entropy_grad},
     [OP_DISTILL_GRAD] = {ref_f32_distill_grad},
-    [OP_LINEAR_ACT] = {cpu_linear_act, cpu_linear_act_workspace},
+    [OP_LINEAR_ACT] = {cpu_linear_act, cpu_linear_act_workspace, .raw = 1},
     [OP_LINEAR_DX_ACT] = {cpu_linear_dx_act, cpu_linear_dx_act_workspace},
     [OP_ACCUMULATE] = {ref_f32_accumulate},
     [OP_GRAD_NORM] = {cpu_grad_norm, cpu_grad_norm_workspace},

@@ -36,8 +36,7 @@ V_FN void strip(v_f32 *sum, const float *from, const float *w, int64_t across, i
     for (int64_t ky = 0; ky < kernel; ky++)
         for (int64_t kx = 0; kx < kernel; kx++) {
             v_f32 weight = v_load(w + (ky * kernel + kx) * V_LANES);
-            SIMD_UNROLL
-            for (int i = 0; i < count; i++)
+            V_FOR(int i = 0; i < count; i++)
                 sum[i] = v_fma(weight, v_load(from + (ky * across + kx + i) * V_LANES), sum[i]);
         }
 }
@@ -94,10 +93,11 @@ void SIMD_FN(depthwise_dw)(const simd_map *m, int64_t channel, float *dw, float 
                     v_f32 d = v_load(gradient + (row * m->width + column) * V_LANES);
                     const float *from = map + ((row + ky) * across + column + first) * V_LANES;
                     if (count == KERNEL_MAX)
-                        SIMD_UNROLL
-                    for (int i = 0; i < KERNEL_MAX; i++)
-                        sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
-                    else for (int64_t i = 0; i < count; i++) sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
+                        V_FOR(int i = 0; i < KERNEL_MAX; i++)
+                            sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
+                    else
+                        for (int64_t i = 0; i < count; i++)
+                            sum[i] = v_fma(d, v_load(from + i * V_LANES), sum[i]);
                 }
             for (int64_t i = 0; i < count; i++)
                 for (int64_t lane = 0; lane < V_LANES && lane < left; lane++) {

@@ -96,23 +96,20 @@ V_FN void logsum_store(float *const *to, int64_t count, int64_t at, v_f32 logsum
 
 V_FN void row_load(v_f32 *row, const float *from, int64_t width)
 {
-    SIMD_UNROLL
-    for (int64_t c = 0; c < width; c++)
+    V_FOR(int64_t c = 0; c < width; c++)
         row[c] = v_load(from + c * V_LANES);
 }
 
 V_FN void row_store(float *to, const v_f32 *row, int64_t width)
 {
-    SIMD_UNROLL
-    for (int64_t c = 0; c < width; c++)
+    V_FOR(int64_t c = 0; c < width; c++)
         v_store(to + c * V_LANES, row[c]);
 }
 
 V_FN v_f32 row_dot(const v_f32 *row, const float *other, int64_t width)
 {
     v_f32 sum = v_mul(row[0], v_load(other));
-    SIMD_UNROLL
-    for (int64_t c = 1; c < width; c++)
+    V_FOR(int64_t c = 1; c < width; c++)
         sum = v_fma(row[c], v_load(other + c * V_LANES), sum);
     return sum;
 }
@@ -120,13 +117,11 @@ V_FN v_f32 row_dot(const v_f32 *row, const float *other, int64_t width)
 /* row = sum over tokens of weight times the token's row; weights are `step` vectors apart. */
 V_FN void row_sum(v_f32 *row, const float *weights, int64_t step, const float *rows, int64_t tokens, int64_t width)
 {
-    SIMD_UNROLL
-    for (int64_t c = 0; c < width; c++)
+    V_FOR(int64_t c = 0; c < width; c++)
         row[c] = v_zero();
     for (int64_t t = 0; t < tokens; t++) {
         v_f32 weight = v_load(weights + t * step * V_LANES);
-        SIMD_UNROLL
-        for (int64_t c = 0; c < width; c++)
+        V_FOR(int64_t c = 0; c < width; c++)
             row[c] = v_fma(weight, v_load(rows + (t * width + c) * V_LANES), row[c]);
     }
 }

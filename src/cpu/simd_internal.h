@@ -11,13 +11,6 @@
 #define SIMD_FN(name)                  SIMD_EXPAND(simd_, SIMD_ISA, _##name) /* the build says -DSIMD_ISA=avx512 */
 #define SIMD_TABLE                     SIMD_EXPAND(simd_kernels_, SIMD_ISA, )
 
-/* Before a loop of constant length over vectors that shall stay in registers. */
-#ifdef __clang__
-#define SIMD_UNROLL _Pragma("unroll")
-#else
-#define SIMD_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 V_FN v_f32 load_up_to(const float *p, int64_t left)
 {
     return left >= V_LANES ? v_load(p) : v_load_n(p, (size_t)left);

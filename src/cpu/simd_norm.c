@@ -50,14 +50,12 @@ static void norm_long(float *y, const float *x, const float *w, const float *b, 
 /* A row of `vectors` vectors, the last of which may be short. */
 V_FN void short_load(v_f32 *to, const float *x, int64_t n, int vectors)
 {
-    SIMD_UNROLL
-    for (int j = 0; j < vectors; j++)
+    V_FOR(int j = 0; j < vectors; j++)
         to[j] = j < vectors - 1 ? v_load(x + j * V_LANES) : load_up_to(x + j * V_LANES, n - j * V_LANES);
 }
 V_FN void short_store(float *y, const v_f32 *from, int64_t n, int vectors)
 {
-    SIMD_UNROLL
-    for (int j = 0; j < vectors; j++)
+    V_FOR(int j = 0; j < vectors; j++)
         if (j < vectors - 1)
             v_store(y + j * V_LANES, from[j]);
         else
@@ -74,12 +72,10 @@ V_FN void norm_short(float *y, const float *x, const float *w, const float *b, f
         short_load(row, x, n, vectors);
         if (!given) {
             v_f32 sum = row[0], square = v_zero();
-            SIMD_UNROLL
-            for (int j = 1; j < vectors; j++)
+            V_FOR(int j = 1; j < vectors; j++)
                 sum = v_add(sum, row[j]);
             stat[0] = simd_sum(sum) / (float)n;
-            SIMD_UNROLL
-            for (int j = 0; j < vectors; j++) {
+            V_FOR(int j = 0; j < vectors; j++) {
                 v_f32 d = v_sub(row[j], v_set(stat[0]));
                 d = j < vectors - 1 ? d : v_mul(d, ones);
                 square = v_fma(d, d, square);
@@ -87,8 +83,7 @@ V_FN void norm_short(float *y, const float *x, const float *w, const float *b, f
             stat[1] = 1.0f / sqrtf(simd_sum(square) / (float)n + eps);
         }
         v_f32 mean = v_set(stat[0]), scale = v_set(stat[1]);
-        SIMD_UNROLL
-        for (int j = 0; j < vectors; j++)
+        V_FOR(int j = 0; j < vectors; j++)
             row[j] = v_fma(v_mul(v_sub(row[j], mean), scale), weight[j], bias[j]);
         short_store(y, row, n, vectors);
     }
@@ -153,8 +148,7 @@ V_FN void grad_short(float *dx, const float *dy, const float *x, const float *w,
         v_f32 mean = v_set(stat[0]), scale = v_set(stat[1]), sum = v_zero(), dot = v_zero();
         short_load(d, dy, n, vectors);
         short_load(hat, x, n, vectors);
-        SIMD_UNROLL
-        for (int j = 0; j < vectors; j++) {
+        V_FOR(int j = 0; j < vectors; j++) {
             hat[j] = v_mul(v_sub(hat[j], mean), scale);
             weight_sum[j] = v_fma(d[j], hat[j], weight_sum[j]);
             bias_sum[j] = v_add(d[j], bias_sum[j]);
@@ -165,8 +159,7 @@ V_FN void grad_short(float *dx, const float *dy, const float *x, const float *w,
         v_f32 mean_g = v_set(simd_sum(sum) / (float)n), mean_dot = v_set(simd_sum(dot) / (float)n);
         if (residual)
             short_load(more, residual + r * n, n, vectors);
-        SIMD_UNROLL
-        for (int j = 0; j < vectors; j++) {
+        V_FOR(int j = 0; j < vectors; j++) {
             d[j] = v_mul(scale, v_fnma(hat[j], mean_dot, v_sub(d[j], mean_g)));
             if (residual)
                 d[j] = v_add(d[j], more[j]);

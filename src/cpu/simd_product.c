@@ -14,35 +14,28 @@ V_FN void tile(float *c, int64_t stride_c, const float *a, int64_t row, int64_t 
 {
     v_f32 sum[ROWS][VECTORS];
     int64_t tail = left - (vectors - 1) * V_LANES; /* columns in the last vector */
-    SIMD_UNROLL
-    for (int i = 0; i < rows; i++)
-        SIMD_UNROLL
-    for (int j = 0; j < vectors; j++)
-        sum[i][j] = !add              ? v_zero()
-                    : j < vectors - 1 ? v_load(c + i * stride_c + j * V_LANES)
-                                      : load_up_to(c + i * stride_c + j * V_LANES, tail);
+    V_FOR(int i = 0; i < rows; i++)
+        V_FOR(int j = 0; j < vectors; j++)
+            sum[i][j] = !add              ? v_zero()
+                        : j < vectors - 1 ? v_load(c + i * stride_c + j * V_LANES)
+                                          : load_up_to(c + i * stride_c + j * V_LANES, tail);
     for (int64_t l = 0; l < k; l++) {
         v_f32 right[VECTORS];
-        SIMD_UNROLL
-        for (int j = 0; j < vectors; j++)
+        V_FOR(int j = 0; j < vectors; j++)
             right[j] = j < vectors - 1 ? v_load(b + l * stride_b + j * V_LANES)
                                        : load_up_to(b + l * stride_b + j * V_LANES, tail);
-        SIMD_UNROLL
-        for (int i = 0; i < rows; i++) {
+        V_FOR(int i = 0; i < rows; i++) {
             v_f32 spread = v_set(a[i * row + l * column]);
-            SIMD_UNROLL
-            for (int j = 0; j < vectors; j++)
+            V_FOR(int j = 0; j < vectors; j++)
                 sum[i][j] = v_fma(spread, right[j], sum[i][j]);
         }
     }
-    SIMD_UNROLL
-    for (int i = 0; i < rows; i++)
-        SIMD_UNROLL
-    for (int j = 0; j < vectors; j++)
-        if (j < vectors - 1)
-            v_store(c + i * stride_c + j * V_LANES, sum[i][j]);
-        else
-            store_up_to(c + i * stride_c + j * V_LANES, sum[i][j], tail);
+    V_FOR(int i = 0; i < rows; i++)
+        V_FOR(int j = 0; j < vectors; j++)
+            if (j < vectors - 1)
+                v_store(c + i * stride_c + j * V_LANES, sum[i][j]);
+            else
+                store_up_to(c + i * stride_c + j * V_LANES, sum[i][j], tail);
 }
 
 V_FN void rows_of_tiles(const simd_product *p, float *c, const float *b, int vectors, int64_t left, int64_t i, int rows)
@@ -91,8 +84,7 @@ void SIMD_FN(transpose)(float *to, int64_t stride_to, const float *from, int64_t
         for (int64_t j = 0; j < columns; j++) {
             float *line = to + j * stride_to + i;
             const float *first = from + i * stride + j;
-            SIMD_UNROLL
-            for (int r = 0; r < BLOCK; r++)
+            V_FOR(int r = 0; r < BLOCK; r++)
                 line[r] = first[r * stride];
         }
     for (; i < rows; i++)

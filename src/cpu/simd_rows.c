@@ -22,15 +22,12 @@ void SIMD_FN(column_sums)(float *sum, const float *x, int64_t rows, int64_t n)
     int64_t i = 0;
     for (; i + WIDE * V_LANES <= n; i += WIDE * V_LANES) {
         v_f32 part[WIDE];
-        SIMD_UNROLL
-        for (int j = 0; j < WIDE; j++)
+        V_FOR(int j = 0; j < WIDE; j++)
             part[j] = v_load(sum + i + j * V_LANES);
         for (int64_t r = 0; r < rows; r++)
-            SIMD_UNROLL
-        for (int j = 0; j < WIDE; j++)
-            part[j] = v_add(part[j], v_load(x + r * n + i + j * V_LANES));
-        SIMD_UNROLL
-        for (int j = 0; j < WIDE; j++)
+            V_FOR(int j = 0; j < WIDE; j++)
+                part[j] = v_add(part[j], v_load(x + r * n + i + j * V_LANES));
+        V_FOR(int j = 0; j < WIDE; j++)
             v_store(sum + i + j * V_LANES, part[j]);
     }
     for (; i < n; i += V_LANES) {

@@ -46,6 +46,12 @@ static berlu_status options_check(const augment_options *o)
     return BERLU_OK;
 }
 
+double augment_crop_pct(const data_info *info, int image_size)
+{
+    int square = info->width > 0 && info->width == info->height;
+    return square || image_size <= 32 ? 1.0 : 0.875;
+}
+
 berlu_status augment_prepare(augment_plan *out, const augment_options *o, const data_info *info, const double mean[3],
                              const double std[3], uint64_t seed)
 {
@@ -53,9 +59,8 @@ berlu_status augment_prepare(augment_plan *out, const augment_options *o, const 
     if (status != BERLU_OK)
         return status;
     augment_plan p = {.o = *o, .seed = seed};
-    int square = info->width > 0 && info->width == info->height;
     if (p.o.crop_pct == 0)
-        p.o.crop_pct = square || o->image_size <= 32 ? 1.0 : 0.875;
+        p.o.crop_pct = augment_crop_pct(info, o->image_size);
     if (p.o.pad == 0)
         p.o.pad = (o->image_size + 7) / 8;
     if (p.o.scale_high == 0)

@@ -39,4 +39,7 @@ typedef struct augment_options {
 berlu_status augment_preset(augment_options *out, const char *name, int image_size);
 extern const char *const augment_names[]; /* NULL-terminated */
 
+/* The crop_pct that 0 stands for. */
+double augment_crop_pct(const data_info *info, int image_size);
+
 #endif

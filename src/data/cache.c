@@ -1,55 +1,29 @@
-/* cache.c - the packed form of a set: one mapped file of equal pictures. SPDX-License-Identifier: MIT
+/* cache.c - writes the packed form of a set: one file of equal images. SPDX-License-Identifier: MIT
  *
  * Decoding a JPEG takes a millisecond, copying 150 KB out of the page cache takes twenty microseconds: a set that is read
- * many times is worth unpacking once. Layout, numbers little-endian:
- *
- *     header      magic "BERLUPK1", u64 side, classes, train, test, bytes of names; zeros up to byte 4096
- *     pictures    side * side * 3 bytes each, train then test
- *     labels      u32 per picture; bit 31 marks one that was broken
- *     names       mean and std (six doubles), kind, class order, each class name; texts end in NUL
- *     checksum    u32, CRC32C of header, labels and names
- *
- * All of it but the pictures is checked on opening, and the length of the file must be exact. Pictures are not hashed:
- * that would read the whole file each time. Writing is one pass, and the file appears whole or not at all. */
+ * many times is worth unpacking once. packed_format.h has the layout, packed.c the reader. Writing is one pass, and the
+ * file appears whole or not at all. */
 #include "data/cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/augment_plan.h"
+#include "data/packed_format.h"
 #include "data/source.h"
 
-static const char magic[8] = {'B', 'E', 'R', 'L', 'U', 'P', 'K', '1'};
-enum { HEADER = 4096, SIDE_MOST = 4096, CLASSES_MOST = 1 << 20, NAMES_MOST = 64 << 20 };
 enum { GROUPS = 16, PER_GROUP = 4, BLOCK = GROUPS * PER_GROUP };
-#define BROKEN      ((uint32_t)1 << 31)
-#define IMAGES_MOST ((uint64_t)1 << 40)
-
-typedef struct packed_header {
-    char magic[8];
-    uint64_t side, classes, train, test, names;
-} packed_header;
-
-static uint32_t packed_checksum(const packed_header *h, const void *labels, const void *names)
-{
-    uint32_t crc = crc32c(0, h, sizeof *h);
-    crc = crc32c(crc, labels, (h->train + h->test) * sizeof(uint32_t));
-    return crc32c(crc, names, h->names);
-}
-
-/* ---- writing ---- */
 
 typedef struct packing {
     data_source *source;
     const data_info *info;
-    size_t bytes, first, count; /* of a picture; the block in hand, as places over both splits */
+    size_t bytes, first, count; /* of an image; the block in hand, as numbers over both splits */
     uint8_t *pixels;            /* of a block */
-    uint32_t *labels;           /* of all */
+    uint32_t *sums, *labels;    /* of all */
     augment_plan plan;
     augment_scratch scratch[GROUPS];
     berlu_status status[BLOCK];
@@ -74,8 +48,9 @@ static void pack_one(packing *p, size_t i, augment_scratch *w)
     } else { /* told by the one thread that goes on from here, in order */
         snprintf(p->sentences[i], sizeof p->sentences[i], "%s", berlu_last_error());
         memset(p->pixels + i * p->bytes, 0, p->bytes);
-        label |= BROKEN;
+        label |= PACKED_BROKEN;
     }
+    p->sums[p->first + i] = packed_image_sum(p->first + i, p->pixels + i * p->bytes, p->bytes);
     p->labels[p->first + i] = label;
 }
 
@@ -116,7 +91,7 @@ static void names_write(text *t, const data_info *info)
 static berlu_status pack_file(packing *p, file_out *file, const packed_header *h, const text *names, int threads,
                               cache_progress progress, void *context)
 {
-    char front[HEADER] = {0};
+    char front[PACKED_HEADER] = {0};
     size_t all = h->train + h->test;
     memcpy(front, h, sizeof *h);
     berlu_status status = file_out_write(file, front, sizeof front);
@@ -129,11 +104,15 @@ static berlu_status pack_file(packing *p, file_out *file, const packed_header *h
         if (progress)
             progress(context, p->first + p->count, all);
     }
-    uint32_t checksum = packed_checksum(h, p->labels, names->data);
-    if (status == BERLU_OK)
-        status = file_out_write(file, p->labels, all * sizeof *p->labels);
-    if (status == BERLU_OK)
-        status = file_out_write(file, names->data, names->length);
+    const struct {
+        const void *bytes;
+        size_t count;
+    } tail[] = {{p->sums, all * sizeof *p->sums}, {p->labels, all * sizeof *p->labels}, {names->data, names->length}};
+    uint32_t checksum = crc32c(0, front, sizeof front);
+    for (size_t i = 0; i < COUNT(tail) && status == BERLU_OK; i++) {
+        checksum = crc32c(checksum, tail[i].bytes, tail[i].count);
+        status = file_out_write(file, tail[i].bytes, tail[i].count);
+    }
     return status == BERLU_OK ? file_out_write(file, &checksum, sizeof checksum) : status;
 }
 
@@ -150,9 +129,10 @@ static berlu_status packing_make(packing **out, data_source *source, int side)
                    .info = info,
                    .bytes = bytes,
                    .pixels = malloc(BLOCK * bytes),
+                   .sums = malloc((all + 1) * sizeof *p->sums),
                    .labels = malloc((all + 1) * sizeof *p->labels)};
-    if (!p->pixels || !p->labels)
-        return berlu_fail_memory(BLOCK * bytes + all * sizeof *p->labels, "packing");
+    if (!p->pixels || !p->sums || !p->labels)
+        return berlu_fail_memory(BLOCK * bytes + all * (sizeof *p->sums + sizeof *p->labels), "packing");
     return augment_prepare(&p->plan, &o, info, info->mean, info->std, 0);
 }
 
@@ -162,6 +142,7 @@ static void packing_free(packing *p)
         augment_scratch_free(&p->scratch[g]);
     if (p) {
         free(p->pixels);
+        free(p->sums);
         free(p->labels);
     }
     free(p);
@@ -171,8 +152,8 @@ berlu_status cache_write(data_source *source, const char *path, int side, int th
                          void *context)
 {
     const data_info *info = data_describe(source);
-    if (side < 1 || side > SIDE_MOST)
-        return berlu_fail(BERLU_ERR_ARG, "a packed set of pictures of %d pixels; 1 to %d", side, SIDE_MOST);
+    if (side < 1 || side > PACKED_SIDE_MAX)
+        return berlu_fail(BERLU_ERR_ARG, "a packed set of images of %d pixels; 1 to %d", side, PACKED_SIDE_MAX);
     packing *p = NULL;
     text names = {0};
     file_out *file = NULL;
@@ -182,7 +163,8 @@ berlu_status cache_write(data_source *source, const char *path, int side, int th
                        .train = info->images[DATA_TRAIN],
                        .test = info->images[DATA_TEST],
                        .names = names.length};
-    memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.magic, PACKED_MAGIC, sizeof h.magic - 1);
+    h.magic[sizeof h.magic - 1] = '0' + PACKED_FORMAT;
     berlu_status status = text_status(&names);
     if (status == BERLU_OK)
         status = packing_make(&p, source, side);
@@ -198,156 +180,3 @@ berlu_status cache_write(data_source *source, const char *path, int side, int th
     text_free(&names);
     return status;
 }
-
-/* ---- reading ---- */
-
-typedef struct packed_state {
-    file_map map;
-    packed_header h;
-    const unsigned char *pictures, *labels;
-} packed_state;
-
-static size_t place_of(const data_source *s, data_split split, size_t index)
-{
-    return split == DATA_TEST ? s->info.images[DATA_TRAIN] + index : index;
-}
-
-static uint32_t label_word(const data_source *s, data_split split, size_t index)
-{
-    const packed_state *p = s->state;
-    uint32_t label; /* any alignment */
-    memcpy(&label, p->labels + place_of(s, split, index) * sizeof label, sizeof label);
-    return label;
-}
-
-static int packed_label(const data_source *s, data_split split, size_t index)
-{
-    return (int)(label_word(s, split, index) & ~BROKEN);
-}
-
-static berlu_status packed_read(data_source *s, data_split split, size_t index, const image_request *request,
-                                image *out)
-{
-    const packed_state *p = s->state;
-    int side = (int)p->h.side;
-    if (label_word(s, split, index) & BROKEN)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s picture %zu was broken when it was packed", s->info.path,
-                          data_split_names[split], index);
-    return image_copy_part(out, p->pictures + place_of(s, split, index) * p->h.side * p->h.side * 3, side,
-                           image_ask(request, side, side));
-}
-
-static berlu_status packed_refuse(const char *path, const char *why)
-{
-    return berlu_fail(BERLU_ERR_INPUT, "%s: %s; make it again (berlu data pack)", path, why);
-}
-
-/* Sizes first, each bounded on its own so that their sum cannot overflow, then the checksum over what will be trusted. */
-static berlu_status packed_check(packed_state *p, const char *path)
-{
-    if (p->map.size < HEADER)
-        return packed_refuse(path, "too short for a packed set");
-    memcpy(&p->h, p->map.data, sizeof p->h);
-    const packed_header *h = &p->h;
-    if (memcmp(h->magic, magic, sizeof magic) != 0)
-        return packed_refuse(path, "not a packed set");
-    if (h->side < 1 || h->side > SIDE_MOST || h->classes < 1 || h->classes > CLASSES_MOST || h->train > IMAGES_MOST ||
-        h->test > IMAGES_MOST || h->names > NAMES_MOST)
-        return packed_refuse(path, "its header is damaged");
-    unsigned __int128 all = (unsigned __int128)h->train + h->test;
-    unsigned __int128 size = HEADER + all * (h->side * h->side * 3 + sizeof(uint32_t)) + h->names + sizeof(uint32_t);
-    if (size != p->map.size)
-        return packed_refuse(path, "its length does not fit its header");
-    p->pictures = p->map.data + HEADER;
-    p->labels = p->pictures + (size_t)all * h->side * h->side * 3;
-    const unsigned char *names = p->labels + (size_t)all * sizeof(uint32_t);
-    uint32_t stored;
-    memcpy(&stored, names + h->names, sizeof stored);
-    return stored == packed_checksum(h, p->labels, names) ? BERLU_OK : packed_refuse(path, "its checksum is wrong");
-}
-
-static const char *name_next(const unsigned char **at, const unsigned char *end)
-{
-    const unsigned char *zero = memchr(*at, 0, (size_t)(end - *at));
-    const char *name = (const char *)*at;
-    if (!zero)
-        return NULL;
-    *at = zero + 1;
-    return name;
-}
-
-static berlu_status packed_names(data_source *s, const packed_state *p, const char *path)
-{
-    const unsigned char *at = p->labels + (p->h.train + p->h.test) * sizeof(uint32_t), *end = at + p->h.names;
-    data_info *info = &s->info;
-    const char **names = ARENA_ARRAY(&s->memory, const char *, p->h.classes);
-    if (!names)
-        return BERLU_ERR_MEMORY;
-    if (p->h.names < sizeof info->mean + sizeof info->std)
-        return packed_refuse(path, "its names are cut");
-    memcpy(info->mean, at, sizeof info->mean);
-    memcpy(info->std, at + sizeof info->mean, sizeof info->std);
-    at += sizeof info->mean + sizeof info->std;
-    const char *kind = name_next(&at, end);
-    if (!kind || !(info->class_order = name_next(&at, end)))
-        return packed_refuse(path, "its names are cut");
-    for (size_t k = 0; k < p->h.classes; k++)
-        if (!(names[k] = name_next(&at, end)))
-            return packed_refuse(path, "its names are cut");
-    info->class_names = names;
-    info->published = strcmp(kind, "folder") != 0 && strcmp(kind, "packed") != 0;
-    return BERLU_OK;
-}
-
-static berlu_status packed_open(data_source *s, const char *path, const data_options *o)
-{
-    (void)o;
-    packed_state *p = s->state = calloc(1, sizeof *p);
-    if (!p)
-        return berlu_fail_memory(sizeof *p, path);
-    berlu_status status = file_map_open(&p->map, path);
-    if (status == BERLU_OK)
-        status = packed_check(p, path);
-    if (status == BERLU_OK)
-        status = packed_names(s, p, path);
-    if (status != BERLU_OK)
-        return status;
-    s->info.images[DATA_TRAIN] = p->h.train;
-    s->info.images[DATA_TEST] = p->h.test;
-    s->info.classes = p->h.classes;
-    s->info.width = s->info.height = (int)p->h.side;
-    for (int split = 0; split < DATA_SPLITS; split++)
-        for (size_t i = 0; i < s->info.images[split]; i++)
-            if ((size_t)packed_label(s, (data_split)split, i) >= p->h.classes)
-                return packed_refuse(path, "a label is out of range");
-    return BERLU_OK;
-}
-
-static void packed_close(data_source *s)
-{
-    packed_state *p = s->state;
-    if (p)
-        file_map_close(&p->map);
-    free(p);
-}
-
-static int packed_recognise(const char *path)
-{
-    char first[sizeof magic] = {0};
-    FILE *f = file_exists(path) ? fopen(path, "rb") : NULL;
-    size_t got = f ? fread(first, 1, sizeof first, f) : 0;
-    if (f)
-        fclose(f);
-    return got == sizeof first && memcmp(first, magic, sizeof magic) == 0;
-}
-
-const data_kind data_packed = {
-    .name = "packed",
-    .help = "a set packed by `berlu data pack`",
-    .options = HAS_FILES, /* pictures that were broken when they were packed */
-    .recognise = packed_recognise,
-    .open = packed_open,
-    .label = packed_label,
-    .read = packed_read,
-    .close = packed_close,
-};

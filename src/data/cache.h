@@ -6,8 +6,8 @@
 
 typedef void (*cache_progress)(void *context, size_t done, size_t all);
 
-/* Writes every picture of `source` as a side x side RGB picture (short edge to `side`, centre crop, bicubic) into the file
- * `path`, which appears whole or not at all. Broken pictures are reported; while they are within max_bad, their place is
+/* Writes every image of `source` as a side x side RGB image (short edge to `side`, centre crop, bicubic) into the file
+ * `path`, which appears whole or not at all. Broken images are reported; while they are within max_bad, their place is
  * taken by one that reads as broken again. progress may be NULL; it is called from this thread only. */
 berlu_status cache_write(data_source *source, const char *path, int side, int threads, cache_progress progress,
                          void *context);

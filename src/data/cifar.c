@@ -1,49 +1,82 @@
 /* cifar.c - CIFAR-10 and CIFAR-100 in their binary version. SPDX-License-Identifier: MIT
  *
  * A file is a row of records: one label byte (CIFAR-100: the coarse, then the fine label) and 3072 bytes of red, green and
- * blue planes, 32 x 32 each. Files are mapped, not read; the published .tar.gz is unpacked into memory instead, after its
- * SHA-256 was found right. Sizes, labels and the number of pictures per class are checked before the first picture is
- * given out, so a cut download cannot become a quietly smaller set. cifar_layout.h says what is expected of each set. */
+ * blue planes, 32 x 32 each. Sizes, labels and the number of images per class are checked before the first image is given
+ * out, so a cut download cannot become a quietly smaller set. Labels stay in memory; of a folder, images are read when
+ * asked for, and a record whose label is no longer the one of the opening says that somebody wrote into the set. The
+ * published .tar.gz is unpacked into memory instead, after its SHA-256 was found right.
+ * cifar_layout.h says what is expected of each set. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/file_in.h"
 #include "data/archive.h"
 #include "data/cifar_layout.h"
 #include "data/source.h"
 
+enum { RECORD_MAX = 2 + 3 * CIFAR_PLANE, PIECE = 256 }; /* bytes of a record; records read at a time while opening */
+
 typedef struct cifar_state {
     const cifar_layout *layout;
-    int coarse;                 /* labels are the coarse ones of CIFAR-100 */
-    file_map maps[CIFAR_FILES]; /* of a folder */
-    unsigned char *memory;      /* of an archive */
-    const unsigned char *records[CIFAR_FILES];
+    int coarse;                                /* labels are the coarse ones of CIFAR-100 */
+    file_in files[CIFAR_FILES];                /* of a folder; path NULL: never opened */
+    unsigned char *memory;                     /* of an archive */
+    const unsigned char *records[CIFAR_FILES]; /* of an archive; NULL: read from the file */
+    unsigned char *labels[CIFAR_FILES];        /* label_bytes for each record */
 } cifar_state;
 
-static const unsigned char *record_at(const data_source *s, data_split split, size_t index)
+typedef struct record_place {
+    size_t file, within;
+} record_place;
+
+static record_place place_of(const cifar_state *c, data_split split, size_t index)
 {
-    const cifar_state *c = s->state;
-    size_t file = split == DATA_TEST ? c->layout->files - 1 : index / c->layout->records[0];
-    size_t within = split == DATA_TEST ? index : index % c->layout->records[0];
-    return c->records[file] + within * cifar_record_bytes(c->layout);
+    if (split == DATA_TEST)
+        return (record_place){c->layout->files - 1, index};
+    return (record_place){index / c->layout->records[0], index % c->layout->records[0]};
 }
 
 static int cifar_label(const data_source *s, data_split split, size_t index)
 {
     const cifar_state *c = s->state;
-    const unsigned char *record = record_at(s, split, index);
-    return c->layout->label_bytes == 2 && !c->coarse ? record[1] : record[0];
+    record_place at = place_of(c, split, index);
+    const unsigned char *label = c->labels[at.file] + at.within * c->layout->label_bytes;
+    return c->layout->label_bytes == 2 && !c->coarse ? label[1] : label[0];
+}
+
+/* The record, in `own` or in the archive's memory. A file that changed is BERLU_ERR_IO: not one image is broken, the set
+ * is. */
+static berlu_status record_fetch(const cifar_state *c, record_place at, unsigned char own[RECORD_MAX],
+                                 const unsigned char **out)
+{
+    size_t bytes = cifar_record_bytes(c->layout), labels = c->layout->label_bytes;
+    *out = c->records[at.file] ? c->records[at.file] + at.within * bytes : own;
+    if (c->records[at.file])
+        return BERLU_OK;
+    const file_in *file = &c->files[at.file];
+    if (file_in_read(file, (uint64_t)at.within * bytes, own, bytes) != BERLU_OK)
+        return BERLU_ERR_IO; /* with the message of the file */
+    if (memcmp(own, c->labels[at.file] + at.within * labels, labels) != 0)
+        return berlu_fail(BERLU_ERR_IO,
+                          "%s: record %zu has another label than when the file was opened: it was changed", file->path,
+                          at.within);
+    return BERLU_OK;
 }
 
 static berlu_status cifar_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
 {
     const cifar_state *c = s->state;
-    const unsigned char *planes = record_at(s, split, index) + c->layout->label_bytes;
+    unsigned char own[RECORD_MAX];
+    const unsigned char *record;
     image_part part = image_ask(request, CIFAR_SIDE, CIFAR_SIDE);
     berlu_status status = image_reserve(out, part.width, part.height);
+    if (status == BERLU_OK)
+        status = record_fetch(c, place_of(c, split, index), own, &record);
     if (status != BERLU_OK)
         return status;
+    const unsigned char *planes = record + c->layout->label_bytes;
     uint8_t *to = out->pixels;
     for (int y = part.top; y < part.top + part.height; y++) {
         const unsigned char *row = planes + y * CIFAR_SIDE + part.left;
@@ -56,34 +89,58 @@ static berlu_status cifar_read(data_source *s, data_split split, size_t index, c
     return BERLU_OK;
 }
 
-/* Labels in range, coarse fitting fine, and as many of each class as published. */
-static berlu_status records_check(const cifar_layout *l, const char *name, const unsigned char *records, size_t count,
-                                  size_t *per_class)
+/* Labels in range, coarse fitting fine; counts them by class and keeps them. `first` is the number of the first record. */
+static berlu_status records_check(const cifar_layout *l, const char *name, const unsigned char *records, size_t first,
+                                  size_t count, size_t *per_class, unsigned char *labels)
 {
     for (size_t i = 0; i < count; i++) {
         const unsigned char *r = records + i * cifar_record_bytes(l);
         unsigned fine = r[l->label_bytes - 1];
         if (fine >= l->classes)
-            return berlu_fail(BERLU_ERR_INPUT, "%s: record %zu has label %u, labels are 0 to %zu", name, i, fine,
-                              l->classes - 1);
+            return berlu_fail(BERLU_ERR_INPUT, "%s: record %zu has label %u, labels are 0 to %zu", name, first + i,
+                              fine, l->classes - 1);
         if (l->label_bytes == 2 && r[0] != l->coarse_of[fine])
             return berlu_fail(BERLU_ERR_INPUT, "%s: record %zu has coarse label %u where class %s belongs to %u", name,
-                              i, r[0], l->names[fine], l->coarse_of[fine]);
+                              first + i, r[0], l->names[fine], l->coarse_of[fine]);
         per_class[fine]++;
+        memcpy(labels + (first + i) * l->label_bytes, r, l->label_bytes);
     }
     return BERLU_OK;
+}
+
+/* All records of one file, in pieces where they are not in memory. */
+static berlu_status file_check(cifar_state *c, size_t f, const char *path, size_t *per_class)
+{
+    const cifar_layout *l = c->layout;
+    size_t bytes = cifar_record_bytes(l), all = l->records[f];
+    c->labels[f] = malloc(all * l->label_bytes);
+    unsigned char *piece = c->records[f] ? NULL : malloc(PIECE * bytes);
+    berlu_status status = BERLU_OK;
+    if (!c->labels[f] || (!piece && !c->records[f]))
+        status = berlu_fail_memory(PIECE * bytes, l->file_names[f]);
+    for (size_t first = 0; status == BERLU_OK && first < all; first += PIECE) {
+        size_t count = all - first < PIECE ? all - first : PIECE;
+        if (piece && (status = file_in_read(&c->files[f], (uint64_t)first * bytes, piece, count * bytes)) != BERLU_OK)
+            break;
+        status = records_check(l, l->file_names[f], piece ? piece : c->records[f] + first * bytes, first, count,
+                               per_class, c->labels[f]);
+        if (status != BERLU_OK)
+            berlu_fail_in(status, path);
+    }
+    free(piece);
+    return status;
 }
 
 static berlu_status split_check(const cifar_layout *l, const char *where, const size_t *per_class, size_t expected)
 {
     for (size_t k = 0; k < l->classes; k++)
         if (per_class[k] != expected)
-            return berlu_fail(BERLU_ERR_INPUT, "%s: %zu pictures of class %s, the published set has %zu", where,
+            return berlu_fail(BERLU_ERR_INPUT, "%s: %zu images of class %s, the published set has %zu", where,
                               per_class[k], l->names[k], expected);
     return BERLU_OK;
 }
 
-static berlu_status cifar_check(const cifar_state *c, const char *path)
+static berlu_status cifar_check(cifar_state *c, const char *path)
 {
     const cifar_layout *l = c->layout;
     size_t per_class[100] = {0}, train = 0;
@@ -95,21 +152,21 @@ static berlu_status cifar_check(const cifar_state *c, const char *path)
                 return status;
             memset(per_class, 0, sizeof per_class);
         }
-        berlu_status status = records_check(l, l->file_names[f], c->records[f], l->records[f], per_class);
+        berlu_status status = file_check(c, f, path, per_class);
         if (status != BERLU_OK)
-            return berlu_fail_in(status, path);
+            return status;
         train += test ? 0 : l->records[f];
     }
     return split_check(l, path, per_class, l->records[l->files - 1] / l->classes);
 }
 
-static berlu_status size_check(const cifar_layout *l, size_t f, const char *path, size_t size)
+static berlu_status size_check(const cifar_layout *l, size_t f, const char *path, uint64_t size)
 {
     size_t expected = l->records[f] * cifar_record_bytes(l);
     if (size == expected)
         return BERLU_OK;
-    return berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes, but %s of %s has %zu; fetch it again (berlu data get %s)", path,
-                      size, l->file_names[f], l->kind, expected, l->kind);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: %llu bytes, but %s of %s has %zu; fetch it again (berlu data get %s)", path,
+                      (unsigned long long)size, l->file_names[f], l->kind, expected, l->kind);
 }
 
 /* The folder itself, or the one that unpacking makes inside it. */
@@ -131,12 +188,11 @@ static berlu_status open_folder(data_source *s, const char *path)
             return berlu_fail(BERLU_ERR_INPUT,
                               "%s: missing; berlu reads the binary version of %s (berlu data get %s, or %s)", file,
                               c->layout->kind, c->layout->kind, c->layout->url);
-        berlu_status status = file_map_open(&c->maps[f], file);
+        berlu_status status = file_in_open(&c->files[f], file);
         if (status == BERLU_OK)
-            status = size_check(c->layout, f, file, c->maps[f].size);
+            status = size_check(c->layout, f, file, c->files[f].size);
         if (status != BERLU_OK)
             return status;
-        c->records[f] = c->maps[f].data;
     }
     return BERLU_OK;
 }
@@ -202,9 +258,11 @@ static void cifar_close(data_source *s)
     cifar_state *c = s->state;
     if (!c)
         return;
-    for (size_t f = 0; f < COUNT(c->maps); f++)
-        if (c->maps[f].data)
-            file_map_close(&c->maps[f]);
+    for (size_t f = 0; f < COUNT(c->files); f++) {
+        if (c->files[f].path)
+            file_in_close(&c->files[f]);
+        free(c->labels[f]);
+    }
     free(c->memory);
     free(c);
 }

@@ -167,17 +167,8 @@ berlu_status data_read(data_source *s, data_split split, size_t index, const ima
 }
 
 /* With the lock held. */
-static berlu_status bad_remember(data_source *s, data_split split, size_t index)
+static berlu_status bad_add(data_source *s, data_split split, size_t index, const char *message)
 {
-    for (size_t i = 0; i < s->bad_count; i++)
-        if (s->bad[i].split == split && s->bad[i].index == index)
-            return BERLU_OK;
-    if (s->bad_count == s->max_bad) {
-        char sentence[512];
-        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-        return berlu_fail(BERLU_ERR_INPUT, "%s (broken file number %zu, --max-bad allows %zu)", sentence,
-                          s->bad_count + 1, s->max_bad);
-    }
     if (s->bad_count == s->bad_room) {
         size_t room = s->bad_room ? 2 * s->bad_room : 16;
         data_bad *grown = realloc(s->bad, room * sizeof *grown);
@@ -186,11 +177,33 @@ static berlu_status bad_remember(data_source *s, data_split split, size_t index)
         s->bad = grown;
         s->bad_room = room;
     }
-    const char *sentence = arena_strdup(&s->memory, berlu_last_error());
-    if (!sentence)
+    const char *copy = arena_strdup(&s->memory, message);
+    if (!copy)
         return BERLU_ERR_MEMORY;
-    s->bad[s->bad_count++] = (data_bad){split, index, sentence};
+    s->bad[s->bad_count++] = (data_bad){split, index, copy};
     return BERLU_OK;
+}
+
+/* With the lock held. */
+static berlu_status bad_remember(data_source *s, data_split split, size_t index)
+{
+    for (size_t i = s->skipped; i < s->bad_count; i++)
+        if (s->bad[i].split == split && s->bad[i].index == index)
+            return BERLU_OK;
+    if (s->bad_count - s->skipped == s->max_bad) {
+        char message[512];
+        snprintf(message, sizeof message, "%s", berlu_last_error());
+        return berlu_fail(BERLU_ERR_INPUT, "%s (broken file number %zu, --max-bad allows %zu)", message, s->max_bad + 1,
+                          s->max_bad);
+    }
+    return bad_add(s, split, index, berlu_last_error());
+}
+
+berlu_status data_report_skipped(data_source *s, const char *message)
+{
+    berlu_status status = bad_add(s, DATA_TRAIN, 0, message);
+    s->skipped += status == BERLU_OK;
+    return status;
 }
 
 berlu_status data_report_bad(data_source *s, data_split split, size_t index)

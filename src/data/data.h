@@ -43,6 +43,7 @@ typedef struct data_info {
     const char *const *class_names;
     int width, height;      /* of every picture; 0, 0 when they differ */
     double mean[3], std[3]; /* the normalisation customary for this set: its own where published, else ImageNet's */
+    int unchecked;          /* images carry no checksum although this kind has them: a pack of berlu 0.1.0 */
     int published;          /* mean and std are the set's own; 0: nobody knows them without data_measure() */
 } data_info;
 
@@ -75,6 +76,16 @@ typedef struct data_statistics {
 } data_statistics;
 berlu_status data_measure(data_source *source, data_split split, size_t limit, size_t holdout, int threads,
                           data_statistics *out);
+
+/* Reads every image of all splits. Files broken one by one are reported as by data_report_bad(), whose limit ends the
+ * search; damage that stops a run at once (checksums of a packed set, a file cut short) is counted, with the first
+ * message. progress may be NULL; it is called from this thread only. */
+typedef struct data_verification {
+    size_t images, damaged;
+    char message[512];
+} data_verification;
+berlu_status data_verify(data_source *source, int threads, void (*progress)(void *context, size_t done, size_t all),
+                         void *context, data_verification *out);
 
 /* A contact sheet: `columns` pictures of each of the first `rows` classes, each `cell` pixels square, as one picture. */
 berlu_status data_contact_sheet(data_source *source, int rows, int columns, int cell, image *out);

@@ -178,8 +178,8 @@ berlu_status download_file(const download *d)
     status = part_fetch(&t);
     if (status == BERLU_OK)
         status = part_check(&t);
-    if (status == BERLU_ERR_INPUT)
-        unlink(part.data); /* continuing it could not make it right */
+    if (status == BERLU_ERR_INPUT || (status != BERLU_OK && t.have == 0))
+        unlink(part.data); /* continuing it could not make it right, or there is nothing to continue */
     if (status == BERLU_OK)
         status = path_rename(part.data, d->path);
     text_free(&part);

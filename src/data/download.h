@@ -20,7 +20,7 @@ typedef struct download {
     const atomic_int *stop; /* becomes non-zero: stop, keep the part (BERLU_ERR_STOPPED); may be NULL */
 } download;
 
-/* BERLU_ERR_IO when the network or the disk failed (the part is kept), BERLU_ERR_INPUT when length or hash are wrong (the
+/* BERLU_ERR_IO when the network or the disk failed (the part is kept unless it is empty), BERLU_ERR_INPUT when length or hash are wrong (the
  * part is removed), BERLU_ERR_UNSUPPORTED in a build without libcurl. */
 berlu_status download_file(const download *d);
 

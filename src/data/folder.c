@@ -59,15 +59,8 @@ static berlu_status file_into(image_file *file, const char *path, size_t *size)
     else if (info.st_size > IMAGE_FILE_LIMIT)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: a file of %lld bytes is over the limit of %d", path,
                             (long long)info.st_size, IMAGE_FILE_LIMIT);
-    if (status == BERLU_OK && (size_t)info.st_size > file->room) {
-        unsigned char *grown = realloc(file->bytes, (size_t)info.st_size);
-        if (grown) {
-            file->bytes = grown;
-            file->room = (size_t)info.st_size;
-        } else {
-            status = berlu_fail_memory((size_t)info.st_size, path);
-        }
-    }
+    if (status == BERLU_OK)
+        status = image_file_reserve(file, (size_t)info.st_size, path);
     for (*size = 0; status == BERLU_OK && *size < (size_t)info.st_size;) {
         ssize_t got = read(fd, file->bytes + *size, (size_t)info.st_size - *size);
         if (got < 0 && errno == EINTR)
@@ -287,7 +280,8 @@ static berlu_status classes_none_empty(const data_source *s)
     const folder_state *f = s->state;
     if (f->natural)
         return BERLU_OK; /* timm's classes are the folders that hold files, so none can be empty */
-    return scan_empty_class(f->splits[DATA_TRAIN].root, s->info.class_names, s->info.classes);
+    return scan_empty_class(&f->splits[DATA_TRAIN].files, f->splits[DATA_TRAIN].root, s->info.class_names,
+                            s->info.classes);
 }
 
 static berlu_status splits_scan(data_source *s, const char *path)
@@ -302,6 +296,13 @@ static berlu_status splits_scan(data_source *s, const char *path)
     for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++)
         if (f->splits[i].root)
             status = scan_folder(&f->splits[i].files, f->splits[i].root, f->natural);
+    for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++) {
+        const char *message = f->splits[i].files.skipped;
+        for (size_t k = 0; k < f->splits[i].files.skipped_count && status == BERLU_OK; k++) {
+            status = data_report_skipped(s, message);
+            message += strlen(message) + 1;
+        }
+    }
     return status;
 }
 

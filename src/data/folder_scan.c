@@ -2,7 +2,10 @@
  *
  * The number of a class and the order of the samples decide what a trained head means, so both customs are followed
  * exactly: torchvision takes the folders right under the root as classes and sorts by code point; timm takes the last
- * folder of a path as its class and sorts naturally ("n2" before "n10", case ignored). */
+ * folder of a path as its class and sorts naturally ("n2" before "n10", case ignored).
+ *
+ * Links are followed. The folders above the one being read are known by device and inode, those above the root included,
+ * so a link into one of them is a circle: it is left out and noted, and the rest of the set stays usable. */
 #include "data/folder_scan.h"
 
 #include <ctype.h>
@@ -118,56 +121,130 @@ static berlu_status file_add(scan_list *l, const char *path)
     return status;
 }
 
-static berlu_status walk(scan_list *l, text *path, size_t root, int depth);
+/* ---- walking ---- */
 
-/* One name inside the folder that `path` holds. */
-static berlu_status scan_entry(scan_list *l, text *path, size_t root, int depth, const struct dirent *entry)
+/* A folder and those that it lies in, up to the root of the file system. */
+typedef struct ancestor {
+    const struct ancestor *above;
+    dev_t device;
+    ino_t inode;
+} ancestor;
+
+typedef struct walker {
+    scan_list *list;
+    text path;   /* of the folder in hand */
+    size_t root; /* its length at the start */
+} walker;
+
+static int is_above(const ancestor *a, const struct stat *info)
 {
-    size_t length = path->length;
+    for (; a; a = a->above)
+        if (a->device == info->st_dev && a->inode == info->st_ino)
+            return 1;
+    return 0;
+}
+
+static berlu_status skip_note(scan_list *l, const char *path, const char *why)
+{
+    size_t length = strlen(path) + strlen(why) + 3;
+    char *grown = realloc(l->skipped, l->skipped_used + length);
+    if (!grown)
+        return berlu_fail_memory(l->skipped_used + length, "the list of files");
+    snprintf(grown + l->skipped_used, length, "%s: %s", path, why);
+    l->skipped = grown;
+    l->skipped_used += length;
+    l->skipped_count++;
+    return BERLU_OK;
+}
+
+static berlu_status walk(walker *w, const ancestor *above, int depth);
+
+/* A folder, a file, or neither, as stat() sees it. */
+static int kind_of(const struct stat *info)
+{
+    return S_ISDIR(info->st_mode) ? DT_DIR : S_ISREG(info->st_mode) ? DT_REG : DT_UNKNOWN;
+}
+
+/* The name that `w->path` ends with now, inside the folder `above`. */
+static berlu_status entry_take(walker *w, const ancestor *above, int depth, int type, int is_image_name)
+{
+    const char *path = w->path.data;
+    struct stat info;
+    if (type == DT_REG)
+        return file_add(w->list, path + w->root + 1);
+    if (type != DT_DIR && stat(path, &info) != 0) {
+        int matters = errno == ELOOP || is_image_name;
+        return matters ? skip_note(w->list, path, errno == ELOOP ? "a link in a circle" : "a link to nothing")
+                       : BERLU_OK;
+    }
+    if (type != DT_DIR && (type = kind_of(&info)) == DT_DIR && is_above(above, &info))
+        return skip_note(w->list, path, "a link to a folder that holds it");
+    if (type == DT_DIR)
+        return walk(w, above, depth + 1);
+    return type == DT_REG && is_image_name ? file_add(w->list, path + w->root + 1) : BERLU_OK;
+}
+
+static berlu_status scan_entry(walker *w, const ancestor *above, int depth, const struct dirent *entry)
+{
+    size_t length = w->path.length;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
         return BERLU_OK;
-    int picture = is_image(entry->d_name, l->natural);
-    if (entry->d_type == DT_REG && !picture)
+    int is_image_name = is_image(entry->d_name, w->list->natural);
+    if (entry->d_type == DT_REG && !is_image_name)
         return BERLU_OK;
-    text_add(path, "/%s", entry->d_name);
-    berlu_status status = text_status(path);
+    text_add(&w->path, "/%s", entry->d_name);
+    berlu_status status = text_status(&w->path);
     if (status != BERLU_OK)
         return status;
-    struct stat info;
-    int type = entry->d_type;
-    if (type != DT_REG && type != DT_DIR) /* a link, or a file system that does not tell */
-        type = stat(path->data, &info) != 0 ? DT_UNKNOWN
-               : S_ISDIR(info.st_mode)      ? DT_DIR
-               : S_ISREG(info.st_mode)      ? DT_REG
-                                            : DT_UNKNOWN;
-    if (type == DT_DIR)
-        status = walk(l, path, root, depth + 1);
-    else if (picture && type == DT_REG)
-        status = file_add(l, path->data + root + 1);
-    path->length = length;
-    path->data[length] = '\0';
+    status = entry_take(w, above, depth, entry->d_type, is_image_name);
+    w->path.length = length;
+    w->path.data[length] = '\0';
     return status;
 }
 
-static berlu_status walk(scan_list *l, text *path, size_t root, int depth)
+static berlu_status walk(walker *w, const ancestor *above, int depth)
 {
+    struct stat info;
     if (depth > DEPTH_LIMIT)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: folders nested deeper than %d (a link in a circle?)", path->data,
-                          DEPTH_LIMIT);
-    DIR *folder = opendir(path->data);
-    if (!folder)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path->data, strerror(errno));
+        return berlu_fail(BERLU_ERR_INPUT, "%s: folders nested deeper than %d", w->path.data, DEPTH_LIMIT);
+    DIR *folder = opendir(w->path.data);
+    if (!folder || fstat(dirfd(folder), &info) != 0) {
+        berlu_status status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", w->path.data, strerror(errno));
+        if (folder)
+            closedir(folder);
+        return status;
+    }
+    const ancestor here = {above, info.st_dev, info.st_ino};
     berlu_status status = BERLU_OK;
     const struct dirent *entry;
     errno = 0;
     while (status == BERLU_OK && (entry = readdir(folder))) {
-        status = scan_entry(l, path, root, depth, entry);
+        status = scan_entry(w, &here, depth, entry);
         errno = 0;
     }
     if (status == BERLU_OK && errno != 0)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", path->data, strerror(errno));
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", w->path.data, strerror(errno));
     closedir(folder);
     return status;
+}
+
+/* Walks with the folders above the root as ancestors; the path is its own again afterwards. */
+static berlu_status walk_from(walker *w, const ancestor *below, int steps)
+{
+    enum { ABOVE_MAX = 64 };
+    struct stat info;
+    text up = {0};
+    text_string(&up, w->path.data);
+    for (int i = 0; i < steps; i++)
+        text_string(&up, "/..");
+    berlu_status status = text_status(&up);
+    int there = status == BERLU_OK && stat(up.data, &info) == 0;
+    text_free(&up);
+    if (status != BERLU_OK)
+        return status;
+    const ancestor here = {below, there ? info.st_dev : 0, there ? info.st_ino : 0};
+    int top = !there || (below && below->device == here.device && below->inode == here.inode) || steps == ABOVE_MAX;
+    return top ? walk(w, below, 0) : walk_from(w, &here, steps + 1);
 }
 
 /* torchvision sorts folders as whole paths, then names inside them. */
@@ -194,14 +271,15 @@ static int order_by_nature(const void *a, const void *b, void *names)
 berlu_status scan_folder(scan_list *out, const char *root, int natural)
 {
     scan_list l = {.natural = natural};
-    text path = {0};
-    text_string(&path, root);
-    berlu_status status = text_status(&path);
-    while (status == BERLU_OK && path.length > 1 && path.data[path.length - 1] == '/')
-        path.data[--path.length] = '\0';
+    walker w = {.list = &l};
+    text_string(&w.path, root);
+    berlu_status status = text_status(&w.path);
+    while (status == BERLU_OK && w.path.length > 1 && w.path.data[w.path.length - 1] == '/')
+        w.path.data[--w.path.length] = '\0';
+    w.root = w.path.length;
     if (status == BERLU_OK)
-        status = walk(&l, &path, path.length, 0);
-    text_free(&path);
+        status = walk_from(&w, NULL, 1);
+    text_free(&w.path);
     if (status != BERLU_OK) {
         scan_free(&l);
         return status;
@@ -216,6 +294,7 @@ void scan_free(scan_list *l)
 {
     free(l->names);
     free(l->files);
+    free(l->skipped);
     *l = (scan_list){0};
 }
 
@@ -232,7 +311,22 @@ static int order_pointers(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-berlu_status scan_empty_class(const char *root, const char *const *names, size_t count)
+/* Whether ROOT/NAME was left out of the scan, whose messages begin with the path. */
+static int was_skipped(const scan_list *l, const char *root, const char *name)
+{
+    char path[4096];
+    size_t length = strlen(root);
+    while (length > 1 && root[length - 1] == '/')
+        length--;
+    int used = snprintf(path, sizeof path, "%.*s/%s: ", (int)length, root, name);
+    const char *message = l->skipped;
+    for (size_t i = 0; i < l->skipped_count; i++, message += strlen(message) + 1)
+        if (used < (int)sizeof path && strncmp(message, path, (size_t)used) == 0)
+            return 1;
+    return 0;
+}
+
+berlu_status scan_empty_class(const scan_list *l, const char *root, const char *const *names, size_t count)
 {
     berlu_status status = BERLU_OK;
     DIR *folder = opendir(root);
@@ -241,7 +335,8 @@ berlu_status scan_empty_class(const char *root, const char *const *names, size_t
     const struct dirent *entry;
     while (status == BERLU_OK && (entry = readdir(folder))) {
         const char *name = entry->d_name;
-        if (name[0] != '.' && !bsearch(&name, names, count, sizeof *names, order_pointers) && is_folder_at(root, entry))
+        if (name[0] != '.' && !bsearch(&name, names, count, sizeof *names, order_pointers) &&
+            is_folder_at(root, entry) && !was_skipped(l, root, name))
             status = berlu_fail(BERLU_ERR_INPUT, "%s/%s: a class without pictures; remove the folder or fill it", root,
                                 name);
     }

@@ -18,16 +18,20 @@ typedef struct scan_list {
     size_t names_used, names_capacity;
     scan_file *files;
     size_t count, room;
-    int natural; /* timm: class is the last folder; order is natural */
+    int natural;   /* timm: class is the last folder; order is natural */
+    char *skipped; /* messages about links that lead nowhere or in a circle, each ended by NUL */
+    size_t skipped_used, skipped_count;
 } scan_list;
 
 /* Every file with the extension of a picture, sorted: by folder, then name (torchvision), or by natural order (timm).
- * Links are followed; folders nested deeper than 16 refuse. Hidden files are files like any other, as there. */
+ * Links are followed; one that leads to nothing or into a folder that holds it is skipped and noted. Folders nested
+ * deeper than 16 refuse. Hidden files are files like any other, as there. */
 berlu_status scan_folder(scan_list *out, const char *root, int natural);
 void scan_free(scan_list *list);
 
-/* BERLU_ERR_INPUT when a folder right under the root is not among the sorted class names: it holds no picture. */
-berlu_status scan_empty_class(const char *root, const char *const *names, size_t count);
+/* BERLU_ERR_INPUT when a folder right under the root of a scan is not among the sorted class names: it holds no image.
+ * Links that the scan skipped do not count. */
+berlu_status scan_empty_class(const scan_list *l, const char *root, const char *const *names, size_t count);
 
 /* The natural order of timm: lower case, runs of digits compared as numbers. Negative, 0, positive like strcmp. */
 int order_natural(const char *a, const char *b);

@@ -1,6 +1,7 @@
 /* get.c - from an address to a set that can be opened. SPDX-License-Identifier: MIT */
 #include "data/get.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,6 +43,30 @@ static berlu_status archive_fetch(const cifar_layout *l, const char *archive, co
     return download_file(&d);
 }
 
+/* Unpacks beside `target` and gives the set its name once its content is right. One that is not is set aside as
+ * TARGET.damaged for whoever wants to know why; a second one is removed, since the archive still has it. */
+static berlu_status set_unpack(const cifar_layout *l, const char *archive, const char *target, arena *a)
+{
+    const char *unchecked = arena_printf(a, "%s.unchecked", target);
+    const char *damaged = arena_printf(a, "%s.damaged", target);
+    if (!unchecked || !damaged)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = folder_remove(unchecked); /* of a call that was killed here */
+    if (status == BERLU_OK)
+        status = tarball_unpack(archive, l->folder, unchecked, limits_of(l));
+    if (status != BERLU_OK)
+        return status;
+    status = cifar_verify(l, unchecked);
+    if (status == BERLU_OK)
+        return path_rename(unchecked, target);
+    char message[1024]; /* cleaning up must not replace the reason */
+    snprintf(message, sizeof message, "%s", berlu_last_error());
+    int kept = !folder_exists(damaged) && path_rename(unchecked, damaged) == BERLU_OK;
+    if (!kept)
+        folder_remove(unchecked);
+    return berlu_fail(status, "%s (what was unpacked lies in %s)", message, damaged);
+}
+
 berlu_status data_get(const cifar_layout *l, const char *folder, const download *from, int keep_archive)
 {
     arena a = {0};
@@ -59,9 +84,7 @@ berlu_status data_get(const cifar_layout *l, const char *folder, const download 
     if (status == BERLU_OK)
         status = archive_fetch(l, archive, from);
     if (status == BERLU_OK)
-        status = tarball_unpack(archive, l->folder, target, limits_of(l));
-    if (status == BERLU_OK)
-        status = cifar_verify(l, target);
+        status = set_unpack(l, archive, target, &a);
     if (status == BERLU_OK && !keep_archive)
         unlink(archive);
 done:

@@ -28,6 +28,18 @@ void image_free(image *i)
     *i = (image){0};
 }
 
+berlu_status image_file_reserve(image_file *file, size_t bytes, const char *path)
+{
+    if (bytes <= file->room)
+        return BERLU_OK;
+    unsigned char *grown = realloc(file->bytes, bytes);
+    if (!grown)
+        return berlu_fail_memory(bytes, path);
+    file->bytes = grown;
+    file->room = bytes;
+    return BERLU_OK;
+}
+
 image_part image_ask(const image_request *request, int width, int height)
 {
     image_part part = {0, 0, width, height, 0};

@@ -39,6 +39,7 @@ typedef struct image_file { /* the bytes of a file, kept from picture to picture
     unsigned char *bytes;
     size_t room;
 } image_file;
+berlu_status image_file_reserve(image_file *file, size_t bytes, const char *path); /* grows only */
 typedef struct image_request {
     void (*choose)(void *context, int width, int height, image_part *part); /* NULL: all of it, exactly */
     void *context;

@@ -30,8 +30,11 @@ typedef enum loader_part { PART_ALL, PART_KEPT, PART_HELD } loader_part;
 typedef struct loader_options {
     data_split split;
     loader_part part;
-    size_t holdout;          /* N of the holdout; used by PART_KEPT and PART_HELD */
-    uint64_t holdout_seed;   /* so that runs with different seeds may hold out the same pictures */
+    size_t holdout;        /* N of the holdout; used by PART_KEPT and PART_HELD */
+    uint64_t holdout_seed; /* so that runs with different seeds may hold out the same pictures */
+    const uint64_t
+        *only; /* these indices of the split alone, instead of a part; NULL: by `part`; outlives the loader */
+    size_t only_count;
     size_t first;            /* only the first so many pictures of the part, before shuffling; 0: all */
     size_t batch;            /* pictures of a batch over all ranks; ranks must divide it */
     int rank, ranks;         /* ranks 0 means 1 */

@@ -21,7 +21,12 @@ static berlu_status pool_find(loader_plan *p, const data_info *info)
                           data_split_names[o->split]);
     if (o->part != PART_ALL && o->holdout >= all)
         return berlu_fail(BERLU_ERR_ARG, "a holdout of %zu leaves nothing of %zu pictures", o->holdout, all);
+    for (size_t i = 0; o->only && i < o->only_count; i++)
+        if (o->only[i] >= all)
+            return berlu_fail(BERLU_ERR_ARG, "image %llu of %zu does not exist", (unsigned long long)o->only[i], all);
     p->pool = o->part == PART_KEPT ? all - o->holdout : o->part == PART_HELD ? o->holdout : all;
+    if (o->only)
+        p->pool = o->only_count;
     if (p->pool == 0)
         return berlu_fail(BERLU_ERR_ARG, "a holdout of 0 has no pictures to test on");
     if (o->first && o->first < p->pool)
@@ -55,7 +60,7 @@ static berlu_status mix_check(loader_plan *p)
     if (!mix_is_on(m))
         return BERLU_OK;
     if (m->group == 0)
-        m->group = p->rows % 256 == 0 ? 256 : p->rows;
+        m->group = mix_group_for(p->rows);
     if (m->group % 2 || p->rows % m->group)
         return berlu_fail(BERLU_ERR_ARG, "mixing groups of %zu rows: must be even and divide the %zu rows of a batch",
                           m->group, p->rows);
@@ -109,6 +114,8 @@ uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uin
     if (o->shuffle)
         place = permutation_at(&(permutation){p->pool, o->seed, PURPOSE_SHUFFLE, epoch}, place);
     place = (place + further) % p->pool;
+    if (o->only)
+        return o->only[place];
     if (o->part == PART_ALL)
         return place;
     permutation held = {data_describe(p->source)->images[o->split], o->holdout_seed, PURPOSE_HOLDOUT, 0};

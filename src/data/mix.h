@@ -23,6 +23,12 @@ static inline int mix_is_on(const mix_options *m)
     return m->mixup > 0 || m->cutmix > 0;
 }
 
+/* The group that 0 stands for. */
+static inline size_t mix_group_for(size_t rows)
+{
+    return rows % 256 == 0 ? 256 : rows;
+}
+
 /* One draw: what is done to a group. lam is already corrected for the clipped box of a cutmix. */
 typedef struct mix_draw {
     int cut;

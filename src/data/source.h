@@ -44,6 +44,10 @@ struct data_source {
     pthread_mutex_t lock; /* guards what follows, and `memory` once the source is open */
     data_bad *bad;
     size_t bad_count, bad_room;
+    size_t skipped; /* of them, what opening left out: shown and counted, but not held against max_bad */
 };
+
+/* Notes while opening, for kinds: a message about something that has no place in the set. */
+berlu_status data_report_skipped(data_source *s, const char *message);
 
 #endif

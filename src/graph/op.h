@@ -3,7 +3,8 @@
  * An op is one line of ops.inc: name, shape rule, gradient rule, flags. Passes ask the rule and so need not know a new op;
  * by name they know only what they make or look for themselves: differentiate.c adds gradients with add, slice.c moves
  * select, fuse.c looks for its patterns, engine/build.c adds the losses. A backend has a row of its own for every op: the
- * kernel and what it can do (overwrite an input, absorb a residual, read a copy of the weights in another dtype).
+ * kernel and what it can do (overwrite an input, absorb a residual, read a copy of the weights in another dtype, give column
+ * sums of what it writes).
  *
  * Read on: docs/add-an-op.md; graph/op_linear.c for an op with all its parts; engine/backend.h for the call a kernel gets. */
 #ifndef GRAPH_OP_H
@@ -139,6 +140,9 @@ typedef struct op_entry {
     unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
     int absorbs;            /* > 0: an input that is added to output 0, so that an add behind it can be taken in */
     unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
+    int sums; /* > 0: output sums + j, where asked for, gets the column sums of output j: a bias gradient in passing */
+    int again; /* norm_grad, > 0: this output, where asked for, gets y of the norm recomputed; input 5 is its bias then */
+    int raw;   /* linear_act: what is kept may lack the bias, which linear_dx_act adds as it reads */
 } op_entry;
 
 #endif

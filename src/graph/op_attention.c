@@ -2,7 +2,8 @@
  *
  * attention        in: qkv[..., T, 3D], none   or   qk[..., T, 2D], v[..., T, D]; log-sums or none
  *                  out: y[..., T, D], log-sums [..., T, heads] unless they were given
- * attention_grad   in: dy, qkv or qk, v or none, log-sums                           out: dqkv or dqk, dv or none
+ * attention_grad   in: dy, qkv or qk, v or none, log-sums                           out: dqkv or dqk, dv or none;
+ *                  column sums of either where a pass asks for them (op_entry.sums)
  *
  * The T x T weights are never kept: the backward makes them again from q, k and the log-sum of each row. Nor is y needed
  * there: sum over keys of p * dp gives what sum over channels of y * dy would. */

@@ -46,7 +46,8 @@ berlu_status add_shape(graph *g, node *n)
 {
     if (same_check(g, "add", n->in[0], n->in[1]) != BERLU_OK)
         return graph_status(g);
-    n->out[0] = graph_declare_like(g, ROLE_RESIDUAL, n->in[0]);
+    int gradient = info_of(g, n->in[0])->role == ROLE_GRADIENT; /* of a parameter with several uses */
+    n->out[0] = graph_declare_like(g, gradient ? ROLE_GRADIENT : ROLE_RESIDUAL, n->in[0]);
     return graph_status(g);
 }
 

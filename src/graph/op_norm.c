@@ -2,7 +2,9 @@
  *
  * norm        in: x, weight, bias, statistics or none     out: y = (x - mean) / sqrt(var + eps) * weight + bias,
  *                                                              statistics [..., 2] = mean, 1/sigma unless they were given
- * norm_grad   in: dy, x, weight, statistics, residual or none   out: dx (+ residual), dweight, dbias
+ * norm_grad   in: dy, x, weight, statistics, residual or none, bias or none   out: dx (+ residual), dweight, dbias, column sums
+ *                                                              of dx where a pass asks for them (op_entry.sums), and y
+ *                                                              recomputed (op_entry.again)
  *
  * What is kept is x and the two numbers of each row; y is made again from them (a norm reads and writes memory once,
  * which is cheaper than keeping its output for the whole backward). */

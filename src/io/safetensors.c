@@ -3,8 +3,8 @@
  * The header is JSON, so jansson parses it; but a parser builds whatever it is told to, therefore header_scan() first
  * bounds what it can be told: nesting, the number of objects and commas, no sign outside a text. After that
  * every entry is checked alone (entry_read) and all of them together: sorted by offset they must tile the data without
- * hole, overlap or rest (tensors_tile). Nothing is copied; an entry points into the mapped file.
- * Read safetensors_parse() first. What a tensor's values are is in safetensors_values.c; the writer is
+ * hole, overlap or rest (tensors_tile). Values are not read here: an entry knows where they are.
+ * Read header_parse() first. What a tensor's values are is in safetensors_values.c; the writer is
  * safetensors_write.c. */
 #include "io/safetensors.h"
 
@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file_in.h"
 
 struct safetensors {
     arena memory; /* names, entries, metadata */
-    file_map map; /* size 0 when the bytes are the caller's */
+    file_in in;   /* closed when the bytes are the caller's */
     const char *path;
     st_tensor *tensors; /* sorted by name */
     size_t count;
@@ -37,6 +37,8 @@ static berlu_status header_scan(const unsigned char *header, size_t size, const 
 {
     int depth = 0, in_text = 0;
     size_t objects = 0, commas = 0;
+    if (size == 0 || header[0] != '{')
+        return berlu_fail(BERLU_ERR_INPUT, "%s: the header does not begin with '{'", path);
     for (size_t i = 0; i < size; i++) {
         unsigned char c = header[i];
         if (in_text) {
@@ -71,10 +73,9 @@ static int is_pytorch(const unsigned char *bytes)
     return memcmp(bytes, "PK\3\4", 4) == 0 || (bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5);
 }
 
-static berlu_status header_find(const unsigned char *bytes, size_t size, const char *path, size_t *header)
+/* The length of the header, from the first eight bytes of a file of `size`. */
+static berlu_status header_find(const unsigned char *bytes, uint64_t size, const char *path, size_t *header)
 {
-    if (size < 8)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are too few for a safetensors file", path, size);
     uint64_t length = 0;
     for (int i = 7; i >= 0; i--)
         length = length << 8 | bytes[i];
@@ -91,10 +92,8 @@ static berlu_status header_find(const unsigned char *bytes, size_t size, const c
                           (unsigned long long)length, ST_HEADER_MAX);
     if (length > size - 8)
         return berlu_fail(BERLU_ERR_INPUT,
-                          "%s: a header of %llu bytes is announced, the file ends after %zu; it is cut short", path,
-                          (unsigned long long)length, size - 8);
-    if (bytes[8] != '{')
-        return berlu_fail(BERLU_ERR_INPUT, "%s: the header does not begin with '{'", path);
+                          "%s: a header of %llu bytes is announced, the file ends after %llu; it is cut short", path,
+                          (unsigned long long)length, (unsigned long long)size - 8);
     *header = (size_t)length;
     return BERLU_OK;
 }
@@ -152,8 +151,7 @@ static berlu_status shape_read(st_tensor *t, const json_t *value, const char *pa
 }
 
 /* The offsets must lie inside the data and hold exactly what dtype and shape ask for. */
-static berlu_status offsets_read(st_tensor *t, const json_t *value, const unsigned char *data, size_t data_size,
-                                 const char *path)
+static berlu_status offsets_read(st_tensor *t, const json_t *value, uint64_t data_size, const char *path)
 {
     const json_t *first = json_array_get(value, 0), *last = json_array_get(value, 1);
     if (json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(last))
@@ -165,18 +163,17 @@ static berlu_status offsets_read(st_tensor *t, const json_t *value, const unsign
                           t->name, end, begin);
     if (end > data_size)
         return berlu_fail(BERLU_ERR_INPUT,
-                          "%s: tensor '%s': its data ends at byte %llu, the file holds %zu; it is cut short", path,
-                          t->name, end, data_size);
+                          "%s: tensor '%s': its data ends at byte %llu, the file holds %llu; it is cut short", path,
+                          t->name, end, (unsigned long long)data_size);
     char shape[ST_SHAPE_TEXT];
     if (end - begin != t->bytes)
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %llu bytes of data, but %s of %s needs %zu", path, t->name,
                           end - begin, st_shape_text(shape, t->shape, t->rank), st_dtype_name(t->dtype), t->bytes);
-    t->data = data + begin;
+    t->offset = begin;
     return BERLU_OK;
 }
 
-static berlu_status entry_read(st_tensor *t, json_t *entry, const unsigned char *data, size_t data_size,
-                               const char *path)
+static berlu_status entry_read(st_tensor *t, json_t *entry, uint64_t data_size, const char *path)
 {
     if (!json_is_object(entry))
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': its entry is not an object", path, t->name);
@@ -191,7 +188,7 @@ static berlu_status entry_read(st_tensor *t, json_t *entry, const unsigned char 
     if (status == BERLU_OK)
         status = shape_read(t, json_object_get(entry, "shape"), path);
     if (status == BERLU_OK)
-        status = offsets_read(t, json_object_get(entry, "data_offsets"), data, data_size, path);
+        status = offsets_read(t, json_object_get(entry, "data_offsets"), data_size, path);
     return status;
 }
 
@@ -205,31 +202,30 @@ static int by_name(const void *a, const void *b)
 static int by_place(const void *a, const void *b)
 {
     const st_tensor *x = a, *y = b;
-    if (x->data != y->data)
-        return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
 /* Sorts by place and asks that the tensors cover the data exactly once. */
-static berlu_status tensors_tile(st_tensor *tensors, size_t count, const unsigned char *data, size_t data_size,
-                                 const char *path)
+static berlu_status tensors_tile(st_tensor *tensors, size_t count, uint64_t data_size, const char *path)
 {
-    const unsigned char *next = data;
+    uint64_t next = 0;
     if (count)
         qsort(tensors, count, sizeof *tensors, by_place);
     for (size_t i = 0; i < count; i++) {
-        const unsigned char *begin = tensors[i].data;
+        uint64_t begin = tensors[i].offset;
         if (begin < next)
             return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': its data overlaps that of '%s'", path, tensors[i].name,
                               tensors[i - 1].name);
         if (begin > next)
-            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %zu bytes before its data belong to no tensor", path,
-                              tensors[i].name, (size_t)(begin - next));
+            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': %llu bytes before its data belong to no tensor", path,
+                              tensors[i].name, (unsigned long long)(begin - next));
         next = begin + tensors[i].bytes;
     }
-    if (next != data + data_size)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes at the end belong to no tensor", path,
-                          (size_t)(data + data_size - next));
+    if (next != data_size)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: %llu bytes at the end belong to no tensor", path,
+                          (unsigned long long)(data_size - next));
     return BERLU_OK;
 }
 
@@ -255,7 +251,7 @@ static berlu_status metadata_read(safetensors *file, json_t *object)
     return BERLU_OK;
 }
 
-static berlu_status header_read(safetensors *file, json_t *root, const unsigned char *data, size_t data_size)
+static berlu_status header_read(safetensors *file, json_t *root, uint64_t data_size)
 {
     file->tensors = ARENA_ARRAY(&file->memory, st_tensor, json_object_size(root) + 1);
     if (!file->tensors)
@@ -273,7 +269,7 @@ static berlu_status header_read(safetensors *file, json_t *root, const unsigned 
             if (status == BERLU_OK && !(t->name = arena_strdup(&file->memory, name)))
                 status = BERLU_ERR_MEMORY;
             if (status == BERLU_OK)
-                status = entry_read(t, entry, data, data_size, file->path);
+                status = entry_read(t, entry, data_size, file->path);
             file->count++;
         }
         if (status != BERLU_OK)
@@ -281,58 +277,105 @@ static berlu_status header_read(safetensors *file, json_t *root, const unsigned 
     }
     if (file->count > ST_TENSORS_MAX)
         return berlu_fail(BERLU_ERR_INPUT, "%s: the header lists more than %d tensors", file->path, ST_TENSORS_MAX);
-    status = tensors_tile(file->tensors, file->count, data, data_size, file->path);
+    status = tensors_tile(file->tensors, file->count, data_size, file->path);
     if (status == BERLU_OK && file->count)
         qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
     return status;
 }
 
-berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size, const char *path)
+/* The header as text, for a file whose data follows it with `data_size` bytes. */
+static berlu_status header_parse(safetensors *file, const unsigned char *header, size_t size, uint64_t data_size)
 {
-    size_t header = 0;
-    berlu_status status = header_find(bytes, size, path, &header);
-    const unsigned char *body = status == BERLU_OK ? (const unsigned char *)bytes + 8 : NULL; /* bytes may be NULL */
-    if (status == BERLU_OK)
-        status = header_scan(body, header, path);
+    json_error_t error;
+    berlu_status status = header_scan(header, size, file->path);
     if (status != BERLU_OK)
         return status;
+    json_t *root = json_loadb((const char *)header, size, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", file->path, error.position, error.text);
+    status = header_read(file, root, data_size);
+    json_decref(root);
+    return status;
+}
 
-    json_t *root = NULL;
+static berlu_status file_make(safetensors **out, const char *path)
+{
     safetensors *file = calloc(1, sizeof *file);
     if (!file)
         return berlu_fail_memory(sizeof *file, path);
+    file->in.fd = -1;
     if (!(file->path = arena_strdup(&file->memory, path))) {
-        status = BERLU_ERR_MEMORY;
-        goto done;
+        safetensors_close(file);
+        return BERLU_ERR_MEMORY;
     }
-    json_error_t error;
-    root = json_loadb((const char *)body, header, JSON_REJECT_DUPLICATES, &error);
-    if (!root) {
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", path, error.position, error.text);
-        goto done;
+    *out = file;
+    return BERLU_OK;
+}
+
+static berlu_status too_short(uint64_t size, const char *path)
+{
+    return berlu_fail(BERLU_ERR_INPUT, "%s: %llu bytes are too few for a safetensors file", path,
+                      (unsigned long long)size);
+}
+
+berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size, const char *path)
+{
+    const unsigned char *at = bytes;
+    size_t header = 0;
+    safetensors *file = NULL;
+    if (size < 8)
+        return too_short(size, path);
+    berlu_status status = header_find(at, size, path, &header);
+    if (status == BERLU_OK)
+        status = file_make(&file, path);
+    if (status == BERLU_OK)
+        status = header_parse(file, at + 8, header, size - 8 - header);
+    if (status != BERLU_OK) {
+        safetensors_close(file);
+        return status;
     }
-    status = header_read(file, root, body + header, size - 8 - header);
-    if (status == BERLU_OK) {
-        *out = file;
-        file = NULL;
+    for (size_t i = 0; i < file->count; i++)
+        file->tensors[i].data = at + 8 + header + file->tensors[i].offset;
+    *out = file;
+    return BERLU_OK;
+}
+
+/* The header of an open file, in memory for as long as it is parsed. */
+static berlu_status header_load(safetensors *file)
+{
+    unsigned char first[8], *header = NULL;
+    size_t size = 0;
+    if (file->in.size < sizeof first)
+        return too_short(file->in.size, file->path);
+    berlu_status status = file_in_read(&file->in, 0, first, sizeof first);
+    if (status == BERLU_OK)
+        status = header_find(first, file->in.size, file->path, &size);
+    if (status == BERLU_OK && !(header = malloc(size)))
+        status = berlu_fail_memory(size, file->path);
+    if (status == BERLU_OK)
+        status = file_in_read(&file->in, sizeof first, header, size);
+    if (status == BERLU_OK)
+        status = header_parse(file, header, size, file->in.size - sizeof first - size);
+    free(header);
+    for (size_t i = 0; status == BERLU_OK && i < file->count; i++) {
+        file->tensors[i].file = &file->in;
+        file->tensors[i].offset += sizeof first + size;
     }
-done:
-    json_decref(root);
-    safetensors_close(file);
     return status;
 }
 
 berlu_status safetensors_open(safetensors **out, const char *path)
 {
-    file_map map = {0};
-    berlu_status status = file_map_open(&map, path);
-    if (status != BERLU_OK)
-        return status;
-    status = safetensors_parse(out, map.data, map.size, path);
+    safetensors *file = NULL;
+    berlu_status status = file_make(&file, path);
     if (status == BERLU_OK)
-        (*out)->map = map;
+        status = file_in_open(&file->in, file->path);
+    if (status == BERLU_OK)
+        status = header_load(file);
+    if (status == BERLU_OK)
+        *out = file;
     else
-        file_map_close(&map);
+        safetensors_close(file);
     return status;
 }
 
@@ -340,8 +383,7 @@ void safetensors_close(safetensors *file)
 {
     if (!file)
         return;
-    if (file->map.size)
-        file_map_close(&file->map);
+    file_in_close(&file->in);
     arena_free(&file->memory);
     free(file);
 }

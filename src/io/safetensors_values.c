@@ -1,10 +1,12 @@
 /* safetensors_values.c - the types of tensors and their values as numbers. SPDX-License-Identifier: MIT
  *
- * A tensor may begin at any byte of its file, so values are copied out one by one and never read in place. */
+ * A tensor may begin at any byte of its file, so values are copied out and never read in place. What is converted goes
+ * through a buffer on the stack; F32 as f32 and I64 as i64 go straight to their destination. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file_in.h"
 #include "base/half.h"
 #include "io/safetensors.h"
 
@@ -37,16 +39,28 @@ const char *st_shape_text(char out[ST_SHAPE_TEXT], const uint64_t *shape, int ra
     return out;
 }
 
-static double value_at(const st_tensor *t, size_t i)
+enum { PIECE = 4096 }; /* values converted at a time */
+
+/* Values first to first + count of a tensor, as they stand in the file. */
+static berlu_status values_fetch(const st_tensor *t, size_t first, size_t count, void *out)
 {
-    const unsigned char *at = (const unsigned char *)t->data + i * dtypes[t->dtype].size;
+    size_t size = dtypes[t->dtype].size;
+    if (!t->data && t->file)
+        return file_in_read(t->file, t->offset + (uint64_t)first * size, out, count * size);
+    if (count)
+        memcpy(out, (const unsigned char *)t->data + first * size, count * size);
+    return BERLU_OK;
+}
+
+static double value_at(const unsigned char *piece, st_dtype dtype, size_t i)
+{
     union {
         double f64;
         float f32;
         uint16_t half;
     } v;
-    memcpy(&v, at, dtypes[t->dtype].size);
-    switch (t->dtype) {
+    memcpy(&v, piece + i * dtypes[dtype].size, dtypes[dtype].size);
+    switch (dtype) {
     case ST_F64:
         return v.f64;
     case ST_F32:
@@ -66,41 +80,56 @@ static berlu_status floating_check(const st_tensor *t)
                       dtypes[t->dtype].name);
 }
 
+berlu_status st_read_bytes(const st_tensor *t, void *out)
+{
+    return values_fetch(t, 0, t->count, out);
+}
+
 berlu_status st_read_f32(const st_tensor *t, float *out)
 {
+    unsigned char piece[PIECE * 8];
     berlu_status status = floating_check(t);
-    if (status != BERLU_OK)
-        return status;
-    if (t->dtype == ST_F32 && t->bytes)
-        memcpy(out, t->data, t->bytes);
-    else
-        for (size_t i = 0; i < t->count; i++)
-            out[i] = (float)value_at(t, i);
-    return BERLU_OK;
+    if (status == BERLU_OK && t->dtype == ST_F32)
+        return values_fetch(t, 0, t->count, out);
+    for (size_t first = 0; status == BERLU_OK && first < t->count; first += PIECE) {
+        size_t count = t->count - first < PIECE ? t->count - first : PIECE;
+        status = values_fetch(t, first, count, piece);
+        for (size_t i = 0; status == BERLU_OK && i < count; i++)
+            out[first + i] = (float)value_at(piece, t->dtype, i);
+    }
+    return status;
 }
 
 berlu_status st_read_f64(const st_tensor *t, double *out)
 {
+    unsigned char piece[PIECE * 8];
     berlu_status status = floating_check(t);
-    for (size_t i = 0; status == BERLU_OK && i < t->count; i++)
-        out[i] = value_at(t, i);
+    for (size_t first = 0; status == BERLU_OK && first < t->count; first += PIECE) {
+        size_t count = t->count - first < PIECE ? t->count - first : PIECE;
+        status = values_fetch(t, first, count, piece);
+        for (size_t i = 0; status == BERLU_OK && i < count; i++)
+            out[first + i] = value_at(piece, t->dtype, i);
+    }
     return status;
 }
 
 berlu_status st_read_i64(const st_tensor *t, int64_t *out)
 {
-    if (t->dtype != ST_I64 && t->dtype != ST_I32 && t->dtype != ST_U8)
+    unsigned char piece[PIECE * 4];
+    if (t->dtype == ST_I64)
+        return values_fetch(t, 0, t->count, out);
+    if (t->dtype != ST_I32 && t->dtype != ST_U8)
         return berlu_fail(BERLU_ERR_INPUT, "tensor '%s': its dtype is %s, a whole-number type (I64, I32, U8) is needed",
                           t->name, dtypes[t->dtype].name);
-    for (size_t i = 0; i < t->count; i++) {
-        const unsigned char *at = (const unsigned char *)t->data + i * dtypes[t->dtype].size;
-        int32_t narrow;
-        if (t->dtype == ST_I64)
-            memcpy(&out[i], at, 8);
-        else if (t->dtype == ST_I32)
-            memcpy(&narrow, at, 4), out[i] = narrow;
-        else
-            out[i] = *at;
+    berlu_status status = BERLU_OK;
+    for (size_t first = 0; status == BERLU_OK && first < t->count; first += PIECE) {
+        size_t count = t->count - first < PIECE ? t->count - first : PIECE;
+        status = values_fetch(t, first, count, piece);
+        for (size_t i = 0; status == BERLU_OK && i < count; i++) {
+            int32_t narrow;
+            memcpy(&narrow, piece + (t->dtype == ST_I32 ? 4 * i : 0), sizeof narrow);
+            out[first + i] = t->dtype == ST_I32 ? narrow : piece[i];
+        }
     }
-    return BERLU_OK;
+    return status;
 }

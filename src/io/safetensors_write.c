@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/file_in.h"
 #include "base/text.h"
 
 /* jansson's escaping is the reference's: the quote, the backslash and control characters, everything else as it is. */
@@ -62,7 +63,7 @@ static berlu_status piece_make(piece *p, const st_tensor *t, const char *path)
     for (int i = 0; i < t->rank; i++)
         if (!size_mul(p->bytes, t->shape[i], &p->bytes))
             return berlu_fail(BERLU_ERR_ARG, "%s: tensor '%s': the shape is too large", path, t->name);
-    if (p->bytes && !t->data)
+    if (p->bytes && !t->data && !t->file)
         return berlu_fail(BERLU_ERR_ARG, "%s: tensor '%s': no data", path, t->name);
     return BERLU_OK;
 }
@@ -130,6 +131,22 @@ static berlu_status header_make(text *header, const piece *pieces, size_t count,
     return status != BERLU_OK ? status : text_status(header);
 }
 
+/* The values of one tensor; those of another open file come over in pieces. */
+static berlu_status values_write(file_out *file, const piece *p)
+{
+    unsigned char part[1 << 15];
+    if (p->t->data || p->bytes == 0)
+        return file_out_write(file, p->t->data, p->bytes);
+    berlu_status status = BERLU_OK;
+    for (size_t at = 0; status == BERLU_OK && at < p->bytes; at += sizeof part) {
+        size_t count = p->bytes - at < sizeof part ? p->bytes - at : sizeof part;
+        status = file_in_read(p->t->file, p->t->offset + at, part, count);
+        if (status == BERLU_OK)
+            status = file_out_write(file, part, count);
+    }
+    return status;
+}
+
 static berlu_status file_fill(file_out *file, const text *header, const piece *pieces, size_t count)
 {
     unsigned char length[8];
@@ -139,13 +156,18 @@ static berlu_status file_fill(file_out *file, const text *header, const piece *p
     if (status == BERLU_OK)
         status = file_out_write(file, header->data, header->length);
     for (size_t i = 0; status == BERLU_OK && i < count; i++)
-        if (pieces[i].bytes)
-            status = file_out_write(file, pieces[i].t->data, pieces[i].bytes);
+        status = values_write(file, &pieces[i]);
     return status;
 }
 
 berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_t count, const st_text *metadata,
                                size_t texts)
+{
+    return safetensors_write_in(NULL, path, tensors, count, metadata, texts);
+}
+
+berlu_status safetensors_write_in(const folder_handle *in, const char *path, const st_tensor *tensors, size_t count,
+                                  const st_text *metadata, size_t texts)
 {
     text header = {0};
     file_out *file = NULL;
@@ -156,7 +178,7 @@ berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_
     if (status == BERLU_OK)
         status = header_make(&header, pieces, count, metadata, texts);
     if (status == BERLU_OK)
-        status = file_out_open(&file, path);
+        status = file_out_open_in(&file, in, path);
     if (status == BERLU_OK)
         status = file_fill(file, &header, pieces, count);
     if (status == BERLU_OK) {

@@ -1,8 +1,9 @@
 /* svg.h - plots as SVG. SPDX-License-Identifier: MIT
  *
- * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen to be readable on white
- * and on black; the file paints its own ground and follows the reader's dark mode. No scripts, no fonts to fetch, no
- * ids that could clash when several figures stand in one page.
+ * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen
+ * to be readable on white and on black; the file paints its own ground and follows the reader's
+ * dark mode. No scripts, no fonts to fetch, no ids that could clash when several figures stand in
+ * one page.
  *
  *     svg_series curve = {.label = "berlu", .x = x, .y = y, .count = n};
  *     svg_plot plot = {.title = "BerLU", .x = {.title = "x"}, .series = &curve, .count = 1};
@@ -22,6 +23,11 @@ typedef enum svg_mark {
     SVG_POLYGON,   /* thin straight lines with a dot at each point */
     SVG_VERTICALS, /* a thin vertical line at each x; y is not read and may be NULL */
     SVG_BAND,      /* the area between y and y2, pale */
+    SVG_HOLLOW,    /* rings, for points that are shown but not judged */
+    SVG_BARS,      /* a bar from 0 to y at each x; several series of bars in a plot stand side by side */
+    SVG_ERRORS,    /* a whisker from y to y2 at each x, over the bars of the series before it if that has some */
+    SVG_INTERVALS, /* a horizontal whisker from x to x2 at each y */
+    SVG_STACK,     /* an area of height y on top of the stacks before it in the plot; the same x for all of them */
 } svg_mark;
 
 enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours go round after 8; later rounds are dashed, dotted, both */
@@ -31,14 +37,20 @@ typedef struct svg_series {
     const double *x, *y, *y2;
     size_t count;
     svg_mark mark;
-    int color;    /* 0, 1, ... or SVG_GREY */
-    double width; /* of curves; 0: the usual one */
+    int color;                 /* 0, 1, ... or SVG_GREY */
+    double width;              /* of curves; 0: the usual one */
+    const double *x2;          /* SVG_INTERVALS */
+    const char *const *titles; /* NULL, or one text per point, which a reader sees over dots, rings and bars */
 } svg_series;
 
 typedef struct svg_axis {
     const char *title; /* NULL: none */
     double low, high;  /* equal: from the series, with a little room */
     int log;           /* decades; values that are not positive are left out */
+    /* Categories: value i (0, 1, ...) stands in the middle of the place called names[i]. Upwards
+     * axes begin at the top, as one reads. low, high and log are not looked at. */
+    const char *const *names; /* NULL: numbers */
+    size_t name_count;
 } svg_axis;
 
 typedef struct svg_plot {
@@ -53,32 +65,14 @@ typedef struct svg_figure {
     const svg_plot *plots;
     size_t count;
     int columns;       /* 0: one */
-    int width, height; /* of one plot with its axes; 0: 640 x 360 */
+    int width, height; /* of one plot with its axes; 0: 640 x 360. Small ones are SVG_SMALL_WIDTH x SVG_SMALL_HEIGHT */
 } svg_figure;
 
-/* Failures are lack of memory (and, when saving, of disk), or BERLU_ERR_ARG for an axis that cannot be: not finite, low
- * above high, a logarithmic one that is not positive. */
+enum { SVG_WIDTH = 640, SVG_HEIGHT = 360, SVG_SMALL_WIDTH = 320, SVG_SMALL_HEIGHT = 200 };
+
+/* Failures are lack of memory (and, when saving, of disk), or BERLU_ERR_ARG for an axis that
+ * cannot be: not finite, low above high, a logarithmic one that is not positive. */
 berlu_status svg_write(text *out, const svg_figure *figure);
 berlu_status svg_save(const char *path, const svg_figure *figure);
-
-/* -- inside: svg_scale.c -- */
-
-/* Maps values of an axis onto [0, 1]. */
-typedef struct svg_scale {
-    double low, high; /* of a logarithmic axis: the decimal logarithms */
-    int log;
-} svg_scale;
-
-berlu_status svg_scale_make(svg_scale *out, const svg_plot *plot, int vertical);
-double svg_scale_map(const svg_scale *scale, double value); /* NaN for what has no place */
-
-enum { SVG_TICKS = 24 };
-typedef struct svg_ticks {
-    size_t count;
-    double value[SVG_TICKS];
-    int exponent[SVG_TICKS]; /* logarithmic axes: the label is 10 to this */
-    int decimals;            /* else: digits behind the point, or -1 for %g */
-} svg_ticks;
-void svg_ticks_make(svg_ticks *out, const svg_scale *scale, int most);
 
 #endif

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "io/svg.h"
+#include "io/svg_internal.h"
 
 static void range_add(double value, int log, double *low, double *high)
 {
@@ -16,29 +16,57 @@ static void range_add(double value, int log, double *low, double *high)
     *high = fmax(*high, value);
 }
 
+/* Everything that point k of a series puts on the axis. */
+static void point_add(const svg_plot *plot, size_t index, size_t k, int vertical, int log, double *low, double *high)
+{
+    const svg_series *s = &plot->series[index];
+    if (!vertical) {
+        double half = s->mark == SVG_BARS ? 0.5 : 0;
+        range_add(s->x[k] - half, log, low, high);
+        range_add((s->mark == SVG_INTERVALS ? s->x2[k] : s->x[k]) + half, log, low, high);
+    } else if (s->mark == SVG_STACK) {
+        range_add(svg_stacked(plot, index, k), log, low, high);
+    } else if (s->mark != SVG_VERTICALS) {
+        range_add(s->y[k], log, low, high);
+        if (s->mark == SVG_BAND || s->mark == SVG_ERRORS)
+            range_add(s->y2[k], log, low, high);
+    }
+    if (vertical && (s->mark == SVG_BARS || s->mark == SVG_STACK))
+        range_add(0, log, low, high);
+}
+
+static int has_mark(const svg_plot *plot, svg_mark mark)
+{
+    for (size_t i = 0; i < plot->count; i++)
+        if (plot->series[i].mark == mark)
+            return 1;
+    return 0;
+}
+
 static void range_find(const svg_plot *plot, int vertical, int log, double *low, double *high)
 {
     *low = INFINITY, *high = -INFINITY;
-    for (size_t i = 0; i < plot->count; i++) {
-        const svg_series *s = &plot->series[i];
-        for (size_t k = 0; k < s->count && !(vertical && s->mark == SVG_VERTICALS); k++) {
-            range_add(vertical ? s->y[k] : s->x[k], log, low, high);
-            if (vertical && s->mark == SVG_BAND)
-                range_add(s->y2[k], log, low, high);
-        }
-    }
+    for (size_t i = 0; i < plot->count; i++)
+        for (size_t k = 0; k < plot->series[i].count; k++)
+            point_add(plot, i, k, vertical, log, low, high);
     if (!(*low <= *high)) /* nothing to show */
         *low = 0, *high = 1;
-    double room = vertical ? 0.06 * (*high - *low) : 0;
+    double room = vertical || has_mark(plot, SVG_INTERVALS) ? 0.06 * (*high - *low) : 0;
     if (!(*high - *low > 1e-12 * fmax(fabs(*low), fabs(*high)))) /* all the same */
         room = *low == 0 ? 1 : 0.5 * fabs(*low);
-    *low -= room;
+    int rests = *low == 0 && !log && (has_mark(plot, SVG_BARS) || has_mark(plot, SVG_STACK));
+    *low -= rests ? 0 : room; /* bars and areas stand on the frame */
     *high += room;
 }
 
 berlu_status svg_scale_make(svg_scale *out, const svg_plot *plot, int vertical)
 {
     const svg_axis *axis = vertical ? &plot->y : &plot->x;
+    if (axis->names) {
+        double first = -0.5, last = (double)axis->name_count - 0.5;
+        *out = (svg_scale){.low = vertical ? last : first, .high = vertical ? first : last};
+        return BERLU_OK;
+    }
     out->log = axis->log;
     if (axis->low == axis->high) {
         range_find(plot, vertical, axis->log, &out->low, &out->high);

@@ -19,7 +19,8 @@
 enum { BUCKETS = 30, PATH_ROOM = 4096 };
 
 struct tb_writer {
-    char path[PATH_ROOM];
+    const folder_handle *in; /* NULL: `name` is an ordinary path */
+    char name[PATH_ROOM];
     text pending;
 };
 
@@ -98,21 +99,22 @@ static void host_name(char *out, size_t room)
             *c = '_';
 }
 
-berlu_status tb_open(tb_writer **out, const char *folder, double wall)
+static berlu_status open_new(tb_writer **out, const folder_handle *in, const char *folder, double wall)
 {
     char host[HOST_NAME_MAX + 1];
     host_name(host, sizeof host);
     tb_writer *w = calloc(1, sizeof *w);
     if (!w)
         return berlu_fail_memory(sizeof *w, "a TensorBoard file");
+    w->in = in;
     for (int serial = 0; serial < 1000; serial++) { /* a resumed run may start within the same second */
-        int length = snprintf(w->path, sizeof w->path, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder,
-                              (long long)wall, host, (long)getpid(), serial);
-        if (length >= (int)sizeof w->path) {
+        int length = snprintf(w->name, sizeof w->name, "%s%sevents.out.tfevents.%010lld.%s.%ld.%d", folder,
+                              *folder ? "/" : "", (long long)wall, host, (long)getpid(), serial);
+        if (length >= (int)sizeof w->name) {
             free(w);
             return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
         }
-        if (!file_exists(w->path))
+        if (!file_exists_in(in, w->name))
             break;
     }
     tb_record_version(&w->pending, wall);
@@ -123,6 +125,16 @@ berlu_status tb_open(tb_writer **out, const char *folder, double wall)
     }
     *out = w;
     return BERLU_OK;
+}
+
+berlu_status tb_open(tb_writer **out, const char *folder, double wall)
+{
+    return open_new(out, NULL, folder, wall);
+}
+
+berlu_status tb_open_in(tb_writer **out, const folder_handle *in, double wall)
+{
+    return open_new(out, in, "", wall);
 }
 
 void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float value)
@@ -248,7 +260,7 @@ berlu_status tb_flush(tb_writer *w)
 {
     berlu_status status = text_status(&w->pending);
     if (status == BERLU_OK && w->pending.length > 0)
-        status = file_append(w->path, w->pending.data, w->pending.length, 0);
+        status = file_append_in(w->in, w->name, w->pending.data, w->pending.length, 0);
     text_free(&w->pending);
     return status;
 }
@@ -263,5 +275,5 @@ void tb_close(tb_writer *w)
 
 const char *tb_path(const tb_writer *w)
 {
-    return w->path;
+    return w->name;
 }

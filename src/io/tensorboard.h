@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file.h"
 #include "base/text.h"
 
 /* Bucket i holds `counts[i]` values below limits[i] and not below limits[i - 1]. */
@@ -27,6 +28,7 @@ void tb_record_histogram(text *out, double wall, int64_t step, const char *tag, 
 /* A file in a folder. Values are collected and appended by tb_flush(). */
 typedef struct tb_writer tb_writer;
 berlu_status tb_open(tb_writer **out, const char *folder, double wall);
+berlu_status tb_open_in(tb_writer **out, const folder_handle *in, double wall); /* the handle outlives the writer */
 void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float value);
 void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const float *values, size_t count);
 berlu_status tb_flush(tb_writer *w); /* whole records, in one append */

@@ -1,11 +1,13 @@
 /* convnext.c - ConvNeXt (Liu et al. 2022). SPDX-License-Identifier: MIT
  *
- * A convolutional network in a transformer's shape: a stem that cuts patches, four stages of blocks, between them a norm
- * and a 2x2 convolution that halves the map. A block is a 7x7 depthwise convolution, a norm over channels, a perceptron
- * at every position, and LayerScale. Maps are [H, W, C], so the perceptron's 1x1 convolutions are products.
+ * A convolutional network in a transformer's shape: a stem that cuts patches, four stages of
+ * blocks, between them a norm and a 2x2 convolution that halves the map. A block is a 7x7 depthwise
+ * convolution, a norm over channels, a perceptron at every position, and LayerScale. Maps are [H,
+ * W, C], so the perceptron's 1x1 convolutions are products.
  *
- * timm stores those weights as (N, K, 1, 1) in the small models and as (N, K) in tiny; the bytes are the same. timm also
- * gives stage 0 a downsampling of its own when the stem's stride is 2; that is kept. */
+ * timm stores those weights as (N, K, 1, 1) in the small models and as (N, K) in tiny; the bytes
+ * are the same. timm also gives stage 0 a downsampling of its own when the stem's stride is 2; so
+ * do we. */
 #include "models/family.h"
 
 static const float NORM_EPS = 1e-6f;
@@ -41,7 +43,8 @@ static berlu_status convnext_check(const model_config *m)
     return BERLU_OK;
 }
 
-/* Halves the map: rows of 2 x 2 positions through one product. An odd last row or column is cut, as a convolution does. */
+/* Halves the map: rows of 2 x 2 positions through one product. An odd last row or column is cut, as
+ * a convolution does. */
 static tensor downsample(model_builder *b, tensor x, int from, int to, const char *name)
 {
     graph *g = b->g;

@@ -1,7 +1,8 @@
 /* fill.c - see fill.h. SPDX-License-Identifier: MIT
  *
- * A value: hash the name (FNV-1a), add the element times the golden ratio, mix with the finaliser of MurmurHash3, take
- * the upper 24 bits as v in [-1, 1). Then scale v by what the parameter is for, in double, and round once to f32. */
+ * A value: hash the name (FNV-1a), add the element times the golden ratio, mix with the finaliser
+ * of MurmurHash3, take the upper 24 bits as v in [-1, 1). Then scale v by the kind of the
+ * parameter, in double, and round once to f32. */
 #include "models/fill.h"
 
 #include <math.h>
@@ -41,7 +42,8 @@ static int ends(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* Tokens, positions and the first convolution: small, so that the first norm sees a small variance and its eps shows. */
+/* Tokens, positions and the first convolution: small, so that the first norm sees a small variance
+ * and its eps matters. */
 static int is_first(const char *name)
 {
     static const char *const whole[] = {"cls_token", "dist_token", "pos_embed", "patch_pos", "pixel_pos"};
@@ -69,7 +71,7 @@ void fill_parameter(float *out, const char *name, int rank, const int64_t *size)
         scale = 0.5;
     else if (rank == 1)
         offset = 1, scale = 0.3;
-    else /* the variance that keeps the variance: fan-in is what one output sums over */
+    else /* preserves the variance: fan-in is the number of terms of one output */
         scale = sqrt(3.0 / ((double)count / (double)size[0]));
     uint32_t hash = fill_hash(name);
     for (int64_t i = 0; i < count; i++)

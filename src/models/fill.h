@@ -1,9 +1,11 @@
-/* fill.h - known weights and images that need no file and no random generator. SPDX-License-Identifier: MIT
+/* fill.h - reproducible weights and images that need no file and no random generator.
+ * SPDX-License-Identifier: MIT
  *
- * A value is a function of the tensor's name and the element's place, defined by integer operations and one rounding, so
- * a program in any language makes the same bits. With it two implementations are compared by a handful of numbers
- * (tests/models/test_known_answers.c). The scales keep every layer's output of order one: norm weights differ from 1,
- * LayerScale is not 1e-6, biases are not 0, so no mistake hides behind a neutral value. */
+ * A value is a function of the tensor's name and the element's index, defined by integer operations
+ * and one rounding, so a program in any language computes the same bits. With it two
+ * implementations are compared by a handful of numbers (tests/models/test_known_answers.c). The
+ * scales keep every layer's output of order one: norm weights differ from 1, LayerScale is not
+ * 1e-6, biases are not 0, so no mistake hides behind a neutral value. */
 #ifndef MODELS_FILL_H
 #define MODELS_FILL_H
 

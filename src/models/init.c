@@ -1,8 +1,10 @@
-/* init.c - initial weights, as timm draws them but from our own random numbers. SPDX-License-Identifier: MIT
+/* init.c - initial weights, as timm draws them but from our own random numbers.
+ * SPDX-License-Identifier: MIT
  *
- * The value of an element depends on the seed, the parameter's name and the element's index, nothing else: no order of
- * drawing, no state, the same on any machine. By name and not by place, because learned parameters of an activation shift
- * all places behind them: models that differ only in the activation start from the same weights. */
+ * The value of an element depends on the seed, the parameter's name and the element's index,
+ * nothing else: no order of drawing, no state, the same on any machine. By name and not by
+ * position, because learned parameters of an activation shift all positions behind them: models
+ * that differ only in the activation start from the same weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,8 @@
 #include "models/weights.h"
 #include "simd/normal.h"
 
-/* The cut of timm's trunc_normal_ is absolute: at a deviation of 0.02 it is a hundred sigma away. */
+/* The cut of timm's trunc_normal_ is absolute: at a deviation of 0.02 it is a hundred sigma
+ * away. */
 static const double NORMAL_CUT = 2;
 
 static uint32_t word_of(uint64_t seed, uint32_t parameter, size_t element, uint32_t draw)
@@ -66,8 +69,8 @@ const char *init_code(char out[INIT_CODE], param_init init)
     return out;
 }
 
-/* --init-std and --init-std-fc1 replace the deviation 0.02 of weights that decay: linear layers and convolutions, not
- * tokens and positions. */
+/* --init-std and --init-std-fc1 replace the deviation 0.02 of weights that decay: linear layers and
+ * convolutions, not tokens and positions. */
 static param_init init_adjust(const tensor_info *p, const init_options *o)
 {
     static const char fc1[] = ".fc1.weight";

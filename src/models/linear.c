@@ -1,7 +1,8 @@
 /* linear.c - one linear map from pixels to classes. SPDX-License-Identifier: MIT
  *
- * The yardstick of a data set: what it reaches needs no network at all. It has no activation and no other options than
- * the image's size and the number of classes. Drawn like torch's Linear. */
+ * The baseline of a data set: its accuracy needs no network at all. It has no activation and no
+ * other options than the image's size and the number of classes. Initialised like torch's
+ * Linear. */
 #include "models/family.h"
 
 static int linear_sites(const model_config *m)

@@ -1,9 +1,11 @@
-/* models.c - the table of models, and how a name and options become a graph. SPDX-License-Identifier: MIT
+/* models.c - the table of models, and the way from a name and options to a graph.
+ * SPDX-License-Identifier: MIT
  *
- * A row is a model_config as timm's constructor of that name would have it. The CIFAR presets are this project's choice
- * for 32 x 32 images: patch 4 (an 8 x 8 grid), TNT's pixel convolution at stride 1 (16 pixels a patch, as at 224),
- * ConvNeXt with a 1 x 1 stem (maps 32, 16, 8, 4). The micro models are for tests and demonstrations.
- * To add a model of a known family add a row; a new family is a file beside vit.c (docs/add-a-model.md). */
+ * A row is a model_config as timm's constructor of that name would have it. The CIFAR presets are
+ * this project's choice for 32 x 32 images: patch 4 (an 8 x 8 grid), TNT's pixel convolution at
+ * stride 1 (16 pixels per patch, as at 224), ConvNeXt with a 1 x 1 stem (maps 32, 16, 8, 4). The
+ * micro models are for tests and demonstrations. To add a model of a known family add a row; a new
+ * family is a file beside vit.c (docs/add-a-model.md). */
 #include "models/models.h"
 
 #include <stdlib.h>
@@ -26,7 +28,7 @@
      .width = {WIDTH, 2 * WIDTH, 4 * WIDTH, 8 * WIDTH}, .depth = {D0, D1, D2, D3}, __VA_ARGS__}
 
 static const model_config table[] = {
-    /*       name                      image patch classes width depth heads */
+    /* name                      image patch classes width depth heads */
     VIT("vit_tiny",                     224,  16,  1000,   192,  12,   3),
     VIT("vit_small",                    224,  16,  1000,   384,  12,   6),
     VIT("vit_base",                     224,  16,  1000,   768,  12,  12),
@@ -39,12 +41,12 @@ static const model_config table[] = {
     VIT("deit_tiny_distilled_cifar",     32,   4,    10,   192,  12,   3, .distilled = 1),
     VIT("vit_micro",                     32,   4,    10,    64,   4,   2),
     VIT("deit_micro",                    32,   4,    10,    64,   4,   2, .distilled = 1),
-    /*       name           image patch stride classes width inner depth */
+    /* name           image patch stride classes width inner depth */
     TNT("tnt_s",             224,  16,    4,   1000,   384,  24,   12),
     TNT("tnt_s_legacy",      224,  16,    4,   1000,   384,  24,   12, .legacy = 1),
     TNT("tnt_s_cifar",        32,   4,    1,     10,   384,  24,   12),
     TNT("tnt_micro",          32,   4,    1,     10,    48,  12,    2),
-    /*            name               image stem classes width  depths */
+    /* name               image stem classes width  depths */
     CONVNEXT("convnext_atto",         224,  4,  1000,   40,  2, 2, 6, 2),
     CONVNEXT("convnext_femto",        224,  4,  1000,   48,  2, 2, 6, 2),
     CONVNEXT("convnext_pico",         224,  4,  1000,   64,  2, 2, 6, 2),
@@ -65,7 +67,7 @@ const char *model_name(size_t i)
     return i < COUNT(table) ? table[i].name : NULL;
 }
 
-/* ---- names and options ---- */
+/* ---- Names and options ----------------------------------------------------------------------- */
 
 static berlu_status row_find(const model_config **out, const char *name)
 {
@@ -87,7 +89,7 @@ static berlu_status row_find(const model_config **out, const char *name)
                       name);
 }
 
-/* Puts one whole-number option into its place: 0 keeps the model's value, `known` says whether the family has it. */
+/* Sets one integer option: 0 keeps the model's value; `known` tells whether the family has it. */
 static berlu_status option_put(const model_config *m, int *place, int value, int most, int known, const char *option)
 {
     if (value == 0)
@@ -100,7 +102,7 @@ static berlu_status option_put(const model_config *m, int *place, int value, int
     return BERLU_OK;
 }
 
-/* Larger than any network here can mean; keeps products of sizes far inside 64 bits. */
+/* Larger than any sensible network; keeps products of sizes far inside 64 bits. */
 enum { IMAGE_MOST = 4096, CLASSES_MOST = 1000000 };
 
 berlu_status model_configure(model_config *out, const char *name, const model_options *options)
@@ -143,7 +145,7 @@ berlu_status model_configure(model_config *out, const char *name, const model_op
     return status;
 }
 
-/* ---- what the families share ---- */
+/* ---- Helpers of the families ----------------------------------------------------------------- */
 
 tensor site_act(model_builder *b, tensor x, const char *name)
 {
@@ -175,7 +177,7 @@ tensor residual(model_builder *b, tensor x, tensor branch, int i, int blocks, in
     return build_add(b->g, x, build_drop_path(b->g, branch, rate, groups));
 }
 
-/* ---- making ---- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static berlu_status acts_make(model *m, const model_options *options)
 {

@@ -1,11 +1,14 @@
-/* models.h - networks by name: ViT, DeiT, TNT and ConvNeXt as timm computes them. SPDX-License-Identifier: MIT
+/* models.h - networks by name: ViT, DeiT, TNT and ConvNeXt as timm computes them.
+ * SPDX-License-Identifier: MIT
  *
- * A model is a graph for one image together with the activations at its sites. Names and presets are rows of the table
- * in models.c; each family is one file that reads like its paper (vit.c tnt.c convnext.c). Parameters have timm's names,
- * shapes, order, decay flags and initialisation, so timm's weights load without a converter (weights.h).
+ * A model is a graph for one image together with the activations at its sites. Names and presets
+ * are rows of the table in models.c; each family is one file that reads like its paper (vit.c tnt.c
+ * convnext.c). Parameters have timm's names, shapes, order, decay flags and initialisation, so
+ * timm's weights load without a converter (weights.h).
  *
  *     model *m;
- *     model_create(&m, "vit_tiny_cifar", &(model_options){.classes = 100, .acts = (const char *[]){"berlu"}, .act_count = 1});
+ *     model_options options = {.classes = 100, .acts = (const char *[]){"berlu"}, .act_count = 1};
+ *     model_create(&m, "vit_tiny_cifar", &options);
  *     engine_create(&e, m->graph, ...);
  *
  * Read on: docs/add-a-model.md. */
@@ -18,7 +21,7 @@
 
 typedef struct model_family model_family;
 
-/* What a builder reads: the row of the table with the options put in. */
+/* The input of a builder: the row of the table with the options applied. */
 typedef struct model_config {
     const char *name;
     const model_family *family;
@@ -38,14 +41,15 @@ typedef struct model_config {
     int per_channel; /* learned activation parameters: one per channel instead of one per site */
 } model_config;
 
-#define MODEL_DROP_PATH_MOST 0.999 /* what is kept is divided by 1 - rate */
+#define MODEL_DROP_PATH_MOST 0.999 /* the kept branches are divided by 1 - rate */
 
-/* What a user may say; zero means the model's own value. Options a family does not have are refused by name. */
+/* A user's options; zero means the model's own value. Options a family does not have are refused by
+ * name. */
 typedef struct model_options {
     int image_size, patch, stride, stem, classes;
     double drop_path;
     int per_channel;
-    const char *const *acts; /* activation texts: one for all sites, or one per site in state-dict order */
+    const char *const *acts; /* activation specs: one for all sites, or one per site in state-dict order */
     int act_count;           /* 0: gelu everywhere */
 } model_options;
 
@@ -56,12 +60,12 @@ typedef struct model {
     int act_count;
 } model;
 
-/* BERLU_ERR_ARG for an unknown name (with the nearest one) or an option that does not fit (named as on the command
- * line). `options` may be NULL. */
+/* BERLU_ERR_ARG for an unknown name (with the nearest one) or an option that does not fit (named as
+ * on the command line). `options` may be NULL. */
 berlu_status model_create(model **out, const char *name, const model_options *options);
 void model_free(model *m); /* NULL is allowed; engines made from the graph must be gone */
 
-/* The row of `name` with the options put in, checked, without building anything. */
+/* The row of `name` with the options applied, checked, without building anything. */
 berlu_status model_configure(model_config *out, const char *name, const model_options *options);
 
 const char *model_name(size_t i); /* every model of the table; NULL after the last */

@@ -1,7 +1,7 @@
 /* timm.c - see timm.h. SPDX-License-Identifier: MIT
  *
- * ConvNeXt has the same names in both. tests/models/test_models.c checks that every model that timm can make by name alone has
- * a row here. */
+ * ConvNeXt has the same names in both. tests/models/test_models.c checks that every model that timm
+ * can make by name alone has a row here. */
 #include "models/timm.h"
 
 #include <string.h>

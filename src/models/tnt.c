@@ -1,13 +1,15 @@
 /* tnt.c - Transformer in Transformer (Han et al. 2021). SPDX-License-Identifier: MIT
  *
- * Two streams. Pixels: inside each patch a small transformer works on m = q x q pixel embeddings of inner_width numbers.
- * Words: a word per patch, and a class word, as in ViT. In every block the pixels of a patch, laid out as one row, are
- * projected and added to their word; the pixel stream itself ends with the last block.
- * Differences from ViT that are easy to miss: norms have eps 1e-5, attention has one product for q and k and one for v,
- * both without bias, and drop path drops the pixels patch by patch.
+ * Two streams. Pixels: inside each patch a small transformer works on m = q x q pixel embeddings of
+ * inner_width channels. Words: a word per patch, and a class word, as in ViT. In every block the
+ * pixels of a patch, laid out as one row, are projected and added to their word; the pixel stream
+ * itself ends with the last block. Differences from ViT that are easy to miss: norms have eps 1e-5,
+ * attention has one product for q and k and one for v, both without bias, and drop path drops the
+ * pixels patch by patch.
  *
- * `legacy` is the form of timm's older weights: the pixel convolution sees across patch edges, the norm before the
- * projection is over a pixel instead of a patch, the projection has a bias, and no norm follows it. */
+ * `legacy` is the form of timm's older weights: the pixel convolution sees across patch edges, the
+ * norm before the projection is over a pixel instead of a patch, the projection has a bias, and no
+ * norm follows it. */
 #include "models/family.h"
 
 static const float NORM_EPS = 1e-5f;
@@ -58,7 +60,8 @@ static tensor patch_rows(model_builder *b, tensor pixels)
     return build_reshape(b->g, pixels, 2, (int64_t[]){patch_count(b->m), side * side * b->m->inner_width});
 }
 
-/* norm, projection, norm: what a block adds to the words, and what the first words are made of. */
+/* norm, projection, norm: the term that a block adds to the words, and the first words
+ * themselves. */
 static tensor words_of(model_builder *b, tensor pixels, int bias, const char *prefix)
 {
     graph *g = b->g;

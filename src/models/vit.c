@@ -1,8 +1,10 @@
-/* vit.c - the Vision Transformer (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2020). SPDX-License-Identifier: MIT
+/* vit.c - the Vision Transformer (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2020).
+ * SPDX-License-Identifier: MIT
  *
- * An image is cut into patches; each becomes a token by a linear map; a class token goes in front, positions are added;
- * blocks of attention and perceptron follow, each behind a norm; the class token's last state is the answer. DeiT is the
- * same network. Its distilled form adds a second token that learns from a teacher, with a head of its own. */
+ * An image is cut into patches; each becomes a token by a linear map; a class token goes in front,
+ * positions are added; blocks of attention and perceptron follow, each behind a norm; the head
+ * reads the class token's last state. DeiT is the same network. Its distilled form adds a second
+ * token that learns from a teacher, with a head of its own. */
 #include "models/family.h"
 
 static const float NORM_EPS = 1e-6f;
@@ -48,7 +50,8 @@ static void vit_build(model_builder *b)
     const int64_t token[] = {1, 1, m->width[0]};
     const int64_t positions[] = {1, side * side + 1 + m->distilled, m->width[0]};
 
-    /* The order of the state dict: dist_token comes after pos_embed although its token stands before the patches. */
+    /* The order of the state dict: dist_token comes after pos_embed although its token stands
+     * before the patches. */
     tensor cls = build_param(g, "cls_token", INIT_N1E6, 0, 3, token);
     tensor pos = build_param(g, "pos_embed", INIT_TN02, 0, 3, positions);
     tensor dist = m->distilled ? build_param(g, "dist_token", INIT_TN02, 0, 3, token) : TENSOR_NONE;

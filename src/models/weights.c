@@ -1,7 +1,8 @@
 /* weights.c - reads and writes the parameters of an engine by name. SPDX-License-Identifier: MIT
  *
- * Reading has two halves: match() finds for every parameter its tensor and refuses the file unless every name, shape and
- * type fits and nothing is left over; only then values are set. Read weights_load(). */
+ * Reading has two halves: match() finds the tensor of every parameter and refuses the file unless
+ * every name, shape and type fits and no tensor remains; only then values are set. Read
+ * weights_load(). */
 #include "models/weights.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const tensor_info *parameter_at(const graph *g, int i)
     return graph_tensor(g, graph_param(g, i));
 }
 
-/* ---- reading ---- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Equal once trailing ones are dropped: (N, K, 1, 1) is (N, K), and [1] is a scalar. */
 static int shapes_match(const tensor_info *p, const st_tensor *t)
@@ -35,7 +36,7 @@ static int shapes_match(const tensor_info *p, const st_tensor *t)
     return 1;
 }
 
-/* torch calls the slope of its PReLU `act.weight`; here it is `act.alpha`. */
+/* torch calls the alpha of its PReLU `act.weight`; here it is `act.alpha`. */
 static const st_tensor *find_prelu(const graph *g, const char *name, const safetensors *file)
 {
     for (int i = 0; i < graph_site_count(g); i++) {
@@ -51,7 +52,8 @@ static const st_tensor *find_prelu(const graph *g, const char *name, const safet
     return NULL;
 }
 
-/* What DataParallel, torch.compile and Lightning put in front of every name. NULL: not the reason. */
+/* What DataParallel, torch.compile and Lightning put in front of every name. NULL: not the
+ * reason. */
 static const char *prefix_of(const char *name, const safetensors *file)
 {
     static const char *const prefixes[] = {"module.", "_orig_mod.", "model.", "state_dict."};
@@ -109,7 +111,7 @@ static berlu_status match(const st_tensor **found, const graph *g, const safeten
     return BERLU_OK;
 }
 
-/* Room for the largest parameter. */
+/* A buffer for the largest parameter. */
 static berlu_status buffer_make(float **out, const graph *g)
 {
     int64_t most = 1;
@@ -125,7 +127,7 @@ berlu_status weights_load(engine *e, const safetensors *file)
 {
     const graph *g = engine_graph(e);
     int count = graph_param_count(g);
-    float *values = NULL;
+    float *values = NULL; /* of all parameters: nothing is set before everything has been read */
     const st_tensor **found = calloc((size_t)count + 1, sizeof *found);
     char *used = calloc(safetensors_count(file) + 1, 1);
     berlu_status status = BERLU_OK;
@@ -133,13 +135,16 @@ berlu_status weights_load(engine *e, const safetensors *file)
         status = berlu_fail_memory((size_t)count * sizeof *found, safetensors_path(file));
     if (status == BERLU_OK)
         status = match(found, g, file, used);
-    if (status == BERLU_OK)
-        status = buffer_make(&values, g);
-    for (int i = 0; status == BERLU_OK && i < count; i++) {
-        status = st_read_f32(found[i], values);
-        if (status == BERLU_OK)
-            status = engine_set(e, ARRAY_WEIGHT, i, values);
-    }
+    size_t all = 0, at = 0;
+    for (int i = 0; status == BERLU_OK && i < count; i++)
+        all += found[i]->count;
+    if (status == BERLU_OK && !(values = memory_aligned((all + 1) * sizeof *values, safetensors_path(file))))
+        status = BERLU_ERR_MEMORY;
+    for (int i = 0; status == BERLU_OK && i < count; at += found[i++]->count)
+        status = st_read_f32(found[i], values + at);
+    at = 0;
+    for (int i = 0; status == BERLU_OK && i < count; at += found[i++]->count)
+        status = engine_set(e, ARRAY_WEIGHT, i, values + at);
     free(values);
     free(used);
     free(found);
@@ -170,10 +175,10 @@ berlu_status weights_fill(engine *e)
     return status;
 }
 
-/* ---- writing ---- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
-/* One array of the engine as tensors of a file. Host memory is used in place; from a device a copy is made, which
- * `copies` owns. */
+/* One array of the engine as tensors of a file. Host memory is used in place; from a device a copy
+ * is made, which `copies` owns. */
 static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *e, engine_array array)
 {
     const graph *g = engine_graph(e);
@@ -194,6 +199,12 @@ static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *
 
 berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts)
 {
+    return weights_save_in(e, array, NULL, path, metadata, texts);
+}
+
+berlu_status weights_save_in(engine *e, engine_array array, const folder_handle *in, const char *path,
+                             const st_text *metadata, size_t texts)
+{
     size_t count = (size_t)graph_param_count(engine_graph(e));
     st_tensor *tensors = calloc(count + 1, sizeof *tensors);
     float **copies = calloc(count + 1, sizeof *copies);
@@ -207,7 +218,7 @@ berlu_status weights_save(engine *e, engine_array array, const char *path, const
         all[0] = (st_text){"format", "pt"};
         if (texts)
             memcpy(all + 1, metadata, texts * sizeof *all);
-        status = safetensors_write(path, tensors, count, all, texts + 1);
+        status = safetensors_write_in(in, path, tensors, count, all, texts + 1);
     }
     for (size_t i = 0; copies && i < count; i++)
         free(copies[i]);

@@ -1,4 +1,4 @@
-/* fuse.c - fewer, larger calls: four patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
+/* fuse.c - fewer, larger calls: six patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
  *
  *   add(r, op(...))                    -> op(..., r) where the backend's row says that the kernel absorbs one: the sum is
  *                                         computed while op's result is in registers. Forward: the residual of a block. Backward: gradients
@@ -7,7 +7,11 @@
  *   act_grad(linear_dx(dz), u), act(u) -> linear_dx_act(dz, u): the same for the backward; the derivative, and the output
  *                                         recomputed for the next layer's weights, in one pass.
  *   column sums of du                  -> come out of that pass too, so linear_dw before it computes no bias gradient, and
- *                                         u can be kept without its bias (attr.raw).
+ *                                         u can be kept without its bias (attr.raw) where the backend's row says so.
+ *   linear_dw(op(...)), its db         -> a further output of op where the row says that its kernel gives column sums: they
+ *                                         are added while the numbers are in registers, and nobody reads dy for them.
+ *   norm(x, statistics), norm_grad(x)  -> norm_grad also writes the output that the backward recomputes: x is read once. The
+ *                                         linear_dw that reads it moves behind norm_grad.
  *
  * A pattern applies only where nobody else reads what disappears. Meaning never changes: the f64 backend offers no fused op,
  * runs the same graph unfused, and tests compare the two. */
@@ -113,8 +117,8 @@ static int bias_user_find(fuse_pass *f, tensor du)
 static void bias_take_in(fuse_pass *f, node *joined, tensor u, int readers)
 {
     node *before = producer_of(f, joined->attr.from_output ? TENSOR_NONE : u);
-    int raw = before && before->op == OP_LINEAR_ACT && before->out[1] == u && before->in[2] != TENSOR_NONE &&
-              f->uses[u] == readers;
+    int raw = f->ops[OP_LINEAR_ACT].raw && before && before->op == OP_LINEAR_ACT && before->out[1] == u &&
+              before->in[2] != TENSOR_NONE && f->uses[u] == readers;
     int user = bias_user_find(f, joined->out[0]);
     if (user >= 0 && (raw || joined->attr.from_output)) {
         node *dw = graph_node_edit(f->g, user);
@@ -156,6 +160,83 @@ static void dx_act_join(fuse_pass *f, int index)
     f->dead[place] = 0;
 }
 
+/* The bias gradient of a layer is the column sums of its dy: asks for them where dy is made. */
+static void sums_move(fuse_pass *f, int index)
+{
+    node *dw = graph_node_edit(f->g, index);
+    node *maker = dw->op == OP_LINEAR_DW && dw->out[1] != TENSOR_NONE ? producer_of(f, dw->in[0]) : NULL;
+    int slot = maker ? f->ops[maker->op].sums : 0;
+    for (int j = 0; slot && j < slot && slot + j < NODE_OUTPUTS; j++) {
+        if (maker->out[j] != dw->in[0] || maker->out[slot + j] != TENSOR_NONE || slot + j == f->ops[maker->op].again)
+            continue;
+        maker->out[slot + j] = dw->out[1];
+        maker->attr.like[slot + j] = dw->attr.like[1];
+        graph_tensor_edit(f->g, dw->out[1])->producer = graph_tensor(f->g, dw->in[0])->producer;
+        dw->out[1] = dw->attr.like[1] = TENSOR_NONE;
+        return;
+    }
+}
+
+/* norm_grad of the norm that node `index` recomputes; -1 if there is none behind it. */
+static int norm_grad_find(fuse_pass *f, int index)
+{
+    const node *norm = graph_node(f->g, index);
+    for (int i = index + 1; i < graph_node_count(f->g); i++) {
+        const node *n = graph_node(f->g, i);
+        if (!f->dead[i] && n->op == OP_NORM_GRAD && n->in[1] == norm->in[0] && n->in[2] == norm->in[1] &&
+            n->in[3] == norm->in[3])
+            return i;
+    }
+    return -1;
+}
+
+static int node_reads(const node *n, tensor t)
+{
+    for (int j = 0; j < NODE_INPUTS; j++)
+        if (n->in[j] == t)
+            return 1;
+    return 0;
+}
+
+/* Moves node `from` behind node `to`; those between move up by one. */
+static void node_rotate(fuse_pass *f, int from, int to)
+{
+    node moved = *graph_node(f->g, from);
+    char dead = f->dead[from];
+    for (int i = from; i <= to; i++) {
+        const node *n = i < to ? graph_node(f->g, i + 1) : &moved;
+        *graph_node_edit(f->g, i) = *n;
+        f->dead[i] = i < to ? f->dead[i + 1] : dead;
+        for (int j = 0; j < NODE_OUTPUTS && !f->dead[i]; j++)
+            if (n->out[j] != TENSOR_NONE)
+                graph_tensor_edit(f->g, n->out[j])->producer = i;
+    }
+}
+
+/* Only weight gradients may stand between the two: nothing before norm_grad reads what they give. */
+static void norm_again_join(fuse_pass *f, int index)
+{
+    const node norm = *graph_node(f->g, index);
+    int slot = f->ops[OP_NORM_GRAD].again;
+    if (norm.op != OP_NORM || !norm.backward || norm.in[3] == TENSOR_NONE)
+        return;
+    int grad = norm_grad_find(f, index);
+    if (grad < 0 || graph_node(f->g, grad)->out[slot] != TENSOR_NONE || node_reads(graph_node(f->g, grad), norm.out[0]))
+        return;
+    for (int i = index + 1; i < grad; i++)
+        if (!f->dead[i] && node_reads(graph_node(f->g, i), norm.out[0]) && graph_node(f->g, i)->op != OP_LINEAR_DW)
+            return;
+    node *joined = graph_node_edit(f->g, grad);
+    joined->in[5] = norm.in[2];
+    joined->out[slot] = norm.out[0];
+    joined->attr.like[slot] = norm.out[0];
+    graph_tensor_edit(f->g, norm.out[0])->producer = grad;
+    f->dead[index] = 1;
+    for (int i = grad - 1; i > index; i--)
+        if (!f->dead[i] && node_reads(graph_node(f->g, i), norm.out[0]))
+            node_rotate(f, i, grad--);
+}
+
 static void dead_drop(fuse_pass *f)
 {
     int left = 0;
@@ -183,6 +264,12 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     for (int i = 0; i < count && ops[OP_LINEAR_DX_ACT].run; i++)
         if (!f.dead[i])
             dx_act_join(&f, i);
+    for (int i = 0; i < count; i++)
+        if (!f.dead[i])
+            sums_move(&f, i);
+    for (int i = 0; i < count && ops[OP_NORM_GRAD].again; i++)
+        if (!f.dead[i])
+            norm_again_join(&f, i);
     dead_drop(&f);
 done:
     free(f.uses);

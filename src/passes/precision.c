@@ -8,14 +8,20 @@
 
 #include "passes/passes.h"
 
+/* A pass may have let a view look at a tensor that was made after it, so the order of tensors says nothing. */
+static tensor viewed(const graph *g, tensor t)
+{
+    while (graph_tensor(g, t)->view_of != TENSOR_NONE)
+        t = graph_tensor(g, t)->view_of;
+    return t;
+}
+
 static void dtypes_set(graph *g, const tensor_dtype of_role[ROLE_COUNT])
 {
     for (int t = 0; t < graph_tensor_count(g); t++) {
-        tensor_info *info = graph_tensor_edit(g, t);
-        if (info->view_of != TENSOR_NONE) /* a view stands behind what it looks at, so one pass is enough */
-            info->dtype = graph_tensor(g, info->view_of)->dtype;
-        else if (info->dtype != DTYPE_I32)
-            info->dtype = of_role[info->feed ? ROLE_LOSS : info->role];
+        const tensor_info *base = graph_tensor(g, viewed(g, t));
+        if (base->dtype != DTYPE_I32)
+            graph_tensor_edit(g, t)->dtype = of_role[base->feed ? ROLE_LOSS : base->role];
     }
 }
 

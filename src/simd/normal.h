@@ -1,10 +1,13 @@
-/* normal.h - a standard normal number from one random word, by the inverse distribution function. SPDX-License-Identifier: MIT
+/* normal.h - a standard normal number from one random word, by the inverse distribution function.
+ * SPDX-License-Identifier: MIT
  *
- * One word, one number, no rejection and no state. Only + - * / and sqrt of double are used, all correctly rounded, and no
- * function of the C library: so every machine draws the same weights, CUDA included (contraction off, as everywhere).
+ * One word, one number, no rejection and no state. Only + - * / and sqrt of double are used, all
+ * correctly rounded, and no function of the C library: so every machine draws the same weights,
+ * CUDA included (contraction off, as everywhere).
  *
- * quantile(p) = y g(w) with y = 2 p - 1, w = -log(1 - y^2) (Giles, "Approximating the erfinv function", 2012). g is a polynomial
- * in w in the centre and in sqrt(w) in the tails; relative error below 2^-32. tools/coefficients/make_normal.py makes them. */
+ * quantile(p) = y g(w) with y = 2 p - 1, w = -log(1 - y^2) (Giles, "Approximating the erfinv
+ * function", 2012). g is a polynomial in w in the centre and in sqrt(w) in the tails; relative
+ * error below 2^-32. tools/coefficients/make_normal.py computes its coefficients. */
 #ifndef SIMD_NORMAL_H
 #define SIMD_NORMAL_H
 
@@ -13,7 +16,8 @@
 
 #include "base/philox.h"
 
-/* log(v) for normal v > 0: v = 2^k m, m in [sqrt(1/2), sqrt 2); log m = 2 (s + s^3/3 + s^5/5 + ...), s = (m - 1) / (m + 1) */
+/* log(v) for normal v > 0: v = 2^k m, m in [sqrt(1/2), sqrt 2); log m = 2 (s + s^3/3 + s^5/5 +
+ * ...), s = (m - 1) / (m + 1) */
 PHILOX_FN double normal_log(double v)
 {
     uint64_t bits;

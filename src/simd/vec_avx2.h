@@ -1,7 +1,9 @@
-/* vec_avx2.h - the vocabulary of vec.h on AVX2 with FMA and F16C, eight lanes. SPDX-License-Identifier: MIT
+/* vec_avx2.h - the vocabulary of vec.h on AVX2 with FMA and F16C, eight lanes.
+ * SPDX-License-Identifier: MIT
  *
- * A mask is a vector whose lanes are all ones or all zeros. vminps and vmaxps return their second operand on NaN and on equal
- * zeros; the order of operands below makes them the compare-selects of vec.h. */
+ * A mask is a vector whose lanes are all ones or all zeros. vminps and vmaxps return their second
+ * operand on NaN and on equal zeros; the order of operands below makes them the compare-selects of
+ * vec.h. */
 #ifndef SIMD_VEC_AVX2_H
 #define SIMD_VEC_AVX2_H
 
@@ -94,21 +96,21 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     v_store_n_words(p, v_narrow_bf16(a), n);
 }
-#define V_PAIRS_BF16 1                                        /* vec.h has them one by one */
-V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the words of even places, then of odd: no shuffle */
+#define V_PAIRS_BF16 1                                        /* replaces the one-by-one versions of vec.h */
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the even words, then the odd: no shuffle */
 {
     __m256i words = _mm256_loadu_si256((const __m256i *)(const void *)p);
     *a = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     *b = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000)));
 }
 V_FN __m256i v_narrow2_bf16(v_f32 a,
-                            v_f32 b) /* upper halves, and one more where lower + 0x7fff + the last kept bit carries */
+                            v_f32 b) /* upper halves, plus one where lower + 0x7fff + the last kept bit carries */
 {
     __m256i even = _mm256_castps_si256(a), odd = _mm256_castps_si256(b), one = _mm256_set1_epi16(1);
     __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
     __m256i lower = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
     __m256i tie = _mm256_or_si256(_mm256_and_si256(upper, one), _mm256_set1_epi16(0x7ffe));
-    return _mm256_add_epi16(upper, _mm256_srli_epi16(_mm256_avg_epu16(lower, tie), 15)); /* an average adds 1 itself */
+    return _mm256_add_epi16(upper, _mm256_srli_epi16(_mm256_avg_epu16(lower, tie), 15)); /* vpavgw adds the 1 */
 }
 V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
@@ -161,7 +163,7 @@ V_FN v_f32 v_lookup16(const float *table,
     __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), j);
     return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(j, 28)));
 }
-#define V_LOOKUP32_IN_HALVES 1 /* two results to choose from are cheaper than thirteen operations for each number */
+#define V_LOOKUP32_IN_HALVES 1 /* selecting from two results is cheaper than thirteen operations per coefficient */
 V_FN v_f32 v_lookup32(const float *table, v_i32 j)
 {
     __m256 fifth = _mm256_castsi256_ps(_mm256_slli_epi32(j, 27));

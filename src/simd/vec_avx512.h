@@ -1,7 +1,8 @@
-/* vec_avx512.h - the vocabulary of vec.h on AVX-512 (F, DQ, BW, VL), sixteen lanes. SPDX-License-Identifier: MIT
+/* vec_avx512.h - the vocabulary of vec.h on AVX-512 (F, DQ, BW, VL), sixteen lanes.
+ * SPDX-License-Identifier: MIT
  *
- * vminps and vmaxps return their second operand on NaN and on equal zeros; the order of operands below makes them the
- * compare-selects of vec.h. */
+ * vminps and vmaxps return their second operand on NaN and on equal zeros; the order of operands
+ * below makes them the compare-selects of vec.h. */
 #ifndef SIMD_VEC_AVX512_H
 #define SIMD_VEC_AVX512_H
 
@@ -80,8 +81,8 @@ V_FN void v_store_n_bf16(uint16_t *p, v_f32 a, size_t n)
 {
     _mm256_mask_storeu_epi16(p, v_first_lanes(n), v_narrow_bf16(a));
 }
-#define V_PAIRS_BF16 1                                        /* vec.h has them one by one */
-V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the words of even places, then of odd: no shuffle */
+#define V_PAIRS_BF16 1                                        /* replaces the one-by-one versions of vec.h */
+V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the even words, then the odd: no shuffle */
 {
     __m512i words = _mm512_loadu_si512((const void *)p);
     *a = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
@@ -105,7 +106,7 @@ V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
     _mm512_stream_si512((__m512i *)(void *)p, v_narrow2_bf16(a, b));
 }
-V_FN void v_pick2(v_f32 *a, v_f32 *b, __m512i first, __m512i second) /* places of a, then of b */
+V_FN void v_pick2(v_f32 *a, v_f32 *b, __m512i first, __m512i second) /* lane numbers: those of a, then those of b */
 {
     v_f32 picked = _mm512_permutex2var_ps(*a, first, *b);
     *b = _mm512_permutex2var_ps(*a, second, *b);
@@ -167,8 +168,8 @@ V_FN v_f32 v_one(void)
 {
     return _mm512_set1_ps(1.0f);
 }
-/* A constant of integers is broadcast from memory, as one of floats is: compilers like to bring it from a general register, and
- * that takes one of the two vector ports each time. */
+/* Integer constants are broadcast from memory, as float constants are: compilers tend to move them
+ * from a general register, which occupies one of the two vector ports each time. */
 V_FN v_i32 v_iset(int32_t i)
 {
     union {

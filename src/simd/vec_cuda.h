@@ -1,7 +1,8 @@
 /* vec_cuda.h - the vocabulary of vec.h on CUDA: one thread, one lane. SPDX-License-Identifier: MIT
  *
- * The _rn intrinsics round once whatever the flags; the build has --fmad=false and no flush to zero. v_any and v_all look at
- * the own lane only, so a thread that needs no rare path takes none. Streaming stores evict first. */
+ * The _rn intrinsics round once whatever the flags; the build has --fmad=false and no flush to
+ * zero. v_any and v_all look at the own lane only, so only threads that need the rare path take it.
+ * Streaming stores evict first. */
 #ifndef SIMD_VEC_CUDA_H
 #define SIMD_VEC_CUDA_H
 

@@ -1,7 +1,7 @@
 /* vec_neon.h - the vocabulary of vec.h on NEON (AArch64), four lanes. SPDX-License-Identifier: MIT
  *
- * fmin and fmax order zeros and differ in NaN from vec.h, so minimum and maximum are a compare and a select. There are no
- * streaming stores among the intrinsics; plain ones take their place. */
+ * fmin and fmax order zeros and differ in NaN from vec.h, so minimum and maximum are a compare and
+ * a select. The intrinsics have no streaming stores; ordinary ones take their place. */
 #ifndef SIMD_VEC_NEON_H
 #define SIMD_VEC_NEON_H
 
@@ -127,7 +127,8 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* tbl works on bytes: entry 
     uint32x4_t index = vaddq_u32(first, vdupq_n_u32(0x03020100u));
     return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(index)));
 }
-V_FN v_f32 v_lookup32(const float *table, v_i32 j) /* tbx leaves what it does not reach: bytes 64 to 127 come second */
+/* tbx keeps lanes whose index is out of range: bytes 64 to 127 come second */
+V_FN v_f32 v_lookup32(const float *table, v_i32 j)
 {
     uint8x16x4_t low = vld1q_u8_x4((const uint8_t *)table), high = vld1q_u8_x4((const uint8_t *)(table + 16));
     uint32x4_t first = vmulq_n_u32(vandq_u32(vreinterpretq_u32_s32(j), vdupq_n_u32(31)), 0x04040404u);

@@ -1,6 +1,8 @@
-/* vec_one.h - the words of vec.h that mean the same wherever a vector has one lane: in plain C and on CUDA. SPDX-License-Identifier: MIT
+/* vec_one.h - the words of vec.h that are the same for every target of one lane: plain C and CUDA.
+ * SPDX-License-Identifier: MIT
  *
- * Behind vec_scalar.h and vec_cuda.h, which define V_FN, the types, arithmetic, conversions and what reads and writes memory. */
+ * Included by vec_scalar.h and vec_cuda.h, which define V_FN, the types, arithmetic, conversions
+ * and the access to memory. */
 #ifndef SIMD_VEC_ONE_H
 #define SIMD_VEC_ONE_H
 

@@ -1,4 +1,5 @@
-/* vec_scalar.h - the vocabulary of vec.h in plain C, one lane: the definition the others are tested against. SPDX-License-Identifier: MIT
+/* vec_scalar.h - the vocabulary of vec.h in plain C, one lane: the reference of the others.
+ * SPDX-License-Identifier: MIT
  *
  * fmaf is correct with or without hardware for it; clarity comes before speed here. */
 #ifndef SIMD_VEC_SCALAR_H

@@ -1,13 +1,15 @@
 /* vmath.h - elementary functions over the vocabulary of vec.h. SPDX-License-Identifier: MIT
  *
- * What makes these accurate is what they do not round. e^z comes as 2^k (1 + tail), and the caller puts k and tail where they
- * cost the least: 1 + e^z is fma(2^k, tail, 2^k + 1), e^z - 1 is fma(2^k, tail, 2^k - 1), x e^z is fma(x, tail, x) 2^k. The
- * argument may come in two parts, because in e^(-x^2/2) a rounded argument would cost dozens of units in the last place.
+ * Their accuracy comes from roundings that they avoid. e^z is returned as 2^k (1 + tail), and the
+ * caller puts k and tail where they cost the least: 1 + e^z is fma(2^k, tail, 2^k + 1), e^z - 1 is
+ * fma(2^k, tail, 2^k - 1), x e^z is fma(x, tail, x) 2^k. The argument may come in two parts,
+ * because in e^(-x^2/2) a rounded argument would cost dozens of units in the last place.
  *
- * Adding V_SHIFT rounds to the nearest integer and leaves it in the low bits of the sum: a table index. With V_EXP_SHIFT these
- * bits are k + 127, the exponent of 2^k as a float stores it; we pass that sum ("shifted") around, since both k and 2^k are
- * one cheap operation away. NaN goes through everything.
- * tests/simd/test_vmath.c holds the bounds. Coefficients: tools/coefficients. */
+ * Adding V_SHIFT rounds to the nearest integer and leaves it in the low bits of the sum: a table
+ * index. With V_EXP_SHIFT these bits are k + 127, the exponent of 2^k as a float stores it; we pass
+ * that sum ("shifted") around, since both k and 2^k are one cheap operation away. NaN propagates
+ * through every function. tests/simd/test_vmath.c checks the bounds. Coefficients:
+ * tools/coefficients. */
 #ifndef SIMD_VMATH_H
 #define SIMD_VMATH_H
 
@@ -48,7 +50,7 @@ V_FN v_f32 v_exp(v_f32 z, v_f32 *shifted)
     return v_exp_series(r, r, v_exp_terms);
 }
 
-/* the same for e^(z + low), |low| <= ulp(z) */
+/* The same for e^(z + low), |low| <= ulp(z) */
 V_FN v_f32 v_exp_two(v_f32 z, v_f32 low, v_f32 *shifted)
 {
     *shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT));
@@ -57,8 +59,8 @@ V_FN v_f32 v_exp_two(v_f32 z, v_f32 low, v_f32 *shifted)
     return v_exp_series(r, r, v_exp_terms);
 }
 
-/* e^(z + low) - 1 for z in [-87, 87], within 1 ULP: the tail keeps its relative accuracy where k = 0, because the low part joins
- * the small terms and not r */
+/* e^(z + low) - 1 for z in [-87, 87], within 1 ULP: the tail keeps its relative accuracy where k =
+ * 0, because the low part is added to the small terms and not to r */
 V_FN v_f32 v_expm1_two(v_f32 z, v_f32 low)
 {
     v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
@@ -66,7 +68,8 @@ V_FN v_f32 v_expm1_two(v_f32 z, v_f32 low)
     v_f32 tail = v_add(high, v_exp_series(v_add(high, rest), rest, v_expm1_terms));
     return v_fma(power, tail, v_sub(power, v_one()));
 }
-/* The same in one part for z in [-87, 1]: ln 2 need not have two, since what k times its error does to e^z is lost beside -1. */
+/* The same in one part for z in [-87, 1]: ln 2 needs no second part, since k times its error is
+ * lost beside -1. */
 V_FN v_f32 v_expm1(v_f32 z)
 {
     v_f32 shifted = v_fma(z, v_set(V_LOG2E), v_set(V_EXP_SHIFT)), k = v_unshift(shifted), power = v_power(shifted);
@@ -74,8 +77,9 @@ V_FN v_f32 v_expm1(v_f32 z)
     return v_fma(power, v_exp_series(r, r, v_expm1_terms), v_sub(power, v_one()));
 }
 
-/* y 2^k for k in [-252, 252], in two factors. The first product is exact for |y| in [2^-30, 2^30] and |k| <= 190, and for
- * larger |y| and negative k, so the result is rounded once; zeros, infinities and NaN stay. */
+/* y 2^k for k in [-252, 252], in two factors. The first product is exact for |y| in [2^-30, 2^30]
+ * and |k| <= 190, and for larger |y| and negative k, so the result is rounded once; zeros,
+ * infinities and NaN stay. */
 V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
 {
     v_i32 k = v_isub(v_bits(shifted), v_iset(0x4b40007f)), half = v_shift_right_signed(k, 1);
@@ -84,11 +88,13 @@ V_FN v_f32 v_scale(v_f32 y, v_f32 shifted)
     return v_mul(v_mul(y, first), second);
 }
 
-/* The same for |y| < 2^24 and k in [-190, 0], |y| 2^k being normal or |y| >= 2^-3, without a subnormal operand or result on the
- * way: on many machines one costs a hundred ordinary ones. Not for zero, infinities and NaN.
+/* The same for |y| < 2^24 and k in [-190, 0], |y| 2^k being normal or |y| >= 2^-3, without a
+ * subnormal operand or result in between: on many processors one costs a hundred ordinary ones. Not
+ * for zero, infinities and NaN.
  *
- * The exponent is added by integers. Below 2^-126 the float |y| 2^(k + 149) plus 2^23 rounds at the last subnormal place, and
- * the low bits of that sum are the subnormal's bits. (From k = -100 on nothing is subnormal, and the lift must not overflow.) */
+ * The exponent is added by integers. Below 2^-126 the float |y| 2^(k + 149) plus 2^23 rounds at the
+ * last subnormal place, and the low bits of that sum are the subnormal's bits. (From k = -100 on
+ * nothing is subnormal, and the lift must not overflow.) */
 V_FN v_f32 v_shrink(v_f32 y, v_f32 shifted)
 {
     v_i32 k = v_isub(v_shift_left(v_bits(shifted), 23), v_bits(v_one())); /* k << 23 */
@@ -99,8 +105,9 @@ V_FN v_f32 v_shrink(v_f32 y, v_f32 shifted)
     return v_select(v_less(sum, v_set(0x1p24f)), tiny, v_float(v_iadd(v_bits(y), k)));
 }
 
-/* a b, bit for bit the product, where a is often subnormal and so is the result: the same trick. |a| 2^149 is an integer, or a
- * float with a larger exponent; times |b|, plus 2^23, it is rounded once. */
+/* a b, bit for bit the product, where a is often subnormal and so is the result: the same method.
+ * |a| 2^149 is an integer, or a float with a larger exponent; times |b|, plus 2^23, it is rounded
+ * once. */
 V_FN v_f32 v_product(v_f32 a, v_f32 b)
 {
     v_mask small = v_less(v_abs(a), v_set(0x1p-100f));
@@ -111,12 +118,13 @@ V_FN v_f32 v_product(v_f32 a, v_f32 b)
     lifted = v_select(v_less(size, v_set(0x1p-126f)), v_from_int(v_bits(size)), lifted);
     v_f32 sum = v_fma(lifted, v_abs(b), v_set(0x1p23f));
     v_mask tiny = v_and(small, v_less(sum, v_set(0x1p24f)));
-    v_f32 product = v_mul(v_select(tiny, v_copysign(v_one(), a), a), b); /* of a tiny one only the sign is used */
+    v_f32 product = v_mul(v_select(tiny, v_copysign(v_one(), a), a), b); /* only the sign of a tiny one is used */
     return v_select(tiny, v_copysign(v_float(v_isub(v_bits(sum), v_bits(v_set(0x1p23f)))), product), product);
 }
 
-/* log(1 + y) for y in (-1, 2^20), within 2 ULP; -1 gives -inf. With u = fl(1 + y) = 2^k m, m near 1, and the part of y that
- * u lost: log m = 2 atanh((m - 1) / (m + 1)), and where k = 0 the numerator is y itself. */
+/* log(1 + y) for y in (-1, 2^20), within 2 ULP; -1 gives -inf. With u = fl(1 + y) = 2^k m, m near
+ * 1, and the part of y that u lost: log m = 2 atanh((m - 1) / (m + 1)), and where k = 0 the
+ * numerator is y itself. */
 V_FN v_f32 v_log1p(v_f32 y)
 {
     v_f32 u = v_add(v_one(), y);
@@ -136,12 +144,14 @@ V_FN v_f32 v_log1p(v_f32 y)
     return v_select(v_equal(u, v_zero()), v_set(-1.0f / 0.0f), v_select(v_equal(y, v_zero()), y, result));
 }
 
-/* Sixteen polynomials of one degree, one per interval (tools/coefficients/fit.py): row 0 holds centres, then coefficients. */
+/* Sixteen polynomials of one degree, one per interval (tools/coefficients/fit.py): row 0 holds
+ * centres, then coefficients. */
 V_FN v_f32 v_piecewise_rows(const float *table, size_t width, int degree, v_i32 interval, v_f32 x)
 {
     v_f32 h = v_sub(x, v_lookup16(table, interval));
     v_f32 sum = v_lookup16(table + (size_t)(degree + 1) * width, interval);
-    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup16(table + (size_t)i * width, interval));
+    V_FOR(int i = degree; i > 0; i--)
+        sum = v_fma(sum, h, v_lookup16(table + (size_t)i * width, interval));
     return sum;
 }
 V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
@@ -149,7 +159,7 @@ V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f
     return v_piecewise_rows(table[0], 16, degree, interval, x);
 }
 
-/* The first sixteen of thirty-two, for a vector that needs no others; then all. */
+/* The first sixteen of thirty-two intervals, for a vector that needs no others; then all. */
 V_FN v_f32 v_piecewise_near(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
 {
     return v_piecewise_rows(table[0], 32, degree, interval, x);
@@ -162,7 +172,8 @@ V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v
     return v_select(second, v_piecewise_rows(table[0] + 16, 32, degree, interval, x), low);
 #else
     v_f32 h = v_sub(x, v_lookup32(table[0], interval)), sum = v_lookup32(table[degree + 1], interval);
-    V_UNROLL for (int i = degree; i > 0; i--) sum = v_fma(sum, h, v_lookup32(table[i], interval));
+    V_FOR(int i = degree; i > 0; i--)
+        sum = v_fma(sum, h, v_lookup32(table[i], interval));
     return sum;
 #endif
 }
@@ -171,7 +182,8 @@ V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v
 V_FN v_f32 v_polynomial(const float *c, int degree, v_f32 x)
 {
     v_f32 sum = v_set(c[degree]);
-    V_UNROLL for (int i = degree - 1; i >= 0; i--) sum = v_fma(sum, x, v_set(c[i]));
+    V_FOR(int i = degree - 1; i >= 0; i--)
+        sum = v_fma(sum, x, v_set(c[i]));
     return sum;
 }
 

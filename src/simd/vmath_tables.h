@@ -1,4 +1,6 @@
-/* vmath_tables.h - coefficients, made by tools/coefficients/make_tables.py; read simd/vmath.h. SPDX-License-Identifier: MIT */
+/* vmath_tables.h - coefficients; read simd/vmath.h. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef SIMD_VMATH_TABLES_H
 #define SIMD_VMATH_TABLES_H
 

@@ -1,4 +1,4 @@
-/* bernstein.c - de Casteljau and what follows from it. SPDX-License-Identifier: MIT */
+/* bernstein.c - de Casteljau's algorithm and its consequences. SPDX-License-Identifier: MIT */
 #include "smooth/bernstein.h"
 
 #include <float.h>
@@ -46,9 +46,10 @@ static void bernstein_split(const double *b, int degree, double *left, double *r
     }
 }
 
-/* Widens [low, high] to hold the values of the polynomial. End values are values; a part whose control values all lie
- * inside what is known already cannot add anything. Near an extremum the hull closes with the square of the width, so
- * few parts survive each halving; the depth only guards against rounding. */
+/* Widens [low, high] to hold the values of the polynomial. End values are values; a part whose
+ * control values all lie inside [low, high] already cannot add anything. Near an extremum the hull
+ * closes with the square of the width, so few parts survive each halving; the depth only guards
+ * against rounding. */
 static void range_widen(const double *b, int degree, int depth, double *low, double *high)
 {
     *low = fmin(*low, fmin(b[0], b[degree]));

@@ -1,12 +1,14 @@
 /* bump.c - computes the coefficients of bump.h in integers. SPDX-License-Identifier: MIT
  *
- * Degree 2m on the left half: t = r, and only the control values right of the kink lie above the line, by (k - m) / m:
+ * Degree 2m on the left half: t = r, and only the control values right of the kink lie above the
+ * line, by (k - m) / m:
  *
  *     h = sum over k > m  of (k - m)/m C(2m,k) r^k (1-r)^(2m-k),
  *     T = sum over k >= m of C(2m-1,k) r^k (1-r)^(2m-1-k).
  *
- * Take out r^(m+1) and r^m, put r = (1-v)/2 and 1-r = (1+v)/2: both rests are 2^(1-m) times a sum of
- * weight_j (1-v)^j (1+v)^(m-1-j) with whole weights. (k-m)/m C(2m,k) is whole because k/m C(2m,k) = 2 C(2m-1,k-1). */
+ * Take out r^(m+1) and r^m, put r = (1-v)/2 and 1-r = (1+v)/2: both rests are 2^(1-m) times a sum
+ * of weight_j (1-v)^j (1+v)^(m-1-j) with whole weights. (k-m)/m C(2m,k) is whole because k/m
+ * C(2m,k) = 2 C(2m-1,k-1). */
 #include "smooth/bump.h"
 
 #include <math.h>

@@ -1,9 +1,10 @@
-/* bump.h - the numbers that describe one centred transition of order m. SPDX-License-Identifier: MIT
+/* bump.h - the coefficients of one centred transition of order m. SPDX-License-Identifier: MIT
  *
- * At a kink of jump 1 and half-width 1, with c the distance from the kink, r = (1 - |c|) / 2 and v = |c|, the smoothed
- * function lies above the kinked one by h = r^(m+1) Q(v), and its slope differs from that of the nearer line by
- * T = r^m W(v) (docs/math.md, "Line plus bump"). All coefficients are positive, so nothing cancels, and dyadic, so they
- * are exact in double and in float. They are computed here in integers; no table is typed in. */
+ * At a kink of jump 1 and half-width 1, with c the distance from the kink, r = (1 - |c|) / 2 and v
+ * = |c|, the smoothed function lies above the kinked one by h = r^(m+1) Q(v), and its slope differs
+ * from that of the nearer line by T = r^m W(v) (docs/math.md, "Line plus bump"). All coefficients
+ * are positive, so nothing cancels, and dyadic, so they are exact in double and in float. They are
+ * computed in integers; no table is typed in. */
 #ifndef SMOOTH_BUMP_H
 #define SMOOTH_BUMP_H
 

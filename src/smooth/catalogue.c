@@ -1,7 +1,7 @@
 /* catalogue.c - the functions that have a name. SPDX-License-Identifier: MIT
  *
- * A row holds the function with its parameter, where it has one, still to be put in by `apply`. The first eight are
- * lines; hard_swish and elu are made of curves. */
+ * A row holds the function without its parameter, where it has one; `apply` inserts it. The first
+ * eight are piecewise linear; hard_swish and elu are made of curves. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,10 @@
-/* curves.c - functions whose pieces are not lines, smoothed by Hermite polynomials. SPDX-License-Identifier: MIT
+/* curves.c - functions whose pieces are not lines, smoothed by Hermite polynomials.
+ * SPDX-License-Identifier: MIT
  *
- * On a transition [A, B] of width W stands the polynomial of degree 2m+1 that has the value and m derivatives of the
- * left curve at A and of the right curve at B. Its control values are known outright: the first m+1 depend on the left
- * curve alone, the last m+1 on the right one (docs/math.md, "Pieces that are not lines"). */
+ * A transition [A, B] of width W is the polynomial of degree 2m+1 that has the value and m
+ * derivatives of the left curve at A and of the right curve at B. Its control values have a closed
+ * form: the first m+1 depend on the left curve alone, the last m+1 on the right one (docs/math.md,
+ * "Pieces that are not lines"). */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ static double exp_part(const berlu_curve *c, double x)
     return c->scale == 0 || c->rate == 0 ? 0 : c->scale * expm1(c->rate * x);
 }
 
-/* Of terms that grow at different speed, the fastest decides at infinity. */
+/* The limit at infinity: of terms that grow at different speed, the fastest decides. */
 static double curve_limit(const berlu_curve *c, double x)
 {
     double tail = exp_part(c, x);
@@ -61,7 +63,7 @@ void curve_slope_range(const berlu_curve *c, double from, double to, double *low
     }
 }
 
-/* What the rounding of a curve's value at x is to be measured by. */
+/* Scale of the rounding error of a curve's value at x. */
 static double curve_size(const berlu_curve *c, double x)
 {
     return fabs(c->constant) + fabs(c->linear * x) + fabs(c->square * x * x) + fabs(c->scale) * (exp(c->rate * x) + 1);
@@ -110,7 +112,7 @@ static void knot_make(knot *k, const berlu_smooth_curves *spec, size_t i)
     k->to = k->x + k->eps_right;
 }
 
-/* The m + 1 control values that one curve decides: at = A, step = W, or at = B, step = -W. */
+/* The m + 1 control values that one curve determines: at = A, step = W, or at = B, step = -W. */
 static void hermite_half(double out[3], const berlu_curve *c, int m, double at, double step)
 {
     double value = curve_value(c, at), slope = curve_slope(c, at), bend = curve_curvature(c, at);

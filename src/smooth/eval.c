@@ -1,9 +1,9 @@
-/* eval.c - value, slope and curvature as line plus bump. SPDX-License-Identifier: MIT
+/* eval.c - value and first two derivatives as line plus bump. SPDX-License-Identifier: MIT
  *
- * Near a kink the kinked function is y + side * c with the slope of that side; the smoothed one is that plus
- * jump * bump, and the bump is a sum of positive terms that vanishes at the joins. So nothing cancels, and outside the
- * transitions the line is all there is (docs/math.md, "Line plus bump"). Functions made of curves use the control
- * points directly. */
+ * Near a kink the kinked function is y + side * c with the slope of that side; the smoothed one is
+ * that plus jump * bump, and the bump is a sum of positive terms that vanishes at the joins. So
+ * nothing cancels, and outside the transitions only the line remains (docs/math.md, "Line plus
+ * bump"). Functions made of curves use the control points directly. */
 #include <math.h>
 
 #include "smooth/bernstein.h"
@@ -11,7 +11,7 @@
 
 const knot *knot_near(const berlu_smooth *f, double x)
 {
-    size_t low = 0, high = f->count - 1; /* the answer is in [low, high] */
+    size_t low = 0, high = f->count - 1; /* the result is in [low, high] */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (x < f->knots[middle].until)
@@ -43,8 +43,8 @@ static int inside(const knot *k, double c)
     return c >= -k->eps_left && c <= k->eps_right;
 }
 
-/* The depth r of a centred transition, 1/2 at the kink and 0 at the joins; from eps - |c|, which is exact in the outer
- * half. */
+/* The depth r of a centred transition, 1/2 at the kink and 0 at the joins; from eps - |c|, which is
+ * exact in the outer half. */
 static double depth(const knot *k, double c)
 {
     return (k->eps_left - fabs(c)) / (2 * k->eps_left);
@@ -61,8 +61,8 @@ static place place_of(const knot *k, double c)
     return (place){(c + k->eps_left) / width, (k->eps_right - c) / width, width};
 }
 
-/* The control values of one side lie off the other side's line, by width/n times a whole number plus lambda (left) or
- * 1 - lambda (right). */
+/* The control values of one side lie off the other side's line, by width/n times a whole number
+ * plus lambda (left) or 1 - lambda (right). */
 static double offcentre_height(const knot *k, int n, double c)
 {
     place at = place_of(k, c);

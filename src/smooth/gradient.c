@@ -1,4 +1,4 @@
-/* gradient.c - how the value moves with slopes, kinks and eps. SPDX-License-Identifier: MIT
+/* gradient.c - derivatives of the value by slopes, kinks and eps. SPDX-License-Identifier: MIT
  *
  * With R_i the smoothed relu of kink i, the function is
  *
@@ -15,8 +15,8 @@ static double relu_value(const berlu_smooth *f, const knot *k, double x)
     return (c < 0 ? 0 : c) + bump_height(f, k, c);
 }
 
-/* The slope between kinks a and b counts R_a - R_b. Past both transitions that is the distance of the kinks, whatever x
- * is. */
+/* The factor of the slope between kinks a and b, R_a - R_b. Past both transitions that is the
+ * distance of the kinks, whatever x is. */
 static double relu_difference(const berlu_smooth *f, const knot *a, const knot *b, double x)
 {
     if (x >= b->to)
@@ -55,7 +55,7 @@ berlu_status berlu_smooth_gradient(const berlu_smooth *f, double x, double *slop
     for (size_t i = 0; i < f->count; i++) {
         const knot *k = &f->knots[i];
         double c = x - k->x, turn = bump_turn(f, k, c);
-        if (kinks) /* minus the slope of R, less what the anchor sees of the move */
+        if (kinks) /* minus the slope of R, less the anchor's share of the move */
             kinks[i] = isnan(x) ? x : -k->jump * ((c < 0 ? turn : 1 - turn) - (f->at_x > k->x));
         if (eps) /* R is homogeneous: eps R_eps = R - c R'. Written with positive terms only. */
             eps[i] = isnan(x) ? x : isinf(x) ? 0 : k->jump * (bump_height(f, k, c) + fabs(c) * turn) / k->eps_left;

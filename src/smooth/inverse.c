@@ -1,8 +1,8 @@
 /* inverse.c - the x that has a given value. SPDX-License-Identifier: MIT
  *
- * The joins cut the values as they cut the line, so the piece is known at once. Lines and centred transitions of order
- * 1 are solved in closed form; the rest by Newton's method inside a bracket, which halves the bracket whenever Newton
- * would leave it or slow down (near a slope of 0). */
+ * The values at the joins order the pieces, so the piece is known at once. Lines and centred
+ * transitions of order 1 are solved in closed form; the rest by Newton's method inside a bracket,
+ * which is halved whenever Newton would leave it or converge slowly (near a slope of 0). */
 #include <float.h>
 #include <math.h>
 
@@ -12,7 +12,7 @@
 static double bracket_solve(const berlu_smooth *f, double y, int sign, double low, double high, double start)
 {
     double x = start, last_step = high - low;
-    for (int i = 0; i < 2100; i++) { /* halving alone needs fewer, from any bracket of doubles */
+    for (int i = 0; i < 2100; i++) { /* bisection alone needs fewer, from any bracket of doubles */
         double rest = berlu_smooth_value(f, x) - y, slope = berlu_smooth_slope(f, x), next = x - rest / slope;
         if (rest == 0)
             break;
@@ -30,7 +30,8 @@ static double bracket_solve(const berlu_smooth *f, double y, int sign, double lo
     return x;
 }
 
-/* Order 1: the transition is a parabola. This root has no difference that could cancel and is regular for jump = 0. */
+/* Order 1: the transition is a parabola. This root has no difference that could cancel and is
+ * regular for jump = 0. */
 static double parabola_solve(const knot *k, double y)
 {
     double rise = y - k->y, e = k->eps_left;
@@ -50,20 +51,21 @@ static double transition_solve(const berlu_smooth *f, const knot *k, double y, i
     return bracket_solve(f, y, sign, k->from, k->to, fmin(fmax(start, k->from), k->to));
 }
 
-/* The first of inner + 1, inner + 2, inner + 4, ... (`way` -1: inner - 1, ...) whose value passes y; infinite when only the
- * limit does. */
-static double curve_reach(const berlu_curve *c, double y, int sign, double inner, int way)
+/* The first of inner + 1, inner + 2, inner + 4, ... (`direction` -1: inner - 1, ...) whose value
+ * passes y; infinite when only the limit does. */
+static double curve_reach(const berlu_curve *c, double y, int sign, double inner, int direction)
 {
-    double x = inner + way;
-    for (double step = 2; sign * way * (curve_value(c, x) - y) < 0; step *= 2) {
+    double x = inner + direction;
+    for (double step = 2; sign * direction * (curve_value(c, x) - y) < 0; step *= 2) {
         if (fabs(x) == DBL_MAX)
-            return way * INFINITY;
-        x = fmin(fmax(inner + way * step, -DBL_MAX), DBL_MAX);
+            return direction * INFINITY;
+        x = fmin(fmax(inner + direction * step, -DBL_MAX), DBL_MAX);
     }
     return x;
 }
 
-/* A curve's piece may reach to infinity: go out from its finite end until the value is passed. Infinite: never. */
+/* Solves on a curve's piece, which may reach to infinity: moves out from its finite end until the
+ * value is passed. Infinite: never. */
 static double curve_solve(const berlu_smooth *f, size_t i, double y, int sign)
 {
     double low = piece_from(f, i), high = piece_to(f, i);

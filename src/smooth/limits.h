@@ -1,7 +1,8 @@
-/* limits.h - how narrow and how wide a transition may be. SPDX-License-Identifier: MIT
+/* limits.h - the narrowest and the widest transition. SPDX-License-Identifier: MIT
  *
- * Half widths (eps, and SmeLU's beta) outside of this range are refused in specs, settings and constraints: the formulas
- * divide by them and square what they divide, in f32. Values that a call hands over are not looked at (act.h). */
+ * Half widths (eps, and SmeLU's beta) outside of this range are refused in specs, settings and
+ * constraints: the formulas divide by them and square the quotient, in f32. Values that a call
+ * passes are not checked (act.h). */
 #ifndef SMOOTH_LIMITS_H
 #define SMOOTH_LIMITS_H
 

@@ -1,7 +1,8 @@
-/* make.c - checks a description and builds the knots of a piecewise-linear function. SPDX-License-Identifier: MIT
+/* make.c - checks a description and builds the knots of a piecewise-linear function.
+ * SPDX-License-Identifier: MIT
  *
- * What berlu_smooth_make() lets through can be evaluated without any further check, so every refusal is here (and, for
- * curves, in curves.c). Read berlu_smooth_make(), then knot_make(). */
+ * A function that berlu_smooth_make() accepts can be evaluated without any further check, so every
+ * refusal is here (and, for curves, in curves.c). Read berlu_smooth_make(), then knot_make(). */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ berlu_status check_eps(const double *eps, size_t eps_count, size_t kink_count, c
     return BERLU_OK;
 }
 
-/* Transitions may touch. Decimal numbers that touch on paper may miss each other by a rounding, hence the slack. */
+/* Transitions may touch. Decimal numbers that touch on paper may miss each other by a rounding,
+ * hence the slack. */
 berlu_status check_room(const knot *knots, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -111,8 +113,8 @@ static berlu_status check_spec(const berlu_smooth_spec *spec)
     return BERLU_OK;
 }
 
-/* Node i lies at (i eps_right - (n - i) eps_left) / n from the kink. The sign is exact: products of small whole numbers
- * are compared together with their rounding errors. */
+/* Node i lies at (i eps_right - (n - i) eps_left) / n from the kink. The sign is exact: products of
+ * small whole numbers are compared together with their rounding errors. */
 int node_side(const knot *k, int node, int degree)
 {
     int other = degree - node;
@@ -130,7 +132,8 @@ static int split_find(const knot *k, int degree)
     return split;
 }
 
-/* Where the slope between control values split and split + 1 lies; exactly 1 or 0 where one of them is on the kink. */
+/* Position of the slope between control values split and split + 1, 0 = left, 1 = right; exactly 1
+ * or 0 where one of them is on the kink. */
 static double lambda_find(const knot *k, int degree)
 {
     if (node_side(k, k->split, degree) == 0)
@@ -162,7 +165,7 @@ static void knot_make(knot *k, const berlu_smooth_spec *spec, size_t i)
     k->to = k->x + k->eps_right;
     k->split = spec->form == BERLU_SMOOTH_COLLINEAR ? n / 2 : split_find(k, n);
     k->lambda = lambda_find(k, n);
-    if (spec->form == BERLU_SMOOTH_BERNSTEIN) /* there it is in [0, 1], but for a rounding */
+    if (spec->form == BERLU_SMOOTH_BERNSTEIN) /* in [0, 1] but for a rounding */
         k->lambda = fmin(fmax(k->lambda, 0), 1);
 }
 
@@ -172,7 +175,7 @@ static void control_make(knot *k, int degree)
         k->control[node] = k->y + (node <= k->split ? k->left : k->right) * node_offset(k, node, degree);
 }
 
-/* The kinked function's values at the kinks, going out from the anchor to both sides. */
+/* The kinked function's values at the kinks, from the anchor to both sides. */
 static void values_make(berlu_smooth *f)
 {
     size_t right = 0; /* the first kink at or right of the anchor */
@@ -192,7 +195,7 @@ static void values_make(berlu_smooth *f)
     }
 }
 
-/* Numbers that are finite each may still give an infinite product. */
+/* Checks products: factors that are finite each may still give an infinite one. */
 static berlu_status check_size(const berlu_smooth *f)
 {
     for (size_t i = 0; i < f->count; i++) {

@@ -1,7 +1,9 @@
-/* measure.c - what a smoothed function is: contact, Lipschitz constant, gap, monotony. SPDX-License-Identifier: MIT
+/* measure.c - properties of a smoothed function: contact, Lipschitz constant, gap, monotony.
+ * SPDX-License-Identifier: MIT
  *
- * For lines every answer is a closed form (docs/math.md, "What is kept"). For curves the slope of a transition is a
- * polynomial whose range is found by halving its control polygon, and the gap by a search. */
+ * For lines every property has a closed form (docs/math.md, "Invariants"). For curves the slope
+ * of a transition is a polynomial whose range is found by halving its control polygon, and the gap
+ * by a search. */
 #include <math.h>
 
 #include "smooth/bernstein.h"
@@ -13,7 +15,7 @@ static int refuse_null(const char *call)
     return 0;
 }
 
-/* Both sides of the kink are one polynomial: then so is the transition. */
+/* Whether both sides of the kink are one polynomial: then so is the transition. */
 static int knot_is_flat(const berlu_smooth *f, const knot *k)
 {
     if (!f->curved)
@@ -23,8 +25,9 @@ static int knot_is_flat(const berlu_smooth *f, const knot *k)
            a->square == b->square;
 }
 
-/* The j-th derivative at an end depends on the j + 1 nearest control values, so the order of contact is the number of
- * control values on that side's line, less one. A control value on the kink itself counts for both. */
+/* The j-th derivative at an end depends on the j + 1 nearest control values, so the order of
+ * contact is the number of control values on that side's line, less one. A control value on the
+ * kink itself counts for both. */
 static void contact_find(const berlu_smooth *f, const knot *k, int *left, int *right)
 {
     int n = f->piece_degree;
@@ -92,9 +95,9 @@ static void widen(double slope, double *low, double *high)
     *high = fmax(*high, slope);
 }
 
-/* The slope is a polynomial of degree n - 1 with control values left (split times), left + jump lambda, right (the
- * rest). For lambda in [0, 1] it is monotone and the ends decide; beyond, f'' = 0 at t = lambda / (2 lambda - 1)
- * (collinear form only). */
+/* The slope is a polynomial of degree n - 1 with control values left (split times), left + jump
+ * lambda, right (the rest). For lambda in [0, 1] it is monotone and the ends decide; beyond, f'' =
+ * 0 at t = lambda / (2 lambda - 1) (collinear form only). */
 static void lines_slope_range(const berlu_smooth *f, const knot *k, double *low, double *high)
 {
     int n = f->piece_degree;
@@ -151,7 +154,8 @@ static double gap_at(const berlu_smooth *f, double x)
     return fabs(berlu_smooth_value(f, x) - berlu_smooth_kinked(f, x));
 }
 
-/* The largest gap on [from, to], where the gap is smooth: the best of a grid, then golden section around it. */
+/* The largest gap on [from, to], where the gap is smooth: the best of a grid, then golden section
+ * around it. */
 static double gap_search(const berlu_smooth *f, double from, double to)
 {
     enum { GRID = 256, STEPS = 80 };

@@ -1,6 +1,8 @@
-/* parse.c - reads "smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)". SPDX-License-Identifier: MIT
+/* parse.c - reads "smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)".
+ * SPDX-License-Identifier: MIT
  *
- * Any bytes may come in (tests/fuzz/fuzz_smooth_parse.c); what is wrong is named. Numbers are those of strtod. */
+ * Any bytes may come in (tests/fuzz/fuzz_smooth_parse.c); the message names the mistake. Numbers
+ * are those of strtod. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +29,7 @@ void settings_free(smooth_settings *s)
     *s = (smooth_settings){0};
 }
 
-/* strdup() by way of a malloc() that tests can make fail. */
+/* strdup() on top of malloc(), which tests can make fail. */
 static char *copy_make(const char *word)
 {
     char *copy = malloc(strlen(word) + 1);

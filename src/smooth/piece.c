@@ -1,7 +1,7 @@
 /* piece.c - the function as a list of polynomials, for use elsewhere. SPDX-License-Identifier: MIT
  *
- * Monomial coefficients come from closed forms with whole or dyadic factors, not from differences of control values: at
- * degree 16 those would lose half of the digits. */
+ * Monomial coefficients come from closed forms with integer or dyadic factors, not from differences
+ * of control values: at degree 16 those would lose half of the digits. */
 #include <math.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ static void centred_monomial(const berlu_smooth *f, const knot *k, double *out)
     }
 }
 
-/* The derivative of order q, at t = 1/2 and times 2^(degree-q), of the polynomial whose control values are 0 but for a
- * 1 at `place`; without the factor degree!/(degree-q)!. Whole. */
+/* The derivative of order q, at t = 1/2 and times 2^(degree-q), of the polynomial whose control
+ * values are 0 but for a 1 at `place`; without the factor degree!/(degree-q)!. An integer. */
 static long long spike_derivative(int degree, int place, int q)
 {
     long long sum = 0;
@@ -30,7 +30,8 @@ static long long spike_derivative(int degree, int place, int q)
     return sum;
 }
 
-/* Off centre: the control values of the second derivative are 0 but for two neighbours, lambda and 1 - lambda. */
+/* Off centre: the control values of the second derivative are 0 but for two neighbours, lambda and
+ * 1 - lambda. */
 static void offcentre_monomial(const berlu_smooth *f, const knot *k, double *out)
 {
     int n = f->piece_degree;

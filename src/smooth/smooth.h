@@ -1,10 +1,10 @@
-/* smooth.h - what is inside a berlu_smooth. SPDX-License-Identifier: MIT
+/* smooth.h - the internal structure of a berlu_smooth. SPDX-License-Identifier: MIT
  *
- * One block of memory, never changed after it was made and without pointers into itself, so a copy is a memcpy. A
- * function is a list of knots: a kink, its transition, and the lines on both sides. Off-centre transitions need two
- * more numbers than centred ones: the last control value on the left line (`split`), and where the one slope between
- * the two groups lies (`lambda`, 0 = left slope, 1 = right slope). With them both forms of <berlu/smooth.h> are one
- * formula. */
+ * One block of memory, never changed after it was made and without pointers into itself, so a copy
+ * is a memcpy. A function is a list of knots: a kink, its transition, and the lines on both sides.
+ * Off-centre transitions need two more numbers than centred ones: the last control value on the
+ * left line (`split`), and the position of the one slope between the two groups (`lambda`, 0 = left
+ * slope, 1 = right slope). With them both forms of <berlu/smooth.h> are one formula. */
 #ifndef SMOOTH_SMOOTH_H
 #define SMOOTH_SMOOTH_H
 
@@ -30,7 +30,7 @@ typedef struct knot {
 
 struct berlu_smooth {
     size_t count;     /* knots */
-    int degree;       /* as asked for */
+    int degree;       /* as requested */
     int piece_degree; /* of the transitions: `degree` for lines, 2m + 1 for curves */
     int curved;       /* the pieces are curves: count + 1 of them follow the knots */
     double at_x, at_y, first_slope;
@@ -47,11 +47,12 @@ static inline berlu_curve *curve_at(const berlu_smooth *f, size_t i)
 /* The knot whose transition is nearest to x (the last one for NaN). f->count > 0. */
 const knot *knot_near(const berlu_smooth *f, double x);
 
-/* The side of the kink on which a node of the transition lies: -1 left, 0 exactly on it, 1 right. */
+/* The side of the kink on which a node of the transition lies: -1 left, 0 exactly on it, 1
+ * right. */
 int node_side(const knot *k, int node, int degree);
 
-/* How the smoothed function of jump 1 differs from the nearer line at distance c from the kink. All are >= 0 unless the
- * collinear form was asked for beyond its range. */
+/* Differences between the smoothed function of jump 1 and the nearer line at distance c from the
+ * kink. All are >= 0 unless the collinear form is used beyond its range. */
 double bump_height(const berlu_smooth *f, const knot *k, double c); /* smoothed - kinked */
 double bump_turn(const berlu_smooth *f, const knot *k, double c);   /* |slope - slope of the nearer line| */
 double bump_bend(const berlu_smooth *f, const knot *k, double c);   /* second derivative */
@@ -62,7 +63,8 @@ double curve_slope(const berlu_curve *c, double x);
 double curve_curvature(const berlu_curve *c, double x);
 void curve_slope_range(const berlu_curve *c, double from, double to, double *low, double *high);
 
-/* The ends of the given function's piece left of knot i (i = count: right of the last knot). It may be empty. */
+/* The ends of the given function's piece left of knot i (i = count: right of the last knot). The
+ * piece may be empty. */
 static inline double piece_from(const berlu_smooth *f, size_t i)
 {
     return i > 0 ? f->knots[i - 1].to : -INFINITY;

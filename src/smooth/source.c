@@ -1,8 +1,8 @@
 /* source.c - the function as C source that needs nothing but <math.h>. SPDX-License-Identifier: MIT
  *
- * The source tests the joins from left to right. Centred transitions of lines are written as line plus bump, as eval.c
- * computes them; the others as control values with de Casteljau's algorithm beside. Every name begins with smooth_, so
- * that a function called `double` or `fabs` compiles too. */
+ * The source tests the joins from left to right. Centred transitions of lines are written as line
+ * plus bump, as eval.c computes them; the others as control values with de Casteljau's algorithm.
+ * Every name begins with smooth_, so that a function called `double` or `fabs` compiles too. */
 #include <math.h>
 #include <string.h>
 
@@ -216,7 +216,7 @@ berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char *
     function_write(&w, 1);
     berlu_status status = text_status(&w.out);
     if (status == BERLU_OK)
-        *out = w.out.data; /* the caller's now */
+        *out = w.out.data; /* owned by the caller now */
     else
         text_free(&w.out);
     return status;

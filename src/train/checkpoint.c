@@ -1,14 +1,17 @@
-/* checkpoint.c - the folders of checkpoints: which one is whole, which one goes. SPDX-License-Identifier: MIT
+/* checkpoint.c - the folders of checkpoints: which one is whole, which one goes.
+ * SPDX-License-Identifier: MIT
  *
- * Read checkpoint_save() first: the order of its steps is what makes a kill at any moment harmless. What stands in the
- * files is in checkpoint_files.c. */
+ * Read checkpoint_save() first: the order of its steps is what makes a kill at any moment
+ * harmless. What stands in the files is in checkpoint_files.c. */
 #include "train/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/safetensors.h"
@@ -26,7 +29,7 @@ static berlu_status path_join(char out[CHECKPOINT_PATH], const char *format, con
     return BERLU_OK;
 }
 
-/* ---- the folder ---------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------- */
 
 static int step_of(const char *name, uint64_t *step)
 {
@@ -38,20 +41,49 @@ static int step_of(const char *name, uint64_t *step)
     return !*end && !errno;
 }
 
-/* The steps of all checkpoints, newest first; free() it. A folder that is not there has none. */
-static berlu_status steps_list(const char *run, uint64_t **out, size_t *count)
+/* Marks before a step's name: in the making, set aside for a newer one of the same step, about
+ * to be deleted, damaged. */
+static const char mark_fresh[] = ".tmp-", mark_aside[] = ".was-", mark_doomed[] = ".old-", mark_damaged[] = "damaged-";
+
+/* Relative to the run's folder. `copy` above 0 tells further folders of the same mark and step
+ * apart. */
+enum { NAME = 96, COPIES = 100 };
+static const char *step_name(char out[NAME], const char *mark, uint64_t step, int copy)
 {
-    char folder[CHECKPOINT_PATH];
-    berlu_status status = path_join(folder, "%s/%s", run, "checkpoints");
+    char number[16] = "";
+    if (copy)
+        snprintf(number, sizeof number, "-%d", copy);
+    snprintf(out, NAME, "checkpoints/%sstep-%08llu%s", mark, (unsigned long long)step, number);
+    return out;
+}
+
+static int marked(const char *name, const char *mark)
+{
+    return strncmp(name, mark, strlen(mark)) == 0;
+}
+
+static DIR *checkpoints_open(const folder_handle *run)
+{
+    int fd = openat(run->fd, "checkpoints", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !dir)
+        close(fd);
+    return dir;
+}
+
+/* The steps of all checkpoints, newest first; free() it. A folder that is not there has none. */
+static berlu_status steps_list(const folder_handle *run, uint64_t **out, size_t *count)
+{
+    berlu_status status = BERLU_OK;
     uint64_t *steps = NULL;
     size_t n = 0;
-    DIR *dir = status == BERLU_OK ? opendir(folder) : NULL;
+    DIR *dir = checkpoints_open(run);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         uint64_t step, *grown;
         if (!step_of(entry->d_name, &step))
             continue;
         if (!(grown = realloc(steps, (n + 1) * sizeof *steps))) {
-            status = berlu_fail_memory((n + 1) * sizeof *steps, folder);
+            status = berlu_fail_memory((n + 1) * sizeof *steps, run->path);
             break;
         }
         steps = grown;
@@ -71,29 +103,76 @@ static berlu_status steps_list(const char *run, uint64_t **out, size_t *count)
     return BERLU_OK;
 }
 
-/* Marks before a step's name: in the making, set aside for a newer one of the same step, about to be deleted. */
-static const char mark_fresh[] = ".tmp-", mark_aside[] = ".was-", mark_doomed[] = ".old-";
+/* ---- removing -------------------------------------------------------------------------------------------------- */
 
-static berlu_status step_path(char out[CHECKPOINT_PATH], const char *run, const char *mark, uint64_t step)
+/* Old folders are rubbish, and rubbish must not end a run: on NFS a reader's open file keeps its
+ * folder (.nfs...) from being removed. Reported once; every later settling tries again. */
+static void discard(checkpoint_store *store, const char *name)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%sstep-%08llu", mark, (unsigned long long)step);
-    return path_join(out, "%s/checkpoints/%s", run, name);
+    if (folder_remove_in(store->run, name) == BERLU_OK || store->told)
+        return;
+    store->told = 1;
+    log_line(store->log, BERLU_LOG_WARNING, "%s; the run goes on and will try again", berlu_last_error());
+}
+
+/* A name of this mark and step that is free, after removing what can be removed. */
+static berlu_status free_name(char out[NAME], checkpoint_store *store, const char *mark, uint64_t step)
+{
+    for (int copy = 0; copy < COPIES; copy++) {
+        step_name(out, mark, step, copy);
+        if (folder_remove_in(store->run, out) == BERLU_OK)
+            return BERLU_OK;
+    }
+    return BERLU_ERR_IO; /* folder_remove_in() left the message */
 }
 
 /* Out of sight first, so that no half-deleted folder bears a step's name. */
-static berlu_status step_remove(const char *run, uint64_t step)
+static void step_remove(checkpoint_store *store, uint64_t step)
 {
-    char from[CHECKPOINT_PATH], to[CHECKPOINT_PATH];
-    berlu_status status = step_path(from, run, "", step);
+    char from[NAME], to[NAME];
+    berlu_status status = free_name(to, store, mark_doomed, step);
     if (status == BERLU_OK)
-        status = step_path(to, run, mark_doomed, step);
-    if (status == BERLU_OK)
-        status = folder_remove(to);
-    if (status == BERLU_OK)
-        status = path_rename(from, to);
-    return status == BERLU_OK ? folder_remove(to) : status;
+        status = path_rename_in(store->run, step_name(from, "", step, 0), to);
+    if (status == BERLU_OK) {
+        discard(store, to);
+    } else if (!store->told) {
+        store->told = 1;
+        log_line(store->log, BERLU_LOG_WARNING, "%s; the run goes on and will try again", berlu_last_error());
+    }
 }
+
+/* Names that begin with a mark are nobody's once a checkpoint is in place. */
+static void leftovers_remove(checkpoint_store *store)
+{
+    DIR *dir = checkpoints_open(store->run);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char name[NAME + 256];
+        if (!marked(entry->d_name, mark_fresh) && !marked(entry->d_name, mark_aside) &&
+            !marked(entry->d_name, mark_doomed))
+            continue;
+        snprintf(name, sizeof name, "checkpoints/%s", entry->d_name);
+        discard(store, name);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* All but the two newest and the best. */
+static berlu_status old_remove(checkpoint_store *store, uint64_t best)
+{
+    uint64_t *steps;
+    size_t count;
+    berlu_status status = steps_list(store->run, &steps, &count);
+    if (status != BERLU_OK)
+        return status;
+    for (size_t i = KEPT_NEWEST; i < count; i++)
+        if (steps[i] != best)
+            step_remove(store, steps[i]);
+    free(steps);
+    return BERLU_OK;
+}
+
+/* ---- saving ---------------------------------------------------------------------------------------------------- */
 
 /* The files of a checkpoint; the last is there only where an average is kept. */
 static const char *const file_names[] = {"model.safetensors", "state.safetensors", "ema.safetensors"};
@@ -103,143 +182,109 @@ static size_t files_of(int ema)
     return ema ? COUNT(file_names) : COUNT(file_names) - 1;
 }
 
-static berlu_status files_write(const char *folder, engine *e, const train_state *s)
+static berlu_status files_write(checkpoint_store *store, const char *folder, engine *e, const train_state *s)
 {
-    char path[CHECKPOINT_PATH];
-    berlu_status status = path_join(path, "%s/%s", folder, "model.safetensors");
+    char name[CHECKPOINT_PATH];
+    berlu_status status = path_join(name, "%s/%s", folder, "model.safetensors");
     if (status == BERLU_OK)
-        status = weights_write(path, e, ARRAY_WEIGHT);
+        status = weights_write(store->run, name, e, ARRAY_WEIGHT);
     if (status == BERLU_OK && engine_has(e, ARRAY_EMA)) {
-        status = path_join(path, "%s/%s", folder, "ema.safetensors");
+        status = path_join(name, "%s/%s", folder, "ema.safetensors");
         if (status == BERLU_OK)
-            status = weights_write(path, e, ARRAY_EMA);
+            status = weights_write(store->run, name, e, ARRAY_EMA);
     }
     if (status == BERLU_OK)
-        status = path_join(path, "%s/%s", folder, "state.safetensors");
+        status = path_join(name, "%s/%s", folder, "state.safetensors");
     if (status == BERLU_OK)
-        status = state_write(path, e, s);
-    return status == BERLU_OK ? sums_write(folder, file_names, files_of(engine_has(e, ARRAY_EMA))) : status;
+        status = state_write(store->run, name, e, s, store->settings);
+    return status == BERLU_OK ? sums_write(store->run, folder, file_names, files_of(engine_has(e, ARRAY_EMA))) : status;
 }
 
-static berlu_status link_renew(const char *run, const char *name, uint64_t step)
+static berlu_status link_renew(checkpoint_store *store, const char *name, uint64_t step)
 {
-    char path[CHECKPOINT_PATH], target[64];
+    char path[NAME], target[64];
     snprintf(target, sizeof target, "step-%08llu", (unsigned long long)step);
-    berlu_status status = path_join(path, "%s/checkpoints/%s", run, name);
-    return status == BERLU_OK ? link_replace(target, path) : status;
+    snprintf(path, sizeof path, "checkpoints/%s", name);
+    return link_replace_in(store->run, target, path);
 }
 
-/* The same step again: cut epochs do that, and broken ones. Whoever dies in here leaves one of the two to be found. */
-static berlu_status step_replace(const char *run, uint64_t step, const char *fresh, const char *final)
+/* The same step again: cut epochs do that, and broken ones. Whoever dies in here leaves one of
+ * the two to be found. */
+static berlu_status step_replace(checkpoint_store *store, uint64_t step, const char *fresh, const char *final)
 {
-    char aside[CHECKPOINT_PATH];
-    berlu_status status = step_path(aside, run, mark_aside, step);
-    if (status == BERLU_OK)
-        status = folder_remove(aside);
-    if (status == BERLU_OK)
-        status = path_rename(final, aside);
-    if (status == BERLU_OK)
-        status = path_rename(fresh, final);
-    if (status != BERLU_OK && folder_exists(aside) && !folder_exists(final))
-        path_rename(aside, final); /* the failure above is what is told */
-    return status;
-}
-
-berlu_status checkpoint_save(const char *run, engine *e, const train_state *s)
-{
-    char fresh[CHECKPOINT_PATH], final[CHECKPOINT_PATH];
-    berlu_status status = step_path(fresh, run, mark_fresh, s->updates);
-    if (status == BERLU_OK)
-        status = step_path(final, run, "", s->updates);
-    if (status == BERLU_OK)
-        status = folder_remove(fresh); /* left by an earlier death */
-    if (status == BERLU_OK)
-        status = folder_make(fresh);
-    if (status == BERLU_OK)
-        status = files_write(fresh, e, s);
-    if (status == BERLU_OK)
-        status = folder_sync(fresh);
-    if (status == BERLU_OK)
-        status = folder_exists(final) ? step_replace(run, s->updates, fresh, final) : path_rename(fresh, final);
-    if (status == BERLU_OK)
-        return checkpoint_settle(run, s->updates, s->best_updates);
-    char sentence[1024]; /* what failed first is told, whatever becomes of what it left: a full disk needs the room */
-    snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-    folder_remove(fresh);
-    return berlu_fail(status, "%s", sentence);
-}
-
-static int marked(const char *name, const char *mark)
-{
-    return strncmp(name, mark, strlen(mark)) == 0;
-}
-
-/* Names that begin with a mark are nobody's once a checkpoint is in place. */
-static berlu_status leftovers_remove(const char *run)
-{
-    char folder[CHECKPOINT_PATH], path[CHECKPOINT_PATH];
-    berlu_status status = path_join(folder, "%s/%s", run, "checkpoints");
-    DIR *dir = status == BERLU_OK ? opendir(folder) : NULL;
-    for (struct dirent *entry; dir && status == BERLU_OK && (entry = readdir(dir));) {
-        if (!marked(entry->d_name, mark_fresh) && !marked(entry->d_name, mark_aside) &&
-            !marked(entry->d_name, mark_doomed))
-            continue;
-        status = path_join(path, "%s/%s", folder, entry->d_name);
+    char aside[NAME], doomed[NAME];
+    berlu_status status = BERLU_OK;
+    step_name(aside, mark_aside, step, 0);
+    if (folder_remove_in(store->run, aside) != BERLU_OK) { /* held by a reader: it can still be renamed */
+        status = free_name(doomed, store, mark_doomed, step);
         if (status == BERLU_OK)
-            status = folder_remove(path);
+            status = path_rename_in(store->run, aside, doomed);
     }
-    if (dir)
-        closedir(dir);
+    if (status == BERLU_OK)
+        status = path_rename_in(store->run, final, aside);
+    if (status == BERLU_OK)
+        status = path_rename_in(store->run, fresh, final);
+    if (status != BERLU_OK && folder_exists_in(store->run, aside) && !folder_exists_in(store->run, final))
+        path_rename_in(store->run, aside, final); /* the failure above is what is reported */
     return status;
 }
 
-/* All but the two newest and the best. */
-static berlu_status old_remove(const char *run, uint64_t best)
+berlu_status checkpoint_save(checkpoint_store *store, engine *e, const train_state *s)
 {
-    uint64_t *steps;
-    size_t count;
-    berlu_status status = steps_list(run, &steps, &count);
+    char fresh[NAME], final[NAME];
+    const folder_handle *run = store->run;
+    step_name(final, "", s->updates, 0);
+    berlu_status status = folder_make_in(run, "checkpoints");
+    if (status == BERLU_OK)
+        status = free_name(fresh, store, mark_fresh, s->updates); /* an earlier death may have left one */
     if (status != BERLU_OK)
         return status;
-    for (size_t i = KEPT_NEWEST; status == BERLU_OK && i < count; i++)
-        if (steps[i] != best)
-            status = step_remove(run, steps[i]);
-    free(steps);
-    return status;
+    status = folder_make_in(run, fresh);
+    if (status == BERLU_OK)
+        status = files_write(store, fresh, e, s);
+    if (status == BERLU_OK)
+        status = folder_sync_in(run, fresh);
+    if (status == BERLU_OK)
+        status = folder_exists_in(run, final) ? step_replace(store, s->updates, fresh, final)
+                                              : path_rename_in(run, fresh, final);
+    if (status == BERLU_OK)
+        return checkpoint_settle(store, s->updates, s->best_updates);
+    char message
+        [1024]; /* the first failure is reported, whatever becomes of what it left: a full disk needs the space */
+    snprintf(message, sizeof message, "%s", berlu_last_error());
+    (void)folder_remove_in(run, fresh);
+    return berlu_fail(status, "%s", message);
 }
 
-berlu_status checkpoint_settle(const char *run, uint64_t last, uint64_t best)
+berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t best)
 {
-    char path[CHECKPOINT_PATH];
-    berlu_status status = link_renew(run, "last", last);
-    if (status == BERLU_OK)
-        status = step_path(path, run, "", best);
-    if (status == BERLU_OK && best && folder_exists(path))
-        status = link_renew(run, "best", best);
-    if (status == BERLU_OK)
-        status = leftovers_remove(run);
-    return status == BERLU_OK ? old_remove(run, best) : status;
+    char name[NAME];
+    berlu_status status = link_renew(store, "last", last);
+    if (status == BERLU_OK && best && folder_exists_in(store->run, step_name(name, "", best, 0)))
+        status = link_renew(store, "best", best);
+    leftovers_remove(store);
+    return status == BERLU_OK ? old_remove(store, best) : status;
 }
 
-berlu_status checkpoint_recover(const char *run)
+berlu_status checkpoint_recover(checkpoint_store *store)
 {
-    char folder[CHECKPOINT_PATH], from[CHECKPOINT_PATH], to[CHECKPOINT_PATH];
-    berlu_status status = path_join(folder, "%s/%s", run, "checkpoints");
-    DIR *dir = status == BERLU_OK ? opendir(folder) : NULL;
+    berlu_status status = BERLU_OK;
+    DIR *dir = checkpoints_open(store->run);
     for (struct dirent *entry; dir && status == BERLU_OK && (entry = readdir(dir));) {
         uint64_t step;
+        char from[NAME], to[NAME];
         if (!marked(entry->d_name, mark_aside) || !step_of(entry->d_name + strlen(mark_aside), &step))
             continue;
-        status = step_path(from, run, mark_aside, step);
-        if (status == BERLU_OK)
-            status = step_path(to, run, "", step);
-        if (status == BERLU_OK && !folder_exists(to))
-            status = path_rename(from, to);
+        step_name(from, mark_aside, step, 0);
+        if (!folder_exists_in(store->run, step_name(to, "", step, 0)))
+            status = path_rename_in(store->run, from, to);
     }
     if (dir)
         closedir(dir);
     return status;
 }
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 int checkpoint_has_average(const char *folder)
 {
@@ -247,30 +292,85 @@ int checkpoint_has_average(const char *folder)
     return path_join(path, "%s/%s", folder, file_names[2]) == BERLU_OK && file_exists(path);
 }
 
+static berlu_status state_open(safetensors **out, const char *folder)
+{
+    char path[CHECKPOINT_PATH];
+    berlu_status status = path_join(path, "%s/%s", folder, "state.safetensors");
+    return status == BERLU_OK ? safetensors_open(out, path) : status;
+}
+
+berlu_status checkpoint_facts_read(checkpoint_facts *out, const char *folder)
+{
+    safetensors *file;
+    *out = (checkpoint_facts){0};
+    berlu_status status = state_open(&file, folder);
+    if (status != BERLU_OK)
+        return status;
+    status = state_format(file, &out->format);
+    const char *settings = safetensors_metadata(file, "settings");
+    text_string(&out->settings, settings ? settings : "");
+    safetensors_close(file);
+    if (status == BERLU_OK)
+        status = text_status(&out->settings);
+    if (status != BERLU_OK)
+        text_free(&out->settings);
+    return status;
+}
+
 berlu_status checkpoint_check(const char *folder, int ema)
 {
+    checkpoint_facts facts;
+    berlu_status status = checkpoint_facts_read(&facts, folder);
+    if (status != BERLU_OK)
+        return status;
+    text_free(&facts.settings);
     for (size_t i = 0; i < files_of(ema); i++) {
         char path[CHECKPOINT_PATH];
         safetensors *file;
-        berlu_status status = path_join(path, "%s/%s", folder, file_names[i]);
+        status = path_join(path, "%s/%s", folder, file_names[i]);
         if (status == BERLU_OK)
             status = safetensors_open(&file, path);
         if (status != BERLU_OK)
             return status;
         safetensors_close(file);
     }
-    return sums_check(folder, file_names, files_of(ema));
+    return sums_check(folder, file_names, files_of(ema), facts.format > 0);
+}
+
+void checkpoint_best_check(checkpoint_store *store, uint64_t best, int ema)
+{
+    char name[NAME], aside[NAME], path[CHECKPOINT_PATH], reason[1024];
+    if (!best)
+        return;
+    step_name(name, "", best, 0);
+    if (path_join(path, "%s/%s", store->run->path, name) != BERLU_OK || checkpoint_check(path, ema) == BERLU_OK)
+        return;
+    snprintf(reason, sizeof reason, "%s", berlu_last_error());
+    step_name(aside, mark_damaged, best, 0);
+    int there = folder_exists_in(store->run, name);
+    int kept =
+        there && folder_remove_in(store->run, aside) == BERLU_OK && path_rename_in(store->run, name, aside) == BERLU_OK;
+    (void)unlinkat(store->run->fd, "checkpoints/best", 0);
+    log_line(
+        store->log, BERLU_LOG_WARNING,
+        "the best checkpoint, of step %llu, is damaged%s%s: %s; the run goes on without it until a better one comes",
+        (unsigned long long)best, kept ? " and kept as " : "", kept ? aside : "", reason);
 }
 
 berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PATH], const berlu_log *log)
 {
-    uint64_t *steps;
-    size_t count;
-    berlu_status status = steps_list(run, &steps, &count), broken = BERLU_OK;
-    if (status != BERLU_OK)
-        return status;
+    uint64_t *steps = NULL;
+    size_t count = 0;
+    folder_handle folder;
+    char name[NAME];
+    berlu_status status = BERLU_OK, broken = BERLU_OK;
+    path[0] = 0;
+    if (folder_hold(&folder, run) != BERLU_OK)
+        return BERLU_OK; /* no folder, no checkpoint */
+    status = steps_list(&folder, &steps, &count);
+    folder_release(&folder);
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
-        status = step_path(path, run, "", steps[i]);
+        status = path_join(path, "%s/%s", run, step_name(name, "", steps[i], 0));
         if (status == BERLU_OK && (broken = checkpoint_check(path, ema)) == BERLU_OK)
             goto done;
         log_line(log, BERLU_LOG_WARNING, "%s is broken and passed over: %s", path, berlu_last_error());
@@ -278,9 +378,9 @@ berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PA
     path[0] = 0;
     if (status == BERLU_OK &&
         broken != BERLU_OK) { /* not a run that has none yet: nothing of it is to be written over */
-        char sentence[1024];
-        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: none of its %zu checkpoints can be read: %s", run, count, sentence);
+        char message[1024];
+        snprintf(message, sizeof message, "%s", berlu_last_error());
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: none of its %zu checkpoints can be read: %s", run, count, message);
     }
 done:
     free(steps);
@@ -291,9 +391,7 @@ berlu_status checkpoint_load(const char *folder, engine *e, train_state *s)
 {
     char path[CHECKPOINT_PATH];
     safetensors *state = NULL, *ema = NULL;
-    berlu_status status = path_join(path, "%s/%s", folder, "state.safetensors");
-    if (status == BERLU_OK)
-        status = safetensors_open(&state, path);
+    berlu_status status = state_open(&state, folder);
     if (status == BERLU_OK)
         status = state_read(state, e, s, 0);
     if (status == BERLU_OK && engine_has(e, ARRAY_EMA)) {

@@ -4,6 +4,7 @@
  * tensors. Integers and doubles are stored as they are, so reading gives back the bits. */
 #include "train/checkpoint_files.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,12 @@
 #include "base/arena.h"
 #include "base/text.h"
 #include "models/weights.h"
+#include "train/metrics.h"
+#include "train/settings_hash.h"
 
-enum { COUNTERS = 7, SUMS = 3 };
-static const char format_name[] = "berlu training state 1";
+/* Format 0 has one counter less and one metric less per site; readers fill in what is not there. */
+enum { COUNTERS = 8, COUNTERS_0 = 7, SUMS = 3 };
+static const char format_name[] = "berlu checkpoint", format_name_0[] = "berlu training state 1";
 
 /* The activations of the network, a line each, one line where all are the same: weights alone do not tell. */
 static berlu_status activations_add(text *out, const graph *g)
@@ -26,21 +30,21 @@ static berlu_status activations_add(text *out, const graph *g)
     return text_status(out);
 }
 
-berlu_status weights_write(const char *path, engine *e, engine_array array)
+berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array)
 {
     text activations = {0};
     berlu_status status = activations_add(&activations, engine_graph(e));
     if (status == BERLU_OK)
-        status =
-            weights_save(e, array, path, &(st_text){CHECKPOINT_ACTIVATION, activations.data}, activations.length > 0);
+        status = weights_save_in(e, array, in, name, &(st_text){CHECKPOINT_ACTIVATION, activations.data},
+                                 activations.length > 0);
     text_free(&activations);
     return status;
 }
 
 static void counters_put(const train_state *s, int64_t counters[COUNTERS], double sums[SUMS])
 {
-    const uint64_t c[COUNTERS] = {s->updates, s->epoch,         s->batches,     s->images,
-                                  s->norms,   s->metrics_bytes, s->best_updates};
+    const uint64_t c[COUNTERS] = {s->updates, s->epoch,         s->batches,      s->images,
+                                  s->norms,   s->metrics_bytes, s->best_updates, s->metrics_sum};
     for (int i = 0; i < COUNTERS; i++)
         counters[i] = (int64_t)c[i];
     sums[0] = s->loss_sum, sums[1] = s->norm_sum, sums[2] = s->best_top1;
@@ -48,8 +52,8 @@ static void counters_put(const train_state *s, int64_t counters[COUNTERS], doubl
 
 static void counters_get(train_state *s, const int64_t counters[COUNTERS], const double sums[SUMS])
 {
-    uint64_t *c[COUNTERS] = {&s->updates, &s->epoch,         &s->batches,     &s->images,
-                             &s->norms,   &s->metrics_bytes, &s->best_updates};
+    uint64_t *c[COUNTERS] = {&s->updates, &s->epoch,         &s->batches,      &s->images,
+                             &s->norms,   &s->metrics_bytes, &s->best_updates, &s->metrics_sum};
     for (int i = 0; i < COUNTERS; i++)
         *c[i] = (uint64_t)counters[i];
     s->loss_sum = sums[0], s->norm_sum = sums[1], s->best_top1 = sums[2];
@@ -84,7 +88,8 @@ static berlu_status moment_put(engine *e, size_t which, int parameter, arena *me
     return values_of(&out->data, e, moments[which].array, parameter, (size_t)tensor_elements(info), memory);
 }
 
-berlu_status state_write(const char *path, engine *e, const train_state *s)
+berlu_status state_write(const folder_handle *in, const char *name, engine *e, const train_state *s,
+                         const char *settings)
 {
     int parameters = graph_param_count(engine_graph(e));
     int64_t counters[COUNTERS];
@@ -104,7 +109,13 @@ berlu_status state_write(const char *path, engine *e, const train_state *s)
     list[count++] = (st_tensor){.name = "sums", .dtype = ST_F64, .rank = 1, .shape = {SUMS}, .data = sums};
     list[count++] = (st_tensor){
         .name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->site_metric_count}, .data = s->site_metrics};
-    status = safetensors_write(path, list, count, &(st_text){"format", format_name}, 1);
+    char version[16], hash[SETTINGS_HASH] = "";
+    snprintf(version, sizeof version, "%d", CHECKPOINT_FORMAT);
+    if (settings)
+        settings_hash(hash, settings);
+    const st_text facts[] = {
+        {"format", format_name}, {"version", version}, {"settings_hash", hash}, {"settings", settings}};
+    status = safetensors_write_in(in, name, list, count, facts, settings ? COUNT(facts) : 2);
 done:
     arena_free(&memory);
     return status;
@@ -146,30 +157,64 @@ berlu_status array_read(engine *e, engine_array array, const safetensors *file, 
     return BERLU_OK;
 }
 
+berlu_status state_format(const safetensors *file, int *format)
+{
+    const char *name = safetensors_metadata(file, "format"), *version = safetensors_metadata(file, "version");
+    *format = -1;
+    if (name && strcmp(name, format_name_0) == 0)
+        *format = 0;
+    else if (name && strcmp(name, format_name) == 0 && version && version[0] >= '1' && version[0] <= '9')
+        *format = atoi(version);
+    if (*format < 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is no training state of berlu", safetensors_path(file));
+    if (*format > CHECKPOINT_FORMAT)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: has format %d, and this version of berlu reads formats up to %d; use a later version",
+                          safetensors_path(file), *format, CHECKPOINT_FORMAT);
+    return BERLU_OK;
+}
+
+/* Spreads the metrics of sites as 0.1.0 kept them, SITE_METRICS_0 each, from the last on: the others are unknown. */
+static void metrics_spread_0(train_state *s)
+{
+    for (size_t i = s->site_metric_count; i-- > 0;) {
+        size_t site = i / SITE_METRICS, which = i % SITE_METRICS;
+        s->site_metrics[i] = which < SITE_METRICS_0 ? s->site_metrics[site * SITE_METRICS_0 + which] : NAN;
+    }
+}
+
 berlu_status state_read(const safetensors *file, engine *e, train_state *s, int set)
 {
-    const char *format = safetensors_metadata(file, "format");
-    if (!format || strcmp(format, format_name) != 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: is not a training state of this version", safetensors_path(file));
-    const st_tensor *counters = tensor_need(file, "counters", ST_I64, COUNTERS);
+    int format;
+    berlu_status status = state_format(file, &format);
+    if (status != BERLU_OK)
+        return status;
+    size_t metrics = format == 0 ? s->site_metric_count / SITE_METRICS * SITE_METRICS_0 : s->site_metric_count;
+    size_t count = format == 0 ? COUNTERS_0 : COUNTERS;
+    const st_tensor *counters = tensor_need(file, "counters", ST_I64, count);
     const st_tensor *sums = counters ? tensor_need(file, "sums", ST_F64, SUMS) : NULL;
-    const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, s->site_metric_count) : NULL;
+    const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, metrics) : NULL;
     if (!figures)
         return BERLU_ERR_INPUT;
     for (size_t m = 0; m < COUNT(moments); m++) {
-        berlu_status status =
+        status =
             engine_has(e, moments[m].array) ? array_read(e, moments[m].array, file, moments[m].prefix, set) : BERLU_OK;
         if (status != BERLU_OK)
             return status;
     }
     if (set) {
-        int64_t c[COUNTERS];
+        int64_t c[COUNTERS] = {0};
         double d[SUMS];
-        memcpy(c, counters->data, sizeof c);
-        memcpy(d, sums->data, sizeof d);
+        status = st_read_i64(counters, c);
+        if (status == BERLU_OK)
+            status = st_read_f64(sums, d);
+        if (status == BERLU_OK)
+            status = st_read_f64(figures, s->site_metrics);
+        if (status != BERLU_OK)
+            return status;
         counters_get(s, c, d);
-        if (figures->bytes)
-            memcpy(s->site_metrics, figures->data, figures->bytes);
+        if (format == 0)
+            metrics_spread_0(s);
     }
     return BERLU_OK;
 }

@@ -6,9 +6,14 @@
 #include "train/checkpoint.h"
 
 /* The weights (or their average) with the network's activations in the metadata. */
-berlu_status weights_write(const char *path, engine *e, engine_array array);
+berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array);
 
-berlu_status state_write(const char *path, engine *e, const train_state *s);
+/* `settings` is the canonical text, or NULL. */
+berlu_status state_write(const folder_handle *in, const char *name, engine *e, const train_state *s,
+                         const char *settings);
+
+/* The format of a state file; BERLU_ERR_INPUT where it is none, or one of a later version. */
+berlu_status state_format(const safetensors *file, int *format);
 
 /* With `set` 0 both only look whether everything is there and fits. array_read() reads one array of the engine from the
  * tensors that are called prefix + parameter. */

@@ -43,13 +43,13 @@ static berlu_status path_in(char out[PATH_ROOM], const char *folder, const char 
 }
 
 /* The line of one file as it stands in the list. */
-static berlu_status line_make(text *out, const char *folder, const char *name)
+static berlu_status line_make(text *out, const folder_handle *in, const char *folder, const char *name)
 {
     char path[PATH_ROOM];
     file_map map;
     berlu_status status = path_in(path, folder, name);
     if (status == BERLU_OK)
-        status = file_map_open(&map, path);
+        status = file_map_open_in(&map, in, path);
     if (status != BERLU_OK)
         return status;
     text_add(out, "%016llx %s\n", (unsigned long long)bytes_sum(map.data, map.size), name);
@@ -57,32 +57,40 @@ static berlu_status line_make(text *out, const char *folder, const char *name)
     return text_status(out);
 }
 
-berlu_status sums_write(const char *folder, const char *const *names, size_t count)
+berlu_status sums_write(const folder_handle *in, const char *folder, const char *const *names, size_t count)
 {
     char path[PATH_ROOM];
     text list = {0};
     berlu_status status = path_in(path, folder, "checksums");
     for (size_t i = 0; status == BERLU_OK && i < count; i++)
-        status = line_make(&list, folder, names[i]);
+        status = line_make(&list, in, folder, names[i]);
     if (status == BERLU_OK)
-        status = file_write_atomic(path, list.data, list.length);
+        status = file_write_atomic_in(in, path, list.data, list.length);
     text_free(&list);
     return status;
 }
 
-berlu_status sums_check(const char *folder, const char *const *names, size_t count)
+berlu_status sums_check(const char *folder, const char *const *names, size_t count, int required)
 {
     char path[PATH_ROOM], *list = NULL;
     berlu_status status = path_in(path, folder, "checksums");
-    if (status == BERLU_OK && !file_exists(path))
+    if (status == BERLU_OK && !required && !file_exists(path))
         return BERLU_OK;
+    if (status == BERLU_OK && !file_exists(path))
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: is missing, so nothing tells whether the checkpoint is as it was written; put the file "
+                          "back, or remove the folder to go on from the checkpoint before it",
+                          path);
     if (status == BERLU_OK)
         status = file_read_all(&list, NULL, path, SUMS_LIMIT);
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
         text line = {0};
-        status = line_make(&line, folder, names[i]);
+        status = line_make(&line, NULL, folder, names[i]);
         if (status == BERLU_OK && !strstr(list, line.data))
-            status = berlu_fail(BERLU_ERR_INPUT, "%s/%s: its bytes are not those that were written", folder, names[i]);
+            status = berlu_fail(BERLU_ERR_INPUT,
+                                "%s/%s: its bytes are not those that were written; put the file back, or remove the "
+                                "folder to go on from the checkpoint before it",
+                                folder, names[i]);
         text_free(&line);
     }
     free(list);

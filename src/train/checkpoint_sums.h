@@ -2,13 +2,13 @@
 #ifndef TRAIN_CHECKPOINT_SUMS_H
 #define TRAIN_CHECKPOINT_SUMS_H
 
-#include "base/status.h"
+#include "base/file.h"
 
 /* Writes FOLDER/checksums: a line "SUM NAME" for each of the `count` files. */
-berlu_status sums_write(const char *folder, const char *const *names, size_t count);
+berlu_status sums_write(const folder_handle *in, const char *folder, const char *const *names, size_t count);
 
-/* Compares the files with it; BERLU_ERR_INPUT names the first that differs or is not listed. A folder without the file is
- * from before there was one and passes. */
-berlu_status sums_check(const char *folder, const char *const *names, size_t count);
+/* Compares the files with it; BERLU_ERR_INPUT names the first that differs or is not listed. A folder without the file
+ * passes only where it is not `required`: it may be from before there was one. */
+berlu_status sums_check(const char *folder, const char *const *names, size_t count, int required);
 
 #endif

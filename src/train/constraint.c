@@ -94,28 +94,36 @@ berlu_status constraint_parse(constraint *out, const char *rules)
 }
 
 /* Which of alpha, eps and beta any of the activations learns, as bits; all of them where a text is no activation. */
-static unsigned learned_by(const char *const *acts, size_t count, const char *const *names)
+static berlu_status learned_by(unsigned *learned, const char *const *acts, size_t count, const char *const *names)
 {
-    unsigned learned = 0;
+    *learned = 0;
     for (size_t i = 0; i < count; i++) {
         berlu_act *act = NULL;
-        if (act_from_text(&act, acts[i]) != BERLU_OK)
-            return ~0u;
+        berlu_status status = act_from_text(&act, acts[i]);
+        if (status == BERLU_ERR_MEMORY)
+            return status;
+        if (status != BERLU_OK) {
+            *learned = ~0u;
+            return BERLU_OK;
+        }
         for (unsigned n = 0; names[n]; n++) {
             int index = berlu_act_param_find(act, names[n]);
             berlu_act_param_info info = {0};
             if (index >= 0 && berlu_act_param(act, (size_t)index, &info) == BERLU_OK && info.learned)
-                learned |= 1u << n;
+                *learned |= 1u << n;
         }
         berlu_act_free(act);
     }
-    return learned;
+    return BERLU_OK;
 }
 
 berlu_status constraint_idle(const char *rules, const char *const *acts, size_t count)
 {
     static const char *const names[] = {"alpha", "eps", "beta", NULL};
-    unsigned learned = learned_by(acts, count, names);
+    unsigned learned;
+    berlu_status status = learned_by(&learned, acts, count, names);
+    if (status != BERLU_OK)
+        return status;
     for (unsigned n = 0; learned && names[n]; n++)
         if (strstr(rules, names[n]) && !(learned >> n & 1))
             return berlu_fail(

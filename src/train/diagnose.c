@@ -236,8 +236,8 @@ berlu_status diagnosis_forward(diagnosis *d, engine *e, double *site_metrics, tb
     for (size_t i = 0; i < d->count; i++, site_metrics += SITE_METRICS) {
         int64_t rows = engine_site_rows(e, (int)i), channels = d->sites[i].declared->channels;
         float edge;
-        for (int f = SITE_LEFT; f < SITE_LIPSCHITZ; f++)
-            site_metrics[f] = NAN;
+        for (int f = SITE_LEFT; f < SITE_METRICS; f++)
+            site_metrics[f] = f == SITE_LIPSCHITZ ? site_metrics[f] : NAN;
         if (rows > rows_most(channels))
             rows = rows_most(channels);
         berlu_status status = rows > 0 ? engine_site_read(e, (int)i, 0, rows, d->x) : BERLU_ERR_UNSUPPORTED;

@@ -20,6 +20,7 @@ typedef struct part {
     void *workspace;
     size_t left, right;
     moments x, y;
+    double cross; /* sum of (x - mean x) (y - mean y) */
     berlu_status status;
     char sentence[256];
 } part;
@@ -80,6 +81,21 @@ static moments moments_of(const float *x, size_t count)
     return (moments){(double)count, shift + off, spread < 0 ? 0 : spread}; /* a NaN stays one */
 }
 
+/* The sum of (x - mean x) (y - mean y), both means known. */
+static double cross_of(const float *x, const float *y, size_t count, double mean_x, double mean_y)
+{
+    double sums[LANES] = {0};
+    size_t whole = count / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
+#pragma omp simd
+        for (int k = 0; k < LANES; k++)
+            sums[k] += (x[i + (size_t)k] - mean_x) * (y[i + (size_t)k] - mean_y);
+    }
+    for (size_t i = whole; i < count; i++)
+        sums[i - whole] += (x[i] - mean_x) * (y[i] - mean_y);
+    return lanes_sum(sums);
+}
+
 static void moments_join(moments *to, moments more)
 {
     double all = to->count + more.count, apart = more.mean - to->mean;
@@ -92,6 +108,17 @@ static void moments_join(moments *to, moments more)
     to->spread += more.spread + apart * apart * to->count * more.count / all;
     to->mean += apart * more.count / all;
     to->count = all;
+}
+
+/* Both moments and the cross sum of two sets of pairs as one. */
+static void pairs_join(moments *x, moments *y, double *cross, moments more_x, moments more_y, double more_cross)
+{
+    double all = x->count + more_x.count;
+    if (more_x.count == 0)
+        return;
+    *cross += more_cross + (more_x.mean - x->mean) * (more_y.mean - y->mean) * x->count * more_x.count / all;
+    moments_join(x, more_x);
+    moments_join(y, more_y);
 }
 
 /* One row; the edges of the transition are one for all or one per channel. */
@@ -143,14 +170,16 @@ static berlu_status block_look(const value_parts *parts, part *p, const site_val
     const float *x = v->x + first * channels;
     for (size_t r = 0; r < rows; r++)
         row_shares(x + r * channels, channels, v->edge, v->edge_stride, p);
-    moments_join(&p->x, moments_of(x, rows * channels));
+    moments of_x = moments_of(x, rows * channels), of_y;
     berlu_status status = block_apply(parts, p, v, BERLU_ACT_SLOPE, first, rows);
     for (size_t r = 0; status == BERLU_OK && r < rows; r++)
         row_alive(p->scratch + r * channels, channels, p->alive);
     if (status == BERLU_OK)
         status = block_apply(parts, p, v, BERLU_ACT_FORWARD, first, rows);
-    if (status == BERLU_OK)
-        moments_join(&p->y, moments_of(p->scratch, rows * channels));
+    if (status == BERLU_OK) {
+        of_y = moments_of(p->scratch, rows * channels);
+        pairs_join(&p->x, &p->y, &p->cross, of_x, of_y, cross_of(x, p->scratch, rows * channels, of_x.mean, of_y.mean));
+    }
     return status;
 }
 
@@ -173,6 +202,7 @@ static void part_look(void *context, size_t number)
     size_t end = v->rows * (number + 1) / PARTS, most = block_rows(v);
     p->left = p->right = 0;
     p->x = p->y = (moments){0};
+    p->cross = 0;
     p->status = BERLU_OK;
     memset(p->alive, 0, v->call.channels);
     for (size_t r = v->rows * number / PARTS; r < end && p->status == BERLU_OK; r += most)
@@ -198,14 +228,14 @@ berlu_status values_look(value_parts *parts, const site_values *v, int threads, 
     size_t channels = v->call.channels, left = 0, right = 0;
     double all = (double)(v->rows * channels);
     moments x = {0}, y = {0};
+    double cross = 0;
     threads_for(all < VALUES_ALONE ? 1 : threads, PARTS, part_look, &(looking){parts, v});
     for (int i = 0; i < PARTS; i++) {
         const part *p = &parts->list[i];
         if (p->status != BERLU_OK)
             return berlu_fail(p->status, "%s", p->sentence);
         left += p->left, right += p->right;
-        moments_join(&x, p->x);
-        moments_join(&y, p->y);
+        pairs_join(&x, &y, &cross, p->x, p->y, p->cross);
     }
     site_metrics[SITE_LEFT] = (double)left / all;
     site_metrics[SITE_RIGHT] = (double)right / all;
@@ -213,6 +243,10 @@ berlu_status values_look(value_parts *parts, const site_values *v, int threads, 
     site_metrics[SITE_DEAD] = 1 - (double)alive_count(parts, channels) / (double)channels;
     site_metrics[SITE_MEAN] = x.mean, site_metrics[SITE_VAR] = x.spread / x.count;
     site_metrics[SITE_Y_MEAN] = y.mean, site_metrics[SITE_Y_VAR] = y.spread / y.count;
+    site_metrics[SITE_NONLINEAR] = NAN; /* where one of them does not vary there is nothing to explain */
+    if (x.spread > 0 && y.spread > 0)
+        site_metrics[SITE_NONLINEAR] =
+            fmax(0, 1 - cross * cross / (x.spread * y.spread)); /* rounding alone is below 0 */
     return BERLU_OK;
 }
 

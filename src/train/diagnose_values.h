@@ -30,7 +30,7 @@ enum { VALUES_BLOCK = 1 << 13 }; /* values of a block, or one row where that is 
 typedef struct value_parts value_parts;
 value_parts *value_parts_make(arena *memory, size_t channels, size_t workspace);
 
-/* Writes SITE_LEFT to SITE_RIGHT, SITE_DEAD, SITE_MEAN, SITE_VAR, SITE_Y_MEAN and SITE_Y_VAR. */
+/* Writes SITE_LEFT to SITE_RIGHT, SITE_DEAD, SITE_MEAN, SITE_VAR, SITE_Y_MEAN, SITE_Y_VAR and SITE_NONLINEAR. */
 berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *site_metrics);
 
 /* The outputs of the first block's rows, for a histogram; until the next call. `count` is how many values those are. */

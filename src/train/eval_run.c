@@ -2,6 +2,7 @@
 #include "train/eval_run.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +11,44 @@
 #include "models/weights.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/finite.h"
 #include "train/image_options.h"
 #include "train/network.h"
 #include "train/run_folder.h"
 #include "train/run_missing.h"
+#include "train/settings_hash.h"
+#include "train/subset.h"
 
 /* What was asked for. The numbers of classes are what the network learned and stay, in their order; a list of labels, their
  * kind and how many files may be broken are of one set. */
 static berlu_status data_settings(const eval_request *r, train_settings *s)
 {
     berlu_status status = r->data ? recipe_set(s, "data", r->data) : BERLU_OK;
-    static const char *const of_one_set[][2] = {{"val_labels", ""}, {"labels", "fine"}, {"max_bad", "-1"}};
+    static const char *const of_one_set[][2] = {
+        {"val_labels", ""}, {"labels", "fine"}, {"max_bad", "-1"}, {"train_images", "0"}, {"test_images", "0"}};
     for (size_t i = 0; status == BERLU_OK && r->data && i < sizeof of_one_set / sizeof of_one_set[0]; i++)
         status = recipe_set(s, of_one_set[i][0], of_one_set[i][1]);
     for (size_t i = 0; status == BERLU_OK && i < r->setting_count; i++)
         status = recipe_set(s, r->settings[i][0], r->settings[i][1]);
+    return status;
+}
+
+/* run.json as the checkpoint knew it: a changed mean or size would give a wrong accuracy without a word. */
+static berlu_status record_check(const train_settings *s, const char *weights)
+{
+    char folder[CHECKPOINT_PATH];
+    checkpoint_facts facts;
+    text differing = {0};
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(weights, '/') - weights), weights);
+    berlu_status status = checkpoint_facts_read(&facts, folder);
+    if (status != BERLU_OK)
+        return status;
+    if (facts.settings.data && settings_against_text(s, facts.settings.data, &differing) > 0)
+        status = berlu_fail(BERLU_ERR_INPUT,
+                            "%s: run.json has other settings than this checkpoint: %s; put run.json back as it was",
+                            folder, differing.data ? differing.data : "?");
+    text_free(&differing);
+    text_free(&facts.settings);
     return status;
 }
 
@@ -34,11 +58,14 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
     if (!r->weights) {
         if (!run_exists(r->run))
             return run_missing(r->run);
-        berlu_status status = run_settings(s, r->run);
-        if (status == BERLU_OK)
-            status = data_settings(r, s);
+        run_facts facts;
+        berlu_status status = run_settings(s, &facts, r->run);
         const char *file = r->ema ? "ema.safetensors" : "model.safetensors";
-        return status == BERLU_OK ? network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file) : status;
+        if (status == BERLU_OK)
+            status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file);
+        if (status == BERLU_OK && facts.format > 0)
+            status = record_check(s, weights);
+        return status == BERLU_OK ? data_settings(r, s) : status;
     }
     if (!r->data)
         return berlu_fail(BERLU_ERR_ARG, "data: say what to evaluate on, --data DATA");
@@ -57,8 +84,9 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
     return status;
 }
 
-static berlu_status images_open(loader **out, data_source *data, const train_settings *s, const eval_request *r,
-                                int side)
+/* `only` are the indices of a run that used a part of its set; free() it after the loader. */
+static berlu_status images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
+                                const eval_request *r, int side)
 {
     loader_options o = {.split = r->train_split ? DATA_TRAIN : DATA_TEST, .batch = (size_t)r->batch};
     if (s->holdout) {
@@ -68,8 +96,15 @@ static berlu_status images_open(loader **out, data_source *data, const train_set
     }
     if (data_describe(data)->images[o.split] == 0)
         return berlu_fail(BERLU_ERR_ARG, "data: %s has no %s images", s->data, data_split_names[o.split]);
+    o.only_count = (size_t)(r->train_split ? s->train_images : s->test_images);
     normalization n;
-    berlu_status status = image_options_idle(s, data_describe(data), side, 0);
+    berlu_status status = BERLU_OK;
+    if (o.only_count)
+        status = subset_choose(only, data, o.split, o.part, o.holdout, o.only_count,
+                               r->train_split ? "train_images" : "test_images");
+    o.only = *only;
+    if (status == BERLU_OK)
+        status = image_options_idle(s, data_describe(data), side, 0);
     if (status == BERLU_OK)
         status = normalization_find(&n, s, data);
     if (status != BERLU_OK)
@@ -159,6 +194,18 @@ static berlu_status visit(engine *e, loader *l, score *out, const eval_request *
     return status;
 }
 
+/* An accuracy of weights that are not numbers means nothing. */
+static berlu_status weights_finite(engine *e, const char *path)
+{
+    not_finite found;
+    berlu_status status = finite_look(e, ARRAY_WEIGHT, &found);
+    if (status == BERLU_OK && found.name)
+        status =
+            berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite; these weights are of no use",
+                       path, found.bad, found.count, found.name);
+    return status;
+}
+
 berlu_status eval_run(const eval_request *r, score *out)
 {
     char weights[CHECKPOINT_PATH];
@@ -167,6 +214,7 @@ berlu_status eval_run(const eval_request *r, score *out)
     model *m = NULL;
     engine *e = NULL;
     loader *l = NULL;
+    uint64_t *only = NULL;
     size_t classes;
     engine_options o = {.mode = ENGINE_INFER, .batch = r->batch, .threads = r->threads};
     recipe_init(&s);
@@ -178,7 +226,7 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)
-        status = network_backend(&o.backend, &s);
+        status = network_device(&o, &s);
     if (status == BERLU_OK)
         status = engine_create(&e, m->graph, &o);
     if (status == BERLU_OK)
@@ -188,11 +236,17 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK && r->file_count)
         status = data_open_files(&files, r->files, r->file_count, data_describe(data));
     if (status == BERLU_OK)
-        status = files ? files_open(&l, files, data, &s, r, m->config.image_size)
-                       : images_open(&l, data, &s, r, m->config.image_size);
+        status = weights_finite(e, weights);
     if (status == BERLU_OK)
-        status = r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, r->tick, r->context);
+        status = files ? files_open(&l, files, data, &s, r, m->config.image_size)
+                       : images_open(&l, &only, data, &s, r, m->config.image_size);
+    if (status == BERLU_OK)
+        status = r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context);
+    if (status == BERLU_OK && !isfinite(score_loss(out)))
+        status = berlu_fail(BERLU_ERR_NUMERIC,
+                            "%s: the weights are finite, but what the network makes of the images is not", weights);
     loader_close(l);
+    free(only);
     data_close(files);
     engine_free(e);
     model_free(m);

@@ -20,22 +20,27 @@ berlu_status image_options_train(augment_options *out, const train_settings *s, 
     return status;
 }
 
-static int squashed(const train_settings *s, int side)
+int image_options_squashed(const train_settings *s, int side)
 {
     int large_convnext = strcmp(s->recipe, "convnext") == 0 && side >= SQUASH_SIDE;
     return s->eval_crop == RECIPE_CROP_SQUASH || (s->eval_crop == RECIPE_CROP_AUTO && large_convnext);
 }
 
-berlu_status image_options_idle(const train_settings *s, const data_info *info, int side, int64_t augment)
+int image_options_resized(const train_settings *s, const data_info *info, int side, int64_t augment)
 {
     int crops = augment > 1 || (augment == 1 && side > 32); /* in training, of a random size */
-    int whole = s->crop_pct == 0 || s->crop_pct == 1 || squashed(s, side);
-    if (recipe_given(s, "interpolation") && info->width == side && info->height == side && whole && !crops)
+    int whole = s->crop_pct == 0 || s->crop_pct == 1 || image_options_squashed(s, side);
+    return info->width != side || info->height != side || !whole || crops;
+}
+
+berlu_status image_options_idle(const train_settings *s, const data_info *info, int side, int64_t augment)
+{
+    if (recipe_given(s, "interpolation") && !image_options_resized(s, info, side, augment))
         return berlu_fail(BERLU_ERR_ARG,
                           "interpolation: has no effect because nothing is resized: the pictures of %s "
                           "have the network's size; leave it out",
                           s->data);
-    if (recipe_given(s, "crop_pct") && squashed(s, side))
+    if (recipe_given(s, "crop_pct") && image_options_squashed(s, side))
         return berlu_fail(BERLU_ERR_ARG, "crop_pct: has no effect because whole pictures are evaluated; give "
                                          "--eval-crop center or leave it out");
     return BERLU_OK;
@@ -46,7 +51,7 @@ berlu_status image_options_eval(augment_options *out, const train_settings *s, i
     berlu_status status = augment_preset(out, "none", side);
     out->crop_pct = s->crop_pct;
     out->filter = s->interpolation == RECIPE_BILINEAR ? RESIZE_BILINEAR : RESIZE_BICUBIC;
-    if (squashed(s, side))
+    if (image_options_squashed(s, side))
         out->crop = CROP_SQUASH;
     return status;
 }

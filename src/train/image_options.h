@@ -27,4 +27,8 @@ berlu_status normalization_find(normalization *out, const train_settings *s, dat
 enum { CHANNELS_TEXT = 3 * NUMBER_TEXT };
 const char *channels_text(char out[CHANNELS_TEXT], const double channels[3]);
 
+/* Whether evaluation sees whole images made square; and whether any image is resized on its way to the network. */
+int image_options_squashed(const train_settings *s, int side);
+int image_options_resized(const train_settings *s, const data_info *info, int side, int64_t augment);
+
 #endif

@@ -59,9 +59,11 @@ double score_loss(const score *s)
 }
 
 const char *const site_metric_names[SITE_METRICS] = {
-    [SITE_ALPHA] = "alpha", [SITE_EPS] = "eps",       [SITE_LEFT] = "left",   [SITE_INSIDE] = "inside",
-    [SITE_RIGHT] = "right", [SITE_DEAD] = "dead",     [SITE_GRAD] = "grad",   [SITE_MEAN] = "mean",
-    [SITE_VAR] = "var",     [SITE_Y_MEAN] = "y_mean", [SITE_Y_VAR] = "y_var", [SITE_LIPSCHITZ] = "lipschitz",
+    [SITE_ALPHA] = "alpha",         [SITE_EPS] = "eps",     [SITE_LEFT] = "left",
+    [SITE_INSIDE] = "inside",       [SITE_RIGHT] = "right", [SITE_DEAD] = "dead",
+    [SITE_GRAD] = "grad",           [SITE_MEAN] = "mean",   [SITE_VAR] = "var",
+    [SITE_Y_MEAN] = "y_mean",       [SITE_Y_VAR] = "y_var", [SITE_LIPSCHITZ] = "lipschitz",
+    [SITE_NONLINEAR] = "nonlinear",
 };
 
 static const char *const leading[] = {"epoch",     "step",      "lr",        "train_loss", "train_top1",
@@ -71,19 +73,25 @@ static const char *const average[] = {"ema_loss", "ema_top1", "ema_top5"};
 /* The columns every reader may rely on come first: nine, then alpha to var of each site. What was added since follows. */
 enum { FIXED_FIGURES = SITE_VAR + 1 };
 
-void metrics_names(text *out, const char *const *sites, size_t count, int ema)
+/* Calls for every metric of every site in the order of the columns. */
+#define FOR_SITE_METRICS(form, s, f)                                                                                   \
+    for (int part = 0; part < 2; part++)                                                                               \
+        for (size_t s = 0; s < (form)->count; s++)                                                                     \
+            for (int f = part ? FIXED_FIGURES : 0;                                                                     \
+                 f < (part ? ((form)->old ? (int)SITE_METRICS_0 : (int)SITE_METRICS) : (int)FIXED_FIGURES); f++)
+
+void metrics_names(text *out, const metrics_form *form)
 {
     char name[512];
     for (size_t i = 0; i < COUNT(leading); i++)
         csv_text(out, leading[i]);
-    for (int part = 0; part < 2; part++)
-        for (size_t s = 0; s < count; s++)
-            for (int f = part ? FIXED_FIGURES : 0; f < (part ? SITE_METRICS : FIXED_FIGURES); f++) {
-                snprintf(name, sizeof name, "%s.%s", site_metric_names[f], sites[s]);
-                csv_text(out, name);
-            }
+    FOR_SITE_METRICS(form, s, f)
+    {
+        snprintf(name, sizeof name, "%s.%s", site_metric_names[f], form->sites[s]);
+        csv_text(out, name);
+    }
     csv_text(out, "lipschitz");
-    for (size_t i = 0; ema && i < COUNT(average); i++)
+    for (size_t i = 0; form->ema && i < COUNT(average); i++)
         csv_text(out, average[i]);
     csv_end(out);
 }
@@ -96,7 +104,7 @@ static void number(text *out, double value)
         csv_f64(out, value);
 }
 
-void metrics_line(text *out, const metrics_row *row, const double *site_metrics, size_t count, int ema)
+void metrics_line(text *out, const metrics_form *form, const metrics_row *row, const double *site_metrics)
 {
     const double values[] = {row->lr,        row->train_loss, row->train_top1, row->test_loss,
                              row->test_top1, row->test_top5,  row->grad_norm};
@@ -105,12 +113,12 @@ void metrics_line(text *out, const metrics_row *row, const double *site_metrics,
     csv_int(out, (long long)row->step);
     for (size_t i = 0; i < COUNT(values); i++)
         number(out, values[i]);
-    for (int part = 0; part < 2; part++)
-        for (size_t s = 0; s < count; s++)
-            for (int f = part ? FIXED_FIGURES : 0; f < (part ? SITE_METRICS : FIXED_FIGURES); f++)
-                number(out, site_metrics[s * SITE_METRICS + (size_t)f]);
+    FOR_SITE_METRICS(form, s, f)
+    {
+        number(out, site_metrics[s * SITE_METRICS + (size_t)f]);
+    }
     number(out, row->lipschitz);
-    for (size_t i = 0; ema && i < COUNT(averages); i++)
+    for (size_t i = 0; form->ema && i < COUNT(averages); i++)
         number(out, averages[i]);
     csv_end(out);
 }

@@ -44,7 +44,9 @@ typedef enum site_metric {
     SITE_Y_MEAN, /* of the activation's output */
     SITE_Y_VAR,
     SITE_LIPSCHITZ, /* of the activation with its present parameters */
-    SITE_METRICS
+    SITE_NONLINEAR, /* share of the output's variance that no straight line explains: 1 - cov(x, y)^2 / (var x var y) */
+    SITE_METRICS,
+    SITE_METRICS_0 = SITE_NONLINEAR /* how many there were in 0.1.0 */
 } site_metric;
 extern const char *const site_metric_names[SITE_METRICS]; /* "alpha", "eps", ... */
 
@@ -56,9 +58,17 @@ typedef struct metrics_row {
     double lipschitz;                    /* greatest of all sites */
 } metrics_row;
 
-/* The names of the columns, and a row. `figures` holds SITE_METRICS values per site; NaN leaves a cell empty. */
-void metrics_names(text *out, const char *const *sites, size_t count, int ema);
-void metrics_line(text *out, const metrics_row *row, const double *site_metrics, size_t count, int ema);
+/* Which columns: those of this version, or those of a file that 0.1.0 began and that keeps them to its end. */
+typedef struct metrics_form {
+    const char *const *sites; /* names */
+    size_t count;             /* of sites */
+    int ema;                  /* the run keeps an average of the weights */
+    int old;                  /* SITE_METRICS_0 metrics per site */
+} metrics_form;
+
+/* The names of the columns, and a row. `site_metrics` holds SITE_METRICS values per site; NaN leaves a cell empty. */
+void metrics_names(text *out, const metrics_form *form);
+void metrics_line(text *out, const metrics_form *form, const metrics_row *row, const double *site_metrics);
 
 /* The last row of a metrics.csv; what it does not hold is NaN. A file without rows is BERLU_ERR_INPUT. */
 berlu_status metrics_last(metrics_row *out, const char *path);

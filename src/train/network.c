@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "models/weights.h"
 #include "train/checkpoint.h"
+#include "train/content.h"
 #include "train/run_folder.h"
 
 berlu_status network_create(model **out, const train_settings *s, size_t classes)
@@ -27,9 +28,15 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
     return model_create(out, s->model, &o);
 }
 
-berlu_status network_backend(const backend **out, const train_settings *s)
+berlu_status network_device(engine_options *out, const train_settings *s)
 {
-    return backend_find(out, s->device == RECIPE_CUDA ? "cuda" : "cpu");
+    static const char *const precisions[] = {"bf16", "tf32", "f32"}, *const residuals[] = {"bf16", "f32"};
+    if (s->device == RECIPE_CPU)
+        return backend_find(&out->backend, "cpu");
+    out->opening = (device_options){.precision = precisions[s->precision],
+                                    .residual = residuals[s->residual],
+                                    .algorithms = *s->algorithms ? s->algorithms : NULL};
+    return backend_find(&out->backend, "cuda");
 }
 
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log)
@@ -133,7 +140,7 @@ static berlu_status teacher_from_run(train_settings *s, char *weights, size_t ro
     if (*student->teacher_act)
         return berlu_fail(BERLU_ERR_ARG, "teacher_act: has no effect because %s is a run, which knows its activation",
                           student->teacher);
-    berlu_status status = run_settings(s, student->teacher);
+    berlu_status status = run_settings(s, NULL, student->teacher);
     return status == BERLU_OK ? network_weights(weights, room, student->teacher, "last", "model.safetensors") : status;
 }
 
@@ -173,20 +180,19 @@ berlu_status teacher_open(teacher *out, const train_settings *student, const mod
     char weights[CHECKPOINT_PATH];
     train_settings s = {0};
     teacher t = {0};
-    const backend *where = NULL;
+    engine_options o = {.mode = ENGINE_INFER, .batch = (int)student->batch, .threads = (int)student->threads};
     berlu_status status = teacher_find(&s, weights, sizeof weights, student);
+    if (status == BERLU_OK)
+        status = content_of_file(t.hash, weights);
     if (status == BERLU_OK)
         status = network_create(&t.model, &s, (size_t)like->classes);
     if (status == BERLU_OK && t.model->config.image_size != like->image_size)
         status = berlu_fail(BERLU_ERR_ARG, "teacher: takes images of %d pixels, the student of %d",
                             t.model->config.image_size, like->image_size);
     if (status == BERLU_OK)
-        status = network_backend(&where, student);
-    if (status == BERLU_OK) {
-        engine_options o = {.backend = where, .mode = ENGINE_INFER, .batch = (int)student->batch};
-        o.threads = (int)student->threads;
+        status = network_device(&o, student);
+    if (status == BERLU_OK)
         status = engine_create(&t.engine, t.model->graph, &o);
-    }
     if (status == BERLU_OK)
         status = weights_load_path(t.engine, weights);
     recipe_free(&s);

@@ -3,6 +3,7 @@
 #define TRAIN_NETWORK_H
 
 #include "data/data.h"
+#include "data/sha256.h"
 #include "engine/engine.h"
 #include "models/models.h"
 #include "train/recipe.h"
@@ -10,8 +11,8 @@
 /* The model of the settings with `classes` classes. */
 berlu_status network_create(model **out, const train_settings *s, size_t classes);
 
-/* The backend of the settings' device. BERLU_ERR_UNSUPPORTED where this build or machine has none. */
-berlu_status network_backend(const backend **out, const train_settings *s);
+/* The backend that the settings ask for, and how its device is opened. */
+berlu_status network_device(engine_options *out, const train_settings *s);
 
 /* The data of the settings, and the number of classes they agree on. */
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log);
@@ -26,6 +27,7 @@ berlu_status network_acts(train_settings *s, const char *weights, int *found);
 typedef struct teacher {
     model *model;
     engine *engine;
+    char hash[SHA256_TEXT]; /* of the file of its weights */
 } teacher;
 berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like);
 void teacher_close(teacher *t);

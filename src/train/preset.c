@@ -148,26 +148,34 @@ static berlu_status fill_rest(train_settings *s)
     return BERLU_OK;
 }
 
+/* Given, or taken from the record of a run. */
+static int present(const train_settings *s, const char *key)
+{
+    return s->given[recipe_find(key) - train_settings_table] != 0;
+}
+
 /* A preset's warm-up keeps its share of the run when somebody asks for a run shorter than the warm-up itself. */
 static void derive(train_settings *s)
 {
     double epochs = (double)s->epochs, usual = 0;
     const char *whole = preset_find(preset_named(s->recipe), "epochs");
-    if (!recipe_given(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
+    if (!present(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
         s->warmup = s->warmup / usual * epochs;
     if (isnan(s->lr))
         s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
-    if (!recipe_given(s, "min_lr")) /* the usual end would lie above the peak of a small batch */
+    if (!present(s, "min_lr")) /* the usual end would lie above the peak of a small batch */
         s->min_lr = fmin(s->min_lr, s->lr);
 }
 
-/* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
-berlu_status recipe_idle(const train_settings *s)
+typedef struct idle_rule {
+    const char *key, *because;
+    int idle;
+} idle_rule;
+enum { IDLE_RULES = 30 };
+
+static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
 {
-    const struct {
-        const char *key, *because;
-        int idle;
-    } rules[] = {
+    const idle_rule rules[] = {
         {"momentum", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
         {"nesterov", "optimizer is adamw", s->optimizer == RECIPE_ADAMW},
         {"nesterov", "momentum is 0", s->momentum == 0 && s->nesterov},
@@ -194,19 +202,48 @@ berlu_status recipe_idle(const train_settings *s)
         {"crop_pct", "eval_crop is squash", s->eval_crop == RECIPE_CROP_SQUASH},
         {"normalize", "mean and std are given", *s->mean || *s->std},
         {"synthetic_images", "data is not synthetic", s->data && strcmp(s->data, "synthetic") != 0},
+        {"precision", "device is cpu", s->device == RECIPE_CPU},
+        {"residual", "device is cpu", s->device == RECIPE_CPU},
+        {"residual", "precision is not bf16", s->precision != RECIPE_BF16},
+        {"algorithms", "device is cpu", s->device == RECIPE_CPU},
     };
+    _Static_assert(COUNT(rules) == IDLE_RULES, "the table of rules has another length");
+    memcpy(out, rules, sizeof rules);
+}
+
+/* One batch alone fixes what is in its preset, but for these. */
+static int overfit_fixes(const train_settings *s, const char *key)
+{
+    static const char *const may[] = {"batch", "lr", "weight_decay"};
+    for (size_t k = 0; k < COUNT(may); k++)
+        if (strcmp(may[k], key) == 0)
+            return 0;
+    return s->overfit_batch && preset_find(overfit, key) != NULL;
+}
+
+void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MAX])
+{
+    idle_rule rules[IDLE_RULES];
+    idle_rules(s, rules);
+    for (size_t i = 0; i < COUNT(rules); i++)
+        if (rules[i].idle)
+            idle[recipe_find(rules[i].key) - train_settings_table] = 1;
+    for (size_t i = 0; i < train_settings_count; i++)
+        idle[i] |= (unsigned char)overfit_fixes(s, train_settings_table[i].key);
+}
+
+/* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
+berlu_status recipe_idle(const train_settings *s)
+{
+    idle_rule rules[IDLE_RULES];
+    idle_rules(s, rules);
     for (size_t i = 0; i < COUNT(rules); i++)
         if (rules[i].idle && recipe_given(s, rules[i].key))
             return berlu_fail(BERLU_ERR_ARG, "%s: has no effect because %s; leave one of them out", rules[i].key,
                               rules[i].because);
-    for (size_t i = 0; s->overfit_batch && overfit[i].key; i++) {
-        static const char *const may[] = {"batch", "lr", "weight_decay"};
-        int allowed = 0;
-        for (size_t k = 0; k < COUNT(may); k++)
-            allowed |= strcmp(may[k], overfit[i].key) == 0;
-        if (!allowed && recipe_given(s, overfit[i].key))
-            return berlu_fail(BERLU_ERR_ARG, "%s: overfit_batch fixes it; leave it out", overfit[i].key);
-    }
+    for (size_t i = 0; i < train_settings_count; i++)
+        if (s->given[i] == GIVEN && overfit_fixes(s, train_settings_table[i].key))
+            return berlu_fail(BERLU_ERR_ARG, "%s: overfit_batch fixes it; leave it out", train_settings_table[i].key);
     return BERLU_OK;
 }
 

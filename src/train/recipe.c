@@ -20,9 +20,12 @@ static const char *const label_kinds[] = {"fine", "coarse", NULL};
 static const char *const distillations[] = {"none", "hard", "soft", NULL};
 static const char *const keeps[] = {"input", "both", "output", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
+static const char *const precisions[] = {"bf16", "tf32", "f32", NULL};
+static const char *const residuals[] = {"bf16", "f32", NULL};
 
-#define ROW(key, option, kind, value, least, most, choices, unit, help, free)                                          \
-    {#key, option, SETTING_##kind, offsetof(train_settings, key), value, least, most, choices, unit, help, free},
+#define ROW(key, option, kind, value, least, most, choices, unit, help, role)                                          \
+    {#key, option, SETTING_##kind, offsetof(train_settings, key), value, least, most, choices,                         \
+     unit, help,   SETTING_##role},
 const setting train_settings_table[] = {TRAIN_SETTINGS(ROW)};
 const size_t train_settings_count = COUNT(train_settings_table);
 _Static_assert(COUNT(train_settings_table) <= RECIPE_KEYS_MAX, "train_settings.given is too short");
@@ -158,14 +161,38 @@ berlu_status recipe_set(train_settings *s, const char *key, const char *value)
         return fail_unknown(key);
     berlu_status status = recipe_fill(s, row, value);
     if (status == BERLU_OK)
-        s->given[row - train_settings_table] = 1;
+        s->given[row - train_settings_table] = GIVEN;
     return status;
 }
 
 int recipe_given(const train_settings *s, const char *key)
 {
     const setting *row = recipe_find(key);
-    return row && s->given[row - train_settings_table];
+    return row && s->given[row - train_settings_table] == GIVEN;
+}
+
+berlu_status recipe_take(train_settings *s, const train_settings *from)
+{
+    unsigned char idle[RECIPE_KEYS_MAX] = {0};
+    recipe_idle_rows(from, idle);
+    for (size_t i = 0; i < train_settings_count; i++) {
+        const setting *row = &train_settings_table[i];
+        if (s->given[i] || idle[i] || row->role == SETTING_FREE)
+            continue;
+        for (size_t k = 0;; k++) {
+            text value = {0};
+            if (!recipe_value(from, row, k, &value))
+                break;
+            berlu_status status = text_status(&value);
+            if (status == BERLU_OK)
+                status = recipe_fill(s, row, value.data ? value.data : "");
+            text_free(&value);
+            if (status != BERLU_OK)
+                return status;
+        }
+        s->given[i] = RECORDED;
+    }
+    return BERLU_OK;
 }
 
 static berlu_status set_item(train_settings *s, const yaml_tree *tree, const setting *row, const yaml_item *item)
@@ -204,7 +231,7 @@ berlu_status recipe_set_yaml(train_settings *s, const yaml_tree *tree, const yam
         berlu_status status = *given ? BERLU_OK : set_item(s, tree, row, item);
         if (status != BERLU_OK)
             return status;
-        *given = 1;
+        *given = GIVEN;
     }
     return BERLU_OK;
 }

@@ -23,6 +23,7 @@ typedef enum recipe_optimizer { RECIPE_ADAMW, RECIPE_SGD } recipe_optimizer;
 typedef enum recipe_distill { RECIPE_DISTILL_NONE, RECIPE_DISTILL_HARD, RECIPE_DISTILL_SOFT } recipe_distill;
 typedef enum recipe_keep { RECIPE_KEEP_INPUT, RECIPE_KEEP_BOTH, RECIPE_KEEP_OUTPUT } recipe_keep;
 typedef enum recipe_device { RECIPE_CPU, RECIPE_CUDA } recipe_device;
+typedef enum recipe_precision { RECIPE_BF16, RECIPE_TF32, RECIPE_F32 } recipe_precision;
 typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET, RECIPE_CUSTOMARY } recipe_normalize;
 typedef enum recipe_interpolation { RECIPE_BICUBIC, RECIPE_BILINEAR, RECIPE_RANDOM } recipe_interpolation;
 typedef enum recipe_eval_crop { RECIPE_CROP_AUTO, RECIPE_CROP_CENTER, RECIPE_CROP_SQUASH } recipe_eval_crop;
@@ -31,7 +32,7 @@ enum { RECIPE_KEYS_MAX = 96, RECIPE_ACTS_MAX = 128 };
 
 /* Texts live in `memory`. Counts are int64_t and reals double, whatever their range, so that one row suits them all. */
 typedef struct train_settings {
-    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint;
+    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint, *algorithms;
     const char *act[RECIPE_ACTS_MAX]; /* one for all sites, or one per site */
     size_t acts;
     int64_t image_size, patch, stride, stem, classes; /* 0: the model's own, the data's own */
@@ -49,11 +50,12 @@ typedef struct train_settings {
     double jitter, hue, crop_pct;
     int64_t class_order, labels; /* of folders: 0 torchvision, 1 timm; of CIFAR-100: 0 fine, 1 coarse */
     int64_t augment, repeats, mix_group, normalize, holdout, max_bad, workers, synthetic_images;
+    int64_t train_images, test_images, eval_every;
     double mixup, cutmix, mix_prob, mix_switch, smoothing;
     int64_t distill;
     double distill_alpha, distill_tau, ema;
-    int64_t seed, max_steps, checkpoint_every, keep, device, threads, overfit_batch;
-    unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table */
+    int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, threads, overfit_batch;
+    unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table: 0, GIVEN or RECORDED */
     arena memory;
 } train_settings;
 
@@ -66,6 +68,20 @@ typedef enum setting_kind {
     SETTING_FLAG
 } setting_kind;
 
+/* What a setting is to the numbers of a run, and whether it may differ when the run is resumed. */
+typedef enum setting_role {
+    SETTING_FIXED,  /* changes them; part of the settings' hash */
+    SETTING_LATER,  /* the same, but came after format 1: its default is left out of the hash, so that what earlier runs
+                     * recorded stays true */
+    SETTING_FREE,   /* changes none; may differ */
+    SETTING_LENGTH, /* only where the run ends; may differ */
+    SETTING_PLACE,  /* where something lies whose content counts, and is hashed; may differ */
+    SETTING_NAME    /* says where other settings' values came from, and those count */
+} setting_role;
+
+/* Given by the user, who is told when it has no effect; or read from the record of another run, which is no mistake. */
+enum { GIVEN = 1, RECORDED = 2 };
+
 typedef struct setting {
     const char *key, *option; /* weight_decay, weight-decay */
     setting_kind kind;
@@ -75,8 +91,13 @@ typedef struct setting {
     const char *const *choices;
     const char *unit; /* what stands for the value in --help */
     const char *help;
-    int free; /* may differ when a run is resumed: it changes no number of the run */
+    setting_role role;
 } setting;
+
+static inline int setting_may_differ(const setting *row) /* on a resume */
+{
+    return row->role == SETTING_FREE || row->role == SETTING_LENGTH || row->role == SETTING_PLACE;
+}
 
 extern const setting train_settings_table[];
 extern const size_t train_settings_count;
@@ -90,7 +111,7 @@ const setting *recipe_find(const char *key);
 
 /* Sets one key from a text. BERLU_ERR_ARG names key, value and what is allowed. A list appends. */
 berlu_status recipe_set(train_settings *s, const char *key, const char *value);
-int recipe_given(const train_settings *s, const char *key);
+int recipe_given(const train_settings *s, const char *key); /* by the user */
 
 /* The same for a row, without marking it as given: how presets and defaults come in. */
 berlu_status recipe_fill(train_settings *s, const setting *row, const char *value);
@@ -106,18 +127,34 @@ berlu_status recipe_complete(train_settings *s);
 /* Refuses what was given and would do nothing beside the other settings; recipe_resolve() does this, too. */
 berlu_status recipe_idle(const train_settings *s);
 
+/* Marks the rows that have no effect beside the others, given or not. */
+void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MAX]);
+
+/* Takes over what `from` holds and was not given, marked as recorded; those that change no number and idle ones
+ * stay behind. How a run is repeated from its run.json. */
+berlu_status recipe_take(train_settings *s, const train_settings *from);
+
 /* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
 int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);
 
-/* Settings as the text of a JSON object (for run.json), every number with the digits that read back to the same bits;
- * and from a parsed one, with nothing marked as given. Unknown keys are refused. */
-void recipe_json(const train_settings *s, text *out);
+/* Settings as the text of a JSON object (for run.json), every number with the digits that read back to the same bits,
+ * without the rows marked in `leave_out` (may be NULL); and from a parsed one, with nothing marked as given. Unknown keys
+ * are refused. A text that is not UTF-8 has no JSON: then out->failed. */
+void recipe_json(const train_settings *s, const unsigned char *leave_out, text *out);
+void recipe_json_string(text *out, const char *value);
 berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path);
 
-/* The start-up table: one line per key and value, grouped as the table is. Values the user gave are marked. */
-void recipe_print(const train_settings *s, text *out);
+int recipe_is_zero(const train_settings *s, const setting *row); /* a count or a real that is 0 */
 
-/* Names into `out` the keys that were given in `asked` and differ from `saved`; returns how many. */
+/* The values of a row as one text: those of a list with a blank between. */
+void recipe_values(const train_settings *s, const setting *row, text *out);
+
+/* All settings but those marked in `leave_out` (may be NULL), two columns of key and value in the order of the table.
+ * Values the user gave are marked. */
+void recipe_print(const train_settings *s, const unsigned char *leave_out, text *out);
+
+/* Names into `out` the keys that were given in `asked` and differ from `saved`; returns how many. A value that asks for the
+ * model's or the data's own differs from nothing, and activations are compared by what they mean. */
 size_t recipe_differences(const train_settings *asked, const train_settings *saved, text *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/act_text.h"
 #include "train/recipe.h"
 
 static const void *field(const train_settings *s, const setting *row)
@@ -38,8 +39,15 @@ int recipe_value(const train_settings *s, const setting *row, size_t index, text
     return 1;
 }
 
+int recipe_is_zero(const train_settings *s, const setting *row)
+{
+    if (row->kind == SETTING_REAL)
+        return *(const double *)field(s, row) == 0;
+    return row->kind == SETTING_COUNT && *(const int64_t *)field(s, row) == 0;
+}
+
 /* A JSON string, quotes and all. jansson knows the rules of escaping. */
-static void string_json(text *out, const char *value)
+void recipe_json_string(text *out, const char *value)
 {
     json_t *string = json_string(value ? value : "");
     char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
@@ -66,7 +74,7 @@ static void row_json(const train_settings *s, const setting *row, text *out)
         else if (row->kind == SETTING_COUNT || row->kind == SETTING_REAL)
             text_string(out, word);
         else
-            string_json(out, word);
+            recipe_json_string(out, word);
         out->failed |= value.failed;
         text_free(&value);
     }
@@ -74,14 +82,17 @@ static void row_json(const train_settings *s, const setting *row, text *out)
         text_string(out, "]");
 }
 
-void recipe_json(const train_settings *s, text *out)
+void recipe_json(const train_settings *s, const unsigned char *leave_out, text *out)
 {
+    size_t written = 0;
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        text_add(out, "%s\n    \"%s\": ", i ? "," : "{", row->key);
+        if (leave_out && leave_out[i])
+            continue;
+        text_add(out, "%s\n    \"%s\": ", written++ ? "," : "{", row->key);
         row_json(s, row, out);
     }
-    text_string(out, "\n  }");
+    text_string(out, written ? "\n  }" : "{}");
 }
 
 static berlu_status value_from_json(train_settings *s, const char *key, const json_t *value)
@@ -126,7 +137,7 @@ berlu_status recipe_from_json(train_settings *s, const json_t *object, const cha
     return status == BERLU_OK || status == BERLU_ERR_MEMORY ? status : berlu_fail_in(BERLU_ERR_INPUT, path);
 }
 
-static void value_list(const train_settings *s, const setting *row, text *out)
+void recipe_values(const train_settings *s, const setting *row, text *out)
 {
     for (size_t i = 0;; i++) {
         text one = {0};
@@ -139,17 +150,18 @@ static void value_list(const train_settings *s, const setting *row, text *out)
 }
 
 /* Two columns keep the table on one screen; an asterisk marks what the user gave. */
-void recipe_print(const train_settings *s, text *out)
+void recipe_print(const train_settings *s, const unsigned char *leave_out, text *out)
 {
     enum { KEY = 17, CELL = 54 };
     int column = 0;
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
         text value = {0};
-        value_list(s, row, &value);
+        if (!leave_out || !leave_out[i])
+            recipe_values(s, row, &value);
         if (value.length > 0) {
             size_t before = out->length;
-            text_add(out, "%c %-*s%s", s->given[i] ? '*' : ' ', KEY, row->key, value.data);
+            text_add(out, "%c %-*s%s", s->given[i] == GIVEN ? '*' : ' ', KEY, row->key, value.data);
             size_t used = out->length - before;
             column = !column && used < CELL;
             if (column)
@@ -164,20 +176,67 @@ void recipe_print(const train_settings *s, text *out)
         text_string(out, "\n");
 }
 
+/* What has a rule of its own: "auto", and a zero that means the model's or the data's value. */
+static int is_own(const train_settings *s, const setting *row)
+{
+    static const char *const zero_is_own[] = {"image_size",   "patch",    "stride",    "stem",      "classes",
+                                              "init_std",     "crop_pct", "mix_group", "max_bad",   "train_images",
+                                              "init_std_fc1", "mean",     "std",       "eval_crop", "test_images"};
+    if (row->kind == SETTING_REAL && isnan(*(const double *)field(s, row)))
+        return 1;
+    for (size_t i = 0; i < COUNT(zero_is_own); i++)
+        if (strcmp(row->key, zero_is_own[i]) == 0) {
+            text value = {0};
+            recipe_values(s, row, &value);
+            int own = strcmp(value.data ? value.data : "", row->value) == 0;
+            text_free(&value);
+            return own;
+        }
+    return 0;
+}
+
+/* The activations as they are once made: "berlu" and "berlu:alpha=0.01" are one. What cannot be made stays as it is. */
+static void acts_add(const train_settings *s, text *out)
+{
+    for (size_t i = 0; i < s->acts; i++) {
+        berlu_act *act = NULL;
+        const char *words = act_from_text(&act, s->act[i]) == BERLU_OK ? berlu_act_spec(act) : s->act[i];
+        text_add(out, "%s%s", i ? " " : "", words);
+        berlu_act_free(act);
+    }
+}
+
+static int same_meaning(const train_settings *a, const train_settings *b, const setting *row)
+{
+    text one = {0}, two = {0};
+    recipe_values(a, row, &one);
+    recipe_values(b, row, &two);
+    int same = strcmp(one.data ? one.data : "", two.data ? two.data : "") == 0;
+    if (!same && row->kind == SETTING_LIST) {
+        text_free(&one), text_free(&two);
+        one = two = (text){0};
+        acts_add(a, &one);
+        acts_add(b, &two);
+        same = strcmp(one.data ? one.data : "", two.data ? two.data : "") == 0;
+    }
+    text_free(&one);
+    text_free(&two);
+    return same;
+}
+
 size_t recipe_differences(const train_settings *asked, const train_settings *saved, text *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        int derived = row->kind == SETTING_REAL && isnan(*(const double *)field(asked, row)); /* "auto" */
-        if (!asked->given[i] || row->free || derived)
+        if (asked->given[i] != GIVEN || setting_may_differ(row) || is_own(asked, row) ||
+            same_meaning(asked, saved, row))
             continue;
         text a = {0}, b = {0};
-        value_list(asked, row, &a);
-        value_list(saved, row, &b);
-        if (strcmp(a.data ? a.data : "", b.data ? b.data : "") != 0)
-            text_add(out, "%s%s (%s, not %s)", count++ ? ", " : "", row->key, b.data ? b.data : "nothing",
-                     a.data ? a.data : "nothing");
+        recipe_values(asked, row, &a);
+        recipe_values(saved, row, &b);
+        text_add(out, "%s%s (%s, not %s)", count++ ? ", " : "", row->key, b.data ? b.data : "nothing",
+                 a.data ? a.data : "nothing");
         text_free(&a);
         text_free(&b);
     }

@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -175,15 +176,20 @@ static berlu_status save(trainer *t)
         return BERLU_OK; /* nothing happened since */
     double began = clock_seconds();
     berlu_status status = results_collect(t, 0);
+    if (status == BERLU_OK)
+        status = report_state_finite(t);
     if (status != BERLU_OK)
         return status;
-    status = checkpoint_save(t->run.path, t->train, &t->state);
+    status = checkpoint_save(&t->store, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
     if (status != BERLU_OK)
         return report_not_saved(t, status);
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
-    return BERLU_OK;
+    /* For people and schedulers; the checkpoint is what counts. */
+    (void)run_mark(&t->run, RUN_RUNNING, t->state.updates);
+    status = run_in_place(&t->run);
+    return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
 }
 
 static berlu_status stop_here(trainer *t)
@@ -249,10 +255,10 @@ static void eval_tick(void *context, uint64_t images)
     report_progress(note->t, note->phase, images, note->total);
 }
 
-static berlu_status evaluate_part(trainer *t, loader *l, const char *phase, score *out)
+static berlu_status evaluate_part(trainer *t, loader *l, const char *phase, score *out, unsigned char *correct)
 {
     eval_note note = {.t = t, .phase = phase, .total = loader_images(l)};
-    return evaluate(t->eval, l, out, t->hooks.stop, eval_tick, &note);
+    return evaluate(t->eval, l, out, correct, t->hooks.stop, eval_tick, &note);
 }
 
 static berlu_status evaluate_average(trainer *t, metrics_row *row)
@@ -262,33 +268,55 @@ static berlu_status evaluate_average(trainer *t, metrics_row *row)
         return BERLU_OK;
     berlu_status status = engine_swap_ema(t->train);
     if (status == BERLU_OK)
-        status = evaluate_part(t, t->test, "test (average)", &s);
+        status = evaluate_part(t, t->test, "test (average)", &s, NULL);
     berlu_status back = engine_swap_ema(t->train);
     status = status == BERLU_OK ? back : status;
     row->ema_loss = score_loss(&s), row->ema_top1 = score_top1(&s), row->ema_top5 = score_top5(&s);
     return status;
 }
 
+/* Whether the run ends with the epoch under way. */
+static int last_epoch(const trainer *t)
+{
+    return t->state.epoch + 1 >= (uint64_t)t->settings.epochs || t->state.updates >= t->updates;
+}
+
+static berlu_status evaluate_sets(trainer *t, metrics_row *row)
+{
+    score test, train;
+    berlu_status status = evaluate_part(t, t->test, "test", &test, t->correct);
+    if (status == BERLU_OK)
+        status = evaluate_part(t, t->probe, "train set", &train, NULL);
+    if (status == BERLU_OK)
+        status = evaluate_average(t, row);
+    if (status == BERLU_OK &&
+        last_epoch(t)) /* before the checkpoint: a complete run has it, however it was interrupted */
+        status = file_write_atomic_in(&t->run.folder, "correct.bin", t->correct, (loader_images(t->test) + 7) / 8);
+    if (status != BERLU_OK)
+        return status;
+    row->train_top1 = score_top1(&train);
+    row->test_loss = score_loss(&test);
+    row->test_top1 = t->top1 = score_top1(&test);
+    row->test_top5 = score_top5(&test);
+    return BERLU_OK;
+}
+
+/* The row of the epoch. Between evaluations (--eval-every) its accuracies and test losses stay empty. */
 static berlu_status evaluate_all(trainer *t, metrics_row *row)
 {
     double began = clock_seconds();
-    score test, train;
-    *row = (metrics_row){.epoch = t->state.epoch + 1, .step = t->state.updates, .lr = t->lr, .ema_top1 = NAN};
-    berlu_status status = evaluate_part(t, t->test, "test", &test);
-    if (status == BERLU_OK)
-        status = evaluate_part(t, t->probe, "train set", &train);
-    if (status == BERLU_OK)
-        status = evaluate_average(t, row);
+    *row = (metrics_row){.epoch = t->state.epoch + 1, .step = t->state.updates, .lr = t->lr};
+    row->train_top1 = row->test_loss = row->test_top1 = row->test_top5 = NAN;
+    row->ema_loss = row->ema_top1 = row->ema_top5 = NAN;
+    berlu_status status = BERLU_OK;
+    if (last_epoch(t) || row->epoch % (uint64_t)t->settings.eval_every == 0)
+        status = evaluate_sets(t, row);
     if (status == BERLU_OK)
         status = diagnosis_parameters(t->diagnosis, t->train, t->state.site_metrics);
     if (status != BERLU_OK)
         return status;
     row->train_loss = t->state.images ? t->state.loss_sum / (double)t->state.images : NAN;
     row->grad_norm = t->state.norms ? t->state.norm_sum / (double)t->state.norms : NAN;
-    row->train_top1 = score_top1(&train);
-    row->test_loss = score_loss(&test);
-    row->test_top1 = t->top1 = score_top1(&test);
-    row->test_top5 = score_top5(&test);
     for (size_t i = 0; i < diagnosis_sites(t->diagnosis); i++)
         row->lipschitz = fmax(row->lipschitz, t->state.site_metrics[i * SITE_METRICS + SITE_LIPSCHITZ]);
     t->times.evaluate += clock_seconds() - began;
@@ -314,7 +342,8 @@ static berlu_status epoch_end(trainer *t)
         return stop_here(t);
     if (status != BERLU_OK)
         return status;
-    int best = !cut && (t->state.best_updates == 0 || t->row.test_top1 > t->state.best_top1);
+    int best =
+        !cut && !isnan(t->row.test_top1) && (t->state.best_updates == 0 || t->row.test_top1 > t->state.best_top1);
     if (best) {
         t->state.best_top1 = t->row.test_top1;
         t->state.best_updates = t->state.updates;
@@ -343,17 +372,31 @@ static void result_fill(const trainer *t, train_result *out)
 /* A run that was complete before: what it came to stands in its metrics. */
 static berlu_status row_recall(trainer *t)
 {
-    char path[RUN_PATH];
-    berlu_status status = run_path(path, &t->run, "metrics.csv");
+    char path[RUN_PATH + 16];
+    snprintf(path, sizeof path, "%s/metrics.csv", t->run.path);
     log_line(&t->run.log, BERLU_LOG_INFO, "the run is complete at step %llu", (unsigned long long)t->state.updates);
-    return status == BERLU_OK ? metrics_last(&t->row, path) : status;
+    return metrics_last(&t->row, path);
+}
+
+/* How the run ended, into the lock file. Only numbers that are not finite are a failure of the run itself; what else ends
+ * it can be repaired and resumed. The end of a run counts only once it is written down. */
+static berlu_status end_mark(trainer *t, berlu_status status)
+{
+    uint64_t step = t->saved_updates == UINT64_MAX ? 0 : t->saved_updates;
+    if (status == BERLU_OK)
+        return run_mark(&t->run, RUN_DONE, step);
+    char message[1024];
+    snprintf(message, sizeof message, "%s", berlu_last_error());
+    (void)run_mark(&t->run, status == BERLU_ERR_NUMERIC ? RUN_FAILED : RUN_STOPPED, step);
+    return berlu_fail(status, "%s", message);
 }
 
 berlu_status trainer_run(trainer *t, train_result *out)
 {
     berlu_status status = BERLU_OK;
     int over = t->state.epoch >= (uint64_t)t->settings.epochs || (t->state.updates >= t->updates && !t->state.batches);
-    if (over)
+    status = run_mark(&t->run, RUN_RUNNING, t->run.lock.record.step);
+    if (status == BERLU_OK && over)
         status = row_recall(t);
     while (status == BERLU_OK && !over) {
         status = epoch_train(t);
@@ -363,5 +406,5 @@ berlu_status trainer_run(trainer *t, train_result *out)
     }
     if (out)
         result_fill(t, out);
-    return status;
+    return end_mark(t, status);
 }

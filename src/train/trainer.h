@@ -58,12 +58,28 @@ typedef struct trainer trainer;
 berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks);
 void trainer_close(trainer *t); /* NULL is allowed */
 
-/* Parameters, updates, memory: what --dry-run shows. */
+/* SHA-256 of all settings that change a number, data included (settings_hash.h): how a run is known. train_canonical() gives the
+ * text that is hashed, without making a network's memory. */
+berlu_status train_canonical(text *out, const train_settings *s);
+const char *trainer_settings_hash(const trainer *t);
+
+/* Ten lines: model, data, recipe, steps, memory. And all settings in use, two columns. */
 void trainer_describe(const trainer *t, text *out);
+void trainer_settings_print(const trainer *t, text *out);
 
 /* `resume` 0: the folder must not hold a run. 1: its newest whole checkpoint is read; without one the run starts from
  * the beginning, and without a run it is made. */
 berlu_status trainer_start(trainer *t, int resume);
+
+/* The same with more to say. */
+typedef struct train_start {
+    int resume;
+    double wait; /* seconds that another process in the folder is waited for; then BERLU_ERR_BUSY */
+    int strict; /* resumed by another version, matrix library, instruction set or device: BERLU_ERR_ARG, not a warning */
+    const char *const *command; /* for run.json: words, NULL-terminated; may be NULL */
+    const char *commit;         /* of the program's source; may be NULL */
+} train_start;
+berlu_status trainer_begin(trainer *t, const train_start *how);
 
 /* BERLU_ERR_STOPPED: a stop was asked for and the state is saved. BERLU_ERR_NUMERIC: a loss or a norm is not finite; the
  * sentence names the first tensor that went bad and the last good checkpoint. `out` may be NULL. */

@@ -13,6 +13,7 @@
 #include "train/image_options.h"
 #include "train/network.h"
 #include "train/run_folder.h"
+#include "train/settings_hash.h"
 #include "train/trainer.h"
 
 enum { PROBE_IMAGES = 10000, OVERFIT_UPDATES = 200, RESULTS_OUTSTANDING = 4 };
@@ -27,9 +28,13 @@ typedef struct timing {
 struct trainer {
     train_settings settings; /* a shallow copy; texts belong to the caller's, but for the two below */
     char mean[CHANNELS_TEXT], std[CHANNELS_TEXT];
+    unsigned char leave_out[RECIPE_KEYS_MAX]; /* rows without effect */
+    char data_hash[SETTINGS_HASH], settings_hash[SETTINGS_HASH];
+    text settings_text; /* canonical (settings_hash.h) */
     normalization normalization;
     train_hooks hooks;
     run_folder run;
+    checkpoint_store store; /* its checkpoints */
     data_source *data;
     model *model;
     engine *train, *eval;
@@ -41,9 +46,14 @@ struct trainer {
     schedule schedule;
     train_state state;
     engine_step step;                               /* what does not change is set once */
+    size_t train_images;                            /* in use */
+    uint64_t *train_only, *test_only;               /* indices of --train-images and --test-images, or NULL */
+    unsigned char *correct;                         /* a bit per test image, of the last evaluation */
     uint64_t epoch_batches, epoch_updates, updates; /* per epoch; of the run, max_steps counted in */
     uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
     uint64_t ahead;                                 /* the epoch that the loader makes already; 0: none */
+    int resumed_format;                             /* of the checkpoint that the run was resumed from; -1: none */
+    int old_columns;                                /* metrics.csv was begun by 0.1.0 */
     int classes;
     const float *images; /* of the batch under way, in the loader */
     double lr, top1;     /* of the last update; of the last evaluation */
@@ -54,6 +64,11 @@ struct trainer {
     metrics_row row;
 };
 
+/* trainer_settle.c */
+berlu_status trainer_settle(trainer *t);   /* settings as data and network settle them */
+berlu_status trainer_identify(trainer *t); /* their canonical text and its hash */
+int learns_activations(const graph *g);
+
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
@@ -63,6 +78,7 @@ void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_
 uint64_t report_peak_bytes(void);                /* of the process */
 uint64_t report_planned_bytes(const trainer *t); /* of both engines */
 berlu_status report_not_finite(trainer *t, const char *what);
+berlu_status report_state_finite(trainer *t); /* BERLU_ERR_NUMERIC names the array and the parameter */
 berlu_status report_not_saved(const trainer *t, berlu_status status); /* adds what is left to the sentence */
 
 #endif

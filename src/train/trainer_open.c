@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "models/weights.h"
+#include "train/subset.h"
 #include "train/trainer_internal.h"
 
 /* ---- settings against data and network --------------------------------------------------------------------------------- */
@@ -21,14 +22,6 @@ static berlu_status normalization_settle(trainer *t)
     t->settings.mean = channels_text(t->mean, t->normalization.mean);
     t->settings.std = channels_text(t->std, t->normalization.std);
     return BERLU_OK;
-}
-
-static int learns_activations(const graph *g)
-{
-    for (int p = 0; p < graph_param_count(g); p++)
-        if (graph_tensor(g, graph_param(g, p))->activation)
-            return 1;
-    return 0;
 }
 
 /* Settings that only the network or the data can tell to be without effect. */
@@ -77,6 +70,7 @@ static berlu_status train_loader(trainer *t, size_t images)
     if ((size_t)s->batch > images)
         return berlu_fail(BERLU_ERR_ARG, "batch: %lld is larger than the %zu training images; make it smaller",
                           (long long)s->batch, images);
+    o.only = t->train_only, o.only_count = (size_t)s->train_images;
     o.drop_last = 1;
     o.shuffle = !s->overfit_batch;
     o.first = s->overfit_batch ? (size_t)s->batch : 0;
@@ -98,12 +92,30 @@ static berlu_status test_loader(trainer *t)
     loader_options o = {.split = DATA_TEST, .batch = (size_t)s->eval_batch};
     if (s->holdout)
         o.split = DATA_TRAIN, o.part = PART_HELD;
+    o.only = t->test_only, o.only_count = (size_t)s->test_images;
     if (s->overfit_batch)
-        o.split = DATA_TRAIN, o.part = PART_ALL, o.first = (size_t)s->batch;
+        o.split = DATA_TRAIN, o.part = PART_ALL, o.first = (size_t)s->batch, o.only = t->train_only,
+        o.only_count = (size_t)s->train_images;
     if (info->images[o.split] == 0)
         return berlu_fail(BERLU_ERR_ARG, "data: %s has no test images; keep some training images with --holdout N",
                           s->data);
     return loader_make(&t->test, t, &o, 0);
+}
+
+/* A batch that is learned by heart takes no part of anything. */
+static berlu_status parts_choose(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    loader_part train = s->holdout ? PART_KEPT : PART_ALL, test = s->holdout ? PART_HELD : PART_ALL;
+    data_split split = s->holdout ? DATA_TRAIN : DATA_TEST;
+    berlu_status status = BERLU_OK;
+    if (s->train_images)
+        status = subset_choose(&t->train_only, t->data, DATA_TRAIN, train, (size_t)s->holdout, (size_t)s->train_images,
+                               "train_images");
+    if (status == BERLU_OK && s->test_images)
+        status = subset_choose(&t->test_only, t->data, split, test, (size_t)s->holdout, (size_t)s->test_images,
+                               "test_images");
+    return status;
 }
 
 static berlu_status loaders_make(trainer *t)
@@ -113,13 +125,17 @@ static berlu_status loaders_make(trainer *t)
     if ((size_t)s->holdout >= images)
         return berlu_fail(BERLU_ERR_ARG, "holdout: %lld leaves nothing of %zu training images", (long long)s->holdout,
                           images);
-    images -= (size_t)s->holdout;
-    berlu_status status = train_loader(t, images);
+    berlu_status status = parts_choose(t);
+    if (status != BERLU_OK)
+        return status;
+    t->train_images = images = s->train_images ? (size_t)s->train_images : images - (size_t)s->holdout;
+    status = train_loader(t, images);
     if (status == BERLU_OK)
         status = test_loader(t);
     if (status != BERLU_OK)
         return status;
     loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
+    o.only = t->train_only, o.only_count = (size_t)s->train_images;
     o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, images);
     return loader_make(&t->probe, t, &o, 0);
 }
@@ -142,7 +158,7 @@ static berlu_status engines_make(trainer *t)
     o.nesterov = (int)s->nesterov;
     o.accumulate = s->accumulate > 1;
     o.ema = s->ema > 0;
-    berlu_status status = network_backend(&o.backend, s);
+    berlu_status status = network_device(&o, s);
     if (status == BERLU_OK)
         status = engine_create(&t->train, t->model->graph, &o);
     if (status != BERLU_OK)
@@ -223,7 +239,8 @@ static berlu_status site_metrics_make(trainer *t)
                : berlu_fail_memory(t->state.site_metric_count * sizeof(double), "the figures of sites");
 }
 
-berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+/* Data, model, settings as they will be used, loaders and schedule: all that a run is known by, and no engine yet. */
+static berlu_status trainer_prepare(trainer **out, const train_settings *s, const train_hooks *hooks)
 {
     size_t classes = 0;
     trainer *t = calloc(1, sizeof *t);
@@ -231,12 +248,14 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
         return berlu_fail_memory(sizeof *t, "the trainer");
     t->settings = *s;
     t->hooks = hooks ? *hooks : (train_hooks){0};
-    t->run.lock = -1;
+    run_init(&t->run);
     t->saved_updates = UINT64_MAX;
+    t->resumed_format = -1;
     t->top1 = NAN;
     berlu_status status = constraint_parse(&t->bounds, s->act_constraint);
     if (status == BERLU_OK)
         status = network_data(&t->data, &classes, s, t->hooks.log);
+    t->classes = (int)classes;
     if (status == BERLU_OK)
         status = network_create(&t->model, s, classes);
     if (status == BERLU_OK)
@@ -244,18 +263,51 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     if (status == BERLU_OK)
         status = normalization_settle(t);
     if (status == BERLU_OK)
+        status = trainer_settle(t);
+    if (status == BERLU_OK)
         status = loaders_make(t);
     if (status == BERLU_OK)
         status = schedule_make(t);
+    if (status != BERLU_OK)
+        trainer_close(t);
+    else
+        *out = t;
+    return status;
+}
+
+berlu_status train_canonical(text *out, const train_settings *s)
+{
+    trainer *t = NULL;
+    berlu_status status = trainer_prepare(&t, s, NULL);
+    if (status != BERLU_OK)
+        return status;
+    if (s->distill != RECIPE_DISTILL_NONE)
+        status = teacher_open(&t->teacher, s, &t->model->config);
     if (status == BERLU_OK)
-        status = engines_make(t);
+        status = trainer_identify(t);
+    if (status == BERLU_OK)
+        text_string(out, t->settings_text.data);
+    trainer_close(t);
+    return status == BERLU_OK ? text_status(out) : status;
+}
+
+berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+{
+    trainer *t = NULL;
+    berlu_status status = trainer_prepare(&t, s, hooks);
+    if (status != BERLU_OK)
+        return status;
+    status = engines_make(t);
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
         status = teacher_open(&t->teacher, s, &t->model->config);
+    if (status == BERLU_OK)
+        status = trainer_identify(t);
     if (status == BERLU_OK)
         status = site_metrics_make(t);
     if (status == BERLU_OK)
         status = weights_make(t);
-    t->classes = (int)classes;
+    if (status == BERLU_OK && !(t->correct = calloc(loader_images(t->test) / 8 + 1, 1)))
+        status = berlu_fail_memory(loader_images(t->test) / 8 + 1, "a bit per test image");
     step_make(t);
     if (status != BERLU_OK) {
         trainer_close(t);
@@ -280,22 +332,10 @@ void trainer_close(trainer *t)
     model_free(t->model);
     data_close(t->data);
     run_close(&t->run);
+    free(t->test_only);
+    free(t->train_only);
+    free(t->correct);
+    text_free(&t->settings_text);
     free(t->state.site_metrics);
     free(t);
-}
-
-void trainer_describe(const trainer *t, text *out)
-{
-    const graph *g = t->model->graph;
-    engine_memory train = engine_memory_use(t->train), eval = engine_memory_use(t->eval);
-    int64_t numbers = 0;
-    for (int p = 0; p < graph_param_count(g); p++)
-        numbers += tensor_elements(graph_tensor(g, graph_param(g, p)));
-    text_add(out, "%s: %lld parameters in %d tensors, %d activation sites, %.1f M multiply-adds an image\n",
-             t->settings.model, (long long)numbers, graph_param_count(g), graph_site_count(g), graph_macs(g) / 1e6);
-    text_add(out, "pictures: mean %s, deviation %s\n", t->mean, t->std);
-    text_add(out, "%llu updates an epoch, %llu in all\n", (unsigned long long)t->epoch_updates,
-             (unsigned long long)t->updates);
-    text_add(out, "memory planned: %.1f MiB (%.1f MiB kept from forward to backward)\n",
-             (double)(train.total + eval.total - eval.parameters) / 0x1p20, (double)train.kept / 0x1p20);
 }

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "io/csv.h"
+#include "train/finite.h"
 #include "train/trainer_internal.h"
 
 uint64_t report_peak_bytes(void)
@@ -31,72 +32,113 @@ static const char timing_names[] =
     "epoch,step,images,seconds,images_per_s,forward_s,backward_s,update_s,teacher_s,data_s,"
     "diagnose_s,wait_percent,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
 
-/* Whether a file begins with these bytes. */
-static int begins_with(const char *path, const char *bytes, size_t count)
+/* Whether a file of the run begins with these bytes. */
+static int begins_with(const trainer *t, const char *name, const char *bytes, size_t count)
 {
     file_map map;
-    if (file_map_open(&map, path) != BERLU_OK)
+    if (file_map_open_in(&map, &t->run.folder, name) != BERLU_OK)
         return 0;
     int same = map.size >= count && memcmp(map.data, bytes, count) == 0;
     file_map_close(&map);
     return same;
 }
 
-static berlu_status metrics_begin(trainer *t, const char *path, int fresh)
+static const char metrics_name[] = "metrics.csv";
+
+static metrics_form form_of(const trainer *t)
 {
-    struct stat info;
-    int there = stat(path, &info) == 0;
-    if (!fresh && (!there || (uint64_t)info.st_size < t->state.metrics_bytes))
-        return berlu_fail(BERLU_ERR_INPUT, "%s: is shorter than its checkpoint says; it was changed from outside",
-                          path);
+    return (metrics_form){.sites = diagnosis_names(t->diagnosis),
+                          .count = diagnosis_sites(t->diagnosis),
+                          .ema = t->settings.ema > 0,
+                          .old = t->old_columns};
+}
+
+static berlu_status metrics_create(trainer *t)
+{
     text names = {0};
-    metrics_names(&names, diagnosis_names(t->diagnosis), diagnosis_sites(t->diagnosis), t->settings.ema > 0);
+    metrics_form form = form_of(t);
+    metrics_names(&names, &form);
     berlu_status status = text_status(&names);
-    if (status == BERLU_OK && fresh)
-        status = file_write_atomic(path, names.data, names.length);
-    else if (status == BERLU_OK && !begins_with(path, names.data, names.length))
-        status =
-            berlu_fail(BERLU_ERR_INPUT,
-                       "%s: has other columns than this version of berlu writes; continue the run with the version "
-                       "that began it, or start a new one",
-                       path);
-    else if (status == BERLU_OK)
-        status = file_truncate(path, t->state.metrics_bytes);
-    if (fresh)
-        t->state.metrics_bytes = names.length;
+    if (status == BERLU_OK)
+        status = file_write_atomic_in(&t->run.folder, metrics_name, names.data, names.length);
+    t->state.metrics_bytes = names.length;
+    t->state.metrics_sum = crc32c(0, names.data, names.length);
     text_free(&names);
     return status;
 }
 
-/* Times are for people: columns of another version are no reason to stop, but they are not mixed with ours either. */
-static berlu_status timing_begin(trainer *t, const char *path, int fresh)
+/* A run that 0.1.0 began keeps its columns. */
+static berlu_status columns_find(trainer *t)
 {
-    char name[64], aside[RUN_PATH];
-    berlu_status status = BERLU_OK;
-    if (!fresh && begins_with(path, timing_names, sizeof timing_names - 1))
-        return BERLU_OK;
-    if (!fresh && file_exists(path)) {
-        snprintf(name, sizeof name, "timing-until-%llu.csv", (unsigned long long)t->state.updates);
-        status = run_path(aside, &t->run, name);
-        if (status == BERLU_OK)
-            status = path_rename(path, aside);
-        if (status == BERLU_OK)
-            log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", name);
+    int found = 0;
+    for (t->old_columns = 0; t->old_columns < 2; t->old_columns++) {
+        text names = {0};
+        metrics_form form = form_of(t);
+        metrics_names(&names, &form);
+        berlu_status status = text_status(&names);
+        found = status == BERLU_OK && begins_with(t, metrics_name, names.data, names.length);
+        text_free(&names);
+        if (found || status != BERLU_OK)
+            return status;
     }
-    return status == BERLU_OK ? file_write_atomic(path, timing_names, sizeof timing_names - 1) : status;
+    return berlu_fail(BERLU_ERR_INPUT,
+                      "%s/%s: has other columns than this version of berlu writes; continue the run with the version "
+                      "that began it, or start a new one",
+                      t->run.path, metrics_name);
+}
+
+/* The rows that the checkpoint knows must be the bytes that were written; what stands behind them is written again. */
+static berlu_status metrics_resume(trainer *t)
+{
+    file_map map;
+    berlu_status status = file_map_open_in(&map, &t->run.folder, metrics_name);
+    if (status != BERLU_OK)
+        return status;
+    int shorter = map.size < t->state.metrics_bytes;
+    uint32_t sum = shorter ? 0 : crc32c(0, map.data, (size_t)t->state.metrics_bytes);
+    file_map_close(&map);
+    if (shorter)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s/%s: is shorter than its checkpoint says; it was changed from outside: put it back as it "
+                          "was, or start a new run",
+                          t->run.path, metrics_name);
+    status = columns_find(t);
+    if (status != BERLU_OK)
+        return status;
+    if (t->resumed_format == 0)
+        t->state.metrics_sum = sum;
+    if (t->state.metrics_sum != sum)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s/%s: its rows are not those that this run wrote; put the file back as it was, or start a "
+                          "new run",
+                          t->run.path, metrics_name);
+    return file_truncate_in(&t->run.folder, metrics_name, t->state.metrics_bytes);
+}
+
+/* Times are for people: columns of another version are no reason to stop, but they are not mixed with ours either. */
+static berlu_status timing_begin(trainer *t, int fresh)
+{
+    static const char name[] = "timing.csv";
+    char aside[64];
+    berlu_status status = BERLU_OK;
+    if (!fresh && begins_with(t, name, timing_names, sizeof timing_names - 1))
+        return BERLU_OK;
+    if (!fresh && file_exists_in(&t->run.folder, name)) {
+        snprintf(aside, sizeof aside, "timing-until-%llu.csv", (unsigned long long)t->state.updates);
+        status = path_rename_in(&t->run.folder, name, aside);
+        if (status == BERLU_OK)
+            log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", aside);
+    }
+    return status == BERLU_OK ? file_write_atomic_in(&t->run.folder, name, timing_names, sizeof timing_names - 1)
+                              : status;
 }
 
 berlu_status report_start(trainer *t, int fresh)
 {
-    char path[RUN_PATH];
-    berlu_status status = run_path(path, &t->run, "metrics.csv");
+    berlu_status status = fresh ? metrics_create(t) : metrics_resume(t);
     if (status == BERLU_OK)
-        status = metrics_begin(t, path, fresh);
-    if (status == BERLU_OK)
-        status = run_path(path, &t->run, "timing.csv");
-    if (status == BERLU_OK)
-        status = timing_begin(t, path, fresh);
-    return status == BERLU_OK ? tb_open(&t->tb, t->run.path, clock_wall_seconds()) : status;
+        status = timing_begin(t, fresh);
+    return status == BERLU_OK ? tb_open_in(&t->tb, &t->run.folder, clock_wall_seconds()) : status;
 }
 
 static void events_add(trainer *t, const metrics_row *row)
@@ -131,25 +173,28 @@ static void events_add(trainer *t, const metrics_row *row)
 /* A row of an epoch that was cut short is not counted in the state: the resumed run writes the whole epoch's. */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
 {
-    char path[RUN_PATH];
     text line = {0};
-    metrics_line(&line, row, t->state.site_metrics, diagnosis_sites(t->diagnosis), t->settings.ema > 0);
+    metrics_form form = form_of(t);
+    metrics_line(&line, &form, row, t->state.site_metrics);
     berlu_status status = text_status(&line);
     if (status == BERLU_OK)
-        status = run_path(path, &t->run, "metrics.csv");
-    if (status == BERLU_OK)
-        status = file_append(path, line.data, line.length, 1);
-    if (status == BERLU_OK && !cut)
+        status = file_append_in(&t->run.folder, "metrics.csv", line.data, line.length, 1);
+    if (status == BERLU_OK && !cut) {
         t->state.metrics_bytes += line.length;
+        t->state.metrics_sum = crc32c((uint32_t)t->state.metrics_sum, line.data, line.length);
+    }
     text_free(&line);
     if (status != BERLU_OK)
         return status;
     events_add(t, row);
     status = tb_flush(t->tb);
-    log_line(&t->run.log, BERLU_LOG_INFO,
-             "epoch %llu/%lld  step %llu  lr %.3g  train loss %.4f top1 %.2f  test loss %.4f top1 %.2f top5 %.2f%s",
+    char scores[128] = ""; /* an epoch without an evaluation has none */
+    if (!isnan(row->test_top1))
+        snprintf(scores, sizeof scores, " top1 %.2f  test loss %.4f top1 %.2f top5 %.2f%s", row->train_top1,
+                 row->test_loss, row->test_top1, row->test_top5, best ? "  best" : "");
+    log_line(&t->run.log, BERLU_LOG_INFO, "epoch %llu/%lld  step %llu  lr %.3g  train loss %.4f%s",
              (unsigned long long)row->epoch, (long long)t->settings.epochs, (unsigned long long)row->step, row->lr,
-             row->train_loss, row->train_top1, row->test_loss, row->test_top1, row->test_top5, best ? "  best" : "");
+             row->train_loss, scores);
     if (t->hooks.epoch) {
         train_speed speed = report_speed(&t->times);
         t->hooks.epoch(t->hooks.context, row, &speed, best);
@@ -185,7 +230,6 @@ berlu_status report_timing(trainer *t)
 {
     const timing *m = &t->times;
     train_speed speed = report_speed(m);
-    char path[RUN_PATH];
     text line = {0};
     csv_int(&line, (long long)t->row.epoch);
     csv_int(&line, (long long)t->state.updates);
@@ -211,9 +255,7 @@ berlu_status report_timing(trainer *t)
     csv_end(&line);
     berlu_status status = text_status(&line);
     if (status == BERLU_OK)
-        status = run_path(path, &t->run, "timing.csv");
-    if (status == BERLU_OK)
-        status = file_append(path, line.data, line.length, 0);
+        status = file_append_in(&t->run.folder, "timing.csv", line.data, line.length, 0);
     text_free(&line);
     timing_add(&t->total, m);
     t->times = (timing){0};
@@ -260,8 +302,11 @@ static const char *bad_parameter(trainer *t, engine_array array, int backwards)
         int p = backwards ? count - 1 - i : i;
         const tensor_info *info = graph_tensor(g, graph_param(g, p));
         size_t elements = (size_t)tensor_elements(info);
-        float *values = malloc(elements * sizeof *values);
-        int bad = values && engine_get(t->train, array, p, values) == BERLU_OK && !finite_all(values, elements);
+        const float *place = engine_host(t->train, array, p);
+        float *values = place ? NULL : malloc(elements * sizeof *values);
+        if (values && engine_get(t->train, array, p, values) == BERLU_OK)
+            place = values;
+        int bad = place && !finite_all(place, elements);
         free(values);
         if (bad)
             return info->name;
@@ -292,6 +337,33 @@ static const char *kept_text(char out[64], const trainer *t)
     return out;
 }
 
+/* A checkpoint is only written when it can be gone on from. Weights may overflow in the very update that followed a finite
+ * loss, and moments and averages with them. */
+berlu_status report_state_finite(trainer *t)
+{
+    static const struct {
+        engine_array array;
+        const char *what;
+    } arrays[] = {{ARRAY_WEIGHT, "the weight "},
+                  {ARRAY_MOMENT1, "the first moment of "},
+                  {ARRAY_MOMENT2, "the second moment of "},
+                  {ARRAY_EMA, "the average of "}};
+    for (size_t i = 0; i < COUNT(arrays); i++) {
+        char kept[64];
+        not_finite found = {0};
+        berlu_status status =
+            engine_has(t->train, arrays[i].array) ? finite_look(t->train, arrays[i].array, &found) : BERLU_OK;
+        if (status != BERLU_OK)
+            return report_not_saved(t, status);
+        if (found.name)
+            return berlu_fail(
+                BERLU_ERR_NUMERIC,
+                "step %llu: after the update %s%s is not finite (%s; a lower --lr or --clip 1 needs a new run)",
+                (unsigned long long)t->state.updates, arrays[i].what, found.name, kept_text(kept, t));
+    }
+    return BERLU_OK;
+}
+
 berlu_status report_not_saved(const trainer *t, berlu_status status)
 {
     char sentence[1024], kept[64];
@@ -317,6 +389,6 @@ berlu_status report_not_finite(trainer *t, const char *what)
         kind = "what enters ", name = input;
     char kept[64];
     return berlu_fail(BERLU_ERR_NUMERIC,
-                      "step %llu: the %s is not finite; first bad: %s%s (%s; try a lower --lr or --clip 1)",
+                      "step %llu: the %s is not finite; first bad: %s%s (%s; a lower --lr or --clip 1 needs a new run)",
                       (unsigned long long)t->state.updates + 1, what, kind, name, kept_text(kept, t));
 }

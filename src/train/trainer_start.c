@@ -11,7 +11,7 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
 {
     train_settings saved;
     text differing = {0};
-    berlu_status status = run_settings(&saved, asked->run);
+    berlu_status status = run_settings(&saved, NULL, asked->run);
     if (status != BERLU_OK)
         return status;
     if (recipe_differences(asked, &saved, &differing) > 0)
@@ -21,7 +21,7 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
     for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
         text value = {0};
-        if (!row->free || (!asked->given[i] && strcmp(row->key, "run") != 0))
+        if (!setting_may_differ(row) || (asked->given[i] != GIVEN && strcmp(row->key, "run") != 0))
             continue;
         recipe_value(asked, row, 0, &value);
         status = text_status(&value);
@@ -38,14 +38,132 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
     return BERLU_OK;
 }
 
+/* ---- what the run was begun with ------------------------------------------------------------------------------- */
+
+static const char *isa_name(void)
+{
+    cpu_isa isa;
+    return cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "unknown";
+}
+
+static run_engine engine_now(const trainer *t)
+{
+    run_engine e;
+    snprintf(e.version, sizeof e.version, "%s", berlu_version());
+    snprintf(e.products, sizeof e.products, "%s", cpu_blas_name());
+    snprintf(e.instructions, sizeof e.instructions, "%s", isa_name());
+    snprintf(e.device, sizeof e.device, "cpu");
+    if (t->settings.device != RECIPE_CPU) { /* its name and library; they decide about bits as the CPU's do */
+        const device *d = engine_device(t->train);
+        ((const struct device_base *)d)->backend->describe(d, e.device, sizeof e.device);
+    }
+    return e;
+}
+
+static berlu_status json_begin(trainer *t, const train_start *how)
+{
+    const data_info *info = data_describe(t->data);
+    run_about about = {.settings = &t->settings,
+                       .leave_out = t->leave_out,
+                       .settings_hash = t->settings_hash,
+                       .data_hash = t->data_hash,
+                       .data_kind = info->kind,
+                       .train_images = t->train_images,
+                       .test_images = loader_images(t->test),
+                       .classes = info->classes,
+                       .command = how->command,
+                       .commit = how->commit,
+                       .engine = engine_now(t)};
+    return run_begin(&t->run, &about);
+}
+
+/* Bits are promised for the same machine and libraries; whoever goes on with others should know. */
+static berlu_status engine_compare(trainer *t, const run_facts *facts, int strict)
+{
+    text differing = {0};
+    run_engine now = engine_now(t);
+    berlu_status status = BERLU_OK;
+    if (run_engine_differences(&facts->engine, &now, &differing) > 0) {
+        const char *list = differing.data ? differing.data : "?";
+        if (strict)
+            status =
+                berlu_fail(BERLU_ERR_ARG, "%s: the run was begun with something else: %s; leave --strict out to go on",
+                           t->run.path, list);
+        else
+            log_line(&t->run.log, BERLU_LOG_WARNING,
+                     "the run was begun with something else: %s; its numbers may differ from here on", list);
+    }
+    text_free(&differing);
+    return status;
+}
+
+/* `there` is the text of a checkpoint; NULL: only the hash of run.json is known. */
+static berlu_status settings_compare(trainer *t, const char *there, const char *what)
+{
+    text differing = {0};
+    const char *here = t->settings_text.data;
+    if (strcmp(here, there) == 0)
+        return BERLU_OK;
+    settings_text_differences(here, there, &differing);
+    berlu_status status =
+        berlu_fail(BERLU_ERR_INPUT,
+                   "%s: its settings or data are not those of %s: %s; put run.json and the data back as "
+                   "they were, or start a new run",
+                   t->run.path, what, differing.data ? differing.data : "?");
+    text_free(&differing);
+    return status;
+}
+
+static berlu_status json_compare(trainer *t, int strict)
+{
+    run_facts facts;
+    berlu_status status = run_settings(NULL, &facts, t->run.path);
+    if (status == BERLU_OK && *facts.data_hash && strcmp(facts.data_hash, t->data_hash) != 0)
+        status = berlu_fail(BERLU_ERR_INPUT,
+                            "%s: %s is not the set that the run was begun with; put it back as it was, or "
+                            "start a new run",
+                            t->run.path, t->settings.data);
+    if (status == BERLU_OK && *facts.settings_hash && strcmp(facts.settings_hash, t->settings_hash) != 0 &&
+        t->resumed_format < 1) /* a checkpoint can tell which */
+        status = berlu_fail(BERLU_ERR_INPUT,
+                            "%s: the settings in run.json are not those it was written with; put it back as it was, or "
+                            "start a new run",
+                            t->run.path);
+    return status == BERLU_OK ? engine_compare(t, &facts, strict) : status;
+}
+
+/* ---- where it stands ------------------------------------------------------------------------------------------- */
+
+/* The settings of a checkpoint against ours, before anything of it is taken. */
+static berlu_status facts_compare(trainer *t, const char *path)
+{
+    checkpoint_facts facts;
+    berlu_status status = checkpoint_facts_read(&facts, path);
+    if (status != BERLU_OK)
+        return status;
+    t->resumed_format = facts.format;
+    if (facts.format == 0)
+        log_line(&t->run.log, BERLU_LOG_WARNING,
+                 "%s is of berlu 0.1.0, which kept no record of its settings: run.json and metrics.csv are taken as "
+                 "they are",
+                 path);
+    else
+        status = settings_compare(t, facts.settings.data ? facts.settings.data : "", path);
+    text_free(&facts.settings);
+    return status;
+}
+
 static berlu_status checkpoint_take(trainer *t, int *found)
 {
     char path[CHECKPOINT_PATH];
-    berlu_status status = checkpoint_recover(t->run.path);
+    int ema = engine_has(t->train, ARRAY_EMA);
+    berlu_status status = checkpoint_recover(&t->store);
     if (status == BERLU_OK)
-        status = checkpoint_newest(t->run.path, engine_has(t->train, ARRAY_EMA), path, &t->run.log);
+        status = checkpoint_newest(t->run.path, ema, path, &t->run.log);
     *found = status == BERLU_OK && *path;
-    if (!*found)
+    if (*found)
+        status = facts_compare(t, path);
+    if (!*found || status != BERLU_OK)
         return status;
     status = checkpoint_load(path, t->train, &t->state);
     if (status != BERLU_OK)
@@ -54,33 +172,52 @@ static berlu_status checkpoint_take(trainer *t, int *found)
         return berlu_fail(BERLU_ERR_INPUT, "%s: counts more than this run has; it belongs to another run", path);
     t->saved_updates = t->state.updates;
     t->saved_batches = t->state.batches;
-    log_line(&t->run.log, BERLU_LOG_INFO, "resumed from %s", path);
-    return checkpoint_settle(t->run.path, t->state.updates, t->state.best_updates);
+    return BERLU_OK;
 }
 
-static const char *isa_name(void)
+/* Links, leftovers and the best checkpoint: only once everything was found to fit. */
+static berlu_status checkpoint_tidy(trainer *t)
 {
-    cpu_isa isa;
-    return cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "unknown";
+    if (t->state.best_updates != t->state.updates)
+        checkpoint_best_check(&t->store, t->state.best_updates, engine_has(t->train, ARRAY_EMA));
+    log_line(&t->run.log, BERLU_LOG_INFO, "resumed from step %llu", (unsigned long long)t->state.updates);
+    return checkpoint_settle(&t->store, t->state.updates, t->state.best_updates);
 }
 
 berlu_status trainer_start(trainer *t, int resume)
 {
-    int found = 0;
+    return trainer_begin(t, &(train_start){.resume = resume});
+}
+
+static berlu_status run_continue(trainer *t, const train_start *how, int *found)
+{
+    berlu_status status = checkpoint_take(t, found);
+    if (status == BERLU_OK)
+        status = json_compare(t, how->strict);
+    if (status == BERLU_OK && !*found)
+        log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");
+    return status;
+}
+
+berlu_status trainer_begin(trainer *t, const train_start *how)
+{
+    int found = 0, there = 0;
     const char *folder = t->settings.run;
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
-    int there = resume && run_exists(folder);
-    char extra[256];
-    snprintf(extra, sizeof extra, "\"engine\": {\"products\": \"%.80s\", \"instructions\": \"%s\"}", cpu_blas_name(),
-             isa_name());
-    berlu_status status = there ? run_open(&t->run, folder, t->hooks.log)
-                                : run_create(&t->run, folder, &t->settings, extra, t->hooks.log);
+    run_taking taking = {.resume = how->resume, .wait = how->wait, .stop = t->hooks.stop, .echo = t->hooks.log};
+    berlu_status status = run_take(&t->run, folder, &taking, &there);
     if (status != BERLU_OK)
         return status;
+    t->store = (checkpoint_store){.run = &t->run.folder, .log = &t->run.log, .settings = t->settings_text.data};
     if (there)
-        status = checkpoint_take(t, &found);
-    if (status == BERLU_OK && there && !found)
-        log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");
-    return status == BERLU_OK ? report_start(t, !found) : status;
+        status = run_continue(t, how, &found); /* reads and checks; writes nothing but the log */
+    t->run.lock.record.attempt++;
+    if (status == BERLU_OK)
+        status = run_mark(&t->run, RUN_WAITING, found ? t->state.updates : 0);
+    if (status == BERLU_OK && !there)
+        status = json_begin(t, how);
+    if (status == BERLU_OK)
+        status = report_start(t, !found);
+    return status == BERLU_OK && found ? checkpoint_tidy(t) : status;
 }

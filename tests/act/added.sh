@@ -1,8 +1,8 @@
 #!/bin/sh
-# added.sh - follows docs/add-an-activation.md on a copy of the tree: its two files, its line, a build, and the tests it promises.
+# added.sh - follows docs/add-an-activation.md on a copy of the tree: its two files, its line, a build, its tests.
 # SPDX-License-Identifier: MIT
-# Usage: added.sh SOURCE_DIR BUILD_DIR. Only the rooms of libberlu are copied, and of the other activations only smoothed, which every
-# build has, so that this takes seconds; tests that name other activations are left out by a filter.
+# Usage: added.sh SOURCE_DIR BUILD_DIR. Only the layers of libberlu are copied, and of the other activations only
+# smoothed, which every build has, so that this takes seconds; tests that name other activations are left out by a filter.
 set -eu
 source=$1
 copy=$2/added
@@ -14,7 +14,7 @@ for file in inputs.c inputs.h reference.c reference.h check.c test_accuracy.c te
     cp "$source/tests/act/$file" "$copy/tests/act/$file"
 done
 
-# The three steps, taken from the page itself; and the ends of the parameter's range among the tested texts, as it advises.
+# The three steps, taken from the page itself; and the ends of the parameter's range among the tested specs, as it says.
 page=$source/docs/add-an-activation.md
 block() { awk -v n="$1" '/^```c$/ { i++; on = i == n; next } /^```$/ { on = 0 } on' "$page"; }
 block 1 >"$copy/src/act/formulas/squareplus.h"
@@ -61,7 +61,8 @@ commands() { # one per line
         done
         echo "$compile src/act/formulas/$name.c -o $name.o"
     done
-    for file in src/act/act.c src/act/spec.c src/act/registry.c src/act/guess.c src/act/cpu/dispatch.c src/act/call.c src/act/cpu/sums.c \
+    for file in src/act/act.c src/act/spec.c src/act/registry.c src/act/guess.c src/act/cpu/dispatch.c src/act/call.c \
+        src/act/planes.c src/act/eval_f64.c \
         src/base/*.c src/smooth/*.c tests/act/inputs.c; do
         echo "$compile $file -o $(basename "$file" .c).o"
     done

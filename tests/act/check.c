@@ -1,13 +1,16 @@
-/* check.c - compares every kernel of every activation with the scalar one, then times it. SPDX-License-Identifier: MIT
+/* check.c - compares every kernel of every activation with the scalar one, then times it.
+ * SPDX-License-Identifier: MIT
  *
- *     check [--bench] [--quick] [--isa NAME] [ACTIVATION...]       quick: fewer lengths, one thread, for an emulator
+ *     check [--bench] [--quick] [--isa NAME] [ACTIVATION...]
+ *           quick: fewer lengths, one thread, for an emulator
  *
- * In the manner of dav1d's checkasm: one loop over activations, ops, dtypes, instruction sets and shapes. The truth is scalar,
- * on one thread, with ordinary stores and every array a place of its own; every other instruction set, hint, number of threads
- * and sharing of places must equal it to the bit (NaN as a class), whole buffers with their guards included. What a shape's
- * size does not decide is drawn, each for itself, so that they meet in all pairs. The last line is a hash of all results: it
- * must be the same on every machine, so the NEON build is compared with it. No test library, so that the program also runs
- * alone under an emulator. Read check_act() first. */
+ * In the manner of dav1d's checkasm: one loop over activations, ops, dtypes, instruction sets and
+ * shapes. The reference is scalar, on one thread, with ordinary stores and no array shared; every
+ * other instruction set, hint, number of threads and in-place variant must equal it to the bit (NaN
+ * as a class), whole buffers with their guards included. Properties that do not follow from a
+ * shape's size are drawn independently, so that all pairs occur. The last line is a hash of all
+ * results: it must be the same on every machine, so the NEON build is compared with it. No test
+ * library, so that the program also runs alone under an emulator. Read check_act() first. */
 #include <berlu/berlu.h>
 #include <inttypes.h>
 #include <math.h>
@@ -39,23 +42,25 @@ static uint64_t hash = 14695981039346656037ull;
 static size_t calls;
 static int quick;
 
-/* Where an output lies: in a place of its own, or in that of an input. The input of backward_from_output counts as x. */
+/* The memory of an output: its own, or that of an input. The input of backward_from_output counts
+ * as x. */
 typedef enum place { OWN, ON_X, ON_DY } place;
 
 typedef struct shape {
     size_t rows, channels;
-    size_t offset, apart; /* in elements: where the arrays begin in their buffers, see at() */
+    size_t offset, apart; /* in elements: offsets of the arrays in their buffers, see at() */
     int bias, dbias, with_y, param_index;
-    int grads;  /* of the first so many parameters */
+    int grads;  /* gradients of the first `grads` parameters */
     int params; /* 0: the activation's own, 1: one per channel, 2: one of the call */
-    int tame;   /* x is finite, or one NaN would be all that is left of a sum */
+    int tame;   /* x is finite: one NaN would make every sum NaN */
     berlu_hint hint;
     place y_on, dx_on;
 } shape;
 
 enum { X, Y, DY, DX };
 
-/* Where the array number `array` begins: behind the guard, at an element of the first line that differs from array to array. */
+/* Offset of array number `array`: behind the guard, at an element of the first cache line that
+ * differs from array to array. */
 static size_t at(const shape *s, size_t array, size_t size)
 {
     return GUARD + (s->offset + array * s->apart) * size % 64;
@@ -101,7 +106,7 @@ static int same_element(const void *a, const void *b, berlu_dtype dtype)
     return u == v || (nan16(u, dtype) && nan16(v, dtype));
 }
 
-/* The whole buffer: guards byte by byte, elements as numbers where their bytes differ. */
+/* The whole buffer: guards byte by byte, elements by value where their bytes differ. */
 static int same_buffer(const unsigned char *a, const unsigned char *b, size_t from, size_t n, berlu_dtype dtype)
 {
     size_t size = berlu_dtype_size(dtype), end = from + n * size;
@@ -149,14 +154,14 @@ static int fail(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_
     return 1;
 }
 
-/* Copies an input into the place of an output. */
+/* Copies an input into the memory of an output. */
 static void *share(unsigned char *to, const unsigned char *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     return to;
 }
 
-/* The arrays of a call. What backward_from_output reads as y is what it takes for x here. */
+/* Sets the arrays of a call. The y that backward_from_output reads is called x here. */
 static void set_arrays(berlu_act_call *call, outputs *out, berlu_act_op op, const shape *s)
 {
     size_t size = berlu_dtype_size(call->dtype), bytes = s->rows * s->channels * size;
@@ -215,7 +220,7 @@ static int compare(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, ber
     return 0;
 }
 
-/* The truth, then every other instruction set, and on many threads if asked. */
+/* Runs the reference, then every other instruction set, and several threads if requested. */
 static int check_shape(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, const shape *s,
                        int many)
 {
@@ -256,7 +261,7 @@ static int is_backward(berlu_act_op op)
     return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
 }
 
-/* Draws hint, beginnings, places as act.h allows them, and which of the parameters. */
+/* Draws hint, offsets, in-place variants that act.h allows, and the kind of parameters. */
 static void vary(shape *s, const berlu_act *act, berlu_act_op op)
 {
     static const place pairs[][2] = {{OWN, ON_X},  {OWN, ON_DY},  {ON_X, OWN},
@@ -277,7 +282,7 @@ static void vary(shape *s, const berlu_act *act, berlu_act_op op)
     }
 }
 
-/* How many gradients an op can give; kernels have loops of their own for one. */
+/* The number of gradients of an op; kernels have separate loops for one. */
 static int grads_of(const berlu_act *act, berlu_act_op op)
 {
     return is_backward(op) ? (int)berlu_act_param_count(act) : 0;
@@ -319,8 +324,9 @@ static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, 
     return 0;
 }
 
-/* A unit of four blocks, which are walked by turns where they are streamed, a single block and a rest. From the beginning of a
- * line with all sums, with one; from elsewhere with all, with one, with none. Only the flat ways have blocks. */
+/* A unit of four blocks, which are interleaved where they are streamed, a single block and a rest.
+ * From the beginning of a cache line with all sums, with one; from elsewhere with all, with one,
+ * with none. Only the flat traversal has blocks. */
 static int check_blocks(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
 {
     enum { ALL = BERLU_ACT_PARAMS };
@@ -331,7 +337,7 @@ static int check_blocks(const berlu_act *act, berlu_act_op op, berlu_dtype dtype
     for (int i = few ? 2 : 0; i < (few ? 4 : 5); i++) {
         int grads = cases[i].grads;
         if (grads == 1 && all <= 1)
-            continue; /* the case before was it */
+            continue; /* same as the case before */
         shape s = {.rows = 5 * 4096 + 77, .channels = 1, .tame = 1, .hint = BERLU_HINT_STREAM};
         s.offset = cases[i].elsewhere ? 1 + draw(15) : 0; /* 0 and 16 begin a line of f32 */
         s.apart = grads ? 0 : 5;
@@ -386,7 +392,7 @@ static int check_op(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, be
 {
     if (check_lengths(act, op, dtype, only, variant) || check_rows(act, op, dtype, only, variant))
         return 1;
-    if (op > BERLU_ACT_BACKWARD_FROM_OUTPUT) /* tables for people: they go the same ways as forward */
+    if (op > BERLU_ACT_BACKWARD_FROM_OUTPUT) /* for tables: they share the paths of forward */
         return 0;
     return check_blocks(act, op, dtype, only, variant) ||
            (dtype != BERLU_F16 && !variant && !quick && check_threads(act, op, dtype, only)); /* once per name */
@@ -398,7 +404,7 @@ static int check_act(const char *spec, berlu_isa only)
     int bad = 0;
     if (berlu_act_make(&act, spec) != BERLU_OK)
         return fprintf(stderr, "%s: %s\n", spec, berlu_last_error()), 1;
-    draw_state = 1; /* so that it matters to nobody which came before */
+    draw_state = 1; /* makes the draws independent of earlier activations */
     fill_params(act);
     for (int dtype = BERLU_F32; dtype <= BERLU_F16; dtype++) {
         inputs_fill(x_buffer, MOST, (berlu_dtype)dtype, act, 1);

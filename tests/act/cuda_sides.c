@@ -157,7 +157,8 @@ berlu_act_call side_call(const side *s, const plan *p, berlu_act_op op, const be
     return call;
 }
 
-/* |GPU - CPU| of a sum: each side has at most `chain` roundings of f32 in a row, and a final one. */
+/* |GPU - CPU| of a sum: each side has at most `chain` roundings of f32 in a row, and a final
+ * one. */
 static void near_sums(const char *spec, const float *got, const float *want, const double *size, size_t n, double chain)
 {
     for (size_t i = 0; i < n; i++)
@@ -167,8 +168,8 @@ static void near_sums(const char *spec, const float *got, const float *want, con
                      (double)want[i], size[i]);
 }
 
-/* The size of the terms of each sum, as the CPU computes them: with one parameter per element a gradient is one term. For
- * the column sums of dx (parameter -1) the terms are dx itself. */
+/* The size of the terms of each sum, as the CPU computes them: with one parameter per element a
+ * gradient is one term. For the column sums of dx (parameter -1) the terms are dx itself. */
 static void term_sizes(double *out, const berlu_act *act, const both *b, const plan *p, berlu_act_op op, int parameter)
 {
     static float values[2][TERMS_MOST], terms[TERMS_MOST];

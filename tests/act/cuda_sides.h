@@ -1,6 +1,7 @@
-/* cuda_sides.h - the same call on the CPU and on a GPU, and what both must agree in. SPDX-License-Identifier: MIT
+/* cuda_sides.h - the same call on the CPU and on a GPU, and the comparison of the results.
+ * SPDX-License-Identifier: MIT
  *
- * Everything ends the running test when CUDA or the library refuses. */
+ * Every function ends the running test when CUDA or the library refuses. */
 #ifndef TESTS_ACT_CUDA_SIDES_H
 #define TESTS_ACT_CUDA_SIDES_H
 
@@ -10,7 +11,7 @@
 
 enum { MOST = (1 << 21) + 77, CHANNELS_MOST = 4096 }; /* elements of an array, channels of a call */
 
-/* Arrays of MOST elements and of CHANNELS_MOST numbers, in the memory of one side. */
+/* Arrays of MOST elements and of CHANNELS_MOST elements, in the memory of one side. */
 typedef struct side {
     char *x, *y, *dy, *dx;
     float *bias, *dbias, *param[2], *grad[2];
@@ -23,7 +24,7 @@ typedef struct both {
     size_t bytes; /* of each array */
 } both;
 
-/* What is asked. */
+/* The call to make. */
 typedef struct plan {
     berlu_dtype dtype;
     size_t rows, channels, shift; /* elements that all arrays are shifted by: alignment */

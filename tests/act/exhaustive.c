@@ -1,13 +1,16 @@
-/* exhaustive.c - value and slope of every activation at all 2^32 floats against double. SPDX-License-Identifier: MIT
+/* exhaustive.c - value and derivative of every activation at all 2^32 floats against double.
+ * SPDX-License-Identifier: MIT
  *
  *     exhaustive_act [--threads N] [--every K] [--what value|slope] [--list] [SPEC...]
  *
- * Without a SPEC: every built-in activation, and BerLU at twelve triples. Prints a line per activation and op, and while it
- * works what is left. --every K takes one float, by chance, of each K neighbours: a sample with the same strata.
+ * Without a SPEC: every built-in activation, and BerLU at twelve triples. Prints a line per
+ * activation and op, and the progress meanwhile. --every K takes one random float of each K
+ * neighbours: a sample with the same strata.
  *
- * The bounds are those of the activation (berlu_act_ulp); reference.h says how errors are measured. The oracle is berlu_act_at, in
- * double; where it says that a bound is nearly reached, multiple precision decides. A few thousand points of every sweep
- * compare the oracle itself with multiple precision. Compiled with -DREFERENCE_NO_MPFR double alone decides, and the head line
+ * The bounds are those of the activation (berlu_act_ulp); reference.h defines how errors are
+ * measured. The reference is berlu_act_at, in double; where an error comes near its bound, multiple
+ * precision decides. A few thousand points of every sweep compare the double reference itself with
+ * multiple precision. Compiled with -DREFERENCE_NO_MPFR double alone decides, and the head line
  * says so. */
 #include <berlu/berlu.h>
 #include <math.h>
@@ -37,17 +40,18 @@ typedef struct options {
     size_t count;
 } options;
 
-/* The largest of something, and where. */
+/* A largest value and its position. */
 typedef struct peak {
     double size;
     float x;
 } peak;
 
-/* What is known about one op. Only normal exact results count for `ulps`; subnormal ones share a unit of 2^-149. */
+/* Results of one op. Only normal exact results count for `ulps`; subnormal ones share a unit of
+ * 2^-149. */
 typedef struct tally {
     peak ulps, subnormal;
-    peak absolute; /* in 2^-24, near a zero of the slope */
-    peak oracle;   /* the oracle's own error in ULP of f32, where it was compared */
+    peak absolute;     /* in 2^-24, near a zero of the derivative */
+    peak double_error; /* the error of the double reference in ULP of f32, where it was compared */
     unsigned long bad;
     float bad_x;
 } tally;
@@ -58,7 +62,7 @@ typedef struct sweep {
     const char *spec, *left;
     double alpha; /* of a knee */
     int knee;
-    double absolute, reach, low; /* the bound near zeros of the slope in 2^-24; near: |x| < reach and |slope| < low */
+    double absolute, reach, low; /* the bound near zeros of the derivative in 2^-24; near: |x| < reach and |f'| < low */
     double start, shown;
     size_t chunks, done;
     tally value, slope;
@@ -81,7 +85,7 @@ static void tally_join(tally *all, const tally *t)
     peak_raise(&all->ulps, t->ulps.size, t->ulps.x);
     peak_raise(&all->subnormal, t->subnormal.size, t->subnormal.x);
     peak_raise(&all->absolute, t->absolute.size, t->absolute.x);
-    peak_raise(&all->oracle, t->oracle.size, t->oracle.x);
+    peak_raise(&all->double_error, t->double_error.size, t->double_error.x);
     if (!all->bad)
         all->bad_x = t->bad_x;
     all->bad += t->bad;
@@ -95,7 +99,8 @@ static void note(tally *t, float x, double ulps, double bound, double unit)
         tally_fail(t, x);
 }
 
-/* NaN gives NaN; an infinity gives the float nearest to the limit, which may be NaN too (0 times infinity). */
+/* NaN gives NaN; an infinity gives the float nearest to the limit, which may be NaN too (0 times
+ * infinity). */
 static void check_special(tally *t, float x, float got, double want)
 {
     if (isnan(want) ? !isnan(got) : got != (float)want)
@@ -109,7 +114,8 @@ static double value_unit(const sweep *s, double x, double value)
     return !s->knee ? value : fabs(line) > fabs(bump) ? line : bump;
 }
 
-/* So close to its bound that the oracle's own error might decide; it is a hundred million times smaller. */
+/* So close to its bound that the error of the double reference might decide; it is a hundred
+ * million times smaller. */
 static int is_close(double ulps, double bound)
 {
     return ulps > 0.999 * bound && ulps < 1.001 * bound;
@@ -124,7 +130,7 @@ static void check_value(const sweep *s, tally *t, float x, float got, double wan
     note(t, x, ulps, bound, unit);
 }
 
-/* Close to where the slope crosses zero no relative bound can hold. */
+/* Close to a zero of the derivative no relative bound can hold. */
 static int near_zero(const sweep *s, float x, double slope)
 {
     return s->absolute > 0 && fabs((double)x) < s->reach && fabs(slope) < s->low;
@@ -145,17 +151,17 @@ static void check_slope(const sweep *s, tally *t, float x, float got, double wan
     note(t, x, ulps, bound, want);
 }
 
-static void check_oracle(const sweep *s, tally *value, tally *slope, float x, const berlu_act_point *at)
+static void check_double(const sweep *s, tally *value, tally *slope, float x, const berlu_act_point *at)
 {
     double exact;
     if (isfinite(at->value) && reference_value(s->act, (double)x, &exact))
-        peak_raise(&value->oracle, fabs(at->value - exact) / reference_unit(value_unit(s, (double)x, exact)), x);
+        peak_raise(&value->double_error, fabs(at->value - exact) / reference_unit(value_unit(s, (double)x, exact)), x);
     if (reference_slope(s->act, (double)x, &exact))
-        peak_raise(&slope->oracle, fabs(at->slope - exact) / reference_unit(near_zero(s, x, exact) ? s->low : exact),
-                   x);
+        peak_raise(&slope->double_error,
+                   fabs(at->slope - exact) / reference_unit(near_zero(s, x, exact) ? s->low : exact), x);
 }
 
-/* The float of a place: every K-th by chance (splitmix64), all of them for K = 1. */
+/* The float of a sample index: a random one of every K (splitmix64), all of them for K = 1. */
 static float place_float(uint64_t place, uint64_t every)
 {
     uint64_t mix = place + 0x9e3779b97f4a7c15u;
@@ -198,11 +204,11 @@ static void chunk_check(const sweep *s, size_t chunk, tally *value, tally *slope
         if (set->slope)
             (finite ? check_slope(s, slope, x[i], d[i], at.slope) : check_special(slope, x[i], d[i], at.slope));
         if (finite && i == chunk % CHUNK && chunk % step == 0)
-            check_oracle(s, value, slope, x[i], &at);
+            check_double(s, value, slope, x[i], &at);
     }
 }
 
-/* One thread at a time comes here. */
+/* Called by one thread at a time. */
 static void progress(sweep *s)
 {
     double now = clock_seconds();
@@ -242,8 +248,8 @@ static void line_print(const sweep *s, const char *op, const tally *t, double bo
         printf("; subnormal %.3f at %.9g", t->subnormal.size, (double)t->subnormal.x);
     if (t->absolute.size > 0)
         printf("; near zero %.3f * 2^-24 at %.9g", t->absolute.size, (double)t->absolute.x);
-    if (t->oracle.size > 0)
-        printf("; oracle %.1e", t->oracle.size);
+    if (t->double_error.size > 0)
+        printf("; double %.1e", t->double_error.size);
     if (t->bad)
         printf("; %lu BEYOND, one at %.9g (%a)", t->bad, (double)t->bad_x, (double)t->bad_x);
     printf("; %s; %.1f s\n", t->bad ? "FAIL" : "pass", clock_seconds() - s->start);
@@ -324,8 +330,8 @@ int main(int argc, char **argv)
         puts(set.specs[i]);
     if (set.list)
         return 0;
-    printf("%s of 2^32 floats, %zu activations, %d threads; oracle in double%s\n", set.every == 1 ? "all" : "a sample",
-           set.count, set.threads,
+    printf("%s of 2^32 floats, %zu activations, %d threads; reference in double%s\n",
+           set.every == 1 ? "all" : "a sample", set.count, set.threads,
            reference_exists() ? ", multiple precision near a bound" : " ALONE: built without MPFR");
     double start = clock_seconds();
     for (size_t i = 0; i < set.count; i++) {

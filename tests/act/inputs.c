@@ -10,8 +10,8 @@
 
 static const char *const variants[] = {
     "berlu:alpha=0",
-    "berlu:alpha=0.02,eps=0.9",  /* top is not eps, and */
-    "berlu:alpha=0.1,eps=0.013", /* no half: the longer slope by alpha */
+    "berlu:alpha=0.02,eps=0.9",  /* slope_end is not eps, and */
+    "berlu:alpha=0.1,eps=0.013", /* 2 eps alpha_rate is no half: the long form of d/dalpha */
     "berlu:alpha=1,eps=0.5",
     "berlu:alpha=-1,eps=2",
     "berlu:alpha=2,eps=0.1",
@@ -86,7 +86,8 @@ const char *inputs_spec(size_t index)
     return NULL;
 }
 
-/* The points where something happens: kinks, joins, zeros of derivatives, where paths of the formulas meet. */
+/* Points of interest: kinks, joins, zeros of derivatives, boundaries between paths of the
+ * formulas. */
 static float landmark(const berlu_act *act, uint32_t which)
 {
     static const float points[] = {1,          3,        6,          4,       0.5f,   0.7517915f, 1.2784645f,
@@ -150,7 +151,7 @@ static void put(void *out, size_t i, berlu_dtype dtype, float x)
         memcpy((char *)out + 2 * i, &half, 2);
 }
 
-/* The first `period` elements again and again. Primes, so that every offset sees every number. */
+/* Repeats the first `period` elements. Primes, so that every offset sees every element. */
 enum { PERIOD = 8191, PERIOD_PLAIN = 65521 };
 static void repeat(void *out, size_t n, size_t period, berlu_dtype dtype)
 {
@@ -161,7 +162,8 @@ static void repeat(void *out, size_t n, size_t period, berlu_dtype dtype)
     }
 }
 
-/* Loops may go another way where all numbers of a group are alike, so half of the numbers come in stretches of one kind. */
+/* Loops may take another path where all elements of a group are alike, so half of them come in runs
+ * of one kind. */
 static float of_stretch(const berlu_act *act, uint32_t kind, uint32_t seed, uint32_t draw)
 {
     float u = philox_f32(philox_draw(seed, PURPOSE_TEST, 1, draw, 0).w[0]) * 2 - 1;

@@ -1,8 +1,9 @@
-/* quick_check_cuda.cu - do the guesses of quick_cuda.cuh enclose the formula? SPDX-License-Identifier: MIT
+/* quick_check_cuda.cu - compares the estimates of cuda/quick.cuh with the formula.
+ * SPDX-License-Identifier: MIT
  *
- * Compiled once per activation that has guesses, as kernel_cuda.cu is; QUICK_CHECK is the name of the exported function. It
- * asks for all 65,536 inputs of a 16-bit format and returns the worst of |formula - near| / within, or -1 where the device failed.
- * test_cuda_quick.c calls it. */
+ * Compiled once per activation that has estimates, as cuda/kernel.cu is; QUICK_CHECK is the name of
+ * the exported function. It evaluates all 65,536 inputs of a 16-bit format and returns the worst of
+ * |formula - near| / within, or -1 where the device failed. test_cuda_quick.c calls it. */
 #include "act/cuda/kernels.h"
 #include "act/cuda/storage.cuh"
 #include ACT_FORMULA
@@ -14,7 +15,8 @@ namespace
 
 enum { INPUTS = 65536, THREADS = 256 };
 
-/* Above 1: not enclosed, or a number called NaN. A NaN end makes the kernels compute, unless both are. */
+/* Above 1: not enclosed, or NaN for a number. A NaN end makes the kernels compute, unless both
+ * are. */
 __device__ float distance(float x, float exact, guess g)
 {
     float low = g.near - g.within, high = g.near + g.within;

@@ -1,8 +1,9 @@
 /* reference.c - see reference.h. SPDX-License-Identifier: MIT
  *
- * Each function is written from its definition, independently of the library. The slope is a central difference with a step
- * of 2^-250 in 600 bits: exact to far more than a double, and no second set of formulas to get wrong. Where the second
- * derivative jumps (degree 2, eps = 2^-60) it is off by less than 2^-190, far below the subnormals. */
+ * Each function is written from its definition, independently of the library. The derivative is a
+ * central difference with a step of 2^-250 in 600 bits: exact to far more than a double, and no
+ * second set of formulas to get wrong. Where the second derivative jumps (degree 2, eps = 2^-60) it
+ * is off by less than 2^-190, far below the subnormals. */
 #include "act/reference.h"
 
 #include <math.h>
@@ -55,7 +56,8 @@ static double clamped(double y)
     return y > 0x1p128 ? 0x1p128 : y < -0x1p128 ? -0x1p128 : y;
 }
 
-/* Beyond the largest float everything is 2^128, so that infinity is right where the result overflows. */
+/* Beyond the largest float everything is 2^128, so that infinity is right where the result
+ * overflows. */
 double reference_ulps(float got, double want, double unit)
 {
     if ((double)got == want)
@@ -64,7 +66,7 @@ double reference_ulps(float got, double want, double unit)
     return isnan(off) ? INFINITY : off / reference_unit(most);
 }
 
-#ifdef REFERENCE_NO_MPFR /* nothing is known here */
+#ifdef REFERENCE_NO_MPFR /* no function is known here */
 int reference_exists(void)
 {
     return 0;
@@ -245,7 +247,8 @@ static void hard_sigmoid(mpfr_t y, mpfr_t x, const setting *s)
         mpfr_set_ui(y, 1, MPFR_RNDN);
 }
 
-/* The Bernstein polynomial of the kinked line on [-eps, eps], from its definition, all weights positive. */
+/* The Bernstein polynomial of the kinked line on [-eps, eps], from its definition, all weights
+ * positive. */
 static void bernstein(mpfr_t y, mpfr_t x, double alpha, double eps, int n)
 {
     mpfr_t t, u, term, part;

@@ -1,8 +1,10 @@
-/* test_accuracy.c - the kernels hold the bounds that the header states. SPDX-License-Identifier: MIT
+/* test_accuracy.c - the kernels hold the bounds that the header states.
+ * SPDX-License-Identifier: MIT
  *
- * The oracle is the library's own double version; where a result comes near its bound, and at regular intervals anyway,
- * multiple precision decides (reference.h), and the oracle must agree with it. The bounds are read from the activation, none
- * is written here but the absolute one near zeros of derivatives. All floats are tried by `make test-exhaustive`. */
+ * The first reference is the library's own double version; where a result comes near its bound, and
+ * at regular intervals anyway, multiple precision decides (reference.h), and the double version
+ * must agree with it. The bounds are read from the activation, none is written here but the
+ * absolute one near zeros of derivatives. All floats are tried by `make test-exhaustive`. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +34,8 @@ static int is_knee(const berlu_act *act)
     return strcmp(berlu_act_name(act), "berlu") == 0 || strcmp(berlu_act_name(act), "smelu") == 0;
 }
 
-/* In which unit a value is compared: its own ULP; for a knee, which crosses zero, the larger of line and bump. */
+/* The unit of a value's error: its own ULP; for a knee, which crosses zero, that of the larger of
+ * line and bump. */
 static double value_unit(const berlu_act *act, double at, double value)
 {
     if (!is_knee(act))
@@ -56,14 +59,15 @@ static double bound_at(double bound, double want)
     return fabs(want) < 0x1p-126 ? fmax(bound, 1) : bound;
 }
 
-/* Oracle and reference are both right to many more digits than f32 has; a reference that is far off is a failure, not a reason to
- * look away. `absolute` is for where the function crosses zero, 2^-170 for numbers below those of f32. */
-static void expect_agreement(const berlu_act *act, const char *what, float at, double oracle, double reference,
+/* The double version and multiple precision are both right to many more digits than f32 has; one
+ * that is far off is a failure, not a reason to skip. `absolute` is for zeros of the function,
+ * 2^-170 for numbers below those of f32. */
+static void expect_agreement(const berlu_act *act, const char *what, float at, double by_double, double exact,
                              double absolute)
 {
-    if (!(fabs(oracle - reference) <= 0x1p-40 * fabs(reference) + absolute + 0x1p-170))
-        fail_msg("%s %s(%a): the oracle says %.17g, multiple precision %.17g", berlu_act_spec(act), what, (double)at,
-                 oracle, reference);
+    if (!(fabs(by_double - exact) <= 0x1p-40 * fabs(exact) + absolute + 0x1p-170))
+        fail_msg("%s %s(%a): double gives %.17g, multiple precision %.17g", berlu_act_spec(act), what, (double)at,
+                 by_double, exact);
 }
 
 static int is_plain(const char *spec)
@@ -124,7 +128,7 @@ static void slopes_hold_their_bound_or_the_absolute_one_near_zeros(void **state)
                 ulps = reference_ulps(y[i], want, want);
             }
             if (fabsf(x[i]) < 2.5f && ulps > bound && fabs((double)y[i] - want) <= zeros * 0x1p-24)
-                continue; /* near a zero of the slope; all of them lie there, the tails do not */
+                continue; /* near a zero of the derivative; all of them lie there, the tails do not */
             if (ulps > worst) {
                 worst = ulps;
                 worst_at = x[i];
@@ -137,7 +141,8 @@ static void slopes_hold_their_bound_or_the_absolute_one_near_zeros(void **state)
     }
 }
 
-/* The bound of act.h for g(x) = (f(k x) - f(0)) / k: k x is rounded, f twice within its bound, difference and quotient. */
+/* The bound of act.h for g(x) = (f(k x) - f(0)) / k: k x is rounded, f twice within its bound,
+ * difference and quotient. */
 static void scaled_and_centred_values_hold_their_absolute_bound(void **state)
 {
     (void)state;
@@ -175,7 +180,8 @@ static void scaled_and_centred_values_hold_their_absolute_bound(void **state)
     }
 }
 
-/* BerLU multiplies up to degree / 2 factors w, each with 5 roundings behind it: 6 per factor and 2 around them. */
+/* BerLU multiplies up to degree / 2 factors w, each with 5 roundings behind it: 6 per factor and 2
+ * around them. */
 static double degree_roundings(const berlu_act *act)
 {
     berlu_act_param_info info = {.value = 0};
@@ -184,14 +190,15 @@ static double degree_roundings(const berlu_act *act)
     return 3 * info.value + 2;
 }
 
-/* Second derivatives and parameter slopes feed sums and plots: 2^-20 of the largest or of themselves is plenty. */
+/* Second derivatives and parameter derivatives feed sums and plots: 2^-20 of the largest or of
+ * themselves is enough. */
 static void second_derivatives_and_parameter_slopes_agree_with_double(void **state)
 {
     (void)state;
     for (size_t s = 0; inputs_spec(s); s++) {
         berlu_act *act;
         assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
-        double near = is_plain(inputs_spec(s)) ? 0x1p-20 : 0x1p-16; /* f(k x): k x is rounded, then stretched */
+        double near = is_plain(inputs_spec(s)) ? 0x1p-20 : 0x1p-16; /* f(k x): k x is rounded, and f amplifies that */
         near = fmax(near, degree_roundings(act) * 0x1p-24);
         inputs_finite(x, COUNT_F32 / 4, act, (uint32_t)s + 1);
         for (int p = -1; p < (int)berlu_act_param_count(act); p++) {
@@ -243,7 +250,8 @@ static void all_16_bit_inputs_are_within_0_52_ulp(void **state)
         }
 }
 
-/* Where a knee crosses zero the bound in ULP of the result cannot hold; the f32 result, rounded once, always does. */
+/* Where a knee crosses zero the bound in ULP of the result cannot hold; the f32 result, rounded
+ * once, always does. */
 static void sixteen_bit_results_are_the_f32_results_rounded_once(void **state)
 {
     (void)state;

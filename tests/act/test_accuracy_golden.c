@@ -1,8 +1,10 @@
-/* test_accuracy_golden.c - the transcendental activations at chosen points, against golden values. SPDX-License-Identifier: MIT
+/* test_accuracy_golden.c - the transcendental activations at chosen points, against golden values.
+ * SPDX-License-Identifier: MIT
  *
- * tests/golden/activations.tsv comes from the definitions in 200 digits (tools/make_activation_golden.py). The double version must
- * be right to a few units of 2^-53, the kernels must hold the bounds of the header, second derivatives and slopes by alpha
- * 4 ULP; near a zero of a derivative 2 * 2^-24 absolute, and for double 2^-50. */
+ * tests/golden/activations.tsv comes from the definitions in 200 digits
+ * (tools/make_activation_golden.py). The double version must be right to a few units of 2^-53, the
+ * kernels must hold the bounds of the header, second derivatives and derivatives by alpha 4 ULP;
+ * near a zero of a derivative 2 * 2^-24 absolute, and for double 2^-50. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

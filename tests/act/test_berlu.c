@@ -1,7 +1,8 @@
-/* test_berlu.c - what BerLU promises beside its bounds: the lines outside, exact ends, any alpha and eps. SPDX-License-Identifier: MIT
+/* test_berlu.c - guarantees of BerLU beside its bounds: exact lines, exact ends, any alpha and eps.
+ * SPDX-License-Identifier: MIT
  *
- * What instruction sets could differ in runs through all of this machine. Bounds of value and slope are in test_accuracy.c, single
- * inputs in test_special.c. */
+ * Properties that might depend on the instruction set run on all of this machine. Bounds of value
+ * and derivative are in test_accuracy.c, single inputs in test_special.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,8 +44,9 @@ static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **st
     berlu_act_free(one);
 }
 
-/* The slope is built from alpha up and that by alpha from x down, so that they meet 1 and 0 is a matter of rounding
- * (berlu_meet_one, berlu_meet_half). Random numbers over all sizes, one pair for each channel. */
+/* The derivative is built from alpha up and d/dalpha from x down, so hitting 1 and 0 exactly is a
+ * matter of rounding (berlu_fit_slope, berlu_fit_alpha). Random numbers over all sizes, one pair
+ * for each channel. */
 enum { PAIRS = 512, RIGHT = 4 * PAIRS };
 
 static uint32_t next_draw(uint32_t *seed)
@@ -110,7 +112,8 @@ static void right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero(void **
     berlu_act_free(act);
 }
 
-/* The same where a layer has one alpha, in the loops: nothing right of every eps tells alpha to change. */
+/* The same where a layer has one alpha, in the loops: elements right of every eps have no effect on
+ * alpha. */
 static void what_lies_right_of_eps_leaves_alpha_alone(void **state)
 {
     (void)state;
@@ -147,8 +150,9 @@ static void what_lies_right_of_eps_leaves_alpha_alone(void **state)
     berlu_act_free(act);
 }
 
-/* Inside it cancels near eps, so that it is compared in units of eps. Where the significand of eps is at most 3/2 both are met, and
- * the short formula has half the error of the longer one (berlu.h). */
+/* Inside it cancels near eps, so that it is compared in units of eps. Where the significand of eps
+ * is at most 3/2 both are met, and the short formula has half the error of the longer one
+ * (berlu.h). */
 static void inside_the_slope_by_alpha_is_within_its_units_of_eps(void **state)
 {
     (void)state;
@@ -172,7 +176,8 @@ static void inside_the_slope_by_alpha_is_within_its_units_of_eps(void **state)
     berlu_act_free(act);
 }
 
-/* The bump of a high degree is small near the joins: no factor of it may fall below 2^-126 before the product does. */
+/* The bump of a high degree is small near the joins: no factor of it may fall below 2^-126 before
+ * the product does. */
 static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
 {
     (void)state;
@@ -196,7 +201,8 @@ static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
     }
 }
 
-/* A learned eps may fall below its range; it is then held at the end of it, on every instruction set. */
+/* A learned eps may fall below its range; it is then held at the end of it, on every instruction
+ * set. */
 static void an_eps_below_its_range_is_held(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* test_cuda.c - the activations on CUDA against the CPU. SPDX-License-Identifier: MIT
  *
- * Values and dx must have the CPU's bits (NaN as a class) in every op, dtype, shape and alignment; sums must be the same
- * in every repeat and within the derived bound (cuda_sides.h). Without a GPU the program says so and counts as skipped. */
+ * Values and dx must have the CPU's bits (NaN as a class) in every op, dtype, shape and alignment;
+ * sums must be the same in every repeat and within the derived bound (cuda_sides.h). Without a GPU
+ * the program reports it and counts as skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ static const char *const specs[] = {"identity",
                                     "berlu:eps=1,center=1",
                                     "smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)"};
 
-/* Every 16-bit pattern; for f32 special values, the neighbourhood of everything, random bits. */
+/* Every 16-bit pattern; for f32 special values, neighbourhoods of special points, random bits. */
 static void fill_input(void *out, berlu_dtype dtype, size_t n, uint32_t seed)
 {
     static const float special[] = {0.0f,      -0.0f,       INFINITY, -INFINITY,   NAN,    0x1p-149f,      -0x1p-149f,
@@ -60,7 +61,7 @@ static void fill_input(void *out, berlu_dtype dtype, size_t n, uint32_t seed)
                                     -0.01f,    -0.0081818f, -5.5f,    -0.7517915f, -13.5f, 0x1.fffffep127f};
     for (size_t i = 0; i < n; i++) {
         if (dtype != BERLU_F32) {
-            ((uint16_t *)out)[i] = (uint16_t)(i * 40503u); /* odd, so every pattern comes once in 65,536 */
+            ((uint16_t *)out)[i] = (uint16_t)(i * 40503u); /* an odd factor, so every pattern comes once in 65,536 */
             continue;
         }
         uint32_t word = philox_draw(seed, PURPOSE_TEST, 0, i / 4, 0).w[i % 4];
@@ -71,7 +72,8 @@ static void fill_input(void *out, berlu_dtype dtype, size_t n, uint32_t seed)
     }
 }
 
-/* Gradients of every size and sign, zeros, infinities and NaN among them: dx is compared, no sum. */
+/* Gradients of every size and sign, zeros, infinities and NaN among them: dx is compared, no
+ * sum. */
 static void fill_wild_gradient(void *out, berlu_dtype dtype, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -88,13 +90,13 @@ static void fill_wild_gradient(void *out, berlu_dtype dtype, size_t n)
 
 static const berlu_dtype dtypes[] = {BERLU_F32, BERLU_BF16, BERLU_F16};
 
-/* Outputs of a biased call do not matter here: the op reads y alone. hard_sigmoid's 16-bit outputs do not tell its slope. */
-/* Where 16 bits of the output have lost the slope; inputs.c has the same list. */
+/* Activations whose 16-bit outputs do not determine the derivative; inputs.c has the same list. */
 static int is_from_f32_output_only(const char *spec)
 {
     return strcmp(spec, "hard_sigmoid") == 0 || strcmp(spec, "sigmoid") == 0 || strcmp(spec, "tanh") == 0;
 }
 
+/* Outputs of a biased call do not matter here: the op reads y alone. */
 static int gives_slope_from_output(const char *spec, const plan *p)
 {
     berlu_act *act = act_make(spec);
@@ -159,7 +161,8 @@ static void every_shape_and_alignment_agrees(void **state)
                           .bias = bits >> 1 & 1,
                           .dbias = bits >> 2 & 1,
                           .grads = bits >> 3 & 1,
-                          .per_channel = bits >> 4 & 1};
+                          .per_channel = bits >> 4 & 1,
+                          .with_y = (s + k + bits / 2) % 2};
                 if (p.channels > CHANNELS_MOST && bits >> 1)
                     continue;
                 both_fill_moderate(b, p.dtype, p.rows * p.channels + p.shift);
@@ -181,8 +184,8 @@ static void two_million_rows_with_a_bias_fit_the_grid(void **state)
     both_compare(b, "prelu", BERLU_ACT_BACKWARD, &p);
 }
 
-/* Half of them beside a call on the other stream that takes away most of the device, so blocks run in another order and on
- * other processors. */
+/* Half of them beside a call on the other stream that occupies most of the device, so blocks run in
+ * another order and on other processors. */
 static void a_hundred_repeats_on_two_streams_give_the_same_sums(void **state)
 {
     both *b = *state;
@@ -306,8 +309,9 @@ static void bad_calls_are_refused_and_the_next_one_works(void **state)
     berlu_act_free(act);
 }
 
-/* Waiting for a stream that is being recorded is not allowed and spoils the recording; nothing can be launched into it then. */
-static void a_failed_launch_is_told_in_cudas_words_and_the_next_one_works(void **state)
+/* Synchronising a stream that is being captured is not allowed and invalidates the capture; nothing
+ * can be launched into it then. */
+static void a_failed_launch_reports_cudas_message_and_the_next_one_works(void **state)
 {
     both *b = *state;
     cudaStream_t stream;
@@ -336,7 +340,7 @@ static void a_failed_launch_is_told_in_cudas_words_and_the_next_one_works(void *
     berlu_act_free(act);
 }
 
-/* Runs everywhere: the library loads and says in CUDA's words why there is no device. */
+/* Runs everywhere: the library loads and reports with CUDA's message why there is no device. */
 static int without_gpu(void)
 {
     char text[64];
@@ -346,7 +350,7 @@ static int without_gpu(void)
     return 77;
 }
 
-/* An argument chooses tests by pattern ('*shape*'), for the slow checkers. */
+/* An argument selects tests by pattern ('*shape*'), for the slow checkers. */
 int main(int argc, char **argv)
 {
     char text[128];
@@ -364,7 +368,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_hundred_repeats_on_two_streams_give_the_same_sums),
         cmocka_unit_test(a_replayed_graph_sees_a_changed_alpha),
         cmocka_unit_test(bad_calls_are_refused_and_the_next_one_works),
-        cmocka_unit_test(a_failed_launch_is_told_in_cudas_words_and_the_next_one_works),
+        cmocka_unit_test(a_failed_launch_reports_cudas_message_and_the_next_one_works),
     };
     return cmocka_run_group_tests(tests, both_make, both_free);
 }

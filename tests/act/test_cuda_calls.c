@@ -1,6 +1,7 @@
-/* test_cuda_calls.c - what the CUDA library says of a call without a GPU. SPDX-License-Identifier: MIT
+/* test_cuda_calls.c - checks of the CUDA library that need no GPU. SPDX-License-Identifier: MIT
  *
- * The workspace of a call, and what is refused because no grid is large enough, are known without a device. */
+ * The workspace of a call, and the refusal of a call for which no grid is large enough, are known
+ * without a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +35,7 @@ static int run(size_t rows, size_t channels, int bias)
 static void channels_have_a_limit_only_where_they_matter(void **state)
 {
     (void)state;
-    assert_true(workspace(2, 3000000, 0, 1) > 0); /* flat: rows times channels numbers */
+    assert_true(workspace(2, 3000000, 0, 1) > 0); /* flat: rows times channels elements */
     assert_int_equal(workspace(1, 3000000, 1, 1), 0);
     assert_non_null(strstr(berlu_last_error(), "2,097,120"));
     assert_int_equal(run(1, 3000000, 1), BERLU_ERR_UNSUPPORTED);
@@ -53,7 +54,7 @@ static void a_call_without_sums_needs_no_workspace(void **state)
     assert_true(workspace(64, 32, 1, 0) >= 32 * sizeof(float));
 }
 
-static void ordinary_memory_or_no_device_is_told_and_nothing_runs(void **state)
+static void ordinary_memory_or_no_device_is_reported_and_nothing_runs(void **state)
 {
     (void)state;
     int status = run(2, 32, 0);
@@ -79,7 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channels_have_a_limit_only_where_they_matter),
         cmocka_unit_test(a_call_without_sums_needs_no_workspace),
-        cmocka_unit_test(ordinary_memory_or_no_device_is_told_and_nothing_runs),
+        cmocka_unit_test(ordinary_memory_or_no_device_is_reported_and_nothing_runs),
     };
     return cmocka_run_group_tests(tests, act_make, act_free);
 }

@@ -1,7 +1,9 @@
-/* test_cuda_quick.c - every guess of quick_cuda.cuh encloses what the formula gives. SPDX-License-Identifier: MIT
+/* test_cuda_quick.c - every estimate of cuda/quick.cuh encloses the result of the formula.
+ * SPDX-License-Identifier: MIT
  *
- * With that, and because rounding and multiplying are monotone, the 16-bit results of the quick kernels are those of the
- * formula. All inputs of both formats, and for the ELU family slopes of both signs. Prints how much of the bounds is used. */
+ * With that, and because rounding and multiplying are monotone, the 16-bit results of the quick
+ * kernels are those of the formula. All inputs of both formats, and for the ELU family alpha of
+ * both signs. Prints how much of the bounds is used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_smoothed.c - smoothed functions as activations: against the oracle, on every instruction set. SPDX-License-Identifier: MIT */
+/* test_smoothed.c - smoothed functions as activations: against the reference, on every instruction
+ * set. SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -91,7 +92,7 @@ static const berlu_transition *nearest(const berlu_smooth *f, double x, berlu_tr
 }
 
 /* The bounds that smoothed.h states. */
-static void kernels_agree_with_the_oracle(void **state)
+static void kernels_agree_with_the_reference(void **state)
 {
     (void)state;
     static float x[COUNT_X], y[COUNT_X], dy[COUNT_X], dx[COUNT_X], d2[COUNT_X];
@@ -123,7 +124,8 @@ static void kernels_agree_with_the_oracle(void **state)
             double shift = isinf(c) ? 0 : 4 * jump / (2 * eps) * U * c; /* K_m < 4 */
             assert_true(fabs((double)dx[k] - want.slope) <=
                         12 * U * steepest + (c <= eps * 1.001 ? shift : 0) + 0x1p-149);
-            int at_join = fabs(c - eps) <= 4 * U * (fabs(t.x) + eps); /* the curvature of degree 2 jumps there */
+            /* the second derivative of degree 2 jumps there */
+            int at_join = fabs(c - eps) <= 4 * U * (fabs(t.x) + eps);
             double bend = 8 * jump / (2 * eps);
             assert_true(at_join ||
                         fabs((double)d2[k] - want.second) <= 64 * U * bend * (1 + (c <= eps ? c / eps : 0)) + 0x1p-149);
@@ -281,7 +283,7 @@ static void it_is_no_built_in_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_agree_with_the_oracle),
+        cmocka_unit_test(kernels_agree_with_the_reference),
         cmocka_unit_test(every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(a_smoothed_leaky_relu_is_berlu),
         cmocka_unit_test(level_ends_are_exact_and_infinities_give_limits),

@@ -1,4 +1,5 @@
-/* test_spec.c - texts that make activations, what can be asked about them, and calls that are refused. SPDX-License-Identifier: MIT */
+/* test_spec.c - texts that make activations, their properties, and calls that are refused.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +80,7 @@ static void bad_texts_are_refused_with_a_sentence_that_names_the_fault(void **st
     assert_null(act);
 }
 
-static void defaults_ranges_and_learning_are_told(void **state)
+static void defaults_ranges_and_learning_are_reported(void **state)
 {
     (void)state;
     berlu_act *act;
@@ -255,7 +256,7 @@ int main(void)
         cmocka_unit_test(an_empty_batch_has_zero_gradients_without_a_workspace),
         cmocka_unit_test(every_canonical_text_makes_the_same_activation_again),
         cmocka_unit_test(bad_texts_are_refused_with_a_sentence_that_names_the_fault),
-        cmocka_unit_test(defaults_ranges_and_learning_are_told),
+        cmocka_unit_test(defaults_ranges_and_learning_are_reported),
         cmocka_unit_test(in_double_parameters_are_what_was_written),
         cmocka_unit_test(null_answers_are_harmless),
         cmocka_unit_test(calls_that_cannot_be_right_touch_nothing),

@@ -1,6 +1,7 @@
-/* test_special.c - NaN, infinities, zeros and kinks, exactly as the header promises. SPDX-License-Identifier: MIT
+/* test_special.c - NaN, infinities, zeros and kinks, exactly as the header guarantees.
+ * SPDX-License-Identifier: MIT
  *
- * A table of cases, each run through every instruction set of this machine. */
+ * A table of cases, each run on every instruction set of this machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@ typedef struct row {
 
 #define SELU_LOW (-1.7580993408473766f)
 
-/* Limits at infinity, signs of zero, and which side holds at a kink. */
+/* Limits at infinity, signs of zero, and the side that holds a kink. */
 static const row rows[] = {
     {"identity", -INFINITY, -INFINITY, 1},
     {"identity", -0.0f, -0.0f, 1},
@@ -129,7 +130,7 @@ static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Slopes that are not simple numbers have a bound of their own; here a few units decide. */
+/* Derivatives that are not simple numbers have a bound of their own; here a few units decide. */
 static int near(float a, float b)
 {
     return same(a, b) || fabsf(a - b) <= 3e-7f * fabsf(b);
@@ -182,7 +183,8 @@ static void nan_reaches_value_slope_second_derivative_and_parameter_slopes(void 
     }
 }
 
-/* Kernels ask for the largest of some vectors which way they go: a NaN must not hide a number that shares its lane with it. */
+/* Kernels choose a path by the largest of some vectors: a NaN must not hide a number that shares
+ * its lane with it. */
 static void beside_a_nan(const berlu_act *act, const char *spec, berlu_act_op op, float far, uint32_t nan)
 {
     enum { N = 64, LANES = 16 };
@@ -241,7 +243,7 @@ static void a_nan_parameter_gives_nan_for_every_x(void **state)
         assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
         int params = (int)berlu_act_param_count(act);
         for (int p = 0; p < params; p++)
-            for (int asked = 0; asked < 5 * params; asked++) { /* every op; param_index means something to the last */
+            for (int asked = 0; asked < 5 * params; asked++) { /* every op; param_index matters to the last */
                 berlu_act_op op = ops[asked % 5];
                 berlu_act_call call = {.rows = N, .channels = 1, .x = x, .dy = one, .param_index = asked / 5};
                 *(op == BERLU_ACT_BACKWARD ? &call.dx : &call.y) = y;
@@ -273,7 +275,8 @@ static void steep_kinks_have_no_curvature_at_their_joins(void **state)
     berlu_act_free(act);
 }
 
-/* y from f, then the slope from y alone: as good as the slope from x, up to the rounding of y (docs/math.md). */
+/* y from f, then the derivative from y alone: as good as the derivative from x, up to the rounding
+ * of y (docs/math.md). */
 static void slopes_from_the_output_agree_with_slopes_from_the_input(void **state)
 {
     (void)state;
@@ -304,7 +307,7 @@ static void slopes_from_the_output_agree_with_slopes_from_the_input(void **state
         inputs_finite(x, 4096, act, 11);
         for (size_t i = 0; i < 4096; i++) {
             one[i] = 1;
-            x[i] = fabsf(x[i]) < 8 ? x[i] : -2; /* elu saturates: there y forgets x, as it should */
+            x[i] = fabsf(x[i]) < 8 ? x[i] : -2; /* elu saturates: there y does not determine x */
         }
         assert_int_equal(berlu_act_forward(act, BERLU_F32, y, x, 4096), BERLU_OK);
         berlu_act_call call = {.rows = 4096, .channels = 1, .x = x, .dy = one, .dx = a};
@@ -328,8 +331,9 @@ static void slopes_from_the_output_agree_with_slopes_from_the_input(void **state
     }
 }
 
-/* Of every activation without parameters; on x from -16 to -8 the slopes of gelu and gelu_tanh pass 2^-126 and end.
- * The loops of wide instruction sets may take slope and product in one; here that must not show. */
+/* For every activation without parameters; on x from -16 to -8 the derivatives of gelu and
+ * gelu_tanh pass 2^-126 and end. The loops of wide instruction sets may fuse derivative and
+ * product; the bits must be the same. */
 static void a_gradient_is_the_rounded_slope_times_dy_down_to_zero(void **state)
 {
     (void)state;

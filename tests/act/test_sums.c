@@ -1,4 +1,5 @@
-/* test_sums.c - gradients are summed in the order that the header promises, whatever runs them. SPDX-License-Identifier: MIT
+/* test_sums.c - gradients are summed in the order that the header guarantees, whatever runs them.
+ * SPDX-License-Identifier: MIT
  *
  * The rule is written here a second time, naively, and compared to the bit. */
 #include <setjmp.h>
@@ -20,7 +21,8 @@ static float x[MOST], dy[MOST], dx[MOST], slope[MOST], d[MOST];
 static float bias[CHANNELS], alpha[CHANNELS];
 static unsigned char space[32 << 20];
 
-/* The binary tree, level by level from the leaves: neighbours are joined, one without a neighbour moves up as it is. */
+/* The binary tree, level by level from the leaves: neighbours are joined, one without a neighbour
+ * moves up as it is. */
 static double tree(double *sums, size_t count)
 {
     for (; count > 1; count = (count + 1) / 2)
@@ -141,7 +143,7 @@ static void columns_are_summed_in_blocks_of_64_rows(void **state)
     berlu_act_free(act);
 }
 
-/* The same parameter sum with and without a bias of zeros: two ways to walk, one order. */
+/* The same parameter sum with and without a bias of zeros: two traversals, one order. */
 static void a_bias_of_zeros_changes_no_bit_of_the_layers_sum(void **state)
 {
     (void)state;
@@ -188,8 +190,9 @@ static void sums_stay_within_the_derived_bound_of_the_exact_sum(void **state)
     berlu_act_free(act);
 }
 
-/* Where the output begins inside a line, each block has a head of its own, and lanes turn: four blocks at a time, a last short
- * unit, every place in a line, dx and the sum against the plain walk of scalar. */
+/* Where the output begins inside a cache line, each block has a head of its own, and lanes rotate:
+ * four blocks at a time, a last short unit, every offset in a line, dx and the sum against
+ * scalar. */
 static void streamed_outputs_at_any_place_change_no_bit(void **state)
 {
     (void)state;

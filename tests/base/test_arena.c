@@ -81,7 +81,7 @@ static int fill(arena *a)
     return arena_strdup(a, "done") && arena_printf(a, "%d", 1);
 }
 
-static void every_failed_allocation_is_told_and_nothing_leaks(void **state)
+static void every_failed_allocation_is_reported_and_nothing_leaks(void **state)
 {
     (void)state;
     int n, done;
@@ -118,7 +118,7 @@ int main(void)
         cmocka_unit_test(a_piece_larger_than_any_block_is_given),
         cmocka_unit_test(sizes_that_overflow_are_refused_with_a_sentence),
         cmocka_unit_test(texts_are_copied_and_printed),
-        cmocka_unit_test(every_failed_allocation_is_told_and_nothing_leaks),
+        cmocka_unit_test(every_failed_allocation_is_reported_and_nothing_leaks),
         cmocka_unit_test(large_buffers_are_aligned_and_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

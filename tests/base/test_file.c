@@ -1,4 +1,5 @@
-/* test_file.c - a file is replaced whole or not at all, whichever call fails. SPDX-License-Identifier: MIT */
+/* test_file.c - a file is replaced whole or not at all, whichever call fails.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,8 @@ static void a_discarded_file_leaves_no_trace(void **state)
     assert_int_equal(entries(folder), 1);
 }
 
-/* Whatever fails, the file holds all of the old or all of the new text, and no temporary file stays behind. */
+/* Whatever fails, the file holds all of the old or all of the new text, and no temporary file stays
+ * behind. */
 static void check_atomic(int kinds, size_t size)
 {
     char *fresh = malloc(size + 1);
@@ -131,7 +133,7 @@ static void a_failure_at_any_call_leaves_the_old_file_whole(void **state)
 static void a_write_in_two_halves_still_arrives_whole(void **state)
 {
     (void)state;
-    fail_after(FAIL_SHORT, 1); /* the first write is cut and the rest fails: must be told, not lost */
+    fail_after(FAIL_SHORT, 1); /* the first write is short and the rest fails: must be reported */
     assert_int_equal(file_write_atomic(path, "0123456789", 10), BERLU_ERR_IO);
     assert_true(fail_hit());
     assert_false(file_exists(path));

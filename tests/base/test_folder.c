@@ -33,7 +33,7 @@ static void parents_are_made_and_what_exists_is_fine(void **state)
     assert_int_equal(folder_make("/"), BERLU_OK);
 }
 
-static void a_file_in_the_way_is_told(void **state)
+static void a_file_in_the_way_is_reported(void **state)
 {
     (void)state;
     folder_path(path, folder, "file");
@@ -110,7 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(parents_are_made_and_what_exists_is_fine, set_up),
-        cmocka_unit_test_setup(a_file_in_the_way_is_told, set_up),
+        cmocka_unit_test_setup(a_file_in_the_way_is_reported, set_up),
         cmocka_unit_test_setup(making_a_folder_survives_failures, set_up),
         cmocka_unit_test_setup(a_folder_goes_with_all_it_holds_but_not_what_links_point_to, set_up),
         cmocka_unit_test_setup(a_link_is_replaced_or_stays_as_it_was, set_up),

@@ -1,4 +1,5 @@
-/* test_half.c - bf16 and f16 on every 16-bit value and around every tie. SPDX-License-Identifier: MIT */
+/* test_half.c - bf16 and f16 on every 16-bit value and around every tie.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,11 +76,13 @@ static void every_16_bit_value_has_its_meaning_and_comes_back(void **state)
     check_all_values(&f16);
 }
 
-/* Between two neighbours a < b: the middle goes to the even one, the floats beside the middle to the nearer one. */
+/* Between two neighbours a < b: the middle goes to the even one, the floats beside the middle to
+ * the nearer one. */
 static void check_ties(const format *f)
 {
     for (uint32_t bits = 0; bits < f->infinity; bits++) {
-        /* The neighbour above the largest value is where the next power of two would be: infinity takes its place. */
+        /* The neighbour above the largest value would be the next power of two: infinity takes its
+         * place. */
         double a = half_value((uint16_t)bits, f->exponent_bits, f->fraction_bits);
         double b = bits + 1u < f->infinity
                        ? half_value((uint16_t)(bits + 1), f->exponent_bits, f->fraction_bits)

@@ -1,4 +1,5 @@
-/* test_philox.c - the published vectors, the counter layout, and that draws look uniform. SPDX-License-Identifier: MIT */
+/* test_philox.c - the published vectors, the counter layout, and that draws look uniform.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 #include "base/philox.h"
 #include "base/status.h"
 
-/* The three vectors that the Random123 library publishes for philox4x32 with ten rounds: zeros, ones, digits of pi. */
+/* The three vectors that the Random123 library publishes for philox4x32 with ten rounds: zeros,
+ * ones, digits of pi. */
 static void the_published_vectors_come_out(void **state)
 {
     (void)state;
@@ -71,8 +73,8 @@ static void words_map_to_the_ends_of_their_ranges(void **state)
     assert_int_equal(philox_below(0xffffffff, 0xffffffff), 0xfffffffe);
 }
 
-/* Chi-square over 64 cells for each of the four words: the draws are fixed, so this cannot fail by chance. The bound is
- * the mean of 63 plus five standard deviations. */
+/* Chi-square over 64 cells for each of the four words: the draws are fixed, so this cannot fail by
+ * chance. The bound is the mean of 63 plus five standard deviations. */
 static void draws_fill_their_range_evenly(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_status.c - the sentence of a failure stays with its thread. SPDX-License-Identifier: MIT */
+/* test_status.c - the message of a failure stays with its thread. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_text.c - growing texts, numbers that read back to the same bits, slips of the pen. SPDX-License-Identifier: MIT */
+/* test_text.c - growing texts, numbers that read back to the same bits, typing errors.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -60,6 +60,26 @@ static void a_sum_has_the_same_bits_on_any_number_of_threads(void **state)
     }
 }
 
+static void column_sums_are_those_of_the_tree_over_each_column(void **state)
+{
+    (void)state;
+    enum { ROWS = 37, COLUMNS = 131, STRIDE = 140 };
+    static float values[ROWS * STRIDE], joined[COLUMNS + 1];
+    for (size_t i = 0; i < ROWS * STRIDE; i++)
+        values[i] = philox_f32(philox_draw(3, PURPOSE_TEST, 0, i, 0).w[0]) - 0.5f;
+    for (size_t rows = 0; rows <= ROWS; rows++) {
+        joined[COLUMNS] = 7;
+        tree_sum_columns(joined, values, rows, STRIDE, COLUMNS);
+        assert_true(joined[COLUMNS] == 7);
+        for (size_t c = 0; c < COLUMNS; c++) {
+            double column[ROWS];
+            for (size_t r = 0; r < rows; r++)
+                column[r] = (double)values[r * STRIDE + c];
+            assert_true(joined[c] == (float)tree_sum(column, rows));
+        }
+    }
+}
+
 /* At 2^53 the floats are 2 apart: a lone 0.9 vanishes, two of them joined first do not. */
 static void the_tree_splits_at_the_largest_power_of_two(void **state)
 {
@@ -86,6 +106,7 @@ int main(void)
         cmocka_unit_test(every_block_is_visited_exactly_once),
         cmocka_unit_test(a_sum_has_the_same_bits_on_any_number_of_threads),
         cmocka_unit_test(the_tree_splits_at_the_largest_power_of_two),
+        cmocka_unit_test(column_sums_are_those_of_the_tree_over_each_column),
         cmocka_unit_test(there_is_at_least_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,7 +254,7 @@ static void every_command_explains_itself(void **state)
         char name[32] = "", *words[] = {"berlu", name, "--help", NULL, NULL}, *space;
         if (line[2] == ' ') /* the summary goes on */
             continue;
-        snprintf(name, sizeof name, "%.16s", line + 2);
+        snprintf(name, sizeof name, "%.18s", line + 2);
         for (char *end = name + strlen(name); end > name && end[-1] == ' ';)
             *--end = 0;
         if ((space = strchr(name, ' '))) {

@@ -145,6 +145,33 @@ static void measuring_and_sheets_survive_the_failure_of_each_allocation(void **s
     }
     assert_ok(status);
     image_free(&sheet);
+    data_verification found;
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_verify(s, 1, NULL, NULL, &found), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_ok(status);
+    assert_int_equal(found.images, 10);
+    data_close(s);
+}
+
+static void a_packed_set_survives_each_failing_read(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], pack[FOLDER_PATH];
+    data_source *from, *s = NULL;
+    berlu_status status;
+    folder_path(pack, folder_fresh(folder, "fail_pack_read"), "set.pack");
+    assert_ok(data_open(&from, "synthetic", &(data_options){.images = 10, .image_size = 16, .threads = 1}));
+    assert_ok(cache_write(from, pack, 16, 1, NULL, NULL));
+    data_close(from);
+    for (int n = 1; fail_after(FAIL_OPEN | FAIL_READ, n), status = data_open(&s, pack, NULL), fail_hit(); n++) {
+        assert_int_equal(status, BERLU_ERR_INPUT);
+        assert_null(s);
+    }
+    assert_ok(status);
+    for (int n = 1; fail_after(FAIL_READ, n), status = epoch_run(s), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_IO);
+    assert_ok(status);
+    assert_int_equal(data_bad_count(s), 0); /* a disk that fails is not a broken image */
     data_close(s);
 }
 
@@ -203,6 +230,7 @@ int main(void)
         cmocka_unit_test(opening_a_folder_survives_each_failing_file_call),
         cmocka_unit_test(loading_survives_the_failure_of_each_allocation),
         cmocka_unit_test(measuring_and_sheets_survive_the_failure_of_each_allocation),
+        cmocka_unit_test(a_packed_set_survives_each_failing_read),
         cmocka_unit_test(a_full_disk_leaves_no_packed_file_or_a_whole_one),
         cmocka_unit_test(a_full_disk_leaves_no_made_folder),
     };

@@ -95,16 +95,43 @@ static void empty_classes_loose_pictures_and_empty_folders_are_errors(void **sta
     assert_refused(data_open(&s, "folder:/no/such/place", NULL), BERLU_ERR_INPUT, "no such folder");
 }
 
-static void a_circle_of_links_ends(void **state)
+/* Every kind of link that leads back, into the class, the split, the set and above it, and two that lead nowhere. */
+static void links_in_a_circle_are_skipped_and_counted(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH], path[FOLDER_PATH];
+    static const struct {
+        const char *to, *at;
+    } links[] = {{".", "train/a/self"},         {"..", "train/a/up"},          {"../..", "train/a/set"},
+                 {"../../..", "train/a/above"}, {"/", "train/a/everything"},   {".", "train/class"},
+                 {"knot", "train/a/knot"},      {"../a/none", "val/a/no.png"}, {"a", "train/b"}};
     data_source *s;
     folder_fresh(folder, "folder_circle");
-    png_set(folder, "train", "a", 1, 4, 4);
-    assert_int_equal(symlink("..", folder_path(path, folder, "train/a/up")), 0);
-    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "nested");
-    unlink(path);
+    png_set(folder, "train", "a", 3, 4, 4);
+    png_set(folder, "val", "a", 2, 4, 4);
+    for (size_t i = 0; i < COUNT(links); i++)
+        assert_int_equal(symlink(links[i].to, folder_path(path, folder, links[i].at)), 0);
+    assert_ok(data_open(&s, folder, NULL));
+    assert_int_equal(data_describe(s)->classes, 2); /* b is a link to a: no circle, as others read it too */
+    assert_int_equal(data_describe(s)->images[DATA_TRAIN], 6);
+    assert_int_equal(data_describe(s)->images[DATA_TEST], 2);
+    assert_int_equal(data_bad_count(s), 8 + 6); /* the six inside a are met again through b */
+    for (size_t i = 0; i < 8; i++) {
+        size_t found = 0;
+        for (size_t k = 0; k < data_bad_count(s); k++)
+            found += strstr(data_bad_message(s, k), folder_path(path, folder, links[i].at)) != NULL;
+        assert_int_equal(found, 1);
+    }
+    /* they do not use up what --max-bad allows: none here, so the first broken file is one too many */
+    assert_ok(file_write_atomic(folder_path(path, folder, "train/a/0.png"), "?", 1));
+    image out = {0};
+    assert_int_equal(data_read(s, DATA_TRAIN, 0, NULL, &out), BERLU_ERR_INPUT);
+    assert_refused(data_report_bad(s, DATA_TRAIN, 0), BERLU_ERR_INPUT, "broken file number 1, --max-bad allows 0");
+    image_free(&out);
+    data_close(s);
+    assert_ok(data_open(&s, folder, &(data_options){.class_order = "timm"}));
+    data_close(s);
+    folder_remove(folder);
 }
 
 static void an_unreadable_folder_is_named(void **state)
@@ -230,7 +257,7 @@ int main(void)
         cmocka_unit_test(test_classes_are_matched_by_name),
         cmocka_unit_test(a_root_without_splits_is_a_training_set),
         cmocka_unit_test(empty_classes_loose_pictures_and_empty_folders_are_errors),
-        cmocka_unit_test(a_circle_of_links_ends),
+        cmocka_unit_test(links_in_a_circle_are_skipped_and_counted),
         cmocka_unit_test(an_unreadable_folder_is_named),
         cmocka_unit_test(a_flat_val_folder_takes_its_classes_from_a_text),
         cmocka_unit_test(a_file_is_what_its_bytes_say),

@@ -290,7 +290,7 @@ static void missing_files_circles_and_silent_ports_are_errors_that_name_the_addr
                    "127.0.0.1:1");
     assert_refused(download_file(&(download){.url = "file:///etc/passwd", .path = to, .tries = 1}), BERLU_ERR_IO,
                    "file:///etc/passwd");
-    assert_int_equal(file_exists(to), 0);
+    assert_int_equal(entries_in(folder), 0); /* no empty part either */
 }
 
 static void a_file_of_unknown_length_is_cut_off_at_its_bound(void **state)
@@ -316,20 +316,23 @@ static void stopping_keeps_the_part(void **state)
     folder_path(to, folder, "thing.bin");
     snprintf(url, sizeof url, "http://127.0.0.1:%d/file/thing.bin", s->port);
     assert_refused(download_file(&(download){.url = url, .path = to, .stop = &stop}), BERLU_ERR_STOPPED, "stopped");
-    assert_int_equal(file_exists(to), 0);
+    assert_int_equal(entries_in(folder), 0); /* nothing had come, nothing is kept */
+    char part[FOLDER_PATH];
+    assert_ok(file_write_atomic(folder_path(part, folder, "thing.bin.part"), "begun", 5));
+    assert_refused(download_file(&(download){.url = url, .path = to, .stop = &stop}), BERLU_ERR_STOPPED, "stopped");
+    assert_int_equal(file_exists(part), 1);
 }
 
-/* The whole of `berlu data get` on a set of a few records. */
-static void a_set_is_fetched_checked_unpacked_and_verified(void **state)
+/* An archive of two files for the layout, served by the test's server; hash and length go into the layout. */
+static void archive_serve(const server *s, cifar_layout *l, char hex[SHA256_TEXT], int damaged)
 {
-    const server *s = *state;
-    char folder[FOLDER_PATH], made[FOLDER_PATH], path[FOLDER_PATH], hex[SHA256_TEXT], url[256];
-    cifar_layout l = tiny_layout(&cifar100_layout, 100);
-    l.sha256 = hex;
+    char path[FOLDER_PATH];
     text train = {0}, test = {0};
-    tiny_records(&train, &l, 100, 0);
-    tiny_records(&test, &l, 100, 100);
-    folder_path(path, s->folder, l.archive);
+    tiny_records(&train, l, 100, 0);
+    tiny_records(&test, l, 100, 100);
+    if (damaged)
+        test.data[1] = 99; /* a class whose coarse label is another one */
+    folder_path(path, s->folder, l->archive);
     struct archive *a = archive_write_new();
     archive_write_add_filter_gzip(a);
     archive_write_set_format_ustar(a);
@@ -349,11 +352,20 @@ static void a_set_is_fetched_checked_unpacked_and_verified(void **state)
     archive_write_free(a);
     text_free(&train);
     text_free(&test);
-    hash_of(path, hex);
+    l->sha256 = hash_of(path, hex);
     file_map map;
     assert_ok(file_map_open(&map, path));
-    l.archive_bytes = map.size;
+    l->archive_bytes = map.size;
     file_map_close(&map);
+}
+
+/* The whole of `berlu data get` on a set of a few records. */
+static void a_set_is_fetched_checked_unpacked_and_verified(void **state)
+{
+    const server *s = *state;
+    char folder[FOLDER_PATH], made[FOLDER_PATH], hex[SHA256_TEXT], url[256];
+    cifar_layout l = tiny_layout(&cifar100_layout, 100);
+    archive_serve(s, &l, hex, 0);
     snprintf(url, sizeof url, "http://127.0.0.1:%d/cut/%s", s->port, l.archive);
     folder_fresh(folder, "get");
     download from = {.url = url, .sha256 = "c4a38c50"};
@@ -366,6 +378,28 @@ static void a_set_is_fetched_checked_unpacked_and_verified(void **state)
     assert_ok(data_get(&l, folder, &from, 0)); /* it is there already */
     assert_ok(file_write_atomic(made, "damaged", 7));
     assert_refused(data_get(&l, folder, &from, 0), BERLU_ERR_INPUT, "train.bin");
+    assert_int_equal(file_exists(made), 1); /* never removed by us */
+}
+
+/* The hash is right (somebody gave it), the labels are not: the set does not get its name. */
+static void a_set_with_the_right_hash_and_wrong_content_is_set_aside(void **state)
+{
+    const server *s = *state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], hex[SHA256_TEXT], url[256];
+    cifar_layout l = tiny_layout(&cifar100_layout, 100);
+    archive_serve(s, &l, hex, 1);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/file/%s", s->port, l.archive);
+    folder_fresh(folder, "get_aside");
+    for (int twice = 0; twice < 2; twice++) {
+        assert_refused(data_get(&l, folder, &(download){.url = url, .tries = 1}, 0), BERLU_ERR_INPUT, "coarse label");
+        assert_non_null(strstr(berlu_last_error(), "cifar-100-binary.damaged)"));
+        assert_false(folder_exists(folder_path(path, folder, "cifar-100-binary")));
+        assert_true(folder_exists(folder_path(path, folder, "cifar-100-binary.damaged")));
+        assert_int_equal(entries_in(folder), 2); /* that, and the archive */
+    }
+    archive_serve(s, &l, hex, 0); /* a right one replaces the archive, and the set appears */
+    assert_ok(data_get(&l, folder, &(download){.url = url, .tries = 1}, 0));
+    assert_true(folder_exists(folder_path(path, folder, "cifar-100-binary")));
 }
 
 int main(void)
@@ -384,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_file_of_unknown_length_is_cut_off_at_its_bound),
         cmocka_unit_test(stopping_keeps_the_part),
         cmocka_unit_test(a_set_is_fetched_checked_unpacked_and_verified),
+        cmocka_unit_test(a_set_with_the_right_hash_and_wrong_content_is_set_aside),
     };
     int failed = cmocka_run_group_tests_name("archives", archives, NULL, NULL);
     download nowhere = {.url = "http://127.0.0.1:1/", .path = "/nonexistent/x"};

@@ -13,15 +13,15 @@ static void check_round_trip(const train_settings *s)
     text one = {0}, two = {0};
     train_settings back;
     text_string(&one, "{\"settings\": ");
-    recipe_json(s, &one);
+    recipe_json(s, NULL, &one);
     text_string(&one, "}");
     if (one.failed) { /* a text that is not UTF-8 has no JSON */
         text_free(&one);
         return;
     }
-    if (run_settings_parse(&back, one.data, one.length, "again") != BERLU_OK)
+    if (run_json_parse(&back, NULL, one.data, one.length, "again") != BERLU_OK)
         abort();
-    recipe_json(&back, &two);
+    recipe_json(&back, NULL, &two);
     if (two.failed || strncmp(one.data + 13, two.data, two.length) != 0)
         abort();
     text_free(&one);
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
     const char *rest = (const char *)bytes + 1;
     if (bytes[0] == 'j') {
-        if (run_settings_parse(&s, rest, size - 1, "run.json") != BERLU_OK)
+        if (run_json_parse(&s, NULL, rest, size - 1, "run.json") != BERLU_OK)
             return 0;
         check_round_trip(&s);
     } else {

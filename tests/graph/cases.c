@@ -403,6 +403,11 @@ static void batch_fill(engine *e, int batch, int64_t pixels, int64_t classes)
 
 prepared case_prepare(const graph_case *c, const backend *machine, int threads)
 {
+    return case_prepare_on(c, machine, NULL, threads);
+}
+
+prepared case_prepare_on(const graph_case *c, const backend *machine, device *opened, int threads)
+{
     prepared p = {.step = {.seed = 11,
                            .step = 5,
                            .smoothing = 0.1,
@@ -414,6 +419,7 @@ prepared case_prepare(const graph_case *c, const backend *machine, int threads)
                            .count = 1}};
     engine_options options = c->options;
     options.backend = machine;
+    options.device = opened;
     options.threads = threads;
     assert_int_equal(graph_create(&p.g), BERLU_OK);
     if (c->act)

@@ -26,6 +26,7 @@ typedef struct prepared {
     engine_step step;
 } prepared;
 prepared case_prepare(const graph_case *c, const backend *machine, int threads);
+prepared case_prepare_on(const graph_case *c, const backend *machine, device *opened, int threads); /* NULL: its own */
 void case_free(prepared *p);
 void case_fill(engine *e, uint64_t seed); /* parameters and batch as a function of names and seed */
 

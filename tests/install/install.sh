@@ -6,7 +6,8 @@ work=$BERLU_BUILD_DIR/test-data/install
 rm -rf "$work"
 mkdir -p "$work"
 flags=$BERLU_LINK
-DESTDIR=$work/root cmake --install "$BERLU_BUILD_DIR" --prefix /opt/berlu >"$work/log"
+DESTDIR=$work/root cmake --install "$BERLU_BUILD_DIR" --prefix /opt/berlu --strip >"$work/log"
+sort "$BERLU_BUILD_DIR/install_manifest.txt" >"$work/manifest"
 prefix=$work/moved # the tree is found wherever it lies
 mv "$work/root/opt/berlu" "$prefix"
 libraries=$(dirname "$(find "$prefix" -name libberlu.so)")
@@ -23,3 +24,15 @@ for program in use_pc use_pc_static cmake/use_shared cmake/use_static; do
 done
 readelf -d "$work/use_pc" | grep -q 'libberlu.so.0' # by its soname, not by its file name
 "$prefix/bin/berlu" --version
+for document in LICENSE README.md SECURITY.md docs/building.md; do
+    [ -e "$prefix/share/doc/berlu/$document" ] || { echo "$document was not installed"; exit 1; }
+done
+
+# What make uninstall removes is what was installed, and not a file of somebody else in the same folders.
+mv "$prefix" "$work/root/opt/berlu"
+touch "$work/root/opt/berlu/bin/other"
+cp "$BERLU_BUILD_DIR/install_manifest.txt" "$work/install_manifest.txt"
+DESTDIR=$work/root "$BERLU_SOURCE_DIR/tools/install.sh" --remove "$work"
+left=$(find "$work/root" -type f -o -type l)
+[ "$left" = "$work/root/opt/berlu/bin/other" ] || { echo "left after uninstall: $left"; exit 1; }
+[ ! -e "$work/root/opt/berlu/include/berlu" ] || { echo "an empty include/berlu is left"; exit 1; }

@@ -207,8 +207,9 @@ static void values_are_widened_exactly_and_wrong_kinds_are_named(void **state)
     static const int32_t i32[] = {-7, 8};
     static const uint8_t u8[] = {200, 0};
     const st_tensor tensors[] = {
-        {"bf16", ST_BF16, 1, {2}, bf16, 0, 0}, {"f16", ST_F16, 1, {2}, f16, 0, 0}, {"f64", ST_F64, 1, {2}, f64, 0, 0},
-        {"i32", ST_I32, 1, {2}, i32, 0, 0},    {"u8", ST_U8, 1, {2}, u8, 0, 0},
+        {"bf16", ST_BF16, 1, {2}, bf16, 0, 0, NULL, 0}, {"f16", ST_F16, 1, {2}, f16, 0, 0, NULL, 0},
+        {"f64", ST_F64, 1, {2}, f64, 0, 0, NULL, 0},    {"i32", ST_I32, 1, {2}, i32, 0, 0, NULL, 0},
+        {"u8", ST_U8, 1, {2}, u8, 0, 0, NULL, 0},
     };
     static const float want[][2] = {{1.5f, -1.0f / 0.0f}, {1.5f, 0x1p-24f}, {1.5f, -0x1p-30f}};
     safetensors *file = NULL;
@@ -240,10 +241,10 @@ static void the_written_bytes_are_the_reference_writers(void **state)
     static const float z[] = {1, 2, 3, 4}, a[] = {-1};
     static const int64_t b[] = {3, 7};
     static const uint8_t u[] = {9};
-    const st_tensor tensors[] = {{"u", ST_U8, 1, {1}, u, 0, 0},
-                                 {"z.w", ST_F32, 2, {2, 2}, z, 0, 0},
-                                 {"a.w", ST_F32, 0, {0}, a, 0, 0},
-                                 {"b.i", ST_I64, 1, {2}, b, 0, 0}};
+    const st_tensor tensors[] = {{"u", ST_U8, 1, {1}, u, 0, 0, NULL, 0},
+                                 {"z.w", ST_F32, 2, {2, 2}, z, 0, 0, NULL, 0},
+                                 {"a.w", ST_F32, 0, {0}, a, 0, 0, NULL, 0},
+                                 {"b.i", ST_I64, 1, {2}, b, 0, 0, NULL, 0}};
     const st_text metadata[] = {{"format", "pt"}};
     static const char header[] =
         "{\"__metadata__\":{\"format\":\"pt\"},\"b.i\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
@@ -272,15 +273,16 @@ static void a_writers_mistake_is_refused_and_no_file_appears(void **state)
     (void)state;
     static const float one[] = {1};
     static const st_tensor bad[][2] = {
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"a", ST_F32, 1, {1}, one, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"a", ST_U8, 1, {1}, one, 0, 0}}, /* the same name in two types */
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"", ST_F32, 1, {1}, one, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"b\n", ST_F32, 1, {1}, one, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"\xff", ST_F32, 1, {1}, one, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"__metadata__", ST_F32, 1, {1}, one, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"b", ST_F32, 1, {1}, NULL, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"b", ST_F32, 9, {1}, one, 0, 0}},
-        {{"a", ST_F32, 1, {1}, one, 0, 0}, {"b", ST_F32, 2, {1ull << 40, 1ull << 40}, one, 0, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0},
+         {"a", ST_U8, 1, {1}, one, 0, 0, NULL, 0}}, /* the same name in two types */
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"", ST_F32, 1, {1}, one, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"b\n", ST_F32, 1, {1}, one, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"\xff", ST_F32, 1, {1}, one, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"__metadata__", ST_F32, 1, {1}, one, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"b", ST_F32, 1, {1}, NULL, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"b", ST_F32, 9, {1}, one, 0, 0, NULL, 0}},
+        {{"a", ST_F32, 1, {1}, one, 0, 0, NULL, 0}, {"b", ST_F32, 2, {1ull << 40, 1ull << 40}, one, 0, 0, NULL, 0}},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_int_equal(safetensors_write(PATH, bad[i], 2, NULL, 0), BERLU_ERR_ARG);

@@ -19,7 +19,8 @@
 #define PATH   FOLDER "/w.safetensors"
 
 static const float values[] = {1, 2, 3, 4};
-static const st_tensor tensors[] = {{"a", ST_F32, 1, {4}, values, 0, 0}, {"b", ST_F32, 2, {2, 2}, values, 0, 0}};
+static const st_tensor tensors[] = {{"a", ST_F32, 1, {4}, values, 0, 0, NULL, 0},
+                                    {"b", ST_F32, 2, {2, 2}, values, 0, 0, NULL, 0}};
 static const st_text metadata[] = {{"format", "pt"}};
 
 static berlu_status save(void)

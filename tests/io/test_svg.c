@@ -3,12 +3,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "io/svg.h"
+#include "io/svg_internal.h"
 #include "support/fail.h"
 
 static size_t occurrences(const char *where, const char *what)
@@ -61,14 +63,14 @@ static void every_mark_is_drawn_and_named(void **state)
 {
     (void)state;
     double x[] = {0, 1, 2, 3}, y[] = {1, 4, NAN, -2}, high[] = {2, 5, 3, -1};
-    svg_series series[] = {{"line & <curve>", x, y, NULL, 4, SVG_LINE, 0, 0},
-                           {"dash", x, y, NULL, 4, SVG_DASHED, 9, 0},
-                           {"dots", x, y, NULL, 4, SVG_POINTS, 2, 0},
-                           {"corners", x, y, NULL, 4, SVG_POLYGON, 3, 0},
-                           {"joins", x, NULL, NULL, 4, SVG_VERTICALS, SVG_GREY, 0},
-                           {"spread", x, y, high, 4, SVG_BAND, 1, 0},
-                           {NULL, x, y, NULL, 4, SVG_LINE, 4, 0}};
-    svg_plot plots[] = {{"first \"plot\"", {"x", 0, 0, 0}, {"y", 0, 0, 0}, series, 7}, {"second", {0}, {0}, series, 7}};
+    svg_series series[] = {{.label = "line & <curve>", .x = x, .y = y, .count = 4},
+                           {.label = "dash", .x = x, .y = y, .count = 4, .mark = SVG_DASHED, .color = 9},
+                           {.label = "dots", .x = x, .y = y, .count = 4, .mark = SVG_POINTS, .color = 2},
+                           {.label = "corners", .x = x, .y = y, .count = 4, .mark = SVG_POLYGON, .color = 3},
+                           {.label = "joins", .x = x, .count = 4, .mark = SVG_VERTICALS, .color = SVG_GREY},
+                           {.label = "spread", .x = x, .y = y, .y2 = high, .count = 4, .mark = SVG_BAND, .color = 1},
+                           {.x = x, .y = y, .count = 4, .color = 4}};
+    svg_plot plots[] = {{"first \"plot\"", {.title = "x"}, {.title = "y"}, series, 7}, {"second", {0}, {0}, series, 7}};
     svg_figure figure = {.title = "a <title>", .subtitle = "and more", .plots = plots, .count = 2, .columns = 2};
     char *svg = write(&figure);
     assert_int_equal(occurrences(svg, "line &amp; &lt;curve>"), 2);
@@ -83,7 +85,7 @@ static void a_gap_lifts_the_pen(void **state)
 {
     (void)state;
     double x[] = {0, 1, 2, 3, 4}, y[] = {0, 1, INFINITY, 1, 0};
-    svg_series series = {"s", x, y, NULL, 5, SVG_LINE, 0, 2};
+    svg_series series = {.label = "s", .x = x, .y = y, .count = 5, .width = 2};
     svg_plot plot = {"p", {0}, {0}, &series, 1};
     svg_figure figure = {.plots = &plot, .count = 1};
     char *svg = write(&figure), *path = strstr(svg, "stroke-linejoin");
@@ -97,8 +99,8 @@ static void axes_are_those_asked_for(void **state)
 {
     (void)state;
     double x[] = {1e-6, 1, 1e6, -1}, y[] = {1, 10, 1000, 5};
-    svg_series series = {NULL, x, y, NULL, 4, SVG_LINE, 0, 0};
-    svg_plot plot = {"log", {"n", 0, 0, 1}, {"t", 1, 1000, 1}, &series, 1};
+    svg_series series = {.x = x, .y = y, .count = 4};
+    svg_plot plot = {"log", {.title = "n", .log = 1}, {.title = "t", .low = 1, .high = 1000, .log = 1}, &series, 1};
     svg_scale scale;
     assert_int_equal(svg_scale_make(&scale, &plot, 0), BERLU_OK);
     assert_true(scale.low == -6 && scale.high == 6); /* what is not positive does not count */
@@ -118,7 +120,7 @@ static void ticks_are_round_and_cover_the_axis(void **state)
     (void)state;
     for (double span = 1e-9; span < 1e12; span *= 1.7)
         for (double low = -3; low <= 3; low += 0.7) {
-            svg_scale scale = {low * span, (low + 1) * span, 0};
+            svg_scale scale = {.low = low * span, .high = (low + 1) * span};
             svg_ticks ticks;
             svg_ticks_make(&ticks, &scale, 8);
             assert_true(ticks.count >= 2 && ticks.count <= 9);
@@ -136,8 +138,8 @@ static void empty_and_constant_series_have_an_axis_too(void **state)
 {
     (void)state;
     double x[] = {2, 2}, y[] = {7, 7}, none[] = {NAN};
-    svg_series series[] = {{"constant", x, y, NULL, 2, SVG_LINE, 0, 0},
-                           {"nothing", none, none, NULL, 1, SVG_POINTS, 1, 0}};
+    svg_series series[] = {{.label = "constant", .x = x, .y = y, .count = 2},
+                           {.label = "nothing", .x = none, .y = none, .count = 1, .mark = SVG_POINTS, .color = 1}};
     svg_plot plots[] = {{"a", {0}, {0}, &series[0], 1}, {"b", {0}, {0}, &series[1], 1}, {NULL, {0}, {0}, NULL, 0}};
     svg_figure figure = {.plots = plots, .count = 3, .width = 50, .height = 50}; /* also: hardly any room */
     free(write(&figure));
@@ -145,11 +147,118 @@ static void empty_and_constant_series_have_an_axis_too(void **state)
     free(write(&figure));
 }
 
+/* The number behind the n-th occurrence of `key="`, as in x="12.5". */
+static double attribute(const char *where, const char *key, size_t n)
+{
+    char words[32];
+    snprintf(words, sizeof words, " %s=\"", key);
+    for (const char *at = where; (at = strstr(at, words)); at++)
+        if (n-- == 0)
+            return strtod(at + strlen(words), NULL);
+    fail_msg("no attribute %s", key);
+    return NAN;
+}
+
+static const char *const functions[] = {"relu", "gelu", "a function with a long name", "berlu"};
+
+static void bars_stand_side_by_side_on_zero_with_their_whiskers(void **state)
+{
+    (void)state;
+    double x[] = {0, 1, 2, 3}, a[] = {4, 2, NAN, -1}, b[] = {1, 2, 3, 4}, low[] = {3, 1, 2, 3}, high[] = {5, 3, 4, 5};
+    svg_series series[] = {{.label = "forward", .x = x, .y = a, .count = 4, .mark = SVG_BARS},
+                           {.x = x, .y = low, .y2 = high, .count = 4, .mark = SVG_ERRORS},
+                           {.label = "backward", .x = x, .y = b, .count = 4, .mark = SVG_BARS, .color = 1}};
+    svg_plot plot = {"cost", {.names = functions, .name_count = 4}, {0}, series, 3};
+    svg_figure figure = {.plots = &plot, .count = 1};
+    double width, left = svg_bar_place(&plot, 0, &width), right = svg_bar_place(&plot, 2, &width);
+    assert_true(fabs(right - left - width) < 1e-12 && fabs(left + right) < 1e-12); /* touching, around the middle */
+    char *svg = write(&figure), *bars = strstr(svg, "<g fill=\"#2b7bba\" fill-opacity");
+    assert_non_null(bars);
+    assert_int_equal(occurrences(svg, "<rect x="), 3 + 4 + 2 + 1); /* finite bars, swatches, the frame */
+    assert_int_equal(occurrences(svg, "a function with a long name</text>"), 1);
+    /* 4 is twice as high as 2 and both end where -1 begins: at zero */
+    double high_bar = attribute(bars, "height", 0), half = attribute(bars, "height", 1), base = attribute(bars, "y", 2);
+    assert_true(fabs(high_bar - 2 * half) < 0.02);
+    assert_true(fabs(attribute(bars, "y", 0) + high_bar - base) < 0.02);
+    char *whisker = strstr(svg, "class=\"line\"");
+    assert_non_null(whisker);
+    double at = strtod(strstr(whisker, " d=\"M") + 5, NULL) + 4,
+           bar = attribute(bars, "x", 0) + attribute(bars, "width", 0) / 2;
+    assert_true(fabs(at - bar) < 0.02); /* over the middle of its bar */
+    free(svg);
+}
+
+static void categories_run_from_top_to_bottom(void **state)
+{
+    (void)state;
+    double y[] = {0, 1, 2, 3}, middle[] = {1, 0, -1, 0.5}, low[] = {0.5, -1, -2, 0}, high[] = {1.5, 1, 0, 1};
+    svg_series series[] = {{.x = low, .x2 = high, .y = y, .count = 4, .mark = SVG_INTERVALS},
+                           {.x = middle, .y = y, .count = 4, .mark = SVG_POINTS}};
+    svg_plot plot = {"forest", {.title = "difference, points"}, {.names = functions, .name_count = 4}, series, 2};
+    svg_figure figure = {.plots = &plot, .count = 1, .width = SVG_SMALL_WIDTH, .height = SVG_SMALL_HEIGHT};
+    svg_scale scale;
+    assert_int_equal(svg_scale_make(&scale, &plot, 1), BERLU_OK);
+    assert_true(svg_scale_map(&scale, 0) == 0.875 && svg_scale_map(&scale, 3) == 0.125);
+    assert_int_equal(svg_scale_make(&scale, &plot, 0), BERLU_OK);
+    assert_true(scale.low < -2 && scale.low > -2.5 && scale.high > 1.5 &&
+                scale.high < 2); /* whole intervals, with some room */
+    char *svg = write(&figure);
+    assert_true(attribute(svg, "cy", 0) < attribute(svg, "cy", 1) && attribute(svg, "cy", 2) < attribute(svg, "cy", 3));
+    assert_non_null(strstr(svg, "width=\"320\""));
+    free(svg);
+}
+
+static void stacks_add_up(void **state)
+{
+    (void)state;
+    double x[] = {0, 1, 2}, left[] = {0.5, 0.25, 0}, inside[] = {0.25, NAN, 0.5}, right[] = {0.25, 0.75, 0.5};
+    svg_series series[] = {{.label = "left", .x = x, .y = left, .count = 3, .mark = SVG_STACK},
+                           {.label = "inside", .x = x, .y = inside, .count = 3, .mark = SVG_STACK, .color = 1},
+                           {.label = "right", .x = x, .y = right, .count = 3, .mark = SVG_STACK, .color = 2}};
+    svg_plot plot = {"occupancy", {.title = "epoch"}, {0}, series, 3};
+    svg_figure figure = {.plots = &plot, .count = 1};
+    for (size_t i = 0; i < 3; i++)
+        assert_true(svg_stacked(&plot, 2, i) == 1 && svg_stacked(&plot, 0, i) == left[i]);
+    svg_scale scale;
+    assert_int_equal(svg_scale_make(&scale, &plot, 1), BERLU_OK);
+    assert_true(scale.low == 0 && scale.high > 1 && scale.high < 1.2);
+    char *svg = write(&figure), *second = strstr(svg, "fill=\"#e07b1a\" fill-opacity=\"0.7\" stroke=\"none\"");
+    assert_non_null(second);
+    second[strcspn(second, ">")] = '\0';
+    assert_int_equal(occurrences(second, "L"), 5); /* six corners: there and back */
+    free(svg);
+}
+
+static void points_have_titles_and_rings_are_hollow(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"seed 0 & more", NULL, "seed <2>"};
+    double x[] = {0, 1, 2}, y[] = {1, 2, 3};
+    svg_series series[] = {
+        {.label = "judged", .x = x, .y = y, .count = 3, .mark = SVG_POINTS, .titles = titles},
+        {.label = "shown", .x = x, .y = y, .count = 3, .mark = SVG_HOLLOW, .color = 1, .titles = titles},
+        {.x = x, .y = y, .count = 3, .mark = SVG_BARS, .color = 2, .titles = titles}};
+    svg_plot plot = {NULL, {0}, {0}, series, 3};
+    svg_figure figure = {.plots = &plot, .count = 1};
+    char *svg = write(&figure);
+    assert_int_equal(occurrences(svg, "<title>seed 0 &amp; more</title>"), 3);
+    assert_int_equal(occurrences(svg, "<title>seed &lt;2></title></circle>"), 2);
+    assert_int_equal(occurrences(svg, "<title>seed &lt;2></title></rect>"), 1);
+    assert_int_equal(occurrences(svg, "<circle"), 3 + 3 + 2);
+    char *rings = strstr(svg, "<g class=\"ground\""); /* filled with the ground, in dark mode too */
+    assert_non_null(rings);
+    assert_non_null(strstr(rings, "stroke=\"#e07b1a\""));
+    free(svg);
+}
+
 static void axes_that_cannot_be_are_refused(void **state)
 {
     (void)state;
-    static const svg_axis bad[] = {
-        {"a", 2, 1, 0}, {"b", 0, INFINITY, 0}, {"c", NAN, 1, 0}, {"d", 0, 10, 1}, {"e", -1, 10, 1}};
+    static const svg_axis bad[] = {{.title = "a", .low = 2, .high = 1},
+                                   {.title = "b", .high = INFINITY},
+                                   {.title = "c", .low = NAN, .high = 1},
+                                   {.title = "d", .high = 10, .log = 1},
+                                   {.title = "e", .low = -1, .high = 10, .log = 1}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         svg_plot plot = {"broken", bad[i], {0}, NULL, 0};
         svg_figure figure = {.plots = &plot, .count = 1};
@@ -164,7 +273,7 @@ static void lack_of_memory_is_reported(void **state)
 {
     (void)state;
     double x[] = {0, 1}, y[] = {0, 1};
-    svg_series series = {"s", x, y, NULL, 2, SVG_LINE, 0, 0};
+    svg_series series = {.label = "s", .x = x, .y = y, .count = 2};
     svg_plot plot = {"p", {0}, {0}, &series, 1};
     svg_figure figure = {.plots = &plot, .count = 1};
     text out = {0};
@@ -186,6 +295,10 @@ int main(void)
         cmocka_unit_test(axes_are_those_asked_for),
         cmocka_unit_test(ticks_are_round_and_cover_the_axis),
         cmocka_unit_test(empty_and_constant_series_have_an_axis_too),
+        cmocka_unit_test(bars_stand_side_by_side_on_zero_with_their_whiskers),
+        cmocka_unit_test(categories_run_from_top_to_bottom),
+        cmocka_unit_test(stacks_add_up),
+        cmocka_unit_test(points_have_titles_and_rings_are_hollow),
         cmocka_unit_test(axes_that_cannot_be_are_refused),
         cmocka_unit_test(lack_of_memory_is_reported),
     };

@@ -1,8 +1,10 @@
-/* check_words.c - every word of every machine gives the bits of the scalar word. SPDX-License-Identifier: MIT
+/* check_words.c - every word of every target gives the bits of the scalar word.
+ * SPDX-License-Identifier: MIT
  *
- * On specials crossed with specials (zeros, subnormals, powers of two, largest, infinities, quiet and signalling NaN), on random
- * bit patterns, and for every length. NaN results count as a class. Without a test library, so that the same program runs
- * alone under an emulator for NEON. Prints what differs; the exit status is 0 when nothing does. */
+ * On specials crossed with specials (zeros, subnormals, powers of two, largest, infinities, quiet
+ * and signalling NaN), on random bit patterns, and for every length. NaN results count as a class.
+ * Without a test library, so that the same program runs alone under an emulator for NEON. Prints
+ * the differences; the exit status is 0 when there are none. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 #!/bin/sh
-# neon.sh SOURCE BUILD - cross-compiles check_words for AArch64 and runs it under the emulator. SPDX-License-Identifier: MIT
+# neon.sh SOURCE BUILD - cross-compiles check_words for AArch64 and runs it under the emulator.
+# SPDX-License-Identifier: MIT
 # Exit 77 (skipped) where the compiler or the emulator is missing.
 set -e
 source=$1 build=$2

@@ -1,4 +1,5 @@
-/* test_normal.c - normal draws: the inverse distribution function, the same on every machine. SPDX-License-Identifier: MIT */
+/* test_normal.c - normal draws: the inverse distribution function, the same on every machine.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static void the_quantile_never_falls(void **state)
     }
 }
 
-/* These bits are part of every trained network: they may not change, on no machine. */
+/* These bits are part of every trained network: they may not change on any machine. */
 static void the_numbers_are_these_on_every_machine(void **state)
 {
     (void)state;

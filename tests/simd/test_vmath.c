@@ -1,4 +1,5 @@
-/* test_vmath.c - the bounds that vmath.h states, over the scalar words (the others give the same bits). SPDX-License-Identifier: MIT */
+/* test_vmath.c - the bounds that vmath.h states, over the scalar words (the others give the same
+ * bits). SPDX-License-Identifier: MIT */
 #define V_TARGET_SCALAR
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +11,8 @@
 
 #include "simd/vmath.h"
 
-/* in units of the last place of the exact value, subnormals included (math: |computed - exact| / ulp(exact)) */
+/* in units of the last place of the exact value, subnormals included (math: |computed - exact| /
+ * ulp(exact)) */
 static double ulps(double computed, double exact)
 {
     int exponent;
@@ -18,7 +20,8 @@ static double ulps(double computed, double exact)
     return fabs(computed - exact) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
 }
 
-/* Floats of either sign from `low` to `high` in magnitude, about `count` of them, evenly over their bit patterns. */
+/* Floats of either sign from `low` to `high` in magnitude, about `count` of them, evenly over their
+ * bit patterns. */
 typedef struct floats {
     uint32_t at, to, step;
 } floats;

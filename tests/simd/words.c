@@ -1,4 +1,5 @@
-/* words.c - the vocabulary as tables, compiled once per machine with WORDS naming the table. SPDX-License-Identifier: MIT */
+/* words.c - the vocabulary as tables, compiled once per target with WORDS naming the table.
+ * SPDX-License-Identifier: MIT */
 #include "simd/words.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ V_FN v_f32 without_nan(v_f32 x)
     return v_select(v_is_nan(x), v_one(), x);
 }
 
-/* ARGS: what the table's functions take; each body is one call. */
+/* ARGS: the parameters of the table's functions; each body is one call. */
 #define ARGS   void *out, const float *a, const float *b, const float *c, size_t n
 #define UNUSED (void)a, (void)b, (void)c, (void)n
 
@@ -330,7 +331,7 @@ static void w_stream_bf16(ARGS)
         v_stream_bf16((uint16_t *)out + i, v_load(a + i));
     v_stream_end();
 }
-/* Two vectors at a time, over the thirty-two numbers of a and b; NaN is not for them. */
+/* Two vectors at a time, over the thirty-two elements of a and b; not for NaN. */
 V_FN void twos_bf16(void *out, const float *a, const float *b, void (*put)(uint16_t *, v_f32, v_f32))
 {
     float both[2 * WORDS_LANES];

@@ -1,4 +1,5 @@
-/* words.h - every word of the vocabulary as a function over sixteen numbers, one table per machine. SPDX-License-Identifier: MIT */
+/* words.h - every word of the vocabulary as a function over sixteen elements, one table per target.
+ * SPDX-License-Identifier: MIT */
 #ifndef TESTS_SIMD_WORDS_H
 #define TESTS_SIMD_WORDS_H
 
@@ -17,8 +18,9 @@ typedef enum word_kind {
 typedef struct word {
     const char *name;
     word_kind kind;
-    /* a, b, c: 16 floats each, also read as integers or as 32 sixteen-bit numbers; out: zeroed room for 16 x 32 bits.
-     * n is for the words that take a length; they leave the rest of out alone. */
+    /* a, b, c: 16 floats each, also read as integers or as 32 sixteen-bit elements; out: zeroed
+     * memory for 16 x 32 bits. n is for the words that take a length; they leave the rest of out
+     * alone. */
     void (*apply)(void *out, const float *a, const float *b, const float *c, size_t n);
     int integral; /* a must hold numbers that v_truncate allows */
 } word;

@@ -252,7 +252,7 @@ qpoly qpoly_smoothstep(int m)
     return qpoly_scale(rise, q_div(q_int(1), qpoly_value(rise, q_int(1))));
 }
 
-/* Adds slope times length of each part of the way from the anchor to x. */
+/* Adds slope times length of each segment from the anchor to x. */
 q exact_kinked(const exact *f, q x)
 {
     int forward = q_compare(x, f->at_x) >= 0;

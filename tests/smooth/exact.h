@@ -1,8 +1,10 @@
-/* exact.h - rational arithmetic in which the tests state the mathematics. SPDX-License-Identifier: MIT
+/* exact.h - rational arithmetic in which the tests state the mathematics.
+ * SPDX-License-Identifier: MIT
  *
- * Numbers are GMP rationals from a pool: functions return new ones and nobody frees them one by one; q_reset() at the
- * end of a test does. Polynomials are in monomial form in t, so that nothing here shares a method with what is tested.
- * The smoothed function is built from its definition alone: control values are values of the kinked function. */
+ * Numbers are GMP rationals from a pool: functions return new ones and nobody frees them one by
+ * one; q_reset() at the end of a test does. Polynomials are in monomial form in t, so that no
+ * method is shared with the tested code. The smoothed function is built from its definition alone:
+ * control values are values of the kinked function. */
 #ifndef TESTS_SMOOTH_EXACT_H
 #define TESTS_SMOOTH_EXACT_H
 

@@ -1,4 +1,5 @@
-/* test_bump.c - the coefficients of the line-plus-bump form, recomputed in rationals. SPDX-License-Identifier: MIT */
+/* test_bump.c - the coefficients of the line-plus-bump form, recomputed in rationals.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +108,7 @@ static void peak_is_the_slope_of_the_smoothstep_at_the_kink(void **state)
     }
 }
 
-/* A few rows as they stand in docs/math.md. */
+/* A few rows as printed in docs/math.md. */
 static void documented_rows_are_what_is_computed(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* test_contact.c - how smooth the joins are, in exact arithmetic. SPDX-License-Identifier: MIT
  *
- * The theorems are stated about the definition (exact.c) and, in the same loop, the library's answer is held against
- * what was found. */
+ * The theorems are stated about the definition (exact.c) and, in the same loop, the library's
+ * result is compared with them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,8 +30,8 @@ static exact kink_draw(draws *d, int degree)
     return f;
 }
 
-/* How many derivatives (by x) of the transition agree with the line of the given slope at t = 0 or 1; `jump` is the
- * first difference that is not zero. */
+/* The number of derivatives (by x) of the transition that agree with the line of the given slope at
+ * t = 0 or 1; `jump` is the first difference that is not zero. */
 static int contact(const exact *f, int right_end, q *jump)
 {
     qpoly p = exact_transition(f, 0);
@@ -50,7 +50,7 @@ static int contact(const exact *f, int right_end, q *jump)
     return BERLU_SMOOTH_ANALYTIC;
 }
 
-static void joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_told(void **state)
+static void joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_documented(void **state)
 {
     (void)state;
     draws d = {1};
@@ -118,8 +118,8 @@ static void degree_two_of_the_leaky_kink_is_berlu(void **state)
     }
 }
 
-/* Four demands (value and slope at both ends) on three control values: b0 and b2 are the ends, and b1 is demanded
- * twice. */
+/* Four conditions (value and slope at both ends) on three control values: b0 and b2 are the ends,
+ * and b1 is determined twice. */
 static void degree_two_is_solvable_only_with_the_kink_at_the_centre(void **state)
 {
     (void)state;
@@ -196,7 +196,8 @@ static void collinear_ends_give_order_m_for_every_theta(void **state)
             assert_int_equal(t.contact_left, found_left);
             assert_int_equal(t.contact_right, found_right);
             assert_true(found_left >= m && found_right >= m);
-            /* the slope is bounded by its neighbours exactly where lambda = m+1 - (2m+1) theta is in [0, 1] */
+            /* the slope is bounded by its neighbours exactly where lambda = m+1 - (2m+1) theta is
+             * in [0, 1] */
             q lambda = q_sub(q_int(m + 1), q_frac((long)n * a, 21));
             int bounded = q_sign(lambda) >= 0 && q_compare(lambda, q_int(1)) <= 0;
             double turn = q_near(lambda) / (2 * q_near(lambda) - 1); /* where the slope is extreme, if not bounded */
@@ -237,7 +238,7 @@ static void a_kink_without_jump_is_analytic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_told, after),
+        cmocka_unit_test_teardown(joins_have_exactly_m_derivatives_and_the_next_one_jumps_as_documented, after),
         cmocka_unit_test_teardown(slope_is_the_smoothstep_between_the_two_slopes, after),
         cmocka_unit_test_teardown(odd_degree_equals_the_even_one_below, after),
         cmocka_unit_test_teardown(degree_two_of_the_leaky_kink_is_berlu, after),

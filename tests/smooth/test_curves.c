@@ -24,7 +24,8 @@ static berlu_smooth *named(const char *name, const double *parameter, double eps
     return f;
 }
 
-/* The curves of hard_swish times 6 are whole, so the control values below are rational and contact is exact. */
+/* The curves of hard_swish times 6 are whole, so the control values below are rational and contact
+ * is exact. */
 static void hard_swish_has_exactly_m_derivatives_at_its_joins(void **state)
 {
     (void)state;
@@ -120,7 +121,8 @@ static void extreme_slopes_are_the_known_ones_and_the_lipschitz_constant_is_exac
     }
 }
 
-/* If t = (d0 - d1) / (d0 - 2 d1 + d2) is inside, the cubic's extreme slope is d0 - (d0 - d1)^2 / (d0 - 2 d1 + d2). */
+/* If t = (d0 - d1) / (d0 - 2 d1 + d2) is inside, the cubic's extreme slope is d0 - (d0 - d1)^2 /
+ * (d0 - 2 d1 + d2). */
 static void cubic_has_the_closed_form_of_its_extreme_slope(void **state)
 {
     (void)state;
@@ -205,7 +207,8 @@ static void other_exponential_units_are_curves_as_well(void **state)
     berlu_smooth_free(g);
 }
 
-/* One curve and no kink: an inflection inside, and no Lipschitz constant where the slope grows without bound. */
+/* One curve and no kink: an inflection inside, and no Lipschitz constant where the slope grows
+ * without bound. */
 static void slope_range_of_a_lone_curve_is_exact(void **state)
 {
     (void)state;

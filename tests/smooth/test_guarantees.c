@@ -1,4 +1,5 @@
-/* test_guarantees.c - what smoothing keeps, and by how much it changes a function. SPDX-License-Identifier: MIT */
+/* test_guarantees.c - the properties that smoothing keeps, and the size of its change.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,8 +75,9 @@ static void slope_of_a_transition_stays_between_its_neighbours_and_is_monotone(v
     }
 }
 
-/* Total variation of the slope: it runs monotonely from slope to slope, so the sum of the steps over any grid that
- * holds the joins is the sum of the jumps. In double the steps are exact to rounding. */
+/* Total variation of the slope: it runs monotonely from slope to slope, so the sum of the steps
+ * over any grid that holds the joins is the sum of the jumps. In double the steps are exact to
+ * rounding. */
 static void variation_of_the_slope_is_that_of_the_kinked_function(void **state)
 {
     (void)state;
@@ -97,7 +99,8 @@ static void variation_of_the_slope_is_that_of_the_kinked_function(void **state)
     }
 }
 
-/* Variation diminishing: a line crosses the smoothed function at most as often as the kinked one. */
+/* Variation diminishing: a line crosses the smoothed function at most as often as the kinked
+ * one. */
 static int crossings(const berlu_smooth *f, double (*value)(const berlu_smooth *, double), double a, double b)
 {
     int count = 0, last = 0;
@@ -124,7 +127,8 @@ static void no_line_is_crossed_more_often_than_by_the_kinked_function(void **sta
     }
 }
 
-/* |J| e C(2m,m) / 2^(2m+1), at the kink and nowhere else; on the side the jump says. */
+/* |J| e C(2m,m) / 2^(2m+1), at the kink and nowhere else; on the side that the sign of the jump
+ * determines. */
 static void error_is_one_sided_and_largest_at_the_kink(void **state)
 {
     (void)state;
@@ -168,7 +172,8 @@ static void largest_gap_of_the_library_is_attained_at_the_kink(void **state)
         }
 }
 
-/* Beyond its range the collinear form crosses the kinked function; the gap is then found by search. */
+/* Beyond its range the collinear form crosses the kinked function; the gap is then found by
+ * search. */
 static void gap_of_a_collinear_form_beyond_its_range_bounds_every_point(void **state)
 {
     (void)state;
@@ -188,7 +193,7 @@ static void gap_of_a_collinear_form_beyond_its_range_bounds_every_point(void **s
     }
 }
 
-static void integral_of_the_error_is_as_told(void **state)
+static void integral_of_the_error_is_as_documented(void **state)
 {
     (void)state;
     draws d = {27};
@@ -204,7 +209,8 @@ static void integral_of_the_error_is_as_told(void **state)
     }
 }
 
-/* f_smooth(x) = E f(x + e U), density (K/2) (1 - U^2)^(m-1): for the kink of |x|, in exact integrals over U. */
+/* f_smooth(x) = E f(x + e U), density (K/2) (1 - U^2)^(m-1): for the kink of |x|, in exact
+ * integrals over U. */
 static void smoothing_is_averaging_with_a_beta_density(void **state)
 {
     (void)state;
@@ -247,7 +253,8 @@ static void higher_degree_is_smoother_at_the_joins_and_more_curved_inside(void *
     }
 }
 
-/* Slopes 0, 1, 0, kinks 0 and 0.5, eps 1 and 0.1: the sum form would have the slope S(0.8) - 1 = -0.2 at 0.6. */
+/* Slopes 0, 1, 0, kinks 0 and 0.5, eps 1 and 0.1: the sum form would have the slope S(0.8) - 1 =
+ * -0.2 at 0.6. */
 static void unequal_overlap_breaks_the_slope_bound_and_is_refused(void **state)
 {
     (void)state;
@@ -341,7 +348,7 @@ int main(void)
         cmocka_unit_test_teardown(error_is_one_sided_and_largest_at_the_kink, after),
         cmocka_unit_test_teardown(largest_gap_of_the_library_is_attained_at_the_kink, after),
         cmocka_unit_test_teardown(gap_of_a_collinear_form_beyond_its_range_bounds_every_point, after),
-        cmocka_unit_test_teardown(integral_of_the_error_is_as_told, after),
+        cmocka_unit_test_teardown(integral_of_the_error_is_as_documented, after),
         cmocka_unit_test_teardown(smoothing_is_averaging_with_a_beta_density, after),
         cmocka_unit_test_teardown(higher_degree_is_smoother_at_the_joins_and_more_curved_inside, after),
         cmocka_unit_test_teardown(unequal_overlap_breaks_the_slope_bound_and_is_refused, after),

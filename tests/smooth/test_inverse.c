@@ -1,4 +1,4 @@
-/* test_inverse.c - the inverse, there and back. SPDX-License-Identifier: MIT */
+/* test_inverse.c - the inverse, by round trips. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include "exact.h"
 #include <berlu/smooth.h>
 
-/* y -> x -> y. One rounding of x moves y by |slope x| 2^-53; evaluation and the last Newton step add a few units of the
- * terms of the value. */
+/* y -> x -> y. One rounding of x moves y by |slope x| 2^-53; evaluation and the last Newton step
+ * add a few units of the terms of the value. */
 static void check_round_trip(const berlu_smooth *f, double y, double size)
 {
     double x;
@@ -52,7 +52,8 @@ static void berlu_of_degree_two_is_inverted_in_closed_form(void **state)
         assert_int_equal(berlu_smooth_named(&f, "leaky_relu", &alpha, e, 2), BERLU_OK);
         double want = draw_real(&d, -e, e), y = berlu_smooth_value(f, want);
         assert_int_equal(berlu_smooth_inverse(f, y, &x), BERLU_OK);
-        /* y is off by a few units of e (1 + alpha); divided by the slope that is what x may be off by */
+        /* y is off by a few units of e (1 + alpha); divided by the slope that bounds the error of
+         * x */
         double slack = 16 * 0x1p-53 * e * (1 + alpha) / berlu_smooth_slope(f, want);
         assert_true(fabs(x - want) <= slack);
         berlu_smooth_free(f);
@@ -153,7 +154,7 @@ static void values_that_no_finite_double_gives_are_refused(void **state)
         }
         berlu_smooth_free(f[i]);
     }
-    line.slopes = ten, line.at_y = -1.7e308; /* the rise exceeds double, the answer does not */
+    line.slopes = ten, line.at_y = -1.7e308; /* the rise exceeds double, the result does not */
     double x;
     assert_int_equal(berlu_smooth_make(&steep, &line), BERLU_OK);
     assert_int_equal(berlu_smooth_inverse(steep, 1.7e308, &x), BERLU_OK);

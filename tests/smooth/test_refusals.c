@@ -1,4 +1,5 @@
-/* test_refusals.c - bad input is refused with a sentence that names it, and nothing is made. SPDX-License-Identifier: MIT */
+/* test_refusals.c - bad input is refused with a message that names it, and nothing is made.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,7 +79,7 @@ static void counts_that_do_not_fit_are_refused(void **state)
     check_refused(&spec, "at most 4096");
 }
 
-static void transitions_that_overlap_are_refused_and_the_room_is_told(void **state)
+static void transitions_that_overlap_are_refused_with_the_eps_that_fits(void **state)
 {
     (void)state;
     double kinks[] = {0, 1}, slopes[] = {0, 1, 0}, eps[] = {0.6, 0.5}, right[] = {0.6, 0.1};
@@ -353,7 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_out_of_range_are_refused),
         cmocka_unit_test(counts_that_do_not_fit_are_refused),
-        cmocka_unit_test(transitions_that_overlap_are_refused_and_the_room_is_told),
+        cmocka_unit_test(transitions_that_overlap_are_refused_with_the_eps_that_fits),
         cmocka_unit_test(values_beyond_double_are_refused),
         cmocka_unit_test(null_pointers_are_refused_everywhere),
         cmocka_unit_test(unknown_names_and_parameters_are_refused_with_a_hint),

@@ -1,6 +1,8 @@
-/* test_source.c - the C source that the smoother writes, compiled and compared. SPDX-License-Identifier: MIT
+/* test_source.c - the C source that the smoother writes, compiled and compared.
+ * SPDX-License-Identifier: MIT
  *
- * All functions go into one shared object, built with the compiler of this build with warnings as errors. */
+ * All functions go into one shared object, built with the compiler of this build with warnings as
+ * errors. */
 #include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
@@ -80,7 +82,7 @@ static void *source_load(void)
     return library;
 }
 
-/* Where a function turns: its joins and kinks, and points between and beyond. */
+/* Points of interest: joins and kinks, and points between and beyond. */
 static size_t points_make(const berlu_smooth *f, double *x)
 {
     size_t n = 0;
@@ -96,8 +98,8 @@ static size_t points_make(const berlu_smooth *f, double *x)
     return n;
 }
 
-/* The same formula in the same order but for constants folded into one: a few roundings of the larger of value and
- * terms. */
+/* The same formula in the same order but for constants folded into one: a few roundings of the
+ * larger of value and terms. */
 static void source_computes_what_the_library_computes(void **state)
 {
     (void)state;

@@ -1,8 +1,10 @@
-/* test_values.c - the library's numbers against the definition in rationals. SPDX-License-Identifier: MIT
+/* test_values.c - the library's values against the definition in rationals.
+ * SPDX-License-Identifier: MIT
  *
- * Kinks, slopes and points are random doubles, which are rationals, so the right answer is known exactly. Bounds count
- * roundings (u = 2^-53): a bump takes at most 6m + 12 of them (r three, its powers and Q two each per step), and a
- * rounding of c moves a value by at most |c| times the jump and the slopes. */
+ * Kinks, slopes and points are random doubles, which are rationals, so the exact result is known.
+ * Bounds count roundings (u = 2^-53): a bump takes at most 6m + 12 of them (r three, its powers and
+ * Q two each per step), and a rounding of c moves a value by at most |c| times the jump and the
+ * slopes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,10 +29,10 @@ typedef struct sample {
     berlu_smooth *f;
     exact e;
     double kinks[EXACT_KINKS], slopes[EXACT_KINKS + 1], left[EXACT_KINKS], right[EXACT_KINKS];
-    double size; /* of the values: what their roundings are measured by */
+    double size; /* scale of the values' rounding errors */
 } sample;
 
-/* A random function with `count` kinks; its transitions fill at most the room there is. */
+/* A random function with `count` kinks; its transitions do not overlap. */
 static sample sample_make(draws *d, size_t count, int degree, int off_centre)
 {
     sample s = {.e = {.count = count, .degree = degree}};
@@ -60,7 +62,7 @@ static sample sample_make(draws *d, size_t count, int degree, int off_centre)
         s.e.slope[i] = q_double(s.slopes[i]);
     s.e.at_x = q_double(at_x);
     s.e.at_y = q_double(at_y);
-    s.size = fabs(at_y) + 2 * (double)count * 8; /* |slope| <= 2 over a way of at most 8, kink by kink */
+    s.size = fabs(at_y) + 2 * (double)count * 8; /* |slope| <= 2 over a distance of at most 8, kink by kink */
     return s;
 }
 
@@ -95,7 +97,7 @@ static void values_agree_with_the_definition(void **state)
         }
 }
 
-/* The slope's own rate of change is at most |J| K_m / (2 eps) and turns the rounding of c into one of the slope. */
+/* The slope's own rate of change is at most |J| K_m / (2 eps) and multiplies the rounding of c. */
 static void slopes_and_curvatures_agree_with_the_definition(void **state)
 {
     (void)state;
@@ -119,7 +121,8 @@ static void slopes_and_curvatures_agree_with_the_definition(void **state)
         }
 }
 
-/* The tail of a smoothed relu is bump alone: its relative error stays small right up to the join. */
+/* The tail of a smoothed relu is bump alone: its relative error stays small right up to the
+ * join. */
 static void bump_of_a_relu_is_relatively_exact(void **state)
 {
     (void)state;
@@ -182,8 +185,8 @@ static void special_inputs_give_nan_and_limits(void **state)
     berlu_smooth_free(f);
 }
 
-/* f is linear in the slopes: one step of 1 gives the derivative without error. By kink and eps: a central difference
- * with the step h = 2^-60, whose error is of order h^2, in exact arithmetic. */
+/* f is linear in the slopes: one step of 1 gives the derivative without error. By kink and eps: a
+ * central difference with the step h = 2^-60, whose error is of order h^2, in exact arithmetic. */
 static q moved(exact f, q x, char what, size_t i, q step)
 {
     if (what == 's')
@@ -266,7 +269,8 @@ static void gradient_beyond_all_transitions_is_finite_where_it_should_be(void **
     berlu_smooth_free(f);
 }
 
-/* Every piece's two forms against the definition, coefficient by coefficient for the centred monomials. */
+/* Every piece's two forms against the definition, coefficient by coefficient for the centred
+ * monomials. */
 static void pieces_cover_the_line_and_give_the_values(void **state)
 {
     (void)state;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void (*watcher)(int fd);
 static atomic_int kinds_now, calls, target, hit, for_ever, cut;
 
 static void arm(int kinds, int n, int always)
@@ -39,6 +40,11 @@ int fail_hit(void)
     int was = hit;
     kinds_now = 0;
     return was;
+}
+
+void fail_watch(void (*watch)(int fd))
+{
+    watcher = watch;
 }
 
 int fail_calls(void)
@@ -122,11 +128,32 @@ int __wrap_open(const char *path, int flags, ...)
     return now(FAIL_OPEN, EACCES) ? -1 : __real_open(path, flags, mode);
 }
 
+int __real_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    if (flags & O_CREAT) {
+        va_list args;
+        va_start(args, flags);
+        mode = (mode_t)va_arg(args, int);
+        va_end(args);
+    }
+    return now(FAIL_OPEN, EACCES) ? -1 : __real_openat(at, path, flags, mode);
+}
+
 ssize_t __real_read(int fd, void *bytes, size_t count);
 ssize_t __wrap_read(int fd, void *bytes, size_t count);
 ssize_t __wrap_read(int fd, void *bytes, size_t count)
 {
     return now(FAIL_READ, EIO) ? -1 : __real_read(fd, bytes, count);
+}
+
+ssize_t __real_pread(int fd, void *bytes, size_t count, off_t at);
+ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at);
+ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at)
+{
+    return now(FAIL_READ, EIO) ? -1 : __real_pread(fd, bytes, count, at);
 }
 
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
@@ -156,7 +183,9 @@ int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
-    return now(FAIL_SYNC, EIO) ? -1 : __real_fsync(fd);
+    if (watcher)
+        watcher(fd);
+    return now(FAIL_SYNC, EIO) ? -1 : watcher ? 0 : __real_fsync(fd);
 }
 
 int __real_rename(const char *from, const char *to);
@@ -164,6 +193,22 @@ int __wrap_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to)
 {
     return now(FAIL_RENAME, EACCES) ? -1 : __real_rename(from, to);
+}
+
+int __real_renameat(int from_at, const char *from, int to_at, const char *to);
+int __wrap_renameat(int from_at, const char *from, int to_at, const char *to);
+int __wrap_renameat(int from_at, const char *from, int to_at, const char *to)
+{
+    if (watcher)
+        watcher(-1);
+    return now(FAIL_RENAME, EACCES) ? -1 : __real_renameat(from_at, from, to_at, to);
+}
+
+int __real_symlinkat(const char *target_path, int at, const char *path);
+int __wrap_symlinkat(const char *target_path, int at, const char *path);
+int __wrap_symlinkat(const char *target_path, int at, const char *path)
+{
+    return now(FAIL_RENAME, EACCES) ? -1 : __real_symlinkat(target_path, at, path);
 }
 
 int __real_symlink(const char *target_path, const char *path);
@@ -188,6 +233,13 @@ int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode)
 {
     return now(FAIL_MKDIR, ENOSPC) ? -1 : __real_mkdir(path, mode);
+}
+
+int __real_mkdirat(int at, const char *path, mode_t mode);
+int __wrap_mkdirat(int at, const char *path, mode_t mode);
+int __wrap_mkdirat(int at, const char *path, mode_t mode)
+{
+    return now(FAIL_MKDIR, ENOSPC) ? -1 : __real_mkdirat(at, path, mode);
 }
 
 int __real_ftruncate(int fd, off_t size);

@@ -18,14 +18,14 @@
 
 enum {
     FAIL_ALLOC = 1,      /* malloc calloc realloc aligned_alloc posix_memalign strdup strndup: NULL, ENOMEM */
-    FAIL_OPEN = 2,       /* open: EACCES */
-    FAIL_READ = 4,       /* read, mmap: EIO */
+    FAIL_OPEN = 2,       /* open, openat: EACCES */
+    FAIL_READ = 4,       /* read, pread, mmap: EIO */
     FAIL_WRITE = 8,      /* write: ENOSPC */
     FAIL_SHORT = 16,     /* write: half of the bytes, then the next write fails with ENOSPC */
     FAIL_SYNC = 32,      /* fsync: EIO */
-    FAIL_RENAME = 64,    /* rename, symlink: EACCES */
+    FAIL_RENAME = 64,    /* rename, symlink and their -at forms: EACCES */
     FAIL_CLOSE = 128,    /* close: closes, then EIO */
-    FAIL_MKDIR = 256,    /* mkdir: ENOSPC */
+    FAIL_MKDIR = 256,    /* mkdir, mkdirat: ENOSPC */
     FAIL_TRUNCATE = 512, /* ftruncate: EIO */
     FAIL_FILE = FAIL_OPEN | FAIL_WRITE | FAIL_SYNC | FAIL_RENAME | FAIL_CLOSE | FAIL_MKDIR | FAIL_TRUNCATE,
 };
@@ -33,6 +33,10 @@ enum {
 void fail_after(int kinds, int n); /* the n-th call of these kinds from now on fails, once; n = 0: none */
 int fail_hit(void);                /* whether it happened; switches off */
 int fail_calls(void);              /* how many calls of the kinds were seen since fail_after() */
+
+/* `watch` is called before every fsync (with its descriptor; the call itself is then not passed on to the system) and every
+ * rename (with -1), until it is NULL again. crash.h is made of it. */
+void fail_watch(void (*watch)(int fd));
 
 /* Everything of these kinds fails from the n-th call on, until fail_hit(): a disk that stays full. */
 void fail_from(int kinds, int n);

@@ -20,6 +20,8 @@
 
 typedef struct bench {
     char run[FOLDER_PATH];
+    folder_handle folder;
+    checkpoint_store store;
     model *model;
     engine *engine;
     double site_metrics[6];
@@ -31,6 +33,8 @@ static void bench_open(bench *b, const char *name, int ema)
     char place[32];
     snprintf(place, sizeof place, "checkpoint-%d", made++);
     folder_fresh(b->run, place);
+    assert_int_equal(folder_hold(&b->folder, b->run), BERLU_OK);
+    b->store = (checkpoint_store){.run = &b->folder};
     assert_int_equal(model_create(&b->model, name, NULL), BERLU_OK);
     engine_options o = {
         .backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = 1, .loss = LOSS_CROSS_ENTROPY, .ema = ema};
@@ -44,6 +48,7 @@ static void bench_close(bench *b)
 {
     engine_free(b->engine);
     model_free(b->model);
+    folder_release(&b->folder);
     assert_int_equal(folder_remove(b->run), BERLU_OK);
 }
 
@@ -108,7 +113,7 @@ static void everything_comes_back_to_the_bit(void **state)
         array_fill(a.engine, arrays[i], (float)i + 1);
     train_state s = state_at(&a, 123, 100), back = {.site_metrics = b.site_metrics, .site_metric_count = 6};
     memset(b.site_metrics, 0, sizeof b.site_metrics);
-    assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
+    assert_int_equal(checkpoint_save(&a.store, a.engine, &s), BERLU_OK);
     char path[CHECKPOINT_PATH];
     assert_int_equal(checkpoint_newest(a.run, 0, path, NULL), BERLU_OK);
     assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_OK);
@@ -128,7 +133,7 @@ static void the_two_newest_and_the_best_are_kept(void **state)
     bench_open(&b, "vit_micro", 0);
     for (unsigned step = 1; step <= 5; step++) {
         train_state s = state_at(&b, step, step < 2 ? step : 2);
-        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+        assert_int_equal(checkpoint_save(&b.store, b.engine, &s), BERLU_OK);
     }
     assert_true(!step_there(&b, 1) && step_there(&b, 2) && !step_there(&b, 3) && step_there(&b, 4) &&
                 step_there(&b, 5));
@@ -150,7 +155,7 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     bench_open(&b, "vit_micro", 0);
     for (unsigned step = 1; step <= 2; step++) {
         train_state s = state_at(&b, step, 0);
-        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+        assert_int_equal(checkpoint_save(&b.store, b.engine, &s), BERLU_OK);
     }
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/state.safetensors", b.run);
@@ -171,7 +176,7 @@ static void a_flipped_bit_is_noticed(void **state)
     bench_open(&b, "vit_micro", 0);
     for (unsigned step = 1; step <= 2; step++) {
         train_state s = state_at(&b, step, 0);
-        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+        assert_int_equal(checkpoint_save(&b.store, b.engine, &s), BERLU_OK);
     }
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/checkpoints/step-00000002/%s", b.run, names[i]);
@@ -204,7 +209,7 @@ static void a_checkpoint_without_its_average_is_passed_over_by_who_needs_it(void
     bench_open(&b, "vit_micro", 1);
     for (unsigned step = 1; step <= 2; step++) {
         train_state s = state_at(&b, step, 0);
-        assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+        assert_int_equal(checkpoint_save(&b.store, b.engine, &s), BERLU_OK);
     }
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/ema.safetensors", b.run);
@@ -223,7 +228,10 @@ static void no_checkpoint_is_no_error(void **state)
     folder_fresh(folder, "checkpoint-none");
     assert_int_equal(checkpoint_newest(folder, 0, path, NULL), BERLU_OK);
     assert_string_equal(path, "");
-    assert_int_equal(checkpoint_recover(folder), BERLU_OK);
+    folder_handle held;
+    assert_int_equal(folder_hold(&held, folder), BERLU_OK);
+    assert_int_equal(checkpoint_recover(&(checkpoint_store){.run = &held}), BERLU_OK);
+    folder_release(&held);
     assert_int_equal(folder_remove(folder), BERLU_OK);
     assert_int_equal(checkpoint_newest(folder, 0, path, NULL), BERLU_OK);
     assert_string_equal(path, "");
@@ -237,7 +245,7 @@ static void a_checkpoint_of_another_model_is_refused_and_changes_nothing(void **
     bench_open(&b, "deit_micro", 0);
     bench_open(&before, "deit_micro", 0);
     train_state s = state_at(&a, 9, 0), back = {.site_metrics = b.site_metrics, .site_metric_count = 6};
-    assert_int_equal(checkpoint_save(a.run, a.engine, &s), BERLU_OK);
+    assert_int_equal(checkpoint_save(&a.store, a.engine, &s), BERLU_OK);
     char path[CHECKPOINT_PATH];
     assert_int_equal(checkpoint_newest(a.run, 0, path, NULL), BERLU_OK);
     assert_int_equal(checkpoint_load(path, b.engine, &back), BERLU_ERR_INPUT);
@@ -257,14 +265,14 @@ static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
     bench b;
     bench_open(&b, "vit_micro", 0);
     train_state one = state_at(&b, 1, 1), two = state_at(&b, 2, 1);
-    assert_int_equal(checkpoint_save(b.run, b.engine, &one), BERLU_OK);
+    assert_int_equal(checkpoint_save(&b.store, b.engine, &one), BERLU_OK);
     const struct {
         int kinds, stride;
     } rounds[] = {{FAIL_FILE, 1}, {FAIL_SHORT, 1}, {FAIL_ALLOC, 37}};
     for (size_t k = 0; k < COUNT(rounds); k++) {
         for (int n = 1;; n += rounds[k].stride) {
             fail_after(rounds[k].kinds, n);
-            berlu_status status = checkpoint_save(b.run, b.engine, &two);
+            berlu_status status = checkpoint_save(&b.store, b.engine, &two);
             int hit = fail_hit(), complete = step_there(&b, 2);
             char path[CHECKPOINT_PATH];
             assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
@@ -289,13 +297,13 @@ static void a_step_that_is_saved_again_is_never_lost(void **state)
     bench b;
     bench_open(&b, "vit_micro", 0);
     train_state s = state_at(&b, 1, 0);
-    assert_int_equal(checkpoint_save(b.run, b.engine, &s), BERLU_OK);
+    assert_int_equal(checkpoint_save(&b.store, b.engine, &s), BERLU_OK);
     for (int n = 1, hit = 1; hit; n++) {
         char path[CHECKPOINT_PATH];
         fail_from(FAIL_FILE, n);
-        checkpoint_save(b.run, b.engine, &s);
+        checkpoint_save(&b.store, b.engine, &s);
         hit = fail_hit();
-        assert_int_equal(checkpoint_recover(b.run), BERLU_OK);
+        assert_int_equal(checkpoint_recover(&b.store), BERLU_OK);
         assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
         assert_non_null(strstr(path, "step-00000001"));
     }

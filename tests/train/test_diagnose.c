@@ -54,6 +54,21 @@ static void moments_check(const float *x, double mean, double variance)
     assert_near(variance, (double)(squares / (ROWS * CHANNELS)));
 }
 
+/* 1 - cov(x, y)^2 / (var x var y) in long double, two passes. */
+static double nonlinear_of(const float *x, const float *y)
+{
+    long double mx = 0, my = 0, xx = 0, yy = 0, xy = 0;
+    for (size_t i = 0; i < ROWS * CHANNELS; i++)
+        mx += x[i], my += y[i];
+    mx /= ROWS * CHANNELS, my /= ROWS * CHANNELS;
+    for (size_t i = 0; i < ROWS * CHANNELS; i++) {
+        xx += (x[i] - mx) * (x[i] - mx);
+        yy += (y[i] - my) * (y[i] - my);
+        xy += (x[i] - mx) * (y[i] - my);
+    }
+    return (double)(1 - xy * xy / (xx * yy));
+}
+
 static void figures_are_those_of_plain_loops_on_any_number_of_threads(void **state)
 {
     (void)state;
@@ -82,6 +97,8 @@ static void figures_are_those_of_plain_loops_on_any_number_of_threads(void **sta
     assert_int_equal(berlu_act_forward(act, BERLU_F32, y, x, ROWS * CHANNELS), BERLU_OK);
     moments_check(x, once[SITE_MEAN], once[SITE_VAR]);
     moments_check(y, once[SITE_Y_MEAN], once[SITE_Y_VAR]);
+    assert_near(once[SITE_NONLINEAR], nonlinear_of(x, y));
+    assert_true(once[SITE_NONLINEAR] > 0.01 && once[SITE_NONLINEAR] < 1);
     berlu_act_free(act);
     free(x);
     free(y);

@@ -78,7 +78,7 @@ static void a_folders_own_mean_is_measured_once_and_kept_with_the_run(void **sta
     two_colours(folder);
     snprintf(line, sizeof line, "data=%s", folder);
     run_whole(run_place(run, "own-mean"), (const char *const[]){line, "synthetic_images=", "epochs=1", NULL});
-    assert_int_equal(run_settings(&s, run), BERLU_OK);
+    assert_int_equal(run_settings(&s, NULL, run), BERLU_OK);
     assert_string_equal(s.mean, "0.1,0.2,0.3");
     assert_string_equal(s.std, "0.1,0.2,0.3");
     recipe_free(&s);
@@ -137,11 +137,11 @@ static void a_run_that_kept_no_mean_sees_pictures_as_it_did(void **state)
     normalization n;
     data_source *data;
     assert_int_equal(data_open(&data, two_colours(folder), NULL), BERLU_OK);
-    assert_int_equal(run_settings_parse(&s, old, sizeof old - 1, "old"), BERLU_OK);
+    assert_int_equal(run_json_parse(&s, NULL, old, sizeof old - 1, "old"), BERLU_OK);
     assert_int_equal(normalization_find(&n, &s, data), BERLU_OK);
     assert_true(n.mean[0] == 0.485 && n.std[2] == 0.225);
     recipe_free(&s);
-    assert_int_equal(run_settings_parse(&s, kept, sizeof kept - 1, "kept"), BERLU_OK);
+    assert_int_equal(run_json_parse(&s, NULL, kept, sizeof kept - 1, "kept"), BERLU_OK);
     assert_int_equal(normalization_find(&n, &s, data), BERLU_OK);
     assert_true(n.mean[0] == 0.5 && s.normalize == RECIPE_OWN);
     recipe_free(&s);

@@ -72,8 +72,9 @@ static void the_row_has_the_columns_everybody_relies_on(void **state)
                        .lipschitz = 1,
                        .ema_top1 = 13};
     text t = {0};
-    metrics_names(&t, sites, 2, 1);
-    metrics_line(&t, &row, figures, 2, 1);
+    metrics_form form = {.sites = sites, .count = 2, .ema = 1};
+    metrics_names(&t, &form);
+    metrics_line(&t, &form, &row, figures);
     const char *start =
         "epoch,step,lr,train_loss,train_top1,test_loss,test_top1,test_top5,grad_norm,alpha.a.act,eps.a.act,"
         "left.a.act,inside.a.act,right.a.act,dead.a.act,grad.a.act,mean.a.act,var.a.act,alpha.b.act,";
@@ -87,6 +88,17 @@ static void the_row_has_the_columns_everybody_relies_on(void **state)
     assert_true(isnan(csv_number(&table, 0, csv_column(&table, "eps.a.act"))));
     assert_string_equal(csv_cell(&table, 0, csv_column(&table, "eps.a.act")), "");
     assert_true(csv_number(&table, 0, csv_column(&table, "ema_top1")) == 13);
+    assert_true(csv_number(&table, 0, csv_column(&table, "nonlinear.b.act")) == figures[SITE_METRICS + SITE_NONLINEAR]);
+    csv_free(&table);
+    text_free(&t);
+    form.old = 1; /* a file that 0.1.0 began */
+    t = (text){0};
+    metrics_names(&t, &form);
+    metrics_line(&t, &form, &row, figures);
+    assert_int_equal(csv_parse(&table, t.data, t.length, "metrics.csv"), BERLU_OK);
+    assert_int_equal(table.columns, 9 + 2 * 12 + 1 + 3);
+    assert_int_equal(csv_column(&table, "nonlinear.a.act"), -1);
+    assert_true(csv_number(&table, 0, csv_column(&table, "lipschitz.b.act")) == figures[SITE_METRICS + SITE_LIPSCHITZ]);
     csv_free(&table);
     text_free(&t);
 }

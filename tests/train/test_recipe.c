@@ -236,11 +236,11 @@ static void settings_survive_json_unchanged(void **state)
         recipe_set(&s, "lr", "0.1");
         assert_int_equal(recipe_resolve(&s), BERLU_OK);
         text dump = {0};
-        recipe_json(&s, &dump);
+        recipe_json(&s, NULL, &dump);
         json_t *again = json_loads(dump.data, 0, NULL);
         recipe_init(&back);
         assert_int_equal(recipe_from_json(&back, again, "run.json"), BERLU_OK);
-        memset(back.given, 1, sizeof back.given);
+        memset(back.given, GIVEN, sizeof back.given);
         assert_int_equal(recipe_differences(&back, &s, &differences), 0);
         assert_string_equal(back.recipe, recipe_names[r]);
         assert_true(back.lr == 0.1 && back.acts == 2);

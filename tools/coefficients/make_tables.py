@@ -13,7 +13,9 @@ import numpy as np
 import functions as f
 from fit import F32, centre_near_a_float, chebyshev_points, fitted, list_text, piecewise, rounded, table_text, uniform
 
-HEAD = """/* %s - coefficients, made by tools/coefficients/make_tables.py; read %s. SPDX-License-Identifier: MIT */
+HEAD = """/* %s - coefficients; read %s. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef %s
 #define %s
 
@@ -47,7 +49,7 @@ def part_table(name, about, function, intervals, degree, zeros=(), balanced=Fals
 
 
 def two_part_table(name, about, near, far, zeros=()):
-    """For v_piecewise32(): sixteen places of each."""
+    """For v_piecewise32(): sixteen intervals of each."""
     first, first_error = piecewise(near, uniform(1 / 5, 0, 0, SPLIT), 5, zeros)
     second, second_error = piecewise(far, uniform(1 / 1.29, 4, SPLIT, 15.05), 5)
     note(name + ", near", first_error)
@@ -56,7 +58,7 @@ def two_part_table(name, about, near, far, zeros=()):
 
 
 def tanh_slope_tables():
-    """The slope at -t, and further out that over 2^(base + first h + second h^2), h from the centre of the interval."""
+    """The derivative at -t, and further out that over 2^(base + first h + second h^2), h from the centre of the interval."""
     near, near_error = piecewise(f.tanh_slope_part, uniform(1 / 5, 0, 0, SPLIT), 5, [0.7525])
     scale, far_error = np.zeros((4, 32)), 0.0
     table = np.concatenate([near, np.zeros((7, 16))], axis=1)
@@ -74,8 +76,8 @@ def tanh_slope_tables():
     scale[0] += V_EXP_SHIFT
     scale[0, TANH_LIFTED:] += 64
     scale[3, TANH_SUBNORMAL:] = 2.0**-62
-    return [table_text("tanh_slope_part", "the slope at -t, in sixteen places for t < 3.1; then over 2^(a + b h + c h^2)", table),
-            table_text("tanh_slope_scale", "a + V_EXP_SHIFT, and 64 more from place 28 on; b; c; the unit of rounding", scale)]
+    return [table_text("tanh_slope_part", "the derivative at -t, in sixteen intervals for t < 3.1; then over 2^(a + b h + c h^2)", table),
+            table_text("tanh_slope_scale", "a + V_EXP_SHIFT, and 64 more from interval 28 on; b; c; the unit of rounding", scale)]
 
 
 def tail_list(name, about, function, low, high, degree):
@@ -118,7 +120,7 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
     write(root, "simd/vmath_tables.h", "simd/vmath.h", elementary())
     write(root, "act/formulas/gelu_tables.h", "act/formulas/gelu.h", [
-        two_part_table("gelu_part", "t Phi(-t) in sixteen places for t < 3.1, then t Phi(-t) 2^(0.72 t^2)", f.gelu_part, f.gelu_far),
+        two_part_table("gelu_part", "t Phi(-t) in sixteen intervals for t < 3.1, then t Phi(-t) 2^(0.72 t^2)", f.gelu_part, f.gelu_far),
         two_part_table("gelu_slope_part", "Phi(-t) - t n(t), likewise", f.gelu_slope_part, f.gelu_slope_far, [0.7518])])
     write(root, "act/formulas/gelu_tanh_tables.h", "act/formulas/gelu_tanh.h", tanh_slope_tables() + [
         exp2_list("tanh_exp2_terms", "(2^r - 1) / r for r from -3/4 to 1/2", -0.755, 0.5005),
@@ -126,7 +128,7 @@ def main():
                    uniform(8 / 31, 0, 0, 4), 6, [1.4185])])
     wide = lambda: uniform(25 / 31, 0, 0, 12.5)
     write(root, "act/formulas/silu_tables.h", "act/formulas/silu.h", [
-        part_table("silu_slope_part", "the slope at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, wide(), 7, [1.2785]),
+        part_table("silu_slope_part", "the derivative at -t, t on [0, 12.5), intervals of 25/31", f.silu_slope_part, wide(), 7, [1.2785]),
         part_table("silu_curve_part", "the second derivative, the same intervals", f.silu_curve, wide(), 8, [2.3994])])
     write(root, "act/formulas/celu_tables.h", "act/formulas/celu.h", [
         tail_list("celu_alpha_terms", "(e^z - 1 - z e^z) / z^2, |z| <= 1.25", f.celu_alpha_factor, -1.26, 1.26, 8)])
@@ -134,7 +136,7 @@ def main():
     write(root, "act/formulas/mish_tables.h", "act/formulas/mish.h", [
         part_table("mish_factor", "tanh(log(1 + e^x)) on (-13, 9.04), intervals of 64/45", f.mish_factor,
                    uniform(64 / 45, -9, -13.1, 9.0425), 9, balanced=True),
-        part_table("mish_slope_part", "the slope on (-4, 4), intervals of 8/15", f.mish_slope, around(), 6, [-1.1924]),
+        part_table("mish_slope_part", "the derivative on (-4, 4), intervals of 8/15", f.mish_slope, around(), 6, [-1.1924]),
         part_table("mish_curve_part", "the second derivative, the same intervals", f.mish_curve, around(), 7, [-2.2564, 1.4906])])
 
 

@@ -1,7 +1,9 @@
-/* dispatch.c - which instruction set an activation runs on, and its constants there. SPDX-License-Identifier: MIT
+/* dispatch.c - the instruction set of an activation, and its constants there.
+ * SPDX-License-Identifier: MIT
  *
- * Both are decided once, when the activation is made: asking the processor is slow on virtual machines, preparing constants takes
- * as long as a thousand elements, and the library keeps no state of its own between calls. */
+ * Both are decided once, when the activation is made: querying the processor is slow on virtual
+ * machines, preparing constants takes as long as a thousand elements, and the library keeps no
+ * state of its own between calls. */
 #include <unistd.h>
 
 #include "act/act_internal.h"
@@ -15,8 +17,9 @@ static const cpu_isa cpu_of[ISA_COUNT] = {
     [BERLU_ISA_NEON] = CPU_NEON,
 };
 
-/* Measured on two kinds of machine (docs/performance.md). A large private cache comes with a slow shared one: streaming
- * pays as soon as the private one is full. A small private cache comes with a fast shared one: it pays beyond that. */
+/* Measured on two kinds of machine (docs/performance.md). A large private cache comes with a slow
+ * shared one: streaming pays as soon as the private one is full. A small private cache comes with a
+ * fast shared one: streaming pays beyond that. */
 static stream_rule stream_choose(void)
 {
     enum { LARGE = 5 << 18, SHARED = 30 << 20 };
@@ -43,12 +46,12 @@ berlu_status kernels_choose(berlu_act *act, const act_row *row)
                 act->kernels[BERLU_ISA_BEST] = row->kernels[isa];
         }
     act->stream = stream_choose();
-    if (!act->kernels[BERLU_ISA_BEST]) /* the build knows less than the machine */
+    if (!act->kernels[BERLU_ISA_BEST]) /* the build has fewer instruction sets than the machine */
         act->kernels[BERLU_ISA_BEST] = act->kernels[BERLU_ISA_SCALAR];
     return BERLU_OK;
 }
 
-/* Each a slot of its own, the next one aligned to 64 again. */
+/* One slot per instruction set, each aligned to 64. */
 berlu_status kernels_prepare(berlu_act *act)
 {
     size_t bytes = 0;

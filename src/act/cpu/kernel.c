@@ -1,13 +1,16 @@
-/* kernel.c - the loops around a formula, compiled once per activation and instruction set. SPDX-License-Identifier: MIT
+/* kernel.c - the loops around a formula, compiled once per activation and instruction set.
+ * SPDX-License-Identifier: MIT
  *
- * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE; no activation is named
- * here. Loops take the formula's functions as arguments that the compiler inlines, so one text serves every op, and
- * dtype and the number of sums are constants inside each copy.
+ * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE; no
+ * activation is named here. Loops take the formula's functions as arguments that the compiler
+ * inlines, so one text serves every op, and dtype and the number of sums are constants inside each
+ * copy.
  *
- * Two paths per op. A *loop* does whole groups of vectors, all loads of a group before its stores (that order is worth some
- * percent of memory speed), with sums in registers (kernel_loops.h). *Tiles* do everything else: heads and tails, bias,
- * parameters and sums per channel, scale and center. Both use the same formula, so they agree to the bit.
- * What is summed in which order is told in kernels.h; read units_run() at the end first, then traverse_blocks(). */
+ * Two paths per op. A *loop* does whole groups of vectors, all loads of a group before its stores
+ * (that order is worth some percent of memory bandwidth), with sums in registers (kernel_loops.h).
+ * *Tiles* do everything else: heads and tails, bias, parameters and sums per channel, scale and
+ * center. Both use the same formula, so they agree to the bit. kernels.h defines the order of the
+ * sums; read units_run() at the end first, then traverse_blocks(). */
 #include <stdint.h>
 #include <string.h>
 
@@ -17,30 +20,27 @@
 #include "act/cpu/kernel_memory.h"
 #include "act/formulas/full.h"
 
-#ifndef ACT_PRODUCT
-#define ACT_PRODUCT v_mul
-#endif
-
 _Static_assert(sizeof(consts) <= ACT_CONSTS_BYTES, "ACT_CONSTS_BYTES is too small for this formula");
 
 enum {
     PARAMS = ACT_PARAMS,
-    GROUPS = V_LANES > 1, /* scalar is the reference: it walks in tiles alone */
-    TILE = 512,           /* elements of one tile: a few buffers of it stay in the first cache */
-    RANGE = 256,          /* elements of a block that has its turn, */
-    SHORT_BYTES = 256,    /* and bytes of it where nothing but memory takes time */
+    GROUPS = V_LANES > 1, /* scalar is the reference: it uses tiles alone */
+    TILE = 512,           /* elements of one tile: a few buffers of it stay in L1 */
+    RANGE = 256,          /* elements of an interleaved range of a block, */
+    SHORT_BYTES = 256,    /* and its bytes where memory alone takes the time */
 };
 _Static_assert(SHORT_BYTES % (64 * sizeof(float)) == 0 && RANGE % 64 == 0 && ACT_BLOCK % RANGE == 0,
-               "a turn is whole groups of at most 64 elements");
+               "a range is whole groups of at most 64 elements");
 
-/* ---- Constants ------------------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 V_FN consts consts_at(const act_job *job, size_t channel, size_t n)
 {
-    v_f32 params[PARAMS ? PARAMS : 1];
+    v_f32 params[CONSTS_PARAMS];
     for (int p = 0; p < PARAMS; p++) {
         params[p] = job->per_channel[p] ? load_f32(job->param[p] + channel, n) : v_set(*job->param[p]);
-        params[p] = v_select(v_is_nan(params[p]), v_set(__builtin_nanf("")), params[p]); /* one whose lower half is 0 */
+        /* a NaN whose lower half is 0 */
+        params[p] = v_select(v_is_nan(params[p]), v_set(__builtin_nanf("")), params[p]);
     }
     (void)channel;
     (void)n;
@@ -55,31 +55,34 @@ static void prepare(act_job *job)
         *k++ = consts_at(job, c, channels - c);
 }
 
-/* ---- Sums of a layer: sixteen lanes ---------------------------------------------------------------------------------- */
+/* ---- Sums of a layer: sixteen lanes ---------------------------------------------------------- */
 
 typedef struct lanes {
-    float lane[PARAMS ? PARAMS : 1][ACT_LANES];
+    float lane[CONSTS_PARAMS][ACT_LANES];
 } lanes;
 
 static void lanes_clear(lanes *s)
 {
     for (int p = 0; p < PARAMS; p++)
-        V_UNROLL for (int i = 0; i < ACT_LANES; i += V_LANES) v_store(s->lane[p] + i, v_zero());
+        V_FOR(int i = 0; i < ACT_LANES; i += V_LANES)
+            v_store(s->lane[p] + i, v_zero());
 }
 
-/* Two at a time, which every machine here can add. */
+/* Pairs, which every target can add. */
 typedef float pair_f32 __attribute__((vector_size(8)));
 typedef double pair __attribute__((vector_size(16)));
 
-/* Lanes by a binary tree in double: i and i + 8, then 4, 2, 1. */
+/* Joins lanes by a binary tree in double: i and i + 8, then 4, 2, 1. */
 static double lanes_join(const float *lane)
 {
     pair_f32 part[ACT_LANES / 2];
     pair sum[ACT_LANES / 2];
     memcpy(part, lane, sizeof part);
-    V_UNROLL for (int i = 0; i < ACT_LANES / 2; i++) sum[i] = __builtin_convertvector(part[i], pair);
-    V_UNROLL for (int half = ACT_LANES / 4; half > 0; half /= 2) V_UNROLL for (int i = 0; i < half; i++) sum[i] +=
-        sum[i + half];
+    V_FOR(int i = 0; i < ACT_LANES / 2; i++)
+        sum[i] = __builtin_convertvector(part[i], pair);
+    V_FOR(int half = ACT_LANES / 4; half > 0; half /= 2)
+        V_FOR(int i = 0; i < half; i++)
+            sum[i] += sum[i + half];
     return sum[0][0] + sum[0][1];
 }
 
@@ -90,7 +93,8 @@ static void lanes_close(const act_job *job, const lanes *s, size_t block)
             job->layer_sum[p][block] = lanes_join(s->lane[p]);
 }
 
-/* Adds g[i] d[i] for the elements from `at` on. Whole rounds of sixteen go as vectors; the rest one by one. */
+/* Adds g[i] d[i] for the elements from `at` on. Whole rounds of sixteen are vectors; the rest goes
+ * one by one. */
 V_FN void lanes_add(float *lane, size_t at, const float *g, const float *d, size_t n)
 {
     size_t i = 0;
@@ -104,7 +108,7 @@ V_FN void lanes_add(float *lane, size_t at, const float *g, const float *d, size
 
 #include "act/cpu/kernel_loops.h"
 
-/* ---- Tiles: at most TILE elements of one row, or of the flat array --------------------------------------------------- */
+/* ---- Tiles: at most TILE elements of one row, or of the flat array --------------------------- */
 
 typedef struct tile {
     size_t at;      /* index of the first element in the flat array */
@@ -126,18 +130,16 @@ V_FN v_f32 tile_input(const act_job *job, const tile *t, size_t i)
 
 V_FN v_f32 map_point(const act_job *job, v_f32 x, const consts *k)
 {
+    v_f32 d[PARAMS + 1];
+    if (PARAMS > 0 && job->op == BERLU_ACT_PARAM_SLOPE) {
+        full_param_slopes(x, k, job->plain, d);
+        return d[job->param_index];
+    }
     switch (job->op) {
     case BERLU_ACT_SLOPE:
         return full_slope(x, k, job->plain);
     case BERLU_ACT_SECOND:
         return full_curve(x, k, job->plain);
-#if ACT_PARAMS
-    case BERLU_ACT_PARAM_SLOPE: {
-        v_f32 d[PARAMS];
-        full_param_slopes(x, k, job->plain, d);
-        return d[job->param_index];
-    }
-#endif
     default:
         return full_value(x, k, job->plain);
     }
@@ -151,7 +153,7 @@ static void map_tile(const act_job *job, const tile *t)
     }
 }
 
-/* sum[i] += a for the channels of a tile: rows come in order, so this is the order of the rule. */
+/* sum[i] += a for the channels of a tile: rows come in order, as the rule of kernels.h demands. */
 V_FN void column_add(float *sum, v_f32 a, size_t n)
 {
     store_f32(sum, v_add(load_f32(sum, n), a), n);
@@ -162,34 +164,28 @@ V_FN void column_fma(float *sum, v_f32 g, v_f32 d, size_t n)
     store_f32(sum, v_fma(g, d, load_f32(sum, n)), n);
 }
 
-/* Slope and parameter slopes at vector i of a tile, from x or from the output; fills y where it is wanted. */
+/* Derivative and parameter derivatives at vector i of a tile, from x or from the output; fills y if
+ * the job has one. */
 V_FN v_f32 tile_slopes(const act_job *job, const tile *t, size_t i, v_f32 *d)
 {
     const consts *k = tile_consts(job, t->channel + i);
-    (void)d;
-#if ACT_FROM_OUTPUT
-    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
+    if (ACT_FROM_OUTPUT && job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
         v_f32 y = load_n(job->y_in, job->dtype, t->at + i, t->n - i);
-#if ACT_PARAMS
         act_param_slopes_from_output(y, &k->f, d);
-#endif
         return act_slope_from_output(y, &k->f);
     }
-#endif
     v_f32 x = tile_input(job, t, i);
-#if ACT_PARAMS
     full_param_slopes(x, k, job->plain, d);
-#endif
     v_f32 slope = full_slope(x, k, job->plain);
     if (job->y)
         store_n(job->y, job->dtype, t->at + i, full_value(x, k, job->plain), t->n - i);
     return slope;
 }
 
-/* What the sums of a layer need from a tile: they are added in the order of the flat array, not of the tile. */
+/* Terms of the layer's sums: they are added in the order of the flat array, not of the tile. */
 typedef struct terms {
     float g[TILE];
-    float d[PARAMS ? PARAMS : 1][TILE];
+    float d[CONSTS_PARAMS][TILE];
 } terms;
 
 static void backward_tile(const act_job *job, const tile *t, terms *s)
@@ -221,7 +217,7 @@ static void terms_add(const act_job *job, const tile *t, const terms *s, size_t 
             lanes_add(sums->lane[p], t->at + from, s->g + from, s->d[p] + from, n);
 }
 
-/* ---- The flat traversal --------------------------------------------------------------------------------------------------- */
+/* ---- The flat traversal ---------------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b)
 {
@@ -245,7 +241,7 @@ static void backward_tiles(const act_job *job, size_t from, size_t to, lanes *su
     }
 }
 
-/* Between the lanes of the array and those of a vector that starts at another element. */
+/* Converts between the lanes of the array and those of a vector that starts at another element. */
 static void lanes_rotate(lanes *s, size_t by)
 {
     for (int p = 0; p < PARAMS && by % ACT_LANES; p++) {
@@ -256,7 +252,8 @@ static void lanes_rotate(lanes *s, size_t by)
     }
 }
 
-/* Non-temporal stores need whole lines: the first elements of each block, up to a line of the output, go as a tile. */
+/* Elements of each block up to the first cache line of the output, done as a tile: non-temporal
+ * stores need whole lines. */
 static size_t head_of(const act_job *job, int backward)
 {
     const void *out = backward ? job->dx : job->y;
@@ -264,13 +261,13 @@ static size_t head_of(const act_job *job, int backward)
     return job->stream && past ? (64 - past) / berlu_dtype_size(job->dtype) : 0;
 }
 
-/* Interleave short ranges so that more cache lines are in flight; each range costs one loop call. Non-streaming
- * stream takes none. */
+/* Elements of an interleaved range. Short ranges keep more cache lines in flight; each costs one
+ * loop call. Without non-temporal stores a single range covers everything. */
 static size_t range_of(const act_job *job)
 {
     if (!job->stream)
         return SIZE_MAX;
-    return LIGHT ? SHORT_BYTES / berlu_dtype_size(job->dtype) : RANGE;
+    return ACT_COSTLY ? RANGE : SHORT_BYTES / berlu_dtype_size(job->dtype);
 }
 
 typedef struct traversal {
@@ -280,9 +277,9 @@ typedef struct traversal {
     int backward;
 } traversal;
 
-/* Blocks that lie one behind the other, all of the same size; more than one are whole. Where that is wanted they take turns, a
- * few lines of each: a single row of reads does not keep enough lines under way to hide how far the memory is, once there is
- * arithmetic between them. The order within a block stays. */
+/* Processes consecutive blocks of the same size; more than one are whole. Streaming interleaves
+ * them, a few lines of each at a time: with arithmetic between the loads a single stream does not
+ * keep enough lines in flight to hide the latency of memory. The order within a block stays. */
 static void traverse_blocks(const act_job *job, const traversal *w, size_t from, size_t size, size_t blocks)
 {
     lanes sums[ACT_UNIT / ACT_BLOCK];
@@ -323,9 +320,9 @@ static void flat_run(const act_job *job, size_t from, size_t to, int backward)
         traverse_blocks(job, &w, from, to - from, 1);
 }
 
-/* ---- The traversal by rows, and units ------------------------------------------------------------------------------------- */
+/* ---- The traversal by rows, and units -------------------------------------------------------- */
 
-/* The column sums of a unit start at zero. */
+/* Zeroes the column sums of a unit. */
 static void columns_clear(const act_job *job, size_t row, size_t end)
 {
     size_t at = row / ACT_ROWS * job->channels;
@@ -337,7 +334,8 @@ static void columns_clear(const act_job *job, size_t row, size_t end)
             memset(job->channel_sum[p] + at, 0, bytes);
 }
 
-/* Row by row. A block of the layer's sums may end inside a tile; a unit ends with a whole block or with the array. */
+/* Row by row. A block of the layer's sums may end inside a tile; a unit ends with a whole block or
+ * with the array. */
 static void backward_rows(const act_job *job, size_t row, size_t end)
 {
     lanes sums;
@@ -373,7 +371,7 @@ static void rows_run(const act_job *job, size_t unit, int backward)
             map_tile(job, &(tile){row * job->channels + c, c, least(TILE, job->channels - c)});
 }
 
-/* Units [from, to). A flat forward that does not stream has no blocks: its units are one piece. */
+/* Units [from, to). A flat forward without streaming has no blocks: its units are one range. */
 static void units_run(const act_job *job, size_t from, size_t to)
 {
     int backward = job->op == BERLU_ACT_BACKWARD || job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT;

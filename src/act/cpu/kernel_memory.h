@@ -1,8 +1,10 @@
-/* kernel_memory.h - how kernel.c reads and writes numbers of any dtype: single vectors, parts of them, groups. SPDX-License-Identifier: MIT
+/* kernel_memory.h - loads and stores of any dtype: single vectors, parts of them, groups.
+ * SPDX-License-Identifier: MIT
  *
- * `dtype` and the number of vectors are constants wherever speed matters, so that each function becomes a few instructions. Groups
- * exist because 16-bit numbers are converted more cheaply two vectors at a time, and because all loads of a group before its
- * stores are worth some percent of memory speed. */
+ * `dtype` and the number of vectors are constants wherever speed matters, so that each function
+ * becomes a few instructions. Groups exist because 16-bit elements are converted more cheaply two
+ * vectors at a time, and because all loads of a group before its stores are worth some percent of
+ * memory bandwidth. */
 #ifndef ACT_CPU_KERNEL_MEMORY_H
 #define ACT_CPU_KERNEL_MEMORY_H
 
@@ -65,44 +67,53 @@ V_FN void store_f32(float *p, v_f32 a, size_t n)
         v_store_n(p, a, n);
 }
 
-/* ---- Groups: an even number of vectors, one behind the other; bf16 in pairs as v_load2_bf16() deals them ---- */
+/* ---- Groups: an even number of consecutive vectors; bf16 in pairs, see v_load2_bf16() -------- */
 
 V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
 {
     if (dtype == BERLU_BF16)
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_load2_bf16((const uint16_t *)p + v * V_LANES, &r[v], &r[v + 1]);
+        V_FOR(int v = 0; v < vectors; v += 2)
+            v_load2_bf16((const uint16_t *)p + v * V_LANES, &r[v], &r[v + 1]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v++) r[v] = load(p, dtype, (size_t)v * V_LANES);
+        V_FOR(int v = 0; v < vectors; v++)
+            r[v] = load(p, dtype, (size_t)v * V_LANES);
 }
 
-/* Nothing needs to look for NaN in bf16: in a loop it comes from numbers of 16 bits, from an operation or from a parameter
- * (consts_at), so its lower half is 0, and rounding to nearest leaves it NaN. */
+/* bf16 needs no check for NaN: in a loop a NaN comes from 16-bit input, from an operation or from a
+ * parameter (consts_at), so its lower half is 0, and rounding to nearest leaves it NaN. */
 V_FN void group_store(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
     if (dtype == BERLU_BF16)
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_store2_bf16((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
+        V_FOR(int v = 0; v < vectors; v += 2)
+            v_store2_bf16((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v++) store(p, dtype, (size_t)v * V_LANES, r[v]);
+        V_FOR(int v = 0; v < vectors; v++)
+            store(p, dtype, (size_t)v * V_LANES, r[v]);
 }
 
-/* Around the cache; p is aligned to 64. */
+/* Non-temporal stores; p is aligned to 64. */
 V_FN void group_stream(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
     uint16_t *words = p;
     if (dtype == BERLU_F32)
-        V_UNROLL for (int v = 0; v < vectors; v++) v_stream((float *)p + v * V_LANES, r[v]);
+        V_FOR(int v = 0; v < vectors; v++)
+            v_stream((float *)p + v * V_LANES, r[v]);
     else if (dtype == BERLU_F16)
-        V_UNROLL for (int v = 0; v < vectors; v++) v_stream_f16(words + v * V_LANES, r[v]);
+        V_FOR(int v = 0; v < vectors; v++)
+            v_stream_f16(words + v * V_LANES, r[v]);
     else
-        V_UNROLL for (int v = 0; v < vectors; v += 2) v_stream2_bf16(words + v * V_LANES, r[v], r[v + 1]);
+        V_FOR(int v = 0; v < vectors; v += 2)
+            v_stream2_bf16(words + v * V_LANES, r[v], r[v + 1]);
 }
 
-/* Asks for the lines that a later group will read or write, `ahead` bytes on; past the end of an array it does no harm. */
+/* Prefetches the lines that a later group will read or write, `ahead` bytes on; harmless past the
+ * end of an array. */
 V_FN void group_prefetch(const void *p, berlu_dtype dtype, int vectors, size_t ahead)
 {
     int bytes = vectors * V_LANES * (dtype == BERLU_F32 ? 4 : 2);
-    uintptr_t at = (uintptr_t)p + ahead; /* a number: it may lie behind the array */
-    V_UNROLL for (int b = 0; b < bytes; b += 64) __builtin_prefetch((const void *)(at + (uintptr_t)b));
+    uintptr_t at = (uintptr_t)p + ahead; /* an integer: it may lie behind the array */
+    V_FOR(int b = 0; b < bytes; b += 64)
+        __builtin_prefetch((const void *)(at + (uintptr_t)b));
 }
 
 #endif

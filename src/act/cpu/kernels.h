@@ -1,13 +1,17 @@
-/* kernels.h - what passes between a call and the kernels of one activation on one instruction set. SPDX-License-Identifier: MIT
+/* kernels.h - the interface between a call and the kernels of one activation on one instruction
+ * set. SPDX-License-Identifier: MIT
  *
- * call.c checks a call, fills an act_job and cuts it into units; a kernel computes some of them. How sums are cut depends on
- * the call alone, never on threads or instruction set, and each unit writes its partial sums to places of its own, so the
- * sums come out the same whoever computed what. There are two paths to walk over the elements:
+ * call.c checks a call, fills an act_job and cuts it into units; a kernel computes some of them.
+ * The partition of sums depends on the call alone, never on threads or instruction set, and each
+ * unit writes its partial sums to memory of its own, so the sums do not depend on the schedule.
+ * There are two traversals:
  *
- *   flat  nothing depends on the channel: element i of rows * channels numbers, units of ACT_UNIT elements. The fast way.
- *   rows  bias, column sums or per-channel parameters: unit_rows rows at a time, row by row.
+ *     flat  nothing depends on the channel: units of ACT_UNIT of the rows * channels elements.
+ *           The fast path.
+ *     rows  bias, column sums or per-channel parameters: unit_rows rows at a time, row by row.
  *
- * Read on in kernel.c, which fills the table, and in sums.h, which joins the partial sums. */
+ * Read on in kernel.c, which fills the table, and in base/threads.h, which joins the partial
+ * sums. */
 #ifndef ACT_CPU_KERNELS_H
 #define ACT_CPU_KERNELS_H
 
@@ -16,11 +20,11 @@
 #include "act/formulas/shape.h"
 
 enum {
-    ACT_LANES = 16,           /* of a per-layer sum, on every machine */
+    ACT_LANES = 16,           /* of a per-layer sum, on every instruction set */
     ACT_BLOCK = 4096,         /* elements that share those lanes */
-    ACT_UNIT = 4 * ACT_BLOCK, /* elements of a unit in a flat walk */
+    ACT_UNIT = 4 * ACT_BLOCK, /* elements of a unit in the flat traversal */
     ACT_ROWS = 64,            /* rows whose column sums are added in order */
-    ACT_CONSTS_BYTES = 2048   /* room for one vector's prepared constants */
+    ACT_CONSTS_BYTES = 2048   /* capacity for one vector's prepared constants */
 };
 
 typedef struct act_job {
@@ -31,10 +35,10 @@ typedef struct act_job {
     float scale;
     int center;
     int param_index;
-    int threads;                  /* that share it */
+    int threads;                  /* number of threads of the call */
     size_t rows, channels, count; /* count = rows * channels */
     size_t blocks, row_blocks;    /* of ACT_BLOCK elements, of ACT_ROWS rows */
-    size_t unit_rows;             /* 0: a flat walk */
+    size_t unit_rows;             /* 0: the flat traversal */
     const act_shape *shape;
 
     const void *x, *dy, *y_in; /* y_in: the output as input of backward_from_output */
@@ -47,7 +51,7 @@ typedef struct act_job {
     void *consts;      /* prepared constants, aligned to 64: one, or one per vector of channels; units only read them */
     int vector_consts; /* the latter */
 
-    /* Partial sums; NULL: not asked for. */
+    /* Partial sums; NULL: not requested. */
     double *layer_sum[BERLU_ACT_PARAMS];  /* [blocks] */
     float *channel_sum[BERLU_ACT_PARAMS]; /* [row_blocks][channels] */
     float *bias_sum;                      /* the same */

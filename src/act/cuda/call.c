@@ -1,8 +1,9 @@
-/* act_cuda.c - <berlu/act_cuda.h>: checks a call, fills a job, launches it, joins its sums. SPDX-License-Identifier: MIT
+/* cuda/call.c - <berlu/act_cuda.h>: checks a call, fills a job, launches it, joins its sums.
+ * SPDX-License-Identifier: MIT
  *
- * Plain C over CUDA's runtime interface; the kernels are in kernel_cuda.cu, one table per activation. Nothing here
- * allocates or waits. The partial sums of a call live in its workspace: doubles per tile for sums of a layer, floats per
- * block of rows and channel for column sums. */
+ * Plain C over CUDA's runtime interface; the kernels are in kernel.cu, one table per activation.
+ * Nothing here allocates or waits. The partial sums of a call live in its workspace: doubles per
+ * tile for sums of a layer, floats per block of rows and channel for column sums. */
 #include <berlu/act_cuda.h>
 
 #include <stdint.h>
@@ -22,7 +23,7 @@ static const cuda_kernels *const cuda_rows[] = {
 };
 #undef ACT
 
-/* NULL when libberlu is newer and knows more activations. */
+/* NULL when libberlu is newer and has more activations. */
 static const cuda_kernels *kernels_of(const berlu_act *act)
 {
     return act->place < COUNT(cuda_rows) ? cuda_rows[act->place] : NULL;
@@ -30,7 +31,7 @@ static const cuda_kernels *kernels_of(const berlu_act *act)
 
 static berlu_status fail_cuda(cudaError_t error, const char *what)
 {
-    cudaGetLastError(); /* so that the next call starts clean */
+    cudaGetLastError(); /* clears the error for the next call */
     return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
@@ -60,11 +61,16 @@ berlu_status berlu_cuda_describe(int device, char *out, size_t room)
     return BERLU_OK;
 }
 
-/* ---- The job --------------------------------------------------------------------------------------------------------- */
+/* ---- The job --------------------------------------------------------------------------------- */
 
 static int is_backward(berlu_act_op op)
 {
     return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+}
+
+static size_t inner_of(const berlu_act_call *call)
+{
+    return call->inner ? call->inner : 1;
 }
 
 static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
@@ -77,8 +83,8 @@ static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const
                       .center = act->center,
                       .param_index = call->param_index,
                       .rows = call->rows,
-                      .channels = call->channels,
-                      .count = call->rows * call->channels,
+                      .channels = call->channels * inner_of(call), /* where it is not 1 no channel matters */
+                      .count = call->rows * call->channels * inner_of(call),
                       .degree = act->shape.degree,
                       .shape_count = (int)act->shape.count,
                       .x = from_output ? NULL : call->x,
@@ -98,7 +104,8 @@ static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const
     }
 }
 
-/* Gives the sums their places from `base` on, which may be 0 for counting; returns the bytes. */
+/* Assigns the sums their addresses from `base` on, which may be 0 for counting; returns the
+ * bytes. */
 static size_t job_place(cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call, uintptr_t base)
 {
     size_t used = 0, row_blocks = (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
@@ -120,7 +127,7 @@ static size_t job_place(cuda_job *job, const cuda_kernels *kernels, const berlu_
     return used;
 }
 
-/* ---- Checks ---------------------------------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static berlu_status check_memory(const void *p, const char *name, size_t size)
 {
@@ -171,17 +178,21 @@ static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, co
 
 static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call)
 {
-    size_t most = (size_t)1 << 40; /* elements: tiles then fit a grid */
-    if (call->channels && call->rows > most / call->channels)
-        return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels are more than 2^40 numbers", act->name,
-                          call->rows, call->channels);
+    size_t most = (size_t)1 << 40, inner = inner_of(call); /* elements: tiles then fit a grid */
+    if (inner > most || call->channels > most / inner || (call->channels && call->rows > most / inner / call->channels))
+        return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels of %zu are more than 2^40 numbers", act->name,
+                          call->rows, call->channels, inner);
+    for (size_t p = 0; inner > 1 && p < act->definition->param_count; p++)
+        if (call->param[p].stride)
+            return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: CUDA has parameters per channel only where inner is 1",
+                              act->name);
     if (act->shape.count > CUDA_SHAPE_NUMBERS)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu numbers of shape do not fit a kernel", act->name,
                           act->shape.count);
     return BERLU_OK;
 }
 
-/* Everything that can be known without a GPU. */
+/* The checks that need no GPU. */
 static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     berlu_status status = berlu_act_check(act, op, call);
@@ -194,8 +205,8 @@ static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berl
     return BERLU_OK;
 }
 
-/* Flat work fits any grid. Where channels matter a block has 32 of them and 8 parts of at least 4 rows, and a grid at most
- * 65,535 blocks of the one and 2^31 - 1 of the other. */
+/* Flat work fits any grid. Where channels matter a block has 32 of them and 8 parts of at least 4
+ * rows, and a grid at most 65,535 blocks of the one and 2^31 - 1 of the other. */
 static berlu_status check_grid(const berlu_act *act, const cuda_job *job)
 {
     if (job->columns && job->channels > (size_t)65535 * 32)
@@ -211,7 +222,7 @@ static berlu_status check_grid(const berlu_act *act, const cuda_job *job)
     return BERLU_OK;
 }
 
-/* ---- The calls ------------------------------------------------------------------------------------------------------- */
+/* ---- The calls ------------------------------------------------------------------------------- */
 
 size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
@@ -225,7 +236,7 @@ size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const ber
     return bytes ? bytes + 63 : 0; /* to align the first byte */
 }
 
-/* What was asked for decides, not the partial sums: an empty array has none, and its sums are 0. */
+/* Joins the requested sums, even without partial ones: the sums of an empty array are 0. */
 static cudaError_t join_sums(const cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call,
                              cudaStream_t stream)
 {

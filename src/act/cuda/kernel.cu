@@ -1,14 +1,21 @@
-/* kernel_cuda.cu - the CUDA kernels around a formula, compiled once per activation. SPDX-License-Identifier: MIT
+/* cuda/kernel.cu - the CUDA kernels around a formula, compiled once per activation.
+ * SPDX-License-Identifier: MIT
  *
- * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE, as for kernel.c: the same
- * text, so the same bits. Memory is the limit, so everything here is about keeping it busy: 16 bytes per access, several
- * accesses in flight per thread, and few instructions between them. Four paths to walk:
+ * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE, as
+ * for cpu/kernel.c: the same text, so the same bits. Memory bandwidth is the limit, so everything
+ * here keeps it busy: 16 bytes per access, several accesses in flight per thread, and few
+ * instructions between them. Five kernels:
  *
- *   stream     flat arrays, aligned, the ops of training (value; dx with parameter sums). One tile per block. In 16-bit
- *              storage costly formulas run only where a quick guess does not settle the result (quick_cuda.cuh).
- *   lookup     slopes in f16 of the longest formulas, through a table in shared memory.
- *   columns    bias, column sums, per-channel parameters: a thread owns channels and walks down 64 rows.
- *   anything   every op, every alignment, element by element. Right first; nobody trains with it.
+ *     stream     flat arrays, aligned, the ops of training (value; dx with parameter sums).
+ *                One tile per block. In 16-bit storage costly formulas run only where a quick
+ *                estimate does not determine the result (quick.cuh).
+ *     lookup     derivatives in f16 of the longest formulas, through a table in shared memory.
+ *     sweep      the backward of a layer behind a bias: dx, the bias gradient, y recomputed, from
+ *                one read. A thread owns 16 bytes of channels and goes down the rows.
+ *     columns    bias, column sums, per-channel parameters: a thread owns channels and iterates
+ *                over 64 rows.
+ *     anything   every op, every alignment, element by element. Simple and slow; training does
+ *                not use it.
  *
  * Read cuda_launch() at the end first. */
 #include "act/cuda/kernels.h"
@@ -21,9 +28,9 @@
 namespace
 {
 
-constexpr int PARAMS = ACT_PARAMS, THREADS = 256; /* of the general walks */
+constexpr int PARAMS = ACT_PARAMS, THREADS = 256; /* of the general kernels */
 
-/* DEGREE makes the degree a constant that the compiler sees through; 0 leaves it open. */
+/* DEGREE makes the degree a compile-time constant; 0 leaves it open. */
 template <int DEGREE> __device__ __forceinline__ consts consts_at(const cuda_job &job, size_t channel)
 {
     const act_shape shape = {DEGREE ? DEGREE : job.degree, (size_t)job.shape_count, job.shape_numbers, nullptr};
@@ -34,7 +41,7 @@ template <int DEGREE> __device__ __forceinline__ consts consts_at(const cuda_job
     return consts_make(params, &shape, job.scale, job.center);
 }
 
-/* ---- Sums of a layer ------------------------------------------------------------------------------------------------- */
+/* ---- Sums of a layer ------------------------------------------------------------------------- */
 
 /* Joins one float per thread of the block by a fixed tree in double; thread 0 has the result. */
 __device__ double block_sum(float mine)
@@ -56,27 +63,25 @@ __device__ double block_sum(float mine)
     return sum;
 }
 
-/* ---- stream ---------------------------------------------------------------------------------------------------------- */
+/* ---- stream ---------------------------------------------------------------------------------- */
 
-/* Threads of a block and accesses in flight of a thread, as measured (docs/performance.md). Small blocks keep what the whole
- * chip reads close together; long formulas want more of it per thread, for what a thread prepares; sums want large
- * blocks, because joining the threads costs the same for any. */
+/* Threads of a block and accesses in flight of a thread, as measured (docs/performance.md). Small
+ * blocks keep the addresses that the whole chip reads close together; long formulas want more
+ * accesses per thread, to amortise the constants; sums want large blocks, because joining the
+ * threads costs the same for any. */
 enum walk { VALUES, SLOPES, SUMS_TOO };
 
 template <int DTYPE, int DEGREE, walk WALK> struct tile_of {
-#ifdef ACT_COSTLY
-    static constexpr bool LONG = DTYPE != BERLU_F32;
-#else
-    static constexpr bool LONG = DTYPE != BERLU_F32 && DEGREE > 2;
-#endif
+    static constexpr bool LONG = DTYPE != BERLU_F32 && (ACT_COSTLY || DEGREE > 2);
     static constexpr int THREADS = WALK == SUMS_TOO ? (DEGREE > 2 ? 256 : 512) : LONG ? 64 : 128;
     static constexpr int LONG_DEPTH = QUICK_SLOPE && WALK == SLOPES ? QUICK_SLOPE_DEPTH : 4;
     static constexpr int DEPTH = WALK == SUMS_TOO ? 4 : LONG ? LONG_DEPTH : 2;
     static constexpr int WIDTH = storage<DTYPE>::WIDTH, STEP = THREADS * WIDTH, SIZE = STEP * DEPTH;
 };
 
-/* False always, which the compiler cannot know: a branch on it needs every load, so none of them moves behind the arithmetic.
- * Left alone the compiler does that to save registers, and a thread waits for one load after the other: up to 13 % slower. */
+/* Always false, which the compiler cannot know: a branch on it needs every load, so none of them
+ * moves behind the arithmetic. Otherwise the compiler does that to save registers, and a thread
+ * waits for one load after the other: up to 13 % slower. */
 template <int DEPTH> __device__ __forceinline__ bool impossible(const cuda_job &job, const uint4 *x, const uint4 *g)
 {
     uint32_t all = ~0u;
@@ -96,7 +101,7 @@ template <int DEPTH> __device__ __forceinline__ bool impossible(const cuda_job &
     return act_slope(x, &k);
 }
 
-/* One value, or one slope times dy, of the eight in x, as 16 bits. */
+/* One value, or one derivative times dy, of the eight in x, as 16 bits. */
 template <int DTYPE, int SLOPE>
 __device__ __forceinline__ uint32_t exact_half(uint4 x, uint4 gradient, int j, const consts &k)
 {
@@ -105,10 +110,13 @@ __device__ __forceinline__ uint32_t exact_half(uint4 x, uint4 gradient, int j, c
     return pack2(v, 0.0f, DTYPE);
 }
 
-/* Eight values, or eight slopes times dy, by guesses, and by the formula where the two ends differ after rounding.
- * Multiplying by dy is monotone as rounding is, whichever its sign. Of a whole warp mostly one number differs: so pairs are
- * asked first, and what the formula needs is unpacked again rather than kept. */
-template <int DTYPE, int SLOPE> __device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const consts &k)
+/* Eight values, or eight derivatives times dy, by estimates, and by the formula where the two ends
+ * differ after rounding. Multiplying by dy is monotone as rounding is, whatever its sign. Mostly
+ * one element of a whole warp differs: so pairs are tested first, and the operands of the formula
+ * are unpacked again rather than kept in registers. ADD: adds dy times the estimate of the
+ * derivative to the eight sums, which is as good as the rounding of the sum itself. */
+template <int DTYPE, int SLOPE, int ADD = 0>
+__device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const consts &k, float *sum = nullptr)
 {
     float v[8], dy[8], low[8], high[8];
     unpack<DTYPE>(x, v);
@@ -118,6 +126,8 @@ template <int DTYPE, int SLOPE> __device__ __forceinline__ uint4 quick_eight(uin
         guess g = SLOPE ? quick_slope(v[j], k.f) : quick_value(v[j], k.f);
         low[j] = g.near - g.within;
         high[j] = g.near + g.within;
+        if (ADD)
+            sum[j] = v_fma(dy[j], g.near, sum[j]);
         if (SLOPE) {
             low[j] = v_mul(dy[j], low[j]);
             high[j] = v_mul(dy[j], high[j]);
@@ -141,7 +151,8 @@ template <int DTYPE, int SLOPE> __device__ __forceinline__ uint4 quick_eight(uin
     return make_uint4(pair[0], pair[1], pair[2], pair[3]);
 }
 
-/* A full tile has no bounds to check; the last one, where it is not full, goes element by element. */
+/* A full tile needs no bounds checks; the last one, where it is not full, goes element by
+ * element. */
 template <int DTYPE, int DEGREE>
 __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, VALUES>::THREADS)
     stream_value(const __grid_constant__ cuda_job job)
@@ -160,7 +171,7 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, VALUES>::THREADS)
 #pragma unroll
     for (int d = 0; d < DEPTH; d++)
         x[d] = load_vector<DTYPE>(job.x, at + d * STEP);
-    const consts k = consts_at<DEGREE>(job, 0); /* while they come */
+    const consts k = consts_at<DEGREE>(job, 0); /* while the loads are in flight */
     if (impossible<DEPTH>(job, x, x))
         return;
 #pragma unroll
@@ -178,7 +189,8 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, VALUES>::THREADS)
     }
 }
 
-/* dx of one element; adds its terms to the sums of the first SUMS parameters. OUTPUT: v is y instead of x. */
+/* dx of one element; adds its terms to the sums of the first SUMS parameters. OUTPUT: v is y
+ * instead of x. */
 template <int SUMS, int OUTPUT>
 __device__ __forceinline__ float slope_one(float v, float dy, const consts &k, float *sum)
 {
@@ -251,10 +263,12 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPE
 }
 
 #include "act/cuda/lookup.cuh"
+#include "act/cuda/sweep.cuh"
 
-/* ---- columns and anything: every op ---------------------------------------------------------------------------------- */
+/* ---- columns and anything: every op ---------------------------------------------------------- */
 
-/* One element, any op. Returns what the column sums of dx add; fills the terms of the parameters' sums. */
+/* One element, any op. Returns the term of the column sums of dx; fills the terms of the
+ * parameters' sums. */
 __device__ __forceinline__ float element(const cuda_job &job, const consts &k, size_t i, size_t channel, float *terms)
 {
     float slopes[PARAMS ? PARAMS : 1] = {}, slope;
@@ -328,7 +342,8 @@ __global__ void __launch_bounds__(THREADS) anything(const __grid_constant__ cuda
         }
 }
 
-/* Blocks of 32 channels x 8 row blocks. A thread owns one channel and walks down its rows, so column sums come in order. */
+/* Blocks of 32 channels x 8 row blocks. A thread owns one channel and iterates over its rows, so
+ * column sums are added in order. */
 constexpr int COLUMN_X = 32, COLUMN_Y = THREADS / COLUMN_X;
 
 __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ cuda_job job, size_t rows_each)
@@ -356,7 +371,7 @@ __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ cuda_
         }
 }
 
-/* ---- Launching ------------------------------------------------------------------------------------------------------- */
+/* ---- Launching ------------------------------------------------------------------------------- */
 
 bool backward(const cuda_job *job)
 {
@@ -371,7 +386,7 @@ int sums_wanted(const cuda_job *job)
     return sums;
 }
 
-/* The fast walks: training's ops on flat arrays whose pointers all lie on 16 bytes. */
+/* The fast path: training's ops on flat arrays whose pointers are all aligned to 16 bytes. */
 bool streams(const cuda_job *job)
 {
     uintptr_t all =
@@ -385,17 +400,33 @@ size_t rows_each(const cuda_job *job)
     return backward(job) ? CUDA_ROWS : 4;
 }
 
-/* Rows on the axis that may be long; the other one, 65,535 blocks of channels, is checked by act_cuda.c. */
+/* Rows on the grid's long axis; the other one, 65,535 blocks of channels, is checked by
+ * cuda/call.c. */
 dim3 column_grid(const cuda_job *job)
 {
     size_t parts = (job->rows + rows_each(job) - 1) / rows_each(job);
     return dim3((unsigned)((parts + COLUMN_Y - 1) / COLUMN_Y), (unsigned)((job->channels + COLUMN_X - 1) / COLUMN_X));
 }
 
-/* What a block of the launch works on, where that matters: for sums, of which each block writes one. */
+/* Elements per block of the launch, which matters for sums only: each block writes one. */
 template <int DTYPE> size_t sums_tile(const cuda_job *job)
 {
     return job->degree > 2 ? tile_of<DTYPE, 4, SUMS_TOO>::SIZE : tile_of<DTYPE, 2, SUMS_TOO>::SIZE;
+}
+
+/* The backward with the bias gradient or y, on whole vectors of channels. Asked before the sums
+ * have addresses: with no bias and no parameter per channel `columns` means that dbias is
+ * wanted. */
+bool sweeps(const cuda_job *job)
+{
+    uintptr_t all =
+        (uintptr_t)job->x | (uintptr_t)job->y | (uintptr_t)job->dy | (uintptr_t)job->dx | (uintptr_t)job->y_in;
+    bool more = job->columns || job->y, plain = job->plain && !job->bias;
+    for (int p = 0; p < PARAMS; p++)
+        plain = plain && !job->per_channel[p];
+    size_t width = job->dtype == BERLU_F32 ? 4 : 8;
+    return backward(job) && more && plain && job->dtype != BERLU_F16 && job->degree <= 6 && all % 16 == 0 &&
+           job->channels % width == 0 && job->channels <= (size_t)65535 * SWEEP_ACROSS;
 }
 
 size_t tile_size(const cuda_job *job)
@@ -407,6 +438,10 @@ size_t tile_size(const cuda_job *job)
 
 size_t cuda_tiles(const cuda_job *job)
 {
+    if (sweeps(job)) {
+        sweep_shape s = sweep_shape_of(job);
+        return (size_t)s.grid.x * s.grid.y;
+    }
     if (job->columns) {
         dim3 grid = column_grid(job);
         return (size_t)grid.x * grid.y;
@@ -425,8 +460,38 @@ template <int DTYPE, int DEGREE, int SUMS, int OUTPUT> void launch_slope(const c
     stream_slope<DTYPE, DEGREE, SUMS, OUTPUT><<<blocks_for<T>(job), T::THREADS, 0, stream>>>(*job);
 }
 
+template <int DTYPE, int DEGREE, int SUMS, int OUTPUT> void launch_sweep(const cuda_job *job, cudaStream_t stream)
+{
+    sweep_shape s = sweep_shape_of(job);
+    sweep<DTYPE, DEGREE, SUMS, OUTPUT><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
+}
+
+template <int DTYPE, int DEGREE> void launch_sweeps(const cuda_job *job, cudaStream_t stream)
+{
+    int sums = sums_wanted(job);
+#if ACT_FROM_OUTPUT
+    if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT && sums)
+        launch_sweep<DTYPE, DEGREE, PARAMS, 1>(job, stream);
+    else if (job->op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        launch_sweep<DTYPE, DEGREE, 0, 1>(job, stream);
+    else
+#endif
+#if ACT_PARAMS
+        if (sums)
+        launch_sweep<DTYPE, DEGREE, PARAMS, 0>(job, stream);
+    else
+#endif
+        launch_sweep<DTYPE, DEGREE, 0, 0>(job, stream);
+    (void)sums;
+}
+
 template <int DTYPE, int DEGREE> void launch_stream(const cuda_job *job, cudaStream_t stream)
 {
+    if constexpr (DTYPE != BERLU_F16)
+        if (sweeps(job)) {
+            launch_sweeps<DTYPE, DEGREE>(job, stream);
+            return;
+        }
     using T = tile_of<DTYPE, DEGREE, VALUES>;
     int sums = sums_wanted(job);
     if (job->op == BERLU_ACT_FORWARD)
@@ -465,11 +530,11 @@ template <int DTYPE> void launch_degree(const cuda_job *job, cudaStream_t stream
 
 cudaError_t cuda_launch(const cuda_job *job, cudaStream_t stream)
 {
-    if (job->columns) {
+    if (job->columns && !sweeps(job)) {
         columns<<<column_grid(job), THREADS, 0, stream>>>(*job, rows_each(job));
         return cudaGetLastError();
     }
-    if (!streams(job)) {
+    if (!streams(job) && !sweeps(job)) {
         anything<<<(unsigned)cuda_tiles(job), THREADS, 0, stream>>>(*job);
         return cudaGetLastError();
     }

@@ -1,12 +1,15 @@
-/* kernels_cuda.h - what passes between a call and the CUDA kernels of one activation. SPDX-License-Identifier: MIT
+/* cuda/kernels.h - the interface between a call and the CUDA kernels of one activation.
+ * SPDX-License-Identifier: MIT
  *
- * The counterpart of kernels.h. act_cuda.c checks a call and fills a cuda_job; kernel_cuda.cu, compiled once per activation
- * over the same formula, launches it. Values and dx have the bits of the CPU. Sums have an order of their own that
- * depends on the call alone, never on the device or the grid:
+ * The counterpart of cpu/kernels.h. call.c checks a call and fills a cuda_job; kernel.cu, compiled
+ * once per activation over the same formula, launches it. Values and dx have the bits of the CPU.
+ * Sums have an order of their own that depends on the call alone, never on the device or the grid:
  *
- *   per layer    a tile is the work of a block; each thread adds its few dozen elements in f32 in index order, threads
- *                are joined by a fixed tree in double, tiles by a second kernel, again by a fixed tree in double
- *   per channel  rows in blocks of CUDA_ROWS in order in f32 (the rule of the CPU), blocks by a fixed tree in double */
+ *     per layer    a tile is the work of a block; each thread adds its few dozen elements in f32
+ *                  in index order, threads are joined by a fixed tree in double, tiles by a
+ *                  second kernel, again by a fixed tree in double
+ *     per channel  rows in blocks of CUDA_ROWS in f32, in order (the rule of the CPU) or every n-th
+ *                  row in order and then the n sums, blocks by a fixed tree in double */
 #ifndef ACT_CUDA_KERNELS_H
 #define ACT_CUDA_KERNELS_H
 
@@ -16,10 +19,10 @@
 
 enum {
     CUDA_ROWS = 64,         /* rows whose column sums are added in order */
-    CUDA_SHAPE_NUMBERS = 64 /* room for the numbers of a smoothed function */
+    CUDA_SHAPE_NUMBERS = 64 /* capacity for the numbers of a smoothed function */
 };
 
-/* Travels to the device by value, so it holds no host pointer. */
+/* Passed to the device by value, so it holds no host pointer. */
 typedef struct cuda_job {
     berlu_act_op op;
     berlu_dtype dtype;
@@ -27,7 +30,7 @@ typedef struct cuda_job {
     float scale;
     int center, param_index;
     size_t rows, channels, count;
-    int columns; /* 1: bias, column sums or per-channel parameters: walk over rows and channels */
+    int columns; /* 1: bias, column sums or per-channel parameters: iterate over rows and channels */
 
     int degree, shape_count;
     float shape_numbers[CUDA_SHAPE_NUMBERS];
@@ -39,20 +42,20 @@ typedef struct cuda_job {
     float own[BERLU_ACT_PARAMS];
     int per_channel[BERLU_ACT_PARAMS];
 
-    double *layer_sum[BERLU_ACT_PARAMS];  /* [tiles]; NULL: not asked for */
+    double *layer_sum[BERLU_ACT_PARAMS];  /* [tiles]; NULL: not requested */
     float *channel_sum[BERLU_ACT_PARAMS]; /* [row blocks][channels] */
     float *bias_sum;                      /* the same */
 } cuda_job;
 
 typedef struct cuda_kernels {
-    size_t (*tiles)(const cuda_job *job); /* how many partial sums of a layer the launch writes */
+    size_t (*tiles)(const cuda_job *job); /* the number of partial sums of a layer that the launch writes */
     cudaError_t (*launch)(const cuda_job *job, cudaStream_t stream);
 } cuda_kernels;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* sums_cuda.cu: joins partial sums. */
+/* cuda/sums.cu: joins partial sums. */
 cudaError_t cuda_join_layer(float *out, const double *partial, size_t count, cudaStream_t stream);
 cudaError_t cuda_join_columns(float *out, const float *partial, size_t blocks, size_t channels, cudaStream_t stream);
 #ifdef __cplusplus

@@ -1,11 +1,13 @@
-/* lookup_cuda.cuh - slopes in f16 through a table in shared memory. SPDX-License-Identifier: MIT
+/* cuda/lookup.cuh - derivatives in f16 through a table in shared memory.
+ * SPDX-License-Identifier: MIT
  *
- * Where the formula is long and a guess too often undecided (quick_cuda.cuh: QUICK_LOOKUP) each block tabulates the slope in
- * f32 for the inputs with a magnitude from 2^-9 to 16, signs side by side: the key of an input is its bits rotated left
- * by one. Other inputs are computed. The table costs a few microseconds, so there is one block per multiprocessor, which
- * first asks for the beginning of what it will read to come into the second-level cache.
+ * Where the formula is long and an estimate too often undecided (quick.cuh: QUICK_LOOKUP) each
+ * block tabulates the derivative in f32 for the inputs with a magnitude from 2^-9 to 16, both signs
+ * next to each other: the key of an input is its bits rotated left by one. Other inputs are
+ * computed. The table costs a few microseconds, so there is one block per multiprocessor, which
+ * first prefetches the beginning of its input into L2.
  *
- * A part of kernel_cuda.cu, inside its namespace. */
+ * Part of kernel.cu, inside its namespace. */
 #ifdef QUICK_LOOKUP
 constexpr int LOOKUP_THREADS = 1024, LOOKUP_DEPTH = 2, LOOKUP_AHEAD = 8;
 constexpr uint32_t LOOKUP_LOW = 2 * (6 << 10), LOOKUP_SPAN = 2 * (19 << 10) - LOOKUP_LOW;
@@ -28,7 +30,7 @@ __device__ __forceinline__ uint4 find_slopes(uint4 x, uint4 gradient, const floa
     return pack<BERLU_F16>(dy);
 }
 
-/* One request per line of 128 bytes. */
+/* One prefetch per line of 128 bytes. */
 __device__ __forceinline__ void fetch_ahead(const void *p, size_t at, size_t stride, size_t count)
 {
     if (threadIdx.x % 8)
@@ -70,8 +72,8 @@ __global__ void __launch_bounds__(LOOKUP_THREADS, 1) lookup(const __grid_constan
                   v_mul(load_one(job.dy, BERLU_F16, rest), act_slope(load_one(job.x, BERLU_F16, rest), &k.f)));
 }
 
-/* Says false, with nothing launched, for other work, below the size from which the table pays, and on a device with too
- * little shared memory for it. */
+/* False, with nothing launched, for other work, below the size from which the table pays, and on a
+ * device with too little shared memory for it. */
 bool looks_up(const cuda_job *job, cudaStream_t stream, cudaError_t *error)
 {
     if (job->op != BERLU_ACT_BACKWARD || job->dtype != BERLU_F16 || job->count < 1 << 20)

@@ -1,19 +1,24 @@
-/* quick_cuda.cuh - first guesses with a certain error, for 16-bit storage on CUDA. SPDX-License-Identifier: MIT
+/* cuda/quick.cuh - fast estimates with a proven error bound, for 16-bit storage on CUDA.
+ * SPDX-License-Identifier: MIT
  *
- * What is stored in 16 bits is the exact f32 formula, rounded. With half the bytes of f32 and as many instructions that
- * formula is slower than the memory. But a rounding to 8 or 11 bits forgets most of it: a guess by the chip's own
- * exponential and reciprocal (22 bits) together with a bound on its error gives two ends, and rounding is monotone, so
- * where both ends round to the same number that number is the answer. Where they do not (a few in ten thousand) the formula
- * itself runs. So the bits are those of the formula, whatever the chip's approximations do within the bound.
+ * A stored 16-bit element is the exact f32 formula, rounded. With half the bytes of f32 and as many
+ * instructions that formula is slower than the memory. But a rounding to 8 or 11 bits discards most
+ * of it: an estimate by the chip's own exponential and reciprocal (22 bits) together with a bound
+ * on its error gives two ends, and rounding is monotone, so where both ends round to the same
+ * number that number is the result. Where they do not (a few in ten thousand) the formula itself
+ * runs. So the bits are those of the formula, whatever the chip's approximations do within the
+ * bound.
  *
- *   quick_value(x, k), quick_slope(x, k)     near and within: the f32 result of act_value() or act_slope() lies in
- *                                            near - within .. near + within, as f32 numbers; NaN for a NaN only
+ *     quick_value(x, k), quick_slope(x, k)   near and within: the f32 result of act_value() or
+ *                                            act_slope() lies in near - within .. near + within,
+ *                                            as f32 numbers; NaN for a NaN only
  *
- * QUICK_VALUE and QUICK_SLOPE say which of them the activation has; QUICK_SLOPE_DEPTH how many accesses of a thread are in
- * flight for slopes, as measured; QUICK_LOOKUP that in f16 a table of slopes is faster, because the guess of a slope with 11
- * bits is undecided too often. tests/act/test_cuda_quick.c
- * compares the bounds with the formula on all inputs of both formats; they are 1.3 times the largest error seen on an H200. Behind
- * a formula header; kernel_cuda.cu uses it. */
+ * QUICK_VALUE and QUICK_SLOPE tell which of them the activation has; QUICK_SLOPE_DEPTH is the
+ * number of a thread's accesses in flight for derivatives, as measured; QUICK_LOOKUP means that in
+ * f16 a table of derivatives is faster, because the estimate of a derivative with 11 bits is
+ * undecided too often. tests/act/test_cuda_quick.c compares the bounds with the formula on all
+ * inputs of both formats; they are 1.3 times the largest error measured on an H200. Included after
+ * a formula header, by kernel.cu. */
 #ifndef ACT_CUDA_QUICK_CUH
 #define ACT_CUDA_QUICK_CUH
 
@@ -21,7 +26,7 @@ struct guess {
     float near, within;
 };
 
-#define QUICK_TINY  0x1p-105f /* more than any of them is off where it cuts a far tail or flushes to zero */
+#define QUICK_TINY  0x1p-105f /* exceeds every error from cutting a far tail or flushing to zero */
 #define QUICK_LOG2E 1.44269504f
 
 /* 2^t and 1 / a, about 2^-22; results below 2^-126 are zero */
@@ -39,8 +44,8 @@ static __device__ __forceinline__ float quick_reciprocal(float a)
     return y;
 }
 
-/* The share of a result that its error may be: `base` for exponential, reciprocal and the formula itself, and the rounding
- * of the exponent t, which counts |t| times, so `growth` for each unit of it. */
+/* Relative error bound of a result: `base` for exponential, reciprocal and the formula itself, and
+ * the rounding of the exponent t, which counts |t| times, so `growth` for each unit of it. */
 static __device__ __forceinline__ float quick_share(float t, float growth, float base)
 {
     return fmaf(fabsf(t), growth, base);
@@ -109,7 +114,7 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
 #define QUICK_SLOPE       1
 #define QUICK_LOOKUP      1
 #define QUICK_SLOPE_DEPTH 4
-#define QUICK_END         6.25f /* behind it P(X < -t) and its product with t are below 2^-29 */
+#define QUICK_END         6.25f /* beyond it P(X < -t) and its product with t are below 2^-29 */
 
 /* P(X < -t) = e^(-t^2/2) u p(u) with u = 1 / (1 + 0.29 t), p fitted for t < QUICK_END to 2^-26 */
 static __device__ __forceinline__ float quick_tail(float t, float exponent, float *density)
@@ -196,8 +201,8 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k
     return {x > 0 ? k.right : y, x > 0 ? 0.0f : within};
 }
 
-/* alpha (e^z - 1), by the series where the two would cancel, alpha z being x. On the right x itself, which has 16 bits and so
- * stands far from where a rounding to 16 bits turns. */
+/* alpha (e^z - 1), by the series where the two would cancel, alpha z being x. On the right x
+ * itself, which has 16 bits and so is far from a rounding boundary. */
 static __device__ __forceinline__ guess quick_value(float x, const act_consts &k)
 {
     float z = x * k.inverse, t = z * QUICK_LOG2E, far = fmaf(k.alpha, quick_exp2(t), -k.alpha), p = 1.9841270e-4f;

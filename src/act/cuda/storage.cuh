@@ -1,6 +1,8 @@
-/* storage_cuda.cuh - sixteen bytes of f32, bf16 or f16 as floats, and single elements. SPDX-License-Identifier: MIT
+/* cuda/storage.cuh - sixteen bytes of f32, bf16 or f16 as floats, and single elements.
+ * SPDX-License-Identifier: MIT
  *
- * The device side of berlu_dtype. Rounding to 16 bits is to nearest even, one conversion for two numbers. */
+ * The device side of berlu_dtype. Rounding to 16 bits is to nearest even, one conversion for two
+ * elements. */
 #ifndef ACT_CUDA_STORAGE_CUH
 #define ACT_CUDA_STORAGE_CUH
 
@@ -54,7 +56,7 @@ template <int DTYPE> __device__ __forceinline__ uint4 pack(const float *v)
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
-/* Sixteen bytes of 16-bit numbers: the one at j. */
+/* Element j of sixteen bytes of 16-bit elements. */
 static __device__ __forceinline__ uint32_t half_of(uint4 a, int j)
 {
     uint32_t word = j < 2 ? a.x : j < 4 ? a.y : j < 6 ? a.z : a.w;
@@ -84,7 +86,7 @@ static __device__ __forceinline__ void store_one(void *p, int dtype, size_t i, f
         v_store_f16((uint16_t *)p + i, a);
 }
 
-/* WIDTH elements from i on, on 16 bytes. */
+/* WIDTH elements from i on, aligned to 16 bytes. */
 template <int DTYPE> __device__ __forceinline__ uint4 load_vector(const void *p, size_t i)
 {
     return *reinterpret_cast<const uint4 *>((const typename storage<DTYPE>::element *)p + i);

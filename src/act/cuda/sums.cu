@@ -1,7 +1,8 @@
-/* sums_cuda.cu - the second stage of sums on CUDA. SPDX-License-Identifier: MIT
+/* cuda/sums.cu - the second stage of sums on CUDA. SPDX-License-Identifier: MIT
  *
- * Partial sums are few, so one block per number (a layer) or per 32 channels is enough. Thread t adds partial sums t,
- * t + 1024, ... in double in that order; threads are joined by a fixed tree. The order depends on the count alone. */
+ * Partial sums are few, so one block per number (a layer) or per 32 channels is enough. Thread t
+ * adds partial sums t, t + 1024, ... in double in that order; threads are joined by a fixed tree.
+ * The order depends on the count alone. */
 #include "act/cuda/kernels.h"
 
 namespace

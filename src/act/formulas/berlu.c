@@ -1,8 +1,8 @@
-/* berlu.c - BerLU in double, and what is known about it. The formula is in berlu.h. SPDX-License-Identifier: MIT
+/* berlu.c - BerLU in double, the reference; the formula is in berlu.h. SPDX-License-Identifier: MIT
  *
- * The same line plus bump, but bump and step are sums of binomial probabilities of r = (eps - |x|) / (2 eps), straight from
- * the Bernstein form: no term is negative, so nothing cancels, and no table of the kernel is used, so that its Q and W have
- * a referee of their own. */
+ * The same line plus bump, but bump and step are sums of binomial probabilities of r = (eps - |x|)
+ * / (2 eps), straight from the Bernstein form: no term is negative, so nothing cancels, and no
+ * table of the kernel is used, so that its Q and W have an independent reference. */
 #include <math.h>
 
 #include "act/formulas/berlu_exact.h"
@@ -26,7 +26,8 @@ static double power(double t, int k)
     return p;
 }
 
-/* The slope's way from one line to the other: S_m(t) = P(Binomial(2m-1, t) >= m). Every term is positive. */
+/* The transition of the slope from one line to the other: S_m(t) = P(Binomial(2m-1, t) >= m). Every
+ * term is positive. */
 static double step(int m, double t)
 {
     double sum = 0, c = choose(2 * m - 1, m), up = power(t, m);
@@ -38,7 +39,8 @@ static double step(int m, double t)
     return sum;
 }
 
-/* h = the integral of S_m from 0 to r, for r <= 1/2: P(Binomial(2m, r) > m) weighted, every term positive. */
+/* h = the integral of S_m from 0 to r, for r <= 1/2: P(Binomial(2m, r) > m) weighted, every term
+ * positive. */
 static double bump(int m, double r)
 {
     double sum = 0, c = choose(2 * m, m + 1), up = power(r, m + 1);
@@ -73,7 +75,7 @@ static void point(berlu_act_point *out, double x, const double *p, const act_sha
     berlu_exact(out, x, p[0], p[1], shape->degree);
 }
 
-/* Every slope between alpha and 1 is taken, and no other. */
+/* The slope takes every value between alpha and 1, and no other. */
 static double lipschitz(const double *p, const act_shape *shape)
 {
     (void)shape;

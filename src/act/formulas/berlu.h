@@ -1,15 +1,20 @@
-/* berlu.h - BerLU: leaky ReLU with a Bernstein polynomial in place of its kink. SPDX-License-Identifier: MIT
+/* berlu.h - BerLU: leaky ReLU with a Bernstein polynomial in place of its kink.
+ * SPDX-License-Identifier: MIT
  *
- * Evaluated as the kinked line plus a bump that lives on |x| < eps: with d = max(0, eps - |x|) and degree 2
+ * The kinked line plus a bump on |x| < eps: with d = max(0, eps - |x|), for degree 2
  *
- *     f = (x < 0 ? alpha x : x) + (1 - alpha) / (4 eps) d^2
+ *     f  = (x < 0 ? alpha x : x) + (1 - alpha) / (4 eps) d^2
+ *     f' = (x < 0 ? alpha + (1 - alpha) / (2 eps) d : 1 - (1 - alpha) / (2 eps) d)
  *
- * so outside the transition f is exactly x or alpha x, inside nothing of it cancels, and there is no branch. Degree 2m: with
- * r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1) Q_m(v) and the slope differs from that of the line by
- * (1 - alpha) r^m W_m(v); Q and W have positive coefficients only (docs/math.md has the derivation).
+ * so outside the transition f is exactly x or alpha x, inside nothing cancels, and there is no
+ * branch. Degree 2m: with r = d / (2 eps) and v = 1 - 2r the bump is (1 - alpha) eps r^(m+1) Q_m(v)
+ * and f' differs from the slope of the line by (1 - alpha) r^m W_m(v); Q and W have positive
+ * coefficients only (docs/math.md has the derivation). In this order below: the function and its
+ * derivatives, the same from the output, higher degrees, constants.
  *
- * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump, and 2 ulp of eps; exact for
- * x > eps, one rounding for x < -eps. The side is chosen by the sign of x, so alpha may lie on either side of 1. */
+ * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump, and 2
+ * ulp of eps; exact for x > eps, one rounding for x < -eps. The sign of x selects the side, so
+ * alpha may lie on either side of 1. */
 #ifndef ACT_FORMULAS_BERLU_H
 #define ACT_FORMULAS_BERLU_H
 
@@ -20,98 +25,160 @@
 #define ACT_FROM_OUTPUT   1 /* degree 2, alpha > 0 */
 #define ACT_FAST_PATH(k)  ((k)->order == 1 && (k)->all_alpha_in_unit_interval && !(k)->some_knee_exact)
 #define ACT_EXACT_KNEE(k) ((k)->all_knee_exact)
-#define ACT_DEGREES       1 /* shape->degree chooses the polynomial */
+#define ACT_DEGREES       1 /* shape->degree selects the polynomial */
 
 typedef struct act_consts {
     v_f32 alpha, eps;
-    v_f32 jump;    /* 1 - alpha; -0 when alpha is 1, so that f(-0) = -0 there */
-    v_f32 square;  /* jump / (4 eps) */
-    v_f32 quarter; /* 1 / (4 eps); NaN when alpha is, so that a NaN alpha reaches every parameter slope */
-    v_f32 inverse; /* 1 / alpha, for the slope from the output; finite, so that it times 0 is 0 */
-    v_f32 steep;   /* jump / (2 eps), and */
-    v_f32 top;     /* eps, both as berlu_meet_one() leaves them: the slope of degree 2 */
-    v_f32 bend;    /* quarter as berlu_meet_half() leaves it: the slope of degree 2 by alpha */
-    v_mask alpha_in_unit_interval;  /* 0 < alpha <= 1 */
-    v_mask knee_exact;              /* alpha_in_unit_interval, top is eps, and 2 eps bend is 1/2 to the bit */
-    int order;                      /* m: half the degree */
-    int all_alpha_in_unit_interval; /* alpha_in_unit_interval in every lane */
-    int all_knee_exact;             /* knee_exact in every lane */
-    int some_knee_exact;            /* knee_exact in some: only where parameters are per channel */
+    v_f32 jump;                    /* 1 - alpha; -0 when alpha is 1, so that f(-0) = -0 there */
+    v_f32 square;                  /* jump / (4 eps) */
+    v_f32 quarter;                 /* 1 / (4 eps); NaN when alpha is, so that NaN reaches every parameter derivative */
+    v_f32 inverse_alpha;           /* finite, so that it times 0 is 0 */
+    v_f32 slope_rate;              /* jump / (2 eps), and */
+    v_f32 slope_end;               /* eps, both adjusted by berlu_fit_slope() */
+    v_f32 alpha_rate;              /* quarter, adjusted by berlu_fit_alpha() */
+    v_mask alpha_in_unit_interval; /* 0 < alpha <= 1 */
+    v_mask knee_exact; /* alpha_in_unit_interval, slope_end is eps, and 2 eps alpha_rate is 1/2 to the bit */
+    int order;         /* m: half the degree */
+    int all_alpha_in_unit_interval; /* in every lane */
+    int all_knee_exact;             /* in every lane */
+    int some_knee_exact;            /* in some lanes, not in all: only where parameters are per channel */
 } act_consts;
 
-/* a / b with the low part of a carried along: as good as rounded once. Clamped, so that it times 0 is still 0. */
-V_FN v_f32 berlu_ratio(v_f32 a, v_f32 a_low, v_f32 b)
+/* Higher degrees, below: the bump over jump, and the difference of slopes over jump */
+V_FN v_f32 berlu_r(v_f32 depth, const act_consts *k);
+V_FN v_f32 berlu_bump(v_f32 eps, v_f32 r, int m);
+V_FN v_f32 berlu_step(v_f32 r, int m);
+V_FN v_f32 berlu_power(v_f32 r, int n);
+
+/* ---- The function and its derivatives -------------------------------------------------------- */
+
+/* x or alpha x. In the second form one of the two terms is 0, so it holds for every alpha, 0 * inf
+ * included; for 0 < alpha <= 1 both have the same bits. */
+V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
 {
-    v_f32 q = v_div(a, b), rest = v_add(v_fnma(q, b, a), a_low);
-    v_f32 better = v_add(q, v_div(rest, b)), most = v_set(0x1.fffffep127f);
-    v_f32 limited = v_max(v_min(q, most), v_neg(most));
-    return v_copysign(v_select(v_less(v_abs(q), most), better, limited), q); /* -0 stays */
+    if (k->all_alpha_in_unit_interval)
+        return v_max(x, v_mul(k->alpha, x));
+    return v_fma(k->alpha, v_min0(x), v_max0(x));
 }
 
-V_FN v_mask berlu_meets_one(const act_consts *k, v_f32 steep, v_f32 top)
+V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
-    return v_equal(v_fma(steep, v_add(top, k->eps), k->alpha), v_one());
+    v_f32 depth = v_sub(k->eps, v_min_abs(x, k->eps)); /* berlu_depth() but for NaN, which the line keeps */
+    v_f32 line = berlu_line(x, k);
+    if (k->order == 1)
+        return v_fma(v_mul(k->square, depth), depth, line);
+    /* eps times h first: it is at most eps, so a bump of 0 stays 0 where jump eps would overflow */
+    return v_fma(k->jump, berlu_bump(k->eps, berlu_r(depth, k), k->order), line);
 }
 
-/* alpha + steep (top + eps) must be 1 to the bit, so that the slope needs no limit on the right. What rounds to 1 spans
- * 1.5 * 2^-24. A unit of steep moves the sum by p / m, p = 1 - alpha and m its significand, in 2^-23; two units of top move it
- * by p / n, n the significand of eps, and m n is 2p or 4p. So one unit of steep hits unless m < 4p/3, and then n > 3/2, and
- * one step back on top hits what a unit of steep has missed: three tries are enough. Only for 0 < alpha <= 1. */
-V_FN void berlu_meet_one(act_consts *k)
-{
-    v_mask knee_exact = berlu_meets_one(k, k->steep, k->top);
-    if (v_all(v_or(knee_exact, v_not(k->alpha_in_unit_interval))))
-        return;
-    v_f32 steeper = v_float(v_iadd(v_bits(k->steep), v_iset(1)));
-    v_f32 lower = v_float(v_isub(v_bits(k->top), v_iset(2)));
-    v_mask need = v_and(k->alpha_in_unit_interval, v_not(knee_exact));
-    k->steep = v_select(need, steeper, k->steep);
-    k->top = v_select(v_and(need, v_not(berlu_meets_one(k, steeper, k->top))), lower, k->top);
-}
-
-/* 2 eps bend must round to 1/2, so that the slope by alpha is 0 to the bit on the right. A quarter that was rounded up does; one
- * that was rounded down may fall short, and then one unit more hits where the significand of eps is at most 3/2, else every
- * second time. Of all pairs of alpha and eps 7 % are left, those with another top among them, which keep the longer formula. */
-V_FN void berlu_meet_half(act_consts *k)
-{
-    v_f32 most = v_add(k->eps, k->eps), half = v_set(0.5f), more = v_float(v_iadd(v_bits(k->quarter), v_iset(1)));
-    k->bend = v_select(v_less(v_mul(k->quarter, most), half), more, k->quarter);
-    k->knee_exact =
-        v_and(k->alpha_in_unit_interval, v_and(v_equal(v_mul(k->bend, most), half), v_equal(k->top, k->eps)));
-    k->all_knee_exact = v_all(k->knee_exact);
-    k->some_knee_exact = !k->all_knee_exact && v_any(k->knee_exact);
-}
-
-V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
-{
-    v_f32 alpha = params[0], one = v_one();
-    v_f32 eps = v_max(params[1], v_set((float)EPS_MIN)); /* a learned one may have fallen below; NaN stays */
-    v_f32 jump = v_neg(v_sub(alpha, one));               /* and what its rounding lost: the error of a sum is a float */
-    v_f32 part = v_sub(one, jump), low = v_add(v_sub(one, v_add(jump, part)), v_sub(part, alpha));
-    v_f32 four = v_mul(eps, v_set(4.0f));
-    act_consts k = {.alpha = alpha,
-                    .eps = eps,
-                    .jump = jump,
-                    .square = berlu_ratio(jump, low, four),
-                    .quarter = v_select(v_is_nan(alpha), alpha, v_div(one, four)),
-                    .inverse = v_min(v_div(one, alpha), v_set(0x1.fffffep127f)),
-                    .top = eps,
-                    .alpha_in_unit_interval = v_and(v_less(v_zero(), alpha), v_less_equal(alpha, one)),
-                    .order = shape->degree / 2};
-    k.steep = v_add(k.square, k.square);
-    k.all_alpha_in_unit_interval = v_all(k.alpha_in_unit_interval);
-    berlu_meet_one(&k);
-    berlu_meet_half(&k);
-    return k;
-}
-
-/* How deep inside the transition: eps - |x|, 0 outside. */
+/* Depth inside the transition: eps - |x|, 0 outside. */
 V_FN v_f32 berlu_depth(v_f32 x, const act_consts *k)
 {
     return v_max0(v_sub(k->eps, v_abs(x)));
 }
 
-/* Tables over m. Coefficients of Q_m and W_m ascending in v, m = 2 to 8; K_m; p_m(0) / 2. All are exact in f32. */
+/* Distance from -eps: 0 on the left, slope_end + eps on the right; `capped` is min(x,
+ * slope_end). */
+V_FN v_f32 berlu_distance(v_f32 capped, const act_consts *k)
+{
+    return v_max0(v_add(capped, k->eps));
+}
+
+/* Degree 2, 0 < alpha <= 1: all terms are positive, so both sides can start from alpha, without a
+ * compare or a select. */
+V_FN v_f32 berlu_slope_unit_interval(v_f32 x, const act_consts *k)
+{
+    return v_fma(k->slope_rate, berlu_distance(v_min(x, k->slope_end), k), k->alpha);
+}
+
+V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
+{
+    if (k->order == 1 && k->all_alpha_in_unit_interval)
+        return berlu_slope_unit_interval(x, k);
+    v_f32 depth = berlu_depth(x, k), rate = k->jump, t = depth;
+    if (k->order == 1)
+        rate = k->square, t = v_add(depth, depth); /* square is finite, twice of it may not be */
+    else
+        t = berlu_step(berlu_r(depth, k), k->order);
+    v_f32 slope = v_select(v_less(x, v_zero()), v_fma(rate, t, k->alpha), v_fnma(rate, t, v_one()));
+    return k->order == 1 ? v_select(k->alpha_in_unit_interval, berlu_slope_unit_interval(x, k), slope) : slope;
+}
+
+/* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the
+ * transition. */
+V_TABLE float berlu_k[9] = {0, 1.0f, 1.5f, 1.875f, 2.1875f, 2.4609375f, 2.70703125f, 2.9326171875f, 3.14208984375f};
+V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
+{
+    v_f32 depth = v_sub(k->eps, v_abs(x)), r = berlu_r(v_max0(depth), k);
+    v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
+    v_f32 inside = v_set(2.0f * berlu_k[k->order]);
+    if (k->order > 1)
+        inside = v_mul(inside, berlu_power(w, k->order - 1));
+    inside = v_mul(k->square, inside); /* last: square is finite, twice of it may not be */
+    v_f32 outside = v_select(v_is_nan(k->jump), k->jump, v_zero());
+    return v_select(v_less(depth, v_zero()), outside, v_fma(depth, v_zero(), inside)); /* + 0 depth: NaN stays */
+}
+
+/* Degree 2, by alpha: x on the left, -(eps - x)^2 / (4 eps) inside, 0 on the right. With w the
+ * distance, capped - w^2 / (4 eps) is all three. It cancels: the error is up to 2.5 ulp of eps (of
+ * the other form 5), and near eps its sign may be wrong. Where it would not be 0 on the right (no
+ * knee_exact), use the square of the distance to slope_end, and the part of x beyond -eps. */
+V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
+{
+    v_f32 capped = v_min(x, k->slope_end), distance = berlu_distance(capped, k);
+    v_f32 exact = v_fnma(v_mul(k->alpha_rate, distance), distance, capped);
+    if (k->all_knee_exact)
+        return exact;
+    v_f32 held = v_max(capped, v_neg(k->eps)), rest = v_sub(k->slope_end, held);
+    v_f32 longer = v_fnma(v_mul(k->quarter, rest), rest, v_sub(capped, held));
+    return k->some_knee_exact ? v_select(k->knee_exact, exact, longer) : longer;
+}
+
+V_TABLE float berlu_half_p0[9] = {
+    0, 0.25f, 0.1875f, 0.15625f, 0.13671875f, 0.123046875f, 0.11279296875f, 0.104736328125f, 0.0981903076171875f};
+
+V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
+{
+    v_f32 depth = berlu_depth(x, k), r = berlu_r(depth, k);
+    if (k->order == 1) {
+        out[0] = berlu_slope_by_alpha(x, k);
+        out[1] = v_mul(v_mul(k->jump, r), v_sub(v_one(), r));
+    } else {
+        v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
+        out[0] = v_sub(v_min0(x), berlu_bump(k->eps, r, k->order));
+        out[1] = v_mul(v_mul(k->jump, v_set(berlu_half_p0[k->order])), berlu_power(w, k->order));
+    }
+}
+
+/* ---- From the output ------------------------------------------------------------------------- */
+
+/* Degree 2: f' = sqrt(alpha + (1 - alpha) y / eps) inside; clamped between the two slopes it holds
+ * everywhere. */
+V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
+{
+    v_f32 one = v_one(), rate = v_mul(k->square, v_set(4.0f));
+    v_f32 g = v_sqrt(v_max0(v_fma(rate, y, k->alpha)));
+    return v_min(v_max(g, v_min(k->alpha, one)), v_max(k->alpha, one));
+}
+
+/* With y held to [-alpha eps, eps]: d/dalpha = -(eps - y)^2 / (eps (1 + g)^2), left of it plus the
+ * part of y beyond, over alpha; d/deps = (1 - alpha) (1 - y/eps) (alpha + y/eps) / ((1 + g) (g +
+ * alpha)). No form divides by 1 - alpha. */
+V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
+{
+    v_f32 one = v_one(), per_eps = v_mul(k->quarter, v_set(4.0f)), g = act_slope_from_output(y, k);
+    v_f32 beyond = v_min0(v_fma(k->alpha, k->eps, y));
+    v_f32 held = v_min(v_max(y, v_neg(v_mul(k->alpha, k->eps))), k->eps);
+    v_f32 ratio = v_div(v_sub(k->eps, held), v_add(one, g));
+    out[0] = v_fnma(v_mul(ratio, ratio), per_eps, v_mul(beyond, k->inverse_alpha));
+    v_f32 rest = v_div(v_fma(held, per_eps, k->alpha), v_add(g, k->alpha));
+    out[1] = v_mul(v_mul(k->jump, v_mul(ratio, per_eps)), rest);
+}
+
+/* ---- Higher degrees -------------------------------------------------------------------------- */
+
+/* Tables over m: coefficients of Q_m and W_m ascending in v, m = 2 to 8; above, K_m and p_m(0) / 2.
+ * All are exact in f32. */
 V_TABLE float berlu_q[9][8] = {
     {0},
     {0},
@@ -134,9 +201,6 @@ V_TABLE float berlu_w[9][8] = {
     {64.0f, 260.3125f, 478.1875f, 496.125f, 301.875f, 101.0625f, 14.4375f},
     {128.0f, 621.8125f, 1390.5f, 1819.6875f, 1485.0f, 748.6875f, 214.5f, 26.8125f},
 };
-V_TABLE float berlu_k[9] = {0, 1.0f, 1.5f, 1.875f, 2.1875f, 2.4609375f, 2.70703125f, 2.9326171875f, 3.14208984375f};
-V_TABLE float berlu_half_p0[9] = {
-    0, 0.25f, 0.1875f, 0.15625f, 0.13671875f, 0.123046875f, 0.11279296875f, 0.104736328125f, 0.0981903076171875f};
 
 V_FN v_f32 berlu_poly(const float *c, int count, v_f32 v)
 {
@@ -154,7 +218,7 @@ V_FN v_f32 berlu_power(v_f32 r, int n)
     return power;
 }
 
-/* a r^n, from a on: r^n alone may be subnormal where the product is not */
+/* a r^n from left to right: r^n alone may be subnormal where the product is not */
 V_FN v_f32 berlu_times_power(v_f32 a, v_f32 r, int n)
 {
     for (int i = 0; i < n; i++)
@@ -168,122 +232,89 @@ V_FN v_f32 berlu_r(v_f32 depth, const act_consts *k)
 }
 
 /* eps r^(m+1) Q_m(v), for m > 1 */
-V_FN v_f32 berlu_h(v_f32 eps, v_f32 r, int m)
+V_FN v_f32 berlu_bump(v_f32 eps, v_f32 r, int m)
 {
     v_f32 v = v_fnma(v_set(2.0f), r, v_one());
     return berlu_times_power(v_mul(eps, berlu_poly(berlu_q[m], m, v)), r, m + 1);
 }
 
-/* r^m W_m(v): how far the slope is from that of the line, 0 to 1/2 of the jump; for m > 1 */
-V_FN v_f32 berlu_t(v_f32 r, int m)
+/* r^m W_m(v): the difference to the slope of the line, 0 to 1/2 of the jump; for m > 1 */
+V_FN v_f32 berlu_step(v_f32 r, int m)
 {
     v_f32 v = v_fnma(v_set(2.0f), r, v_one());
     return berlu_times_power(berlu_poly(berlu_w[m], m, v), r, m);
 }
 
-/* x or alpha x. In the second form one of the two is 0, so it holds for every alpha, 0 * inf included; where alpha is alpha_in_unit_interval both
- * have the same bits. */
-V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
+/* ---- Constants ------------------------------------------------------------------------------- */
+
+/* a / b including the low part of a, nearly rounded once. Clamped, so that it times 0 is still
+ * 0. */
+V_FN v_f32 berlu_ratio(v_f32 a, v_f32 a_low, v_f32 b)
 {
-    if (k->all_alpha_in_unit_interval)
-        return v_max(x, v_mul(k->alpha, x));
-    return v_fma(k->alpha, v_min0(x), v_max0(x));
+    v_f32 q = v_div(a, b), rest = v_add(v_fnma(q, b, a), a_low);
+    v_f32 better = v_add(q, v_div(rest, b)), most = v_set(0x1.fffffep127f);
+    v_f32 limited = v_max(v_min(q, most), v_neg(most));
+    return v_copysign(v_select(v_less(v_abs(q), most), better, limited), q); /* -0 stays */
 }
 
-V_FN v_f32 act_value(v_f32 x, const act_consts *k)
+V_FN v_mask berlu_slope_ends_at_one(const act_consts *k, v_f32 rate, v_f32 end)
 {
-    v_f32 depth = v_sub(k->eps, v_min_abs(x, k->eps)); /* that of berlu_depth(); for NaN the line tells */
-    v_f32 line = berlu_line(x, k);
-    if (k->order == 1)
-        return v_fma(v_mul(k->square, depth), depth, line);
-    /* eps h first: it is at most eps, so a bump of 0 stays 0 where jump eps would be infinite */
-    return v_fma(k->jump, berlu_h(k->eps, berlu_r(depth, k), k->order), line);
+    return v_equal(v_fma(rate, v_add(end, k->eps), k->alpha), v_one());
 }
 
-/* How far x is behind -eps: 0 on the left, top + eps on the right; `capped` is min(x, top) */
-V_FN v_f32 berlu_way(v_f32 capped, const act_consts *k)
+/* alpha + slope_rate (slope_end + eps) must be 1 to the bit, so that f' needs no limit on the
+ * right. The numbers that round to 1 span 1.5 * 2^-24. A unit of slope_rate moves the sum by p / m,
+ * p = 1 - alpha and m its significand, in 2^-23; two units of slope_end move it by p / n, n the
+ * significand of eps, and m n is 2p or 4p. So one unit of slope_rate hits unless m < 4p/3, and then
+ * n > 3/2, and one step back of slope_end hits where that unit has missed: three tries are enough.
+ * Only for 0 < alpha <= 1. */
+V_FN void berlu_fit_slope(act_consts *k)
 {
-    return v_max0(v_add(capped, k->eps));
+    v_mask fits = berlu_slope_ends_at_one(k, k->slope_rate, k->slope_end);
+    if (v_all(v_or(fits, v_not(k->alpha_in_unit_interval))))
+        return;
+    v_f32 higher = v_float(v_iadd(v_bits(k->slope_rate), v_iset(1)));
+    v_f32 lower = v_float(v_isub(v_bits(k->slope_end), v_iset(2)));
+    v_mask need = v_and(k->alpha_in_unit_interval, v_not(fits));
+    k->slope_rate = v_select(need, higher, k->slope_rate);
+    k->slope_end = v_select(v_and(need, v_not(berlu_slope_ends_at_one(k, higher, k->slope_end))), lower, k->slope_end);
 }
 
-/* Degree 2, alpha_in_unit_interval alpha: all terms are positive, so it can start from alpha on both sides; no compare, no choice. */
-V_FN v_f32 berlu_slope_unit_interval(v_f32 x, const act_consts *k)
+/* 2 eps alpha_rate must round to 1/2, so that d/dalpha is 0 to the bit on the right. A quarter that
+ * was rounded up does; one that was rounded down may fall short, and then one unit more hits where
+ * the significand of eps is at most 3/2, else every second time. Of all pairs of alpha and eps 7 %
+ * are left, those with another slope_end among them, and use the longer formula. */
+V_FN void berlu_fit_alpha(act_consts *k)
 {
-    return v_fma(k->steep, berlu_way(v_min(x, k->top), k), k->alpha);
+    v_f32 most = v_add(k->eps, k->eps), half = v_set(0.5f), more = v_float(v_iadd(v_bits(k->quarter), v_iset(1)));
+    k->alpha_rate = v_select(v_less(v_mul(k->quarter, most), half), more, k->quarter);
+    k->knee_exact = v_and(k->alpha_in_unit_interval,
+                          v_and(v_equal(v_mul(k->alpha_rate, most), half), v_equal(k->slope_end, k->eps)));
+    k->all_knee_exact = v_all(k->knee_exact);
+    k->some_knee_exact = !k->all_knee_exact && v_any(k->knee_exact);
 }
 
-/* Degree 2, by alpha: x on the left, -(eps - x)^2 / (4 eps) inside, 0 on the right. With w the way, capped - w^2 / (4 eps) is all
- * three. It cancels: the error is up to 2.5 ulp of eps (of the other form 5), and near eps its sign may be wrong.
- * Where it would not be 0 on the right (knee_exact), the square of what is left of the way, and what x has beyond its beginning. */
-V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
+V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 {
-    v_f32 capped = v_min(x, k->top), way = berlu_way(capped, k),
-          all_knee_exact = v_fnma(v_mul(k->bend, way), way, capped);
-    if (k->all_knee_exact)
-        return all_knee_exact;
-    v_f32 held = v_max(capped, v_neg(k->eps)), rest = v_sub(k->top, held);
-    v_f32 longer = v_fnma(v_mul(k->quarter, rest), rest, v_sub(capped, held));
-    return k->some_knee_exact ? v_select(k->knee_exact, all_knee_exact, longer) : longer;
-}
-
-V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
-{
-    if (k->order == 1 && k->all_alpha_in_unit_interval)
-        return berlu_slope_unit_interval(x, k);
-    v_f32 depth = berlu_depth(x, k), steep = k->jump, t = depth;
-    if (k->order == 1)
-        steep = k->square, t = v_add(depth, depth); /* square is finite, twice of it may not be */
-    else
-        t = berlu_t(berlu_r(depth, k), k->order);
-    v_f32 slope = v_select(v_less(x, v_zero()), v_fma(steep, t, k->alpha), v_fnma(steep, t, v_one()));
-    return k->order == 1 ? v_select(k->alpha_in_unit_interval, berlu_slope_unit_interval(x, k), slope) : slope;
-}
-
-/* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the transition. */
-V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
-{
-    v_f32 room = v_sub(k->eps, v_abs(x)), r = berlu_r(v_max0(room), k);
-    v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
-    v_f32 inside = v_set(2.0f * berlu_k[k->order]);
-    if (k->order > 1)
-        inside = v_mul(inside, berlu_power(w, k->order - 1));
-    inside = v_mul(k->square, inside); /* last: square is finite, twice of it may not be */
-    v_f32 outside = v_select(v_is_nan(k->jump), k->jump, v_zero());
-    return v_select(v_less(room, v_zero()), outside, v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
-}
-
-V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
-{
-    v_f32 depth = berlu_depth(x, k), r = berlu_r(depth, k);
-    if (k->order == 1) {
-        out[0] = berlu_slope_by_alpha(x, k);
-        out[1] = v_mul(v_mul(k->jump, r), v_sub(v_one(), r));
-    } else {
-        v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
-        out[0] = v_sub(v_min0(x), berlu_h(k->eps, r, k->order));
-        out[1] = v_mul(v_mul(k->jump, v_set(berlu_half_p0[k->order])), berlu_power(w, k->order));
-    }
-}
-
-/* Degree 2: f' = sqrt(alpha + (1 - alpha) y / eps) inside; clamped between the two slopes it holds everywhere. */
-V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
-{
-    v_f32 one = v_one(), steep = v_mul(k->square, v_set(4.0f));
-    v_f32 g = v_sqrt(v_max0(v_fma(steep, y, k->alpha)));
-    return v_min(v_max(g, v_min(k->alpha, one)), v_max(k->alpha, one));
-}
-
-/* With y held to [-alpha eps, eps]: d/dalpha = -(eps - y)^2 / (eps (1 + g)^2), left of it plus what y has beyond, over
- * alpha; d/deps = (1 - alpha) (1 - y/eps) (alpha + y/eps) / ((1 + g) (g + alpha)). No form divides by 1 - alpha. */
-V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out)
-{
-    v_f32 one = v_one(), per_eps = v_mul(k->quarter, v_set(4.0f)), g = act_slope_from_output(y, k);
-    v_f32 beyond = v_min0(v_fma(k->alpha, k->eps, y));
-    v_f32 held = v_min(v_max(y, v_neg(v_mul(k->alpha, k->eps))), k->eps);
-    v_f32 ratio = v_div(v_sub(k->eps, held), v_add(one, g));
-    out[0] = v_fnma(v_mul(ratio, ratio), per_eps, v_mul(beyond, k->inverse));
-    v_f32 rest = v_div(v_fma(held, per_eps, k->alpha), v_add(g, k->alpha));
-    out[1] = v_mul(v_mul(k->jump, v_mul(ratio, per_eps)), rest);
+    v_f32 alpha = params[0], one = v_one();
+    v_f32 eps = v_max(params[1], v_set((float)EPS_MIN)); /* a learned one may have fallen below; NaN stays */
+    v_f32 jump = v_neg(v_sub(alpha, one));               /* low: its rounding error, which is a float */
+    v_f32 part = v_sub(one, jump), low = v_add(v_sub(one, v_add(jump, part)), v_sub(part, alpha));
+    v_f32 four = v_mul(eps, v_set(4.0f));
+    act_consts k = {.alpha = alpha,
+                    .eps = eps,
+                    .jump = jump,
+                    .square = berlu_ratio(jump, low, four),
+                    .quarter = v_select(v_is_nan(alpha), alpha, v_div(one, four)),
+                    .inverse_alpha = v_min(v_div(one, alpha), v_set(0x1.fffffep127f)),
+                    .slope_end = eps,
+                    .alpha_in_unit_interval = v_and(v_less(v_zero(), alpha), v_less_equal(alpha, one)),
+                    .order = shape->degree / 2};
+    k.slope_rate = v_add(k.square, k.square);
+    k.all_alpha_in_unit_interval = v_all(k.alpha_in_unit_interval);
+    berlu_fit_slope(&k);
+    berlu_fit_alpha(&k);
+    return k;
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* berlu_exact.h - BerLU in double, for berlu and for smelu, which is BerLU with alpha = 0. SPDX-License-Identifier: MIT */
+/* berlu_exact.h - BerLU in double, for berlu and for smelu, which is BerLU with alpha = 0.
+ * SPDX-License-Identifier: MIT */
 #ifndef ACT_FORMULAS_BERLU_EXACT_H
 #define ACT_FORMULAS_BERLU_EXACT_H
 

@@ -1,4 +1,6 @@
-/* celu_tables.h - coefficients, made by tools/coefficients/make_tables.py; read act/formulas/celu.h. SPDX-License-Identifier: MIT */
+/* celu_tables.h - coefficients; read act/formulas/celu.h. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef ACT_FORMULAS_CELU_TABLES_H
 #define ACT_FORMULAS_CELU_TABLES_H
 

@@ -1,7 +1,8 @@
-/* clamp.h - f(x) = x held between two limits, the formula that relu6 and hard_tanh share. SPDX-License-Identifier: MIT
+/* clamp.h - f(x) = x held between two limits, the formula that relu6 and hard_tanh share.
+ * SPDX-License-Identifier: MIT
  *
- * Exact. The including header defines CLAMP_LOW and CLAMP_HIGH. At both kinks the slope is 0, and the output tells whether
- * it was reached, so the slope comes from y too. */
+ * Exact. The including header defines CLAMP_LOW and CLAMP_HIGH. At both kinks the derivative is 0,
+ * and the output shows whether it was reached, so the derivative can be computed from y too. */
 #ifndef ACT_FORMULAS_CLAMP_H
 #define ACT_FORMULAS_CLAMP_H
 

@@ -1,11 +1,14 @@
-/* elu.h - elu(x) = x for x > 0, else alpha (e^x - 1), and its derivatives. SPDX-License-Identifier: MIT
+/* elu.h - elu(x) = x for x > 0, else alpha (e^x - 1), and its derivatives.
+ * SPDX-License-Identifier: MIT
  *
- * e^x - 1 = fma(2^k, tail, 2^k - 1) without cancellation. What is constant on the right side is kept only so that a NaN
- * alpha reaches every x. The tail of the slope, alpha e^x, is scaled in two steps where e^x alone would be subnormal.
- * From the output, alpha > 0: alpha e^x = y + alpha, and d/dalpha = y / alpha.
+ * e^x - 1 = fma(2^k, tail, 2^k - 1) without cancellation. The constants of the right side exist
+ * only so that a NaN alpha reaches every x. The tail of the derivative, alpha e^x, is scaled in two
+ * steps where e^x alone would be subnormal. From the output, alpha > 0: alpha e^x = y + alpha, and
+ * d/dalpha = y / alpha.
  *
- * Bounds: value 2 ULP, slope 4 ULP. Seen over all floats with a normal result, alpha = 1: value 0.989 ULP (at
- * -0x1.95c798p-2), slope 1.021 ULP (at -0x1.77bb66p+2). Another alpha adds one rounding (sampled: 1.63 and 1.75 ULP). */
+ * Bounds: value 2 ULP, derivative 4 ULP. Largest errors over all floats with a normal result, alpha
+ * = 1: value 0.989 ULP (at -0x1.95c798p-2), derivative 1.021 ULP (at -0x1.77bb66p+2). Another alpha
+ * adds one rounding (sampled: 1.63 and 1.75 ULP). */
 #ifndef ACT_FORMULAS_ELU_H
 #define ACT_FORMULAS_ELU_H
 
@@ -18,8 +21,8 @@
 
 typedef struct act_consts {
     v_f32 alpha;
-    v_f32 right, zero; /* the slope on the right, and where it begins: 1 and 0, or NaN both */
-    int one;           /* alpha is 1 in every lane, and a product with it can be left out */
+    v_f32 right, zero; /* derivative and lower end of the right side: 1 and 0, or NaN both */
+    int one;           /* alpha is 1 in every lane: no product with it is needed */
 } act_consts;
 
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
@@ -40,11 +43,11 @@ V_FN v_f32 elu_times(v_f32 y, const act_consts *k)
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
-    v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 long before */
+    v_f32 growth = v_expm1(v_max(x, v_set(-30.0f))); /* -1 well before */
     return v_select(v_less_equal(k->zero, x), x, elu_times(growth, k));
 }
 
-/* alpha e^x for x <= 0; lanes above are of no interest. Below -170 it is zero for |alpha| <= 2^94. */
+/* alpha e^x for x <= 0; other lanes are not used. Below -170 it is zero for |alpha| <= 2^94. */
 V_FN v_f32 elu_exp(v_f32 x, const act_consts *k)
 {
     v_f32 shifted, tail = v_exp(v_max(x, v_set(-170.0f)), &shifted), power = v_power(shifted);

@@ -1,76 +1,95 @@
-/* formula.h - what the formula header of an activation (act/formulas/NAME.h) must define. SPDX-License-Identifier: MIT
+/* formula.h - the contents of an activation's formula header (act/formulas/NAME.h).
+ * SPDX-License-Identifier: MIT
  *
- * A formula is the f32 text of one function over the vocabulary of simd/vec.h. kernel.c includes it, once per instruction
- * set, and names no activation itself: the names below are fixed. CUDA includes the same text. The header defines, in
- * this order:
+ * A formula is the f32 text of one function over the vocabulary of simd/vec.h. cpu/kernel.c
+ * includes it, once per instruction set, and names no activation itself: the names below are fixed.
+ * CUDA includes the same text. The header defines, in this order:
  *
- *   #define ACT_PARAMS n        how many real parameters the function has (0 to BERLU_ACT_PARAMS), in the order of NAME.c
- *   #define ACT_FROM_OUTPUT b   1 when the slope can be had from the output alone, else 0
+ *     #define ACT_PARAMS n          number of real parameters (0 to BERLU_ACT_PARAMS), in the
+ *                                   order of NAME.c
+ *     #define ACT_FROM_OUTPUT b     1 when f' can be computed from the output alone, else 0
  *
- * and, as hints to backends, which change no bit:
+ * and, as optional hints to backends, which change no bit (full.h has the defaults):
  *
- *   #define ACT_COSTLY 1        the formula is long: longer turns and groups (kernel.c), on CUDA more elements a thread (kernel_cuda.cu)
- *   #define ACT_PRODUCT v_product   how slope and dy are multiplied; v_product where subnormal slopes are no rarity (vmath.h)
- *   #define ACT_FAR 1           the slope has a short way for near x and a long one for any; the header has, beside act_slope(),
- *       V_FN int act_slope_path(const v_f32 *x, int n);                 ACT_SHORT or ACT_LONG: what n vectors need
- *       V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);                  slope times dy, the bits those of ACT_PRODUCT
- *       V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);     likewise in x, n <= ACT_SIDE vectors side by side
- *   #define ACT_FAR_VALUE 1     the same for the value; the header has
- *       V_FN int act_value_path(const v_f32 *x, int n);                 ACT_SHORT, ACT_LONG, or ACT_NEITHER: act_value()
- *       V_FN v_f32 act_near_value(v_f32 x);
- *       V_FN void act_far_value(v_f32 *x, int n);                      in x, n <= ACT_SIDE vectors side by side
- *   #define ACT_DEGREES 1       the formula looks at shape->degree: one copy per common degree may pay
+ *     #define ACT_COSTLY 1          the formula is long: longer ranges and groups (kernel.c), on
+ *                                   CUDA more elements per thread (kernel.cu)
+ *     #define ACT_PRODUCT v_product the product of f' and dy; v_product where subnormal f' are
+ *                                   frequent (vmath.h)
+ *     #define ACT_VALUE_PATHS 1     the value has a fast path for near x and a slow one, by
+ *         V_FN int act_value_path(const v_f32 *x, int n);    of n vectors: ACT_ALL_NEAR,
+ *                                                            ACT_SOME_FAR, or ACT_SOME_BEYOND,
+ *                                                            where act_value() is called
+ *         V_FN v_f32 act_near_value(v_f32 x);
+ *         V_FN void act_far_value(v_f32 *x, int n);          in place, n <= ACT_INTERLEAVED vectors
+ *     #define ACT_SLOPE_PATHS 1     the same for f' times dy, with the bits of ACT_PRODUCT, by
+ *         V_FN int act_slope_path(const v_f32 *x, int n);    ACT_ALL_NEAR or ACT_SOME_FAR
+ *         V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);
+ *         V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);
+ *     #define ACT_DEGREES 1         the formula reads shape->degree: one copy per common degree
+ *                                   may pay
+ *     #define ACT_FAST_PATH(k) ((k)->order == 1)
+ *                                   a condition on uniform members of act_consts under which the
+ *                                   function is simpler: loops have a copy in which the compiler
+ *                                   knows that it is true
+ *     #define ACT_EXACT_KNEE(k) ((k)->all_knee_exact)
+ *                                   where ACT_FAST_PATH holds, df/dp of the first parameter has
+ *                                   two forms: loops that sum it alone have a copy for each
  *
- *   typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
- *       what is derived from the parameters, lane by lane, because a parameter may differ from channel to channel. Plain
- *       numbers that are the same for all lanes (an int for the degree) may stand here too.
+ *     typedef struct act_consts { v_f32 alpha, square; ... } act_consts;
+ *         Constants derived from the parameters, lane by lane, because a parameter may differ from
+ *         channel to channel. Members that are the same for all lanes (an int for the degree) are
+ *         plain numbers.
  *
- *   V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape);
- *       derives them; params has ACT_PARAMS vectors. Runs once per call (once per channel where a parameter is per
- *       channel), so it may divide and compensate. A NaN parameter must make every value NaN.
+ *     V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape);
+ *         Derives them; params has ACT_PARAMS vectors. Runs once per call (once per channel where a
+ *         parameter is per channel), so it may divide and compensate. A NaN parameter must make
+ *         every value NaN.
  *
- *   ACT_NO_CONSTS               instead of both, where nothing is derived
+ *     ACT_NO_CONSTS    instead of both, where nothing is derived
  *
- *   V_FN v_f32 act_value(v_f32 x, const act_consts *k);
- *   V_FN v_f32 act_slope(v_f32 x, const act_consts *k);
- *   V_FN v_f32 act_curve(v_f32 x, const act_consts *k);             the second derivative
- *   V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out);    ACT_PARAMS vectors; only if ACT_PARAMS > 0
+ *     V_FN v_f32 act_value(v_f32 x, const act_consts *k);
+ *     V_FN v_f32 act_slope(v_f32 x, const act_consts *k);      the derivative
+ *     V_FN v_f32 act_curve(v_f32 x, const act_consts *k);      the second derivative
+ *     V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out);
+ *         df/dp, ACT_PARAMS vectors; only if ACT_PARAMS > 0
+ *     V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k);
+ *         only if ACT_FROM_OUTPUT
+ *     V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out);
+ *         only if both
  *
- *   V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k);          only if ACT_FROM_OUTPUT
- *   V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out);      only if both
+ * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a
+ * rare path and on uniform members of act_consts. Kernels evaluate value, derivative and parameter
+ * derivatives of the same x together; write common parts as the same inline function with the same
+ * arguments and the compiler computes them once. The lanes behind the end of an array hold zeros;
+ * their results are discarded.
  *
- *   #define ACT_FAST_PATH(k) ((k)->order == 1)      optional: a condition on plain numbers of act_consts under which the function
- *       is simpler. Kernels then hold two copies of their fast loops, and in one of them the compiler knows it is true.
- *   #define ACT_EXACT_KNEE(k) ((k)->neat)              optional: where ACT_FAST_PATH holds, the slope by the first parameter has two forms.
- *       Loops that sum it and no other have a copy for each.
- *
- * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a rare path and on uniform
- * numbers of act_consts. Kernels ask for value, slope and parameter slopes of the same x side by side; write common parts
- * as the same inline function with the same arguments and the compiler computes them once. The lanes behind the end of an
- * array hold zeros; their results are thrown away.
- *
- * State the bound and the worst input known at the head of the file; NAME.c (act/formulas/definition.h) holds the same function in
- * double and the numbers that the tests read. docs/add-an-activation.md walks through one. */
+ * State the bound and the worst input known at the head of the file; NAME.c
+ * (act/formulas/definition.h) holds the same function in double and the bounds that the tests read.
+ * docs/add-an-activation.md has an example. */
 #ifndef ACT_FORMULAS_FORMULA_H
 #define ACT_FORMULAS_FORMULA_H
 
 #include "act/formulas/shape.h"
 #include "simd/vec.h"
 
-/* Vectors side by side: four where there are registers for it; with one nothing is gained, and ACT_FAR has no effect. */
-#define ACT_SIDE (V_LANES == 16 ? 4 : 1)
+/* Vectors that a slow path interleaves: four where there are enough registers; with one the two
+ * paths bring nothing and are not used. */
+#define ACT_INTERLEAVED (V_LANES == 16 ? 4 : 1)
 
-enum { ACT_SHORT, ACT_LONG, ACT_NEITHER };
+enum { ACT_ALL_NEAR, ACT_SOME_FAR, ACT_SOME_BEYOND };
 
-/* A line of a formula for n vectors side by side: one alone is a chain of operations that wait for each other. */
-#define ACT_EACH V_UNROLL for (int v = 0; v < n; v++)
+/* A line of a formula for n interleaved vectors: a single one is a chain of dependent
+ * operations. */
+#define ACT_EACH V_FOR(int v = 0; v < n; v++)
 
-/* The largest |x| of each lane; n is 1 or even. A NaN may be passed over, since on every way it stays one, but no number beside
- * it may: v_max_abs() of the two is the number or NaN, and to v_max_bits() NaN is the largest. */
+/* The largest |x| of each lane; n is 1 or even. A NaN may be lost, since it stays NaN on every
+ * path, but no number beside it may: v_max_abs() of the two is the number or NaN, and to
+ * v_max_bits() NaN is the largest. */
 V_FN v_f32 act_most(const v_f32 *x, int n)
 {
     v_f32 most = n > 1 ? v_max_abs(x[0], x[1]) : v_abs(x[0]);
-    V_UNROLL for (int v = 2; v < n; v += 2) most = v_max_bits(most, v_max_abs(x[v], x[v + 1]));
+    V_FOR(int v = 2; v < n; v += 2)
+        most = v_max_bits(most, v_max_abs(x[v], x[v + 1]));
     return most;
 }
 

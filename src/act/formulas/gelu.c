@@ -1,6 +1,7 @@
 /* gelu.c - gelu in double: x Phi(x). SPDX-License-Identifier: MIT
  *
- * Arguments are carried in two parts: erfc and exp multiply the rounding of theirs by x^2, up to 200 in the tail. */
+ * Arguments are carried in two parts: erfc and exp multiply the rounding of theirs by x^2, up to
+ * 200 in the tail. */
 #include <math.h>
 
 #include "act/formulas/definition.h"

@@ -1,14 +1,18 @@
-/* gelu.h - gelu(x) = x Phi(x), Phi the normal distribution function, and its derivatives. SPDX-License-Identifier: MIT
+/* gelu.h - gelu(x) = x Phi(x), Phi the normal distribution function, and its derivatives.
+ * SPDX-License-Identifier: MIT
  *
- * With t = |x|: gelu(x) = max(x, 0) - t Phi(-t), which cancels nowhere and keeps the far negative tail right. The slope at -t is
- * Phi(-t) - t n(t), and slope(t) = 1 - slope(-t). Both are thirty-two polynomials in t, one of which a look-up finds: in the first
- * sixteen places, t <= 3.1, of the function itself; in the others of the function times 2^(0.72 t^2), which hardly changes any more.
- * There the exponential is multiplied on again, with t^2 in two parts. In a vector that has both, near lanes take an exponential
- * of zero, which changes no bit; a vector of near lanes alone skips it. There is no division.
+ * With t = |x|: gelu(x) = max(x, 0) - t Phi(-t), which cancels nowhere and keeps the far negative
+ * tail right. The derivative at -t is Phi(-t) - t n(t), and f'(t) = 1 - f'(-t). Both are piecewise
+ * polynomials in t over thirty-two intervals, found by table look-up: in the first sixteen, t <=
+ * 3.1, of the function itself; in the others of the function times 2^(0.72 t^2), which is nearly
+ * constant, and the exponential is multiplied back, with t^2 in two parts. In a vector that has
+ * both, near lanes use an exponential of zero, which changes no bit; a vector of near lanes alone
+ * skips it. There is no division.
  *
- * Bounds: value 2 ULP, slope 4 ULP. Seen over all floats with a normal result: value 1.741 ULP (at -0x1.d37d3cp+1), slope
- * 2.026 ULP (at -0x1.8f8ddap+3), near the slope's zero 0.08 * 2^-24 absolute; subnormal results within 1.3 units. Second
- * derivative, sampled: 3.1 ULP, near its zeros 0.4 * 2^-24. */
+ * Bounds: value 2 ULP, derivative 4 ULP. Largest errors over all floats with a normal result: value
+ * 1.741 ULP (at -0x1.d37d3cp+1), derivative 2.026 ULP (at -0x1.8f8ddap+3), near the derivative's
+ * zero 0.08 * 2^-24 absolute; subnormal results within 1.3 units. Second derivative, sampled: 3.1
+ * ULP, near its zeros 0.4 * 2^-24. */
 #ifndef ACT_FORMULAS_GELU_H
 #define ACT_FORMULAS_GELU_H
 
@@ -19,25 +23,26 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
-#define ACT_FAR_VALUE   1
+#define ACT_VALUE_PATHS 1
 
 ACT_NO_CONSTS
 
-#define GELU_NEAR  3.1f                   /* 5 t rounds to 15 or less up to here, to 16 or more behind */
+#define GELU_NEAR  3.1f                   /* 5 t rounds to 15 or less up to here, to 16 or more beyond */
 #define GELU_EDGE  13.0f                  /* results are normal up to here */
 #define GELU_LIMIT 15.0f                  /* everything rounds to zero from 14.73 on */
-#define GELU_RATE  -0.721347520444481704f /* -log2(e) / 2; what the float lacks is in the tables */
+#define GELU_RATE  -0.721347520444481704f /* -log2(e) / 2; the rounding error of the float is in the tables */
 
-/* The place of a near t, above V_SHIFT */
+/* The interval of a near t, as V_SHIFT plus its number */
 V_FN v_f32 gelu_place(v_f32 t)
 {
     return v_fma(t, v_set(5.0f), v_set(V_SHIFT));
 }
 
-/* Any t < 15: what the table says, times 2^(RATE t^2 - k) behind the near places */
+/* For any t < 15: the piecewise polynomial, beyond the near intervals times 2^(RATE t^2 - k) */
 V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n)
 {
-    v_f32 place[ACT_SIDE], rate[ACT_SIDE], square[ACT_SIDE], r[ACT_SIDE], series[ACT_SIDE];
+    v_f32 place[ACT_INTERLEAVED], rate[ACT_INTERLEAVED], square[ACT_INTERLEAVED], r[ACT_INTERLEAVED],
+        series[ACT_INTERLEAVED];
     ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
     ACT_EACH square[v] = v_mul(t[v], t[v]);
     ACT_EACH place[v] =
@@ -48,7 +53,8 @@ V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f3
     ACT_EACH size[v] = v_piecewise32(table, 5, v_bits(place[v]), t[v]);
     ACT_EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
     ACT_EACH series[v] = v_set(v_exp2_terms[5]);
-    V_UNROLL for (int i = 4; i >= 0; i--) ACT_EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
+    V_FOR(int i = 4; i >= 0; i--)
+        ACT_EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
     ACT_EACH r[v] = v_mul(size[v], r[v]);
     ACT_EACH size[v] = v_fma(r[v], series[v], size[v]);
 }
@@ -60,7 +66,7 @@ V_FN v_f32 gelu_size(const float (*table)[32], v_f32 t, v_f32 *shifted)
     return size;
 }
 
-/* The same to the end: subnormal, then zero. v_min turns a NaN into the limit. */
+/* The same to the end of the tail: subnormal, then zero. v_min replaces a NaN by the limit. */
 V_FN v_f32 gelu_edge(const float (*table)[32], v_f32 t)
 {
     v_f32 shifted, size = gelu_size(table, v_min(v_set(GELU_LIMIT), t), &shifted);
@@ -77,8 +83,8 @@ V_FN int act_value_path(const v_f32 *x, int n)
 {
     v_f32 most = act_most(x, n);
     if (v_all(v_less_equal(most, v_set(GELU_NEAR))))
-        return ACT_SHORT;
-    return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_LONG : ACT_NEITHER;
+        return ACT_ALL_NEAR;
+    return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
 V_FN v_f32 act_near_value(v_f32 x)
@@ -89,7 +95,7 @@ V_FN v_f32 act_near_value(v_f32 x)
 
 V_FN void act_far_value(v_f32 *x, int n)
 {
-    v_f32 t[ACT_SIDE], size[ACT_SIDE], shifted[ACT_SIDE];
+    v_f32 t[ACT_INTERLEAVED], size[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_abs(x[v]);
     gelu_sizes(size, gelu_part, t, shifted, n);
     ACT_EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
@@ -98,12 +104,12 @@ V_FN void act_far_value(v_f32 *x, int n)
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
-    int way = act_value_path(&x, 1);
-    if (way == ACT_SHORT)
+    int range = act_value_path(&x, 1);
+    if (range == ACT_ALL_NEAR)
         return act_near_value(x);
     v_f32 y = x, t = v_abs(x);
     act_far_value(&y, 1);
-    if (way == ACT_NEITHER)
+    if (range == ACT_SOME_BEYOND)
         y = v_select(v_less(t, v_set(GELU_EDGE)), y, v_sub(gelu_line(x), gelu_edge(gelu_part, t)));
     return y;
 }

@@ -1,10 +1,12 @@
-/* gelu_tables.h - coefficients, made by tools/coefficients/make_tables.py; read act/formulas/gelu.h. SPDX-License-Identifier: MIT */
+/* gelu_tables.h - coefficients; read act/formulas/gelu.h. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef ACT_FORMULAS_GELU_TABLES_H
 #define ACT_FORMULAS_GELU_TABLES_H
 
 #include "simd/vec.h"
 
-/* t Phi(-t) in sixteen places for t < 3.1, then t Phi(-t) 2^(0.72 t^2) */
+/* t Phi(-t) in sixteen intervals for t < 3.1, then t Phi(-t) 2^(0.72 t^2) */
 V_TABLE float gelu_part[7][32] = {
     {0.0f,        0.198622227f, 0.394377768f, 0.606711149f, 0.795555532f, 0.989444435f, 1.19844449f, 1.40037775f,
      1.59408891f, 1.80775559f,  2.00193334f,  2.1914444f,   2.4032445f,   2.61186671f,  2.7880888f,  3.01106668f,

@@ -1,4 +1,5 @@
-/* gelu_tanh.c - gelu_tanh in double: x s(w), s the sigmoid, w = 2 sqrt(2/pi) (x + 0.044715 x^3). SPDX-License-Identifier: MIT
+/* gelu_tanh.c - gelu_tanh in double: x s(w), s the sigmoid, w = 2 sqrt(2/pi) (x + 0.044715 x^3).
+ * SPDX-License-Identifier: MIT
  *
  * w is carried in two parts: e^-w multiplies its rounding by w, up to 106 in the tail of f32. */
 #include <math.h>
@@ -18,7 +19,8 @@ static double exp_minus_w(double t)
     return exp(-w) * (1 - w_low);
 }
 
-/* slope(-t) = q / d - t w' q / d^2 with q = e^-w, d = 1 + q; slope(t) = 1 - slope(-t); the second derivative is even */
+/* f'(-t) = q / d - t w' q / d^2 with q = e^-w, d = 1 + q; f'(t) = 1 - f'(-t); the second derivative
+ * is even */
 static void gelu_tanh_point(berlu_act_point *out, double x, const double *p, const act_shape *shape)
 {
     (void)p, (void)shape;

@@ -1,10 +1,12 @@
-/* gelu_tanh_tables.h - coefficients, made by tools/coefficients/make_tables.py; read act/formulas/gelu_tanh.h. SPDX-License-Identifier: MIT */
+/* gelu_tanh_tables.h - coefficients; read act/formulas/gelu_tanh.h. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef ACT_FORMULAS_GELU_TANH_TABLES_H
 #define ACT_FORMULAS_GELU_TANH_TABLES_H
 
 #include "simd/vec.h"
 
-/* the slope at -t, in sixteen places for t < 3.1; then over 2^(a + b h + c h^2) */
+/* the derivative at -t, in sixteen intervals for t < 3.1; then over 2^(a + b h + c h^2) */
 V_TABLE float tanh_slope_part[7][32] = {
     {0.0510556586f, 0.190399975f, 0.412288904f, 0.609488904f, 0.812644482f, 1.00053334f, 1.21264446f, 1.41297781f,
      1.60484445f,   1.80108893f,  1.99115551f,  2.21157789f,  2.38986659f,  2.6107111f,  2.78702211f, 3.00217772f,
@@ -42,7 +44,7 @@ V_TABLE float tanh_slope_part[7][32] = {
      0.371808708f,   0.338681906f,    0.522845745f,   0.675584376f},
 };
 
-/* a + V_EXP_SHIFT, and 64 more from place 28 on; b; c; the unit of rounding */
+/* a + V_EXP_SHIFT, and 64 more from interval 28 on; b; c; the unit of rounding */
 V_TABLE float tanh_slope_scale[4][32] = {
     {12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f,
      12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f, 12583039.0f,

@@ -1,4 +1,5 @@
-/* hard_sigmoid.c - hard sigmoid in double. The formula is in hard_sigmoid.h. SPDX-License-Identifier: MIT */
+/* hard_sigmoid.c - hard sigmoid in double. The formula is in hard_sigmoid.h.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"

@@ -1,7 +1,7 @@
 /* hard_sigmoid.h - f(x) = min(max(x + 3, 0), 6) / 6. SPDX-License-Identifier: MIT
  *
- * Bound 1 ULP (0.51 seen): x + 3 is carried in two parts. At both kinks the slope is 0. From the output in f32 only: a
- * 16-bit y may have been rounded to 0 or 1. */
+ * Bound 1 ULP (largest error 0.51): x + 3 is carried in two parts. At both kinks the derivative is
+ * 0. From the output in f32 only: a 16-bit y may have been rounded to 0 or 1. */
 #ifndef ACT_FORMULAS_HARD_SIGMOID_H
 #define ACT_FORMULAS_HARD_SIGMOID_H
 

@@ -1,8 +1,9 @@
 /* hard_swish.h - f(x) = x min(max(x + 3, 0), 6) / 6. SPDX-License-Identifier: MIT
  *
- * Bound 3 ULP for the value (four roundings; exact for x >= 3), 2 ULP for the slope x/3 + 1/2, which is exact near its zero at
- * -3/2 up to one product. At the kinks: f'(-3) = 0, f'(3) = 1. Two x share one y < 0, so there is no way back from the
- * output. The factor is held to [0, 6] and x to -3 on the left, so that -inf gives -0 and not -inf * 0. */
+ * Bound 3 ULP for the value (four roundings; exact for x >= 3), 2 ULP for the derivative x/3 + 1/2,
+ * which is exact near its zero at -3/2 up to one product. At the kinks: f'(-3) = 0, f'(3) = 1. Two
+ * x share one y < 0, so the derivative cannot be computed from the output. The factor is clamped to
+ * [0, 6] and x to -3 on the left, so that -inf gives -0 and not -inf * 0. */
 #ifndef ACT_FORMULAS_HARD_SWISH_H
 #define ACT_FORMULAS_HARD_SWISH_H
 

@@ -1,4 +1,5 @@
-/* identity.h - f(x) = x. The yardstick of all others, and the name for "no activation". SPDX-License-Identifier: MIT */
+/* identity.h - f(x) = x. The baseline of all others, and the name for "no activation".
+ * SPDX-License-Identifier: MIT */
 #ifndef ACT_FORMULAS_IDENTITY_H
 #define ACT_FORMULAS_IDENTITY_H
 

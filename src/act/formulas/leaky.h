@@ -1,7 +1,8 @@
-/* leaky.h - f(x) = x > 0 ? x : alpha x, the formula that leaky_relu and prelu share. SPDX-License-Identifier: MIT
+/* leaky.h - f(x) = x > 0 ? x : alpha x, the formula that leaky_relu and prelu share.
+ * SPDX-License-Identifier: MIT
  *
- * One rounding. At the kink the slope is alpha. The factor of the right side is a constant of its own only so that a NaN
- * alpha reaches every x. From the output: alpha > 0, and y / alpha gives back x. */
+ * One rounding. At the kink the derivative is alpha. The factor of the right side is a constant
+ * only so that a NaN alpha reaches every x. From the output: alpha > 0, and x = y / alpha. */
 #ifndef ACT_FORMULAS_LEAKY_H
 #define ACT_FORMULAS_LEAKY_H
 

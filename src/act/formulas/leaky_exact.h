@@ -1,4 +1,5 @@
-/* leaky_exact.h - x > 0 ? x : alpha x in double, for leaky_relu and prelu. SPDX-License-Identifier: MIT
+/* leaky_exact.h - x > 0 ? x : alpha x in double, for leaky_relu and prelu.
+ * SPDX-License-Identifier: MIT
  *
  * The two differ in their defaults alone: prelu's alpha is learned. */
 #ifndef ACT_FORMULAS_LEAKY_EXACT_H

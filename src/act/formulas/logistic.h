@@ -1,8 +1,8 @@
-/* logistic.h - the logistic function s(x) = 1 / (1 + e^-x) and its slope, for sigmoid, tanh and softplus.
- * SPDX-License-Identifier: MIT
+/* logistic.h - the logistic function s(x) = 1 / (1 + e^-x) and its slope, for sigmoid, tanh and
+ * softplus. SPDX-License-Identifier: MIT
  *
- * e^z = 2^k (1 + tail) is never rounded by itself: 1 + e^z is fma(2^k, tail, 2^k + 1), and the power is multiplied on last, by
- * integers where the result is subnormal (v_shrink). */
+ * e^z = 2^k (1 + tail) is never rounded by itself: 1 + e^z is fma(2^k, tail, 2^k + 1), and the
+ * power is multiplied on last, by integers where the result is subnormal (v_shrink). */
 #ifndef ACT_FORMULAS_LOGISTIC_H
 #define ACT_FORMULAS_LOGISTIC_H
 
@@ -30,8 +30,9 @@ V_FN v_f32 logistic(v_f32 x)
     return y;
 }
 
-/* 1 + q and its square in two parts each, and one over the square; q = 2^k (1 + tail), k <= 0. A quotient by the rounded square
- * would be off by three units; with what both roundings lost it is off by its own. */
+/* 1 + q and its square in two parts each, and one over the square; q = 2^k (1 + tail), k <= 0. A
+ * quotient by the rounded square would be off by three units; with what both roundings lost it is
+ * off by its own. */
 typedef struct logistic_parts {
     v_f32 d, low;       /* 1 + q */
     v_f32 square, rest; /* (1 + q)^2 */
@@ -50,7 +51,8 @@ V_FN logistic_parts logistic_square(v_f32 power, v_f32 tail)
     return p;
 }
 
-/* factor s'(t) for t >= 0, factor a power of two: with q = e^-t it is q / (1 + q)^2. Not for NaN. */
+/* factor s'(t) for t >= 0, factor a power of two: with q = e^-t it is q / (1 + q)^2. Not for
+ * NaN. */
 V_FN v_f32 logistic_slope(v_f32 t, float factor)
 {
     v_f32 shifted, tail = v_exp(v_neg(v_min(t, v_set(LOGISTIC_LIMIT))), &shifted);

@@ -1,10 +1,12 @@
-/* mish.c - mish in double: x T, T = tanh(log(1 + e^x)), as a rational function of e^-|x|. SPDX-License-Identifier: MIT */
+/* mish.c - mish in double: x T, T = tanh(log(1 + e^x)), as a rational function of e^-|x|.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"
 
-/* T = E (E + 2) / D, T' = 4 E (E + 1) / D^2, T'' = 4 E (2 + 2 E - 3 E^2 - 2 E^3) / D^3 with E = e^x, D = E^2 + 2 E + 2.
- * On the left q = E is a common factor of everything. On the right all is divided through by powers of E, q = 1 / E. */
+/* T = E (E + 2) / D, T' = 4 E (E + 1) / D^2, T'' = 4 E (2 + 2 E - 3 E^2 - 2 E^3) / D^3 with E =
+ * e^x, D = E^2 + 2 E + 2. On the left q = E is a common factor. On the right everything is divided
+ * by powers of E, q = 1 / E. */
 static void mish_left(berlu_act_point *out, double t, double q)
 {
     double d = (q + 2) * q + 2;

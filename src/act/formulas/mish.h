@@ -1,12 +1,13 @@
 /* mish.h - mish(x) = x tanh(log(1 + e^x)) and its derivatives. SPDX-License-Identifier: MIT
  *
- * The factor tanh(log(1 + e^x)) is one of sixteen polynomials for x > -13; further out on the left, with q = e^x, it is q (1 - q/2).
- * Slope and second derivative are sixteen polynomials each for |x| < 4, and short series in q = e^-|x| further out. No division,
- * and the left tail is scaled last.
+ * The factor tanh(log(1 + e^x)) is one of sixteen polynomials for x > -13; further out on the left,
+ * with q = e^x, it is q (1 - q/2). The two derivatives are sixteen polynomials each for |x| < 4,
+ * and short series in q = e^-|x| further out. No division, and the left tail is scaled last.
  *
- * Bounds: value 2 ULP, slope 4 ULP. Seen over all floats with a normal result: value 1.753 ULP (at 0x1.83f97cp-3), slope
- * 2.158 ULP (at -0x1.a9fbfap-1), near the slope's zero 0.19 * 2^-24 absolute; subnormal results within 1 unit. Second
- * derivative, sampled: 3.2 ULP, near its zeros 0.2 * 2^-24. */
+ * Bounds: value 2 ULP, derivative 4 ULP. Largest errors over all floats with a normal result: value
+ * 1.753 ULP (at 0x1.83f97cp-3), derivative 2.158 ULP (at -0x1.a9fbfap-1), near the derivative's
+ * zero 0.19 * 2^-24 absolute; subnormal results within 1 unit. Second derivative, sampled: 3.2 ULP,
+ * near its zeros 0.2 * 2^-24. */
 #ifndef ACT_FORMULAS_MISH_H
 #define ACT_FORMULAS_MISH_H
 
@@ -87,7 +88,8 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 
 /* left:  q ((2 + x) - q ((2 + 2 x) - q^2 ((2 + 4 x) - q (5/2 + 25 x / 4))))
  * right: q^2 ((8 - 8 x) - q ((24 - 36 x) - q ((32 - 64 x) - q^2 ((96 - 288 x) - q (224 - 784 x)))))
- * p is q kept from subnormal powers, where the inner terms no longer count. */
+ *
+ * p is q kept from subnormal powers, where the inner terms are negligible. */
 V_FN v_f32 mish_curve_far(v_f32 x)
 {
     v_f32 shifted, t = v_min(v_set(MISH_LIMIT), v_abs(x)), tail = v_exp(v_neg(t), &shifted);

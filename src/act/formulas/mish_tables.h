@@ -1,4 +1,6 @@
-/* mish_tables.h - coefficients, made by tools/coefficients/make_tables.py; read act/formulas/mish.h. SPDX-License-Identifier: MIT */
+/* mish_tables.h - coefficients; read act/formulas/mish.h. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef ACT_FORMULAS_MISH_TABLES_H
 #define ACT_FORMULAS_MISH_TABLES_H
 
@@ -40,7 +42,7 @@ V_TABLE float mish_factor[11][16] = {
      -1.17637115e-11f, -2.43340939e-08f, -7.12188978e-07f, 2.05799151e-05f},
 };
 
-/* the slope on (-4, 4), intervals of 8/15 */
+/* the derivative on (-4, 4), intervals of 8/15 */
 V_TABLE float mish_slope_part[8][16] = {
     {-0.0302815419f, 0.558637083f, 1.0314666f, 1.61979258f, 2.12142229f, 2.70050383f, 3.21943712f, 3.72954059f,
      -4.14436626f, -3.720474f, -3.17232585f, -2.63158512f, -2.10091853f, -1.60841489f, -1.097363f, -0.521896303f},

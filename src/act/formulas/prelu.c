@@ -1,4 +1,5 @@
-/* prelu.c - leaky ReLU with a learned slope. The formula is in leaky.h. SPDX-License-Identifier: MIT */
+/* prelu.c - leaky ReLU with a learned alpha. The formula is in leaky.h.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/leaky_exact.h"

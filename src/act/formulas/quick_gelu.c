@@ -1,10 +1,12 @@
-/* quick_gelu.c - quick_gelu in double: x / (1 + e^-1.702 x). The formula is in quick_gelu.h. SPDX-License-Identifier: MIT */
+/* quick_gelu.c - quick_gelu in double: x / (1 + e^-1.702 x). The formula is in quick_gelu.h.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"
 
-/* With w = 1.702 x, t = |w|, q = e^-t, d = 1 + q: slope(-t) = q (d - t) / d^2 and slope(t) = 1 - slope(-t), as for silu. What the
- * product 1.702 x loses in double is put into q and t, since e^-w multiplies it by w. */
+/* With w = 1.702 x, t = |w|, q = e^-t, d = 1 + q: slope(-t) = q (d - t) / d^2 and slope(t) = 1 -
+ * slope(-t), as for silu. What the product 1.702 x loses in double is put into q and t, since e^-w
+ * multiplies it by w. */
 static void point(berlu_act_point *out, double x, const double *p, const act_shape *shape)
 {
     (void)p, (void)shape;

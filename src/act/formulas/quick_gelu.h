@@ -1,11 +1,14 @@
-/* quick_gelu.h - quick_gelu(x) = x s(1.702 x), s(w) = 1 / (1 + e^-w), and its derivatives. SPDX-License-Identifier: MIT
+/* quick_gelu.h - quick_gelu(x) = x s(1.702 x), s(w) = 1 / (1 + e^-w), and its derivatives.
+ * SPDX-License-Identifier: MIT
  *
- * 1.702 here is the decimal number, in two floats, and w = 1.702 x is carried in two parts: its rounding would be multiplied by
- * w in e^-w. The value is x / (1 + e^-w) as in silu.h, and x e^w (1 - e^w) for w < -16. With t = |w|, q = e^-t and d = 1 + q the
- * slope at -t is q (d - t) / d^2; slope(t) = 1 - slope(-t). The second derivative is even.
+ * 1.702 here is the decimal number, in two floats, and w = 1.702 x is carried in two parts: its
+ * rounding would be multiplied by w in e^-w. The value is x / (1 + e^-w) as in silu.h, and x e^w (1
+ * - e^w) for w < -16. With t = |w|, q = e^-t and d = 1 + q the slope at -t is q (d - t) / d^2;
+ * slope(t) = 1 - slope(-t). The second derivative is even.
  *
- * Bounds: value 2 ULP, slope 4 ULP, near the slope's zero 2 * 2^-24 absolute. Seen at one float in 128: value 1.719 ULP (at
- * -0x1.606beap+2), slope 1.260 ULP (at -0x1.acd40ep+2), near its zero 0.09 * 2^-24; subnormal results within 1 unit. */
+ * Bounds: value 2 ULP, slope 4 ULP, near the slope's zero 2 * 2^-24 absolute. Seen at one float in
+ * 128: value 1.719 ULP (at -0x1.606beap+2), slope 1.260 ULP (at -0x1.acd40ep+2), near its zero 0.09
+ * * 2^-24; subnormal results within 1 unit. */
 #ifndef ACT_FORMULAS_QUICK_GELU_H
 #define ACT_FORMULAS_QUICK_GELU_H
 
@@ -68,7 +71,8 @@ V_FN quick_gelu_parts quick_gelu_at(v_f32 x)
     return q;
 }
 
-/* The difference d - t in two parts (its rounding error by Knuth's sum), times 1 + tail, over d^2. */
+/* The difference d - t in two parts (its rounding error by Knuth's sum), times 1 + tail, over
+ * d^2. */
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;

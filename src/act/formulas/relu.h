@@ -1,4 +1,5 @@
-/* relu.h - f(x) = x > 0 ? x : 0. Exact. At the kink the slope is 0; f(-0) = -0. SPDX-License-Identifier: MIT */
+/* relu.h - f(x) = x > 0 ? x : 0. Exact. At the kink the derivative is 0; f(-0) = -0.
+ * SPDX-License-Identifier: MIT */
 #ifndef ACT_FORMULAS_RELU_H
 #define ACT_FORMULAS_RELU_H
 

@@ -1,7 +1,7 @@
 /* relu2.h - f(x) = max(x, 0)^2. One rounding. SPDX-License-Identifier: MIT
  *
- * The slope 2 x is exact; it has no bound, so the Lipschitz constant is infinite. At the kink the slope is 0. From the output:
- * 2 sqrt(y). */
+ * The slope 2 x is exact; it has no bound, so the Lipschitz constant is infinite. At the kink the
+ * slope is 0. From the output: 2 sqrt(y). */
 #ifndef ACT_FORMULAS_RELU2_H
 #define ACT_FORMULAS_RELU2_H
 

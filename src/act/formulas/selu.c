@@ -1,4 +1,5 @@
-/* selu.c - selu in double: lambda x for x > 0, else lambda alpha (e^x - 1). SPDX-License-Identifier: MIT */
+/* selu.c - selu in double: lambda x for x > 0, else lambda alpha (e^x - 1).
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"

@@ -1,4 +1,5 @@
-/* sigmoid.c - sigmoid in double, by q = e^-|x| so that nothing overflows. The formula is in sigmoid.h. SPDX-License-Identifier: MIT */
+/* sigmoid.c - sigmoid in double, by q = e^-|x| so that nothing overflows. The formula is in
+ * sigmoid.h. SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"

@@ -1,10 +1,10 @@
 /* sigmoid.h - sigmoid(x) = 1 / (1 + e^-x) and its derivatives. SPDX-License-Identifier: MIT
  *
- * logistic.h has the parts. The slope is even, the second derivative odd: s'' = -s' tanh(x / 2). From the output, in f32 only:
- * y (1 - y), where 1 - y is exact from one half on.
+ * logistic.h has the parts. The slope is even, the second derivative odd: s'' = -s' tanh(x / 2).
+ * From the output, in f32 only: y (1 - y), where 1 - y is exact from one half on.
  *
- * Bounds: value and slope 2 ULP. Seen at one float in 128: value 1.626 ULP (at -0x1.1dea5p+0), slope 1.128 ULP (at
- * -0x1.ce5af6p+2); subnormal results within 1 unit. */
+ * Bounds: value and slope 2 ULP. Seen at one float in 128: value 1.626 ULP (at -0x1.1dea5p+0),
+ * slope 1.128 ULP (at -0x1.ce5af6p+2); subnormal results within 1 unit. */
 #ifndef ACT_FORMULAS_SIGMOID_H
 #define ACT_FORMULAS_SIGMOID_H
 

@@ -1,9 +1,10 @@
-/* silu.c - silu in double: x / (1 + e^-x), by q = e^-|x| so that nothing overflows. SPDX-License-Identifier: MIT */
+/* silu.c - silu in double: x / (1 + e^-x), by q = e^-|x| so that nothing overflows.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"
 
-/* slope(-t) = q (d - t) / d^2 and slope(t) = 1 - slope(-t), with d = 1 + q; the second derivative is even */
+/* f'(-t) = q (d - t) / d^2 and f'(t) = 1 - f'(-t), with d = 1 + q; the second derivative is even */
 static void silu_point(berlu_act_point *out, double x, const double *p, const act_shape *shape)
 {
     (void)p, (void)shape;

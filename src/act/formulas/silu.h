@@ -1,12 +1,15 @@
-/* silu.h - silu(x) = x s(x), s(x) = 1 / (1 + e^-x), and its derivatives. SPDX-License-Identifier: MIT
+/* silu.h - silu(x) = x s(x), s(x) = 1 / (1 + e^-x), and its derivatives.
+ * SPDX-License-Identifier: MIT
  *
- * The value is x / (1 + e^-x) with e^-x = 2^k (1 + tail) never rounded by itself; where 2^k swallows the 1 (x < -16) it is
- * x e^x (1 - e^x) instead. The slope at -t (t = |x|) is one of sixteen polynomials for t < 12.5 and a short series in e^-t further
- * out; slope(t) = 1 - slope(-t). The second derivative is even.
+ * The value is x / (1 + e^-x) with e^-x = 2^k (1 + tail) never rounded by itself; where 2^k absorbs
+ * the 1 (x < -16) it is x e^x (1 - e^x) instead. The derivative at -t (t = |x|) is one of sixteen
+ * polynomials for t < 12.5 and a short series in e^-t further out; f'(t) = 1 - f'(-t). The second
+ * derivative is even.
  *
- * Bounds: value 2 ULP, slope 4 ULP. Seen over all floats with a normal result: value 1.716 ULP (at -0x1.7c3cb2p+2), slope
- * 1.522 ULP (at -0x1.1657b6p+4), near the slope's zero 0.13 * 2^-24 absolute; subnormal results within 1 unit. Second
- * derivative, sampled: 1.5 ULP, near its zeros 0.1 * 2^-24. */
+ * Bounds: value 2 ULP, derivative 4 ULP. Largest errors over all floats with a normal result: value
+ * 1.716 ULP (at -0x1.7c3cb2p+2), derivative 1.522 ULP (at -0x1.1657b6p+4), near the derivative's
+ * zero 0.13 * 2^-24 absolute; subnormal results within 1 unit. Second derivative, sampled: 1.5 ULP,
+ * near its zeros 0.1 * 2^-24. */
 #ifndef ACT_FORMULAS_SILU_H
 #define ACT_FORMULAS_SILU_H
 
@@ -48,8 +51,9 @@ V_FN v_i32 silu_interval(v_f32 t)
     return v_bits(v_fma(t, v_set(1.24f), v_set(V_SHIFT)));
 }
 
-/* Both derivatives at x = -t, t >= 12.5, are q (a + b x - q (c + d x)) with q = e^x, to the end of the tail; the next term is
- * below 2^-35. The power inside the bracket is kept from subnormals, where it no longer counts. */
+/* Both derivatives at x = -t, t >= 12.5, are q (a + b x - q (c + d x)) with q = e^x, to the end of
+ * the tail; the next term is below 2^-35. The power inside the bracket is kept from subnormals,
+ * where it is negligible. */
 V_FN v_f32 silu_series(v_f32 t, float a, float b, float c, float d)
 {
     v_f32 shifted, x = v_neg(v_min(t, v_set(SILU_LIMIT))), tail = v_exp(x, &shifted);
@@ -58,7 +62,7 @@ V_FN v_f32 silu_series(v_f32 t, float a, float b, float c, float d)
     return v_shrink(v_fma(size, tail, size), shifted);
 }
 
-/* slope(-t) = q (1 + x) - q^2 (1 + 2 x) ... */
+/* f'(-t) = q (1 + x) - q^2 (1 + 2 x) ... */
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;

@@ -1,10 +1,12 @@
-/* silu_tables.h - coefficients, made by tools/coefficients/make_tables.py; read act/formulas/silu.h. SPDX-License-Identifier: MIT */
+/* silu_tables.h - coefficients; read act/formulas/silu.h. SPDX-License-Identifier: MIT
+ *
+ * Made by tools/coefficients/make_tables.py. */
 #ifndef ACT_FORMULAS_SILU_TABLES_H
 #define ACT_FORMULAS_SILU_TABLES_H
 
 #include "simd/vec.h"
 
-/* the slope at -t, t on [0, 12.5), intervals of 25/31 */
+/* the derivative at -t, t on [0, 12.5), intervals of 25/31 */
 V_TABLE float silu_slope_part[9][16] = {
     {0.191398233f, 0.812992871f, 1.58458781f, 2.45582438f, 3.24256277f, 4.01989222f, 4.83942652f, 5.68512535f,
      6.44838715f, 7.30752707f, 8.07356644f, 8.89023304f, 9.68396091f, 10.4612904f, 11.2531357f, 12.1215944f},

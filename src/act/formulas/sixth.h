@@ -1,7 +1,8 @@
-/* sixth.h - (a + b) / 6 rounded as good as once, for hard_sigmoid. SPDX-License-Identifier: MIT
+/* sixth.h - (a + b) / 6 with nearly one rounding, for hard_sigmoid. SPDX-License-Identifier: MIT
  *
- * A product with the rounded 1/6, then its remainder, which an fma gives exactly, again times 1/6. b is what a lacks,
- * |b| below an ulp of a. The error is 0.5 ULP and a few units of 2^-24 of one. */
+ * A product with the rounded 1/6, then its remainder, which an fma gives exactly, again times 1/6.
+ * b is the low part of a, |b| below an ulp of a. The error is 0.5 ULP and a few units of 2^-24 of
+ * one. */
 #ifndef ACT_FORMULAS_SIXTH_H
 #define ACT_FORMULAS_SIXTH_H
 

@@ -1,4 +1,5 @@
-/* smelu.c - SmeLU in double: BerLU with alpha = 0. The formula is in smelu.h. SPDX-License-Identifier: MIT */
+/* smelu.c - SmeLU in double: BerLU with alpha = 0. The formula is in smelu.h.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/berlu_exact.h"

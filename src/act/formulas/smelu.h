@@ -1,8 +1,9 @@
-/* smelu.h - SmeLU (Shamir, Lin, Coviello 2020): BerLU of degree 2 with alpha = 0. SPDX-License-Identifier: MIT
+/* smelu.h - SmeLU (Shamir, Lin, Coviello 2020): BerLU of degree 2 with alpha = 0.
+ * SPDX-License-Identifier: MIT
  *
- * f = max(x, 0) + d^2 / (4 beta), d = max(0, beta - |x|): the bits of berlu:alpha=0, save that -inf gives 0. Exact for
- * |x| > beta; inside 5 ULP of the result, since both terms are positive. The slope is sqrt(y / beta) inside, so it
- * comes from the output too. */
+ * f = max(x, 0) + d^2 / (4 beta), d = max(0, beta - |x|): the bits of berlu:alpha=0, save that -inf
+ * gives 0. Exact for |x| > beta; inside 5 ULP of the result, since both terms are positive. The
+ * derivative is sqrt(y / beta) inside, so it can be computed from the output too. */
 #ifndef ACT_FORMULAS_SMELU_H
 #define ACT_FORMULAS_SMELU_H
 
@@ -40,8 +41,8 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
-    v_f32 room = v_sub(k->beta, v_abs(x)), inside = v_add(k->square, k->square);
-    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+    v_f32 depth = v_sub(k->beta, v_abs(x)), inside = v_add(k->square, k->square);
+    return v_select(v_less(depth, v_zero()), v_zero(), v_fma(depth, v_zero(), inside)); /* + 0 depth: NaN stays */
 }
 
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)

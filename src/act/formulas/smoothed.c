@@ -1,8 +1,10 @@
-/* smoothed.c - a smoothed function as an activation: oracle, and numbers for the kernels. SPDX-License-Identifier: MIT
+/* smoothed.c - a smoothed function as an activation: reference, and numbers for the kernels.
+ * SPDX-License-Identifier: MIT
  *
- * The oracle is the berlu_smooth itself. For the kernels kinks and eps are rounded to f32 before anything is
- * derived from them, slopes and values once, when the kernel's numbers are made (smoothed_numbers.h). It is no name of its own: spec.c makes one from smooth(...), from a registered name or from a
- * handle. */
+ * The reference is the berlu_smooth itself. For the kernels kinks and eps are rounded to f32 before
+ * anything is derived from them, slopes and values once, when the kernel's numbers are computed
+ * (smoothed_numbers.h). It has no name of its own: spec.c makes one from smooth(...), from a
+ * registered name or from a handle. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,7 +38,7 @@ const act_definition act_smoothed = {
     .lipschitz = lipschitz,
 };
 
-/* What is freed with the activation. */
+/* Memory that is freed with the activation. */
 typedef struct smoothed {
     berlu_smooth *exact;
     float numbers[SMOOTHED_NUMBERS];

@@ -1,14 +1,17 @@
-/* smoothed.h - any piecewise-linear function with at most 8 kinks, smoothed. SPDX-License-Identifier: MIT
+/* smoothed.h - any piecewise-linear function with at most 8 kinks, smoothed.
+ * SPDX-License-Identifier: MIT
  *
- * Line plus bump, as BerLU, around the knot whose transition is nearest: its numbers are chosen by comparing x with the
- * middles between transitions. With c = x - kink, r = max(0, eps - |c|) / (2 eps) and v = 1 - 2r
+ * Line plus bump, as BerLU, around the knot whose transition is nearest: its numbers are selected
+ * by comparing x with the middles between transitions. With c = x - kink, r = max(0, eps - |c|) /
+ * (2 eps) and v = 1 - 2r
  *
- *     f = y + (c < 0 ? left : right) c + jump eps r^(m+1) Q_m(v)          f' = side +- jump r^m W_m(v)
+ *     f  = y + (c < 0 ? left : right) c + jump eps r^(m+1) Q_m(v)
+ *     f' = side +- jump r^m W_m(v)
  *
- * (docs/math.md, sections 1 and 8). Kinks and eps are f32 numbers; y and slopes are rounded once. Bounds, with u =
- * 2^-24 and S the largest |slope|: value 4 u (|y| + S |c|) + 12 u |jump| eps, slope 12 u S plus what a rounding of c
- * does to it, |jump| K_m / (2 eps) u |c|, which is 0 for a kink at 0 or 2 eps away from it. Level
- * lines are exact: relu6 ends at 6. */
+ * (docs/math.md, sections 1 and 8). Kinks and eps are f32 numbers; y and slopes are rounded once.
+ * Bounds, with u = 2^-24 and S the largest |slope|: value 4 u (|y| + S |c|) + 12 u |jump| eps,
+ * derivative 12 u S plus the effect of a rounding of c, |jump| K_m / (2 eps) u |c|, which is 0 for
+ * a kink at 0 or 2 eps away from it. Level lines are exact: relu6 ends at 6. */
 #ifndef ACT_FORMULAS_SMOOTHED_H
 #define ACT_FORMULAS_SMOOTHED_H
 
@@ -25,7 +28,8 @@ typedef struct smoothed_table {
     float at[16];
 } __attribute__((aligned(64))) smoothed_table;
 
-/* Plain numbers, the same for all lanes; copied, so that no store of a result can seem to change them. */
+/* Plain numbers, the same for all lanes; copied, so that no store of a result can seem to change
+ * them. */
 typedef struct act_consts {
     smoothed_table x, y, eps, half, left, right; /* of the knots; half: 1 / (2 eps) */
     float until[SMOOTHED_KNOTS], q[SMOOTHED_KNOTS], w[SMOOTHED_KNOTS], peak;
@@ -63,7 +67,8 @@ V_FN v_f32 smoothed_pick(const smoothed_table *t, int count, v_mask second)
     return count == 1 ? v_set(t->at[0]) : v_select(second, v_set(t->at[1]), v_set(t->at[0]));
 }
 
-/* One or two knots by selection; more by look-up of how many middles lie at or left of x (NaN: none). */
+/* One or two knots by selection; more by look-up of the number of middles at or left of x (NaN:
+ * none). */
 V_FN smoothed_knot smoothed_near(v_f32 x, const act_consts *k)
 {
     smoothed_knot n;
@@ -106,7 +111,8 @@ V_FN v_f32 smoothed_r(v_f32 c, const smoothed_knot *n)
     return v_mul(v_max0(v_sub(n->eps, v_abs(c))), n->half);
 }
 
-/* A level line stays level at infinity: 0 times a large number, not 0 times infinity. NaN passes. */
+/* A level line stays level at infinity: 0 times a large number, not 0 times infinity. NaN
+ * passes. */
 V_FN v_f32 smoothed_line(v_f32 c, v_f32 side, v_f32 y)
 {
     v_f32 most = v_set(0x1.fffffep127f);
@@ -135,13 +141,13 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     smoothed_knot n = smoothed_near(x, k);
-    v_f32 room = v_sub(n.eps, v_abs(v_sub(x, n.x))), r = v_mul(v_max0(room), n.half);
+    v_f32 depth = v_sub(n.eps, v_abs(v_sub(x, n.x))), r = v_mul(v_max0(depth), n.half);
     v_f32 w = v_mul(v_mul(v_set(4.0f), r), v_sub(v_one(), r));
     v_f32 inside = v_set(k->peak);
     for (int i = 1; i < k->order; i++)
         inside = v_mul(inside, w);
     inside = v_mul(v_mul(v_sub(n.right, n.left), inside), n.half); /* the large factors last: times 0 they must be 0 */
-    return v_select(v_less(room, v_zero()), v_zero(), v_fma(room, v_zero(), inside)); /* + 0 room: NaN stays */
+    return v_select(v_less(depth, v_zero()), v_zero(), v_fma(depth, v_zero(), inside)); /* + 0 depth: NaN stays */
 }
 
 #endif

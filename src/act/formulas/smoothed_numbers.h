@@ -1,7 +1,8 @@
-/* smoothed_numbers.h - where the numbers of a smoothed function stand in act_shape.numbers. SPDX-License-Identifier: MIT
+/* smoothed_numbers.h - layout of a smoothed function in act_shape.numbers.
+ * SPDX-License-Identifier: MIT
  *
- * smoothed.c writes them, smoothed.h reads them; CUDA gets them by value. The function has `count` knots (1 to 8),
- * slopes count + 1; the transition of knot i is the nearest for x < until[i]. */
+ * smoothed.c writes it, smoothed.h reads it; CUDA gets it by value. The function has `count` knots
+ * (1 to 8) and count + 1 slopes; the transition of knot i is the nearest for x < until[i]. */
 #ifndef ACT_FORMULAS_SMOOTHED_NUMBERS_H
 #define ACT_FORMULAS_SMOOTHED_NUMBERS_H
 

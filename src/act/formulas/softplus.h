@@ -1,10 +1,11 @@
 /* softplus.h - softplus(x) = log(1 + e^x) and its derivatives. SPDX-License-Identifier: MIT
  *
- * max(x, 0) + log(1 + q), q = e^-|x|; below -16 it is q (1 - q / 2), the power multiplied on last. The slope is the logistic
- * function (logistic.h), the second derivative its slope. From the output: 1 - e^-y. scale=k gives what PyTorch calls beta.
+ * max(x, 0) + log(1 + q), q = e^-|x|; below -16 it is q (1 - q / 2), the power multiplied on last.
+ * The slope is the logistic function (logistic.h), the second derivative its slope. From the
+ * output: 1 - e^-y. scale=k gives what PyTorch calls beta.
  *
- * Bounds: value and slope 2 ULP. Seen at one float in 128: value 1.685 ULP (at -0x1.979372p-1), slope 1.626 ULP (at
- * -0x1.1dea5p+0); subnormal results within 1 unit. */
+ * Bounds: value and slope 2 ULP. Seen at one float in 128: value 1.685 ULP (at -0x1.979372p-1),
+ * slope 1.626 ULP (at -0x1.1dea5p+0); subnormal results within 1 unit. */
 #ifndef ACT_FORMULAS_SOFTPLUS_H
 #define ACT_FORMULAS_SOFTPLUS_H
 

@@ -1,11 +1,12 @@
 /* tanh.h - tanh(x) and its derivatives. SPDX-License-Identifier: MIT
  *
- * With t = |x| and m = e^-2t - 1, which v_expm1 gives without cancellation, tanh t = -m / (2 + m). What the sum 2 + m and
- * the quotient lose by rounding is known and put back in one step. The slope is 4 s'(2 x), s the logistic function (logistic.h); the
- * second derivative is -2 tanh tanh'. From the output, in f32 only: 1 - y^2.
+ * With t = |x| and m = e^-2t - 1, which v_expm1 gives without cancellation, tanh t = -m / (2 + m).
+ * What the sum 2 + m and the quotient lose by rounding is known and put back in one step. The slope
+ * is 4 s'(2 x), s the logistic function (logistic.h); the second derivative is -2 tanh tanh'. From
+ * the output, in f32 only: 1 - y^2.
  *
- * Bounds: value and slope 2 ULP. Seen at one float in 128: value 1.872 ULP (at 0x1.0513eep-1), slope 1.185 ULP (at
- * -0x1.75f37ap+1); subnormal slopes within 1 unit. */
+ * Bounds: value and slope 2 ULP. Seen at one float in 128: value 1.872 ULP (at 0x1.0513eep-1),
+ * slope 1.185 ULP (at -0x1.75f37ap+1); subnormal slopes within 1 unit. */
 #ifndef ACT_FORMULAS_TANH_H
 #define ACT_FORMULAS_TANH_H
 

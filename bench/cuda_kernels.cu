@@ -1,0 +1,241 @@
+/* cuda_kernels.cu - times of the norm and attention kernels at the shapes of our models.
+ * SPDX-License-Identifier: MIT
+ *
+ * A kernel runs 50 times in one captured graph; the figure is the median of 15 replays, divided by
+ * 50. Beside it stand the bytes that the operands have, what that makes per second, and the share
+ * of the floor: the time that those bytes take at 4.0 TB/s. "apart" takes other buffers each time,
+ * so that nothing is found in L2; "same" takes the same ones, as a kernel finds its inputs when the
+ * one before it has just written them.
+ *
+ * By hand: nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude
+ * bench/cuda_kernels.cu \
+ *     src/cuda/norm.cu src/cuda/attention.cu -o cuda_kernels && ./cuda_kernels */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda/prim.cuh"
+
+#ifdef KERNELS_ALONE
+extern "C" void cuda_launched(const op_call *c)
+{
+    if (cudaGetLastError() != cudaSuccess)
+        cuda_device_of(c)->failed = BERLU_ERR_DEVICE;
+}
+#endif
+
+enum { REPEATS = 50, REPLAYS = 15, SETS = 5 };
+
+static void must(cudaError_t e)
+{
+    if (e == cudaSuccess)
+        return;
+    fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(e));
+    exit(1);
+}
+
+/* Values in -1 .. 1 that differ from element to element. */
+static __global__ void fill(void *data, int bf16, size_t count)
+{
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
+        uint32_t z = (uint32_t)i * 2654435761u;
+        z = (z ^ z >> 15) * 2246822519u;
+        store(array{data, bf16}, (int64_t)i, (float)(z >> 8) * (1.0f / 8388608.0f) - 1.0f);
+    }
+}
+
+/* ---- one call with its buffers --------------------------------------------------------------- */
+
+struct bench_call {
+    op_call call = {};
+    op_attr attr = {};
+    tensor_info info[NODE_INPUTS + NODE_OUTPUTS] = {};
+    std::vector<void *> memory;
+    size_t bytes = 0;
+
+    op_operand operand(int slot, int64_t rows, int64_t channels, tensor_dtype dtype, int64_t tokens)
+    {
+        size_t count = (size_t)(rows * channels), size = count * (dtype == DTYPE_BF16 ? 2 : 4);
+        op_operand o = {};
+        must(cudaMalloc(&o.data, size));
+        memory.push_back(o.data);
+        fill<<<1024, 256>>>(o.data, dtype == DTYPE_BF16, count);
+        info[slot].rank = 2;
+        info[slot].size[0] = tokens;
+        info[slot].size[1] = channels;
+        o.rows = rows, o.channels = channels, o.dtype = dtype, o.info = &info[slot];
+        bytes += size;
+        return o;
+    }
+    void in(int i, int64_t rows, int64_t channels, tensor_dtype dtype, int64_t tokens)
+    {
+        call.in[i] = operand(i, rows, channels, dtype, tokens);
+    }
+    void out(int i, int64_t rows, int64_t channels, tensor_dtype dtype)
+    {
+        call.out[i] = operand(NODE_INPUTS + i, rows, channels, dtype, 1);
+    }
+    void workspace(size_t size)
+    {
+        if (size) {
+            must(cudaMalloc(&call.workspace, size));
+            memory.push_back(call.workspace);
+        }
+    }
+    ~bench_call()
+    {
+        for (void *p : memory)
+            cudaFree(p);
+    }
+};
+
+/* ---- timing ---------------------------------------------------------------------------------- */
+
+static double median_seconds(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    cudaEvent_t from, to;
+    must(cudaEventCreate(&from));
+    must(cudaEventCreate(&to));
+    std::vector<float> ms;
+    for (int i = 0; i < REPLAYS + 3; i++) { /* the first three warm up */
+        float t;
+        must(cudaEventRecord(from, stream));
+        must(cudaGraphLaunch(graph, stream));
+        must(cudaEventRecord(to, stream));
+        must(cudaEventSynchronize(to));
+        must(cudaEventElapsedTime(&t, from, to));
+        if (i >= 3)
+            ms.push_back(t);
+    }
+    must(cudaEventDestroy(from));
+    must(cudaEventDestroy(to));
+    std::sort(ms.begin(), ms.end());
+    return ms[ms.size() / 2] * 1e-3 / (double)REPEATS;
+}
+
+static double time_calls(bench_call *const *calls, int sets, op_kernel kernel, cuda_device *dev)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    for (int i = 0; i < sets; i++) /* attributes of kernels are set outside the capture */
+        kernel(&calls[i]->call);
+    must(cudaStreamBeginCapture(dev->stream, cudaStreamCaptureModeGlobal));
+    for (int i = 0; i < REPEATS; i++)
+        kernel(&calls[i % sets]->call);
+    must(cudaStreamEndCapture(dev->stream, &graph));
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    double seconds = median_seconds(exec, dev->stream);
+    must(cudaGraphExecDestroy(exec));
+    must(cudaGraphDestroy(graph));
+    if (dev->failed != BERLU_OK) {
+        fprintf(stderr, "a kernel was not launched\n");
+        exit(1);
+    }
+    return seconds;
+}
+
+/* `make` fills a call; `anchor` is the time to beat in microseconds, 0 where there is none. */
+template <typename F>
+static void bench(const char *name, double anchor, op_kernel kernel, op_workspace workspace, cuda_device *dev, F make)
+{
+    std::vector<bench_call *> sets;
+    for (int i = 0; i < SETS; i++) {
+        bench_call *b = new bench_call;
+        b->call.attr = &b->attr;
+        b->call.device = (device *)dev;
+        make(b);
+        b->workspace(workspace ? workspace(&b->call) : 0);
+        sets.push_back(b);
+    }
+    must(cudaDeviceSynchronize());
+    double same = time_calls(sets.data(), 1, kernel, dev), apart = time_calls(sets.data(), SETS, kernel, dev);
+    double bytes = (double)sets[0]->bytes;
+    printf("%-44s %8.1f %8.1f us %8.1f MB %6.2f TB/s %5.2f of the floor", name, same * 1e6, apart * 1e6, bytes * 1e-6,
+           bytes / apart * 1e-12, bytes / 4.0e12 / apart);
+    if (anchor > 0)
+        printf("   anchor %.1f us", anchor);
+    printf("\n");
+    fflush(stdout);
+    for (bench_call *b : sets)
+        delete b;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static void bench_norm(cuda_device *dev, const char *name, int64_t rows, int64_t width, tensor_dtype stream,
+                       double anchor, double anchor_grad)
+{
+    char text[80];
+    snprintf(text, sizeof text, "norm %s, %lld x %lld", name, (long long)rows, (long long)width);
+    bench(text, anchor, cuda_norm, NULL, dev, [&](bench_call *b) {
+        b->attr.eps = 1e-6f;
+        b->in(0, rows, width, stream, 1), b->in(1, 1, width, DTYPE_F32, 1), b->in(2, 1, width, DTYPE_F32, 1);
+        b->out(0, rows, width, DTYPE_BF16), b->out(1, rows, 2, DTYPE_F32);
+    });
+    snprintf(text, sizeof text, "norm_grad %s, %lld x %lld", name, (long long)rows, (long long)width);
+    bench(text, anchor_grad, cuda_norm_grad, cuda_norm_grad_workspace, dev, [&](bench_call *b) {
+        b->in(0, rows, width, DTYPE_BF16, 1), b->in(1, rows, width, stream, 1), b->in(2, 1, width, DTYPE_F32, 1);
+        b->in(3, rows, 2, DTYPE_F32, 1), b->in(4, rows, width, stream, 1);
+        b->out(0, rows, width, stream), b->out(1, 1, width, DTYPE_F32), b->out(2, 1, width, DTYPE_F32);
+    });
+}
+
+struct heads_shape {
+    int64_t groups, tokens, heads, width;
+    bool apart;
+};
+
+static void bench_attention(cuda_device *dev, const char *name, const heads_shape &s, double anchor, double anchor_grad)
+{
+    int64_t rows = s.groups * s.tokens, dim = s.heads * s.width, wide = dim * (s.apart ? 2 : 3);
+    char text[80];
+    snprintf(text, sizeof text, "attention %s", name);
+    bench(text, anchor, cuda_attention, cuda_attention_workspace, dev, [&](bench_call *b) {
+        b->attr.heads = (int)s.heads;
+        b->in(0, rows, wide, DTYPE_BF16, s.tokens);
+        if (s.apart)
+            b->in(1, rows, dim, DTYPE_BF16, s.tokens);
+        b->out(0, rows, dim, DTYPE_BF16), b->out(1, rows, s.heads, DTYPE_F32);
+    });
+    snprintf(text, sizeof text, "attention_grad %s", name);
+    bench(text, anchor_grad, cuda_attention_grad, cuda_attention_grad_workspace, dev, [&](bench_call *b) {
+        b->attr.heads = (int)s.heads;
+        b->in(0, rows, dim, DTYPE_BF16, s.tokens), b->in(1, rows, wide, DTYPE_BF16, s.tokens);
+        if (s.apart)
+            b->in(2, rows, dim, DTYPE_BF16, s.tokens);
+        b->in(3, rows, s.heads, DTYPE_F32, s.tokens);
+        b->out(0, rows, wide, DTYPE_BF16);
+        if (s.apart)
+            b->out(1, rows, dim, DTYPE_BF16);
+    });
+}
+
+int main(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+        printf("no GPU: skipped\n");
+        return 77;
+    }
+    cuda_device dev = {};
+    must(cudaStreamCreate(&dev.stream));
+    printf("%-44s %8s %8s\n", "", "same", "apart");
+    bench_norm(&dev, "ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, 15.9, 30);
+    bench_norm(&dev, "ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, 0, 0);
+    bench_norm(&dev, "ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, 0, 0);
+    bench_norm(&dev, "TNT pixels b512", 512 * 64 * 16, 24, DTYPE_BF16, 0, 0);
+    bench_norm(&dev, "TNT words b512", 512 * 65, 384, DTYPE_BF16, 0, 0);
+    bench_norm(&dev, "ConvNeXt-T b512", 512 * 1024, 96, DTYPE_BF16, 0, 0);
+    bench_norm(&dev, "ConvNeXt-T b512", 512 * 16, 768, DTYPE_BF16, 0, 0);
+    bench_norm(&dev, "no fast width", 1024 * 65, 200, DTYPE_BF16, 0, 0);
+    bench_attention(&dev, "ViT-Tiny/4 b1024, 65 x 3 x 64", {1024, 65, 3, 64, false}, 31, 72);
+    bench_attention(&dev, "ViT-Tiny/4 b256, 65 x 3 x 64", {256, 65, 3, 64, false}, 0, 0);
+    bench_attention(&dev, "ViT-Tiny/16 b256, 197 x 3 x 64", {256, 197, 3, 64, false}, 0, 0);
+    bench_attention(&dev, "TNT words b512, 65 x 6 x 64", {512, 65, 6, 64, true}, 0, 0);
+    bench_attention(&dev, "TNT pixels b512, 16 x 4 x 6", {512 * 64, 16, 4, 6, true}, 0, 0);
+    must(cudaStreamDestroy(dev.stream));
+    return 0;
+}

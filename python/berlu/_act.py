@@ -1,0 +1,224 @@
+"""An activation as an immutable Python object, and the two ways to make one.
+SPDX-License-Identifier: MIT
+
+The object owns a berlu_act and answers questions in double; arrays go through berlu.numpy, tensors
+through berlu.torch. Its identity is its canonical spec, so it compares, hashes and pickles by that
+text."""
+
+from __future__ import annotations
+
+import ctypes as C
+import functools
+from types import MappingProxyType
+from typing import Any, Iterable, List, Mapping, NamedTuple, NoReturn, Tuple, Union
+
+from ._lib import ParamInfo, Point, check, lib
+
+
+class Parameter(NamedTuple):
+    """A parameter of an activation: its value, the default of the name, the range a spec may name,
+    and whether it is a setting (such as degree), can be learned, and is learned.
+
+    >>> import berlu
+    >>> berlu.act("prelu").parameters["alpha"].default
+    0.25
+    """
+
+    value: float
+    default: float
+    low: float
+    high: float
+    setting: bool
+    learnable: bool
+    learned: bool
+
+
+class Act:
+    """An activation function; made by berlu.act() and berlu.smooth().
+
+    >>> import berlu
+    >>> f = berlu.act("berlu:eps=0.1")
+    >>> f.name, f.lipschitz, round(f.value(0), 6)
+    ('berlu', 1.0, 0.02475)
+    >>> f == berlu.act("berlu:eps=0.1,alpha=0.01")
+    True
+    """
+
+    __slots__ = (
+        "_handle",
+        "spec",
+        "name",
+        "about",
+        "parameters",
+        "lipschitz",
+        "ulp",
+        "slope_ulp",
+        "from_output",
+        "__weakref__",
+    )
+
+    _handle: C.c_void_p
+    spec: str
+    name: str
+    about: str
+    parameters: Mapping[str, Parameter]
+    lipschitz: float
+    ulp: float
+    slope_ulp: float
+    from_output: bool
+
+    def __init__(self, spec: str) -> None:
+        if not isinstance(spec, str):
+            raise TypeError(f"berlu: an activation is named by a text such as 'berlu:eps=0.1', not by {spec!r}")
+        if "\0" in spec:
+            raise ValueError("berlu: the text of an activation holds a NUL character")
+        handle = C.c_void_p()
+        check(lib.berlu_act_make(C.byref(handle), spec.encode()))
+        keep = functools.partial(object.__setattr__, self)
+        keep("_handle", handle)
+        keep("spec", lib.berlu_act_spec(handle).decode())
+        keep("name", lib.berlu_act_name(handle).decode())
+        keep("about", lib.berlu_act_about(handle).decode())
+        keep("parameters", MappingProxyType(dict(_parameters(handle))))
+        keep("lipschitz", lib.berlu_act_lipschitz(handle))
+        keep("ulp", lib.berlu_act_ulp(handle))
+        keep("slope_ulp", lib.berlu_act_slope_ulp(handle))
+        keep("from_output", bool(lib.berlu_act_has_from_output(handle)))
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle and lib is not None:  # the interpreter may be gone half-way
+            lib.berlu_act_free(handle)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError("an activation cannot be changed; make another with berlu.act()")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("an activation cannot be changed; make another with berlu.act()")
+
+    def __reduce__(self) -> Tuple[Any, Tuple[str]]:
+        return act, (self.spec,)
+
+    def __copy__(self) -> Act:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Act:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self.spec == other.spec if isinstance(other, Act) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.spec)
+
+    def __repr__(self) -> str:
+        return f"berlu.act({self.spec!r})"
+
+    def _at(self, x: float) -> Point:
+        point: Point = lib.berlu_act_at(self._handle, x, None)
+        return point
+
+    def value(self, x: float) -> float:
+        """f(x) in double."""
+        return float(self._at(x).value)
+
+    def slope(self, x: float) -> float:
+        """f'(x) in double."""
+        return float(self._at(x).slope)
+
+    def second(self, x: float) -> float:
+        """f''(x) in double."""
+        return float(self._at(x).second)
+
+    def param_slope(self, x: float, name: str) -> float:
+        """df/d(name) at x in double."""
+        return float(self._at(x).param[self.param_index(name)])
+
+    def param_index(self, name: str) -> int:
+        """The number of a parameter in calls of the C library."""
+        learnable = [key for key, p in self.parameters.items() if p.learnable]
+        if name not in learnable:
+            known = ", ".join(learnable) or "no parameter"
+            raise ValueError(f"{self.name}: it has no parameter '{name}' with a slope; it has {known}")
+        return learnable.index(name)
+
+
+def _parameters(handle: C.c_void_p) -> Iterable[Tuple[str, Parameter]]:
+    info = ParamInfo()
+    for index in range(lib.berlu_act_param_count(handle) + lib.berlu_act_setting_count(handle)):
+        check(lib.berlu_act_param(handle, index, C.byref(info)))
+        yield info.name.decode(), Parameter(
+            info.value, info.initial, info.low, info.high, bool(info.setting), bool(info.learnable), bool(info.learned)
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _known(spec: str) -> Act:
+    return Act(spec)
+
+
+def act(spec: Union[str, Act]) -> Act:
+    """The activation that a text names: `NAME[:key=value,...]` or `smooth(...)`, as everywhere in
+    berlu.
+
+    >>> import berlu
+    >>> berlu.act("leaky_relu:alpha=0.5").value(-3)
+    -1.5
+    """
+    if isinstance(spec, Act):
+        return spec
+    return _known(spec) if isinstance(spec, str) else Act(spec)
+
+
+Numbers = Union[float, Iterable[float]]
+
+
+def _listed(numbers: Numbers) -> str:
+    if isinstance(numbers, (int, float)):
+        return repr(float(numbers))
+    return ",".join(repr(float(number)) for number in numbers)
+
+
+def smooth(
+    kinks: Numbers,
+    slopes: Numbers,
+    eps: Numbers = 0.01,
+    degree: int = 2,
+    at: Tuple[float, float] = (0.0, 0.0),
+    eps_right: Union[None, Numbers] = None,
+    form: str = "bernstein",
+) -> Act:
+    """A piecewise-linear function made smooth: `kinks`, one more slope than kinks, the half-widths
+    `eps` of the transitions (one, or one per kink) and the Bernstein degree; the value at[1] at
+    at[0] fixes its height.
+
+    >>> import berlu
+    >>> f = berlu.smooth(kinks=[-3, 3], slopes=[0, 1, 0], eps=0.1, degree=4)
+    >>> f.value(0.5), f.lipschitz
+    (0.5, 1.0)
+    """
+    parts = [
+        f"kinks={_listed(kinks)}",
+        f"slopes={_listed(slopes)}",
+        f"at={float(at[0])!r}={float(at[1])!r}",
+        f"eps={_listed(eps)}",
+    ]
+    if eps_right is not None:
+        parts.append(f"eps_right={_listed(eps_right)}")
+    parts += [f"degree={int(degree)}", f"form={form}"]
+    return act("smooth(" + "; ".join(parts) + ")")
+
+
+def names() -> Tuple[str, ...]:
+    """The names of the built-in activations.
+
+    >>> import berlu
+    >>> "mish" in berlu.names()
+    True
+    """
+    found: List[str] = []
+    while True:
+        name = lib.berlu_act_builtin(len(found))
+        if name is None:
+            return tuple(found)
+        found.append(name.decode())

@@ -1,0 +1,235 @@
+"""BerLU, Act and the functions of their names. SPDX-License-Identifier: MIT
+
+A module is a spec and the parameters it learns, under the names they have everywhere (`alpha`,
+`eps`, `beta`), one number for the layer or one per channel of dimension `dim`. What it computes
+with is decided call by call in _ops.py."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+import torch
+from torch import nn
+
+from .._act import Act as Activation, act as make_act, names
+from ._forms import site_of
+from ._ops import apply, check_backend
+
+Tensor = torch.Tensor
+Numbers = Union[float, Sequence[float], Tensor]
+
+# keep="output" takes the slope from y. Below this alpha the rounding of y spoils it (docs/math.md);
+# 2^-7 in 16 bits.
+LEAST_ALPHA = 0.001
+
+
+class Act(nn.Module):
+    """Any activation by its spec; what `learn=` names (prelu and berlu: alpha) becomes a parameter
+    of the module.
+
+    channels   None: one value per layer; a number: one per channel of dimension `dim`
+    keep       "input" saves x for the backward pass, "output" y, which the next layer often keeps anyway
+    backend    "auto", "native" or "torch"
+    inplace    accepted because others' layers pass it; nothing is ever overwritten
+
+    >>> import torch, berlu.torch as bt
+    >>> bt.Act("smooth(kinks=-1,1; slopes=0,1,0; eps=0.5)")(torch.tensor([0.25]))
+    tensor([0.2500])
+    """
+
+    def __init__(
+        self,
+        spec: Union[str, Activation],
+        channels: Optional[int] = None,
+        dim: int = -1,
+        keep: str = "input",
+        inplace: bool = False,
+        backend: str = "auto",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        act = make_act(spec)
+        if channels is not None and channels < 1:
+            raise ValueError(f"berlu: channels is {channels}; it must be 1 or more")
+        if keep not in ("input", "output"):
+            raise ValueError(f"berlu: keep is '{keep}'; it must be input or output")
+        self.spec, self.channels, self.dim, self.keep, self.backend = (
+            act.spec,
+            channels,
+            dim,
+            keep,
+            check_backend(backend),
+        )
+        self._names = [name if act.parameters[name].learned else "" for name in site_of(act.spec).form.params]
+        self._names += [""] * (2 - len(self._names))
+        for name in filter(None, self._names):
+            full = torch.full((channels or 1,), act.parameters[name].value, device=device, dtype=dtype)
+            self.register_parameter(name, nn.Parameter(full))
+        if keep == "output":
+            self._check_keep(act)
+
+    def _check_keep(self, act: Activation) -> None:
+        if not act.from_output:
+            raise ValueError(f"berlu: {act.spec}: its slope cannot be had from the output; use keep='input'")
+        least = act.parameters["alpha"].value if "alpha" in act.parameters else LEAST_ALPHA
+        if least < LEAST_ALPHA:
+            raise ValueError(f"berlu: {act.spec}: keep='output' needs alpha >= {LEAST_ALPHA}; use keep='input'")
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, second = self._names
+        p = getattr(self, first) if first else None
+        q = getattr(self, second) if second else None
+        return apply(x, p, q, self.spec, self.dim, self.keep, self.backend)
+
+    @property
+    def activation(self) -> Activation:
+        """The berlu.act() of this module, with its initial parameters."""
+        return make_act(self.spec)
+
+    def lipschitz(self) -> float:
+        """The Lipschitz constant with the parameters as they are now; the largest over the
+        channels."""
+        act, learned = self.activation, [name for name in self._names if name]
+        if not learned:
+            return act.lipschitz
+        rows = set(zip(*(getattr(self, name).detach().reshape(-1).tolist() for name in learned)))
+        fixed = [
+            f"{key}={int(p.value) if p.setting else repr(p.value)}"
+            for key, p in act.parameters.items()
+            if key not in learned
+        ]
+        return max(
+            make_act(f"{act.name}:" + ",".join(fixed + [f"{key}={v!r}" for key, v in zip(learned, row)])).lipschitz
+            for row in rows
+        )
+
+    def extra_repr(self) -> str:
+        parts = [repr(self.spec)]
+        if self.channels is not None:
+            parts.append(f"channels={self.channels}, dim={self.dim}")
+        if self.keep != "input":
+            parts.append(f"keep={self.keep!r}")
+        if self.backend != "auto":
+            parts.append(f"backend={self.backend!r}")
+        return ", ".join(parts)
+
+
+class BerLU(Act):
+    """BerLU: slope alpha left of -eps, slope 1 right of eps, a Bernstein polynomial between.
+
+    alpha, eps   initial values; a sequence gives one per channel
+    learn        "alpha" (default), "eps", "alpha+eps" or "none"
+    degree       2 to 16: degree / 2 continuous derivatives
+    For channels, dim, keep, backend see Act.
+
+    >>> import torch, berlu.torch as bt
+    >>> bt.BerLU(alpha=0.25)(torch.tensor([-4.0, 4.0])).tolist()
+    [-1.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        alpha: Numbers = 0.01,
+        eps: Numbers = 0.01,
+        degree: int = 2,
+        learn: str = "alpha",
+        channels: Optional[int] = None,
+        dim: int = -1,
+        keep: str = "input",
+        inplace: bool = False,
+        backend: str = "auto",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        values = {"alpha": _numbers(alpha), "eps": _numbers(eps)}
+        for name, listed in values.items():
+            if len(listed) > 1 and len(listed) != channels:
+                raise ValueError(f"berlu: {name} has {len(listed)} values, and channels is {channels}")
+        # Each value passes the library's own check of its range.
+        specs = [
+            _berlu_spec(a, e, degree, learn) for a in sorted(set(values["alpha"])) for e in sorted(set(values["eps"]))
+        ]
+        acts = [make_act(spec) for spec in specs]
+        super().__init__(acts[0], channels, dim, keep, inplace, backend, device, dtype)
+        for name, listed in values.items():
+            if len(listed) > 1 and name not in self._names:
+                raise ValueError(f"berlu: {name} has one value per channel, so it must be learned (learn='{name}')")
+            if len(listed) > 1:
+                with torch.no_grad():
+                    getattr(self, name).copy_(torch.tensor(listed))
+
+
+def _numbers(value: Numbers) -> List[float]:
+    if isinstance(value, Tensor):
+        return [float(v) for v in value.detach().reshape(-1).tolist()]
+    return [float(value)] if isinstance(value, (int, float)) else [float(v) for v in value]
+
+
+def _berlu_spec(alpha: float, eps: float, degree: int, learn: str) -> str:
+    return f"berlu:alpha={alpha!r},eps={eps!r},degree={degree},learn={learn}"
+
+
+# ---- Functions -----------------------------------------------------------------------------------
+
+
+def forward(
+    act: Union[str, Activation],
+    x: Tensor,
+    *,
+    dim: int = -1,
+    keep: str = "input",
+    backend: str = "auto",
+    **parameters: Tensor,
+) -> Tensor:
+    """f(x) of any activation; tensors given by name replace its parameters, one number or one per
+    channel of `dim`.
+
+    >>> import torch, berlu.torch as bt
+    >>> bt.forward("prelu", torch.tensor([-2.0]), alpha=torch.tensor([0.5])).tolist()
+    [-1.0]
+    """
+    activation = make_act(act)
+    names_of = site_of(activation.spec).form.params
+    for name in parameters:
+        if name not in names_of:
+            raise TypeError(f"berlu: {activation.name} has no parameter '{name}' that a tensor can replace")
+    given: List[Optional[Tensor]] = [parameters.get(name) for name in names_of] + [None, None]
+    return apply(x, given[0], given[1], activation.spec, dim, keep, backend)
+
+
+def _function(name: str) -> Callable[..., Tensor]:
+    act = make_act(name)
+    real = site_of(act.spec).form.params
+
+    def function(
+        x: Tensor, *args: Any, dim: int = -1, keep: str = "input", backend: str = "auto", **keys: Any
+    ) -> Tensor:
+        if not args and not keys:
+            return apply(x, None, None, act.spec, dim, keep, backend)
+        keys = {**dict(zip(act.parameters, args)), **keys}
+        tensors: List[Optional[Tensor]] = [None, None]
+        for i, key in enumerate(real):
+            if isinstance(keys.get(key), Tensor):
+                tensors[i] = keys.pop(key)
+        spec = act.spec
+        if keys:
+            spec = f"{name}:" + ",".join(
+                f"{key}={int(v) if key == 'degree' else float(v)!r}" for key, v in keys.items()
+            )
+            spec = make_act(spec).spec
+        return apply(x, tensors[0], tensors[1], spec, dim, keep, backend)
+
+    function.__name__ = function.__qualname__ = name
+    defaults = ", ".join(f"{key}={p.default:g}" for key, p in act.parameters.items())
+    function.__doc__ = f"""{act.about}. {"Parameters and defaults: " + defaults + "." if defaults else ""}
+
+    >>> import torch, berlu, berlu.torch as bt
+    >>> x = torch.tensor([-0.5, 1.5], dtype=torch.float64)
+    >>> torch.allclose(bt.{name}(x), torch.tensor([berlu.act("{name}").value(v) for v in x.tolist()]).double(), atol=1e-6)
+    True
+    """
+    return function
+
+
+functions: Dict[str, Callable[..., Tensor]] = {name: _function(name) for name in names()}

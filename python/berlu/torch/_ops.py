@@ -1,0 +1,439 @@
+"""How an activation runs on a tensor: the native operator, eager or traced, or the pure form.
+SPDX-License-Identifier: MIT
+
+    eager, CPU or CUDA, f32 bf16 f16   an autograd.Function around the operator; custom_op's own
+                                       autograd costs 50 us more
+    torch.compile                      the operator where a parameter's gradient is wanted, else
+                                       the pure form, which fuses
+    export, jit, functorch, forward    the pure form as a plain composition, which all of them
+    AD, tensor subclasses              differentiate themselves
+    f64, other devices                 the pure form with its own backward formula
+
+Every backward is differentiable again: the derivatives of the operators `backward` and
+`backward_from_output` are written out over the table in _forms.py. Read apply() first."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
+
+import torch
+
+from . import _bridge
+from ._forms import Form, Number, Site, site_of
+
+Tensor = torch.Tensor
+Parameter = Optional[Tensor]
+
+_NATIVE_DTYPES = frozenset((torch.float32, torch.bfloat16, torch.float16))
+
+
+# ---- Parameters and their sums -------------------------------------------------------------------
+
+
+def _shaped(p: Tensor, x: Tensor, dim: int) -> Tensor:
+    """A parameter so that it broadcasts against x."""
+    if p.numel() == 1:
+        return p.reshape(())
+    shape = [1] * x.dim()
+    shape[dim] = p.numel()
+    return p.reshape(shape)
+
+
+def _values(site: Site, x: Tensor, params: Sequence[Parameter], dim: int, dtype: torch.dtype) -> List[Number]:
+    out: List[Number] = []
+    for own, p in zip(site.own, params):
+        out.append(own if p is None else _shaped(p, x, dim).to(dtype))
+    return out
+
+
+def _sum_as(terms: Tensor, p: Tensor, dim: int) -> Tensor:
+    """The terms of a parameter's gradient, added up to its shape."""
+    if p.numel() == 1:
+        return terms.sum().reshape(p.shape).to(p.dtype)
+    axes = [d for d in range(terms.dim()) if d != dim % terms.dim()]
+    return (terms.sum(axes) if axes else terms).reshape(p.shape).to(p.dtype)
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+# ---- The pure form -------------------------------------------------------------------------------
+
+
+def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """The value in torch operations; whoever transforms it differentiates it."""
+    site, dtype = site_of(spec), _wide(x)
+    return site.form.value(x.to(dtype), _values(site, x, (p, q), dim, dtype)).to(x.dtype)
+
+
+def _gradients(
+    form: Form, dy: Tensor, x: Tensor, v: Sequence[Number], params: Sequence[Parameter], needs: Sequence[bool], dim: int
+) -> Tuple[Tensor, List[Parameter]]:
+    """dx and the gradients that are wanted, in x's wide dtype."""
+    dx = dy * form.slope(x, v)
+    out: List[Parameter] = [None] * len(params)
+    if any(needs):
+        for i, terms in enumerate(form.by_param(x, v)):
+            p = params[i]
+            if needs[i] and p is not None:
+                out[i] = _sum_as(dy * terms, p, dim)
+    return dx, out
+
+
+class _Pure(torch.autograd.Function):
+    """The pure form with its own backward formula: faster compiled than what autograd makes of the
+    composition."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+        ctx.save_for_backward(x, p, q)
+        ctx.spec, ctx.dim = spec, dim
+        return composition(x, p, q, spec, dim)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+        x, p, q = ctx.saved_tensors
+        site, dtype = site_of(ctx.spec), _wide(x)
+        v = _values(site, x, (p, q), ctx.dim, dtype)
+        needs = (ctx.needs_input_grad[1], ctx.needs_input_grad[2])
+        dx, (dp, dq) = _gradients(site.form, dy.to(dtype), x.to(dtype), v, (p, q), needs, ctx.dim)
+        return dx.to(x.dtype), dp, dq, None, None
+
+
+# ---- The operators: what torch.compile and autograd must know ------------------------------------
+
+
+def _wanted(g: Parameter) -> Parameter:
+    """The cotangent of an optional output: absent where the output was the empty stand-in."""
+    return None if g is None or g.numel() == 0 else g
+
+
+def _second_order(
+    dy: Tensor,
+    known: Tensor,
+    p: Parameter,
+    q: Parameter,
+    spec: str,
+    dim: int,
+    from_output: bool,
+    cotangents: Sequence[Parameter],
+) -> Tuple[Tensor, Tensor, List[Parameter]]:
+    """The derivative of (dx, dp, dq) = dy (f', sums of f_p, f_q) by dy, by what is known, and by
+    the parameters.
+
+    With g, gp, gq the cotangents and t = g f' + gp f_p + gq f_q the result is (t, dy t_x, sums of
+    dy t_p). Where y is known in place of x, x is a function of (y, p) with x_y = 1 / f' and x_p =
+    -f_p / f', which the chain rule adds."""
+    site, dtype = site_of(spec), _wide(known)
+    v = _values(site, known, (p, q), dim, dtype)
+    form, params = site.form, (p, q)[: len(site.form.params)]
+    x = form.inverse(known.to(dtype), v) if from_output else known.to(dtype)
+    g, *others = cotangents
+    slope, by_param, mixed = form.slope(x, v), form.by_param(x, v), form.slope_by_param(x, v)
+    g = torch.zeros_like(x) if g is None else g.to(dtype)
+    weights = [None if (w := _wanted(o)) is None else _shaped(w, x, dim).to(dtype) for o in others[: len(params)]]
+    by_dy, by_x = g * slope, g * form.second(x, v)
+    by_p = [g * m for m in mixed]
+    for i, w in enumerate(weights):
+        if w is not None:
+            by_dy, by_x = by_dy + w * by_param[i], by_x + w * mixed[i]
+            by_p = [t + w * s for t, s in zip(by_p, form.by_params(x, v)[i])]
+    if from_output:
+        by_x = torch.where(slope == 0, torch.zeros_like(x), by_x / slope)
+        by_p = [t - by_x * f for t, f in zip(by_p, by_param)]
+    dy = dy.to(dtype)
+    sums = [None if a is None else _sum_as(dy * t, a, dim) for a, t in zip(params, by_p)]
+    return by_dy.to(known.dtype), (dy * by_x).to(known.dtype), sums + [None] * (2 - len(sums))
+
+
+def _backward_setup(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
+    dy, known, p, q, spec, dim, _, _ = inputs
+    ctx.save_for_backward(dy, known, p, q)
+    ctx.spec, ctx.dim = spec, dim
+
+
+def _backward_twice(from_output: bool) -> Any:
+    def backward(ctx: Any, *cotangents: Parameter) -> Tuple[Any, ...]:
+        dy, known, p, q = ctx.saved_tensors
+        by_dy, by_known, (dp, dq) = _second_order(dy, known, p, q, ctx.spec, ctx.dim, from_output, cotangents)
+        return by_dy, by_known, dp, dq, None, None, None, None
+
+    return backward
+
+
+def _forward_setup(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
+    x, p, q, spec, dim = inputs
+    ctx.save_for_backward(x, p, q)
+    ctx.spec, ctx.dim = spec, dim
+
+
+def _forward_fake(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _backward_fake(
+    dy: Tensor, known: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, need_p: bool, need_q: bool
+) -> Tuple[Tensor, Tensor, Tensor]:
+    def grad(wanted: bool, of: Parameter) -> Tensor:
+        return torch.empty_like(of) if wanted and of is not None else known.new_empty((0,), dtype=torch.float32)
+
+    return torch.empty_like(known), grad(need_p, p), grad(need_q, q)
+
+
+if _bridge.available:
+    _forward = torch.ops.berlu.forward.default
+    _backward = torch.ops.berlu.backward.default
+    _from_output = torch.ops.berlu.backward_from_output.default
+_BelowAutograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
+
+
+def _call_backward(op: Any, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+    known, p, q = ctx.saved_tensors
+    need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
+    if dy.dtype != known.dtype:
+        dy = dy.to(known.dtype)
+    if (
+        torch.compiler.is_compiling() or torch.is_grad_enabled()
+    ):  # create_graph: the operator's own derivative is recorded
+        dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+    else:
+        with _BelowAutograd():
+            dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+    return dx, dp if need_p else None, dq if need_q else None, None, None
+
+
+def _traced_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+    known, p, q = ctx.saved_tensors
+    need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
+    dx, dp, dq = _backward(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+    return dx, dp if need_p else None, dq if need_q else None, None, None
+
+
+class _Native(torch.autograd.Function):
+    """The operator in eager mode; keeps x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+        ctx.save_for_backward(x, p, q)
+        ctx.spec, ctx.dim = spec, dim
+        with _BelowAutograd():
+            y: Tensor = _forward(x, p, q, spec, dim)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+        return _call_backward(_backward, ctx, dy)
+
+
+class _NativeKeepsOutput(torch.autograd.Function):
+    """The operator; keeps y, which the next layer keeps anyway, so that x is freed. Traced too:
+    then y is a graph output."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+        if torch.compiler.is_compiling():
+            y: Tensor = _forward(x, p, q, spec, dim)
+        else:
+            with _BelowAutograd():
+                y = _forward(x, p, q, spec, dim)
+        ctx.save_for_backward(y, p, q)
+        ctx.spec, ctx.dim = spec, dim
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+        return _call_backward(_from_output, ctx, dy)
+
+
+def _register() -> None:
+    torch.library.register_fake("berlu::forward", _forward_fake)
+    torch.library.register_fake("berlu::backward", _backward_fake)
+    torch.library.register_fake("berlu::backward_from_output", _backward_fake)
+    torch.library.register_autograd("berlu::forward", _traced_backward, setup_context=_forward_setup)
+    torch.library.register_autograd("berlu::backward", _backward_twice(False), setup_context=_backward_setup)
+    torch.library.register_autograd("berlu::backward_from_output", _backward_twice(True), setup_context=_backward_setup)
+
+
+def _self_test() -> Optional[str]:
+    """Compares the operators with the pure form once; None, or what is wrong."""
+    x, p = torch.tensor([-2.0, -0.005, 0.0, 0.003, 1.5]), torch.tensor([0.25])
+    spec = "berlu:eps=0.01"
+    try:
+        with torch.no_grad():
+            y = _forward(x, p, None, spec, -1)
+            dx, dp, _ = _backward(torch.ones_like(x), x, p, None, spec, -1, True, False)
+    except Exception as error:
+        return str(error)
+    site = site_of(spec)
+    v: List[Number] = [p, site.own[1]]
+    right = torch.allclose(y, site.form.value(x, v), atol=1e-7) and torch.allclose(dx, site.form.slope(x, v), atol=1e-6)
+    right = right and torch.allclose(dp, site.form.by_param(x, v)[0].sum().reshape(1), atol=1e-6)
+    return None if right else "they differ from the pure form"
+
+
+if _bridge.available:
+    _register()
+    _wrong = _self_test()
+    if _wrong:
+        _bridge.give_up(_wrong)
+else:
+    _bridge.give_up(_bridge.fault or "")
+
+
+# ---- The choice ----------------------------------------------------------------------------------
+
+_override: Optional[str] = None  # a plain global, so that torch.compile guards on it
+BACKENDS = ("auto", "native", "torch")
+
+
+def check_backend(name: str) -> str:
+    if name not in BACKENDS:
+        raise ValueError(f"berlu: backend is '{name}'; it must be auto, native or torch")
+    return name
+
+
+@contextlib.contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Chooses for a block of code what computes: "native", the operators (torch.compile included),
+    "torch", the pure form, or "auto", the default.
+
+    >>> import torch, berlu.torch as bt
+    >>> with bt.backend("torch"):
+    ...     y = bt.relu6(torch.tensor([7.0]))
+    >>> y
+    tensor([6.])
+    """
+    global _override
+    before, _override = _override, check_backend(name)
+    try:
+        yield
+    finally:
+        _override = before
+
+
+def _transformed() -> bool:
+    """Whether functorch or forward AD is at work, which operators do not take."""
+    return torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+
+
+def _device_is_native(x: Tensor, p: Parameter, q: Parameter, dim: int) -> bool:
+    if x.is_cpu:
+        return True
+    if not x.is_cuda or not _bridge.cuda_available:
+        return False
+    per_channel = any(a is not None and a.numel() > 1 for a in (p, q))
+    return not per_channel or x.stride(dim) == 1  # elsewhere the CUDA library has no kernel
+
+
+def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
+    """What would else end in NaN, in a broadcast nobody meant, or deep inside torch."""
+    if not x.is_floating_point():
+        raise TypeError(f"berlu: x is {x.dtype}; it must be a floating-point tensor")
+    for a in (p, q):
+        if a is None:
+            continue
+        if a.device != x.device:
+            raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
+        if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
+            raise ValueError(
+                f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
+            )
+
+
+def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """The pure form outside of transformations."""
+    if not torch.is_grad_enabled():
+        return composition(x, p, q, spec, dim)
+    y: Tensor = _Pure.apply(x, p, q, spec, dim)
+    return y
+
+
+def _apply_traced(
+    x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool
+) -> Tensor:
+    """Inside torch.compile."""
+    native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
+    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x, p, q, dim)):
+        return _pure(x, p, q, spec, dim)
+    p, q = _single(p), _single(q)
+    keeps_output = keep == "output" and torch.is_grad_enabled()
+    y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim) if keeps_output else _forward(x, p, q, spec, dim)
+    return y
+
+
+def _exporting() -> bool:
+    """Whether torch.export is at work. torch 2.10 answers is_exporting() with True inside
+    torch.compile, its flag does not."""
+    return bool(torch.compiler._is_exporting_flag)
+
+
+def apply(
+    x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto"
+) -> Tensor:
+    """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
+    if torch._C._get_tracing_state() is not None or _exporting():
+        return _exported(x, p, q, spec, dim)
+    _check(x, p, q, dim)
+    choice = _override or choice
+    grad = torch.is_grad_enabled()
+    learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
+    if torch.compiler.is_compiling():
+        return _apply_traced(x, p, q, spec, dim, keep, choice, learns)
+    if type(x) is not Tensor and type(x) is not torch.nn.Parameter or _transformed():
+        return composition(x, p, q, spec, dim)
+    if (
+        choice == "torch"
+        or x.dtype not in _NATIVE_DTYPES
+        or not _bridge.available
+        or not _device_is_native(x, p, q, dim)
+    ):
+        return _pure(x, p, q, spec, dim)
+    p, q = _single(p), _single(q)
+    if not grad or not (learns or x.requires_grad):
+        with _BelowAutograd():  # the operator's own autograd would cost as much again as the call
+            y: Tensor = _forward(x, p, q, spec, dim)
+    elif keep == "output":
+        y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
+    else:
+        y = _Native.apply(x, p, q, spec, dim)
+    return y
+
+
+_symbolic = False  # set while berlu.onnx exports functions
+
+
+@contextlib.contextmanager
+def symbolic(on: bool) -> Iterator[None]:
+    """While on, a BerLU that is exported becomes one node of domain `berlu`."""
+    global _symbolic
+    before, _symbolic = _symbolic, on
+    try:
+        yield
+    finally:
+        _symbolic = before
+
+
+def is_plain_berlu(spec: str) -> bool:
+    return site_of(spec).act.name == "berlu" and "scale=" not in spec and "center=" not in spec
+
+
+def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """What an exported program holds: standard operators, or the node of the function form."""
+    if not _symbolic or not is_plain_berlu(spec):
+        return composition(x, p, q, spec, dim)
+    site = site_of(spec)
+    degree = int(site.act.parameters["degree"].value)
+    v = [
+        t if isinstance(t, Tensor) else torch.full((), t, dtype=x.dtype) for t in _values(site, x, (p, q), dim, x.dtype)
+    ]
+    name = "berlu::BerLU" if degree == 2 else f"berlu::BerLU{degree}"
+    y: Tensor = torch.onnx.ops.symbolic(name, (x, *v), dtype=x.dtype, shape=x.shape, version=1)
+    return y
+
+
+def _single(p: Parameter) -> Parameter:
+    """A parameter as the operators take it; a cast outside of them keeps its gradient in its own
+    dtype."""
+    return p if p is None or p.dtype is torch.float32 else p.float()

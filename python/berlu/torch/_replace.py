@@ -1,0 +1,353 @@
+"""Puts other activations into a given model, and tells what could not be reached.
+SPDX-License-Identifier: MIT
+
+Models hold activations as modules of torch, timm or transformers; those are replaced wherever they
+lie, and one that is used at several places stays one. Two classes of torch hold a function and,
+beside it, a number that makes evaluation compute the old GELU whatever the function is
+(nn.TransformerEncoderLayer); both are set. What a model calls as a plain function inside forward()
+cannot be replaced from outside: a run over an example lists these calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from .._act import Act as Activation
+from ._modules import Act
+
+# Class names of torch, timm and transformers, and the name of berlu (or the nearest word) for what
+# they compute. Gates (Sigmoid, Tanh, GLU, Softmax, ...) are no activations of this kind and are not
+# listed.
+KINDS: Dict[str, str] = {
+    "ReLU": "relu",
+    "ReLU6": "relu6",
+    "RReLU": "rrelu",
+    "LeakyReLU": "leaky_relu",
+    "PReLU": "prelu",
+    "ELU": "elu",
+    "CELU": "celu",
+    "SELU": "selu",
+    "GELU": "gelu",
+    "SiLU": "silu",
+    "Mish": "mish",
+    "Hardswish": "hard_swish",
+    "Hardtanh": "hard_tanh",
+    "Swish": "silu",
+    "SwishMe": "silu",
+    "MishMe": "mish",
+    "HardSwish": "hard_swish",
+    "HardSwishMe": "hard_swish",
+    "HardMish": "hard_mish",
+    "HardMishMe": "hard_mish",
+    "GELUTanh": "gelu_tanh",
+    "QuickGELU": "quick_gelu",
+    "GELUActivation": "gelu",
+    "NewGELUActivation": "gelu_tanh",
+    "FastGELUActivation": "gelu_tanh",
+    "AccurateGELUActivation": "gelu_tanh",
+    "QuickGELUActivation": "quick_gelu",
+    "ClippedGELUActivation": "gelu",
+    "SiLUActivation": "silu",
+    "MishActivation": "mish",
+    "LaplaceActivation": "laplace",
+    "ReLUSquaredActivation": "relu2",
+    "XIELUActivation": "xielu",
+    "StarReLU": "star_relu",
+    "SquaredReLU": "relu2",
+    "SquareReLU": "relu2",
+    "PytorchGELUTanh": "gelu_tanh",
+}
+_HOMES = ("torch.nn", "timm", "transformers")
+_GATES = ("Sigmoid", "Hardsigmoid", "HardSigmoid", "HardSigmoidMe", "Tanh", "GLU", "LogSigmoid", "Softplus")
+_FUNCTIONS = {
+    F.relu: "relu",
+    F.relu6: "relu6",
+    F.leaky_relu: "leaky_relu",
+    F.prelu: "prelu",
+    F.elu: "elu",
+    F.celu: "celu",
+    F.selu: "selu",
+    F.gelu: "gelu",
+    F.silu: "silu",
+    F.mish: "mish",
+    F.hardswish: "hard_swish",
+    torch.relu: "relu",
+    torch.relu_: "relu",
+    torch.Tensor.relu: "relu",
+    torch.Tensor.relu_: "relu",
+}
+
+Factory = Callable[..., nn.Module]
+New = Union[str, Activation, Factory, Mapping[str, Union[str, Activation, Factory]]]
+
+
+@dataclasses.dataclass
+class Report:
+    """What replace_activations() did: `replaced` (place, old, new), `gates` left alone (place,
+    class), `functional` calls that remain (place, function, how often; only with an example).
+    Prints as a table."""
+
+    replaced: List[Tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    gates: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
+    functional: List[Tuple[str, str, int]] = dataclasses.field(default_factory=list)
+    looked: bool = False  # an example was run
+
+    def __len__(self) -> int:
+        return len(self.replaced)
+
+    def __str__(self) -> str:
+        rows = [("place", "was", "is now")] + self.replaced
+        width = [max(len(row[i]) for row in rows) for i in range(2)]
+        lines = [f"{a:<{width[0]}}  {b:<{width[1]}}  {c}" for a, b, c in rows]
+        lines.append(f"{len(self.replaced)} replaced, {len(self.gates)} gates left alone")
+        if self.functional:
+            lines.append("plain functions remain, which only the model's own code can change:")
+            lines += [
+                f"  {place or '(the model itself)'}: {name}, {count} calls" for place, name, count in self.functional
+            ]
+        elif self.looked:
+            lines.append("no plain function remains")
+        return "\n".join(lines)
+
+
+def kind_of(module: nn.Module) -> Optional[str]:
+    """The word for an activation module, "berlu" and so on for our own; None for anything else."""
+    if isinstance(module, Act):
+        return module.activation.name
+    for cls in type(module).__mro__[:2]:  # timm derives some of its own from torch's
+        if cls.__name__ in KINDS and cls.__module__.startswith(_HOMES):
+            return KINDS[cls.__name__]
+    return None
+
+
+def _function_kind(function: Any) -> Optional[str]:
+    return _FUNCTIONS.get(function) if callable(function) and not isinstance(function, nn.Module) else None
+
+
+def _holds_function(module: nn.Module) -> bool:
+    return isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer))
+
+
+def _chooser(new: New, kind: str) -> Optional[Factory]:
+    chosen = new.get(kind) if isinstance(new, Mapping) else new
+    if chosen is None:
+        return None
+    if isinstance(chosen, (str, Activation)):
+        spec = chosen
+        return lambda **keys: Act(spec, **keys)
+    return chosen
+
+
+def _matches(where: Union[None, str, Callable[[str, nn.Module], bool]], name: str, module: nn.Module) -> bool:
+    if where is None:
+        return True
+    return fnmatch.fnmatch(name, where) if isinstance(where, str) else bool(where(name, module))
+
+
+# ---- Widths --------------------------------------------------------------------------------------
+
+
+def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
+    """For each place the width and the channel dimension of the layer that was registered before
+    it."""
+    out: Dict[str, Tuple[int, int]] = {}
+    last: Optional[Tuple[int, int]] = None
+    for name, module in model.named_modules(remove_duplicate=False):
+        if last is not None:
+            out[name] = last
+        if isinstance(module, nn.Linear):
+            last = module.out_features, -1
+        elif isinstance(module, (nn.modules.conv._ConvNd, nn.modules.batchnorm._BatchNorm)):
+            last = int(getattr(module, "out_channels", 0) or getattr(module, "num_features")), 1
+    return out
+
+
+def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
+    """The same by looking at a forward pass: dimension 1 for images, else the last. Better than the
+    order of registration."""
+    out: Dict[str, Tuple[int, int]] = {}
+    modules, handles = dict(model.named_modules(remove_duplicate=False)), []
+
+    def look(place: str) -> Callable[..., None]:
+        def hook(module: nn.Module, inputs: Tuple[Any, ...]) -> None:
+            x = inputs[0]
+            before = _widths_here.get(place)
+            dim = (
+                before[1] if before and x.dim() == 4 and x.shape[before[1]] == before[0] else 1 if x.dim() == 4 else -1
+            )
+            out[place] = int(x.shape[dim]), dim
+
+        return hook
+
+    _widths_here = _widths_before(model)
+    for place in places:
+        handles.append(modules[place].register_forward_pre_hook(look(place)))
+    try:
+        _run(model, example)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return out
+
+
+# ---- Functional calls ----------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def _run(model: nn.Module, example: Tuple[Any, ...]) -> None:
+    training = [m for m in model.modules() if m.training]
+    model.eval()
+    try:
+        model(*example)
+    finally:
+        for module in training:
+            module.training = True
+
+
+class _Watch(TorchFunctionMode):
+    """Counts calls of activation functions by the innermost module that runs. Modules of torch that
+    wrap one are no finding."""
+
+    def __init__(self, stack: List[Tuple[str, nn.Module]]) -> None:
+        super().__init__()
+        self.stack, self.found = stack, {}  # type: ignore[var-annotated]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = _FUNCTIONS.get(func)
+        if name and self.stack:
+            place, module = self.stack[-1]
+            if kind_of(module) is None:
+                self.found[place, name] = self.found.get((place, name), 0) + 1
+        return func(*args, **(kwargs or {}))
+
+
+def _functional_calls(model: nn.Module, example: Tuple[Any, ...]) -> List[Tuple[str, str, int]]:
+    stack: List[Tuple[str, nn.Module]] = []
+    handles = []
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, i, n=name: stack.append((n, m))))
+        handles.append(module.register_forward_hook(lambda m, i, o: stack.pop() and None))
+    try:
+        with _Watch(stack) as watch:
+            _run(model, example)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [(place, name, count) for (place, name), count in watch.found.items()]
+
+
+# ---- The call ------------------------------------------------------------------------------------
+
+
+def _new_module(
+    factory: Factory, place: str, like: Optional[nn.Module], widths: Optional[Dict[str, Tuple[int, int]]]
+) -> nn.Module:
+    keys: Dict[str, Any] = {}
+    if widths is not None:
+        if place not in widths:
+            raise ValueError(f"berlu: the width before '{place}' is not known; pass an example or channels=False")
+        keys["channels"], keys["dim"] = widths[place]
+    module = factory(**keys)
+    if like is not None:
+        module.train(like.training)
+        tensor = next(like.parameters(), None)
+        if tensor is not None:
+            module.to(tensor.device)
+    return module
+
+
+def _text(module: nn.Module) -> str:
+    return module.spec if isinstance(module, Act) else type(module).__name__
+
+
+def replace_activations(
+    model: nn.Module,
+    new: New,
+    old: Union[None, str, Iterable[str]] = None,
+    where: Union[None, str, Callable[[str, nn.Module], bool]] = None,
+    example: Any = None,
+    channels: bool = False,
+) -> Report:
+    """Replaces the activation modules of a model, in place.
+
+    new       a spec ("berlu:eps=0.1"), a factory (bt.BerLU), or a map from old names to these ({"gelu": "berlu"})
+    old       replace only these ("gelu" or ["gelu", "silu"]); default: every activation
+    where     a pattern of names ("blocks.*") or a function of name and module
+    example   an input (or a tuple of inputs): one forward pass lists functional calls that remain
+    channels  one parameter per channel; widths come from the example, or from the layer before
+
+    Returns a Report. Finding nothing is an error. A model is not changed by a call that fails.
+
+    >>> import torch, berlu.torch as bt
+    >>> print(bt.replace_activations(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.GELU()), "berlu:eps=0.1"))
+    place  was   is now
+    1      gelu  berlu:alpha=0.01,eps=0.1,degree=2,learn=alpha
+    1 replaced, 0 gates left alone
+    """
+    wanted = None if old is None else {old} if isinstance(old, str) else set(old)
+    inputs: Tuple[Any, ...] = () if example is None else example if isinstance(example, tuple) else (example,)
+    report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)
+    if not plan:
+        raise ValueError("berlu: nothing to replace: the model has no activation module that old and where let through")
+    places = [place for place, _, _, by_function in plan if not by_function]
+    widths = None
+    if channels:
+        widths = _widths_seen(model, inputs, places) if inputs else _widths_before(model)
+    _replace(model, plan, widths, report)
+    for name, module in model.named_modules():
+        if type(module).__name__ in _GATES and type(module).__module__.startswith(_HOMES):
+            report.gates.append((name, type(module).__name__))
+    if inputs:
+        report.functional = _functional_calls(model, inputs)
+    return report
+
+
+Step = Tuple[str, str, Factory, bool]  # place, old kind, what makes the new one, whether the place holds a function
+
+
+def _plan(model: nn.Module, new: New, wanted: Optional[set[str]], where: Any) -> List[Step]:
+    plan: List[Step] = []
+    for name, module in model.named_modules(remove_duplicate=False):
+        found = [(name, kind_of(module), False)]
+        if _holds_function(module):
+            found.append(
+                (
+                    f"{name}.activation" if name else "activation",
+                    _function_kind(getattr(module, "activation", None)),
+                    True,
+                )
+            )
+        for place, kind, by_function in found:
+            if kind is None or (wanted is not None and kind not in wanted) or not place:
+                continue
+            factory = _chooser(new, kind)
+            if factory is not None and _matches(where, place, module):
+                plan.append((place, kind, factory, by_function))
+    return plan
+
+
+def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tuple[int, int]]], report: Report) -> None:
+    made: Dict[int, nn.Module] = {}
+    ready: List[Tuple[nn.Module, str, nn.Module]] = []
+    for place, kind, factory, by_function in plan:
+        parent_name, _, key = place.rpartition(".")
+        parent = model.get_submodule(parent_name)
+        before = getattr(parent, key)
+        if by_function:
+            width = {place: (int(getattr(parent, "linear1").out_features), -1)}
+            module = _new_module(factory, place, parent, width if widths is not None else None)
+        else:
+            module = made.get(id(before)) or _new_module(factory, place, before, widths)
+            made[id(before)] = module
+        ready.append((parent, key, module))
+        report.replaced.append((place, kind, _text(module)))
+    for parent, key, module in ready:  # nothing failed: now change the model
+        setattr(parent, key, module)
+        if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
+            setattr(parent, "activation_relu_or_gelu", 0)

@@ -1,0 +1,130 @@
+"""What training asks of activation parameters: no decay, bounds, and their Lipschitz constants.
+SPDX-License-Identifier: MIT"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import nn
+
+from ._modules import Act
+
+
+def _sites(model: nn.Module) -> Iterator[Tuple[str, Act]]:
+    for name, module in model.named_modules():
+        if isinstance(module, Act):
+            yield name, module
+
+
+def parameter_groups(
+    model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0, lr: Optional[float] = None
+) -> List[Dict[str, Any]]:
+    """Parameter groups for any torch optimizer: matrices decay; biases, norms and everything else
+    of at most one dimension do not; the parameters of activations (nn.PReLU's included) never do
+    and may have a multiple `act_lr` of the learning rate, for which `lr` must be given.
+
+    >>> import torch, berlu.torch as bt
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), bt.BerLU())
+    >>> [(g["name"], g["weight_decay"], len(g["params"])) for g in bt.parameter_groups(model, weight_decay=0.05)]
+    [('decay', 0.05, 1), ('no_decay', 0.0, 1), ('activation', 0.0, 1)]
+    """
+    if act_lr != 1.0 and lr is None:
+        raise ValueError("berlu: act_lr is a multiple of the learning rate, so lr must be given too")
+    slopes = {id(p) for m in model.modules() if isinstance(m, (Act, nn.PReLU)) for p in m.parameters(recurse=False)}
+    groups: Dict[str, List[nn.Parameter]] = {"decay": [], "no_decay": [], "activation": []}
+    for p in model.parameters():
+        if p.requires_grad:
+            groups["activation" if id(p) in slopes else "decay" if p.dim() > 1 else "no_decay"].append(p)
+    out: List[Dict[str, Any]] = []
+    for name, params in groups.items():
+        if not params:
+            continue
+        group: Dict[str, Any] = {
+            "name": name,
+            "params": params,
+            "weight_decay": weight_decay if name == "decay" else 0.0,
+        }
+        if lr is not None:
+            group["lr"] = lr * act_lr if name == "activation" else lr
+        out.append(group)
+    return out
+
+
+_RULE = re.compile(
+    r"(?P<name>[a-z]+):(?P<low>[^:,]*):(?P<high>[^:,]*)$|\|(?P<mirror>[a-z]+)\|<=(?P<most>.+)$|"
+    r"(?P<one>[a-z]+)(?P<sign>>=|<=)(?P<end>.+)$"
+)
+
+
+def _bounds(rules: str) -> Dict[str, Tuple[float, float]]:
+    """Rules as --act-constraint has them: alpha:LOW:HIGH with either end left out, alpha>=LOW,
+    alpha<=HIGH, |alpha|<=HIGH."""
+    out: Dict[str, Tuple[float, float]] = {}
+    for item in filter(None, (part.strip() for part in rules.split(","))):
+        found = _RULE.match(item)
+        try:
+            if found is None:
+                raise ValueError
+            if found["name"]:
+                name, low, high = found["name"], float(found["low"] or -math.inf), float(found["high"] or math.inf)
+            elif found["mirror"]:
+                name, low, high = found["mirror"], -float(found["most"]), float(found["most"])
+            else:
+                name, end = found["one"], float(found["end"])
+                low, high = (end, math.inf) if found["sign"] == ">=" else (-math.inf, end)
+            if not low <= high:
+                raise ValueError
+        except ValueError:
+            raise ValueError(
+                f"berlu: '{item}' is no rule; write alpha:LOW:HIGH, alpha>=LOW, alpha<=HIGH or |alpha|<=HIGH"
+            ) from None
+        out[name] = (low, high)
+    return out
+
+
+@torch.no_grad()
+def project_(model: nn.Module, rules: str) -> int:
+    """Moves every learned activation parameter onto its interval, in place; call it after each step
+    of the optimizer. eps and beta always stay in the range that the library accepts. Returns how
+    many modules have a rule.
+
+    >>> import torch, berlu.torch as bt
+    >>> act = bt.BerLU(alpha=-0.5)
+    >>> bt.project_(act, "alpha:0.001:"), round(act.alpha.item(), 6)
+    (1, 0.001)
+    """
+    bounds, touched = _bounds(rules), 0
+    for _, module in _sites(model):
+        info = module.activation.parameters
+        for name, p in module.named_parameters(recurse=False):
+            low, high = bounds.get(name, (-math.inf, math.inf))
+            low, high = max(low, info[name].low), min(high, info[name].high)
+            if (low, high) != (-math.inf, math.inf):
+                p.clamp_(low, high)
+        touched += any(name in bounds for name, _ in module.named_parameters(recurse=False))
+    for name in bounds:
+        if not any(name in dict(m.named_parameters(recurse=False)) for _, m in _sites(model)):
+            raise ValueError(f"berlu: no activation of this model learns '{name}'")
+    return touched
+
+
+class Lipschitz(NamedTuple):
+    """The constants of a model's activation sites, by name, and the largest."""
+
+    sites: Dict[str, float]
+    largest: float
+
+
+def lipschitz(model: nn.Module) -> Lipschitz:
+    """The exact Lipschitz constant of each activation of berlu, with its parameters as they are
+    now.
+
+    >>> import torch, berlu.torch as bt
+    >>> bt.lipschitz(torch.nn.Sequential(bt.BerLU(), bt.Act("gelu"))).sites["0"]
+    1.0
+    """
+    sites = {name: module.lipschitz() for name, module in _sites(model)}
+    return Lipschitz(sites, max(sites.values(), default=0.0))

@@ -1,0 +1,158 @@
+/* columns.cu - sums over rows: gradients of biases, of LayerScale, of position tables. SPDX-License-Identifier: MIT
+ *
+ * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread walks down its share of the rows in
+ * float, the threads of a column are added in double by a fixed tree, and the chunk's sum is stored. Then the chunks of a
+ * column are added in double, again in a fixed order. How rows are cut depends on the shape alone, so the bits do too. */
+#include "cuda/storage.cuh"
+
+namespace
+{
+
+constexpr int LANES = 16;             /* threads side by side; each has 4 columns, or one where they do not divide */
+constexpr int DEEP = THREADS / LANES; /* threads below each other */
+
+struct chunks {
+    int64_t rows, count; /* of a chunk; how many */
+};
+
+/* About 64 rows a thread, fewer where that would leave the GPU empty; never more than 1024 chunks. */
+chunks chunks_of(int64_t rows)
+{
+    int64_t each = 64 * DEEP;
+    while (each > 4 * DEEP && (rows + each - 1) / each < 128)
+        each /= 2;
+    while ((rows + each - 1) / each > 1024)
+        each *= 2;
+    return chunks{each, rows > 0 ? (rows + each - 1) / each : 1};
+}
+
+struct matrix {
+    array a, b, dx;
+    const float *gamma;
+    int64_t first, rows, columns, stride;
+};
+
+template <int WIDE, int PRODUCT>
+__global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, int64_t rows_each)
+{
+    __shared__ double below[DEEP][LANES * WIDE + 1];
+    int lane = threadIdx.x % LANES, deep = threadIdx.x / LANES;
+    int64_t column = ((int64_t)blockIdx.y * LANES + lane) * WIDE, begin = blockIdx.x * rows_each;
+    int64_t end = begin + rows_each < m.rows ? begin + rows_each : m.rows;
+    float sum[WIDE] = {};
+    if (column < m.columns)
+#pragma unroll 4
+        for (int64_t r = begin + deep; r < end; r += DEEP) {
+            int64_t at = m.first + r * m.stride + column;
+            float a[WIDE], b[WIDE], d[WIDE];
+            get<WIDE>(a, m.a, at);
+            if (PRODUCT)
+                get<WIDE>(b, m.b, at);
+            for (int j = 0; j < WIDE; j++) {
+                sum[j] = PRODUCT ? __fmaf_rn(a[j], b[j], sum[j]) : sum[j] + a[j];
+                d[j] = PRODUCT && m.gamma ? a[j] * m.gamma[column + j] : 0;
+            }
+            if (PRODUCT && m.dx.data)
+                put<WIDE>(m.dx, at, d);
+        }
+    for (int j = 0; j < WIDE; j++)
+        below[deep][lane * WIDE + j] = sum[j];
+    __syncthreads();
+    for (int step = DEEP / 2; step > 0; step /= 2) {
+        for (int j = 0; deep < step && j < WIDE; j++)
+            below[deep][lane * WIDE + j] += below[deep + step][lane * WIDE + j];
+        __syncthreads();
+    }
+    for (int j = 0; deep == 0 && j < WIDE; j++)
+        if (column + j < m.columns)
+            part[blockIdx.x * m.columns + column + j] = (float)below[0][lane * WIDE + j];
+}
+
+/* A block of 32 columns and 8 threads below each other. */
+__global__ void __launch_bounds__(THREADS)
+    join(float *to, const float *part, int64_t parts, int64_t columns, int64_t inner)
+{
+    __shared__ double below[8][33];
+    int lane = threadIdx.x % 32, deep = threadIdx.x / 32;
+    int64_t column = (int64_t)blockIdx.x * 32 + lane;
+    double sum = 0;
+    if (column < columns)
+#pragma unroll 4
+        for (int64_t p = deep; p < parts; p += 8)
+            sum += part[p * columns + column];
+    below[deep][lane] = sum;
+    __syncthreads();
+    for (int step = 4; step > 0; step /= 2) {
+        if (deep < step)
+            below[deep][lane] += below[deep + step][lane];
+        __syncthreads();
+    }
+    if (deep == 0 && column < columns)
+        to[inner ? column % inner * (columns / inner) + column / inner : column] = (float)below[0][lane];
+}
+
+template <int WIDE> void launch(const op_call *c, const matrix &m, float *part, const chunks &k)
+{
+    dim3 grid((unsigned)k.count, (unsigned)((m.columns + LANES * WIDE - 1) / (LANES * WIDE)));
+    cuda_stream s = cuda_device_of(c)->stream;
+    if (m.b.data)
+        partial_sums<WIDE, 1><<<grid, THREADS, 0, s>>>(m, part, k.rows);
+    else
+        partial_sums<WIDE, 0><<<grid, THREADS, 0, s>>>(m, part, k.rows);
+    cuda_launched(c);
+}
+
+} // namespace
+
+extern "C" {
+
+size_t cuda_columns_workspace(int64_t rows, int64_t columns)
+{
+    return (size_t)(chunks_of(rows).count * columns) * sizeof(float);
+}
+
+void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner)
+{
+    join<<<(unsigned)((columns + 31) / 32), THREADS, 0, cuda_device_of(c)->stream>>>(to, part, parts, columns, inner);
+    cuda_launched(c);
+}
+
+void cuda_columns(const op_call *c, const column_sums *s, void *workspace)
+{
+    matrix m = {array_of(s->a),
+                s->b ? array_of(s->b) : array{},
+                s->dx ? array_of(s->dx) : array{},
+                s->gamma,
+                s->first,
+                s->rows,
+                s->columns,
+                s->stride};
+    chunks k = chunks_of(s->rows);
+    if (!s->columns)
+        return;
+    if (s->columns % 4 == 0 && s->stride % 4 == 0 && s->first % 4 == 0)
+        launch<4>(c, m, (float *)workspace, k);
+    else
+        launch<1>(c, m, (float *)workspace, k);
+    cuda_columns_join(c, s->to, (const float *)workspace, k.count, s->columns, s->inner);
+}
+
+/* dx = dy * gamma, dgamma = column sums of dy * x. dx may lie where dy does: a thread reads its elements first. */
+void cuda_scale_grad(const op_call *c)
+{
+    column_sums s = {};
+    s.a = &c->in[0];
+    s.b = &c->in[1];
+    s.rows = c->in[0].rows;
+    s.columns = s.stride = c->in[0].channels;
+    s.to = (float *)c->out[1].data;
+    s.gamma = (const float *)c->in[2].data;
+    s.dx = &c->out[0];
+    cuda_columns(c, &s, c->workspace);
+}
+
+size_t cuda_scale_grad_workspace(const op_call *c)
+{
+    return cuda_columns_workspace(c->in[0].rows, c->in[0].channels);
+}
+}

@@ -1,0 +1,83 @@
+/* cuda.c - the backend's table: which kernel runs which op, and what it can do. SPDX-License-Identifier: MIT
+ *
+ * Products read weights and biases from their bf16 copies (shadow) where branches are bf16. Bias
+ * gradients come out of the kernels that have the numbers in hand (`sums`): the activation's backward for the layer before
+ * it, norm_grad for the layer that wrote the residual stream, attention_grad for q, k and v.
+ * Read on: linear.c for products, run.c for how a list of calls becomes one launch. */
+#include "cuda/cuda.h"
+
+#include "cuda/kernels.h"
+
+static const op_entry ops[OP_COUNT] = {
+    [OP_LINEAR] = {cuda_linear, cuda_linear_workspace, .in_place = 8, .absorbs = 3, .shadow = 2 | 4},
+    [OP_NORM] = {cuda_norm, .in_place = 1},
+    [OP_ATTENTION] = {cuda_attention, cuda_attention_workspace},
+    [OP_ACT] = {cuda_act, cuda_act_workspace, .in_place = 1},
+    [OP_UNFOLD] = {cuda_unfold},
+    [OP_DEPTHWISE] = {cuda_depthwise},
+    [OP_TOKENS] = {cuda_tokens},
+    [OP_PIXEL_POS] = {cuda_pixel_pos, .in_place = 1},
+    [OP_ADD] = {cuda_add, .in_place = 3},
+    [OP_ADD_TOKENS] = {cuda_add_tokens, .in_place = 1},
+    [OP_SCALE] = {cuda_scale, .in_place = 5, .absorbs = 2},
+    [OP_MEAN] = {cuda_mean},
+    [OP_SELECT] = {cuda_select},
+    [OP_AVERAGE] = {cuda_average},
+    [OP_DROPOUT] = {cuda_dropout, .in_place = 1},
+    [OP_DROP_PATH] = {cuda_drop_path, .in_place = 3, .absorbs = 1},
+    [OP_CROSS_ENTROPY] = {cuda_cross_entropy, cuda_loss_workspace},
+    [OP_DISTILL] = {cuda_distill, cuda_loss_workspace},
+    [OP_LINEAR_DX] = {cuda_linear_dx, cuda_linear_workspace, .in_place = 4, .absorbs = 2, .shadow = 2},
+    [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace},
+    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3,
+                      .again = 4},
+    [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace, .sums = 2},
+    [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1, .sums = 4},
+    [OP_ACT_GRAD_OUT] = {cuda_act_grad_out, cuda_act_workspace, .in_place = 1, .sums = 4},
+    [OP_FOLD] = {cuda_fold},
+    [OP_DEPTHWISE_DX] = {cuda_depthwise_dx, .in_place = 4, .absorbs = 2},
+    [OP_DEPTHWISE_DW] = {cuda_depthwise_dw, cuda_depthwise_dw_workspace},
+    [OP_TOKENS_GRAD] = {cuda_tokens_grad, cuda_tokens_grad_workspace},
+    [OP_PIXEL_POS_GRAD] = {cuda_pixel_pos_grad, cuda_pixel_pos_grad_workspace},
+    [OP_TAKE_TOKENS] = {cuda_take_tokens},
+    [OP_SCALE_GRAD] = {cuda_scale_grad, cuda_scale_grad_workspace, .in_place = 1},
+    [OP_MEAN_GRAD] = {cuda_mean_grad},
+    [OP_SELECT_GRAD] = {cuda_select_grad},
+    [OP_HALF] = {cuda_half, .in_place = 1},
+    [OP_CROSS_ENTROPY_GRAD] = {cuda_cross_entropy_grad},
+    [OP_DISTILL_GRAD] = {cuda_distill_grad},
+    [OP_LINEAR_ACT] = {cuda_linear_act, cuda_linear_act_workspace, .shadow = 2 | 4},
+    [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .sums = 4},
+    [OP_ACCUMULATE] = {cuda_accumulate},
+    [OP_GRAD_NORM] = {cuda_grad_norm, cuda_grad_norm_workspace},
+    [OP_ADAMW] = {cuda_adamw},
+    [OP_SGD] = {cuda_sgd},
+    [OP_EMA] = {cuda_ema},
+    [OP_SHADOW] = {cuda_shadow},
+};
+
+const backend *cuda_backend(void)
+{
+    static const backend cuda = {.name = "cuda",
+                                 .ops = ops,
+                                 .alignment = 256,
+                                 .asynchronous = 1,
+                                 .open = cuda_open,
+                                 .close = cuda_close,
+                                 .dtypes = cuda_dtypes,
+                                 .alloc = cuda_alloc,
+                                 .release = cuda_release,
+                                 .upload = cuda_upload,
+                                 .download = cuda_download,
+                                 .copy = cuda_copy,
+                                 .prepare = cuda_prepare,
+                                 .run = cuda_run,
+                                 .program_free = cuda_program_free,
+                                 .seconds = cuda_seconds,
+                                 .result_push = cuda_result_push,
+                                 .result_pop = cuda_result_pop,
+                                 .library = cuda_gemm_library,
+                                 .free_bytes = cuda_free_bytes,
+                                 .describe = cuda_describe};
+    return &cuda;
+}

@@ -1,0 +1,193 @@
+/* device.c - opens a GPU, gives out its memory, keeps the first failure of a run. SPDX-License-Identifier: MIT */
+#include "cuda/device.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/kernels.h"
+
+/* ---- failures ---- */
+
+void cuda_device_fail(cuda_device *d, berlu_status status, const char *format, ...)
+{
+    va_list args;
+    if (d->failed != BERLU_OK)
+        return;
+    d->failed = status;
+    va_start(args, format);
+    vsnprintf(d->failure, sizeof d->failure, format, args);
+    va_end(args);
+}
+
+void cuda_launched(const op_call *c)
+{
+    berlu_status status = gpu_launch_status();
+    if (status != BERLU_OK)
+        cuda_device_fail(cuda_device_of(c), status, "%s: %s", op_rules[c->op].name, berlu_last_error());
+}
+
+/* ---- opening ---- */
+
+/* Reads one of the words of an option; NULL is the first. */
+static berlu_status word_of(int *out, const char *option, const char *value, const char *const *words, int count)
+{
+    *out = 0;
+    if (!value)
+        return BERLU_OK;
+    for (int i = 0; i < count; i++)
+        if (strcmp(value, words[i]) == 0) {
+            *out = i;
+            return BERLU_OK;
+        }
+    return berlu_fail(BERLU_ERR_ARG, "%s '%s' is unknown; %s, %s%s%s are possible", option, value, words[0], words[1],
+                      count > 2 ? ", " : "", count > 2 ? words[2] : "");
+}
+
+static berlu_status options_read(cuda_device *d, const device_options *o)
+{
+    static const char *const precisions[] = {
+        [PRECISION_F32] = "f32", [PRECISION_TF32] = "tf32", [PRECISION_BF16] = "bf16"};
+    static const char *const residuals[] = {"bf16", "f32"};
+    int precision;
+    berlu_status status = word_of(&precision, "precision", o->precision, precisions, 3);
+    if (status == BERLU_OK)
+        status = word_of(&d->residual_f32, "residual", o->residual, residuals, 2);
+    d->precision = (cuda_precision)precision;
+    return status;
+}
+
+static berlu_status gpu_choose(cuda_device *d, int index)
+{
+    int count = 0;
+    berlu_status status = gpu_count(&count);
+    if (status != BERLU_OK)
+        return status;
+    if (index < 0 || index >= count)
+        return berlu_fail(BERLU_ERR_ARG, "CUDA: there is no GPU %d: this machine has %d, counted from 0", index, count);
+    d->index = index;
+    status = gpu_describe(&d->gpu, index);
+    if (status == BERLU_OK)
+        status = gpu_use(index);
+    if (status == BERLU_OK && !cuda_kernels_usable())
+        return berlu_fail(BERLU_ERR_UNSUPPORTED,
+                          "CUDA: this build has no code for %s (compute capability %d.%d); configure with "
+                          "-DBERLU_CUDA_ARCHITECTURES=%d%d",
+                          d->gpu.name, d->gpu.major, d->gpu.minor, d->gpu.major, d->gpu.minor);
+    return status;
+}
+
+berlu_status cuda_open(device **out, const backend *b, const device_options *o)
+{
+    cuda_device *d = calloc(1, sizeof *d);
+    if (!d)
+        return berlu_fail_memory(sizeof *d, "a device");
+    d->base.backend = b;
+    berlu_status status = options_read(d, o);
+    if (status == BERLU_OK)
+        status = gpu_choose(d, o->index);
+    if (status == BERLU_OK)
+        status = gpu_stream_create(&d->stream);
+    if (status == BERLU_OK)
+        status = cuda_transfer_open(d);
+    if (status == BERLU_OK)
+        status = cuda_gemm_open(d, o->algorithms);
+    if (status != BERLU_OK) {
+        cuda_close((device *)d);
+        return status;
+    }
+    *out = (device *)d;
+    return BERLU_OK;
+}
+
+void cuda_close(device *opened)
+{
+    cuda_device *d = cuda_device_at(opened);
+    if (!d)
+        return;
+    if (d->stream) {
+        gpu_use(d->index);
+        gpu_stream_wait(d->stream);
+    }
+    cuda_gemm_close(d);
+    cuda_transfer_close(d);
+    gpu_stream_destroy(d->stream);
+    free(d);
+}
+
+void cuda_dtypes(const device *opened, tensor_dtype of_role[ROLE_COUNT])
+{
+    const cuda_device *d = cuda_device_at(opened);
+    for (int i = 0; i < ROLE_COUNT; i++)
+        of_role[i] = DTYPE_F32;
+    if (d->precision != PRECISION_BF16)
+        return;
+    of_role[ROLE_BRANCH] = DTYPE_BF16;
+    of_role[ROLE_RESIDUAL] = d->residual_f32 ? DTYPE_F32 : DTYPE_BF16;
+}
+
+/* ---- memory ---- */
+
+static void fail_alloc(berlu_status status, memory_kind kind, size_t bytes, const char *what)
+{
+    size_t left = 0;
+    if (status != BERLU_ERR_MEMORY)
+        return; /* CUDA's own words say it */
+    if (kind == MEMORY_HOST || gpu_memory(&left) != BERLU_OK)
+        berlu_fail(status, "%s: %.1f MiB of pinned host memory could not be had", what, (double)bytes / 0x1p20);
+    else
+        berlu_fail(status, "%s: %.1f MiB of GPU memory are needed, %.1f MiB are free; use a smaller batch", what,
+                   (double)bytes / 0x1p20, (double)left / 0x1p20);
+}
+
+void *cuda_take(cuda_device *d, memory_kind kind, size_t bytes, const char *what)
+{
+    void *memory = NULL;
+    berlu_status status = gpu_use(d->index);
+    if (status == BERLU_OK)
+        status = kind == MEMORY_HOST ? gpu_host_alloc(&memory, bytes) : gpu_alloc(&memory, bytes);
+    if (status == BERLU_OK)
+        return memory;
+    fail_alloc(status, kind, bytes, what);
+    return NULL;
+}
+
+void *cuda_alloc(device *opened, memory_kind kind, size_t bytes, const char *what)
+{
+    cuda_device *d = cuda_device_at(opened);
+    void *memory = cuda_take(d, kind, bytes, what);
+    if (memory && kind == MEMORY_HOST)
+        memset(memory, 0, bytes);
+    else if (memory && gpu_zero(memory, bytes, d->stream) != BERLU_OK) {
+        gpu_free(memory);
+        return NULL;
+    }
+    return memory;
+}
+
+void cuda_release(device *opened, memory_kind kind, void *memory)
+{
+    if (!memory)
+        return;
+    gpu_use(cuda_device_at(opened)->index);
+    if (kind == MEMORY_HOST)
+        gpu_host_free(memory);
+    else
+        gpu_free(memory);
+}
+
+size_t cuda_free_bytes(device *opened)
+{
+    size_t left = 0;
+    if (gpu_use(cuda_device_at(opened)->index) != BERLU_OK || gpu_memory(&left) != BERLU_OK)
+        return 0;
+    return left;
+}
+
+void cuda_describe(const device *opened, char *out, size_t size)
+{
+    char library[64];
+    cuda_gemm_describe(cuda_device_at(opened), library, sizeof library);
+    snprintf(out, size, "%s, %s", cuda_device_at(opened)->gpu.name, library);
+}

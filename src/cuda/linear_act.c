@@ -1,0 +1,94 @@
+/* linear_act.c - a product and the activation behind it or before it, as two launches. SPDX-License-Identifier: MIT
+ *
+ * The product runs as linear.c runs it, bias in its epilogue, and the activation follows in one pass. Forward there is no gain
+ * over two nodes; backward there is: the pass that multiplies by the slope has du in registers, so it also gives the bias
+ * gradient of the layer before (one read of du less) and recomputes the activation's output (one read of u less). u is kept
+ * with its bias: adding it while reading would make the activation walk by columns. */
+#include <assert.h>
+
+#include "cuda/kernels.h"
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- forward ---- */
+
+static op_call forward_product(const op_call *c)
+{
+    op_call product = *c;
+    product.op = OP_LINEAR;
+    product.in[3] = product.in[4] = product.out[1] = (op_operand){0};
+    if (c->out[1].info) /* else y itself, which the activation overwrites */
+        product.out[0] = c->out[1];
+    return product;
+}
+
+static op_call forward_site(const op_call *c)
+{
+    op_call site = *c;
+    site.op = OP_ACT;
+    site.in[0] = c->out[1].info ? c->out[1] : c->out[0];
+    site.in[1] = c->in[3];
+    site.in[2] = c->in[4];
+    site.in[3] = site.in[4] = site.out[1] = (op_operand){0};
+    return site;
+}
+
+size_t cuda_linear_act_workspace(const op_call *c)
+{
+    op_call product = forward_product(c), site = forward_site(c);
+    return larger(cuda_linear_workspace(&product), cuda_act_workspace(&site));
+}
+
+void cuda_linear_act(const op_call *c)
+{
+    op_call product = forward_product(c), site = forward_site(c);
+    assert(!c->attr->raw);
+    cuda_linear(&product);
+    cuda_act(&site);
+}
+
+/* ---- backward ---- */
+
+static op_call backward_product(const op_call *c)
+{
+    op_call product = *c;
+    product.op = OP_LINEAR_DX;
+    for (int i = 2; i < NODE_INPUTS; i++)
+        product.in[i] = (op_operand){0};
+    for (int i = 1; i < NODE_OUTPUTS; i++)
+        product.out[i] = (op_operand){0};
+    return product;
+}
+
+/* In place: the slope multiplies what the product left in du. */
+static op_call backward_site(const op_call *c)
+{
+    op_call site = *c;
+    site.op = c->attr->from_output ? OP_ACT_GRAD_OUT : OP_ACT_GRAD;
+    site.in[0] = c->out[0];
+    site.in[1] = c->in[2];
+    site.in[2] = c->in[4];
+    site.in[3] = c->in[5];
+    site.in[4] = site.in[5] = (op_operand){0};
+    site.out[1] = c->out[2];
+    site.out[2] = c->out[3];
+    site.out[3] = c->out[1];
+    return site;
+}
+
+size_t cuda_linear_dx_act_workspace(const op_call *c)
+{
+    op_call product = backward_product(c), site = backward_site(c);
+    return larger(cuda_linear_workspace(&product), cuda_act_workspace(&site));
+}
+
+void cuda_linear_dx_act(const op_call *c)
+{
+    op_call product = backward_product(c), site = backward_site(c);
+    assert(!c->attr->raw);
+    cuda_linear_dx(&product);
+    cuda_act(&site);
+}

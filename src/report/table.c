@@ -1,0 +1,175 @@
+/* table.c - see table.h. SPDX-License-Identifier: MIT */
+#include "report/table.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/csv.h"
+
+table table_make(arena *memory, const char *name, const char *title, const char *const *columns, size_t column_count)
+{
+    return (table){.name = name, .title = title, .columns = columns, .column_count = column_count, .memory = memory};
+}
+
+/* row_count counts cells while a table grows; a table is only printed when its rows are whole. */
+static void cell_add(table *t, table_cell cell)
+{
+    if (t->row_count == t->capacity) {
+        size_t more = t->capacity ? t->capacity * 2 : 64;
+        table_cell *cells = ARENA_ARRAY(t->memory, table_cell, more);
+        if (!cells) {
+            t->column_count = 0; /* table_status() reports it */
+            return;
+        }
+        if (t->row_count)
+            memcpy(cells, t->cells, t->row_count * sizeof *cells);
+        t->cells = cells;
+        t->capacity = more;
+    }
+    t->cells[t->row_count++] = cell;
+}
+
+void table_word(table *t, const char *word)
+{
+    const char *copy = arena_strdup(t->memory, word ? word : "");
+    cell_add(t, (table_cell){.word = copy ? copy : ""});
+}
+
+void table_number(table *t, double value, int digits)
+{
+    cell_add(t, (table_cell){.value = value, .digits = digits});
+}
+
+berlu_status table_status(const table *t)
+{
+    assert(!t->column_count || t->row_count % t->column_count == 0);
+    return t->column_count ? BERLU_OK : berlu_fail_memory(t->row_count * sizeof *t->cells, "a table");
+}
+
+static const char *cell_text(const table_cell *c, char out[64])
+{
+    if (c->word)
+        return c->word;
+    if (isnan(c->value))
+        return "";
+    if (c->digits < 0)
+        snprintf(out, 64, "%.6g", c->value);
+    else
+        snprintf(out, 64, "%.*f", c->digits, c->value);
+    return out;
+}
+
+void table_csv(const table *t, text *out)
+{
+    for (size_t c = 0; c < t->column_count; c++)
+        csv_text(out, t->columns[c]);
+    csv_end(out);
+    for (size_t i = 0; i < t->row_count; i++) {
+        const table_cell *cell = &t->cells[i];
+        if (cell->word)
+            csv_text(out, cell->word);
+        else if (isnan(cell->value))
+            csv_empty(out);
+        else
+            csv_f64(out, cell->value);
+        if ((i + 1) % t->column_count == 0)
+            csv_end(out);
+    }
+}
+
+static void markdown_text(text *out, const char *value)
+{
+    for (; *value; value++)
+        text_add(out, *value == '|' ? "\\%c" : "%c", *value);
+}
+
+void table_markdown(const table *t, text *out)
+{
+    char number[64];
+    text_add(out, "### %s\n\n", t->title);
+    for (size_t c = 0; c < t->column_count; c++)
+        text_add(out, "| %s ", t->columns[c]);
+    text_string(out, "|\n");
+    for (size_t c = 0; c < t->column_count; c++)
+        text_string(out, "|---");
+    text_string(out, "|\n");
+    for (size_t i = 0; i < t->row_count; i++) {
+        text_string(out, "| ");
+        markdown_text(out, cell_text(&t->cells[i], number));
+        text_string(out, (i + 1) % t->column_count ? " " : " |\n");
+    }
+    text_string(out, "\n");
+}
+
+void html_text(text *out, const char *value)
+{
+    for (; *value; value++)
+        switch (*value) {
+        case '&':
+            text_string(out, "&amp;");
+            break;
+        case '<':
+            text_string(out, "&lt;");
+            break;
+        case '>':
+            text_string(out, "&gt;");
+            break;
+        case '"':
+            text_string(out, "&quot;");
+            break;
+        default:
+            text_bytes(out, value, 1);
+        }
+}
+
+void table_html(const table *t, text *out)
+{
+    char number[64];
+    text_add(out, "<table id=\"%s\">\n<caption>", t->name);
+    html_text(out, t->title);
+    text_string(out, "</caption>\n<thead><tr>");
+    for (size_t c = 0; c < t->column_count; c++) {
+        text_string(out, "<th>");
+        html_text(out, t->columns[c]);
+        text_string(out, "</th>");
+    }
+    text_string(out, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < t->row_count; i++) {
+        text_add(out, "%s<td%s>", i % t->column_count ? "" : "<tr>", t->cells[i].word ? "" : " class=\"n\"");
+        html_text(out, cell_text(&t->cells[i], number));
+        text_add(out, "</td>%s", (i + 1) % t->column_count ? "" : "</tr>\n");
+    }
+    text_string(out, "</tbody></table>\n");
+}
+
+static void latex_text(text *out, const char *value)
+{
+    for (; *value; value++)
+        if (strchr("&%$#_{}", *value))
+            text_add(out, "\\%c", *value);
+        else if (*value == '~' || *value == '^' || *value == '\\')
+            text_add(out, "\\char`\\%c{}", *value);
+        else
+            text_bytes(out, value, 1);
+}
+
+void table_latex(const table *t, text *out)
+{
+    char number[64];
+    text_string(out, "\\begin{tabular}{");
+    for (size_t c = 0; c < t->column_count; c++)
+        text_string(out, t->row_count && !t->cells[c].word ? "r" : "l");
+    text_string(out, "}\n\\hline\n");
+    for (size_t c = 0; c < t->column_count; c++) {
+        text_string(out, c ? " & " : "");
+        latex_text(out, t->columns[c]);
+    }
+    text_string(out, " \\\\\n\\hline\n");
+    for (size_t i = 0; i < t->row_count; i++) {
+        latex_text(out, cell_text(&t->cells[i], number));
+        text_string(out, (i + 1) % t->column_count ? " & " : " \\\\\n");
+    }
+    text_string(out, "\\hline\n\\end{tabular}\n");
+}

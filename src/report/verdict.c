@@ -1,0 +1,76 @@
+/* verdict.c - see verdict.h. SPDX-License-Identifier: MIT */
+#include "report/verdict.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/status.h"
+
+const char *verdict_direction_name(verdict_direction d)
+{
+    static const char *const names[] = {"not tested", "better", "worse", "no difference", "undecided"};
+    assert((size_t)d < COUNT(names));
+    return names[d];
+}
+
+const char *verdict_size_name(verdict_size s)
+{
+    static const char *const names[] = {"", "inside", "outside"};
+    assert((size_t)s < COUNT(names));
+    return names[s];
+}
+
+static verdict_direction direction_of(const verdict_input *in)
+{
+    const stats_contrast *c = in->contrast;
+    if (in->p_holm < 0.05)
+        return c->judged.value > 0 ? VERDICT_BETTER : VERDICT_WORSE;
+    if (c->low90 > -in->margin && c->high90 < in->margin)
+        return VERDICT_NO_DIFFERENCE;
+    return VERDICT_UNDECIDED;
+}
+
+verdict verdict_of_contrast(const verdict_input *in)
+{
+    verdict v = {.why = ""};
+    if (!in->contrast || !in->n)
+        return v;
+    v.partial = in->n != in->registered || in->differs;
+    v.why = in->n < in->registered   ? "fewer seeds than registered"
+            : in->n > in->registered ? "more seeds than registered"
+            : in->differs            ? "not the paper's models, epochs or sizes"
+                                     : "";
+    /* Seeds that were added or lost on sight decide nothing; what is there is shown. */
+    v.direction = in->n == in->registered ? direction_of(in) : VERDICT_UNDECIDED;
+    if (!isnan(in->paper) && !isnan(in->contrast->low))
+        v.size = in->contrast->low <= in->paper && in->paper <= in->contrast->high ? VERDICT_INSIDE : VERDICT_OUTSIDE;
+    return v;
+}
+
+verdict verdict_of_claim(const verdict *rivals, size_t count)
+{
+    size_t seen[VERDICT_UNDECIDED + 1] = {0}, inside = 0, outside = 0;
+    verdict v = {.why = ""};
+    for (size_t i = 0; i < count; i++) {
+        seen[rivals[i].direction]++;
+        inside += rivals[i].size == VERDICT_INSIDE;
+        outside += rivals[i].size == VERDICT_OUTSIDE;
+        if (rivals[i].partial && !v.partial) {
+            v.partial = 1;
+            v.why = rivals[i].why;
+        }
+    }
+    size_t tested = count - seen[VERDICT_NOT_TESTED];
+    if (!tested)
+        return (verdict){.why = ""};
+    if (tested < count && !v.partial) {
+        v.partial = 1;
+        v.why = "not every rival was run";
+    }
+    v.direction = seen[VERDICT_WORSE]              ? VERDICT_WORSE
+                  : seen[VERDICT_BETTER] == tested ? VERDICT_BETTER
+                  : seen[VERDICT_UNDECIDED]        ? VERDICT_UNDECIDED
+                                                   : VERDICT_NO_DIFFERENCE;
+    v.size = outside ? VERDICT_OUTSIDE : inside ? VERDICT_INSIDE : VERDICT_NO_SIZE;
+    return v;
+}

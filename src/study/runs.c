@@ -1,0 +1,220 @@
+/* runs.c - see runs.h. SPDX-License-Identifier: MIT */
+#include "study/runs.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "io/csv.h"
+#include "train/settings_hash.h"
+#include "train/trainer.h"
+
+const char *const study_state_names[STUDY_STATES] = {"waiting", "running", "done", "cut", "failed"};
+
+void study_entries_free(study_entries *r)
+{
+    free(r->items);
+    *r = (study_entries){0};
+}
+
+/* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell. */
+static berlu_status cell_canonical(text *out, const study *s, const study_entry *e)
+{
+    train_settings settings;
+    berlu_status status = study_run_settings(s, &(study_run){e->cell, e->seed}, &settings);
+    if (status == BERLU_OK) {
+        status = train_canonical(out, &settings);
+        recipe_free(&settings);
+    }
+    return status == BERLU_OK ? status : berlu_fail_in(status, s->cells[e->cell].label);
+}
+
+static berlu_status entry_identify(study_entry *e, const char *canonical, const char *folder)
+{
+    static const char key[] = "\nseed=";
+    char hash[SETTINGS_HASH];
+    text own = {0};
+    const char *line = strstr(canonical, key), *rest = line ? line + sizeof key - 1 : NULL;
+    assert(line); /* a seed is never left out */
+    text_bytes(&own, canonical, (size_t)(rest - canonical));
+    text_add(&own, "%lld%s", (long long)e->seed, rest + strcspn(rest, "\n"));
+    berlu_status status = text_status(&own);
+    if (status == BERLU_OK)
+        snprintf(e->key, sizeof e->key, "%.16s", settings_hash(hash, own.data));
+    text_free(&own);
+    if (status == BERLU_OK && snprintf(e->path, sizeof e->path, "%s/runs/%s", folder, e->key) >= (int)sizeof e->path)
+        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+    return status;
+}
+
+berlu_status study_entries_make(study_entries *out, const study *s, const char *folder)
+{
+    study_entries r = {.items = calloc(s->run_count + 1, sizeof *r.items)};
+    text *canonical = calloc(s->cell_count + 1, sizeof *canonical);
+    berlu_status status =
+        r.items && canonical ? BERLU_OK : berlu_fail_memory(s->run_count * sizeof *r.items, "the runs of a study");
+    for (size_t k = 0; k < s->run_count && status == BERLU_OK; k++) {
+        study_entry *entry = &r.items[r.count];
+        *entry = (study_entry){.cell = s->runs[k].cell, .seed = s->runs[k].seed, .same_as = r.count};
+        if (!canonical[entry->cell].data)
+            status = cell_canonical(&canonical[entry->cell], s, entry);
+        if (status == BERLU_OK)
+            status = entry_identify(entry, canonical[entry->cell].data, folder);
+        for (size_t i = 0; i < r.count && entry->same_as == r.count; i++)
+            if (strcmp(r.items[i].key, entry->key) == 0)
+                entry->same_as = i;
+        r.count++;
+    }
+    for (size_t i = 0; i < r.count && status == BERLU_OK; i++)
+        status = study_entry_look(&r.items[i]);
+    for (size_t c = 0; canonical && c < s->cell_count; c++)
+        text_free(&canonical[c]);
+    free(canonical);
+    if (status != BERLU_OK)
+        study_entries_free(&r);
+    else
+        *out = r;
+    return status;
+}
+
+/* ---- --set ---- */
+
+static berlu_status cell_set(study *s, study_cell *c, const char *key, const char *value)
+{
+    study_setting *items = ARENA_ARRAY(&s->memory, study_setting, c->settings.count + 1);
+    const char **values = ARENA_ARRAY(&s->memory, const char *, 1);
+    if (!items || !values)
+        return BERLU_ERR_MEMORY;
+    size_t n = 0;
+    for (size_t i = 0; i < c->settings.count; i++)
+        if (strcmp(c->settings.items[i].key, key) != 0)
+            items[n++] = c->settings.items[i];
+    values[0] = value;
+    items[n++] = (study_setting){.key = key, .values = values, .count = 1};
+    c->settings = (study_settings){items, n};
+    return BERLU_OK;
+}
+
+berlu_status study_set(study *s, const char *const *set)
+{
+    berlu_status status = BERLU_OK;
+    for (; set && *set && status == BERLU_OK; set++) {
+        const char *equals = strchr(*set, '=');
+        char *key = arena_strdup(&s->memory, *set);
+        if (!key)
+            return BERLU_ERR_MEMORY;
+        if (equals)
+            key[equals - *set] = 0;
+        if (!equals || !recipe_find(key))
+            return berlu_fail(BERLU_ERR_ARG, "--set %s: SETTING=VALUE is expected", *set);
+        for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++)
+            status = cell_set(s, &s->cells[c], key, equals + 1);
+    }
+    return status;
+}
+
+/* ---- folders ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static double best_of(const csv_table *t)
+{
+    double best = NAN;
+    int column = csv_column(t, "test_top1");
+    for (size_t i = 0; column >= 0 && i < t->rows; i++) {
+        double v = csv_number(t, i, column);
+        best = !(v <= best) && !isnan(v) ? v : best;
+    }
+    return best;
+}
+
+/* Speed is the median epoch's, time and memory those of all processes that worked on the run. A run without timing.csv has
+ * its results all the same. */
+static void timing_read(study_entry *r)
+{
+    char path[STUDY_PATH + 16];
+    csv_table t;
+    r->images_per_s = r->seconds = NAN;
+    snprintf(path, sizeof path, "%s/timing.csv", r->path);
+    if (!file_exists(path) || csv_read(&t, path) != BERLU_OK)
+        return;
+    int speed = csv_column(&t, "images_per_s"), seconds = csv_column(&t, "seconds"),
+        peak = csv_column(&t, "peak_bytes");
+    double *speeds = calloc(t.rows + 1, sizeof *speeds);
+    r->seconds = 0;
+    for (size_t i = 0; i < t.rows; i++) {
+        double bytes = csv_number(&t, i, peak), took = csv_number(&t, i, seconds);
+        r->seconds += isnan(took) ? 0 : took;
+        r->peak_bytes = bytes > (double)r->peak_bytes ? (uint64_t)bytes : r->peak_bytes;
+        if (speeds)
+            speeds[i] = csv_number(&t, i, speed);
+    }
+    if (speeds && t.rows)
+        r->images_per_s = median(speeds, t.rows);
+    free(speeds);
+    csv_free(&t);
+}
+
+static berlu_status results_read(study_entry *r)
+{
+    char path[STUDY_PATH + 16];
+    csv_table table;
+    snprintf(path, sizeof path, "%s/metrics.csv", r->path);
+    berlu_status status = metrics_last(&r->last, path);
+    if (status == BERLU_OK)
+        status = csv_read(&table, path);
+    if (status != BERLU_OK)
+        return status;
+    r->best_top1 = best_of(&table);
+    csv_free(&table);
+    timing_read(r);
+    return BERLU_OK;
+}
+
+berlu_status study_entry_look(study_entry *r)
+{
+    int held = 0;
+    r->state = STUDY_WAITING;
+    r->best_top1 = r->images_per_s = r->seconds = NAN;
+    r->peak_bytes = 0;
+    r->record = (run_record){0};
+    if (!folder_exists(r->path))
+        return BERLU_OK;
+    berlu_status status = run_record_read(&r->record, &held, r->path);
+    if (status != BERLU_OK)
+        return status;
+    if (held)
+        r->state = STUDY_RUNNING;
+    else if (r->record.state == RUN_FAILED)
+        r->state = STUDY_FAILED;
+    else if (r->record.state == RUN_DONE && results_read(r) == BERLU_OK)
+        r->state = STUDY_DONE;
+    else if (r->record.attempt > 0)
+        r->state = STUDY_CUT;
+    return BERLU_OK;
+}
+
+double study_entry_metric(const study_entry *r, const char *metric)
+{
+    const struct {
+        const char *name;
+        double value;
+    } columns[] = {{"top1", r->last.test_top1}, {"top5", r->last.test_top5}, {"loss", r->last.test_loss}};
+    for (size_t i = 0; i < COUNT(columns); i++)
+        if (strcmp(columns[i].name, metric) == 0)
+            return r->state == STUDY_DONE ? columns[i].value : NAN;
+    return NAN;
+}

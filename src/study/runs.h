@@ -1,0 +1,58 @@
+/* runs.h - what a study comes to: its runs, by key, and how each of them stands. SPDX-License-Identifier: MIT
+ *
+ * A run is known by the hash of its resolved settings and its data (train/settings_hash.h), and lies in DIR/runs/KEY, an
+ * ordinary run folder. So studies share runs, a study may grow, and nothing runs twice. The folders are the truth: a run's
+ * state is read from its lock file (train/run_lock.h), its results from metrics.csv and correct.bin. The order is seed by
+ * seed, so that a study cut anywhere is balanced. */
+#ifndef STUDY_RUNS_H
+#define STUDY_RUNS_H
+
+#include "data/sha256.h"
+#include "study/study_file.h"
+#include "train/metrics.h"
+#include "train/run_lock.h"
+
+enum { STUDY_KEY = 17, STUDY_PATH = 4096 }; /* the first 16 digits of the hash name the folder */
+
+typedef enum study_state {
+    STUDY_WAITING,
+    STUDY_RUNNING,
+    STUDY_DONE,
+    STUDY_CUT,
+    STUDY_FAILED,
+    STUDY_STATES
+} study_state;
+extern const char *const study_state_names[STUDY_STATES];
+
+typedef struct study_entry {
+    size_t cell;
+    int64_t seed;
+    char key[STUDY_KEY];
+    char path[STUDY_PATH];
+    size_t same_as; /* index of an earlier run with the same key (two cells may mean one run); its own index if none */
+    study_state state;
+    run_record record;
+    metrics_row last;                        /* of a run that is done */
+    double best_top1, images_per_s, seconds; /* over all processes that worked on it, from timing.csv */
+    uint64_t peak_bytes;
+} study_entry;
+
+typedef struct study_entries {
+    study_entry *items;
+    size_t count;
+} study_entries;
+
+/* Puts "KEY=VALUE" texts (NULL-terminated, or NULL) over the settings of every cell: --set. */
+berlu_status study_set(study *s, const char *const *set);
+
+/* Keys need the data to be there: a missing set is BERLU_ERR_INPUT. `folder` is the study's. */
+berlu_status study_entries_make(study_entries *out, const study *s, const char *folder);
+void study_entries_free(study_entries *r);
+
+/* Reads how a run stands from its folder. A folder that is damaged counts as cut. */
+berlu_status study_entry_look(study_entry *r);
+
+/* One column of a done run's last row, by the study's metric. NaN where there is none. */
+double study_entry_metric(const study_entry *r, const char *metric);
+
+#endif

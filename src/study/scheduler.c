@@ -1,0 +1,419 @@
+/* scheduler.c - see scheduler.h. SPDX-License-Identifier: MIT
+ *
+ * One loop: fill free slots, wait for output with poll(), take in lines, reap. Nothing here needs a thread or a handler. */
+#include "study/scheduler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+enum { LINE = 4096, TRIES = 8 };
+
+/* Bytes of a pipe that are no whole line yet. */
+typedef struct line_pipe {
+    int fd;
+    size_t used;
+    char bytes[LINE];
+} line_pipe;
+
+typedef struct slot {
+    line_pipe out, err;
+    int device; /* -1: not said */
+} slot;
+
+typedef struct scheduler {
+    const study_schedule *how;
+    const study *s;
+    study_entries *runs;
+    store *index;
+    study_worker workers[STUDY_JOBS];
+    slot slots[STUDY_JOBS];
+    int *attempts;             /* per run: processes without progress */
+    uint64_t *steps_known;     /* per run: the step of the newest checkpoint when a process began */
+    double began, run_seconds; /* of finished runs, to estimate the rest */
+    size_t run_count;
+    int stopping;
+} scheduler;
+
+/* ---- the command of a run ---- */
+
+static void option_add(arena *memory, char **words, size_t *count, const char *key, const char *value)
+{
+    const setting *row = recipe_find(key);
+    int off = strcmp(value, "0") == 0 || strcmp(value, "false") == 0 || strcmp(value, "no") == 0;
+    if (row && row->kind == SETTING_FLAG) {
+        words[(*count)++] = arena_printf(memory, off ? "--no-%s" : "--%s", row->option);
+        return;
+    }
+    words[(*count)++] = arena_printf(memory, "--%s", row ? row->option : key);
+    words[(*count)++] = arena_strdup(memory, value);
+}
+
+char **study_command(arena *memory, const study *s, const study_entry *run, const study_schedule *how)
+{
+    const study_settings *v = &s->cells[run->cell].settings;
+    char number[32];
+    size_t most = 16, count = 0;
+    for (size_t i = 0; i < v->count; i++)
+        most += 2 * v->items[i].count;
+    char **words = ARENA_ARRAY(memory, char *, most);
+    if (!words)
+        return NULL;
+    words[count++] = arena_strdup(memory, how->program);
+    words[count++] = arena_strdup(memory, "train");
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t k = 0; k < v->items[i].count; k++)
+            option_add(memory, words, &count, v->items[i].key, v->items[i].values[k]);
+    snprintf(number, sizeof number, "%lld", (long long)run->seed);
+    option_add(memory, words, &count, "seed", number);
+    option_add(memory, words, &count, "run", run->path);
+    if (how->threads) {
+        snprintf(number, sizeof number, "%d", how->threads);
+        option_add(memory, words, &count, "threads", number);
+    }
+    words[count++] = arena_strdup(memory, "--resume");
+    words[count] = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (!words[i])
+            return NULL;
+    return words;
+}
+
+/* ---- processes ---- */
+
+static berlu_status pipes_make(int out[2], int err[2])
+{
+    if (pipe2(out, O_CLOEXEC) != 0)
+        return berlu_fail(BERLU_ERR_IO, "a pipe to a worker: %s", strerror(errno));
+    if (pipe2(err, O_CLOEXEC) != 0) {
+        close(out[0]);
+        close(out[1]);
+        return berlu_fail(BERLU_ERR_IO, "a pipe to a worker: %s", strerror(errno));
+    }
+    return BERLU_OK;
+}
+
+/* In the child: signals as a fresh program has them, an end together with the scheduler, output into the pipes. */
+static void child_run(char *const *words, int out, int err, int device, pid_t parent)
+{
+    char visible[16];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) /* it died before the line above */
+        _exit(3);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    if (device >= 0) {
+        snprintf(visible, sizeof visible, "%d", device);
+        setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    }
+    execv(words[0], words);
+    dprintf(STDERR_FILENO, "%s: %s\n", words[0], strerror(errno));
+    _exit(127);
+}
+
+static berlu_status worker_start(scheduler *x, int at, size_t run)
+{
+    arena memory = {0};
+    int out[2], err[2];
+    char **words = study_command(&memory, x->s, &x->runs->items[run], x->how);
+    if (words) { /* two words more: the last was NULL and the array has space */
+        size_t n = 0;
+        while (words[n])
+            n++;
+        words[n++] = arena_strdup(&memory, "--json-lines");
+        words[n++] = arena_strdup(&memory, "--quiet");
+        words[n] = NULL;
+        if (!words[n - 1] || !words[n - 2])
+            words = NULL;
+    }
+    berlu_status status = words ? pipes_make(out, err) : berlu_fail_memory(LINE, "a command line");
+    if (status != BERLU_OK) {
+        arena_free(&memory);
+        return status;
+    }
+    pid_t parent = getpid(), child = fork();
+    if (child == 0)
+        child_run(words, out[1], err[1], x->slots[at].device, parent);
+    arena_free(&memory);
+    close(out[1]);
+    close(err[1]);
+    if (child < 0) {
+        close(out[0]);
+        close(err[0]);
+        return berlu_fail(BERLU_ERR_IO, "starting a worker: %s", strerror(errno));
+    }
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    fcntl(err[0], F_SETFL, O_NONBLOCK);
+    x->slots[at].out = (line_pipe){.fd = out[0]};
+    x->slots[at].err = (line_pipe){.fd = err[0]};
+    x->workers[at] = (study_worker){.process = child, .run = run, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
+    x->steps_known[run] = x->runs->items[run].record.step;
+    x->runs->items[run].state = STUDY_RUNNING;
+    return store_put_run(x->index, &x->runs->items[run], NULL);
+}
+
+static void workers_signal(scheduler *x, int signal)
+{
+    for (int i = 0; i < x->how->jobs; i++)
+        if (x->workers[i].process)
+            kill((pid_t)x->workers[i].process, signal);
+}
+
+/* ---- output of workers ---- */
+
+static double number_at(const json_t *line, const char *key, double otherwise)
+{
+    const json_t *value = json_object_get(line, key);
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static void progress_take(study_worker *w, const char *text_line)
+{
+    json_t *line = json_loads(text_line, 0, NULL);
+    if (!json_is_object(line)) {
+        json_decref(line);
+        return;
+    }
+    w->epoch = (uint64_t)number_at(line, "epoch", (double)w->epoch);
+    w->step = (uint64_t)number_at(line, "step", (double)w->step);
+    w->steps = (uint64_t)number_at(line, "steps", (double)w->steps);
+    w->loss = number_at(line, "loss", number_at(line, "train_loss", w->loss));
+    w->top1 = number_at(line, "test_top1", w->top1);
+    w->images_per_s = number_at(line, "images_per_s", w->images_per_s);
+    json_decref(line);
+}
+
+static void error_take(study_worker *w, const char *line)
+{
+    if (*line)
+        snprintf(w->error, sizeof w->error, "%s", line);
+}
+
+/* Whole lines to `take`; the rest waits. Returns 0 at the end of the output. */
+static int pipe_read(line_pipe *p, study_worker *w, void (*take)(study_worker *, const char *))
+{
+    if (p->fd < 0)
+        return 0;
+    ssize_t got = read(p->fd, p->bytes + p->used, LINE - 1 - p->used);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (got == 0)
+        return 0;
+    p->used += (size_t)got;
+    p->bytes[p->used] = 0;
+    char *line = p->bytes, *end;
+    while ((end = strchr(line, '\n'))) {
+        *end = 0;
+        take(w, line);
+        line = end + 1;
+    }
+    p->used = strlen(line);
+    memmove(p->bytes, line, p->used + 1);
+    if (p->used == LINE - 1) /* no line is that long */
+        p->used = 0;
+    return 1;
+}
+
+static void pipe_close(line_pipe *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+}
+
+/* ---- the loop ---- */
+
+static int is_wanted(const scheduler *x, size_t i)
+{
+    const study_entry *r = &x->runs->items[i];
+    const char *only = x->how->only;
+    return r->same_as == i && (!only || strstr(x->s->cells[r->cell].label, only)) &&
+           (r->state == STUDY_WAITING || r->state == STUDY_CUT) && x->attempts[i] <= x->how->retries;
+}
+
+static int next_run(const scheduler *x)
+{
+    for (size_t i = 0; i < x->runs->count; i++)
+        if (is_wanted(x, i))
+            return (int)i;
+    return -1;
+}
+
+static void slim(const study_entry *r)
+{
+    char path[STUDY_PATH + 16];
+    snprintf(path, sizeof path, "%s/checkpoints", r->path);
+    (void)folder_remove(path); /* a reader may hold a file of it: then it stays, and nothing depends on it */
+}
+
+static berlu_status worker_end(scheduler *x, int at)
+{
+    study_worker *w = &x->workers[at];
+    study_entry *r = &x->runs->items[w->run];
+    int code = 0;
+    while (waitpid((pid_t)w->process, &code, 0) < 0 && errno == EINTR)
+        ;
+    pipe_close(&x->slots[at].out);
+    pipe_close(&x->slots[at].err);
+    berlu_status status = study_entry_look(r);
+    if (status != BERLU_OK)
+        return status;
+    if (r->state == STUDY_DONE) {
+        x->run_seconds += clock_seconds() - w->began;
+        x->run_count++;
+        if (x->how->slim)
+            slim(r);
+    }
+    int bad_input = WIFEXITED(code) && WEXITSTATUS(code) == 2;
+    if (bad_input && r->state != STUDY_DONE)
+        r->state = STUDY_FAILED;
+    if (r->state == STUDY_CUT || r->state == STUDY_WAITING)
+        x->attempts[w->run] = r->record.step > x->steps_known[w->run] || x->stopping ? 0 : x->attempts[w->run] + 1;
+    if ((r->state == STUDY_CUT || r->state == STUDY_WAITING) && x->attempts[w->run] > x->how->retries)
+        r->state = STUDY_FAILED;
+    status = store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error);
+    if (status == BERLU_OK)
+        status = store_event(x->index, r->key, study_state_names[r->state]);
+    for (size_t i = 0; i < x->runs->count && status == BERLU_OK; i++) /* cells that mean the same run */
+        if (x->runs->items[i].same_as == w->run && i != w->run)
+            status = study_entry_look(&x->runs->items[i]);
+    w->process = 0;
+    return status;
+}
+
+static int workers_busy(const scheduler *x)
+{
+    int busy = 0;
+    for (int i = 0; i < x->how->jobs; i++)
+        busy += x->workers[i].process != 0;
+    return busy;
+}
+
+static void view_show(const scheduler *x)
+{
+    study_view v = {.study = x->s,
+                    .runs = x->runs,
+                    .workers = x->workers,
+                    .slots = x->how->jobs,
+                    .seconds = clock_seconds() - x->began,
+                    .left = NAN};
+    size_t left = 0;
+    for (size_t i = 0; i < x->runs->count; i++) {
+        v.counts[x->runs->items[i].state]++;
+        left += x->runs->items[i].same_as == i &&
+                (x->runs->items[i].state == STUDY_WAITING || x->runs->items[i].state == STUDY_CUT);
+    }
+    if (x->run_count)
+        v.left = x->run_seconds / (double)x->run_count * ((double)left + 0.5 * workers_busy(x)) /
+                 (x->how->jobs > 0 ? x->how->jobs : 1);
+    if (x->how->tick)
+        x->how->tick(x->how->context, &v);
+}
+
+static berlu_status outputs_take(scheduler *x)
+{
+    struct pollfd fds[2 * STUDY_JOBS];
+    int owner[2 * STUDY_JOBS], count = 0;
+    for (int i = 0; i < x->how->jobs; i++) {
+        if (!x->workers[i].process)
+            continue;
+        owner[count] = i, fds[count++] = (struct pollfd){.fd = x->slots[i].out.fd, .events = POLLIN};
+        owner[count] = i, fds[count++] = (struct pollfd){.fd = x->slots[i].err.fd, .events = POLLIN};
+    }
+    poll(fds, (nfds_t)count, 250);
+    berlu_status status = BERLU_OK;
+    for (int k = 0; k < count && status == BERLU_OK; k += 2) {
+        int i = owner[k];
+        int more = pipe_read(&x->slots[i].out, &x->workers[i], progress_take);
+        if (!pipe_read(&x->slots[i].err, &x->workers[i], error_take) && !more)
+            status = worker_end(x, i);
+    }
+    return status;
+}
+
+/* Time is up when what is left would not let the slowest run end an epoch; then everything is saved. */
+static int time_is_up(const scheduler *x)
+{
+    return x->how->seconds > 0 && clock_seconds() - x->began >= x->how->seconds;
+}
+
+static berlu_status slots_fill(scheduler *x)
+{
+    berlu_status status = BERLU_OK;
+    for (int i = 0; i < x->how->jobs && status == BERLU_OK && !x->stopping; i++) {
+        int run = x->workers[i].process ? -1 : next_run(x);
+        if (run >= 0)
+            status = worker_start(x, i, (size_t)run);
+    }
+    return status;
+}
+
+static berlu_status loop(scheduler *x)
+{
+    berlu_status status = BERLU_OK;
+    for (double shown = 0;;) {
+        if (!x->stopping && ((x->how->stop && *x->how->stop) || time_is_up(x))) {
+            x->stopping = 1;
+            workers_signal(x, SIGTERM);
+        }
+        if (status == BERLU_OK)
+            status = slots_fill(x);
+        if (status != BERLU_OK && !x->stopping) { /* a full disk: workers save what they can */
+            x->stopping = 1;
+            workers_signal(x, SIGTERM);
+        }
+        if (!workers_busy(x))
+            break;
+        berlu_status taken = outputs_take(x);
+        status = status == BERLU_OK ? taken : status;
+        if (clock_seconds() - shown >= 0.25) {
+            view_show(x);
+            shown = clock_seconds();
+        }
+    }
+    view_show(x);
+    return status == BERLU_OK && x->stopping ? berlu_fail(BERLU_ERR_STOPPED, "stopped; all runs are saved") : status;
+}
+
+berlu_status study_schedule_run(const study_schedule *how, const study *s, study_entries *runs, store *index)
+{
+    scheduler *x = calloc(1, sizeof *x);
+    if (!x || how->jobs < 1 || how->jobs > STUDY_JOBS) {
+        free(x);
+        return x ? berlu_fail(BERLU_ERR_ARG, "jobs: 1 to %d are possible", STUDY_JOBS)
+                 : berlu_fail_memory(sizeof *x, "a scheduler");
+    }
+    *x = (scheduler){.how = how, .s = s, .runs = runs, .index = index, .began = clock_seconds()};
+    x->attempts = calloc(runs->count + 1, sizeof *x->attempts);
+    x->steps_known = calloc(runs->count + 1, sizeof *x->steps_known);
+    for (int i = 0; i < STUDY_JOBS; i++) {
+        x->slots[i].device = how->devices ? how->devices[i % how->device_count] : -1;
+        x->slots[i].out.fd = x->slots[i].err.fd = -1;
+    }
+    berlu_status status = x->attempts && x->steps_known ? BERLU_OK : berlu_fail_memory(runs->count, "a scheduler");
+    if (status == BERLU_OK)
+        status = store_put_study(index, s, how->yaml, runs);
+    for (size_t i = 0; i < runs->count && status == BERLU_OK; i++)
+        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING)
+            status = store_put_run(index, &runs->items[i], NULL);
+    if (status == BERLU_OK)
+        status = loop(x);
+    free(x->attempts);
+    free(x->steps_known);
+    free(x);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* store.h - the index of a study: one SQLite file, DIR/study.db. SPDX-License-Identifier: MIT
+ *
+ * Run folders are the truth; the store holds what reports need of them and can be made again from them at any time. It has
+ * one writer, the scheduler: workers never open it, so no run waits for a locked database or dies of one. On a local disk
+ * readers never block (WAL); on a network file system there is no WAL, because two clients lost committed rows that way, and
+ * the journal is the plain one. A change of state is one transaction, synced. After a clean end the one file is all.
+ *
+ * A store can outlive its folders: finished runs are whole in it (last row, all epochs, the deflated metrics.csv, one bit per
+ * test image), so it can be carried and merged. */
+#ifndef STUDY_STORE_H
+#define STUDY_STORE_H
+
+#include "study/runs.h"
+
+typedef struct store store;
+
+enum { STORE_APPLICATION = 0x4265724c, STORE_VERSION = 1 }; /* "BerL" */
+
+/* Opens or makes DIR/study.db for writing; a file that is no store of ours, or damaged, is set aside with a message in
+ * `notes` and made anew. */
+berlu_status store_open(store **out, const char *folder, text *notes);
+berlu_status store_open_read(store **out, const char *path); /* a file; read only */
+berlu_status store_close(store *s);                          /* NULL is allowed */
+
+/* The study, its cells, members and contrasts. What was registered earlier and changed stays, with its time. */
+berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs);
+/* A run as its folder has it; `error` is the last message of its process, or NULL. */
+berlu_status store_put_run(store *s, const study_entry *run, const char *error);
+berlu_status store_event(store *s, const char *key, const char *what);
+
+/* All finished and failed runs of another store that this one lacks. One key with two different results is an error that
+ * names it. */
+berlu_status store_merge(store *into, const char *path, size_t *added);
+
+/* ---- reading, for reports ---- */
+
+typedef struct store_result {
+    const char *key, *state, *error;
+    int64_t seed;
+    double top1, top5, loss, best_top1, train_loss, images_per_s, seconds;
+    const unsigned char *correct; /* one bit per test image; NULL where there is none */
+    size_t correct_bytes;
+    const char *device, *version, *commit, *settings;
+} store_result;
+
+typedef struct store_cell {
+    const char *label;
+    store_result *runs;
+    size_t count;
+} store_cell;
+
+typedef struct store_contrast {
+    const char *name, *expect;
+    size_t a, b; /* cells */
+    double paper;
+    int current; /* 0: of an earlier version of the file */
+    const char *registered;
+} store_contrast;
+
+typedef struct store_study {
+    const char *name, *yaml, *sha256, *registered, *first_run; /* times; first_run "" if none began */
+    store_cell *cells;
+    size_t cell_count;
+    store_contrast *contrasts;
+    size_t contrast_count;
+} store_study;
+
+typedef struct store_contents {
+    store_study *studies;
+    size_t count;
+    arena memory;
+} store_contents;
+berlu_status store_read(store *s, store_contents *out);
+void store_contents_free(store_contents *c);
+
+#endif

@@ -1,0 +1,189 @@
+/* store_read.c - the index of a study as plain structs, for reports. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "study/store_internal.h"
+
+static const char *text_at(arena *memory, sqlite3_stmt *q, int column)
+{
+    const char *value = (const char *)sqlite3_column_text(q, column);
+    return arena_strdup(memory, value ? value : "");
+}
+
+static double real_at(sqlite3_stmt *q, int column)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
+}
+
+/* How many rows a query over one study and perhaps one cell has. */
+static size_t rows_count(store *s, const char *sql, const char *name, const char *cell)
+{
+    sqlite3_stmt *q;
+    size_t count = 0;
+    if (store_prepare(s, &q, sql) != BERLU_OK)
+        return 0;
+    store_bind_text(q, 1, name);
+    if (cell)
+        store_bind_text(q, 2, cell);
+    if (sqlite3_step(q) == SQLITE_ROW)
+        count = (size_t)sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    return count;
+}
+
+static void result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
+{
+    *r = (store_result){.key = text_at(memory, q, 0),
+                        .state = text_at(memory, q, 1),
+                        .error = text_at(memory, q, 2),
+                        .seed = sqlite3_column_int64(q, 3),
+                        .top1 = real_at(q, 4),
+                        .top5 = real_at(q, 5),
+                        .loss = real_at(q, 6),
+                        .best_top1 = real_at(q, 7),
+                        .train_loss = real_at(q, 8),
+                        .images_per_s = real_at(q, 9),
+                        .seconds = real_at(q, 10),
+                        .device = text_at(memory, q, 12),
+                        .version = text_at(memory, q, 13),
+                        .commit = text_at(memory, q, 14),
+                        .settings = text_at(memory, q, 15)};
+    size_t bytes = (size_t)sqlite3_column_bytes(q, 11);
+    unsigned char *copy = bytes ? arena_alloc(memory, bytes, 1) : NULL;
+    if (copy) {
+        memcpy(copy, sqlite3_column_blob(q, 11), bytes);
+        r->correct = copy;
+        r->correct_bytes = bytes;
+    }
+}
+
+static berlu_status runs_read(store *s, const char *name, store_cell *cell, arena *memory)
+{
+    static const char members[] = "SELECT count(*) FROM member WHERE study=? AND cell=?";
+    static const char sql[] =
+        "SELECT m.run, coalesce(r.state,'waiting'), r.error, m.seed, f.top1, f.top5, f.loss, f.best_top1, f.train_loss,"
+        " f.images_per_s, r.seconds, f.correct, r.device, r.version, r.\"commit\", r.settings"
+        " FROM member m LEFT JOIN run r ON r.key = m.run LEFT JOIN final f ON f.run = m.run"
+        " WHERE m.study=? AND m.cell=? ORDER BY m.seed";
+    sqlite3_stmt *q;
+    size_t most = rows_count(s, members, name, cell->label);
+    cell->runs = ARENA_ARRAY(memory, store_result, most + 1);
+    if (!cell->runs)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = store_prepare(s, &q, sql);
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, name);
+    store_bind_text(q, 2, cell->label);
+    while (cell->count < most && sqlite3_step(q) == SQLITE_ROW)
+        result_fill(&cell->runs[cell->count++], memory, q);
+    sqlite3_finalize(q);
+    return BERLU_OK;
+}
+
+static berlu_status cells_read(store *s, store_study *t, arena *memory)
+{
+    sqlite3_stmt *q;
+    size_t most = rows_count(s, "SELECT count(*) FROM cell WHERE study=?", t->name, NULL);
+    t->cells = ARENA_ARRAY(memory, store_cell, most + 1);
+    if (!t->cells)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = store_prepare(s, &q, "SELECT label FROM cell WHERE study=? ORDER BY place");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, t->name);
+    while (t->cell_count < most && sqlite3_step(q) == SQLITE_ROW)
+        t->cells[t->cell_count++] = (store_cell){.label = text_at(memory, q, 0)};
+    sqlite3_finalize(q);
+    for (size_t c = 0; c < t->cell_count && status == BERLU_OK; c++)
+        status = runs_read(s, t->name, &t->cells[c], memory);
+    return status;
+}
+
+static size_t cell_index(const store_study *t, const char *label)
+{
+    for (size_t c = 0; c < t->cell_count; c++)
+        if (label && strcmp(t->cells[c].label, label) == 0)
+            return c;
+    return t->cell_count;
+}
+
+/* Contrasts of an earlier file whose cells are gone are left out: there is nothing to compare. */
+static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
+{
+    sqlite3_stmt *q;
+    size_t most = rows_count(s, "SELECT count(*) FROM contrast WHERE study=?", t->name, NULL);
+    t->contrasts = ARENA_ARRAY(memory, store_contrast, most + 1);
+    if (!t->contrasts)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = store_prepare(
+        s, &q, "SELECT name, a, b, expect, paper, current, registered FROM contrast WHERE study=? ORDER BY rowid");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, t->name);
+    while (t->contrast_count < most && sqlite3_step(q) == SQLITE_ROW) {
+        size_t a = cell_index(t, (const char *)sqlite3_column_text(q, 1)),
+               b = cell_index(t, (const char *)sqlite3_column_text(q, 2));
+        if (a == t->cell_count || b == t->cell_count)
+            continue;
+        t->contrasts[t->contrast_count++] = (store_contrast){.name = text_at(memory, q, 0),
+                                                             .a = a,
+                                                             .b = b,
+                                                             .expect = text_at(memory, q, 3),
+                                                             .paper = real_at(q, 4),
+                                                             .current = sqlite3_column_int(q, 5),
+                                                             .registered = text_at(memory, q, 6)};
+    }
+    sqlite3_finalize(q);
+    return BERLU_OK;
+}
+
+static const char *first_run_of(store *s, const char *name, arena *memory)
+{
+    sqlite3_stmt *q;
+    const char *found = "";
+    if (store_prepare(s, &q, "SELECT min(r.began) FROM member m JOIN run r ON r.key = m.run WHERE m.study=?") !=
+        BERLU_OK)
+        return found;
+    store_bind_text(q, 1, name);
+    if (sqlite3_step(q) == SQLITE_ROW)
+        found = text_at(memory, q, 0);
+    sqlite3_finalize(q);
+    return found;
+}
+
+berlu_status store_read(store *s, store_contents *out)
+{
+    sqlite3_stmt *q;
+    *out = (store_contents){0};
+    size_t most = rows_count(s, "SELECT count(*) FROM study WHERE ?1 IS NULL", NULL, NULL);
+    out->studies = ARENA_ARRAY(&out->memory, store_study, most + 1);
+    berlu_status status = out->studies
+                              ? store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid")
+                              : BERLU_ERR_MEMORY;
+    if (status != BERLU_OK)
+        return status;
+    while (out->count < most && sqlite3_step(q) == SQLITE_ROW)
+        out->studies[out->count++] = (store_study){.name = text_at(&out->memory, q, 0),
+                                                   .yaml = text_at(&out->memory, q, 1),
+                                                   .sha256 = text_at(&out->memory, q, 2),
+                                                   .registered = text_at(&out->memory, q, 3)};
+    sqlite3_finalize(q);
+    for (size_t i = 0; i < out->count && status == BERLU_OK; i++) {
+        store_study *t = &out->studies[i];
+        t->first_run = first_run_of(s, t->name, &out->memory);
+        status = cells_read(s, t, &out->memory);
+        if (status == BERLU_OK)
+            status = contrasts_read(s, t, &out->memory);
+    }
+    if (status != BERLU_OK)
+        store_contents_free(out);
+    return status;
+}
+
+void store_contents_free(store_contents *c)
+{
+    arena_free(&c->memory);
+    *c = (store_contents){0};
+}

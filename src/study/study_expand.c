@@ -1,0 +1,405 @@
+/* study_expand.c - the grid of a study: cells, runs in seed order, contrasts at every open value.
+ * SPDX-License-Identifier: MIT
+ *
+ * Each cell is resolved with the rules of `berlu train` (train/recipe, the model's table, the
+ * activations' texts), so that what training would refuse is refused before anything runs. A
+ * setting that does nothing beside the others of its cell is dropped there with a note: in a
+ * grid that is no slip but a corner. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/act_text.h"
+#include "models/models.h"
+#include "study/study_internal.h"
+
+static const char *label_of(const study_cell *cell, const char *axis)
+{
+    for (size_t i = 0; i < cell->axis_count; i++)
+        if (strcmp(cell->axes[i], axis) == 0)
+            return cell->labels[i];
+    return NULL;
+}
+
+static int matches(const study_cell *cell, const study_match *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        const char *label = label_of(cell, m->axes[i]);
+        if (!label || strcmp(label, m->labels[i]) != 0)
+            return 0;
+    }
+    return m->count > 0;
+}
+
+/* -- resolving a cell -- */
+
+berlu_status study_settings_apply(const study_settings *list, train_settings *out)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < list->items[i].count; k++) {
+            berlu_status status = recipe_set(out, list->items[i].key, list->items[i].values[k]);
+            if (status != BERLU_OK)
+                return status;
+        }
+    return BERLU_OK;
+}
+
+/* Model and activations, checked as `berlu train` checks them. */
+static berlu_status network_check(const train_settings *s)
+{
+    model_config config;
+    const model_options options = {.image_size = (int)s->image_size,
+                                   .patch = (int)s->patch,
+                                   .stride = (int)s->stride,
+                                   .stem = (int)s->stem,
+                                   .classes = (int)s->classes,
+                                   .drop_path = s->drop_path,
+                                   .per_channel = (int)s->act_params,
+                                   .acts = s->act,
+                                   .act_count = (int)s->acts};
+    berlu_status status = model_configure(&config, s->model, &options);
+    for (size_t i = 0; i < s->acts && status == BERLU_OK; i++) {
+        berlu_act *act;
+        status = act_from_text(&act, s->act[i]);
+        if (status == BERLU_OK)
+            berlu_act_free(act);
+    }
+    return status;
+}
+
+static berlu_status resolve(const study_settings *list, int trained_teacher, train_settings *out)
+{
+    recipe_init(out);
+    berlu_status status = study_settings_apply(list, out);
+    if (status == BERLU_OK && trained_teacher)
+        status = recipe_set(out, "teacher", STUDY_TEACHER);
+    if (status == BERLU_OK)
+        status = recipe_resolve(out);
+    return status == BERLU_OK ? network_check(out) : status;
+}
+
+/* The place of the setting that a message "KEY: ..." is about; the list's end when it names
+ * none. */
+static size_t named(const study_settings *list, const char *message)
+{
+    size_t i = 0, length = strcspn(message, ":");
+    while (i < list->count &&
+           (strlen(list->items[i].key) != length || strncmp(list->items[i].key, message, length) != 0))
+        i++;
+    return i;
+}
+
+static void note(study_reader *r, const char *label, const char *message)
+{
+    study *s = r->study;
+    const char *words = arena_printf(&s->memory, "%s: %s", label, message);
+    const char **longer = words ? study_array(r, s->note_count + 1, sizeof *longer) : NULL;
+    r->failed |= !words;
+    if (!longer)
+        return;
+    if (s->note_count)
+        memcpy(longer, s->notes, s->note_count * sizeof *longer);
+    longer[s->note_count++] = words;
+    s->notes = longer;
+}
+
+/* Whether these words stand in the list, wherever: a mistake of base is one of every cell. */
+static int is_reported(const study_reader *r, const char *message)
+{
+    for (size_t i = 0; i < r->count && i < STUDY_PROBLEMS; i++)
+        if (strcmp(r->list[i].words, message) == 0)
+            return 1;
+    return 0;
+}
+
+/* Drops what has no effect, one by one, and reports what is wrong otherwise, where the setting
+ * was written. */
+static void cell_check(study_reader *r, study_cell *cell)
+{
+    for (;;) {
+        train_settings s;
+        berlu_status status = resolve(&cell->settings, r->study->teacher.count > 0, &s);
+        recipe_free(&s);
+        if (status == BERLU_ERR_MEMORY)
+            r->failed = 1;
+        if (status == BERLU_OK || status == BERLU_ERR_MEMORY)
+            return;
+        char message[400];
+        snprintf(message, sizeof message, "%s", berlu_last_error());
+        size_t at = named(&cell->settings, message);
+        if (at < cell->settings.count && strstr(message, "has no effect")) {
+            note(r, cell->label, message);
+            cell->settings.count--;
+            memmove(&cell->settings.items[at], &cell->settings.items[at + 1],
+                    (cell->settings.count - at) * sizeof *cell->settings.items);
+            continue;
+        }
+        if (at < cell->settings.count)
+            study_problem(r, cell->settings.items[at].line, cell->settings.items[at].column, "%s", message);
+        else if (!is_reported(r, message))
+            study_problem(r, cell->line, cell->column, "%s", message);
+        return;
+    }
+}
+
+/* -- cells -- */
+
+static int is_skipped(const study *s, const study_cell *cell)
+{
+    for (size_t i = 0; i < s->skip_count; i++)
+        if (matches(cell, &s->skip[i]))
+            return 1;
+    return 0;
+}
+
+/* The cell at one choice of every axis of a part. */
+static void cell_make(study_reader *r, size_t part, const size_t *choice, study_cell *out)
+{
+    const study_part *p = &r->study->parts[part];
+    text label = {0};
+    *out = (study_cell){.part = part, .axis_count = p->axis_count, .line = p->line, .column = p->column};
+    out->axes = study_array(r, p->axis_count, sizeof *out->axes);
+    out->labels = study_array(r, p->axis_count, sizeof *out->labels);
+    out->settings = study_settings_merge(r, &r->study->base, &(study_settings){0});
+    for (size_t i = 0; i < p->axis_count && !r->failed; i++) {
+        const study_value *v = &p->axes[i].values[choice[i]];
+        out->axes[i] = p->axes[i].name;
+        out->labels[i] = v->label;
+        out->settings = study_settings_merge(r, &out->settings, &v->settings);
+        out->line = v->line, out->column = v->column;
+        text_add(&label, "%s%s", i ? ", " : "", v->label);
+    }
+    out->label = arena_strdup(&r->study->memory, p->axis_count ? label.data ? label.data : "" : r->study->name);
+    r->failed |= label.failed || !out->label;
+    text_free(&label);
+}
+
+static void cell_add(study_reader *r, const study_cell *cell)
+{
+    study *s = r->study;
+    for (size_t i = 0; i < s->cell_count; i++)
+        if (strcmp(s->cells[i].label, cell->label) == 0) {
+            study_problem(r, cell->line, cell->column, "two cells are called '%.100s'", cell->label);
+            return;
+        }
+    s->cells[s->cell_count++] = *cell;
+}
+
+static size_t part_size(const study_part *p)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < p->axis_count; i++)
+        if (!size_mul(size, p->axes[i].count, &size) || size > STUDY_CELLS)
+            return STUDY_CELLS + 1;
+    return size;
+}
+
+/* All combinations of a part, the last axis fastest. */
+static void part_expand(study_reader *r, size_t part)
+{
+    const study_part *p = &r->study->parts[part];
+    size_t choice[STUDY_AXES] = {0};
+    for (size_t k = part_size(p); k > 0 && !r->failed; k--) {
+        study_cell cell;
+        cell_make(r, part, choice, &cell);
+        if (!r->failed && !is_skipped(r->study, &cell)) {
+            cell_check(r, &cell);
+            cell_add(r, &cell);
+        }
+        for (size_t i = p->axis_count; i-- > 0 && ++choice[i] == p->axes[i].count;)
+            choice[i] = 0;
+    }
+}
+
+/* -- runs and pairs -- */
+
+static void runs_make(study_reader *r)
+{
+    study *s = r->study;
+    size_t most = 0, count = 0;
+    for (size_t i = 0; i < s->cell_count; i++) {
+        size_t seeds = s->parts[s->cells[i].part].seed_count;
+        most = seeds > most ? seeds : most;
+        count += seeds;
+    }
+    if (count > STUDY_RUNS) {
+        study_problem(r, 1, 1, "%zu runs are more than %d", count, STUDY_RUNS);
+        return;
+    }
+    s->runs = study_array(r, count, sizeof *s->runs);
+    for (size_t k = 0; k < most && s->runs; k++)
+        for (size_t i = 0; i < s->cell_count; i++) {
+            const study_part *p = &s->parts[s->cells[i].part];
+            if (k < p->seed_count)
+                s->runs[s->run_count++] = (study_run){i, p->seeds[k]};
+        }
+}
+
+static int names_axis(const study_match *m, const char *axis)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (strcmp(m->axes[i], axis) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether b is the partner of a: the same label on every axis that the contrast leaves open. */
+static int is_partner(const study_contrast *c, const study_cell *a, const study_cell *b)
+{
+    if (a->axis_count != b->axis_count)
+        return 0;
+    for (size_t i = 0; i < a->axis_count; i++) {
+        const char *other = label_of(b, a->axes[i]);
+        if (!other || (!names_axis(&c->a, a->axes[i]) && strcmp(other, a->labels[i]) != 0))
+            return 0;
+    }
+    return 1;
+}
+
+/* The contrast's name with the labels of the open axes behind it: "smoothness, augmented". */
+static const char *pair_name(study_reader *r, const study_contrast *c, const study_cell *a)
+{
+    text words = {0};
+    text_string(&words, c->name);
+    for (size_t i = 0; i < a->axis_count; i++)
+        if (!names_axis(&c->a, a->axes[i]))
+            text_add(&words, ", %s", a->labels[i]);
+    const char *name = words.failed ? NULL : arena_strdup(&r->study->memory, words.data);
+    r->failed |= !name;
+    text_free(&words);
+    return name;
+}
+
+/* Both sides name axes and labels that exist, and the same axes. */
+static int contrast_check(study_reader *r, const study_contrast *c)
+{
+    const study *s = r->study;
+    const study_match *const sides[] = {&c->a, &c->b};
+    int right = c->a.count && c->b.count;
+    for (int side = 0; side < 2 && right; side++) {
+        size_t found = 0;
+        for (size_t i = 0; i < s->cell_count; i++)
+            found += (size_t)matches(&s->cells[i], sides[side]);
+        if (!found)
+            study_problem(r, sides[side]->line, sides[side]->column, "contrast '%.60s': %c matches no cell", c->name,
+                          side ? 'b' : 'a');
+        for (size_t i = 0; i < sides[side]->count; i++)
+            if (!names_axis(sides[!side], sides[side]->axes[i])) {
+                study_problem(r, sides[!side]->line, sides[!side]->column,
+                              "contrast '%.60s': both sides must name %.60s", c->name, sides[side]->axes[i]);
+                right = 0;
+            }
+        right &= found > 0;
+    }
+    return right;
+}
+
+static size_t contrast_pairs(study_reader *r, size_t index, study_pair *out)
+{
+    const study *s = r->study;
+    const study_contrast *c = &s->contrasts[index];
+    size_t count = 0;
+    for (size_t a = 0; a < s->cell_count; a++)
+        for (size_t b = 0; b < s->cell_count && matches(&s->cells[a], &c->a); b++)
+            if (a != b && matches(&s->cells[b], &c->b) && is_partner(c, &s->cells[a], &s->cells[b])) {
+                if (out)
+                    out[count] = (study_pair){index, a, b, pair_name(r, c, &s->cells[a])};
+                count++;
+            }
+    return count;
+}
+
+static void pairs_make(study_reader *r)
+{
+    study *s = r->study;
+    size_t count = 0;
+    for (size_t i = 0; i < s->contrast_count; i++) {
+        const study_contrast *c = &s->contrasts[i];
+        size_t found = contrast_check(r, c) ? contrast_pairs(r, i, NULL) : 1;
+        if (!found)
+            study_problem(r, c->line, c->column, "contrast '%.60s': no two cells differ by it alone", c->name);
+        count += found;
+    }
+    if (r->count || !(s->pairs = study_array(r, count, sizeof *s->pairs)))
+        return;
+    for (size_t i = 0; i < s->contrast_count; i++)
+        s->pair_count += contrast_pairs(r, i, s->pairs + s->pair_count);
+}
+
+static void teacher_check(study_reader *r)
+{
+    train_settings s;
+    const study_settings *list = &r->study->teacher;
+    if (!list->count)
+        return;
+    berlu_status status = resolve(list, 0, &s);
+    recipe_free(&s);
+    r->failed |= status == BERLU_ERR_MEMORY;
+    if (status == BERLU_OK || status == BERLU_ERR_MEMORY)
+        return;
+    size_t at = named(list, berlu_last_error());
+    const study_setting *where = &list->items[at < list->count ? at : list->count - 1];
+    study_problem(r, where->line, where->column, "teacher: %s", berlu_last_error());
+}
+
+static void skip_check(study_reader *r)
+{
+    const study *s = r->study;
+    for (size_t i = 0; i < s->skip_count; i++)
+        for (size_t k = 0; k < s->skip[i].count; k++) {
+            int known = 0;
+            for (size_t p = 0; p < s->part_count; p++)
+                for (size_t a = 0; a < s->parts[p].axis_count; a++)
+                    for (size_t v = 0; v < s->parts[p].axes[a].count; v++)
+                        known |= strcmp(s->parts[p].axes[a].name, s->skip[i].axes[k]) == 0 &&
+                                 strcmp(s->parts[p].axes[a].values[v].label, s->skip[i].labels[k]) == 0;
+            if (!known)
+                study_problem(r, s->skip[i].line, s->skip[i].column, "skip: no axis %.60s has the value '%.60s'",
+                              s->skip[i].axes[k], s->skip[i].labels[k]);
+        }
+}
+
+void study_expand(study_reader *r)
+{
+    study *s = r->study;
+    size_t count = 0;
+    for (size_t i = 0; i < s->part_count; i++)
+        count += part_size(&s->parts[i]);
+    if (count > STUDY_CELLS) {
+        study_problem(r, 1, 1, "the axes make more than %d cells", STUDY_CELLS);
+        return;
+    }
+    if (!s->name)
+        s->name = "";
+    teacher_check(r);
+    skip_check(r);
+    if (!(s->cells = study_array(r, count, sizeof *s->cells)))
+        return;
+    for (size_t i = 0; i < s->part_count; i++)
+        part_expand(r, i);
+    if (!r->failed)
+        runs_make(r);
+    if (!r->failed)
+        pairs_make(r);
+    if (!r->count && !s->cell_count && !r->failed)
+        study_problem(r, 1, 1, "no cell is left");
+}
+
+berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out)
+{
+    char seed[24];
+    const study_cell *cell = &s->cells[run->cell];
+    recipe_init(out);
+    snprintf(seed, sizeof seed, "%lld", (long long)run->seed);
+    berlu_status status = study_settings_apply(&cell->settings, out);
+    if (status == BERLU_OK)
+        status = recipe_set(out, "seed", seed);
+    if (status == BERLU_OK && s->teacher.count)
+        status = recipe_set(out, "teacher", STUDY_TEACHER);
+    if (status == BERLU_OK)
+        status = recipe_resolve(out);
+    if (status != BERLU_OK)
+        recipe_free(out);
+    return status;
+}

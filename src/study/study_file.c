@@ -1,0 +1,296 @@
+/* study_file.c - reads the YAML of a study into study_file.h's struct. SPDX-License-Identifier: MIT
+ *
+ * Reading never stops at a mistake: it is noted with its place and the rest is read on, so
+ * that one look at the file mends all of it. Only lack of memory ends the work early. */
+#include "study/study_file.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "study/study_internal.h"
+
+void study_problem(study_reader *r, int line, int column, const char *format, ...)
+{
+    char words[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    size_t kept = r->count < STUDY_PROBLEMS ? r->count : STUDY_PROBLEMS, at = 0;
+    while (at < kept && (r->list[at].line < line || (r->list[at].line == line && r->list[at].column <= column))) {
+        if (r->list[at].line == line && r->list[at].column == column && strcmp(r->list[at].words, words) == 0)
+            return;
+        at++;
+    }
+    r->count++;
+    if (kept == STUDY_PROBLEMS)
+        return;
+    for (size_t i = kept; i > at; i--)
+        r->list[i] = r->list[i - 1];
+    r->list[at] = (study_complaint){line, column, study_copy(r, words)};
+}
+
+void *study_array(study_reader *r, size_t count, size_t size)
+{
+    void *memory = arena_array(&r->study->memory, count ? count : 1, size, _Alignof(max_align_t));
+    r->failed |= !memory;
+    return memory;
+}
+
+const char *study_copy(study_reader *r, const char *words)
+{
+    const char *kept = arena_strdup(&r->study->memory, words);
+    r->failed |= !kept;
+    return kept ? kept : "";
+}
+
+/* The text of a scalar; "" with a problem for anything else. */
+const char *study_scalar(study_reader *r, const yaml_item *item, const char *what)
+{
+    if (item->kind == YAML_TEXT)
+        return study_copy(r, item->text);
+    study_problem(r, item->line, item->column, "%s is one value, not a %s", what,
+                  item->kind == YAML_LIST ? "list" : "map");
+    return "";
+}
+
+int study_is_list(study_reader *r, const yaml_item *item, const char *what)
+{
+    if (item->kind == YAML_LIST)
+        return 1;
+    study_problem(r, item->line, item->column, "%s: a list is needed here, [..., ...]", what);
+    return 0;
+}
+
+int study_is_map(study_reader *r, const yaml_item *item, const char *what)
+{
+    if (item->kind == YAML_MAP)
+        return 1;
+    study_problem(r, item->line, item->column, "%s: KEY: VALUE is needed here", what);
+    return 0;
+}
+
+double study_real(study_reader *r, const yaml_item *item, const char *what)
+{
+    double value = NAN;
+    const char *words = study_scalar(r, item, what);
+    if (item->kind == YAML_TEXT && (!number_parse(words, &value) || !isfinite(value)))
+        study_problem(r, item->line, item->column, "%s: '%.60s' is not a number", what, words);
+    return value;
+}
+
+/* Reports an unknown word, with the nearest one. */
+void study_unknown(study_reader *r, const yaml_item *item, const char *what, const char *const *names)
+{
+    const char *near = nearest_name(item->key, names);
+    study_problem(r, item->line, item->column, "there is no %s '%.60s'%s%s%s", what, item->key,
+                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+/* -- contrasts, skip, claims -- */
+
+static study_match match_read(study_reader *r, const yaml_item *item, const char *what)
+{
+    study_match m = {.line = item->line, .column = item->column};
+    if (!study_is_map(r, item, what))
+        return m;
+    m.axes = study_array(r, item->count, sizeof *m.axes);
+    m.labels = study_array(r, item->count, sizeof *m.labels);
+    for (const yaml_item *one = item->first; one && m.axes && m.labels; one = one->next) {
+        m.axes[m.count] = study_copy(r, one->key);
+        m.labels[m.count++] = study_scalar(r, one, one->key);
+    }
+    if (!item->count)
+        study_problem(r, item->line, item->column, "%s: {AXIS: LABEL} is needed here", what);
+    return m;
+}
+
+static void contrast_read(study_reader *r, const yaml_item *map, study_contrast *c)
+{
+    static const char *const keys[] = {"name", "a", "b", "expect", "paper", NULL};
+    *c = (study_contrast){.name = "", .paper = NAN, .line = map->line, .column = map->column};
+    for (const yaml_item *item = map->first; item; item = item->next) {
+        if (strcmp(item->key, "name") == 0)
+            c->name = study_scalar(r, item, "name");
+        else if (strcmp(item->key, "a") == 0)
+            c->a = match_read(r, item, "a");
+        else if (strcmp(item->key, "b") == 0)
+            c->b = match_read(r, item, "b");
+        else if (strcmp(item->key, "paper") == 0)
+            c->paper = study_real(r, item, "paper");
+        else if (strcmp(item->key, "expect") == 0) {
+            const char *words = study_scalar(r, item, "expect");
+            c->expect = strcmp(words, "less") == 0 ? -1 : strcmp(words, "greater") == 0 ? 1 : 0;
+            if (!c->expect)
+                study_problem(r, item->line, item->column, "expect: '%.60s' is neither less nor greater", words);
+        } else {
+            study_unknown(r, item, "key of a contrast", keys);
+        }
+    }
+    if (!*c->name)
+        study_problem(r, map->line, map->column, "a contrast needs a name");
+    if (!yaml_find(map, "a") || !yaml_find(map, "b"))
+        study_problem(r, map->line, map->column, "a contrast needs both sides, a: {...} and b: {...}");
+}
+
+static void contrasts_read(study_reader *r, const yaml_item *list)
+{
+    study *s = r->study;
+    if (!study_is_list(r, list, "contrasts") || !(s->contrasts = study_array(r, list->count, sizeof *s->contrasts)))
+        return;
+    for (const yaml_item *item = list->first; item; item = item->next) {
+        if (!study_is_map(r, item, "contrasts"))
+            continue;
+        study_contrast *c = &s->contrasts[s->contrast_count];
+        contrast_read(r, item, c);
+        for (size_t i = 0; i < s->contrast_count; i++)
+            if (*c->name && strcmp(s->contrasts[i].name, c->name) == 0)
+                study_problem(r, item->line, item->column, "a second contrast is called '%.60s'", c->name);
+        s->contrast_count++;
+    }
+}
+
+static void skip_read(study_reader *r, const yaml_item *list)
+{
+    study *s = r->study;
+    if (!study_is_list(r, list, "skip") || !(s->skip = study_array(r, list->count, sizeof *s->skip)))
+        return;
+    for (const yaml_item *item = list->first; item; item = item->next)
+        s->skip[s->skip_count++] = match_read(r, item, "skip");
+}
+
+static void claims_read(study_reader *r, const yaml_item *list)
+{
+    study *s = r->study;
+    if (!study_is_list(r, list, "claims") || !(s->claims = study_array(r, list->count, sizeof *s->claims)))
+        return;
+    for (const yaml_item *item = list->first; item; item = item->next) {
+        const char *id = study_scalar(r, item, "claims");
+        char *end = NULL;
+        long number = *id == 'C' ? strtol(id + 1, &end, 10) : 0;
+        if (item->kind == YAML_TEXT && (!end || *end || number < 1 || number > 20 || id[1] == '0' || id[1] == '+'))
+            study_problem(r, item->line, item->column, "claims: '%.60s' is none of C1 to C20", id);
+        s->claims[s->claim_count++] = id;
+    }
+}
+
+/* -- the file -- */
+
+static void head_read(study_reader *r, const yaml_item *item)
+{
+    study *s = r->study;
+    if (strcmp(item->key, "study") == 0) {
+        s->name = study_scalar(r, item, "study");
+        if (item->kind == YAML_TEXT && !name_is_identifier(s->name))
+            study_problem(r, item->line, item->column, "study: '%.60s' is no plain name (letters, digits and _)",
+                          s->name);
+    } else if (strcmp(item->key, "about") == 0) {
+        s->about = study_scalar(r, item, "about");
+    } else if (strcmp(item->key, "metric") == 0) {
+        s->metric = study_scalar(r, item, "metric");
+        if (strcmp(s->metric, "top1") != 0 && strcmp(s->metric, "top5") != 0 && strcmp(s->metric, "loss") != 0)
+            study_problem(r, item->line, item->column, "metric: '%.60s' is none of top1, top5, loss", s->metric);
+    } else if (strcmp(item->key, "margin") == 0) {
+        s->margin = study_real(r, item, "margin");
+        if (s->margin <= 0)
+            study_problem(r, item->line, item->column, "margin: must be above 0");
+    } else if (strcmp(item->key, "kind") == 0) {
+        const char *words = study_scalar(r, item, "kind");
+        s->kind = strcmp(words, "cost") == 0 ? STUDY_COST : STUDY_TRAIN;
+        if (strcmp(words, "cost") != 0 && strcmp(words, "train") != 0)
+            study_problem(r, item->line, item->column, "kind: '%.60s' is neither train nor cost", words);
+    } else if (strcmp(item->key, "rounds") == 0) {
+        double rounds = study_real(r, item, "rounds");
+        if (!(rounds >= 1 && rounds <= 1000 && rounds == floor(rounds)))
+            study_problem(r, item->line, item->column, "rounds: a whole number from 1 to 1000 is needed");
+        else
+            s->rounds = (int64_t)rounds;
+    }
+}
+
+static void file_read(study_reader *r)
+{
+    static const char *const keys[] = {"study",     "about",  "base",   "axes",   "parts", "seeds",  "skip",
+                                       "contrasts", "margin", "metric", "claims", "kind",  "rounds", NULL};
+    const yaml_item *root = r->tree.root;
+    if (!study_is_map(r, root, "a study"))
+        return;
+    for (const yaml_item *item = root->first; item; item = item->next) {
+        size_t k = 0;
+        while (keys[k] && strcmp(keys[k], item->key) != 0)
+            k++;
+        if (!keys[k])
+            study_unknown(r, item, "key of a study", keys);
+        else
+            head_read(r, item);
+    }
+    if (!r->study->name)
+        study_problem(r, root->line, root->column, "study: give it a name");
+    const yaml_item *base = yaml_find(root, "base"), *skip = yaml_find(root, "skip"),
+                    *contrasts = yaml_find(root, "contrasts"), *claims = yaml_find(root, "claims");
+    if (base)
+        study_base_read(r, base);
+    study_parts_read(r, root);
+    if (skip)
+        skip_read(r, skip);
+    if (contrasts)
+        contrasts_read(r, contrasts);
+    if (claims)
+        claims_read(r, claims);
+}
+
+berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems)
+{
+    study s = {.metric = "top1", .about = "", .margin = 0.5, .rounds = 7};
+    study_reader r = {.study = &s};
+    *out = (study){0};
+    berlu_status status = yaml_tree_parse(&r.tree, bytes, count, name);
+    if (status != BERLU_OK) {
+        if (problems && status == BERLU_ERR_INPUT)
+            text_add(problems, "%s\n", berlu_last_error());
+        return status;
+    }
+    file_read(&r);
+    if (!r.failed)
+        study_expand(&r);
+    if (r.failed) {
+        status = berlu_fail_memory(0, "the study");
+    } else if (r.count) {
+        char more[48] = "";
+        for (size_t i = 0; problems && i < r.count && i < STUDY_PROBLEMS; i++)
+            text_add(problems, "%s:%d:%d: %s\n", name, r.list[i].line, r.list[i].column, r.list[i].words);
+        if (r.count > 1)
+            snprintf(more, sizeof more, " (and %zu more)", r.count - 1);
+        status = berlu_fail(BERLU_ERR_INPUT, "%s:%d:%d: %s%s", name, r.list[0].line, r.list[0].column, r.list[0].words,
+                            more);
+    } else {
+        *out = s;
+        s = (study){0};
+    }
+    yaml_tree_free(&r.tree);
+    study_free(&s);
+    return status;
+}
+
+berlu_status study_read(study *out, const char *path, text *problems)
+{
+    char *bytes;
+    size_t count;
+    *out = (study){0};
+    berlu_status status = file_read_all(&bytes, &count, path, YAML_BYTES);
+    if (status != BERLU_OK)
+        return status;
+    status = study_parse(out, bytes, count, path, problems);
+    free(bytes);
+    return status;
+}
+
+void study_free(study *s)
+{
+    arena_free(&s->memory);
+    *s = (study){0};
+}

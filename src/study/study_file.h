@@ -1,0 +1,138 @@
+/* study_file.h - a study as people write it: cells, seeds and contrasts from one YAML file.
+ * SPDX-License-Identifier: MIT
+ *
+ * A study is a grid of training runs and the comparisons that were fixed before the first of them.
+ * Keys of the file:
+ *
+ *     study       its name, a plain word
+ *     about       a text
+ *     base        settings of every run: the words of `berlu train --config`. `teacher` may be a map:
+ *                 a run that is trained first
+ *     axes        AXIS: [VALUE, ...]. VALUE is a value of the setting AXIS, or a map
+ *                 {label: TEXT, SETTING: VALUE, ...}
+ *     seeds       a number n for 0 to n - 1, or a list
+ *     parts       several grids, each with axes and seeds of its own, instead of axes
+ *     skip        cells to leave out, each as {AXIS: LABEL, ...}
+ *     contrasts   {name, a: {AXIS: LABEL}, b: {AXIS: LABEL}, expect: less|greater, paper: NUMBER}
+ *     margin      of equivalence, in points (0.5)
+ *     metric      top1 (default), top5 or loss
+ *     claims      [C7, ...]: what of the paper it speaks to
+ *     kind        train (default) or cost; rounds: how often a cost is measured (7)
+ *
+ * study_read() checks all of it, expands the grid and resolves every cell as `berlu train`
+ * would, and reports every problem at once with line and column. Nothing runs and no data is
+ * looked for here. Files: study_file.c (the file), study_axes.c (settings, axes, seeds),
+ * study_expand.c (the grid). */
+#ifndef STUDY_STUDY_FILE_H
+#define STUDY_STUDY_FILE_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "train/recipe.h"
+
+enum { STUDY_CELLS = 4096, STUDY_RUNS = 65536, STUDY_SEEDS = 4096, STUDY_AXES = 16, STUDY_PROBLEMS = 64 };
+
+/* One setting as it was written. A list (`act` per site) has several values. */
+typedef struct study_setting {
+    const char *key;
+    const char **values;
+    size_t count;
+    int line, column;
+} study_setting;
+
+typedef struct study_settings {
+    study_setting *items;
+    size_t count;
+} study_settings;
+
+typedef struct study_value {
+    const char *label;
+    study_settings settings;
+    int line, column;
+} study_value;
+
+typedef struct study_axis {
+    const char *name;
+    study_value *values;
+    size_t count;
+} study_axis;
+
+typedef struct study_part {
+    study_axis *axes;
+    size_t axis_count;
+    int64_t *seeds;
+    size_t seed_count;
+    int line, column;
+} study_part;
+
+/* Cells by their labels: all those that have labels[i] on axes[i]. */
+typedef struct study_match {
+    const char **axes, **labels;
+    size_t count;
+    int line, column;
+} study_match;
+
+typedef struct study_contrast {
+    const char *name;
+    study_match a, b;
+    int expect;   /* -1: a is less, 1: a is greater, 0: not said */
+    double paper; /* the paper's a - b, in points; NaN: none */
+    int line, column;
+} study_contrast;
+
+/* A cell of the grid. Its settings are those of base with those of its axes put over them,
+ * without what has no effect there. */
+typedef struct study_cell {
+    const char *label; /* the labels of its axes, joined by ", "; the study's name when there are no axes */
+    const char **axes, **labels;
+    size_t axis_count, part;
+    study_settings settings;
+    int line, column;
+} study_cell;
+
+typedef struct study_run {
+    size_t cell;
+    int64_t seed;
+} study_run;
+
+/* A contrast at one value of the axes that it leaves open. */
+typedef struct study_pair {
+    size_t contrast, a, b; /* places in contrasts[] and cells[] */
+    const char *name;      /* the contrast's, with the open axes' labels behind it */
+} study_pair;
+
+typedef enum study_kind { STUDY_TRAIN, STUDY_COST } study_kind;
+
+typedef struct study {
+    const char *name, *about, *metric;
+    study_kind kind;
+    int64_t rounds;
+    double margin;
+    study_settings base,
+        teacher; /* the teacher's settings are complete with the data of base; empty: none is trained */
+    study_part *parts;
+    study_match *skip;
+    study_contrast *contrasts;
+    const char **claims;
+    study_cell *cells;
+    study_run *runs; /* seed by seed, so that a study that is cut anywhere is balanced */
+    study_pair *pairs;
+    const char **notes; /* settings that were dropped in a cell, and why */
+    size_t part_count, skip_count, contrast_count, claim_count, cell_count, run_count, pair_count, note_count;
+    arena memory;
+} study;
+
+/* BERLU_ERR_INPUT when there is any problem: the message names the first and how many more there
+ * are, and `problems` (may be NULL) gets a line "FILE:LINE:COLUMN: ..." for each. `out` is then
+ * empty. */
+berlu_status study_read(study *out, const char *path, text *problems);
+berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems);
+void study_free(study *s);
+
+/* The settings of a run, resolved; the caller frees them. A teacher that is trained first is
+ * left for the caller to fill in. */
+berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
+
+#endif

@@ -1,0 +1,48 @@
+/* study_internal.h - what reading and expanding a study share. SPDX-License-Identifier: MIT */
+#ifndef STUDY_STUDY_INTERNAL_H
+#define STUDY_STUDY_INTERNAL_H
+
+#include "study/study_file.h"
+
+/* The placeholder for a teacher that the study trains itself. */
+#define STUDY_TEACHER "(trained first)"
+
+typedef struct study_complaint {
+    int line, column;
+    const char *words;
+} study_complaint;
+
+typedef struct study_reader {
+    study *study;
+    yaml_tree tree;
+    study_complaint list[STUDY_PROBLEMS]; /* in the order of the file */
+    size_t count;                         /* those beyond STUDY_PROBLEMS are counted only */
+    int failed;                           /* memory is gone */
+} study_reader;
+
+/* Notes a problem, unless the same words stand in the list for that place. */
+void study_problem(study_reader *r, int line, int column, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void *study_array(study_reader *r, size_t count, size_t size); /* zeroed; NULL marks the reader as failed */
+
+/* Parts of reading: the text of a scalar, a number, the right kind of item, an unknown key. Each
+ * notes a problem where it must. */
+const char *study_copy(study_reader *r, const char *words);
+const char *study_scalar(study_reader *r, const yaml_item *item, const char *what);
+double study_real(study_reader *r, const yaml_item *item, const char *what); /* NaN with a problem */
+int study_is_list(study_reader *r, const yaml_item *item, const char *what);
+int study_is_map(study_reader *r, const yaml_item *item, const char *what);
+void study_unknown(study_reader *r, const yaml_item *item, const char *what, const char *const *names);
+
+void study_base_read(study_reader *r, const yaml_item *item);  /* base and its teacher (study_axes.c) */
+void study_parts_read(study_reader *r, const yaml_item *root); /* parts, axes, seeds */
+
+/* `over` put over `base`: a key of both has the value of `over`. */
+study_settings study_settings_merge(study_reader *r, const study_settings *base, const study_settings *over);
+
+berlu_status study_settings_apply(const study_settings *list, train_settings *out);
+
+/* Cells, runs and pairs of what has been read (study_expand.c). */
+void study_expand(study_reader *r);
+
+#endif

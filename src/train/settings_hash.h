@@ -1,0 +1,30 @@
+/* settings_hash.h - one canonical text of every setting that changes a number of a run, and its
+ * hash. SPDX-License-Identifier: MIT
+ *
+ * The text has a line KEY=VALUE per setting, in the order of the table, resolved: no zero that
+ * means a default, and nothing that has no effect beside the others. Paths are replaced by the
+ * hash of what they lead to. So equal texts mean equal runs, wherever and by whomever; the
+ * version, the machine, threads and folders are no part of it. Every checkpoint holds the text
+ * and the hash, run.json the hash; the hash is how studies know a run. */
+#ifndef TRAIN_SETTINGS_HASH_H
+#define TRAIN_SETTINGS_HASH_H
+
+#include "data/sha256.h"
+#include "train/recipe.h"
+
+enum { SETTINGS_HASH = SHA256_TEXT };
+
+/* `leave_out` marks rows without effect. `data` and `teacher` are hashes of content; teacher may
+ * be "". */
+void settings_text(const train_settings *s, const unsigned char leave_out[RECIPE_KEYS_MAX], const char *data,
+                   const char *teacher, text *out);
+const char *settings_hash(char out[SETTINGS_HASH], const char *canonical);
+
+/* Names into `out` the keys whose lines differ, "lr (0.002, not 0.003)"; returns how many. */
+size_t settings_text_differences(const char *here, const char *there, text *out);
+
+/* The same for settings against a canonical text: only keys of the text that are settings. For a
+ * run.json whose settings are resolved. */
+size_t settings_against_text(const train_settings *s, const char *canonical, text *out);
+
+#endif

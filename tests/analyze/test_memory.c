@@ -1,0 +1,63 @@
+/* test_memory.c - every allocation of the analyses fails once.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analyze/card.h"
+#include "support/fail.h"
+#include "support/folder.h"
+
+static void a_network_that_finds_no_memory_says_so(void **state)
+{
+    (void)state;
+    berlu_act *act;
+    depth d;
+    const depth_settings settings = {.q = 1, .c0 = 0.5, .layers = 2, .threads = 1, .width = 8};
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    berlu_status status;
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = depth_find(&d, act, &settings), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    assert_true(n > 3); /* the plane, leaky relu and its text, the network */
+    berlu_act_free(act);
+}
+
+static void a_card_that_cannot_be_drawn_leaves_no_file(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    berlu_act *act, *centred;
+    card c = {0};
+    folder_fresh(folder, "analyze_card");
+    folder_path(path, folder, "card.svg");
+    assert_int_equal(berlu_act_make(&act, "smelu:scale=2"), BERLU_OK);
+    berlu_status status;
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = act_centred(&centred, act), fail_hit(); n++) {
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+        assert_null(centred);
+    }
+    assert_int_equal(status, BERLU_OK);
+    berlu_act_free(centred);
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = card_plot(&c, act, "smelu", path), fail_hit(); n++) {
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+    assert_int_equal(status, BERLU_OK);
+    assert_int_equal(access(path, F_OK), 0);
+    berlu_act_free(act);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_network_that_finds_no_memory_says_so),
+        cmocka_unit_test(a_card_that_cannot_be_drawn_leaves_no_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

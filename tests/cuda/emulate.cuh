@@ -1,0 +1,315 @@
+/* emulate.cuh - the words of CUDA that our kernels use, on the host. SPDX-License-Identifier: MIT
+ *
+ * Every thread of a block is a fiber; blocks run one after the other. Shuffles, ldmatrix and mma
+ * write what they take into a slot per lane, meet the warp at a barrier, and read what they need,
+ * exactly as the instruction set defines it. Shared memory starts as NaN, so that a value used
+ * before it is written shows. Misaligned vector accesses abort.
+ *
+ * cuda/prim.cuh includes this where CUDA_EMULATED is defined; tests/cuda/CMakeLists.txt builds
+ * test_cuda_kernels that way a second time. */
+#ifndef EMULATE_CUH
+#define EMULATE_CUH
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <functional>
+#include <vector>
+
+#include <ucontext.h>
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __launch_bounds__
+#undef __align__
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static /* one block runs at a time */
+#define __launch_bounds__(...)
+#define __align__(N) alignas(N)
+#define DEVICE       static inline
+
+struct emulate_fiber {
+    ucontext_t context; /* to start; jumps switch from then on, since swapcontext() calls the kernel each time */
+    jmp_buf place;
+    bool started;
+    std::vector<char> stack;
+    bool done;
+};
+struct emulate_warp {
+    char slot[32][64];
+    int arrived, generation;
+};
+
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+static unsigned char *emulate_shared;
+static std::vector<emulate_fiber> emulate_fibers;
+static std::vector<emulate_warp> emulate_warps;
+static ucontext_t emulate_main;
+static jmp_buf emulate_scheduler;
+static std::function<void()> emulate_body;
+static int emulate_arrived, emulate_generation;
+
+#define SHARED_BYTES(NAME) unsigned char *NAME = emulate_shared
+
+static inline void emulate_yield()
+{
+    unsigned me = threadIdx.x;
+    if (!_setjmp(emulate_fibers[me].place))
+        _longjmp(emulate_scheduler, 1);
+    threadIdx.x = me;
+}
+
+static void emulate_entry()
+{
+    unsigned me = threadIdx.x;
+    emulate_body();
+    emulate_fibers[me].done = true;
+    _longjmp(emulate_scheduler, 1);
+}
+
+static void emulate_resume(int thread)
+{
+    emulate_fiber &f = emulate_fibers[thread];
+    threadIdx.x = thread;
+    if (_setjmp(emulate_scheduler))
+        return;
+    if (f.started)
+        _longjmp(f.place, 1);
+    f.started = true;
+    setcontext(&f.context);
+}
+
+static void emulate_fail(const char *what)
+{
+    fprintf(stderr, "emulated block %u, thread %u: %s\n", blockIdx.x, threadIdx.x, what);
+    abort();
+}
+
+static void __syncthreads()
+{
+    int g = emulate_generation;
+    if (++emulate_arrived == (int)blockDim.x) {
+        emulate_arrived = 0;
+        emulate_generation++;
+        return;
+    }
+    while (emulate_generation == g)
+        emulate_yield();
+}
+
+static void __syncwarp()
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int g = w.generation;
+    if (++w.arrived == 32) {
+        w.arrived = 0;
+        w.generation++;
+        return;
+    }
+    while (w.generation == g)
+        emulate_yield();
+}
+
+static void emulate_start(int thread)
+{
+    emulate_fiber &f = emulate_fibers[thread];
+    f.stack.resize(128 << 10);
+    f.done = f.started = false;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.data();
+    f.context.uc_stack.ss_size = f.stack.size();
+    f.context.uc_link = &emulate_main;
+    makecontext(&f.context, emulate_entry, 0);
+}
+
+/* Runs the fibers in turn until all are done, up and down in alternation, and the other way round in
+ * some launches: a missing barrier shows as other results. A kernel whose barriers do not
+ * match would never end; the limit of rounds says so. */
+static void emulate_block(int threads, int first_way)
+{
+    for (long round = 0;; round++) {
+        int left = 0;
+        for (int i = 0; i < threads; i++) {
+            int t = (round + first_way) % 2 ? threads - 1 - i : i;
+            if (!emulate_fibers[t].done) {
+                left++;
+                emulate_resume(t);
+            }
+        }
+        if (!left)
+            return;
+        if (round > 50000000)
+            emulate_fail("barriers do not match");
+    }
+}
+
+static void emulate_launch(int64_t blocks, int threads, size_t shared, std::function<void()> body)
+{
+    static uint32_t launches;
+    int first_way = (int)(++launches * 2654435761u >> 31);
+    if (threads % 32 || threads > 1024 || shared > 227 * 1024 || blocks < 1)
+        emulate_fail("no such launch on the device");
+    std::vector<unsigned char> memory(shared + 256);
+    emulate_shared = (unsigned char *)(((uintptr_t)memory.data() + 127) / 128 * 128);
+    emulate_body = body;
+    emulate_fibers.resize(threads);
+    blockDim.x = threads;
+    gridDim.x = (unsigned)blocks;
+    for (int64_t b = 0; b < blocks; b++) {
+        blockIdx.x = (unsigned)b;
+        memset(emulate_shared, 0xff, shared);
+        emulate_warps.assign(threads / 32, emulate_warp());
+        emulate_arrived = emulate_generation = 0;
+        for (int t = 0; t < threads; t++)
+            emulate_start(t);
+        emulate_block(threads, first_way);
+    }
+}
+
+/* ---- numbers ---- */
+
+DEVICE float __uint_as_float(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+DEVICE uint32_t __float_as_uint(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+
+DEVICE uint32_t emulate_bf16(float f)
+{
+    uint32_t u = __float_as_uint(f);
+    return f != f ? 0x7fffu : (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
+}
+
+DEVICE uint32_t bf16_pair(float low, float high)
+{
+    return emulate_bf16(low) | emulate_bf16(high) << 16;
+}
+
+DEVICE float exp2_fast(float x)
+{
+    return exp2f(x);
+}
+
+template <typename T> DEVICE T __ldg(const T *p)
+{
+    return *p;
+}
+
+/* ---- collectives of a warp ---- */
+
+DEVICE float __shfl_xor_sync(unsigned, float v, int mask)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    float r;
+    memcpy(w.slot[lane], &v, 4);
+    __syncwarp();
+    memcpy(&r, w.slot[lane ^ mask], 4);
+    __syncwarp();
+    return r;
+}
+
+DEVICE double __shfl_down_sync(unsigned, double v,
+                               int) /* cuda/storage.cuh names it; no kernel that runs here uses it */
+{
+    emulate_fail("shuffles of doubles are not emulated");
+    return v;
+}
+
+template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool there)
+{
+    if ((uintptr_t)to % BYTES || (uintptr_t)from % BYTES)
+        emulate_fail("misaligned asynchronous copy");
+    if (there)
+        memcpy(to, from, BYTES);
+    else
+        memset(to, 0, BYTES);
+}
+
+DEVICE void read_again()
+{
+}
+
+DEVICE void copy_commit()
+{
+}
+
+template <int LEFT> DEVICE void copy_wait()
+{
+}
+
+/* COUNT 8 x 8 matrices; row r of matrix m lies where lane 8 m + r says. A lane gets row lane / 4,
+ * columns 2 (lane % 4) and the next, of each; transposed, those of the transposed matrix. */
+template <int COUNT, bool TRANS> DEVICE void matrix_load(uint32_t *out, const uint16_t *row)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    if (lane < 8 * COUNT && (uintptr_t)row % 16)
+        emulate_fail("misaligned ldmatrix");
+    memcpy(w.slot[lane], &row, sizeof row);
+    __syncwarp();
+    for (int m = 0; m < COUNT; m++) {
+        const uint16_t *r[8];
+        for (int i = 0; i < 8; i++)
+            memcpy(&r[i], w.slot[8 * m + i], sizeof r[i]);
+        uint32_t a = TRANS ? r[2 * t][g] : r[g][2 * t], b = TRANS ? r[2 * t + 1][g] : r[g][2 * t + 1];
+        out[m] = a | b << 16;
+    }
+    __syncwarp();
+}
+
+DEVICE float emulate_half(uint32_t pair, int high)
+{
+    return __uint_as_float(high ? pair & 0xffff0000u : pair << 16);
+}
+
+/* d += a b for a 16 x DEPTH, b DEPTH x 8; registers as the instruction lays them out. */
+template <int DEPTH> DEVICE void emulate_mma(float *d, const uint32_t *a, const uint32_t *b)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    constexpr int NA = DEPTH / 4, NB = DEPTH / 8;
+    int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    memcpy(w.slot[lane], a, NA * 4);
+    memcpy(w.slot[lane] + 16, b, NB * 4);
+    __syncwarp();
+    for (int i = 0; i < 4; i++) {
+        int row = g + i / 2 * 8, col = 2 * t + i % 2;
+        float sum = 0;
+        for (int k = 0; k < DEPTH; k++) {
+            uint32_t av, bv;
+            memcpy(&av, w.slot[(row % 8) * 4 + k % 8 / 2] + 4 * (row / 8 + 2 * (k / 8)), 4);
+            memcpy(&bv, w.slot[col * 4 + k % 8 / 2] + 16 + 4 * (k / 8), 4);
+            sum += emulate_half(av, k % 2) * emulate_half(bv, k % 2);
+        }
+        d[i] += sum;
+    }
+    __syncwarp();
+}
+
+DEVICE void mma16(float *d, const uint32_t *a, uint32_t b0, uint32_t b1)
+{
+    const uint32_t b[2] = {b0, b1};
+    emulate_mma<16>(d, a, b);
+}
+
+DEVICE void mma8(float *d, uint32_t a0, uint32_t a1, uint32_t b)
+{
+    const uint32_t a[2] = {a0, a1};
+    emulate_mma<8>(d, a, &b);
+}
+
+#endif

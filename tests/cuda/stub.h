@@ -1,0 +1,32 @@
+/* stub.h - a GPU made of malloc: cuda_api.h, cuBLASLt and the kernels, on the host. SPDX-License-Identifier: MIT
+ *
+ * Linked with the C files of src/cuda it makes the whole host side of the CUDA backend run on any machine: kernels are the
+ * reference kernels of the CPU, products are plain loops, a capture keeps a list of work that a launch of the graph repeats,
+ * and time is a clock that products advance. Tests set what the machine lacks and count what happened. */
+#ifndef TESTS_CUDA_STUB_H
+#define TESTS_CUDA_STUB_H
+
+#include "cuda/device.h"
+
+typedef struct stub_machine {
+    /* what there is */
+    int gpus;
+    int old_driver, no_library, no_code; /* 1: that is what is wrong */
+    size_t memory;                       /* bytes that can still be allocated */
+    const char *version;                 /* of cuBLASLt */
+    int offers;                          /* algorithms per product; number i takes cost[i] seconds */
+    double cost[8];
+    int refused;                       /* > 0: lt_accepts() says no to algorithm refused - 1 */
+    int no_bias_epilogue, no_products; /* 1: the library has nothing for these */
+    int launch_fails;                  /* > 0: that launch from now on fails */
+    int events_late;                   /* 1: an event is over only when it is waited for */
+
+    /* what happened */
+    int launches, products, captures, graph_launches, copies;
+    int allocations; /* alive: memory, events, streams, graphs, plans, libraries */
+} stub_machine;
+extern stub_machine stub;
+
+void stub_reset(void); /* a healthy machine with one GPU; counts are zero */
+
+#endif

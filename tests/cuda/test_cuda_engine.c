@@ -1,0 +1,317 @@
+/* test_cuda_engine.c - the engine on a GPU against the double-precision reference, the CPU, and itself.
+ * SPDX-License-Identifier: MIT
+ *
+ * Bounds: compare.h. Without a GPU the program says so and exits with 77. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cuda/compare.h"
+#include "cuda/cuda.h"
+#include "models/fill.h"
+#include "models/models.h"
+#include "models/weights.h"
+#include "support/folder.h"
+
+enum { SKIPPED = 77, IMAGES = 6, STEPS = 20 };
+
+static device *open_with(const char *precision, const char *residual, const char *algorithms)
+{
+    device *d = NULL;
+    device_options o = {.precision = precision, .residual = residual, .algorithms = algorithms};
+    if (cuda_backend()->open(&d, cuda_backend(), &o) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    return d;
+}
+
+static void ok(berlu_status status)
+{
+    if (status != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+}
+
+static void step_run(prepared *p)
+{
+    ok(engine_forward(p->e, &p->step));
+    ok(engine_backward(p->e));
+}
+
+/* ---- every op ---- */
+
+static void cases_compare(const char *precision, const char *residual, const bounds *within)
+{
+    device *d = open_with(precision, residual, "first");
+    for (int i = 0; i < graph_case_count; i++) {
+        const graph_case *c = &graph_cases[i];
+        prepared got = case_prepare_on(c, cuda_backend(), d, 1), want = case_prepare(c, cpu_f64_backend(), 1);
+        step_run(&want);
+        for (int run = 0; run < 3; run++) { /* launched, captured, replayed */
+            step_run(&got);
+            double a = engine_loss(got.e), b = engine_loss(want.e);
+            if (!(fabs(a - b) <= within->loss * (1 + fabs(b))))
+                fail_msg("%s, %s: loss %.9g, reference %.9g", c->name, precision, a, b);
+            arrays_compare(c->name, ARRAY_GRADIENT, &got, &want, within->own, within->share);
+        }
+        ok(engine_update(got.e));
+        case_free(&got);
+        case_free(&want);
+    }
+    cuda_backend()->close(d);
+}
+
+static void every_case_in_f32_equals_the_reference(void **state)
+{
+    (void)state;
+    cases_compare("f32", NULL, &within_f32);
+}
+
+static void every_case_in_tf32_equals_the_reference(void **state)
+{
+    (void)state;
+    cases_compare("tf32", NULL, &within_tf32);
+}
+
+static void every_case_in_bf16_equals_the_reference(void **state)
+{
+    (void)state;
+    cases_compare("bf16", "bf16", &within_bf16);
+}
+
+static void every_case_in_bf16_with_an_f32_stream_equals_the_reference(void **state)
+{
+    (void)state;
+    cases_compare("bf16", "f32", &within_bf16);
+}
+
+static void an_update_in_f32_equals_the_references(void **state)
+{
+    (void)state;
+    device *d = open_with("f32", NULL, "first");
+    for (int i = 0; i < graph_case_count; i++) {
+        graph_case c = graph_cases[i];
+        c.options.ema = 1;
+        c.options.optimizer = i % 2 ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
+        c.options.nesterov = i % 4 == 1;
+        c.options.accumulate = i % 3 == 0;
+        prepared got = case_prepare_on(&c, cuda_backend(), d, 1), want = case_prepare(&c, cpu_f64_backend(), 1);
+        prepared *both[] = {&got, &want};
+        for (int k = 0; k < 2; k++) {
+            both[k]->step.eps = 1e-3, both[k]->step.beta1 = 0.9, both[k]->step.beta2 = 0.999; /* no division by noise */
+            both[k]->step.momentum = 0.9, both[k]->step.ema_decay = 0.5;
+            for (uint32_t update = 1; update <= 3; update++) {
+                both[k]->step.count = update;
+                for (int micro = 0; micro < 1 + c.options.accumulate; micro++)
+                    step_run(both[k]);
+                ok(engine_update(both[k]->e));
+            }
+        }
+        double a = engine_grad_norm(got.e), b = engine_grad_norm(want.e);
+        if (!(fabs(a - b) <= 1e-4 * b))
+            fail_msg("%s: norm %.9g, reference %.9g", c.name, a, b);
+        arrays_compare(c.name, ARRAY_WEIGHT, &got, &want, 1e-4, 1e-6);
+        arrays_compare(c.name, ARRAY_EMA, &got, &want, 1e-4, 1e-6);
+        case_free(&got);
+        case_free(&want);
+    }
+    cuda_backend()->close(d);
+}
+
+static void a_loss_that_is_not_finite_freezes_every_weight(void **state)
+{
+    (void)state;
+    device *d = open_with("f32", NULL, "first");
+    graph_case c = graph_cases[0];
+    c.options.ema = 1;
+    prepared p = case_prepare_on(&c, cuda_backend(), d, 1), q = case_prepare_on(&c, cuda_backend(), d, 1);
+    engine_input(p.e)[0] = NAN;
+    for (int i = 0; i < 3; i++) {
+        step_run(&p);
+        ok(engine_update(p.e));
+        ok(engine_step_end(p.e));
+        engine_input(p.e)[0] = 0; /* a sound batch later changes nothing any more */
+    }
+    step_result r;
+    int there = 0;
+    ok(engine_poll(p.e, &r, &there, 1));
+    assert_true(there && r.fault && isnan(r.loss_part[0]));
+    arrays_compare("weights", ARRAY_WEIGHT, &p, &q, 0, 0);
+    arrays_compare("average", ARRAY_EMA, &p, &q, 0, 0);
+    while (there)
+        ok(engine_poll(p.e, &r, &there, 1));
+    case_free(&p);
+    case_free(&q);
+    cuda_backend()->close(d);
+}
+
+/* ---- training ---- */
+
+typedef struct run {
+    model *m;
+    engine *e;
+    float *images;
+} run;
+
+static run run_make(const char *name, const backend *b, device *d, const char *act)
+{
+    run r = {0};
+    ok(model_create(&r.m, name, &(model_options){.acts = &act, .act_count = 1, .drop_path = 0.1}));
+    ok(engine_create(
+        &r.e, r.m->graph,
+        &(engine_options){
+            .backend = b, .device = d, .mode = ENGINE_TRAIN, .batch = IMAGES, .loss = LOSS_CROSS_ENTROPY}));
+    ok(weights_init(r.e, 7, NULL));
+    size_t count = (size_t)tensor_elements(graph_tensor(r.m->graph, graph_image(r.m->graph))) * IMAGES;
+    r.images = malloc(count * sizeof *r.images);
+    assert_non_null(r.images);
+    fill_input(r.images, count);
+    memcpy(engine_input(r.e), r.images, count * sizeof *r.images);
+    for (int i = 0; i < IMAGES; i++)
+        engine_labels(r.e)[i] = i * 3 % 10;
+    return r;
+}
+
+static void run_free(run *r)
+{
+    engine_free(r->e);
+    model_free(r->m);
+    free(r->images);
+}
+
+static double run_step(run *r, uint32_t step)
+{
+    engine_step s = {.seed = 3, .step = step, .count = step + 1, .lr = 5e-4, .weight_decay = 0.05, .clip = 1};
+    s.smoothing = 0.1;
+    ok(engine_forward(r->e, &s));
+    double loss = engine_loss(r->e);
+    ok(engine_backward(r->e));
+    ok(engine_update(r->e));
+    return loss;
+}
+
+static const char *const micro[] = {"vit_micro", "deit_micro", "tnt_micro", "convnext_micro"};
+
+static void twenty_steps_of_each_micro_model_follow_the_cpu(void **state)
+{
+    (void)state;
+    device *d = open_with("f32", NULL, "first");
+    for (size_t i = 0; i < COUNT(micro); i++) {
+        run gpu = run_make(micro[i], cuda_backend(), d, "berlu"),
+            cpu = run_make(micro[i], cpu_backend(), NULL, "berlu");
+        for (uint32_t step = 0; step < STEPS; step++) {
+            double a = run_step(&gpu, step), b = run_step(&cpu, step);
+            if (!(fabs(a - b) <= 1e-4 * (1 + fabs(b))))
+                fail_msg("%s, step %u: loss %.9g, on the CPU %.9g", micro[i], step, a, b);
+        }
+        run_free(&gpu);
+        run_free(&cpu);
+    }
+    cuda_backend()->close(d);
+}
+
+static void weights_get(run *r, float **out, size_t *count)
+{
+    const graph *g = engine_graph(r->e);
+    *count = 0;
+    for (int i = 0; i < graph_param_count(g); i++)
+        *count += (size_t)tensor_elements(graph_tensor(g, graph_param(g, i)));
+    float *at = *out = malloc(*count * sizeof **out);
+    assert_non_null(at);
+    for (int i = 0; i < graph_param_count(g); i++) {
+        ok(engine_get(r->e, ARRAY_WEIGHT, i, at));
+        at += tensor_elements(graph_tensor(g, graph_param(g, i)));
+    }
+}
+
+/* The first run measures algorithms and writes them down, the second reads them: also split products give equal bytes. */
+static void the_same_run_twice_gives_equal_bytes(void **state)
+{
+    (void)state;
+    static const char *const precisions[] = {"f32", "tf32", "bf16"};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    folder_path(path, folder_fresh(folder, "cuda_engine"), "algorithms.txt");
+    for (size_t i = 0; i < COUNT(micro) * COUNT(precisions); i++) {
+        const char *name = micro[i / COUNT(precisions)], *precision = precisions[i % COUNT(precisions)];
+        float *weights[2];
+        size_t count[2];
+        for (int k = 0; k < 2; k++) {
+            device *d = open_with(precision, NULL, path);
+            run r = run_make(name, cuda_backend(), d, i % 2 ? "gelu" : "berlu");
+            for (uint32_t step = 0; step < 6; step++)
+                run_step(&r, step);
+            weights_get(&r, &weights[k], &count[k]);
+            run_free(&r);
+            cuda_backend()->close(d);
+        }
+        if (memcmp(weights[0], weights[1], count[0] * sizeof(float)) != 0)
+            fail_msg("%s in %s: the weights of two runs differ", name, precision);
+        free(weights[0]);
+        free(weights[1]);
+    }
+}
+
+static void a_loss_in_bf16_falls_as_in_f32(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(micro); i++) {
+        double last[2];
+        for (int k = 0; k < 2; k++) {
+            device *d = open_with(k ? "bf16" : "f32", NULL, "first");
+            run r = run_make(micro[i], cuda_backend(), d, "gelu");
+            for (uint32_t step = 0; step < STEPS; step++)
+                last[k] = run_step(&r, step);
+            run_free(&r);
+            cuda_backend()->close(d);
+        }
+        if (!(fabs(last[1] - last[0]) <= 0.05 * last[0])) /* losses near log 10 that fall by some tenths */
+            fail_msg("%s: after %d steps the loss is %g in f32 and %g in bf16", micro[i], STEPS, last[0], last[1]);
+    }
+}
+
+static void the_plan_says_how_much_memory_is_taken(void **state)
+{
+    (void)state;
+    device *d = open_with("bf16", NULL, "first");
+    size_t before = cuda_backend()->free_bytes(d);
+    model *m = NULL;
+    engine *e = NULL;
+    ok(model_create(&m, "vit_tiny_cifar", NULL));
+    ok(engine_create(
+        &e, m->graph,
+        &(engine_options){
+            .backend = cuda_backend(), .device = d, .mode = ENGINE_TRAIN, .batch = 256, .loss = LOSS_CROSS_ENTROPY}));
+    double taken = (double)(before - cuda_backend()->free_bytes(d));
+    engine_memory plan = engine_memory_use(e);
+    double planned = (double)(plan.total - plan.library);    /* the library's workspace came with the device */
+    if (!(fabs(taken - planned) <= 0.02 * planned + 0x1p24)) /* CUDA gives memory out in pieces of 2 MiB */
+        fail_msg("%.1f MiB are planned, %.1f MiB were taken", planned / 0x1p20, taken / 0x1p20);
+    engine_free(e);
+    model_free(m);
+    cuda_backend()->close(d);
+}
+
+int main(void)
+{
+    device *d = NULL;
+    if (cuda_backend()->open(&d, cuda_backend(), &(device_options){.algorithms = "first"}) != BERLU_OK) {
+        fprintf(stderr, "skipped: %s\n", berlu_last_error());
+        return SKIPPED;
+    }
+    cuda_backend()->close(d);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_case_in_f32_equals_the_reference),
+        cmocka_unit_test(every_case_in_tf32_equals_the_reference),
+        cmocka_unit_test(every_case_in_bf16_equals_the_reference),
+        cmocka_unit_test(every_case_in_bf16_with_an_f32_stream_equals_the_reference),
+        cmocka_unit_test(an_update_in_f32_equals_the_references),
+        cmocka_unit_test(a_loss_that_is_not_finite_freezes_every_weight),
+        cmocka_unit_test(twenty_steps_of_each_micro_model_follow_the_cpu),
+        cmocka_unit_test(the_same_run_twice_gives_equal_bytes),
+        cmocka_unit_test(a_loss_in_bf16_falls_as_in_f32),
+        cmocka_unit_test(the_plan_says_how_much_memory_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+"""berlu.torch on a GPU: the bits of the CPU, streams, graphs, torch.compile.
+SPDX-License-Identifier: MIT"""
+
+import sys
+import unittest
+
+import torch
+
+import berlu
+import berlu.torch as bt
+from berlu.torch import _ops
+
+if not torch.cuda.is_available() or bt.cuda() is not None:
+    print(f"{bt.cuda() or 'there is no GPU'}: skipped", file=sys.stderr)
+    sys.exit(77)
+
+
+def run(x, alpha, eps, dim=-1, keep="input"):
+    x, alpha, eps = (t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in (x, alpha, eps))
+    y = _ops.apply(x, alpha, eps, "berlu:alpha=0.1", dim, keep)
+    dy = torch.cos(torch.arange(y.numel(), device="cpu", dtype=torch.float32)).reshape(y.shape).to(y.device, y.dtype)
+    return (y.detach(), *torch.autograd.grad(y, (x, alpha, eps), dy))
+
+
+class Cuda(unittest.TestCase):
+    def test_value_and_dx_have_the_bits_of_the_cpu_and_sums_agree(self):
+        torch.manual_seed(1)
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            for keep in ("input", "output"):
+                for channels in (1, 96):
+                    x = (torch.randn(33, 5, 96) * 2).to(dtype)
+                    alpha, eps = torch.linspace(0.1, 0.5, channels), torch.linspace(0.2, 1, channels)
+                    host = run(x, alpha, eps, -1, keep)
+                    device = run(x.cuda(), alpha.cuda(), eps.cuda(), -1, keep)
+                    for h, d in zip(host[:2], device[:2]):
+                        self.assertTrue(torch.equal(h, d.cpu()))
+                    for h, d in zip(host[2:], device[2:]):
+                        torch.testing.assert_close(h, d.cpu(), rtol=1e-5, atol=1e-4)
+
+    def test_every_activation_and_layout(self):
+        x = torch.randn(4, 6, 5, 3)
+        for spec in [*berlu.names(), "berlu:eps=0.5,degree=4", "smooth(kinks=-1,1; slopes=0,1,0.5; eps=0.5; degree=4)"]:
+            for t in (x, x.to(memory_format=torch.channels_last), x.transpose(0, 2), x[:, ::2]):
+                self.assertTrue(torch.equal(bt.forward(spec, t), bt.forward(spec, t.cuda()).cpu()), spec)
+
+    def test_channels_of_images(self):
+        x, alpha, eps = torch.randn(4, 6, 5, 3), torch.linspace(0.1, 0.9, 6), torch.linspace(0.1, 0.9, 6)
+        for t in (x, x.to(memory_format=torch.channels_last)):
+            for h, d in zip(run(t, alpha, eps, 1), run(t.cuda(), alpha.cuda(), eps.cuda(), 1)):
+                torch.testing.assert_close(h, d.cpu(), rtol=1e-5, atol=1e-5)
+
+    def test_work_goes_to_the_current_stream_and_can_be_captured(self):
+        act, x = bt.BerLU(eps=0.5).cuda(), torch.randn(64, 32, device="cuda", requires_grad=True)
+        dy = torch.ones_like(x)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                torch.autograd.grad(act(x), (x, act.alpha), dy)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = act(x)
+            dx, dalpha = torch.autograd.grad(y, (x, act.alpha), dy)
+        with torch.no_grad():
+            x.copy_(torch.randn_like(x))
+            act.alpha.fill_(0.3)
+        graph.replay()
+        want_y = act(x)
+        want = torch.autograd.grad(want_y, (x, act.alpha), dy)
+        for got, right in zip((y, dx, dalpha), (want_y, *want)):
+            self.assertTrue(torch.equal(got, right))
+
+    def test_compile_and_reduce_overhead(self):
+        for mode in ("default", "reduce-overhead"):
+            torch._dynamo.reset()
+            act = bt.BerLU(eps=0.5).cuda()
+            compiled = torch.compile(act, fullgraph=True, mode=mode)
+            for _ in range(4):
+                x = torch.randn(128, 64, device="cuda", requires_grad=True)
+                want = torch.autograd.grad(act(x).square().sum(), (x, act.alpha))
+                got = torch.autograd.grad(compiled(x).square().sum(), (x, act.alpha))
+                for a, b in zip(want, got):
+                    self.assertTrue(torch.equal(a, b.clone()))
+
+    def test_autocast_and_another_device(self):
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), bt.BerLU(keep="output"), torch.nn.Linear(64, 8)).cuda()
+        with torch.autocast("cuda", torch.bfloat16):
+            y = model(torch.randn(16, 64, device="cuda"))
+        y.float().sum().backward()
+        self.assertEqual((y.dtype, model[1].alpha.grad.dtype), (torch.bfloat16, torch.float32))
+        with self.assertRaisesRegex(ValueError, "a parameter lies on cpu"):
+            bt.BerLU()(torch.randn(4, device="cuda"))
+
+
+if __name__ == "__main__":
+    unittest.main()

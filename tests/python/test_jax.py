@@ -1,0 +1,89 @@
+"""berlu.jax: values, derivatives and transformations of every activation. SPDX-License-Identifier:
+MIT"""
+
+import doctest
+import sys
+import unittest
+
+try:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+except ImportError as error:
+    print(f"{error}: skipped", file=sys.stderr)
+    sys.exit(77)
+jax.config.update("jax_enable_x64", True)
+from jax.test_util import check_grads
+
+import berlu
+import berlu.jax as bj
+
+X = np.concatenate([np.linspace(-5, 5, 301), [0.0, -0.0, 3, -3, 6]])
+SPECS = [*berlu.names(), "berlu:eps=0.5,degree=4", "berlu:eps=1,alpha=0.3,degree=16"]
+
+
+class Jax(unittest.TestCase):
+    def test_value_and_slope_are_the_reference_at_kinks_too(self):
+        for spec in SPECS:
+            f = berlu.act(spec)
+            np.testing.assert_allclose(bj.act(spec)(X), [f.value(x) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec)
+            slope = jax.jit(jax.vmap(jax.grad(bj.act(spec))))(X)
+            np.testing.assert_allclose(slope, [f.slope(x) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec)
+            for name, p in f.parameters.items():
+                if p.learnable:
+                    got = jax.jit(jax.vmap(jax.grad(lambda v, x: bj.act(spec)(x, **{name: v})), (None, 0)))(p.value, X)
+                    np.testing.assert_allclose(
+                        got, [f.param_slope(x, name) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec
+                    )
+
+    def test_gradients_to_second_order_under_jit_and_vmap(self):
+        x = np.random.default_rng(1).normal(0, 2, 40)
+        x = x + 0.07 * np.sign(x)
+        for spec in ("berlu", "berlu:eps=0.5,degree=4", "smelu", "prelu", "elu", "celu", "gelu", "mish"):
+            f = berlu.act(spec)
+            keys = [name for name, p in f.parameters.items() if p.learnable]
+
+            def function(x, *v):
+                return bj.act(spec)(x, **dict(zip(keys, v)))
+
+            check_grads(
+                jax.jit(function),
+                (x, *(f.parameters[k].value for k in keys)),
+                order=2,
+                modes=("fwd", "rev"),
+                atol=1e-3,
+                rtol=1e-3,
+            )
+            np.testing.assert_allclose(jax.vmap(function)(x), function(x))
+
+    def test_parameters_broadcast_and_sixteen_bits_round_once(self):
+        x = jnp.asarray(np.random.default_rng(2).normal(0, 1, (5, 3)), jnp.float32)
+        alpha = jnp.array([0.1, 0.2, 0.3], jnp.float32)
+        self.assertEqual(jax.grad(lambda a: bj.berlu(x, a).sum())(alpha).shape, (3,))
+        half = x.astype(jnp.bfloat16)
+        y = bj.gelu(half)
+        self.assertEqual(y.dtype, jnp.bfloat16)
+        np.testing.assert_array_equal(y, bj.gelu(half.astype(jnp.float32)).astype(jnp.bfloat16))
+
+    def test_bad_input_is_refused(self):
+        for error, what in (
+            (TypeError, lambda: bj.gelu(jnp.arange(3))),
+            (TypeError, lambda: bj.gelu(1.0, alpha=2)),
+            (ValueError, lambda: bj.berlu(1.0, degree=99)),
+            (ValueError, lambda: bj.act("gelu:scale=2")),
+            (TypeError, lambda: bj.act("gelu")(1.0, alpha=2)),
+            (AttributeError, lambda: bj.nothing),
+        ):
+            with self.assertRaises(error):
+                what()
+
+    def test_the_examples_of_the_docstrings_hold(self):
+        for name in berlu.names():
+            getattr(bj, name)
+        failed, tried = doctest.testmod(bj)
+        self.assertEqual(failed, 0)
+        self.assertGreater(tried, 20)
+
+
+if __name__ == "__main__":
+    unittest.main()

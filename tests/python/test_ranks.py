@@ -1,0 +1,73 @@
+"""Two processes: DistributedDataParallel and FSDP2 over gloo, and a forked child.
+SPDX-License-Identifier: MIT"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+import berlu.torch as bt
+
+
+def network():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(8, 16), bt.BerLU(eps=0.5, channels=16), nn.Linear(16, 4), bt.BerLU(eps=0.5))
+
+
+def batch():
+    return torch.randn(12, 8, generator=torch.Generator().manual_seed(2))
+
+
+def rank(index, kind, folder):
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
+    torch.set_num_threads(1)
+    model = network()
+    if kind == "ddp":
+        model = nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.fsdp import fully_shard
+
+        fully_shard(model)
+    model(batch()[index::2]).square().sum().backward()
+    whole = [p.grad.full_tensor() if kind == "fsdp" else p.grad for p in model.parameters()]
+    torch.save(whole, f"{folder}/{index}.pt")
+    dist.destroy_process_group()
+
+
+def child(queue):
+    queue.put(bt.BerLU()(torch.randn(600, 600)).shape)
+
+
+class Ranks(unittest.TestCase):
+    def test_two_ranks_have_the_gradients_of_one_process(self):
+        alone = network()
+        alone(batch()).square().sum().backward()
+        for kind in ("ddp", "fsdp"):
+            with self.subTest(kind=kind), tempfile.TemporaryDirectory() as folder:
+                mp.spawn(rank, (kind, folder), nprocs=2)
+                grads = [torch.load(f"{folder}/{i}.pt", weights_only=True) for i in range(2)]
+                for one, two, want in zip(*grads, (p.grad for p in alone.parameters())):
+                    self.assertTrue(torch.equal(one, two))
+                    torch.testing.assert_close(2 * one, want, rtol=1e-5, atol=1e-5)  # the mean over ranks
+
+    def test_a_data_loader_worker_computes(self):
+        loader = torch.utils.data.DataLoader(Items(), num_workers=1, timeout=60)
+        bt.BerLU()(torch.randn(600, 600))  # the parent has threads before it forks
+        self.assertEqual(len(list(loader)), 3)
+
+
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return bt.gelu(torch.randn(300, 300)).sum().item()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,241 @@
+"""berlu.timm: names as act_layer, runs of the engine in timm and back, every family of timm.
+SPDX-License-Identifier: MIT
+
+The engine's part needs its command, BERLU_BUILD_DIR/berlu (the folder of the library unless told).
+BERLU_ALL_FAMILIES=1 walks one model of each of timm's families; a handful is looked at
+otherwise."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import timm
+    import torch
+    from safetensors.torch import load_file, save_file
+except ImportError as error:
+    print(f"{error}: skipped", file=sys.stderr)
+    sys.exit(77)
+
+import berlu
+import berlu.timm
+import berlu.torch as bt
+from berlu.torch._replace import kind_of
+
+COMMAND = pathlib.Path(os.environ.get("BERLU_BUILD_DIR", pathlib.Path(berlu.library_path).parent), "berlu")
+FAMILIES = [
+    "swin_tiny_patch4_window7_224",
+    "resnet18",
+    "mobilenetv3_small_100",
+    "convnext_atto",
+    "tnt_s_patch16_224",
+    "efficientnet_b0",
+    "eva02_tiny_patch14_224",
+    "metaformer_dummy",
+]
+
+
+class Names(unittest.TestCase):
+    def test_every_name_is_an_act_layer(self):
+        for name in berlu.names():
+            layer = timm.layers.create_act_layer(name)
+            self.assertEqual(layer(torch.zeros(2, 3)).shape, (2, 3))
+        model = timm.create_model("vit_tiny_patch16_224", act_layer="berlu", img_size=32, patch_size=8, depth=2)
+        self.assertEqual([m.spec.split(":")[0] for m in model.modules() if isinstance(m, bt.Act)], ["berlu"] * 2)
+        self.assertIs(type(timm.layers.create_act_layer("relu")), torch.nn.ReLU)  # timm's own names stay timm's
+
+    def test_a_spec_gets_a_name(self):
+        berlu.timm.register("soft_knee", "berlu:eps=0.5,learn=none")
+        layer = timm.layers.create_act_layer("soft_knee")
+        self.assertEqual(layer.activation, berlu.act("berlu:eps=0.5,learn=none"))
+
+
+class Replace(unittest.TestCase):
+    def test_every_activation_module_of_a_family_is_replaced(self):
+        names = FAMILIES
+        if os.environ.get("BERLU_ALL_FAMILIES"):
+            names = [
+                timm.list_models(module=module)[0] for module in timm.list_modules() if timm.list_models(module=module)
+            ]
+        places = left = 0
+        for name in names:
+            if not timm.is_model(name):
+                continue
+            with self.subTest(model=name), torch.device("meta"):
+                model = timm.create_model(name)
+                before = [n for n, m in model.named_modules(remove_duplicate=False) if kind_of(m) and n]
+                if not before:
+                    continue
+                report = bt.replace_activations(model, lambda: bt.Act("berlu:eps=0.1", device="meta"))
+                after = [n for n, m in model.named_modules(remove_duplicate=False) if kind_of(m) not in (None, "berlu")]
+                self.assertEqual(after, [])
+                self.assertEqual(len(report), len(before))
+                odd = {
+                    type(m).__name__
+                    for m in model.modules()
+                    if not list(m.children())
+                    and not list(m.parameters())
+                    and any(
+                        word in type(m).__name__.lower() for word in ("relu", "gelu", "swish", "silu", "mish", "elu")
+                    )
+                }
+                self.assertEqual(odd - {"BerLU", "Act"}, set())
+                places += len(before)
+        print(f"{places} places in {len(names)} models", file=sys.stderr)
+
+    def test_shared_modules_stay_shared_and_gates_stay(self):
+        shared = torch.nn.GELU()
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), shared, torch.nn.Linear(4, 4), shared, torch.nn.Sigmoid())
+        report = bt.replace_activations(model, bt.BerLU)
+        self.assertIs(model[1], model[3])
+        self.assertEqual((len(report), report.gates), (2, [("4", "Sigmoid")]))
+
+    def test_choices_by_name_by_place_and_by_map(self):
+        def model():
+            return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+        self.assertEqual([r[0] for r in bt.replace_activations(model(), "berlu", old="relu").replaced], ["3"])
+        self.assertEqual([r[0] for r in bt.replace_activations(model(), "berlu", where="1").replaced], ["1"])
+        mapped = bt.replace_activations(model(), {"gelu": "berlu:eps=0.5", "relu": bt.BerLU})
+        self.assertEqual(["eps=0.5" in r[2] for r in mapped.replaced], [True, False])
+        chosen = bt.replace_activations(model(), "berlu", where=lambda name, module: isinstance(module, torch.nn.ReLU))
+        self.assertEqual(len(chosen), 1)
+        with self.assertRaisesRegex(ValueError, "nothing to replace"):
+            bt.replace_activations(model(), "berlu", old="mish")
+        with self.assertRaisesRegex(ValueError, "nothing to replace"):
+            bt.replace_activations(torch.nn.Linear(2, 2), "berlu")
+        kept = model()
+        with self.assertRaisesRegex(ValueError, "did you mean"):
+            bt.replace_activations(kept, "berlo")
+        self.assertIsInstance(kept[1], torch.nn.GELU)
+
+    def test_widths_come_from_the_layer_before_or_from_an_example(self):
+        net = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 6, 3),
+            torch.nn.BatchNorm2d(6),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(6 * 36, 5),
+            torch.nn.GELU(),
+        )
+        x = torch.randn(2, 3, 8, 8)
+        for example in (None, x):
+            model = __import__("copy").deepcopy(net)
+            bt.replace_activations(model, "berlu", channels=True, example=example)
+            self.assertEqual([(m.channels, m.dim) for m in model.modules() if isinstance(m, bt.Act)], [(6, 1), (5, -1)])
+            self.assertEqual(model(x).shape, (2, 5))
+
+    def test_transformer_layers_do_not_keep_their_gelu_in_evaluation(self):
+        for kind in (torch.nn.TransformerEncoderLayer, torch.nn.TransformerDecoderLayer):
+            layer = kind(16, 2, 32, activation="gelu", batch_first=True, dropout=0).eval()
+            x = torch.randn(2, 3, 16)
+            args = (x,) if kind is torch.nn.TransformerEncoderLayer else (x, x)
+            before = layer(*args)
+            bt.replace_activations(layer, "berlu:eps=1")
+            with torch.no_grad():
+                evaluated = layer(*args)
+            self.assertGreater((evaluated - before).abs().max().item(), 1e-3)
+            torch.testing.assert_close(layer.train()(*args), evaluated)
+
+    def test_an_example_lists_plain_functions_by_module(self):
+        class Old(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.act = torch.nn.Linear(4, 4), torch.nn.GELU()
+
+            def forward(self, x):
+                return torch.nn.functional.relu(self.act(self.fc(x))).relu()
+
+        model = torch.nn.Sequential(Old(), Old())
+        report = bt.replace_activations(model, "berlu", example=torch.randn(2, 4))
+        self.assertEqual(report.functional, [("0", "relu", 2), ("1", "relu", 2)])
+        self.assertIn("plain functions remain", str(report))
+        self.assertTrue(model.training)
+
+
+@unittest.skipUnless(COMMAND.exists(), f"{COMMAND} is not built")
+class Runs(unittest.TestCase):
+    def command(self, *args):
+        answer = subprocess.run([COMMAND, *map(str, args), "--json"], capture_output=True, text=True, timeout=600)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return json.loads(answer.stdout)
+
+    def test_a_run_of_each_model_is_the_same_in_timm_and_back(self):
+        cases = [
+            ("vit_micro", "berlu:eps=0.1", "layer"),
+            ("deit_micro", "berlu:eps=0.1", "channel"),
+            ("tnt_micro", "prelu", "layer"),
+            ("convnext_micro", "berlu:eps=0.1,learn=alpha+eps", "channel"),
+        ]
+        for name, act, params in cases:
+            with self.subTest(model=name), tempfile.TemporaryDirectory() as folder:
+                run = pathlib.Path(folder, "run")
+                self.command(
+                    "train",
+                    "--model",
+                    name,
+                    "--data",
+                    "synthetic",
+                    "--synthetic-images",
+                    512,
+                    "--batch",
+                    64,
+                    "--epochs",
+                    1,
+                    "--lr",
+                    0.003,
+                    "--act",
+                    act,
+                    "--act-params",
+                    params,
+                    "--run",
+                    run,
+                )
+                model = berlu.timm.load(run)
+                self.assertEqual(model.pretrained_cfg["mean"], (0.5, 0.5, 0.5))
+                torch.manual_seed(1)
+                x, labels = torch.randn(16, 3, 32, 32), torch.arange(16) % 10
+                save_file({"input": x, "labels": labels}, f"{folder}/batch.safetensors")
+                with torch.no_grad():
+                    logits = model(x)
+                berlu.timm.save(model, f"{folder}/back.safetensors")
+                for weights in (run / "checkpoints/last/model.safetensors", f"{folder}/back.safetensors"):
+                    out = self.command(
+                        "forward",
+                        name,
+                        "--weights",
+                        weights,
+                        "--batch",
+                        f"{folder}/batch.safetensors",
+                        "--out",
+                        f"{folder}/out.safetensors",
+                        "--act",
+                        act,
+                        "--act-params",
+                        params,
+                    )
+                    engine = load_file(f"{folder}/out.safetensors")["logits"]
+                    torch.testing.assert_close(engine, logits, rtol=1e-5, atol=2e-5)
+                    self.assertTrue(torch.equal(engine.argmax(1), logits.argmax(1)))
+                    self.assertAlmostEqual(
+                        out["loss"], torch.nn.functional.cross_entropy(logits, labels).item(), delta=1e-5
+                    )
+
+    def test_what_is_no_run_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(ValueError, "is no run folder"):
+                berlu.timm.load(folder)
+            pathlib.Path(folder, "run.json").write_text("{}")
+            with self.assertRaisesRegex(ValueError, "not the description of a run"):
+                berlu.timm.load(folder)
+            pathlib.Path(folder, "run.json").write_text('{"settings": {"model": "vit_micro"}}')
+            with self.assertRaisesRegex(ValueError, "no whole checkpoint 'last'"):
+                berlu.timm.load(folder)
+
+
+if __name__ == "__main__":
+    unittest.main()

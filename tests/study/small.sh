@@ -1,0 +1,61 @@
+#!/bin/sh
+# small.sh BERLU STUDY KILLS FOLDER - a study gives the same tables however it was run. SPDX-License-Identifier: MIT
+#
+# Undisturbed; killed with all its workers at random moments and called again; through `list --commands | xargs`; after its index
+# was thrown away; and merged from two halves. The CSV files must be the same bytes each time.
+set -eu
+berlu=$1 study=$2 kills=$3 folder=$4
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder"
+
+tables() { # FOLDER OUT: the tables without what depends on time (registration, speed)
+    "$berlu" study report "$1" --out "$2" --format csv >/dev/null
+    cut -d, -f1-13 "$2/cells.csv" >"$2/cells" && cut -d, -f1-24,26- "$2/contrasts.csv" >"$2/contrasts"
+    cut -d, -f1-8 "$2/runs.csv" >"$2/runs"
+}
+same() { # A B
+    for name in cells contrasts runs; do cmp "$1/$name" "$2/$name"; done
+}
+
+"$berlu" study run "$study" --dir whole --jobs 2 --quiet >/dev/null
+tables whole a
+
+# Killed: the scheduler and every worker, without a chance to save.
+n=0
+while [ $n -lt "$kills" ]; do
+    setsid "$berlu" study run "$study" --dir cut --jobs $((n % 2 + 1)) --quiet >/dev/null 2>&1 &
+    pid=$!
+    sleep "0.$((1 + n * 7 % 9))"
+    kill -9 -- -$pid 2>/dev/null || true
+    wait $pid 2>/dev/null || true
+    n=$((n + 1))
+done
+"$berlu" study run "$study" --dir cut --jobs 2 --quiet >/dev/null
+tables cut b
+same a b
+
+# Called again it runs nothing.
+before=$(cat cut/runs/*/lock | cksum)
+"$berlu" study run "$study" --dir cut --quiet >/dev/null
+[ "$before" = "$(cat cut/runs/*/lock | cksum)" ]
+
+# The index from the folders alone.
+rm cut/study.db
+"$berlu" study rebuild "$study" --dir cut >/dev/null
+tables cut c
+same a c
+
+# Any other launcher.
+"$berlu" study list "$study" --dir listed --commands | xargs -P 2 -I{} sh -c '{} --quiet' >/dev/null
+"$berlu" study rebuild "$study" --dir listed >/dev/null
+tables listed d
+same a d
+
+# Two halves, merged.
+"$berlu" study run "$study" --dir left --only 1e-2 --quiet >/dev/null
+"$berlu" study run "$study" --dir right --quiet >/dev/null
+"$berlu" study merge left/study.db right/study.db --out merged >/dev/null
+tables merged e
+same a e
+echo "$kills kills, the same tables by five ways"

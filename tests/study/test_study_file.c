@@ -1,0 +1,352 @@
+/* test_study_file.c - study files: what they expand to, and that every mistake is reported at once, where it is.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "study/study_file.h"
+#include "support/fail.h"
+
+static void parse(study *s, const char *source)
+{
+    text problems = {0};
+    if (study_parse(s, source, strlen(source), "s.yaml", &problems) != BERLU_OK)
+        fail_msg("%s\n%s", berlu_last_error(), problems.data ? problems.data : "");
+    assert_null(problems.data);
+}
+
+/* The problems of a file as one text; it must have some. */
+static char *refused(const char *source)
+{
+    study s;
+    text problems = {0};
+    assert_int_equal(study_parse(&s, source, strlen(source), "s.yaml", &problems), BERLU_ERR_INPUT);
+    assert_null(s.cells);
+    assert_non_null(problems.data);
+    return problems.data;
+}
+
+static size_t lines(const char *words)
+{
+    size_t count = 0;
+    for (; *words; words++)
+        count += *words == '\n';
+    return count;
+}
+
+static const char *value_of(const study_cell *cell, const char *key)
+{
+    for (size_t i = 0; i < cell->settings.count; i++)
+        if (strcmp(cell->settings.items[i].key, key) == 0)
+            return cell->settings.items[i].values[0];
+    return NULL;
+}
+
+static void the_quick_study_has_24_runs_in_seed_order(void **state)
+{
+    (void)state;
+    char path[4096];
+    study s;
+    snprintf(path, sizeof path, "%s/studies/quick.yaml", getenv("BERLU_SOURCE_DIR"));
+    if (study_read(&s, path, NULL) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    static const char *const labels[] = {"relu", "berlu", "berlu:eps=1", "berlu:eps=10", "elu", "celu"};
+    assert_string_equal(s.name, "quick");
+    assert_int_equal(s.cell_count, 6);
+    assert_int_equal(s.run_count, 24);
+    for (size_t i = 0; i < 24; i++) {
+        assert_int_equal(s.runs[i].cell, i % 6); /* all cells of a seed before the next seed */
+        assert_int_equal(s.runs[i].seed, i / 6);
+        assert_string_equal(s.cells[i % 6].label, labels[i % 6]);
+    }
+    assert_int_equal(s.pair_count, 1);
+    assert_int_equal(s.pairs[0].a, 3);
+    assert_int_equal(s.pairs[0].b, 1);
+    assert_string_equal(s.pairs[0].name, "wide");
+    assert_int_equal(s.contrasts[0].expect, -1);
+    assert_true(isnan(s.contrasts[0].paper) && s.margin == 0.5 && strcmp(s.metric, "top1") == 0 &&
+                s.kind == STUDY_TRAIN);
+    train_settings run;
+    assert_int_equal(study_run_settings(&s, &s.runs[9], &run), BERLU_OK);
+    assert_true(run.seed == 1 && run.acts == 1 && strcmp(run.act[0], "berlu:eps=10") == 0 && run.epochs == 8 &&
+                run.lr == 1e-3);
+    recipe_free(&run);
+    study_free(&s);
+}
+
+static const char parts[] = "study: p\n"
+                            "base: {model: vit_micro, data: synthetic, epochs: 2, batch: 64}\n"
+                            "parts:\n"
+                            "  - axes:\n"
+                            "      act: [relu, gelu]\n"
+                            "      how: [{label: plain}, {label: big, init_std: 0.1, batch: 32}]\n"
+                            "    seeds: [7, 3, 5]\n"
+                            "  - {axes: {act: [silu], how: [{label: plain}]}, seeds: 1}\n"
+                            "skip: [{act: relu, how: big}]\n"
+                            "contrasts:\n"
+                            "  - {name: versus, a: {act: gelu}, b: {act: relu}, paper: -1.5, expect: greater}\n"
+                            "  - {name: size, a: {how: big}, b: {how: plain}}\n"
+                            "  - {name: across, a: {act: silu}, b: {act: relu}}\n"
+                            "claims: [C7, C20]\n"
+                            "margin: 0.25\n"
+                            "metric: loss\n";
+
+static void parts_have_their_own_seeds_and_skipped_cells_are_gone(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, parts);
+    static const char *const labels[] = {"relu, plain", "gelu, plain", "gelu, big", "silu, plain"};
+    assert_int_equal(s.cell_count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(s.cells[i].label, labels[i]);
+    assert_string_equal(value_of(&s.cells[2], "batch"), "32"); /* an axis wins over base */
+    assert_string_equal(value_of(&s.cells[1], "batch"), "64");
+    static const struct {
+        size_t cell;
+        int64_t seed;
+    } runs[] = {{0, 7}, {1, 7}, {2, 7}, {3, 0}, {0, 3}, {1, 3}, {2, 3}, {0, 5}, {1, 5}, {2, 5}};
+    assert_int_equal(s.run_count, COUNT(runs));
+    for (size_t i = 0; i < COUNT(runs); i++)
+        assert_true(s.runs[i].cell == runs[i].cell && s.runs[i].seed == runs[i].seed);
+    assert_int_equal(s.claim_count, 2);
+    assert_true(s.margin == 0.25 && strcmp(s.metric, "loss") == 0);
+    study_free(&s);
+}
+
+static void a_contrast_that_leaves_an_axis_open_is_made_at_each_value(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, parts);
+    static const struct {
+        const char *name;
+        size_t a, b;
+    } pairs[] = {{"versus, plain", 1, 0}, {"size, gelu", 2, 1}, {"across, plain", 3, 0}};
+    assert_int_equal(s.pair_count, COUNT(pairs)); /* relu has no big cell: it was skipped */
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        assert_string_equal(s.pairs[i].name, pairs[i].name);
+        assert_true(s.pairs[i].a == pairs[i].a && s.pairs[i].b == pairs[i].b && s.pairs[i].contrast == i);
+    }
+    assert_true(s.contrasts[0].paper == -1.5 && s.contrasts[0].expect == 1);
+    study_free(&s);
+}
+
+static void a_setting_without_effect_is_dropped_and_reported(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, "study: d\n"
+              "base: {model: vit_micro, data: synthetic, act: relu, momentum: 0.8}\n"
+              "axes: {optimizer: [sgd, adamw]}\n"
+              "seeds: 1\n");
+    assert_string_equal(value_of(&s.cells[0], "momentum"), "0.8");
+    assert_null(value_of(&s.cells[1], "momentum"));
+    assert_int_equal(s.note_count, 1);
+    assert_non_null(strstr(s.notes[0], "adamw: momentum: has no effect"));
+    study_free(&s);
+}
+
+static void a_teacher_is_a_run_of_its_own(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, "study: t\n"
+              "base: {model: deit_micro, data: synthetic, synthetic_images: 500, distill: hard,\n"
+              "       teacher: {model: vit_micro, act: gelu, recipe: paper}}\n"
+              "axes: {act: [relu, berlu]}\n"
+              "seeds: 2\n");
+    assert_int_equal(s.teacher.count, 5); /* its three, and the data */
+    train_settings run;
+    assert_int_equal(study_run_settings(&s, &s.runs[0], &run), BERLU_OK);
+    assert_int_equal(run.distill, RECIPE_DISTILL_HARD);
+    recipe_free(&run);
+    study_free(&s);
+    char *words =
+        refused("study: t\n"
+                "base: {model: deit_micro, data: synthetic, distill: hard, teacher: {model: vit_micri, act: gelu}}\n"
+                "axes: {act: [relu]}\n"
+                "seeds: 1\n");
+    assert_non_null(strstr(words, "teacher: "));
+    free(words);
+}
+
+static void one_activation_per_site_is_a_list(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, "study: l\n"
+              "base: {model: vit_micro, data: synthetic}\n"
+              "axes: {act: [[relu, gelu, relu, gelu], silu]}\n"
+              "seeds: 1\n");
+    assert_string_equal(s.cells[0].label, "relu + gelu + relu + gelu");
+    train_settings run;
+    assert_int_equal(study_run_settings(&s, &s.runs[0], &run), BERLU_OK);
+    assert_int_equal(run.acts, 4);
+    recipe_free(&run);
+    study_free(&s);
+}
+
+static void all_problems_are_reported_at_once_with_their_places(void **state)
+{
+    (void)state;
+    static const char source[] = "study: not a name\n"                                                         /* 1 */
+                                 "base: {model: vit_micro, data: synthetic, epocs: 3, batch: none, seed: 3}\n" /* 2 */
+                                 "axes: {act: [relu, relu, gelo], hue: [0.7], hou: [1]}\n"                     /* 3 */
+                                 "seeds: [1, 2, 1, x]\n"                                                       /* 4 */
+                                 "skip: [{act: elu}]\n"                                                        /* 5 */
+                                 "contrasts: [{name: c, a: {act: relu}, b: {act: mish}, expct: less}]\n"       /* 6 */
+                                 "margin: 0\n"                                                                 /* 7 */
+                                 "metric: accuracy\n"                                                          /* 8 */
+                                 "claims: [C7, C21]\n"                                                         /* 9 */
+                                 "contrast: []\n";                                                             /* 10 */
+    static const char *const want[] = {
+        "s.yaml:1:8: study: 'not a name' is no plain name",
+        "s.yaml:2:50: there is no setting 'epocs'; did you mean epochs?",
+        "s.yaml:2:60: batch: 'none' is not a number",
+        "s.yaml:2:72: seed cannot be set here; seeds: says which",
+        "s.yaml:3:20: act: 'relu' stands here a second time",
+        "s.yaml:3:26: ",
+        "s.yaml:3:39: hue: 0.7 lies outside 0 to 0.5",
+        "s.yaml:3:50: there is no setting 'hou'; did you mean hue?",
+        "s.yaml:4:15: seeds: 1 stands here a second time",
+        "s.yaml:4:18: seeds: 'x' is not a number",
+        "s.yaml:5:8: skip: no axis act has the value 'elu'",
+        "s.yaml:6:42: contrast 'c': b matches no cell",
+        "s.yaml:6:62: there is no key of a contrast 'expct'; did you mean expect?",
+        "s.yaml:7:9: margin: must be above 0",
+        "s.yaml:8:9: metric: 'accuracy' is none of top1, top5, loss",
+        "s.yaml:9:14: claims: 'C21' is none of C1 to C20",
+        "s.yaml:10:11: there is no key of a study 'contrast'; did you mean contrasts?",
+    };
+    char *words = refused(source);
+    for (size_t i = 0; i < COUNT(want); i++)
+        if (!strstr(words, want[i]))
+            fail_msg("missing '%s' in\n%s", want[i], words);
+    assert_int_equal(lines(words), COUNT(want));         /* and nothing twice */
+    for (size_t i = 1, line = 1; i < COUNT(want); i++) { /* in the order of the file */
+        size_t next = strtoul(want[i] + 7, NULL, 10);
+        assert_true(next >= line && strstr(words, want[i]) > strstr(words, want[i - 1]));
+        line = next;
+    }
+    assert_non_null(strstr(berlu_last_error(), "(and 16 more)"));
+    free(words);
+}
+
+static void single_mistakes_have_their_message(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *message;
+    } bad[] = {
+        {"", "study: give it a name"},
+        {"[1, 2]", "a study: KEY: VALUE is needed here"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\n", "seeds: say how many, or which"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\nseeds: 0\n",
+         "seeds: 0 is not a number of seeds"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\nseeds: []\n", "at least one"},
+        {"study: x\nbase: {model: vit_micri, data: synthetic, act: relu}\nseeds: 1\n", "vit_micri"},
+        {"study: x\nbase: {model: vit_micro, act: relu}\nseeds: 1\n", "data: say what to train on"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu, patch: 5}\nseeds: 1\n", "patch"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu, lr: 1e-3, min_lr: 1}\nseeds: 1\n",
+         "min_lr: 1 is above lr"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\naxes: {act: []}\nseeds: 1\n", "at least one value"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\naxes: {act: [{batch: 3}]}\nseeds: 1\n", "need a label"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\nparts: []\n", "parts: at least one"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\nparts: [{axes: {act: [relu]}}, {axes: {act: "
+         "[relu]}}]\nseeds: 1\n",
+         "two cells are called 'relu'"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\naxes: {act: [relu]}\nparts: [{axes: {act: "
+         "[gelu]}}]\nseeds: 1\n",
+         "axes beside parts"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\naxes: {act: [relu, gelu]}\nseeds: 1\n"
+         "contrasts: [{name: c, a: {act: relu}}]\n",
+         "needs both sides"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\naxes: {act: [relu, gelu], batch: [8, 16]}\nseeds: 1\n"
+         "contrasts: [{name: c, a: {act: relu}, b: {batch: 8}}]\n",
+         "both sides must name"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic}\naxes: {act: [relu]}\nseeds: 1\nskip: [{act: relu}]\n",
+         "no cell is left"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\naxes: {seed: [1, 2]}\nseeds: 1\n",
+         "seed cannot be set here"},
+        {"study: x\nbase: &a {model: vit_micro}\n", "anchors are not allowed"},
+        {"study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\nseeds: 1\nkind: speed\n",
+         "neither train nor cost"},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char *words = refused(bad[i].source);
+        if (!strstr(words, bad[i].message))
+            fail_msg("missing '%s' in\n%s", bad[i].message, words);
+        assert_memory_equal(words, "s.yaml:", 7);
+        free(words);
+    }
+}
+
+static void a_mistake_shared_by_all_cells_is_reported_once(void **state)
+{
+    (void)state;
+    char *words = refused("study: x\n"
+                          "base: {model: vit_micri, data: synthetic}\n"
+                          "axes: {act: [relu, gelu, silu], batch: [8, 16, 32]}\n"
+                          "seeds: 3\n");
+    assert_int_equal(lines(words), 1);
+    free(words);
+}
+
+static void a_grid_without_end_is_refused(void **state)
+{
+    (void)state;
+    text source = {0};
+    text_string(&source, "study: x\nbase: {model: vit_micro, data: synthetic, act: relu}\nseeds: 1\naxes:\n");
+    static const char *const axes[] = {"epochs", "batch", "accumulate", "workers", "threads"};
+    for (size_t i = 0; i < COUNT(axes); i++) {
+        text_add(&source, "  %s: [", axes[i]);
+        for (int k = 1; k <= 40; k++)
+            text_add(&source, "%s%d", k > 1 ? ", " : "", k);
+        text_string(&source, "]\n");
+    }
+    char *words = refused(source.data);
+    assert_non_null(strstr(words, "more than 4096 cells"));
+    free(words);
+    text_free(&source);
+}
+
+static void lack_of_memory_is_reported_at_every_allocation(void **state)
+{
+    (void)state;
+    berlu_status status;
+    study s;
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = study_parse(&s, parts, strlen(parts), "s.yaml", NULL), fail_hit(); n++) {
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+        assert_null(s.cells);
+    }
+    assert_int_equal(status, BERLU_OK);
+    assert_true(n > 20);
+    study_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_quick_study_has_24_runs_in_seed_order),
+        cmocka_unit_test(parts_have_their_own_seeds_and_skipped_cells_are_gone),
+        cmocka_unit_test(a_contrast_that_leaves_an_axis_open_is_made_at_each_value),
+        cmocka_unit_test(a_setting_without_effect_is_dropped_and_reported),
+        cmocka_unit_test(a_teacher_is_a_run_of_its_own),
+        cmocka_unit_test(one_activation_per_site_is_a_list),
+        cmocka_unit_test(all_problems_are_reported_at_once_with_their_places),
+        cmocka_unit_test(single_mistakes_have_their_message),
+        cmocka_unit_test(a_mistake_shared_by_all_cells_is_reported_once),
+        cmocka_unit_test(a_grid_without_end_is_refused),
+        cmocka_unit_test(lack_of_memory_is_reported_at_every_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
