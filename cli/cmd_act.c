@@ -32,6 +32,7 @@ static void act_json(output *out, const berlu_act *act)
 {
     output_object(out, NULL);
     output_string(out, "name", berlu_act_name(act));
+    output_string(out, "spec", berlu_act_spec(act));
     output_string(out, "about", berlu_act_about(act));
     output_array(out, "parameters");
     for (size_t i = 0; i < berlu_act_param_count(act) + berlu_act_setting_count(act); i++) {
@@ -47,45 +48,93 @@ static void act_json(output *out, const berlu_act *act)
     output_end(out);
 }
 
+/* Columns of the list: they end before column 80, except that a long text of an activation has a line of its own. */
+enum { SPEC_WIDTH = 46 };
+
 static void act_line(const berlu_act *act)
 {
-    char number[NUMBER_TEXT];
-    printf("%-48s  %-4s  %-19s %g\n    %s\n", berlu_act_spec(act), berlu_act_has_from_output(act) ? "yes" : "no",
-           number_text(number, berlu_act_lipschitz(act)), berlu_act_ulp(act), berlu_act_about(act));
+    const char *spec = berlu_act_spec(act);
+    if (strlen(spec) > SPEC_WIDTH)
+        printf("%s\n%*s", spec, SPEC_WIDTH, "");
+    else
+        printf("%-*s", SPEC_WIDTH, spec);
+    printf("  %-9s  %-9.6g  %g\n    ", berlu_act_has_from_output(act) ? "yes" : "no", berlu_act_lipschitz(act),
+           berlu_act_ulp(act));
+    help_wrap(stdout, berlu_act_about(act), 4, 4, "");
 }
+
+/* The parameters of an activation that was asked for by name. */
+static void params_print(const berlu_act *act)
+{
+    for (size_t i = 0; i < berlu_act_param_count(act) + berlu_act_setting_count(act); i++) {
+        berlu_act_param_info p;
+        if (berlu_act_param(act, i, &p) == BERLU_OK)
+            printf("    %s = %.9g%s; %.3g to %.3g\n", p.name, p.value,
+                   p.learned     ? ", learned"
+                   : p.learnable ? ", can be learned"
+                                 : "",
+                   p.low, p.high);
+    }
+}
+
+static berlu_status act_show(const options *o, output *out, const char *spec)
+{
+    berlu_act *act = NULL;
+    berlu_status status = act_from_text(&act, spec);
+    if (status != BERLU_OK)
+        return status;
+    if (options_json(o))
+        act_json(out, act);
+    else
+        act_line(act);
+    if (!options_json(o) && options_count(o, "act") > 0)
+        params_print(act);
+    berlu_act_free(act);
+    return BERLU_OK;
+}
+
+static const option_row list_rows[] = {
+    {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT,
+     .help = "NAME[:key=value,...], smooth(...) or a YAML file (default: all names)"},
+    NO_COMPUTE_ROWS,
+    {0}};
 
 static berlu_status act_list(options *o)
 {
     output out;
+    size_t given = options_count(o, "act");
+    const char *const *asked = options_strings(o, "act");
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; status == BERLU_OK && i < given; i++) { /* all are read before anything is printed */
+        berlu_act *act = NULL;
+        status = act_from_text(&act, asked[i]);
+        berlu_act_free(act);
+    }
+    if (status != BERLU_OK)
+        return status;
     output_start(&out);
     output_array(&out, "activations");
     if (!options_json(o))
-        printf("%-48s  %-4s  %-19s %s\n", "activation with its defaults", "in y", "Lipschitz constant", "ULP");
-    for (size_t i = 0; berlu_act_builtin(i); i++) {
-        berlu_act *act;
-        berlu_status status = berlu_act_make(&act, berlu_act_builtin(i));
-        if (status != BERLU_OK) {
-            text_free(&out.json);
-            return status;
-        }
-        if (options_json(o))
-            act_json(&out, act);
-        else
-            act_line(act);
-        berlu_act_free(act);
-    }
-    if (options_json(o)) {
-        output_end(&out);
+        printf("%-*s  %-9s  %-9s  %s\n", SPEC_WIDTH, given ? "activation" : "activation with its defaults", "dy from y",
+               "Lipschitz", "ULP");
+    for (size_t i = 0; status == BERLU_OK && (given ? i < given : berlu_act_builtin(i) != NULL); i++)
+        status = act_show(o, &out, given ? asked[i] : berlu_act_builtin(i));
+    if (status == BERLU_OK && options_json(o))
         return output_print(&out);
-    }
     text_free(&out.json);
-    puts("\nin y: the slope can be had from the output alone. learn= says what training changes; scale=k means f(kx)/k "
-         "and\n"
-         "center=1 means f - f(0), for every activation. smooth(kinks=...; slopes=...) makes more of them.");
-    return BERLU_OK;
+    if (status == BERLU_OK && !given)
+        puts("\ndy from y: the slope can be computed from the output alone. ULP: bound of the\n"
+             "value's error. learn= says what training changes; scale=k means f(kx)/k and\n"
+             "center=1 means f - f(0), for every activation. smooth(kinks=...; slopes=...)\n"
+             "makes more of them.");
+    return status;
 }
 
-const command cmd_act_list = {"act list", "all activations, their parameters and bounds", NULL, NULL, act_list};
+const command cmd_act_list = {"act list", "activations, their parameters and bounds",
+                              "All activations with their defaults, or those that are named with any parameters.\n\n"
+                              "  berlu act list\n"
+                              "  berlu act list berlu:alpha=2 gelu:scale=1.7",
+                              list_rows, act_list};
 
 /* ---- eval: points ---------------------------------------------------------------------------------------------------- */
 

@@ -9,12 +9,14 @@
 #include "commands.h"
 #include "io/act_text.h"
 #include "io/svg.h"
+#include "output.h"
 
 static const option_row plot_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT, .help = "activations (default: all)"},
     {"svg", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "the picture"},
     {"from", OPTION_FLOAT, "A", .standard = "-4", .help = "left end"},
     {"to", OPTION_FLOAT, "B", .standard = "4", .help = "right end"},
+    NO_COMPUTE_ROWS,
     {0}};
 
 enum { POINTS = 1601, PANES = 3 };
@@ -113,6 +115,15 @@ static berlu_status act_plot(options *o)
         svg_figure figure = {
             .title = "Activations", .plots = p.plots, .count = PANES, .columns = 1, .width = 900, .height = 420};
         status = svg_save(options_string(o, "svg"), &figure);
+    }
+    if (status == BERLU_OK && options_json(o)) {
+        output out;
+        output_start(&out);
+        output_string(&out, "svg", options_string(o, "svg"));
+        output_array(&out, "activations");
+        for (size_t i = 0; i < p.count; i++)
+            output_string(&out, NULL, berlu_act_spec(p.curves[i].act));
+        status = output_print(&out);
     }
     plot_free(&p);
     return status;

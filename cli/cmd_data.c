@@ -190,6 +190,7 @@ static const option_row get_rows[] = {
     {"url", OPTION_STRING, "URL", .help = "another place of the same archive"},
     {"sha256", OPTION_STRING, "HEX", .help = "accept an archive with this hash instead of the published one"},
     {"keep-archive", OPTION_FLAG, .help = "do not remove the archive after unpacking"},
+    NO_COMPUTE_ROWS,
     {0}};
 
 static berlu_status get_run(options *o)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "confusion.h"
 #include "model_args.h"
 #include "output.h"
 #include "progress.h"
@@ -34,12 +35,26 @@ static const option_row rows[] = {
      .help = "activation, with --weights (default: the one their file names, else gelu); so are the next five"},
     MODEL_SHAPE_ROWS,
     {"svg", OPTION_STRING, "FILE", .help = "also draw the curves of the run: loss and accuracy by epoch"},
+    {"per-class", OPTION_FLAG, .help = "also the accuracy of every class, and what it is taken for"},
+    {"confusion", OPTION_STRING, "FILE.svg", .help = "also draw which classes are taken for which"},
     {"batch", OPTION_INT, "N", .standard = "100", .least = 1, .most = 65536, .help = "images per pass"},
     {0}};
 
+/* What the evaluation fills while it runs. */
+typedef struct watch {
+    progress bar;
+    confusion matrix;
+} watch;
+
 static void tick(void *context, uint64_t images)
 {
-    progress_step(context, images);
+    progress_step(&((watch *)context)->bar, images);
+}
+
+static void each(void *context, size_t index, const float *logits, size_t classes, size_t label)
+{
+    (void)index;
+    confusion_add(&((watch *)context)->matrix, logits, classes, label);
 }
 
 /* What would be without effect is refused: a run knows its network, a file of weights has no checkpoints. */
@@ -73,9 +88,57 @@ static size_t settings_given(const options *o, const char *out[COUNT(passed_on)]
     return count;
 }
 
+static berlu_status score_json(const options *o, const score *s, const eval_report *report, const confusion *matrix)
+{
+    output out;
+    output_start(&out);
+    output_real(&out, "top1", score_top1(s));
+    output_real(&out, "top5", score_top5(s));
+    output_real(&out, "loss", score_loss(s));
+    output_int(&out, "images", (int64_t)s->images);
+    output_string(&out, "run", options_given(o, "weights") ? NULL : options_string(o, "run"));
+    output_string(&out, "weights", options_string(o, "weights"));
+    if (options_given(o, "weights"))
+        output_null(&out, "step");
+    else
+        output_int(&out, "step", (int64_t)report->step);
+    output_bool(&out, "ema", options_flag(o, "ema"));
+    output_string(&out, "model", report->model);
+    output_string(&out, "act", report->act);
+    output_string(&out, "data", report->data);
+    output_string(&out, "split", options_string(o, "split"));
+    if (options_flag(o, "per-class"))
+        confusion_json(matrix, report->class_names, &out);
+    return output_print(&out);
+}
+
+static berlu_status results_show(const options *o, const score *s, const eval_report *report, const confusion *matrix)
+{
+    berlu_status status = BERLU_OK;
+    char title[128];
+    if (matrix->failed)
+        return berlu_fail(BERLU_ERR_MEMORY, "the counts of answers: no memory for %zu classes", report->classes);
+    snprintf(title, sizeof title, "%.40s: top1 %.2f (%llu images)", report->model, score_top1(s),
+             (unsigned long long)s->images);
+    if (options_given(o, "svg"))
+        status = curves_save(options_string(o, "svg"), options_string(o, "run"));
+    if (status == BERLU_OK && options_given(o, "confusion"))
+        status = confusion_save(matrix, report->class_names, title, report->act, options_string(o, "confusion"));
+    if (status != BERLU_OK || options_json(o))
+        return status == BERLU_OK ? score_json(o, s, report, matrix) : status;
+    printf("top1 %.2f  top5 %.2f  loss %.4f  (%llu images)\n", score_top1(s), score_top5(s), score_loss(s),
+           (unsigned long long)s->images);
+    if (options_flag(o, "per-class")) {
+        putchar('\n');
+        confusion_print(matrix, report->class_names);
+    }
+    return BERLU_OK;
+}
+
 static berlu_status eval(options *o)
 {
-    progress bar;
+    watch w = {0};
+    eval_report report = {0};
     const char *settings[COUNT(passed_on)][2];
     berlu_status status = effect_check(o);
     if (status != BERLU_OK)
@@ -93,34 +156,26 @@ static berlu_status eval(options *o)
         .threads = options_threads(o),
         .ema = options_flag(o, "ema"),
         .train_split = options_choice(o, "split") == 1,
+        .report = &report,
+        .each = options_flag(o, "per-class") || options_given(o, "confusion") ? each : NULL,
         .tick = tick,
-        .context = &bar,
+        .context = &w,
     };
     score s;
-    progress_start(&bar, "eval", "images", 0, 0);
+    progress_start(&w.bar, "eval", "images", 0, 0);
     status = eval_run(&request, &s);
-    progress_finish(&bar);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = curves_save(options_string(o, "svg"), request.run);
-    if (status != BERLU_OK)
-        return status;
-    if (!options_json(o)) {
-        printf("top1 %.2f  top5 %.2f  loss %.4f  (%llu images)\n", score_top1(&s), score_top5(&s), score_loss(&s),
-               (unsigned long long)s.images);
-        return BERLU_OK;
-    }
-    output out;
-    output_start(&out);
-    output_real(&out, "top1", score_top1(&s));
-    output_real(&out, "top5", score_top5(&s));
-    output_real(&out, "loss", score_loss(&s));
-    output_int(&out, "images", (int64_t)s.images);
-    return output_print(&out);
+    progress_finish(&w.bar);
+    if (status == BERLU_OK)
+        status = results_show(o, &s, &report, &w.matrix);
+    confusion_free(&w.matrix);
+    arena_free(&report.memory);
+    return status;
 }
 
 const command cmd_eval = {"eval", "accuracy of a run or of weights",
                           "  berlu eval runs/first\n"
                           "  berlu eval runs/first --svg curves.svg\n"
                           "  berlu eval runs/first --which best --json\n"
+                          "  berlu eval runs/first --per-class --confusion matrix.svg\n"
                           "  berlu eval vit_tiny_cifar --weights model.safetensors --act gelu --data cifar10:data\n",
                           rows, eval};

@@ -221,7 +221,8 @@ static berlu_status forward(options *o)
 }
 
 static const option_row rows[] = {
-    {"model", OPTION_STRING, "MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which network"},
+    {"model", OPTION_STRING, "MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "which network; `berlu models` lists them"},
     {"weights", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors of all parameters, or fill"},
     {"batch", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors with input and labels, or fill"},
     {"out", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "safetensors to write"},

@@ -17,11 +17,13 @@
 static const option_row rows[] = {
     {"name", OPTION_STRING, "NAME", .flags = OPTION_ARGUMENT,
      .help = "of the catalogue, or a text smooth(...), or a YAML file; else give --kinks and --slopes"},
-    {"kinks", OPTION_STRING, "A,B,...", .help = "where the slope changes, increasing"},
-    {"slopes", OPTION_STRING, "S0,S1,...",
+    {"kinks", OPTION_STRING, "A,B,...", .flags = OPTION_MANY, .help = "where the slope changes, increasing"},
+    {"slopes", OPTION_STRING, "S0,S1,...", .flags = OPTION_MANY,
      .help = "one more than kinks: left of the first, between, right of the last"},
-    {"eps", OPTION_STRING, "E", .help = "half-width of the transitions, or one per kink (default 0.01)"},
-    {"eps-right", OPTION_STRING, "E", .help = "the same right of the kinks, for kinks off the centre"},
+    {"eps", OPTION_STRING, "E", .flags = OPTION_MANY,
+     .help = "half-width of the transitions, or one per kink (default 0.01)"},
+    {"eps-right", OPTION_STRING, "E", .flags = OPTION_MANY,
+     .help = "the same right of the kinks, for kinks off the centre"},
     {"degree", OPTION_STRING, "N", .help = "2 to 16; half of it is the number of continuous derivatives (default 2)"},
     {"at", OPTION_STRING, "X=Y", .help = "a point of the function before smoothing (default 0=0)"},
     {"form", OPTION_CHOICE, .choices = "bernstein|collinear", .help = "of off-centre transitions (default bernstein)"},
@@ -29,6 +31,7 @@ static const option_row rows[] = {
     {"lambda", OPTION_FLOAT, "L", .help = "the parameter of soft_shrink"},
     {"svg", OPTION_STRING, "FILE", .help = "draw function, control polygon and slope"},
     {"emit", OPTION_CHOICE, .choices = "c|json", .help = "print the pieces as C source or as JSON instead of a table"},
+    NO_COMPUTE_ROWS,
     {0}};
 
 /* -- which function ----------------------------------------------------------------------------------------------- */
@@ -47,6 +50,10 @@ static berlu_status from_options(const options *o, berlu_smooth **out)
 {
     smooth_settings settings;
     berlu_status status = BERLU_OK;
+    if (!options_given(o, "kinks") && !options_given(o, "slopes"))
+        return berlu_fail(BERLU_ERR_ARG,
+                          "say which function: a name of the catalogue, for example `berlu smooth leaky_relu "
+                          "--eps 0.5`, or --kinks 0 --slopes 0,1");
     settings_start(&settings);
     for (size_t i = 0; i < COUNT(setting_options) && status == BERLU_OK; i++) {
         const char *option = setting_options[i], *key = strcmp(option, "eps-right") == 0 ? "eps_right" : option;

@@ -326,7 +326,8 @@ done:
 }
 
 static const option_row rows[] = {
-    {"model", OPTION_STRING, "MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which network"},
+    {"model", OPTION_STRING, "MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "which network; `berlu models` lists them"},
     {"graph", OPTION_OPTIONAL, .choices = "text|dot", .help = "print the graph instead, as text or for Graphviz"},
     {"after", OPTION_CHOICE, .standard = "none", /* in the order of engine_pass */
      .choices = "none|slice|loss|prune-early|differentiate|fuse|prune|precision|group|plan",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -61,7 +62,8 @@ static void log_show(void *context, berlu_log_level level, const char *line)
         return;
     if (d->started)
         progress_clear(&d->bar);
-    fprintf(stderr, "%s%s\n", level == BERLU_LOG_WARNING ? "warning: " : "", line);
+    int warning = level == BERLU_LOG_WARNING, yellow = warning && terminal_colours(STDERR_FILENO);
+    fprintf(stderr, "%s%s%s%s\n", yellow ? "\033[33m" : "", warning ? "warning: " : "", yellow ? "\033[0m" : "", line);
 }
 
 static void line_print(output *out)
@@ -95,9 +97,10 @@ static void note_make(display *d, const train_progress *p)
     int evaluating = strcmp(p->phase, "train") != 0;
     if (!isnan(p->top1))
         snprintf(top1, sizeof top1, ", top1 %.2f", p->top1);
-    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g, %.0f images/s", (unsigned long long)p->epoch,
+    d->bar.rate = p->images_per_s;
+    progress_note(&d->bar, "epoch %llu/%llu%s%s, loss %.4f%s, lr %.3g", (unsigned long long)p->epoch,
                   (unsigned long long)p->epochs, evaluating ? " evaluating " : "", evaluating ? p->phase : "", p->loss,
-                  top1, p->lr, p->images_per_s);
+                  top1, p->lr);
 }
 
 static void progress_show(void *context, const train_progress *p)
@@ -230,7 +233,7 @@ static berlu_status early_checks(const train_settings *s, const options *o)
 {
     if (options_json(o) && options_flag(o, "json-lines"))
         return berlu_fail(BERLU_ERR_ARG, "option --json-lines: writes lines and --json one object; choose one of them");
-    if (options_flag(o, "dry-run"))
+    if (options_flag(o, "dry-run") && !options_given(o, "run"))
         return BERLU_OK;
     if (!*s->run)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
@@ -339,6 +342,11 @@ static berlu_status train_with(const train_settings *s, const options *o)
             status = result_print(o, &result, &d);
     }
     trainer_close(t);
+    if (status == BERLU_ERR_MEMORY) {
+        char reason[512];
+        snprintf(reason, sizeof reason, "%s", berlu_last_error());
+        berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", reason);
+    }
     return status;
 }
 
@@ -357,9 +365,10 @@ const command cmd_train = {
     "train", "train a network with an activation",
     "Trains --model on --data with --act and keeps everything in --run: settings, metrics, checkpoints, curves.\n"
     "Can be stopped at any moment (Ctrl-C saves first) and continued with --resume, to the same bytes.\n"
-    "What is not given comes from --recipe; --dry-run shows the outcome. A YAML file given with --config has the\n"
-    "same names with _ for -.\n\n"
-    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --epochs 3 --batch 64\n"
+    "What is not given comes from --recipe: the defaults below are those of `paper`, and `berlu train --recipe plain\n"
+    "--help` shows those of another. --dry-run shows the outcome. A YAML file given with --config has the same names\n"
+    "with _ for -.\n\n"
+    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --recipe plain --epochs 3\n"
     "  berlu train --run runs/first --resume\n"
     "  berlu train --model vit_tiny_cifar --data cifar10:data --act berlu:eps=0.1 --act-constraint alpha:0: --run r\n",
     rows, train};

@@ -1,6 +1,8 @@
 /* commands.c - the table of commands. How to add one stands at the head of commands.h. SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "train_help.h"
+
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
@@ -8,6 +10,8 @@
     _(act_list) \
     _(act_eval) \
     _(act_plot) \
+    _(models) \
+    _(recipes) \
     _(summary) \
     _(forward) \
     _(data_get) \
@@ -16,6 +20,7 @@
     _(data_info) \
     _(train) \
     _(eval) \
+    _(predict) \
     _(study_run) \
     _(study_status) \
     _(study_list) \
@@ -37,3 +42,8 @@
 #define POINT(name)   &cmd_##name,
 COMMANDS(DECLARE)
 const command *const commands[] = {COMMANDS(POINT) NULL};
+
+help_layout command_layout(const command *cmd, const options *o)
+{
+    return cmd == &cmd_train ? (help_layout){train_groups, train_standard, o} : (help_layout){0};
+}

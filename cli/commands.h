@@ -19,11 +19,14 @@
 typedef struct command {
     const char *name;       /* "doctor", "act eval" */
     const char *summary;    /* one line for the list of commands: lower case, no full stop */
-    const char *text;       /* paragraphs for --help, with examples; NULL: none */
+    const char *text;       /* paragraphs for --help, with examples behind two spaces; NULL: none */
     const option_row *rows; /* NULL: only the common ones */
     berlu_status (*run)(options *o);
 } command;
 
 extern const command *const commands[]; /* NULL-terminated, in the order of --help */
+
+/* How --help of a command is laid out, given what else the command line says; no groups for most. */
+help_layout command_layout(const command *cmd, const options *o);
 
 #endif

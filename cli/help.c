@@ -1,11 +1,16 @@
-/* help.c - --help from the rows of a command. SPDX-License-Identifier: MIT */
+/* help.c - --help from the rows of a command, for a terminal of 80 columns. SPDX-License-Identifier: MIT
+ *
+ * Nothing here asks for the width of the terminal: help is also read in a pager, in a file and in a search, and 80 columns
+ * fit all of them. Rows keep their order; a command with many of them names groups (option_group), and what no group names
+ * stands in the last one. */
 #include <ctype.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "options_internal.h"
 
-enum { TITLE = 30, WIDTH = 110 };
+enum { TITLE = 26, WIDTH = 80 };
+static const double range_worth_telling = 1000; /* a larger bound only keeps the arithmetic safe */
 
 static const char *value_word(const option_row *row)
 {
@@ -28,6 +33,12 @@ static const char *value_word(const option_row *row)
     }
 }
 
+/* Choices that are too many for the title are listed in the help. */
+static int choices_too_long(const option_row *row)
+{
+    return row->type == OPTION_CHOICE && !row->value && strlen(row->choices) > 60;
+}
+
 static void upper(char *out, size_t room, const char *name)
 {
     size_t i = 0;
@@ -46,62 +57,151 @@ static void title_print(FILE *file, const option_row *row)
     else if (row->type == OPTION_OPTIONAL)
         snprintf(title, sizeof title, "--%s[=%s]", row->name, value_word(row));
     else
-        snprintf(title, sizeof title, "--%s %s", row->name, value_word(row));
+        snprintf(title, sizeof title, "--%s %s", row->name, choices_too_long(row) ? "NAME" : value_word(row));
     if (strlen(title) > TITLE - 2)
         fprintf(file, "  %s\n  %*s", title, TITLE, "");
     else
         fprintf(file, "  %-*s", TITLE, title);
 }
 
-/* Breaks a text between words and indents what follows under the column of help. */
-static void text_wrap(FILE *file, const char *words)
+void help_wrap(FILE *file, const char *words, size_t column, size_t indent, const char *more)
 {
-    size_t column = 0, room = WIDTH - TITLE - 2;
-    while (*words) {
-        size_t length = strcspn(words, " ");
-        if (column && column + 1 + length > room) {
-            fprintf(file, "\n  %*s", TITLE, "");
-            column = 0;
+    size_t start = column, room = WIDTH - strlen(more);
+    for (int first = 1; *words; first = 0) {
+        size_t length = strcspn(words, " "), rest = strspn(words + length, " ");
+        size_t limit = words[length + rest] ? room : WIDTH; /* nothing follows the last word */
+        if (!first && column > start && column + 1 + length > limit) {
+            fprintf(file, "%s\n%*s", more, (int)indent, "");
+            column = start = indent;
         }
-        column += (size_t)fprintf(file, "%s%.*s", column ? " " : "", (int)length, words);
-        words += length;
-        words += strspn(words, " ");
+        column += (size_t)fprintf(file, "%s%.*s", column > start ? " " : "", (int)length, words);
+        words += length + rest;
     }
     fputc('\n', file);
 }
 
-static void row_print(FILE *file, const option_row *row)
+void help_text(FILE *file, const char *text_of_command)
 {
-    text help = {0};
+    char paragraph[4096] = "";
+    for (const char *line = text_of_command; *line;) {
+        size_t length = strcspn(line, "\n"), at = strlen(paragraph);
+        int plain = length > 0 && *line != ' ';
+        if (plain)
+            snprintf(paragraph + at, sizeof paragraph - at, "%s%.*s", at ? " " : "", (int)length, line);
+        if ((!plain || !line[length]) && *paragraph) {
+            help_wrap(file, paragraph, 0, 0, "");
+            *paragraph = 0;
+        }
+        if (!plain && length <= WIDTH) {
+            fprintf(file, "%.*s\n", (int)length, line);
+        } else if (!plain) {
+            char example[1024];
+            size_t blank = strspn(line, " ");
+            snprintf(example, sizeof example, "%.*s", (int)(length - blank), line + blank);
+            fputs("  ", file);
+            help_wrap(file, example, 2, 6, " \\");
+        }
+        line += length + (line[length] == '\n');
+    }
+    if (*paragraph)
+        help_wrap(file, paragraph, 0, 0, "");
+}
+
+/* The range of a number, where it says something: choices have none, and huge bounds are left out. */
+static void range_add(text *help, const option_row *row)
+{
     char least[NUMBER_TEXT], most[NUMBER_TEXT];
+    if (row->type == OPTION_FLAG || (row->least == 0 && row->most == 0) || (row->value && strchr(row->value, '|')))
+        return;
+    if (row->most < range_worth_telling)
+        text_add(help, "; %s to %s", number_text(least, row->least), number_text(most, row->most));
+    else if (row->least != 0 && row->least > -range_worth_telling)
+        text_add(help, "; from %s", number_text(least, row->least));
+}
+
+static void row_print(FILE *file, const option_row *row, const help_layout *layout)
+{
+    text help = {0}, standard = {0};
     text_string(&help, row->help ? row->help : "");
-    if (row->least != 0 || row->most != 0)
-        text_add(&help, "; %s to %s", number_text(least, row->least), number_text(most, row->most));
+    range_add(&help, row);
+    if (choices_too_long(row)) {
+        text_string(&help, "; one of ");
+        for (const char *c = row->choices; *c; c++)
+            text_string(&help, *c == '|' ? ", " : (char[]){*c, 0});
+    }
     if (row->type == OPTION_STRINGS && !(row->flags & OPTION_ARGUMENT))
         text_string(&help, "; may be given several times");
-    if (row->standard)
-        text_add(&help, " (default: %s)", row->standard);
+    if (layout->standard && row->type != OPTION_FLAG)
+        layout->standard(layout->context, row->name, &standard);
+    if (row->standard || standard.length)
+        text_add(&help, " (default: %s)", standard.length ? standard.data : row->standard);
     if (row->flags & OPTION_REQUIRED && !(row->flags & OPTION_ARGUMENT))
         text_string(&help, " (required)");
     title_print(file, row);
-    text_wrap(file, help.data ? help.data : "");
+    help_wrap(file, help.data ? help.data : "", TITLE + 2, TITLE + 2, "");
     text_free(&help);
+    text_free(&standard);
 }
 
-static void rows_print(FILE *file, const char *heading, const option_row *rows, unsigned argument,
-                       const option_row *hidden_by)
+/* Is `name` one of the words of "a b c"? */
+static int named(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = names; at && (at = strstr(at, name)); at += length)
+        if ((at == names || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+            return 1;
+    return 0;
+}
+
+static int in_any(const option_group *groups, const char *name)
+{
+    for (; groups->title; groups++)
+        if (named(groups->names, name))
+            return 1;
+    return 0;
+}
+
+static int in_rows(const option_row *rows, const char *name)
+{
+    for (; rows && rows->name; rows++)
+        if (strcmp(rows->name, name) == 0)
+            return 1;
+    return 0;
+}
+
+static int shown(const option_row *row, unsigned argument)
+{
+    return row->type != OPTION_NONE && (row->flags & OPTION_ARGUMENT) == argument;
+}
+
+static void list_print(FILE *file, const char *heading, const option_row *rows, unsigned argument,
+                       const option_row *hidden_by, const help_layout *layout)
 {
     for (const option_row *row = rows; row && row->name; row++) {
-        int hidden = (row->flags & OPTION_ARGUMENT) != argument;
-        for (const option_row *own = hidden_by; own && own->name; own++)
-            hidden |= strcmp(own->name, row->name) == 0;
-        if (hidden)
+        if (!shown(row, argument) || in_rows(hidden_by, row->name))
             continue;
         if (heading)
             fprintf(file, "\n%s\n", heading);
         heading = NULL;
-        row_print(file, row);
+        row_print(file, row, layout);
     }
+}
+
+/* In the order of the names, not of the rows: what people change most comes first. */
+static void group_print(FILE *file, const option_group *group, const option_row *rows, const help_layout *layout)
+{
+    int last = !group[1].title;
+    fprintf(file, "\n%s\n", group->title);
+    for (const char *name = group->names; *name; name += strspn(name, " ")) {
+        size_t length = strcspn(name, " ");
+        for (const option_row *row = rows; row->name; row++)
+            if (shown(row, 0) && strlen(row->name) == length && strncmp(row->name, name, length) == 0)
+                row_print(file, row, layout);
+        name += length;
+    }
+    for (const option_row *row = rows; last && row->name; row++)
+        if (shown(row, 0) && !in_any(layout->groups, row->name))
+            row_print(file, row, layout);
 }
 
 void options_usage(FILE *file, const option_row *rows)
@@ -117,9 +217,14 @@ void options_usage(FILE *file, const option_row *rows)
     fputs(" [options]\n", file);
 }
 
-void options_help(FILE *file, const option_row *rows)
+void options_help(FILE *file, const option_row *rows, const help_layout *layout)
 {
-    rows_print(file, "arguments", rows, OPTION_ARGUMENT, NULL);
-    rows_print(file, "options", rows, 0, NULL);
-    rows_print(file, "options of every command", options_common, 0, rows);
+    static const help_layout none = {0};
+    layout = layout ? layout : &none;
+    list_print(file, "arguments", rows, OPTION_ARGUMENT, NULL, layout);
+    for (const option_group *group = layout->groups; group && group->title; group++)
+        group_print(file, group, rows, layout);
+    if (!layout->groups)
+        list_print(file, "options", rows, 0, NULL, layout);
+    list_print(file, "options of every command", options_common, 0, rows, &none);
 }

@@ -14,6 +14,7 @@
 #include "commit.h"
 #include "cpu/gemm.h"
 #include "machine.h"
+#include "progress.h"
 #include "signals.h"
 
 static int exit_code(berlu_status status)
@@ -36,8 +37,10 @@ static int exit_code(berlu_status status)
 
 static int tell(const char *name, berlu_status status)
 {
+    int red = status != BERLU_OK && terminal_colours(STDERR_FILENO);
     if (status != BERLU_OK)
-        fprintf(stderr, "berlu: %s%s%s\n", name, *name ? ": " : "", berlu_last_error());
+        fprintf(stderr, "%sberlu: %s%s%s%s\n", red ? "\033[31m" : "", name, *name ? ": " : "", red ? "\033[0m" : "",
+                berlu_last_error());
     return exit_code(status);
 }
 
@@ -52,7 +55,7 @@ static void list_print(FILE *file, const char *group)
 {
     for (const command *const *cmd = commands; *cmd; cmd++)
         if (!group || in_group(*cmd, group))
-            fprintf(file, "  %-18s %s\n", (*cmd)->name, (*cmd)->summary);
+            fprintf(file, "  %-18s ", (*cmd)->name), help_wrap(file, (*cmd)->summary, 21, 21, "");
 }
 
 static void help_print(FILE *file)
@@ -61,19 +64,24 @@ static void help_print(FILE *file)
           "usage: berlu COMMAND [options]\n\ncommands\n",
           file);
     list_print(file, NULL);
-    fputs("\n`berlu COMMAND --help` tells more; `berlu --version` prints the version.\n"
-          "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written), 3 interrupted (state saved),\n"
-          "      4 the run is being trained by another process.\n",
+    fputs("\n`berlu help COMMAND` shows its options, `berlu --version` the version.\n"
+          "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written),\n"
+          "3 interrupted (state saved), 4 the run is being trained by another process.\n",
           file);
 }
 
-static void command_help(const command *cmd)
+static void command_help(const command *cmd, const options *o)
 {
-    printf("berlu %s - %s\n\nusage: berlu %s", cmd->name, cmd->summary, cmd->name);
+    printf("berlu %s - ", cmd->name);
+    help_wrap(stdout, cmd->summary, strlen("berlu  - ") + strlen(cmd->name), 4, "");
+    printf("\nusage: berlu %s", cmd->name);
     options_usage(stdout, cmd->rows);
-    if (cmd->text)
-        printf("\n%s\n", cmd->text);
-    options_help(stdout, cmd->rows);
+    if (cmd->text) {
+        putchar('\n');
+        help_text(stdout, cmd->text);
+    }
+    help_layout layout = command_layout(cmd, o);
+    options_help(stdout, cmd->rows, &layout);
 }
 
 /* Finds "act eval" in two words or "doctor" in one. `words` is how many were used. NULL: a message was left. */
@@ -128,10 +136,25 @@ static int is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* `berlu act`, `berlu act --help`, `berlu act evil`, `berlu evil` */
+/* `berlu --json doctor`: the command is the first word that names one. */
+static berlu_status fail_order(int argc, char *const *argv)
+{
+    int words = 0;
+    for (int i = 1; i < argc; i++)
+        if (is_group(argv[i]) || command_find(argc - i, argv + i, &words))
+            return berlu_fail(BERLU_ERR_ARG, "options come after the command: berlu %s%s%s ... %s", argv[i],
+                              words > 1 ? " " : "", words > 1 ? argv[i + 1] : "", argv[0]);
+    return berlu_fail(BERLU_ERR_ARG, "unknown option %s; `berlu --help` lists the commands", argv[0]);
+}
+
+/* `berlu act`, `berlu act --help`, `berlu act evil`, `berlu evil`, `berlu -v` */
 static int no_command(int argc, char *const *argv)
 {
     const char *group = is_group(argv[0]) ? argv[0] : NULL;
+    if (strcmp(argv[0], "-v") == 0)
+        return tell("", berlu_fail(BERLU_ERR_ARG, "unknown option -v; the version is --version or -V"));
+    if (argv[0][0] == '-')
+        return tell("", fail_order(argc, argv));
     if (!group)
         return tell("", fail_unknown(argv[0], NULL));
     if (argc > 1 && !is_help(argv[1]))
@@ -166,7 +189,7 @@ static int command_run(const command *cmd, int argc, char *const *argv)
     machine_guard(cmd->name);
     status = options_parse(&o, cmd->rows, argc, argv);
     if (status == BERLU_OK && options_flag(o, "help")) {
-        command_help(cmd);
+        command_help(cmd, o);
         status = output_flush();
     } else if (status == BERLU_OK && (status = machine_prepare(o)) == BERLU_OK) {
         status = cmd->run(o);
@@ -186,7 +209,7 @@ static int command_run(const command *cmd, int argc, char *const *argv)
  * user has chosen one. If that fails it is only slower. */
 static void spin_little(const command *cmd, char **argv)
 {
-    static const char *const loading[] = {"train", "eval", "demo"};
+    static const char *const loading[] = {"train", "eval", "predict", "demo"};
     for (size_t i = 0; i < COUNT(loading); i++)
         if (strcmp(cmd->name, loading[i]) == 0 && !getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT") &&
             setenv("OMP_WAIT_POLICY", "passive", 1) == 0 && setenv("GOMP_SPINCOUNT", "1000", 1) == 0) {
@@ -195,6 +218,24 @@ static void spin_little(const command *cmd, char **argv)
             execv("/proc/self/exe", argv);
             signals_keep();
         }
+}
+
+/* `berlu help`, `berlu help train`, `berlu help act`, `berlu help train --recipe plain` */
+static int help_run(int argc, char *const *argv)
+{
+    char *words[64] = {0};
+    int used = 0;
+    const command *cmd = argc > 0 ? command_find(argc, argv, &used) : NULL;
+    if (argc == 0) {
+        help_print(stdout);
+        return tell("", output_flush());
+    }
+    if (!cmd)
+        return no_command(2, (char *const[]){argv[0], argc > 1 ? argv[1] : "--help", NULL});
+    words[0] = "--help";
+    for (int i = used; i < argc && i - used + 1 < (int)COUNT(words); i++)
+        words[i - used + 1] = argv[i];
+    return command_run(cmd, argc - used + 1 < (int)COUNT(words) ? argc - used + 1 : (int)COUNT(words), words);
 }
 
 int main(int argc, char **argv)
@@ -206,11 +247,9 @@ int main(int argc, char **argv)
         help_print(stderr);
         return 2;
     }
-    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
-        help_print(stdout);
-        return tell("", output_flush());
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
+        return help_run(argc - 2, argv + 2);
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("berlu %s%s%s%s\n", berlu_version(), *BERLU_COMMIT ? " (" : "", BERLU_COMMIT, *BERLU_COMMIT ? ")" : "");
         return tell("", output_flush());
     }

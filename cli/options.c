@@ -80,15 +80,19 @@ static int int_parse(const char *word, int64_t *out)
 
 static berlu_status row_int(const option_row *row, const char *word, int64_t *out)
 {
+    char sentence[64 + NUMBER_ADVICE], advice[NUMBER_ADVICE];
+    snprintf(sentence, sizeof sentence, "is not a whole number%s", number_advice(advice, word));
     if (!int_parse(word, out))
-        return fail_row(row, "is not a whole number", word);
+        return fail_row(row, sentence, word);
     return check_range(row, word, (double)*out);
 }
 
 static berlu_status row_float(const option_row *row, const char *word, double *out)
 {
+    char sentence[64 + NUMBER_ADVICE], advice[NUMBER_ADVICE];
+    snprintf(sentence, sizeof sentence, "is not a number%s", number_advice(advice, word));
     if (!number_parse(word, out))
-        return fail_row(row, "is not a number", word);
+        return fail_row(row, sentence, word);
     return check_range(row, word, *out);
 }
 
@@ -193,6 +197,7 @@ berlu_status value_set(options *o, const option_row *row, const char *given, val
     case OPTION_FLOAT:
         return row_float(row, word, &v->real);
     case OPTION_STRING:
+    case OPTION_NONE:
         return BERLU_OK;
     case OPTION_CHOICE:
         return row_choice(row, word, &v->integer);
@@ -234,10 +239,11 @@ static berlu_status fail_unknown(const options *o, const char *kind, const char 
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name && count < MOST; row++)
-            if (!(row->flags & (*dash ? OPTION_ARGUMENT : OPTION_NO_FILE)))
+            if (row->type != OPTION_NONE && !(row->flags & (*dash ? OPTION_ARGUMENT : OPTION_NO_FILE)))
                 names[count++] = row->name;
     snprintf(word, sizeof word, "%.*s", (int)length, name);
-    const char *near = nearest_name(word, names);
+    const char *near = hint_option(word, names);
+    near = near ? near : nearest_name(word, names);
     if (!near)
         return berlu_fail(BERLU_ERR_ARG, "unknown %s%s%s; --help lists what there is", kind, dash, word);
     options_key(guess, sizeof guess, near, *dash ? '-' : '_');
@@ -263,7 +269,8 @@ typedef struct reader {
     options *o;
     int argc, at;
     char *const *argv;
-    size_t arguments; /* taken by position so far */
+    size_t arguments;       /* taken by position so far */
+    const option_row *flag; /* the word before was this flag */
 } reader;
 
 static int looks_like_number(const char *word)
@@ -277,6 +284,18 @@ static const char *next_word(const reader *r)
     return r->at < r->argc ? r->argv[r->at] : NULL;
 }
 
+/* `--kinks -1 1` for an option of text: the words become "-1,1". */
+static berlu_status text_join(options *o, const option_row *row, const char *word)
+{
+    const char *before = options_value(o, row)->string;
+    size_t size = strlen(before) + strlen(word) + 2;
+    char *joined = ARENA_ARRAY(&o->memory, char, size);
+    if (!joined)
+        return BERLU_ERR_MEMORY;
+    snprintf(joined, size, "%s,%s", before, word);
+    return value_set(o, row, joined, LEVEL_COMMAND);
+}
+
 static berlu_status take_value(reader *r, const option_row *row, const char *attached)
 {
     const char *word = attached ? attached : next_word(r);
@@ -287,7 +306,8 @@ static berlu_status take_value(reader *r, const option_row *row, const char *att
     }
     berlu_status status = value_set(r->o, row, word, LEVEL_COMMAND);
     while (status == BERLU_OK && row->flags & OPTION_MANY && looks_like_number(next_word(r)))
-        status = value_set(r->o, row, r->argv[r->at++], LEVEL_COMMAND);
+        status = row->type == OPTION_STRING ? text_join(r->o, row, r->argv[r->at++])
+                                            : value_set(r->o, row, r->argv[r->at++], LEVEL_COMMAND);
     return status;
 }
 
@@ -305,6 +325,9 @@ static berlu_status take_option(reader *r, const char *word)
     }
     if (!row || row->flags & OPTION_ARGUMENT)
         return fail_unknown(r->o, "option ", "--", name, length);
+    if (row->type == OPTION_NONE)
+        return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect on this command; leave it out", row->name);
+    r->flag = row->type == OPTION_FLAG && !equals ? row : NULL;
     if (row->type == OPTION_FLAG)
         return value_set(r->o, row, equals ? equals + 1 : "true", LEVEL_COMMAND);
     if (row->type == OPTION_OPTIONAL && !equals) {
@@ -327,6 +350,12 @@ static berlu_status take_argument(reader *r, const char *word)
         }
         position++;
     }
+    const char *flag = r->flag ? r->flag->name : NULL;
+    if (flag && strcmp(flag, "resume") == 0)
+        return berlu_fail(BERLU_ERR_ARG, "unexpected argument '%s'; write --run %s --resume", word, word);
+    if (flag)
+        return berlu_fail(BERLU_ERR_ARG, "unexpected argument '%s'; --%s is a flag: leave '%s' out, or write --%s=%s",
+                          word, flag, word, flag, word);
     return berlu_fail(BERLU_ERR_ARG, "unexpected argument '%s'; --help tells what is expected", word);
 }
 
@@ -407,7 +436,7 @@ berlu_status options_set(options *o, const char *key, const char *value, const c
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name; row++)
-            if (!(row->flags & OPTION_NO_FILE) && options_key_is(row, key))
+            if (row->type != OPTION_NONE && !(row->flags & OPTION_NO_FILE) && options_key_is(row, key))
                 return berlu_fail_in(value_set(o, row, value, LEVEL_FILE), where);
     return berlu_fail_in(fail_unknown(o, "key ", "", key, strlen(key)), where);
 }

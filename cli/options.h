@@ -11,7 +11,7 @@
  *         {0}};
  *
  * Rows common to all commands (--help --json --threads --isa) are added by options_parse(); a command that has a row of
- * the same name keeps its own. Numbers may be written as 64Ki, 4Mi, 1Gi. `--name value` and `--name=value` both work;
+ * the same name keeps its own, and NO_COMPUTE_ROWS takes the last two away. Numbers may be written as 64Ki, 4Mi, 1Gi. `--name value` and `--name=value` both work;
  * a flag is undone by --no-NAME; `--` ends the options. Values are fetched by name with the typed functions below. A
  * wrong name or type there is a mistake in berlu itself and stops on an assert. */
 #ifndef CLI_OPTIONS_H
@@ -34,12 +34,13 @@ typedef enum option_type {
     OPTION_INTS,     /* the same for int64_t */
     OPTION_STRINGS,  /* may be given several times; as an argument it takes all that are left */
     OPTION_OPTIONAL, /* --name, which means the first of choices, or --name=value (any text when choices is NULL) */
+    OPTION_NONE,     /* takes a common option away from a command on which it has no effect */
 } option_type;
 
 enum {
     OPTION_ARGUMENT = 1, /* no dashes: taken by position, in the order of the rows */
     OPTION_REQUIRED = 2,
-    OPTION_MANY = 4,    /* OPTION_FLOATS, OPTION_INTS: also takes the numbers that follow, `--x 1 2 3` */
+    OPTION_MANY = 4,    /* lists of numbers, texts of them: also takes the numbers that follow, `--x 1 2 3` */
     OPTION_NO_FILE = 8, /* not a key of settings files (--config, --resume) */
 };
 
@@ -91,8 +92,34 @@ struct output;
 void options_write(const options *o, struct output *out);
 
 /* -- help ------------------------------------------------------------------------------------------------------- */
-void options_help(FILE *file, const option_row *rows);  /* arguments, options, common options */
-void options_usage(FILE *file, const option_row *rows); /* "MODEL [options]" */
+/* A heading of --help and the names of the rows under it, "batch epochs seed". {0} ends a table. A row that no group names
+ * stands in the last one, so that a new option is never lost. */
+typedef struct option_group {
+    const char *title, *names;
+} option_group;
+
+struct text;
+typedef struct help_layout {
+    const option_group *groups; /* NULL: one list */
+    void (*standard)(const void *context, const char *name,
+                     struct text *out); /* a default that the row does not know */
+    const void *context;
+} help_layout;
+
+void options_help(FILE *file, const option_row *rows, const help_layout *layout); /* layout may be NULL */
+void options_usage(FILE *file, const option_row *rows);                           /* "MODEL [options]" */
+
+/* Prints words from `column` on, up to column 80; what does not fit goes on in the next line under `indent`. `more` ends each
+ * broken line: " \\" for a command that a shell is to read. */
+void help_wrap(FILE *file, const char *words, size_t column, size_t indent, const char *more);
+
+/* Prints the text of a command: paragraphs are filled, lines that begin with two spaces are shell commands and stay. */
+void help_text(FILE *file, const char *text_of_command);
+
+/* Rows of a command that computes nothing with threads or vector instructions. */
+/* clang-format off */
+#define NO_COMPUTE_ROWS {"threads", OPTION_NONE, .help = NULL}, {"isa", OPTION_NONE, .help = NULL}
+/* clang-format on */
 
 extern const option_row options_common[];
 

@@ -128,7 +128,7 @@ void options_write(const options *o, output *out)
 {
     for (const option_row *row = o->rows; row && row->name; row++) {
         const option_value *v = options_value(o, row);
-        if (row->flags & OPTION_NO_FILE)
+        if (row->flags & OPTION_NO_FILE || row->type == OPTION_NONE)
             continue;
         char key[64];
         options_key(key, sizeof key, row->name, '_');

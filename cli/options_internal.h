@@ -28,6 +28,8 @@ struct options {
 const option_row *options_row(const options *o, const char *name, size_t length);
 option_value *options_value(const options *o, const option_row *row);
 void options_key(char *out, size_t room, const char *name, char dash); /* the name with `dash` for - */
+const char *hint_option(const char *word,
+                        const char *const *names); /* the one meant by another program's name, or NULL */
 berlu_status value_set(options *o, const option_row *row, const char *given, value_level level);
 
 #endif

@@ -3,11 +3,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 
 static const uint64_t second = 1000000000u;
 
@@ -37,53 +39,130 @@ static const char *span_text(char out[32], double seconds)
     return out;
 }
 
-static void bar_draw(char *out, size_t width, double part)
+int terminal_colours(int fd)
 {
-    size_t full = (size_t)(part * (double)width + 0.5);
-    memset(out, '=', full);
-    memset(out + full, ' ', width - full);
-    out[width] = 0;
+    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(fd) && !(none && *none) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* Cuts a line to the terminal's width, so that drawing it again covers it. The width is asked for each time: a change of
- * the window needs no signal then. Never in the middle of a UTF-8 character. */
-static void line_cut(char *line)
+/* Columns that a line may take: one less than there are, because some terminals wrap behind a full line. The width is asked
+ * for each time, so a change of the window needs no signal. */
+static size_t line_width(void)
 {
     struct winsize size;
-    size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 0;
-    if (width == 0 || strlen(line) <= width)
-        return;
-    while (width > 0 && ((unsigned char)line[width] & 0xc0) == 0x80)
-        width--;
-    line[width] = 0;
+    enum { UNKNOWN = 79 };
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : UNKNOWN;
+}
+
+/* A line as it is drawn; the filled part of the bar is line[bar] to line[bar + full]. */
+typedef struct layout {
+    char line[320];
+    size_t length, bar, full;
+} layout;
+
+__attribute__((format(printf, 2, 3))) static void add(layout *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int count = vsnprintf(l->line + l->length, sizeof l->line - l->length, format, args);
+    va_end(args);
+    l->length += count > 0 ? (size_t)count : 0;
+    l->length = l->length < sizeof l->line ? l->length : sizeof l->line - 1;
+}
+
+static void add_bar(layout *l, size_t width, double part)
+{
+    l->bar = l->length + 1;
+    l->full = (size_t)(part * (double)width + 0.5);
+    add(l, "[%*s] ", (int)width, "");
+    memset(l->line + l->bar, '=', l->full);
+}
+
+/* How many bytes the first `items` items of a note have; they are separated by ", ". */
+static size_t note_length(const char *note, int items)
+{
+    const char *end = note;
+    for (; items > 0 && end; items--)
+        end = strstr(end == note ? end : end + 2, ", ");
+    return items > 0 || !end ? strlen(note) : (size_t)(end - note);
+}
+
+static int note_items(const char *note)
+{
+    int items = *note != 0;
+    for (; (note = strstr(note, ", ")); note += 2)
+        items++;
+    return items;
+}
+
+/* Which parts a line has: a bar of so many columns, "7104/7680 images", the rate. */
+typedef struct form {
+    size_t bar;
+    int counts, rate, items_least; /* the note may be cut down to so many items before the next form is tried */
+} form;
+
+/* The line in one form, with the first `items` items of the note. */
+static void line_make(layout *l, const progress *p, uint64_t now, const form *f, int items)
+{
+    char span[32];
+    double seconds = (double)(now - p->began) * 1e-9, mean = seconds > 0 ? (double)p->done / seconds : 0;
+    double rate = p->rate > 0 ? p->rate : mean;
+    *l = (layout){.length = 0};
+    add(l, "%s ", p->what);
+    if (p->total) {
+        double part = p->done >= p->total ? 1 : (double)p->done / (double)p->total;
+        if (f->bar)
+            add_bar(l, f->bar, part);
+        add(l, f->bar ? "%3.0f%% " : "%.0f%% ", part * 100);
+    }
+    if (f->counts && p->total)
+        add(l, "%llu/%llu %s, ", (unsigned long long)p->done, (unsigned long long)p->total, p->unit);
+    else if (f->counts || !p->total)
+        add(l, "%llu %s, ", (unsigned long long)p->done, p->unit);
+    if (f->rate)
+        add(l, "%.*f/s, ", rate < 10 ? 2 : 0, rate);
+    if (p->total > p->done && mean > 0)
+        add(l, "%s left", span_text(span, (double)(p->total - p->done) / mean));
+    else
+        add(l, "%s", span_text(span, seconds));
+    if (items > 0)
+        add(l, ", %.*s", (int)note_length(p->note, items), p->note);
+}
+
+/* The fullest line that fits: first the bar gets shorter and the counts go, then the note loses its last items, then bar
+ * and rate go. What is still too long is cut, never inside a UTF-8 character. */
+static void line_fit(layout *l, const progress *p, uint64_t now)
+{
+    enum { ALL = 99 };
+    static const form forms[] = {{28, 1, 1, ALL}, {10, 1, 1, ALL}, {10, 0, 1, 2}, {0, 0, 1, 2}, {0, 0, 0, 0}};
+    size_t width = line_width();
+    int all = note_items(p->note);
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        int least = forms[i].items_least < all ? forms[i].items_least : all;
+        for (int items = all; items >= least; items--) {
+            line_make(l, p, now, &forms[i], items);
+            if (l->length <= width)
+                return;
+        }
+    }
+    l->length = width;
+    while (l->length > 0 && ((unsigned char)l->line[l->length] & 0xc0) == 0x80)
+        l->length--;
+    l->line[l->length] = 0;
 }
 
 static void line_draw(progress *p, uint64_t now)
 {
-    enum { WIDTH = 28 };
-    char line[320], bar[WIDTH + 1] = "", span[32];
-    double seconds = (double)(now - p->began) * 1e-9, rate = seconds > 0 ? (double)p->done / seconds : 0;
-    int at = snprintf(line, sizeof line, "%s ", p->what);
-    if (p->total) {
-        double part = p->done >= p->total ? 1 : (double)p->done / (double)p->total;
-        bar_draw(bar, WIDTH, part);
-        at += snprintf(line + at, sizeof line - (size_t)at, p->terminal ? "[%s] %3.0f%% " : "%.0s%.0f%% ", bar,
-                       part * 100);
+    layout l;
+    if (p->terminal) {
+        line_fit(&l, p, now);
+        int green = l.full > 0 && l.bar + l.full <= l.length && terminal_colours(STDERR_FILENO);
+        fprintf(stderr, "\r\033[K%.*s%s%.*s%s%s", (int)l.bar, l.line, green ? "\033[32m" : "", (int)l.full,
+                l.line + l.bar, green ? "\033[0m" : "", l.line + l.bar + l.full);
+    } else {
+        line_make(&l, p, now, &(form){.counts = 1, .rate = 1}, note_items(p->note));
+        fprintf(stderr, "%s\n", l.line);
     }
-    at += snprintf(line + at, sizeof line - (size_t)at, "%llu", (unsigned long long)p->done);
-    if (p->total)
-        at += snprintf(line + at, sizeof line - (size_t)at, "/%llu", (unsigned long long)p->total);
-    at += snprintf(line + at, sizeof line - (size_t)at, " %s, %.*f/s", p->unit, rate < 10 ? 2 : 0, rate);
-    if (p->total > p->done && rate > 0)
-        at += snprintf(line + at, sizeof line - (size_t)at, ", %s left",
-                       span_text(span, (double)(p->total - p->done) / rate));
-    else
-        at += snprintf(line + at, sizeof line - (size_t)at, ", %s", span_text(span, seconds));
-    if (*p->note)
-        snprintf(line + at, sizeof line - (size_t)at, ", %s", p->note);
-    if (p->terminal)
-        line_cut(line);
-    fprintf(stderr, p->terminal ? "\r\033[K%s" : "%s\n", line);
     fflush(stderr);
     p->drawn = 1;
     p->shown = now;

@@ -1,6 +1,6 @@
 /* progress.h - how far a long command is, on stderr. SPDX-License-Identifier: MIT
  *
- * A terminal gets a bar that is redrawn; anything else (a file, a pipe, CI) a line now and then. Nothing is shown in
+ * A terminal gets a bar that is redrawn and never wider than the window, in colour unless NO_COLOR is set; anything else (a file, a pipe, CI) a line now and then. Nothing is shown in
  * the first second, so quick commands stay silent. progress_step() is cheap enough to be called for every item. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
@@ -12,7 +12,8 @@ typedef struct progress {
     uint64_t done, total;    /* total 0: unknown */
     uint64_t began, shown;   /* clock_ns() */
     int terminal, quiet, drawn;
-    char note[128]; /* stands at the end of the line: "loss 1.234" */
+    double rate;    /* units a second to show; 0: the mean since the start, from which the time left always comes */
+    char note[128]; /* at the end of the line, "epoch 1/3, loss 1.234": a narrow terminal shows the first items alone */
 } progress;
 
 void progress_start(progress *p, const char *what, const char *unit, uint64_t total, int quiet);
@@ -21,5 +22,8 @@ int progress_due(const progress *p);            /* will the next step draw? A no
 void progress_note(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_clear(progress *p);  /* takes the bar away so that a line can be printed; the next step redraws it */
 void progress_finish(progress *p); /* the last line with the whole time, if anything was shown */
+
+/* Whether text on `fd` may be coloured: a terminal that is not dumb, and no NO_COLOR in the environment. */
+int terminal_colours(int fd);
 
 #endif

@@ -59,7 +59,8 @@ typedef struct berlu_act berlu_act;
 
 /** Makes an activation from a text NAME[:key=value,...]:
  *
- *      identity relu relu6 hard_tanh hard_sigmoid hard_swish gelu gelu_tanh silu mish selu
+ *      identity relu relu2 relu6 hard_tanh hard_sigmoid hard_swish gelu gelu_tanh silu quick_gelu
+ *      mish selu softplus sigmoid tanh
  *      leaky_relu:alpha=0.01   prelu:alpha=0.25   elu:alpha=1   celu:alpha=1   smelu:beta=1
  *      berlu:alpha=0.01,eps=0.01,degree=2
  *      smooth(kinks=-3,3; slopes=0,1,0; eps=0.1; degree=4)   any piecewise-linear function:
@@ -104,7 +105,7 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
  *         overlap is an error of the caller.
  *  count  may be 0; then nothing is touched and the pointers may be NULL.
  *
- *  Accuracy in f32 (see berlu_act_ulp()): gelu, silu, mish, elu, celu, selu 2 ULP (gelu_tanh 2.5),
+ *  Accuracy in f32 (see berlu_act_ulp()): those with an exponential 2 ULP (gelu_tanh 2.5),
  *  hard_swish 3, the piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding
  *  for x < -eps, and between at most 2 ulp of eps and 5 (degree 2), 12 (degrees 4, 6) or 20 (above)
  *  ULP of the larger of line and bump. (Not of the result: the knee crosses zero.) Smoothed
@@ -115,8 +116,8 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
 BERLU_API berlu_status berlu_act_forward(const berlu_act *act, berlu_dtype dtype, void *y, const void *x, size_t count);
 
 /** dx[i] = dy[i] f'(x[i]). dx may equal dy or x. The derivative is within berlu_act_slope_ulp();
- *  near a zero of f' within 2 * 2^-24 absolute (gelu, gelu_tanh, silu, mish, hard_swish), for berlu
- *  with alpha < 0 within that many times max(1, |alpha|) 2^-24. */
+ *  near a zero of f' within 2 * 2^-24 absolute (gelu, gelu_tanh, silu, quick_gelu, mish,
+ *  hard_swish), for berlu with alpha < 0 within that many times max(1, |alpha|) 2^-24. */
 BERLU_API berlu_status berlu_act_backward(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
                                           const void *x, size_t count);
 
@@ -231,8 +232,9 @@ typedef struct berlu_act_point {
     double param[BERLU_ACT_PARAMS]; /* df/dp by the number of the parameter; 0 for those that do not exist */
 } berlu_act_point;
 
-/** Evaluates at x. `params` NULL: the activation's own values; else one value per parameter that a
- *  call can pass, in order. A NULL activation gives NaN. */
+/** Evaluates at x. `params` NULL: the activation's own values, in double as they were written
+ *  (kernels have them rounded to f32); else one value per parameter that a call can pass, in order.
+ *  A NULL activation gives NaN. */
 BERLU_API berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *params);
 
 /** out[i] = f(x[i]) (BERLU_ACT_FORWARD), f' (BERLU_ACT_SLOPE), f'' (BERLU_ACT_SECOND) or df/dp of
@@ -269,8 +271,8 @@ BERLU_API const char *berlu_act_about(const berlu_act *act);
 
 /** Whether the derivative can be computed from the output alone. For berlu: degree 2 and alpha > 0;
  *  leaky_relu, prelu, elu, celu: alpha > 0. The caller must keep a learned alpha positive (2^-7 or
- *  more in 16-bit storage, 0.001 in f32). hard_sigmoid: in f32 only, since rounding to 16 bits may
- *  put y on a kink; a 16-bit call returns BERLU_ERR_UNSUPPORTED. */
+ *  more in 16-bit storage, 0.001 in f32). hard_sigmoid, sigmoid, tanh: in f32 only, since 16 bits
+ *  of a saturated y do not fix the derivative; a 16-bit call returns BERLU_ERR_UNSUPPORTED. */
 BERLU_API int berlu_act_has_from_output(const berlu_act *act);
 
 /** The exact Lipschitz constant with the activation's own parameters (INFINITY where there is

@@ -104,7 +104,7 @@ berlu_status berlu_act_param(const berlu_act *act, size_t index, berlu_act_param
     if (index < d->param_count) {
         const act_param_definition *p = &d->params[index];
         *out = (berlu_act_param_info){.name = p->name,
-                                      .value = (double)act->params[index],
+                                      .value = act->exact[index],
                                       .initial = p->initial,
                                       .low = p->low,
                                       .high = p->high,
@@ -156,10 +156,7 @@ int berlu_act_has_from_output(const berlu_act *act)
 {
     if (!act || !act->definition->from_output || !has_no_modifiers(act))
         return 0;
-    double p[BERLU_ACT_PARAMS];
-    for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
-        p[i] = (double)act->params[i];
-    return act->definition->from_output(p, &act->shape);
+    return act->definition->from_output(act->exact, &act->shape);
 }
 
 /* f(k x) / k has the derivatives of f, and centering changes none. */
@@ -167,10 +164,7 @@ double berlu_act_lipschitz(const berlu_act *act)
 {
     if (!act)
         return NAN;
-    double p[BERLU_ACT_PARAMS];
-    for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
-        p[i] = (double)act->params[i];
-    return act->definition->lipschitz(p, &act->shape);
+    return act->definition->lipschitz(act->exact, &act->shape);
 }
 
 /* The kernels of higher degrees need more products; the table states the bound of the default
@@ -207,7 +201,7 @@ berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *param
         return (berlu_act_point){NAN, NAN, NAN, {NAN, NAN, NAN, NAN}};
     double p[BERLU_ACT_PARAMS];
     for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
-        p[i] = params && i < act->definition->param_count ? params[i] : (double)act->params[i];
+        p[i] = params && i < act->definition->param_count ? params[i] : act->exact[i];
     if (has_no_modifiers(act))
         return exact_point(act, x, p);
 

@@ -19,6 +19,7 @@ typedef struct act_row {
 
 const act_row *act_row_at(size_t index);       /* NULL after the last */
 const act_row *act_row_find(const char *name); /* NULL when there is none */
+const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
 /* The threshold of non-temporal stores: they pay for more bytes read and written than this (times
  * threads where the cache is private). */
@@ -37,6 +38,7 @@ struct berlu_act {
     void *owned; /* memory behind shape.numbers and shape.exact, freed with the activation */
     void (*owned_free)(void *);
     float params[BERLU_ACT_PARAMS];
+    double exact[BERLU_ACT_PARAMS]; /* the same as they were written: berlu_act_at() and the text speak of these */
     int learned[BERLU_ACT_PARAMS];
     float scale;
     int center;

@@ -2,8 +2,8 @@
  *
  * Keys are the activation's own parameters and degree, and for all of them learn, scale, center.
  * Everything is checked before anything is kept; an error names the key, the value and, where a
- * name is nearly right, the right one. Parameters are rounded to f32 here, so that kernels and
- * reference compute the same function. */
+ * name is nearly right, the right one. Parameters are kept twice: rounded to f32 for the kernels,
+ * and as written for berlu_act_at() and for the text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,22 +53,35 @@ static berlu_status read_number(const berlu_act *act, const char *key, const cha
     return BERLU_OK;
 }
 
+/* Bounds that are large or small powers of two read better as such: 2^-60. */
+static const char *bound_text(char out[NUMBER_TEXT], double value)
+{
+    int exponent;
+    if (frexp(value, &exponent) == 0.5 && (exponent > 21 || exponent < -9))
+        snprintf(out, NUMBER_TEXT, "2^%d", exponent - 1);
+    else
+        snprintf(out, NUMBER_TEXT, "%g", value);
+    return out;
+}
+
 static berlu_status set_param(berlu_act *act, size_t index, const char *value)
 {
     const act_param_definition *p = &act->definition->params[index];
     double v = 0;
+    char low[NUMBER_TEXT], high[NUMBER_TEXT];
     berlu_status status = read_number(act, p->name, value, &v);
     if (status != BERLU_OK)
         return status;
     if (v < p->low || v > p->high)
-        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is outside its range, %g to %g", act->name, p->name, value, p->low,
-                          p->high);
+        return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is outside its range, %s to %s", act->name, p->name, value,
+                          bound_text(low, p->low), bound_text(high, p->high));
     if (fabs((double)(float)v) < p->least)
         return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is too near zero; its magnitude must be at least %g", act->name,
                           p->name, value, p->least);
     if (!isfinite((float)v))
         return berlu_fail(BERLU_ERR_ARG, "%s: %s=%s is infinite as an f32 number", act->name, p->name, value);
     act->params[index] = (float)v;
+    act->exact[index] = v;
     return BERLU_OK;
 }
 
@@ -175,7 +188,7 @@ static berlu_status write_spec(berlu_act *act)
     else
         text_string(&t, act->name);
     for (size_t i = 0; i < act->definition->param_count; i++, mark = ",")
-        text_add(&t, "%s%s=%s", mark, act->definition->params[i].name, number_text_f32(number, act->params[i]));
+        text_add(&t, "%s%s=%s", mark, act->definition->params[i].name, number_text(number, act->exact[i]));
     if (has_degree(act)) {
         text_add(&t, "%sdegree=%d", mark, act->shape.degree);
         mark = ",";
@@ -214,7 +227,9 @@ static const char *nearer(const char *word, const char *near, const char *other)
 
 static berlu_status fail_unknown_name(const char *name, const berlu_registry *names)
 {
-    const char *near = NULL, *next;
+    const char *near = act_guess(name), *next;
+    if (near)
+        return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; did you mean '%s'?", name, near);
     for (size_t i = 0; (next = berlu_act_builtin(i)); i++)
         near = nearer(name, near, next);
     for (size_t i = 0; (next = berlu_registry_name(names, i)); i++)
@@ -235,7 +250,8 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
     act->shape.degree = row->definition->degree;
     act->scale = 1.0f;
     for (size_t i = 0; i < row->definition->param_count; i++) {
-        act->params[i] = (float)row->definition->params[i].initial;
+        act->exact[i] = row->definition->params[i].initial;
+        act->params[i] = (float)act->exact[i];
         act->learned[i] = row->definition->params[i].learned;
     }
     berlu_status status = kernels_choose(act, row);

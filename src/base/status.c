@@ -57,6 +57,8 @@ berlu_status berlu_fail_in(berlu_status status, const char *place)
 
 berlu_status berlu_fail_memory(size_t bytes, const char *what)
 {
+    if ((double)bytes >= 0x1p30)
+        return berlu_fail(BERLU_ERR_MEMORY, "%s: no memory for %.1f GiB", what, (double)bytes / 0x1p30);
     return berlu_fail(BERLU_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
 }
 

@@ -193,6 +193,31 @@ size_t utf8_span(const char *string)
     return at;
 }
 
+const char *number_advice(char out[NUMBER_ADVICE], const char *word)
+{
+    static const char units[] = "kmg";
+    size_t length = strlen(word), digits = strspn(word, "0123456789");
+    out[0] = '\0';
+    if (length > 24)
+        return out;
+    if (word[digits] == ',' && digits > 0 && strspn(word + digits + 1, "0123456789eE+-") == length - digits - 1) {
+        snprintf(out, NUMBER_ADVICE, "; write %.*s.%s", (int)digits, word, word + digits + 1);
+        return out;
+    }
+    char last = (char)(word[digits] | 0x20); /* lower case */
+    const char *unit = word[digits] ? strchr(units, last) : NULL;
+    int bytes = unit && (word[digits + 1] == 'b' || word[digits + 1] == 'B');
+    if (!unit || digits == 0 || digits > 6 || word[digits + 1 + (size_t)bytes])
+        return out;
+    long long count = atoll(word);
+    int power = (int)(unit - units) + 1;
+    snprintf(out, NUMBER_ADVICE, "; write %lld%ci (%lld) or %lld", count, *unit - 0x20, count << (10 * power),
+             count * (power == 1   ? 1000ll
+                      : power == 2 ? 1000000ll
+                                   : 1000000000ll));
+    return out;
+}
+
 int name_is_identifier(const char *word)
 {
     static const char tail[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";

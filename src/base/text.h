@@ -32,6 +32,11 @@ const char *number_text_f32(char out[NUMBER_TEXT], float value);
  * floats, "inf", "nan". */
 int number_parse(const char *text, double *out);
 
+/* A correction for a word that is no number: "; write 0.001" for 0,001, "; write 4Mi (4194304) or
+ * 4000000" for 4M, "" where there is nothing to say. */
+enum { NUMBER_ADVICE = 96 };
+const char *number_advice(char out[NUMBER_ADVICE], const char *word);
+
 /* Whether a word is a plain name: an ASCII letter, then ASCII letters, digits and '_', in every
  * locale. */
 int name_is_identifier(const char *word);

@@ -13,7 +13,7 @@ static void params_at(const op_call *c, int first, int64_t channel, double param
     for (size_t i = 0; i < count; i++) {
         berlu_act_param_info info = {0};
         berlu_act_param(c->attr->act, i, &info);
-        params[i] = info.value;
+        params[i] = (double)(float)info.value; /* as the kernels have it */
     }
     for (int i = 0; i < c->attr->act_params; i++) {
         const real *learned = c->in[first + i].data;

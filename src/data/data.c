@@ -21,8 +21,11 @@ static const data_kind *kind_named(const char *name, size_t length)
     return NULL;
 }
 
-/* KIND:PATH is taken apart only where KIND is known, so that a path may hold a colon. */
-static berlu_status kind_of(const char *text, const data_kind **kind, const char **path)
+enum { PLACE = 4096 };
+
+/* KIND:PATH is taken apart only where KIND is known, so that a path may hold a colon. A published set may come without a
+ * path; `place` then holds where it was found. */
+static berlu_status kind_of(const char *text, const data_kind **kind, const char **path, char place[PLACE])
 {
     const char *colon = strchr(text, ':');
     *path = text;
@@ -30,6 +33,13 @@ static berlu_status kind_of(const char *text, const data_kind **kind, const char
     if (*kind == &data_synthetic) {
         *path = "";
         return BERLU_OK;
+    }
+    int bare = *kind && !file_exists(text) && !folder_exists(text);
+    if (!bare && colon && !colon[1])
+        bare = (*kind = kind_named(text, (size_t)(colon - text))) != NULL;
+    if (bare && (*kind)->options & HAS_ARCHIVE) {
+        *path = place;
+        return data_find(*kind, place, PLACE);
     }
     *kind = colon ? kind_named(text, (size_t)(colon - text)) : NULL;
     if (*kind) {
@@ -94,7 +104,8 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
     const data_options *o = options ? options : &defaults;
     const data_kind *kind;
     const char *path;
-    berlu_status status = kind_of(text, &kind, &path);
+    char place[PLACE];
+    berlu_status status = kind_of(text, &kind, &path, place);
     if (status == BERLU_OK)
         status = options_check(kind, text, o);
     if (status != BERLU_OK)

@@ -24,6 +24,9 @@ typedef struct data_kind {
     void (*close)(data_source *s);       /* state may be NULL or half made */
 } data_kind;
 
+/* Where a published set lies that was named without a path. BERLU_ERR_INPUT says how to get it. */
+berlu_status data_find(const data_kind *kind, char *out, size_t room);
+
 extern const data_kind data_cifar10, data_cifar100, data_folder, data_synthetic, data_packed;
 
 typedef struct data_bad {

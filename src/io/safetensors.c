@@ -67,6 +67,12 @@ static berlu_status header_scan(const unsigned char *header, size_t size, const 
     return BERLU_OK;
 }
 
+/* torch.save() writes a zip archive, before version 1.6 a bare pickle. */
+static int is_pytorch(const unsigned char *bytes)
+{
+    return memcmp(bytes, "PK\3\4", 4) == 0 || (bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5);
+}
+
 /* The length of the header, from the first eight bytes of a file of `size`. */
 static berlu_status header_find(const unsigned char *bytes, uint64_t size, const char *path, size_t *header)
 {
@@ -75,6 +81,11 @@ static berlu_status header_find(const unsigned char *bytes, uint64_t size, const
         length = length << 8 | bytes[i];
     if (length == 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: the header is said to be empty; is this a safetensors file?", path);
+    if ((length > ST_HEADER_MAX || length > size - 8) && is_pytorch(bytes))
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: is a file of PyTorch (pickle), not of safetensors; convert it in Python: "
+                          "safetensors.torch.save_file(torch.load('%s', weights_only=True), 'model.safetensors')",
+                          path, path);
     if (length > ST_HEADER_MAX)
         return berlu_fail(BERLU_ERR_INPUT,
                           "%s: a header of %llu bytes is more than the %d allowed; is this a safetensors file?", path,

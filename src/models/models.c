@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "io/act_text.h"
 #include "models/family.h"
+#include "models/timm.h"
 
 /* clang-format off */
 #define VIT(NAME, IMAGE, PATCH, CLASSES, WIDTH, DEPTH, HEADS, ...)                                                     \
@@ -71,6 +72,7 @@ const char *model_name(size_t i)
 static berlu_status row_find(const model_config **out, const char *name)
 {
     const char *names[COUNT(table) + 1] = {NULL};
+    name = model_canonical(name);
     for (size_t i = 0; i < COUNT(table); i++) {
         names[i] = table[i].name;
         if (strcmp(name, table[i].name) == 0) {
@@ -82,8 +84,8 @@ static berlu_status row_find(const model_config **out, const char *name)
     if (near)
         return berlu_fail(BERLU_ERR_ARG, "unknown model '%.60s'; did you mean '%s'?", name, near);
     return berlu_fail(BERLU_ERR_ARG,
-                      "unknown model '%.60s'; there are vit_, deit_, tnt_ and convnext_ models, such as "
-                      "'vit_tiny_cifar', and 'linear'",
+                      "unknown model '%.60s'; `berlu models` lists the vit_, deit_, tnt_ and convnext_ models, such as "
+                      "'vit_tiny_cifar'",
                       name);
 }
 

@@ -52,6 +52,20 @@ static const st_tensor *find_prelu(const graph *g, const char *name, const safet
     return NULL;
 }
 
+/* What DataParallel, torch.compile and Lightning put in front of every name. NULL: not the
+ * reason. */
+static const char *prefix_of(const char *name, const safetensors *file)
+{
+    static const char *const prefixes[] = {"module.", "_orig_mod.", "model.", "state_dict."};
+    for (size_t i = 0; i < COUNT(prefixes); i++) {
+        char longer[ST_NAME_MAX + 1];
+        int length = snprintf(longer, sizeof longer, "%s%s", prefixes[i], name);
+        if (length > 0 && (size_t)length < sizeof longer && safetensors_find(file, longer))
+            return prefixes[i];
+    }
+    return NULL;
+}
+
 static berlu_status match_one(const st_tensor **out, const graph *g, const tensor_info *p, const safetensors *file)
 {
     const char *path = safetensors_path(file);
@@ -63,6 +77,12 @@ static berlu_status match_one(const st_tensor **out, const graph *g, const tenso
     const st_tensor *t = safetensors_find(file, p->name);
     if (!t)
         t = find_prelu(g, p->name, file);
+    const char *prefix = t ? NULL : prefix_of(p->name, file);
+    if (prefix)
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: tensor '%s' is missing, but there is '%s%s': the network was wrapped when it was saved; "
+                          "remove '%s' in front of the names",
+                          path, p->name, prefix, p->name, prefix);
     if (!t)
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s' %s is missing", path, p->name, want);
     if (!shapes_match(p, t))

@@ -70,6 +70,9 @@ static berlu_status fail_unknown(const char *name)
     for (size_t i = 0; i < COUNT(entries); i++)
         names[i] = entries[i].name;
     const char *near = nearest_name(name, names);
+    if (strcmp(name, "berlu") == 0 || strcmp(name, "smelu") == 0)
+        return berlu_fail(BERLU_ERR_ARG, "the catalogue has no function '%s': it is %s smoothed; smooth that one", name,
+                          *name == 'b' ? "leaky_relu" : "relu");
     if (near)
         return berlu_fail(BERLU_ERR_ARG, "the catalogue has no function '%s'; did you mean '%s'?", name, near);
     return berlu_fail(BERLU_ERR_ARG,

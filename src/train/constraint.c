@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "io/act_text.h"
 #include "smooth/limits.h"
 
 static const interval everything = {-INFINITY, INFINITY};
@@ -89,6 +90,47 @@ berlu_status constraint_parse(constraint *out, const char *rules)
         }
     }
     *out = c;
+    return BERLU_OK;
+}
+
+/* Which of alpha, eps and beta any of the activations learns, as bits; all of them where a text is no activation. */
+static berlu_status learned_by(unsigned *learned, const char *const *acts, size_t count, const char *const *names)
+{
+    *learned = 0;
+    for (size_t i = 0; i < count; i++) {
+        berlu_act *act = NULL;
+        berlu_status status = act_from_text(&act, acts[i]);
+        if (status == BERLU_ERR_MEMORY)
+            return status;
+        if (status != BERLU_OK) {
+            *learned = ~0u;
+            return BERLU_OK;
+        }
+        for (unsigned n = 0; names[n]; n++) {
+            int index = berlu_act_param_find(act, names[n]);
+            berlu_act_param_info info = {0};
+            if (index >= 0 && berlu_act_param(act, (size_t)index, &info) == BERLU_OK && info.learned)
+                *learned |= 1u << n;
+        }
+        berlu_act_free(act);
+    }
+    return BERLU_OK;
+}
+
+berlu_status constraint_idle(const char *rules, const char *const *acts, size_t count)
+{
+    static const char *const names[] = {"alpha", "eps", "beta", NULL};
+    unsigned learned;
+    berlu_status status = learned_by(&learned, acts, count, names);
+    if (status != BERLU_OK)
+        return status;
+    for (unsigned n = 0; learned && names[n]; n++)
+        if (strstr(rules, names[n]) && !(learned >> n & 1))
+            return berlu_fail(
+                BERLU_ERR_ARG,
+                "act_constraint: %s has no effect because %s does not learn it; leave it out, or choose what "
+                "is learned with learn=",
+                names[n], acts[0]);
     return BERLU_OK;
 }
 

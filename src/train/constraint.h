@@ -23,6 +23,10 @@ typedef struct constraint {
 
 berlu_status constraint_parse(constraint *out, const char *rules);
 
+/* Refuses a rule for a parameter that none of these activations learns. Where they learn nothing at all, or one is no
+ * activation, the trainer says so. */
+berlu_status constraint_idle(const char *rules, const char *const *acts, size_t count);
+
 /* The interval of the parameter with that name ("alpha", "eps", ...); all numbers for one that has no rule. */
 interval constraint_of(const constraint *c, const char *parameter);
 

@@ -1,11 +1,13 @@
 /* eval_run.c - see eval_run.h. SPDX-License-Identifier: MIT */
 #include "train/eval_run.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/files.h"
 #include "models/weights.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
@@ -13,6 +15,7 @@
 #include "train/image_options.h"
 #include "train/network.h"
 #include "train/run_folder.h"
+#include "train/run_missing.h"
 #include "train/settings_hash.h"
 #include "train/subset.h"
 
@@ -54,7 +57,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
 {
     if (!r->weights) {
         if (!run_exists(r->run))
-            return berlu_fail(BERLU_ERR_INPUT, "%s: holds no run", r->run);
+            return run_missing(r->run);
         run_facts facts;
         berlu_status status = run_settings(s, &facts, r->run);
         const char *file = r->ema ? "ema.safetensors" : "model.safetensors";
@@ -112,6 +115,85 @@ static berlu_status images_open(loader **out, uint64_t **only, data_source *data
     return status == BERLU_OK ? loader_open(out, data, &o) : status;
 }
 
+/* Files of the caller instead of the set's images, prepared like these. */
+static berlu_status files_open(loader **out, data_source *files, data_source *data, const train_settings *s,
+                               const eval_request *r, int side)
+{
+    const data_info *info = data_describe(data);
+    loader_options o = {.split = DATA_TEST, .batch = (size_t)r->batch};
+    normalization n;
+    berlu_status status = normalization_find(&n, s, data);
+    if (status == BERLU_OK)
+        status = image_options_eval(&o.augment, s, side);
+    if (status != BERLU_OK)
+        return status;
+    if (o.augment.crop_pct == 0 && info->width > 0 && info->width == info->height)
+        o.augment.crop_pct = 1; /* as for the square images the network was trained on */
+    memcpy(o.mean, n.mean, sizeof o.mean);
+    memcpy(o.std, n.std, sizeof o.std);
+    return loader_open(out, files, &o);
+}
+
+/* The step in a checkpoint's path, behind the links `last` and `best`. */
+static uint64_t step_of(const char *weights)
+{
+    char real[PATH_MAX];
+    const char *at = realpath(weights, real) ? strstr(real, "/step-") : NULL;
+    return at ? strtoull(at + strlen("/step-"), NULL, 10) : 0;
+}
+
+static berlu_status report_fill(eval_report *out, const train_settings *s, const model *m, const data_source *data,
+                                const char *weights)
+{
+    const data_info *info = data_describe(data);
+    text acts = {0};
+    for (int i = 0; i < m->act_count; i++)
+        text_add(&acts, "%s%s", i ? "; " : "", berlu_act_spec(m->acts[i]));
+    berlu_status status = text_status(&acts);
+    if (status == BERLU_OK) {
+        out->model = arena_strdup(&out->memory, m->config.name);
+        out->data = arena_strdup(&out->memory, s->data);
+        out->act = arena_strdup(&out->memory, acts.data ? acts.data : "");
+        out->step = step_of(weights);
+        out->classes = (size_t)m->config.classes;
+        out->class_names = ARENA_ARRAY(&out->memory, const char *, out->classes);
+        if (!out->model || !out->data || !out->act || !out->class_names)
+            status = BERLU_ERR_MEMORY;
+    }
+    for (size_t i = 0; status == BERLU_OK && i < out->classes; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "%zu", i);
+        out->class_names[i] = arena_strdup(&out->memory, i < info->classes ? info->class_names[i] : number);
+        if (!out->class_names[i])
+            status = BERLU_ERR_MEMORY;
+    }
+    text_free(&acts);
+    return status;
+}
+
+/* As evaluate(), with every row handed to the caller. */
+static berlu_status visit(engine *e, loader *l, score *out, const eval_request *r)
+{
+    const loader_batch *b;
+    *out = (score){0};
+    berlu_status status = loader_start(l, 0, 0);
+    while (status == BERLU_OK && (status = loader_next(l, &b)) == BERLU_OK && b) {
+        engine_borrow_input(e, b->images);
+        status = engine_forward(e, &(engine_step){0});
+        const float *logits = status == BERLU_OK ? engine_logits(e) : NULL;
+        size_t classes = (size_t)tensor_channels(graph_tensor(engine_graph(e), graph_logits(engine_graph(e))));
+        if (status == BERLU_OK && !logits)
+            status = BERLU_ERR_DEVICE;
+        for (size_t i = 0; status == BERLU_OK && i < b->count; i++) {
+            score_add(out, logits + i * classes, classes, (size_t)b->labels[i]);
+            r->each(r->context, (size_t)b->indices[i], logits + i * classes, classes, (size_t)b->labels[i]);
+        }
+        if (r->tick)
+            r->tick(r->context, out->images);
+    }
+    return status;
+}
+
 /* An accuracy of weights that are not numbers means nothing. */
 static berlu_status weights_finite(engine *e, const char *path)
 {
@@ -128,7 +210,7 @@ berlu_status eval_run(const eval_request *r, score *out)
 {
     char weights[CHECKPOINT_PATH];
     train_settings s;
-    data_source *data = NULL;
+    data_source *data = NULL, *files = NULL;
     model *m = NULL;
     engine *e = NULL;
     loader *l = NULL;
@@ -149,17 +231,23 @@ berlu_status eval_run(const eval_request *r, score *out)
         status = engine_create(&e, m->graph, &o);
     if (status == BERLU_OK)
         status = weights_load_path(e, weights);
+    if (status == BERLU_OK && r->report)
+        status = report_fill(r->report, &s, m, data, weights);
+    if (status == BERLU_OK && r->file_count)
+        status = data_open_files(&files, r->files, r->file_count, data_describe(data));
     if (status == BERLU_OK)
         status = weights_finite(e, weights);
     if (status == BERLU_OK)
-        status = images_open(&l, &only, data, &s, r, m->config.image_size);
+        status = files ? files_open(&l, files, data, &s, r, m->config.image_size)
+                       : images_open(&l, &only, data, &s, r, m->config.image_size);
     if (status == BERLU_OK)
-        status = evaluate(e, l, out, NULL, NULL, r->tick, r->context);
+        status = r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context);
     if (status == BERLU_OK && !isfinite(score_loss(out)))
         status = berlu_fail(BERLU_ERR_NUMERIC,
                             "%s: the weights are finite, but what the network makes of the images is not", weights);
     loader_close(l);
     free(only);
+    data_close(files);
     engine_free(e);
     model_free(m);
     data_close(data);

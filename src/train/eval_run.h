@@ -2,7 +2,17 @@
 #ifndef TRAIN_EVAL_RUN_H
 #define TRAIN_EVAL_RUN_H
 
+#include "base/arena.h"
 #include "train/metrics.h"
+
+/* What was evaluated. Texts live in `memory`; free it with arena_free(). */
+typedef struct eval_report {
+    const char *model, *act, *data; /* the activations of several sites are joined by "; " */
+    uint64_t step;                  /* of the checkpoint; 0 for a file of weights */
+    size_t classes;
+    const char **class_names;
+    arena memory;
+} eval_report;
 
 typedef struct eval_request {
     const char *run;                  /* a run's folder; with `weights` a model's name */
@@ -15,11 +25,16 @@ typedef struct eval_request {
     size_t act_count;
     int batch, threads;
     int ema, train_split;
+    const char *const *files; /* images to answer for instead of a split of the data, `file_count` of them */
+    size_t file_count;
+    eval_report *report; /* filled where not NULL, {0} before */
+    /* Called with every image's logits where not NULL: `index` in the split or in `files`. */
+    void (*each)(void *context, size_t index, const float *logits, size_t classes, size_t label);
     void (*tick)(void *context, uint64_t images); /* may be NULL */
     void *context;
 } eval_request;
 
-/* Images are prepared as the run's evaluations do. */
+/* Images are prepared as the run's evaluations do. With `files` the score means nothing: they have no labels. */
 berlu_status eval_run(const eval_request *request, score *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/timm.h"
 #include "train/constraint.h"
 #include "train/recipe.h"
 
@@ -282,12 +283,16 @@ static berlu_status check(const train_settings *s)
     constraint bounds;
     if (status == BERLU_OK)
         status = constraint_parse(&bounds, s->act_constraint);
+    if (status == BERLU_OK)
+        status = constraint_idle(s->act_constraint, s->act, s->acts);
     return status;
 }
 
 berlu_status recipe_complete(train_settings *s)
 {
     berlu_status status = fill_rest(s);
+    if (status == BERLU_OK)
+        s->model = model_canonical(s->model); /* one network has one name in run.json */
     if (status == BERLU_OK && !*s->mean != !*s->std)
         return berlu_fail(BERLU_ERR_ARG, "%s: mean and std belong together; give both", *s->mean ? "std" : "mean");
     if (status == BERLU_OK)

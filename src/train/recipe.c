@@ -89,13 +89,13 @@ static berlu_status set_choice(train_settings *s, const setting *row, const char
 static berlu_status set_number(train_settings *s, const setting *row, const char *value)
 {
     double number;
-    char least[NUMBER_TEXT], most[NUMBER_TEXT];
+    char least[NUMBER_TEXT], most[NUMBER_TEXT], advice[NUMBER_ADVICE];
     if (row->kind == SETTING_REAL && strcmp(value, "auto") == 0 && strcmp(row->value, "auto") == 0) {
         *(double *)((char *)s + row->offset) = NAN;
         return BERLU_OK;
     }
     if (!number_parse(value, &number))
-        return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is not a number", row->key, value);
+        return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is not a number%s", row->key, value, number_advice(advice, value));
     if (!(number >= row->least && number <= row->most))
         return berlu_fail(BERLU_ERR_ARG, "%s: %s lies outside %s to %s", row->key, value,
                           number_text(least, row->least), number_text(most, row->most));

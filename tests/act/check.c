@@ -355,7 +355,7 @@ static int can(const berlu_act *act, berlu_act_op op, berlu_dtype dtype)
 {
     if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
         return berlu_act_has_from_output(act) &&
-               (dtype == BERLU_F32 || strcmp(berlu_act_name(act), "hard_sigmoid") != 0);
+               (dtype == BERLU_F32 || !inputs_from_f32_output_only(berlu_act_name(act)));
     return op != BERLU_ACT_PARAM_SLOPE || berlu_act_param_count(act) > 0;
 }
 

@@ -173,6 +173,12 @@ static float place_float(uint64_t place, uint64_t every)
     return x;
 }
 
+static double param_of(const berlu_act *act, size_t index)
+{
+    berlu_act_param_info info;
+    return berlu_act_param(act, index, &info) == BERLU_OK ? (double)(float)info.value : 0;
+}
+
 static void chunk_check(const sweep *s, size_t chunk, tally *value, tally *slope)
 {
     float x[CHUNK], y[CHUNK], d[CHUNK];
@@ -186,9 +192,12 @@ static void chunk_check(const sweep *s, size_t chunk, tally *value, tally *slope
     call.y = d;
     if (set->slope)
         berlu_act_run(s->act, BERLU_ACT_SLOPE, &call, &one);
+    double params[BERLU_ACT_PARAMS] = {0}; /* as the kernels have them */
+    for (size_t p = 0; p < berlu_act_param_count(s->act); p++)
+        params[p] = param_of(s->act, p);
     size_t step = s->chunks / ORACLE_POINTS + 1;
     for (size_t i = 0; i < CHUNK; i++) {
-        berlu_act_point at = berlu_act_at(s->act, (double)x[i], NULL);
+        berlu_act_point at = berlu_act_at(s->act, (double)x[i], params);
         int finite = isfinite(x[i]);
         if (set->value)
             (finite ? check_value(s, value, x[i], y[i], at.value) : check_special(value, x[i], y[i], at.value));
@@ -245,12 +254,6 @@ static void line_print(const sweep *s, const char *op, const tally *t, double bo
         printf("; %lu BEYOND, one at %.9g (%a)", t->bad, (double)t->bad_x, (double)t->bad_x);
     printf("; %s; %.1f s\n", t->bad ? "FAIL" : "pass", clock_seconds() - s->start);
     fflush(stdout);
-}
-
-static double param_of(const berlu_act *act, size_t index)
-{
-    berlu_act_param_info info;
-    return berlu_act_param(act, index, &info) == BERLU_OK ? (double)info.value : 0;
 }
 
 static int spec_check(const char *spec, const options *set, const char *left)

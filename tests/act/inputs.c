@@ -32,11 +32,29 @@ static const char *const variants[] = {
     "celu:alpha=0x1p100",
     "gelu:scale=5",
     "silu:center=1,scale=0.5",
+    "softplus:scale=2",
+    "tanh:scale=0.5",
     "smooth(kinks=0; slopes=0.25,1; eps=0.5)",                       /* one kink, two, more: three ways to find */
     "smooth(kinks=-3,3; slopes=0,0.5,0; eps=1; degree=4; at=0=0.5)", /* the nearest one; their joins and kinks */
     "smooth(kinks=-6,-3,3,6; slopes=0,1,-0.5,2,0.5; eps=2,1,1,2; degree=6)", /* are landmarks below */
     NULL,
 };
+
+berlu_act_point inputs_at(const berlu_act *act, double x)
+{
+    double params[BERLU_ACT_PARAMS] = {0};
+    for (size_t i = 0; i < berlu_act_param_count(act); i++) {
+        berlu_act_param_info info = {0};
+        berlu_act_param(act, i, &info);
+        params[i] = (double)(float)info.value;
+    }
+    return berlu_act_at(act, x, params);
+}
+
+int inputs_from_f32_output_only(const char *name)
+{
+    return strcmp(name, "hard_sigmoid") == 0 || strcmp(name, "sigmoid") == 0 || strcmp(name, "tanh") == 0;
+}
 
 int inputs_named(const char *spec, const char *name)
 {
@@ -72,10 +90,11 @@ const char *inputs_spec(size_t index)
  * formulas. */
 static float landmark(const berlu_act *act, uint32_t which)
 {
-    static const float points[] = {1,          3,        6,       4,       0.5f,   0.7517915f, 1.2784645f,
-                                   1.1924312f, 11,       13.146f, 14.356f, 17.33f, 87.3365f,   88.7228f,
-                                   91.8567f,   103.972f, 108.66f, 0.35f,   8,      2,          3.1f,
-                                   9,          9.1853f,  10.102f, 10.235f, 13};
+    static const float points[] = {1,          3,        6,          4,       0.5f,   0.7517915f, 1.2784645f,
+                                   1.1924312f, 11,       13.146f,    14.356f, 17.33f, 87.3365f,   88.7228f,
+                                   91.8567f,   103.972f, 108.66f,    0.35f,   8,      2,          3.1f,
+                                   9,          9.1853f,  10.102f,    10.235f, 13,     16,         9.4f,
+                                   47,         51.986f,  0.7511542f, 64.6f,   43.668f};
     berlu_act_param_info info;
     size_t params = berlu_act_param_count(act);
     if (params && which % 3 == 0 && berlu_act_param(act, params - 1, &info) == BERLU_OK)

@@ -21,4 +21,12 @@ void inputs_tame(void *out, size_t n, berlu_dtype dtype, const berlu_act *act, u
 void inputs_finite(void *out, size_t n, const berlu_act *act, uint32_t seed);                  /* the same in f32 */
 void inputs_plain(void *out, size_t n, berlu_dtype dtype, uint32_t seed);                      /* uniform in ±3 */
 
+/* The function of the kernels in double: berlu_act_at() with the parameters rounded to f32, as
+ * kernels have them. */
+berlu_act_point inputs_at(const berlu_act *act, double x);
+
+/* Whether the slope of this activation comes from f32 outputs alone: 16 bits of a saturated output
+ * have lost it. */
+int inputs_from_f32_output_only(const char *name);
+
 #endif

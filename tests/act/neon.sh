@@ -7,9 +7,9 @@ source=$1
 build=$2/neon
 check=$3
 . "$source/tests/support/neon.sh"
-# Six of the seventeen and the smoothed ones, which are in every build: an emulator is slow, and every one is compiled
-# by the same rule. NEON_ACTS="..." names others (prelu needs leaky_relu), NEON_ACTS=all takes every name of the list
-# (the test act_neon_all, label slow).
+# Six of them and the smoothed ones, which are in every build: an emulator is slow, and every one is compiled by the
+# same rule. NEON_ACTS="..." names others (prelu needs leaky_relu), NEON_ACTS=all takes every name of the list (the
+# test act_neon_all, label slow).
 names=${NEON_ACTS:-berlu gelu silu elu leaky_relu prelu}
 if [ "$names" = all ]; then
     names=$(sed -n 's/^ACT(\([a-z0-9_]*\)).*/\1/p' "$source/src/act/list.h" | grep -vx smoothed)
@@ -40,8 +40,9 @@ for name in $names smoothed; do
     compile "kernel_${name}_scalar.o" "$source/src/act/cpu/kernel.c" -DV_TARGET_SCALAR -DACT_FORMULA="\"act/formulas/$name.h\"" \
         -DACT_TABLE=act_kernels_${name}_scalar
 done
-for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/registry.c "$source"/src/act/cpu/dispatch.c \
-    "$source"/src/act/call.c "$source"/src/act/planes.c "$source"/src/act/eval_f64.c "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
+for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/registry.c "$source"/src/act/guess.c \
+    "$source"/src/act/cpu/dispatch.c "$source"/src/act/call.c "$source"/src/act/planes.c "$source"/src/act/eval_f64.c \
+    "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
     compile "$(basename "$file" .c).o" "$file"
 done
 $compiler -static -fopenmp $objects -o "$build/check" -lm 2>"$build/link.txt" || { cat "$build/link.txt"; exit 1; }

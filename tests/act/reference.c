@@ -24,7 +24,7 @@ static setting setting_of(const berlu_act *act)
         berlu_act_param_info info;
         berlu_act_param(act, i, &info);
         if (i < params)
-            s.param[i] = info.value;
+            s.param[i] = (double)(float)info.value; /* as the kernels have it */
         else
             s.degree = (int)info.value;
     }
@@ -33,7 +33,7 @@ static setting setting_of(const berlu_act *act)
 
 double reference_slope_absolute(const berlu_act *act)
 {
-    static const char *const names[] = {"gelu", "gelu_tanh", "silu", "mish", "hard_swish"};
+    static const char *const names[] = {"gelu", "gelu_tanh", "silu", "quick_gelu", "mish", "hard_swish"};
     setting s = setting_of(act);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(s.name, names[i]) == 0)
@@ -113,6 +113,53 @@ static void silu(mpfr_t y, mpfr_t x, const setting *s)
 {
     (void)s;
     logistic_times(y, x, x);
+}
+
+static void quick_gelu(mpfr_t y, mpfr_t x, const setting *s)
+{
+    (void)s;
+    mpfr_t w;
+    mpfr_init2(w, BITS);
+    mpfr_set_str(w, "1.702", 10, MPFR_RNDN);
+    mpfr_mul(w, w, x, MPFR_RNDN);
+    logistic_times(y, x, w);
+    mpfr_clear(w);
+}
+
+static void sigmoid(mpfr_t y, mpfr_t x, const setting *s)
+{
+    (void)s;
+    mpfr_t one;
+    mpfr_init2(one, BITS);
+    mpfr_set_ui(one, 1, MPFR_RNDN);
+    logistic_times(y, one, x);
+    mpfr_clear(one);
+}
+
+static void softplus(mpfr_t y, mpfr_t x, const setting *s)
+{
+    (void)s;
+    mpfr_abs(y, x, MPFR_RNDN);
+    mpfr_neg(y, y, MPFR_RNDN);
+    mpfr_exp(y, y, MPFR_RNDN);
+    mpfr_log1p(y, y, MPFR_RNDN);
+    if (mpfr_sgn(x) > 0)
+        mpfr_add(y, y, x, MPFR_RNDN);
+}
+
+static void hyperbolic(mpfr_t y, mpfr_t x, const setting *s)
+{
+    (void)s;
+    mpfr_tanh(y, x, MPFR_RNDN);
+}
+
+static void relu2(mpfr_t y, mpfr_t x, const setting *s)
+{
+    (void)s;
+    if (mpfr_sgn(x) < 0)
+        mpfr_set_ui(y, 0, MPFR_RNDN);
+    else
+        mpfr_sqr(y, x, MPFR_RNDN);
 }
 
 static void gelu_tanh(mpfr_t y, mpfr_t x, const setting *s) /* tanh(u) = 2 / (1 + e^-2u) - 1 */
@@ -254,6 +301,11 @@ static const struct known {
 } table[] = {{"gelu", gelu},
              {"gelu_tanh", gelu_tanh},
              {"silu", silu},
+             {"quick_gelu", quick_gelu},
+             {"softplus", softplus},
+             {"sigmoid", sigmoid},
+             {"tanh", hyperbolic},
+             {"relu2", relu2},
              {"mish", mish},
              {"elu", elu},
              {"celu", celu},

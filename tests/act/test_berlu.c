@@ -192,7 +192,7 @@ static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
         assert_int_equal(berlu_act_make(&act, wide[s].spec), BERLU_OK);
         for (float part = 0.5f; part > 1e-7f; part *= 0.93f) {
             float x = -wide[s].eps * (1 - part), y;
-            double exact = berlu_act_at(act, (double)x, NULL).value;
+            double exact = inputs_at(act, (double)x).value;
             assert_int_equal(berlu_act_forward(act, BERLU_F32, &y, &x, 1), BERLU_OK);
             if (exact >= (double)FLT_MIN && fabs((double)y - exact) > ldexp(20, ilogb(exact) - 23))
                 fail_msg("%s: f(%a) = %a, want %a", wide[s].spec, (double)x, (double)y, exact);

@@ -36,6 +36,11 @@ static const char *const specs[] = {"identity",
                                     "gelu",
                                     "gelu_tanh",
                                     "silu",
+                                    "quick_gelu",
+                                    "softplus",
+                                    "sigmoid",
+                                    "tanh",
+                                    "relu2",
                                     "mish",
                                     "smelu",
                                     "berlu",
@@ -85,12 +90,17 @@ static void fill_wild_gradient(void *out, berlu_dtype dtype, size_t n)
 
 static const berlu_dtype dtypes[] = {BERLU_F32, BERLU_BF16, BERLU_F16};
 
-/* Outputs of a biased call do not matter here: the op reads y alone. hard_sigmoid's 16-bit outputs
- * do not determine its derivative. */
+/* Activations whose 16-bit outputs do not determine the derivative; inputs.c has the same list. */
+static int is_from_f32_output_only(const char *spec)
+{
+    return strcmp(spec, "hard_sigmoid") == 0 || strcmp(spec, "sigmoid") == 0 || strcmp(spec, "tanh") == 0;
+}
+
+/* Outputs of a biased call do not matter here: the op reads y alone. */
 static int gives_slope_from_output(const char *spec, const plan *p)
 {
     berlu_act *act = act_make(spec);
-    int gives = berlu_act_has_from_output(act) && (p->dtype == BERLU_F32 || strcmp(spec, "hard_sigmoid") != 0);
+    int gives = berlu_act_has_from_output(act) && (p->dtype == BERLU_F32 || !is_from_f32_output_only(spec));
     berlu_act_free(act);
     return gives;
 }

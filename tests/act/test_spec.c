@@ -108,6 +108,27 @@ static void defaults_ranges_and_learning_are_reported(void **state)
     berlu_act_free(act);
 }
 
+/* f(0) = (1 - alpha) eps / 4; rounded to f32 the parameters would give 0.0675000025704503. */
+static void in_double_parameters_are_what_was_written(void **state)
+{
+    (void)state;
+    berlu_act *act;
+    berlu_act_param_info info;
+    assert_int_equal(berlu_act_make(&act, "berlu:alpha=0.1,eps=0.3"), BERLU_OK);
+    assert_int_equal(berlu_act_param(act, 1, &info), BERLU_OK);
+    assert_true(info.value == 0.3);
+    assert_true(fabs(berlu_act_at(act, 0, NULL).value - 0.0675) <= 0x1p-56);
+    assert_true(berlu_act_at(act, -2, NULL).value == -2 * 0.1);
+    berlu_act_free(act);
+    assert_int_equal(berlu_act_make(&act, "smooth(kinks=0; slopes=0.1,1; eps=0.3)"), BERLU_OK);
+    assert_true(fabs(berlu_act_at(act, 0, NULL).value - 0.0675) <= 0x1p-56);
+    assert_non_null(strstr(berlu_act_spec(act), "eps=0.3;"));
+    berlu_act_free(act);
+    assert_int_equal(berlu_act_make(&act, "prelu"), BERLU_OK);
+    assert_true(berlu_act_at(act, -1, NULL).value == -0.25);
+    berlu_act_free(act);
+}
+
 static void null_answers_are_harmless(void **state)
 {
     (void)state;
@@ -236,6 +257,7 @@ int main(void)
         cmocka_unit_test(every_canonical_text_makes_the_same_activation_again),
         cmocka_unit_test(bad_texts_are_refused_with_a_sentence_that_names_the_fault),
         cmocka_unit_test(defaults_ranges_and_learning_are_reported),
+        cmocka_unit_test(in_double_parameters_are_what_was_written),
         cmocka_unit_test(null_answers_are_harmless),
         cmocka_unit_test(calls_that_cannot_be_right_touch_nothing),
         cmocka_unit_test(a_slope_that_the_output_does_not_hold_is_refused_with_the_reason),

@@ -200,9 +200,33 @@ static void text_that_is_not_utf8_is_found_at_its_first_wrong_byte(void **state)
         assert_int_equal(utf8_span(cases[i].text), cases[i].span);
 }
 
+static void a_word_that_is_no_number_is_answered_with_what_was_meant(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"0,001", "; write 0.001"},
+        {"1,5e-3", "; write 1.5e-3"},
+        {"4M", "; write 4Mi (4194304) or 4000000"},
+        {"16kb", "; write 16Ki (16384) or 16000"},
+        {"1G", "; write 1Gi (1073741824) or 1000000000"},
+        {"", ""},
+        {",", ""},
+        {"k", ""},
+        {"4Mx", ""},
+        {"many", ""},
+        {"1234567k", ""},
+        {"1,000,000", ""},
+        {"99999999999999999999999999999,9", ""},
+    };
+    char advice[NUMBER_ADVICE];
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        assert_string_equal(number_advice(advice, pairs[i][0]), pairs[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_word_that_is_no_number_is_answered_with_what_was_meant),
         cmocka_unit_test(texts_grow_and_hold_any_bytes),
         cmocka_unit_test(a_failed_text_stays_failed_and_says_so),
         cmocka_unit_test(doubles_read_back_to_the_same_bits),

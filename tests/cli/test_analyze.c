@@ -39,7 +39,10 @@ static void lipschitz_compares_the_paper_first_and_then_everything(void **state)
     assert_int_equal(json_array_size(rows), builtins);
     for (size_t i = 0; i < builtins; i++) {
         const json_t *row = json_array_get(rows, i);
-        assert_true(fabs(real(row, "found") - real(row, "lipschitz")) <= 1e-12 * real(row, "lipschitz"));
+        if (strcmp(string(row, "act"), "relu2") == 0) /* its slope has no bound, and JSON no infinity */
+            assert_false(json_is_number(json_object_get(row, "lipschitz")));
+        else
+            assert_true(fabs(real(row, "found") - real(row, "lipschitz")) <= 1e-12 * real(row, "lipschitz"));
         if (i < 4) {
             assert_string_equal(string(row, "act"), first[i]);
             assert_string_equal(string(row, "verdict"), verdicts[i]);

@@ -22,12 +22,12 @@ static void assert_one_line(const char *text, const char *begin)
 /* Exit 2, nothing on stdout, one line on stderr. */
 #define assert_refused(begin, ...)                                                                                     \
     do {                                                                                                               \
-        command_result r;                                                                                              \
-        command_run(&r, __VA_ARGS__, NULL);                                                                            \
-        assert_one_line(r.err, begin);                                                                                 \
-        assert_int_equal(r.code, 2);                                                                                   \
-        assert_string_equal(r.out, "");                                                                                \
-        command_free(&r);                                                                                              \
+        command_result refused;                                                                                        \
+        command_run(&refused, __VA_ARGS__, NULL);                                                                      \
+        assert_one_line(refused.err, begin);                                                                           \
+        assert_int_equal(refused.code, 2);                                                                             \
+        assert_string_equal(refused.out, "");                                                                          \
+        command_free(&refused);                                                                                        \
     } while (0)
 
 static void bad_input_is_one_line_and_exit_2(void **state)
@@ -35,7 +35,7 @@ static void bad_input_is_one_line_and_exit_2(void **state)
     (void)state;
     assert_refused("berlu: unknown command 'doctr'; did you mean 'doctor'?", "doctr");
     assert_refused("berlu: unknown command 'xyzzyx'; `berlu --help`", "xyzzyx");
-    assert_refused("berlu: unknown command '--doctor'", "--doctor");
+    assert_refused("berlu: unknown option --doctor; `berlu --help`", "--doctor");
     assert_refused("berlu: doctor: unknown option --jsno; did you mean --json?", "doctor", "--jsno");
     assert_refused("berlu: doctor: option --threads: 'many' is not a whole number", "doctor", "--threads", "many");
     assert_refused("berlu: doctor: option --threads: '-1' is outside 0 to 1024", "doctor", "--threads", "-1");
@@ -136,7 +136,7 @@ static void help_and_version_go_to_stdout(void **state)
 {
     (void)state;
     command_result r;
-    const char *const words[] = {"--help", "--version", "help"};
+    const char *const words[] = {"--help", "-h", "--version", "-V", "help"};
     for (size_t i = 0; i < COUNT(words); i++) {
         command_run(&r, words[i], NULL);
         assert_int_equal(r.code, 0);
@@ -155,6 +155,91 @@ static void help_and_version_go_to_stdout(void **state)
     command_free(&r);
 }
 
+static size_t longest_line(const char *text)
+{
+    size_t most = 0;
+    for (; *text; text += text[strcspn(text, "\n")] ? strcspn(text, "\n") + 1 : strlen(text))
+        most = strcspn(text, "\n") > most ? strcspn(text, "\n") : most;
+    return most;
+}
+
+/* Runs `berlu help` and these words; the text must fit a terminal of 80 columns. */
+static void help_of(command_result *r, const char *first, const char *second, const char *third)
+{
+    command_run(r, "help", first, second, third, NULL);
+    assert_int_equal(r->code, 0);
+    assert_string_equal(r->err, "");
+    if (longest_line(r->out) > 80)
+        fail_msg("berlu help %s: a line of %zu columns", first ? first : "", longest_line(r->out));
+}
+
+static void help_takes_the_name_of_a_command(void **state)
+{
+    (void)state;
+    command_result by_name, by_option;
+    help_of(&by_name, "act", "eval", NULL);
+    command_run(&by_option, "act", "eval", "-h", NULL);
+    assert_string_equal(by_name.out, by_option.out);
+    command_free(&by_name);
+    command_free(&by_option);
+    help_of(&by_name, "act", NULL, NULL);
+    assert_non_null(strstr(by_name.out, "act plot"));
+    command_free(&by_name);
+    assert_refused("berlu: unknown command 'trian'; did you mean 'train'?", "help", "trian");
+    assert_refused("berlu: unknown option -v; the version is --version or -V", "-v");
+    assert_refused("berlu: options come after the command: berlu doctor ... --json", "--json", "doctor");
+}
+
+/* Where `option` is explained in a help text, up to the next option or heading. */
+static void assert_explained(const char *help, const char *option, const char *part)
+{
+    char begin[64], body[1024];
+    snprintf(begin, sizeof begin, "\n  --%s", option);
+    const char *at = strstr(help, begin);
+    assert_non_null(at);
+    const char *end = strstr(at + 3, "\n  --");
+    snprintf(body, sizeof body, "%.*s", end ? (int)(end - at) : 1000, at);
+    if (!strstr(body, part))
+        fail_msg("'%s' is not in '%s'", part, body);
+}
+
+static void training_is_explained_in_groups_with_the_defaults_of_the_recipe(void **state)
+{
+    (void)state;
+    static const char *const groups[] = {"\nwhat is trained\n", "\ndata\n",   "\nrecipe\n",
+                                         "\nactivation\n",      "\ndevice\n", "\nthe run itself\n"};
+    command_result r;
+    help_of(&r, "train", NULL, NULL);
+    const char *at = r.out;
+    for (size_t i = 0; i < COUNT(groups); i++)
+        if (!(at = strstr(at, groups[i])))
+            fail_msg("no group%s", groups[i]);
+    assert_explained(r.out, "batch", "(default: 1024)");
+    assert_explained(r.out, "recipe", "(default: paper)");
+    assert_null(strstr(r.out, "1e+38"));
+    const char *flag = strstr(r.out, "\n  --nesterov  ");
+    assert_non_null(flag);
+    assert_null(memmem(flag, strcspn(flag + 1, "\n") + 1, "0 to 1", 6));
+    command_free(&r);
+    help_of(&r, "train", "--recipe", "deit");
+    assert_explained(r.out, "epochs", "(default: 300)");
+    assert_explained(r.out, "mixup", "(default: 0.8)");
+    command_free(&r);
+}
+
+static void options_that_do_nothing_are_not_offered(void **state)
+{
+    (void)state;
+    command_result r;
+    help_of(&r, "data", "get", NULL);
+    assert_null(strstr(r.out, "--threads"));
+    assert_null(strstr(r.out, "--isa"));
+    command_free(&r);
+    assert_refused("berlu: data get: option --threads: has no effect on this command", "data", "get", "cifar10",
+                   "--threads", "2");
+    assert_refused("berlu: smooth: option --isa: has no effect on this command", "smooth", "relu", "--isa=scalar");
+}
+
 /* Every line of the list of commands names one that answers --help. */
 static void every_command_explains_itself(void **state)
 {
@@ -162,10 +247,13 @@ static void every_command_explains_itself(void **state)
     command_result all, one;
     int count = 0;
     command_run(&all, "--help", NULL);
+    assert_true(longest_line(all.out) <= 80);
     char *list = strstr(all.out, "\ncommands\n") + strlen("\ncommands\n"), *rest = NULL;
     *strstr(list, "\n\n") = 0;
     for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), count++) {
         char name[32] = "", *words[] = {"berlu", name, "--help", NULL, NULL}, *space;
+        if (line[2] == ' ') /* the summary goes on */
+            continue;
         snprintf(name, sizeof name, "%.18s", line + 2);
         for (char *end = name + strlen(name); end > name && end[-1] == ' ';)
             *--end = 0;
@@ -175,8 +263,8 @@ static void every_command_explains_itself(void **state)
             words[3] = "--help";
         }
         command_run_with(&one, words, 0, NULL);
-        if (one.code != 0 || !strstr(one.out, "usage: berlu ") || *one.err)
-            fail_msg("berlu %s --help: exit %d, %s", line, one.code, one.err);
+        if (one.code != 0 || !strstr(one.out, "usage: berlu ") || *one.err || longest_line(one.out) > 80)
+            fail_msg("berlu %s --help: exit %d, %zu columns, %s", line, one.code, longest_line(one.out), one.err);
         command_free(&one);
     }
     assert_true(count > 0);
@@ -225,6 +313,9 @@ int main(void)
         cmocka_unit_test(mistakes_in_training_and_data_are_told_at_once),
         cmocka_unit_test(an_instruction_set_that_is_not_there_is_refused),
         cmocka_unit_test(help_and_version_go_to_stdout),
+        cmocka_unit_test(help_takes_the_name_of_a_command),
+        cmocka_unit_test(training_is_explained_in_groups_with_the_defaults_of_the_recipe),
+        cmocka_unit_test(options_that_do_nothing_are_not_offered),
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(doctor_answers_in_json),
         cmocka_unit_test(a_full_disk_behind_stdout_is_told),

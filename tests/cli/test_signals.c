@@ -23,7 +23,6 @@
 
 #include "base/signals.h"
 #include "machine.h"
-#include "progress.h"
 #include "signals.h"
 #include "support/command.h"
 #include "support/folder.h"
@@ -437,33 +436,6 @@ static void a_setting_that_is_not_utf8_is_refused_by_name_and_nothing_is_written
     assert_int_equal(rmdir(folder), 0); /* still empty */
 }
 
-/* ---- the bar
- * ----------------------------------------------------------------------------------------------------------- */
-
-static void a_line_of_progress_fits_into_the_terminal(void **state)
-{
-    (void)state;
-    enum { WIDTH = 40 };
-    char text[1024];
-    int master = posix_openpt(O_RDWR | O_NOCTTY), saved = dup(STDERR_FILENO);
-    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
-    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
-    ioctl(slave, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = WIDTH});
-    dup2(slave, STDERR_FILENO);
-    progress p;
-    progress_start(&p, "train", "images", 100, 0);
-    p.began -= 2000000000u; /* nothing is shown in the first second */
-    progress_note(&p, "%080d", 0);
-    progress_step(&p, 50);
-    dup2(saved, STDERR_FILENO);
-    ssize_t length = read(master, text, sizeof text - 1);
-    close(master), close(slave), close(saved);
-    assert_true(length > 0);
-    text[length] = 0;
-    assert_int_equal(strncmp(text, "\r\033[Ktrain [", 11), 0);
-    assert_int_equal(strlen(text), 4 + WIDTH - 1); /* the last column stays free: a full line would wrap */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,7 +450,6 @@ int main(void)
         cmocka_unit_test(a_limit_on_the_size_of_files_is_an_error_and_no_signal),
         cmocka_unit_test(more_than_four_threads_a_core_are_cut_and_reported),
         cmocka_unit_test(threads_that_the_system_refuses_are_an_error_before_anything_is_written),
-        cmocka_unit_test(a_setting_that_is_not_utf8_is_refused_by_name_and_nothing_is_written),
-        cmocka_unit_test(a_line_of_progress_fits_into_the_terminal)};
+        cmocka_unit_test(a_setting_that_is_not_utf8_is_refused_by_name_and_nothing_is_written)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

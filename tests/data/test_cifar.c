@@ -51,6 +51,23 @@ static void records_become_rgb_pictures_in_the_order_of_the_files(void **state)
     data_close(s);
 }
 
+static void a_set_without_a_path_is_found_below_the_variables_folder(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], inner[FOLDER_PATH], found[FOLDER_PATH];
+    cifar_layout l = tiny_layout(&cifar10_layout, 20);
+    tiny_write(&l, folder_fresh(folder, "cifar-find"));
+    setenv("BERLU_DATA", folder, 1);
+    assert_ok(data_find(&data_cifar10, found, sizeof found));
+    assert_string_equal(found, folder);
+    tiny_write(&l, folder_fresh(inner, "cifar-find/cifar10"));
+    assert_ok(data_find(&data_cifar10, found, sizeof found));
+    assert_string_equal(found, inner);
+    assert_int_equal(data_find(&data_cifar100, found, sizeof found), BERLU_ERR_INPUT);
+    assert_int_equal(data_find(&data_cifar10, found, 4), BERLU_ERR_INPUT); /* no room */
+    unsetenv("BERLU_DATA");
+}
+
 static void cifar100_labels_are_fine_or_coarse_as_asked(void **state)
 {
     (void)state;
@@ -232,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_become_rgb_pictures_in_the_order_of_the_files),
+        cmocka_unit_test(a_set_without_a_path_is_found_below_the_variables_folder),
         cmocka_unit_test(cifar100_labels_are_fine_or_coarse_as_asked),
         cmocka_unit_test(wrong_sizes_labels_and_counts_are_named),
         cmocka_unit_test(coarse_labels_must_fit_the_fine_ones),

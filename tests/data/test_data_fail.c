@@ -3,6 +3,7 @@
 
 #include "data/archive.h"
 #include "data/cache.h"
+#include "data/files.h"
 #include "data/loader.h"
 #include "data/make.h"
 #include "support.h"
@@ -50,6 +51,31 @@ static void opening_any_kind_survives_the_failure_of_each_allocation(void **stat
         assert_true(n > 2);
         data_close(s);
     }
+}
+
+static void opening_files_survives_each_failing_call(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], first[FOLDER_PATH], second[FOLDER_PATH];
+    small_folder(folder, "fail_files");
+    const char *paths[] = {folder_path(first, folder, "train/a/0.png"), folder_path(second, folder, "val/a/1.png")};
+    data_source *like = NULL, *s = NULL;
+    assert_ok(data_open(&like, folder, NULL));
+    for (int kinds = FAIL_ALLOC; kinds <= FAIL_READ; kinds *= 2) {
+        berlu_status status;
+        int n = 1;
+        for (; fail_after(kinds, n), status = data_open_files(&s, paths, 2, data_describe(like)), fail_hit(); n++) {
+            assert_int_equal(status, kinds == FAIL_ALLOC ? BERLU_ERR_MEMORY : BERLU_ERR_INPUT);
+            assert_null(s);
+        }
+        assert_ok(status);
+        assert_true(n > 2);
+        assert_int_equal(data_describe(s)->images[DATA_TEST], 2);
+        assert_int_equal(data_describe(s)->classes, 2);
+        data_close(s);
+        s = NULL;
+    }
+    data_close(like);
 }
 
 static void opening_a_folder_survives_each_failing_file_call(void **state)
@@ -200,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_any_kind_survives_the_failure_of_each_allocation),
+        cmocka_unit_test(opening_files_survives_each_failing_call),
         cmocka_unit_test(opening_a_folder_survives_each_failing_file_call),
         cmocka_unit_test(loading_survives_the_failure_of_each_allocation),
         cmocka_unit_test(measuring_and_sheets_survive_the_failure_of_each_allocation),

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "graph/op.h"
 #include "models/models.h"
+#include "models/timm.h"
 #include "models/weights.h"
 
 typedef struct expected {
@@ -309,6 +310,25 @@ static void every_name_of_the_table_can_be_made_and_is_unique(void **state)
     assert_int_equal(names, COUNT(timm) + 5); /* and the micro ones, and linear */
 }
 
+static void timms_names_are_accepted_for_every_model_of_timms_own_size(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof timm / sizeof timm[0]; i++) {
+        model_config ours, theirs;
+        const char *name = timm_name(timm[i].name);
+        assert_int_equal(model_configure(&ours, timm[i].name, NULL), BERLU_OK);
+        assert_int_equal(name != NULL, ours.image_size == 224);
+        if (!name)
+            continue;
+        assert_int_equal(model_configure(&theirs, name, NULL), BERLU_OK);
+        assert_string_equal(theirs.name, ours.name);
+    }
+    assert_string_equal(model_canonical("vit_tiny_patch16_224.augreg_in21k"), "vit_tiny");
+    assert_string_equal(model_canonical("vit_tiny_patch16_2245"), "vit_tiny_patch16_2245");
+    assert_string_equal(model_canonical("vit_micro"), "vit_micro");
+    assert_string_equal(model_canonical(""), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +341,7 @@ int main(void)
         cmocka_unit_test(drop_path_rises_linearly_and_drops_pixels_per_patch),
         cmocka_unit_test(a_stem_of_2_halves_in_stage_0_as_well),
         cmocka_unit_test(a_linear_classifier_is_one_matrix_and_has_no_activation),
+        cmocka_unit_test(timms_names_are_accepted_for_every_model_of_timms_own_size),
         cmocka_unit_test(every_name_of_the_table_can_be_made_and_is_unique),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -360,9 +360,43 @@ static void half_precision_files_load(void **state)
     assert_int_equal(bent_load(&b, "vit_micro", "gelu"), BERLU_OK);
 }
 
+/* As torch.nn.DataParallel and torch.compile save them. */
+static void a_prefix_in_front_of_every_name_is_told(void **state)
+{
+    (void)state;
+    model *m = NULL;
+    engine *e = NULL;
+    assert_int_equal(model_create(&m, "linear", NULL), BERLU_OK);
+    assert_int_equal(engine_create(&e, m->graph, &(engine_options){.backend = cpu_backend(), .batch = 1}), BERLU_OK);
+    const graph *g = engine_graph(e);
+    static const char *const prefixes[] = {"module.", "_orig_mod."};
+    for (size_t k = 0; k < 2; k++) {
+        st_tensor tensors[8] = {0};
+        char names[8][64];
+        float values[40000] = {0};
+        int count = graph_param_count(g);
+        assert_true(count <= 8);
+        for (int i = 0; i < count; i++) {
+            const tensor_info *p = graph_tensor(g, graph_param(g, i));
+            snprintf(names[i], sizeof names[i], "%s%s", prefixes[k], p->name);
+            assert_true(tensor_elements(p) <= 40000);
+            tensors[i] = (st_tensor){.name = names[i], .dtype = ST_F32, .rank = p->rank, .data = values};
+            for (int d = 0; d < p->rank; d++)
+                tensors[i].shape[d] = (uint64_t)p->size[d];
+        }
+        assert_int_equal(safetensors_write(PATH, tensors, (size_t)count, NULL, 0), BERLU_OK);
+        assert_int_equal(weights_load_path(e, PATH), BERLU_ERR_INPUT);
+        assert_non_null(strstr(berlu_last_error(), prefixes[k]));
+        assert_non_null(strstr(berlu_last_error(), "in front of the names"));
+    }
+    remove(PATH);
+    close_model(m, e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_prefix_in_front_of_every_name_is_told),
         cmocka_unit_test(drawn_weights_have_the_mean_and_deviation_of_their_code),
         cmocka_unit_test(codes_tell_how_weights_start),
         cmocka_unit_test(a_wide_normal_is_drawn_again_outside_of_two),

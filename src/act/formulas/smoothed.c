@@ -1,10 +1,10 @@
 /* smoothed.c - a smoothed function as an activation: reference, and numbers for the kernels.
  * SPDX-License-Identifier: MIT
  *
- * The reference is the berlu_smooth itself. Kinks and eps are rounded to f32 first, so that kernels
- * and reference agree on the transitions; slopes and values are rounded once, when the kernel's
- * numbers are computed (smoothed_numbers.h). It has no name of its own: spec.c makes one from
- * smooth(...), from a registered name or from a handle. */
+ * The reference is the berlu_smooth itself. For the kernels kinks and eps are rounded to f32 before
+ * anything is derived from them, slopes and values once, when the kernel's numbers are computed
+ * (smoothed_numbers.h). It has no name of its own: spec.c makes one from smooth(...), from a
+ * registered name or from a handle. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -66,13 +66,13 @@ static berlu_status check_kernel(const berlu_smooth *f, const char *name)
     return BERLU_OK;
 }
 
-/* The same function with kinks and eps as f32 numbers. */
-static berlu_status exact_make(berlu_smooth **out, const berlu_smooth *f)
+/* The same function; `rounded`: with kinks and eps as f32 numbers, as the kernels have them. */
+static berlu_status copy_make(berlu_smooth **out, const berlu_smooth *f, int rounded)
 {
     double kinks[SMOOTHED_KNOTS], slopes[SMOOTHED_KNOTS + 1] = {f->first_slope}, eps[SMOOTHED_KNOTS];
     for (size_t i = 0; i < f->count; i++) {
-        kinks[i] = (double)(float)f->knots[i].x;
-        eps[i] = (double)(float)f->knots[i].eps_left;
+        kinks[i] = rounded ? (double)(float)f->knots[i].x : f->knots[i].x;
+        eps[i] = rounded ? (double)(float)f->knots[i].eps_left : f->knots[i].eps_left;
         slopes[i + 1] = f->knots[i].right;
     }
     berlu_smooth_spec spec = {.kink_count = f->count,
@@ -131,12 +131,16 @@ berlu_status smoothed_fill(berlu_act *act, const berlu_smooth *f)
     smoothed *s = calloc(1, sizeof *s);
     if (!s)
         return berlu_fail_memory(sizeof *s, act->name);
-    if ((status = exact_make(&s->exact, f)) == BERLU_OK) {
-        numbers_fill(s->numbers, s->exact);
+    berlu_smooth *rounded = NULL;
+    if ((status = copy_make(&rounded, f, 1)) == BERLU_OK) {
+        numbers_fill(s->numbers, rounded);
         status = check_f32(s->numbers, act->name);
     } else if (status == BERLU_ERR_ARG) {
         berlu_fail_in(status, "as f32 numbers");
     }
+    berlu_smooth_free(rounded);
+    if (status == BERLU_OK)
+        status = copy_make(&s->exact, f, 0);
     if (status != BERLU_OK) {
         smoothed_free(s);
         return status;

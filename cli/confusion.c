@@ -1,0 +1,176 @@
+/* confusion.c - see confusion.h. SPDX-License-Identifier: MIT
+ *
+ * The plot shows shares of a row, so that classes of different sizes can be compared: a cell is as dark as the share of the
+ * label's images that got this answer. Colours are those of io/svg.c, and follow the reader's dark mode as there. */
+#include "confusion.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+void confusion_add(confusion *c, const float *logits, size_t classes, size_t label)
+{
+    size_t best = 0;
+    if (!c->counts && !c->failed) {
+        c->counts = calloc(classes * classes, sizeof *c->counts);
+        c->classes = classes;
+        c->failed = !c->counts;
+    }
+    if (c->failed || label >= classes)
+        return;
+    for (size_t i = 1; i < classes; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    c->counts[label * classes + best]++;
+}
+
+void confusion_free(confusion *c)
+{
+    free(c->counts);
+    *c = (confusion){0};
+}
+
+/* One class: its images, those answered rightly, and the wrong answer that came most often. */
+typedef struct class_row {
+    uint64_t images, right, most;
+    size_t wrong;
+} class_row;
+
+static class_row row_of(const confusion *c, size_t label)
+{
+    class_row row = {0};
+    for (size_t i = 0; i < c->classes; i++) {
+        uint64_t count = c->counts[label * c->classes + i];
+        row.images += count;
+        if (i == label) {
+            row.right = count;
+        } else if (count > row.most) {
+            row.most = count;
+            row.wrong = i;
+        }
+    }
+    return row;
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+    return all ? 100 * (double)part / (double)all : (double)NAN;
+}
+
+void confusion_print(const confusion *c, const char *const *names)
+{
+    printf("%-24s %8s %7s  %s\n", "class", "images", "top1", "most often taken for");
+    for (size_t label = 0; label < c->classes; label++) {
+        class_row row = row_of(c, label);
+        printf("%-24.24s %8llu %7.2f", names[label], (unsigned long long)row.images, percent(row.right, row.images));
+        if (row.most)
+            printf("  %.24s (%.1f %%)", names[row.wrong], percent(row.most, row.images));
+        putchar('\n');
+    }
+}
+
+void confusion_json(const confusion *c, const char *const *names, output *o)
+{
+    output_array(o, "per_class");
+    for (size_t label = 0; label < c->classes; label++) {
+        class_row row = row_of(c, label);
+        output_object(o, NULL);
+        output_string(o, "name", names[label]);
+        output_int(o, "images", (int64_t)row.images);
+        output_real(o, "top1", percent(row.right, row.images));
+        output_array(o, "answers");
+        for (size_t i = 0; i < c->classes; i++)
+            output_int(o, NULL, (int64_t)c->counts[label * c->classes + i]);
+        output_end(o);
+        output_end(o);
+    }
+    output_end(o);
+}
+
+/* ---- the plot -------------------------------------------------------------------------------- */
+
+enum { MARGIN = 130, HEAD = 88, NAMES_MOST = 40, NUMBERS_MOST = 20 };
+
+static void escape(text *out, const char *words)
+{
+    for (; *words; words++)
+        if (*words == '<' || *words == '&')
+            text_string(out, *words == '<' ? "&lt;" : "&amp;");
+        else if ((unsigned char)*words >= 0x20)
+            text_bytes(out, words, 1);
+}
+
+/* Rows are labels, columns answers; the diagonal is what was right. */
+static void cells_write(text *out, const confusion *c, double side)
+{
+    for (size_t label = 0; label < c->classes; label++) {
+        uint64_t images = row_of(c, label).images;
+        for (size_t i = 0; i < c->classes; i++) {
+            double share = percent(c->counts[label * c->classes + i], images) / 100;
+            double x = MARGIN + (double)i * side, y = HEAD + (double)label * side;
+            if (!(share > 0))
+                continue;
+            text_add(out,
+                     "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"%.3f\"/>\n",
+                     x, y, side, side, i == label ? "#2f9e5b" : "#d1495b", fmax(0.04, share));
+            if (c->classes <= NUMBERS_MOST)
+                text_add(out,
+                         "<text x=\"%.1f\" y=\"%.1f\" font-size=\"11\" text-anchor=\"middle\" class=\"ink\" "
+                         "fill=\"#22262e\">%.0f</text>\n",
+                         x + side / 2, y + side / 2 + 4, 100 * share);
+        }
+    }
+}
+
+static void names_write(text *out, const confusion *c, const char *const *names, double side)
+{
+    for (size_t i = 0; c->classes <= NAMES_MOST && i < c->classes; i++) {
+        double middle = ((double)i + 0.5) * side + 4;
+        char name[24];
+        snprintf(name, sizeof name, "%.18s", names[i]);
+        text_add(out, "<text x=\"%d\" y=\"%.1f\" font-size=\"12\" text-anchor=\"end\" class=\"soft\" fill=\"#5b616b\">",
+                 MARGIN - 8, HEAD + middle);
+        escape(out, name);
+        text_add(out,
+                 "</text>\n<text transform=\"translate(%.1f %.1f) rotate(90)\" font-size=\"12\" class=\"soft\" "
+                 "fill=\"#5b616b\">",
+                 MARGIN + middle - 8, HEAD + (double)c->classes * side + 8);
+        escape(out, name);
+        text_string(out, "</text>\n");
+    }
+}
+
+berlu_status confusion_save(const confusion *c, const char *const *names, const char *title, const char *subtitle,
+                            const char *path)
+{
+    text out = {0};
+    double side = c->classes <= NUMBERS_MOST ? 36 : c->classes <= 100 ? 14 : 600.0 / (double)c->classes;
+    double width = MARGIN + (double)c->classes * side + 24, height = HEAD + (double)c->classes * side + MARGIN;
+    text_add(&out,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+             "font-family=\"system-ui, sans-serif\">\n<style>@media (prefers-color-scheme: dark) { .ground { fill: "
+             "#14171c } "
+             ".ink { fill: #e8eaed } .soft { fill: #aab0ba } .axis { stroke: #6b727d } }</style>\n"
+             "<rect class=\"ground\" width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
+             "<text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"600\" class=\"ink\" fill=\"#22262e\">",
+             width, height, width, height);
+    escape(&out, title);
+    text_string(&out, "</text>\n<text x=\"16\" y=\"46\" font-size=\"12\" class=\"soft\" fill=\"#5b616b\">");
+    escape(&out, subtitle);
+    text_string(&out, "</text>\n<text x=\"16\" y=\"66\" font-size=\"12\" class=\"soft\" fill=\"#5b616b\">"
+                      "rows: the right class; columns: the answer; percent of the row</text>\n");
+    cells_write(&out, c, side);
+    names_write(&out, c, names, side);
+    text_add(&out,
+             "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" class=\"axis\" "
+             "stroke=\"#c9ced6\"/>\n</svg>\n",
+             MARGIN, HEAD, (double)c->classes * side, (double)c->classes * side);
+    berlu_status status = text_status(&out);
+    if (status == BERLU_OK)
+        status = file_write_atomic(path, out.data, out.length);
+    text_free(&out);
+    return status;
+}
