@@ -157,6 +157,15 @@ _FORMS: Dict[str, _Form] = {
     "silu": _Form((), lambda x, v: jax.nn.silu(x), lambda x, v: _sigmoid_slope(x)),
     "mish": _Form((), lambda x, v: x * jnp.tanh(jax.nn.softplus(x)), lambda x, v: _mish_slope(x)),
     "smelu": _smelu_form(),
+    "tanh": _Form((), lambda x, v: jnp.tanh(x), lambda x, v: 1 / jnp.cosh(x) ** 2),
+    "sigmoid": _Form(
+        (), lambda x, v: jax.nn.sigmoid(x), lambda x, v: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x)
+    ),
+    "softplus": _Form((), lambda x, v: jax.nn.softplus(x), lambda x, v: jax.nn.sigmoid(x)),
+    "quick_gelu": _Form(
+        (), lambda x, v: x * jax.nn.sigmoid(1.702 * x), lambda x, v: _sigmoid_slope(1.702 * x)
+    ),
+    "relu2": _Form((), lambda x, v: jnp.clip(x, 0, _INF) ** 2, lambda x, v: 2 * jnp.clip(x, 0, _INF)),
 }
 
 

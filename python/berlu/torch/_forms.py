@@ -383,6 +383,78 @@ class Mish(Form):
         return 2 * first + x * second
 
 
+class Tanh(Form):
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return torch.tanh(x)
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return 1 / torch.cosh(x) ** 2
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        return -2 * torch.tanh(x) / torch.cosh(x) ** 2
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return torch.atanh(y)
+
+
+class Sigmoid(Form):
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return torch.sigmoid(x)
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return torch.sigmoid(x) * torch.sigmoid(-x)
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        s, rest = torch.sigmoid(x), torch.sigmoid(-x)
+        return s * rest * (rest - s)
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return torch.logit(y)
+
+
+class Softplus(Form):
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return torch.clamp(x, min=0) + torch.log1p(torch.exp(-torch.abs(x)))
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return torch.sigmoid(x)
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        return torch.sigmoid(x) * torch.sigmoid(-x)
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return y + torch.log(-torch.expm1(-y))
+
+
+class QuickGelu(Form):
+    """x sigmoid(k x), k = 1.702."""
+
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return x * torch.sigmoid(1.702 * x)
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        s, t = torch.sigmoid(1.702 * x), 1.702 * x
+        return s * (1 + t * (1 - s))
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        s, t = torch.sigmoid(1.702 * x), 1.702 * x
+        return 1.702 * s * (1 - s) * (2 + t * (1 - 2 * s))
+
+
+class Relu2(Form):
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return torch.clamp(x, min=0) ** 2
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return 2 * torch.clamp(x, min=0)
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        return torch.where(x > 0, 2.0, torch.where(torch.isnan(x), x, 0.0)).to(x.dtype)
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return torch.sqrt(torch.clamp(y, min=0))
+
+
 # ---- Smoothed functions, scale and center --------------------------------------------------------
 
 
@@ -490,6 +562,11 @@ _FORMS: Dict[str, Form] = {
     "gelu_tanh": GeluTanh(),
     "silu": Silu(),
     "mish": Mish(),
+    "tanh": Tanh(),
+    "sigmoid": Sigmoid(),
+    "softplus": Softplus(),
+    "quick_gelu": QuickGelu(),
+    "relu2": Relu2(),
     "smelu": Smelu(),
 }
 
