@@ -72,8 +72,7 @@ static void bad_input_is_refused_before_anything_is_written(void **state)
                                          {"classes=7", "7 classes"},
                                          {"data=/no/such/place", "/no/such/place"},
                                          {"distill=hard", "vit_micro has one head"},
-                                         {"epochs=1000000000", "more than the 4294967295 a run can count"},
-                                         {"device=cuda", "device"}};
+                                         {"epochs=1000000000", "more than the 4294967295 a run can count"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         char run[FOLDER_PATH];
         train_settings s;
@@ -90,6 +89,22 @@ static void bad_input_is_refused_before_anything_is_written(void **state)
         assert_false(folder_exists(run));
         recipe_free(&s);
     }
+}
+
+/* A build without CUDA, or a machine without a GPU; where there is one the run is made. */
+static void a_device_that_is_missing_is_refused_before_anything_is_written(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    tiny_settings(&s, run_place(run, "no-device"), (const char *const[]){"device=cuda", NULL});
+    berlu_status status = run_with(&s, 0, NULL, NULL);
+    if (status != BERLU_OK) {
+        assert_true(status == BERLU_ERR_UNSUPPORTED || status == BERLU_ERR_DEVICE);
+        assert_true(*berlu_last_error());
+        assert_false(folder_exists(run));
+    }
+    recipe_free(&s);
 }
 
 static void an_existing_run_or_a_full_folder_is_not_touched(void **state)
@@ -199,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_vanishes_stops_the_run),
         cmocka_unit_test(a_full_disk_stops_the_run_and_nothing_is_lost),
         cmocka_unit_test(bad_input_is_refused_before_anything_is_written),
+        cmocka_unit_test(a_device_that_is_missing_is_refused_before_anything_is_written),
         cmocka_unit_test(an_existing_run_or_a_full_folder_is_not_touched),
         cmocka_unit_test(a_resume_with_other_settings_names_them),
         cmocka_unit_test(memory_that_runs_out_in_a_resume_harms_nothing),
