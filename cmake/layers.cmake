@@ -1,4 +1,4 @@
-# berlu_layer(NAME SOURCE...)                   the objects of one folder of src/, target room_NAME
+# berlu_layer(NAME SOURCE...)                   the objects of one folder of src/, target layer_NAME
 # berlu_test(NAME FILE... [WRAP] [LINK ...])   a cmocka program of tests/, registered with CTest as NAME
 # berlu_fuzz(NAME FILE)                        a fuzz target of tests/fuzz; its corpus is tests/fuzz/corpus/NAME
 

@@ -7,15 +7,18 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "report/verdict.h"
 #include "study/stats.h"
+
+#define MARGIN 0.5 /* points within which two functions count as equal */
 
 static const char *const cell_columns[] = {"study", "cell", "n",         "failed", "waiting", "mean", "sd",
                                            "low",   "high", "images_sd", "best",   "loss",    "top5", "images_per_s"};
 static const char *const contrast_columns[] = {
-    "study",       "name",       "a",          "b",          "n",           "mean_a",   "sd_a",
-    "mean_b",      "sd_b",       "difference", "low",        "high",        "p",        "p_holm",
-    "test",        "p_equal",    "p_flip",     "paired_low", "paired_high", "r",        "images_low",
-    "images_high", "detectable", "paper",      "registered", "failed_a",    "failed_b", "verdict"};
+    "study",      "name",       "a",           "b",       "n",          "mean_a",      "sd_a",       "mean_b",
+    "sd_b",       "difference", "low",         "high",    "p",          "p_holm",      "test",       "p_equal",
+    "p_flip",     "paired_low", "paired_high", "r",       "images_low", "images_high", "detectable", "paper",
+    "registered", "failed_a",   "failed_b",    "verdict", "size"};
 static const char *const run_columns[] = {"study", "cell", "seed",   "key",     "state",  "top1",
                                           "top5",  "loss", "device", "version", "commit", "message"};
 
@@ -126,7 +129,6 @@ typedef struct judged {
     stats_interval images;
     sample a, b;
     double p_holm;
-    int partial; /* runs are still missing */
 } judged;
 
 static judged contrast_judge(arena *memory, const store_study *s, const store_contrast *c, const sample *all,
@@ -145,24 +147,23 @@ static judged contrast_judge(arena *memory, const store_study *s, const store_co
                                                        .count = cells ? s->cell_count : 0,
                                                        .pairs = pairs,
                                                        .contrasts = registered,
-                                                       .margin = 0.5});
+                                                       .margin = MARGIN});
     crossed = stats_crossed(x, y, j.of.judged);
     j.images = stats_range(crossed, 0.95);
-    j.partial = j.a.waiting || j.b.waiting;
     return j;
 }
 
-/* Direction first: better or worse by Holm's p, no difference where the 90 % interval lies inside the margin. */
-static const char *verdict_of(const judged *j)
+/* By the rules of verdict.h; a cell has as many members as seeds were registered. */
+static verdict verdict_of(const judged *j)
 {
-    if (isnan(j->of.p))
-        return "not tested";
-    if (j->p_holm < 0.05)
-        return j->of.judged.value > 0 ? (j->partial ? "better (partial)" : "better")
-                                      : (j->partial ? "worse (partial)" : "worse");
-    if (j->of.p_equal < 0.05)
-        return j->partial ? "no difference (partial)" : "no difference";
-    return j->partial ? "undecided (partial)" : "undecided";
+    size_t of_a = j->s->cells[j->c->a].count, of_b = j->s->cells[j->c->b].count;
+    int tested = j->a.count && j->b.count;
+    return verdict_of_contrast(&(verdict_input){.contrast = tested ? &j->of : NULL,
+                                                .p_holm = j->p_holm,
+                                                .margin = MARGIN,
+                                                .paper = j->c->paper,
+                                                .n = j->a.count < j->b.count ? j->a.count : j->b.count,
+                                                .registered = of_a < of_b ? of_a : of_b});
 }
 
 static void contrast_row(table *t, const judged *j)
@@ -195,7 +196,12 @@ static void contrast_row(table *t, const judged *j)
     table_word(t, j->c->current ? j->c->registered : "earlier file");
     table_number(t, (double)j->a.failed, 0);
     table_number(t, (double)j->b.failed, 0);
-    table_word(t, verdict_of(j));
+    verdict v = verdict_of(j);
+    char text_of[64];
+    snprintf(text_of, sizeof text_of, "%s%s", verdict_direction_name(v.direction),
+             v.partial && v.direction != VERDICT_NOT_TESTED ? " (partial)" : "");
+    table_word(t, text_of);
+    table_word(t, verdict_size_name(v.size));
 }
 
 static size_t contrasts_count(const store_contents *from)
