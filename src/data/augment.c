@@ -1,4 +1,5 @@
-/* augment.c - crops, flip, jitter and erasing: what is drawn, in which order, for one sample. SPDX-License-Identifier: MIT
+/* augment.c - crops, flip, jitter and erasing: what is drawn for one sample, and what becomes of its pixels.
+ * SPDX-License-Identifier: MIT
  *
  * Rules and distributions follow timm and the DeiT script. Each step draws from its own purpose, so switching one off
  * leaves the draws of the others as they were. RandAugment is in randaugment.c, the pixel work in pixels.c. */
@@ -107,21 +108,6 @@ image_part crop_random(draws *d, int width, int height, double scale_low, double
     return (image_part){(width - w) / 2, (height - h) / 2, w, h, 0};
 }
 
-typedef struct crop_job {
-    const augment_plan *plan;
-    draws d;
-} crop_job;
-
-static void crop_choose(void *context, int width, int height, image_part *part)
-{
-    crop_job *job = context;
-    const augment_options *o = &job->plan->o;
-    if (o->crop != CROP_RESIZED)
-        return;
-    *part = crop_random(&job->d, width, height, o->scale_low, o->scale_high);
-    part->least = o->image_size;
-}
-
 static void swap(augment_scratch *w)
 {
     image kept = w->picture;
@@ -179,10 +165,10 @@ static berlu_status crop_centre(const augment_options *o, double crop_pct, resiz
                               : status;
 }
 
-static berlu_status crop_apply(const augment_plan *plan, draws *d, augment_scratch *w)
+static berlu_status crop_apply(const augment_plan *plan, const sample_draw *draw, augment_scratch *w)
 {
     const augment_options *o = &plan->o;
-    resize_filter filter = o->filter_random && draws_chance(d, 0.5) ? RESIZE_BILINEAR : o->filter;
+    resize_filter filter = draw->filter;
     switch (o->crop) {
     case CROP_RESIZED:
     case CROP_SQUASH:
@@ -193,8 +179,7 @@ static berlu_status crop_apply(const augment_plan *plan, draws *d, augment_scrat
         break;
     }
     berlu_status status = crop_centre(o, 1.0, filter, w);
-    int top = draws_below(d, 2 * o->pad + 1), left = draws_below(d, 2 * o->pad + 1);
-    return status == BERLU_OK ? window(w, left - o->pad, top - o->pad, o->image_size) : status;
+    return status == BERLU_OK ? window(w, draw->left, draw->top, o->image_size) : status;
 }
 
 /* ---- colour jitter ---- */
@@ -259,6 +244,34 @@ void erase_fill(draws *d, erase_box box, float *planes, int height, int width)
 
 /* ---- one sample ---- */
 
+static void crop_draw(const augment_plan *plan, draws *d, int width, int height, sample_draw *out)
+{
+    const augment_options *o = &plan->o;
+    out->part = (image_part){.width = width, .height = height};
+    if (o->crop == CROP_RESIZED) {
+        out->part = crop_random(d, width, height, o->scale_low, o->scale_high);
+        out->part.least = o->image_size;
+    }
+    out->filter = o->filter_random && draws_chance(d, 0.5) ? RESIZE_BILINEAR : o->filter;
+    if (o->crop == CROP_PAD) {
+        out->top = draws_below(d, 2 * o->pad + 1) - o->pad;
+        out->left = draws_below(d, 2 * o->pad + 1) - o->pad;
+    }
+}
+
+sample_draw augment_draw(const augment_plan *plan, int width, int height, uint32_t epoch, uint64_t sample)
+{
+    const augment_options *o = &plan->o;
+    draws crop = draws_for(plan->seed, PURPOSE_CROP, epoch, sample);
+    draws erase = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);
+    sample_draw out = {.flip = o->flip && philox_draw(plan->seed, PURPOSE_FLIP, epoch, sample, 0).w[0] >> 31};
+    crop_draw(plan, &crop, width, height, &out);
+    if (o->erase > 0)
+        out.erase = erase_draw(&erase, o->erase, o->image_size, o->image_size);
+    out.erase_words = draws_taken(&erase);
+    return out;
+}
+
 static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint64_t sample, augment_scratch *w)
 {
     const augment_options *o = &plan->o;
@@ -270,35 +283,12 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
     return BERLU_OK;
 }
 
-/* The cropped picture in w->picture, and whether it is to be mirrored. */
-static berlu_status image_crop(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                               uint32_t epoch, uint64_t sample, augment_scratch *w, int *mirror)
-{
-    crop_job crop = {plan, draws_for(plan->seed, PURPOSE_CROP, epoch, sample)};
-    image_request request = {crop_choose, &crop, &w->file, w->byte_limit};
-    *mirror = plan->o.flip && philox_draw(plan->seed, PURPOSE_FLIP, epoch, sample, 0).w[0] >> 31;
-    berlu_status status = data_read(source, split, index, &request, &w->picture);
-    return status == BERLU_OK ? crop_apply(plan, &crop.d, w) : status;
-}
-
-berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                           uint32_t epoch, uint64_t sample, augment_scratch *w)
-{
-    int mirror;
-    berlu_status status = image_crop(plan, source, split, index, epoch, sample, w, &mirror);
-    if (status != BERLU_OK)
-        return status;
-    if (mirror)
-        pixels_flip(&w->picture);
-    return colours_apply(plan, epoch, sample, w);
-}
-
 /* Colour jitter does not care for places, so the mirroring may wait; RandAugment turns and shifts, so it may not. */
-berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
-                            uint32_t epoch, uint64_t sample, float *out, augment_scratch *w)
+berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, uint32_t epoch, uint64_t sample,
+                           float *out, augment_scratch *w)
 {
-    int mirror;
-    berlu_status status = image_crop(plan, source, split, index, epoch, sample, w, &mirror);
+    int mirror = draw->flip, side = plan->o.image_size;
+    berlu_status status = crop_apply(plan, draw, w);
     if (status == BERLU_OK && mirror && plan->o.randaugment > 0) {
         pixels_flip(&w->picture);
         mirror = 0;
@@ -308,10 +298,53 @@ berlu_status augment_sample(const augment_plan *plan, data_source *source, data_
     if (status != BERLU_OK)
         return status;
     levels_apply(&plan->levels, out, &w->picture, mirror);
-    if (plan->o.erase > 0) {
-        int side = plan->o.image_size;
+    if (draw->erase.height > 0) {
         draws d = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);
-        erase_fill(&d, erase_draw(&d, plan->o.erase, side, side), out, side, side);
+        draws_go(&d, draw->erase_words);
+        erase_fill(&d, draw->erase, out, side, side);
     }
     return BERLU_OK;
+}
+
+/* A reader says how large the image is before it decodes it: that is when the sample can be drawn. */
+typedef struct draw_job {
+    const augment_plan *plan;
+    uint32_t epoch;
+    uint64_t sample;
+    sample_draw draw;
+} draw_job;
+
+static void draw_choose(void *context, int width, int height, image_part *part)
+{
+    draw_job *job = context;
+    job->draw = augment_draw(job->plan, width, height, job->epoch, job->sample);
+    *part = job->draw.part;
+}
+
+static berlu_status sample_read(draw_job *job, data_source *source, data_split split, size_t index, augment_scratch *w)
+{
+    image_request request = {draw_choose, job, &w->file, w->byte_limit};
+    return data_read(source, split, index, &request, &w->picture);
+}
+
+berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                           uint32_t epoch, uint64_t sample, augment_scratch *w)
+{
+    draw_job job = {.plan = plan, .epoch = epoch, .sample = sample};
+    berlu_status status = sample_read(&job, source, split, index, w);
+    if (status == BERLU_OK)
+        status = crop_apply(plan, &job.draw, w);
+    if (status != BERLU_OK)
+        return status;
+    if (job.draw.flip)
+        pixels_flip(&w->picture);
+    return colours_apply(plan, epoch, sample, w);
+}
+
+berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
+                            uint32_t epoch, uint64_t sample, float *out, augment_scratch *w)
+{
+    draw_job job = {.plan = plan, .epoch = epoch, .sample = sample};
+    berlu_status status = sample_read(&job, source, split, index, w);
+    return status == BERLU_OK ? augment_apply(plan, &job.draw, epoch, sample, out, w) : status;
 }

@@ -1,6 +1,8 @@
-/* augment_plan.h - an augmentation with all its choices settled, and the work of one sample. SPDX-License-Identifier: MIT
+/* augment_plan.h - an augmentation with all its options settled, and the work of one sample. SPDX-License-Identifier: MIT
  *
- * The loader prepares one plan and shares it; every worker owns a scratch. */
+ * The loader prepares one plan and shares it; every worker owns a scratch. A sample is drawn first (augment_draw: plain data)
+ * and made of pixels then (augment_apply), so that a device which holds the images can do the second part itself from the
+ * same draws (engine/image_draw.h). */
 #ifndef DATA_AUGMENT_PLAN_H
 #define DATA_AUGMENT_PLAN_H
 
@@ -26,11 +28,32 @@ void augment_scratch_free(augment_scratch *w);
 berlu_status augment_prepare(augment_plan *out, const augment_options *o, const data_info *info, const double mean[3],
                              const double std[3], uint64_t seed);
 
+typedef struct erase_box {
+    int top, left, height, width; /* height 0: nothing is erased */
+} erase_box;
+
+/* All that chance decides about one sample, but for its colours. */
+typedef struct sample_draw {
+    image_part part;      /* of the stored image, as it is read */
+    resize_filter filter; /* from there to the network's size */
+    int left, top;        /* CROP_PAD: the window's place on the resized image, negative in the padding */
+    int flip;
+    erase_box erase;
+    uint32_t erase_words; /* of the row PURPOSE_ERASE that the box took; the noise inside it begins there */
+} sample_draw;
+
+/* A function of its arguments alone; width and height are those of the stored image. */
+sample_draw augment_draw(const augment_plan *plan, int width, int height, uint32_t epoch, uint64_t sample);
+
+/* Writes 3 planes of image_size x image_size floats from the part that was read into w->picture. */
+berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, uint32_t epoch, uint64_t sample,
+                           float *out, augment_scratch *w);
+
 /* The picture's bytes after crop, flip and colours, image_size x image_size, in w->picture. */
 berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
                            uint32_t epoch, uint64_t sample, augment_scratch *w);
 
-/* Writes 3 planes of image_size x image_size floats. `sample` tells copies of a repeated picture apart. */
+/* Reads, draws and applies. `sample` tells copies of a repeated picture apart. */
 berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
                             uint32_t epoch, uint64_t sample, float *out, augment_scratch *w);
 
@@ -42,9 +65,6 @@ berlu_status randaugment_op(int op, double level, int negative, const augment_pl
 enum { RANDAUGMENT_OPS = 15 };
 extern const char *const randaugment_names[RANDAUGMENT_OPS];
 berlu_status jitter_apply(const augment_options *o, draws *d, image *picture);
-typedef struct erase_box {
-    int top, left, height, width; /* height 0: nothing is erased */
-} erase_box;
 erase_box erase_draw(draws *d, double probability, int height, int width);
 void erase_fill(draws *d, erase_box box, float *planes, int height, int width);
 

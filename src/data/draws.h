@@ -30,6 +30,20 @@ static inline uint32_t draws_word(draws *d)
     return d->words.w[--d->left];
 }
 
+/* How many words were handed out, and the row from there on: what is drawn later can begin where this left off. */
+static inline uint32_t draws_taken(const draws *d)
+{
+    return 4 * d->block - (uint32_t)d->left;
+}
+
+static inline void draws_go(draws *d, uint32_t taken)
+{
+    d->block = taken / 4;
+    d->left = 0;
+    for (uint32_t i = 0; i < taken % 4; i++)
+        (void)draws_word(d);
+}
+
 static inline double draws_uniform(draws *d, double low, double high)
 {
     return low + (high - low) * philox_f64(draws_word(d));

@@ -344,6 +344,46 @@ static void a_tiny_alpha_draws_a_coin_and_ends(void **state)
     }
 }
 
+/* ---- draws apart from pixels ---- */
+
+static void a_row_of_draws_can_be_taken_up_anywhere(void **state)
+{
+    (void)state;
+    for (uint32_t taken = 0; taken < 13; taken++) {
+        draws a = draws_for(3, PURPOSE_TEST, 1, 9), b = a;
+        for (uint32_t i = 0; i < taken; i++)
+            (void)draws_word(&a);
+        assert_int_equal(draws_taken(&a), taken);
+        draws_go(&b, taken);
+        for (int i = 0; i < 9; i++)
+            assert_int_equal(draws_word(&a), draws_word(&b));
+    }
+}
+
+/* augment_sample() is reading, augment_draw() and augment_apply(), and a draw can be made long before it is used. */
+static void a_sample_is_its_draw_applied_to_its_pixels(void **state)
+{
+    (void)state;
+    static float whole[3 * 32 * 32], parts[3 * 32 * 32];
+    augment_options o;
+    augment_scratch w = {0};
+    data_source s = one_source(32);
+    assert_ok(augment_preset(&o, "crop-flip", 32));
+    o.erase = 0.5;
+    augment_plan p = plan_of(o);
+    int erased = 0, flipped = 0;
+    for (uint64_t sample = 0; sample < 64; sample++) {
+        sample_draw d = augment_draw(&p, 32, 32, 5, sample);
+        assert_ok(augment_sample(&p, &s, DATA_TRAIN, 0, 5, sample, whole, &w));
+        assert_ok(data_read(&s, DATA_TRAIN, 0, NULL, &w.picture));
+        assert_ok(augment_apply(&p, &d, 5, sample, parts, &w));
+        assert_memory_equal(whole, parts, sizeof whole);
+        erased += d.erase.height > 0, flipped += d.flip;
+    }
+    assert_true(erased > 16 && erased < 48 && flipped > 16 && flipped < 48);
+    augment_scratch_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +401,8 @@ int main(void)
         cmocka_unit_test(mixing_draws_have_the_distributions_of_timm),
         cmocka_unit_test(probabilities_of_mixing_are_taken_as_given),
         cmocka_unit_test(a_tiny_alpha_draws_a_coin_and_ends),
+        cmocka_unit_test(a_row_of_draws_can_be_taken_up_anywhere),
+        cmocka_unit_test(a_sample_is_its_draw_applied_to_its_pixels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
