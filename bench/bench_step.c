@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/philox.h"
+#include "engine/image_set.h"
 #include "models/weights.h"
 
 enum { WARM_UP = 2, STEPS_MOST = 4096 };
@@ -63,6 +64,51 @@ static void batch_fill(engine *e, const model *m, int batch)
         engine_input(e)[i] = 4 * philox_f32(philox_draw(1, PURPOSE_SYNTHETIC, 0, (uint64_t)i, 0).w[0]) - 2;
     for (int i = 0; i < batch; i++)
         engine_labels(e)[i] = (int32_t)(i % classes);
+}
+
+/* Where a device has memory of its own a set of random bytes lies on it, and batches are made there from draws, as training
+ * does it; else the network reads the feeds. */
+typedef struct images {
+    image_set *set;
+    image_draw *draws;
+} images;
+
+static void images_free(images *i)
+{
+    image_set_free(i->set);
+    free(i->draws);
+}
+
+static berlu_status images_place(images *out, engine *e, const model *m, const backend *on, int batch)
+{
+    const tensor_info *input = graph_tensor(m->graph, graph_image(m->graph));
+    int64_t classes = tensor_elements(graph_tensor(m->graph, graph_logits(m->graph)));
+    size_t bytes = (size_t)tensor_elements(input) * (size_t)batch;
+    float levels[IMAGE_LEVELS];
+    *out = (images){0};
+    if (on->host_memory || input->rank != 3 || input->size[0] != 3 || input->size[1] != input->size[2])
+        return BERLU_OK;
+    for (int i = 0; i < IMAGE_LEVELS; i++)
+        levels[i] = (float)(i % 256) / 64 - 2;
+    uint8_t *pixels = malloc(bytes);
+    out->draws = calloc((size_t)batch, sizeof *out->draws);
+    if (!pixels || !out->draws) {
+        free(pixels);
+        return berlu_fail_memory(bytes, "a batch of images");
+    }
+    for (size_t i = 0; i < bytes; i++)
+        pixels[i] = (uint8_t)philox_draw(1, PURPOSE_SYNTHETIC, 0, i, 0).w[0];
+    for (int i = 0; i < batch; i++)
+        out->draws[i] = (image_draw){.index = i, .label = (int32_t)(i % classes), .partner = i, .flip = i % 2};
+    berlu_status status = image_set_create(&out->set, on, engine_device(e), (int)input->size[1], (size_t)batch, levels);
+    if (status == BERLU_OK)
+        status = image_set_write(out->set, 0, (size_t)batch, pixels);
+    if (status == BERLU_OK)
+        status = engine_use_images(e, out->set);
+    if (status == BERLU_OK)
+        engine_set_draws(e, out->draws);
+    free(pixels);
+    return status;
 }
 
 typedef struct times {
@@ -127,11 +173,7 @@ static berlu_status steps_stream(bench_step *b, engine *e, times *t, uint32_t fi
     berlu_status status = BERLU_OK;
     for (uint32_t i = 0; i < STREAM && status == BERLU_OK; i++) {
         engine_step s = step_of(first + i);
-        status = engine_forward(e, &s);
-        if (status == BERLU_OK && b->options.mode == ENGINE_TRAIN)
-            status = engine_backward(e);
-        if (status == BERLU_OK && b->options.mode == ENGINE_TRAIN)
-            status = engine_update(e);
+        status = b->options.mode == ENGINE_TRAIN ? engine_step_run(e, &s) : engine_forward(e, &s);
     }
     if (status == BERLU_OK)
         status = engine_wait(e);
@@ -205,7 +247,10 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
         return berlu_fail_memory(sizeof *t, "the times of a bench");
     malloc_trim(0);
     uint64_t before = status_bytes("VmRSS");
+    images set = {0};
     status = engine_create(&e, m->graph, &b->options);
+    if (status == BERLU_OK)
+        status = images_place(&set, e, m, b->options.backend, b->options.batch);
     if (status == BERLU_OK)
         status = measure(b, m, e, t);
     if (status == BERLU_OK) {
@@ -219,6 +264,7 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
         if (profile && b->options.profile)
             status = engine_profile_text(e, b->profile_by, profile);
     }
+    images_free(&set);
     engine_free(e);
     free(t);
     return status;

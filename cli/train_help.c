@@ -15,7 +15,7 @@ const option_group train_groups[] = {
                "weight-decay decay-all beta1 beta2 adam-eps momentum nesterov clip smoothing drop-path init-std "
                "init-std-fc1 ema teacher teacher-act distill distill-alpha distill-tau"},
     {"activation", "act-params act-lr act-decay act-freeze act-constraint keep"},
-    {"device", "device precision residual algorithms threads workers"},
+    {"device", "device precision residual algorithms data-on threads workers"},
     {"the run itself",
      "seed max-steps checkpoint-every eval-every eval-batch overfit-batch dry-run wait strict verbose "
      "quiet json-lines"},

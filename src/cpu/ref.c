@@ -38,6 +38,7 @@ const op_entry REF(ops)[OP_COUNT] = {
     [OP_HALF] = {REF(half), .in_place = 1},
     [OP_CROSS_ENTROPY_GRAD] = {REF(cross_entropy_grad)},
     [OP_DISTILL_GRAD] = {REF(distill_grad)},
+    [OP_IMAGES] = {REF(images)},
     [OP_ACCUMULATE] = {REF(accumulate)},
     [OP_GRAD_NORM] = {REF(grad_norm)},
     [OP_ADAMW] = {REF(adamw)},

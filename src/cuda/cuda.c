@@ -48,6 +48,7 @@ static const op_entry ops[OP_COUNT] = {
     [OP_DISTILL_GRAD] = {cuda_distill_grad},
     [OP_LINEAR_ACT] = {cuda_linear_act, cuda_linear_act_workspace, .shadow = 2 | 4},
     [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .sums = 4},
+    [OP_IMAGES] = {cuda_images},
     [OP_ACCUMULATE] = {cuda_accumulate},
     [OP_GRAD_NORM] = {cuda_grad_norm, cuda_grad_norm_workspace},
     [OP_ADAMW] = {cuda_adamw},

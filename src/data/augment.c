@@ -272,13 +272,26 @@ sample_draw augment_draw(const augment_plan *plan, int width, int height, uint32
     return out;
 }
 
+static int has_jitter(const augment_options *o)
+{
+    return o->brightness > 0 || o->contrast > 0 || o->saturation > 0 || o->hue > 0;
+}
+
+int augment_only_moves(const augment_plan *plan, const data_info *info)
+{
+    const augment_options *o = &plan->o;
+    int same = info->width == o->image_size && info->height == o->image_size;
+    int whole = o->crop == CROP_PAD || o->crop == CROP_SQUASH || (o->crop == CROP_EVAL && o->crop_pct == 1);
+    return same && whole && o->randaugment == 0 && !has_jitter(o);
+}
+
 static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint64_t sample, augment_scratch *w)
 {
     const augment_options *o = &plan->o;
     draws d = draws_for(plan->seed, PURPOSE_AUGMENT, epoch, sample);
     if (o->randaugment > 0)
         return randaugment_apply(plan, &d, &w->picture, &w->spare);
-    if (o->brightness > 0 || o->contrast > 0 || o->saturation > 0 || o->hue > 0)
+    if (has_jitter(o))
         return jitter_apply(o, &d, &w->picture);
     return BERLU_OK;
 }

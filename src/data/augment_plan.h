@@ -42,6 +42,10 @@ typedef struct sample_draw {
     uint32_t erase_words; /* of the row PURPOSE_ERASE that the box took; the noise inside it begins there */
 } sample_draw;
 
+/* 1: a sample is a window of the stored bytes, perhaps mirrored and erased, so a device that has the bytes can make it: all
+ * images have the network's size, and nothing resizes or recolours them. */
+int augment_only_moves(const augment_plan *plan, const data_info *info);
+
 /* A function of its arguments alone; width and height are those of the stored image. */
 sample_draw augment_draw(const augment_plan *plan, int width, int height, uint32_t epoch, uint64_t sample);
 

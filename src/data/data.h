@@ -57,6 +57,9 @@ int data_label(const data_source *source, data_split split, size_t index); /* in
 /* Reads one picture (or the part asked for) as RGB bytes. BERLU_ERR_INPUT names the file and what is wrong with it. */
 berlu_status data_read(data_source *source, data_split split, size_t index, const image_request *request, image *out);
 
+/* Images [first, first + count) of a split whose images have one size, one behind the other, 3 bytes a pixel. */
+berlu_status data_bytes(data_source *source, data_split split, size_t first, size_t count, int threads, uint8_t *out);
+
 /* What a picture is called: a path, or "train/123". */
 const char *data_name(const data_source *source, data_split split, size_t index, char *out, size_t room);
 

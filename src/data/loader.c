@@ -198,11 +198,13 @@ berlu_status loader_open(loader **out, data_source *source, const loader_options
     int workers = options->workers > 0 ? options->workers : threads_default();
     workers = workers > WORKERS_MOST ? WORKERS_MOST : workers;
     berlu_status status = loader_plan_make(&l->plan, source, options);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK && options->draws)
+        l->slot_count = 1;
+    else if (status == BERLU_OK)
         status = budget_share(l, options->budget, workers);
     if (status == BERLU_OK)
         status = slots_make(l);
-    if (status == BERLU_OK) {
+    if (status == BERLU_OK && !options->draws) {
         l->workers = calloc((size_t)workers, sizeof *l->workers);
         status = l->workers ? workers_start(l, workers)
                             : berlu_fail_memory((size_t)workers * sizeof *l->workers, "the data loader");
@@ -234,6 +236,17 @@ void loader_close(loader *l)
     pthread_cond_destroy(&l->work);
     pthread_mutex_destroy(&l->lock);
     free(l);
+}
+
+int loader_drawable(data_source *source, const loader_options *options)
+{
+    loader_plan p;
+    return loader_plan_make(&p, source, options) == BERLU_OK && augment_only_moves(&p.augment, data_describe(source));
+}
+
+const float *loader_levels(const loader *l)
+{
+    return l->plan.augment.levels.table[0];
 }
 
 size_t loader_images(const loader *l)
@@ -300,9 +313,24 @@ static void batch_wait(loader *l)
     l->waited += clock_seconds() - began;
 }
 
+/* Drawn here and now. */
+static void draws_next(loader *l, const loader_batch **batch)
+{
+    if (l->give >= l->batches)
+        return;
+    loader_rows *rows = &l->slots[0].rows;
+    plan_draw(&l->plan, l->epoch, l->give++, rows);
+    plan_show(&l->plan, rows, &l->given);
+    *batch = &l->given;
+}
+
 berlu_status loader_next(loader *l, const loader_batch **batch)
 {
     *batch = NULL;
+    if (l->plan.o.draws) {
+        draws_next(l, batch);
+        return BERLU_OK;
+    }
     berlu_status status = BERLU_OK;
     pthread_mutex_lock(&l->lock);
     l->held = l->give; /* the batch given before goes back */

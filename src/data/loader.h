@@ -4,6 +4,9 @@
  * evaluated place by place, never stored, and every random choice is drawn by counter. So the number of workers changes no
  * bit, a resume starts at any batch of any epoch at once, and rank r of R computes its rows without talking to others.
  *
+ * A set that lies on a device as bytes needs no pixels from here: with `draws` a batch is one image_draw a row, from which the
+ * device makes the same numbers. There are no workers then; drawing a batch takes less than launching a step.
+ *
  * Use: loader_open; for each epoch loader_start, then loader_next until *batch is NULL; loader_close.
  * One thread calls these; the workers are the loader's own. Nothing is allocated between loader_start and the end of an
  * epoch except when a picture larger than all before needs room.
@@ -22,6 +25,7 @@
 #include "data/augment.h"
 #include "data/data.h"
 #include "data/mix.h"
+#include "engine/image_draw.h"
 
 /* Which pictures of the split. A holdout of N takes N training pictures, chosen by counter from the seed alone, away
  * from PART_KEPT and gives them as PART_HELD. */
@@ -45,6 +49,8 @@ typedef struct loader_options {
     augment_options augment; /* image_size must be set */
     mix_options mix;
     double mean[3], std[3]; /* normalisation; std all 0: those of data_describe() */
+    int draws;              /* batches as draws alone; loader_drawable() must allow it */
+    size_t draws_first;     /* place of the split's first image in the set that draws name */
     int workers;            /* threads; 0: threads_default() */
     size_t
         budget; /* bytes for batches made ahead and for decoding; 0: four batches, and for decoding what pictures within the
@@ -52,9 +58,10 @@ typedef struct loader_options {
 } loader_options;
 
 typedef struct loader_batch {
-    const float *images;   /* [rows][3][side][side], normalised; rows past `count` are zero */
-    const int32_t *labels; /* [rows]; 0 past `count` */
-    const float *targets;  /* [rows][classes], NULL without mixing */
+    const float *images;     /* [rows][3][side][side], normalised; rows past `count` are zero. NULL with draws */
+    const image_draw *draws; /* [rows], where they were asked for; they hold labels and targets, too */
+    const int32_t *labels;   /* [rows]; 0 past `count` */
+    const float *targets;    /* [rows][classes], NULL without mixing or with draws */
     const uint64_t
         *indices;  /* [rows]: index in the split; a broken training picture is replaced by the next whole one */
     size_t rows;   /* batch / ranks */
@@ -68,6 +75,11 @@ typedef struct loader_batch {
 typedef struct loader loader;
 berlu_status loader_open(loader **out, data_source *source, const loader_options *options); /* source outlives it */
 void loader_close(loader *l);                                                               /* NULL is allowed */
+
+/* 1: batches of this set with these options can be had as draws. */
+int loader_drawable(data_source *source, const loader_options *options);
+/* The numbers that bytes become, [3][256]. */
+const float *loader_levels(const loader *l);
 
 size_t loader_images(const loader *l);  /* samples of an epoch over all ranks, whole batches only with drop_last */
 size_t loader_batches(const loader *l); /* batches of an epoch */

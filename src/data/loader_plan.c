@@ -131,11 +131,26 @@ static size_t soft_floats(const loader_plan *p)
 
 size_t plan_slot_bytes(const loader_plan *p)
 {
+    if (p->o.draws)
+        return p->rows * (sizeof(image_draw) + sizeof(int32_t) + sizeof(uint64_t));
     return (p->rows * p->picture + soft_floats(p)) * sizeof(float) + p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1);
+}
+
+static berlu_status draw_rows_make(const loader_plan *p, loader_rows *out)
+{
+    out->draws = calloc(p->rows, sizeof *out->draws);
+    out->labels = out->label_memory = calloc(p->rows, sizeof *out->labels);
+    out->indices = calloc(p->rows, sizeof *out->indices);
+    if (out->draws && out->labels && out->indices)
+        return BERLU_OK;
+    plan_rows_free(out);
+    return berlu_fail_memory(plan_slot_bytes(p), "the draws of a batch");
 }
 
 berlu_status plan_rows_make(const loader_plan *p, loader_rows *out)
 {
+    if (p->o.draws)
+        return draw_rows_make(p, out);
     char *block = memory_aligned(plan_slot_bytes(p), "a batch of pictures");
     if (!block)
         return BERLU_ERR_MEMORY;
@@ -157,17 +172,26 @@ void plan_rows_free(loader_rows *r)
 {
     free(r->images);
     free(r->indices);
+    free(r->draws);
+    free(r->label_memory);
     *r = (loader_rows){0};
 }
 
 /* ---- rows ---- */
+
+/* The place of a row in its epoch. */
+static uint64_t row_position(const loader_plan *p, size_t batch, size_t row)
+{
+    const loader_options *o = &p->o;
+    return (uint64_t)batch * o->batch + (uint64_t)o->rank + (uint64_t)row * (uint64_t)o->ranks;
+}
 
 /* A broken training picture is replaced by the next in stored order that is whole; in evaluation its row is left out. */
 berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *out,
                            augment_scratch *w)
 {
     const loader_options *o = &p->o;
-    uint64_t position = (uint64_t)batch * o->batch + (uint64_t)o->rank + (uint64_t)row * (uint64_t)o->ranks;
+    uint64_t position = row_position(p, batch, row);
     uint64_t copy = position % (uint64_t)o->repeats;
     berlu_status status = BERLU_OK;
     for (uint64_t further = 0; further < p->pool; further++) {
@@ -202,6 +226,18 @@ static void gaps_close(const loader_plan *p, loader_rows *r, size_t filled)
     r->count = to;
 }
 
+static size_t mix_groups(const loader_plan *p)
+{
+    return mix_is_on(&p->o.mix) ? p->rows / p->o.mix.group : 0;
+}
+
+static mix_draw group_draw(const loader_plan *p, uint32_t epoch, size_t batch, size_t group)
+{
+    const loader_options *o = &p->o;
+    uint64_t before = ((uint64_t)batch * (uint64_t)o->ranks + (uint64_t)o->rank) * mix_groups(p);
+    return mix_draw_for(&o->mix, o->seed, epoch, before + group, o->augment.image_size, o->augment.image_size);
+}
+
 void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows *r)
 {
     const loader_options *o = &p->o;
@@ -213,20 +249,63 @@ void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows
         memset(r->labels + r->count, 0, rest * sizeof *r->labels);
         memset(r->indices + r->count, 0, rest * sizeof *r->indices);
     }
-    size_t groups = r->targets ? p->rows / o->mix.group : 0;
+    size_t groups = mix_groups(p);
     int side = o->augment.image_size;
     for (size_t g = 0; g < groups; g++) {
-        uint64_t number = ((uint64_t)batch * (uint64_t)o->ranks + (uint64_t)o->rank) * groups + g;
         size_t row = g * o->mix.group;
-        mix_draw d = mix_draw_for(&o->mix, o->seed, epoch, number, side, side);
+        mix_draw d = group_draw(p, epoch, batch, g);
         mix_images(&d, r->images + row * p->picture, o->mix.group, 3, side, side);
         mix_targets(&d, o->mix.smoothing, r->labels + row, r->targets + row * p->classes, o->mix.group, p->classes);
+    }
+}
+
+/* ---- draws ---- */
+
+static image_draw row_draw(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *r)
+{
+    const loader_options *o = &p->o;
+    uint64_t position = row_position(p, batch, row), index = plan_index(p, epoch, position, 0);
+    uint64_t sample = index * (uint64_t)o->repeats + position % (uint64_t)o->repeats;
+    sample_draw d = augment_draw(&p->augment, o->augment.image_size, o->augment.image_size, epoch, sample);
+    erase_box e = d.erase;
+    r->indices[row] = index;
+    r->labels[row] = data_label(p->source, o->split, index);
+    return (image_draw){
+        .seed = o->seed,
+        .sample = sample,
+        .epoch = epoch,
+        .erase_words = d.erase_words,
+        .index = (int32_t)(o->draws_first + index),
+        .label = r->labels[row],
+        .partner = (int32_t)row,
+        .erased = {(int16_t)e.top, (int16_t)e.left, (int16_t)(e.top + e.height), (int16_t)(e.left + e.width)},
+        .left = (int16_t)d.left,
+        .top = (int16_t)d.top,
+        .flip = (uint8_t)d.flip};
+}
+
+void plan_draw(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows *r)
+{
+    const loader_options *o = &p->o;
+    r->count = plan_rows(p, batch);
+    r->number = batch;
+    for (size_t row = 0; row < r->count; row++)
+        r->draws[row] = row_draw(p, epoch, batch, row, r);
+    for (size_t row = r->count; row < p->rows; row++) {
+        r->draws[row] = (image_draw){.index = -1, .partner = (int32_t)row};
+        r->labels[row] = 0;
+        r->indices[row] = 0;
+    }
+    for (size_t g = 0; g < mix_groups(p); g++) {
+        mix_draw d = group_draw(p, epoch, batch, g);
+        mix_draws(&d, o->mix.smoothing, r->draws, g * o->mix.group, o->mix.group, p->classes);
     }
 }
 
 void plan_show(const loader_plan *p, const loader_rows *r, loader_batch *out)
 {
     *out = (loader_batch){.images = r->images,
+                          .draws = r->draws,
                           .labels = r->labels,
                           .targets = r->targets,
                           .indices = r->indices,

@@ -20,8 +20,9 @@ typedef struct loader_plan {
 /* The memory of one batch. */
 typedef struct loader_rows {
     float *images, *targets;
-    int32_t *labels;
+    int32_t *labels, *label_memory; /* label_memory: where they are an allocation of their own */
     uint64_t *indices;
+    image_draw *draws;
     unsigned char *whole; /* 0: this picture was broken and is to be left out */
     size_t count, number;
 } loader_rows;
@@ -39,6 +40,7 @@ berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, s
                            augment_scratch *w);
 void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch,
                  loader_rows *r); /* closes gaps, zeroes the rest, mixes */
+void plan_draw(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows *r); /* all of a batch, without pixels */
 void plan_show(const loader_plan *p, const loader_rows *r, loader_batch *out);
 
 #endif

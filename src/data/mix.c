@@ -111,17 +111,48 @@ void mix_images(const mix_draw *d, float *images, size_t rows, int channels, int
     }
 }
 
+/* The targets of a row: of its class, of its partner's, of every other. */
+typedef struct mix_row {
+    float target, other, base;
+} mix_row;
+
+static mix_row row_of(const mix_draw *d, double smoothing, int same, size_t classes)
+{
+    double off = smoothing / (double)classes, on = 1 - smoothing + off;
+    return (mix_row){.target = (float)(d->lam * on + (1 - d->lam) * (same ? on : off)),
+                     .other = (float)(d->lam * off + (1 - d->lam) * on),
+                     .base = (float)off};
+}
+
 void mix_targets(const mix_draw *d, double smoothing, const int32_t *labels, float *targets, size_t rows,
                  size_t classes)
 {
-    double off = smoothing / (double)classes, on = 1 - smoothing + off;
     for (size_t i = 0; i < rows; i++) {
         float *t = targets + i * classes;
         size_t own = (size_t)labels[i], other = (size_t)labels[rows - 1 - i];
+        mix_row r = row_of(d, smoothing, own == other, classes);
         for (size_t k = 0; k < classes; k++)
-            t[k] = (float)off;
-        t[own] = (float)(d->lam * on + (1 - d->lam) * (own == other ? on : off));
-        if (other != own)
-            t[other] = (float)(d->lam * off + (1 - d->lam) * on);
+            t[k] = r.base;
+        t[other] = r.other;
+        t[own] = r.target;
+    }
+}
+
+static image_mix mix_kind(const mix_draw *d)
+{
+    return d->lam == 1 ? IMAGE_ALONE : d->cut ? IMAGE_CUT : IMAGE_BLENDED;
+}
+
+void mix_draws(const mix_draw *d, double smoothing, image_draw *batch, size_t first, size_t rows, size_t classes)
+{
+    for (size_t i = 0; i < rows; i++) {
+        image_draw *own = &batch[first + i];
+        size_t partner = first + rows - 1 - i;
+        mix_row r = row_of(d, smoothing, own->label == batch[partner].label, classes);
+        own->target = r.target, own->other = r.other, own->base = r.base;
+        own->partner = (int32_t)partner;
+        own->mix = (uint8_t)mix_kind(d);
+        own->share = (float)d->lam, own->rest = 1 - own->share;
+        own->cut = (image_box){(int16_t)d->top, (int16_t)d->left, (int16_t)d->bottom, (int16_t)d->right};
     }
 }

@@ -160,7 +160,7 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
 
 /* ---- calls ---- */
 
-static op_operand operand_make(const engine *e, tensor t)
+op_operand engine_operand(const engine *e, tensor t)
 {
     op_operand operand = {0};
     if (t == TENSOR_NONE)
@@ -223,14 +223,16 @@ static void library_ask(engine *e, const op_call *call)
         e->library_bytes = bytes;
 }
 
-enum { UPDATE_CALLS = 5 }; /* accumulate, grad_norm, optimizer, ema, shadow */
+enum { UPDATE_CALLS = 5, FRONT_CALLS = 1 }; /* accumulate, grad_norm, optimizer, ema, shadow; images */
 
 static berlu_status nodes_resolve(engine *e)
 {
     int count = graph_node_count(e->g), group = 0;
-    e->calls = calloc((size_t)count + UPDATE_CALLS, sizeof *e->calls);
-    if (!e->calls)
+    op_call *all = calloc((size_t)count + FRONT_CALLS + UPDATE_CALLS, sizeof *all);
+    if (!all)
         return berlu_fail_memory((size_t)count * sizeof *e->calls, "a list of calls");
+    e->calls = all + FRONT_CALLS;
+    e->calls[IMAGES_CALL] = call_make(e, OP_IMAGES);
     e->backward_begin = -1;
     for (int i = 0; i < count; i++) {
         const node *n = graph_node(e->g, i);
@@ -244,9 +246,9 @@ static berlu_status nodes_resolve(engine *e)
         op_call call = call_make(e, n->op);
         call.attr = &n->attr;
         for (int j = 0; j < NODE_INPUTS; j++)
-            call.in[j] = operand_make(e, n->in[j]);
+            call.in[j] = engine_operand(e, n->in[j]);
         for (int j = 0; j < NODE_OUTPUTS; j++)
-            call.out[j] = operand_make(e, n->out[j]);
+            call.out[j] = engine_operand(e, n->out[j]);
         if (n->group && (i == 0 || graph_node(e->g, i - 1)->group != n->group))
             group = e->call_count;
         if (n->group)
@@ -356,6 +358,10 @@ static void lists_make(engine *e)
     if (e->plan.bytes[AREA_SHADOW])
         list_add(e, PROGRAM_SHADOW, &at, OP_SHADOW);
     assert(at <= e->call_count + UPDATE_CALLS);
+    e->first[PROGRAM_IMAGES] = e->first[PROGRAM_IMAGES_STEP] = IMAGES_CALL;
+    e->count[PROGRAM_IMAGES] = 1;
+    e->count[PROGRAM_STEP] = e->first[PROGRAM_UPDATE] + e->count[PROGRAM_UPDATE];
+    e->count[PROGRAM_IMAGES_STEP] = e->count[PROGRAM_STEP] + 1;
 }
 
 berlu_status engine_resolve(engine *e)

@@ -151,7 +151,7 @@ static void store_free(engine *e)
 
 static void device_memory_free(engine *e)
 {
-    void *const mine[] = {e->area[AREA_ARENA], e->area[AREA_FEED], e->workspace, e->step, e->result};
+    void *const mine[] = {e->area[AREA_ARENA], e->area[AREA_FEED], e->workspace, e->step, e->result, e->draws};
     for (int i = 0; i < PROGRAM_COUNT; i++)
         e->backend->program_free(e->program[i]);
     if (e->owns_store && e->store)
@@ -174,7 +174,7 @@ void engine_free(engine *e)
     free(e->staging);
     free(e->logits);
     free(e->image_uses);
-    free(e->calls);
+    free(e->calls ? e->calls + IMAGES_CALL : NULL);
     free(e->spans);
     plan_free(&e->plan);
     graph_free(e->model);

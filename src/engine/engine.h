@@ -81,6 +81,8 @@ berlu_status engine_forward(engine *e, const engine_step *step);
 berlu_status engine_backward(engine *e);
 berlu_status engine_update(engine *e);
 berlu_status engine_set_step(engine *e, const engine_step *step);
+/* All three parts as one list, on a GPU one launch; nothing can be read in between. With accumulate: of a single pass. */
+berlu_status engine_step_run(engine *e, const engine_step *step);
 
 /* Results of steps without waiting for the device. engine_step_end() follows engine_backward() or engine_update() and marks
  * the step's result for collection; engine_poll() gives the oldest marked one that has arrived (*there is 0 where none has,

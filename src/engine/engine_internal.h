@@ -3,6 +3,7 @@
 #define ENGINE_ENGINE_INTERNAL_H
 
 #include "engine/engine.h"
+#include "engine/image_draw.h"
 #include "engine/plan.h"
 #include "graph/dtype.h"
 
@@ -25,15 +26,20 @@ typedef struct engine_feed {
     int staged;           /* and uploaded by every forward */
 } engine_feed;
 
-/* Lists of calls that the backend prepares. Their calls lie side by side in `calls`: forward, backward, update, shadow. */
+/* Lists of calls that the backend prepares. Their calls lie side by side in `calls`: images, forward, backward, update,
+ * shadow; so the whole step is a list, too. */
 typedef enum program_id {
+    PROGRAM_IMAGES, /* makes the batch from draws (image_set.h) */
     PROGRAM_FORWARD,
     PROGRAM_BACKWARD,
     PROGRAM_UPDATE, /* grad_norm, optimizer, average */
     PROGRAM_NORM,   /* grad_norm alone */
     PROGRAM_SHADOW, /* refresh of the copies */
+    PROGRAM_STEP,   /* forward, backward, update */
+    PROGRAM_IMAGES_STEP,
     PROGRAM_COUNT
 } program_id;
+enum { IMAGES_CALL = -1 }; /* its place: in front of the graph's calls */
 
 struct engine {
     graph *model; /* as the caller gave it */
@@ -49,7 +55,7 @@ struct engine {
     void *area[AREA_COUNT]; /* device memory; weights, gradients and shadows are the store's */
     void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
-    op_call *calls;
+    op_call *calls;     /* one lies in front of the first: IMAGES_CALL */
     int call_count;     /* of the graph: forward and backward */
     int backward_begin; /* the first of the backward */
     int first[PROGRAM_COUNT], count[PROGRAM_COUNT];
@@ -62,8 +68,10 @@ struct engine {
     engine_step *step;     /* device memory */
     step_result *result;   /* device memory */
     engine_feed feed[FEED_COUNT];
-    void *staging; /* feeds are converted and logits downloaded through it, where dtypes differ */
-    float *logits; /* [batch, K] on the host where device memory is not */
+    image_draw *draws;            /* device memory, [batch]; NULL where no set of images is used */
+    const image_draw *host_draws; /* the caller's; NULL: batches come from the feeds */
+    void *staging;                /* feeds are converted and logits downloaded through it, where dtypes differ */
+    float *logits;                /* [batch, K] on the host where device memory is not */
     int64_t classes;
     int micro_batches; /* since the last update */
     int profiled_steps;
@@ -78,6 +86,11 @@ berlu_status engine_begin(engine **out, const graph *g,
 berlu_status engine_rewrite(engine *e, engine_pass last); /* losses, gradients, fusions: the passes up to this one */
 berlu_status engine_resolve(engine *e);                   /* the flat list of calls, and how much scratch they need */
 berlu_status engine_take_scratch(engine *e);              /* that scratch */
+
+op_operand engine_operand(const engine *e, tensor t);
+
+/* image_set.c */
+berlu_status engine_draws_upload(engine *e);
 
 /* memory.c */
 berlu_status engine_allocate(engine *e); /* all memory the plan names */

@@ -37,9 +37,9 @@ static int calls_all(const engine *e)
 
 void engine_profile_reset(engine *e)
 {
-    double *dropped = e->options.profile ? calloc((size_t)calls_all(e) + 1, sizeof *dropped) : NULL;
+    double *dropped = e->options.profile ? calloc((size_t)calls_all(e) - IMAGES_CALL, sizeof *dropped) : NULL;
     if (dropped)
-        seconds_collect(e, dropped, 1);
+        seconds_collect(e, dropped - IMAGES_CALL, 1);
     free(dropped);
     e->profiled_steps = 0;
 }
@@ -75,10 +75,10 @@ static void line_add(profile_line *lines, int *count, const profile_line *more)
 static int lines_make(const engine *e, engine_profile_by by, const double *seconds, profile_line *lines)
 {
     int count = 0;
-    for (int i = 0; i < calls_all(e); i++) {
+    for (int i = IMAGES_CALL; i < calls_all(e); i++) {
         profile_line line = line_of(&e->calls[i], by);
         line.seconds = seconds[i];
-        if (i < e->call_count || seconds[i] > 0)
+        if ((i >= 0 && i < e->call_count) || seconds[i] > 0)
             line_add(lines, &count, &line);
     }
     qsort(lines, (size_t)count, sizeof *lines, by_seconds);
@@ -108,11 +108,11 @@ berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *ou
 {
     if (!e->options.profile)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without a profile");
-    size_t most = (size_t)calls_all(e) + 1;
+    size_t most = (size_t)calls_all(e) - IMAGES_CALL;
     profile_line *lines = calloc(most, sizeof *lines + sizeof(double));
     if (!lines)
         return berlu_fail_memory(most * sizeof *lines, "a profile");
-    double *seconds = (double *)(lines + most);
+    double *seconds = (double *)(lines + most) - IMAGES_CALL;
     double total = 0, steps = e->profiled_steps ? e->profiled_steps : 1;
     seconds_collect(e, seconds, 0);
     int count = lines_make(e, by, seconds, lines);

@@ -76,17 +76,43 @@ static berlu_status feed_upload(engine *e, const engine_feed *feed)
     return e->backend->upload(e->device, engine_data(e, feed->t), from, count * dtype_bytes(info->dtype));
 }
 
-berlu_status engine_forward(engine *e, const engine_step *step)
+/* What a device makes itself from draws is not uploaded. */
+static berlu_status feeds_upload(engine *e)
 {
-    berlu_status status = labels_check(e);
-    if (status == BERLU_OK)
-        status = engine_set_step(e, step);
-    for (int i = 0; i < FEED_COUNT && status == BERLU_OK; i++)
+    berlu_status status = e->host_draws ? engine_draws_upload(e) : labels_check(e);
+    for (int i = e->host_draws ? FEED_TEACHER : 0; i < FEED_COUNT && status == BERLU_OK; i++)
         if (e->feed[i].staged)
             status = feed_upload(e, &e->feed[i]);
+    return status;
+}
+
+/* All that a step reads, up to its first call. */
+static berlu_status step_begin(engine *e, const engine_step *step)
+{
+    berlu_status status = engine_set_step(e, step);
     if (status == BERLU_OK)
-        status = engine_shadow_refresh(e);
+        status = feeds_upload(e);
+    return status == BERLU_OK ? engine_shadow_refresh(e) : status;
+}
+
+berlu_status engine_forward(engine *e, const engine_step *step)
+{
+    berlu_status status = step_begin(e, step);
+    if (status == BERLU_OK && e->host_draws)
+        status = engine_program_run(e, PROGRAM_IMAGES);
     return status == BERLU_OK ? engine_program_run(e, PROGRAM_FORWARD) : status;
+}
+
+berlu_status engine_step_run(engine *e, const engine_step *step)
+{
+    if (e->options.mode != ENGINE_TRAIN || e->options.no_update)
+        return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
+    berlu_status status = step_begin(e, step);
+    if (status != BERLU_OK)
+        return status;
+    e->micro_batches = 0;
+    e->profiled_steps++;
+    return engine_program_run(e, e->host_draws ? PROGRAM_IMAGES_STEP : PROGRAM_STEP);
 }
 
 berlu_status engine_backward(engine *e)

@@ -59,7 +59,7 @@ berlu_status distill_gradient(grad_pass *p, const node *n);
 
 /* Most gradients: output i has the shape of attr.like[i], with its role by what it belongs to. */
 berlu_status like_shape(graph *g, node *n);
-/* Ops over whole arrays have no tensors. */
+/* Ops over whole arrays or data sets have no tensors of a graph. */
 berlu_status update_shape(graph *g, node *n);
 
 /* Small words for the rules. */

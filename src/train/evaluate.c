@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "train/network.h"
+
 /* Images that could not be read are missing from a batch; its indices tell where. */
 static void bit_set(unsigned char *correct, const loader *l, const loader_batch *b, size_t row, uint64_t *position,
                     int right)
@@ -17,7 +19,7 @@ static void bit_set(unsigned char *correct, const loader *l, const loader_batch 
 static berlu_status batch_score(engine *e, const loader *l, const loader_batch *b, score *s, unsigned char *correct)
 {
     uint64_t position = b->number * b->rows;
-    engine_borrow_input(e, b->images);
+    network_feed(e, b);
     berlu_status status = engine_forward(e, &(engine_step){0});
     if (status != BERLU_OK)
         return status;

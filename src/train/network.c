@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "base/file.h"
+#include "engine/image_set.h"
 #include "models/weights.h"
 #include "train/checkpoint.h"
 #include "train/content.h"
@@ -175,7 +176,7 @@ static berlu_status teacher_find(train_settings *s, char *weights, size_t room, 
     return teacher_from_file(s, weights, model_name, student);
 }
 
-berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like)
+berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like, device *on)
 {
     char weights[CHECKPOINT_PATH];
     train_settings s = {0};
@@ -191,6 +192,7 @@ berlu_status teacher_open(teacher *out, const train_settings *student, const mod
                             t.model->config.image_size, like->image_size);
     if (status == BERLU_OK)
         status = network_device(&o, student);
+    o.device = on;
     if (status == BERLU_OK)
         status = engine_create(&t.engine, t.model->graph, &o);
     if (status == BERLU_OK)
@@ -211,9 +213,17 @@ void teacher_close(teacher *t)
     *t = (teacher){0};
 }
 
-berlu_status teacher_logits(teacher *t, const float *images, const float **logits)
+void network_feed(engine *e, const loader_batch *b)
 {
-    engine_borrow_input(t->engine, images);
+    if (b->draws)
+        engine_set_draws(e, b->draws);
+    else
+        engine_borrow_input(e, b->images);
+}
+
+berlu_status teacher_logits(teacher *t, const loader_batch *b, const float **logits)
+{
+    network_feed(t->engine, b);
     berlu_status status = engine_forward(t->engine, &(engine_step){0});
     *logits = status == BERLU_OK ? engine_logits(t->engine) : NULL;
     return status == BERLU_OK && !*logits ? BERLU_ERR_DEVICE : status;

@@ -2,7 +2,7 @@
 #ifndef TRAIN_NETWORK_H
 #define TRAIN_NETWORK_H
 
-#include "data/data.h"
+#include "data/loader.h"
 #include "data/sha256.h"
 #include "engine/engine.h"
 #include "models/models.h"
@@ -13,6 +13,9 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
 
 /* The backend that the settings ask for, and how its device is opened. */
 berlu_status network_device(engine_options *out, const train_settings *s);
+
+/* The images of the next forward: where the loader has them, or as draws over the set that the engine uses. */
+void network_feed(engine *e, const loader_batch *b);
 
 /* The data of the settings, and the number of classes they agree on. */
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log);
@@ -29,9 +32,10 @@ typedef struct teacher {
     engine *engine;
     char hash[SHA256_TEXT]; /* of the file of its weights */
 } teacher;
-berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like);
+/* On the student's device; NULL: one of its own. */
+berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like, device *on);
 void teacher_close(teacher *t);
-/* Logits for a whole batch of images, until the next call. */
-berlu_status teacher_logits(teacher *t, const float *images, const float **logits);
+/* Logits for a whole batch, until the next call. */
+berlu_status teacher_logits(teacher *t, const loader_batch *b, const float **logits);
 
 #endif

@@ -21,6 +21,7 @@ static const char *const distillations[] = {"none", "hard", "soft", NULL};
 static const char *const keeps[] = {"input", "both", "output", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const precisions[] = {"bf16", "tf32", "f32", NULL};
+static const char *const data_places[] = {"auto", "host", "device", NULL};
 static const char *const residuals[] = {"bf16", "f32", NULL};
 
 #define ROW(key, option, kind, value, least, most, choices, unit, help, role)                                          \

@@ -24,6 +24,7 @@ typedef enum recipe_distill { RECIPE_DISTILL_NONE, RECIPE_DISTILL_HARD, RECIPE_D
 typedef enum recipe_keep { RECIPE_KEEP_INPUT, RECIPE_KEEP_BOTH, RECIPE_KEEP_OUTPUT } recipe_keep;
 typedef enum recipe_device { RECIPE_CPU, RECIPE_CUDA } recipe_device;
 typedef enum recipe_precision { RECIPE_BF16, RECIPE_TF32, RECIPE_F32 } recipe_precision;
+typedef enum recipe_data_on { RECIPE_DATA_AUTO, RECIPE_DATA_HOST, RECIPE_DATA_DEVICE } recipe_data_on;
 typedef enum recipe_normalize { RECIPE_OWN, RECIPE_IMAGENET, RECIPE_CUSTOMARY } recipe_normalize;
 typedef enum recipe_interpolation { RECIPE_BICUBIC, RECIPE_BILINEAR, RECIPE_RANDOM } recipe_interpolation;
 typedef enum recipe_eval_crop { RECIPE_CROP_AUTO, RECIPE_CROP_CENTER, RECIPE_CROP_SQUASH } recipe_eval_crop;
@@ -54,7 +55,7 @@ typedef struct train_settings {
     double mixup, cutmix, mix_prob, mix_switch, smoothing;
     int64_t distill;
     double distill_alpha, distill_tau, ema;
-    int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, threads, overfit_batch;
+    int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, data_on, threads, overfit_batch;
     unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table: 0, GIVEN or RECORDED */
     arena memory;
 } train_settings;

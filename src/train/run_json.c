@@ -47,7 +47,8 @@ static void settings_write(const run_about *a, text *out)
     unsigned char leave_out[RECIPE_KEYS_MAX] = {0};
     for (size_t i = 0; i < train_settings_count; i++) {
         const char *key = train_settings_table[i].key;
-        int elsewhere = strcmp(key, "run") == 0 || strcmp(key, "threads") == 0 || strcmp(key, "workers") == 0;
+        int elsewhere = strcmp(key, "run") == 0 || strcmp(key, "threads") == 0 || strcmp(key, "workers") == 0 ||
+                        strcmp(key, "data_on") == 0;
         leave_out[i] = (unsigned char)(elsewhere || (a->leave_out && a->leave_out[i]));
     }
     text_string(out, "  \"settings\": ");
@@ -89,6 +90,8 @@ static void hardware_write(const run_about *a, text *out)
              s->workers > 0 ? (int)s->workers : threads_default());
     snprintf(path, sizeof path, "%s %s %s", system.sysname, system.release, system.machine);
     any_string(out, path);
+    if (a->data_on)
+        text_add(out, ",\n    \"data_on\": \"%s\"", a->data_on);
     text_string(out, ",\n    \"run\": ");
     any_string(out, s->run ? s->run : "");
     text_string(out, "\n  }\n");

@@ -29,6 +29,7 @@ typedef struct run_about {
     size_t train_images, test_images, classes; /* in use; 0: left out */
     const char *const *command;                /* words; NULL-terminated */
     const char *commit;                        /* of the program's source */
+    const char *data_on;                       /* "host" or "device" */
     run_engine engine;
 } run_about;
 void run_json_write(const run_about *about, text *out);

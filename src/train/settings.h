@@ -95,6 +95,7 @@
     _(precision, "precision", CHOICE, "bf16", 0, 0, precisions, "bf16|tf32|f32", "of products on cuda; the CPU computes in f32", LATER) \
     _(residual, "residual", CHOICE, "bf16", 0, 0, residuals, "bf16|f32", "dtype of the residual stream with precision bf16", LATER) \
     _(algorithms, "algorithms", TEXT, "", 0, 0, NULL, "FILE", "cuda: file of product algorithms, or first, or new", FREE) \
+    _(data_on, "data-on", CHOICE, "auto", 0, 0, data_places, "auto|host|device", "where images lie; auto: on the GPU as bytes where the set fits and nothing resizes or recolours it", FREE) \
     _(threads, "threads", COUNT, "0", 0, 4096, NULL, "N", "0: as many as cores", FREE) \
     _(overfit_batch, "overfit-batch", FLAG, "0", 0, 1, NULL, NULL, "train on the first batch alone, as a check", FIXED)
 /* clang-format on */

@@ -21,18 +21,20 @@ static int stop_asked(const trainer *t)
 
 /* ---- one update ------------------------------------------------------------------------------------------------------ */
 
-/* Images are read where the loader made them: they stay until the next batch is asked for. */
+/* Images or draws are read where the loader made them: they stay until the next batch is asked for. */
 static berlu_status batch_borrow(trainer *t, const loader_batch *b)
 {
-    engine_borrow_input(t->train, t->images = b->images);
-    memcpy(engine_labels(t->train), b->labels, b->rows * sizeof *b->labels);
+    network_feed(t->train, b);
+    t->images = b->images;
+    if (!b->draws)
+        memcpy(engine_labels(t->train), b->labels, b->rows * sizeof *b->labels);
     if (b->targets)
         memcpy(engine_targets(t->train), b->targets, b->rows * b->classes * sizeof *b->targets);
     if (!t->teacher.engine)
         return BERLU_OK;
     const float *logits;
     double began = clock_seconds();
-    berlu_status status = teacher_logits(&t->teacher, b->images, &logits);
+    berlu_status status = teacher_logits(&t->teacher, b, &logits);
     if (status == BERLU_OK)
         memcpy(engine_teacher(t->train), logits, b->rows * (size_t)t->classes * sizeof *logits);
     t->times.teacher += clock_seconds() - began;
@@ -144,7 +146,39 @@ static berlu_status update_apply(trainer *t, int look)
     return status;
 }
 
-/* A group of batches and its update. The last group of an epoch may be smaller and divides by its own size. */
+/* Forward, backward and update of one batch as one list. */
+static berlu_status step_whole(trainer *t)
+{
+    t->step.first_sample = 0;
+    berlu_status status = batch_next(t);
+    double began = clock_seconds();
+    if (status == BERLU_OK)
+        status = engine_step_run(t->train, &t->step);
+    if (status != BERLU_OK)
+        return status;
+    t->state.images += (uint64_t)t->settings.batch;
+    t->times.images += (uint64_t)t->settings.batch;
+    status = result_expect(t, 1);
+    t->times.update += clock_seconds() - began;
+    return status;
+}
+
+/* Forward and backward of each batch, then the update. */
+static berlu_status group_run(trainer *t, uint64_t group, int look)
+{
+    for (uint64_t m = 0; m < group; m++) {
+        t->step.first_sample = m * (uint64_t)t->settings.batch;
+        berlu_status status = batch_next(t);
+        if (status == BERLU_OK)
+            status = batch_run(t, look && m + 1 == group, m + 1 == group);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return update_apply(t, look);
+}
+
+/* A group of batches and its update. The last group of an epoch may be smaller and divides by its own size. A device that
+ * runs on its own gets a step at once, unless somebody looks at it in between. */
 static berlu_status update_run(trainer *t)
 {
     uint64_t left = t->epoch_batches - t->state.batches, group = (uint64_t)t->settings.accumulate;
@@ -154,15 +188,11 @@ static berlu_status update_run(trainer *t)
     t->step.step = (uint32_t)t->state.updates;
     t->step.count = (uint32_t)t->state.updates + 1;
     t->step.loss_scale = 1 / (double)group;
-    for (uint64_t m = 0; m < group; m++) {
-        t->step.first_sample = m * (uint64_t)t->settings.batch;
-        berlu_status status = batch_next(t);
-        if (status == BERLU_OK)
-            status = batch_run(t, look && m + 1 == group, m + 1 == group);
-        if (status != BERLU_OK)
-            return status;
-    }
-    berlu_status status = update_apply(t, look);
+    const struct device_base *on = (const struct device_base *)engine_device(t->train);
+    int whole = group == 1 && !look && on->backend->asynchronous;
+    berlu_status status = whole ? step_whole(t) : group_run(t, group, look);
+    if (status != BERLU_OK)
+        return status;
     t->state.updates++;
     t->state.batches += group;
     return status;

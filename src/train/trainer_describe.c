@@ -44,6 +44,7 @@ static void data_lines(const trainer *t, text *out)
     line_add(out, "images");
     text_add(out, "mean %s, deviation %s", t->settings.mean, t->settings.std);
     value_add(t, ", augment ", "augment", out);
+    text_string(out, t->set ? ", on the device" : "");
     text_string(out, "\n");
 }
 

@@ -6,6 +6,7 @@
 #define TRAIN_TRAINER_INTERNAL_H
 
 #include "data/loader.h"
+#include "engine/image_set.h"
 #include "io/tensorboard.h"
 #include "train/checkpoint.h"
 #include "train/constraint.h"
@@ -39,6 +40,8 @@ struct trainer {
     model *model;
     engine *train, *eval;
     loader *batches, *test, *probe; /* probe: the first training images as they are, for train_top1 */
+    int drawable;                   /* all of them could give draws instead of pixels */
+    image_set *set;                 /* the images on the device, and loaders give draws; NULL: they stream */
     teacher teacher;
     diagnosis *diagnosis;
     tb_writer *tb;
@@ -55,7 +58,7 @@ struct trainer {
     int resumed_format;                             /* of the checkpoint that the run was resumed from; -1: none */
     int old_columns;                                /* metrics.csv was begun by 0.1.0 */
     int classes;
-    const float *images; /* of the batch under way, in the loader */
+    const float *images; /* of the batch under way, in the loader; NULL where a device makes them */
     double lr, top1;     /* of the last update; of the last evaluation */
     int outstanding;     /* results of batches that the device still owes, oldest first: does it end an update? */
     char ends_update[RESULTS_OUTSTANDING];
@@ -68,6 +71,12 @@ struct trainer {
 berlu_status trainer_settle(trainer *t);   /* settings as data and network settle them */
 berlu_status trainer_identify(trainer *t); /* their canonical text and its hash */
 int learns_activations(const graph *g);
+
+/* trainer_open.c */
+berlu_status trainer_loaders_open(trainer *t); /* or open them anew, for draws where there is a set */
+
+/* trainer_images.c */
+berlu_status trainer_place_images(trainer *t); /* on the device where they fit, and reopens the loaders then */
 
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */

@@ -55,7 +55,16 @@ static berlu_status loader_make(loader **out, trainer *t, loader_options *o, int
     o->workers = (int)s->workers;
     memcpy(o->mean, t->normalization.mean, sizeof o->mean);
     memcpy(o->std, t->normalization.std, sizeof o->std);
-    return status == BERLU_OK ? loader_open(out, t->data, o) : status;
+    if (status != BERLU_OK)
+        return status;
+    if (t->set) {
+        o->draws = 1;
+        o->draws_first = o->split == DATA_TEST ? data_describe(t->data)->images[DATA_TRAIN] : 0;
+    } else
+        t->drawable &= loader_drawable(t->data, o);
+    loader_close(*out);
+    *out = NULL;
+    return loader_open(out, t->data, o);
 }
 
 static size_t least(size_t a, size_t b)
@@ -63,9 +72,10 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static berlu_status train_loader(trainer *t, size_t images)
+static berlu_status train_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
+    size_t images = t->train_images;
     loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->batch};
     if ((size_t)s->batch > images)
         return berlu_fail(BERLU_ERR_ARG, "batch: %lld is larger than the %zu training images; make it smaller",
@@ -118,6 +128,24 @@ static berlu_status parts_choose(trainer *t)
     return status;
 }
 
+static berlu_status probe_loader(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
+    o.only = t->train_only, o.only_count = (size_t)s->train_images;
+    o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, t->train_images);
+    return loader_make(&t->probe, t, &o, 0);
+}
+
+berlu_status trainer_loaders_open(trainer *t)
+{
+    t->drawable = 1;
+    berlu_status status = train_loader(t);
+    if (status == BERLU_OK)
+        status = test_loader(t);
+    return status == BERLU_OK ? probe_loader(t) : status;
+}
+
 static berlu_status loaders_make(trainer *t)
 {
     const train_settings *s = &t->settings;
@@ -126,18 +154,8 @@ static berlu_status loaders_make(trainer *t)
         return berlu_fail(BERLU_ERR_ARG, "holdout: %lld leaves nothing of %zu training images", (long long)s->holdout,
                           images);
     berlu_status status = parts_choose(t);
-    if (status != BERLU_OK)
-        return status;
-    t->train_images = images = s->train_images ? (size_t)s->train_images : images - (size_t)s->holdout;
-    status = train_loader(t, images);
-    if (status == BERLU_OK)
-        status = test_loader(t);
-    if (status != BERLU_OK)
-        return status;
-    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
-    o.only = t->train_only, o.only_count = (size_t)s->train_images;
-    o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, images);
-    return loader_make(&t->probe, t, &o, 0);
+    t->train_images = s->train_images ? (size_t)s->train_images : images - (size_t)s->holdout;
+    return status == BERLU_OK ? trainer_loaders_open(t) : status;
 }
 
 /* ---- engines ----------------------------------------------------------------------------------------------------------- */
@@ -282,7 +300,7 @@ berlu_status train_canonical(text *out, const train_settings *s)
     if (status != BERLU_OK)
         return status;
     if (s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config);
+        status = teacher_open(&t->teacher, s, &t->model->config, NULL);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
@@ -299,7 +317,9 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
         return status;
     status = engines_make(t);
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config);
+        status = teacher_open(&t->teacher, s, &t->model->config, engine_device(t->train));
+    if (status == BERLU_OK)
+        status = trainer_place_images(t);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
@@ -326,6 +346,7 @@ void trainer_close(trainer *t)
     loader_close(t->probe);
     loader_close(t->test);
     loader_close(t->batches);
+    image_set_free(t->set);
     teacher_close(&t->teacher);
     engine_free(t->eval);
     engine_free(t->train);

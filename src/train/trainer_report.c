@@ -379,7 +379,7 @@ berlu_status report_not_finite(trainer *t, const char *what)
     const char *gradient = strcmp(what, "loss") == 0 ? NULL : bad_parameter(t, ARRAY_GRADIENT, 1);
     const char *weight = gradient ? NULL : bad_parameter(t, ARRAY_WEIGHT, 0);
     const char *input = gradient || weight ? NULL : bad_site(t);
-    if (!finite_all(t->images, images))
+    if (t->images && !finite_all(t->images, images))
         kind = "the images";
     else if (gradient)
         kind = "the gradient of ", name = gradient;

@@ -73,6 +73,7 @@ static berlu_status json_begin(trainer *t, const train_start *how)
                        .classes = info->classes,
                        .command = how->command,
                        .commit = how->commit,
+                       .data_on = t->set ? "device" : "host",
                        .engine = engine_now(t)};
     return run_begin(&t->run, &about);
 }

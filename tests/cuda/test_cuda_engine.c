@@ -12,6 +12,7 @@
 
 #include "cuda/compare.h"
 #include "cuda/cuda.h"
+#include "data/draws_check.h"
 #include "models/fill.h"
 #include "models/models.h"
 #include "models/weights.h"
@@ -253,6 +254,40 @@ static void the_same_run_twice_gives_equal_bytes(void **state)
     }
 }
 
+static void batches_from_draws_equal_the_loaders(void **state)
+{
+    (void)state;
+    device *d = open_with("bf16", NULL, "first");
+    draws_check(cuda_backend(), d, 0);
+    cuda_backend()->close(d);
+}
+
+/* One graph for forward, backward and update changes weights as three lists do. */
+static void a_whole_step_equals_its_three_parts(void **state)
+{
+    (void)state;
+    device *d = open_with("bf16", NULL, "first");
+    for (size_t i = 0; i < COUNT(micro); i++) {
+        float *weights[2];
+        size_t count[2];
+        for (int whole = 0; whole < 2; whole++) {
+            run r = run_make(micro[i], cuda_backend(), d, "berlu");
+            for (uint32_t step = 0; step < 6; step++) {
+                engine_step s = {.seed = 3, .step = step, .count = step + 1, .lr = 5e-4 * (1 + step), .clip = 1};
+                ok(whole ? engine_step_run(r.e, &s) : engine_forward(r.e, &s));
+                ok(whole ? BERLU_OK : engine_backward(r.e));
+                ok(whole ? BERLU_OK : engine_update(r.e));
+            }
+            weights_get(&r, &weights[whole], &count[whole]);
+            run_free(&r);
+        }
+        assert_memory_equal(weights[0], weights[1], count[0] * sizeof(float));
+        free(weights[0]);
+        free(weights[1]);
+    }
+    cuda_backend()->close(d);
+}
+
 static void a_loss_in_bf16_falls_as_in_f32(void **state)
 {
     (void)state;
@@ -310,6 +345,8 @@ int main(void)
         cmocka_unit_test(a_loss_that_is_not_finite_freezes_every_weight),
         cmocka_unit_test(twenty_steps_of_each_micro_model_follow_the_cpu),
         cmocka_unit_test(the_same_run_twice_gives_equal_bytes),
+        cmocka_unit_test(batches_from_draws_equal_the_loaders),
+        cmocka_unit_test(a_whole_step_equals_its_three_parts),
         cmocka_unit_test(a_loss_in_bf16_falls_as_in_f32),
         cmocka_unit_test(the_plan_says_how_much_memory_is_taken),
     };

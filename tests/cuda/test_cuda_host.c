@@ -14,6 +14,7 @@
 #include "cuda/cuda.h"
 #include "cuda/kernels.h"
 #include "cuda/stub.h"
+#include "data/draws_check.h"
 #include "engine/engine_internal.h"
 #include "models/models.h"
 #include "support/fail.h"
@@ -441,6 +442,42 @@ static void no_allocation_that_fails_loses_anything(void **state)
     nothing_is_left();
 }
 
+/* ---- images on the device ---- */
+
+static void batches_from_draws_equal_the_loaders(void **state)
+{
+    (void)state;
+    device *d = open_first();
+    draws_check(cuda_backend(), d, 0);
+    cuda_backend()->close(d);
+    nothing_is_left();
+}
+
+/* The whole step is one graph, and changes weights as its three parts do. */
+static void a_whole_step_is_one_launch_and_the_same_step(void **state)
+{
+    (void)state;
+    device *d = open_first();
+    prepared parts = case_prepare_on(&graph_cases[0], cuda_backend(), d, 1);
+    prepared whole = case_prepare_on(&graph_cases[0], cuda_backend(), d, 1);
+    for (uint32_t i = 0; i < 4; i++) { /* launched, captured, replayed */
+        parts.step.count = whole.step.count = i + 1;
+        parts.step.lr = whole.step.lr = 0.01 / (1 + i);
+        step_run(&parts);
+        assert_int_equal(engine_update(parts.e), BERLU_OK);
+        int captured = stub.captures, launched = stub.graph_launches, kernels = stub.launches;
+        assert_int_equal(engine_step_run(whole.e, &whole.step), BERLU_OK);
+        assert_int_equal(stub.captures - captured, i == 1);
+        assert_int_equal(stub.graph_launches - launched, i > 0);
+        assert_int_equal(stub.launches > kernels, i < 2);
+        arrays_compare("a whole step", ARRAY_WEIGHT, &whole, &parts, 0, 0);
+    }
+    case_free(&parts);
+    case_free(&whole);
+    cuda_backend()->close(d);
+    nothing_is_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup(too_little_memory_names_what_is_needed_and_what_is_free, machine_new),
         cmocka_unit_test_setup(transfers_of_every_size_arrive_whole, machine_new),
         cmocka_unit_test_setup(results_come_back_in_order_and_without_waiting, machine_new),
+        cmocka_unit_test_setup(batches_from_draws_equal_the_loaders, machine_new),
+        cmocka_unit_test_setup(a_whole_step_is_one_launch_and_the_same_step, machine_new),
         cmocka_unit_test_setup(no_allocation_that_fails_loses_anything, machine_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

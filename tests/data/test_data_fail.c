@@ -126,6 +126,40 @@ static void loading_survives_the_failure_of_each_allocation(void **state)
     data_close(s);
 }
 
+/* The same without pixels: a set that a device keeps, and the draws of its batches. */
+static berlu_status draws_run(data_source *s, uint8_t *pixels)
+{
+    loader *l = NULL;
+    const loader_batch *b;
+    loader_options o = {.batch = 4, .shuffle = 1, .drop_last = 1, .draws = 1};
+    berlu_status status = augment_preset(&o.augment, "crop-flip", 32);
+    if (status == BERLU_OK)
+        status = data_bytes(s, DATA_TRAIN, 0, 10, 1, pixels);
+    if (status == BERLU_OK)
+        status = loader_open(&l, s, &o);
+    if (status == BERLU_OK)
+        status = loader_start(l, 0, 0);
+    while (status == BERLU_OK && (status = loader_next(l, &b)) == BERLU_OK && b)
+        ;
+    loader_close(l);
+    return status;
+}
+
+static void drawing_survives_the_failure_of_each_allocation(void **state)
+{
+    (void)state;
+    static uint8_t pixels[10 * 3 * 32 * 32];
+    data_source *s;
+    berlu_status status;
+    int n = 1;
+    assert_ok(data_open(&s, "synthetic", &(data_options){.images = 10, .threads = 1}));
+    for (; fail_after(FAIL_ALLOC, n), status = draws_run(s, pixels), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_ok(status);
+    assert_true(n > 4);
+    data_close(s);
+}
+
 static void measuring_and_sheets_survive_the_failure_of_each_allocation(void **state)
 {
     (void)state;
@@ -229,6 +263,7 @@ int main(void)
         cmocka_unit_test(opening_files_survives_each_failing_call),
         cmocka_unit_test(opening_a_folder_survives_each_failing_file_call),
         cmocka_unit_test(loading_survives_the_failure_of_each_allocation),
+        cmocka_unit_test(drawing_survives_the_failure_of_each_allocation),
         cmocka_unit_test(measuring_and_sheets_survive_the_failure_of_each_allocation),
         cmocka_unit_test(a_packed_set_survives_each_failing_read),
         cmocka_unit_test(a_full_disk_leaves_no_packed_file_or_a_whole_one),

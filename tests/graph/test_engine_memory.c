@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "engine/image_set.h"
 #include "graph/cases.h"
 #include "support/fail.h"
 
@@ -50,6 +51,33 @@ static void a_failed_allocation_leaves_nothing_behind(void **state)
     }
 }
 
+static berlu_status images_take(engine *e)
+{
+    static const float levels[IMAGE_LEVELS];
+    static const uint8_t pixels[2 * 3 * 8 * 8];
+    image_set *set = NULL;
+    berlu_status status = image_set_create(&set, cpu_backend(), engine_device(e), 8, 2, levels);
+    if (status == BERLU_OK)
+        status = image_set_write(set, 0, 2, pixels);
+    if (status == BERLU_OK)
+        status = engine_use_images(e, set);
+    image_set_free(set);
+    return status;
+}
+
+static void a_set_of_images_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    prepared p = case_prepare(&graph_cases[0], cpu_backend(), 1);
+    berlu_status status;
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = images_take(p.e), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    assert_true(n > 3);
+    case_free(&p);
+}
+
 /* Views and profiles are made on request, long after the engine; they too may find no memory. */
 static void looking_at_a_graph_survives_every_failed_allocation(void **state)
 {
@@ -84,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocation_leaves_nothing_behind),
+        cmocka_unit_test(a_set_of_images_survives_every_failed_allocation),
         cmocka_unit_test(looking_at_a_graph_survives_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

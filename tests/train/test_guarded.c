@@ -60,6 +60,39 @@ static void a_stopped_run_resumes_to_the_same_bytes(void **state)
     runs_equal(whole, cut);
 }
 
+/* Images on the device as bytes, and a whole step as one list: the same run. */
+static void images_on_the_device_give_the_same_bytes(void **state)
+{
+    (void)state;
+    static const char *const mixed[] = {"epochs=2",      "image_size=32",  "augment=crop-flip", "mixup=0.8", "cutmix=1",
+                                        "smoothing=0.1", "data_on=device", "ema=0.9",           NULL};
+    static const char *const host[] = {"epochs=2",      "image_size=32", "augment=crop-flip", "mixup=0.8", "cutmix=1",
+                                       "smoothing=0.1", "data_on=host",  "ema=0.9",           NULL};
+    static const char *const parts[] = {"epochs=2",        "image_size=32",  "holdout=20",
+                                        "train_images=40", "data_on=device", NULL};
+    char cpu[FOLDER_PATH], remote[FOLDER_PATH];
+    for (int i = 0; i < 2; i++) {
+        guarded = 0;
+        run_whole(run_place(cpu, "guarded-images-cpu"), i ? parts : host);
+        guarded = 1;
+        run_whole(run_place(remote, "guarded-images-device"), i ? parts : mixed);
+        runs_equal(cpu, remote);
+    }
+}
+
+static void a_set_that_streams_is_refused_on_the_device(void **state)
+{
+    (void)state;
+    static const char *const strong[] = {"epochs=1", "image_size=32", "augment=deit", "data_on=device", NULL};
+    char run[FOLDER_PATH];
+    train_settings s;
+    guarded = 1;
+    tiny_settings(&s, run_place(run, "guarded-streams"), strong);
+    assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "data_on"));
+    recipe_free(&s);
+}
+
 /* Whatever the device's failing call was for, the run ends with its message. */
 static void a_failing_device_ends_the_run_with_its_message(void **state)
 {
@@ -83,6 +116,8 @@ int main(void)
         cmocka_unit_test(training_on_a_guarded_device_gives_the_same_bytes),
         cmocka_unit_test(accumulating_on_a_guarded_device_gives_the_same_bytes),
         cmocka_unit_test(a_stopped_run_resumes_to_the_same_bytes),
+        cmocka_unit_test(images_on_the_device_give_the_same_bytes),
+        cmocka_unit_test(a_set_that_streams_is_refused_on_the_device),
         cmocka_unit_test(a_failing_device_ends_the_run_with_its_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

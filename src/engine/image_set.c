@@ -1,0 +1,108 @@
+/* image_set.c - see image_set.h. SPDX-License-Identifier: MIT */
+#include "engine/image_set.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/engine_internal.h"
+
+struct image_set {
+    const backend *backend;
+    device *device;
+    int side;
+    size_t count;
+    uint8_t *pixels; /* device memory, both */
+    float *levels;
+};
+
+static size_t image_bytes(const image_set *s)
+{
+    return 3 * (size_t)s->side * (size_t)s->side;
+}
+
+size_t image_set_bytes(const image_set *s)
+{
+    return s->count * image_bytes(s);
+}
+
+berlu_status image_set_create(image_set **out, const backend *b, device *d, int side, size_t count,
+                              const float levels[IMAGE_LEVELS])
+{
+    assert(side > 0 && count > 0 && count <= INT32_MAX);
+    image_set *s = calloc(1, sizeof *s);
+    if (!s)
+        return berlu_fail_memory(sizeof *s, "a set of images");
+    *s = (image_set){.backend = b, .device = d, .side = side, .count = count};
+    berlu_status status = BERLU_ERR_MEMORY;
+    if ((s->pixels = b->alloc(d, MEMORY_DEVICE, image_set_bytes(s), "the data set")) &&
+        (s->levels = b->alloc(d, MEMORY_DEVICE, IMAGE_LEVELS * sizeof *levels, "the numbers of bytes")))
+        status = b->upload(d, s->levels, levels, IMAGE_LEVELS * sizeof *levels);
+    if (status != BERLU_OK) {
+        image_set_free(s);
+        return status;
+    }
+    *out = s;
+    return BERLU_OK;
+}
+
+berlu_status image_set_write(image_set *s, size_t first, size_t count, const uint8_t *pixels)
+{
+    assert(first <= s->count && count <= s->count - first);
+    return s->backend->upload(s->device, s->pixels + first * image_bytes(s), pixels, count * image_bytes(s));
+}
+
+void image_set_free(image_set *s)
+{
+    if (!s)
+        return;
+    s->backend->release(s->device, MEMORY_DEVICE, s->pixels);
+    s->backend->release(s->device, MEMORY_DEVICE, s->levels);
+    free(s);
+}
+
+/* ---- an engine that uses one ---- */
+
+static op_operand feed_operand(const engine *e, feed_id id)
+{
+    tensor t = e->feed[id].t;
+    return t == TENSOR_NONE ? (op_operand){0} : engine_operand(e, t);
+}
+
+berlu_status engine_use_images(engine *e, const image_set *s)
+{
+    const tensor_info *image = graph_tensor(e->g, e->feed[FEED_IMAGE].t);
+    size_t batch = (size_t)e->options.batch;
+    assert(e->backend == s->backend && e->device == s->device);
+    if (image->rank != 3 || image->size[0] != 3 || image->size[1] != s->side || image->size[2] != s->side)
+        return berlu_fail(BERLU_ERR_ARG, "engine: the network takes other images than those of %d pixels on the device",
+                          s->side);
+    if (!e->draws && !(e->draws = engine_device_take(e, batch * sizeof *e->draws, "the draws of a batch")))
+        return BERLU_ERR_MEMORY;
+    op_call *c = &e->calls[IMAGES_CALL];
+    c->in[0] = (op_operand){
+        .data = s->pixels, .rows = (int64_t)s->count, .channels = (int64_t)image_bytes(s), .dtype = DTYPE_U8};
+    c->in[1] =
+        (op_operand){.data = e->draws, .rows = e->options.batch, .channels = sizeof *e->draws, .dtype = DTYPE_U8};
+    c->in[2] = (op_operand){.data = s->levels, .rows = 3, .channels = IMAGE_LEVELS / 3, .dtype = DTYPE_F32};
+    c->out[0] = feed_operand(e, FEED_IMAGE);
+    c->out[1] = feed_operand(e, FEED_LABELS);
+    c->out[2] = feed_operand(e, FEED_TARGETS);
+    return BERLU_OK;
+}
+
+void engine_set_draws(engine *e, const image_draw *draws)
+{
+    assert(!draws || e->draws);
+    e->host_draws = draws;
+    if (draws)
+        engine_borrow_input(e, NULL);
+}
+
+berlu_status engine_draws_upload(engine *e)
+{
+    for (int i = 0; i < e->options.batch; i++)
+        if (e->host_draws[i].label >= e->classes)
+            return berlu_fail(BERLU_ERR_INPUT, "label %d of image %d is outside the %lld classes",
+                              e->host_draws[i].label, i, (long long)e->classes);
+    return e->backend->upload(e->device, e->draws, e->host_draws, (size_t)e->options.batch * sizeof *e->draws);
+}
