@@ -123,6 +123,12 @@ berlu_status engine_apply_bounds(engine *e);                      /* to the weig
 berlu_status engine_swap_ema(engine *e); /* weights and average change places, to evaluate the average; again to undo */
 berlu_status engine_sync_ema(engine *e); /* the average becomes a copy of the weights (start of a run) */
 
+/* All that a checkpoint holds of the arrays (weights, moments, average), fetched with one transfer each, and put into another
+ * engine with the same parameters. The second neither uses nor changes `like`'s device: another thread may do it. */
+size_t engine_snapshot_bytes(const engine *e);
+berlu_status engine_snapshot_take(const engine *e, void *to); /* waits for the device */
+berlu_status engine_snapshot_put(engine *e, const engine *like, const void *from);
+
 /* Activation sites: what went into the activation in the last forward, for the columns of metrics.csv. Copies rows
  * [first, first + count) of x (the bias of the layer before included) into `out` (count * channels numbers); in mode
  * TRAIN, after engine_forward() and before engine_backward(). BERLU_ERR_UNSUPPORTED where x is not held (keep output). */

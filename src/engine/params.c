@@ -2,6 +2,7 @@
  *
  * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in the branch's dtype stale;
  * the next forward refreshes them. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -174,6 +175,46 @@ berlu_status engine_swap_ema(engine *e)
     }
     e->store->shadow_stale = 1;
     return BERLU_OK;
+}
+
+/* ---- snapshots ---- */
+
+static const engine_array snapshot_arrays[] = {ARRAY_WEIGHT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_EMA};
+
+size_t engine_snapshot_bytes(const engine *e)
+{
+    size_t arrays = 0;
+    for (size_t i = 0; i < COUNT(snapshot_arrays); i++)
+        arrays += engine_has(e, snapshot_arrays[i]);
+    return arrays * e->store->bytes;
+}
+
+berlu_status engine_snapshot_take(const engine *e, void *to)
+{
+    berlu_status status = BERLU_OK;
+    char *at = to;
+    for (size_t i = 0; i < COUNT(snapshot_arrays) && status == BERLU_OK; i++) {
+        if (!engine_has(e, snapshot_arrays[i]))
+            continue;
+        status = e->backend->download(e->device, at, e->store->array[snapshot_arrays[i]], e->store->bytes);
+        at += e->store->bytes;
+    }
+    return status;
+}
+
+berlu_status engine_snapshot_put(engine *e, const engine *like, const void *from)
+{
+    berlu_status status = BERLU_OK;
+    const char *at = from;
+    assert(e->table.count == like->table.count && like->dtype[ROLE_WEIGHT] == DTYPE_F32);
+    for (size_t i = 0; i < COUNT(snapshot_arrays); i++) {
+        if (!engine_has(like, snapshot_arrays[i]))
+            continue;
+        for (int p = 0; p < e->table.count && status == BERLU_OK; p++)
+            status = engine_set(e, snapshot_arrays[i], p, (const float *)at + like->spans[p].offset);
+        at += like->store->bytes;
+    }
+    return status;
 }
 
 /* ---- activation sites ---- */

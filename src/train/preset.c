@@ -161,6 +161,8 @@ static void derive(train_settings *s)
     const char *whole = preset_find(preset_named(s->recipe), "epochs");
     if (!present(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
         s->warmup = s->warmup / usual * epochs;
+    if (s->device == RECIPE_CUDA && !present(s, "eval_batch"))
+        s->eval_batch = 1024; /* a GPU is idle with the CPU's 100 */
     if (isnan(s->lr))
         s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
     if (!present(s, "min_lr")) /* the usual end would lie above the peak of a small batch */

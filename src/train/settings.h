@@ -52,7 +52,7 @@
     /* batches and pictures */ \
     _(batch, "batch", COUNT, "1024", 1, 1e7, NULL, "N", "images per pass", FIXED) \
     _(accumulate, "accumulate", COUNT, "1", 1, 1e6, NULL, "N", "passes per update", FIXED) \
-    _(eval_batch, "eval-batch", COUNT, "100", 1, 1e7, NULL, "N", "images per pass of an evaluation", FIXED) \
+    _(eval_batch, "eval-batch", COUNT, "100", 1, 1e7, NULL, "N", "images per pass of an evaluation; on cuda 1024", FIXED) \
     _(augment, "augment", CHOICE, "none", 0, 0, augments, "none|crop-flip|deit|convnext", "what is done to training images", FIXED) \
     _(jitter, "jitter", REAL, "0", 0, 100, NULL, "X", "colour jitter: brightness, contrast and saturation by up to this share", FIXED) \
     _(hue, "hue", REAL, "0", 0, 0.5, NULL, "X", "colour jitter: hue by up to this share of the circle", FIXED) \

@@ -104,6 +104,11 @@ static berlu_status results_collect(trainer *t, int leave)
     return status;
 }
 
+berlu_status trainer_results(trainer *t)
+{
+    return results_collect(t, 0);
+}
+
 static berlu_status result_expect(trainer *t, int ends_update)
 {
     berlu_status status = results_collect(t, RESULTS_OUTSTANDING - 1);
@@ -200,33 +205,13 @@ static berlu_status update_run(trainer *t)
 
 /* ---- an epoch -------------------------------------------------------------------------------------------------------- */
 
-static berlu_status save(trainer *t)
-{
-    if (t->saved_updates == t->state.updates && t->saved_batches == t->state.batches)
-        return BERLU_OK; /* nothing happened since */
-    double began = clock_seconds();
-    berlu_status status = results_collect(t, 0);
-    if (status == BERLU_OK)
-        status = report_state_finite(t);
-    if (status != BERLU_OK)
-        return status;
-    status = checkpoint_save(&t->store, t->train, &t->state);
-    t->times.checkpoint += clock_seconds() - began;
-    if (status != BERLU_OK)
-        return report_not_saved(t, status);
-    t->saved_updates = t->state.updates;
-    t->saved_batches = t->state.batches;
-    /* For people and schedulers; the checkpoint is what counts. */
-    (void)run_mark(&t->run, RUN_RUNNING, t->state.updates);
-    status = run_in_place(&t->run);
-    return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
-}
-
 static berlu_status stop_here(trainer *t)
 {
     berlu_status status = tb_flush(t->tb); /* an epoch stopped in its evaluation has its histograms, and only now */
     if (status == BERLU_OK)
-        status = save(t);
+        status = trainer_save(t);
+    if (status == BERLU_OK)
+        status = trainer_save_finish(t);
     if (status != BERLU_OK)
         return status;
     log_line(&t->run.log, BERLU_LOG_INFO, "stopped at step %llu; the state is saved",
@@ -268,7 +253,7 @@ static berlu_status epoch_train(trainer *t)
         report_progress(t, "train", t->state.batches * batch, t->epoch_batches * batch);
         t->times.loop += clock_seconds() - done; /* telling it is part of a step, too */
         if (status == BERLU_OK && every && t->state.updates % every == 0 && t->state.batches < t->epoch_batches)
-            status = save(t);
+            status = trainer_save(t);
     }
     return status == BERLU_OK ? results_collect(t, 0) : status;
 }
@@ -378,11 +363,13 @@ static berlu_status epoch_end(trainer *t)
         t->state.best_top1 = t->row.test_top1;
         t->state.best_updates = t->state.updates;
     }
-    status = report_epoch(t, &t->row, best, cut);
+    status = trainer_save_finish(t); /* rows and checkpoints come in order */
+    if (status == BERLU_OK)
+        status = report_epoch(t, &t->row, best, cut);
     if (status == BERLU_OK && !cut)
         epoch_finish(t);
     if (status == BERLU_OK)
-        status = save(t);
+        status = trainer_save(t);
     return status == BERLU_OK ? report_timing(t) : status;
 }
 
@@ -434,7 +421,8 @@ berlu_status trainer_run(trainer *t, train_result *out)
             status = epoch_end(t);
         over = t->state.epoch >= (uint64_t)t->settings.epochs || t->state.updates >= t->updates;
     }
+    berlu_status last = status == BERLU_OK ? trainer_save_finish(t) : BERLU_OK;
     if (out)
         result_fill(t, out);
-    return end_mark(t, status);
+    return end_mark(t, status == BERLU_OK ? last : status);
 }

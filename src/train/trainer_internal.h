@@ -26,6 +26,8 @@ typedef struct timing {
     uint64_t images;
 } timing;
 
+typedef struct saver saver; /* trainer_save.c */
+
 struct trainer {
     train_settings settings; /* a shallow copy; texts belong to the caller's, but for the two below */
     char mean[CHANNELS_TEXT], std[CHANNELS_TEXT];
@@ -36,6 +38,7 @@ struct trainer {
     train_hooks hooks;
     run_folder run;
     checkpoint_store store; /* its checkpoints */
+    saver *saver;           /* writes them in the background; NULL: they are written at once */
     data_source *data;
     model *model;
     engine *train, *eval;
@@ -78,6 +81,15 @@ berlu_status trainer_loaders_open(trainer *t); /* or open them anew, for draws w
 /* trainer_images.c */
 berlu_status trainer_place_images(trainer *t); /* on the device where they fit, and reopens the loaders then */
 
+/* trainer.c */
+berlu_status trainer_results(trainer *t); /* waits for all results of steps and adds them up */
+
+/* trainer_save.c */
+berlu_status trainer_saver_open(trainer *t, const engine_options *like); /* of the training engine */
+void trainer_saver_close(trainer *t);
+berlu_status trainer_save(trainer *t);        /* perhaps in the background */
+berlu_status trainer_save_finish(trainer *t); /* until it is in place */
+
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
@@ -87,7 +99,8 @@ void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_
 uint64_t report_peak_bytes(void);                /* of the process */
 uint64_t report_planned_bytes(const trainer *t); /* of both engines */
 berlu_status report_not_finite(trainer *t, const char *what);
-berlu_status report_state_finite(trainer *t); /* BERLU_ERR_NUMERIC names the array and the parameter */
+/* Of the arrays that are to be saved; BERLU_ERR_NUMERIC names the array and the parameter. */
+berlu_status report_state_finite(const trainer *t, engine *arrays, uint64_t updates);
 berlu_status report_not_saved(const trainer *t, berlu_status status); /* adds what is left to the sentence */
 
 #endif

@@ -72,6 +72,14 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* A GPU's memory is not planned for more images than there are. */
+static size_t eval_batch_of(const trainer *t)
+{
+    const data_info *info = data_describe(t->data);
+    size_t asked = (size_t)t->settings.eval_batch, train = info->images[DATA_TRAIN], test = info->images[DATA_TEST];
+    return t->settings.device == RECIPE_CPU ? asked : least(asked, train > test ? train : test);
+}
+
 static berlu_status train_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
@@ -99,7 +107,7 @@ static berlu_status test_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
     const data_info *info = data_describe(t->data);
-    loader_options o = {.split = DATA_TEST, .batch = (size_t)s->eval_batch};
+    loader_options o = {.split = DATA_TEST, .batch = eval_batch_of(t)};
     if (s->holdout)
         o.split = DATA_TRAIN, o.part = PART_HELD;
     o.only = t->test_only, o.only_count = (size_t)s->test_images;
@@ -131,7 +139,7 @@ static berlu_status parts_choose(trainer *t)
 static berlu_status probe_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
-    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
+    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = eval_batch_of(t)};
     o.only = t->train_only, o.only_count = (size_t)s->train_images;
     o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, t->train_images);
     return loader_make(&t->probe, t, &o, 0);
@@ -181,9 +189,10 @@ static berlu_status engines_make(trainer *t)
         status = engine_create(&t->train, t->model->graph, &o);
     if (status != BERLU_OK)
         return status;
-    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = (int)s->eval_batch, .share = t->train};
+    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = (int)eval_batch_of(t), .share = t->train};
     e.threads = o.threads;
-    return engine_create(&t->eval, t->model->graph, &e);
+    status = engine_create(&t->eval, t->model->graph, &e);
+    return status == BERLU_OK ? trainer_saver_open(t, &o) : status;
 }
 
 static berlu_status weights_make(trainer *t)
@@ -346,6 +355,7 @@ void trainer_close(trainer *t)
     loader_close(t->probe);
     loader_close(t->test);
     loader_close(t->batches);
+    trainer_saver_close(t);
     image_set_free(t->set);
     teacher_close(&t->teacher);
     engine_free(t->eval);

@@ -339,7 +339,7 @@ static const char *kept_text(char out[64], const trainer *t)
 
 /* A checkpoint is only written when it can be gone on from. Weights may overflow in the very update that followed a finite
  * loss, and moments and averages with them. */
-berlu_status report_state_finite(trainer *t)
+berlu_status report_state_finite(const trainer *t, engine *e, uint64_t updates)
 {
     static const struct {
         engine_array array;
@@ -351,15 +351,14 @@ berlu_status report_state_finite(trainer *t)
     for (size_t i = 0; i < COUNT(arrays); i++) {
         char kept[64];
         not_finite found = {0};
-        berlu_status status =
-            engine_has(t->train, arrays[i].array) ? finite_look(t->train, arrays[i].array, &found) : BERLU_OK;
+        berlu_status status = engine_has(e, arrays[i].array) ? finite_look(e, arrays[i].array, &found) : BERLU_OK;
         if (status != BERLU_OK)
             return report_not_saved(t, status);
         if (found.name)
             return berlu_fail(
                 BERLU_ERR_NUMERIC,
                 "step %llu: after the update %s%s is not finite (%s; a lower --lr or --clip 1 needs a new run)",
-                (unsigned long long)t->state.updates, arrays[i].what, found.name, kept_text(kept, t));
+                (unsigned long long)updates, arrays[i].what, found.name, kept_text(kept, t));
     }
     return BERLU_OK;
 }
@@ -374,6 +373,7 @@ berlu_status report_not_saved(const trainer *t, berlu_status status)
 /* In the order of the computation: images, weights, activations, logits; for a norm, the gradients. */
 berlu_status report_not_finite(trainer *t, const char *what)
 {
+    (void)trainer_save_finish(t); /* the sentence says which checkpoint there is */
     size_t side = (size_t)t->model->config.image_size, images = (size_t)t->settings.batch * 3 * side * side;
     const char *kind = "the logits", *name = "";
     const char *gradient = strcmp(what, "loss") == 0 ? NULL : bad_parameter(t, ARRAY_GRADIENT, 1);

@@ -93,6 +93,38 @@ static void a_set_that_streams_is_refused_on_the_device(void **state)
     recipe_free(&s);
 }
 
+/* Puts a file in the place of the folder of checkpoints in the middle of the second epoch. */
+static void checkpoints_spoil(void *context, const train_progress *p)
+{
+    const char *run = context;
+    char path[FOLDER_PATH], aside[FOLDER_PATH];
+    if (p->epoch != 2 || strcmp(p->phase, "train") != 0)
+        return;
+    folder_path(path, run, "checkpoints");
+    folder_path(aside, run, "aside");
+    if (rename(path, aside) == 0)
+        assert_int_equal(file_write_atomic(path, "x", 1), BERLU_OK);
+}
+
+/* The checkpoint is written by a thread; its failure ends the run, and says which one is kept. */
+static void a_checkpoint_that_cannot_be_written_ends_the_run(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    trainer *t = NULL;
+    guarded = 1;
+    tiny_settings(&s, run_place(run, "guarded-spoiled"), (const char *const[]){"epochs=4", NULL});
+    train_hooks hooks = {.progress = checkpoints_spoil, .context = run};
+    assert_int_equal(trainer_open(&t, &s, &hooks), BERLU_OK);
+    assert_int_equal(trainer_start(t, 0), BERLU_OK);
+    assert_int_equal(trainer_run(t, NULL), BERLU_ERR_IO);
+    assert_non_null(strstr(berlu_last_error(), "checkpoints"));
+    assert_non_null(strstr(berlu_last_error(), "mend it and continue with --resume"));
+    trainer_close(t);
+    recipe_free(&s);
+}
+
 /* Whatever the device's failing call was for, the run ends with its message. */
 static void a_failing_device_ends_the_run_with_its_message(void **state)
 {
@@ -118,6 +150,7 @@ int main(void)
         cmocka_unit_test(a_stopped_run_resumes_to_the_same_bytes),
         cmocka_unit_test(images_on_the_device_give_the_same_bytes),
         cmocka_unit_test(a_set_that_streams_is_refused_on_the_device),
+        cmocka_unit_test(a_checkpoint_that_cannot_be_written_ends_the_run),
         cmocka_unit_test(a_failing_device_ends_the_run_with_its_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -326,6 +326,26 @@ static void bounds_are_floats_inside_the_interval(void **state)
     assert_true(bounds[1].low == 0x1p-60f);
 }
 
+/* Evaluation on a GPU takes more images at a time, unless somebody says how many. */
+static void the_batch_of_an_evaluation_follows_the_device(void **state)
+{
+    (void)state;
+    static const char *const asked[][3] = {{"cpu", NULL, "100"}, {"cuda", NULL, "1024"}, {"cuda", "200", "200"}};
+    for (size_t i = 0; i < COUNT(asked); i++) {
+        train_settings s;
+        text value = {0};
+        basics(&s);
+        assert_int_equal(recipe_set(&s, "device", asked[i][0]), BERLU_OK);
+        if (asked[i][1])
+            assert_int_equal(recipe_set(&s, "eval_batch", asked[i][1]), BERLU_OK);
+        assert_int_equal(recipe_resolve(&s), BERLU_OK);
+        recipe_value(&s, recipe_find("eval_batch"), 0, &value);
+        assert_string_equal(value.data, asked[i][2]);
+        text_free(&value);
+        recipe_free(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +354,7 @@ int main(void)
         cmocka_unit_test(what_was_given_wins_over_file_and_preset),
         cmocka_unit_test(the_rate_follows_the_images_of_an_update),
         cmocka_unit_test(a_run_shorter_than_the_presets_warm_up_keeps_its_share),
+        cmocka_unit_test(the_batch_of_an_evaluation_follows_the_device),
         cmocka_unit_test(conflicts_are_refused_by_name),
         cmocka_unit_test(nesterov_needs_a_momentum),
         cmocka_unit_test(the_usual_end_of_the_schedule_is_never_above_its_peak),
