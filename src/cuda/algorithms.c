@@ -105,6 +105,11 @@ static berlu_status line_parse(algorithm_list *list, char *line, const char *nam
     return algorithms_set(list, words[0], words[1], words[2], &algorithm);
 }
 
+int algorithms_is_text(const char *words)
+{
+    return strncmp(words, heading, sizeof heading - 1) == 0;
+}
+
 berlu_status algorithms_parse(algorithm_list *list, const char *data, size_t size, const char *name)
 {
     berlu_status status = BERLU_OK;

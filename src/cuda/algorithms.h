@@ -31,6 +31,8 @@ berlu_status algorithms_set(algorithm_list *list, const char *machine, const cha
 const algorithm_entry *algorithms_find(const algorithm_list *list, const char *machine, const char *version,
                                        const char *shape);
 
+int algorithms_is_text(const char *words); /* a list itself, not the name of a file */
+
 /* Reads a text of `size` bytes; `name` is for messages, which tell the line. Adds to the list; on failure some lines may be in. */
 berlu_status algorithms_parse(algorithm_list *list, const char *data, size_t size, const char *name);
 void algorithms_print(const algorithm_list *list, text *out);

@@ -79,6 +79,7 @@ const backend *cuda_backend(void)
                                  .result_pop = cuda_result_pop,
                                  .library = cuda_gemm_library,
                                  .free_bytes = cuda_free_bytes,
-                                 .describe = cuda_describe};
+                                 .describe = cuda_describe,
+                                 .choices = cuda_algorithms_text};
     return &cuda;
 }

@@ -3,13 +3,14 @@
  *
  * A product's descriptors and its algorithm are made when a call first needs them and kept as long as the device. Of what
  * the library's heuristic offers the fastest is taken, measured on the operands at hand; the choice is written to a file, so
- * that the next run takes the same one and gives the same bits (algorithms.h). Three ways to ask for it:
+ * that the next run takes the same one and gives the same bits (algorithms.h). Ways to ask for it:
  *
  *     NULL     the file of the user's cache folder; what it lacks is measured and added
  *     "new"    everything is measured anew and written there
  *     "first"  the heuristic's first, no file
  *     FILE     the choices of that file; what it lacks is measured and added. A choice made with another version of the
  *              library is refused: whoever names a file wants its bits
+ *     a text   the same for the text of such a file, as run.json keeps it; what it lacks is measured
  *
  * Bias and residual go into the library's epilogue. Its gradient epilogues are never used: they are slower than a kernel of
  * ours (DGELU with a bias gradient 3.6 times, BGRADB adds more than the product takes). Read on: linear.c. */
@@ -86,6 +87,8 @@ static berlu_status mode_set(gemm_state *g, const char *algorithms)
         return BERLU_OK;
     }
     g->mode = CHOICE_FILE;
+    if (algorithms_is_text(algorithms))
+        return algorithms_parse(&g->known, algorithms, strlen(algorithms), "the record of product algorithms");
     g->path = strdup(algorithms);
     return g->path ? algorithms_read(&g->known, g->path) : berlu_fail_memory(strlen(algorithms), "the name of a file");
 }
@@ -249,7 +252,7 @@ static const algorithm_entry *record_find(cuda_device *d, gemm_plan *g, const ch
             d, BERLU_ERR_UNSUPPORTED,
             "%s: the algorithm recorded for %s was chosen with cuBLASLt %s, and cuBLASLt %s does not take it; "
             "--algorithms new chooses anew (the last bits of results may then differ)",
-            s->path, shape, e->version, s->version);
+            s->path ? s->path : "run.json", shape, e->version, s->version);
     return NULL;
 }
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/text.h"
 #include "engine/step.h"
 #include "graph/op.h"
 
@@ -51,11 +51,13 @@ typedef struct op_call {
 /* ---- devices ------------------------------------------------------------------------------------------------------ */
 
 typedef struct device_options {
-    int index;              /* of the GPU */
-    int threads;            /* of the CPU; 0: all */
-    const char *precision;  /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
-    const char *residual;   /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
-    const char *algorithms; /* CUDA: file of chosen product algorithms, "first", "new", or NULL for the default file */
+    int index;             /* of the GPU */
+    int threads;           /* of the CPU; 0: all */
+    const char *precision; /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
+    const char *residual;  /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
+    const char
+        *algorithms; /* CUDA: file of chosen product algorithms, "first", "new", the text of choices() of an earlier
+                             * device, or NULL for the default file */
 } device_options;
 
 typedef enum memory_kind {
@@ -101,7 +103,9 @@ struct backend {
     size_t (*free_bytes)(device *d);        /* memory left on the device; NULL: not known */
     void (*describe)(const device *d, char *out,
                      size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
-    const void *data;              /* the backend's own */
+    /* The choices made by timing so far (product algorithms), as device_options.algorithms takes them; NULL: it makes none */
+    berlu_status (*choices)(const device *d, text *out);
+    const void *data; /* the backend's own */
 };
 
 /* Common head of every device. */

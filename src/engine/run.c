@@ -139,6 +139,19 @@ berlu_status engine_update(engine *e)
     return engine_program_run(e, PROGRAM_UPDATE);
 }
 
+berlu_status engine_warm_up(engine *e)
+{
+    static const step_result nothing;
+    berlu_status status = engine_set_step(e, &(engine_step){0});
+    if (status == BERLU_OK)
+        status = engine_shadow_refresh(e);
+    if (status == BERLU_OK)
+        status = engine_program_run(e, PROGRAM_FORWARD);
+    if (status == BERLU_OK && e->options.mode == ENGINE_TRAIN)
+        status = engine_program_run(e, PROGRAM_BACKWARD);
+    return status == BERLU_OK ? e->backend->upload(e->device, e->result, &nothing, sizeof nothing) : status;
+}
+
 /* ---- results ---- */
 
 berlu_status engine_step_end(engine *e)

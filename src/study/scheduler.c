@@ -60,11 +60,24 @@ static void option_add(arena *memory, char **words, size_t *count, const char *k
     words[(*count)++] = arena_strdup(memory, value);
 }
 
+/* A cell on a GPU that does not say which product algorithms it takes. */
+static int on_cuda(const study_settings *v)
+{
+    int cuda = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        if (strcmp(v->items[i].key, "algorithms") == 0)
+            return 0;
+        cuda |=
+            strcmp(v->items[i].key, "device") == 0 && v->items[i].count && strcmp(v->items[i].values[0], "cuda") == 0;
+    }
+    return cuda;
+}
+
 char **study_command(arena *memory, const study *s, const study_entry *run, const study_schedule *how)
 {
     const study_settings *v = &s->cells[run->cell].settings;
     char number[32];
-    size_t most = 16, count = 0;
+    size_t most = 18, count = 0;
     for (size_t i = 0; i < v->count; i++)
         most += 2 * v->items[i].count;
     char **words = ARENA_ARRAY(memory, char *, most);
@@ -78,6 +91,15 @@ char **study_command(arena *memory, const study *s, const study_entry *run, cons
     snprintf(number, sizeof number, "%lld", (long long)run->seed);
     option_add(memory, words, &count, "seed", number);
     option_add(memory, words, &count, "run", run->path);
+    if (on_cuda(v)) { /* one choice of product algorithms for all runs, beside their folders */
+        char *folder = arena_strdup(memory, run->path), *end = folder ? strrchr(folder, '/') : NULL;
+        for (int up = 0; end && up < 2; up++, end = strrchr(folder, '/'))
+            *end = 0;
+        char *file = folder ? arena_printf(memory, "%s/algorithms.txt", folder) : NULL;
+        if (!file)
+            return NULL;
+        option_add(memory, words, &count, "algorithms", file);
+    }
     if (how->threads) {
         snprintf(number, sizeof number, "%d", how->threads);
         option_add(memory, words, &count, "threads", number);

@@ -1,9 +1,12 @@
 /* network.c - see network.h. SPDX-License-Identifier: MIT */
 #include "train/network.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "backends.h"
 #include "base/file.h"
@@ -29,14 +32,39 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
     return model_create(out, s->model, &o);
 }
 
+/* What the user says, else what the run used before: the same algorithms give the same bits. */
+static const char *algorithms_of(const train_settings *s)
+{
+    if (s->algorithms_record && !recipe_given(s, "algorithms"))
+        return s->algorithms_record;
+    return *s->algorithms ? s->algorithms : NULL;
+}
+
+/* The folder is what is locked: it stays when the file is replaced. */
+int network_hold_algorithms(const train_settings *s)
+{
+    const char *file = algorithms_of(s), *slash;
+    char folder[CHECKPOINT_PATH] = ".";
+    if (s->device == RECIPE_CPU || !file || file == s->algorithms_record || strcmp(file, "first") == 0 ||
+        strcmp(file, "new") == 0)
+        return -1;
+    if ((slash = strrchr(file, '/')))
+        snprintf(folder, sizeof folder, "%.*s/", (int)(slash - file), file);
+    int held = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (held >= 0 && flock(held, LOCK_EX) != 0) {
+        close(held);
+        held = -1;
+    }
+    return held;
+}
+
 berlu_status network_device(engine_options *out, const train_settings *s)
 {
     static const char *const precisions[] = {"bf16", "tf32", "f32"}, *const residuals[] = {"bf16", "f32"};
     if (s->device == RECIPE_CPU)
         return backend_find(&out->backend, "cpu");
-    out->opening = (device_options){.precision = precisions[s->precision],
-                                    .residual = residuals[s->residual],
-                                    .algorithms = *s->algorithms ? s->algorithms : NULL};
+    out->opening = (device_options){
+        .precision = precisions[s->precision], .residual = residuals[s->residual], .algorithms = algorithms_of(s)};
     return backend_find(&out->backend, "cuda");
 }
 

@@ -14,6 +14,10 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
 /* The backend that the settings ask for, and how its device is opened. */
 berlu_status network_device(engine_options *out, const train_settings *s);
 
+/* Where the settings name a file of product algorithms: held while a process chooses, so that several which begin at the same
+ * time agree. close() lets go; -1: there is nothing to hold. */
+int network_hold_algorithms(const train_settings *s);
+
 /* The images of the next forward: where the loader has them, or as draws over the set that the engine uses. */
 void network_feed(engine *e, const loader_batch *b);
 

@@ -54,6 +54,15 @@ const setting *recipe_find(const char *key)
     return NULL;
 }
 
+int setting_moves(const setting *row)
+{
+    static const char *const keys[] = {"device", "precision", "residual"};
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (strcmp(row->key, keys[i]) == 0)
+            return 1;
+    return 0;
+}
+
 static berlu_status fail_unknown(const char *key)
 {
     const char *names[RECIPE_KEYS_MAX + 1] = {0};
@@ -172,6 +181,13 @@ int recipe_given(const train_settings *s, const char *key)
     return row && s->given[row - train_settings_table] == GIVEN;
 }
 
+berlu_status recipe_take_algorithms(train_settings *s, const char *record)
+{
+    if (record && !(s->algorithms_record = arena_strdup(&s->memory, record)))
+        return BERLU_ERR_MEMORY;
+    return BERLU_OK;
+}
+
 berlu_status recipe_take(train_settings *s, const train_settings *from)
 {
     unsigned char idle[RECIPE_KEYS_MAX] = {0};
@@ -193,7 +209,7 @@ berlu_status recipe_take(train_settings *s, const train_settings *from)
         }
         s->given[i] = RECORDED;
     }
-    return BERLU_OK;
+    return recipe_take_algorithms(s, from->algorithms_record);
 }
 
 static berlu_status set_item(train_settings *s, const yaml_tree *tree, const setting *row, const yaml_item *item)

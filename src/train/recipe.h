@@ -56,6 +56,7 @@ typedef struct train_settings {
     int64_t distill;
     double distill_alpha, distill_tau, ema;
     int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, data_on, threads, overfit_batch;
+    const char *algorithms_record;        /* of the run that these settings come from (run.json); NULL: it has none */
     unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table: 0, GIVEN or RECORDED */
     arena memory;
 } train_settings;
@@ -95,9 +96,13 @@ typedef struct setting {
     setting_role role;
 } setting;
 
+/* Where and in which dtypes the network runs: part of what a run is known by, but a checkpoint may be taken up elsewhere;
+ * numbers then agree within rounding from there on, and the run says so. */
+int setting_moves(const setting *row);
+
 static inline int setting_may_differ(const setting *row) /* on a resume */
 {
-    return row->role == SETTING_FREE || row->role == SETTING_LENGTH || row->role == SETTING_PLACE;
+    return row->role == SETTING_FREE || row->role == SETTING_LENGTH || row->role == SETTING_PLACE || setting_moves(row);
 }
 
 extern const setting train_settings_table[];
@@ -134,6 +139,9 @@ void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MA
 /* Takes over what `from` holds and was not given, marked as recorded; those that change no number and idle ones
  * stay behind. How a run is repeated from its run.json. */
 berlu_status recipe_take(train_settings *s, const train_settings *from);
+
+/* The product algorithms of another run, copied; NULL: none. */
+berlu_status recipe_take_algorithms(train_settings *s, const char *record);
 
 /* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
 int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);

@@ -108,6 +108,25 @@ static void engine_write(const run_engine *e, text *out)
     text_string(out, "},\n");
 }
 
+/* A list of lines. */
+static void algorithms_write(const char *lines, text *out)
+{
+    if (!lines)
+        return;
+    text_string(out, "  \"algorithms\": [");
+    for (const char *line = lines; *line;) {
+        size_t length = strcspn(line, "\n");
+        text one = {0};
+        text_add(&one, "%.*s", (int)length, line);
+        text_string(out, line == lines ? "\n    " : ",\n    ");
+        any_string(out, one.data ? one.data : "");
+        out->failed |= one.failed;
+        text_free(&one);
+        line += length + (line[length] == '\n');
+    }
+    text_string(out, "\n  ],\n");
+}
+
 void run_json_write(const run_about *a, text *out)
 {
     char started[32] = "", host[256] = "";
@@ -127,6 +146,7 @@ void run_json_write(const run_about *a, text *out)
     key_string(out, "started", started);
     key_string(out, "host", host);
     engine_write(&a->engine, out);
+    algorithms_write(a->algorithms, out);
     hardware_write(a, out);
     text_string(out, "}\n");
 }
@@ -158,6 +178,26 @@ static berlu_status facts_take(run_facts *out, const json_t *root, const char *p
     return BERLU_OK;
 }
 
+static berlu_status algorithms_take(train_settings *s, const json_t *lines, const char *path)
+{
+    text all = {0};
+    if (lines && !json_is_array(lines))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: algorithms is not a list of lines", path);
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        const char *line = json_string_value(json_array_get(lines, i));
+        if (!line || strchr(line, '\n')) {
+            text_free(&all);
+            return berlu_fail(BERLU_ERR_INPUT, "%s: algorithms is not a list of lines", path);
+        }
+        text_add(&all, "%s\n", line);
+    }
+    berlu_status status = text_status(&all);
+    if (status == BERLU_OK)
+        status = recipe_take_algorithms(s, all.data);
+    text_free(&all);
+    return status;
+}
+
 static berlu_status settings_take(train_settings *out, const json_t *root, const char *path)
 {
     train_settings s;
@@ -166,6 +206,8 @@ static berlu_status settings_take(train_settings *out, const json_t *root, const
     berlu_status status = recipe_from_json(&s, settings, path);
     if (status == BERLU_OK && s.normalize == RECIPE_OWN && !json_object_get(settings, "mean"))
         s.normalize = RECIPE_CUSTOMARY; /* what `own` meant before a run kept its mean */
+    if (status == BERLU_OK)
+        status = algorithms_take(&s, json_object_get(root, "algorithms"), path);
     if (status != BERLU_OK) {
         recipe_free(&s);
         return status;

@@ -17,7 +17,7 @@ typedef struct run_engine {
     char version[32];      /* of berlu */
     char products[96];     /* the library of matrix products */
     char instructions[32]; /* instruction set */
-    char device[96];       /* "cpu", or the name of the GPU */
+    char device[160];      /* "cpu", or the GPU, its library and the hash of the product algorithms in use */
 } run_engine;
 
 /* All that run.json holds. Texts belong to the caller; NULL or "" leaves a key out. */
@@ -29,6 +29,7 @@ typedef struct run_about {
     size_t train_images, test_images, classes; /* in use; 0: left out */
     const char *const *command;                /* words; NULL-terminated */
     const char *commit;                        /* of the program's source */
+    const char *algorithms;                    /* product algorithms in use, lines; NULL: none are chosen */
     const char *data_on;                       /* "host" or "device" */
     run_engine engine;
 } run_about;

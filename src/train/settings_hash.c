@@ -67,6 +67,14 @@ static int line_find(const char *from, const line *like, line *out)
     return 0;
 }
 
+static int line_moves(const line *l)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%.*s", l->key_length, l->key);
+    const setting *row = recipe_find(key);
+    return row && setting_moves(row);
+}
+
 static void difference_add(text *out, size_t *count, const line *key, const line *here, const line *there)
 {
     text_add(out, "%s%.*s (", (*count)++ ? ", " : "", key->key_length, key->key);
@@ -80,11 +88,13 @@ size_t settings_text_differences(const char *here, const char *there, text *out)
     line a, b;
     for (const char *at = here; line_next(&at, &a);) {
         int both = line_find(there, &a, &b);
+        if (line_moves(&a))
+            continue;
         if (!both || a.value_length != b.value_length || strncmp(a.value, b.value, (size_t)a.value_length) != 0)
             difference_add(out, &count, &a, &a, both ? &b : NULL);
     }
     for (const char *at = there; line_next(&at, &b);)
-        if (!line_find(here, &b, &a))
+        if (!line_moves(&b) && !line_find(here, &b, &a))
             difference_add(out, &count, &b, NULL, &b);
     return count;
 }
@@ -98,7 +108,7 @@ size_t settings_against_text(const train_settings *s, const char *canonical, tex
         text value = {0};
         snprintf(key, sizeof key, "%.*s", there.key_length, there.key);
         const setting *row = recipe_find(key);
-        if (!row || (row->role != SETTING_FIXED && row->role != SETTING_LATER))
+        if (!row || setting_moves(row) || (row->role != SETTING_FIXED && row->role != SETTING_LATER))
             continue;
         recipe_values(s, row, &value);
         line here = {.value = value.data ? value.data : "", .value_length = (int)value.length};

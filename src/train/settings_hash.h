@@ -20,7 +20,8 @@ void settings_text(const train_settings *s, const unsigned char leave_out[RECIPE
                    const char *teacher, text *out);
 const char *settings_hash(char out[SETTINGS_HASH], const char *canonical);
 
-/* Names into `out` the keys whose lines differ, "lr (0.002, not 0.003)"; returns how many. */
+/* Names into `out` the keys whose lines differ, "lr (0.002, not 0.003)"; returns how many. Lines that a move to another
+ * device changes (setting_moves()) are left out. */
 size_t settings_text_differences(const char *here, const char *there, text *out);
 
 /* The same for settings against a canonical text: only keys of the text that are settings. For a

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "models/weights.h"
 #include "train/subset.h"
@@ -318,13 +319,22 @@ berlu_status train_canonical(text *out, const train_settings *s)
     return status == BERLU_OK ? text_status(out) : status;
 }
 
-berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+/* What a device chooses by trying is chosen before run.json is written, which records it. */
+static berlu_status warm_up(trainer *t)
 {
-    trainer *t = NULL;
-    berlu_status status = trainer_prepare(&t, s, hooks);
-    if (status != BERLU_OK)
-        return status;
-    status = engines_make(t);
+    if (!((const struct device_base *)engine_device(t->train))->backend->choices)
+        return BERLU_OK;
+    berlu_status status = engine_warm_up(t->train);
+    if (status == BERLU_OK)
+        status = engine_warm_up(t->eval);
+    return status == BERLU_OK && t->teacher.engine ? engine_warm_up(t->teacher.engine) : status;
+}
+
+/* All that needs memory to compute in. */
+static berlu_status trainer_complete(trainer *t)
+{
+    const train_settings *s = &t->settings;
+    berlu_status status = engines_make(t);
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
         status = teacher_open(&t->teacher, s, &t->model->config, engine_device(t->train));
     if (status == BERLU_OK)
@@ -338,6 +348,19 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
     if (status == BERLU_OK && !(t->correct = calloc(loader_images(t->test) / 8 + 1, 1)))
         status = berlu_fail_memory(loader_images(t->test) / 8 + 1, "a bit per test image");
     step_make(t);
+    return status == BERLU_OK ? warm_up(t) : status;
+}
+
+berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
+{
+    trainer *t = NULL;
+    berlu_status status = trainer_prepare(&t, s, hooks);
+    if (status != BERLU_OK)
+        return status;
+    int held = network_hold_algorithms(s);
+    status = trainer_complete(t);
+    if (held >= 0)
+        close(held);
     if (status != BERLU_OK) {
         trainer_close(t);
         return status;

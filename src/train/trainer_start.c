@@ -34,6 +34,8 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
         recipe_free(&saved);
         return status;
     }
+    if (recipe_given(asked, "algorithms")) /* what is asked for now wins over the record */
+        saved.algorithms_record = NULL;
     *out = saved;
     return BERLU_OK;
 }
@@ -46,9 +48,19 @@ static const char *isa_name(void)
     return cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "unknown";
 }
 
-static run_engine engine_now(const trainer *t)
+/* The product algorithms that the device has chosen; empty where it chooses none. */
+static berlu_status choices_now(const trainer *t, text *out)
+{
+    const device *d = engine_device(t->train);
+    const backend *b = ((const struct device_base *)d)->backend;
+    return b->choices ? b->choices(d, out) : BERLU_OK;
+}
+
+static berlu_status engine_now(const trainer *t, run_engine *out)
 {
     run_engine e;
+    text choices = {0};
+    berlu_status status = choices_now(t, &choices);
     snprintf(e.version, sizeof e.version, "%s", berlu_version());
     snprintf(e.products, sizeof e.products, "%s", cpu_blas_name());
     snprintf(e.instructions, sizeof e.instructions, "%s", isa_name());
@@ -57,7 +69,14 @@ static run_engine engine_now(const trainer *t)
         const device *d = engine_device(t->train);
         ((const struct device_base *)d)->backend->describe(d, e.device, sizeof e.device);
     }
-    return e;
+    if (status == BERLU_OK && choices.length) { /* chosen by time, so they may differ from day to day */
+        char hash[SETTINGS_HASH];
+        snprintf(e.device + strlen(e.device), sizeof e.device - strlen(e.device), ", algorithms %.12s",
+                 settings_hash(hash, choices.data));
+    }
+    text_free(&choices);
+    *out = e;
+    return status;
 }
 
 static berlu_status json_begin(trainer *t, const train_start *how)
@@ -73,18 +92,25 @@ static berlu_status json_begin(trainer *t, const train_start *how)
                        .classes = info->classes,
                        .command = how->command,
                        .commit = how->commit,
-                       .data_on = t->set ? "device" : "host",
-                       .engine = engine_now(t)};
-    return run_begin(&t->run, &about);
+                       .data_on = t->set ? "device" : "host"};
+    text choices = {0};
+    berlu_status status = engine_now(t, &about.engine);
+    if (status == BERLU_OK)
+        status = choices_now(t, &choices);
+    about.algorithms = choices.length ? choices.data : NULL;
+    if (status == BERLU_OK)
+        status = run_begin(&t->run, &about);
+    text_free(&choices);
+    return status;
 }
 
 /* Bits are promised for the same machine and libraries; whoever goes on with others should know. */
 static berlu_status engine_compare(trainer *t, const run_facts *facts, int strict)
 {
     text differing = {0};
-    run_engine now = engine_now(t);
-    berlu_status status = BERLU_OK;
-    if (run_engine_differences(&facts->engine, &now, &differing) > 0) {
+    run_engine now;
+    berlu_status status = engine_now(t, &now);
+    if (status == BERLU_OK && run_engine_differences(&facts->engine, &now, &differing) > 0) {
         const char *list = differing.data ? differing.data : "?";
         if (strict)
             status =
@@ -105,7 +131,10 @@ static berlu_status settings_compare(trainer *t, const char *there, const char *
     const char *here = t->settings_text.data;
     if (strcmp(here, there) == 0)
         return BERLU_OK;
-    settings_text_differences(here, there, &differing);
+    if (settings_text_differences(here, there, &differing) == 0) { /* another device: engine_compare() says so */
+        text_free(&differing);
+        return BERLU_OK;
+    }
     berlu_status status =
         berlu_fail(BERLU_ERR_INPUT,
                    "%s: its settings or data are not those of %s: %s; put run.json and the data back as "
@@ -118,14 +147,20 @@ static berlu_status settings_compare(trainer *t, const char *there, const char *
 static berlu_status json_compare(trainer *t, int strict)
 {
     run_facts facts;
-    berlu_status status = run_settings(NULL, &facts, t->run.path);
-    if (status == BERLU_OK && *facts.data_hash && strcmp(facts.data_hash, t->data_hash) != 0)
+    train_settings begun;
+    berlu_status status = run_settings(&begun, &facts, t->run.path);
+    if (status != BERLU_OK)
+        return status;
+    int moved = begun.device != t->settings.device || begun.precision != t->settings.precision ||
+                begun.residual != t->settings.residual;
+    recipe_free(&begun);
+    if (*facts.data_hash && strcmp(facts.data_hash, t->data_hash) != 0)
         status = berlu_fail(BERLU_ERR_INPUT,
                             "%s: %s is not the set that the run was begun with; put it back as it was, or "
                             "start a new run",
                             t->run.path, t->settings.data);
     if (status == BERLU_OK && *facts.settings_hash && strcmp(facts.settings_hash, t->settings_hash) != 0 &&
-        t->resumed_format < 1) /* a checkpoint can tell which */
+        t->resumed_format < 1 && !moved) /* a checkpoint can tell which */
         status = berlu_fail(BERLU_ERR_INPUT,
                             "%s: the settings in run.json are not those it was written with; put it back as it was, or "
                             "start a new run",

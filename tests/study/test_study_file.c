@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "study/study_file.h"
+#include "study/scheduler.h"
 #include "support/fail.h"
 
 static void parse(study *s, const char *source)
@@ -333,9 +333,41 @@ static void lack_of_memory_is_reported_at_every_allocation(void **state)
     study_free(&s);
 }
 
+/* All runs of a study take their product algorithms from one file, unless the study names another. */
+static void runs_on_a_gpu_share_one_file_of_algorithms(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"device: cuda", "device: cpu", "device: cuda, algorithms: first"};
+    static const char *const files[] = {"DIR/algorithms.txt", NULL, "first"};
+    for (size_t i = 0; i < 3; i++) {
+        char source[256];
+        study s;
+        arena memory = {0};
+        snprintf(source, sizeof source,
+                 "study: p\nbase: {model: vit_micro, data: synthetic, epochs: 2, %s}\naxes: {act: [relu]}\nseeds: 1\n",
+                 devices[i]);
+        parse(&s, source);
+        char **words = study_command(&memory, &s, &(study_entry){.path = "DIR/runs/0123"},
+                                     &(study_schedule){.program = "/bin/berlu"});
+        assert_non_null(words);
+        const char *found = NULL;
+        for (; *words; words++)
+            if (strcmp(*words, "--algorithms") == 0) {
+                assert_null(found);
+                found = words[1];
+            }
+        assert_int_equal(found == NULL, files[i] == NULL);
+        if (found)
+            assert_string_equal(found, files[i]);
+        arena_free(&memory);
+        study_free(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_on_a_gpu_share_one_file_of_algorithms),
         cmocka_unit_test(the_quick_study_has_24_runs_in_seed_order),
         cmocka_unit_test(parts_have_their_own_seeds_and_skipped_cells_are_gone),
         cmocka_unit_test(a_contrast_that_leaves_an_axis_open_is_made_at_each_value),

@@ -1,0 +1,195 @@
+/* test_cuda_train.c - whole runs over the GPU made of malloc: where images lie, which algorithms a run takes, moving.
+ * SPDX-License-Identifier: MIT
+ *
+ * The trainer asks backend_find() for its backend; here the linker puts a function of ours in between. */
+#include <jansson.h>
+
+#include "cpu/cpu.h"
+#include "cuda/cuda.h"
+#include "cuda/stub.h"
+#include "train/runs.h"
+
+berlu_status __wrap_backend_find(const backend **out, const char *name);
+
+berlu_status __wrap_backend_find(const backend **out, const char *name)
+{
+    *out = strcmp(name, "cuda") == 0 ? cuda_backend() : cpu_backend();
+    return BERLU_OK;
+}
+
+static int machine_new(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    setenv("XDG_CACHE_HOME", folder_fresh(folder, "cuda_train"), 1);
+    stub_reset();
+    assert_int_equal(stub.allocations, 0);
+    return 0;
+}
+
+static const char *const on_gpu[] = {"device=cuda",         "precision=f32", "image_size=32",     "patch=16",
+                                     "synthetic_images=32", "epochs=2",      "augment=crop-flip", NULL};
+
+static json_t *record_of(const char *run)
+{
+    char path[FOLDER_PATH];
+    folder_path(path, run, "run.json");
+    json_t *root = json_load_file(path, 0, NULL);
+    assert_non_null(root);
+    return root;
+}
+
+static const char *device_of(const json_t *root)
+{
+    return json_string_value(json_object_get(json_object_get(root, "engine"), "device"));
+}
+
+/* Stops a run after three updates, in its first epoch. */
+static void run_cut(train_settings *s, const char *run, const char *const *extra)
+{
+    stopper stop = {.phase = "train", .at = 3};
+    tiny_settings(s, run, extra);
+    assert_int_equal(run_with(s, 0, &stop, NULL), BERLU_ERR_STOPPED);
+}
+
+/* What `berlu train --resume` does with these options. */
+static berlu_status run_resume(const char *run, const char *const *asked)
+{
+    train_settings given, s;
+    recipe_init(&given);
+    assert_int_equal(recipe_set(&given, "run", run), BERLU_OK);
+    for (; asked && *asked; asked += 2)
+        assert_int_equal(recipe_set(&given, asked[0], asked[1]), BERLU_OK);
+    berlu_status status = trainer_resume_settings(&s, &given);
+    recipe_free(&given);
+    if (status != BERLU_OK)
+        return status;
+    status = run_with(&s, 1, NULL, NULL);
+    recipe_free(&s);
+    return status;
+}
+
+static void a_run_keeps_small_images_on_the_gpu_and_launches_one_graph_a_step(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], host[FOLDER_PATH];
+    run_whole(run_place(run, "cuda-images"), on_gpu);
+    json_t *root = record_of(run);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(root, "hardware"), "data_on")), "device");
+    assert_null(json_object_get(json_object_get(root, "settings"), "data_on"));
+    json_decref(root);
+    static const char *const streamed[] = {"device=cuda",  "precision=f32",       "image_size=32",
+                                           "patch=16",     "synthetic_images=32", "epochs=2",
+                                           "data_on=host", "augment=crop-flip",   NULL};
+    run_whole(run_place(host, "cuda-images-host"), streamed);
+    runs_equal(run, host);
+    assert_int_equal(stub.allocations, 0);
+}
+
+static void a_resume_takes_the_algorithms_of_the_run(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], cut[FOLDER_PATH];
+    train_settings s;
+    run_whole(run_place(whole, "cuda-whole"), on_gpu);
+    run_cut(&s, run_place(cut, "cuda-cut"), on_gpu);
+    recipe_free(&s);
+    json_t *root = record_of(cut);
+    assert_true(json_array_size(json_object_get(root, "algorithms")) > 5);
+    assert_non_null(strstr(device_of(root), "Stub|GPU, cuBLASLt 13.1.0, algorithms "));
+    machine_new(NULL); /* an empty cache, another winner */
+    stub.cost[0] = 0;
+    int products = stub.products;
+    assert_int_equal(run_resume(cut, NULL), BERLU_OK);
+    assert_true(stub.products > products);
+    runs_equal(whole, cut);
+    json_t *again = record_of(cut);
+    assert_true(json_equal(root, again));
+    json_decref(root);
+    json_decref(again);
+}
+
+/* --config RUN/run.json: the record comes along, and what the user says wins. */
+static void a_repeated_run_takes_the_algorithms_of_the_first(void **state)
+{
+    (void)state;
+    char first[FOLDER_PATH], second[FOLDER_PATH], path[FOLDER_PATH];
+    train_settings s, recorded;
+    run_whole(run_place(first, "cuda-first"), on_gpu);
+    json_t *root = record_of(first);
+    for (int own = 0; own < 2; own++) {
+        machine_new(NULL);
+        stub.cost[0] = 0;
+        recipe_init(&s);
+        folder_path(path, first, "run.json");
+        assert_int_equal(run_json_read(&recorded, NULL, path), BERLU_OK);
+        assert_int_equal(recipe_set(&s, "run", run_place(second, "cuda-second")), BERLU_OK);
+        assert_int_equal(recipe_set(&s, "workers", "1"), BERLU_OK);
+        if (own)
+            assert_int_equal(recipe_set(&s, "algorithms", "new"), BERLU_OK);
+        assert_int_equal(recipe_take(&s, &recorded), BERLU_OK);
+        assert_int_equal(recipe_resolve(&s), BERLU_OK);
+        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_OK);
+        recipe_free(&recorded);
+        recipe_free(&s);
+        json_t *again = record_of(second);
+        assert_int_equal(json_equal(json_object_get(root, "algorithms"), json_object_get(again, "algorithms")), !own);
+        assert_int_equal(strcmp(device_of(root), device_of(again)) == 0, !own);
+        json_decref(again);
+    }
+    json_decref(root);
+}
+
+static void a_record_that_the_library_refuses_is_refused_with_both_versions(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    run_cut(&s, run_place(run, "cuda-version"), on_gpu);
+    recipe_free(&s);
+    stub.version = "14.0.2";
+    stub.refused = 2;
+    assert_int_equal(run_resume(run, NULL), BERLU_ERR_UNSUPPORTED);
+    assert_non_null(strstr(berlu_last_error(), "13.1.0"));
+    assert_non_null(strstr(berlu_last_error(), "14.0.2"));
+    assert_int_equal(run_resume(run, (const char *const[]){"algorithms", "new", NULL}), BERLU_OK);
+}
+
+/* By its checkpoint, either way; the log says that numbers agree within rounding from there on. */
+static void a_run_moves_between_cpu_and_gpu(void **state)
+{
+    (void)state;
+    static const char *const on_cpu[] = {
+        "image_size=32", "patch=16", "synthetic_images=32", "epochs=2", "augment=crop-flip", "eval_batch=8", NULL};
+    char whole[FOLDER_PATH], moved[FOLDER_PATH], log[FOLDER_PATH];
+    run_whole(run_place(whole, "cuda-stays"), on_cpu);
+    for (int to_gpu = 0; to_gpu < 2; to_gpu++) {
+        train_settings s;
+        run_cut(&s, run_place(moved, "cuda-moves"), to_gpu ? on_cpu : on_gpu);
+        recipe_free(&s);
+        static const char *const gpu[] = {"device", "cuda", "precision", "f32", NULL}, *const cpu[] = {"device", "cpu",
+                                                                                                       NULL};
+        assert_int_equal(run_resume(moved, to_gpu ? gpu : cpu), BERLU_OK);
+        double a = metric(whole, 1, "train_loss"), b = metric(moved, 1, "train_loss");
+        assert_true(a - b < 1e-4 && b - a < 1e-4);
+        char *lines = NULL;
+        size_t bytes = 0;
+        folder_path(log, moved, "log.txt");
+        assert_int_equal(file_read_all(&lines, &bytes, log, 1 << 20), BERLU_OK);
+        assert_non_null(strstr(lines, "the run was begun with something else: "));
+        assert_non_null(strstr(lines, to_gpu ? "device (cpu then, Stub|GPU" : "cpu now"));
+        free(lines);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_run_keeps_small_images_on_the_gpu_and_launches_one_graph_a_step, machine_new),
+        cmocka_unit_test_setup(a_resume_takes_the_algorithms_of_the_run, machine_new),
+        cmocka_unit_test_setup(a_repeated_run_takes_the_algorithms_of_the_first, machine_new),
+        cmocka_unit_test_setup(a_record_that_the_library_refuses_is_refused_with_both_versions, machine_new),
+        cmocka_unit_test_setup(a_run_moves_between_cpu_and_gpu, machine_new),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
