@@ -7,7 +7,8 @@
  * happens once the weights are drawn: the array they are drawn into is not the engine's. Memory
  * that earlier engines returned to malloc goes back to the system before either is read
  * (malloc_trim), and where memory alone is measured, huge pages are off: each array could add up to
- * 2 MiB of them (memory_settle). */
+ * 2 MiB of them (memory_settle). On a device with memory of its own it is what the driver has less
+ * free than before the engine. */
 #include "bench/bench_step.h"
 
 #include <malloc.h>
@@ -234,6 +235,13 @@ static berlu_status libraries_wake(const bench_step *b, const model *m)
     return status;
 }
 
+/* A device's own memory is asked for by a second handle, opened before: what that one takes is not the engine's. */
+static berlu_status watch_open(device **out, const bench_step *b)
+{
+    const backend *on = b->options.backend;
+    return on->free_bytes ? on->open(out, on, &b->options.opening) : BERLU_OK;
+}
+
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
 {
     engine *e = NULL;
@@ -248,14 +256,20 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
     malloc_trim(0);
     uint64_t before = status_bytes("VmRSS");
     images set = {0};
-    status = engine_create(&e, m->graph, &b->options);
+    device *watch = NULL;
+    status = watch_open(&watch, b);
+    uint64_t left = watch ? b->options.backend->free_bytes(watch) : 0;
+    if (status == BERLU_OK)
+        status = engine_create(&e, m->graph, &b->options);
     if (status == BERLU_OK)
         status = images_place(&set, e, m, b->options.backend, b->options.batch);
     if (status == BERLU_OK)
         status = measure(b, m, e, t);
     if (status == BERLU_OK) {
-        uint64_t peak = status_bytes("VmHWM");
+        uint64_t peak = status_bytes("VmHWM"), now = watch ? b->options.backend->free_bytes(watch) : 0;
         b->peak_bytes = peak > before ? peak - before : 0;
+        if (watch)
+            b->peak_bytes = left > now ? left - now : 0;
         b->memory = engine_memory_use(e);
         b->images_per_s = b->options.batch / (t->streams ? median(t->stream, t->streams) : median(t->all, t->count));
         b->forward_ms = 1e3 * median(t->forward, t->count);
@@ -266,6 +280,7 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
     }
     images_free(&set);
     engine_free(e);
+    b->options.backend->close(watch);
     free(t);
     return status;
 }

@@ -1,6 +1,7 @@
 /* cmd_doctor.c - what this machine and this build offer. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "backends.h"
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "build_info.h"
@@ -23,6 +24,7 @@ typedef struct machine {
     int threads, gpus;
     gpu gpu[MOST_GPUS];
     const char *no_gpu; /* why there is none */
+    char engine[160];   /* the device as training opens it; "": nobody asked */
 } machine;
 
 static void machine_ask(machine *m, const options *o)
@@ -57,6 +59,8 @@ static berlu_status doctor_json(const machine *m)
         output_end(&out);
     }
     output_end(&out);
+    if (*m->engine)
+        output_string(&out, "cuda_device", m->engine);
     output_string(&out, "compiler", BUILD_COMPILER);
     output_string(&out, "build", BUILD_TYPE);
     output_object(&out, "features");
@@ -79,24 +83,50 @@ static void doctor_print(const machine *m)
                (double)m->gpu[i].memory * 0x1p-30);
     if (m->gpus == 0)
         printf("  GPU           none: %s\n", m->no_gpu);
+    if (*m->engine)
+        printf("  --device cuda %s\n", m->engine);
     printf("\nbuilt with\n");
     for (size_t i = 0; i < COUNT(features); i++)
         printf("  %-12s  %-3s  %s\n", features[i].name, features[i].there ? "yes" : "no", features[i].use);
 }
 
+/* Opens the device as training would, and says what it is or what is missing. */
+static berlu_status device_try(char *out, size_t size)
+{
+    const backend *b;
+    device *d = NULL;
+    berlu_status status = backend_find(&b, "cuda");
+    if (status == BERLU_OK)
+        status = b->open(&d, b, &(device_options){.algorithms = "first"});
+    if (status != BERLU_OK)
+        return status;
+    b->describe(d, out, size);
+    b->close(d);
+    return BERLU_OK;
+}
+
 static berlu_status doctor(options *o)
 {
-    machine m;
+    machine m = {0};
     machine_ask(&m, o);
+    if (options_choice(o, "device") == 1) {
+        berlu_status status = device_try(m.engine, sizeof m.engine);
+        if (status != BERLU_OK)
+            return status;
+    }
     if (options_json(o))
         return doctor_json(&m);
     doctor_print(&m);
     return BERLU_OK;
 }
 
+static const option_row rows[] = {
+    {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "also try to open this one"}, {0}};
+
 const command cmd_doctor = {
     "doctor", "what this machine and this build offer",
     "Prints the processor, the instruction set that will be used (BERLU_ISA or --isa choose another), the threads, "
     "the\n"
-    "library for matrix products, the GPUs, and which optional parts were found when berlu was built.",
-    NULL, doctor};
+    "library for matrix products, the GPUs, and which optional parts were found when berlu was built. With --device "
+    "cuda the\nGPU is opened as training does it; what is missing is the error.",
+    rows, doctor};

@@ -37,7 +37,8 @@ static const option_row rows[] = {
     {"svg", OPTION_STRING, "FILE", .help = "also draw the curves of the run: loss and accuracy by epoch"},
     {"per-class", OPTION_FLAG, .help = "also the accuracy of every class, and what it is taken for"},
     {"confusion", OPTION_STRING, "FILE.svg", .help = "also draw which classes are taken for which"},
-    {"batch", OPTION_INT, "N", .standard = "100", .least = 1, .most = 65536, .help = "images per pass"},
+    {"batch", OPTION_INT, "N", .least = 1, .most = 65536, .help = "images per pass (default 100, on cuda 1024)"},
+    RUN_DEVICE_ROWS,
     {0}};
 
 /* What the evaluation fills while it runs. */
@@ -75,7 +76,8 @@ static berlu_status effect_check(const options *o)
 /* Options that are settings of training under the same name. */
 static const char *const passed_on[] = {"class-order", "val-labels",    "labels",    "eval-crop",  "crop-pct",
                                         "max-bad",     "interpolation", "normalize", "mean",       "std",
-                                        "patch",       "stride",        "stem",      "act-params", "image-size"};
+                                        "patch",       "stride",        "stem",      "act-params", "image-size",
+                                        "device",      "precision",     "residual",  "algorithms"};
 
 static size_t settings_given(const options *o, const char *out[COUNT(passed_on)][2])
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "commands.h"
+#include "model_args.h"
 #include "output.h"
 #include "train/eval_run.h"
 
@@ -78,6 +79,14 @@ static void answers_print(const eval_request *r, const answer *answers)
 
 static berlu_status predict(options *o)
 {
+    static const char *const passed_on[] = {"device", "precision", "residual", "algorithms"};
+    const char *settings[COUNT(passed_on)][2];
+    size_t given = 0;
+    for (size_t i = 0; i < COUNT(passed_on); i++)
+        if (options_given(o, passed_on[i])) {
+            settings[given][0] = passed_on[i];
+            settings[given++][1] = options_string(o, passed_on[i]);
+        }
     eval_report report = {0};
     size_t count = options_count(o, "image");
     answer *answers = calloc(count + 1, sizeof *answers);
@@ -86,6 +95,8 @@ static berlu_status predict(options *o)
     eval_request request = {
         .run = options_string(o, "run"),
         .which = options_string(o, "which"),
+        .settings = (const char *const(*)[2])settings,
+        .setting_count = given,
         .batch = (int)(count < 100 ? count : 100),
         .threads = options_threads(o),
         .ema = options_flag(o, "ema"),
@@ -111,6 +122,7 @@ static const option_row rows[] = {
     {"image", OPTION_STRINGS, "IMAGE", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "JPEG or PNG files"},
     {"which", OPTION_STRING, "last|best|STEP", .standard = "last", .help = "which checkpoint of the run"},
     {"ema", OPTION_FLAG, .help = "the averaged weights instead of the last ones"},
+    RUN_DEVICE_ROWS,
     {0}};
 
 const command cmd_predict = {

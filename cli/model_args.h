@@ -42,6 +42,18 @@
             .help = "cuda: file of product algorithms, `first` for the library's first choice, `new` to choose again"  \
     }
 
+/* The same for commands that take up a run, which says it itself: these go into its settings. */
+#define RUN_DEVICE_ROWS                                                                                                \
+    {"device", OPTION_CHOICE, .choices = "cpu|cuda", .help = "what computes (default: as for the run)"},               \
+        {"precision", OPTION_CHOICE, .choices = "bf16|tf32|f32",                                                       \
+         .help = "of products on cuda (default: as for the run)"},                                                     \
+        {"residual", OPTION_CHOICE, .choices = "bf16|f32",                                                             \
+         .help = "dtype of the residual stream with --precision bf16 (default: as for the run)"},                      \
+    {                                                                                                                  \
+        "algorithms", OPTION_STRING, "FILE",                                                                           \
+            .help = "cuda: file of product algorithms, `first` for the library's first choice, `new` to choose again"  \
+    }
+
 /* The backend and how its device is opened, into an engine's options. */
 berlu_status device_from_options(engine_options *out, const options *o);
 

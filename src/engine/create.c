@@ -115,6 +115,8 @@ berlu_status engine_create(engine **out, const graph *g, const engine_options *o
     *out = NULL;
     berlu_status status = plan_engine(&e, g, options);
     if (status == BERLU_OK)
+        status = engine_fit_check(e, g);
+    if (status == BERLU_OK)
         status = engine_allocate(e);
     if (status == BERLU_OK)
         status = engine_resolve(e);

@@ -82,6 +82,9 @@ struct engine {
 berlu_status engine_begin(engine **out, const graph *g,
                           const engine_options *options); /* checked, device open, no more */
 
+/* fit.c */
+berlu_status engine_fit_check(const engine *e, const graph *g); /* BERLU_ERR_MEMORY names the largest batch */
+
 /* build.c */
 berlu_status engine_rewrite(engine *e, engine_pass last); /* losses, gradients, fusions: the passes up to this one */
 berlu_status engine_resolve(engine *e);                   /* the flat list of calls, and how much scratch they need */

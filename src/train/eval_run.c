@@ -60,6 +60,8 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
             return run_missing(r->run);
         run_facts facts;
         berlu_status status = run_settings(s, &facts, r->run);
+        if (status == BERLU_OK)
+            s->algorithms_record = NULL; /* of the training's shapes; an accuracy asks for no bits */
         const char *file = r->ema ? "ema.safetensors" : "model.safetensors";
         if (status == BERLU_OK)
             status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file);
@@ -86,9 +88,9 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
 
 /* `only` are the indices of a run that used a part of its set; free() it after the loader. */
 static berlu_status images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
-                                const eval_request *r, int side)
+                                const eval_request *r, size_t batch, int side)
 {
-    loader_options o = {.split = r->train_split ? DATA_TRAIN : DATA_TEST, .batch = (size_t)r->batch};
+    loader_options o = {.split = r->train_split ? DATA_TRAIN : DATA_TEST, .batch = batch};
     if (s->holdout) {
         o.split = DATA_TRAIN;
         o.part = r->train_split ? PART_KEPT : PART_HELD;
@@ -117,10 +119,10 @@ static berlu_status images_open(loader **out, uint64_t **only, data_source *data
 
 /* Files of the caller instead of the set's images, prepared like these. */
 static berlu_status files_open(loader **out, data_source *files, data_source *data, const train_settings *s,
-                               const eval_request *r, int side)
+                               size_t batch, int side)
 {
     const data_info *info = data_describe(data);
-    loader_options o = {.split = DATA_TEST, .batch = (size_t)r->batch};
+    loader_options o = {.split = DATA_TEST, .batch = batch};
     normalization n;
     berlu_status status = normalization_find(&n, s, data);
     if (status == BERLU_OK)
@@ -132,6 +134,18 @@ static berlu_status files_open(loader **out, data_source *files, data_source *da
     memcpy(o.mean, n.mean, sizeof o.mean);
     memcpy(o.std, n.std, sizeof o.std);
     return loader_open(out, files, &o);
+}
+
+/* The images of a pass. */
+static size_t batch_of(const eval_request *r, const train_settings *s, const data_source *data)
+{
+    const size_t *images = data_describe(data)->images;
+    size_t most = images[DATA_TRAIN] > images[DATA_TEST] ? images[DATA_TRAIN] : images[DATA_TEST];
+    if (r->batch)
+        return (size_t)r->batch;
+    if (s->device == RECIPE_CPU)
+        return 100;
+    return most < 1024 ? most : 1024;
 }
 
 /* The step in a checkpoint's path, behind the links `last` and `best`. */
@@ -215,8 +229,8 @@ berlu_status eval_run(const eval_request *r, score *out)
     engine *e = NULL;
     loader *l = NULL;
     uint64_t *only = NULL;
-    size_t classes;
-    engine_options o = {.mode = ENGINE_INFER, .batch = r->batch, .threads = r->threads};
+    size_t classes, batch = 0;
+    engine_options o = {.mode = ENGINE_INFER, .threads = r->threads};
     recipe_init(&s);
     berlu_status status = request_settings(r, &s, weights);
     if (status == BERLU_OK)
@@ -227,8 +241,10 @@ berlu_status eval_run(const eval_request *r, score *out)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)
         status = network_device(&o, &s);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK) {
+        o.batch = (int)(batch = batch_of(r, &s, data));
         status = engine_create(&e, m->graph, &o);
+    }
     if (status == BERLU_OK)
         status = weights_load_path(e, weights);
     if (status == BERLU_OK && r->report)
@@ -238,8 +254,8 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = weights_finite(e, weights);
     if (status == BERLU_OK)
-        status = files ? files_open(&l, files, data, &s, r, m->config.image_size)
-                       : images_open(&l, &only, data, &s, r, m->config.image_size);
+        status = files ? files_open(&l, files, data, &s, batch, m->config.image_size)
+                       : images_open(&l, &only, data, &s, r, batch, m->config.image_size);
     if (status == BERLU_OK)
         status = r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context);
     if (status == BERLU_OK && !isfinite(score_loss(out)))

@@ -23,7 +23,7 @@ typedef struct eval_request {
     size_t setting_count;
     const char *const *acts;
     size_t act_count;
-    int batch, threads;
+    int batch, threads; /* batch 0: 100, on cuda 1024 or as many images as there are */
     int ema, train_split;
     const char *const *files; /* images to answer for instead of a split of the data, `file_count` of them */
     size_t file_count;

@@ -358,6 +358,42 @@ static void too_little_memory_names_what_is_needed_and_what_is_free(void **state
     cuda_backend()->close(d);
 }
 
+/* Before anything is allocated: how much, how much is free, and what would fit. */
+static void a_batch_that_does_not_fit_names_the_largest_that_does(void **state)
+{
+    (void)state;
+    device *d = open_first();
+    model *m = NULL;
+    engine *e = NULL;
+    int largest = 0;
+    engine_options o = {.backend = cuda_backend(), .device = d, .mode = ENGINE_TRAIN, .loss = LOSS_CROSS_ENTROPY};
+    assert_int_equal(model_create(&m, "vit_micro", NULL), BERLU_OK);
+    o.batch = 4096;
+    stub.memory = (size_t)64 << 20;
+    int before = stub.allocations;
+    assert_int_equal(engine_create(&e, m->graph, &o), BERLU_ERR_MEMORY);
+    assert_int_equal(stub.allocations, before);
+    const char *tail = strstr(berlu_last_error(), "the largest batch that fits is ");
+    assert_non_null(tail);
+    assert_non_null(strstr(berlu_last_error(), "0.06 GiB are free"));
+    assert_int_equal(sscanf(tail, "the largest batch that fits is %d", &largest), 1);
+    assert_true(largest > 0 && largest < 4096);
+    engine_memory use;
+    for (int more = 0; more < 2; more++) {
+        o.batch = largest + more;
+        assert_int_equal(engine_plan_memory(&use, m->graph, &o), BERLU_OK);
+        assert_int_equal(use.total - use.library > stub.memory, more);
+        assert_int_equal(engine_create(&e, m->graph, &o), more ? BERLU_ERR_MEMORY : BERLU_OK);
+        engine_free(more ? NULL : e);
+    }
+    stub.memory = 1 << 16;
+    assert_int_equal(engine_create(&e, m->graph, &o), BERLU_ERR_MEMORY);
+    assert_non_null(strstr(berlu_last_error(), "not even one image fits"));
+    model_free(m);
+    cuda_backend()->close(d);
+    nothing_is_left();
+}
+
 static void transfers_of_every_size_arrive_whole(void **state)
 {
     (void)state;
@@ -494,6 +530,7 @@ int main(void)
         cmocka_unit_test_setup(a_device_that_cannot_be_opened_says_why, machine_new),
         cmocka_unit_test_setup(dtypes_follow_precision_and_residual, machine_new),
         cmocka_unit_test_setup(too_little_memory_names_what_is_needed_and_what_is_free, machine_new),
+        cmocka_unit_test_setup(a_batch_that_does_not_fit_names_the_largest_that_does, machine_new),
         cmocka_unit_test_setup(transfers_of_every_size_arrive_whole, machine_new),
         cmocka_unit_test_setup(results_come_back_in_order_and_without_waiting, machine_new),
         cmocka_unit_test_setup(batches_from_draws_equal_the_loaders, machine_new),
