@@ -31,8 +31,11 @@ berlu_status device_from_options(engine_options *out, const options *o)
                                                                                 : "f32",
                                     .residual = options_string(o, "residual"),
                                     .algorithms = options_string(o, "algorithms")};
-    if (!cuda && (options_given(o, "residual") || options_given(o, "algorithms")))
-        return berlu_fail(BERLU_ERR_ARG, "--%s has no effect without --device cuda",
-                          options_given(o, "residual") ? "residual" : "algorithms");
+    static const int streams[] = {0, 1, -1};
+    out->opening.second_stream = streams[options_choice(o, "second-stream")];
+    static const char *const of_cuda[] = {"residual", "algorithms", "second-stream"};
+    for (size_t i = 0; i < COUNT(of_cuda); i++)
+        if (!cuda && options_given(o, of_cuda[i]))
+            return berlu_fail(BERLU_ERR_ARG, "--%s has no effect without --device cuda", of_cuda[i]);
     return backend_find(&out->backend, cuda ? "cuda" : "cpu");
 }

@@ -37,6 +37,8 @@
          .help = "of products: bf16 on cuda and f32 on the CPU unless said otherwise"},                                \
         {"residual", OPTION_CHOICE, .standard = "bf16", .choices = "bf16|f32",                                         \
          .help = "dtype of the residual stream with --precision bf16"},                                                \
+        {"second-stream", OPTION_CHOICE, .standard = "auto", .choices = "auto|on|off",                                 \
+         .help = "cuda: weight gradients beside the rest of the backward; auto: up to 32768 rows"},                    \
     {                                                                                                                  \
         "algorithms", OPTION_STRING, "FILE",                                                                           \
             .help = "cuda: file of product algorithms, `first` for the library's first choice, `new` to choose again"  \

@@ -78,6 +78,7 @@ const backend *cuda_backend(void)
                                  .result_push = cuda_result_push,
                                  .result_pop = cuda_result_pop,
                                  .library = cuda_gemm_library,
+                                 .linger = cuda_linger,
                                  .free_bytes = cuda_free_bytes,
                                  .describe = cuda_describe,
                                  .choices = cuda_algorithms_text};

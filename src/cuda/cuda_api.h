@@ -52,7 +52,9 @@ berlu_status gpu_zero(void *memory, size_t bytes, cuda_stream s);
 berlu_status gpu_event_create(cuda_event *out, int timed);
 void gpu_event_destroy(cuda_event e); /* NULL is allowed, as in all destroy and free functions here */
 berlu_status gpu_event_record(cuda_event e, cuda_stream s);
-berlu_status gpu_event_wait(cuda_event e); /* the host waits; an event never recorded is over */
+berlu_status gpu_stream_after(cuda_stream s,
+                              cuda_event e); /* what follows on the stream waits for it; also in a capture */
+berlu_status gpu_event_wait(cuda_event e);   /* the host waits; an event never recorded is over */
 berlu_status gpu_event_done(cuda_event e, int *done);
 berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to); /* both timed, both over */
 

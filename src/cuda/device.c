@@ -84,6 +84,7 @@ berlu_status cuda_open(device **out, const backend *b, const device_options *o)
     if (!d)
         return berlu_fail_memory(sizeof *d, "a device");
     d->base.backend = b;
+    d->second_stream = o->second_stream;
     berlu_status status = options_read(d, o);
     if (status == BERLU_OK)
         status = gpu_choose(d, o->index);
@@ -101,6 +102,17 @@ berlu_status cuda_open(device **out, const backend *b, const device_options *o)
     return BERLU_OK;
 }
 
+berlu_status cuda_side_open(cuda_device *d, const op_call *like)
+{
+    if (d->side_workspace)
+        return BERLU_OK;
+    berlu_status status = d->side ? BERLU_OK : gpu_stream_create(&d->side);
+    if (status == BERLU_OK &&
+        !(d->side_workspace = cuda_take(d, MEMORY_DEVICE, cuda_gemm_library(like), "cuBLASLt's second workspace")))
+        status = BERLU_ERR_MEMORY;
+    return status;
+}
+
 void cuda_close(device *opened)
 {
     cuda_device *d = cuda_device_at(opened);
@@ -112,6 +124,8 @@ void cuda_close(device *opened)
     }
     cuda_gemm_close(d);
     cuda_transfer_close(d);
+    cuda_release(opened, MEMORY_DEVICE, d->side_workspace);
+    gpu_stream_destroy(d->side);
     gpu_stream_destroy(d->stream);
     free(d);
 }

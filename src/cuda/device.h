@@ -1,7 +1,7 @@
 /* device.h - an open GPU: what outlives a call. SPDX-License-Identifier: MIT
  *
  * Everything runs on one stream, so transfers and programs happen in the order they were asked for and a kernel needs no
- * event to wait for another. A kernel that cannot be launched reports it with cuda_device_fail(); run() returns the first
+ * event to wait for another; within a captured program weight gradients may run on a second one (run.c). A kernel that cannot be launched reports it with cuda_device_fail(); run() returns the first
  * such failure. Included by .c and .cu files alike. */
 #ifndef CUDA_DEVICE_H
 #define CUDA_DEVICE_H
@@ -65,6 +65,11 @@ typedef struct cuda_device {
     gemm_state *gemm;
     cuda_staging large, small;
     cuda_results results;
+    /* The second stream, opened when a program first needs it. While a call is launched there `stream` is it, and
+     * lt_workspace its cuBLASLt workspace (NULL: the first stream's). */
+    int second_stream; /* device_options.second_stream */
+    cuda_stream side;
+    void *side_workspace, *lt_workspace;
     const cuda_params *params; /* of the call that is being launched, where it has a table */
     berlu_status failed;       /* of the run under way: the first failure, and its text */
     char failure[512];
@@ -93,6 +98,7 @@ void *cuda_take(cuda_device *d, memory_kind kind, size_t bytes, const char *what
 void cuda_release(device *d, memory_kind kind, void *memory);
 size_t cuda_free_bytes(device *d);
 void cuda_describe(const device *d, char *out, size_t size);
+berlu_status cuda_side_open(cuda_device *d, const op_call *like); /* the second stream, for calls like this one */
 
 /* transfer.c */
 berlu_status cuda_transfer_open(cuda_device *d);
@@ -108,6 +114,7 @@ berlu_status cuda_prepare(device *d, program **out, const op_call *calls, int co
 berlu_status cuda_run(program *p);
 void cuda_program_free(program *p);
 void cuda_seconds(program *p, double *per_call, int reset);
+int cuda_linger(const device *d, op_id op, int64_t rows);
 
 /* gemm.c */
 berlu_status cuda_gemm_open(cuda_device *d, const char *algorithms);

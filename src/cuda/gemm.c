@@ -328,7 +328,7 @@ int cuda_gemm(const op_call *c, const gemm_call *g)
                      .c = g->residual,
                      .bias = g->bias,
                      .d = g->y,
-                     .workspace = d->gemm->workspace,
+                     .workspace = d->lt_workspace ? d->lt_workspace : d->gemm->workspace,
                      .workspace_bytes = workspace_bytes};
     lt_product product;
     memset(&product, 0, sizeof product); /* compared byte by byte */

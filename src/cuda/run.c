@@ -5,13 +5,17 @@
  * captured launch changes: learning rate, seeds and clip factor are read from device memory. With program_options.profile
  * there is no graph; an event before each call gives its time.
  *
+ * A weight gradient is needed by nobody until the update, so in a captured program it may run beside the rest of the backward
+ * on a second stream with workspaces of its own (side.c); where the batch is large one product fills the GPU, and there is only
+ * one stream. The same kernels add the same numbers in the same order: no bit changes.
+ *
  * Update ops find their parameter table on the device: prepare() uploads the spans and the list of pieces that blocks of
  * threads work on, and cuda_device.params points there while their calls are launched. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda/device.h"
+#include "cuda/side.h"
 
 struct program {
     cuda_device *device;
@@ -21,6 +25,7 @@ struct program {
     cuda_graph graph;
     cuda_params params;
     void *spans, *pieces; /* device memory */
+    cuda_side *side;      /* calls for the second stream; NULL: none */
     cuda_event *events;   /* when profiling: one before each call and one behind the last */
     double *seconds;
 };
@@ -104,6 +109,8 @@ berlu_status cuda_prepare(device *d, program **out, const op_call *calls, int co
     berlu_status status = table ? params_upload(p, table) : BERLU_OK;
     if (status == BERLU_OK && o->profile)
         status = events_make(p);
+    else if (status == BERLU_OK)
+        status = cuda_side_make(&p->side, p->device, calls, count);
     if (status != BERLU_OK) {
         cuda_program_free(p);
         return status;
@@ -119,6 +126,7 @@ void cuda_program_free(program *p)
     gpu_use(p->device->index);
     gpu_stream_wait(p->device->stream); /* a graph that still runs must not lose its tables */
     gpu_graph_free(p->graph);
+    cuda_side_free(p->side);
     for (int i = 0; p->events && i <= p->count; i++)
         gpu_event_destroy(p->events[i]);
     cuda_release((device *)p->device, MEMORY_DEVICE, p->spans);
@@ -135,18 +143,30 @@ static berlu_status failure(const cuda_device *d)
     return d->failed == BERLU_OK ? BERLU_OK : berlu_fail(d->failed, "%s", d->failure);
 }
 
-static berlu_status calls_launch(program *p)
+/* With `side` on both streams: in a capture alone. */
+static berlu_status calls_launch(program *p, cuda_side *side)
 {
     cuda_device *d = p->device;
     berlu_status status = BERLU_OK;
     d->failed = BERLU_OK;
+    if (side)
+        cuda_side_begin(side);
     for (int i = 0; i < p->count && d->failed == BERLU_OK && status == BERLU_OK; i++) {
         const op_call *c = &p->calls[i];
+        if (side && cuda_side_has(side, i)) {
+            status = cuda_side_launch(side, i);
+            continue;
+        }
         d->params = is_update(c) ? &p->params : NULL;
         if (p->events)
             status = gpu_event_record(p->events[i], d->stream);
-        d->base.backend->ops[c->op].run(c);
+        if (side)
+            status = cuda_side_join(side, c);
+        if (status == BERLU_OK)
+            d->base.backend->ops[c->op].run(c);
     }
+    if (side && status == BERLU_OK)
+        status = cuda_side_join(side, NULL);
     if (p->events && status == BERLU_OK)
         status = gpu_event_record(p->events[p->count], d->stream);
     d->params = NULL;
@@ -155,7 +175,7 @@ static berlu_status calls_launch(program *p)
 
 static berlu_status launch_first(program *p)
 {
-    berlu_status status = calls_launch(p);
+    berlu_status status = calls_launch(p, NULL);
     if (status == BERLU_OK)
         status = cuda_gemm_save(p->device);
     p->warm = status == BERLU_OK;
@@ -168,7 +188,7 @@ static berlu_status capture(program *p)
     berlu_status status = gpu_capture_begin(p->device->stream);
     if (status != BERLU_OK)
         return status;
-    status = calls_launch(p);
+    status = calls_launch(p, p->side);
     if (status != BERLU_OK) {
         char kept[sizeof p->device->failure]; /* ending the capture may fail too, for the same reason */
         snprintf(kept, sizeof kept, "%s", berlu_last_error());
@@ -200,7 +220,7 @@ berlu_status cuda_run(program *p)
     if (!p->warm)
         status = launch_first(p);
     else if (p->events)
-        status = calls_launch(p);
+        status = calls_launch(p, NULL);
     else {
         if (!p->graph)
             status = capture(p);

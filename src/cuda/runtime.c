@@ -141,6 +141,11 @@ berlu_status gpu_event_record(cuda_event e, cuda_stream s)
     return check(cudaEventRecord(e, s), "recording an event");
 }
 
+berlu_status gpu_stream_after(cuda_stream s, cuda_event e)
+{
+    return check(cudaStreamWaitEvent(s, e, 0), "ordering two streams");
+}
+
 berlu_status gpu_event_wait(cuda_event e)
 {
     return check(cudaEventSynchronize(e), "waiting for the GPU");

@@ -56,8 +56,10 @@ typedef struct device_options {
     const char *precision; /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
     const char *residual;  /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
     const char
-        *algorithms; /* CUDA: file of chosen product algorithms, "first", "new", the text of choices() of an earlier
+        *algorithms;   /* CUDA: file of chosen product algorithms, "first", "new", the text of choices() of an earlier
                              * device, or NULL for the default file */
+    int second_stream; /* CUDA: weight gradients beside the rest of the backward; 0: where rows are few, 1: always, -1:
+                             * never. No bit depends on it */
 } device_options;
 
 typedef enum memory_kind {
@@ -100,7 +102,9 @@ struct backend {
 
     size_t (*library)(const op_call *call); /* bytes that libraries take for themselves during a call; NULL: none */
     void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
-    size_t (*free_bytes)(device *d);        /* memory left on the device; NULL: not known */
+    /* Calls behind an op of so many rows during which its inputs stay as they are, because it may run beside them; NULL: 0 */
+    int (*linger)(const device *d, op_id op, int64_t rows);
+    size_t (*free_bytes)(device *d); /* memory left on the device; NULL: not known */
     void (*describe)(const device *d, char *out,
                      size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
     /* The choices made by timing so far (product algorithms), as device_options.algorithms takes them; NULL: it makes none */

@@ -105,7 +105,7 @@ static berlu_status plan_engine(engine **out, const graph *g, const engine_optio
     if (status == BERLU_OK)
         status = engine_rewrite(*out, PASS_PLAN);
     if (status == BERLU_OK)
-        status = plan_make(&(*out)->plan, (*out)->g, (*out)->backend, (*out)->options.batch);
+        status = plan_make(&(*out)->plan, (*out)->g, (*out)->backend, (*out)->device, (*out)->options.batch);
     return status;
 }
 

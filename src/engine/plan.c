@@ -93,6 +93,22 @@ static void plan_lives(plan *p, const graph *g)
             life_extend(p, answers[i], nodes);
 }
 
+/* Inputs of calls that may run beside those behind them. */
+static void plan_linger(plan *p, const graph *g, const backend *b, const device *d, int batch)
+{
+    int nodes = graph_node_count(g);
+    for (int i = 0; i < nodes && b->linger; i++) {
+        const node *n = graph_node(g, i);
+        if (n->in[0] == TENSOR_NONE)
+            continue;
+        const tensor_info *info = graph_tensor(g, n->in[0]);
+        int more = b->linger(d, n->op, tensor_elements(info) / tensor_channels(info) * (info->batched ? batch : 1));
+        for (int j = 0; j < NODE_INPUTS && more; j++)
+            if (n->in[j] != TENSOR_NONE)
+                life_extend(p, n->in[j], i + more < nodes ? i + more : nodes - 1);
+    }
+}
+
 /* Output 0 of node i may take over the memory of an input that ends here. */
 static void plan_share(plan *p, const graph *g, const op_entry *ops)
 {
@@ -226,7 +242,7 @@ static int boundary_find(const graph *g)
     return graph_node_count(g);
 }
 
-berlu_status plan_make(plan *out, const graph *g, const backend *b, int batch)
+berlu_status plan_make(plan *out, const graph *g, const backend *b, const device *d, int batch)
 {
     plan p = {.count = graph_tensor_count(g), .boundary = boundary_find(g)};
     tensor *order = NULL, *placed = NULL;
@@ -242,6 +258,7 @@ berlu_status plan_make(plan *out, const graph *g, const backend *b, int batch)
     if (status != BERLU_OK)
         goto done;
     plan_lives(&p, g);
+    plan_linger(&p, g, b, d, batch);
     plan_share(&p, g, b->ops);
     plan_groups(&p, g);
     int count = 0;

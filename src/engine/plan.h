@@ -30,7 +30,7 @@ typedef struct plan {
     uint64_t kept; /* arena bytes alive at the boundary */
 } plan;
 
-berlu_status plan_make(plan *out, const graph *g, const backend *backend, int batch);
+berlu_status plan_make(plan *out, const graph *g, const backend *backend, const device *device, int batch);
 void plan_free(plan *p);
 
 #endif

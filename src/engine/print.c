@@ -12,7 +12,7 @@ berlu_status engine_pass_print(const graph *g, const engine_options *options, en
     if (status == BERLU_OK)
         status = engine_rewrite(e, pass);
     if (status == BERLU_OK && pass == PASS_PLAN)
-        status = plan_make(&e->plan, e->g, e->backend, e->options.batch);
+        status = plan_make(&e->plan, e->g, e->backend, e->device, e->options.batch);
     if (status == BERLU_OK)
         status = graph_print(out, e->g, pass == PASS_PLAN ? &e->plan : NULL, dot);
     engine_free(e);

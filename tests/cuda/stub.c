@@ -28,13 +28,18 @@ void stub_reset(void)
 
 /* ---- work: done at once, or kept while a stream is captured ---- */
 
+/* Work of a captured stream. Without `run` it is the record of `event`, or with `waits` the wait for it. */
 typedef struct work {
     void (*run)(const void *data);
     void *data;
+    cuda_stream stream;
+    cuda_event event;
+    int waits;
     struct work *next;
 } work;
 struct CUgraphExec_st {
     work *first;
+    cuda_stream main; /* the stream whose capture it was */
 };
 struct CUevent_st {
     double time;
@@ -44,20 +49,36 @@ static struct CUevent_st events[1 << 14]; /* a device has a thousand: no malloc 
 enum { POISONED = 1 << 16 };
 static work *captured, **captured_end;
 static int capturing, launch_error;
+static cuda_stream capturing_stream;
 static double now;
 
-static void enqueue(void (*run)(const void *), const void *data, size_t bytes)
+static work *captured_add(cuda_stream s)
+{
+    work *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->stream = s;
+    *captured_end = w;
+    captured_end = &w->next;
+    return w;
+}
+
+static void enqueue(cuda_stream s, void (*run)(const void *), const void *data, size_t bytes)
 {
     if (!capturing) {
         run(data);
         return;
     }
-    work *w = calloc(1, sizeof *w);
+    work *w = captured_add(s);
     w->run = run;
     w->data = malloc(bytes);
     memcpy(w->data, data, bytes);
-    *captured_end = w;
-    captured_end = &w->next;
+}
+
+static void order_add(cuda_stream s, cuda_event e, int waits)
+{
+    work *w = captured_add(s);
+    w->event = e;
+    w->waits = waits;
 }
 
 static void work_free(work *w)
@@ -173,16 +194,15 @@ static void copy_run(const void *data)
 
 berlu_status gpu_copy(void *to, const void *from, size_t bytes, gpu_direction direction, cuda_stream s)
 {
-    (void)direction, (void)s;
+    (void)direction;
     stub.copies++;
-    enqueue(copy_run, &(copy_work){to, from, bytes}, sizeof(copy_work));
+    enqueue(s, copy_run, &(copy_work){to, from, bytes}, sizeof(copy_work));
     return BERLU_OK;
 }
 
 berlu_status gpu_zero(void *memory, size_t bytes, cuda_stream s)
 {
-    (void)s;
-    enqueue(copy_run, &(copy_work){memory, NULL, bytes}, sizeof(copy_work));
+    enqueue(s, copy_run, &(copy_work){memory, NULL, bytes}, sizeof(copy_work));
     return BERLU_OK;
 }
 
@@ -206,9 +226,16 @@ void gpu_event_destroy(cuda_event e)
 
 berlu_status gpu_event_record(cuda_event e, cuda_stream s)
 {
-    (void)s;
-    assert_false(capturing);
     *e = (struct CUevent_st){.time = now, .used = 1, .recorded = 1};
+    if (capturing)
+        order_add(s, e, 0);
+    return BERLU_OK;
+}
+
+berlu_status gpu_stream_after(cuda_stream s, cuda_event e)
+{
+    assert_true(capturing && e->recorded); /* outside of captures there is one stream */
+    order_add(s, e, 1);
     return BERLU_OK;
 }
 
@@ -235,10 +262,10 @@ berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to)
 
 berlu_status gpu_capture_begin(cuda_stream s)
 {
-    (void)s;
     assert_false(capturing);
     stub.captures++;
     capturing = 1;
+    capturing_stream = s;
     captured = NULL;
     captured_end = &captured;
     return BERLU_OK;
@@ -256,16 +283,39 @@ berlu_status gpu_capture_end(cuda_stream s, cuda_graph *out)
     }
     stub.allocations++;
     made->first = captured;
+    made->main = capturing_stream;
     *out = made;
     return BERLU_OK;
 }
 
+/* Work of the second stream from *next on, up to the record of `event`. */
+static void side_run(const work **next, cuda_stream main, cuda_event event)
+{
+    for (int found = 0; !found; *next = (*next)->next) {
+        assert_non_null(*next); /* the event is recorded there */
+        if ((*next)->stream == main)
+            continue;
+        if ((*next)->run)
+            (*next)->run((*next)->data);
+        found = !(*next)->run && !(*next)->waits && (*next)->event == event;
+    }
+}
+
+/* The second stream does nothing until somebody has to wait for it: whatever lacks a wait shows in the results. */
 berlu_status gpu_graph_launch(cuda_graph g, cuda_stream s)
 {
-    (void)s;
+    const work *side = g->first;
+    assert_ptr_equal(s, g->main);
     stub.graph_launches++;
-    for (work *w = g->first; w; w = w->next)
-        w->run(w->data);
+    for (const work *w = g->first; w; w = w->next) {
+        stub.side_work += w->stream != g->main && w->run;
+        if (w->stream == g->main && w->run)
+            w->run(w->data);
+        else if (w->stream == g->main && w->waits)
+            side_run(&side, g->main, w->event);
+    }
+    for (; side; side = side->next)
+        assert_true(side->stream == g->main || !side->run); /* a stream that nobody joined */
     return BERLU_OK;
 }
 
@@ -382,14 +432,13 @@ static void product_run(const void *data)
 
 berlu_status lt_run(lt_plan *plan, const lt_algorithm *a, const lt_pointers *p, cuda_stream s)
 {
-    (void)s;
     assert_int_equal(a->bytes[1], 0xbe);
     assert_true(p->workspace && p->workspace_bytes);
     uintptr_t all = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | (uintptr_t)p->d | (uintptr_t)p->bias;
     assert_int_equal(all % (uintptr_t)plan->product.align, 0);
     stub.products++;
     now += stub.cost[a->bytes[0]];
-    enqueue(product_run, &(product_work){plan->product, *p}, sizeof(product_work));
+    enqueue(s, product_run, &(product_work){plan->product, *p}, sizeof(product_work));
     return BERLU_OK;
 }
 
@@ -502,7 +551,7 @@ static void kernel(const op_call *c)
     if (op_rules[c->op].flags & RULE_UPDATE)
         table_check(c);
     if (launch_ok())
-        enqueue(call_run, &c, sizeof(const op_call *));
+        enqueue(cuda_device_of(c)->stream, call_run, &c, sizeof(const op_call *));
     cuda_launched(c);
 }
 
@@ -583,7 +632,7 @@ void cuda_convert(const op_call *c, void *to, tensor_dtype to_dtype, const void 
 {
     convert_work w = {to, from, to_dtype == DTYPE_BF16, from_dtype == DTYPE_BF16, count};
     if (launch_ok())
-        enqueue(convert_run, &w, sizeof w);
+        enqueue(cuda_device_of(c)->stream, convert_run, &w, sizeof w);
     cuda_launched(c);
 }
 
@@ -610,7 +659,7 @@ static void plain_run(const void *data)
 void cuda_product_plain(const op_call *c, const plain_product *p)
 {
     if (launch_ok())
-        enqueue(plain_run, p, sizeof *p);
+        enqueue(cuda_device_of(c)->stream, plain_run, p, sizeof *p);
     cuda_launched(c);
 }
 
@@ -639,7 +688,7 @@ void cuda_rows_finish(const op_call *c, const op_operand *y, const op_operand *b
     if (residual)
         w.residual = *residual;
     if (launch_ok())
-        enqueue(finish_run, &w, sizeof w);
+        enqueue(cuda_device_of(c)->stream, finish_run, &w, sizeof w);
     cuda_launched(c);
 }
 
@@ -672,7 +721,7 @@ void cuda_columns(const op_call *c, const column_sums *s, void *workspace)
 {
     assert_true(!s->b && !s->inner); /* linear.c asks for plain sums */
     if (launch_ok())
-        enqueue(columns_run, &(columns_work){*s, *s->a, workspace}, sizeof(columns_work));
+        enqueue(cuda_device_of(c)->stream, columns_run, &(columns_work){*s, *s->a, workspace}, sizeof(columns_work));
     cuda_launched(c);
 }
 
@@ -695,11 +744,10 @@ size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const ber
 
 berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
 {
-    (void)stream;
     if (!launch_ok()) {
         launch_error = 0;
         return berlu_fail(BERLU_ERR_DEVICE, "CUDA: an activation: no");
     }
-    enqueue(act_run, &(act_work){act, op, *call}, sizeof(act_work));
+    enqueue(stream, act_run, &(act_work){act, op, *call}, sizeof(act_work));
     return BERLU_OK;
 }

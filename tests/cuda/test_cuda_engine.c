@@ -288,6 +288,34 @@ static void a_whole_step_equals_its_three_parts(void **state)
     cuda_backend()->close(d);
 }
 
+/* Weight gradients beside the rest of the backward: the same kernels, so the same bits. */
+static void two_streams_give_the_bytes_of_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(micro); i++) {
+        float *weights[2];
+        size_t count[2];
+        for (int k = 0; k < 2; k++) {
+            device *d = NULL;
+            ok(cuda_backend()->open(
+                &d, cuda_backend(),
+                &(device_options){.precision = "bf16", .algorithms = "first", .second_stream = k ? 1 : -1}));
+            run r = run_make(micro[i], cuda_backend(), d, "berlu");
+            for (uint32_t step = 0; step < 30; step++) {
+                engine_step s = {.seed = 3, .step = step, .count = step + 1, .lr = 5e-4, .clip = 1};
+                ok(engine_step_run(r.e, &s));
+            }
+            weights_get(&r, &weights[k], &count[k]);
+            run_free(&r);
+            cuda_backend()->close(d);
+        }
+        if (memcmp(weights[0], weights[1], count[0] * sizeof(float)) != 0)
+            fail_msg("%s: the weights differ", micro[i]);
+        free(weights[0]);
+        free(weights[1]);
+    }
+}
+
 static void a_loss_in_bf16_falls_as_in_f32(void **state)
 {
     (void)state;
@@ -347,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_same_run_twice_gives_equal_bytes),
         cmocka_unit_test(batches_from_draws_equal_the_loaders),
         cmocka_unit_test(a_whole_step_equals_its_three_parts),
+        cmocka_unit_test(two_streams_give_the_bytes_of_one),
         cmocka_unit_test(a_loss_in_bf16_falls_as_in_f32),
         cmocka_unit_test(the_plan_says_how_much_memory_is_taken),
     };

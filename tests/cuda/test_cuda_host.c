@@ -478,6 +478,48 @@ static void no_allocation_that_fails_loses_anything(void **state)
     nothing_is_left();
 }
 
+/* ---- the second stream ---- */
+
+/* Weight gradients run as late as events allow (stub.h), so a call that overwrites what they read would show. */
+static void gradients_beside_the_backward_equal_the_reference(void **state)
+{
+    (void)state;
+    every_case_passes((device_options){.algorithms = "first", .second_stream = 1}, &within_f32);
+    assert_true(stub.side_work > 0);
+    stub_reset();
+    every_case_passes((device_options){.algorithms = "first", .second_stream = 1, .precision = "bf16"}, &within_bf16);
+    assert_true(stub.side_work > 0);
+    stub_reset();
+    every_case_passes((device_options){.algorithms = "first", .second_stream = -1}, &within_f32);
+    assert_int_equal(stub.side_work, 0);
+}
+
+/* The bits of a training do not depend on it. */
+static void whole_steps_are_the_same_on_two_streams(void **state)
+{
+    (void)state;
+    prepared p[2];
+    device *d[2];
+    for (int k = 0; k < 2; k++) {
+        graph_case c = graph_cases[0];
+        c.options.ema = 1;
+        d[k] = open_with((device_options){.algorithms = "first", .precision = "bf16", .second_stream = k ? 1 : -1});
+        p[k] = case_prepare_on(&c, cuda_backend(), d[k], 1);
+        for (uint32_t i = 0; i < 4; i++) {
+            p[k].step.count = i + 1;
+            p[k].step.lr = 0.01;
+            assert_int_equal(engine_step_run(p[k].e, &p[k].step), BERLU_OK);
+        }
+    }
+    arrays_compare("two streams", ARRAY_WEIGHT, &p[1], &p[0], 0, 0);
+    arrays_compare("two streams", ARRAY_EMA, &p[1], &p[0], 0, 0);
+    for (int k = 0; k < 2; k++) {
+        case_free(&p[k]);
+        cuda_backend()->close(d[k]);
+    }
+    nothing_is_left();
+}
+
 /* ---- images on the device ---- */
 
 static void batches_from_draws_equal_the_loaders(void **state)
@@ -533,6 +575,8 @@ int main(void)
         cmocka_unit_test_setup(a_batch_that_does_not_fit_names_the_largest_that_does, machine_new),
         cmocka_unit_test_setup(transfers_of_every_size_arrive_whole, machine_new),
         cmocka_unit_test_setup(results_come_back_in_order_and_without_waiting, machine_new),
+        cmocka_unit_test_setup(gradients_beside_the_backward_equal_the_reference, machine_new),
+        cmocka_unit_test_setup(whole_steps_are_the_same_on_two_streams, machine_new),
         cmocka_unit_test_setup(batches_from_draws_equal_the_loaders, machine_new),
         cmocka_unit_test_setup(a_whole_step_is_one_launch_and_the_same_step, machine_new),
         cmocka_unit_test_setup(no_allocation_that_fails_loses_anything, machine_new),

@@ -423,7 +423,7 @@ static void plans_never_let_two_living_tensors_overlap(void **state)
         plan made = {0};
         assert_int_equal(graph_clone(&g, p.g), BERLU_OK);
         assert_int_equal(graph_prune(g, 1), BERLU_OK);
-        assert_int_equal(plan_make(&made, g, cpu_backend(), 3), BERLU_OK);
+        assert_int_equal(plan_make(&made, g, cpu_backend(), NULL, 3), BERLU_OK);
         assert_no_overlap(&made);
         assert_no_overlap(&p.e->plan);
         assert_near_the_least(&made, graph_node_count(g));
