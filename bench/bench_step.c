@@ -67,8 +67,8 @@ static void batch_fill(engine *e, const model *m, int batch)
         engine_labels(e)[i] = (int32_t)(i % classes);
 }
 
-/* Where a device has memory of its own a set of random bytes lies on it, and batches are made there from draws, as training
- * does it; else the network reads the feeds. */
+/* Where a device has memory of its own a set of random bytes lies on it, and batches are made there
+ * from draws, as training does it; else the network reads the feeds. */
 typedef struct images {
     image_set *set;
     image_draw *draws;
@@ -235,7 +235,8 @@ static berlu_status libraries_wake(const bench_step *b, const model *m)
     return status;
 }
 
-/* A device's own memory is asked for by a second handle, opened before: what that one takes is not the engine's. */
+/* A device's own memory is asked for by a second handle, opened before: what that one takes is not
+ * the engine's. */
 static berlu_status watch_open(device **out, const bench_step *b)
 {
     const backend *on = b->options.backend;
