@@ -104,7 +104,7 @@ struct backend {
     void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
     /* Calls behind an op of so many rows during which its inputs stay as they are, because it may run beside them; NULL: 0 */
     int (*linger)(const device *d, op_id op, int64_t rows);
-    size_t (*free_bytes)(device *d); /* memory left on the device; NULL: not known */
+    size_t (*free_bytes)(device *d); /* memory left on the device; NULL, or 0: not known */
     void (*describe)(const device *d, char *out,
                      size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
     /* The choices made by timing so far (product algorithms), as device_options.algorithms takes them; NULL: it makes none */

@@ -34,8 +34,8 @@ berlu_status engine_fit_check(const engine *e, const graph *g)
     if (!e->backend->free_bytes)
         return BERLU_OK;
     uint64_t left = e->backend->free_bytes(e->device), bytes = needed(e, g, e->options.batch);
-    if (bytes <= left || bytes == UINT64_MAX)
-        return BERLU_OK; /* what cannot be planned fails with its own message */
+    if (bytes <= left || !left || bytes == UINT64_MAX)
+        return BERLU_OK; /* not known; what cannot be planned fails with its own message */
     int fits = largest_batch(e, g, left);
     const double gib = 0x1p30;
     if (fits == 0)
