@@ -353,10 +353,21 @@ static const char *bad_site(trainer *t)
     return NULL;
 }
 
+/* Whether somebody removed what was saved. */
+static int saved_gone(const trainer *t)
+{
+    char name[64];
+    snprintf(name, sizeof name, "checkpoints/step-%08llu", (unsigned long long)t->saved_updates);
+    return t->saved_updates != UINT64_MAX && !folder_exists_in(&t->run.folder, name);
+}
+
 static const char *kept_text(char out[64], const trainer *t)
 {
-    strcpy(out, "there is no checkpoint yet");
-    if (t->saved_updates != UINT64_MAX)
+    if (saved_gone(t))
+        strcpy(out, "its checkpoints were removed too");
+    else if (t->saved_updates == UINT64_MAX)
+        strcpy(out, "there is no checkpoint yet");
+    else
         snprintf(out, 64, "the checkpoint of step %llu is kept", (unsigned long long)t->saved_updates);
     return out;
 }
@@ -392,7 +403,8 @@ berlu_status report_not_saved(const trainer *t, berlu_status status)
 {
     char sentence[1024], kept[64];
     snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-    return berlu_fail(status, "%s (%s; mend it and continue with --resume)", sentence, kept_text(kept, t));
+    return berlu_fail(status, "%s (%s%s)", sentence, kept_text(kept, t),
+                      saved_gone(t) ? "" : "; mend it and continue with --resume");
 }
 
 /* In the order of the computation: images, weights, activations, logits; for a norm, the gradients. */

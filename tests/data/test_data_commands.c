@@ -96,7 +96,7 @@ static void *empty_all(void *context)
 {
     const emptying *e = context;
     char path[FOLDER_PATH], name[64];
-    usleep(700000); /* into the first round, whose files have all been read by then; sooner is as good */
+    usleep(1600000); /* a round is a second of the loader, then one of the decoder: into the latter */
     for (int i = 0; i < e->images; i++) {
         snprintf(name, sizeof name, "train/a/%d.jpg", i);
         assert_int_equal(truncate(folder_path(path, e->folder, name), 0), 0);
