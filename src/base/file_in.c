@@ -11,10 +11,15 @@
 
 berlu_status file_in_open(file_in *out, const char *path)
 {
+    return file_in_open_in(out, NULL, path, path);
+}
+
+berlu_status file_in_open_in(file_in *out, const folder_handle *in, const char *name, const char *path)
+{
     struct stat info;
     *out = (file_in){.fd = -1, .path = path};
     do
-        out->fd = open(path, O_RDONLY | O_CLOEXEC);
+        out->fd = openat(in ? in->fd : AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
     while (out->fd < 0 && errno == EINTR);
     if (out->fd < 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
@@ -50,6 +55,19 @@ berlu_status file_in_read(const file_in *f, uint64_t at, void *bytes, size_t cou
         to += got;
         at += (uint64_t)got;
         count -= (size_t)got;
+    }
+    return BERLU_OK;
+}
+
+berlu_status file_in_each(const file_in *f, uint64_t count, file_in_take *take, void *context)
+{
+    unsigned char piece[FILE_IN_PIECE];
+    for (uint64_t at = 0; at < count; at += sizeof piece) {
+        size_t some = count - at < sizeof piece ? (size_t)(count - at) : sizeof piece;
+        berlu_status status = file_in_read(f, at, piece, some);
+        if (status != BERLU_OK)
+            return status;
+        take(context, piece, some);
     }
     return BERLU_OK;
 }

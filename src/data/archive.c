@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/file_in.h"
 #include "base/text.h"
 #include "data/sha256.h"
 
@@ -23,22 +22,10 @@ enum { PIECE = 1 << 16 };
 
 berlu_status tarball_check(const char *path, const char *expected)
 {
-    file_in file;
-    unsigned char piece[PIECE];
     char found[SHA256_TEXT];
-    sha256 hash;
-    berlu_status status = file_in_open(&file, path);
-    sha256_start(&hash);
-    for (uint64_t at = 0; status == BERLU_OK && at < file.size; at += sizeof piece) {
-        size_t count = file.size - at < sizeof piece ? (size_t)(file.size - at) : sizeof piece;
-        status = file_in_read(&file, at, piece, count);
-        if (status == BERLU_OK)
-            sha256_add(&hash, piece, count);
-    }
-    file_in_close(&file);
+    berlu_status status = sha256_file(found, path);
     if (status != BERLU_OK)
         return status;
-    sha256_finish(&hash, found);
     if (strcasecmp(found, expected) == 0)
         return BERLU_OK;
     return berlu_fail(BERLU_ERR_INPUT,

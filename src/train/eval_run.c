@@ -62,7 +62,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
         berlu_status status = run_settings(s, &facts, r->run);
         const char *file = r->ema ? "ema.safetensors" : "model.safetensors";
         if (status == BERLU_OK)
-            status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file);
+            status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file, r->log);
         if (status == BERLU_OK && facts.format > 0)
             status = record_check(s, weights);
         return status == BERLU_OK ? data_settings(r, s) : status;
@@ -222,7 +222,7 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = recipe_idle(&s);
     if (status == BERLU_OK)
-        status = network_data(&data, &classes, &s, NULL);
+        status = network_data(&data, &classes, &s, r->log);
     if (status == BERLU_OK)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)

@@ -180,7 +180,10 @@ static berlu_status save(trainer *t)
         status = report_state_finite(t);
     if (status != BERLU_OK)
         return status;
-    status = checkpoint_save(&t->store, t->train, &t->state);
+    /* A folder that was moved, or lost its lock file, is still ours to save into; under a lock of another's it is not. */
+    status = run_lock_named(&t->run.lock, &t->run.folder) < 0 ? run_in_place(&t->run) : BERLU_OK;
+    if (status == BERLU_OK)
+        status = checkpoint_save(&t->store, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
     if (status != BERLU_OK)
         return report_not_saved(t, status);
@@ -188,7 +191,7 @@ static berlu_status save(trainer *t)
     t->saved_batches = t->state.batches;
     /* For people and schedulers; the checkpoint is what counts. */
     (void)run_mark(&t->run, RUN_RUNNING, t->state.updates);
-    status = run_in_place(&t->run);
+    status = run_intact(&t->run);
     return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
 }
 
@@ -387,6 +390,10 @@ static berlu_status end_mark(trainer *t, berlu_status status)
         return run_mark(&t->run, RUN_DONE, step);
     char message[1024];
     snprintf(message, sizeof message, "%s", berlu_last_error());
+    if (status == BERLU_ERR_IO && run_intact(&t->run) != BERLU_OK) { /* then this is why, whichever call failed */
+        (void)report_not_saved(t, status);
+        snprintf(message, sizeof message, "%s", berlu_last_error());
+    }
     (void)run_mark(&t->run, status == BERLU_ERR_NUMERIC ? RUN_FAILED : RUN_STOPPED, step);
     return berlu_fail(status, "%s", message);
 }

@@ -282,7 +282,7 @@ berlu_status train_canonical(text *out, const train_settings *s)
     if (status != BERLU_OK)
         return status;
     if (s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config);
+        status = teacher_open(&t->teacher, s, &t->model->config, NULL);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
@@ -299,7 +299,7 @@ berlu_status trainer_open(trainer **out, const train_settings *s, const train_ho
         return status;
     status = engines_make(t);
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config);
+        status = teacher_open(&t->teacher, s, &t->model->config, t->hooks.log);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
