@@ -11,16 +11,24 @@
 
 static const real *gradient_of(const param_table *p, const param_span *s)
 {
-    return (const real *)(p->sum ? p->sum : p->gradient) + s->gradient;
+    return (const real *)p->gradient + s->gradient;
 }
 
 void REF(accumulate)(const op_call *c)
 {
-    const real *g = c->params->gradient;
-    real *sum = c->params->sum;
+    int64_t total = c->params->total;
+    const real *partial = c->params->partial_sums, *g = c->params->gradient;
+    uint32_t levels = sum_levels(c->step);
+    int level = sum_level(c->step);
+    real *to = level < 0 ? c->params->gradient : (real *)c->params->partial_sums + level * total;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < c->params->total; i++)
-        sum[i] = c->step->sum_begun ? sum[i] + g[i] : g[i];
+    for (int64_t i = 0; i < total; i++) {
+        real sum = g[i];
+        for (int k = 0; levels >> k; k++)
+            if (levels >> k & 1)
+                sum = partial[k * total + i] + sum;
+        to[i] = sum;
+    }
 }
 
 void REF(grad_norm)(const op_call *c)

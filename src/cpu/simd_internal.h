@@ -23,9 +23,18 @@ V_FN void store_up_to(float *p, v_f32 a, int64_t left)
         v_store_n(p, a, (size_t)left);
 }
 
-/* The lanes of a, added in a fixed tree: halves, quarters, ... In registers where a compiler would go through memory. */
-V_FN float simd_sum(v_f32 a)
+/* Sums across lanes run in SUM_LANES lanes whatever the vector length, so that every instruction set
+ * gives the same bits: element i belongs to lane i % SUM_LANES, which is part of vector
+ * i / V_LANES % SUM_VECTORS. */
+enum { SUM_LANES = 16, SUM_VECTORS = SUM_LANES / V_LANES };
+
+/* Adds the lanes in a fixed tree: halves, quarters, ... In registers where a compiler would go through memory. */
+V_FN float simd_sum(v_f32 *lanes)
 {
+    V_FOR(int half = SUM_VECTORS / 2; half > 0; half /= 2)
+        V_FOR(int i = 0; i < half; i++)
+            lanes[i] = v_add(lanes[i], lanes[i + half]);
+    v_f32 a = lanes[0];
 #if V_LANES == 16
     __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
 #elif V_LANES == 8

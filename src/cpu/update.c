@@ -27,7 +27,7 @@ size_t cpu_grad_norm_workspace(const op_call *c)
 void cpu_grad_norm(const op_call *c)
 {
     const param_table *p = c->params;
-    const float *gradient = p->sum ? p->sum : p->gradient;
+    const float *gradient = p->gradient;
     double *part = c->workspace;
     int64_t parts = 0;
 #pragma omp parallel num_threads(c->threads)
@@ -68,7 +68,7 @@ static simd_adamw constants(const op_call *c, const param_span *span)
 void cpu_adamw(const op_call *c)
 {
     const param_table *p = c->params;
-    const float *gradient = p->sum ? p->sum : p->gradient;
+    const float *gradient = p->gradient;
     if (c->result->fault)
         return;
 #pragma omp parallel num_threads(c->threads)

@@ -321,7 +321,7 @@ static void table_fill(engine *e)
                              .total = (int64_t)(e->plan.bytes[AREA_GRADIENT] / dtype_bytes(e->dtype[ROLE_GRADIENT])),
                              .weight = s->array[ARRAY_WEIGHT],
                              .gradient = s->array[ARRAY_GRADIENT],
-                             .sum = e->options.accumulate ? s->sum : NULL,
+                             .partial_sums = e->partial_sums,
                              .moment1 = s->array[ARRAY_MOMENT1],
                              .moment2 = s->array[ARRAY_MOMENT2],
                              .ema = s->array[ARRAY_EMA],
@@ -342,7 +342,7 @@ static void lists_make(engine *e)
     int train = o->mode == ENGINE_TRAIN, at = e->call_count;
     e->count[PROGRAM_FORWARD] = e->first[PROGRAM_BACKWARD] = e->backward_begin;
     e->count[PROGRAM_BACKWARD] = e->call_count - e->backward_begin;
-    if (train && o->accumulate)
+    if (train && o->accumulate > 1)
         list_add(e, PROGRAM_BACKWARD, &at, OP_ACCUMULATE);
     e->first[PROGRAM_UPDATE] = e->first[PROGRAM_NORM] = at;
     if (train)

@@ -144,14 +144,13 @@ static void store_free(engine *e)
 {
     for (int i = 0; i < ARRAY_COUNT; i++)
         e->backend->release(e->device, MEMORY_DEVICE, e->store->array[i]);
-    e->backend->release(e->device, MEMORY_DEVICE, e->store->sum);
     e->backend->release(e->device, MEMORY_DEVICE, e->store->shadow);
     free(e->store);
 }
 
 static void device_memory_free(engine *e)
 {
-    void *const mine[] = {e->area[AREA_ARENA], e->area[AREA_FEED], e->workspace, e->step, e->result};
+    void *const mine[] = {e->area[AREA_ARENA], e->area[AREA_FEED], e->partial_sums, e->workspace, e->step, e->result};
     for (int i = 0; i < PROGRAM_COUNT; i++)
         e->backend->program_free(e->program[i]);
     if (e->owns_store && e->store)

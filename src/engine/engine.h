@@ -55,7 +55,7 @@ typedef struct engine_options {
     engine_distill distill;  /* needs two heads; the base loss then reads head 0, distillation head 1 */
     engine_optimizer optimizer;
     int nesterov;   /* SGD */
-    int accumulate; /* 1: engine_backward() adds to the gradients until engine_update() */
+    int accumulate; /* micro-batches of an update at most, see step.micro_batch; 0 means 1 */
     int ema;        /* 1: keeps an average of the weights, see step.ema_decay */
     int no_update;  /* 1: gradients only; no moments are allocated */
     int profile;    /* 1: engine_profile() tells time per call */
@@ -75,8 +75,8 @@ float *engine_teacher(engine *e);  /* [batch, K] logits, with a distillation */
  * from there. */
 void engine_borrow_input(engine *e, const float *images);
 
-/* A step in three parts, or in one. engine_forward() uploads the step and the feeds; engine_set_step() uploads the step
- * alone (a clip or a rate that changes between backward and update). */
+/* A step in three parts. engine_forward() uploads the step and the feeds; engine_set_step() uploads the step alone: a clip
+ * or a rate that changes between backward and update, or an update by a process that had no forward of its own. */
 berlu_status engine_forward(engine *e, const engine_step *step);
 berlu_status engine_backward(engine *e);
 berlu_status engine_update(engine *e);

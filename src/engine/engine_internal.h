@@ -9,7 +9,6 @@
 /* What belongs to the parameters rather than to a plan; engines that share use one. */
 typedef struct param_store {
     void *array[ARRAY_COUNT]; /* device memory; NULL where absent. ARRAY_GRADIENT is in gradient order */
-    void *sum;                /* gradients of several micro-batches */
     void *shadow;             /* copies of weights in the branch's dtype */
     uint64_t bytes;           /* of the weights */
     int shadow_stale;         /* weights were set since the copies were written */
@@ -47,6 +46,7 @@ struct engine {
     param_store *store;
     int owns_store;
     void *area[AREA_COUNT]; /* device memory; weights, gradients and shadows are the store's */
+    void *partial_sums;     /* device memory: of the gradients of micro-batches */
     void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
     op_call *calls;
@@ -65,7 +65,6 @@ struct engine {
     void *staging; /* feeds are converted and logits downloaded through it, where dtypes differ */
     float *logits; /* [batch, K] on the host where device memory is not */
     int64_t classes;
-    int micro_batches; /* since the last update */
     int profiled_steps;
     uint64_t allocated;
 };

@@ -37,8 +37,9 @@ static berlu_status store_fill(engine *e)
     }
     if (status == BERLU_OK && train)
         status = store_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients");
-    if (status == BERLU_OK && train && o->accumulate)
-        status = store_take(e, &s->sum, gradients, "the sum of gradients");
+    if (status == BERLU_OK && train && o->accumulate > 1)
+        status = store_take(e, &e->partial_sums, gradients * (uint64_t)sum_levels_for(o->accumulate),
+                            "the sums of gradients");
     if (status == BERLU_OK && update)
         status = store_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments");
     if (status == BERLU_OK && update && o->optimizer == OPTIMIZER_ADAMW)

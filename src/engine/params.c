@@ -42,8 +42,7 @@ static void *array_at(const engine *e, engine_array array, int i)
         berlu_fail(BERLU_ERR_ARG, "engine: '%s' has no gradient here", graph_tensor(e->g, graph_param(e->g, i))->name);
         return NULL;
     }
-    void *base = e->options.accumulate ? e->store->sum : e->store->array[array];
-    return (char *)base + e->spans[i].gradient * (int64_t)dtype_bytes(array_dtype(e, array));
+    return (char *)e->store->array[array] + e->spans[i].gradient * (int64_t)dtype_bytes(array_dtype(e, array));
 }
 
 /* Downloads `count` elements and converts them to f32 or, where `wide`, to f64. */
@@ -253,7 +252,7 @@ engine_memory engine_memory_use(const engine *e)
                        .library = e->library_bytes,
                        .allocated = e->allocated};
     if (o->mode == ENGINE_TRAIN) {
-        m.gradients = bytes[AREA_GRADIENT] * (o->accumulate ? 2 : 1);
+        m.gradients = bytes[AREA_GRADIENT] * (uint64_t)(1 + sum_levels_for(o->accumulate));
         m.moments = o->no_update ? 0 : bytes[AREA_WEIGHT] * (o->optimizer == OPTIMIZER_ADAMW ? 2 : 1);
         m.ema = o->ema ? bytes[AREA_WEIGHT] : 0;
     }

@@ -25,13 +25,19 @@ static engine_step step_resolve(const engine *e, const engine_step *given)
     s.eps = defaults ? 1e-8 : s.eps;
     s.correction1 = 1 - pow(s.beta1, s.count);
     s.correction2 = 1 - pow(s.beta2, s.count);
-    s.sum_begun = e->micro_batches > 0;
+    s.micro_batches = s.micro_batches ? s.micro_batches : 1;
+    s.first_sample = (uint64_t)s.micro_batch * (uint64_t)e->options.batch;
     return s;
 }
 
 berlu_status engine_set_step(engine *e, const engine_step *step)
 {
-    e->host_step = step_resolve(e, step);
+    int most = e->options.accumulate > 1 ? e->options.accumulate : 1;
+    engine_step resolved = step_resolve(e, step);
+    if (resolved.micro_batch >= resolved.micro_batches || resolved.micro_batches > (uint32_t)most)
+        return berlu_fail(BERLU_ERR_ARG, "engine: micro-batch %u of %u; this engine was made for %d",
+                          resolved.micro_batch, resolved.micro_batches, most);
+    e->host_step = resolved;
     return e->backend->upload(e->device, e->step, &e->host_step, sizeof e->host_step);
 }
 
@@ -93,7 +99,6 @@ berlu_status engine_backward(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN)
         return berlu_fail(BERLU_ERR_ARG, "engine: an engine made for inference has no backward");
-    e->micro_batches++;
     e->profiled_steps++;
     return engine_program_run(e, PROGRAM_BACKWARD);
 }
@@ -109,7 +114,6 @@ berlu_status engine_update(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN || e->options.no_update)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
-    e->micro_batches = 0;
     return engine_program_run(e, PROGRAM_UPDATE);
 }
 

@@ -18,11 +18,12 @@
 #endif
 
 typedef struct engine_step {
-    uint64_t seed; /* of dropout and drop path */
-    uint64_t
-        first_sample; /* position of this batch's first image in the global batch: the same draws on any number of ranks */
-    uint32_t step;    /* index of the update from 0: the `epoch` word of the random counter */
+    uint64_t seed;  /* of dropout and drop path */
+    uint32_t step;  /* index of the update from 0: the `epoch` word of the random counter */
     uint32_t count; /* updates this optimizer has made, this one included: 1, 2, ...; 0 means 1 */
+    /* This batch is number micro_batch of the micro_batches (0 means 1) of an update. Draws and the
+     * order of the sum follow from the number, so it does not matter which process computes it. */
+    uint32_t micro_batch, micro_batches;
     double smoothing, distill_alpha, distill_tau; /* tau 0 means 1 */
     double loss_scale;                            /* multiplies gradients (1/A when accumulating); 0 means 1 */
     double lr, weight_decay, clip;                /* clip 0: none */
@@ -34,7 +35,7 @@ typedef struct engine_step {
     double ema_decay;
     /* Derived by the engine. */
     double correction1, correction2; /* 1 - beta^count */
-    int sum_begun;                   /* accumulate: add to the sum instead of setting it */
+    uint64_t first_sample;           /* index of this batch's first image among those of the update */
 } engine_step;
 
 typedef struct step_result {
@@ -58,7 +59,8 @@ typedef struct param_table {
     const param_span *spans; /* host memory; a device keeps its own copy */
     int count;
     int64_t total; /* elements of the gradients' area, gaps included; gaps are zero */
-    void *weight, *gradient, *sum, *moment1, *moment2, *ema, *shadow; /* device memory; NULL where absent */
+    void *weight, *gradient, *moment1, *moment2, *ema, *shadow; /* device memory; NULL where absent */
+    void *partial_sums; /* of micro-batches: `total` elements for each level of the tree; NULL with one micro-batch */
     int nesterov;
 } param_table;
 
@@ -74,6 +76,35 @@ STEP_FN double span_decay(const param_span *p, const engine_step *s)
 STEP_FN int span_moves(const param_span *p, const engine_step *s)
 {
     return p->gradient >= 0 && !(p->activation && s->act_frozen);
+}
+
+/* The sum over micro-batches is a binary tree over their numbers: level k keeps the sum of 2^k
+ * aligned ones, so a process that has only some of them computes the same partial sums. Micro-batch
+ * m adds to its gradient, in rising order, the levels that are set in sum_levels(); then it is
+ * kept at level sum_level(), or, after the last one, in the array of the gradients itself. */
+STEP_FN uint32_t sum_levels(const engine_step *s)
+{
+    uint32_t m = s->micro_batch;
+    return m + 1 == s->micro_batches ? m : m & ~(m + 1);
+}
+
+STEP_FN int sum_level(const engine_step *s) /* -1: the last */
+{
+    int level = 0;
+    if (s->micro_batch + 1 == s->micro_batches)
+        return -1;
+    while (s->micro_batch >> level & 1)
+        level++;
+    return level;
+}
+
+/* Levels that the sum of so many micro-batches takes. */
+STEP_FN int sum_levels_for(int micro_batches)
+{
+    int levels = 0;
+    while (micro_batches > 1 << levels)
+        levels++;
+    return levels;
 }
 
 #endif
