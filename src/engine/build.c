@@ -1,8 +1,9 @@
 /* build.c - from a model's graph to a flat list of calls. SPDX-License-Identifier: MIT
  *
- * engine_rewrite() adds the losses the options ask for and runs the passes; engine_resolve() turns every node into an op_call
- * whose pointers are final and appends the update's calls; engine_take_scratch() adds what kernels need for themselves.
- * Read on: memory.c for where tensors lie, run.c for how calls run. */
+ * engine_rewrite() adds the losses of the options and runs the passes; engine_resolve() lowers
+ * every node to an op_call with final pointers and appends the update's calls;
+ * engine_take_scratch() allocates the kernels' workspace. Read on: memory.c for allocation, run.c
+ * for execution. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "engine/engine_internal.h"
 #include "passes/passes.h"
 
-/* ---- losses and passes ---- */
+/* ---- losses and passes ----------------------------------------------------------------------- */
 
 static tensor feed_declare(engine *e, feed_id which, const char *name, tensor_dtype dtype, int64_t width)
 {
@@ -51,7 +52,8 @@ static const engine_bound *bound_find(const engine *e, const char *parameter)
     return NULL;
 }
 
-/* Policy `output` needs the derivative from y at every site, and a learned slope that stays away from zero. */
+/* Policy `output` needs the derivative from y at every site, and a learned slope that stays away
+ * from zero. */
 static berlu_status sites_check(const engine *e)
 {
     const engine_bound *bound = bound_find(e, "alpha");
@@ -75,7 +77,7 @@ static berlu_status sites_check(const engine *e)
     return BERLU_OK;
 }
 
-/* The narrower of what the activation allows and what the caller wants. */
+/* Intersects the activation's bounds with the caller's. */
 static void bounds_set(engine *e)
 {
     for (int i = 0; i < graph_param_count(e->g); i++) {
@@ -158,7 +160,7 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
     return status;
 }
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static op_operand operand_make(const engine *e, tensor t)
 {
@@ -196,7 +198,7 @@ static int calls_end(const engine *e) /* of all lists */
     return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
 }
 
-/* Calls use the workspace one after the other, members of a group at the same time: those lie side by side. */
+/* Consecutive calls reuse the workspace; members of a group run together, so theirs is disjoint. */
 static void workspace_place(engine *e, char *base)
 {
     size_t offset = 0;
@@ -215,7 +217,7 @@ static void workspace_place(engine *e, char *base)
     }
 }
 
-/* Calls follow each other, and so do the threads' products within a group: the largest counts. */
+/* Calls, and the threads' products within a group, run one after the other: the largest counts. */
 static void library_ask(engine *e, const op_call *call)
 {
     size_t bytes = e->backend->library ? e->backend->library(call) : 0;
@@ -265,7 +267,8 @@ static int is_image(const engine *e, const op_operand *operand)
     return operand->data && operand->data == e->feed[FEED_IMAGE].host;
 }
 
-/* Finds where kernels read the images themselves and not an uploaded copy, so that a batch can be borrowed. */
+/* Finds where kernels read the images themselves and not an uploaded copy, so that a batch can be
+ * borrowed. */
 static berlu_status image_uses_find(engine *e)
 {
     int count = 0;
@@ -284,7 +287,8 @@ static berlu_status image_uses_find(engine *e)
     return BERLU_OK;
 }
 
-/* Where each parameter, its gradient and its copy lie. A parameter without a gradient does not change. */
+/* Offsets of each parameter, its gradient and its copy. A parameter without a gradient does not
+ * change. */
 static berlu_status spans_make(engine *e)
 {
     int params = graph_param_count(e->g);
@@ -335,7 +339,8 @@ static void list_add(engine *e, program_id id, int *at, op_id op)
     e->count[id]++;
 }
 
-/* The lists of calls: the backward ends with the sum over micro-batches; the update and the refresh of copies follow. */
+/* The lists of calls: the backward ends with the sum over micro-batches; the update and the refresh
+ * of copies follow. */
 static void lists_make(engine *e)
 {
     const engine_options *o = &e->options;

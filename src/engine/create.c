@@ -1,6 +1,7 @@
-/* create.c - makes an engine: checks, device, parameters, passes, plan, memory, calls. SPDX-License-Identifier: MIT
+/* create.c - creates an engine: checks, device, parameters, passes, plan, memory, calls.
+ * SPDX-License-Identifier: MIT
  *
- * Read on: build.c (how the calls come about), run.c (how they run). */
+ * Read on: build.c (lowering to calls), run.c (execution). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +97,7 @@ berlu_status engine_begin(engine **out, const graph *g, const engine_options *op
     return BERLU_OK;
 }
 
-/* Everything that needs no memory to compute in: the graph as it will run and where its tensors will lie. */
+/* Everything before allocation: the rewritten graph and the plan of its memory. */
 static berlu_status plan_engine(engine **out, const graph *g, const engine_options *options)
 {
     berlu_status status = engine_begin(out, g, options);
@@ -133,7 +134,7 @@ berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine
     engine *e = NULL;
     berlu_status status = plan_engine(&e, g, options);
     if (status == BERLU_OK)
-        status = engine_resolve(e); /* without addresses: kernels tell their scratch from sizes alone */
+        status = engine_resolve(e); /* without addresses: workspace sizes follow from shapes alone */
     if (status == BERLU_OK)
         *out = engine_memory_use(e);
     engine_free(e);

@@ -1,8 +1,9 @@
-/* memory.c - all memory of an engine, as the plan names it. SPDX-License-Identifier: MIT
+/* memory.c - allocates all memory of an engine, as planned. SPDX-License-Identifier: MIT
  *
- * Parameters and what belongs to them are the store's, which engines may share; the arena, the feeds and the values of a step
- * are the engine's own. Everything lies on the device; on the host are only the feeds the caller fills and the output, and
- * on a device whose memory is the host's not even those. */
+ * Parameters and their arrays belong to the store, which engines may share; the arena, the feeds
+ * and the values of a step are the engine's own. Everything lies on the device; on the host are
+ * only the feeds the caller fills and the output, and on a device whose memory is the host's not
+ * even those. */
 #include <stdlib.h>
 
 #include "engine/engine_internal.h"
@@ -22,7 +23,8 @@ static berlu_status store_take(engine *e, void **array, uint64_t bytes, const ch
     return *array ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
-/* The arrays of the store that this mode needs. An engine that shares brings what the first one lacks. */
+/* The arrays of the store that this mode needs. An engine that shares allocates those that are
+ * missing. */
 static berlu_status store_fill(engine *e)
 {
     const engine_options *o = &e->options;
@@ -59,14 +61,15 @@ static int caller_fills(tensor_dtype dtype) /* without a conversion */
     return dtype == DTYPE_F32 || dtype == DTYPE_I32;
 }
 
-/* Where device memory is the host's and has the caller's dtype, the caller fills device memory itself. */
+/* Where device memory is the host's and has the caller's dtype, the caller fills device memory
+ * itself. */
 static berlu_status feeds_allocate(engine *e)
 {
     for (int i = 0; i < FEED_COUNT; i++) {
         engine_feed *feed = &e->feed[i];
         int absent = feed->t == TENSOR_NONE;
         if (absent &&
-            i != FEED_LABELS) /* labels may always be filled, also where targets or nothing are compared with */
+            i != FEED_LABELS) /* labels may always be filled, even where the loss reads targets or there is none */
             continue;
         if (!absent && e->backend->host_memory && caller_fills(graph_tensor(e->g, feed->t)->dtype)) {
             feed->host = engine_data(e, feed->t);

@@ -1,7 +1,8 @@
-/* params.c - parameters and what belongs to them, activation sites, memory use. SPDX-License-Identifier: MIT
+/* params.c - parameters and their arrays, activation sites, memory use.
+ * SPDX-License-Identifier: MIT
  *
- * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in the branch's dtype stale;
- * the next forward refreshes them. */
+ * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in
+ * the branch's dtype stale; the next forward refreshes them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,7 +28,7 @@ static tensor_dtype array_dtype(const engine *e, engine_array array)
     return e->dtype[array == ARRAY_GRADIENT ? ROLE_GRADIENT : ROLE_WEIGHT];
 }
 
-/* Where parameter i of an array begins; NULL with the text set. */
+/* First element of parameter i in an array; NULL with the error text set. */
 static void *array_at(const engine *e, engine_array array, int i)
 {
     static const char *const names[ARRAY_COUNT] = {"weights", "gradients", "first moments", "second moments",
@@ -154,7 +155,7 @@ berlu_status engine_sync_ema(engine *e)
                             : BERLU_OK;
 }
 
-/* Piece by piece through the kernels' scratch: no second copy of the weights, and nothing passes through the host. */
+/* In pieces through the kernels' workspace: without a third array and without the host. */
 berlu_status engine_swap_ema(engine *e)
 {
     char *weight = e->store->array[ARRAY_WEIGHT], *average = e->store->array[ARRAY_EMA];
@@ -175,7 +176,7 @@ berlu_status engine_swap_ema(engine *e)
     return BERLU_OK;
 }
 
-/* ---- activation sites ---- */
+/* ---- activation sites ------------------------------------------------------------------------ */
 
 int64_t engine_site_rows(const engine *e, int site)
 {
@@ -191,8 +192,8 @@ static tensor site_bias(const engine *e, tensor x)
     return n && n->attr.raw ? n->in[2] : TENSOR_NONE;
 }
 
-/* Does x still stand where it was written when the forward is over? A result that took over its memory lies at the same
- * address, and nothing else can: that memory lives beyond the forward. */
+/* Is x still in memory at the end of the forward? Only an output that overwrote it in place can
+ * have its address: the lifetime of that memory extends beyond the forward. */
 static int site_held(const engine *e, tensor x)
 {
     const plan_place *place = &e->plan.places[x];
@@ -236,7 +237,7 @@ berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t 
     return status;
 }
 
-/* ---- memory use ---- */
+/* ---- memory use ------------------------------------------------------------------------------ */
 
 /* From the plan and the options alone, so that it holds before anything is allocated. */
 engine_memory engine_memory_use(const engine *e)

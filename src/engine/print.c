@@ -1,7 +1,7 @@
-/* print.c - an engine's graph for people, after any pass. SPDX-License-Identifier: MIT
+/* print.c - prints an engine's graph after any pass. SPDX-License-Identifier: MIT
  *
- * Passes rewrite one graph in place, so a view of an earlier state is made by running them again up to there: nothing has to
- * be remembered while engines are made. Read on: graph_print.c. */
+ * Passes rewrite one graph in place, so an earlier state is shown by running them again up to
+ * there: engines record nothing. Read on: graph_print.c. */
 #include "engine/engine_internal.h"
 #include "engine/graph_print.h"
 

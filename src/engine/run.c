@@ -1,7 +1,8 @@
 /* run.c - a step: uploads, three programs, results. SPDX-License-Identifier: MIT
  *
- * A step is three lists of calls that the backend has prepared. What varies is in engine_step and step_result (step.h).
- * Read on: build.c (how the calls came about), params.c (reading and writing parameters). */
+ * A step is three lists of calls that the backend has prepared. Only engine_step and step_result
+ * (step.h) vary. Read on: build.c (lowering to calls), params.c (reading and writing
+ * parameters). */
 #include <math.h>
 #include <string.h>
 
@@ -117,7 +118,7 @@ berlu_status engine_update(engine *e)
     return engine_program_run(e, PROGRAM_UPDATE);
 }
 
-/* ---- results ---- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 berlu_status engine_step_end(engine *e)
 {
@@ -176,7 +177,7 @@ const float *engine_logits(engine *e)
     return e->logits;
 }
 
-/* ---- feeds ---- */
+/* ---- feeds ----------------------------------------------------------------------------------- */
 
 float *engine_input(engine *e)
 {

@@ -1,11 +1,13 @@
-/* step.h - all that a step takes and all that it gives back. SPDX-License-Identifier: MIT
+/* step.h - the inputs and the results of a step. SPDX-License-Identifier: MIT
  *
- * Everything that changes from step to step is one engine_step: the caller fills it, the engine resolves its defaults and
- * uploads it once, kernels read it in device memory. What a step computes beside tensors is one step_result: kernels write
- * it in device memory, and it comes back when the device is done, possibly some steps later (engine_poll()). Kernels are
- * handed pointers to both, so a captured graph of launches never changes.
+ * Everything that changes from step to step is one engine_step: the caller fills it, the engine
+ * resolves its defaults and uploads it once, kernels read it in device memory. The results beside
+ * tensors are one step_result: kernels write it in device memory, and it comes back when the device
+ * is done, possibly some steps later (engine_poll()). Kernels are handed pointers to both, so a
+ * captured graph of launches never changes.
  *
- * Also here: the table over which the update ops run. Both structs and the two rules on spans compile as CUDA too. */
+ * Also here: the table over which the update ops run. Both structs and the two rules on spans
+ * compile as CUDA too. */
 #ifndef ENGINE_STEP_H
 #define ENGINE_STEP_H
 
@@ -41,18 +43,20 @@ typedef struct engine_step {
 typedef struct step_result {
     double loss_part[2]; /* cross entropy; distillation: means over the counted images */
     double grad_norm, clip_factor;
-    /* 1 from the first loss or norm on that is not finite: update ops then leave every array as it is. It stays set for the
-     * life of the engine, so that steps already enqueued change nothing either. */
+    /* 1 from the first loss or norm on that is not finite: update ops then leave every array as it
+     * is. It stays set for the life of the engine, so that steps already enqueued change nothing
+     * either. */
     int fault;
 } step_result;
 
-/* One parameter within the arrays that update ops work on. Weights, moments and average share offsets; gradients lie in
- * the order the backward finishes them. Offsets and counts are in elements. */
+/* One parameter within the arrays that update ops work on. Weights, moments and average share
+ * offsets; gradients lie in the order the backward finishes them. Offsets and counts are in
+ * elements. */
 typedef struct param_span {
     int64_t offset, gradient, count; /* gradient -1: has none */
     int64_t shadow;                  /* offset of its copy in the branch's dtype; -1: there is none */
     int decay, activation;
-    float low, high; /* the update keeps it within; -INFINITY and INFINITY where it is free */
+    float low, high; /* bounds kept by the update; infinite where there is none */
 } param_span;
 
 typedef struct param_table {
@@ -64,7 +68,8 @@ typedef struct param_table {
     int nesterov;
 } param_table;
 
-/* The weight decay of a span: an activation's own, or with decay_all everybody's where it has none of its own. */
+/* The weight decay of a span: an activation's own, or with decay_all the common one where it has
+ * none. */
 STEP_FN double span_decay(const param_span *p, const engine_step *s)
 {
     if (p->activation && (s->act_decay != 0 || !s->decay_all))
@@ -72,7 +77,7 @@ STEP_FN double span_decay(const param_span *p, const engine_step *s)
     return p->decay || s->decay_all ? s->weight_decay : 0;
 }
 
-/* Does this step move the span? What it does not move counts nowhere, also not in the norm of the gradients. */
+/* Does this step update the span? Frozen spans are also left out of the norm of the gradients. */
 STEP_FN int span_moves(const param_span *p, const engine_step *s)
 {
     return p->gradient >= 0 && !(p->activation && s->act_frozen);

@@ -1,8 +1,10 @@
-/* graph.c - the store behind graph.h: growing arrays of tensors and nodes, sticky errors. SPDX-License-Identifier: MIT
+/* graph.c - the store behind graph.h: growing arrays of tensors and nodes, sticky errors.
+ * SPDX-License-Identifier: MIT
  *
- * Handles are indices, so a graph can be copied by copying three arrays; names live in an arena of their own and are
- * copied too. Nodes stand in the order they were added, which is an order they can run in.
- * Read on: build.c (one function per op), read.c (looking at a graph), graph/ops.c (the rules graph_add() asks). */
+ * Handles are indices, so a graph can be copied by copying three arrays; names live in an arena of
+ * their own and are copied too. Nodes are in the order of their addition, which is a topological
+ * order. Read on: build.c (one function per op), read.c (queries), graph/ops.c (the rules
+ * graph_add() asks). */
 #include "graph/graph_internal.h"
 
 #include <math.h>
@@ -45,17 +47,17 @@ void graph_free(graph *g)
     free(g);
 }
 
-/* Room for one more in a growing array; doubles. */
-static int array_grow(void **array, int *room, int count, size_t size)
+/* Ensures capacity for one more element; doubles. */
+static int array_grow(void **array, int *capacity, int count, size_t size)
 {
-    if (count < *room)
+    if (count < *capacity)
         return 1;
-    int more = *room ? *room * 2 : 64;
+    int more = *capacity ? *capacity * 2 : 64;
     void *larger = realloc(*array, (size_t)more * size);
     if (!larger)
         return 0;
     *array = larger;
-    *room = more;
+    *capacity = more;
     return 1;
 }
 
@@ -65,10 +67,10 @@ berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...)
         return g->error;
     va_list args;
     va_start(args, format);
-    vsnprintf(g->sentence, sizeof g->sentence, format, args);
+    vsnprintf(g->message, sizeof g->message, format, args);
     va_end(args);
     g->error = status;
-    return berlu_fail(status, "%s", g->sentence);
+    return berlu_fail(status, "%s", g->message);
 }
 
 int graph_failed(const graph *g)
@@ -78,7 +80,7 @@ int graph_failed(const graph *g)
 
 berlu_status graph_status(const graph *g)
 {
-    return g->error == BERLU_OK ? BERLU_OK : berlu_fail(g->error, "%s", g->sentence);
+    return g->error == BERLU_OK ? BERLU_OK : berlu_fail(g->error, "%s", g->message);
 }
 
 const char *graph_name(graph *g, const char *format, ...)
@@ -95,7 +97,7 @@ const char *graph_name(graph *g, const char *format, ...)
     return "";
 }
 
-/* ---- adding ---- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 static tensor tensor_add(graph *g, const tensor_info *info)
 {
@@ -185,7 +187,7 @@ tensor build_param(graph *g, const char *name, param_init init, int decay, int r
     return t;
 }
 
-/* The name of a result: its node's op and number, for prints and errors. */
+/* Names an output by its node's op and number, for prints and errors. */
 static void outputs_name(graph *g, const node *n, int index)
 {
     for (int i = 0; i < NODE_OUTPUTS; i++) {
@@ -257,11 +259,11 @@ int graph_replace(graph *g, tensor from, tensor to)
             changed += tensor_swap(&g->nodes[i].in[j], from, to);
     for (int i = 0; i < g->site_count; i++)
         changed += tensor_swap(&g->sites[i].x, from, to) + tensor_swap(&g->sites[i].y, from, to);
-    for (int i = 0; i < g->tensor_count; i++) { /* a view stands behind what it looks at, so one walk reaches all */
+    for (int i = 0; i < g->tensor_count; i++) { /* a view follows its source, so one pass reaches all */
         tensor_info *info = &g->tensors[i];
         changed += tensor_swap(&info->view_of, from, to);
         if (info->view_of != TENSOR_NONE)
-            info->role = g->tensors[info->view_of].role; /* the same memory holds the same kind of number */
+            info->role = g->tensors[info->view_of].role; /* the same memory has one role */
     }
     return changed;
 }
@@ -296,7 +298,7 @@ void graph_site_move(graph *g, int site, tensor old_x, tensor x, tensor y)
     s->y = y;
 }
 
-/* ---- copying ---- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static void *array_copy(const void *from, int count, size_t size, int *ok)
 {

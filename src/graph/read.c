@@ -1,4 +1,5 @@
-/* read.c - looking at a graph: its tensors, nodes, parameters, sites, and their figures. SPDX-License-Identifier: MIT */
+/* read.c - queries of a graph: its tensors, nodes, parameters, sites and counts.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 
