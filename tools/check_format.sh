@@ -5,7 +5,7 @@
 # Block comments are wrapped at 100 columns by wrap_comments.py, in the folders that `wrapped` lists.
 set -eu
 cd "$(dirname "$0")/.."
-wrapped="include/berlu src/base src/smooth src/simd src/act src/graph src/passes src/engine src/models bench tests/act tests/simd tests/smooth tests/base"
+wrapped="include/berlu src/base src/smooth src/simd src/act src/graph src/passes src/engine src/cpu src/models bench tests/act tests/simd tests/smooth tests/base"
 format=clang-format-14
 if ! command -v $format >/dev/null 2>&1; then
     echo "$format is not installed: skipped" >&2

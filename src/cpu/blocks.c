@@ -1,11 +1,12 @@
-/* blocks.c - joins the sums of blocks. SPDX-License-Identifier: MIT */
+/* blocks.c - adds the partial sums of blocks. SPDX-License-Identifier: MIT */
 #include "cpu/blocks.h"
 
 #include <string.h>
 
 enum { COLUMNS = 128 };
 
-/* The tree splits at the largest power of two below the count. Its depth is at most 40, so the stack holds it. */
+/* The tree splits at the largest power of two below the count. Its depth is at most 40, so the
+ * stack holds it. */
 static void tree_join(double *sum, const float *part, int64_t count, int64_t stride, int64_t n)
 {
     if (count == 1) {

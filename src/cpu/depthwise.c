@@ -1,6 +1,8 @@
-/* depthwise.c - depthwise convolution: one image and one vector of channels at a time. SPDX-License-Identifier: MIT
+/* depthwise.c - depthwise convolution: one image and one vector of channels at a time.
+ * SPDX-License-Identifier: MIT
  *
- * Weight gradients are made per image and joined over images by the fixed tree. Read on: simd_depthwise.c. */
+ * Weight gradients are computed per image and added over images by the fixed tree. Read on:
+ * simd_depthwise.c. */
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
 

@@ -4,7 +4,7 @@
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
 
-enum { PIECE = 16384 }; /* numbers of an elementwise block */
+enum { PIECE = 16384 }; /* elements of an elementwise block */
 
 void cpu_add(const op_call *c)
 {

@@ -1,8 +1,10 @@
-/* linear.c - products in blocks, and what belongs to a block while it is in the cache. SPDX-License-Identifier: MIT
+/* linear.c - products in blocks, each with its epilogue while it is in the cache.
+ * SPDX-License-Identifier: MIT
  *
- * y = x W^T runs over blocks of rows: the product of a block, then its bias and residual; a residual that lies where the result
- * goes is added by the product itself (beta = 1). dW = dy^T x runs over blocks of dW's rows, each summing over the whole batch,
- * or over blocks of the batch where it is long and thin. Read on: linear_act.c, the same with an activation. */
+ * y = x W^T runs over blocks of rows: the product of a block, then its bias and residual; a
+ * residual in the memory of the output is added by the product itself (beta = 1). dW = dy^T x runs
+ * over blocks of dW's rows, each summing over the whole batch, or over blocks of the batch where it
+ * is long and thin. Read on: linear_act.c, the same with an activation. */
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
@@ -55,9 +57,9 @@ void cpu_linear_dx(const op_call *c)
     cpu_linear(c);
 }
 
-/* ---- weight gradients ---- */
+/* ---- weight gradients ------------------------------------------------------------------------ */
 
-/* Blocks of dW's rows: about 192, an even number of them. Each packs all of x anew. */
+/* Blocks of dW's rows: about 192, an even number of them. Each packs all of x again. */
 static blocks blocks_of_weight(int64_t outputs)
 {
     int64_t count = (outputs + 191) / 192;
@@ -65,8 +67,9 @@ static blocks blocks_of_weight(int64_t outputs)
     return blocks_of(outputs, (outputs + count - 1) / count);
 }
 
-/* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is cut along the batch instead: then every number of dy and x is
- * read once, by one thread, and the partial sums are small: a weight larger than THIN_SIZE is never cut so. */
+/* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is divided along the batch instead:
+ * then every element of dy and x is read once, by one thread, and the partial sums are small: a
+ * weight larger than THIN_SIZE is never divided so. */
 enum { THIN_ROWS = GROUP_ROWS, THIN = 16, THIN_SIZE = 1 << 16 };
 
 static int is_thin(const op_call *c)
@@ -169,7 +172,7 @@ void cpu_linear_dw(const op_call *c)
         wide_dw(c);
 }
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The library's buffers for the products of this call: one set for each thread that has a block. */
 size_t cpu_library(const op_call *c)

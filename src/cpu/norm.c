@@ -44,7 +44,7 @@ void cpu_norm_grad_finish(const op_call *c)
     partials_join(c->out[2].data, part + n, count, 2 * n, n);
 }
 
-/* ---- some rows, and all ---- */
+/* ---- some rows, and all ---------------------------------------------------------------------- */
 
 void cpu_norm_rows(const op_call *c, int64_t begin, int64_t rows)
 {

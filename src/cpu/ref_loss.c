@@ -1,7 +1,8 @@
 /* ref_loss.c - cross entropy and distillation. SPDX-License-Identifier: MIT
  *
- * A row of K logits is little beside the network, so both backends run these in double. Meanings: recipes of DeiT and timm;
- * graph/op_loss.c has the list. Rows with a negative label count nowhere. */
+ * A row of K logits costs little beside the network, so both backends compute these in double.
+ * Definitions are those of DeiT and timm; graph/op_loss.c lists the ops. Rows with a negative label
+ * are left out. */
 #include <math.h>
 
 #include "cpu/real.h"
@@ -76,7 +77,7 @@ void REF(cross_entropy_grad)(const op_call *c)
     }
 }
 
-/* ---- distillation ---- */
+/* ---- distillation ---------------------------------------------------------------------------- */
 
 static int64_t argmax(const real *z, int64_t classes)
 {
@@ -95,7 +96,7 @@ static double soft_count(const op_call *c)
 /* sum over the classes of q (log q - log r), both at temperature tau. */
 static double divergence(const real *teacher, const real *z, int64_t classes, double tau, double logsum, real *r)
 {
-    double other = softmax(teacher, classes, tau, r), sum = 0; /* r holds q for a moment */
+    double other = softmax(teacher, classes, tau, r), sum = 0; /* r holds q temporarily */
     for (int64_t k = 0; k < classes; k++)
         sum += exp(teacher[k] / tau - other) * ((teacher[k] / tau - other) - (z[k] / tau - logsum));
     softmax(z, classes, tau, r);

@@ -1,8 +1,8 @@
 /* ref_update.c - clipping, AdamW, SGD and the average of the weights. SPDX-License-Identifier: MIT
  *
- * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations (decay first, eps outside the
- * root, after the bias correction). Scalars are double and rounded once. The clip factor is not applied to the gradients in
- * memory: whoever reads them multiplies. */
+ * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations
+ * (decay first, eps outside the root, after the bias correction). Scalars are double and rounded
+ * once. The clip factor is not applied to the gradients in memory: readers multiply. */
 #include <assert.h>
 #include <math.h>
 

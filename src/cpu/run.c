@@ -1,8 +1,10 @@
-/* run.c - runs lists of calls: one after the other, groups of them some rows at a time. SPDX-License-Identifier: MIT
+/* run.c - runs lists of calls: one after the other, row-blocked groups some rows at a time.
+ * SPDX-License-Identifier: MIT
  *
- * A program is a loop over the engine's calls. In a row-blocked group a thread takes its rows through all calls before it
- * takes the next; there is no barrier between calls. Sums over rows are kept as partial sums, cut as without a group, and
- * joined in the end: the bits are the same. Which calls form a group: group.c. */
+ * A program is a loop over the engine's calls. In a row-blocked group a thread runs all calls on
+ * its rows before it takes the next ones; there is no barrier between calls. Sums over rows are the
+ * same partial sums as without a group, added at the end: the bits are the same. group.c decides
+ * which calls form a group. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +15,7 @@
 
 typedef struct group_member {
     void (*rows)(const op_call *c, int64_t begin, int64_t rows); /* begin is a multiple of GROUP_ROWS */
-    void (*finish)(const op_call *c);                            /* joins partial sums; NULL: there are none */
+    void (*finish)(const op_call *c);                            /* adds the partial sums; NULL: there are none */
 } group_member;
 
 static const group_member members[OP_COUNT] = {
@@ -62,10 +64,10 @@ void cpu_group_run(const op_call *calls, int count, double *seconds)
     }
 }
 
-/* ---- programs ---- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 struct program {
-    const op_call *calls; /* the engine's: it may let an operand point elsewhere between two runs */
+    const op_call *calls; /* owned by the engine, which may redirect an operand between two runs */
     int count;
     double *seconds; /* per call, when profiling */
 };

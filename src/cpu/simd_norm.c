@@ -1,23 +1,24 @@
-/* simd_norm.c - layer norm over rows that fit the first cache. SPDX-License-Identifier: MIT
+/* simd_norm.c - layer norm over rows that fit L1. SPDX-License-Identifier: MIT
  *
- * Two passes for mean and variance (the one-pass form loses digits where the mean is large), a third to write; the row stays in
- * the cache between them. The gradient needs two dot products per row and then one pass. Short rows (TNT's pixels: 24 numbers,
- * 16384 of them) stay in registers, and with them w, b and the sums of their gradients: the number of vectors is a constant
- * there. Both ways add in the same order. */
+ * Two passes for mean and variance (the one-pass form loses digits where the mean is large), a
+ * third to write; the row stays in L1 between them. The gradient needs two dot products per row and
+ * then one pass. Short rows (TNT's pixels: 24 elements, 16384 rows) stay in registers, and with
+ * them w, b and the sums of their gradients: the number of vectors is a constant there. Short and
+ * long rows add in the same order. */
 #include <math.h>
 
 #include "cpu/simd_internal.h"
 
 enum { FEW = 4 }; /* vectors of a short row, at most */
 
-/* Ones where the row is, zero in the lanes beyond its end: what must not count is multiplied by it. */
+/* Mask of the last vector: one within the row, zero beyond its end. */
 V_FN v_f32 ones_up_to(int64_t left)
 {
     static const float one[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     return load_up_to(one, left);
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 V_FN void lanes_clear(v_f32 *lanes)
 {
@@ -129,7 +130,7 @@ void SIMD_FN(norm_rows)(float *y, const float *x, const float *w, const float *b
     }
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static void grad_long(float *dx, const float *dy, const float *x, const float *w, const float *stat,
                       const float *residual, float *dw, float *db, int64_t rows, int64_t n)

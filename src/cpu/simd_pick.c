@@ -1,4 +1,5 @@
-/* simd_pick.c - which table of SIMD kernels this machine uses, and how much scratch it needs. SPDX-License-Identifier: MIT */
+/* simd_pick.c - picks the table of SIMD kernels for this CPU; sizes of its scratch.
+ * SPDX-License-Identifier: MIT */
 #include "base/cpu.h"
 #include "base/status.h"
 #include "cpu/simd_kernels.h"

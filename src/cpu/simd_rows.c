@@ -14,8 +14,8 @@ void SIMD_FN(finish_rows)(float *y, const float *bias, const float *residual, in
         }
 }
 
-/* Four rows at a time would change the order; one accumulator per column keeps it, and eight columns of vectors at a time
- * keep the loads going. */
+/* One accumulator per column keeps the order of the rows; eight vectors of columns at a time keep
+ * enough loads in flight. */
 void SIMD_FN(column_sums)(float *sum, const float *x, int64_t rows, int64_t n)
 {
     enum { WIDE = 8 };
@@ -83,8 +83,8 @@ void SIMD_FN(adamw)(float *w, float *m, float *v, const float *g, int64_t count,
     }
 }
 
-/* In f32 over one block, lanes joined in double; callers keep blocks short. SQUARE_LANES lanes whatever
- * the vector length; the last elements go to the first SUM_LANES of them. */
+/* In f32 over one block, lanes joined in double; callers keep blocks short. SQUARE_LANES lanes
+ * whatever the vector length; the last elements go to the first SUM_LANES of them. */
 double SIMD_FN(square_sum)(const float *x, int64_t count)
 {
     enum { SQUARE_LANES = 64, VECTORS = SQUARE_LANES / V_LANES };

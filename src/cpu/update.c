@@ -1,7 +1,8 @@
 /* update.c - the norm of all gradients, and AdamW in one pass. SPDX-License-Identifier: MIT
  *
- * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as it reads. SGD and the
- * average of the weights stay with the reference kernels: they run at the speed of memory there. */
+ * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as
+ * it reads. SGD and the average of the weights use the reference kernels, which already run at the
+ * speed of memory. */
 #include <math.h>
 
 #include "base/threads.h"
