@@ -1,11 +1,12 @@
 /* cifar.c - CIFAR-10 and CIFAR-100 in their binary version. SPDX-License-Identifier: MIT
  *
- * A file is a row of records: one label byte (CIFAR-100: the coarse, then the fine label) and 3072 bytes of red, green and
- * blue planes, 32 x 32 each. Sizes, labels and the number of images per class are checked before the first image is given
- * out, so a cut download cannot become a quietly smaller set. Labels stay in memory; of a folder, images are read when
- * asked for, and a record whose label is no longer the one of the opening says that somebody wrote into the set. The
- * published .tar.gz is unpacked into memory instead, after its SHA-256 was found right.
- * cifar_layout.h says what is expected of each set. */
+ * A file is a sequence of records: one label byte (CIFAR-100: the coarse, then the fine label) and
+ * 3072 bytes of red, green and blue planes, 32 x 32 each. Sizes, labels and the number of images
+ * per class are checked before the first image is given out, so a truncated download cannot become
+ * a smaller set unnoticed. Labels stay in memory; images of a folder are read on demand, and a
+ * record whose label differs from that at opening means that the set was modified. The published
+ * .tar.gz is unpacked into memory instead, after its SHA-256 was verified. cifar_layout.h describes
+ * the sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,8 @@ static int cifar_label(const data_source *s, data_split split, size_t index)
     return c->layout->label_bytes == 2 && !c->coarse ? label[1] : label[0];
 }
 
-/* The record, in `own` or in the archive's memory. A file that changed is BERLU_ERR_IO: not one image is broken, the set
- * is. */
+/* The record, in `own` or in the archive's memory. A file that changed is BERLU_ERR_IO: not one
+ * image is broken, the set is. */
 static berlu_status record_fetch(const cifar_state *c, record_place at, unsigned char own[RECORD_MAX],
                                  const unsigned char **out)
 {
@@ -89,7 +90,8 @@ static berlu_status cifar_read(data_source *s, data_split split, size_t index, c
     return BERLU_OK;
 }
 
-/* Labels in range, coarse fitting fine; counts them by class and keeps them. `first` is the number of the first record. */
+/* Labels in range, coarse fitting fine; counts them by class and keeps them. `first` is the number
+ * of the first record. */
 static berlu_status records_check(const cifar_layout *l, const char *name, const unsigned char *records, size_t first,
                                   size_t count, size_t *per_class, unsigned char *labels)
 {
@@ -169,7 +171,7 @@ static berlu_status size_check(const cifar_layout *l, size_t f, const char *path
                       (unsigned long long)size, l->file_names[f], l->kind, expected, l->kind);
 }
 
-/* The folder itself, or the one that unpacking makes inside it. */
+/* The folder itself, or the one inside it that the archive contains. */
 static const char *folder_of(arena *a, const cifar_layout *l, const char *path)
 {
     const char *inner = arena_printf(a, "%s/%s", path, l->folder);
@@ -284,7 +286,7 @@ static int has_file(const char *folder, const char *name)
     return length > 0 && (size_t)length < sizeof path && file_exists(path);
 }
 
-/* Also the Python version is recognised, so that the answer is which archive to fetch and not "unknown". */
+/* The Python version is recognised too, so that the message names the archive to fetch. */
 static int layout_recognise(const cifar_layout *l, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

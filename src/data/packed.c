@@ -1,10 +1,12 @@
-/* packed.c - reads a packed set, one image at a time, and checks each one. SPDX-License-Identifier: MIT
+/* packed.c - reads a packed set, one image at a time, and checks each one.
+ * SPDX-License-Identifier: MIT
  *
- * All of the file but the images is read and checked on opening, and its length must be exact. Images are read when asked
- * for, with pread into the worker's own buffer, and compared with their checksum there: a file that shrinks, is
- * overwritten or rots while a run reads it ends in a message, not in SIGBUS and not in a model trained on noise. Such a
- * failure is BERLU_ERR_IO, since it is the set that is damaged, not one image that --max-bad could allow.
- * packed_format.h has the layout, cache.c writes it. */
+ * All of the file but the images is read and checked on opening, and its length must be exact.
+ * Images are read on demand, with pread into the worker's own buffer, and compared with their
+ * checksum there: a file that shrinks, is overwritten or rots while a run reads it ends in a
+ * message, not in SIGBUS and not in a model trained on noise. Such a failure is BERLU_ERR_IO, since
+ * it is the set that is damaged, not one image that --max-bad could allow. packed_format.h has the
+ * layout, cache.c writes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +23,12 @@ typedef struct packed_state {
     file_in file;
     packed_header h;
     int format;
-    unsigned char *tail; /* sums, labels, names, checksum, as they stand in the file */
+    unsigned char *tail; /* sums, labels, names, checksum, as in the file */
     size_t tail_bytes;
     const unsigned char *sums, *labels, *names; /* in `tail`; sums is NULL in format 1 */
 } packed_state;
 
-/* ---- images ---- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static size_t number_of(const data_source *s, data_split split, size_t index)
 {
@@ -83,7 +85,7 @@ static berlu_status packed_read(data_source *s, data_split split, size_t index, 
     return status;
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static berlu_status packed_refuse(const char *path, const char *why)
 {

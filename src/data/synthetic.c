@@ -1,8 +1,9 @@
-/* synthetic.c - the built-in set as a data source: nothing to download, any size, by seed. SPDX-License-Identifier: MIT
+/* synthetic.c - the built-in set as a data source: nothing to download, any size, by seed.
+ * SPDX-License-Identifier: MIT
  *
- * Label i belongs to picture i mod classes, so every split is balanced. Sets that fit into a quarter of a gigabyte are
- * drawn once, in parallel, when opened (10,000 pictures of 32 x 32 take well under a second); larger ones are drawn when
- * asked for. How a picture is made: synthetic_draw.c. */
+ * Label i belongs to image i mod classes, so every split is balanced. Sets that fit into a quarter
+ * of a gigabyte are drawn once, in parallel, when opened (10,000 images of 32 x 32 take well under
+ * a second); larger ones are drawn on demand, by synthetic_draw.c. */
 #include "data/synthetic.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static const size_t kept_limit = (size_t)256 << 20;
 typedef struct synthetic_state {
     uint64_t seed;
     int size;
-    uint8_t *kept[DATA_SPLITS]; /* all pictures, or NULL */
+    uint8_t *kept[DATA_SPLITS]; /* all images, or NULL */
 } synthetic_state;
 
 static int synthetic_label(const data_source *s, data_split split, size_t index)

@@ -1,7 +1,7 @@
 /* act_text.c - see act_text.h. SPDX-License-Identifier: MIT
  *
- * The function of a file is put into a registry for the time of the call: its name is then checked like every other, and
- * the keys behind the path are read where the keys of all activations are read. */
+ * The function of a file is registered for the duration of the call: its name is then checked like
+ * every other, and the keys after the path are parsed by the common parser of activations. */
 #include "io/act_text.h"
 
 #include "base/text.h"

@@ -1,11 +1,11 @@
-/* safetensors.c - reads files of named tensors, believing nothing. SPDX-License-Identifier: MIT
+/* safetensors.c - reads files of named tensors; input is untrusted. SPDX-License-Identifier: MIT
  *
- * The header is JSON, so jansson parses it; but a parser builds whatever it is told to, therefore header_scan() first
- * bounds what it can be told: nesting, the number of objects and commas, no sign outside a text. After that
- * every entry is checked alone (entry_read) and all of them together: sorted by offset they must tile the data without
- * hole, overlap or rest (tensors_tile). Values are not read here: an entry knows where they are.
- * Read header_parse() first. What a tensor's values are is in safetensors_values.c; the writer is
- * safetensors_write.c. */
+ * The header is JSON, parsed by jansson; since a parser allocates whatever the text describes,
+ * header_scan() first bounds the text: nesting, the number of objects and commas, no sign outside a
+ * string. After that every entry is checked alone (entry_read) and all of them together: sorted by
+ * offset they must tile the data without hole, overlap or rest (tensors_tile). Values are not read
+ * here: an entry has their offset. Read header_parse() first. Values are read by
+ * safetensors_values.c; the writer is safetensors_write.c. */
 #include "io/safetensors.h"
 
 #include <jansson.h>
@@ -26,11 +26,12 @@ struct safetensors {
     size_t texts;
 };
 
-/* ---- the header as bytes ---- */
+/* ---- the header as bytes --------------------------------------------------------------------- */
 
-/* What a legal header can hold at most: one object around it, one for the metadata, one per tensor; and per tensor ten
- * commas inside (rank 8) and one after it; what is left of fourteen is for metadata. Bounded before the parser
- * allocates, so a hostile header costs a constant factor of its own size. */
+/* Upper bounds for a legal header: one object around it, one for the metadata, one per tensor; and
+ * per tensor ten commas inside (rank 8) and one after it; the rest of fourteen is for metadata.
+ * Bounded before the parser allocates, so a hostile header costs a constant factor of its own
+ * size. */
 enum { DEPTH_MAX = 4, OBJECTS_MAX = ST_TENSORS_MAX + 2, COMMAS_MAX = 14 * ST_TENSORS_MAX };
 
 static berlu_status header_scan(const unsigned char *header, size_t size, const char *path)
@@ -98,7 +99,7 @@ static berlu_status header_find(const unsigned char *bytes, uint64_t size, const
     return BERLU_OK;
 }
 
-/* ---- one entry ---- */
+/* ---- one entry ------------------------------------------------------------------------------- */
 
 static berlu_status name_check(const char *name, const char *path)
 {
@@ -150,7 +151,7 @@ static berlu_status shape_read(st_tensor *t, const json_t *value, const char *pa
     return BERLU_OK;
 }
 
-/* The offsets must lie inside the data and hold exactly what dtype and shape ask for. */
+/* The offsets must lie inside the data and span exactly the bytes of dtype and shape. */
 static berlu_status offsets_read(st_tensor *t, const json_t *value, uint64_t data_size, const char *path)
 {
     const json_t *first = json_array_get(value, 0), *last = json_array_get(value, 1);
@@ -192,7 +193,7 @@ static berlu_status entry_read(st_tensor *t, json_t *entry, uint64_t data_size, 
     return status;
 }
 
-/* ---- all entries ---- */
+/* ---- all entries ----------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -207,7 +208,7 @@ static int by_place(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* Sorts by place and asks that the tensors cover the data exactly once. */
+/* Sorts by offset and requires that the tensors cover the data exactly once. */
 static berlu_status tensors_tile(st_tensor *tensors, size_t count, uint64_t data_size, const char *path)
 {
     uint64_t next = 0;
@@ -388,7 +389,7 @@ void safetensors_close(safetensors *file)
     free(file);
 }
 
-/* ---- asking ---- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 size_t safetensors_count(const safetensors *file)
 {

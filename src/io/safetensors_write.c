@@ -1,8 +1,10 @@
-/* safetensors_write.c - writes files of named tensors, byte for byte as the reference writer. SPDX-License-Identifier: MIT
+/* safetensors_write.c - writes files of named tensors, byte for byte as the reference writer.
+ * SPDX-License-Identifier: MIT
  *
- * Order: wider types first (the order of st_dtype), then names as bytes; metadata in front; compact JSON; blanks until
- * the data begins at a multiple of 8. So two programs that write the same weights write the same file. The file is made
- * under a temporary name and renamed (base/file.h): a reader never sees half of it. The reader is safetensors.c. */
+ * Order: wider types first (the order of st_dtype), then names as bytes; metadata in front; compact
+ * JSON; blanks until the data begins at a multiple of 8. So two programs that write the same
+ * weights write the same file. The file is written under a temporary name and renamed
+ * (base/file.h): a reader never sees a partial one. The reader is safetensors.c. */
 #include "io/safetensors.h"
 
 #include <inttypes.h>
@@ -15,7 +17,8 @@
 #include "base/file_in.h"
 #include "base/text.h"
 
-/* jansson's escaping is the reference's: the quote, the backslash and control characters, everything else as it is. */
+/* jansson's escaping is the reference's: the quote, the backslash and control characters,
+ * everything else as it is. */
 static berlu_status json_text_add(text *t, const char *string)
 {
     json_t *value = json_string(string);
@@ -47,7 +50,7 @@ static int by_file_order(const void *a, const void *b)
     return wide ? wide : by_name(a, b);
 }
 
-/* What the caller must have right. */
+/* Checks the caller's list. */
 static berlu_status piece_make(piece *p, const st_tensor *t, const char *path)
 {
     if (!t->name || !*t->name || strlen(t->name) > ST_NAME_MAX || strcmp(t->name, "__metadata__") == 0)
@@ -68,7 +71,7 @@ static berlu_status piece_make(piece *p, const st_tensor *t, const char *path)
     return BERLU_OK;
 }
 
-/* Checks all tensors and puts them into the order of the file. */
+/* Checks all tensors and sorts them into the order of the file. */
 static berlu_status pieces_make(piece *pieces, const st_tensor *tensors, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
@@ -131,7 +134,7 @@ static berlu_status header_make(text *header, const piece *pieces, size_t count,
     return status != BERLU_OK ? status : text_status(header);
 }
 
-/* The values of one tensor; those of another open file come over in pieces. */
+/* The values of one tensor; those of another open file are copied in pieces. */
 static berlu_status values_write(file_out *file, const piece *p)
 {
     unsigned char part[1 << 15];
@@ -182,7 +185,7 @@ berlu_status safetensors_write_in(const folder_handle *in, const char *path, con
     if (status == BERLU_OK)
         status = file_fill(file, &header, pieces, count);
     if (status == BERLU_OK) {
-        status = file_out_commit(file); /* frees the file, whatever it answers */
+        status = file_out_commit(file); /* frees the file, whatever it returns */
         file = NULL;
     }
     file_out_discard(file);

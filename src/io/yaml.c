@@ -1,7 +1,7 @@
 /* yaml.c - libyaml's events, collected into the tree of yaml.h. SPDX-License-Identifier: MIT
  *
- * The events form a sentence: a value is a scalar, or a start, values, an end. read_value() is that grammar; everything
- * else here is limits and messages. */
+ * The grammar of events: a value is a scalar, or a start, values, an end. read_value() implements
+ * it; everything else here is limits and messages. */
 #include "io/yaml.h"
 
 #include <stdarg.h>
@@ -20,12 +20,12 @@ typedef struct reader {
 
 berlu_status yaml_fail(const yaml_tree *tree, const yaml_item *item, const char *format, ...)
 {
-    char sentence[512];
+    char message[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return berlu_fail(BERLU_ERR_INPUT, "%s:%d:%d: %s", tree->name, item->line, item->column, sentence);
+    return berlu_fail(BERLU_ERR_INPUT, "%s:%d:%d: %s", tree->name, item->line, item->column, message);
 }
 
 static berlu_status fail_at(const reader *r, yaml_mark_t mark, const char *what)
