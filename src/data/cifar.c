@@ -72,11 +72,8 @@ static berlu_status cifar_read(data_source *s, data_split split, size_t index, c
     unsigned char own[RECORD_MAX];
     const unsigned char *record;
     image_part part = image_ask(request, CIFAR_SIDE, CIFAR_SIDE);
-    berlu_status status = image_reserve(out, part.width, part.height);
-    if (status == BERLU_OK)
-        status = record_fetch(c, place_of(c, split, index), own, &record);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, part.width, part.height));
+    TRY(record_fetch(c, place_of(c, split, index), own, &record));
     const unsigned char *planes = record + c->layout->label_bytes;
     uint8_t *to = out->pixels;
     for (int y = part.top; y < part.top + part.height; y++) {
@@ -149,14 +146,10 @@ static berlu_status cifar_check(cifar_state *c, const char *path)
     for (size_t f = 0; f < l->files; f++) {
         int test = f == l->files - 1;
         if (test) {
-            berlu_status status = split_check(l, path, per_class, train / l->classes);
-            if (status != BERLU_OK)
-                return status;
+            TRY(split_check(l, path, per_class, train / l->classes));
             memset(per_class, 0, sizeof per_class);
         }
-        berlu_status status = file_check(c, f, path, per_class);
-        if (status != BERLU_OK)
-            return status;
+        TRY(file_check(c, f, path, per_class));
         train += test ? 0 : l->records[f];
     }
     return split_check(l, path, per_class, l->records[l->files - 1] / l->classes);
@@ -190,11 +183,8 @@ static berlu_status open_folder(data_source *s, const char *path)
             return berlu_fail(BERLU_ERR_INPUT,
                               "%s: missing; berlu reads the binary version of %s (berlu data get %s, or %s)", file,
                               c->layout->kind, c->layout->kind, c->layout->url);
-        berlu_status status = file_in_open(&c->files[f], file);
-        if (status == BERLU_OK)
-            status = size_check(c->layout, f, file, c->files[f].size);
-        if (status != BERLU_OK)
-            return status;
+        TRY(file_in_open(&c->files[f], file));
+        TRY(size_check(c->layout, f, file, c->files[f].size));
     }
     return BERLU_OK;
 }
@@ -216,8 +206,8 @@ static berlu_status open_archive(data_source *s, const char *path, const char *s
         c->records[f] = at;
         at += wanted[f].size;
     }
-    berlu_status status = tarball_check(path, sha256 ? sha256 : l->sha256);
-    return status == BERLU_OK ? tarball_read(path, wanted, l->files) : status;
+    TRY(tarball_check(path, sha256 ? sha256 : l->sha256));
+    return tarball_read(path, wanted, l->files);
 }
 
 static void describe(data_source *s)
@@ -247,12 +237,10 @@ berlu_status cifar_open_layout(data_source *s, const char *path, const data_opti
     c->coarse = o->labels && strcmp(o->labels, "coarse") == 0;
     if (c->coarse && layout->label_bytes != 2)
         return berlu_fail(BERLU_ERR_ARG, "%s: %s has no coarse labels", path, layout->kind);
-    berlu_status status = folder_exists(path) ? open_folder(s, path) : open_archive(s, path, o->sha256);
-    if (status == BERLU_OK)
-        status = cifar_check(c, path);
-    if (status == BERLU_OK)
-        describe(s);
-    return status;
+    TRY(folder_exists(path) ? open_folder(s, path) : open_archive(s, path, o->sha256));
+    TRY(cifar_check(c, path));
+    describe(s);
+    return BERLU_OK;
 }
 
 static void cifar_close(data_source *s)

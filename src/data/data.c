@@ -108,11 +108,8 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
     const data_kind *kind;
     const char *path;
     char place[PLACE];
-    berlu_status status = kind_of(text, &kind, &path, place);
-    if (status == BERLU_OK)
-        status = options_check(kind, text, o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(kind_of(text, &kind, &path, place));
+    TRY(options_check(kind, text, o));
     data_source *s = calloc(1, sizeof *s);
     if (!s)
         return berlu_fail_memory(sizeof *s, "a data set");
@@ -121,7 +118,7 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
     s->info.kind = kind->name;
     s->info.class_order = "fixed";
     s->info.path = arena_strdup(&s->memory, path);
-    status = s->info.path ? kind->open(s, path, o) : BERLU_ERR_MEMORY;
+    berlu_status status = s->info.path ? kind->open(s, path, o) : BERLU_ERR_MEMORY;
     if (status != BERLU_OK) {
         data_close(s);
         return status;

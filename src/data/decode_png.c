@@ -28,13 +28,9 @@ static berlu_status png_pixels(spng_ctx *png, image *out, const void *bytes, siz
         code = spng_get_ihdr(png, &header);
     if (code != 0)
         return png_fail(code);
-    berlu_status status = image_check_size(header.width, header.height);
-    if (status == BERLU_OK)
-        status = image_check_bytes((uint64_t)header.width * header.height * 3, request);
-    if (status == BERLU_OK)
-        status = image_reserve(out, (int)header.width, (int)header.height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_check_size(header.width, header.height));
+    TRY(image_check_bytes((uint64_t)header.width * header.height * 3, request));
+    TRY(image_reserve(out, (int)header.width, (int)header.height));
     code = spng_decode_image(png, out->pixels, (size_t)header.width * header.height * 3, SPNG_FMT_RGB8, 0);
     if (code != 0)
         return png_fail(code);

@@ -120,9 +120,7 @@ static berlu_status transfer_run(CURL *curl, transfer *t)
             return t->failed;
         int cannot_resume = before > 0 && (code == CURLE_RANGE_ERROR || answer == 416);
         if (attempt < tries && cannot_resume) {
-            berlu_status status = start_over(t);
-            if (status != BERLU_OK)
-                return status;
+            TRY(start_over(t));
         } else if (attempt >= tries || !is_cut(code)) {
             return berlu_fail(BERLU_ERR_IO, "%s: %s%s", t->d->url, reason[0] ? reason : curl_easy_strerror(code),
                               t->have ? " (what has come is kept; the same command goes on from there)" : "");
@@ -171,11 +169,9 @@ berlu_status download_file(const download *d)
 {
     text part = {0};
     text_add(&part, "%s.part", d->path);
-    berlu_status status = text_status(&part);
-    if (status != BERLU_OK)
-        return status;
+    TRY(text_status(&part));
     transfer t = {.d = d, .part = part.data, .fd = -1};
-    status = part_fetch(&t);
+    berlu_status status = part_fetch(&t);
     if (status == BERLU_OK)
         status = part_check(&t);
     if (status == BERLU_ERR_INPUT || (status != BERLU_OK && t.have == 0))

@@ -140,9 +140,7 @@ static berlu_status classes_collect(class_names *c, arena *memory, const scan_li
         if (last && strlen(last) == f->class_length && strncmp(last, name, f->class_length) == 0)
             continue;
         last = arena_printf(memory, "%.*s", (int)f->class_length, name);
-        berlu_status status = last ? class_add(c, last) : BERLU_ERR_MEMORY;
-        if (status != BERLU_OK)
-            return status;
+        TRY(last ? class_add(c, last) : BERLU_ERR_MEMORY);
     }
     if (c->count == 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: no images (.jpg .jpeg .png) in class folders", root);
@@ -255,11 +253,11 @@ static berlu_status split_label_flat(folder_split *split, const class_names *c, 
     char *bytes = NULL;
     size_t size, count = 0;
     flat_line *lines = NULL;
-    berlu_status status = file_read_all(&bytes, &size, path, LABEL_FILE_LIMIT);
-    if (status == BERLU_OK)
-        status = lines_cut(&lines, &count, bytes, path);
-    if (status == BERLU_OK)
-        status = lines_apply(split, c, lines, count, path);
+    berlu_status status;
+    TRY_DONE(file_read_all(&bytes, &size, path, LABEL_FILE_LIMIT));
+    TRY_DONE(lines_cut(&lines, &count, bytes, path));
+    status = lines_apply(split, c, lines, count, path);
+done:
     free(lines);
     free(bytes);
     return status;

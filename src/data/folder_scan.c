@@ -198,10 +198,8 @@ static berlu_status scan_entry(walker *w, const ancestor *above, int depth, cons
     if (entry->d_type == DT_REG && !is_image_name)
         return BERLU_OK;
     text_add(&w->path, "/%s", entry->d_name);
-    berlu_status status = text_status(&w->path);
-    if (status != BERLU_OK)
-        return status;
-    status = entry_take(w, above, depth, entry->d_type, is_image_name);
+    TRY(text_status(&w->path));
+    berlu_status status = entry_take(w, above, depth, entry->d_type, is_image_name);
     w->path.length = length;
     w->path.data[length] = '\0';
     return status;

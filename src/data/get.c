@@ -52,12 +52,9 @@ static berlu_status set_unpack(const cifar_layout *l, const char *archive, const
     const char *damaged = arena_printf(a, "%s.damaged", target);
     if (!unchecked || !damaged)
         return BERLU_ERR_MEMORY;
-    berlu_status status = folder_remove(unchecked); /* left by a call that was killed here */
-    if (status == BERLU_OK)
-        status = tarball_unpack(archive, l->folder, unchecked, limits_of(l));
-    if (status != BERLU_OK)
-        return status;
-    status = cifar_verify(l, unchecked);
+    TRY(folder_remove(unchecked)); /* left by a call that was killed here */
+    TRY(tarball_unpack(archive, l->folder, unchecked, limits_of(l)));
+    berlu_status status = cifar_verify(l, unchecked);
     if (status == BERLU_OK)
         return path_rename(unchecked, target);
     char message[1024]; /* cleaning up must not replace the message */
@@ -73,20 +70,18 @@ berlu_status data_get(const cifar_layout *l, const char *folder, const download 
     arena a = {0};
     const char *target = arena_printf(&a, "%s/%s", folder, l->folder);
     const char *archive = arena_printf(&a, "%s/%s", folder, l->archive);
-    berlu_status status = target && archive ? BERLU_OK : BERLU_ERR_MEMORY;
-    if (status == BERLU_OK && from->sha256)
-        status = hash_check(from->sha256);
-    if (status == BERLU_OK && folder_exists(target)) {
+    berlu_status status;
+    TRY_DONE(target && archive ? BERLU_OK : BERLU_ERR_MEMORY);
+    if (from->sha256)
+        TRY_DONE(hash_check(from->sha256));
+    if (folder_exists(target)) {
         status = cifar_verify(l, target); /* never removed by us: it may be somebody's only copy */
         goto done;
     }
-    if (status == BERLU_OK)
-        status = folder_make(folder);
-    if (status == BERLU_OK)
-        status = archive_fetch(l, archive, from);
-    if (status == BERLU_OK)
-        status = set_unpack(l, archive, target, &a);
-    if (status == BERLU_OK && !keep_archive)
+    TRY_DONE(folder_make(folder));
+    TRY_DONE(archive_fetch(l, archive, from));
+    TRY_DONE(set_unpack(l, archive, target, &a));
+    if (!keep_archive)
         unlink(archive);
 done:
     arena_free(&a);

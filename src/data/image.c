@@ -56,9 +56,7 @@ image_part image_ask(const image_request *request, int width, int height)
 
 berlu_status image_copy_part(image *out, const uint8_t *pixels, int width, image_part part)
 {
-    berlu_status status = image_reserve(out, part.width, part.height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, part.width, part.height));
     const uint8_t *from = pixels + ((size_t)part.top * (size_t)width + (size_t)part.left) * 3;
     size_t row = (size_t)part.width * 3;
     if (part.width == width) {

@@ -60,11 +60,11 @@ static berlu_status image_write(const making *m, size_t index)
     char path[4096];
     snprintf(path, sizeof path, "%s/%s/%s/%06zu.png", m->folder, split_folders[m->split], info->class_names[label],
              index);
-    berlu_status status = data_read(m->source, m->split, index, NULL, &picture);
-    if (status == BERLU_OK)
-        status = png_encode(&png, &size, picture.pixels, picture.width, picture.height);
-    if (status == BERLU_OK)
-        status = bytes_write(path, png, size);
+    berlu_status status;
+    TRY_DONE(data_read(m->source, m->split, index, NULL, &picture));
+    TRY_DONE(png_encode(&png, &size, picture.pixels, picture.width, picture.height));
+    status = bytes_write(path, png, size);
+done:
     free(png);
     image_free(&picture);
     return status;

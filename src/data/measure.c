@@ -146,9 +146,7 @@ static berlu_status cell_fill(image *sheet, int left, int top, int cell, const i
     int fit_w = (int)((int64_t)w * cell / long_side), fit_h = (int)((int64_t)h * cell / long_side);
     fit_w = fit_w < 1 ? 1 : fit_w;
     fit_h = fit_h < 1 ? 1 : fit_h;
-    berlu_status status = image_resize(small, picture, fit_w, fit_h, RESIZE_BICUBIC, scratch);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_resize(small, picture, fit_w, fit_h, RESIZE_BICUBIC, scratch));
     left += (cell - fit_w) / 2;
     top += (cell - fit_h) / 2;
     for (int y = 0; y < fit_h; y++)

@@ -191,9 +191,7 @@ static void smooth(uint8_t *out, const image *i)
 
 berlu_status pixels_sharpness(image *i, float factor, image *spare)
 {
-    berlu_status status = image_reserve(spare, i->width, i->height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(spare, i->width, i->height));
     smooth(spare->pixels, i);
     for (size_t n = 3 * pixel_count(i), k = 0; k < n; k++)
         i->pixels[k] = blend(spare->pixels[k], i->pixels[k], factor);

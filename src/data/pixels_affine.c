@@ -84,9 +84,7 @@ static uint8_t value_cubic(const neighbours *n, int c)
 
 berlu_status pixels_affine(image *out, const image *in, affine m, resize_filter filter, const uint8_t fill[3])
 {
-    berlu_status status = image_reserve(out, in->width, in->height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, in->width, in->height));
     uint8_t *p = out->pixels;
     for (int y = 0; y < in->height; y++)
         for (int x = 0; x < in->width; x++, p += 3) {

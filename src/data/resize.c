@@ -194,11 +194,8 @@ berlu_status image_resize_by(image *out, const image *in, int width, int height,
     if (width == in->width && height == in->height)
         return image_copy_part(out, in->pixels, in->width, (image_part){0, 0, width, height, 0});
     resize_plan plan;
-    berlu_status status = image_reserve(out, width, height);
-    if (status == BERLU_OK)
-        status = plan_place(&plan, in, width, height, filter, s);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, width, height));
+    TRY(plan_place(&plan, in, width, height, filter, s));
     axis_fill(&plan.across, in->width, width, filter, plan.weights);
     axis_fill(&plan.down, in->height, height, filter, plan.weights);
     int same = height == in->height;

@@ -39,9 +39,7 @@ static berlu_status synthetic_read(data_source *s, data_split split, size_t inde
     image_part part = image_ask(request, y->size, y->size);
     if (y->kept[split])
         return image_copy_part(out, y->kept[split] + index * image_bytes(y), y->size, part);
-    berlu_status status = image_reserve(out, y->size, y->size);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, y->size, y->size));
     synthetic_draw(out->pixels, y->size, s->info.classes, y->seed, (int)split, index);
     image_crop_in_place(out, part);
     return BERLU_OK;
@@ -123,8 +121,8 @@ static berlu_status synthetic_open(data_source *s, const char *path, const data_
     memcpy(s->info.mean, mean, sizeof mean);
     memcpy(s->info.std, std, sizeof std);
     s->info.published = 1;
-    berlu_status status = names_make(s);
-    return status == BERLU_OK ? draw_all(s, o->threads) : status;
+    TRY(names_make(s));
+    return draw_all(s, o->threads);
 }
 
 static void synthetic_close(data_source *s)

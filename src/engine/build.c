@@ -109,13 +109,10 @@ static berlu_status pass_prune_early(engine *e)
 
 static berlu_status pass_differentiate(engine *e)
 {
-    berlu_status status = BERLU_OK;
     if (e->options.mode != ENGINE_TRAIN)
-        return status;
+        return BERLU_OK;
     if (e->options.keep == KEEP_OUTPUT)
-        status = sites_check(e);
-    if (status != BERLU_OK)
-        return status;
+        TRY(sites_check(e));
     bounds_set(e);
     return graph_differentiate(e->g, e->options.keep, e->options.recompute_attention);
 }
@@ -154,10 +151,9 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
         [PASS_PRECISION] = pass_precision,
         [PASS_GROUP] = pass_group,
     };
-    berlu_status status = BERLU_OK;
-    for (size_t i = PASS_SLICE; status == BERLU_OK && i < COUNT(passes) && i <= (size_t)last; i++)
-        status = passes[i](e);
-    return status;
+    for (size_t i = PASS_SLICE; i < COUNT(passes) && i <= (size_t)last; i++)
+        TRY(passes[i](e));
+    return BERLU_OK;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -365,13 +361,9 @@ static void lists_make(engine *e)
 
 berlu_status engine_resolve(engine *e)
 {
-    berlu_status status = nodes_resolve(e);
-    if (status == BERLU_OK)
-        status = image_uses_find(e);
-    if (status == BERLU_OK)
-        status = spans_make(e);
-    if (status != BERLU_OK)
-        return status;
+    TRY(nodes_resolve(e));
+    TRY(image_uses_find(e));
+    TRY(spans_make(e));
     table_fill(e);
     lists_make(e);
     workspace_place(e, NULL);

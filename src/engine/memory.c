@@ -32,23 +32,23 @@ static berlu_status store_fill(engine *e)
     uint64_t weights = e->plan.bytes[AREA_WEIGHT], gradients = e->plan.bytes[AREA_GRADIENT];
     int train = o->mode == ENGINE_TRAIN, update = train && !o->no_update;
     s->bytes = weights;
-    berlu_status status = store_take(e, &s->array[ARRAY_WEIGHT], weights, "the parameters");
-    if (status == BERLU_OK && e->plan.bytes[AREA_SHADOW] && !s->shadow) {
-        status = store_take(e, &s->shadow, e->plan.bytes[AREA_SHADOW], "the copies of the weights");
+    TRY(store_take(e, &s->array[ARRAY_WEIGHT], weights, "the parameters"));
+    if (e->plan.bytes[AREA_SHADOW] && !s->shadow) {
+        TRY(store_take(e, &s->shadow, e->plan.bytes[AREA_SHADOW], "the copies of the weights"));
         s->shadow_stale = 1;
     }
-    if (status == BERLU_OK && train)
-        status = store_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients");
-    if (status == BERLU_OK && train && o->accumulate > 1)
-        status = store_take(e, &e->partial_sums, gradients * (uint64_t)sum_levels_for(o->accumulate),
-                            "the sums of gradients");
-    if (status == BERLU_OK && update)
-        status = store_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments");
-    if (status == BERLU_OK && update && o->optimizer == OPTIMIZER_ADAMW)
-        status = store_take(e, &s->array[ARRAY_MOMENT2], weights, "the second moments");
-    if (status == BERLU_OK && train && o->ema)
-        status = store_take(e, &s->array[ARRAY_EMA], weights, "the average of the weights");
-    return status;
+    if (train)
+        TRY(store_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients"));
+    if (train && o->accumulate > 1)
+        TRY(store_take(e, &e->partial_sums, gradients * (uint64_t)sum_levels_for(o->accumulate),
+                       "the sums of gradients"));
+    if (update)
+        TRY(store_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments"));
+    if (update && o->optimizer == OPTIMIZER_ADAMW)
+        TRY(store_take(e, &s->array[ARRAY_MOMENT2], weights, "the second moments"));
+    if (train && o->ema)
+        TRY(store_take(e, &s->array[ARRAY_EMA], weights, "the average of the weights"));
+    return BERLU_OK;
 }
 
 static size_t feed_elements(const engine *e, const engine_feed *feed)
@@ -111,9 +111,7 @@ static berlu_status host_allocate(engine *e)
 
 berlu_status engine_allocate(engine *e)
 {
-    berlu_status status = store_fill(e);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_fill(e));
     e->area[AREA_WEIGHT] = e->store->array[ARRAY_WEIGHT];
     e->area[AREA_GRADIENT] = e->store->array[ARRAY_GRADIENT];
     e->area[AREA_SHADOW] = e->store->shadow;
@@ -122,8 +120,8 @@ berlu_status engine_allocate(engine *e)
         !(e->step = engine_device_take(e, sizeof *e->step, "the values of a step")) ||
         !(e->result = engine_device_take(e, sizeof *e->result, "the results of a step")))
         return BERLU_ERR_MEMORY;
-    status = feeds_allocate(e);
-    return status == BERLU_OK ? host_allocate(e) : status;
+    TRY(feeds_allocate(e));
+    return host_allocate(e);
 }
 
 void *engine_data(const engine *e, tensor t)

@@ -164,13 +164,9 @@ berlu_status engine_swap_ema(engine *e)
     berlu_status (*copy)(device *, void *, const void *, size_t) = e->backend->copy;
     for (size_t at = 0; at < total; at += piece) {
         size_t bytes = total - at < piece ? total - at : piece;
-        berlu_status status = copy(e->device, scratch, weight + at, bytes);
-        if (status == BERLU_OK)
-            status = copy(e->device, weight + at, average + at, bytes);
-        if (status == BERLU_OK)
-            status = copy(e->device, average + at, scratch, bytes);
-        if (status != BERLU_OK)
-            return status;
+        TRY(copy(e->device, scratch, weight + at, bytes));
+        TRY(copy(e->device, weight + at, average + at, bytes));
+        TRY(copy(e->device, average + at, scratch, bytes));
     }
     e->store->shadow_stale = 1;
     return BERLU_OK;

@@ -246,9 +246,7 @@ berlu_status plan_make(plan *out, const graph *g, const backend *b, int batch)
         status = berlu_fail_memory((size_t)p.count * sizeof *p.places, "a plan");
         goto done;
     }
-    status = places_size(&p, g, b, batch);
-    if (status != BERLU_OK)
-        goto done;
+    TRY_DONE(places_size(&p, g, b, batch));
     plan_lifetimes(&p, g);
     plan_share(&p, g, b->ops);
     plan_groups(&p, g);

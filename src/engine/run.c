@@ -44,12 +44,9 @@ berlu_status engine_set_step(engine *e, const engine_step *step)
 
 berlu_status engine_program_run(engine *e, program_id id)
 {
-    if (!e->program[id]) {
-        berlu_status status = e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
-                                                  &(program_options){.profile = e->options.profile});
-        if (status != BERLU_OK)
-            return status;
-    }
+    if (!e->program[id])
+        TRY(e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
+                                &(program_options){.profile = e->options.profile}));
     return e->backend->run(e->program[id]);
 }
 
@@ -85,15 +82,13 @@ static berlu_status feed_upload(engine *e, const engine_feed *feed)
 
 berlu_status engine_forward(engine *e, const engine_step *step)
 {
-    berlu_status status = labels_check(e);
-    if (status == BERLU_OK)
-        status = engine_set_step(e, step);
-    for (int i = 0; i < FEED_COUNT && status == BERLU_OK; i++)
+    TRY(labels_check(e));
+    TRY(engine_set_step(e, step));
+    for (int i = 0; i < FEED_COUNT; i++)
         if (e->feed[i].staged)
-            status = feed_upload(e, &e->feed[i]);
-    if (status == BERLU_OK)
-        status = engine_shadow_refresh(e);
-    return status == BERLU_OK ? engine_program_run(e, PROGRAM_FORWARD) : status;
+            TRY(feed_upload(e, &e->feed[i]));
+    TRY(engine_shadow_refresh(e));
+    return engine_program_run(e, PROGRAM_FORWARD);
 }
 
 berlu_status engine_backward(engine *e)

@@ -124,9 +124,7 @@ static berlu_status nodes_differentiate(grad_pass *p)
         int begins = (rule->flags & RULE_LOSS) != 0;
         if (!rule->gradient || !(begins || (n.out[0] != TENSOR_NONE && p->gradient[n.out[0]] != TENSOR_NONE)))
             continue;
-        berlu_status status = rule->gradient(p, &n);
-        if (status != BERLU_OK)
-            return status;
+        TRY(rule->gradient(p, &n));
     }
     for (int i = 0; i < graph_param_count(p->g); i++) {
         tensor param = graph_param(p->g, i), d = p->gradient[param];

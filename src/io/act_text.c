@@ -11,14 +11,13 @@ static berlu_status make_under(berlu_act **out, const char *name, const berlu_sm
 {
     berlu_registry *names = NULL;
     text spec = {0};
-    berlu_status status = berlu_registry_make(&names);
-    if (status == BERLU_OK)
-        status = berlu_registry_add(names, name, f);
+    berlu_status status;
     text_add(&spec, "%s%s", name, keys);
-    if (status == BERLU_OK)
-        status = text_status(&spec);
-    if (status == BERLU_OK)
-        status = berlu_act_make_in(out, spec.data, names);
+    TRY_DONE(text_status(&spec));
+    TRY_DONE(berlu_registry_make(&names));
+    TRY_DONE(berlu_registry_add(names, name, f));
+    status = berlu_act_make_in(out, spec.data, names);
+done:
     text_free(&spec);
     berlu_registry_free(names);
     return status;

@@ -175,10 +175,8 @@ berlu_status csv_read(csv_table *out, const char *path)
 {
     char *bytes;
     size_t count;
-    berlu_status status = file_read_all(&bytes, &count, path, CSV_BYTES);
-    if (status != BERLU_OK)
-        return status;
-    status = csv_parse(out, bytes, count, path);
+    TRY(file_read_all(&bytes, &count, path, CSV_BYTES));
+    berlu_status status = csv_parse(out, bytes, count, path);
     free(bytes);
     return status;
 }

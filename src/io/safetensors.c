@@ -185,12 +185,9 @@ static berlu_status entry_read(st_tensor *t, json_t *entry, uint64_t data_size, 
                                                    0) return berlu_fail(BERLU_ERR_INPUT,
                                                                         "%s: tensor '%s': unknown key '%.40s'", path,
                                                                         t->name, key);
-    berlu_status status = dtype_read(t, json_object_get(entry, "dtype"), path);
-    if (status == BERLU_OK)
-        status = shape_read(t, json_object_get(entry, "shape"), path);
-    if (status == BERLU_OK)
-        status = offsets_read(t, json_object_get(entry, "data_offsets"), data_size, path);
-    return status;
+    TRY(dtype_read(t, json_object_get(entry, "dtype"), path));
+    TRY(shape_read(t, json_object_get(entry, "shape"), path));
+    return offsets_read(t, json_object_get(entry, "data_offsets"), data_size, path);
 }
 
 /* ---- all entries ----------------------------------------------------------------------------- */
@@ -288,13 +285,11 @@ static berlu_status header_read(safetensors *file, json_t *root, uint64_t data_s
 static berlu_status header_parse(safetensors *file, const unsigned char *header, size_t size, uint64_t data_size)
 {
     json_error_t error;
-    berlu_status status = header_scan(header, size, file->path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(header_scan(header, size, file->path));
     json_t *root = json_loadb((const char *)header, size, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", file->path, error.position, error.text);
-    status = header_read(file, root, data_size);
+    berlu_status status = header_read(file, root, data_size);
     json_decref(root);
     return status;
 }
@@ -326,19 +321,17 @@ berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size
     safetensors *file = NULL;
     if (size < 8)
         return too_short(size, path);
-    berlu_status status = header_find(at, size, path, &header);
-    if (status == BERLU_OK)
-        status = file_make(&file, path);
-    if (status == BERLU_OK)
-        status = header_parse(file, at + 8, header, size - 8 - header);
-    if (status != BERLU_OK) {
-        safetensors_close(file);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(header_find(at, size, path, &header));
+    TRY_DONE(file_make(&file, path));
+    TRY_DONE(header_parse(file, at + 8, header, size - 8 - header));
     for (size_t i = 0; i < file->count; i++)
         file->tensors[i].data = at + 8 + header + file->tensors[i].offset;
     *out = file;
-    return BERLU_OK;
+    file = NULL;
+done:
+    safetensors_close(file);
+    return status;
 }
 
 /* The header of an open file, in memory for as long as it is parsed. */
@@ -348,35 +341,33 @@ static berlu_status header_load(safetensors *file)
     size_t size = 0;
     if (file->in.size < sizeof first)
         return too_short(file->in.size, file->path);
-    berlu_status status = file_in_read(&file->in, 0, first, sizeof first);
-    if (status == BERLU_OK)
-        status = header_find(first, file->in.size, file->path, &size);
-    if (status == BERLU_OK && !(header = malloc(size)))
-        status = berlu_fail_memory(size, file->path);
-    if (status == BERLU_OK)
-        status = file_in_read(&file->in, sizeof first, header, size);
-    if (status == BERLU_OK)
-        status = header_parse(file, header, size, file->in.size - sizeof first - size);
-    free(header);
-    for (size_t i = 0; status == BERLU_OK && i < file->count; i++) {
+    berlu_status status;
+    TRY_DONE(file_in_read(&file->in, 0, first, sizeof first));
+    TRY_DONE(header_find(first, file->in.size, file->path, &size));
+    header = malloc(size);
+    TRY_DONE(header ? BERLU_OK : berlu_fail_memory(size, file->path));
+    TRY_DONE(file_in_read(&file->in, sizeof first, header, size));
+    TRY_DONE(header_parse(file, header, size, file->in.size - sizeof first - size));
+    for (size_t i = 0; i < file->count; i++) {
         file->tensors[i].file = &file->in;
         file->tensors[i].offset += sizeof first + size;
     }
+done:
+    free(header);
     return status;
 }
 
 berlu_status safetensors_open(safetensors **out, const char *path)
 {
     safetensors *file = NULL;
-    berlu_status status = file_make(&file, path);
-    if (status == BERLU_OK)
-        status = file_in_open(&file->in, file->path);
-    if (status == BERLU_OK)
-        status = header_load(file);
-    if (status == BERLU_OK)
-        *out = file;
-    else
-        safetensors_close(file);
+    berlu_status status;
+    TRY_DONE(file_make(&file, path));
+    TRY_DONE(file_in_open(&file->in, file->path));
+    TRY_DONE(header_load(file));
+    *out = file;
+    file = NULL;
+done:
+    safetensors_close(file);
     return status;
 }
 

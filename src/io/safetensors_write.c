@@ -75,9 +75,7 @@ static berlu_status piece_make(piece *p, const st_tensor *t, const char *path)
 static berlu_status pieces_make(piece *pieces, const st_tensor *tensors, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
-        berlu_status status = piece_make(&pieces[i], &tensors[i], path);
-        if (status != BERLU_OK)
-            return status;
+        TRY(piece_make(&pieces[i], &tensors[i], path));
     }
     if (count)
         qsort(pieces, count, sizeof *pieces, by_name);
@@ -91,18 +89,16 @@ static berlu_status pieces_make(piece *pieces, const st_tensor *tensors, size_t 
 
 static berlu_status metadata_add(text *header, const st_text *metadata, size_t texts)
 {
-    berlu_status status = BERLU_OK;
     text_string(header, "\"__metadata__\":{");
-    for (size_t i = 0; status == BERLU_OK && i < texts; i++) {
+    for (size_t i = 0; i < texts; i++) {
         if (i)
             text_string(header, ",");
-        status = json_text_add(header, metadata[i].key);
+        TRY(json_text_add(header, metadata[i].key));
         text_string(header, ":");
-        if (status == BERLU_OK)
-            status = json_text_add(header, metadata[i].value);
+        TRY(json_text_add(header, metadata[i].value));
     }
     text_string(header, "}");
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status entry_add(text *header, const piece *p, size_t begin)
@@ -140,14 +136,12 @@ static berlu_status values_write(file_out *file, const piece *p)
     unsigned char part[1 << 15];
     if (p->t->data || p->bytes == 0)
         return file_out_write(file, p->t->data, p->bytes);
-    berlu_status status = BERLU_OK;
-    for (size_t at = 0; status == BERLU_OK && at < p->bytes; at += sizeof part) {
+    for (size_t at = 0; at < p->bytes; at += sizeof part) {
         size_t count = p->bytes - at < sizeof part ? p->bytes - at : sizeof part;
-        status = file_in_read(p->t->file, p->t->offset + at, part, count);
-        if (status == BERLU_OK)
-            status = file_out_write(file, part, count);
+        TRY(file_in_read(p->t->file, p->t->offset + at, part, count));
+        TRY(file_out_write(file, part, count));
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status file_fill(file_out *file, const text *header, const piece *pieces, size_t count)
@@ -155,12 +149,11 @@ static berlu_status file_fill(file_out *file, const text *header, const piece *p
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)header->length >> (8 * i));
-    berlu_status status = file_out_write(file, length, sizeof length);
-    if (status == BERLU_OK)
-        status = file_out_write(file, header->data, header->length);
-    for (size_t i = 0; status == BERLU_OK && i < count; i++)
-        status = values_write(file, &pieces[i]);
-    return status;
+    TRY(file_out_write(file, length, sizeof length));
+    TRY(file_out_write(file, header->data, header->length));
+    for (size_t i = 0; i < count; i++)
+        TRY(values_write(file, &pieces[i]));
+    return BERLU_OK;
 }
 
 berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_t count, const st_text *metadata,
@@ -177,17 +170,14 @@ berlu_status safetensors_write_in(const folder_handle *in, const char *path, con
     piece *pieces = calloc(count + 1, sizeof *pieces);
     if (!pieces)
         return berlu_fail_memory((count + 1) * sizeof *pieces, path);
-    berlu_status status = pieces_make(pieces, tensors, count, path);
-    if (status == BERLU_OK)
-        status = header_make(&header, pieces, count, metadata, texts);
-    if (status == BERLU_OK)
-        status = file_out_open_in(&file, in, path);
-    if (status == BERLU_OK)
-        status = file_fill(file, &header, pieces, count);
-    if (status == BERLU_OK) {
-        status = file_out_commit(file); /* frees the file, whatever it returns */
-        file = NULL;
-    }
+    berlu_status status;
+    TRY_DONE(pieces_make(pieces, tensors, count, path));
+    TRY_DONE(header_make(&header, pieces, count, metadata, texts));
+    TRY_DONE(file_out_open_in(&file, in, path));
+    TRY_DONE(file_fill(file, &header, pieces, count));
+    status = file_out_commit(file); /* frees the file, whatever it returns */
+    file = NULL;
+done:
     file_out_discard(file);
     text_free(&header);
     free(pieces);

@@ -93,10 +93,8 @@ berlu_status smooth_yaml_read(berlu_smooth **out, char name[SMOOTH_NAME], const 
 {
     yaml_tree tree;
     *out = NULL;
-    berlu_status status = yaml_tree_read(&tree, path);
-    if (status != BERLU_OK)
-        return status;
-    status = smooth_yaml_take(out, name, &tree);
+    TRY(yaml_tree_read(&tree, path));
+    berlu_status status = smooth_yaml_take(out, name, &tree);
     yaml_tree_free(&tree);
     return status;
 }

@@ -186,11 +186,8 @@ static berlu_status plot_draw(text *out, const svg_plot *plot, double left, doub
     svg_frame f = {.left = left + side, .width = fmax(width - side - MARGIN_RIGHT, 20)};
     if (names_lean(&plot->x, f.width))
         below = fmin(12 + 0.6 * names_width(&plot->x), 0.4 * height);
-    berlu_status status = svg_scale_make(&f.x, plot, 0);
-    if (status == BERLU_OK)
-        status = svg_scale_make(&f.y, plot, 1);
-    if (status != BERLU_OK)
-        return status;
+    TRY(svg_scale_make(&f.x, plot, 0));
+    TRY(svg_scale_make(&f.y, plot, 1));
     double title = plot->title ? TITLE_HEIGHT : 8;
     int rows = legend_draw(NULL, plot, 0, 0, f.width);
     f.top = top + title + rows * LEGEND_HEIGHT + (rows ? 4 : 0);
@@ -242,9 +239,7 @@ berlu_status svg_write(text *out, const svg_figure *figure)
     head_draw(out, figure, width * (double)columns, head + (height + 8) * (double)rows + 6);
     for (size_t i = 0; i < figure->count; i++) {
         double left = width * (double)(i % columns), top = head + (height + 8) * (double)(i / columns);
-        berlu_status status = plot_draw(out, &figure->plots[i], left, top, width, height);
-        if (status != BERLU_OK)
-            return status;
+        TRY(plot_draw(out, &figure->plots[i], left, top, width, height));
     }
     text_string(out, "</svg>\n");
     return text_status(out);
@@ -253,9 +248,10 @@ berlu_status svg_write(text *out, const svg_figure *figure)
 berlu_status svg_save(const char *path, const svg_figure *figure)
 {
     text out = {0};
-    berlu_status status = svg_write(&out, figure);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data, out.length);
+    berlu_status status;
+    TRY_DONE(svg_write(&out, figure));
+    status = file_write_atomic(path, out.data, out.length);
+done:
     text_free(&out);
     return status;
 }

@@ -261,9 +261,11 @@ void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const f
 
 berlu_status tb_flush(tb_writer *w)
 {
-    berlu_status status = text_status(&w->pending);
-    if (status == BERLU_OK && w->pending.length > 0)
+    berlu_status status;
+    TRY_DONE(text_status(&w->pending));
+    if (w->pending.length > 0)
         status = file_append_in(w->in, w->name, w->pending.data, w->pending.length, 0);
+done:
     text_free(&w->pending);
     return status;
 }

@@ -93,19 +93,20 @@ static berlu_status nodes_sort(slice_pass *p)
 static berlu_status round_run(graph *g, int *moved)
 {
     slice_pass p = {.g = g, .uses = graph_uses(g), .tensors = graph_tensor_count(g)};
-    berlu_status status = p.uses ? BERLU_OK : BERLU_ERR_MEMORY;
+    berlu_status status;
     int nodes = graph_node_count(g);
-    for (int i = 0; i < nodes && status == BERLU_OK; i++) {
+    TRY_DONE(p.uses ? BERLU_OK : BERLU_ERR_MEMORY);
+    for (int i = 0; i < nodes; i++) {
         node n = *graph_node(g, i);
         if (n.op != OP_SELECT)
             continue;
         tensor narrow = slice_tensor(&p, n.in[0], n.attr.skip);
-        status = graph_status(g);
-        if (status == BERLU_OK && graph_replace(g, n.out[0], narrow))
-            ++*moved;
+        TRY_DONE(graph_status(g));
+        *moved += graph_replace(g, n.out[0], narrow) > 0;
     }
-    if (status == BERLU_OK && *moved)
+    if (*moved)
         status = nodes_sort(&p);
+done:
     free(p.uses);
     free(p.sorted);
     free(p.placed);
@@ -116,12 +117,11 @@ static berlu_status round_run(graph *g, int *moved)
  * left, which can move on. */
 berlu_status graph_slice(graph *g)
 {
-    berlu_status status = BERLU_OK;
-    for (int moved = 1; moved && status == BERLU_OK;) {
+    for (int moved = 1; moved;) {
         moved = 0;
-        status = round_run(g, &moved);
-        if (status == BERLU_OK && moved)
-            status = graph_prune(g, 1);
+        TRY(round_run(g, &moved));
+        if (moved)
+            TRY(graph_prune(g, 1));
     }
-    return status;
+    return BERLU_OK;
 }
