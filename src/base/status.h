@@ -4,8 +4,8 @@
  * One line does both halves: `return berlu_fail(BERLU_ERR_INPUT, "%s: no tensor '%s'", path,
  * name);` keeps the message for this thread and returns the code. A message begins with its subject
  * (a path, an option, a tensor), says what is wrong and, where there is one, the remedy. Callers
- * forward a failure unchanged (TRY); they add to it only with berlu_fail_in(), which puts a place in
- * front of the existing message. */
+ * forward a failure unchanged (TRY); they add to it only with berlu_fail_in(), which puts a place
+ * in front of the existing message. */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 

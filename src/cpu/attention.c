@@ -5,6 +5,8 @@
  * in the thread's scratch only. The backward recomputes them from the saved log-sum. Among few
  * tokens (TNT's pixels) many problems run side by side in the lanes of a vector (simd_heads.c). No
  * sum crosses problems in either, so the number of threads changes no bit. */
+#include <assert.h>
+
 #include "cpu/blocks.h"
 #include "cpu/heads.h"
 #include "cpu/kernels.h"
@@ -204,6 +206,7 @@ static void run(const op_call *c)
 void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows)
 {
     heads h = heads_of(c);
+    assert(begin % h.tokens == 0 && rows % h.tokens == 0);
     int64_t size = problem_blocks(c, &h).size, end = (begin + rows) / h.tokens * h.heads;
     for (int64_t i = begin / h.tokens * h.heads; i < end; i += size)
         problems_run(c, &h, i, end - i < size ? end - i : size);

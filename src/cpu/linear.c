@@ -5,6 +5,8 @@
  * residual in the memory of the output is added by the product itself (beta = 1). dW = dy^T x runs
  * over blocks of dW's rows, each summing over the whole batch, or over blocks of the batch where it
  * is long and thin. Read on: linear_act.c, the same with an activation. */
+#include <assert.h>
+
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
@@ -37,6 +39,7 @@ void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
 void cpu_linear(const op_call *c)
 {
     blocks b = blocks_of_call(c);
+    assert(c->in[0].rows == c->out[0].rows);
     work_queue s;
     work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
@@ -166,6 +169,8 @@ static void wide_dw(const op_call *c)
 
 void cpu_linear_dw(const op_call *c)
 {
+    assert(c->in[0].rows == c->in[1].rows);
+    assert(c->out[0].rows * c->out[0].channels == c->in[0].channels * c->in[1].channels);
     if (is_thin(c))
         thin_dw(c);
     else

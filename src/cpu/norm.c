@@ -1,4 +1,5 @@
 /* norm.c - layer norm over blocks of rows. SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <string.h>
 
 #include "cpu/blocks.h"
@@ -62,6 +63,7 @@ void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows)
 
 void cpu_norm(const op_call *c)
 {
+    assert(c->in[0].rows == c->out[0].rows && c->in[0].channels == c->out[0].channels);
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
     work_queue s;
     work_deal(&s, b.count, c->threads);
@@ -72,6 +74,7 @@ void cpu_norm(const op_call *c)
 
 void cpu_norm_grad(const op_call *c)
 {
+    assert(c->in[0].rows == c->in[1].rows && c->in[0].channels == c->in[1].channels);
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
     work_queue s;
     work_deal(&s, b.count, c->threads);

@@ -20,6 +20,7 @@ void REF(accumulate)(const op_call *c)
     const real *partial = c->params->partial_sums, *g = c->params->gradient;
     uint32_t levels = sum_levels(c->step);
     int level = sum_level(c->step);
+    assert(c->step->micro_batch < c->step->micro_batches && (partial || (levels == 0 && level < 0)));
     real *to = level < 0 ? c->params->gradient : (real *)c->params->partial_sums + level * total;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < total; i++) {

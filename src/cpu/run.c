@@ -5,6 +5,7 @@
  * its rows before it takes the next ones; there is no barrier between calls. Sums over rows are the
  * same partial sums as without a group, added at the end: the bits are the same. group.c decides
  * which calls form a group. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,8 @@ void cpu_group_run(const op_call *calls, int count, double *seconds)
 {
     blocks b = blocks_of(calls->in[0].rows, GROUP_ROWS);
     work_queue s;
+    for (int k = 0; k < count; k++)
+        assert(members[calls[k].op].rows && calls[k].in[0].rows == calls->in[0].rows);
     work_deal(&s, b.count, calls->threads);
 #pragma omp parallel num_threads(calls->threads)
     for (int64_t i; (i = work_take(&s)) >= 0;)
@@ -79,6 +82,9 @@ berlu_status cpu_prepare(device *d, program **out, const op_call *calls, int cou
     if (!p)
         return berlu_fail_memory(sizeof *p, "a list of calls");
     *p = (program){.calls = calls, .count = count};
+    for (int i = 0; i < count; i++)
+        assert(calls[i].group <= count - i &&
+               (calls[i].group > 1 || calls[i].device->base.backend->ops[calls[i].op].run));
     if (o->profile && !(p->seconds = calloc((size_t)count + 1, sizeof *p->seconds))) {
         free(p);
         return berlu_fail_memory((size_t)count * sizeof *p->seconds, "a profile");

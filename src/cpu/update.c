@@ -3,6 +3,7 @@
  * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as
  * it reads. SGD and the average of the weights use the reference kernels, which already run at the
  * speed of memory. */
+#include <assert.h>
 #include <math.h>
 
 #include "base/threads.h"
@@ -38,6 +39,7 @@ void cpu_grad_norm(const op_call *c)
             if (!span_moves(&p->spans[i], c->step))
                 continue;
             blocks b = blocks_of(p->spans[i].count, SQUARES);
+            assert(p->spans[i].gradient + p->spans[i].count <= p->total);
 #pragma omp for schedule(static) nowait
             for (int64_t j = 0; j < b.count; j++)
                 part[before + j] =

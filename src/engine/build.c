@@ -151,8 +151,10 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
         [PASS_PRECISION] = pass_precision,
         [PASS_GROUP] = pass_group,
     };
-    for (size_t i = PASS_SLICE; i < COUNT(passes) && i <= (size_t)last; i++)
+    for (size_t i = PASS_SLICE; i < COUNT(passes) && i <= (size_t)last; i++) {
         TRY(passes[i](e));
+        graph_check(e->g);
+    }
     return BERLU_OK;
 }
 
@@ -168,6 +170,7 @@ static op_operand operand_make(const engine *e, tensor t)
     operand.channels = tensor_channels(operand.info);
     operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
     operand.data = engine_data(e, t);
+    assert(!operand.data || (uintptr_t)operand.data % e->backend->alignment == 0);
     return operand;
 }
 
@@ -255,6 +258,7 @@ static berlu_status nodes_resolve(engine *e)
     }
     if (e->backward_begin < 0)
         e->backward_begin = e->call_count;
+    assert(e->call_count <= count && e->backward_begin <= e->call_count);
     return BERLU_OK;
 }
 
@@ -309,6 +313,9 @@ static berlu_status spans_make(engine *e)
         e->spans[i].activation = info->activation;
         e->spans[i].low = info->low;
         e->spans[i].high = info->high;
+        assert((uint64_t)(e->spans[i].offset + e->spans[i].count) * dtype_bytes(info->dtype) <=
+               e->plan.bytes[AREA_WEIGHT]);
+        assert(e->spans[i].low <= e->spans[i].high);
     }
     return BERLU_OK;
 }

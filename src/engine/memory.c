@@ -4,6 +4,7 @@
  * and the values of a step are the engine's own. Everything lies on the device; on the host are
  * only the feeds the caller fills and the output, and on a device whose memory is the host's not
  * even those. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/engine_internal.h"
@@ -126,6 +127,7 @@ berlu_status engine_allocate(engine *e)
 
 void *engine_data(const engine *e, tensor t)
 {
+    assert(t >= 0 && t < e->plan.count);
     const plan_place *place = &e->plan.places[t];
     if (place->area == AREA_NONE || !e->area[place->area])
         return NULL;

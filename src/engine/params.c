@@ -3,6 +3,7 @@
  *
  * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in
  * the branch's dtype stale; the next forward refreshes them. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -160,6 +161,7 @@ berlu_status engine_swap_ema(engine *e)
 {
     char *weight = e->store->array[ARRAY_WEIGHT], *average = e->store->array[ARRAY_EMA];
     size_t piece = e->workspace_bytes / 64 * 64, total = average ? e->store->bytes : 0;
+    assert(piece > 0 || total == 0);
     void *scratch = e->workspace;
     berlu_status (*copy)(device *, void *, const void *, size_t) = e->backend->copy;
     for (size_t at = 0; at < total; at += piece) {

@@ -22,6 +22,19 @@
 
 #include "graph/dtype.h"
 
+/* No two arena tensors whose lifetimes meet overlap, and all lie within the arena. `placed` is
+ * sorted by offset, so only those that begin before the end of a range are compared with it. */
+static void arena_check(const plan *p, const tensor *placed, int count, uint64_t alignment)
+{
+    for (int i = 0; i < count; i++) {
+        const plan_place *a = &p->places[placed[i]];
+        assert(a->offset % alignment == 0 && a->offset + a->bytes <= p->bytes[AREA_ARENA]);
+        assert(a->first >= 0 && a->first <= a->last);
+        for (int j = i + 1; j < count && p->places[placed[j]].offset < a->offset + a->bytes; j++)
+            assert(p->places[placed[j]].last < a->first || p->places[placed[j]].first > a->last);
+    }
+}
+
 static uint64_t align_up(uint64_t bytes, uint64_t alignment)
 {
     assert(alignment && !(alignment & (alignment - 1)));
@@ -259,6 +272,7 @@ berlu_status plan_make(plan *out, const graph *g, const backend *b, int batch)
     }
     qsort_r(order, (size_t)count, sizeof *order, by_size, &p);
     arena_place(&p, order, count, placed);
+    arena_check(&p, placed, count, b->alignment);
     areas_fill(&p, g);
     for (int t = 0; t < p.count; t++) { /* views and in-place outputs: the range of their root */
         plan_place *root = &p.places[root_of(&p, t)];

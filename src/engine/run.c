@@ -3,6 +3,7 @@
  * A step is three lists of calls that the backend has prepared. Only engine_step and step_result
  * (step.h) vary. Read on: build.c (lowering to calls), params.c (reading and writing
  * parameters). */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ berlu_status engine_set_step(engine *e, const engine_step *step)
 
 berlu_status engine_program_run(engine *e, program_id id)
 {
+    assert(id >= 0 && id < PROGRAM_COUNT && e->first[id] >= 0 && e->count[id] >= 0);
     if (!e->program[id])
         TRY(e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
                                 &(program_options){.profile = e->options.profile}));
@@ -70,6 +72,7 @@ static berlu_status labels_check(const engine *e)
 
 static berlu_status feed_upload(engine *e, const engine_feed *feed)
 {
+    assert(feed->t != TENSOR_NONE && (feed->borrowed || feed->host));
     const tensor_info *info = graph_tensor(e->g, feed->t);
     size_t count = (size_t)tensor_elements(info) * (size_t)e->options.batch;
     const void *from = feed->borrowed ? feed->borrowed : feed->host;

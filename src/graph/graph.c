@@ -7,6 +7,7 @@
  * graph_add() asks). */
 #include "graph/graph_internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -231,6 +232,7 @@ tensor graph_add(graph *g, const node *n)
 
 void graph_set_nodes(graph *g, const node *nodes, int count)
 {
+    assert(count >= 0 && count <= g->node_count);
     memmove(g->nodes, nodes, (size_t)count * sizeof *nodes);
     g->node_count = count;
     for (int i = 0; i < g->tensor_count; i++)
@@ -239,6 +241,22 @@ void graph_set_nodes(graph *g, const node *nodes, int count)
         for (int j = 0; j < NODE_OUTPUTS; j++)
             if (g->nodes[i].out[j] != TENSOR_NONE)
                 g->tensors[g->nodes[i].out[j]].producer = i;
+}
+
+void graph_check(const graph *g)
+{
+    for (int i = 0; i < g->node_count; i++) {
+        const node *n = &g->nodes[i];
+        assert(n->op >= 0 && n->op < OP_COUNT);
+        for (int j = 0; j < NODE_INPUTS; j++) {
+            assert(n->in[j] != TENSOR_NONE || j >= op_rules[n->op].inputs);
+            assert(n->in[j] == TENSOR_NONE || (graph_has(g, n->in[j]) && g->tensors[n->in[j]].producer < i));
+        }
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            assert(n->out[j] == TENSOR_NONE || (graph_has(g, n->out[j]) && g->tensors[n->out[j]].producer == i));
+    }
+    for (int i = 0; i < g->param_count; i++)
+        assert(g->tensors[g->params[i]].parameter == i && g->tensors[g->params[i]].producer < 0);
 }
 
 static int tensor_swap(tensor *t, tensor from, tensor to)
@@ -251,6 +269,7 @@ static int tensor_swap(tensor *t, tensor from, tensor to)
 
 int graph_replace(graph *g, tensor from, tensor to)
 {
+    assert(graph_has(g, from) && graph_has(g, to));
     int changed = tensor_swap(&g->answer, from, to);
     for (int i = 0; i < 2; i++)
         changed += tensor_swap(&g->head[i], from, to);

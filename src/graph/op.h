@@ -106,6 +106,9 @@ tensor_info *graph_tensor_edit(graph *g, tensor t);
 tensor graph_add(graph *g, const node *n);
 const node *graph_last(const graph *g); /* the node of the last graph_add(): for its other outputs */
 void graph_set_nodes(graph *g, const node *nodes, int count); /* at most the present number; producers are updated */
+/* Asserts the invariants of a graph: inputs exist and are computed before their readers, every
+ * output names its node as producer. Every pass ends with it (engine/build.c). */
+void graph_check(const graph *g);
 /* Replaces every use of `from` by `to`: inputs, views, sites, heads, the output. Returns the number
  * of changes. */
 int graph_replace(graph *g, tensor from, tensor to);

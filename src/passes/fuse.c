@@ -19,6 +19,7 @@
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "passes/passes.h"
@@ -39,6 +40,7 @@ static node *producer_of(fuse_pass *f, tensor t)
 /* Moves what node `from` computes to the place of node `to`. */
 static void node_move(fuse_pass *f, int from, int to, const node *n)
 {
+    assert(from != to && !f->dead[to]);
     *graph_node_edit(f->g, to) = *n;
     f->dead[from] = 1;
     for (int j = 0; j < NODE_OUTPUTS; j++)
@@ -209,6 +211,7 @@ static int node_reads(const node *n, tensor t)
 /* Moves node `from` behind node `to`; those between move up by one. */
 static void node_rotate(fuse_pass *f, int from, int to)
 {
+    assert(from < to);
     node moved = *graph_node(f->g, from);
     char dead = f->dead[from];
     for (int i = from; i <= to; i++) {

@@ -10,6 +10,7 @@
  * slice_tensor() follows an input upwards and adds sliced copies of the nodes it passes; the old
  * ones, if nothing else reads them, are dead code for prune.c. Copies are appended, so the list is
  * sorted topologically at the end. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "passes/passes.h"
@@ -84,6 +85,7 @@ static berlu_status nodes_sort(slice_pass *p)
     node_place(p, heads[0]);
     node_place(p, heads[1]);
     node_place(p, graph_logits(p->g));
+    assert(p->count <= nodes);
     graph_set_nodes(p->g, p->sorted, p->count);
     return BERLU_OK;
 }
