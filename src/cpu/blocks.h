@@ -10,6 +10,7 @@
 
 #include <omp.h>
 
+#include "base/threads.h"
 #include "cpu/device.h"
 #include "cpu/gemm.h"
 
@@ -82,9 +83,5 @@ static inline size_t align_64(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
 }
-
-/* out[j] = sum over the blocks of part[block][j], by the tree of base/threads.h. `stride` between
- * blocks. */
-void partials_join(float *out, const float *part, int64_t count, int64_t stride, int64_t n);
 
 #endif

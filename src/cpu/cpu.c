@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "cpu/blocks.h"
 #include "cpu/device.h"
 #include "cpu/gemm.h"
@@ -194,9 +195,10 @@ const backend *cpu_backend_at(int index)
 
 const backend *cpu_backend(void)
 {
-    const simd_kernels *best = simd_kernels_pick();
+    cpu_isa isa;
+    const char *wanted = cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "scalar";
     for (int i = 0; cpu_backend_at(i); i++)
-        if (cpu_backend_at(i)->data == best)
+        if (strcmp(((const simd_kernels *)cpu_backend_at(i)->data)->isa, wanted) == 0)
             return cpu_backend_at(i);
     return cpu_ref_backend();
 }

@@ -66,6 +66,6 @@ void cpu_depthwise_dw(const op_call *c)
                                  part + image * stride + taps, (const float *)c->in[0].data + image * size,
                                  (const float *)c->in[1].data + image * size, work);
     }
-    partials_join(c->out[0].data, part, c->batch, stride, taps);
-    partials_join(c->out[1].data, part + taps, c->batch, stride, m.channels);
+    tree_sum_columns(c->out[0].data, part, (size_t)c->batch, stride, taps);
+    tree_sum_columns(c->out[1].data, part + taps, (size_t)c->batch, stride, m.channels);
 }

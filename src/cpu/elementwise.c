@@ -48,5 +48,5 @@ void cpu_scale_grad(const op_call *c)
                                     (const float *)c->in[1].data + at, c->in[2].data, part + i * n, block_rows(&b, i),
                                     n);
     }
-    partials_join(c->out[1].data, part, b.count, n, n);
+    tree_sum_columns(c->out[1].data, part, (size_t)b.count, n, n);
 }

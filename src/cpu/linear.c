@@ -108,7 +108,7 @@ static void column_sums(const op_call *c, const blocks *b, int64_t i)
 static void column_sums_join(const op_call *c)
 {
     int64_t n = c->in[0].channels;
-    partials_join(c->out[1].data, c->workspace, blocks_of(c->in[0].rows, SUM_ROWS).count, n, n);
+    tree_sum_columns(c->out[1].data, c->workspace, (size_t)blocks_of(c->in[0].rows, SUM_ROWS).count, n, n);
 }
 
 /* to (count x inputs) = rows [first, first + count) of dW, summed over some rows of the batch */
@@ -134,8 +134,8 @@ void cpu_linear_dw_finish(const op_call *c)
     int64_t size = c->in[0].channels * c->in[1].channels;
     if (c->out[1].data)
         column_sums_join(c);
-    partials_join(c->out[0].data, (float *)c->workspace + bias_partials(c), blocks_of(c->in[0].rows, THIN_ROWS).count,
-                  size, size);
+    tree_sum_columns(c->out[0].data, (float *)c->workspace + bias_partials(c),
+                     (size_t)blocks_of(c->in[0].rows, THIN_ROWS).count, size, size);
 }
 
 static void thin_dw(const op_call *c)

@@ -4,8 +4,8 @@
  * Forward: the product of a block of rows, then bias and activation over the block while it is in
  * L2. Backward: dz W of a block, then in one pass over it the derivative (du = dy f'(u)), the
  * activation's output recomputed (for the next weight gradient), and the gradients of bias and
- * learned parameters. Each block has its own partial sums; partials_join() adds them. With attr.raw
- * u is saved without its bias: the activation call adds the bias as it reads. */
+ * learned parameters. Each block has its own partial sums; tree_sum_columns() adds them. With
+ * attr.raw u is saved without its bias: the activation call adds the bias as it reads. */
 #include <assert.h>
 #include <stdint.h>
 
@@ -175,9 +175,9 @@ void cpu_linear_dx_act_finish(const op_call *c)
     blocks b = blocks_of_call(c);
     partials p = partials_at(c, backward_scratch(c, b.size));
     if (c->out[4].data)
-        partials_join(c->out[4].data, p.data + p.bias, b.count, p.stride, c->out[0].channels);
+        tree_sum_columns(c->out[4].data, p.data + p.bias, (size_t)b.count, p.stride, c->out[0].channels);
     for (int k = 0; k < c->attr->act_params; k++)
-        partials_join(c->out[2 + k].data, p.data + p.param[k], b.count, p.stride, p.width[k]);
+        tree_sum_columns(c->out[2 + k].data, p.data + p.param[k], (size_t)b.count, p.stride, p.width[k]);
 }
 
 void cpu_linear_dx_act(const op_call *c)

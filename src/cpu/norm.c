@@ -41,8 +41,8 @@ void cpu_norm_grad_finish(const op_call *c)
 {
     int64_t n = c->in[0].channels, count = blocks_of(c->in[0].rows, SUM_ROWS).count;
     const float *part = c->workspace;
-    partials_join(c->out[1].data, part, count, 2 * n, n);
-    partials_join(c->out[2].data, part + n, count, 2 * n, n);
+    tree_sum_columns(c->out[1].data, part, (size_t)count, 2 * n, n);
+    tree_sum_columns(c->out[2].data, part + n, (size_t)count, 2 * n, n);
 }
 
 /* ---- some rows, and all ---------------------------------------------------------------------- */

@@ -55,15 +55,6 @@ V_FN float simd_sum(v_f32 *lanes)
     return part[0];
 #endif
 }
-V_FN float simd_max(v_f32 a) /* a NaN may be lost; the following sum has it */
-{
-    float part[V_LANES];
-    v_store(part, a);
-    float most = part[0];
-    for (int i = 1; i < V_LANES; i++)
-        most = part[i] > most ? part[i] : most;
-    return most;
-}
 
 /* e^z for z <= 0, and up to 88. Below -87 it stays at e^-87, which is negligible beside the 1 that
  * every softmax contains. */

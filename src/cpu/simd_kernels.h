@@ -103,7 +103,4 @@ int64_t simd_depthwise_work(const simd_map *m, int64_t width);
 extern const simd_kernels simd_kernels_scalar, simd_kernels_avx2, simd_kernels_avx512,
     simd_kernels_neon; /* those built */
 
-/* The table of the best instruction set of this CPU, or that of BERLU_ISA. */
-const simd_kernels *simd_kernels_pick(void);
-
 #endif

@@ -28,9 +28,8 @@ enum { NODE_INPUTS = 8, NODE_OUTPUTS = 5, ACT_PARAMS = 2 };
 
 /* The tensor that an activation site saves for the backward; names: "input" "both" "output". */
 typedef enum engine_keep { KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT } engine_keep;
-/* HARD: argmax of the teacher. SOFT: tau^2 KL / (B K) (DeiT); SOFT_BATCHMEAN: tau^2 KL / B (timm's
- * task). */
-typedef enum engine_distill { DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT, DISTILL_SOFT_BATCHMEAN } engine_distill;
+/* HARD: argmax of the teacher. SOFT: tau^2 KL / (B K), as DeiT. */
+typedef enum engine_distill { DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT } engine_distill;
 
 /* All settings any op has, flat, so that a node prints and copies without knowing its op. */
 typedef struct op_attr {
