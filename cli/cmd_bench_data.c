@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file_in.h"
+#include "base/median.h"
 #include "base/threads.h"
 #include "commands.h"
 #include "data/augment_plan.h"
@@ -187,28 +188,21 @@ static berlu_status files_collect(bench *b, jpeg_files *files)
 
 /* ---- one set ---- */
 
-static int order_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *values, int count)
+static double rounds_median(const double *values, int count)
 {
     double sorted[ROUNDS_MOST];
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, order_reals);
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    return median(sorted, (size_t)count);
 }
 
 static void row_print(const bench *b, const options *o, const jpeg_files *files, output *out)
 {
-    double ratios[ROUNDS_MOST], rate = median(b->images, b->rounds), alone = 0, ratio = 0;
+    double ratios[ROUNDS_MOST], rate = rounds_median(b->images, b->rounds), alone = 0, ratio = 0;
     if (files->count) {
         for (int i = 0; i < b->rounds; i++)
             ratios[i] = b->images[i] / b->decoded[i];
-        alone = median(b->decoded, b->rounds);
-        ratio = median(ratios, b->rounds);
+        alone = rounds_median(b->decoded, b->rounds);
+        ratio = rounds_median(ratios, b->rounds);
     }
     if (!options_json(o)) {
         printf("%-28s %-10s %4d px  batch %-5zu %2d threads %12.0f images/s", b->name, options_string(o, "augment"),

@@ -12,6 +12,10 @@ function(berlu_layer name)
     add_library(layer_${name} OBJECT ${ARGN})
     target_include_directories(layer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(layer_${name} PUBLIC OpenMP::OpenMP_C)
+    # Asserts stay on in the engine and the command. libberlu goes without, except where it is tested.
+    if(name IN_LIST BERLU_CORE_LAYERS AND NOT BERLU_TESTS AND NOT BERLU_SANITIZE AND NOT BERLU_FUZZ AND NOT BERLU_COVERAGE)
+        target_compile_definitions(layer_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
+    endif()
 endfunction()
 
 # What every test may rely on: where the sources and the build lie, the compiler and what else a program needs that it links

@@ -192,9 +192,7 @@ static berlu_status buffer_flush(file_out *f)
 berlu_status file_out_write(file_out *f, const void *bytes, size_t count)
 {
     if (count > BUFFER - f->buffered) {
-        berlu_status status = buffer_flush(f);
-        if (status != BERLU_OK)
-            return status;
+        TRY(buffer_flush(f));
     }
     if (count >= BUFFER)
         return write_all(f->fd, f->path, bytes, count);
@@ -206,9 +204,7 @@ berlu_status file_out_write(file_out *f, const void *bytes, size_t count)
 
 static berlu_status out_finish(file_out *f)
 {
-    berlu_status status = buffer_flush(f);
-    if (status != BERLU_OK)
-        return status;
+    TRY(buffer_flush(f));
     if (f->temporary && fsync(f->fd) != 0)
         return fail_write(f->path, "fsync");
     int fd = f->fd;
@@ -252,10 +248,8 @@ berlu_status file_write_atomic(const char *path, const void *bytes, size_t count
 berlu_status file_write_atomic_in(const folder_handle *in, const char *name, const void *bytes, size_t count)
 {
     file_out *f;
-    berlu_status status = file_out_open_in(&f, in, name);
-    if (status != BERLU_OK)
-        return status;
-    status = file_out_write(f, bytes, count);
+    TRY(file_out_open_in(&f, in, name));
+    berlu_status status = file_out_write(f, bytes, count);
     if (status == BERLU_OK)
         return file_out_commit(f);
     file_out_discard(f);

@@ -75,11 +75,9 @@ berlu_status file_in_each(const file_in *f, uint64_t count, file_in_take *take, 
 berlu_status file_in_all(unsigned char **out, size_t *size, const char *path)
 {
     file_in f;
-    berlu_status status = file_in_open(&f, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(file_in_open(&f, path));
     unsigned char *bytes = f.size < SIZE_MAX ? malloc((size_t)f.size + 1) : NULL;
-    status = bytes ? file_in_read(&f, 0, bytes, (size_t)f.size) : berlu_fail_memory((size_t)f.size, path);
+    berlu_status status = bytes ? file_in_read(&f, 0, bytes, (size_t)f.size) : berlu_fail_memory((size_t)f.size, path);
     if (status == BERLU_OK) {
         bytes[f.size] = 0;
         *size = (size_t)f.size;

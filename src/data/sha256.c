@@ -1,6 +1,7 @@
-/* sha256.c - the hash that tells whether an archive is the published one. SPDX-License-Identifier: MIT
+/* sha256.c - the hash that verifies a published archive. SPDX-License-Identifier: MIT
  *
- * Written from FIPS 180-4. Plain C runs at about 300 MB/s, half a second for CIFAR: not worth a dependency. */
+ * Written from FIPS 180-4. Plain C runs at about 300 MB/s, half a second for CIFAR: not worth a
+ * dependency. */
 #include "data/sha256.h"
 
 #include <stdio.h>

@@ -1,7 +1,9 @@
 /* run.c - a step: uploads, three programs, results. SPDX-License-Identifier: MIT
  *
- * A step is three lists of calls that the backend has prepared. What varies is in engine_step and step_result (step.h).
- * Read on: build.c (how the calls came about), params.c (reading and writing parameters). */
+ * A step is three lists of calls that the backend has prepared. Only engine_step and step_result
+ * (step.h) vary. Read on: build.c (lowering to calls), params.c (reading and writing
+ * parameters). */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,24 +27,28 @@ static engine_step step_resolve(const engine *e, const engine_step *given)
     s.eps = defaults ? 1e-8 : s.eps;
     s.correction1 = 1 - pow(s.beta1, s.count);
     s.correction2 = 1 - pow(s.beta2, s.count);
-    s.sum_begun = e->micro_batches > 0;
+    s.micro_batches = s.micro_batches ? s.micro_batches : 1;
+    s.first_sample = (uint64_t)s.micro_batch * (uint64_t)e->options.batch;
     return s;
 }
 
 berlu_status engine_set_step(engine *e, const engine_step *step)
 {
-    e->host_step = step_resolve(e, step);
+    int most = e->options.accumulate > 1 ? e->options.accumulate : 1;
+    engine_step resolved = step_resolve(e, step);
+    if (resolved.micro_batch >= resolved.micro_batches || resolved.micro_batches > (uint32_t)most)
+        return berlu_fail(BERLU_ERR_ARG, "engine: micro-batch %u of %u; this engine was made for %d",
+                          resolved.micro_batch, resolved.micro_batches, most);
+    e->host_step = resolved;
     return e->backend->upload(e->device, e->step, &e->host_step, sizeof e->host_step);
 }
 
 berlu_status engine_program_run(engine *e, program_id id)
 {
-    if (!e->program[id]) {
-        berlu_status status = e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
-                                                  &(program_options){.profile = e->options.profile});
-        if (status != BERLU_OK)
-            return status;
-    }
+    assert(id >= 0 && id < PROGRAM_COUNT && e->first[id] >= 0 && e->count[id] >= 0);
+    if (!e->program[id])
+        TRY(e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
+                                &(program_options){.profile = e->options.profile}));
     return e->backend->run(e->program[id]);
 }
 
@@ -66,6 +72,7 @@ static berlu_status labels_check(const engine *e)
 
 static berlu_status feed_upload(engine *e, const engine_feed *feed)
 {
+    assert(feed->t != TENSOR_NONE && (feed->borrowed || feed->host));
     const tensor_info *info = graph_tensor(e->g, feed->t);
     size_t count = (size_t)tensor_elements(info) * (size_t)e->options.batch;
     const void *from = feed->borrowed ? feed->borrowed : feed->host;
@@ -78,22 +85,19 @@ static berlu_status feed_upload(engine *e, const engine_feed *feed)
 
 berlu_status engine_forward(engine *e, const engine_step *step)
 {
-    berlu_status status = labels_check(e);
-    if (status == BERLU_OK)
-        status = engine_set_step(e, step);
-    for (int i = 0; i < FEED_COUNT && status == BERLU_OK; i++)
+    TRY(labels_check(e));
+    TRY(engine_set_step(e, step));
+    for (int i = 0; i < FEED_COUNT; i++)
         if (e->feed[i].staged)
-            status = feed_upload(e, &e->feed[i]);
-    if (status == BERLU_OK)
-        status = engine_shadow_refresh(e);
-    return status == BERLU_OK ? engine_program_run(e, PROGRAM_FORWARD) : status;
+            TRY(feed_upload(e, &e->feed[i]));
+    TRY(engine_shadow_refresh(e));
+    return engine_program_run(e, PROGRAM_FORWARD);
 }
 
 berlu_status engine_backward(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN)
         return berlu_fail(BERLU_ERR_ARG, "engine: an engine made for inference has no backward");
-    e->micro_batches++;
     e->profiled_steps++;
     return engine_program_run(e, PROGRAM_BACKWARD);
 }
@@ -109,11 +113,10 @@ berlu_status engine_update(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN || e->options.no_update)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
-    e->micro_batches = 0;
     return engine_program_run(e, PROGRAM_UPDATE);
 }
 
-/* ---- results ---- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 berlu_status engine_step_end(engine *e)
 {
@@ -172,7 +175,7 @@ const float *engine_logits(engine *e)
     return e->logits;
 }
 
-/* ---- feeds ---- */
+/* ---- feeds ----------------------------------------------------------------------------------- */
 
 float *engine_input(engine *e)
 {

@@ -154,8 +154,9 @@ static berlu_status update_run(trainer *t)
     t->step.step = (uint32_t)t->state.updates;
     t->step.count = (uint32_t)t->state.updates + 1;
     t->step.loss_scale = 1 / (double)group;
+    t->step.micro_batches = (uint32_t)group;
     for (uint64_t m = 0; m < group; m++) {
-        t->step.first_sample = m * (uint64_t)t->settings.batch;
+        t->step.micro_batch = (uint32_t)m;
         berlu_status status = batch_next(t);
         if (status == BERLU_OK)
             status = batch_run(t, look && m + 1 == group, m + 1 == group);

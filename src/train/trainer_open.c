@@ -156,7 +156,7 @@ static berlu_status engines_make(trainer *t)
     o.distill = distill[s->distill];
     o.optimizer = s->optimizer == RECIPE_SGD ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
     o.nesterov = (int)s->nesterov;
-    o.accumulate = s->accumulate > 1;
+    o.accumulate = (int)s->accumulate;
     o.ema = s->ema > 0;
     berlu_status status = network_device(&o, s);
     if (status == BERLU_OK)
