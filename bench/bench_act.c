@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/half.h"
+#include "base/median.h"
 #include "base/philox.h"
 #include "bench/yardstick.h"
 #include "io/act_text.h"
@@ -38,18 +39,6 @@ typedef struct bench {
     void *workspace;
     size_t workspace_bytes;
 } bench;
-
-static int by_value(const void *a, const void *b)
-{
-    double u = *(const double *)a, v = *(const double *)b;
-    return u < v ? -1 : u > v;
-}
-
-static double median(double *times, int count)
-{
-    qsort(times, (size_t)count, sizeof *times, by_value);
-    return times[count / 2];
-}
 
 /* n elements uniform in +-range, stored as dtype; NULL without memory. */
 static float *numbers(size_t n, berlu_dtype dtype, double range, uint64_t seed)

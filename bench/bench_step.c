@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/philox.h"
 #include "engine/image_set.h"
 #include "models/weights.h"
@@ -181,18 +182,6 @@ static berlu_status steps_stream(bench_step *b, engine *e, times *t, uint32_t fi
     if (t->streams < STEPS_MOST)
         t->stream[t->streams++] = (time_now(b) - begin) / STREAM;
     return status;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
 static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)

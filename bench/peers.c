@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/philox.h"
 
 #ifdef PEERS_DNNL
@@ -248,12 +249,6 @@ static void add_xnnpack(void)
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    double u = *(const double *)a, v = *(const double *)b;
-    return u < v ? -1 : u > v;
-}
-
 static void rounds_run(int rounds)
 {
     int repeats = n >= 1 << 20 ? 1 : (int)((1 << 20) / n) + 1;
@@ -266,10 +261,8 @@ static void rounds_run(int rounds)
                 s->run(s);
             s->times[r] = (clock_seconds() - start) / repeats;
         }
-    for (size_t i = 0; i < count; i++) {
-        qsort(subjects[i].times, (size_t)rounds, sizeof(double), by_value);
-        subjects[i].median = subjects[i].times[rounds / 2] / (double)n * 1e9;
-    }
+    for (size_t i = 0; i < count; i++)
+        subjects[i].median = median(subjects[i].times, (size_t)rounds) / (double)n * 1e9;
 }
 
 static void report(double range)

@@ -235,13 +235,12 @@ static berlu_status read_question(const berlu_act *act, const char *what, questi
     return BERLU_OK;
 }
 
-static berlu_status eval_bytes(const options *o, const berlu_act *act, question q, void *y, const file_map *in,
-                               size_t n)
+static berlu_status eval_bytes(const options *o, const berlu_act *act, question q, void *y, const void *x, size_t n)
 {
     int dtype = options_choice(o, "dtype");
-    if (dtype == 3) /* a map begins at a page */
-        return berlu_act_eval_f64(act, q.op, q.param, y, (const double *)(const void *)in->data, n, options_threads(o));
-    berlu_act_call call = {.dtype = (berlu_dtype)dtype, .rows = n, .channels = 1, .x = in->data, .y = y};
+    if (dtype == 3)
+        return berlu_act_eval_f64(act, q.op, q.param, y, x, n, options_threads(o));
+    berlu_act_call call = {.dtype = (berlu_dtype)dtype, .rows = n, .channels = 1, .x = x, .y = y};
     call.param_index = q.param;
     berlu_exec exec = {act_isa_of(options_isa(o)), options_threads(o)};
     return berlu_act_run(act, q.op, &call, &exec);
@@ -252,30 +251,29 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
     static const size_t sizes[] = {4, 2, 2, 8};
     size_t size = sizes[options_choice(o, "dtype")];
     question q;
-    file_map in = {0};
-    unsigned char *bytes = NULL;
+    unsigned char *x = NULL;
+    size_t bytes = 0;
     void *y = NULL;
     berlu_status status = read_question(act, options_string(o, "what"), &q);
     if (status == BERLU_OK)
-        status = file_in_all(&bytes, &in.size, options_string(o, "in"));
-    in.data = bytes;
-    if (status == BERLU_OK && in.size % size)
+        status = file_in_all(&x, &bytes, options_string(o, "in"));
+    if (status == BERLU_OK && bytes % size)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are not a whole number of %s values",
-                            options_string(o, "in"), in.size, options_string(o, "dtype"));
-    if (status == BERLU_OK && !(y = memory_aligned(in.size + 64, "the results")))
+                            options_string(o, "in"), bytes, options_string(o, "dtype"));
+    if (status == BERLU_OK && !(y = memory_aligned(bytes + 64, "the results")))
         status = BERLU_ERR_MEMORY;
     if (status == BERLU_OK)
-        status = eval_bytes(o, act, q, y, &in, in.size / size);
+        status = eval_bytes(o, act, q, y, x, bytes / size);
     if (status == BERLU_OK)
-        status = file_write_atomic(options_string(o, "out"), y, in.size);
+        status = file_write_atomic(options_string(o, "out"), y, bytes);
     if (status == BERLU_OK && options_json(o)) {
         output out;
         output_start(&out);
-        output_int(&out, "n", (int64_t)(in.size / size));
+        output_int(&out, "n", (int64_t)(bytes / size));
         status = output_print(&out);
     }
     free(y);
-    free(bytes);
+    free(x);
     return status;
 }
 

@@ -10,7 +10,8 @@
 #include <jpeglib.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file_in.h"
+#include "base/median.h"
 #include "base/threads.h"
 #include "commands.h"
 #include "data/augment_plan.h"
@@ -73,9 +74,14 @@ static berlu_status loader_round(bench *b, double *rate)
 
 /* ---- the yardstick ---- */
 
+typedef struct jpeg_file {
+    unsigned char *bytes;
+    size_t size;
+    unsigned eighths; /* the scale of the loader's crop of this file */
+} jpeg_file;
+
 typedef struct jpeg_files {
-    file_map maps[YARDSTICK_FILES];
-    unsigned eighths[YARDSTICK_FILES]; /* the scale of the loader's crop of this file */
+    jpeg_file file[YARDSTICK_FILES];
     size_t count;
 } jpeg_files;
 
@@ -91,16 +97,16 @@ static void on_message(j_common_ptr lib, int level)
 }
 
 /* Files were checked by the loader's own decoder before, so libjpeg's way to fail (exit) is not reached. */
-static void decode_alone(const file_map *file, unsigned eighths)
+static void decode_alone(const jpeg_file *file)
 {
     struct jpeg_decompress_struct lib;
     struct jpeg_error_mgr errors;
     lib.err = jpeg_std_error(&errors);
     errors.emit_message = on_message;
     jpeg_create_decompress(&lib);
-    jpeg_mem_src(&lib, file->data, (unsigned long)file->size);
+    jpeg_mem_src(&lib, file->bytes, (unsigned long)file->size);
     jpeg_read_header(&lib, TRUE);
-    lib.scale_num = eighths;
+    lib.scale_num = file->eighths;
     lib.scale_denom = 8;
     if (lib.num_components != 4)
         lib.out_color_space = JCS_RGB;
@@ -117,7 +123,7 @@ static void decode_block(void *context, size_t block)
 {
     decode_round *t = context;
     for (size_t i = block * 7919; clock_seconds() < t->until; i++) {
-        decode_alone(&t->files->maps[i % t->files->count], t->files->eighths[i % t->files->count]);
+        decode_alone(&t->files->file[i % t->files->count]);
         t->done[block]++;
     }
 }
@@ -160,17 +166,21 @@ static berlu_status files_collect(bench *b, jpeg_files *files)
         char path[4096];
         scale_probe probe = {.side = b->side, .sample = i, .eighths = 8};
         image_request request = {.choose = probe_choose, .context = &probe};
-        file_map map = {0};
+        unsigned char *bytes;
+        size_t size;
         data_name(b->source, DATA_TRAIN, i, path, sizeof path);
-        if (file_map_open(&map, path) != BERLU_OK)
-            continue;
-        if (map.size > 2 && map.data[0] == 0xff && map.data[1] == 0xd8 &&
-            image_decode(&picture, map.data, map.size, &request) == BERLU_OK) {
-            files->maps[files->count] = map;
-            files->eighths[files->count++] = probe.eighths;
-        } else {
-            file_map_close(&map);
+        berlu_status status = file_in_all(&bytes, &size, path);
+        if (status == BERLU_ERR_MEMORY) {
+            image_free(&picture);
+            return status;
         }
+        if (status != BERLU_OK) /* the loader names it when it comes to it */
+            continue;
+        if (size > 2 && bytes[0] == 0xff && bytes[1] == 0xd8 &&
+            image_decode(&picture, bytes, size, &request) == BERLU_OK)
+            files->file[files->count++] = (jpeg_file){bytes, size, probe.eighths};
+        else
+            free(bytes);
     }
     image_free(&picture);
     return BERLU_OK;
@@ -178,28 +188,21 @@ static berlu_status files_collect(bench *b, jpeg_files *files)
 
 /* ---- one set ---- */
 
-static int order_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *values, int count)
+static double rounds_median(const double *values, int count)
 {
     double sorted[ROUNDS_MOST];
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, order_reals);
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    return median(sorted, (size_t)count);
 }
 
 static void row_print(const bench *b, const options *o, const jpeg_files *files, output *out)
 {
-    double ratios[ROUNDS_MOST], rate = median(b->images, b->rounds), alone = 0, ratio = 0;
+    double ratios[ROUNDS_MOST], rate = rounds_median(b->images, b->rounds), alone = 0, ratio = 0;
     if (files->count) {
         for (int i = 0; i < b->rounds; i++)
             ratios[i] = b->images[i] / b->decoded[i];
-        alone = median(b->decoded, b->rounds);
-        ratio = median(ratios, b->rounds);
+        alone = rounds_median(b->decoded, b->rounds);
+        ratio = rounds_median(ratios, b->rounds);
     }
     if (!options_json(o)) {
         printf("%-28s %-10s %4d px  batch %-5zu %2d threads %12.0f images/s", b->name, options_string(o, "augment"),
@@ -269,7 +272,7 @@ static berlu_status bench_set(const options *o, const char *name, output *out)
     if (status == BERLU_OK)
         row_print(b, o, files, out);
     for (size_t i = 0; files && i < files->count; i++)
-        file_map_close(&files->maps[i]);
+        free(files->file[i].bytes);
     if (b) {
         loader_close(b->l);
         data_close(b->source);

@@ -164,6 +164,7 @@ static berlu_status eval(options *o)
         .context = &w,
     };
     score s;
+    request.log = &(berlu_log){.write = warning_show, .context = &w.bar};
     progress_start(&w.bar, "eval", "images", 0, 0);
     status = eval_run(&request, &s);
     progress_finish(&w.bar);

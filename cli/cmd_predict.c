@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "model_args.h"
 #include "output.h"
+#include "progress.h"
 #include "train/eval_run.h"
 
 enum { SHOWN = 5 };
@@ -107,6 +108,7 @@ static berlu_status predict(options *o)
         .context = answers,
     };
     score ignored;
+    request.log = &(berlu_log){.write = warning_show};
     berlu_status status = eval_run(&request, &ignored);
     if (status == BERLU_OK && options_json(o))
         status = answers_json(&request, answers);

@@ -58,12 +58,15 @@ typedef struct display {
 static void log_show(void *context, berlu_log_level level, const char *line)
 {
     display *d = context;
-    if (d->quiet && level != BERLU_LOG_WARNING)
+    if (level == BERLU_LOG_WARNING) {
+        warning_show(d->started ? &d->bar : NULL, level, line);
+        return;
+    }
+    if (d->quiet)
         return;
     if (d->started)
         progress_clear(&d->bar);
-    int warning = level == BERLU_LOG_WARNING, yellow = warning && terminal_colours(STDERR_FILENO);
-    fprintf(stderr, "%s%s%s%s\n", yellow ? "\033[33m" : "", warning ? "warning: " : "", yellow ? "\033[0m" : "", line);
+    fprintf(stderr, "%s\n", line);
 }
 
 static void line_print(output *out)

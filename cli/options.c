@@ -1,8 +1,8 @@
-/* options.c - reads a command line (and the keys of a settings file) against the rows. SPDX-License-Identifier: MIT
+/* options.c - reads a command line against the rows. SPDX-License-Identifier: MIT
  *
- * Every value, wherever it comes from, goes through value_set(): a default, a key of a file, a word of the command
- * line. Each value remembers where it came from (its level); a higher level replaces a lower one, the same level adds to
- * a list. The typed getters are in options_get.c, --help is in help.c. */
+ * Every value, a default or a word of the command line, goes through value_set(). Each value remembers where it came from
+ * (its level); a higher level replaces a lower one, the same level adds to a list. Numbers and flags are parsed by
+ * base/text.h, as those of settings files are (train/recipe.c). The typed getters are in options_get.c, --help is in help.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +23,6 @@ static size_t rows_count(const option_row *rows)
     while (rows && rows[count].name)
         count++;
     return count;
-}
-
-void options_key(char *out, size_t room, const char *name, char dash)
-{
-    snprintf(out, room, "%s", name);
-    for (char *c = out; *c; c++)
-        *c = *c == '-' ? dash : *c;
 }
 
 static const char *row_title(const option_row *row, char out[80])
@@ -58,31 +51,11 @@ static berlu_status check_range(const option_row *row, const char *value, double
     return fail_row(row, sentence, value);
 }
 
-/* 12, 1e4, 64Ki, 4Mi, 1Gi: whole numbers below 2^63. */
-static int int_parse(const char *word, int64_t *out)
-{
-    char *end;
-    long long whole = strtoll(word, &end, 10);
-    double number;
-    if (end != word && strlen(end) == 2 && end[1] == 'i') {
-        const char *units = "KMG", *unit = strchr(units, end[0]);
-        return unit && !__builtin_mul_overflow(whole, 1ll << (10 * (unit - units + 1)), out);
-    }
-    if (end != word && !*end && !(whole == INT64_MAX || whole == INT64_MIN)) {
-        *out = whole;
-        return 1;
-    }
-    if (!number_parse(word, &number) || fabs(number) > 0x1p53 || number != floor(number))
-        return 0;
-    *out = (int64_t)number;
-    return 1;
-}
-
 static berlu_status row_int(const option_row *row, const char *word, int64_t *out)
 {
     char sentence[64 + NUMBER_ADVICE], advice[NUMBER_ADVICE];
     snprintf(sentence, sizeof sentence, "is not a whole number%s", number_advice(advice, word));
-    if (!int_parse(word, out))
+    if (!count_parse(word, out))
         return fail_row(row, sentence, word);
     return check_range(row, word, (double)*out);
 }
@@ -121,13 +94,7 @@ static berlu_status row_choice(const option_row *row, const char *word, int64_t 
 
 static berlu_status row_flag(const option_row *row, const char *word, int64_t *out)
 {
-    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (strcmp(word, words[i]) == 0) {
-            *out = (int64_t)(i & 1);
-            return BERLU_OK;
-        }
-    return fail_row(row, "is neither true nor false", word);
+    return flag_parse(word, out) ? BERLU_OK : fail_row(row, "is neither true nor false", word);
 }
 
 /* Room for one more entry at the end of a list; lists double. The old copies stay in the arena: lists are short. */
@@ -229,25 +196,23 @@ option_value *options_value(const options *o, const option_row *row)
     return &o->values[own ? (size_t)(row - o->rows) : o->count + (size_t)(row - options_common)];
 }
 
-/* `dash` is "--" for a word of the command line, "" for a key of a settings file, which has _ for -. */
-static berlu_status fail_unknown(const options *o, const char *kind, const char *dash, const char *name, size_t length)
+static berlu_status fail_unknown(const options *o, const char *name, size_t length)
 {
     enum { MOST = 128 };
     const char *names[MOST + 1] = {0};
-    char word[128], guess[64];
+    char word[128];
     size_t count = 0;
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name && count < MOST; row++)
-            if (row->type != OPTION_NONE && !(row->flags & (*dash ? OPTION_ARGUMENT : OPTION_NO_FILE)))
+            if (row->type != OPTION_NONE && !(row->flags & OPTION_ARGUMENT))
                 names[count++] = row->name;
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const char *near = hint_option(word, names);
     near = near ? near : nearest_name(word, names);
     if (!near)
-        return berlu_fail(BERLU_ERR_ARG, "unknown %s%s%s; --help lists what there is", kind, dash, word);
-    options_key(guess, sizeof guess, near, *dash ? '-' : '_');
-    return berlu_fail(BERLU_ERR_ARG, "unknown %s%s%s; did you mean %s%s?", kind, dash, word, dash, guess);
+        return berlu_fail(BERLU_ERR_ARG, "unknown option --%s; --help lists what there is", word);
+    return berlu_fail(BERLU_ERR_ARG, "unknown option --%s; did you mean --%s?", word, near);
 }
 
 static berlu_status defaults_set(options *o)
@@ -324,7 +289,7 @@ static berlu_status take_option(reader *r, const char *word)
         row = NULL;
     }
     if (!row || row->flags & OPTION_ARGUMENT)
-        return fail_unknown(r->o, "option ", "--", name, length);
+        return fail_unknown(r->o, name, length);
     if (row->type == OPTION_NONE)
         return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect on this command; leave it out", row->name);
     r->flag = row->type == OPTION_FLAG && !equals ? row : NULL;
@@ -419,24 +384,4 @@ void options_free(options *o)
         return;
     arena_free(&o->memory);
     free(o);
-}
-
-/* -- settings files --------------------------------------------------------------------------------------------- */
-
-int options_key_is(const option_row *row, const char *key)
-{
-    const char *name = row->name;
-    for (; *name && (*name == '-' ? '_' : *name) == *key; name++)
-        key++;
-    return !*name && !*key;
-}
-
-berlu_status options_set(options *o, const char *key, const char *value, const char *where)
-{
-    const option_row *tables[] = {o->rows, options_common};
-    for (size_t t = 0; t < COUNT(tables); t++)
-        for (const option_row *row = tables[t]; row && row->name; row++)
-            if (row->type != OPTION_NONE && !(row->flags & OPTION_NO_FILE) && options_key_is(row, key))
-                return berlu_fail_in(value_set(o, row, value, LEVEL_FILE), where);
-    return berlu_fail_in(fail_unknown(o, "key ", "", key, strlen(key)), where);
 }

@@ -63,8 +63,7 @@ berlu_status options_parse(options **out, const option_row *rows, int argc, char
 void options_free(options *o);
 
 /* -- values, by name -------------------------------------------------------------------------------------------- */
-int options_given(const options *o, const char *name);   /* on the command line or in a settings file */
-int options_present(const options *o, const char *name); /* given, or there is a default */
+int options_given(const options *o, const char *name); /* on the command line */
 int options_flag(const options *o, const char *name);
 int64_t options_int(const options *o, const char *name);        /* 0 when absent */
 double options_float(const options *o, const char *name);       /* NaN when absent */
@@ -80,16 +79,6 @@ const char *const *options_strings(const options *o, const char *name);
 int options_json(const options *o);
 int options_threads(const options *o); /* 0: the default */
 cpu_isa options_isa(const options *o);
-
-/* -- settings files --------------------------------------------------------------------------------------------- */
-/* Sets what the file's key says, unless the command line said it already. A list is set item by item, or as "1,2,3";
- * a flag is true or false. `where` ("study.yaml:12") stands in front of the error. */
-berlu_status options_set(options *o, const char *key, const char *value, const char *where);
-int options_key_is(const option_row *row, const char *key); /* "weight_decay" is the row "weight-decay" */
-
-/* Writes every setting, defaults included, as "key": value into an open JSON object (run.json of a training run). */
-struct output;
-void options_write(const options *o, struct output *out);
 
 /* -- help ------------------------------------------------------------------------------------------------------- */
 /* A heading of --help and the names of the rows under it, "batch epochs seed". {0} ends a table. A row that no group names
@@ -122,8 +111,5 @@ void help_text(FILE *file, const char *text_of_command);
 /* clang-format on */
 
 extern const option_row options_common[];
-
-/* Calls take(context, choice, length) for each of "a|b|c" until it answers non-zero; returns that, or 0. */
-int choices_each(const char *choices, int (*take)(void *context, const char *choice, size_t length), void *context);
 
 #endif

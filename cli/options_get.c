@@ -22,11 +22,6 @@ int options_given(const options *o, const char *name)
     return fetch(o, name, ANY_TYPE, 0)->level > LEVEL_DEFAULT;
 }
 
-int options_present(const options *o, const char *name)
-{
-    return fetch(o, name, ANY_TYPE, 0)->level > LEVEL_ABSENT;
-}
-
 int options_flag(const options *o, const char *name)
 {
     return fetch(o, name, OPTION_FLAG, OPTION_FLAG)->integer != 0;
@@ -92,49 +87,4 @@ cpu_isa options_isa(const options *o)
     if (!name || cpu_isa_parse(&isa, name) != BERLU_OK || isa == CPU_BEST)
         (void)cpu_isa_pick(&isa); /* main() has checked that this succeeds */
     return isa;
-}
-
-static void value_write(const option_row *row, const option_value *v, const char *key, output *out)
-{
-    switch (row->type) {
-    case OPTION_FLAG:
-        output_bool(out, key, v->integer != 0);
-        break;
-    case OPTION_INT:
-        output_int(out, key, v->integer);
-        break;
-    case OPTION_FLOAT:
-        output_real(out, key, v->real);
-        break;
-    case OPTION_FLOATS:
-        output_reals(out, key, v->floats, v->count);
-        break;
-    case OPTION_INTS:
-    case OPTION_STRINGS:
-        output_array(out, key);
-        for (size_t i = 0; i < v->count; i++)
-            if (row->type == OPTION_INTS)
-                output_int(out, NULL, v->ints[i]);
-            else
-                output_string(out, NULL, v->strings[i]);
-        output_end(out);
-        break;
-    default:
-        output_string(out, key, v->string);
-    }
-}
-
-void options_write(const options *o, output *out)
-{
-    for (const option_row *row = o->rows; row && row->name; row++) {
-        const option_value *v = options_value(o, row);
-        if (row->flags & OPTION_NO_FILE || row->type == OPTION_NONE)
-            continue;
-        char key[64];
-        options_key(key, sizeof key, row->name, '_');
-        if (v->level == LEVEL_ABSENT && row->type != OPTION_FLAG)
-            output_null(out, key);
-        else
-            value_write(row, v, key, out);
-    }
 }

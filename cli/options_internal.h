@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "options.h"
 
-typedef enum value_level { LEVEL_ABSENT, LEVEL_DEFAULT, LEVEL_FILE, LEVEL_COMMAND } value_level;
+typedef enum value_level { LEVEL_ABSENT, LEVEL_DEFAULT, LEVEL_COMMAND } value_level;
 
 typedef struct option_value {
     value_level level; /* where it came from; a higher one wins */
@@ -27,7 +27,6 @@ struct options {
 
 const option_row *options_row(const options *o, const char *name, size_t length);
 option_value *options_value(const options *o, const option_row *row);
-void options_key(char *out, size_t room, const char *name, char dash); /* the name with `dash` for - */
 const char *hint_option(const char *word,
                         const char *const *names); /* the one meant by another program's name, or NULL */
 berlu_status value_set(options *o, const option_row *row, const char *given, value_level level);

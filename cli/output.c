@@ -149,7 +149,7 @@ void output_string(output *out, const char *key, const char *value)
     string_add(&out->json, value);
 }
 
-static berlu_status output_close(output *out)
+berlu_status output_close(output *out)
 {
     while (out->depth)
         output_end(out);
@@ -162,15 +162,6 @@ berlu_status output_print(output *out)
     berlu_status status = output_close(out);
     if (status == BERLU_OK && fwrite(out->json.data, 1, out->json.length, stdout) != out->json.length)
         status = berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
-    text_free(&out->json);
-    return status;
-}
-
-berlu_status output_save(output *out, const char *path)
-{
-    berlu_status status = output_close(out);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out->json.data, out->json.length);
     text_free(&out->json);
     return status;
 }

@@ -38,8 +38,9 @@ void output_bool(output *out, const char *key, int value);
 void output_string(output *out, const char *key, const char *value); /* NULL: null; bytes that are not UTF-8: U+FFFD */
 void output_null(output *out, const char *key);
 
-/* Closes what is open and writes it: to stdout with a newline, or into a file that appears whole. Frees `out`. */
+/* Closes what is open; the text is out->json. */
+berlu_status output_close(output *out);
+/* The same, written to stdout. Frees `out`. */
 berlu_status output_print(output *out);
-berlu_status output_save(output *out, const char *path);
 
 #endif

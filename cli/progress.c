@@ -202,3 +202,13 @@ void progress_finish(progress *p)
     if (p->terminal)
         fputc('\n', stderr);
 }
+
+void warning_show(void *context, berlu_log_level level, const char *line)
+{
+    if (level != BERLU_LOG_WARNING)
+        return;
+    if (context)
+        progress_clear(context);
+    int yellow = terminal_colours(STDERR_FILENO);
+    fprintf(stderr, "%swarning: %s%s\n", yellow ? "\033[33m" : "", yellow ? "\033[0m" : "", line);
+}

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
+
 typedef struct progress {
     const char *what, *unit; /* "train", "images" */
     uint64_t done, total;    /* total 0: unknown */
@@ -22,6 +24,9 @@ int progress_due(const progress *p);            /* will the next step draw? A no
 void progress_note(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_clear(progress *p);  /* takes the bar away so that a line can be printed; the next step redraws it */
 void progress_finish(progress *p); /* the last line with the whole time, if anything was shown */
+
+/* berlu_log.write of commands that report warnings alone; the context is a progress or NULL. */
+void warning_show(void *context, berlu_log_level level, const char *line);
 
 /* Whether text on `fd` may be coloured: a terminal that is not dumb, and no NO_COLOR in the environment. */
 int terminal_colours(int fd);

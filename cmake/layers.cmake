@@ -12,6 +12,10 @@ function(berlu_layer name)
     add_library(layer_${name} OBJECT ${ARGN})
     target_include_directories(layer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(layer_${name} PUBLIC OpenMP::OpenMP_C)
+    # Asserts stay on in the engine and the command. libberlu goes without, except where it is tested.
+    if(name IN_LIST BERLU_CORE_LAYERS AND NOT BERLU_TESTS AND NOT BERLU_SANITIZE AND NOT BERLU_FUZZ AND NOT BERLU_COVERAGE)
+        target_compile_definitions(layer_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
+    endif()
 endfunction()
 
 # What every test may rely on: where the sources and the build lie, the compiler and what else a program needs that it links
@@ -41,7 +45,7 @@ function(berlu_test name)
     if(T_WRAP)
         target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/fail.c)
         foreach(call malloc calloc realloc aligned_alloc posix_memalign strdup strndup
-                open openat read pread mmap write fsync rename renameat symlink symlinkat close mkdir mkdirat ftruncate)
+                open openat read pread write fsync rename renameat symlink symlinkat close mkdir mkdirat ftruncate)
             target_link_options(test_${name} PRIVATE -Wl,--wrap=${call})
         endforeach()
     endif()

@@ -1,4 +1,4 @@
-/* file.c - files that appear whole, and reading by mmap. SPDX-License-Identifier: MIT
+/* file.c - files that appear whole. SPDX-License-Identifier: MIT
  *
  * Read file_out_open(), file_out_commit(); the rest is loops around system calls. Folders and links
  * are in folder.c. What exists under the path and is not a regular file (a pipe, /dev/null) cannot
@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,51 +65,6 @@ static berlu_status write_all(int fd, const char *path, const unsigned char *byt
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-static berlu_status open_regular(int *fd, size_t *size, int at, const char *name, const char *path)
-{
-    struct stat info;
-    *fd = open_again(at, name, O_RDONLY);
-    if (*fd < 0)
-        return fail_read(path);
-    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) {
-        *size = (size_t)info.st_size;
-        return BERLU_OK;
-    }
-    close(*fd);
-    return berlu_fail(BERLU_ERR_INPUT, "%s: is not a regular file", path);
-}
-
-berlu_status file_map_open(file_map *out, const char *path)
-{
-    return file_map_open_in(out, NULL, path);
-}
-
-berlu_status file_map_open_in(file_map *out, const folder_handle *in, const char *name)
-{
-    int fd;
-    size_t size = 0;
-    char shown[FILE_SHOWN];
-    const char *path = file_shown(shown, in, name);
-    *out = (file_map){0};
-    berlu_status status = open_regular(&fd, &size, at_of(in), name, path);
-    if (status != BERLU_OK)
-        return status;
-    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    if (data == MAP_FAILED)
-        status = fail_read(path);
-    else
-        *out = (file_map){data, size};
-    close(fd);
-    return status;
-}
-
-void file_map_close(file_map *map)
-{
-    if (map->data)
-        munmap((void *)map->data, map->size);
-    *map = (file_map){0};
-}
 
 /* Reads to the end of any readable file, pipes included, so the size is not known beforehand. */
 static berlu_status read_all(int fd, const char *path, size_t limit, char **data, size_t *size)
@@ -238,9 +192,7 @@ static berlu_status buffer_flush(file_out *f)
 berlu_status file_out_write(file_out *f, const void *bytes, size_t count)
 {
     if (count > BUFFER - f->buffered) {
-        berlu_status status = buffer_flush(f);
-        if (status != BERLU_OK)
-            return status;
+        TRY(buffer_flush(f));
     }
     if (count >= BUFFER)
         return write_all(f->fd, f->path, bytes, count);
@@ -252,9 +204,7 @@ berlu_status file_out_write(file_out *f, const void *bytes, size_t count)
 
 static berlu_status out_finish(file_out *f)
 {
-    berlu_status status = buffer_flush(f);
-    if (status != BERLU_OK)
-        return status;
+    TRY(buffer_flush(f));
     if (f->temporary && fsync(f->fd) != 0)
         return fail_write(f->path, "fsync");
     int fd = f->fd;
@@ -298,10 +248,8 @@ berlu_status file_write_atomic(const char *path, const void *bytes, size_t count
 berlu_status file_write_atomic_in(const folder_handle *in, const char *name, const void *bytes, size_t count)
 {
     file_out *f;
-    berlu_status status = file_out_open_in(&f, in, name);
-    if (status != BERLU_OK)
-        return status;
-    status = file_out_write(f, bytes, count);
+    TRY(file_out_open_in(&f, in, name));
+    berlu_status status = file_out_write(f, bytes, count);
     if (status == BERLU_OK)
         return file_out_commit(f);
     file_out_discard(f);

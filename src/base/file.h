@@ -1,11 +1,12 @@
-/* file.h - reading by mmap, writing so that a cut at any byte loses nothing.
+/* file.h - writing so that a cut at any byte loses nothing, and reading small files whole.
  * SPDX-License-Identifier: MIT
  *
  * A new file appears whole or not at all: it is written under a temporary name in the same folder,
  * fsynced, renamed, and the folder is fsynced. Failures name the path and the system's reason;
  * reading failures are BERLU_ERR_INPUT, writing failures BERLU_ERR_IO. A target that is no regular
  * file (a pipe, /dev/null) is written directly. System calls are called by their plain names, so
- * that tests can make the n-th one fail. */
+ * that tests can make the n-th one fail. No file is ever mapped: one that shrinks under a mapping
+ * ends the process with SIGBUS. Large files are read through file_in.h. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -29,15 +30,6 @@ int folder_in_place(const folder_handle *f); /* whether its path still leads to 
 /* `name` as messages show it: "PATH/NAME", in `out` or the name itself. */
 enum { FILE_SHOWN = 4352 };
 const char *file_shown(char out[FILE_SHOWN], const folder_handle *in, const char *name);
-
-/* A file as memory, read-only. An empty file has size 0 and data NULL. */
-typedef struct file_map {
-    const unsigned char *data;
-    size_t size;
-} file_map;
-berlu_status file_map_open(file_map *out, const char *path);
-berlu_status file_map_open_in(file_map *out, const folder_handle *in, const char *name);
-void file_map_close(file_map *map);
 
 /* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard
  * leaves no trace. After any failure only discard is allowed. */

@@ -11,10 +11,15 @@
 
 berlu_status file_in_open(file_in *out, const char *path)
 {
+    return file_in_open_in(out, NULL, path, path);
+}
+
+berlu_status file_in_open_in(file_in *out, const folder_handle *in, const char *name, const char *path)
+{
     struct stat info;
     *out = (file_in){.fd = -1, .path = path};
     do
-        out->fd = open(path, O_RDONLY | O_CLOEXEC);
+        out->fd = openat(in ? in->fd : AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
     while (out->fd < 0 && errno == EINTR);
     if (out->fd < 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
@@ -54,14 +59,25 @@ berlu_status file_in_read(const file_in *f, uint64_t at, void *bytes, size_t cou
     return BERLU_OK;
 }
 
+berlu_status file_in_each(const file_in *f, uint64_t count, file_in_take *take, void *context)
+{
+    unsigned char piece[FILE_IN_PIECE];
+    for (uint64_t at = 0; at < count; at += sizeof piece) {
+        size_t some = count - at < sizeof piece ? (size_t)(count - at) : sizeof piece;
+        berlu_status status = file_in_read(f, at, piece, some);
+        if (status != BERLU_OK)
+            return status;
+        take(context, piece, some);
+    }
+    return BERLU_OK;
+}
+
 berlu_status file_in_all(unsigned char **out, size_t *size, const char *path)
 {
     file_in f;
-    berlu_status status = file_in_open(&f, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(file_in_open(&f, path));
     unsigned char *bytes = f.size < SIZE_MAX ? malloc((size_t)f.size + 1) : NULL;
-    status = bytes ? file_in_read(&f, 0, bytes, (size_t)f.size) : berlu_fail_memory((size_t)f.size, path);
+    berlu_status status = bytes ? file_in_read(&f, 0, bytes, (size_t)f.size) : berlu_fail_memory((size_t)f.size, path);
     if (status == BERLU_OK) {
         bytes[f.size] = 0;
         *size = (size_t)f.size;

@@ -4,8 +4,8 @@
  * One line does both halves: `return berlu_fail(BERLU_ERR_INPUT, "%s: no tensor '%s'", path,
  * name);` keeps the message for this thread and returns the code. A message begins with its subject
  * (a path, an option, a tensor), says what is wrong and, where there is one, the remedy. Callers
- * forward a failure unchanged; they add to it only with berlu_fail_in(), which puts a place in
- * front of the existing message. */
+ * forward a failure unchanged (TRY); they add to it only with berlu_fail_in(), which puts a place
+ * in front of the existing message. */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
@@ -14,6 +14,23 @@
 #include <berlu/status.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Forwards a failure: returns the status of the call unless it is BERLU_OK. */
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        berlu_status try_status = (call);                                                                              \
+        if (try_status != BERLU_OK)                                                                                    \
+            return try_status;                                                                                         \
+    } while (0)
+
+/* The same where something is owned: keeps the status in the local `status` and jumps to the label
+ * `done`, behind which the function frees and returns. */
+#define TRY_DONE(call)                                                                                                 \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != BERLU_OK)                                                                                        \
+            goto done;                                                                                                 \
+    } while (0)
 
 BERLU_API berlu_status berlu_fail(berlu_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -138,6 +138,38 @@ int number_parse(const char *string, double *out)
     return 1;
 }
 
+int count_parse(const char *string, int64_t *out)
+{
+    if (strchr(" \t\n\v\f\r", *string)) /* also the empty text */
+        return 0;
+    char *end;
+    long long whole = strtoll(string, &end, 10);
+    double number;
+    if (end != string && strlen(end) == 2 && end[1] == 'i') {
+        const char *units = "KMG", *unit = strchr(units, end[0]);
+        return unit && !__builtin_mul_overflow(whole, 1ll << (10 * (unit - units + 1)), out);
+    }
+    if (end != string && !*end && !(whole == INT64_MAX || whole == INT64_MIN)) {
+        *out = whole;
+        return 1;
+    }
+    if (!number_parse(string, &number) || fabs(number) > 0x1p53 || number != floor(number))
+        return 0;
+    *out = (int64_t)number;
+    return 1;
+}
+
+int flag_parse(const char *string, int64_t *out)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(string, words[i]) == 0) {
+            *out = (int64_t)(i & 1);
+            return 1;
+        }
+    return 0;
+}
+
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;

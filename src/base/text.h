@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -31,6 +32,13 @@ const char *number_text_f32(char out[NUMBER_TEXT], float value);
 /* Reads a whole text as a number: no trailing characters, no empty text. Accepts hexadecimal
  * floats, "inf", "nan". */
 int number_parse(const char *text, double *out);
+
+/* A whole number below 2^63 as 12, 1e4, 64Ki, 4Mi or 1Gi; 0: it is none. The command line and
+ * settings files read numbers and flags by the same functions. */
+int count_parse(const char *text, int64_t *out);
+
+/* false, true, no, yes, off, on, 0, 1; 0: it is none of them. */
+int flag_parse(const char *text, int64_t *out);
 
 /* A correction for a word that is no number: "; write 0.001" for 0,001, "; write 4Mi (4194304) or
  * 4000000" for 4M, "" where there is nothing to say. */

@@ -1,6 +1,7 @@
-/* act.c - activation sites that stand alone: one call of the library over the whole tensor. SPDX-License-Identifier: MIT
+/* act.c - activation sites that are not fused: one library call over the whole tensor.
+ * SPDX-License-Identifier: MIT
  *
- * The calls were checked when the workspace was asked for; inside a step they cannot fail. */
+ * The workspace query checks the calls; inside a step they cannot fail. */
 #include <assert.h>
 #include <stdint.h>
 
@@ -37,9 +38,9 @@ static berlu_act_call call_make(const op_call *c)
 
 size_t cpu_act_workspace(const op_call *c)
 {
-    float dummy = 0; /* not NULL, where only that matters */
+    float dummy = 0; /* any non-NULL address: only that is checked */
     berlu_act_call call = call_make(c);
-    for (int i = 0; i < c->attr->act_params; i++) { /* pointers are looked at only for being NULL */
+    for (int i = 0; i < c->attr->act_params; i++) { /* pointers are only compared with NULL */
         call.param[c->attr->act_param[i]].value = &dummy;
         if (c->op != OP_ACT)
             call.param[c->attr->act_param[i]].grad = &dummy;
@@ -51,7 +52,7 @@ static void run(const op_call *c)
 {
     berlu_act_call call = call_make(c);
     call.workspace = c->workspace;
-    call.workspace_bytes = SIZE_MAX / 2; /* the engine holds as much as was asked for */
+    call.workspace_bytes = SIZE_MAX / 2; /* the engine allocated the requested size */
     berlu_status status = berlu_act_run(c->attr->act, op_of(c), &call, &(berlu_exec){.threads = c->threads});
     assert(status == BERLU_OK);
     (void)status;

@@ -1,9 +1,12 @@
 /* attention.c - attention without the T x T matrix in memory. SPDX-License-Identifier: MIT
  *
- * Two ways. Among many tokens each (image, head) is its own little group of products on one thread: scores of up to 128 queries
- * against all keys, softmax, times v (simd_product.c); the scores live in the thread's scratch and are gone afterwards. The
- * backward makes them again from the kept log-sum. Among few tokens (TNT's pixels) many problems run side by side in the lanes of a vector
- * (simd_heads.c). Neither way has sums that cross problems, so threads change nothing. */
+ * Two algorithms. Among many tokens each (image, head) is a group of small products on one thread:
+ * scores of up to 128 queries against all keys, softmax, times v (simd_product.c); the scores live
+ * in the thread's scratch only. The backward recomputes them from the saved log-sum. Among few
+ * tokens (TNT's pixels) many problems run side by side in the lanes of a vector (simd_heads.c). No
+ * sum crosses problems in either, so the number of threads changes no bit. */
+#include <assert.h>
+
 #include "cpu/blocks.h"
 #include "cpu/heads.h"
 #include "cpu/kernels.h"
@@ -69,9 +72,10 @@ static problem problem_at(const op_call *c, const heads *h, int64_t i)
     return p;
 }
 
-/* ---- many tokens ---- */
+/* ---- many tokens ----------------------------------------------------------------------------- */
 
-/* A thread's scratch: scores [key][query] of a block of queries, their gradients, q and dy of the block transposed. */
+/* A thread's scratch: scores [key][query] of a block of queries, their gradients, q and dy of the
+ * block transposed. */
 typedef struct scratch {
     float *s, *ds, *q_t, *dy_t;
 } scratch;
@@ -85,7 +89,7 @@ static scratch scratch_at(const op_call *c, const heads *h)
     return w;
 }
 
-/* [key][query] = keys (tokens x width) times queries^T, which is laid out already */
+/* [key][query] = keys (tokens x width) times queries^T, already transposed */
 static void scores(const simd_kernels *l, const heads *h, const float *keys, int64_t stride, const float *queries_t,
                    int64_t n, float *to)
 {
@@ -99,7 +103,7 @@ static void over_keys(const simd_kernels *l, const heads *h, const float *weight
     l->product(&(simd_product){n, h->width, h->tokens, weights, 1, n, values, stride, to, stride_to, 0});
 }
 
-/* per key: the sum over queries, added to what earlier blocks of queries left */
+/* per key: the sum over queries, added to that of earlier blocks of queries */
 static void over_queries(const simd_kernels *l, const heads *h, const float *weights, const float *values,
                          int64_t stride, int64_t n, float *to, int64_t stride_to, int add)
 {
@@ -147,7 +151,7 @@ static void problem_run(const op_call *c, const heads *h, int64_t i)
         problem_backward(simd_of(c), h, &p, &w);
 }
 
-/* ---- few tokens ---- */
+/* ---- few tokens ------------------------------------------------------------------------------ */
 
 enum { LANES_MOST = 16 };
 
@@ -171,9 +175,9 @@ static void heads_in_lanes_run(const op_call *c, const heads *h, int64_t first, 
         simd_of(c)->heads_backward(&l, count, q, v, dy, known, h->heads, dq, dv, work);
 }
 
-/* ---- all problems, and those of some rows ---- */
+/* ---- all problems, and those of some rows ---------------------------------------------------- */
 
-/* Problems are independent, so it does not matter which of them work_queue a vector. */
+/* Problems are independent, so it does not matter which of them share a vector. */
 static blocks problem_blocks(const op_call *c, const heads *h)
 {
     return blocks_of(h->groups * h->heads, heads_in_lanes(h) ? simd_of(c)->width : 1);
@@ -198,10 +202,11 @@ static void run(const op_call *c)
         problems_run(c, &h, block_begin(&b, i), block_rows(&b, i));
 }
 
-/* The groups of these rows are whole: engine/group.c sees to it. */
+/* Each group of tokens is whole among these rows: group.c ensures it. */
 void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows)
 {
     heads h = heads_of(c);
+    assert(begin % h.tokens == 0 && rows % h.tokens == 0);
     int64_t size = problem_blocks(c, &h).size, end = (begin + rows) / h.tokens * h.heads;
     for (int64_t i = begin / h.tokens * h.heads; i < end; i += size)
         problems_run(c, &h, i, end - i < size ? end - i : size);

@@ -1,7 +1,8 @@
-/* blocks.h - how the fast kernels cut their work. SPDX-License-Identifier: MIT
+/* blocks.h - how the fast kernels divide their work into blocks. SPDX-License-Identifier: MIT
  *
- * Blocks depend on the size of the problem alone; threads only choose who computes which. Sums over rows are made per block in
- * f32, in order, and joined over blocks by a fixed tree in double, so no bit depends on the number of threads. */
+ * Blocks depend on the size of the problem alone; scheduling only assigns them to threads. Sums
+ * over rows are computed per block in f32, in order, and added over blocks by a fixed tree in
+ * double, so no bit depends on the number of threads. */
 #ifndef CPU_BLOCKS_H
 #define CPU_BLOCKS_H
 
@@ -9,6 +10,7 @@
 
 #include <omp.h>
 
+#include "base/threads.h"
 #include "cpu/device.h"
 #include "cpu/gemm.h"
 
@@ -23,7 +25,8 @@ static inline blocks blocks_of(int64_t rows, int64_t size)
     return (blocks){(rows + size - 1) / size, size, rows};
 }
 
-/* Rows that go through a group together (group.c), and how many numbers they may have. Blocks of short rows divide it. */
+/* Rows that a group (group.c) runs together, and their largest width. Blocks of short rows divide
+ * it. */
 enum { GROUP_ROWS = 1024, GROUP_WIDTH = 128 };
 
 static inline int rows_are_short(int64_t inputs, int64_t outputs)
@@ -31,13 +34,14 @@ static inline int rows_are_short(int64_t inputs, int64_t outputs)
     return inputs <= GROUP_WIDTH && outputs <= GROUP_WIDTH;
 }
 
-/* Row blocks of a product with so many numbers a row before and behind it. Threads that are done take from others (share.h): about
- * 26 blocks, so that the last one does not matter; an even number, before their rows are rounded to the library's eight. At most
- * 320 rows, so that a block of 768 floats a row stays in a second cache of 1 MiB while bias and activation pass over it; in
- * between, the more the larger the weight is, which every block reads again. Of many short rows half a group. */
+/* Row blocks of a product with this many inputs and outputs a row. Work stealing (work.h) wants
+ * about 26 blocks, so that the last one does not matter; an even number, before their rows are
+ * rounded up to the library's eight. At most 320 rows, so that a block of 768 floats a row stays in
+ * an L2 of 1 MiB while bias and activation pass over it; within that, more rows for a larger
+ * weight, which every block reads again. Many short rows: half a group. */
 static inline blocks blocks_for_product(int64_t rows, int64_t inputs, int64_t outputs)
 {
-    enum { WANTED = 26, MOST = 320, WEIGHT = 2048, KERNEL = 8 }; /* WEIGHT: its numbers for each row */
+    enum { WANTED = 26, MOST = 320, WEIGHT = 2048, KERNEL = 8 }; /* WEIGHT: its elements per row */
     if (rows >= 4 * GROUP_ROWS && rows_are_short(inputs, outputs))
         return blocks_of(rows, GROUP_ROWS / 2);
     int64_t size = rows / WANTED > inputs * outputs / WEIGHT ? rows / WANTED : inputs * outputs / WEIGHT;
@@ -58,13 +62,13 @@ static inline int64_t block_rows(const blocks *b, int64_t i)
     return b->rows - i * b->size < b->size ? b->rows - i * b->size : b->size;
 }
 
-/* The blocks [begin, end) that rows of a group are. */
+/* The end of the blocks that hold these rows of a group. */
 static inline int64_t blocks_end(const blocks *b, int64_t begin, int64_t rows)
 {
     return (begin + rows + b->size - 1) / b->size;
 }
 
-/* Those of a call whose rows go from in[0] to out[0] by a product. */
+/* The blocks of a product from in[0] to out[0]. */
 static inline blocks blocks_of_call(const op_call *c)
 {
     return blocks_for_product(c->out[0].rows, c->in[0].channels, c->out[0].channels);
@@ -79,8 +83,5 @@ static inline size_t align_64(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
 }
-
-/* out[j] = sum over the blocks of part[block][j], by the tree of base/threads.h. `stride` between blocks. */
-void partials_join(float *out, const float *part, int64_t count, int64_t stride, int64_t n);
 
 #endif

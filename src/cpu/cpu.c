@@ -1,8 +1,9 @@
-/* cpu.c - the backends of the CPU: memory, results, and the table of kernels. SPDX-License-Identifier: MIT
+/* cpu.c - the backends of the CPU: memory, results, and the table of kernels.
+ * SPDX-License-Identifier: MIT
  *
- * The f64 table is the reference kernels in double and nothing else. The f32 table is the reference kernels with everything
- * that matters replaced by a vectorised one. Device memory is the host's, work is done when run() returns.
- * Read on: run.c, then linear.c and attention.c, which are most of a step. */
+ * The f64 table is the reference kernels in double and nothing else. The f32 table replaces every
+ * reference kernel that matters by a vectorised one. Device memory is the host's, and run() is
+ * synchronous. Read on: run.c, then linear.c and attention.c, which are most of a step. */
 #include "cpu/cpu.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "cpu/blocks.h"
 #include "cpu/device.h"
 #include "cpu/gemm.h"
@@ -19,7 +21,7 @@
 
 extern const op_entry ref_f64_ops[OP_COUNT];
 
-/* ---- devices and memory ---- */
+/* ---- devices and memory ---------------------------------------------------------------------- */
 
 static berlu_status device_open(device **out, const backend *b, tensor_dtype dtype)
 {
@@ -108,7 +110,7 @@ static void cpu_group(graph *g, int batch)
     cpu_group_mark(g, GROUP_ROWS, batch);
 }
 
-/* ---- tables ---- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const op_entry fast_ops[OP_COUNT] = {
     [OP_LINEAR] = {cpu_linear, cpu_linear_workspace, .in_place = 8, .absorbs = 3},
@@ -194,9 +196,10 @@ const backend *cpu_backend_at(int index)
 
 const backend *cpu_backend(void)
 {
-    const simd_kernels *best = simd_kernels_pick();
+    cpu_isa isa;
+    const char *wanted = cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "scalar";
     for (int i = 0; cpu_backend_at(i); i++)
-        if (cpu_backend_at(i)->data == best)
+        if (strcmp(((const simd_kernels *)cpu_backend_at(i)->data)->isa, wanted) == 0)
             return cpu_backend_at(i);
     return cpu_ref_backend();
 }

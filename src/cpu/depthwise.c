@@ -1,6 +1,8 @@
-/* depthwise.c - depthwise convolution: one image and one vector of channels at a time. SPDX-License-Identifier: MIT
+/* depthwise.c - depthwise convolution: one image and one vector of channels at a time.
+ * SPDX-License-Identifier: MIT
  *
- * Weight gradients are made per image and joined over images by the fixed tree. Read on: simd_depthwise.c. */
+ * Weight gradients are computed per image and added over images by the fixed tree. Read on:
+ * simd_depthwise.c. */
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
 
@@ -64,6 +66,6 @@ void cpu_depthwise_dw(const op_call *c)
                                  part + image * stride + taps, (const float *)c->in[0].data + image * size,
                                  (const float *)c->in[1].data + image * size, work);
     }
-    partials_join(c->out[0].data, part, c->batch, stride, taps);
-    partials_join(c->out[1].data, part + taps, c->batch, stride, m.channels);
+    tree_sum_columns(c->out[0].data, part, (size_t)c->batch, stride, taps);
+    tree_sum_columns(c->out[1].data, part + taps, (size_t)c->batch, stride, m.channels);
 }

@@ -1,7 +1,9 @@
-/* draw.h - what dropout and drop path ask of chance, for every CPU kernel alike. SPDX-License-Identifier: MIT
+/* draw.h - random draws of dropout and drop path, shared by all CPU kernels.
+ * SPDX-License-Identifier: MIT
  *
- * The counter is (number of the op, index of the group in the global batch, step): a different rank, thread or backend that
- * computes the same group draws the same number. Four groups share one block of Philox. */
+ * The counter is (number of the op, index of the group in the batch of the update, step): any
+ * process, thread or backend that computes the same group draws the same number. Four groups share
+ * one block of Philox. */
 #ifndef CPU_DRAW_H
 #define CPU_DRAW_H
 

@@ -4,7 +4,7 @@
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
 
-enum { PIECE = 16384 }; /* numbers of an elementwise block */
+enum { PIECE = 16384 }; /* elements of an elementwise block */
 
 void cpu_add(const op_call *c)
 {
@@ -48,5 +48,5 @@ void cpu_scale_grad(const op_call *c)
                                     (const float *)c->in[1].data + at, c->in[2].data, part + i * n, block_rows(&b, i),
                                     n);
     }
-    partials_join(c->out[1].data, part, b.count, n, n);
+    tree_sum_columns(c->out[1].data, part, (size_t)b.count, n, n);
 }

@@ -1,17 +1,17 @@
 /* gemm.c - oneDNN or OpenBLAS behind gemm.h, as BERLU_BLAS says. SPDX-License-Identifier: MIT
  *
- * Both libraries would use threads of their own, and the bits of a product would depend on how
- * many. oneDNN does not when it is called inside a region of several threads. A region of one does
- * not count as such, so there we say that one thread is all there are: in a region of our own,
- * since the saying ends with it. OpenBLAS is told once per call: it keeps the number in a global of
- * its own, and setting the same value twice costs nothing.
+ * Both libraries would use threads of their own, and the bits of a product would depend on their
+ * number. oneDNN is serial inside a parallel region of several threads. A region of one does not
+ * count, so there we set the number of threads to one, within a region of our own that limits the
+ * scope of the setting. OpenBLAS is set once per call: it keeps the number in a global, and setting
+ * the same value again costs nothing.
  *
  * oneDNN's products are generated at run time and point the stack pointer into heap memory while
- * they compute, so a signal handler of the host (Python, R, MPI, a profiler) would write its
- * frame over whatever lies below: the calling thread takes no signals meanwhile
- * (docs/reliability.md has the cost). OpenBLAS is compiled code that keeps to its stack. The
- * command has no handlers and says so, for one product of a small network takes only some tens
- * of times as long as the two calls. */
+ * they compute, so a signal handler of the host (Python, R, MPI, a profiler) would overwrite heap
+ * memory with its frame: the calling thread blocks signals meanwhile (docs/reliability.md has the
+ * cost). OpenBLAS is compiled code that keeps to its stack. The command has no handlers and
+ * declares so, since a small product takes only some tens of times as long as the two system
+ * calls. */
 #include "cpu/gemm.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@
 
 #include "base/signals.h"
 
-static atomic_int no_handlers; /* of the whole process: a handler belongs to no engine either */
+static atomic_int no_handlers; /* of the whole process, as signal handlers are */
 
 void gemm_expect_no_handlers(void)
 {
@@ -43,7 +43,7 @@ static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a,
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b)
 {
     (void)m, (void)n, (void)k, (void)a_transposed, (void)b;
-    return 0; /* its buffers are made once, when the library is loaded */
+    return 0; /* it allocates its buffers once, when the library is loaded */
 }
 
 const char *gemm_library(void)
@@ -67,8 +67,8 @@ static void product(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a,
                                       a.stride, b.data, b.stride, beta, c, stride);
     if (exposed)
         signals_restore(&before);
-    /* Without memory for its buffers oneDNN computes nothing. NaN reaches the loss, which ends
-     * the run with its last checkpoint kept; old numbers would be trained on. */
+    /* Without memory for its buffers oneDNN computes nothing. NaN reaches the loss, which ends the
+     * run with its last checkpoint kept; stale values would be trained on. */
     for (int64_t i = 0; status != dnnl_success && i < m; i++)
         for (int64_t j = 0; j < n; j++)
             c[i * stride + j] = NAN;
@@ -79,11 +79,10 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* It reads both matrices where they lie and needs at most 72 KiB, with two exceptions: x W^T
- * with k a multiple of 256 or few rows, and an op(B) as stored with rows a multiple of 1024
- * numbers apart. Then it copies both into buffers, 384 numbers deep and up to 9984 of n wide.
- * From a log of its allocations. Most weights are transposed beforehand, to no such multiple
- * (weight.h). */
+/* It reads both matrices in place and needs at most 72 KiB, with two exceptions: x W^T with k a
+ * multiple of 256 or few rows, and an op(B) as stored with a row stride that is a multiple of 1024.
+ * Then it packs both into buffers, 384 deep and up to 9984 of n wide. Derived from a log of its
+ * allocations. Most weights are transposed beforehand, to another stride (weight.h). */
 size_t gemm_scratch(int64_t m, int64_t n, int64_t k, int a_transposed, gemm_matrix b)
 {
     enum { DEPTH = 384, ROWS = 384, WIDTH = 9984, PAGES = 5 * 4096, IN_PLACE = 72 << 10 };

@@ -1,19 +1,22 @@
-/* group.c - finds calls that should run together, some rows at a time. SPDX-License-Identifier: MIT
+/* group.c - finds row-blocked groups: calls that run together, some rows at a time.
+ * SPDX-License-Identifier: MIT
  *
- * TNT's pixels are 16384 short rows: norm, product, activation, product each read and write megabytes for little arithmetic, and
- * what one writes has left the cache when the next reads it. All of them work row by row (weight gradients sum over rows, and
- * keep partial sums anyway), so a run of such nodes can be done for a thousand rows at a time: all nodes for the first rows, then
- * all for the next, each thread with rows of its own and no barrier between nodes. Results are the same to the bit: what a node
- * does for a row, and how it cuts its sums, depends on neither.
+ * TNT's pixels are 16384 short rows: norm, product, activation, product each read and write
+ * megabytes for little arithmetic, and the output of one is evicted before the next reads it. All
+ * of them are row-wise (weight gradients sum over rows, and keep partial sums anyway), so a
+ * sequence of such nodes can run on a thousand rows at a time: all nodes for the first rows, then
+ * all for the next, each thread with rows of its own and no barrier between nodes. Bits are the
+ * same: neither the result of a row nor the partial sums depend on the order.
  *
- * A group is a run of neighbours in the list, all forward or all backward, that the backend offers, over equally many rows, whose
- * rows are so short that a block of them stays in a second cache. Long rows (words: 384 to 1536 numbers) come with weights
- * that fill the cache themselves: there a group gains nothing. Read on: plan_groups() in plan.c; cpu/run.c. */
+ * A group is a sequence of consecutive nodes, all forward or all backward, that the backend can
+ * block, over the same number of rows, so short that a block of them stays in L2. Long rows
+ * (tokens: 384 to 1536 elements) come with weights that fill the cache themselves: there a group
+ * gains nothing. Read on: plan_groups() in plan.c; cpu/run.c. */
 #include "cpu/blocks.h"
 #include "cpu/kernels.h"
 #include "graph/op_rules.h"
 
-enum { GROUP_TIMES = 8 }; /* a group is worth its name, and leaves work for several threads, from so many times on */
+enum { GROUP_TIMES = 8 }; /* blocks of GROUP_ROWS from which on a group pays off and leaves work for several threads */
 
 static int is_short(const graph *g, tensor t, int64_t width)
 {
@@ -21,7 +24,7 @@ static int is_short(const graph *g, tensor t, int64_t width)
     return !info || !info->batched || tensor_channels(info) <= width;
 }
 
-/* Attention looks at all tokens of a group: its groups must be whole among the rows of one go. */
+/* Attention reads all tokens of a group: it must be whole among the rows of a block. */
 static int groups_fit(const graph *g, const node *n, int64_t group_rows)
 {
     const tensor_info *info = graph_tensor(g, n->in[0]);
@@ -44,8 +47,8 @@ static int64_t member_rows(const graph *g, const node *n, int64_t group_rows, in
     return rows_of(g, n->in[0]);
 }
 
-/* May the node follow, if the group began at node `first`? What it reads of the group must be the same rows, not a sum
- * over them. */
+/* May the node join the group that begins at node `first`? Its inputs within the group must be the
+ * same rows, not a sum over them. */
 static int member_follows(const graph *g, const node *n, int first, int64_t rows)
 {
     for (int j = 0; j < NODE_INPUTS; j++) {

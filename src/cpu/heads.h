@@ -1,4 +1,5 @@
-/* heads.h - the geometry of an attention call, for every CPU kernel alike. SPDX-License-Identifier: MIT */
+/* heads.h - the geometry of an attention call, shared by all CPU kernels.
+ * SPDX-License-Identifier: MIT */
 #ifndef CPU_HEADS_H
 #define CPU_HEADS_H
 

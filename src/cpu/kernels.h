@@ -4,7 +4,8 @@
 
 #include "engine/backend.h"
 
-/* Links of groups (group.c): the same kernels for some rows; those with sums over rows have a finish. */
+/* Members of row-blocked groups (group.c): the same kernels for some rows; those with sums over
+ * rows have a finish. */
 void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_linear_dw_rows(const op_call *c, int64_t begin, int64_t rows);
 void cpu_linear_dw_finish(const op_call *c);
@@ -18,7 +19,7 @@ void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows);
 size_t cpu_library(const op_call *c);
 int cpu_groupable(op_id op);
 void cpu_group_run(const op_call *calls, int count, double *seconds);
-/* Marks groups of nodes that can run so many rows at a time (group.c). */
+/* Marks row-blocked groups of nodes (group.c). */
 void cpu_group_mark(graph *g, int64_t group_rows, int batch);
 
 /* Programs (run.c). */

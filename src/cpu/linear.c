@@ -1,8 +1,12 @@
-/* linear.c - products in blocks, and what belongs to a block while it is in the cache. SPDX-License-Identifier: MIT
+/* linear.c - products in blocks, each with its epilogue while it is in the cache.
+ * SPDX-License-Identifier: MIT
  *
- * y = x W^T runs over blocks of rows: the product of a block, then its bias and residual; a residual that lies where the result
- * goes is added by the product itself (beta = 1). dW = dy^T x runs over blocks of dW's rows, each summing over the whole batch,
- * or over blocks of the batch where it is long and thin. Read on: linear_act.c, the same with an activation. */
+ * y = x W^T runs over blocks of rows: the product of a block, then its bias and residual; a
+ * residual in the memory of the output is added by the product itself (beta = 1). dW = dy^T x runs
+ * over blocks of dW's rows, each summing over the whole batch, or over blocks of the batch where it
+ * is long and thin. Read on: linear_act.c, the same with an activation. */
+#include <assert.h>
+
 #include "cpu/blocks.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
@@ -35,6 +39,7 @@ void cpu_linear_rows(const op_call *c, int64_t begin, int64_t rows)
 void cpu_linear(const op_call *c)
 {
     blocks b = blocks_of_call(c);
+    assert(c->in[0].rows == c->out[0].rows);
     work_queue s;
     work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
@@ -55,9 +60,9 @@ void cpu_linear_dx(const op_call *c)
     cpu_linear(c);
 }
 
-/* ---- weight gradients ---- */
+/* ---- weight gradients ------------------------------------------------------------------------ */
 
-/* Blocks of dW's rows: about 192, an even number of them. Each packs all of x anew. */
+/* Blocks of dW's rows: about 192, an even number of them. Each packs all of x again. */
 static blocks blocks_of_weight(int64_t outputs)
 {
     int64_t count = (outputs + 191) / 192;
@@ -65,8 +70,9 @@ static blocks blocks_of_weight(int64_t outputs)
     return blocks_of(outputs, (outputs + count - 1) / count);
 }
 
-/* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is cut along the batch instead: then every number of dy and x is
- * read once, by one thread, and the partial sums are small: a weight larger than THIN_SIZE is never cut so. */
+/* A long thin product (TNT's pixels: 16384 rows, dW 24 x 96) is divided along the batch instead:
+ * then every element of dy and x is read once, by one thread, and the partial sums are small: a
+ * weight larger than THIN_SIZE is never divided so. */
 enum { THIN_ROWS = GROUP_ROWS, THIN = 16, THIN_SIZE = 1 << 16 };
 
 static int is_thin(const op_call *c)
@@ -102,7 +108,7 @@ static void column_sums(const op_call *c, const blocks *b, int64_t i)
 static void column_sums_join(const op_call *c)
 {
     int64_t n = c->in[0].channels;
-    partials_join(c->out[1].data, c->workspace, blocks_of(c->in[0].rows, SUM_ROWS).count, n, n);
+    tree_sum_columns(c->out[1].data, c->workspace, (size_t)blocks_of(c->in[0].rows, SUM_ROWS).count, n, n);
 }
 
 /* to (count x inputs) = rows [first, first + count) of dW, summed over some rows of the batch */
@@ -128,8 +134,8 @@ void cpu_linear_dw_finish(const op_call *c)
     int64_t size = c->in[0].channels * c->in[1].channels;
     if (c->out[1].data)
         column_sums_join(c);
-    partials_join(c->out[0].data, (float *)c->workspace + bias_partials(c), blocks_of(c->in[0].rows, THIN_ROWS).count,
-                  size, size);
+    tree_sum_columns(c->out[0].data, (float *)c->workspace + bias_partials(c),
+                     (size_t)blocks_of(c->in[0].rows, THIN_ROWS).count, size, size);
 }
 
 static void thin_dw(const op_call *c)
@@ -163,13 +169,15 @@ static void wide_dw(const op_call *c)
 
 void cpu_linear_dw(const op_call *c)
 {
+    assert(c->in[0].rows == c->in[1].rows);
+    assert(c->out[0].rows * c->out[0].channels == c->in[0].channels * c->in[1].channels);
     if (is_thin(c))
         thin_dw(c);
     else
         wide_dw(c);
 }
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The library's buffers for the products of this call: one set for each thread that has a block. */
 size_t cpu_library(const op_call *c)

@@ -1,9 +1,11 @@
-/* linear_act.c - a product and the activation behind it, block by block. SPDX-License-Identifier: MIT
+/* linear_act.c - a product with an activation as its epilogue, block by block.
+ * SPDX-License-Identifier: MIT
  *
- * Forward: the product of a block of rows, then bias and activation over the block while it is in the second cache.
- * Backward: dz W of a block, then in one pass over it the slope (du = dy f'(u)), the activation's output again (for the weight
- * gradient behind), the gradients of bias and learned parameters. Each block has its own partial sums; partials_join() adds
- * them. u is kept without its bias where attr.raw says so: the activation call adds the bias as it reads. */
+ * Forward: the product of a block of rows, then bias and activation over the block while it is in
+ * L2. Backward: dz W of a block, then in one pass over it the derivative (du = dy f'(u)), the
+ * activation's output recomputed (for the next weight gradient), and the gradients of bias and
+ * learned parameters. Each block has its own partial sums; tree_sum_columns() adds them. With
+ * attr.raw u is saved without its bias: the activation call adds the bias as it reads. */
 #include <assert.h>
 #include <stdint.h>
 
@@ -21,11 +23,11 @@ static void act_call(const op_call *c, berlu_act_op op, const berlu_act_call *ca
     (void)status;
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static size_t forward_scratch(const op_call *c, int64_t rows)
 {
-    float dummy = 0; /* not NULL, where only that is asked */
+    float dummy = 0; /* any non-NULL address: only that is checked */
     berlu_act_call call = site_call(c, 3, rows, c->out[0].channels);
     call.x = call.y = &dummy;
     for (int i = 0; i < c->attr->act_params; i++)
@@ -43,7 +45,7 @@ static void block_forward(const op_call *c, const blocks *b, int64_t i, size_t s
     const float *x = c->in[0].data, *bias = c->in[2].data;
     int64_t inputs = c->in[0].channels, outputs = c->out[0].channels, begin = block_begin(b, i),
             rows = block_rows(b, i);
-    int whole = c->out[1].data && !c->attr->raw; /* what is kept includes the bias */
+    int whole = c->out[1].data && !c->attr->raw; /* the saved tensor includes the bias */
     float *y = (float *)c->out[0].data + begin * outputs;
     float *u = c->out[1].data ? (float *)c->out[1].data + begin * outputs : y;
     gemm(rows, outputs, inputs, 1, (gemm_matrix){x + begin * inputs, inputs, 0}, weight_matrix(c), 0, u, outputs);
@@ -80,11 +82,12 @@ void cpu_linear_act(const op_call *c)
     }
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-/* Where a block's partial sums lie: bias gradient, then one or `channels` numbers per learned parameter. */
+/* Layout of a block's partial sums: bias gradient, then one or `channels` elements per learned
+ * parameter. */
 typedef struct partials {
-    int64_t bias, param[ACT_PARAMS], width[ACT_PARAMS]; /* offsets in floats; how many */
+    int64_t bias, param[ACT_PARAMS], width[ACT_PARAMS]; /* offsets in floats; their number */
     int64_t stride;
     float *data;
 } partials;
@@ -172,9 +175,9 @@ void cpu_linear_dx_act_finish(const op_call *c)
     blocks b = blocks_of_call(c);
     partials p = partials_at(c, backward_scratch(c, b.size));
     if (c->out[4].data)
-        partials_join(c->out[4].data, p.data + p.bias, b.count, p.stride, c->out[0].channels);
+        tree_sum_columns(c->out[4].data, p.data + p.bias, (size_t)b.count, p.stride, c->out[0].channels);
     for (int k = 0; k < c->attr->act_params; k++)
-        partials_join(c->out[2 + k].data, p.data + p.param[k], b.count, p.stride, p.width[k]);
+        tree_sum_columns(c->out[2 + k].data, p.data + p.param[k], (size_t)b.count, p.stride, p.width[k]);
 }
 
 void cpu_linear_dx_act(const op_call *c)

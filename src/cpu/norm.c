@@ -1,4 +1,5 @@
 /* norm.c - layer norm over blocks of rows. SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <string.h>
 
 #include "cpu/blocks.h"
@@ -40,11 +41,11 @@ void cpu_norm_grad_finish(const op_call *c)
 {
     int64_t n = c->in[0].channels, count = blocks_of(c->in[0].rows, SUM_ROWS).count;
     const float *part = c->workspace;
-    partials_join(c->out[1].data, part, count, 2 * n, n);
-    partials_join(c->out[2].data, part + n, count, 2 * n, n);
+    tree_sum_columns(c->out[1].data, part, (size_t)count, 2 * n, n);
+    tree_sum_columns(c->out[2].data, part + n, (size_t)count, 2 * n, n);
 }
 
-/* ---- some rows, and all ---- */
+/* ---- some rows, and all ---------------------------------------------------------------------- */
 
 void cpu_norm_rows(const op_call *c, int64_t begin, int64_t rows)
 {
@@ -62,6 +63,7 @@ void cpu_norm_grad_rows(const op_call *c, int64_t begin, int64_t rows)
 
 void cpu_norm(const op_call *c)
 {
+    assert(c->in[0].rows == c->out[0].rows && c->in[0].channels == c->out[0].channels);
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
     work_queue s;
     work_deal(&s, b.count, c->threads);
@@ -72,6 +74,7 @@ void cpu_norm(const op_call *c)
 
 void cpu_norm_grad(const op_call *c)
 {
+    assert(c->in[0].rows == c->in[1].rows && c->in[0].channels == c->in[1].channels);
     blocks b = blocks_of(c->in[0].rows, SUM_ROWS);
     work_queue s;
     work_deal(&s, b.count, c->threads);

@@ -1,4 +1,5 @@
-/* norm_store.h - the norm of all gradients and what follows from it, for every CPU kernel alike. SPDX-License-Identifier: MIT */
+/* norm_store.h - stores the norm of all gradients and the clip factor; shared by all CPU kernels.
+ * SPDX-License-Identifier: MIT */
 #ifndef CPU_NORM_STORE_H
 #define CPU_NORM_STORE_H
 
@@ -6,7 +7,8 @@
 
 #include "engine/backend.h"
 
-/* As torch's clip_grad_norm_: the factor is clip / (norm + 1e-6), at most 1. A norm that is not finite stops all updates. */
+/* As torch's clip_grad_norm_: the factor is clip / (norm + 1e-6), at most 1. A norm that is not
+ * finite stops all updates. */
 static inline void norm_store(const op_call *c, double norm)
 {
     double factor = c->step->clip / (norm + 1e-6);

@@ -1,7 +1,8 @@
-/* real.h - the type of number that a reference kernel works on. SPDX-License-Identifier: MIT
+/* real.h - the element type of a reference kernel. SPDX-License-Identifier: MIT
  *
- * Every ref_*.c is compiled twice: with double it is the reference (cpu_f64_backend), with float it is what the fast
- * backend uses for ops that are not worth more, and what its vector kernels are tested against. Sums are in double in both. */
+ * Every ref_*.c is compiled twice: with double it is the reference (cpu_f64_backend), with float it
+ * serves the fast backend for ops that are not worth a vector kernel, and tests of its vector
+ * kernels. Sums are in double in both. */
 #ifndef CPU_REAL_H
 #define CPU_REAL_H
 

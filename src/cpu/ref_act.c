@@ -1,12 +1,13 @@
-/* ref_act.c - activation sites by the oracle in double, one number at a time. SPDX-License-Identifier: MIT
+/* ref_act.c - activation sites by the reference formula in double, one element at a time.
+ * SPDX-License-Identifier: MIT
  *
- * For the referee. The fast backend uses the vector kernels of act/ instead (cpu/act.c). */
+ * For the reference backend. The fast one uses the vector kernels of act/ instead (cpu/act.c). */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/real.h"
 
-/* The parameters of the activation with the learned ones put in. */
+/* The parameters of the activation, learned ones from the node. */
 static void params_at(const op_call *c, int first, int64_t channel, double params[BERLU_ACT_PARAMS])
 {
     size_t count = berlu_act_param_count(c->attr->act);
@@ -34,7 +35,8 @@ void REF(act)(const op_call *c)
     }
 }
 
-/* x with f(x) = y by bisection: f is monotone where a slope follows from the output. 200 halvings reach the last bit. */
+/* x with f(x) = y by bisection: f is monotone where a slope follows from the output. 200 halvings
+ * reach the last bit. */
 static double input_from(const berlu_act *act, double y, const double *params)
 {
     double low = -1e30, high = 1e30;

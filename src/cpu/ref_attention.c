@@ -1,7 +1,9 @@
-/* ref_attention.c - attention one row of weights at a time, as written on paper. SPDX-License-Identifier: MIT
+/* ref_attention.c - attention one row of weights at a time, by the textbook.
+ * SPDX-License-Identifier: MIT
  *
- * p = softmax(scale q k^T), y = p v. Backward with dp = dy v^T:  ds = p (dp - sum(p dp)),  dq = scale ds k,
- * dk = scale ds^T q,  dv = p^T dy. p is made again from the kept log-sum. */
+ * p = softmax(scale q k^T), y = p v. Backward with dp = dy v^T:  ds = p (dp - sum(p dp)), dq =
+ *                                                                scale ds k,
+ * dk = scale ds^T q,  dv = p^T dy. p is recomputed from the saved log-sum. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* ref_depthwise.c - depthwise convolution on [H, W, C], as written on paper. SPDX-License-Identifier: MIT */
+/* ref_depthwise.c - depthwise convolution on [H, W, C], by its definition.
+ * SPDX-License-Identifier: MIT */
 #include "cpu/real.h"
 
 typedef struct map {

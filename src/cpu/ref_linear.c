@@ -1,4 +1,5 @@
-/* ref_linear.c - products and the unfolding around them, as written on paper. SPDX-License-Identifier: MIT */
+/* ref_linear.c - products and the unfolding around them, by their definition.
+ * SPDX-License-Identifier: MIT */
 #include "cpu/real.h"
 
 void REF(linear)(const op_call *c)
@@ -49,7 +50,7 @@ void REF(linear_dw)(const op_call *c)
     }
 }
 
-/* ---- unfold and fold ---- */
+/* ---- unfold and fold ------------------------------------------------------------------------- */
 
 typedef struct window {
     int64_t channels, height, width; /* of the image */
@@ -121,7 +122,8 @@ void REF(unfold)(const op_call *c)
     }
 }
 
-/* Windows lie side by side (the shape rule sees to it), so every pixel has one source; those that were cut get zero. */
+/* Windows are disjoint (the shape rule ensures it), so every pixel has one source; those outside
+ * all windows get zero. */
 void REF(fold)(const op_call *c)
 {
     window w = window_make(c->out[0].info, c->in[0].info, c->attr);

@@ -1,7 +1,8 @@
 /* ref_loss.c - cross entropy and distillation. SPDX-License-Identifier: MIT
  *
- * A row of K logits is little beside the network, so both backends run these in double. Meanings: recipes of DeiT and timm;
- * graph/op_loss.c has the list. Rows with a negative label count nowhere. */
+ * A row of K logits costs little beside the network, so both backends compute these in double.
+ * Definitions are those of DeiT and timm; graph/op_loss.c lists the ops. Rows with a negative label
+ * are left out. */
 #include <math.h>
 
 #include "cpu/real.h"
@@ -76,7 +77,7 @@ void REF(cross_entropy_grad)(const op_call *c)
     }
 }
 
-/* ---- distillation ---- */
+/* ---- distillation ---------------------------------------------------------------------------- */
 
 static int64_t argmax(const real *z, int64_t classes)
 {
@@ -86,16 +87,10 @@ static int64_t argmax(const real *z, int64_t classes)
     return best;
 }
 
-/* What the soft loss is divided by: B K in DeiT, B in timm. */
-static double soft_count(const op_call *c)
-{
-    return (double)c->batch * (c->attr->distill == DISTILL_SOFT ? (double)c->in[0].channels : 1);
-}
-
 /* sum over the classes of q (log q - log r), both at temperature tau. */
 static double divergence(const real *teacher, const real *z, int64_t classes, double tau, double logsum, real *r)
 {
-    double other = softmax(teacher, classes, tau, r), sum = 0; /* r holds q for a moment */
+    double other = softmax(teacher, classes, tau, r), sum = 0; /* r holds q temporarily */
     for (int64_t k = 0; k < classes; k++)
         sum += exp(teacher[k] / tau - other) * ((teacher[k] / tau - other) - (z[k] / tau - logsum));
     softmax(z, classes, tau, r);
@@ -113,7 +108,7 @@ void REF(distill)(const op_call *c)
         if (c->attr->distill == DISTILL_HARD)
             total += (logsum - z[argmax(teacher, classes)]) / (double)c->batch;
         else
-            total += tau * tau * divergence(teacher, z, classes, tau, logsum, r) / soft_count(c);
+            total += tau * tau * divergence(teacher, z, classes, tau, logsum, r) / (double)(c->batch * classes);
     }
     c->result->loss_part[1] = total;
     c->result->fault |= !isfinite(total);
@@ -124,7 +119,7 @@ void REF(distill_grad)(const op_call *c)
     int64_t classes = c->in[0].channels;
     int hard = c->attr->distill == DISTILL_HARD;
     double tau = hard ? 1 : c->step->distill_tau, weight = c->step->loss_scale * c->step->distill_alpha;
-    double factor = weight * (hard ? 1 / (double)c->batch : tau / soft_count(c));
+    double factor = weight * (hard ? 1 / (double)c->batch : tau / (double)(c->batch * classes));
     for (int64_t i = 0; i < c->batch; i++) {
         const real *r = (const real *)c->in[0].data + i * classes, *teacher = (const real *)c->in[1].data + i * classes;
         real *dz = (real *)c->out[0].data + i * classes;

@@ -1,4 +1,4 @@
-/* ref_norm.c - layer norm, as written on paper. SPDX-License-Identifier: MIT
+/* ref_norm.c - layer norm, by its definition. SPDX-License-Identifier: MIT
  *
  * With xh = (x - mean) / sigma and g = dy * weight:  dx = (g - mean(g) - xh mean(g xh)) / sigma. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* ref_tokens.c - what moves along the token dimension. SPDX-License-Identifier: MIT */
+/* ref_tokens.c - ops along the token dimension. SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "cpu/real.h"

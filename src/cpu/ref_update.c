@@ -1,8 +1,8 @@
 /* ref_update.c - clipping, AdamW, SGD and the average of the weights. SPDX-License-Identifier: MIT
  *
- * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations (decay first, eps outside the
- * root, after the bias correction). Scalars are double and rounded once. The clip factor is not applied to the gradients in
- * memory: whoever reads them multiplies. */
+ * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations
+ * (decay first, eps outside the root, after the bias correction). Scalars are double and rounded
+ * once. The clip factor is not applied to the gradients in memory: readers multiply. */
 #include <assert.h>
 #include <math.h>
 
@@ -11,16 +11,25 @@
 
 static const real *gradient_of(const param_table *p, const param_span *s)
 {
-    return (const real *)(p->sum ? p->sum : p->gradient) + s->gradient;
+    return (const real *)p->gradient + s->gradient;
 }
 
 void REF(accumulate)(const op_call *c)
 {
-    const real *g = c->params->gradient;
-    real *sum = c->params->sum;
+    int64_t total = c->params->total;
+    const real *partial = c->params->partial_sums, *g = c->params->gradient;
+    uint32_t levels = sum_levels(c->step);
+    int level = sum_level(c->step);
+    assert(c->step->micro_batch < c->step->micro_batches && (partial || (levels == 0 && level < 0)));
+    real *to = level < 0 ? c->params->gradient : (real *)c->params->partial_sums + level * total;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t i = 0; i < c->params->total; i++)
-        sum[i] = c->step->sum_begun ? sum[i] + g[i] : g[i];
+    for (int64_t i = 0; i < total; i++) {
+        real sum = g[i];
+        for (int k = 0; levels >> k; k++)
+            if (levels >> k & 1)
+                sum = partial[k * total + i] + sum;
+        to[i] = sum;
+    }
 }
 
 void REF(grad_norm)(const op_call *c)

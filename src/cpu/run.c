@@ -1,8 +1,11 @@
-/* run.c - runs lists of calls: one after the other, groups of them some rows at a time. SPDX-License-Identifier: MIT
+/* run.c - runs lists of calls: one after the other, row-blocked groups some rows at a time.
+ * SPDX-License-Identifier: MIT
  *
- * A program is a loop over the engine's calls. In a row-blocked group a thread takes its rows through all calls before it
- * takes the next; there is no barrier between calls. Sums over rows are kept as partial sums, cut as without a group, and
- * joined in the end: the bits are the same. Which calls form a group: group.c. */
+ * A program is a loop over the engine's calls. In a row-blocked group a thread runs all calls on
+ * its rows before it takes the next ones; there is no barrier between calls. Sums over rows are the
+ * same partial sums as without a group, added at the end: the bits are the same. group.c decides
+ * which calls form a group. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +16,7 @@
 
 typedef struct group_member {
     void (*rows)(const op_call *c, int64_t begin, int64_t rows); /* begin is a multiple of GROUP_ROWS */
-    void (*finish)(const op_call *c);                            /* joins partial sums; NULL: there are none */
+    void (*finish)(const op_call *c);                            /* adds the partial sums; NULL: there are none */
 } group_member;
 
 static const group_member members[OP_COUNT] = {
@@ -49,6 +52,8 @@ void cpu_group_run(const op_call *calls, int count, double *seconds)
 {
     blocks b = blocks_of(calls->in[0].rows, GROUP_ROWS);
     work_queue s;
+    for (int k = 0; k < count; k++)
+        assert(members[calls[k].op].rows && calls[k].in[0].rows == calls->in[0].rows);
     work_deal(&s, b.count, calls->threads);
 #pragma omp parallel num_threads(calls->threads)
     for (int64_t i; (i = work_take(&s)) >= 0;)
@@ -62,10 +67,10 @@ void cpu_group_run(const op_call *calls, int count, double *seconds)
     }
 }
 
-/* ---- programs ---- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 struct program {
-    const op_call *calls; /* the engine's: it may let an operand point elsewhere between two runs */
+    const op_call *calls; /* owned by the engine, which may redirect an operand between two runs */
     int count;
     double *seconds; /* per call, when profiling */
 };
@@ -77,6 +82,9 @@ berlu_status cpu_prepare(device *d, program **out, const op_call *calls, int cou
     if (!p)
         return berlu_fail_memory(sizeof *p, "a list of calls");
     *p = (program){.calls = calls, .count = count};
+    for (int i = 0; i < count; i++)
+        assert(calls[i].group <= count - i &&
+               (calls[i].group > 1 || calls[i].device->base.backend->ops[calls[i].op].run));
     if (o->profile && !(p->seconds = calloc((size_t)count + 1, sizeof *p->seconds))) {
         free(p);
         return berlu_fail_memory((size_t)count * sizeof *p->seconds, "a profile");

@@ -1,8 +1,10 @@
-/* simd_depthwise.c - depthwise convolution, one vector of channels at a time. SPDX-License-Identifier: MIT
+/* simd_depthwise.c - depthwise convolution, one vector of channels at a time.
+ * SPDX-License-Identifier: MIT
  *
- * The channels of one image are copied into a map with a border of zeros, [y][x][lane]: then there are no edges, every load is
- * aligned, and the map (38 x 38 x 16 floats for 32 x 32) stays in the second cache. Outputs are made eight at a time, so that a
- * weight is loaded once for eight products and an input once for up to seven. */
+ * The channels of one image are copied into a map with a border of zeros, [y][x][lane]: then there
+ * are no edges, every load is aligned, and the map (38 x 38 x 16 floats for 32 x 32) stays in L2.
+ * Outputs are computed eight at a time, so that a weight is loaded once for eight products and an
+ * input once for up to seven. */
 #include "cpu/simd_internal.h"
 
 enum { STRIP = 8, KERNEL_MAX = 7 };
@@ -69,7 +71,8 @@ void SIMD_FN(depthwise)(const simd_map *m, int64_t channel, float *y, const floa
         }
 }
 
-/* dw[ky][kx] = sum over the pixels of dy times x moved by (ky, kx); one row of taps at a time in registers. */
+/* dw[ky][kx] = sum over the pixels of dy times x moved by (ky, kx); one row of taps at a time in
+ * registers. */
 void SIMD_FN(depthwise_dw)(const simd_map *m, int64_t channel, float *dw, float *db, const float *dy, const float *x,
                            float *work)
 {

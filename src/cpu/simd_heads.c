@@ -1,21 +1,23 @@
 /* simd_heads.c - attention among few tokens, one problem per lane. SPDX-License-Identifier: MIT
  *
- * TNT's inner attention has thousands of problems of 16 tokens and 6 channels: too small for a matrix library, and a row of 16
- * scores would need sums across lanes. So sixteen problems run side by side: the first thing is to lay them out as
- * [token][channel][problem], after which every step of the textbook is one vector operation. The backward first walks the
- * queries, which gives weights, their gradients and dq, then the keys, which gives dk and dv: so every sum is finished in
- * registers. The number of channels is a constant where it matters (the switch at the end). */
+ * TNT's inner attention has thousands of problems of 16 tokens and 6 channels: too small for a
+ * matrix library, and a row of 16 scores would need sums across lanes. So sixteen problems run side
+ * by side: packed as [token][channel][problem], every step of the textbook is one vector operation.
+ * The backward first iterates over the queries, which gives weights, their gradients and dq, then
+ * over the keys, which gives dk and dv: so every sum is finished in registers. The number of
+ * channels is a constant where it matters (the switch at the end). */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/simd_internal.h"
 
-/* ---- layout ---- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
-/* Channels travel in groups of eight, first as rows [token][group][lane][8], then as [token][channel][lane]: compilers make
- * shuffles of the two loops over eight by lanes, where one loop straight from one to the other would move number by number.
- * All rows are written before the first is read, so that no load waits for narrower stores. The last group of a token may
- * reach over its end: what it spoils comes next, and an array ends with a group to spare. */
+/* Channels are packed in groups of eight, first as rows [token][group][lane][8], then as
+ * [token][channel][lane]: compilers turn the two loops over eight by lanes into shuffles, where a
+ * single loop would move element by element. All rows are written before the first is read, to
+ * avoid failed store forwarding. The last group of a token may overrun its end: the next token
+ * overwrites it, and an array has a spare group at its end. */
 enum { GROUP = 8 };
 
 V_FN void group_spread(float *restrict channels, const float *restrict rows)
@@ -92,7 +94,7 @@ V_FN void logsum_store(float *const *to, int64_t count, int64_t at, v_f32 logsum
         to[i][at] = part[i];
 }
 
-/* ---- rows: `width` vectors, held in registers ---- */
+/* ---- rows: `width` vectors, held in registers ------------------------------------------------ */
 
 V_FN void row_load(v_f32 *row, const float *from, int64_t width)
 {
@@ -126,7 +128,7 @@ V_FN void row_sum(v_f32 *row, const float *weights, int64_t step, const float *r
     }
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* p[j] = softmax over the tokens j of scale q k_j; returns the log-sum. */
 V_FN v_f32 softmax(const simd_heads *h, const v_f32 *q, const float *k, float *p, int64_t width)
@@ -176,12 +178,12 @@ V_FN void forward(const simd_heads *h, int64_t count, const float *const *q, con
             logsum_store(logsum, count, t * logsum_stride, softmax(h, this, wk, p, width));
         }
         row_sum(this, p, 1, wv, h->tokens, width);
-        row_store(wq + t * row, this, width); /* q of this token has been used */
+        row_store(wq + t * row, this, width); /* q of this token is no longer needed */
     }
     scatter(y, rows, wq, count, h->tokens, width, h->dim);
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* Query t: its weights p[j], their gradients ds[j] = scale p (dp - sum p dp), and dq. */
 V_FN void backward_query(const simd_heads *h, const float *q, const float *k, const float *v, const float *dy,
@@ -223,7 +225,7 @@ V_FN void backward(const simd_heads *h, int64_t count, const float *const *q, co
     for (int64_t t = 0; t < h->tokens; t++)
         backward_query(h, wq + t * row, wk, wv, wdy + t * row, wdq + t * row, p + t * h->tokens * V_LANES,
                        ds + t * h->tokens * V_LANES, logsum_load(logsum, count, t * logsum_stride), width);
-    for (int64_t j = 0; j < h->tokens; j++) { /* k and v have been used: their places take dk and dv */
+    for (int64_t j = 0; j < h->tokens; j++) { /* k and v are no longer needed: dk and dv overwrite them */
         v_f32 sum[LANES_HEADS_WIDTH];
         row_sum(sum, ds + j * V_LANES, h->tokens, wq, h->tokens, width);
         row_store(wk + j * row, sum, width);
@@ -235,7 +237,7 @@ V_FN void backward(const simd_heads *h, int64_t count, const float *const *q, co
     scatter(dv, rows, wv, count, h->tokens, width, h->stride_v);
 }
 
-/* ---- one copy per width that a model has, and one for any ---- */
+/* ---- one copy per width that a model has, and one for any ------------------------------------ */
 
 void SIMD_FN(heads_forward)(const simd_heads *h, int64_t count, const float *const *q, const float *const *v,
                             float *const *y, float *const *logsum, int64_t logsum_stride, int given, float *work)

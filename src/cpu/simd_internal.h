@@ -1,4 +1,4 @@
-/* simd_internal.h - what the simd_*.c share. SPDX-License-Identifier: MIT */
+/* simd_internal.h - helpers of the simd_*.c. SPDX-License-Identifier: MIT */
 #ifndef CPU_SIMD_INTERNAL_H
 #define CPU_SIMD_INTERNAL_H
 
@@ -8,8 +8,9 @@
 
 #define SIMD_PASTE(prefix, isa, name)  prefix##isa##name
 #define SIMD_EXPAND(prefix, isa, name) SIMD_PASTE(prefix, isa, name)
-#define SIMD_FN(name)                  SIMD_EXPAND(simd_, SIMD_ISA, _##name) /* the build says -DSIMD_ISA=avx512 */
-#define SIMD_TABLE                     SIMD_EXPAND(simd_kernels_, SIMD_ISA, )
+/* the build defines SIMD_ISA, such as avx512 */
+#define SIMD_FN(name) SIMD_EXPAND(simd_, SIMD_ISA, _##name)
+#define SIMD_TABLE    SIMD_EXPAND(simd_kernels_, SIMD_ISA, )
 
 V_FN v_f32 load_up_to(const float *p, int64_t left)
 {
@@ -23,9 +24,19 @@ V_FN void store_up_to(float *p, v_f32 a, int64_t left)
         v_store_n(p, a, (size_t)left);
 }
 
-/* The lanes of a, added in a fixed tree: halves, quarters, ... In registers where a compiler would go through memory. */
-V_FN float simd_sum(v_f32 a)
+/* Sums across lanes run in SUM_LANES lanes whatever the vector length, so that every instruction
+ * set gives the same bits: element i belongs to lane i % SUM_LANES, which is part of vector i /
+ * V_LANES % SUM_VECTORS. */
+enum { SUM_LANES = 16, SUM_VECTORS = SUM_LANES / V_LANES };
+
+/* Adds the lanes in a fixed tree: halves, quarters, ... In registers where a compiler would go
+ * through memory. */
+V_FN float simd_sum(v_f32 *lanes)
 {
+    V_FOR(int half = SUM_VECTORS / 2; half > 0; half /= 2)
+        V_FOR(int i = 0; i < half; i++)
+            lanes[i] = v_add(lanes[i], lanes[i + half]);
+    v_f32 a = lanes[0];
 #if V_LANES == 16
     __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
 #elif V_LANES == 8
@@ -44,17 +55,9 @@ V_FN float simd_sum(v_f32 a)
     return part[0];
 #endif
 }
-V_FN float simd_max(v_f32 a) /* a NaN may be lost; the sum behind it finds it again */
-{
-    float part[V_LANES];
-    v_store(part, a);
-    float most = part[0];
-    for (int i = 1; i < V_LANES; i++)
-        most = part[i] > most ? part[i] : most;
-    return most;
-}
 
-/* e^z for z <= 0, and up to 88. Below -87 it stays at e^-87, which is nothing beside the 1 that every softmax contains. */
+/* e^z for z <= 0, and up to 88. Below -87 it stays at e^-87, which is negligible beside the 1 that
+ * every softmax contains. */
 V_FN v_f32 exp_vector(v_f32 z)
 {
     v_f32 shifted, tail = v_exp(v_max(z, v_set(-87.0f)), &shifted), power = v_power(shifted);

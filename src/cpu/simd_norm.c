@@ -1,35 +1,52 @@
-/* simd_norm.c - layer norm over rows that fit the first cache. SPDX-License-Identifier: MIT
+/* simd_norm.c - layer norm over rows that fit L1. SPDX-License-Identifier: MIT
  *
- * Two passes for mean and variance (the one-pass form loses digits where the mean is large), a third to write; the row stays in
- * the cache between them. The gradient needs two dot products per row and then one pass. Short rows (TNT's pixels: 24 numbers,
- * 16384 of them) stay in registers, and with them w, b and the sums of their gradients: the number of vectors is a constant
- * there. Both ways add in the same order. */
+ * Two passes for mean and variance (the one-pass form loses digits where the mean is large), a
+ * third to write; the row stays in L1 between them. The gradient needs two dot products per row and
+ * then one pass. Short rows (TNT's pixels: 24 elements, 16384 rows) stay in registers, and with
+ * them w, b and the sums of their gradients: the number of vectors is a constant there. Short and
+ * long rows add in the same order. */
 #include <math.h>
 
 #include "cpu/simd_internal.h"
 
 enum { FEW = 4 }; /* vectors of a short row, at most */
 
-/* Ones where the row is, zero in the lanes beyond its end: what must not count is multiplied by it. */
+/* Mask of the last vector: one within the row, zero beyond its end. */
 V_FN v_f32 ones_up_to(int64_t left)
 {
     static const float one[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     return load_up_to(one, left);
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
+
+V_FN void lanes_clear(v_f32 *lanes)
+{
+    V_FOR(int j = 0; j < SUM_VECTORS; j++)
+        lanes[j] = v_zero();
+}
 
 static void statistics(const float *x, int64_t n, float eps, float *stat)
 {
-    v_f32 sum = v_zero(), square = v_zero();
-    for (int64_t i = 0; i < n; i += V_LANES)
-        sum = v_add(sum, load_up_to(x + i, n - i));
-    v_f32 mean = v_set(simd_sum(sum) / (float)n);
-    for (int64_t i = 0; i < n; i += V_LANES) {
-        v_f32 d = v_mul(v_sub(load_up_to(x + i, n - i), mean), ones_up_to(n - i));
-        square = v_fma(d, d, square);
-    }
+    v_f32 sum[SUM_VECTORS], square[SUM_VECTORS];
+    lanes_clear(square);
+    V_FOR(int j = 0; j < SUM_VECTORS; j++)
+        sum[j] = j * V_LANES < n ? load_up_to(x + j * V_LANES, n - j * V_LANES) : v_zero();
+    for (int64_t from = SUM_LANES; from < n; from += SUM_LANES)
+        V_FOR(int j = 0; j < SUM_VECTORS; j++) {
+            int64_t i = from + j * V_LANES;
+            if (i < n)
+                sum[j] = v_add(sum[j], load_up_to(x + i, n - i));
+        }
     stat[0] = simd_sum(sum) / (float)n;
+    for (int64_t from = 0; from < n; from += SUM_LANES)
+        V_FOR(int j = 0; j < SUM_VECTORS; j++) {
+            int64_t i = from + j * V_LANES;
+            if (i >= n)
+                continue;
+            v_f32 d = v_mul(v_sub(load_up_to(x + i, n - i), v_set(stat[0])), ones_up_to(n - i));
+            square[j] = v_fma(d, d, square[j]);
+        }
     stat[1] = 1.0f / sqrtf(simd_sum(square) / (float)n + eps);
 }
 
@@ -71,14 +88,17 @@ V_FN void norm_short(float *y, const float *x, const float *w, const float *b, f
     for (int64_t r = 0; r < rows; r++, x += n, y += n, stat += 2) {
         short_load(row, x, n, vectors);
         if (!given) {
-            v_f32 sum = row[0], square = v_zero();
-            V_FOR(int j = 1; j < vectors; j++)
-                sum = v_add(sum, row[j]);
+            v_f32 sum[SUM_VECTORS], square[SUM_VECTORS];
+            lanes_clear(square);
+            V_FOR(int j = 0; j < SUM_VECTORS; j++)
+                sum[j] = j < vectors ? row[j] : v_zero();
+            V_FOR(int j = SUM_VECTORS; j < vectors; j++)
+                sum[j % SUM_VECTORS] = v_add(sum[j % SUM_VECTORS], row[j]);
             stat[0] = simd_sum(sum) / (float)n;
             V_FOR(int j = 0; j < vectors; j++) {
                 v_f32 d = v_sub(row[j], v_set(stat[0]));
                 d = j < vectors - 1 ? d : v_mul(d, ones);
-                square = v_fma(d, d, square);
+                square[j % SUM_VECTORS] = v_fma(d, d, square[j % SUM_VECTORS]);
             }
             stat[1] = 1.0f / sqrtf(simd_sum(square) / (float)n + eps);
         }
@@ -110,21 +130,28 @@ void SIMD_FN(norm_rows)(float *y, const float *x, const float *w, const float *b
     }
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static void grad_long(float *dx, const float *dy, const float *x, const float *w, const float *stat,
                       const float *residual, float *dw, float *db, int64_t rows, int64_t n)
 {
     for (int64_t r = 0; r < rows; r++, x += n, dy += n, dx += n, stat += 2) {
-        v_f32 mean = v_set(stat[0]), scale = v_set(stat[1]), sum = v_zero(), dot = v_zero();
-        for (int64_t i = 0; i < n; i += V_LANES) { /* lanes beyond the row have dy = 0, so they add nothing */
-            v_f32 d = load_up_to(dy + i, n - i), hat = v_mul(v_sub(load_up_to(x + i, n - i), mean), scale);
-            v_f32 g = v_mul(d, load_up_to(w + i, n - i));
-            sum = v_add(sum, g);
-            dot = v_fma(g, hat, dot);
-            store_up_to(dw + i, v_fma(d, hat, load_up_to(dw + i, n - i)), n - i);
-            store_up_to(db + i, v_add(d, load_up_to(db + i, n - i)), n - i);
-        }
+        v_f32 mean = v_set(stat[0]), scale = v_set(stat[1]), sum[SUM_VECTORS], dot[SUM_VECTORS];
+        lanes_clear(sum);
+        lanes_clear(dot);
+        for (int64_t from = 0; from < n; from += SUM_LANES)
+            V_FOR(int j = 0; j < SUM_VECTORS; j++) {
+                int64_t i = from + j * V_LANES;
+                if (i >= n)
+                    continue;
+                /* Elements beyond the row have dy = 0, so they add nothing. */
+                v_f32 d = load_up_to(dy + i, n - i), hat = v_mul(v_sub(load_up_to(x + i, n - i), mean), scale);
+                v_f32 g = v_mul(d, load_up_to(w + i, n - i));
+                sum[j] = v_add(sum[j], g);
+                dot[j] = v_fma(g, hat, dot[j]);
+                store_up_to(dw + i, v_fma(d, hat, load_up_to(dw + i, n - i)), n - i);
+                store_up_to(db + i, v_add(d, load_up_to(db + i, n - i)), n - i);
+            }
         v_f32 mean_g = v_set(simd_sum(sum) / (float)n), mean_dot = v_set(simd_sum(dot) / (float)n);
         for (int64_t i = 0; i < n; i += V_LANES) {
             v_f32 hat = v_mul(v_sub(load_up_to(x + i, n - i), mean), scale);
@@ -145,7 +172,9 @@ V_FN void grad_short(float *dx, const float *dy, const float *x, const float *w,
     short_load(weight_sum, dw, n, vectors);
     short_load(bias_sum, db, n, vectors);
     for (int64_t r = 0; r < rows; r++, x += n, dy += n, dx += n, stat += 2) {
-        v_f32 mean = v_set(stat[0]), scale = v_set(stat[1]), sum = v_zero(), dot = v_zero();
+        v_f32 mean = v_set(stat[0]), scale = v_set(stat[1]), sum[SUM_VECTORS], dot[SUM_VECTORS];
+        lanes_clear(sum);
+        lanes_clear(dot);
         short_load(d, dy, n, vectors);
         short_load(hat, x, n, vectors);
         V_FOR(int j = 0; j < vectors; j++) {
@@ -153,8 +182,8 @@ V_FN void grad_short(float *dx, const float *dy, const float *x, const float *w,
             weight_sum[j] = v_fma(d[j], hat[j], weight_sum[j]);
             bias_sum[j] = v_add(d[j], bias_sum[j]);
             d[j] = v_mul(d[j], weight[j]);
-            sum = v_add(sum, d[j]);
-            dot = v_fma(d[j], hat[j], dot);
+            sum[j % SUM_VECTORS] = v_add(sum[j % SUM_VECTORS], d[j]);
+            dot[j % SUM_VECTORS] = v_fma(d[j], hat[j], dot[j % SUM_VECTORS]);
         }
         v_f32 mean_g = v_set(simd_sum(sum) / (float)n), mean_dot = v_set(simd_sum(dot) / (float)n);
         if (residual)

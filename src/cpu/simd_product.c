@@ -1,14 +1,16 @@
-/* simd_product.c - small products for attention, where a matrix library's packing costs more than the product.
- * SPDX-License-Identifier: MIT
+/* simd_product.c - small products for attention, where a matrix library's packing costs more than
+ * the product. SPDX-License-Identifier: MIT
  *
- * c = a b with b's rows as vectors and a's numbers spread over all lanes: six rows of c times four vectors stay in registers while k
- * runs. a is read by two strides, so its transpose costs nothing. Where b itself has to be transposed (k q^T) transpose() lays it
- * out first, once for all rows. Nothing is packed on each call. */
+ * c = a b with b's rows as vectors and a's elements broadcast to all lanes: six rows of c times
+ * four vectors stay in registers while k runs. a is read by two strides, so its transpose costs
+ * nothing. Where b itself has to be transposed (k q^T), transpose() does so first, once for all
+ * rows. Nothing is packed per call. */
 #include "cpu/simd_internal.h"
 
 enum { ROWS = 6, VECTORS = 4 };
 
-/* rows x vectors of c, all constant at the call, so that the compiler keeps `sum` in registers; `left` columns are real. */
+/* rows x vectors of c, all constant at the call, so that the compiler keeps `sum` in registers;
+ * `left` columns are real. */
 V_FN void tile(float *c, int64_t stride_c, const float *a, int64_t row, int64_t column, const float *b,
                int64_t stride_b, int64_t k, int rows, int vectors, int64_t left, int add)
 {
@@ -75,7 +77,7 @@ void SIMD_FN(product)(const simd_product *p)
     }
 }
 
-/* Sixteen rows at a time: their lines stay in the first cache. */
+/* Sixteen rows at a time: their cache lines stay in L1. */
 void SIMD_FN(transpose)(float *to, int64_t stride_to, const float *from, int64_t stride, int64_t rows, int64_t columns)
 {
     enum { BLOCK = 16 };

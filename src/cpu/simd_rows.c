@@ -14,8 +14,8 @@ void SIMD_FN(finish_rows)(float *y, const float *bias, const float *residual, in
         }
 }
 
-/* Four rows at a time would change the order; one accumulator per column keeps it, and eight columns of vectors at a time
- * keep the loads going. */
+/* One accumulator per column keeps the order of the rows; eight vectors of columns at a time keep
+ * enough loads in flight. */
 void SIMD_FN(column_sums)(float *sum, const float *x, int64_t rows, int64_t n)
 {
     enum { WIDE = 8 };
@@ -83,25 +83,29 @@ void SIMD_FN(adamw)(float *w, float *m, float *v, const float *g, int64_t count,
     }
 }
 
-/* In f32 over one block, lanes joined in double; callers keep blocks short. */
+/* In f32 over one block, lanes joined in double; callers keep blocks short. SQUARE_LANES lanes
+ * whatever the vector length; the last elements go to the first SUM_LANES of them. */
 double SIMD_FN(square_sum)(const float *x, int64_t count)
 {
-    v_f32 sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
+    enum { SQUARE_LANES = 64, VECTORS = SQUARE_LANES / V_LANES };
+    v_f32 sum[VECTORS];
     int64_t i = 0;
-    for (; i + 4 * V_LANES <= count; i += 4 * V_LANES)
-        for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < VECTORS; j++)
+        sum[j] = v_zero();
+    for (; i + SQUARE_LANES <= count; i += SQUARE_LANES)
+        V_FOR(int j = 0; j < VECTORS; j++) {
             v_f32 a = v_load(x + i + j * V_LANES);
             sum[j] = v_fma(a, a, sum[j]);
         }
-    for (; i < count; i += V_LANES) {
+    for (int j = 0; i < count; i += V_LANES, j = (j + 1) % SUM_VECTORS) {
         v_f32 a = load_up_to(x + i, count - i);
-        sum[0] = v_fma(a, a, sum[0]);
+        sum[j] = v_fma(a, a, sum[j]);
     }
-    float part[4 * V_LANES];
+    float part[SQUARE_LANES];
     double total = 0;
-    for (int j = 0; j < 4; j++)
+    for (int j = 0; j < VECTORS; j++)
         v_store(part + j * V_LANES, sum[j]);
-    for (int j = 0; j < 4 * V_LANES; j++)
+    for (int j = 0; j < SQUARE_LANES; j++)
         total += part[j];
     return total;
 }

@@ -1,7 +1,7 @@
-/* simd_softmax.c - what stands between the two products of attention. SPDX-License-Identifier: MIT
+/* simd_softmax.c - the softmax between the two products of attention. SPDX-License-Identifier: MIT
  *
- * Scores lie as [key][query], so a vector holds one key of sixteen queries and every sum over keys is vertical: no lane ever
- * has to be added to another. */
+ * Scores lie as [key][query], so a vector holds one key of sixteen queries and every sum over keys
+ * is vertical: no sum crosses lanes. */
 #include <math.h>
 
 #include "cpu/simd_internal.h"

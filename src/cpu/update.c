@@ -1,7 +1,9 @@
 /* update.c - the norm of all gradients, and AdamW in one pass. SPDX-License-Identifier: MIT
  *
- * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as it reads. SGD and the
- * average of the weights stay with the reference kernels: they run at the speed of memory there. */
+ * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as
+ * it reads. SGD and the average of the weights use the reference kernels, which already run at the
+ * speed of memory. */
+#include <assert.h>
 #include <math.h>
 
 #include "base/threads.h"
@@ -27,7 +29,7 @@ size_t cpu_grad_norm_workspace(const op_call *c)
 void cpu_grad_norm(const op_call *c)
 {
     const param_table *p = c->params;
-    const float *gradient = p->sum ? p->sum : p->gradient;
+    const float *gradient = p->gradient;
     double *part = c->workspace;
     int64_t parts = 0;
 #pragma omp parallel num_threads(c->threads)
@@ -37,6 +39,7 @@ void cpu_grad_norm(const op_call *c)
             if (!span_moves(&p->spans[i], c->step))
                 continue;
             blocks b = blocks_of(p->spans[i].count, SQUARES);
+            assert(p->spans[i].gradient + p->spans[i].count <= p->total);
 #pragma omp for schedule(static) nowait
             for (int64_t j = 0; j < b.count; j++)
                 part[before + j] =
@@ -68,7 +71,7 @@ static simd_adamw constants(const op_call *c, const param_span *span)
 void cpu_adamw(const op_call *c)
 {
     const param_table *p = c->params;
-    const float *gradient = p->sum ? p->sum : p->gradient;
+    const float *gradient = p->gradient;
     if (c->result->fault)
         return;
 #pragma omp parallel num_threads(c->threads)

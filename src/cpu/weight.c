@@ -3,8 +3,9 @@
 
 #include "cpu/blocks.h"
 
-/* Outputs that are transposed at once; and a weight that is larger stays as it is: its copy would be felt in the plan (the head of
- * a hundred thousand classes), and the few rows that a head has do not pay for it. */
+/* Outputs transposed at once; and the largest weight that is transposed: a larger copy would show
+ * in the memory plan (a head of a hundred thousand classes), and the few rows of a head do not
+ * amortise it. */
 enum { STRIP = 16, TURN_MOST = 1 << 22 };
 
 static int is_forward(const op_call *c)
@@ -12,14 +13,16 @@ static int is_forward(const op_call *c)
     return c->op == OP_LINEAR || c->op == OP_LINEAR_ACT;
 }
 
-/* Many short rows go through groups, which have no moment for it; short rows have small weights anyway. */
+/* Many short rows run in groups, whose members have no common beginning to transpose in; their
+ * weights are small anyway. */
 static int is_transposed(const op_call *c)
 {
     int64_t inputs = c->in[0].channels, outputs = c->out[0].channels;
     return GEMM_TURN && is_forward(c) && !rows_are_short(inputs, outputs) && inputs * outputs <= TURN_MOST;
 }
 
-/* Of W^T. oneDNN copies what has rows of a multiple of 1024 numbers (gemm.c), so those get a line more. */
+/* Row stride of W^T. oneDNN packs matrices with a stride that is a multiple of 1024 (gemm.c), so
+ * those get one cache line more. */
 static int64_t transposed_stride(const op_call *c)
 {
     int64_t outputs = c->out[0].channels;

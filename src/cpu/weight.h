@@ -1,15 +1,17 @@
-/* weight.h - the weight of y = x W^T, as the products of a call read it. SPDX-License-Identifier: MIT
+/* weight.h - the weight of y = x W^T, as the products of a call read it.
+ * SPDX-License-Identifier: MIT
  *
- * Models store W by outputs, so a product has to turn it, and a library does so anew for every block of rows. Where that costs
- * (gemm.h says so), all threads turn W together into the workspace at the beginning of a call; the blocks then read it there. It
- * takes 1 % of a product with a thousand rows. */
+ * Models store W by outputs, so a product reads its transpose, and a library packs that again for
+ * every block of rows. Where that is slow (gemm.h), all threads together transpose W into the
+ * workspace at the beginning of a call, and the blocks read it there. This costs 1 % of a product
+ * with a thousand rows. */
 #ifndef CPU_WEIGHT_H
 #define CPU_WEIGHT_H
 
 #include "cpu/gemm.h"
 #include "engine/backend.h"
 
-size_t weight_bytes(const op_call *c);       /* of W^T at the beginning of the workspace; 0: W is read where it lies */
+size_t weight_bytes(const op_call *c);       /* of W^T at the beginning of the workspace; 0: W is read in place */
 void weight_transpose(const op_call *c);     /* by all threads of a parallel region, which leave it together */
 gemm_matrix weight_matrix(const op_call *c); /* op(B) of a block's product, forward or dx */
 

@@ -1,8 +1,9 @@
-/* work_queue.h - blocks for threads that are not equally fast. SPDX-License-Identifier: MIT
+/* work.h - work stealing among threads that are not equally fast. SPDX-License-Identifier: MIT
  *
- * Each thread has a work_queue of the blocks, always the same for the same call, so that it finds in its cache what it wrote a call
- * before. Who is done takes from the others: a core whose units another guest of the machine uses too is a third slower
- * for milliseconds. Who computes a block changes no bit of it (blocks.h).
+ * Each thread has a queue of blocks, always the same for the same call, so that its cache holds the
+ * blocks it wrote in the call before. A thread that has finished steals from the others: a core
+ * that shares its execution units with another virtual machine can be a third slower for
+ * milliseconds. The thread that computes a block changes no bit of it (blocks.h).
  *
  *     work_queue s;
  *     work_deal(&s, count, threads);
@@ -17,12 +18,12 @@
 
 #include <omp.h>
 
-enum { SHARES_MOST = 64 }; /* with more threads some have one together */
+enum { SHARES_MOST = 64 }; /* with more threads than this some share a queue */
 
 typedef struct work_queue {
     int count;
     struct {
-        _Alignas(64) _Atomic int64_t next; /* a line of its own: it changes with every block */
+        _Alignas(64) _Atomic int64_t next; /* a cache line of its own: it changes with every block */
         int64_t end;
     } of[SHARES_MOST];
 } work_queue;

@@ -3,12 +3,14 @@
  * The library's kernels are captured like ours and read learned parameters from device memory. x, y, dy and dx of a call
  * share a dtype; where roles mix (a gradient that met an f32 stream) the call runs in f32 over copies in the workspace, and
  * its result is rounded once. Elements are those of the CPU bit for bit; gradients of learned parameters are sums in an
- * order of their own.
+ * order of their own. Behind or before a product (linear_act.c) estimates suffice, because the product's own rounding moves
+ * more elements by one bf16 than they do.
  *
  * A gradient may give two results more in the same pass: output 3, the activation's own output recomputed from x, and output
  * 4, the column sums of dx, which are the bias gradient of the layer before. linear_act.c and passes/fuse.c ask for them. */
 #include <berlu/act_cuda.h>
 
+#include "act/cuda/fused_call.h"
 #include "cuda/kernels.h"
 
 /* The tensors of a site: what is read, then dx or y, and what is recomputed. */
@@ -67,7 +69,7 @@ static berlu_act_call call_make(const op_call *c, const site *s, const void *con
 }
 
 /* Asked before tensors have addresses: any aligned ones stand for them. */
-static size_t library_bytes(const op_call *c, const site *s)
+static size_t library_bytes(const op_call *c, const site *s, int fused)
 {
     void *somewhere = (void *)256;
     berlu_act_call call =
@@ -78,19 +80,22 @@ static size_t library_bytes(const op_call *c, const site *s)
         call.param[c->attr->act_param[i]].value = somewhere;
         call.param[c->attr->act_param[i]].grad = c->op == OP_ACT ? NULL : somewhere;
     }
-    return (berlu_act_cuda_workspace(c->attr->act, s->op, &call) + 255) / 256 * 256;
+    size_t bytes = fused && act_cuda_fused_takes(c->attr->act, s->op, &call)
+                       ? act_cuda_fused_workspace(c->attr->act, s->op, &call)
+                       : berlu_act_cuda_workspace(c->attr->act, s->op, &call);
+    return (bytes + 255) / 256 * 256;
 }
 
-size_t cuda_act_workspace(const op_call *c)
+size_t cuda_act_site_workspace(const op_call *c, int fused)
 {
     site s = site_of(c);
-    return library_bytes(c, &s) + (s.mixed ? (size_t)(s.inputs + 1 + (s.again != NULL)) * copy_bytes(c) : 0);
+    return library_bytes(c, &s, fused) + (s.mixed ? (size_t)(s.inputs + 1 + (s.again != NULL)) * copy_bytes(c) : 0);
 }
 
-void cuda_act(const op_call *c)
+void cuda_act_site(const op_call *c, int fused)
 {
     site s = site_of(c);
-    size_t own = library_bytes(c, &s);
+    size_t own = library_bytes(c, &s, fused);
     char *at = (char *)c->workspace + own;
     const void *in[2] = {s.in[0]->data, s.inputs > 1 ? s.in[1]->data : NULL};
     void *out = s.out->data, *again = s.again ? s.again->data : NULL;
@@ -105,13 +110,26 @@ void cuda_act(const op_call *c)
     berlu_act_call call = call_make(c, &s, in, out, again);
     call.workspace = c->workspace;
     call.workspace_bytes = own;
-    berlu_status status = berlu_act_cuda_run(c->attr->act, s.op, &call, cuda_device_of(c)->stream);
+    cuda_stream stream = cuda_device_of(c)->stream;
+    berlu_status status = fused && act_cuda_fused_takes(c->attr->act, s.op, &call)
+                              ? act_cuda_fused(c->attr->act, s.op, &call, stream)
+                              : berlu_act_cuda_run(c->attr->act, s.op, &call, stream);
     if (status != BERLU_OK)
         cuda_device_fail(cuda_device_of(c), status, "%s: %s", op_rules[c->op].name, berlu_last_error());
     if (s.mixed)
         cuda_convert(c, s.out->data, s.out->dtype, out, DTYPE_F32, operand_count(s.out));
     if (s.mixed && s.again)
         cuda_convert(c, s.again->data, s.again->dtype, again, DTYPE_F32, operand_count(s.again));
+}
+
+size_t cuda_act_workspace(const op_call *c)
+{
+    return cuda_act_site_workspace(c, 0);
+}
+
+void cuda_act(const op_call *c)
+{
+    cuda_act_site(c, 0);
 }
 
 void cuda_act_grad(const op_call *c)

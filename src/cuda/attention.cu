@@ -66,7 +66,7 @@ static bool all_alike(const attention_args *a, bool backward)
 #define CHIP_STRIPS_GRAD 1
 #endif
 #ifndef CHIP_BLOCKS
-#define CHIP_BLOCKS 4
+#define CHIP_BLOCKS 5
 #endif
 #ifndef CHIP_BLOCKS_GRAD
 #define CHIP_BLOCKS_GRAD 4

@@ -47,6 +47,10 @@ void cuda_columns(const op_call *c, const column_sums *s, void *workspace);
 /* to[j] = sum over `parts` rows of `part`, a matrix of floats with `columns` columns, added in double in a fixed order. */
 void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner);
 
+/* act.c: an activation site. fused: it stands beside a product, so bf16 elements may be estimates instead of the CPU's. */
+size_t cuda_act_site_workspace(const op_call *c, int fused);
+void cuda_act_site(const op_call *c, int fused);
+
 /* elementwise.cu: the same elements in another dtype. */
 void cuda_convert(const op_call *c, void *to, tensor_dtype to_dtype, const void *from, tensor_dtype from_dtype,
                   int64_t count);

@@ -39,7 +39,7 @@ static op_call forward_site(const op_call *c)
 size_t cuda_linear_act_workspace(const op_call *c)
 {
     op_call product = forward_product(c), site = forward_site(c);
-    return larger(cuda_linear_workspace(&product), cuda_act_workspace(&site));
+    return larger(cuda_linear_workspace(&product), cuda_act_site_workspace(&site, 1));
 }
 
 void cuda_linear_act(const op_call *c)
@@ -47,7 +47,7 @@ void cuda_linear_act(const op_call *c)
     op_call product = forward_product(c), site = forward_site(c);
     assert(!c->attr->raw);
     cuda_linear(&product);
-    cuda_act(&site);
+    cuda_act_site(&site, 1);
 }
 
 /* ---- backward ---- */
@@ -82,7 +82,7 @@ static op_call backward_site(const op_call *c)
 size_t cuda_linear_dx_act_workspace(const op_call *c)
 {
     op_call product = backward_product(c), site = backward_site(c);
-    return larger(cuda_linear_workspace(&product), cuda_act_workspace(&site));
+    return larger(cuda_linear_workspace(&product), cuda_act_site_workspace(&site, 1));
 }
 
 void cuda_linear_dx_act(const op_call *c)
@@ -90,5 +90,5 @@ void cuda_linear_dx_act(const op_call *c)
     op_call product = backward_product(c), site = backward_site(c);
     assert(!c->attr->raw);
     cuda_linear_dx(&product);
-    cuda_act(&site);
+    cuda_act_site(&site, 1);
 }

@@ -95,13 +95,13 @@ template <typename TX, typename TD> struct norm_grad_launch {
     {
         norm_grad_args filled = a;
         int64_t rows = NORM_WARPS * 32 / L, blocks = (a.rows + rows - 1) / rows;
-        filled.blocks = (int)(blocks < norm_slots<TX, TD>::BLOCKS ? blocks : norm_slots<TX, TD>::BLOCKS);
+        filled.blocks = (int)(blocks < norm_grid<TX, TD>::BLOCKS ? blocks : norm_grid<TX, TD>::BLOCKS);
         if (a.parts == 3)
             kernel_launch(stream, norm_grad_fast<TX, TD, L, 3>, filled.blocks, NORM_WARPS * 32,
-                          norm_slots<TX, TD>::BLOCK, filled);
+                          norm_grad_shared(NORM_CHANNELS * L, 3), filled);
         else
             kernel_launch(stream, norm_grad_fast<TX, TD, L, 2>, filled.blocks, NORM_WARPS * 32,
-                          norm_slots<TX, TD>::BLOCK, filled);
+                          norm_grad_shared(NORM_CHANNELS * L, 2), filled);
         kernel_launch(stream, norm_grad_finish, (a.parts * a.width + 15) / 16, 512, 0, filled);
     }
 };

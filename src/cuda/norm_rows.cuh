@@ -10,9 +10,8 @@
  * goes over many rows and adds in registers, then over its lanes and warps in shared memory, and
  * writes one row of partial sums; a second kernel adds these in order. The number of blocks is
  * fixed, so the bits depend on nothing but the shape. A third sum, over dx itself, is the bias
- * gradient of the layer that wrote x; registers for it come from the weights, which are then read
- * from L1 for each row. Rows come in by asynchronous copies, one
- * round ahead of their use, into slots that only the lane itself reads: no barrier is needed.
+ * gradient of the layer that wrote x. A lane keeps its row packed, as it was read, and unpacks it
+ * twice; the registers that saves hold the sums.
  *
  * Read on: norm.cu picks the form. */
 #ifndef CUDA_NORM_ROWS_CUH
@@ -128,98 +127,59 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_any(norm_args a)
 
 /* ---- gradient, fast ---- */
 
-/* Where a lane's slices of one round lie in shared memory: those of dy, then of x, then of the
- * residual. */
-template <typename TX, typename TD> struct norm_slots {
+/* A lane holds its slices of dy, x and the residual as they come from memory, and up to 72 sums:
+ * three blocks of a multiprocessor have the registers for that, two where all is f32. */
+template <typename TX, typename TD> struct norm_grid {
     static constexpr int VEC = norm_vector<TX, TD>::size, SLICES = NORM_CHANNELS / VEC;
-    static constexpr int DY = SLICES * VEC * (int)sizeof(TD), X = SLICES * VEC * (int)sizeof(TX); /* bytes of a lane */
-    static constexpr int ROUND = 32 * (DY + 2 * X);                                               /* bytes of a warp */
-    static constexpr int BLOCK = 2 * NORM_WARPS * ROUND;
-    static constexpr int RESIDENT = sizeof(TX) == 2 && sizeof(TD) == 2 ? 4 : 3; /* blocks of a multiprocessor */
+    static constexpr int RESIDENT = sizeof(TX) == 4 && sizeof(TD) == 4 ? 2 : 3;
     static constexpr int BLOCKS = RESIDENT * NORM_PROCESSORS;
-    static_assert(BLOCKS <= NORM_BLOCKS && RESIDENT * BLOCK <= 224 * 1024, "the workspace and shared memory suffice");
+    static_assert(BLOCKS <= NORM_BLOCKS, "the workspace suffices");
 };
 
-/* Slot of slice s of an array that begins at `array`: slices of neighbouring lanes are neighbours,
- * free of conflicts. */
-template <typename T, int VEC> DEVICE unsigned char *norm_slot(unsigned char *array, int s, int lane)
-{
-    return array + (s * 32 + lane) * VEC * (int)sizeof(T);
-}
+/* What a lane reads of its row. */
+template <typename TX, typename TD> struct norm_row {
+    packed<TD, norm_grid<TX, TD>::VEC> dy[norm_grid<TX, TD>::SLICES];
+    packed<TX, norm_grid<TX, TD>::VEC> x[norm_grid<TX, TD>::SLICES], residual[norm_grid<TX, TD>::SLICES];
+    float2 stat;
+};
 
-template <typename TX, typename TD, int L>
-DEVICE void norm_grad_fetch(const norm_grad_args &a, unsigned char *round, int64_t row, int lane, float2 *stat)
+template <typename TX, typename TD, int L> DEVICE norm_row<TX, TD> norm_grad_load(const norm_grad_args &a, int64_t row)
 {
-    using slots = norm_slots<TX, TD>;
-    constexpr int VEC = slots::VEC, WIDTH = NORM_CHANNELS * L;
-    bool there = row < a.rows;
-    int64_t from = there ? row * WIDTH : 0;
-    *stat = there ? a.statistics[row] : make_float2(0, 0);
-    unsigned char *x = round + 32 * slots::DY, *residual = x + 32 * slots::X;
+    constexpr int VEC = norm_grid<TX, TD>::VEC;
+    norm_row<TX, TD> r = {};
+    if (row >= a.rows)
+        return r;
 #pragma unroll
-    for (int s = 0; s < slots::SLICES; s++) {
-        int64_t at = from + (s * L + lane % L) * VEC;
-        copy_async<VEC * sizeof(TD)>(norm_slot<TD, VEC>(round, s, lane), (const TD *)a.dy.data + at, there);
-        copy_async<VEC * sizeof(TX)>(norm_slot<TX, VEC>(x, s, lane), (const TX *)a.x.data + at, there);
+    for (int s = 0; s < norm_grid<TX, TD>::SLICES; s++) {
+        int64_t at = row * NORM_CHANNELS * L + (s * L + threadIdx.x % L) * VEC;
+        r.dy[s] = packed_load<TD, VEC>((const TD *)a.dy.data + at);
+        r.x[s] = packed_load<TX, VEC>((const TX *)a.x.data + at);
         if (a.residual.data)
-            copy_async<VEC * sizeof(TX)>(norm_slot<TX, VEC>(residual, s, lane), (const TX *)a.residual.data + at,
-                                         there);
+            r.residual[s] = packed_load<TX, VEC>((const TX *)a.residual.data + at);
     }
-    copy_commit();
+    r.stat = a.statistics[row];
+    return r;
 }
 
-/* The weights of a lane's slice: those it holds, or from memory where registers hold a third sum. */
-template <int VEC, int L, int PARTS>
-DEVICE void norm_weights(float *out, const norm_grad_args &a, const float *w, int s)
-{
-    if constexpr (PARTS == 3)
-        elements_load<float, VEC>(out, (const float *)a.w.data + (s * L + threadIdx.x % L) * VEC);
-    else
-#pragma unroll
-        for (int i = 0; i < VEC; i++)
-            out[i] = w[s * VEC + i];
-}
-
-/* The norm's output of one row, as norm_fast() computes it. */
-template <typename TX, typename TD, int L>
-DEVICE void norm_grad_y(const norm_grad_args &a, unsigned char *x, int64_t row, int lane, float2 stat)
-{
-    constexpr int VEC = norm_slots<TX, TD>::VEC;
-    read_again();
-#pragma unroll 1 /* registers have the sums to hold */
-    for (int s = 0; s < norm_slots<TX, TD>::SLICES; s++) {
-        float v[VEC], w[VEC], b[VEC];
-        int channel = (s * L + lane % L) * VEC;
-        elements_load<TX, VEC>(v, norm_slot<TX, VEC>(x, s, lane));
-        elements_load<float, VEC>(w, (const float *)a.w.data + channel);
-        elements_load<float, VEC>(b, (const float *)a.b.data + channel);
-#pragma unroll
-        for (int i = 0; i < VEC; i++)
-            w[i] = fmaf((v[i] - stat.x) * stat.y, w[i], b[i]);
-        elements_store<TD, VEC>((TD *)a.y.data + row * NORM_CHANNELS * L + channel, w);
-    }
-}
-
-/* dx of one row, and what the row adds to the column sums of this lane's channels: sum[0] for dw,
- * sum[1] for db, sum[2] of dx. */
+/* dx of one row, and what the row adds to the column sums of this lane's channels: sums[0] for dw,
+ * sums[1] for db, sums[2] of dx. `weights` are those of all channels, then the biases, in shared
+ * memory. */
 template <typename TX, typename TD, int L, int PARTS>
-DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t row, int lane, float2 stat,
-                          const float *held, float (*sums)[NORM_CHANNELS])
+DEVICE void norm_grad_row(const norm_grad_args &a, const norm_row<TX, TD> &r, int64_t row, const float *weights,
+                          float (*sums)[NORM_CHANNELS])
 {
-    using slots = norm_slots<TX, TD>;
-    constexpr int VEC = slots::VEC, WIDTH = NORM_CHANNELS * L;
-    unsigned char *x = round + 32 * slots::DY, *residual = x + 32 * slots::X;
+    constexpr int VEC = norm_grid<TX, TD>::VEC, SLICES = norm_grid<TX, TD>::SLICES, WIDTH = NORM_CHANNELS * L;
     float sum = 0, dot = 0;
 #pragma unroll
-    for (int s = 0; s < slots::SLICES; s++) {
-        float dy[VEC], xh[VEC], w[VEC];
-        elements_load<TD, VEC>(dy, norm_slot<TD, VEC>(round, s, lane));
-        elements_load<TX, VEC>(xh, norm_slot<TX, VEC>(x, s, lane));
-        norm_weights<VEC, L, PARTS>(w, a, held, s);
+    for (int s = 0; s < SLICES; s++) {
+        float dy[VEC], x[VEC], w[VEC];
+        packed_floats(dy, r.dy[s]);
+        packed_floats(x, r.x[s]);
+        elements_load<float, VEC>(w, weights + (s * L + threadIdx.x % L) * VEC);
 #pragma unroll
         for (int i = 0; i < VEC; i++) {
             int c = s * VEC + i;
-            float h = (xh[i] - stat.x) * stat.y, g = dy[i] * w[i];
+            float h = (x[i] - r.stat.x) * r.stat.y, g = dy[i] * w[i];
             sums[0][c] = fmaf(dy[i], h, sums[0][c]);
             sums[1][c] += dy[i];
             sum += g;
@@ -230,28 +190,30 @@ DEVICE void norm_grad_row(const norm_grad_args &a, unsigned char *round, int64_t
     dot = lane_sum<L>(dot) * (1.0f / WIDTH);
     if (row >= a.rows)
         return;
-    if (a.y.data)
-        norm_grad_y<TX, TD, L>(a, x, row, lane, stat);
-    read_again(); /* shared memory holds dy and x; registers have the sums to hold */
 #pragma unroll
-    for (int s = 0; s < slots::SLICES; s++) {
-        float dy[VEC], xh[VEC], w[VEC], out[VEC];
-        elements_load<TD, VEC>(dy, norm_slot<TD, VEC>(round, s, lane));
-        elements_load<TX, VEC>(xh, norm_slot<TX, VEC>(x, s, lane));
-        norm_weights<VEC, L, PARTS>(w, a, held, s);
-#pragma unroll
-        for (int i = 0; i < VEC; i++)
-            out[i] = 0;
-        if (a.residual.data)
-            elements_load<TX, VEC>(out, norm_slot<TX, VEC>(residual, s, lane));
+    for (int s = 0; s < SLICES; s++) {
+        float dy[VEC], x[VEC], w[VEC], out[VEC];
+        int channel = (s * L + threadIdx.x % L) * VEC;
+        int64_t at = row * WIDTH + channel;
+        packed_floats(dy, r.dy[s]);
+        packed_floats(x, r.x[s]);
+        packed_floats(out, r.residual[s]); /* zeros where there is none */
+        elements_load<float, VEC>(w, weights + channel);
 #pragma unroll
         for (int i = 0; i < VEC; i++) {
-            float h = (xh[i] - stat.x) * stat.y, g = fmaf(dy[i], w[i], -sum);
-            out[i] = fmaf(stat.y, fmaf(-h, dot, g), out[i]);
+            x[i] = (x[i] - r.stat.x) * r.stat.y;
+            out[i] = fmaf(r.stat.y, fmaf(-x[i], dot, fmaf(dy[i], w[i], -sum)), out[i]);
             if constexpr (PARTS == 3)
                 sums[2][s * VEC + i] += out[i];
         }
-        elements_store<TX, VEC>((TX *)a.dx.data + row * WIDTH + (s * L + lane % L) * VEC, out);
+        elements_store<TX, VEC>((TX *)a.dx.data + at, out);
+        if (a.y.data) { /* as norm_fast() computes it */
+            elements_load<float, VEC>(out, weights + WIDTH + channel);
+#pragma unroll
+            for (int i = 0; i < VEC; i++)
+                out[i] = fmaf(x[i], w[i], out[i]);
+            elements_store<TD, VEC>((TD *)a.y.data + at, out);
+        }
     }
 }
 
@@ -284,32 +246,30 @@ DEVICE void norm_grad_partial(const norm_grad_args &a, float *shared, float (*su
     }
 }
 
-template <typename TX, typename TD, int L, int PARTS>
-__global__ void __launch_bounds__(NORM_WARPS * 32, norm_slots<TX, TD>::RESIDENT) norm_grad_fast(norm_grad_args a)
+/* Weights and biases first, partial sums in the end. */
+constexpr size_t norm_grad_shared(int width, int parts)
 {
-    using slots = norm_slots<TX, TD>;
-    constexpr int VEC = slots::VEC, ROWS = 32 / L;
-    static_assert(slots::BLOCK >= NORM_WARPS * PARTS * NORM_CHANNELS * L * (int)sizeof(float), "sums fit in the slots");
+    return (size_t)NORM_WARPS * (size_t)parts * (size_t)width * sizeof(float);
+}
+
+template <typename TX, typename TD, int L, int PARTS>
+__global__ void __launch_bounds__(NORM_WARPS * 32, norm_grid<TX, TD>::RESIDENT) norm_grad_fast(norm_grad_args a)
+{
+    constexpr int VEC = norm_grid<TX, TD>::VEC, ROWS = 32 / L, WIDTH = NORM_CHANNELS * L;
     SHARED_BYTES(shared);
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    unsigned char *used = shared + warp * 2 * slots::ROUND, *next = used + slots::ROUND;
-    float w[NORM_CHANNELS], sums[PARTS][NORM_CHANNELS] = {{0}};
-#pragma unroll
-    for (int s = 0; s < slots::SLICES && PARTS == 2; s++)
-        elements_load<float, VEC>(w + s * VEC, (const float *)a.w.data + (s * L + lane % L) * VEC);
-    int64_t step = (int64_t)a.blocks * NORM_WARPS * ROWS;
-    int64_t first = ((int64_t)blockIdx.x * NORM_WARPS + warp) * ROWS; /* the warp's, so that all its lanes loop alike */
-    float2 stat, next_stat;
-    norm_grad_fetch<TX, TD, L>(a, used, first + lane / L, lane, &stat);
-#pragma unroll 1
-    for (; first < a.rows; first += step) {
-        norm_grad_fetch<TX, TD, L>(a, next, first + step + lane / L, lane, &next_stat);
-        copy_wait<1>();
-        norm_grad_row<TX, TD, L, PARTS>(a, used, first + lane / L, lane, stat, w, sums);
-        unsigned char *free = used;
-        used = next, next = free, stat = next_stat;
+    float *weights = (float *)shared, sums[PARTS][NORM_CHANNELS] = {{0}};
+    for (int i = threadIdx.x; i < WIDTH; i += NORM_WARPS * 32) {
+        weights[i] = ((const float *)a.w.data)[i];
+        weights[WIDTH + i] = a.y.data ? ((const float *)a.b.data)[i] : 0;
     }
-    copy_wait<0>();
+    __syncthreads();
+    int64_t step = (int64_t)a.blocks * NORM_WARPS * ROWS; /* first: the warp's, so that all its lanes loop alike */
+#pragma unroll 1
+    for (int64_t first = ((int64_t)blockIdx.x * NORM_WARPS + threadIdx.x / 32) * ROWS; first < a.rows; first += step) {
+        int64_t row = first + threadIdx.x % 32 / L;
+        norm_row<TX, TD> r = norm_grad_load<TX, TD, L>(a, row);
+        norm_grad_row<TX, TD, L, PARTS>(a, r, row, weights, sums);
+    }
     __syncthreads();
     norm_grad_partial<L, VEC, PARTS>(a, (float *)shared, sums);
 }

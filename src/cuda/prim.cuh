@@ -78,12 +78,6 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
                      : "memory");
 }
 
-/* Values read from memory before are read again behind this, instead of being kept in registers. */
-DEVICE void read_again()
-{
-    asm volatile("" ::: "memory");
-}
-
 DEVICE void copy_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -134,6 +128,34 @@ template <typename T, int COUNT> DEVICE void elements_store(void *to, const floa
     } else {
         *(uint2 *)to = make_uint2(bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]));
     }
+}
+
+/* COUNT elements as they lie in memory, 8 or 16 bytes: half the registers of their floats, or all of them. */
+template <typename T, int COUNT> struct packed {
+    uint32_t word[COUNT * sizeof(T) / 4];
+};
+
+template <typename T, int COUNT> DEVICE packed<T, COUNT> packed_load(const void *from)
+{
+    packed<T, COUNT> p;
+    if constexpr (sizeof p == 16) {
+        uint4 v = *(const uint4 *)from;
+        p.word[0] = v.x, p.word[1] = v.y, p.word[2] = v.z, p.word[3] = v.w;
+    } else {
+        static_assert(sizeof p == 8, "what one access moves");
+        uint2 v = *(const uint2 *)from;
+        p.word[0] = v.x, p.word[1] = v.y;
+    }
+    return p;
+}
+
+template <typename T, int COUNT> DEVICE void packed_floats(float *out, const packed<T, COUNT> &p)
+{
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        out[i] = sizeof(T) == 4 ? __uint_as_float(p.word[i])
+                 : i % 2        ? float_high(p.word[i / 2])
+                                : float_low(p.word[i / 2]);
 }
 
 /* ---- sums over lanes ---- */

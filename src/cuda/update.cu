@@ -34,7 +34,7 @@ job job_of(const op_call *c)
                (float *)t->moment1,
                (float *)t->moment2,
                (float *)t->ema,
-               (const float *)(t->sum ? t->sum : t->gradient),
+               (const float *)t->gradient,
                (__nv_bfloat16 *)t->shadow,
                t->nesterov};
 }
@@ -220,12 +220,18 @@ __global__ void __launch_bounds__(1024)
         result->fault = 1;
 }
 
-__global__ void __launch_bounds__(THREADS)
-    accumulate(float *sum, const float *g, const engine_step *step, int64_t count)
+__global__ void __launch_bounds__(THREADS) accumulate(float *partial, float *g, const engine_step *step, int64_t count)
 {
-    bool begun = step->sum_begun;
-    for (int64_t i = thread_index(); i < count; i += thread_count())
-        sum[i] = begun ? sum[i] + g[i] : g[i];
+    unsigned levels = sum_levels(step);
+    int level = sum_level(step);
+    float *to = level < 0 ? g : partial + level * count;
+    for (int64_t i = thread_index(); i < count; i += thread_count()) {
+        float sum = g[i];
+        for (int k = 0; levels >> k; k++)
+            if (levels >> k & 1)
+                sum = partial[k * count + i] + sum;
+        to[i] = sum;
+    }
 }
 
 } // namespace
@@ -236,7 +242,7 @@ void cuda_accumulate(const op_call *c)
 {
     const param_table *t = c->params;
     accumulate<<<blocks_for(t->total), THREADS, 0, cuda_device_of(c)->stream>>>(
-        (float *)t->sum, (const float *)t->gradient, c->step, t->total);
+        (float *)t->partial_sums, (float *)t->gradient, c->step, t->total);
     cuda_launched(c);
 }
 

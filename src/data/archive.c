@@ -1,8 +1,9 @@
-/* archive.c - files out of .tar.gz through libarchive, with the distrust that a download deserves. SPDX-License-Identifier: MIT
+/* archive.c - extracts files from an untrusted .tar.gz through libarchive.
+ * SPDX-License-Identifier: MIT
  *
- * libarchive finds the format; what an entry may be is decided here: plain files and folders whose names stay inside.
- * Unpacking happens in a temporary folder beside the target that is renamed at the end, so a refused, cut or full-disk
- * unpacking leaves nothing behind. */
+ * libarchive detects the format; the allowed entries are decided here: plain files and folders
+ * whose names stay inside. Unpacking happens in a temporary folder beside the target that is
+ * renamed at the end, so a refusal, a truncated file or a full disk leaves nothing behind. */
 #include "data/archive.h"
 
 #include <archive.h>
@@ -15,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/file_in.h"
 #include "base/text.h"
 #include "data/sha256.h"
 
@@ -23,22 +23,10 @@ enum { PIECE = 1 << 16 };
 
 berlu_status tarball_check(const char *path, const char *expected)
 {
-    file_in file;
-    unsigned char piece[PIECE];
     char found[SHA256_TEXT];
-    sha256 hash;
-    berlu_status status = file_in_open(&file, path);
-    sha256_start(&hash);
-    for (uint64_t at = 0; status == BERLU_OK && at < file.size; at += sizeof piece) {
-        size_t count = file.size - at < sizeof piece ? (size_t)(file.size - at) : sizeof piece;
-        status = file_in_read(&file, at, piece, count);
-        if (status == BERLU_OK)
-            sha256_add(&hash, piece, count);
-    }
-    file_in_close(&file);
+    berlu_status status = sha256_file(found, path);
     if (status != BERLU_OK)
         return status;
-    sha256_finish(&hash, found);
     if (strcasecmp(found, expected) == 0)
         return BERLU_OK;
     return berlu_fail(BERLU_ERR_INPUT,
@@ -67,7 +55,8 @@ static struct archive *reader_new(void)
     return a;
 }
 
-/* The next header. *entry is NULL at the end; a damaged header is an error, a warning (odd times, owners) is not. */
+/* The next header. *entry is NULL at the end; a damaged header is an error, a warning (odd times,
+ * owners) is not. */
 static berlu_status entry_next(struct archive *a, const char *path, struct archive_entry **entry)
 {
     int code = archive_read_next_header(a, entry);
@@ -78,7 +67,7 @@ static berlu_status entry_next(struct archive *a, const char *path, struct archi
     return code == ARCHIVE_OK || code == ARCHIVE_WARN ? BERLU_OK : lib_fail(a, path);
 }
 
-/* Nothing that leaves the folder it is unpacked in, nothing that is not data. */
+/* Refuses names outside the folder, and entries other than files and folders. */
 static berlu_status entry_check(struct archive_entry *entry, const char *path)
 {
     const char *name = archive_entry_pathname(entry);
@@ -258,10 +247,10 @@ berlu_status tarball_unpack(const char *path, const char *folder, const char *ta
     if (status == BERLU_OK && (status = entries_unpack(&u)) == BERLU_OK)
         status = path_rename(into.data, target);
     if (status != BERLU_OK && into.data) {
-        char sentence[1024]; /* cleaning up must not replace the reason */
-        snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+        char message[1024]; /* cleaning up must not replace the message */
+        snprintf(message, sizeof message, "%s", berlu_last_error());
         folder_remove(into.data);
-        berlu_fail(status, "%s", sentence);
+        berlu_fail(status, "%s", message);
     }
     if (u.a)
         archive_read_free(u.a);

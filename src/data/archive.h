@@ -1,4 +1,4 @@
-/* archive.h - getting files out of an archive without trusting it. SPDX-License-Identifier: MIT */
+/* archive.h - extracts files from an untrusted archive. SPDX-License-Identifier: MIT */
 #ifndef DATA_ARCHIVE_H
 #define DATA_ARCHIVE_H
 
@@ -10,7 +10,8 @@
 /* The SHA-256 of a file must be `expected` (64 hexadecimal digits). */
 berlu_status tarball_check(const char *path, const char *expected);
 
-/* Reads named files (whatever folder they are in) into given memory; each must be there once and have exactly that size. */
+/* Reads named files (whatever folder they are in) into given memory; each must be there once and
+ * have exactly that size. */
 typedef struct tarball_file {
     const char *name;
     void *bytes;
@@ -19,9 +20,10 @@ typedef struct tarball_file {
 berlu_status tarball_read(const char *path, const tarball_file *files, size_t count);
 berlu_status tarball_read_memory(const void *bytes, size_t size, const tarball_file *files, size_t count);
 
-/* Unpacks `folder` of the archive as `target`, which must not exist yet; it appears whole or not at all. Only plain files
- * and folders are taken: an absolute name, "..", a link, a device, more than `most_bytes` in all or more than `most_files`
- * entries refuse the whole archive. Entries outside `folder` are an error too. */
+/* Unpacks `folder` of the archive as `target`, which must not exist yet; it appears atomically.
+ * Only plain files and folders are accepted: an absolute name, "..", a link, a device, more than
+ * `most_bytes` in all or more than `most_files` entries refuse the whole archive. Entries outside
+ * `folder` are an error too. */
 typedef struct tarball_limits {
     uint64_t most_bytes;
     size_t most_files;

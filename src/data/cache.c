@@ -1,8 +1,8 @@
 /* cache.c - writes the packed form of a set: one file of equal images. SPDX-License-Identifier: MIT
  *
- * Decoding a JPEG takes a millisecond, copying 150 KB out of the page cache takes twenty microseconds: a set that is read
- * many times is worth unpacking once. packed_format.h has the layout, packed.c the reader. Writing is one pass, and the
- * file appears whole or not at all. */
+ * Decoding a JPEG takes a millisecond, copying 150 KB out of the page cache takes twenty
+ * microseconds: a set that is read many times is worth decoding once. packed_format.h has the
+ * layout, packed.c the reader. Writing is one pass, and the file appears whole or not at all. */
 #include "data/cache.h"
 
 #include <stdio.h>
@@ -21,13 +21,13 @@ enum { GROUPS = 16, PER_GROUP = 4, BLOCK = GROUPS * PER_GROUP };
 typedef struct packing {
     data_source *source;
     const data_info *info;
-    size_t bytes, first, count; /* of an image; the block in hand, as numbers over both splits */
+    size_t bytes, first, count; /* of an image; the current block, as indices over both splits */
     uint8_t *pixels;            /* of a block */
     uint32_t *sums, *labels;    /* of all */
     augment_plan plan;
     augment_scratch scratch[GROUPS];
     berlu_status status[BLOCK];
-    char sentences[BLOCK][512];
+    char messages[BLOCK][512];
 } packing;
 
 static data_split split_of(const data_info *info, size_t place, size_t *index)
@@ -45,8 +45,8 @@ static void pack_one(packing *p, size_t i, augment_scratch *w)
     p->status[i] = augment_image(&p->plan, p->source, split, index, 0, 0, w);
     if (p->status[i] == BERLU_OK) {
         memcpy(p->pixels + i * p->bytes, w->picture.pixels, p->bytes);
-    } else { /* told by the one thread that goes on from here, in order */
-        snprintf(p->sentences[i], sizeof p->sentences[i], "%s", berlu_last_error());
+    } else { /* reported afterwards by one thread, in order */
+        snprintf(p->messages[i], sizeof p->messages[i], "%s", berlu_last_error());
         memset(p->pixels + i * p->bytes, 0, p->bytes);
         label |= PACKED_BROKEN;
     }
@@ -69,7 +69,7 @@ static berlu_status block_settle(packing *p)
             continue;
         size_t index;
         data_split split = split_of(p->info, p->first + i, &index);
-        berlu_fail(status, "%s", p->sentences[i]);
+        berlu_fail(status, "%s", p->messages[i]);
         if (status == BERLU_ERR_INPUT)
             status = data_report_bad(p->source, split, index);
         if (status != BERLU_OK)

@@ -1,11 +1,12 @@
 /* cifar.c - CIFAR-10 and CIFAR-100 in their binary version. SPDX-License-Identifier: MIT
  *
- * A file is a row of records: one label byte (CIFAR-100: the coarse, then the fine label) and 3072 bytes of red, green and
- * blue planes, 32 x 32 each. Sizes, labels and the number of images per class are checked before the first image is given
- * out, so a cut download cannot become a quietly smaller set. Labels stay in memory; of a folder, images are read when
- * asked for, and a record whose label is no longer the one of the opening says that somebody wrote into the set. The
- * published .tar.gz is unpacked into memory instead, after its SHA-256 was found right.
- * cifar_layout.h says what is expected of each set. */
+ * A file is a sequence of records: one label byte (CIFAR-100: the coarse, then the fine label) and
+ * 3072 bytes of red, green and blue planes, 32 x 32 each. Sizes, labels and the number of images
+ * per class are checked before the first image is given out, so a truncated download cannot become
+ * a smaller set unnoticed. Labels stay in memory; images of a folder are read on demand, and a
+ * record whose label differs from that at opening means that the set was modified. The published
+ * .tar.gz is unpacked into memory instead, after its SHA-256 was verified. cifar_layout.h describes
+ * the sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,8 @@ static int cifar_label(const data_source *s, data_split split, size_t index)
     return c->layout->label_bytes == 2 && !c->coarse ? label[1] : label[0];
 }
 
-/* The record, in `own` or in the archive's memory. A file that changed is BERLU_ERR_IO: not one image is broken, the set
- * is. */
+/* The record, in `own` or in the archive's memory. A file that changed is BERLU_ERR_IO: not one
+ * image is broken, the set is. */
 static berlu_status record_fetch(const cifar_state *c, record_place at, unsigned char own[RECORD_MAX],
                                  const unsigned char **out)
 {
@@ -71,11 +72,8 @@ static berlu_status cifar_read(data_source *s, data_split split, size_t index, c
     unsigned char own[RECORD_MAX];
     const unsigned char *record;
     image_part part = image_ask(request, CIFAR_SIDE, CIFAR_SIDE);
-    berlu_status status = image_reserve(out, part.width, part.height);
-    if (status == BERLU_OK)
-        status = record_fetch(c, place_of(c, split, index), own, &record);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, part.width, part.height));
+    TRY(record_fetch(c, place_of(c, split, index), own, &record));
     const unsigned char *planes = record + c->layout->label_bytes;
     uint8_t *to = out->pixels;
     for (int y = part.top; y < part.top + part.height; y++) {
@@ -89,7 +87,8 @@ static berlu_status cifar_read(data_source *s, data_split split, size_t index, c
     return BERLU_OK;
 }
 
-/* Labels in range, coarse fitting fine; counts them by class and keeps them. `first` is the number of the first record. */
+/* Labels in range, coarse fitting fine; counts them by class and keeps them. `first` is the number
+ * of the first record. */
 static berlu_status records_check(const cifar_layout *l, const char *name, const unsigned char *records, size_t first,
                                   size_t count, size_t *per_class, unsigned char *labels)
 {
@@ -147,14 +146,10 @@ static berlu_status cifar_check(cifar_state *c, const char *path)
     for (size_t f = 0; f < l->files; f++) {
         int test = f == l->files - 1;
         if (test) {
-            berlu_status status = split_check(l, path, per_class, train / l->classes);
-            if (status != BERLU_OK)
-                return status;
+            TRY(split_check(l, path, per_class, train / l->classes));
             memset(per_class, 0, sizeof per_class);
         }
-        berlu_status status = file_check(c, f, path, per_class);
-        if (status != BERLU_OK)
-            return status;
+        TRY(file_check(c, f, path, per_class));
         train += test ? 0 : l->records[f];
     }
     return split_check(l, path, per_class, l->records[l->files - 1] / l->classes);
@@ -169,7 +164,7 @@ static berlu_status size_check(const cifar_layout *l, size_t f, const char *path
                       (unsigned long long)size, l->file_names[f], l->kind, expected, l->kind);
 }
 
-/* The folder itself, or the one that unpacking makes inside it. */
+/* The folder itself, or the one inside it that the archive contains. */
 static const char *folder_of(arena *a, const cifar_layout *l, const char *path)
 {
     const char *inner = arena_printf(a, "%s/%s", path, l->folder);
@@ -188,11 +183,8 @@ static berlu_status open_folder(data_source *s, const char *path)
             return berlu_fail(BERLU_ERR_INPUT,
                               "%s: missing; berlu reads the binary version of %s (berlu data get %s, or %s)", file,
                               c->layout->kind, c->layout->kind, c->layout->url);
-        berlu_status status = file_in_open(&c->files[f], file);
-        if (status == BERLU_OK)
-            status = size_check(c->layout, f, file, c->files[f].size);
-        if (status != BERLU_OK)
-            return status;
+        TRY(file_in_open(&c->files[f], file));
+        TRY(size_check(c->layout, f, file, c->files[f].size));
     }
     return BERLU_OK;
 }
@@ -214,8 +206,8 @@ static berlu_status open_archive(data_source *s, const char *path, const char *s
         c->records[f] = at;
         at += wanted[f].size;
     }
-    berlu_status status = tarball_check(path, sha256 ? sha256 : l->sha256);
-    return status == BERLU_OK ? tarball_read(path, wanted, l->files) : status;
+    TRY(tarball_check(path, sha256 ? sha256 : l->sha256));
+    return tarball_read(path, wanted, l->files);
 }
 
 static void describe(data_source *s)
@@ -245,12 +237,10 @@ berlu_status cifar_open_layout(data_source *s, const char *path, const data_opti
     c->coarse = o->labels && strcmp(o->labels, "coarse") == 0;
     if (c->coarse && layout->label_bytes != 2)
         return berlu_fail(BERLU_ERR_ARG, "%s: %s has no coarse labels", path, layout->kind);
-    berlu_status status = folder_exists(path) ? open_folder(s, path) : open_archive(s, path, o->sha256);
-    if (status == BERLU_OK)
-        status = cifar_check(c, path);
-    if (status == BERLU_OK)
-        describe(s);
-    return status;
+    TRY(folder_exists(path) ? open_folder(s, path) : open_archive(s, path, o->sha256));
+    TRY(cifar_check(c, path));
+    describe(s);
+    return BERLU_OK;
 }
 
 static void cifar_close(data_source *s)
@@ -284,7 +274,7 @@ static int has_file(const char *folder, const char *name)
     return length > 0 && (size_t)length < sizeof path && file_exists(path);
 }
 
-/* Also the Python version is recognised, so that the answer is which archive to fetch and not "unknown". */
+/* The Python version is recognised too, so that the message names the archive to fetch. */
 static int layout_recognise(const cifar_layout *l, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

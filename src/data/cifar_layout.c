@@ -1,8 +1,9 @@
-/* cifar_layout.c - the two published CIFAR sets: files, sizes, names of classes, hashes, pixel statistics.
- * SPDX-License-Identifier: MIT
+/* cifar_layout.c - the two published CIFAR sets: files, sizes, names of classes, hashes, pixel
+ * statistics. SPDX-License-Identifier: MIT
  *
- * Source: https://www.cs.toronto.edu/~kriz/cifar.html; classes are in the order of the label numbers. The normalisation is
- * mean and standard deviation over all training pixels (a test compares it with the files where they are at hand). */
+ * Source: https://www.cs.toronto.edu/~kriz/cifar.html; classes are in the order of the label
+ * numbers. The normalisation is mean and standard deviation over all training pixels (a test
+ * compares it with the files where they are at hand). */
 #include "data/cifar_layout.h"
 
 static const char *const names10[] = {

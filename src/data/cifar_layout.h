@@ -1,4 +1,4 @@
-/* cifar_layout.h - what the published files of a CIFAR set are. SPDX-License-Identifier: MIT
+/* cifar_layout.h - the published files of a CIFAR set. SPDX-License-Identifier: MIT
  *
  * The readers take the layout as an argument, so that tests can describe a set of a few records. */
 #ifndef DATA_CIFAR_LAYOUT_H
@@ -21,7 +21,7 @@ typedef struct cifar_layout {
     double mean[3], std[3];
     const char *archive, *url, *sha256; /* as published */
     uint64_t archive_bytes;
-    const char *python_file, *python_meta; /* what betrays the Python version, which is not read */
+    const char *python_file, *python_meta; /* a file of the Python version, which is not read */
 } cifar_layout;
 
 extern const cifar_layout cifar10_layout, cifar100_layout;

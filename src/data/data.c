@@ -1,7 +1,9 @@
-/* data.c - which kind of set a text means, and what all kinds share. SPDX-License-Identifier: MIT
+/* data.c - parses the text of --data; code common to all kinds of sets.
+ * SPDX-License-Identifier: MIT
  *
- * A text is `synthetic`, KIND:PATH, or a path that the kinds are asked about in the order of the table. Broken pictures
- * are remembered here, once each, so that a run can say at its end what it left out and two runs can be compared. */
+ * A text is `synthetic`, KIND:PATH, or a path that is tried with the kinds in the order of the
+ * table. Broken images are recorded here, once each, so that a run can report at its end which it
+ * left out and two runs can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +25,8 @@ static const data_kind *kind_named(const char *name, size_t length)
 
 enum { PLACE = 4096 };
 
-/* KIND:PATH is taken apart only where KIND is known, so that a path may hold a colon. A published set may come without a
- * path; `place` then holds where it was found. */
+/* KIND:PATH is split only where KIND is known, so that a path may contain a colon. A published set
+ * may come without a path; `place` then holds the folder that was found. */
 static berlu_status kind_of(const char *text, const data_kind **kind, const char **path, char place[PLACE])
 {
     const char *colon = strchr(text, ':');
@@ -66,7 +68,7 @@ static size_t bad_allowed(const data_options *o, const data_info *info)
     return o->max_bad_given ? o->max_bad : (info->images[DATA_TRAIN] + info->images[DATA_TEST]) / 1000;
 }
 
-/* What would have no effect is refused, so that nobody believes in labels that were never read. */
+/* Refuses options without effect, such as labels that would not be read. */
 static berlu_status options_check(const data_kind *kind, const char *text, const data_options *o)
 {
     const struct {
@@ -87,7 +89,8 @@ static berlu_status options_check(const data_kind *kind, const char *text, const
     return BERLU_OK;
 }
 
-/* ImageNet's classes are called n01440764: then the customary mean and deviation are the set's own. */
+/* ImageNet's classes are called n01440764: then the customary mean and deviation are the set's
+ * own. */
 static int classes_are_imagenets(const data_info *info)
 {
     for (size_t k = 0; k < info->classes; k++) {
@@ -105,11 +108,8 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
     const data_kind *kind;
     const char *path;
     char place[PLACE];
-    berlu_status status = kind_of(text, &kind, &path, place);
-    if (status == BERLU_OK)
-        status = options_check(kind, text, o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(kind_of(text, &kind, &path, place));
+    TRY(options_check(kind, text, o));
     data_source *s = calloc(1, sizeof *s);
     if (!s)
         return berlu_fail_memory(sizeof *s, "a data set");
@@ -118,7 +118,7 @@ berlu_status data_open(data_source **out, const char *text, const data_options *
     s->info.kind = kind->name;
     s->info.class_order = "fixed";
     s->info.path = arena_strdup(&s->memory, path);
-    status = s->info.path ? kind->open(s, path, o) : BERLU_ERR_MEMORY;
+    berlu_status status = s->info.path ? kind->open(s, path, o) : BERLU_ERR_MEMORY;
     if (status != BERLU_OK) {
         data_close(s);
         return status;
@@ -150,18 +150,18 @@ int data_label(const data_source *s, data_split split, size_t index)
     return s->kind->label(s, split, index);
 }
 
-const char *data_name(const data_source *s, data_split split, size_t index, char *out, size_t room)
+const char *data_name(const data_source *s, data_split split, size_t index, char *out, size_t size)
 {
     if (s->kind->name_of)
-        return s->kind->name_of(s, split, index, out, room);
-    snprintf(out, room, "%s/%zu", data_split_names[split], index);
+        return s->kind->name_of(s, split, index, out, size);
+    snprintf(out, size, "%s/%zu", data_split_names[split], index);
     return out;
 }
 
 berlu_status data_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
 {
     if (index >= s->info.images[split])
-        return berlu_fail(BERLU_ERR_ARG, "picture %zu of %zu in split %s", index, s->info.images[split],
+        return berlu_fail(BERLU_ERR_ARG, "image %zu of %zu in split %s", index, s->info.images[split],
                           data_split_names[split]);
     return s->kind->read(s, split, index, request, out);
 }
@@ -169,13 +169,13 @@ berlu_status data_read(data_source *s, data_split split, size_t index, const ima
 /* With the lock held. */
 static berlu_status bad_add(data_source *s, data_split split, size_t index, const char *message)
 {
-    if (s->bad_count == s->bad_room) {
-        size_t room = s->bad_room ? 2 * s->bad_room : 16;
-        data_bad *grown = realloc(s->bad, room * sizeof *grown);
+    if (s->bad_count == s->bad_capacity) {
+        size_t capacity = s->bad_capacity ? 2 * s->bad_capacity : 16;
+        data_bad *grown = realloc(s->bad, capacity * sizeof *grown);
         if (!grown)
-            return berlu_fail_memory(room * sizeof *grown, "the list of broken files");
+            return berlu_fail_memory(capacity * sizeof *grown, "the list of broken files");
         s->bad = grown;
-        s->bad_room = room;
+        s->bad_capacity = capacity;
     }
     const char *copy = arena_strdup(&s->memory, message);
     if (!copy)
@@ -216,7 +216,7 @@ berlu_status data_report_bad(data_source *s, data_split split, size_t index)
 
 size_t data_bad_count(const data_source *s)
 {
-    data_source *shared = (data_source *)(uintptr_t)s; /* the lock is not part of what const promises */
+    data_source *shared = (data_source *)(uintptr_t)s; /* const does not cover the lock */
     pthread_mutex_lock(&shared->lock);
     size_t count = s->bad_count;
     pthread_mutex_unlock(&shared->lock);
@@ -227,7 +227,7 @@ const char *data_bad_message(const data_source *s, size_t n)
 {
     data_source *shared = (data_source *)(uintptr_t)s;
     pthread_mutex_lock(&shared->lock);
-    const char *sentence = s->bad[n].sentence;
+    const char *message = s->bad[n].message;
     pthread_mutex_unlock(&shared->lock);
-    return sentence;
+    return message;
 }

@@ -1,9 +1,10 @@
-/* data.h - a set of labelled pictures, whatever it is stored in. SPDX-License-Identifier: MIT
+/* data.h - a set of labelled images, whatever it is stored in. SPDX-License-Identifier: MIT
  *
- * `data_open` takes the text of --data: `synthetic`, the path of a folder or archive whose kind is recognised, or
- * KIND:PATH with KIND one of cifar10, cifar100, folder, synthetic, packed. What comes back is immutable apart from its
- * list of broken files, so any number of threads may read from it. Pictures are found by (split, index); the order is
- * that of the files and never changes. loader.h makes batches of them.
+ * `data_open` takes the text of --data: `synthetic`, the path of a folder or archive whose kind is
+ * recognised, or KIND:PATH with KIND one of cifar10, cifar100, folder, synthetic, packed. A source
+ * is immutable apart from its list of broken files, so any number of threads may read from it.
+ * Images are found by (split, index); the order is that of the files and never changes. loader.h
+ * makes batches of them.
  *
  * A new kind is one file (its functions) and one line in the table of data.c. */
 #ifndef DATA_DATA_H
@@ -17,7 +18,8 @@
 typedef enum data_split { DATA_TRAIN, DATA_TEST, DATA_SPLITS } data_split;
 extern const char *const data_split_names[DATA_SPLITS]; /* "train", "test" (a folder's val or valid counts as test) */
 
-/* How to open. {0} means the defaults in brackets. What a kind does not know is refused. */
+/* How to open. {0} means the defaults in brackets. Options that do not apply to a kind are
+ * refused. */
 typedef struct data_options {
     const char *class_order; /* of folders: "torchvision" (by code point) or "timm" (natural order) ["torchvision"] */
     const char *labels;      /* of CIFAR-100: "fine" or "coarse" ["fine"] */
@@ -33,7 +35,7 @@ typedef struct data_options {
     const berlu_log *log;
 } data_options;
 
-/* What is known without reading the pictures. */
+/* Known without reading the images. */
 typedef struct data_info {
     const char *kind;           /* "cifar10", ... */
     const char *path;           /* as given; "" for embedded sets */
@@ -41,7 +43,7 @@ typedef struct data_info {
     size_t images[DATA_SPLITS]; /* 0: the set has no such split */
     size_t classes;
     const char *const *class_names;
-    int width, height;      /* of every picture; 0, 0 when they differ */
+    int width, height;      /* of every image; 0, 0 when they differ */
     double mean[3], std[3]; /* the normalisation customary for this set: its own where published, else ImageNet's */
     int unchecked;          /* images carry no checksum although this kind has them: a pack of berlu 0.1.0 */
     int published;          /* mean and std are the set's own; 0: nobody knows them without data_measure() */
@@ -54,24 +56,27 @@ const data_info *data_describe(const data_source *source);
 
 int data_label(const data_source *source, data_split split, size_t index); /* index < images[split] */
 
-/* Reads one picture (or the part asked for) as RGB bytes. BERLU_ERR_INPUT names the file and what is wrong with it. */
+/* Reads one image (or the requested part) as RGB bytes. BERLU_ERR_INPUT names the file and what is
+ * wrong with it. */
 berlu_status data_read(data_source *source, data_split split, size_t index, const image_request *request, image *out);
 
-/* Images [first, first + count) of a split whose images have one size, one behind the other, 3 bytes a pixel. */
+/* Images [first, first + count) of a split whose images have one size, one behind the other, 3 bytes
+ * a pixel. */
 berlu_status data_bytes(data_source *source, data_split split, size_t first, size_t count, int threads, uint8_t *out);
 
-/* What a picture is called: a path, or "train/123". */
-const char *data_name(const data_source *source, data_split split, size_t index, char *out, size_t room);
+/* Name of an image: a path, or "train/123". */
+const char *data_name(const data_source *source, data_split split, size_t index, char *out, size_t size);
 
-/* Remembers that a picture is broken (the last error's sentence is kept; a second report of the same one is not counted).
- * BERLU_OK while that is still allowed; BERLU_ERR_INPUT once more than max_bad are broken. Thread-safe. */
+/* Records that an image is broken (with the message of the last error; a second report of the same
+ * one is not counted). BERLU_OK while that is within the limit; BERLU_ERR_INPUT once more than
+ * max_bad are broken. Thread-safe. */
 berlu_status data_report_bad(data_source *source, data_split split, size_t index);
 size_t data_bad_count(const data_source *source);
 const char *data_bad_message(const data_source *source, size_t n); /* n < data_bad_count(); lives with the source */
 
-/* Mean and standard deviation of all pixels of a split, in [0, 1], over at most `limit` pictures (0: all; else evenly
- * spaced), without those that a holdout of that size takes away (loader.h, its seed 0). Broken pictures are reported and
- * left out. The sums are integers, so threads never change a bit. */
+/* Mean and standard deviation of all pixels of a split, in [0, 1], over at most `limit` images (0:
+ * all; else evenly spaced), without those of a holdout of that size (loader.h, its seed 0). Broken
+ * images are reported and left out. The sums are integers, so threads never change a bit. */
 typedef struct data_statistics {
     size_t images;
     double mean[3], std[3];
@@ -80,9 +85,10 @@ typedef struct data_statistics {
 berlu_status data_measure(data_source *source, data_split split, size_t limit, size_t holdout, int threads,
                           data_statistics *out);
 
-/* Reads every image of all splits. Files broken one by one are reported as by data_report_bad(), whose limit ends the
- * search; damage that stops a run at once (checksums of a packed set, a file cut short) is counted, with the first
- * message. progress may be NULL; it is called from this thread only. */
+/* Reads every image of all splits. Files broken one by one are reported as by data_report_bad(),
+ * whose limit ends the search; damage that stops a run at once (checksums of a packed set, a file
+ * cut short) is counted, with the first message. progress may be NULL; it is called from this
+ * thread only. */
 typedef struct data_verification {
     size_t images, damaged;
     char message[512];
@@ -90,7 +96,8 @@ typedef struct data_verification {
 berlu_status data_verify(data_source *source, int threads, void (*progress)(void *context, size_t done, size_t all),
                          void *context, data_verification *out);
 
-/* A contact sheet: `columns` pictures of each of the first `rows` classes, each `cell` pixels square, as one picture. */
+/* A contact sheet: `columns` images of each of the first `rows` classes, each `cell` pixels square,
+ * as one image. */
 berlu_status data_contact_sheet(data_source *source, int rows, int columns, int cell, image *out);
 
 #endif

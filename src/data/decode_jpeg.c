@@ -1,12 +1,15 @@
-/* decode_jpeg.c - JPEG to RGB through libjpeg-turbo, whole or a part, at full size or scaled. SPDX-License-Identifier: MIT
+/* decode_jpeg.c - JPEG to RGB through libjpeg-turbo, whole or a part, at full size or scaled.
+ * SPDX-License-Identifier: MIT
  *
- * At full size the result is Pillow's: accurate integer DCT, smooth chroma upsampling, four components always taken as
- * inverted (Adobe's way), multiplied out by Pillow's formula. With `least` set, the DCT itself is scaled by 1/2, 1/4 or
- * 1/8 while the part stays large enough; that is another (good) antialiasing than Pillow's, so only training asks for it.
+ * At full size the result is Pillow's: accurate integer DCT, smooth chroma upsampling, four
+ * components always taken as inverted (Adobe's way), multiplied out by Pillow's formula. With
+ * `least` set, the DCT itself is scaled by 1/2, 1/4 or 1/8 while the part stays large enough; that
+ * is another (good) antialiasing than Pillow's, so only training uses it.
  *
- * Rows under the part are skipped, not left out: the entropy decoder still runs over them, so whether a file counts as
- * broken does not depend on where a random crop fell. libjpeg reports cut or damaged data as a warning and paints the rest
- * grey; here those warnings are errors. libjpeg's errors leave by longjmp to the one setjmp below. */
+ * Rows below the part are still entropy-decoded, so whether a file counts as broken does not depend
+ * on the random crop. libjpeg reports truncated or damaged data as a warning and paints the rest
+ * grey; here those warnings are errors. libjpeg's errors leave by longjmp to the one setjmp
+ * below. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,14 +40,14 @@ static void job_fail(jpeg_job *job, berlu_status status)
 static void on_error(j_common_ptr lib)
 {
     jpeg_job *job = lib->client_data;
-    char sentence[JMSG_LENGTH_MAX];
+    char message[JMSG_LENGTH_MAX];
     if (lib->err->msg_code == JERR_OUT_OF_MEMORY)
         job_fail(job, berlu_fail_memory(0, "decoding a JPEG"));
-    lib->err->format_message(lib, sentence);
-    job_fail(job, berlu_fail(BERLU_ERR_INPUT, "broken JPEG: %s", sentence));
+    lib->err->format_message(lib, message);
+    job_fail(job, berlu_fail(BERLU_ERR_INPUT, "broken JPEG: %s", message));
 }
 
-/* level < 0 is a warning: the data is damaged, and libjpeg would go on with whatever it can guess. */
+/* level < 0 is a warning: the data is damaged, and libjpeg would continue with a guess. */
 static void on_message(j_common_ptr lib, int level)
 {
     int code = lib->err->msg_code;
@@ -122,9 +125,10 @@ static void rows_skip(jpeg_job *job, JSAMPARRAY row, JDIMENSION until)
             jpeg_read_scanlines(&job->lib, row, 1);
 }
 
-/* Narrows the decoder to the part. Chroma is upsampled from its neighbours, so the decoder is given one block more on every
- * side than is wanted: what it guesses at its own edge is then thrown away, and the part is the same as cut from the whole.
- * Afterwards `part` counts from the corner of the narrowed picture, of which `above` rows are still to be dropped. */
+/* Restricts the decoder to the part. Chroma is upsampled from its neighbours, so the decoder gets
+ * one block more on every side: its guess at its own edge is discarded, and the part equals a crop
+ * of the whole. Afterwards `part` is relative to the corner of the restricted image, of which
+ * `above` rows are still to be dropped. */
 static void job_narrow(jpeg_job *job, image_part *part, JDIMENSION *above)
 {
     struct jpeg_decompress_struct *lib = &job->lib;
@@ -144,7 +148,7 @@ static void job_narrow(jpeg_job *job, image_part *part, JDIMENSION *above)
         *above -= jpeg_skip_scanlines(lib, (skip - 2) * block_y);
 }
 
-/* A row of the part by way of `row`, which is wide enough for what the decoder writes. */
+/* Decodes a row of the part through `row`, which is wide enough for the decoder's output. */
 static void row_copy(jpeg_job *job, uint8_t *to, JSAMPARRAY row, image_part part)
 {
     jpeg_read_scanlines(&job->lib, row, 1);
@@ -155,8 +159,9 @@ static void row_copy(jpeg_job *job, uint8_t *to, JSAMPARRAY row, image_part part
         memcpy(to, from, (size_t)part.width * 3);
 }
 
-/* A row of the part straight to its place, with the row before and the row after it in the same picture. What the
- * decoder writes left of the part is the end of the row before: that is put back; right of it comes the next row. */
+/* Decodes a row of the part in place, between the row before and the row after it in the same
+ * image. The decoder's output left of the part overwrites the end of the row before, which is
+ * restored; right of it the next row follows. */
 static void row_direct(jpeg_job *job, uint8_t *to, image_part part)
 {
     uint8_t kept[DIRECT_MARGIN];
@@ -212,7 +217,8 @@ static void job_run(jpeg_job *job, image *out, const void *bytes, size_t size)
     jpeg_finish_decompress(lib);
 }
 
-/* The job lives with the caller: a local of the function that calls setjmp would be indeterminate after the jump. */
+/* The job lives with the caller: a local of the function that calls setjmp would be indeterminate
+ * after the jump. */
 static void job_guard(jpeg_job *job, image *out, const void *bytes, size_t size)
 {
     if (setjmp(job->leave) == 0)

@@ -1,15 +1,16 @@
 /* decode_png.c - PNG to RGB through libspng. SPDX-License-Identifier: MIT
  *
- * libspng checks the structure (chunk lengths, checksums, palette indices, inflate output) and converts every legal
- * combination of depth and colour; asked for RGB8 it drops alpha, ignores tRNS and gamma and keeps the high byte of 16
- * bits, which is what Pillow's convert("RGB") gives. One difference is meant: Pillow clips 16-bit grey at 255, which turns
- * such pictures white; here they keep their high byte like all others. */
+ * libspng checks the structure (chunk lengths, checksums, palette indices, inflate output) and
+ * converts every legal combination of depth and colour; for RGB8 it drops alpha, ignores tRNS and
+ * gamma and keeps the high byte of 16 bits, which is what Pillow's convert("RGB") gives. One
+ * difference is intended: Pillow clips 16-bit grey at 255, which turns such images white; here they
+ * keep their high byte like all others. */
 #include <spng.h>
 #include <stdlib.h>
 
 #include "data/image.h"
 
-/* Metadata is never looked at; this only bounds what libspng may inflate on the way to the pixels. */
+/* Metadata is not used; this only bounds what libspng may inflate before the pixels. */
 enum { CHUNK_LIMIT = 4 << 20, CHUNK_CACHE_LIMIT = 16 << 20 };
 
 static berlu_status png_fail(int code)
@@ -27,13 +28,9 @@ static berlu_status png_pixels(spng_ctx *png, image *out, const void *bytes, siz
         code = spng_get_ihdr(png, &header);
     if (code != 0)
         return png_fail(code);
-    berlu_status status = image_check_size(header.width, header.height);
-    if (status == BERLU_OK)
-        status = image_check_bytes((uint64_t)header.width * header.height * 3, request);
-    if (status == BERLU_OK)
-        status = image_reserve(out, (int)header.width, (int)header.height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_check_size(header.width, header.height));
+    TRY(image_check_bytes((uint64_t)header.width * header.height * 3, request));
+    TRY(image_reserve(out, (int)header.width, (int)header.height));
     code = spng_decode_image(png, out->pixels, (size_t)header.width * header.height * 3, SPNG_FMT_RGB8, 0);
     if (code != 0)
         return png_fail(code);

@@ -1,9 +1,9 @@
-/* download.c - downloading through libcurl: resumed when cut, checked, and only then given its name.
- * SPDX-License-Identifier: MIT
+/* download.c - downloads through libcurl: resumed when interrupted, verified, and only then
+ * renamed. SPDX-License-Identifier: MIT
  *
- * Bytes go to PATH.part. A second call (or a second try after a cut connection) asks the server for the rest; a server
- * that cannot do that is asked for the whole again. The length is watched while bytes come, so that a wrong address does
- * not fill the disk, and the hash decides at the end. */
+ * Bytes go to PATH.part. A second call (or a retry after a lost connection) requests the rest from
+ * the server, or the whole where it cannot resume. The length is checked while bytes arrive, so
+ * that a wrong address does not fill the disk, and the hash at the end. */
 #include "data/download.h"
 
 #include "data/archive.h"
@@ -27,7 +27,7 @@ typedef struct transfer {
     const char *part;
     int fd;
     uint64_t have;       /* bytes in the part */
-    berlu_status failed; /* told by a callback, which can only stop curl */
+    berlu_status failed; /* set by a callback, which can only stop curl */
 } transfer;
 
 static size_t on_bytes(char *bytes, size_t one, size_t count, void *context)
@@ -98,7 +98,7 @@ static berlu_status start_over(transfer *t)
     return BERLU_OK;
 }
 
-/* Worth another connection: the line was cut, not the answer wrong. */
+/* Worth a retry: the connection was lost, not the response wrong. */
 static int is_cut(CURLcode code)
 {
     return code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING ||
@@ -120,9 +120,7 @@ static berlu_status transfer_run(CURL *curl, transfer *t)
             return t->failed;
         int cannot_resume = before > 0 && (code == CURLE_RANGE_ERROR || answer == 416);
         if (attempt < tries && cannot_resume) {
-            berlu_status status = start_over(t);
-            if (status != BERLU_OK)
-                return status;
+            TRY(start_over(t));
         } else if (attempt >= tries || !is_cut(code)) {
             return berlu_fail(BERLU_ERR_IO, "%s: %s%s", t->d->url, reason[0] ? reason : curl_easy_strerror(code),
                               t->have ? " (what has come is kept; the same command goes on from there)" : "");
@@ -130,7 +128,7 @@ static berlu_status transfer_run(CURL *curl, transfer *t)
     }
 }
 
-/* A part that is too long is of no use; one of the full length needs no connection. */
+/* A part that is too long is useless; one of the full length needs no connection. */
 static berlu_status part_open(transfer *t)
 {
     struct stat info;
@@ -171,11 +169,9 @@ berlu_status download_file(const download *d)
 {
     text part = {0};
     text_add(&part, "%s.part", d->path);
-    berlu_status status = text_status(&part);
-    if (status != BERLU_OK)
-        return status;
+    TRY(text_status(&part));
     transfer t = {.d = d, .part = part.data, .fd = -1};
-    status = part_fetch(&t);
+    berlu_status status = part_fetch(&t);
     if (status == BERLU_OK)
         status = part_check(&t);
     if (status == BERLU_ERR_INPUT || (status != BERLU_OK && t.have == 0))

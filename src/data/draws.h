@@ -1,7 +1,8 @@
-/* draws.h - a row of random numbers for one question about one sample. SPDX-License-Identifier: MIT
+/* draws.h - a stream of random numbers for one decision about one sample.
+ * SPDX-License-Identifier: MIT
  *
- * Philox gives four words a block; this hands them out one by one. The row depends on (seed, purpose, epoch, sample)
- * alone: whoever asks the same question gets the same row. */
+ * Philox gives four words a block; this returns them one by one. The stream depends on (seed,
+ * purpose, epoch, sample) alone. */
 #ifndef DATA_DRAWS_H
 #define DATA_DRAWS_H
 

@@ -1,20 +1,21 @@
-/* find.c - where a published set lies that was named without a path. SPDX-License-Identifier: MIT
+/* find.c - finds a published set that was named without a path. SPDX-License-Identifier: MIT
  *
- * `--data cifar10` means the folder of the environment variable BERLU_DATA, or `data` without it, which is where `berlu data
- * get cifar10` puts the set; a folder of the set's own name inside it is looked at first. */
+ * `--data cifar10` means the folder of the environment variable BERLU_DATA, or `data` without it,
+ * which is where `berlu data get cifar10` puts the set; a folder of the set's own name inside it is
+ * tried first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/source.h"
 
-berlu_status data_find(const data_kind *kind, char *out, size_t room)
+berlu_status data_find(const data_kind *kind, char *out, size_t size)
 {
     const char *variable = getenv("BERLU_DATA");
     const char *root = variable && *variable ? variable : "data";
     for (int own = 1; own >= 0; own--) {
-        int length = snprintf(out, room, "%s%s%s", root, own ? "/" : "", own ? kind->name : "");
-        if (length > 0 && (size_t)length < room && kind->recognise(out))
+        int length = snprintf(out, size, "%s%s%s", root, own ? "/" : "", own ? kind->name : "");
+        if (length > 0 && (size_t)length < size && kind->recognise(out))
             return BERLU_OK;
     }
     if (variable && *variable)

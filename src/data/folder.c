@@ -1,12 +1,14 @@
-/* folder.c - pictures in folders: ROOT/train/CLASS/FILE and ROOT/val/CLASS/FILE, as ImageNet is kept.
+/* folder.c - images in folders: ROOT/train/CLASS/FILE and ROOT/val/CLASS/FILE, as in ImageNet.
  * SPDX-License-Identifier: MIT
  *
- * The test split is the first of val, valid, validation, test that is there. A root without a train folder is itself the
- * training split: ROOT/CLASS/FILE. Classes come from the training split and are matched by name in the test split, so a
- * test folder that lacks a class does not shift the others (torchvision would). A flat val folder (ImageNet as it is
- * shipped) needs a text file with a line "FILENAME CLASS" for every picture.
+ * The test split is the first of val, valid, validation, test that exists. A root without a train
+ * folder is itself the training split: ROOT/CLASS/FILE. Classes come from the training split and
+ * are matched by name in the test split, so a test folder that lacks a class does not shift the
+ * others (torchvision would). A flat val folder (ImageNet as it is shipped) needs a text file with
+ * a line "FILENAME CLASS" for every image.
  *
- * A run over millions of files keeps their names (folder_scan.h) and nothing else; pictures are read when asked for. */
+ * A run over millions of files keeps their names (folder_scan.h) and nothing else; images are read
+ * on demand. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,14 +41,14 @@ static int folder_label(const data_source *s, data_split split, size_t index)
     return (int)f->splits[split].labels[index];
 }
 
-static const char *folder_name_of(const data_source *s, data_split split, size_t index, char *out, size_t room)
+static const char *folder_name_of(const data_source *s, data_split split, size_t index, char *out, size_t size)
 {
     const folder_split *f = &((const folder_state *)s->state)->splits[split];
-    snprintf(out, room, "%s/%s", f->root, scan_path(&f->files, index));
+    snprintf(out, size, "%s/%s", f->root, scan_path(&f->files, index));
     return out;
 }
 
-/* The whole file into a buffer that is kept; a file that grows or shrinks meanwhile is an error. */
+/* The whole file into a buffer that is kept; a file that changes size meanwhile is an error. */
 static berlu_status file_into(image_file *file, const char *path, size_t *size)
 {
     struct stat info;
@@ -91,11 +93,11 @@ static berlu_status folder_read(data_source *s, data_split split, size_t index, 
     return status;
 }
 
-/* ---- classes ---- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 typedef struct class_names {
     const char **names;
-    size_t count, room;
+    size_t count, capacity;
     int natural;
 } class_names;
 
@@ -112,19 +114,20 @@ static int order_name_pointers(const void *a, const void *b, void *classes)
 
 static berlu_status class_add(class_names *c, const char *name)
 {
-    if (c->count == c->room) {
-        size_t room = c->room ? 2 * c->room : 64;
-        const char **grown = realloc(c->names, room * sizeof *grown);
+    if (c->count == c->capacity) {
+        size_t capacity = c->capacity ? 2 * c->capacity : 64;
+        const char **grown = realloc(c->names, capacity * sizeof *grown);
         if (!grown)
-            return berlu_fail_memory(room * sizeof *grown, "the names of classes");
+            return berlu_fail_memory(capacity * sizeof *grown, "the names of classes");
         c->names = grown;
-        c->room = room;
+        c->capacity = capacity;
     }
     c->names[c->count++] = name;
     return BERLU_OK;
 }
 
-/* Files are sorted, so a class is a run of them almost always; sorting and dropping repeats settles the rest. */
+/* Files are sorted, so a class is almost always contiguous; sorting and removing duplicates handles
+ * the rest. */
 static berlu_status classes_collect(class_names *c, arena *memory, const scan_list *files, const char *root)
 {
     const char *last = NULL;
@@ -132,17 +135,15 @@ static berlu_status classes_collect(class_names *c, arena *memory, const scan_li
         const scan_file *f = &files->files[i];
         const char *name = scan_path(files, i) + f->class_at;
         if (f->class_length == 0)
-            return berlu_fail(BERLU_ERR_INPUT, "%s/%s: a picture outside of any class folder", root,
+            return berlu_fail(BERLU_ERR_INPUT, "%s/%s: an image outside of any class folder", root,
                               scan_path(files, i));
         if (last && strlen(last) == f->class_length && strncmp(last, name, f->class_length) == 0)
             continue;
         last = arena_printf(memory, "%.*s", (int)f->class_length, name);
-        berlu_status status = last ? class_add(c, last) : BERLU_ERR_MEMORY;
-        if (status != BERLU_OK)
-            return status;
+        TRY(last ? class_add(c, last) : BERLU_ERR_MEMORY);
     }
     if (c->count == 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: no pictures (.jpg .jpeg .png) in class folders", root);
+        return berlu_fail(BERLU_ERR_INPUT, "%s: no images (.jpg .jpeg .png) in class folders", root);
     qsort_r(c->names, c->count, sizeof *c->names, order_name_pointers, c);
     size_t kept = 1;
     for (size_t i = 1; i < c->count; i++)
@@ -181,7 +182,7 @@ static berlu_status split_label(folder_split *split, const class_names *c)
         long label = class_find(c, name);
         if (label < 0 && f->class_length == 0)
             return berlu_fail(BERLU_ERR_INPUT,
-                              "%s/%s: a picture outside of any class folder; for a flat folder give --val-labels FILE "
+                              "%s/%s: an image outside of any class folder; for a flat folder give --val-labels FILE "
                               "with lines \"FILENAME CLASS\"",
                               split->root, scan_path(&split->files, i));
         if (label < 0)
@@ -192,7 +193,7 @@ static berlu_status split_label(folder_split *split, const class_names *c)
     return BERLU_OK;
 }
 
-/* ---- a flat val folder ---- */
+/* ---- a flat val folder ----------------------------------------------------------------------- */
 
 typedef struct flat_line {
     const char *file, *name;
@@ -205,12 +206,12 @@ static int order_lines(const void *a, const void *b)
 
 static berlu_status lines_cut(flat_line **out, size_t *count, char *bytes, const char *path)
 {
-    size_t room = 1;
+    size_t capacity = 1;
     for (const char *p = bytes; *p; p++)
-        room += *p == '\n' || *p == '\r'; /* either ends a line below */
-    flat_line *lines = malloc(room * sizeof *lines);
+        capacity += *p == '\n' || *p == '\r'; /* either ends a line below */
+    flat_line *lines = malloc(capacity * sizeof *lines);
     if (!lines)
-        return berlu_fail_memory(room * sizeof *lines, path);
+        return berlu_fail_memory(capacity * sizeof *lines, path);
     *out = lines;
     *count = 0;
     char *rest = NULL;
@@ -252,17 +253,17 @@ static berlu_status split_label_flat(folder_split *split, const class_names *c, 
     char *bytes = NULL;
     size_t size, count = 0;
     flat_line *lines = NULL;
-    berlu_status status = file_read_all(&bytes, &size, path, LABEL_FILE_LIMIT);
-    if (status == BERLU_OK)
-        status = lines_cut(&lines, &count, bytes, path);
-    if (status == BERLU_OK)
-        status = lines_apply(split, c, lines, count, path);
+    berlu_status status;
+    TRY_DONE(file_read_all(&bytes, &size, path, LABEL_FILE_LIMIT));
+    TRY_DONE(lines_cut(&lines, &count, bytes, path));
+    status = lines_apply(split, c, lines, count, path);
+done:
     free(lines);
     free(bytes);
     return status;
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static const char *first_folder(arena *memory, const char *root, const char *const *names)
 {
@@ -274,7 +275,7 @@ static const char *first_folder(arena *memory, const char *root, const char *con
     return NULL;
 }
 
-/* torchvision calls a class folder without pictures an error; a set that quietly loses a class helps nobody. */
+/* torchvision calls a class folder without images an error; so a class cannot be lost unnoticed. */
 static berlu_status classes_none_empty(const data_source *s)
 {
     const folder_state *f = s->state;
@@ -330,7 +331,7 @@ static berlu_status classes_find(data_source *s, const data_options *o)
 
 static berlu_status folder_open(data_source *s, const char *path, const data_options *o)
 {
-    static const double mean[3] = {0.485, 0.456, 0.406}, std[3] = {0.229, 0.224, 0.225}; /* ImageNet's, the custom */
+    static const double mean[3] = {0.485, 0.456, 0.406}, std[3] = {0.229, 0.224, 0.225}; /* ImageNet's, by convention */
     const char *order = o->class_order ? o->class_order : "torchvision";
     if (strcmp(order, "torchvision") != 0 && strcmp(order, "timm") != 0)
         return berlu_fail(BERLU_ERR_ARG, "class order '%s': torchvision or timm", order);
@@ -363,7 +364,7 @@ static void folder_close(data_source *s)
 
 const data_kind data_folder = {
     .name = "folder",
-    .help = "pictures in folders, ROOT/train/CLASS/FILE and ROOT/val/CLASS/FILE",
+    .help = "images in folders, ROOT/train/CLASS/FILE and ROOT/val/CLASS/FILE",
     .options = HAS_CLASS_ORDER | HAS_VAL_LABELS | HAS_FILES,
     .recognise = folder_exists,
     .open = folder_open,

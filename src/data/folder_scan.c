@@ -1,11 +1,14 @@
-/* folder_scan.c - walks a folder of classes and puts its files in the order others use. SPDX-License-Identifier: MIT
+/* folder_scan.c - lists a folder of classes in the order of torchvision or timm.
+ * SPDX-License-Identifier: MIT
  *
- * The number of a class and the order of the samples decide what a trained head means, so both customs are followed
- * exactly: torchvision takes the folders right under the root as classes and sorts by code point; timm takes the last
- * folder of a path as its class and sorts naturally ("n2" before "n10", case ignored).
+ * The number of a class and the order of the samples define the meaning of a trained head, so both
+ * conventions are followed exactly: torchvision takes the folders right under the root as classes
+ * and sorts by code point; timm takes the last folder of a path as its class and sorts naturally
+ * ("n2" before "n10", case ignored).
  *
- * Links are followed. The folders above the one being read are known by device and inode, those above the root included,
- * so a link into one of them is a circle: it is left out and noted, and the rest of the set stays usable. */
+ * Links are followed. The folders above the one being read are known by device and inode, those
+ * above the root included, so a link to one of them is a cycle: it is skipped and reported, and the
+ * rest of the set stays usable. */
 #include "data/folder_scan.h"
 
 #include <ctype.h>
@@ -24,7 +27,8 @@ enum { DEPTH_LIMIT = 16 };
 static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 enum { EXTENSIONS_OF_TIMM = 3 };
 
-/* Formats that cannot be decoded are listed too (torchvision counts them as samples): they will be named as broken. */
+/* Formats that cannot be decoded are listed too (torchvision counts them as samples): they will be
+ * reported as broken. */
 static int is_image(const char *name, int natural)
 {
     const char *dot = strrchr(name, '.');
@@ -43,7 +47,7 @@ static size_t digits_at(const char *s)
     return n;
 }
 
-/* Two runs of digits as numbers of any length. */
+/* Compares two runs of digits as numbers of any length. */
 static int order_numbers(const char *a, size_t la, const char *b, size_t lb)
 {
     while (la > 1 && *a == '0')
@@ -55,7 +59,8 @@ static int order_numbers(const char *a, size_t la, const char *b, size_t lb)
     return strncmp(a, b, la);
 }
 
-/* Python compares the lists [text, number, text, ...]; a text that ends where digits begin is shorter, hence less. */
+/* Python compares the lists [text, number, text, ...]; a text that ends where digits begin is
+ * shorter, hence less. */
 int order_natural(const char *a, const char *b)
 {
     while (*a && *b) {
@@ -80,12 +85,12 @@ int order_natural(const char *a, const char *b)
 static berlu_status names_add(scan_list *l, const char *path, size_t length, uint64_t *at)
 {
     if (l->names_used + length + 1 > l->names_capacity) {
-        size_t room = 2 * l->names_capacity + length + 4096;
-        char *grown = realloc(l->names, room);
+        size_t capacity = 2 * l->names_capacity + length + 4096;
+        char *grown = realloc(l->names, capacity);
         if (!grown)
-            return berlu_fail_memory(room, "the list of files");
+            return berlu_fail_memory(capacity, "the list of files");
         l->names = grown;
-        l->names_capacity = room;
+        l->names_capacity = capacity;
     }
     *at = l->names_used;
     memcpy(l->names + l->names_used, path, length + 1);
@@ -96,13 +101,13 @@ static berlu_status names_add(scan_list *l, const char *path, size_t length, uin
 /* `path` is relative to the root. */
 static berlu_status file_add(scan_list *l, const char *path)
 {
-    if (l->count == l->room) {
-        size_t room = l->room ? 2 * l->room : 1024;
-        scan_file *grown = realloc(l->files, room * sizeof *grown);
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity ? 2 * l->capacity : 1024;
+        scan_file *grown = realloc(l->files, capacity * sizeof *grown);
         if (!grown)
-            return berlu_fail_memory(room * sizeof *grown, "the list of files");
+            return berlu_fail_memory(capacity * sizeof *grown, "the list of files");
         l->files = grown;
-        l->room = room;
+        l->capacity = capacity;
     }
     scan_file *f = &l->files[l->count];
     *f = (scan_file){0};
@@ -121,9 +126,9 @@ static berlu_status file_add(scan_list *l, const char *path)
     return status;
 }
 
-/* ---- walking ---- */
+/* ---- traversal ------------------------------------------------------------------------------- */
 
-/* A folder and those that it lies in, up to the root of the file system. */
+/* A folder and its ancestors, up to the root of the file system. */
 typedef struct ancestor {
     const struct ancestor *above;
     dev_t device;
@@ -132,7 +137,7 @@ typedef struct ancestor {
 
 typedef struct walker {
     scan_list *list;
-    text path;   /* of the folder in hand */
+    text path;   /* of the current folder */
     size_t root; /* its length at the start */
 } walker;
 
@@ -193,10 +198,8 @@ static berlu_status scan_entry(walker *w, const ancestor *above, int depth, cons
     if (entry->d_type == DT_REG && !is_image_name)
         return BERLU_OK;
     text_add(&w->path, "/%s", entry->d_name);
-    berlu_status status = text_status(&w->path);
-    if (status != BERLU_OK)
-        return status;
-    status = entry_take(w, above, depth, entry->d_type, is_image_name);
+    TRY(text_status(&w->path));
+    berlu_status status = entry_take(w, above, depth, entry->d_type, is_image_name);
     w->path.length = length;
     w->path.data[length] = '\0';
     return status;
@@ -228,7 +231,7 @@ static berlu_status walk(walker *w, const ancestor *above, int depth)
     return status;
 }
 
-/* Walks with the folders above the root as ancestors; the path is its own again afterwards. */
+/* Traverses with the folders above the root as ancestors; restores the path afterwards. */
 static berlu_status walk_from(walker *w, const ancestor *below, int steps)
 {
     enum { ABOVE_MAX = 64 };
@@ -337,8 +340,8 @@ berlu_status scan_empty_class(const scan_list *l, const char *root, const char *
         const char *name = entry->d_name;
         if (name[0] != '.' && !bsearch(&name, names, count, sizeof *names, order_pointers) &&
             is_folder_at(root, entry) && !was_skipped(l, root, name))
-            status = berlu_fail(BERLU_ERR_INPUT, "%s/%s: a class without pictures; remove the folder or fill it", root,
-                                name);
+            status =
+                berlu_fail(BERLU_ERR_INPUT, "%s/%s: a class without images; remove the folder or fill it", root, name);
     }
     closedir(folder);
     return status;

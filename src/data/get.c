@@ -1,4 +1,4 @@
-/* get.c - from an address to a set that can be opened. SPDX-License-Identifier: MIT */
+/* get.c - downloads and unpacks a published set. SPDX-License-Identifier: MIT */
 #include "data/get.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "data/archive.h"
 
-/* What an archive may unpack to: the records, and a little for texts beside them. */
+/* Limit of the unpacked size: the records, and some space for texts beside them. */
 static tarball_limits limits_of(const cifar_layout *l)
 {
     tarball_limits limits = {.most_bytes = 1 << 20, .most_files = 64};
@@ -18,7 +18,8 @@ static tarball_limits limits_of(const cifar_layout *l)
     return limits;
 }
 
-/* An archive that is not the published one has no known length; this much is far over any of these sets. */
+/* An archive that is not the published one has no known length; this much is far over any of these
+ * sets. */
 static const uint64_t ARCHIVE_LIMIT = (uint64_t)4 << 30;
 
 static berlu_status hash_check(const char *hex)
@@ -43,23 +44,20 @@ static berlu_status archive_fetch(const cifar_layout *l, const char *archive, co
     return download_file(&d);
 }
 
-/* Unpacks beside `target` and gives the set its name once its content is right. One that is not is set aside as
- * TARGET.damaged for whoever wants to know why; a second one is removed, since the archive still has it. */
+/* Unpacks beside `target` and renames the set once its content is verified. A wrong one is kept as
+ * TARGET.damaged for inspection; a second one is removed, since the archive still has it. */
 static berlu_status set_unpack(const cifar_layout *l, const char *archive, const char *target, arena *a)
 {
     const char *unchecked = arena_printf(a, "%s.unchecked", target);
     const char *damaged = arena_printf(a, "%s.damaged", target);
     if (!unchecked || !damaged)
         return BERLU_ERR_MEMORY;
-    berlu_status status = folder_remove(unchecked); /* of a call that was killed here */
-    if (status == BERLU_OK)
-        status = tarball_unpack(archive, l->folder, unchecked, limits_of(l));
-    if (status != BERLU_OK)
-        return status;
-    status = cifar_verify(l, unchecked);
+    TRY(folder_remove(unchecked)); /* left by a call that was killed here */
+    TRY(tarball_unpack(archive, l->folder, unchecked, limits_of(l)));
+    berlu_status status = cifar_verify(l, unchecked);
     if (status == BERLU_OK)
         return path_rename(unchecked, target);
-    char message[1024]; /* cleaning up must not replace the reason */
+    char message[1024]; /* cleaning up must not replace the message */
     snprintf(message, sizeof message, "%s", berlu_last_error());
     int kept = !folder_exists(damaged) && path_rename(unchecked, damaged) == BERLU_OK;
     if (!kept)
@@ -72,20 +70,18 @@ berlu_status data_get(const cifar_layout *l, const char *folder, const download 
     arena a = {0};
     const char *target = arena_printf(&a, "%s/%s", folder, l->folder);
     const char *archive = arena_printf(&a, "%s/%s", folder, l->archive);
-    berlu_status status = target && archive ? BERLU_OK : BERLU_ERR_MEMORY;
-    if (status == BERLU_OK && from->sha256)
-        status = hash_check(from->sha256);
-    if (status == BERLU_OK && folder_exists(target)) {
+    berlu_status status;
+    TRY_DONE(target && archive ? BERLU_OK : BERLU_ERR_MEMORY);
+    if (from->sha256)
+        TRY_DONE(hash_check(from->sha256));
+    if (folder_exists(target)) {
         status = cifar_verify(l, target); /* never removed by us: it may be somebody's only copy */
         goto done;
     }
-    if (status == BERLU_OK)
-        status = folder_make(folder);
-    if (status == BERLU_OK)
-        status = archive_fetch(l, archive, from);
-    if (status == BERLU_OK)
-        status = set_unpack(l, archive, target, &a);
-    if (status == BERLU_OK && !keep_archive)
+    TRY_DONE(folder_make(folder));
+    TRY_DONE(archive_fetch(l, archive, from));
+    TRY_DONE(set_unpack(l, archive, target, &a));
+    if (!keep_archive)
         unlink(archive);
 done:
     arena_free(&a);

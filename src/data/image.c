@@ -1,7 +1,8 @@
-/* image.c - the buffer of a picture, its limits, and which decoder takes the bytes. SPDX-License-Identifier: MIT
+/* image.c - image buffers, limits, and the choice of a decoder. SPDX-License-Identifier: MIT
  *
- * Files lie about their type (ImageNet holds a PNG named .JPEG), so the first bytes decide. Limits are checked from the
- * header before memory is asked for: a file of a hundred bytes may claim four billion pixels. */
+ * Files lie about their type (ImageNet holds a PNG named .JPEG), so the first bytes decide. Limits
+ * are checked from the header before allocation: a file of a hundred bytes may claim four billion
+ * pixels. */
 #include "data/image.h"
 
 #include <stdlib.h>
@@ -10,12 +11,12 @@
 berlu_status image_reserve(image *i, int width, int height)
 {
     size_t need = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
-    if (need > i->room) {
+    if (need > i->capacity) {
         uint8_t *grown = realloc(i->pixels, need);
         if (!grown)
-            return berlu_fail_memory(need, "a decoded picture");
+            return berlu_fail_memory(need, "a decoded image");
         i->pixels = grown;
-        i->room = need;
+        i->capacity = need;
     }
     i->width = width;
     i->height = height;
@@ -30,13 +31,13 @@ void image_free(image *i)
 
 berlu_status image_file_reserve(image_file *file, size_t bytes, const char *path)
 {
-    if (bytes <= file->room)
+    if (bytes <= file->capacity)
         return BERLU_OK;
     unsigned char *grown = realloc(file->bytes, bytes);
     if (!grown)
         return berlu_fail_memory(bytes, path);
     file->bytes = grown;
-    file->room = bytes;
+    file->capacity = bytes;
     return BERLU_OK;
 }
 
@@ -47,7 +48,7 @@ image_part image_ask(const image_request *request, int width, int height)
         request->choose(request->context, width, height, &part);
         int inside = part.left >= 0 && part.top >= 0 && part.width > 0 && part.height > 0 &&
                      part.left <= width - part.width && part.top <= height - part.height;
-        if (!inside) /* our own mistake, never the file's: take the whole rather than read outside */
+        if (!inside) /* an internal error, never the file's: take the whole rather than read out of bounds */
             part = (image_part){0, 0, width, height, 0};
     }
     return part;
@@ -55,9 +56,7 @@ image_part image_ask(const image_request *request, int width, int height)
 
 berlu_status image_copy_part(image *out, const uint8_t *pixels, int width, image_part part)
 {
-    berlu_status status = image_reserve(out, part.width, part.height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, part.width, part.height));
     const uint8_t *from = pixels + ((size_t)part.top * (size_t)width + (size_t)part.left) * 3;
     size_t row = (size_t)part.width * 3;
     if (part.width == width) {
@@ -82,7 +81,7 @@ void image_crop_in_place(image *i, image_part part)
 berlu_status image_check_size(uint64_t width, uint64_t height)
 {
     if (width == 0 || height == 0)
-        return berlu_fail(BERLU_ERR_INPUT, "the picture has no pixels");
+        return berlu_fail(BERLU_ERR_INPUT, "the image has no pixels");
     if (width <= IMAGE_SIDE_LIMIT && height <= IMAGE_SIDE_LIMIT && width * height <= IMAGE_PIXEL_LIMIT)
         return BERLU_OK;
     return berlu_fail(BERLU_ERR_INPUT, "%llu x %llu pixels are over the limit of %zu (%d a side)",

@@ -1,8 +1,9 @@
 /* levels.c - see levels.h. SPDX-License-Identifier: MIT
  *
- * The table is the definition. The vector loop computes the same numbers eight at a time: a quotient by a known divisor is
- * the product with its inverse, mended once by what is left over, which rounds correctly (Markstein). Whether it really
- * does for these means and deviations is tried with all 768 numbers when the levels are made; else the table is used. */
+ * The table is the definition. The vector loop computes the same values eight at a time: a quotient
+ * by a known divisor is the product with its inverse, corrected once by the remainder, which rounds
+ * correctly (Markstein). levels_make() verifies this for these means and deviations with all 768
+ * values; otherwise the table is used. */
 #include "data/levels.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ void levels_apply_plain(const levels *l, float *planes, const image *picture, in
 {
     size_t width = (size_t)picture->width, plane = width * (size_t)picture->height;
     const uint8_t *p = picture->pixels;
-    ptrdiff_t step = mirrored ? -1 : 1; /* writing a row from its right end is cheaper than turning the bytes */
+    ptrdiff_t step = mirrored ? -1 : 1; /* writing a row from its right end is cheaper than reversing the bytes */
     for (int y = 0; y < picture->height; y++) {
         float *r = planes + (size_t)y * width + (mirrored ? width - 1 : 0), *g = r + plane, *b = g + plane;
         for (size_t x = 0; x < width; x++, p += 3, r += step, g += step, b += step) {
@@ -58,12 +59,13 @@ AVX2 static inline __m256i channel_of(__m128i low, __m128i high, int c, int mirr
     return _mm256_cvtepu8_epi32(_mm_blendv_epi8(from_low, from_high, above));
 }
 
-/* One row. Large pictures go past the cache: nobody reads them before the batch is whole, and the decoder needs the room. */
+/* One row. Large images use streaming stores: they are not read before the batch is complete, and
+ * the decoder needs the cache. */
 AVX2 static inline void row_apply(const levels *l, float *out, size_t plane, const uint8_t *p, size_t width,
                                   int mirrored, int stream)
 {
     for (size_t x = 0; x < width; x += LANES) {
-        size_t from = x + LANES <= width ? x : width - LANES; /* the last run overlaps the one before */
+        size_t from = x + LANES <= width ? x : width - LANES; /* the last vector overlaps the one before */
         __m128i low = _mm_loadu_si128((const __m128i *)(p + 3 * from));
         __m128i high = _mm_loadu_si128((const __m128i *)(p + 3 * from + 8));
         float *to = out + (mirrored ? width - LANES - from : from);

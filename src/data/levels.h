@@ -1,15 +1,17 @@
-/* levels.h - bytes of a picture to the normalised numbers a network sees. SPDX-License-Identifier: MIT
+/* levels.h - normalises the bytes of an image to the floats of the network's input.
+ * SPDX-License-Identifier: MIT
  *
- * A byte v of channel c becomes (v / 255 - mean[c]) / std[c], every operation rounded to float, as torchvision does it. */
+ * A byte v of channel c becomes (v / 255 - mean[c]) / std[c], every operation rounded to float, as
+ * torchvision does it. */
 #ifndef DATA_LEVELS_H
 #define DATA_LEVELS_H
 
 #include "data/image.h"
 
 typedef struct levels {
-    float table[3][256]; /* all there is to know */
+    float table[3][256]; /* value of every byte and channel */
     float mean[3], std[3], inverse[3];
-    int vector; /* the vector loop may be used: this machine has it, and it gives the table's numbers */
+    int vector; /* the CPU has the vector loop, and it gives the table's values */
 } levels;
 
 /* BERLU_ERR_ARG where a deviation is not positive or a number not finite. */

@@ -44,6 +44,7 @@ struct loader {
     pthread_cond_t work, done; /* there are tickets; a batch is ready, or nobody works */
     int stop, paused;
     uint32_t epoch;
+    /* Batches count among those of this rank. */
     size_t batches, held;     /* of this epoch; the first batch whose slot may not be reused */
     size_t next, next_ticket; /* what the next worker takes: batch, and ticket within it */
     size_t give;              /* the batch loader_next gives next */
@@ -56,9 +57,7 @@ struct loader {
 
 static size_t tickets_of(const loader *l, size_t batch)
 {
-    size_t rows = plan_rows(&l->plan, batch);
-    return rows ? (rows + ROWS_PER_TICKET - 1) / ROWS_PER_TICKET
-                : 1; /* an empty share of a short batch is still a batch */
+    return (plan_rows(&l->plan, batch) + ROWS_PER_TICKET - 1) / ROWS_PER_TICKET;
 }
 
 typedef struct ticket {
@@ -71,12 +70,13 @@ static int ticket_take(loader *l, ticket *t)
 {
     if (l->paused || l->failed != BERLU_OK || l->next >= l->batches || l->next >= l->held + l->slot_count)
         return 0;
-    *t = (ticket){l->next, l->next_ticket * ROWS_PER_TICKET, &l->slots[l->next % l->slot_count]};
+    size_t batch = plan_number(&l->plan, l->next);
+    *t = (ticket){batch, l->next_ticket * ROWS_PER_TICKET, &l->slots[l->next % l->slot_count]};
     if (l->next_ticket == 0) {
-        t->slot->left = tickets_of(l, l->next);
+        t->slot->left = tickets_of(l, batch);
         t->slot->ready = 0;
     }
-    if (++l->next_ticket == tickets_of(l, l->next)) {
+    if (++l->next_ticket == tickets_of(l, batch)) {
         l->next++;
         l->next_ticket = 0;
     }
@@ -287,8 +287,8 @@ berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch)
     for (size_t i = 0; i < l->slot_count; i++)
         l->slots[i].ready = 0;
     l->epoch = epoch;
-    l->batches = l->plan.batches;
-    l->held = l->next = l->give = first_batch;
+    l->batches = plan_own(&l->plan, l->plan.batches);
+    l->held = l->next = l->give = plan_own(&l->plan, first_batch);
     l->next_ticket = 0;
     l->failed = BERLU_OK;
     l->paused = 0;
@@ -300,7 +300,7 @@ berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch)
 static int given_ready(const loader *l)
 {
     const slot *s = &l->slots[l->give % l->slot_count];
-    return s->ready && s->rows.number == l->give;
+    return s->ready && s->rows.number == plan_number(&l->plan, l->give);
 }
 
 /* With the lock held, until the next batch is there or none will come. */
@@ -319,7 +319,7 @@ static void draws_next(loader *l, const loader_batch **batch)
     if (l->give >= l->batches)
         return;
     loader_rows *rows = &l->slots[0].rows;
-    plan_draw(&l->plan, l->epoch, l->give++, rows);
+    plan_draw(&l->plan, l->epoch, plan_number(&l->plan, l->give++), rows);
     plan_show(&l->plan, rows, &l->given);
     *batch = &l->given;
 }

@@ -2,7 +2,8 @@
  *
  * A batch is a function of (seed, epoch, batch number, options): the order of an epoch is a keyed permutation that is
  * evaluated place by place, never stored, and every random choice is drawn by counter. So the number of workers changes no
- * bit, a resume starts at any batch of any epoch at once, and rank r of R computes its rows without talking to others.
+ * bit, a resume starts at any batch of any epoch at once, and the batches of an epoch are the same whoever makes them:
+ * rank r of R is handed whole ones, its share of every `group` (the micro-batches of an update).
  *
  * A set that lies on a device as bytes needs no pixels from here: with `draws` a batch is one image_draw a row, from which the
  * device makes the same numbers. There are no workers then; drawing a batch takes less than launching a step.
@@ -40,8 +41,10 @@ typedef struct loader_options {
         *only; /* these indices of the split alone, instead of a part; NULL: by `part`; outlives the loader */
     size_t only_count;
     size_t first;            /* only the first so many pictures of the part, before shuffling; 0: all */
-    size_t batch;            /* pictures of a batch over all ranks; ranks must divide it */
-    int rank, ranks;         /* ranks 0 means 1 */
+    size_t batch;            /* images of a batch */
+    size_t group;            /* batches of an update, shared by the ranks, who divide it; 0 means 1 */
+    int rank, ranks;         /* of every group this rank has batches [rank group / ranks, (rank + 1) group / ranks);
+                                * ranks 0 means 1 */
     int shuffle;             /* 0: in stored order */
     int drop_last;           /* 0: the last batch may be short */
     int repeats;             /* repeated augmentation, 3 in DeiT; 0 or 1: off. Needs shuffle. */
@@ -64,7 +67,7 @@ typedef struct loader_batch {
     const float *targets;    /* [rows][classes], NULL without mixing or with draws */
     const uint64_t
         *indices;  /* [rows]: index in the split; a broken training picture is replaced by the next whole one */
-    size_t rows;   /* batch / ranks */
+    size_t rows;   /* those of options.batch */
     size_t count;  /* rows that hold a picture; less than rows only in a short last batch or, in evaluation
                                 (no shuffle), where broken pictures were left out */
     size_t number; /* of this batch in its epoch, from 0 */
@@ -82,10 +85,11 @@ int loader_drawable(data_source *source, const loader_options *options);
 const float *loader_levels(const loader *l);
 
 size_t loader_images(const loader *l);  /* samples of an epoch over all ranks, whole batches only with drop_last */
-size_t loader_batches(const loader *l); /* batches of an epoch */
+size_t loader_batches(const loader *l); /* batches of an epoch, over all ranks */
 size_t loader_bytes(const loader *l); /* held for batches; decoding buffers of workers come on top, within the budget */
 
-/* Begins (or begins again) at a batch of an epoch; work under way for another place is dropped. */
+/* Begins (or begins again) at a batch of an epoch, or at this rank's first one after it; work in flight for another place
+ * is dropped. */
 berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch);
 
 /* *batch is the next batch, valid until the next call, or NULL at the end of the epoch. The first picture that cannot be

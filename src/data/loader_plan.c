@@ -1,7 +1,7 @@
 /* loader_plan.c - order, shards, repeats and broken pictures: from (epoch, batch, row) to numbers. SPDX-License-Identifier: MIT
  *
- * An epoch is a list of places. Rank r of R owns the places r, r + R, r + 2R ... of each batch, so the batch over all ranks
- * is the same for any R that divides it. With repeats, a picture fills several neighbouring places and each copy draws its
+ * An epoch is a list of places, cut into batches. Ranks share whole batches, so that a batch, its draws and its mixing are
+ * the same for any number of ranks. With repeats, a picture fills several neighbouring places and each copy draws its
  * own augmentation (DeiT's RASampler). The order is evaluated place by place (permute.h). A holdout is a second, fixed
  * permutation of the split: its first N pictures are held, the rest is kept. */
 #include "data/loader_plan.h"
@@ -37,10 +37,9 @@ static berlu_status pool_find(loader_plan *p, const data_info *info)
 static berlu_status epoch_measure(loader_plan *p)
 {
     const loader_options *o = &p->o;
-    size_t ranks = (size_t)o->ranks;
     p->samples = p->pool;
     if (o->repeats > 1 && p->pool >= 256)
-        p->samples = p->pool / 256 * 256 / ranks * ranks; /* RASampler's own rule */
+        p->samples = p->pool / 256 * 256; /* as RASampler */
     p->batches = o->drop_last ? p->samples / o->batch : (p->samples + o->batch - 1) / o->batch;
     if (o->drop_last)
         p->samples = p->batches * o->batch;
@@ -75,18 +74,21 @@ berlu_status loader_plan_make(loader_plan *out, data_source *source, const loade
     loader_plan p = {.source = source, .o = *options, .classes = info->classes};
     loader_options *o = &p.o;
     o->ranks = o->ranks ? o->ranks : 1;
+    o->group = o->group ? o->group : 1;
     o->repeats = o->repeats > 1 ? o->repeats : 1;
     if (o->ranks < 1 || o->rank < 0 || o->rank >= o->ranks)
         return berlu_fail(BERLU_ERR_ARG, "rank %d of %d", o->rank, o->ranks);
-    if (o->batch == 0 || o->batch % (size_t)o->ranks)
-        return berlu_fail(BERLU_ERR_ARG, "a batch of %zu cannot be shared by %d ranks", o->batch, o->ranks);
+    if (o->group % (size_t)o->ranks)
+        return berlu_fail(BERLU_ERR_ARG, "%zu batches an update cannot be shared by %d ranks", o->group, o->ranks);
+    if (o->batch == 0)
+        return berlu_fail(BERLU_ERR_ARG, "a batch of 0 images");
     if (o->repeats > 1 && !o->shuffle)
         return berlu_fail(BERLU_ERR_ARG, "repeated augmentation needs shuffling");
     if (o->std[0] == 0 && o->std[1] == 0 && o->std[2] == 0) {
         memcpy(o->mean, info->mean, sizeof o->mean);
         memcpy(o->std, info->std, sizeof o->std);
     }
-    p.rows = o->batch / (size_t)o->ranks;
+    p.rows = o->batch;
     p.picture = 3 * (size_t)o->augment.image_size * (size_t)o->augment.image_size;
     berlu_status status = augment_prepare(&p.augment, &o->augment, info, o->mean, o->std, o->seed);
     if (status == BERLU_OK)
@@ -100,11 +102,23 @@ berlu_status loader_plan_make(loader_plan *out, data_source *source, const loade
     return status;
 }
 
+size_t plan_own(const loader_plan *p, size_t batch)
+{
+    size_t share = p->o.group / (size_t)p->o.ranks, first = share * (size_t)p->o.rank;
+    size_t within = batch % p->o.group, begun = within > first ? within - first : 0;
+    return batch / p->o.group * share + (begun < share ? begun : share);
+}
+
+size_t plan_number(const loader_plan *p, size_t own)
+{
+    size_t share = p->o.group / (size_t)p->o.ranks;
+    return own / share * p->o.group + share * (size_t)p->o.rank + own % share;
+}
+
 size_t plan_rows(const loader_plan *p, size_t batch)
 {
-    size_t first = batch * p->o.batch, ranks = (size_t)p->o.ranks, rank = (size_t)p->o.rank;
-    size_t there = p->samples - first < p->o.batch ? p->samples - first : p->o.batch;
-    return there > rank ? (there - rank + ranks - 1) / ranks : 0;
+    size_t left = p->samples - batch * p->o.batch;
+    return left < p->o.batch ? left : p->o.batch;
 }
 
 uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uint64_t further)
@@ -182,8 +196,7 @@ void plan_rows_free(loader_rows *r)
 /* The place of a row in its epoch. */
 static uint64_t row_position(const loader_plan *p, size_t batch, size_t row)
 {
-    const loader_options *o = &p->o;
-    return (uint64_t)batch * o->batch + (uint64_t)o->rank + (uint64_t)row * (uint64_t)o->ranks;
+    return (uint64_t)batch * p->o.batch + row;
 }
 
 /* A broken training picture is replaced by the next in stored order that is whole; in evaluation its row is left out. */
@@ -234,8 +247,8 @@ static size_t mix_groups(const loader_plan *p)
 static mix_draw group_draw(const loader_plan *p, uint32_t epoch, size_t batch, size_t group)
 {
     const loader_options *o = &p->o;
-    uint64_t before = ((uint64_t)batch * (uint64_t)o->ranks + (uint64_t)o->rank) * mix_groups(p);
-    return mix_draw_for(&o->mix, o->seed, epoch, before + group, o->augment.image_size, o->augment.image_size);
+    return mix_draw_for(&o->mix, o->seed, epoch, (uint64_t)batch * mix_groups(p) + group, o->augment.image_size,
+                        o->augment.image_size);
 }
 
 void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows *r)

@@ -9,10 +9,10 @@ typedef struct loader_plan {
     data_source *source;
     loader_options o; /* no zeros left that mean "default" */
     augment_plan augment;
-    size_t pool;    /* pictures to draw from: of the part, at most `first` */
-    size_t samples; /* of an epoch, over all ranks */
-    size_t batches;
-    size_t rows;             /* of a batch of this rank */
+    size_t pool;             /* pictures to draw from: of the part, at most `first` */
+    size_t samples;          /* of an epoch, over all ranks */
+    size_t batches;          /* likewise */
+    size_t rows;             /* of a batch */
     size_t classes, picture; /* floats of a picture */
     size_t image_bytes;      /* limit of one decoded picture, 0: none of its own */
 } loader_plan;
@@ -28,7 +28,9 @@ typedef struct loader_rows {
 } loader_rows;
 
 berlu_status loader_plan_make(loader_plan *out, data_source *source, const loader_options *o);
-size_t plan_rows(const loader_plan *p, size_t batch); /* rows of this rank that hold a picture */
+size_t plan_own(const loader_plan *p, size_t batch);  /* batches of this rank before that one */
+size_t plan_number(const loader_plan *p, size_t own); /* the batch that is number `own` of this rank */
+size_t plan_rows(const loader_plan *p, size_t batch); /* rows of a batch that hold an image */
 size_t plan_slot_bytes(const loader_plan *p);
 berlu_status plan_rows_make(const loader_plan *p, loader_rows *out);
 void plan_rows_free(loader_rows *r);

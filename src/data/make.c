@@ -1,7 +1,7 @@
-/* make.c - a set as folders of PNG files: what `berlu data make` leaves behind. SPDX-License-Identifier: MIT
+/* make.c - writes a set as folders of PNG files (`berlu data make`). SPDX-License-Identifier: MIT
  *
- * Everything is written under a temporary name beside the target. Thousands of small files are not synced one by one: the
- * file system is synced once, then the folder gets its name. */
+ * Everything is written under a temporary name beside the target. Thousands of small files are not
+ * synced one by one: the file system is synced once, then the folder is renamed. */
 #include "data/make.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 #include "base/threads.h"
 #include "io/png.h"
 
-enum { BLOCK = 128, SENTENCE = 512 };
+enum { BLOCK = 128, MESSAGE = 512 };
 
 typedef struct making {
     data_source *source;
     const char *folder; /* the temporary one */
     data_split split;
-    size_t first, count; /* the block in hand */
+    size_t first, count; /* the current block */
     berlu_status status[BLOCK];
-    char sentences[BLOCK][SENTENCE];
+    char messages[BLOCK][MESSAGE];
 } making;
 
 /* The test split is called val, where folder.c and others look first. */
@@ -60,11 +60,11 @@ static berlu_status image_write(const making *m, size_t index)
     char path[4096];
     snprintf(path, sizeof path, "%s/%s/%s/%06zu.png", m->folder, split_folders[m->split], info->class_names[label],
              index);
-    berlu_status status = data_read(m->source, m->split, index, NULL, &picture);
-    if (status == BERLU_OK)
-        status = png_encode(&png, &size, picture.pixels, picture.width, picture.height);
-    if (status == BERLU_OK)
-        status = bytes_write(path, png, size);
+    berlu_status status;
+    TRY_DONE(data_read(m->source, m->split, index, NULL, &picture));
+    TRY_DONE(png_encode(&png, &size, picture.pixels, picture.width, picture.height));
+    status = bytes_write(path, png, size);
+done:
     free(png);
     image_free(&picture);
     return status;
@@ -75,7 +75,7 @@ static void image_make(void *context, size_t i)
     making *m = context;
     m->status[i] = image_write(m, m->first + i);
     if (m->status[i] != BERLU_OK)
-        snprintf(m->sentences[i], SENTENCE, "%s", berlu_last_error());
+        snprintf(m->messages[i], MESSAGE, "%s", berlu_last_error());
 }
 
 static berlu_status block_make(making *m, int threads)
@@ -83,7 +83,7 @@ static berlu_status block_make(making *m, int threads)
     threads_for(threads, m->count, image_make, m);
     for (size_t i = 0; i < m->count; i++)
         if (m->status[i] != BERLU_OK)
-            return berlu_fail(m->status[i], "%s", m->sentences[i]);
+            return berlu_fail(m->status[i], "%s", m->messages[i]);
     return BERLU_OK;
 }
 
@@ -133,10 +133,10 @@ static berlu_status making_run(making *m, const char *folder, int threads, make_
         status = path_rename(m->folder, folder);
     if (status == BERLU_OK)
         return BERLU_OK;
-    char sentence[SENTENCE]; /* cleaning up must not replace the reason */
-    snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
+    char message[MESSAGE]; /* cleaning up must not replace the message */
+    snprintf(message, sizeof message, "%s", berlu_last_error());
     folder_remove(m->folder);
-    return berlu_fail(status, "%s", sentence);
+    return berlu_fail(status, "%s", message);
 }
 
 berlu_status make_folder(data_source *source, const char *folder, int threads, make_progress progress, void *context)

@@ -6,7 +6,8 @@
 
 typedef void (*make_progress)(void *context, size_t done, size_t all);
 
-/* FOLDER/train/CLASS/NUMBER.png and FOLDER/val/CLASS/NUMBER.png. FOLDER must not exist; it appears whole or not at all. */
+/* FOLDER/train/CLASS/NUMBER.png and FOLDER/val/CLASS/NUMBER.png. FOLDER must not exist; it appears
+ * atomically. */
 berlu_status make_folder(data_source *source, const char *folder, int threads, make_progress progress, void *context);
 
 #endif

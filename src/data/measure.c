@@ -1,7 +1,8 @@
-/* measure.c - looking at a whole set: mean and standard deviation of its pixels, and a sheet of examples.
+/* measure.c - mean and standard deviation of the pixels of a set, and a contact sheet.
  * SPDX-License-Identifier: MIT
  *
- * Values are bytes, so their sums and sums of squares are integers: exact, whatever the order and number of threads. */
+ * Values are bytes, so their sums and sums of squares are integers: exact, whatever the order and
+ * number of threads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +19,14 @@ typedef struct block_sum {
     uint64_t sum[3], squares[3], pixels, images;
     int least_width, least_height, most_width, most_height;
     berlu_status status;
-    char sentence[512];
+    char message[512];
 } block_sum;
 
 typedef struct measuring {
     data_source *source;
     data_split split;
-    size_t count;   /* pictures looked at, evenly spaced */
-    size_t holdout; /* pictures that are not looked at */
+    size_t count;   /* images measured, evenly spaced */
+    size_t holdout; /* images left out */
     block_sum *blocks;
 } measuring;
 
@@ -46,7 +47,7 @@ static void image_add(block_sum *b, const image *i)
     b->most_height = i->height > b->most_height ? i->height : b->most_height;
 }
 
-/* Picture i of those looked at: evenly spaced over the split, or over what a holdout leaves of it. */
+/* Image i of those measured: evenly spaced over the split, or over its rest without a holdout. */
 static size_t image_index(const measuring *m, size_t i)
 {
     size_t all = m->source->info.images[m->split], left = all - m->holdout;
@@ -72,7 +73,7 @@ static void block_measure(void *context, size_t block)
             b->status = data_report_bad(m->source, m->split, index);
     }
     if (b->status != BERLU_OK)
-        snprintf(b->sentence, sizeof b->sentence, "%s", berlu_last_error());
+        snprintf(b->message, sizeof b->message, "%s", berlu_last_error());
     image_free(&picture);
     free(file.bytes);
 }
@@ -114,7 +115,7 @@ berlu_status data_measure(data_source *source, data_split split, size_t limit, s
 {
     size_t all = source->info.images[split];
     if (holdout && holdout >= all)
-        return berlu_fail(BERLU_ERR_ARG, "holdout: %zu leaves nothing of %zu pictures", holdout, all);
+        return berlu_fail(BERLU_ERR_ARG, "holdout: %zu leaves nothing of %zu images", holdout, all);
     all -= holdout;
     measuring m = {source, split, limit && limit < all ? limit : all, holdout, calloc(BLOCKS, sizeof(block_sum))};
     if (!m.blocks)
@@ -126,7 +127,7 @@ berlu_status data_measure(data_source *source, data_split split, size_t limit, s
     for (int b = 0; b < BLOCKS && status == BERLU_OK; b++) {
         status = m.blocks[b].status;
         if (status != BERLU_OK)
-            berlu_fail(status, "%s", m.blocks[b].sentence);
+            berlu_fail(status, "%s", m.blocks[b].message);
         blocks_join(&total, &m.blocks[b]);
     }
     if (status == BERLU_OK)
@@ -135,9 +136,9 @@ berlu_status data_measure(data_source *source, data_split split, size_t limit, s
     return status;
 }
 
-/* ---- the contact sheet ---- */
+/* ---- the contact sheet ----------------------------------------------------------------------- */
 
-/* A picture, fitted into a cell without changing its shape. */
+/* An image, fitted into a cell with its aspect ratio. */
 static berlu_status cell_fill(image *sheet, int left, int top, int cell, const image *picture, image *small,
                               resize_scratch *scratch)
 {
@@ -145,9 +146,7 @@ static berlu_status cell_fill(image *sheet, int left, int top, int cell, const i
     int fit_w = (int)((int64_t)w * cell / long_side), fit_h = (int)((int64_t)h * cell / long_side);
     fit_w = fit_w < 1 ? 1 : fit_w;
     fit_h = fit_h < 1 ? 1 : fit_h;
-    berlu_status status = image_resize(small, picture, fit_w, fit_h, RESIZE_BICUBIC, scratch);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_resize(small, picture, fit_w, fit_h, RESIZE_BICUBIC, scratch));
     left += (cell - fit_w) / 2;
     top += (cell - fit_h) / 2;
     for (int y = 0; y < fit_h; y++)

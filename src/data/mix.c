@@ -1,15 +1,17 @@
 /* mix.c - mixup and cutmix by timm's rules, with draws by counter. SPDX-License-Identifier: MIT
  *
- * Row i meets row n-1-i, so a group is mixed in place pair by pair: both rows of a pair are read before either is
- * written. Beta(a, a) for a <= 1 comes from Johnk's method, whose tries are further draws of the same counter; for a > 1
- * from two gamma draws by Marsaglia and Tsang's method. */
+ * Row i is mixed with row n-1-i, so a group is processed in place pair by pair: both rows of a pair
+ * are read before either is written. Beta(a, a) for a <= 1 comes from Johnk's method, whose tries
+ * are further draws of the same counter; for a > 1 from two gamma draws by Marsaglia and Tsang's
+ * method. */
 #include "data/mix.h"
 
 #include <math.h>
 
 #include "data/draws.h"
 
-/* With a small alpha both powers are often too small for a double; their ratio is then taken from the logarithms. */
+/* With a small alpha both powers are often too small for a double; their ratio is then taken from
+ * the logarithms. */
 static double beta_johnk(draws *d, double a)
 {
     for (;;) {

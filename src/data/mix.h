@@ -1,7 +1,9 @@
-/* mix.h - mixup and cutmix over a batch, and the soft targets that go with them. SPDX-License-Identifier: MIT
+/* mix.h - mixup and cutmix over a batch, and the soft targets that go with them.
+ * SPDX-License-Identifier: MIT
  *
- * As timm's Mixup in mode "batch": within a group of rows, row i is mixed with row n-1-i (the group reversed), with one
- * draw for all. Targets are smoothed here, since with mixing the smoothing lives in the targets. */
+ * As timm's Mixup in mode "batch": within a group of rows, row i is mixed with row n-1-i (the group
+ * reversed), with one draw for all. Targets are smoothed here, since with mixing the smoothing is
+ * part of the targets. */
 #ifndef DATA_MIX_H
 #define DATA_MIX_H
 
@@ -24,13 +26,13 @@ static inline int mix_is_on(const mix_options *m)
     return m->mixup > 0 || m->cutmix > 0;
 }
 
-/* The group that 0 stands for. */
+/* The default group. */
 static inline size_t mix_group_for(size_t rows)
 {
     return rows % 256 == 0 ? 256 : rows;
 }
 
-/* One draw: what is done to a group. lam is already corrected for the clipped box of a cutmix. */
+/* One draw: the mixing of a group. lam is already corrected for the clipped box of a cutmix. */
 typedef struct mix_draw {
     int cut;
     double lam;
@@ -38,7 +40,7 @@ typedef struct mix_draw {
 } mix_draw;
 mix_draw mix_draw_for(const mix_options *m, uint64_t seed, uint32_t epoch, uint64_t group, int height, int width);
 
-/* Mixes `rows` pictures of channels x height x width floats (NCHW) in place by one draw. */
+/* Mixes `rows` images of channels x height x width floats (NCHW) in place by one draw. */
 void mix_images(const mix_draw *d, float *images, size_t rows, int channels, int height, int width);
 
 /* targets[rows][classes] by the same draw from the labels of the rows. */

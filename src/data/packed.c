@@ -1,10 +1,12 @@
-/* packed.c - reads a packed set, one image at a time, and checks each one. SPDX-License-Identifier: MIT
+/* packed.c - reads a packed set, one image at a time, and checks each one.
+ * SPDX-License-Identifier: MIT
  *
- * All of the file but the images is read and checked on opening, and its length must be exact. Images are read when asked
- * for, with pread into the worker's own buffer, and compared with their checksum there: a file that shrinks, is
- * overwritten or rots while a run reads it ends in a message, not in SIGBUS and not in a model trained on noise. Such a
- * failure is BERLU_ERR_IO, since it is the set that is damaged, not one image that --max-bad could allow.
- * packed_format.h has the layout, cache.c writes it. */
+ * All of the file but the images is read and checked on opening, and its length must be exact.
+ * Images are read on demand, with pread into the worker's own buffer, and compared with their
+ * checksum there: a file that shrinks, is overwritten or rots while a run reads it ends in a
+ * message, not in SIGBUS and not in a model trained on noise. Such a failure is BERLU_ERR_IO, since
+ * it is the set that is damaged, not one image that --max-bad could allow. packed_format.h has the
+ * layout, cache.c writes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +23,12 @@ typedef struct packed_state {
     file_in file;
     packed_header h;
     int format;
-    unsigned char *tail; /* sums, labels, names, checksum, as they stand in the file */
+    unsigned char *tail; /* sums, labels, names, checksum, as in the file */
     size_t tail_bytes;
     const unsigned char *sums, *labels, *names; /* in `tail`; sums is NULL in format 1 */
 } packed_state;
 
-/* ---- images ---- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static size_t number_of(const data_source *s, data_split split, size_t index)
 {
@@ -70,20 +72,20 @@ static berlu_status packed_read(data_source *s, data_split split, size_t index, 
                           data_split_names[split], index);
     image_part part = image_ask(request, side, side);
     if (part.width == side && part.height == side) {
-        berlu_status status = image_reserve(out, side, side);
-        return status == BERLU_OK ? image_fetch(p, number, data_split_names[split], index, out->pixels) : status;
+        TRY(image_reserve(out, side, side));
+        return image_fetch(p, number, data_split_names[split], index, out->pixels);
     }
     image_file own = {0}, *file = request->file ? request->file : &own;
-    berlu_status status = image_file_reserve(file, packed_image_bytes(&p->h), s->info.path);
-    if (status == BERLU_OK)
-        status = image_fetch(p, number, data_split_names[split], index, file->bytes);
-    if (status == BERLU_OK)
-        status = image_copy_part(out, file->bytes, side, part);
+    berlu_status status;
+    TRY_DONE(image_file_reserve(file, packed_image_bytes(&p->h), s->info.path));
+    TRY_DONE(image_fetch(p, number, data_split_names[split], index, file->bytes));
+    status = image_copy_part(out, file->bytes, side, part);
+done:
     free(own.bytes);
     return status;
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static berlu_status packed_refuse(const char *path, const char *why)
 {
@@ -119,9 +121,7 @@ static berlu_status tail_read(packed_state *p, const unsigned char front[PACKED_
     p->tail = malloc(p->tail_bytes);
     if (!p->tail)
         return berlu_fail_memory(p->tail_bytes, p->file.path);
-    berlu_status status = file_in_read(&p->file, p->file.size - p->tail_bytes, p->tail, p->tail_bytes);
-    if (status != BERLU_OK)
-        return status;
+    TRY(file_in_read(&p->file, p->file.size - p->tail_bytes, p->tail, p->tail_bytes));
     p->sums = p->format == 1 ? NULL : p->tail;
     p->labels = p->format == 1 ? p->tail : p->tail + words;
     p->names = p->labels + words;
@@ -179,17 +179,14 @@ static berlu_status packed_open(data_source *s, const char *path, const data_opt
     packed_state *p = s->state = calloc(1, sizeof *p);
     if (!p)
         return berlu_fail_memory(sizeof *p, s->info.path);
-    berlu_status status = file_in_open(&p->file, s->info.path);
-    if (status == BERLU_OK && p->file.size < PACKED_HEADER)
-        status = packed_refuse(s->info.path, "too short for a packed set");
-    if (status == BERLU_OK)
-        status = file_in_read(&p->file, 0, front, sizeof front);
-    if (status != BERLU_OK)
-        return status;
+    TRY(file_in_open(&p->file, s->info.path));
+    if (p->file.size < PACKED_HEADER)
+        return packed_refuse(s->info.path, "too short for a packed set");
+    TRY(file_in_read(&p->file, 0, front, sizeof front));
     memcpy(&p->h, front, sizeof p->h);
-    if ((status = header_check(p)) != BERLU_OK || (status = tail_read(p, front)) != BERLU_OK ||
-        (status = packed_names(s, p)) != BERLU_OK)
-        return status;
+    TRY(header_check(p));
+    TRY(tail_read(p, front));
+    TRY(packed_names(s, p));
     s->info.images[DATA_TRAIN] = p->h.train;
     s->info.images[DATA_TEST] = p->h.test;
     s->info.classes = p->h.classes;

@@ -1,17 +1,17 @@
 /* packed_format.h - the bytes of a packed set. SPDX-License-Identifier: MIT
  *
- * Layout of format 2, numbers little-endian (docs/formats.md tells it to other programs):
+ * Layout of format 2, numbers little-endian (docs/formats.md documents it for other programs):
  *
- *     header      magic "BERLUPK2", u64 side, classes, train, test, bytes of names; zeros up to byte 4096
+ *     header      magic "BERLUPK2", u64 side, classes, train, test, bytes of names; zeros to 4096
  *     images      side * side * 3 bytes each, train then test
  *     sums        u32 per image: CRC32C of its number (u64, over both splits) and its bytes
  *     labels      u32 per image; bit 31 marks one that was broken
  *     names       mean and std (six doubles), kind, class order, each class name; texts end in NUL
  *     checksum    u32, CRC32C of header, sums, labels and names
  *
- * The number inside a sum makes an image at the wrong place as visible as a wrong byte. Format 1 (berlu 0.1.0) has no
- * sums, and its checksum covers the 48 bytes of the header that mean something; it is read and never written.
- * cache.c writes, packed.c reads. */
+ * The number inside a sum detects a misplaced image as well as a wrong byte. Format 1 (berlu 0.1.0)
+ * has no sums, and its checksum covers the 48 used bytes of the header; it is read and never
+ * written. cache.c writes, packed.c reads. */
 #ifndef DATA_PACKED_FORMAT_H
 #define DATA_PACKED_FORMAT_H
 

@@ -1,8 +1,9 @@
 /* permute.h - a random order that is computed, not stored. SPDX-License-Identifier: MIT
  *
- * A permutation of 0 .. n-1 chosen by (seed, purpose, epoch): a Feistel network over the next power of two, each of whose
- * eight rounds adds a Philox word of one half to the other half, and "cycle walking": a value that falls outside is put in
- * again until it falls inside. Both steps can be undone, so the whole is a bijection, whatever the words are. */
+ * A permutation of 0 .. n-1 chosen by (seed, purpose, epoch): a Feistel network over the next power
+ * of two, each of whose eight rounds adds a Philox word of one half to the other half, and cycle
+ * walking: a value outside the range is permuted again until it falls inside. Both steps are
+ * invertible, so the whole is a bijection for any words. */
 #ifndef DATA_PERMUTE_H
 #define DATA_PERMUTE_H
 
@@ -26,7 +27,7 @@ static inline uint64_t permutation_once(const permutation *p, uint64_t value, in
     return (uint64_t)high << low_bits | low;
 }
 
-/* Where place i < n goes. n up to 2^60. Under two calls of the network on average. */
+/* The image of i < n. n up to 2^60. Under two calls of the network on average. */
 static inline uint64_t permutation_at(const permutation *p, uint64_t i)
 {
     int bits = 2;

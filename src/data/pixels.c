@@ -1,8 +1,9 @@
 /* pixels.c - colour operations on bytes, by Pillow's arithmetic. SPDX-License-Identifier: MIT
  *
- * Most operations map each value on its own, so they are tables of 256 entries (one per channel where the channel's own
- * histogram matters). Blends are written in float as Pillow does: d + f (v - d), truncated, and clipped only for factors
- * outside of [0, 1]. Turning and shearing: pixels_affine.c. */
+ * Most operations map each value on its own, so they are tables of 256 entries (one per channel
+ * where the channel's own histogram matters). Blends are written in float as Pillow does: d + f (v
+ * - d), truncated, and clipped only for factors outside of [0, 1]. Rotation and shear:
+ * pixels_affine.c. */
 #include "data/pixels.h"
 
 #include <math.h>
@@ -190,16 +191,15 @@ static void smooth(uint8_t *out, const image *i)
 
 berlu_status pixels_sharpness(image *i, float factor, image *spare)
 {
-    berlu_status status = image_reserve(spare, i->width, i->height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(spare, i->width, i->height));
     smooth(spare->pixels, i);
     for (size_t n = 3 * pixel_count(i), k = 0; k < n; k++)
         i->pixels[k] = blend(spare->pixels[k], i->pixels[k], factor);
     return BERLU_OK;
 }
 
-/* The mix of float and double below is Pillow's own; another would differ by one level here and there. */
+/* The mix of float and double below is Pillow's own; another would differ by one level here and
+ * there. */
 static void to_hsv(uint8_t hsv[3], const uint8_t *p)
 {
     int r = p[0], g = p[1], b = p[2];

@@ -1,15 +1,18 @@
-/* pixels_affine.c - turning, shearing and shifting a picture, by Pillow's arithmetic. SPDX-License-Identifier: MIT
+/* pixels_affine.c - rotation, shear and translation of an image, by Pillow's arithmetic.
+ * SPDX-License-Identifier: MIT
  *
- * Each output pixel looks up a place of the input; the value there is interpolated between two (bilinear) or four
- * (bicubic) neighbours a direction, clamped at the edge, in double, and truncated. Note the bicubic: here it is the
- * sharper one with a = -1, unlike the a = -0.5 of resizing. */
+ * Each output pixel maps to a point of the input; the value there is interpolated between two
+ * (bilinear) or four (bicubic) neighbours a direction, clamped at the edge, in double, and
+ * truncated. Note the bicubic: here it is the sharper one with a = -1, unlike the a = -0.5 of
+ * resizing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "data/pixels.h"
 
-/* Pillow rounds the sine and cosine to 15 decimals; where a value falls on a pixel's edge that decides. */
+/* Pillow rounds the sine and cosine to 15 decimals; where a value falls on a pixel's edge that
+ * decides. */
 static double decimals_15(double v)
 {
     char digits[32];
@@ -31,7 +34,7 @@ static int clamp(int v, int size)
     return v < 0 ? 0 : v < size ? v : size - 1;
 }
 
-/* The neighbours of a place: columns as byte offsets, rows as pointers. */
+/* The neighbours of a point: columns as byte offsets, rows as pointers. */
 typedef struct neighbours {
     const uint8_t *rows[4];
     size_t columns[4];
@@ -81,9 +84,7 @@ static uint8_t value_cubic(const neighbours *n, int c)
 
 berlu_status pixels_affine(image *out, const image *in, affine m, resize_filter filter, const uint8_t fill[3])
 {
-    berlu_status status = image_reserve(out, in->width, in->height);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, in->width, in->height));
     uint8_t *p = out->pixels;
     for (int y = 0; y < in->height; y++)
         for (int x = 0; x < in->width; x++, p += 3) {

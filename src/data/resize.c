@@ -1,10 +1,11 @@
-/* resize.c - Pillow's antialiased resize: two passes, integer coefficients, bytes in between. SPDX-License-Identifier: MIT
+/* resize.c - Pillow's antialiased resize: two passes, integer coefficients, bytes in between.
+ * SPDX-License-Identifier: MIT
  *
- * Each output pixel of an axis is a weighted sum of a run of input pixels; the filter is stretched by the shrinking
- * factor, so nothing aliases. Weights become integers of 22 fractional bits; sums are exact in 32 bits, the horizontal
- * result is rounded to bytes before the vertical pass. All of that is Pillow's choice, repeated so that our pictures are
- * equal to the last bit. The plain loops here are the reference; resize_avx2.c and
- * resize_vnni.c do the same sums faster. */
+ * Each output pixel of an axis is a weighted sum of neighbouring input pixels; the filter is
+ * stretched by the reduction factor, which prevents aliasing. Weights become integers of 22
+ * fractional bits; sums are exact in 32 bits, the horizontal result is rounded to bytes before the
+ * vertical pass. All of that follows Pillow, so that our images are equal to the last bit. The
+ * loops here are the reference; resize_avx2.c and resize_vnni.c compute the same sums faster. */
 #include "data/resize.h"
 
 #include <math.h>
@@ -132,7 +133,7 @@ void resize_scratch_free(resize_scratch *s)
 
 enum { PACKED_ALIGN = 64 };
 
-/* One block for both axes and the picture in between; it is kept for the next call. */
+/* One block for both axes and the image in between; it is kept for the next call. */
 typedef struct resize_plan {
     resize_axis across, down;
     double *weights;
@@ -151,12 +152,12 @@ static berlu_status plan_place(resize_plan *plan, const image *in, int width, in
     size_t packed = (size_t)(width + 3) * (size_t)a->groups * 32;
     size_t between = (size_t)width * 3 * (size_t)in->height;
     size_t need = most * sizeof(double) + ints * sizeof(int32_t) + packed * sizeof(int16_t) + between + PACKED_ALIGN;
-    if (need > s->room) {
+    if (need > s->capacity) {
         void *grown = realloc(s->memory, need);
         if (!grown)
-            return berlu_fail_memory(need, "resizing a picture");
+            return berlu_fail_memory(need, "resizing an image");
         s->memory = grown;
-        s->room = need;
+        s->capacity = need;
     }
     plan->weights = s->memory;
     int32_t *at = (int32_t *)(plan->weights + most);
@@ -188,16 +189,13 @@ berlu_status image_resize_by(image *out, const image *in, int width, int height,
                              resize_scratch *s, const resize_passes *passes)
 {
     if (width <= 0 || height <= 0 || in->width <= 0 || in->height <= 0)
-        return berlu_fail(BERLU_ERR_ARG, "a picture of %d x %d cannot be resized to %d x %d", in->width, in->height,
+        return berlu_fail(BERLU_ERR_ARG, "an image of %d x %d cannot be resized to %d x %d", in->width, in->height,
                           width, height);
     if (width == in->width && height == in->height)
         return image_copy_part(out, in->pixels, in->width, (image_part){0, 0, width, height, 0});
     resize_plan plan;
-    berlu_status status = image_reserve(out, width, height);
-    if (status == BERLU_OK)
-        status = plan_place(&plan, in, width, height, filter, s);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, width, height));
+    TRY(plan_place(&plan, in, width, height, filter, s));
     axis_fill(&plan.across, in->width, width, filter, plan.weights);
     axis_fill(&plan.down, in->height, height, filter, plan.weights);
     int same = height == in->height;

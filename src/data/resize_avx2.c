@@ -1,10 +1,12 @@
-/* resize_avx2.c - the two loops of resize.c with AVX2: the same integer sums, so the same bytes. SPDX-License-Identifier: MIT
+/* resize_avx2.c - the two loops of resize.c with AVX2: the same integer sums, so the same bytes.
+ * SPDX-License-Identifier: MIT
  *
- * Across a row, a weight of 23 bits is too wide for the fast 16-bit multiply-add, so it is cut into 2048 * high + low with
- * 0 <= low < 2048; both halves are summed on their own and joined once per pixel, which is exact. Four pixels are taken at
- * a time: 12 bytes are shuffled into pairs (r0 r1 g0 g1 b0 b1 - - r2 r3 ...), widened and multiplied by pairs of weights.
- * A 16-byte load may reach past the row, hence IMAGE_SLACK behind every picture; weights past the count are zero.
- * Down the columns the 32-bit product is as good. Reference: resize.c. */
+ * Across a row, a weight of 23 bits is too wide for the fast 16-bit multiply-add, so it is split
+ * into 2048 * high + low with 0 <= low < 2048; both halves are summed separately and combined once
+ * per pixel, which is exact. Four pixels are taken at a time: 12 bytes are shuffled into pairs (r0
+ * r1 g0 g1 b0 b1 - - r2 r3 ...), widened and multiplied by pairs of weights. A 16-byte load may
+ * reach past the row, hence IMAGE_SLACK behind every image; weights past the count are zero. Down
+ * the columns the 32-bit product is as fast. Reference: resize.c. */
 #include "data/resize_pass.h"
 
 #if defined(__x86_64__)
@@ -30,8 +32,8 @@ AVX2 static inline __m256i pairs_high(__m128i k)
     return _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(high), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
 }
 
-/* Weights of one output pixel for the lanes above: TAPS_AT_ONCE taps as one vector each of high and low halves. Rows share
- * them, so they are prepared once per picture. */
+/* Weights of one output pixel for the lanes above: TAPS_AT_ONCE taps as one vector each of high and
+ * low halves. Rows share them, so they are prepared once per image. */
 AVX2 static void prepare(resize_axis *axis)
 {
     for (int x = 0; x < axis->out; x++) {
@@ -57,8 +59,9 @@ AVX2 static inline void taps_add(__m256i *low, __m256i *high, const uint8_t *p, 
     *high = _mm256_add_epi32(*high, _mm256_madd_epi16(v, k_high));
 }
 
-/* The sums of a pixel (red, green, blue, nothing), rounded and shifted. The halves of the weights are joined before the
- * halves of the vector: all of it is exact, so the cheaper order may be taken. */
+/* The sums of a pixel (red, green, blue, nothing), rounded and shifted. The halves of the weights
+ * are joined before the halves of the vector: all of it is exact, so the cheaper order may be
+ * taken. */
 AVX2 static inline __m128i sums_join(__m256i low, __m256i high)
 {
     const __m128i half = _mm_set1_epi32(1 << (RESIZE_BITS - 1));
@@ -83,8 +86,8 @@ AVX2 static void row_across(uint8_t *out, const uint8_t *in, const resize_axis *
     }
 }
 
-/* Four bytes are stored for a pixel of three: the fourth is overwritten by the next pixel. The last one of a row has no
- * next pixel, and the byte behind it belongs to another row. */
+/* Four bytes are stored for a pixel of three: the fourth is overwritten by the next pixel. The last
+ * one of a row has no next pixel, and the byte behind it belongs to another row. */
 AVX2 static inline void pixel_store(uint8_t *out, int rgb, int last)
 {
     memcpy(out, &rgb, last ? 3 : 4);
@@ -127,7 +130,7 @@ AVX2 static void rows_across(uint8_t *out, const uint8_t *in, size_t in_row, int
         row_across(out, in, axis);
 }
 
-/* `in` is read in runs of eight bytes; the tail runs through the plain loop. */
+/* `in` is read eight bytes at a time; the remainder uses the reference loop. */
 AVX2 static void row_down(uint8_t *out, const uint8_t *in, size_t bytes, const int32_t *k, int count)
 {
     size_t x = 0;

@@ -1,4 +1,5 @@
-/* resize_pass.h - the two inner loops of a resize, and who provides them. SPDX-License-Identifier: MIT */
+/* resize_pass.h - the two inner loops of a resize, one table per instruction set.
+ * SPDX-License-Identifier: MIT */
 #ifndef DATA_RESIZE_PASS_H
 #define DATA_RESIZE_PASS_H
 
@@ -6,17 +7,18 @@
 
 enum { RESIZE_BITS = 22 };
 
-/* One axis: output i is the sum of weights[i * taps + j] * input[low[i] + j], j < count[i]; weights past count are 0. */
+/* One axis: output i is the sum of weights[i * taps + j] * input[low[i] + j], j < count[i]; weights
+ * past count are 0. */
 typedef struct resize_axis {
     int in, out, taps, groups; /* groups: of four taps, rounded up */
     int32_t *weights, *low, *count;
-    int16_t *packed; /* room for (out + 3) * groups * 32 numbers at a multiple of 64 bytes, for loops that want the
-                      * weights in another form */
+    int16_t *packed; /* (out + 3) * groups * 32 elements, aligned to 64 bytes, for loops that repack the weights */
 } resize_axis;
 
 typedef struct resize_passes {
-    void (*prepare)(resize_axis *axis); /* once per picture, before across; may move runs; may be NULL */
-    /* `rows` rows of RGB pixels, `in_row` bytes apart; the results follow each other without gaps. */
+    void (*prepare)(resize_axis *axis); /* once per image, before across; may move runs; may be NULL */
+    /* `rows` rows of RGB pixels, `in_row` bytes apart; the results follow each other without
+     * gaps. */
     void (*across)(uint8_t *out, const uint8_t *in, size_t in_row, int rows, const resize_axis *axis);
     void (*down)(uint8_t *out, const uint8_t *in, size_t bytes, const int32_t *k,
                  int count); /* rows of `bytes`, in order */

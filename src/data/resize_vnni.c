@@ -1,9 +1,10 @@
-/* resize_vnni.c - the two loops of resize.c with AVX-512's dot products of bytes: the same sums. SPDX-License-Identifier: MIT
+/* resize_vnni.c - the two loops of resize.c with AVX-512's dot products of bytes: the same sums.
+ * SPDX-License-Identifier: MIT
  *
- * vpdpbusd adds four products of an unsigned and a signed byte to a 32-bit sum. A weight of 23 bits is therefore written
- * in three signed digits, w = 65536 a + 256 b + c; each digit has its own sums, and they are joined once per pixel, which
- * is exact. Pixels are bytes already, so nothing is widened: one shuffle puts four taps of each channel side by side.
- * Reference: resize.c. */
+ * vpdpbusd adds four products of an unsigned and a signed byte to a 32-bit sum. A weight of 23 bits
+ * is therefore written in three signed digits, w = 65536 a + 256 b + c; each digit has its own
+ * sums, combined once per pixel, which is exact. Pixels are bytes already, so nothing is widened:
+ * one shuffle puts four taps of each channel side by side. Reference: resize.c. */
 #include "data/resize_pass.h"
 
 #if defined(__x86_64__)
@@ -14,7 +15,8 @@
 
 enum { DIGITS = 3, LANES = 4, TAPS_AT_ONCE = 4, VECTOR = 64, GROUPS_MOST = 128 };
 
-/* The digits of four weights, one dword of four bytes per digit: what vpdpbusd multiplies four neighbouring taps with. */
+/* The digits of four weights, one dword of four bytes per digit: what vpdpbusd multiplies four
+ * neighbouring taps with. */
 static void digits_of(int32_t out[DIGITS], const int32_t *k, int count)
 {
     int8_t digits[DIGITS][TAPS_AT_ONCE] = {{0}};
@@ -46,7 +48,7 @@ VNNI static inline __m512i sums_join(const sums *s)
     return _mm512_srai_epi32(all, RESIZE_BITS);
 }
 
-/* ---- across: a vector is four neighbouring output pixels, a 128-bit lane each ---- */
+/* ---- across: a vector is four neighbouring output pixels, a 128-bit lane each ---------------- */
 
 static int block_groups(const resize_axis *axis, int first)
 {
@@ -56,8 +58,9 @@ static int block_groups(const resize_axis *axis, int first)
     return (most + TAPS_AT_ONCE - 1) / TAPS_AT_ONCE;
 }
 
-/* The pixels of a block are given the same number of taps. Where that would reach over the end of a row, the run begins
- * earlier and its first weights are zero; a row shorter than a run is overread by less than IMAGE_SLACK. */
+/* The pixels of a block are given the same number of taps. Where that would reach over the end of a
+ * row, the run begins earlier and its first weights are zero; a row shorter than a run is overread
+ * by less than IMAGE_SLACK. */
 VNNI static void prepare(resize_axis *axis)
 {
     int8_t *to = (int8_t *)axis->packed;
@@ -85,7 +88,7 @@ VNNI static void prepare(resize_axis *axis)
     }
 }
 
-/* Four taps of four pixels: red of all taps, green, blue, and what lies behind, which nobody reads. */
+/* Four taps of four pixels: red of all taps, green, blue, and bytes that are not used. */
 VNNI static inline __m512i block_load(const uint8_t *row, const int32_t *low)
 {
     const __m128i order = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1);
@@ -96,7 +99,8 @@ VNNI static inline __m512i block_load(const uint8_t *row, const int32_t *low)
     return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(order));
 }
 
-/* Twelve bytes are wanted and sixteen written where another block follows in this row and overwrites the rest. */
+/* Twelve bytes are wanted and sixteen written where another block follows in this row and
+ * overwrites the rest. */
 VNNI static inline void block_store(uint8_t *out, const sums *s, int left)
 {
     const __m128i order = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
@@ -108,7 +112,8 @@ VNNI static inline void block_store(uint8_t *out, const sums *s, int left)
         _mm_mask_storeu_epi8(out, (__mmask16)((1u << 3 * (left < LANES ? left : LANES)) - 1), bytes);
 }
 
-/* Two rows share the weights. The last row of an odd number is computed twice, to the same bytes. */
+/* Two rows share the weights. The last row of an odd number is computed twice, to the same
+ * bytes. */
 VNNI static void two_rows_across(uint8_t *out, uint8_t *out2, const uint8_t *in, const uint8_t *in2,
                                  const resize_axis *axis)
 {
@@ -138,10 +143,10 @@ VNNI static void rows_across(uint8_t *out, const uint8_t *in, size_t in_row, int
     }
 }
 
-/* ---- down: a vector is 64 neighbouring bytes of a row ---- */
+/* ---- down: a vector is 64 neighbouring bytes of a row ---------------------------------------- */
 
-/* Four rows, turned so that the four bytes of a column stand side by side. Unpacking works inside 128-bit lanes, and so
- * does the packing at the end, which puts everything back in order. */
+/* Four rows, transposed so that the four bytes of a column are adjacent. Unpacking works inside
+ * 128-bit lanes, and so does the packing at the end, which puts everything back in order. */
 VNNI static inline void columns_load(__m512i out[4], const uint8_t *const rows[4], size_t x, __mmask64 mask)
 {
     __m512i a = _mm512_maskz_loadu_epi8(mask, rows[0] + x), b = _mm512_maskz_loadu_epi8(mask, rows[1] + x);
@@ -178,7 +183,7 @@ VNNI static void columns_down(uint8_t *out, const uint8_t *in, size_t bytes, siz
 VNNI static void row_down(uint8_t *out, const uint8_t *in, size_t bytes, const int32_t *k, int count)
 {
     int32_t digits[GROUPS_MOST][DIGITS];
-    if (count > GROUPS_MOST * TAPS_AT_ONCE) { /* shrunk by a hundred and more: speed is not the question */
+    if (count > GROUPS_MOST * TAPS_AT_ONCE) { /* reduction by a hundred and more: speed does not matter */
         resize_passes_plain.down(out, in, bytes, k, count);
         return;
     }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
+
 enum { SHA256_TEXT = 65 };
 
 typedef struct sha256 {
@@ -16,5 +18,6 @@ typedef struct sha256 {
 void sha256_start(sha256 *s);
 void sha256_add(sha256 *s, const void *bytes, size_t count);
 const char *sha256_finish(sha256 *s, char out[SHA256_TEXT]); /* lower-case hexadecimal */
+berlu_status sha256_file(char out[SHA256_TEXT], const char *path);
 
 #endif

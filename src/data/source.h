@@ -1,4 +1,5 @@
-/* source.h - the inside of a data set: what a kind provides. Only files of this room include it. SPDX-License-Identifier: MIT */
+/* source.h - the internal interface of a kind of data set, for the files of src/data alone.
+ * SPDX-License-Identifier: MIT */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
@@ -9,7 +10,8 @@
 
 enum { HAS_COARSE = 1, HAS_CLASS_ORDER = 2, HAS_VAL_LABELS = 4, HAS_ARCHIVE = 8, HAS_FILES = 16 };
 
-/* One row of the table in data.c. Everything but open and close may be called by many threads at once. */
+/* One row of the table in data.c. Everything but open and close may be called by many threads at
+ * once. */
 typedef struct data_kind {
     const char *name;
     const char *help;                   /* for people: what it is */
@@ -20,19 +22,20 @@ typedef struct data_kind {
     int (*label)(const data_source *s, data_split split, size_t index);
     berlu_status (*read)(data_source *s, data_split split, size_t index, const image_request *request, image *out);
     const char *(*name_of)(const data_source *s, data_split split, size_t index, char *out,
-                           size_t room); /* NULL: "train/17" */
-    void (*close)(data_source *s);       /* state may be NULL or half made */
+                           size_t size); /* NULL: "train/17" */
+    void (*close)(data_source *s);       /* state may be NULL or incomplete */
 } data_kind;
 
-/* Where a published set lies that was named without a path. BERLU_ERR_INPUT says how to get it. */
-berlu_status data_find(const data_kind *kind, char *out, size_t room);
+/* Finds a published set that was named without a path. The message of BERLU_ERR_INPUT says how to
+ * get it. */
+berlu_status data_find(const data_kind *kind, char *out, size_t size);
 
 extern const data_kind data_cifar10, data_cifar100, data_folder, data_synthetic, data_packed;
 
 typedef struct data_bad {
     data_split split;
     size_t index;
-    const char *sentence;
+    const char *message;
 } data_bad;
 
 struct data_source {
@@ -41,10 +44,10 @@ struct data_source {
     arena memory; /* names; lives as long as the source */
     void *state;  /* the kind's own */
     size_t max_bad;
-    pthread_mutex_t lock; /* guards what follows, and `memory` once the source is open */
+    pthread_mutex_t lock; /* guards the following fields, and `memory` once the source is open */
     data_bad *bad;
-    size_t bad_count, bad_room;
-    size_t skipped; /* of them, what opening left out: shown and counted, but not held against max_bad */
+    size_t bad_count, bad_capacity;
+    size_t skipped; /* of them, those left out at opening: listed and counted, but not against max_bad */
 };
 
 /* Notes while opening, for kinds: a message about something that has no place in the set. */

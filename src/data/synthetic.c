@@ -1,8 +1,9 @@
-/* synthetic.c - the built-in set as a data source: nothing to download, any size, by seed. SPDX-License-Identifier: MIT
+/* synthetic.c - the built-in set as a data source: nothing to download, any size, by seed.
+ * SPDX-License-Identifier: MIT
  *
- * Label i belongs to picture i mod classes, so every split is balanced. Sets that fit into a quarter of a gigabyte are
- * drawn once, in parallel, when opened (10,000 pictures of 32 x 32 take well under a second); larger ones are drawn when
- * asked for. How a picture is made: synthetic_draw.c. */
+ * Label i belongs to image i mod classes, so every split is balanced. Sets that fit into a quarter
+ * of a gigabyte are drawn once, in parallel, when opened (10,000 images of 32 x 32 take well under
+ * a second); larger ones are drawn on demand, by synthetic_draw.c. */
 #include "data/synthetic.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static const size_t kept_limit = (size_t)256 << 20;
 typedef struct synthetic_state {
     uint64_t seed;
     int size;
-    uint8_t *kept[DATA_SPLITS]; /* all pictures, or NULL */
+    uint8_t *kept[DATA_SPLITS]; /* all images, or NULL */
 } synthetic_state;
 
 static int synthetic_label(const data_source *s, data_split split, size_t index)
@@ -38,9 +39,7 @@ static berlu_status synthetic_read(data_source *s, data_split split, size_t inde
     image_part part = image_ask(request, y->size, y->size);
     if (y->kept[split])
         return image_copy_part(out, y->kept[split] + index * image_bytes(y), y->size, part);
-    berlu_status status = image_reserve(out, y->size, y->size);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(out, y->size, y->size));
     synthetic_draw(out->pixels, y->size, s->info.classes, y->seed, (int)split, index);
     image_crop_in_place(out, part);
     return BERLU_OK;
@@ -122,8 +121,8 @@ static berlu_status synthetic_open(data_source *s, const char *path, const data_
     memcpy(s->info.mean, mean, sizeof mean);
     memcpy(s->info.std, std, sizeof std);
     s->info.published = 1;
-    berlu_status status = names_make(s);
-    return status == BERLU_OK ? draw_all(s, o->threads) : status;
+    TRY(names_make(s));
+    return draw_all(s, o->threads);
 }
 
 static void synthetic_close(data_source *s)

@@ -1,14 +1,18 @@
-/* synthetic_draw.c - one picture of the built-in set: a textured shape on a cluttered ground. SPDX-License-Identifier: MIT
+/* synthetic_draw.c - one image of the built-in set: a textured shape on a cluttered background.
+ * SPDX-License-Identifier: MIT
  *
- * The class is a pair (shape, texture). Everything else is drawn at random: place, size, turn, three colours, clutter,
- * lighting and noise. Colours are drawn without regard to the class and the texture's two colours change places half of
- * the time, so no pixel and no mean colour tells the class: a linear classifier, which can only weigh pixels, reaches 18 %
- * of ten classes, while a network that can ask "is there a fine alternation along one direction?" passes 85 %. The ranges
- * below were chosen by trying: with free turns and phases a small ViT needs ten times the pictures.
+ * The class is a pair (shape, texture). Everything else is drawn at random: position, size,
+ * rotation, three colours, clutter, lighting and noise. Colours are drawn without regard to the
+ * class and the texture's two colours are swapped half of the time, so no pixel and no mean colour
+ * identifies the class: a linear classifier, which can only weigh pixels, reaches 18 % of ten
+ * classes, while a network that can ask "is there a fine alternation along one direction?" passes
+ * 85 %. The ranges below were chosen by trying: with free turns and phases a small ViT needs ten
+ * times the images.
  *
- * Shapes are signed distances (negative inside) in the shape's own turned coordinates, where its radius is 1; the edge is
- * smoothed over one pixel. Textures give a share in [0, 1] between two colours. No sine is used, so that every machine
- * draws the same bytes: a turn comes from a rational point of the circle, waves are triangles. */
+ * Shapes are signed distances (negative inside) in the shape's own rotated coordinates, where its
+ * radius is 1; the edge is smoothed over one pixel. Textures give a share in [0, 1] between two
+ * colours. No sine is used, so that every machine draws the same bytes: a rotation is a rational
+ * point of the circle, waves are triangles. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +45,7 @@ static float length(float x, float y)
     return sqrtf(x * x + y * y);
 }
 
-/* ---- shapes ---- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static float box(point p, float width, float height)
 {
@@ -101,7 +105,7 @@ static const shape shapes[] = {
 };
 static const int shapes_of_ten[] = {2, 3}; /* cross, disc */
 
-/* ---- textures ---- */
+/* ---- textures -------------------------------------------------------------------------------- */
 
 /* A triangle wave in [0, 1] of period 1, made steep, so that it is a smoothed square wave. */
 static float wave(float t, float steepness)
@@ -190,20 +194,21 @@ static const pattern *pattern_of(size_t classes, size_t label)
                          : &patterns[label % COUNT(patterns)];
 }
 
-const char *synthetic_class(size_t classes, size_t label, char *out, size_t room)
+const char *synthetic_class(size_t classes, size_t label, char *out, size_t size)
 {
-    snprintf(out, room, "%s-%s", shape_of(classes, label)->name, pattern_of(classes, label)->name);
+    snprintf(out, size, "%s-%s", shape_of(classes, label)->name, pattern_of(classes, label)->name);
     return out;
 }
 
-/* ---- the picture ---- */
+/* ---- the image ------------------------------------------------------------------------------- */
 
 static float roll_between(draws *d, float low, float high)
 {
     return low + (high - low) * philox_f32(draws_word(d));
 }
 
-/* A turn by at most 2 atan(most): a rational point of the circle. most = 1 is a half turn, every direction of a line. */
+/* A rotation by at most 2 atan(most): a rational point of the circle. most = 1 is a half turn,
+ * every direction of a line. */
 static point roll_turn(draws *d, float furthest)
 {
     float t = roll_between(d, -furthest, furthest), s = 1 / (1 + t * t);
@@ -230,7 +235,8 @@ static float colour_distance(colour a, colour b)
     return sum;
 }
 
-/* A colour that can be told from two others; sixteen tries find one practically always, and the last try is as good. */
+/* A colour distinct from two others; sixteen tries find one practically always, and the last try is
+ * as good. */
 static colour roll_colour_apart(draws *d, colour a, colour b, float apart)
 {
     colour k = roll_colour(d);

@@ -1,25 +1,25 @@
 /* verify.c - reads every image of a set once. SPDX-License-Identifier: MIT
  *
- * Reading is checking: a packed image is compared with its checksum, a file of a folder is decoded to its last row. What
- * max_bad speaks of (files broken one by one) goes into the set's own list; damage of the set as a whole is counted, and
- * the search goes on, so that one call tells all of it. */
+ * Reading is checking: a packed image is compared with its checksum, a file of a folder is decoded
+ * to its last row. Single broken files, which max_bad limits, go into the set's list; damage of the
+ * set as a whole is counted, and the search goes on, so that one call reports all of it. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/threads.h"
 #include "data/source.h"
 
-enum { RANGES = 64, STEP = 4096 }; /* threads share a step of images in ranges; progress is told after each step */
+enum { RANGES = 64, STEP = 4096 }; /* threads share a step of images in ranges; progress is reported after each step */
 
 typedef struct range_result {
     size_t damaged;
-    berlu_status status; /* what ended the range, other than damage */
+    berlu_status status; /* the error that ended the range, other than damage */
     char message[512];   /* the first one */
 } range_result;
 
 typedef struct verifying {
     data_source *source;
-    size_t first, count; /* of the step, as numbers over both splits */
+    size_t first, count; /* of the step, as indices over both splits */
     range_result ranges[RANGES];
 } verifying;
 

@@ -1,17 +1,21 @@
-/* backend.h - the seam between the engine and what computes: devices, memory, calls, programs. SPDX-License-Identifier: MIT
+/* backend.h - the seam between the engine and what computes: devices, memory, calls, programs.
+ * SPDX-License-Identifier: MIT
  *
- * A backend is one const table. It opens devices; a device owns what outlives a call: threads or streams, library handles,
- * tuned algorithms. The engine resolves a graph into op_calls (pointers, sizes, dtypes, attributes; nothing in a call changes
- * between steps but the memory it points to) and hands the backend lists of them once: prepare() turns a list into a
- * program, run() executes it. The CPU loops over the calls, and may take groups of them some rows at a time; CUDA captures
- * the launches and replays them. run() may return before the work is done; transfers and programs of one device happen in
- * the order they were asked for.
+ * A backend is one const table. It opens devices; a device owns what outlives a call: threads or
+ * streams, library handles, tuned algorithms. The engine resolves a graph into op_calls (pointers,
+ * sizes, dtypes, attributes; nothing in a call changes between steps but the memory it points to)
+ * and hands the backend lists of them once: prepare() compiles a list into a program, run()
+ * executes it. The CPU loops over the calls and runs row-blocked groups of them some rows at a
+ * time; CUDA captures the launches and replays them. run() may return before the work is done;
+ * transfers and programs of one device execute in the order of the calls.
  *
- * The engine never dereferences device memory unless the backend says that it is the host's (`host_memory`): it uploads and
- * downloads bytes, and dtypes are converted on the host (graph/dtype.h). tests/graph/guarded.c is a backend whose memory is
- * protected while the engine runs; the whole of tests/graph passes on it.
+ * The engine never dereferences device memory unless the backend says that it is the host's
+ * (`host_memory`): it uploads and downloads bytes, and dtypes are converted on the host
+ * (graph/dtype.h). tests/graph/guarded.c is a backend whose memory is protected while the engine
+ * runs; the whole of tests/graph passes on it.
  *
- * Read on: cpu/cpu.c and cpu/run.c for the smallest backend, engine/build.c for how calls come about. */
+ * Read on: cpu/cpu.c and cpu/run.c for the smallest backend, engine/build.c for how calls come
+ * about. */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
 
@@ -26,7 +30,7 @@ typedef struct backend backend;
 typedef struct device device;   /* defined by each backend; its first member is struct device_base */
 typedef struct program program; /* likewise: a prepared list of calls */
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 typedef struct op_operand {
     void *data;             /* device memory; NULL where missing */
@@ -41,25 +45,26 @@ typedef struct op_call {
     const op_attr *attr;
     const engine_step *step;   /* device memory */
     step_result *result;       /* device memory */
-    void *workspace;           /* device memory: what op_entry.workspace asked for, aligned as the backend wants */
+    void *workspace;           /* device memory: op_entry.workspace bytes, aligned as the backend requires */
     const param_table *params; /* update ops: all arrays */
     device *device;
     int batch, threads;
-    int group; /* so many calls from this one on are a row-blocked group; 0: none begins here */
+    int group; /* number of calls, from this one on, of a row-blocked group; 0: none begins here */
 } op_call;
 
-/* ---- devices ------------------------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 typedef struct device_options {
     int index;             /* of the GPU */
     int threads;           /* of the CPU; 0: all */
-    const char *precision; /* "f32" (default), "tf32", "bf16": what the backend makes of it is in its dtypes() */
+    const char *precision; /* "f32" (default), "tf32", "bf16"; the backend's dtypes() interprets it */
     const char *residual;  /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
-    const char
-        *algorithms;   /* CUDA: file of chosen product algorithms, "first", "new", the text of choices() of an earlier
-                             * device, or NULL for the default file */
-    int second_stream; /* CUDA: weight gradients beside the rest of the backward; 0: where rows are few, 1: always, -1:
-                             * never. No bit depends on it */
+    /* CUDA: file of chosen product algorithms, "first", "new", the text of choices() of an earlier
+     * device, or NULL for the default file. */
+    const char *algorithms;
+    /* CUDA: weight gradients beside the rest of the backward; 0: where rows are few, 1: always,
+     * -1: never. No bit depends on it. */
+    int second_stream;
 } device_options;
 
 typedef enum memory_kind {
@@ -68,7 +73,7 @@ typedef enum memory_kind {
 } memory_kind;
 
 typedef struct program_options {
-    int profile; /* 1: program_seconds() is wanted */
+    int profile; /* 1: seconds() will be called */
 } program_options;
 
 struct backend {
@@ -93,21 +98,24 @@ struct backend {
     berlu_status (*run)(program *p);
     void (*program_free)(program *p); /* NULL is allowed */
     void (*seconds)(program *p, double *per_call,
-                    int reset); /* profile: adds what each call took since the last reset */
+                    int reset); /* profile: adds the seconds of each call since the last reset */
 
-    /* Results of steps in order, without waiting for the device: push() enqueues a copy of the device's step_result, pop()
-     * gives the oldest one that has arrived; *there is 0 where none has. With `wait` it waits for one that was pushed. */
+    /* Results of steps in order, without waiting for the device: push() enqueues a copy of the
+     * device's step_result, pop() returns the oldest one that has arrived; *there is 0 where none
+     * has. With `wait` it waits for one that was pushed. */
     berlu_status (*result_push)(device *d, const step_result *from);
     berlu_status (*result_pop)(device *d, step_result *out, int *there, int wait);
 
-    size_t (*library)(const op_call *call); /* bytes that libraries take for themselves during a call; NULL: none */
+    size_t (*library)(const op_call *call); /* bytes that libraries allocate during a call; NULL: none */
     void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
-    /* Calls behind an op of so many rows during which its inputs stay as they are, because it may run beside them; NULL: 0 */
+    /* Calls behind an op of so many rows during which its inputs stay as they are, because it may run
+     * beside them; NULL: 0. */
     int (*linger)(const device *d, op_id op, int64_t rows);
     size_t (*free_bytes)(device *d); /* memory left on the device; NULL, or 0: not known */
     void (*describe)(const device *d, char *out,
                      size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
-    /* The choices made by timing so far (product algorithms), as device_options.algorithms takes them; NULL: it makes none */
+    /* The choices made by timing so far (product algorithms), as device_options.algorithms takes
+     * them; NULL: it makes none. */
     berlu_status (*choices)(const device *d, text *out);
     const void *data; /* the backend's own */
 };

@@ -1,8 +1,9 @@
 /* build.c - from a model's graph to a flat list of calls. SPDX-License-Identifier: MIT
  *
- * engine_rewrite() adds the losses the options ask for and runs the passes; engine_resolve() turns every node into an op_call
- * whose pointers are final and appends the update's calls; engine_take_scratch() adds what kernels need for themselves.
- * Read on: memory.c for where tensors lie, run.c for how calls run. */
+ * engine_rewrite() adds the losses of the options and runs the passes; engine_resolve() lowers
+ * every node to an op_call with final pointers and appends the update's calls;
+ * engine_take_scratch() allocates the kernels' workspace. Read on: memory.c for allocation, run.c
+ * for execution. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "engine/engine_internal.h"
 #include "passes/passes.h"
 
-/* ---- losses and passes ---- */
+/* ---- losses and passes ----------------------------------------------------------------------- */
 
 static tensor feed_declare(engine *e, feed_id which, const char *name, tensor_dtype dtype, int64_t width)
 {
@@ -51,7 +52,8 @@ static const engine_bound *bound_find(const engine *e, const char *parameter)
     return NULL;
 }
 
-/* Policy `output` needs the derivative from y at every site, and a learned slope that stays away from zero. */
+/* Policy `output` needs the derivative from y at every site, and a learned slope that stays away
+ * from zero. */
 static berlu_status sites_check(const engine *e)
 {
     const engine_bound *bound = bound_find(e, "alpha");
@@ -75,7 +77,7 @@ static berlu_status sites_check(const engine *e)
     return BERLU_OK;
 }
 
-/* The narrower of what the activation allows and what the caller wants. */
+/* Intersects the activation's bounds with the caller's. */
 static void bounds_set(engine *e)
 {
     for (int i = 0; i < graph_param_count(e->g); i++) {
@@ -107,13 +109,10 @@ static berlu_status pass_prune_early(engine *e)
 
 static berlu_status pass_differentiate(engine *e)
 {
-    berlu_status status = BERLU_OK;
     if (e->options.mode != ENGINE_TRAIN)
-        return status;
+        return BERLU_OK;
     if (e->options.keep == KEEP_OUTPUT)
-        status = sites_check(e);
-    if (status != BERLU_OK)
-        return status;
+        TRY(sites_check(e));
     bounds_set(e);
     return graph_differentiate(e->g, e->options.keep, e->options.recompute_attention);
 }
@@ -152,13 +151,14 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
         [PASS_PRECISION] = pass_precision,
         [PASS_GROUP] = pass_group,
     };
-    berlu_status status = BERLU_OK;
-    for (size_t i = PASS_SLICE; status == BERLU_OK && i < COUNT(passes) && i <= (size_t)last; i++)
-        status = passes[i](e);
-    return status;
+    for (size_t i = PASS_SLICE; i < COUNT(passes) && i <= (size_t)last; i++) {
+        TRY(passes[i](e));
+        graph_check(e->g);
+    }
+    return BERLU_OK;
 }
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 op_operand engine_operand(const engine *e, tensor t)
 {
@@ -170,6 +170,7 @@ op_operand engine_operand(const engine *e, tensor t)
     operand.channels = tensor_channels(operand.info);
     operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
     operand.data = engine_data(e, t);
+    assert(!operand.data || (uintptr_t)operand.data % e->backend->alignment == 0);
     return operand;
 }
 
@@ -196,7 +197,7 @@ static int calls_end(const engine *e) /* of all lists */
     return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
 }
 
-/* Calls use the workspace one after the other, members of a group at the same time: those lie side by side. */
+/* Consecutive calls reuse the workspace; members of a group run together, so theirs is disjoint. */
 static void workspace_place(engine *e, char *base)
 {
     size_t offset = 0;
@@ -215,7 +216,7 @@ static void workspace_place(engine *e, char *base)
     }
 }
 
-/* Calls follow each other, and so do the threads' products within a group: the largest counts. */
+/* Calls, and the threads' products within a group, run one after the other: the largest counts. */
 static void library_ask(engine *e, const op_call *call)
 {
     size_t bytes = e->backend->library ? e->backend->library(call) : 0;
@@ -259,6 +260,7 @@ static berlu_status nodes_resolve(engine *e)
     }
     if (e->backward_begin < 0)
         e->backward_begin = e->call_count;
+    assert(e->call_count <= count && e->backward_begin <= e->call_count);
     return BERLU_OK;
 }
 
@@ -267,7 +269,8 @@ static int is_image(const engine *e, const op_operand *operand)
     return operand->data && operand->data == e->feed[FEED_IMAGE].host;
 }
 
-/* Finds where kernels read the images themselves and not an uploaded copy, so that a batch can be borrowed. */
+/* Finds where kernels read the images themselves and not an uploaded copy, so that a batch can be
+ * borrowed. */
 static berlu_status image_uses_find(engine *e)
 {
     int count = 0;
@@ -286,7 +289,8 @@ static berlu_status image_uses_find(engine *e)
     return BERLU_OK;
 }
 
-/* Where each parameter, its gradient and its copy lie. A parameter without a gradient does not change. */
+/* Offsets of each parameter, its gradient and its copy. A parameter without a gradient does not
+ * change. */
 static berlu_status spans_make(engine *e)
 {
     int params = graph_param_count(e->g);
@@ -311,6 +315,9 @@ static berlu_status spans_make(engine *e)
         e->spans[i].activation = info->activation;
         e->spans[i].low = info->low;
         e->spans[i].high = info->high;
+        assert((uint64_t)(e->spans[i].offset + e->spans[i].count) * dtype_bytes(info->dtype) <=
+               e->plan.bytes[AREA_WEIGHT]);
+        assert(e->spans[i].low <= e->spans[i].high);
     }
     return BERLU_OK;
 }
@@ -323,7 +330,7 @@ static void table_fill(engine *e)
                              .total = (int64_t)(e->plan.bytes[AREA_GRADIENT] / dtype_bytes(e->dtype[ROLE_GRADIENT])),
                              .weight = s->array[ARRAY_WEIGHT],
                              .gradient = s->array[ARRAY_GRADIENT],
-                             .sum = e->options.accumulate ? s->sum : NULL,
+                             .partial_sums = e->partial_sums,
                              .moment1 = s->array[ARRAY_MOMENT1],
                              .moment2 = s->array[ARRAY_MOMENT2],
                              .ema = s->array[ARRAY_EMA],
@@ -337,14 +344,15 @@ static void list_add(engine *e, program_id id, int *at, op_id op)
     e->count[id]++;
 }
 
-/* The lists of calls: the backward ends with the sum over micro-batches; the update and the refresh of copies follow. */
+/* The lists of calls: the backward ends with the sum over micro-batches; the update and the refresh
+ * of copies follow. */
 static void lists_make(engine *e)
 {
     const engine_options *o = &e->options;
     int train = o->mode == ENGINE_TRAIN, at = e->call_count;
     e->count[PROGRAM_FORWARD] = e->first[PROGRAM_BACKWARD] = e->backward_begin;
     e->count[PROGRAM_BACKWARD] = e->call_count - e->backward_begin;
-    if (train && o->accumulate)
+    if (train && o->accumulate > 1)
         list_add(e, PROGRAM_BACKWARD, &at, OP_ACCUMULATE);
     e->first[PROGRAM_UPDATE] = e->first[PROGRAM_NORM] = at;
     if (train)
@@ -366,13 +374,9 @@ static void lists_make(engine *e)
 
 berlu_status engine_resolve(engine *e)
 {
-    berlu_status status = nodes_resolve(e);
-    if (status == BERLU_OK)
-        status = image_uses_find(e);
-    if (status == BERLU_OK)
-        status = spans_make(e);
-    if (status != BERLU_OK)
-        return status;
+    TRY(nodes_resolve(e));
+    TRY(image_uses_find(e));
+    TRY(spans_make(e));
     table_fill(e);
     lists_make(e);
     workspace_place(e, NULL);

@@ -1,6 +1,7 @@
-/* create.c - makes an engine: checks, device, parameters, passes, plan, memory, calls. SPDX-License-Identifier: MIT
+/* create.c - creates an engine: checks, device, parameters, passes, plan, memory, calls.
+ * SPDX-License-Identifier: MIT
  *
- * Read on: build.c (how the calls come about), run.c (how they run). */
+ * Read on: build.c (lowering to calls), run.c (execution). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,9 +57,7 @@ static berlu_status device_get(engine *e)
     e->device = e->options.device ? e->options.device : e->options.share ? e->options.share->device : NULL;
     if (!e->device) {
         e->options.opening.threads = e->options.threads;
-        berlu_status status = e->backend->open(&e->device, e->backend, &e->options.opening);
-        if (status != BERLU_OK)
-            return status;
+        TRY(e->backend->open(&e->device, e->backend, &e->options.opening));
         e->owns_device = 1;
     }
     e->backend->dtypes(e->device, e->dtype);
@@ -68,11 +67,8 @@ static berlu_status device_get(engine *e)
 berlu_status engine_begin(engine **out, const graph *g, const engine_options *options)
 {
     *out = NULL;
-    berlu_status status = graph_status(g);
-    if (status == BERLU_OK)
-        status = options_check(g, options);
-    if (status != BERLU_OK)
-        return status;
+    TRY(graph_status(g));
+    TRY(options_check(g, options));
     engine *e = calloc(1, sizeof *e);
     if (!e)
         return berlu_fail_memory(sizeof *e, "an engine");
@@ -83,61 +79,51 @@ berlu_status engine_begin(engine **out, const graph *g, const engine_options *op
         e->feed[i].t = TENSOR_NONE;
     e->feed[FEED_IMAGE].t = graph_image(g);
     e->classes = tensor_elements(graph_tensor(g, graph_logits(g)));
-    status = device_get(e);
-    if (status == BERLU_OK)
-        status = graph_clone(&e->model, g);
-    if (status == BERLU_OK)
-        status = graph_clone(&e->g, g);
-    if (status != BERLU_OK) {
-        engine_free(e);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(device_get(e));
+    TRY_DONE(graph_clone(&e->model, g));
+    TRY_DONE(graph_clone(&e->g, g));
     *out = e;
-    return BERLU_OK;
+    e = NULL;
+done:
+    engine_free(e);
+    return status;
 }
 
-/* Everything that needs no memory to compute in: the graph as it will run and where its tensors will lie. */
+/* Everything before allocation: the rewritten graph and the plan of its memory. */
 static berlu_status plan_engine(engine **out, const graph *g, const engine_options *options)
 {
-    berlu_status status = engine_begin(out, g, options);
-    if (status == BERLU_OK)
-        status = store_get(*out);
-    if (status == BERLU_OK)
-        status = engine_rewrite(*out, PASS_PLAN);
-    if (status == BERLU_OK)
-        status = plan_make(&(*out)->plan, (*out)->g, (*out)->backend, (*out)->device, (*out)->options.batch);
-    return status;
+    TRY(engine_begin(out, g, options));
+    TRY(store_get(*out));
+    TRY(engine_rewrite(*out, PASS_PLAN));
+    return plan_make(&(*out)->plan, (*out)->g, (*out)->backend, (*out)->device, (*out)->options.batch);
 }
 
 berlu_status engine_create(engine **out, const graph *g, const engine_options *options)
 {
     engine *e = NULL;
     *out = NULL;
-    berlu_status status = plan_engine(&e, g, options);
-    if (status == BERLU_OK)
-        status = engine_fit_check(e, g);
-    if (status == BERLU_OK)
-        status = engine_allocate(e);
-    if (status == BERLU_OK)
-        status = engine_resolve(e);
-    if (status == BERLU_OK)
-        status = engine_take_scratch(e);
-    if (status != BERLU_OK) {
-        engine_free(e);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(plan_engine(&e, g, options));
+    TRY_DONE(engine_fit_check(e, g));
+    TRY_DONE(engine_allocate(e));
+    TRY_DONE(engine_resolve(e));
+    TRY_DONE(engine_take_scratch(e));
     *out = e;
-    return BERLU_OK;
+    e = NULL;
+done:
+    engine_free(e);
+    return status;
 }
 
 berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine_options *options)
 {
     engine *e = NULL;
-    berlu_status status = plan_engine(&e, g, options);
-    if (status == BERLU_OK)
-        status = engine_resolve(e); /* without addresses: kernels tell their scratch from sizes alone */
-    if (status == BERLU_OK)
-        *out = engine_memory_use(e);
+    berlu_status status;
+    TRY_DONE(plan_engine(&e, g, options));
+    TRY_DONE(engine_resolve(e)); /* without addresses: workspace sizes follow from shapes alone */
+    *out = engine_memory_use(e);
+done:
     engine_free(e);
     return status;
 }
@@ -146,14 +132,14 @@ static void store_free(engine *e)
 {
     for (int i = 0; i < ARRAY_COUNT; i++)
         e->backend->release(e->device, MEMORY_DEVICE, e->store->array[i]);
-    e->backend->release(e->device, MEMORY_DEVICE, e->store->sum);
     e->backend->release(e->device, MEMORY_DEVICE, e->store->shadow);
     free(e->store);
 }
 
 static void device_memory_free(engine *e)
 {
-    void *const mine[] = {e->area[AREA_ARENA], e->area[AREA_FEED], e->workspace, e->step, e->result, e->draws};
+    void *const mine[] = {
+        e->area[AREA_ARENA], e->area[AREA_FEED], e->partial_sums, e->workspace, e->step, e->result, e->draws};
     for (int i = 0; i < PROGRAM_COUNT; i++)
         e->backend->program_free(e->program[i]);
     if (e->owns_store && e->store)

@@ -1,4 +1,5 @@
-/* engine_internal.h - the struct behind engine.h, for the files of this layer and its tests. SPDX-License-Identifier: MIT */
+/* engine_internal.h - the struct behind engine.h, for the files of this layer and its tests.
+ * SPDX-License-Identifier: MIT */
 #ifndef ENGINE_ENGINE_INTERNAL_H
 #define ENGINE_ENGINE_INTERNAL_H
 
@@ -7,10 +8,9 @@
 #include "engine/plan.h"
 #include "graph/dtype.h"
 
-/* What belongs to the parameters rather than to a plan; engines that share use one. */
+/* Arrays of the parameters, independent of a plan; engines created with `share` use one store. */
 typedef struct param_store {
     void *array[ARRAY_COUNT]; /* device memory; NULL where absent. ARRAY_GRADIENT is in gradient order */
-    void *sum;                /* gradients of several micro-batches */
     void *shadow;             /* copies of weights in the branch's dtype */
     uint64_t bytes;           /* of the weights */
     int shadow_stale;         /* weights were set since the copies were written */
@@ -20,14 +20,14 @@ typedef enum feed_id { FEED_IMAGE, FEED_LABELS, FEED_TARGETS, FEED_TEACHER, FEED
 
 typedef struct engine_feed {
     tensor t;             /* TENSOR_NONE: this engine has none */
-    void *host;           /* what the caller fills, f32 or i32; device memory itself where that is possible */
-    const void *borrowed; /* what the caller has filled elsewhere; NULL: host */
+    void *host;           /* filled by the caller, f32 or i32; device memory itself where that is possible */
+    const void *borrowed; /* the caller's own buffer; NULL: host */
     int owned;            /* host is memory of its own */
     int staged;           /* and uploaded by every forward */
 } engine_feed;
 
-/* Lists of calls that the backend prepares. Their calls lie side by side in `calls`: images, forward, backward, update,
- * shadow; so the whole step is a list, too. */
+/* Lists of calls that the backend prepares. Their calls lie side by side in `calls`: images,
+ * forward, backward, update, shadow; so the whole step is a list, too. */
 typedef enum program_id {
     PROGRAM_IMAGES, /* makes the batch from draws (image_set.h) */
     PROGRAM_FORWARD,
@@ -53,14 +53,15 @@ struct engine {
     param_store *store;
     int owns_store;
     void *area[AREA_COUNT]; /* device memory; weights, gradients and shadows are the store's */
+    void *partial_sums;     /* device memory: of the gradients of micro-batches */
     void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
     op_call *calls;     /* one lies in front of the first: IMAGES_CALL */
     int call_count;     /* of the graph: forward and backward */
     int backward_begin; /* the first of the backward */
     int first[PROGRAM_COUNT], count[PROGRAM_COUNT];
-    program *program[PROGRAM_COUNT]; /* NULL: made when first run */
-    op_operand **image_uses;         /* operands of calls that are the images, where those can be read in place */
+    program *program[PROGRAM_COUNT]; /* NULL: prepared at the first run */
+    op_operand **image_uses;         /* operands that are the images, where those can be read in place */
     int image_use_count;
     param_span *spans;
     param_table table;
@@ -73,14 +74,13 @@ struct engine {
     void *staging;                /* feeds are converted and logits downloaded through it, where dtypes differ */
     float *logits;                /* [batch, K] on the host where device memory is not */
     int64_t classes;
-    int micro_batches; /* since the last update */
     int profiled_steps;
     uint64_t allocated;
 };
 
 /* create.c */
 berlu_status engine_begin(engine **out, const graph *g,
-                          const engine_options *options); /* checked, device open, no more */
+                          const engine_options *options); /* options checked, device open, no more */
 
 /* fit.c */
 berlu_status engine_fit_check(const engine *e, const graph *g); /* BERLU_ERR_MEMORY names the largest batch */
@@ -88,7 +88,7 @@ berlu_status engine_fit_check(const engine *e, const graph *g); /* BERLU_ERR_MEM
 /* build.c */
 berlu_status engine_rewrite(engine *e, engine_pass last); /* losses, gradients, fusions: the passes up to this one */
 berlu_status engine_resolve(engine *e);                   /* the flat list of calls, and how much scratch they need */
-berlu_status engine_take_scratch(engine *e);              /* that scratch */
+berlu_status engine_take_scratch(engine *e);              /* allocates it */
 
 op_operand engine_operand(const engine *e, tensor t);
 

@@ -1,8 +1,9 @@
-/* graph_print.c - shows a graph after any pass. SPDX-License-Identifier: MIT
+/* graph_print.c - prints a graph after any pass. SPDX-License-Identifier: MIT
  *
- * Text, one line per node: number, op, results with shape and place, inputs. In a place, "arena+4096 12..97" means bytes from
- * 4096 on, needed from node 12 to node 97: what crosses the backward's first node is what training keeps. Dot draws the same;
- * `berlu summary MODEL --graph=dot --after fuse | dot -Tsvg` makes a picture. */
+ * Text, one line per node: number, op, outputs with shape and memory, inputs. In a memory range,
+ * "arena+4096 12..97" means bytes from 4096 on, with a lifetime from node 12 to node 97: a range
+ * across the backward's first node is saved for it. The dot form draws the same:
+ * `berlu summary MODEL --graph=dot --after fuse | dot -Tsvg`. */
 #include "engine/graph_print.h"
 
 static const char *const area_names[AREA_COUNT] = {"nowhere", "arena", "weights", "gradients", "feed", "shadow"};
@@ -65,7 +66,7 @@ static void text_print(text *out, const graph *g, const plan *p)
     text_add(out, "kept from forward to backward: %llu bytes\n", (unsigned long long)p->kept);
 }
 
-/* One arrow from each node that this one reads. What the forward keeps for the backward is grey, so that the flow stands out. */
+/* One arrow from each node that this one reads; tensors saved for the backward are grey. */
 static void arrows_print(text *out, const graph *g, int index)
 {
     const node *n = graph_node(g, index);
@@ -80,7 +81,8 @@ static void arrows_print(text *out, const graph *g, int index)
     }
 }
 
-/* Parameters and feeds are not drawn, else a picture of a real model would be nothing but arrows. The backward is tinted. */
+/* Parameters and feeds are not drawn: a real model would be nothing but arrows. The backward is
+ * tinted. */
 static void dot_print(text *out, const graph *g, const plan *p)
 {
     text_string(out, "digraph berlu {\n  rankdir=TB; node [shape=box, fontname=\"sans\", fontsize=10];\n");

@@ -1,8 +1,10 @@
-/* memory.c - all memory of an engine, as the plan names it. SPDX-License-Identifier: MIT
+/* memory.c - allocates all memory of an engine, as planned. SPDX-License-Identifier: MIT
  *
- * Parameters and what belongs to them are the store's, which engines may share; the arena, the feeds and the values of a step
- * are the engine's own. Everything lies on the device; on the host are only the feeds the caller fills and the output, and
- * on a device whose memory is the host's not even those. */
+ * Parameters and their arrays belong to the store, which engines may share; the arena, the feeds
+ * and the values of a step are the engine's own. Everything lies on the device; on the host are
+ * only the feeds the caller fills and the output, and on a device whose memory is the host's not
+ * even those. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/engine_internal.h"
@@ -22,7 +24,8 @@ static berlu_status store_take(engine *e, void **array, uint64_t bytes, const ch
     return *array ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
-/* The arrays of the store that this mode needs. An engine that shares brings what the first one lacks. */
+/* The arrays of the store that this mode needs. An engine that shares allocates those that are
+ * missing. */
 static berlu_status store_fill(engine *e)
 {
     const engine_options *o = &e->options;
@@ -30,22 +33,23 @@ static berlu_status store_fill(engine *e)
     uint64_t weights = e->plan.bytes[AREA_WEIGHT], gradients = e->plan.bytes[AREA_GRADIENT];
     int train = o->mode == ENGINE_TRAIN, update = train && !o->no_update;
     s->bytes = weights;
-    berlu_status status = store_take(e, &s->array[ARRAY_WEIGHT], weights, "the parameters");
-    if (status == BERLU_OK && e->plan.bytes[AREA_SHADOW] && !s->shadow) {
-        status = store_take(e, &s->shadow, e->plan.bytes[AREA_SHADOW], "the copies of the weights");
+    TRY(store_take(e, &s->array[ARRAY_WEIGHT], weights, "the parameters"));
+    if (e->plan.bytes[AREA_SHADOW] && !s->shadow) {
+        TRY(store_take(e, &s->shadow, e->plan.bytes[AREA_SHADOW], "the copies of the weights"));
         s->shadow_stale = 1;
     }
-    if (status == BERLU_OK && train)
-        status = store_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients");
-    if (status == BERLU_OK && train && o->accumulate)
-        status = store_take(e, &s->sum, gradients, "the sum of gradients");
-    if (status == BERLU_OK && update)
-        status = store_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments");
-    if (status == BERLU_OK && update && o->optimizer == OPTIMIZER_ADAMW)
-        status = store_take(e, &s->array[ARRAY_MOMENT2], weights, "the second moments");
-    if (status == BERLU_OK && train && o->ema)
-        status = store_take(e, &s->array[ARRAY_EMA], weights, "the average of the weights");
-    return status;
+    if (train)
+        TRY(store_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients"));
+    if (train && o->accumulate > 1)
+        TRY(store_take(e, &e->partial_sums, gradients * (uint64_t)sum_levels_for(o->accumulate),
+                       "the sums of gradients"));
+    if (update)
+        TRY(store_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments"));
+    if (update && o->optimizer == OPTIMIZER_ADAMW)
+        TRY(store_take(e, &s->array[ARRAY_MOMENT2], weights, "the second moments"));
+    if (train && o->ema)
+        TRY(store_take(e, &s->array[ARRAY_EMA], weights, "the average of the weights"));
+    return BERLU_OK;
 }
 
 static size_t feed_elements(const engine *e, const engine_feed *feed)
@@ -58,14 +62,15 @@ static int caller_fills(tensor_dtype dtype) /* without a conversion */
     return dtype == DTYPE_F32 || dtype == DTYPE_I32;
 }
 
-/* Where device memory is the host's and has the caller's dtype, the caller fills device memory itself. */
+/* Where device memory is the host's and has the caller's dtype, the caller fills device memory
+ * itself. */
 static berlu_status feeds_allocate(engine *e)
 {
     for (int i = 0; i < FEED_COUNT; i++) {
         engine_feed *feed = &e->feed[i];
         int absent = feed->t == TENSOR_NONE;
         if (absent &&
-            i != FEED_LABELS) /* labels may always be filled, also where targets or nothing are compared with */
+            i != FEED_LABELS) /* labels may always be filled, even where the loss reads targets or there is none */
             continue;
         if (!absent && e->backend->host_memory && caller_fills(graph_tensor(e->g, feed->t)->dtype)) {
             feed->host = engine_data(e, feed->t);
@@ -107,9 +112,7 @@ static berlu_status host_allocate(engine *e)
 
 berlu_status engine_allocate(engine *e)
 {
-    berlu_status status = store_fill(e);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_fill(e));
     e->area[AREA_WEIGHT] = e->store->array[ARRAY_WEIGHT];
     e->area[AREA_GRADIENT] = e->store->array[ARRAY_GRADIENT];
     e->area[AREA_SHADOW] = e->store->shadow;
@@ -118,12 +121,13 @@ berlu_status engine_allocate(engine *e)
         !(e->step = engine_device_take(e, sizeof *e->step, "the values of a step")) ||
         !(e->result = engine_device_take(e, sizeof *e->result, "the results of a step")))
         return BERLU_ERR_MEMORY;
-    status = feeds_allocate(e);
-    return status == BERLU_OK ? host_allocate(e) : status;
+    TRY(feeds_allocate(e));
+    return host_allocate(e);
 }
 
 void *engine_data(const engine *e, tensor t)
 {
+    assert(t >= 0 && t < e->plan.count);
     const plan_place *place = &e->plan.places[t];
     if (place->area == AREA_NONE || !e->area[place->area])
         return NULL;

@@ -1,7 +1,8 @@
-/* params.c - parameters and what belongs to them, activation sites, memory use. SPDX-License-Identifier: MIT
+/* params.c - parameters and their arrays, activation sites, memory use.
+ * SPDX-License-Identifier: MIT
  *
- * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in the branch's dtype stale;
- * the next forward refreshes them. */
+ * Device memory is moved as bytes and converted on the host. Setting a weight makes the copies in
+ * the branch's dtype stale; the next forward refreshes them. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static tensor_dtype array_dtype(const engine *e, engine_array array)
     return e->dtype[array == ARRAY_GRADIENT ? ROLE_GRADIENT : ROLE_WEIGHT];
 }
 
-/* Where parameter i of an array begins; NULL with the text set. */
+/* First element of parameter i in an array; NULL with the error text set. */
 static void *array_at(const engine *e, engine_array array, int i)
 {
     static const char *const names[ARRAY_COUNT] = {"weights", "gradients", "first moments", "second moments",
@@ -43,8 +44,7 @@ static void *array_at(const engine *e, engine_array array, int i)
         berlu_fail(BERLU_ERR_ARG, "engine: '%s' has no gradient here", graph_tensor(e->g, graph_param(e->g, i))->name);
         return NULL;
     }
-    void *base = e->options.accumulate ? e->store->sum : e->store->array[array];
-    return (char *)base + e->spans[i].gradient * (int64_t)dtype_bytes(array_dtype(e, array));
+    return (char *)e->store->array[array] + e->spans[i].gradient * (int64_t)dtype_bytes(array_dtype(e, array));
 }
 
 /* Downloads `count` elements and converts them to f32 or, where `wide`, to f64. */
@@ -156,28 +156,25 @@ berlu_status engine_sync_ema(engine *e)
                             : BERLU_OK;
 }
 
-/* Piece by piece through the kernels' scratch: no second copy of the weights, and nothing passes through the host. */
+/* In pieces through the kernels' workspace: without a third array and without the host. */
 berlu_status engine_swap_ema(engine *e)
 {
     char *weight = e->store->array[ARRAY_WEIGHT], *average = e->store->array[ARRAY_EMA];
     size_t piece = e->workspace_bytes / 64 * 64, total = average ? e->store->bytes : 0;
+    assert(piece > 0 || total == 0);
     void *scratch = e->workspace;
     berlu_status (*copy)(device *, void *, const void *, size_t) = e->backend->copy;
     for (size_t at = 0; at < total; at += piece) {
         size_t bytes = total - at < piece ? total - at : piece;
-        berlu_status status = copy(e->device, scratch, weight + at, bytes);
-        if (status == BERLU_OK)
-            status = copy(e->device, weight + at, average + at, bytes);
-        if (status == BERLU_OK)
-            status = copy(e->device, average + at, scratch, bytes);
-        if (status != BERLU_OK)
-            return status;
+        TRY(copy(e->device, scratch, weight + at, bytes));
+        TRY(copy(e->device, weight + at, average + at, bytes));
+        TRY(copy(e->device, average + at, scratch, bytes));
     }
     e->store->shadow_stale = 1;
     return BERLU_OK;
 }
 
-/* ---- snapshots ---- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 static const engine_array snapshot_arrays[] = {ARRAY_WEIGHT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_EMA};
 
@@ -217,7 +214,7 @@ berlu_status engine_snapshot_put(engine *e, const engine *like, const void *from
     return status;
 }
 
-/* ---- activation sites ---- */
+/* ---- activation sites ------------------------------------------------------------------------ */
 
 int64_t engine_site_rows(const engine *e, int site)
 {
@@ -233,8 +230,8 @@ static tensor site_bias(const engine *e, tensor x)
     return n && n->attr.raw ? n->in[2] : TENSOR_NONE;
 }
 
-/* Does x still stand where it was written when the forward is over? A result that took over its memory lies at the same
- * address, and nothing else can: that memory lives beyond the forward. */
+/* Is x still in memory at the end of the forward? Only an output that overwrote it in place can
+ * have its address: the lifetime of that memory extends beyond the forward. */
 static int site_held(const engine *e, tensor x)
 {
     const plan_place *place = &e->plan.places[x];
@@ -278,7 +275,7 @@ berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t 
     return status;
 }
 
-/* ---- memory use ---- */
+/* ---- memory use ------------------------------------------------------------------------------ */
 
 /* From the plan and the options alone, so that it holds before anything is allocated. */
 engine_memory engine_memory_use(const engine *e)
@@ -294,7 +291,7 @@ engine_memory engine_memory_use(const engine *e)
                        .library = e->library_bytes,
                        .allocated = e->allocated};
     if (o->mode == ENGINE_TRAIN) {
-        m.gradients = bytes[AREA_GRADIENT] * (o->accumulate ? 2 : 1);
+        m.gradients = bytes[AREA_GRADIENT] * (uint64_t)(1 + sum_levels_for(o->accumulate));
         m.moments = o->no_update ? 0 : bytes[AREA_WEIGHT] * (o->optimizer == OPTIMIZER_ADAMW ? 2 : 1);
         m.ema = o->ema ? bytes[AREA_WEIGHT] : 0;
     }

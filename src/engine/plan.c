@@ -1,21 +1,39 @@
-/* plan.c - gives every tensor of a graph its place in one block of memory. SPDX-License-Identifier: MIT
+/* plan.c - gives every tensor of a graph its range of one block of memory.
+ * SPDX-License-Identifier: MIT
  *
- * A tensor lives from the node that writes it to the last that reads it. Three steps: (1) views share the memory of what they
- * look at; (2) a result takes over the memory of an input that dies there, where the backend's row of the op allows it; (3) what is left is
- * placed, largest first, at the lowest offset that is free during its whole life. A group (group.c) works on its first node
- * for some rows after its last for others, so whatever it touches lives as long as the group. Largest-first is not optimal: no plan can
- * beat the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small networks, bare and as
- * training steps, that the arena is at most a quarter over it, and that no two living tensors overlap.
+ * The lifetime of a tensor runs from the node that writes it to the last that reads it. Three
+ * steps: (1) views share the memory of their source; (2) an output reuses the memory of an input
+ * whose lifetime ends there, where the backend's entry of the op allows it; (3) the others are
+ * placed, largest first, at the lowest offset that is free during their whole lifetime. A
+ * row-blocked group (cpu/group.c) runs its first node for some rows after its last for others, so
+ * lifetimes of its tensors extend over the group. Largest-first is not optimal: no plan can beat
+ * the largest sum of tensors that live at once, and tests/graph/test_engine.c asserts for its small
+ * networks, bare and as training steps, that the arena is at most a quarter over it, and that no
+ * two living tensors overlap.
  *
- * Answers live to the end, so that a caller can read them after any call. Parameters, gradients and feeds have areas of their
- * own: they outlive a step. Gradients stand in the order the backward finishes them, so that a range of that area is complete
- * before the rest (buckets for several devices). Read plan_lives(), plan_share(), then arena_place(). */
+ * Outputs live to the end, so that a caller can read them after any call. Parameters, gradients and
+ * feeds have areas of their own: they outlive a step. Gradients lie in the order in which the
+ * backward finishes them, so that a range of that area is complete before the rest (buckets for
+ * several devices). Read plan_lifetimes(), plan_share(), then arena_place(). */
 #include "engine/plan.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "graph/dtype.h"
+
+/* No two arena tensors whose lifetimes meet overlap, and all lie within the arena. `placed` is
+ * sorted by offset, so only those that begin before the end of a range are compared with it. */
+static void arena_check(const plan *p, const tensor *placed, int count, uint64_t alignment)
+{
+    for (int i = 0; i < count; i++) {
+        const plan_place *a = &p->places[placed[i]];
+        assert(a->offset % alignment == 0 && a->offset + a->bytes <= p->bytes[AREA_ARENA]);
+        assert(a->first >= 0 && a->first <= a->last);
+        for (int j = i + 1; j < count && p->places[placed[j]].offset < a->offset + a->bytes; j++)
+            assert(p->places[placed[j]].last < a->first || p->places[placed[j]].first > a->last);
+    }
+}
 
 static uint64_t align_up(uint64_t bytes, uint64_t alignment)
 {
@@ -64,7 +82,7 @@ static berlu_status places_size(plan *p, const graph *g, const backend *b, int b
     return BERLU_OK;
 }
 
-static void life_extend(plan *p, tensor t, int at)
+static void lifetime_extend(plan *p, tensor t, int at)
 {
     plan_place *place = &p->places[root_of(p, t)];
     if (place->first < 0 || at < place->first)
@@ -73,24 +91,24 @@ static void life_extend(plan *p, tensor t, int at)
         place->last = at;
 }
 
-static void plan_lives(plan *p, const graph *g)
+static void plan_lifetimes(plan *p, const graph *g)
 {
     int nodes = graph_node_count(g);
     for (int i = 0; i < nodes; i++) {
         const node *n = graph_node(g, i);
         for (int j = 0; j < NODE_INPUTS; j++)
             if (n->in[j] != TENSOR_NONE)
-                life_extend(p, n->in[j], i);
+                lifetime_extend(p, n->in[j], i);
         for (int j = 0; j < NODE_OUTPUTS; j++)
             if (n->out[j] != TENSOR_NONE)
-                life_extend(p, n->out[j], i);
+                lifetime_extend(p, n->out[j], i);
     }
-    tensor answers[3];
-    graph_heads(g, answers);
-    answers[2] = graph_logits(g);
+    tensor outputs[3];
+    graph_heads(g, outputs);
+    outputs[2] = graph_logits(g);
     for (int i = 0; i < 3; i++)
-        if (answers[i] != TENSOR_NONE && p->places[root_of(p, answers[i])].first >= 0)
-            life_extend(p, answers[i], nodes);
+        if (outputs[i] != TENSOR_NONE && p->places[root_of(p, outputs[i])].first >= 0)
+            lifetime_extend(p, outputs[i], nodes);
 }
 
 /* Inputs of calls that may run beside those behind them. */
@@ -105,11 +123,11 @@ static void plan_linger(plan *p, const graph *g, const backend *b, const device 
         int more = b->linger(d, n->op, tensor_elements(info) / tensor_channels(info) * (info->batched ? batch : 1));
         for (int j = 0; j < NODE_INPUTS && more; j++)
             if (n->in[j] != TENSOR_NONE)
-                life_extend(p, n->in[j], i + more < nodes ? i + more : nodes - 1);
+                lifetime_extend(p, n->in[j], i + more < nodes ? i + more : nodes - 1);
     }
 }
 
-/* Output 0 of node i may take over the memory of an input that ends here. */
+/* Output 0 of node i may reuse the memory of an input whose lifetime ends here. */
 static void plan_share(plan *p, const graph *g, const op_entry *ops)
 {
     for (int i = 0; i < graph_node_count(g); i++) {
@@ -122,7 +140,7 @@ static void plan_share(plan *p, const graph *g, const op_entry *ops)
             if (!(allowed >> j & 1) || n->in[j] == TENSOR_NONE)
                 continue;
             plan_place *in = &p->places[root_of(p, n->in[j])];
-            int again = 0; /* the same memory read through another input would be overwritten under it */
+            int again = 0; /* memory that is also read through another input must not be overwritten */
             for (int k = 0; k < NODE_INPUTS; k++)
                 again += n->in[k] != TENSOR_NONE && root_of(p, n->in[k]) == root_of(p, n->in[j]);
             if (in->area != AREA_ARENA || in->last != i || in->bytes != p->places[out].bytes || again != 1 ||
@@ -135,7 +153,8 @@ static void plan_share(plan *p, const graph *g, const op_entry *ops)
     }
 }
 
-/* After sharing: a result may still take over an input row by row, because a row's nodes run in order. */
+/* After sharing: an output may still overwrite an input, because the nodes of a row run in
+ * order. */
 static void plan_groups(plan *p, const graph *g)
 {
     int first = 0, count = graph_node_count(g);
@@ -148,11 +167,11 @@ static void plan_groups(plan *p, const graph *g)
             last++;
         for (int j = 0; j < NODE_INPUTS && n->group; j++)
             if (n->in[j] != TENSOR_NONE)
-                life_extend(p, n->in[j], last);
+                lifetime_extend(p, n->in[j], last);
         for (int j = 0; j < NODE_OUTPUTS && n->group; j++)
             if (n->out[j] != TENSOR_NONE) {
-                life_extend(p, n->out[j], first);
-                life_extend(p, n->out[j], last);
+                lifetime_extend(p, n->out[j], first);
+                lifetime_extend(p, n->out[j], last);
             }
     }
 }
@@ -166,8 +185,8 @@ static int by_size(const void *a, const void *b, void *context)
     return *(const tensor *)a - *(const tensor *)b;
 }
 
-/* The lowest offset at which `place` meets none of the `count` placed ones that live at the same time; those are kept sorted by
- * offset, so one walk finds the first gap. */
+/* The lowest offset at which `place` overlaps none of the `count` placed ranges of the same
+ * lifetime; those are sorted by offset, so one pass finds the first gap. */
 static uint64_t gap_find(const plan *p, const tensor *placed, int count, const plan_place *place)
 {
     uint64_t offset = 0;
@@ -206,7 +225,8 @@ static void area_append(plan *p, tensor t)
     p->bytes[place->area] += place->bytes;
 }
 
-/* A copy lies among the copies where its weight lies among the weights: the same for every engine that shares them. */
+/* A copy has the index of its weight among the weights: the same in every engine that shares
+ * them. */
 static void shadow_place(plan *p, const graph *g, tensor t)
 {
     tensor weight = graph_tensor(g, t)->shadow_of;
@@ -215,7 +235,8 @@ static void shadow_place(plan *p, const graph *g, tensor t)
     p->bytes[AREA_SHADOW] = p->bytes[AREA_WEIGHT] / from * to;
 }
 
-/* Areas other than the arena: weights in state-dict order, gradients as the backward finishes them, feeds as declared. */
+/* Areas other than the arena: weights in state-dict order, gradients as the backward finishes them,
+ * feeds as declared. */
 static void areas_fill(plan *p, const graph *g)
 {
     for (int i = 0; i < graph_param_count(g); i++)
@@ -254,10 +275,8 @@ berlu_status plan_make(plan *out, const graph *g, const backend *b, const device
         status = berlu_fail_memory((size_t)p.count * sizeof *p.places, "a plan");
         goto done;
     }
-    status = places_size(&p, g, b, batch);
-    if (status != BERLU_OK)
-        goto done;
-    plan_lives(&p, g);
+    TRY_DONE(places_size(&p, g, b, batch));
+    plan_lifetimes(&p, g);
     plan_linger(&p, g, b, d, batch);
     plan_share(&p, g, b->ops);
     plan_groups(&p, g);
@@ -270,8 +289,9 @@ berlu_status plan_make(plan *out, const graph *g, const backend *b, const device
     }
     qsort_r(order, (size_t)count, sizeof *order, by_size, &p);
     arena_place(&p, order, count, placed);
+    arena_check(&p, placed, count, b->alignment);
     areas_fill(&p, g);
-    for (int t = 0; t < p.count; t++) { /* views and takers: the place of their root */
+    for (int t = 0; t < p.count; t++) { /* views and in-place outputs: the range of their root */
         plan_place *root = &p.places[root_of(&p, t)];
         p.places[t].area = root->area;
         p.places[t].offset = root->offset;

@@ -1,12 +1,12 @@
-/* plan.h - a place for every tensor. SPDX-License-Identifier: MIT */
+/* plan.h - a range of memory for every tensor. SPDX-License-Identifier: MIT */
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
 #include "engine/backend.h"
 
-/* Where a tensor's numbers live. */
+/* The block of memory that holds a tensor. */
 typedef enum plan_area {
-    AREA_NONE,     /* nobody needs it */
+    AREA_NONE,     /* not read */
     AREA_ARENA,    /* between forward and backward */
     AREA_WEIGHT,   /* parameters */
     AREA_GRADIENT, /* their gradients, in the order the backward finishes them */
@@ -18,7 +18,7 @@ typedef enum plan_area {
 typedef struct plan_place {
     plan_area area;
     uint64_t offset, bytes;
-    int first, last; /* nodes between which it must stay (arena only) */
+    int first, last; /* lifetime, in nodes (arena only) */
     tensor root;     /* the tensor whose memory it shares; itself for most */
 } plan_place;
 

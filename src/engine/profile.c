@@ -1,8 +1,9 @@
 /* profile.c - where the time of a step goes. SPDX-License-Identifier: MIT
  *
- * The backend adds up the seconds of every call; here calls that are alike become one line. By op the lines say what kind of
- * work a network is; by shape they say which layer to mend: the same product runs at very different speeds at 16384 x 24 and at
- * 1040 x 384. A product's line has its multiply-adds per second beside it. */
+ * The backend adds up the seconds of every call; here equal calls become one line. By op the lines
+ * show the kinds of work; by shape they say which layer to improve: the same product runs at very
+ * different speeds at 16384 x 24 and at 1040 x 384. A product's line has its multiply-adds per
+ * second beside it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static int by_seconds(const void *a, const void *b)
     return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : (int)x->op - (int)y->op;
 }
 
-/* Lists that are parts of others (the norm alone) keep times of their own; all add to the same calls. */
+/* Lists that are parts of others (the norm alone) keep times of their own; all add to the same
+ * calls. */
 static void seconds_collect(const engine *e, double *seconds, int reset)
 {
     for (int i = 0; i < PROGRAM_COUNT; i++)
@@ -44,7 +46,8 @@ void engine_profile_reset(engine *e)
     e->profiled_steps = 0;
 }
 
-/* The line of a call, without its times. The sizes of a product are those of its layer, forward and backward alike. */
+/* The line of a call, without its times. A product has the sizes of its layer, forward and backward
+ * alike. */
 static profile_line line_of(const op_call *c, engine_profile_by by)
 {
     profile_line line = {.op = c->op, .calls = 1};

@@ -1,7 +1,9 @@
 /* run.c - a step: uploads, three programs, results. SPDX-License-Identifier: MIT
  *
- * A step is three lists of calls that the backend has prepared. What varies is in engine_step and step_result (step.h).
- * Read on: build.c (how the calls came about), params.c (reading and writing parameters). */
+ * A step is three lists of calls that the backend has prepared. Only engine_step and step_result
+ * (step.h) vary. Read on: build.c (lowering to calls), params.c (reading and writing
+ * parameters). */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,24 +27,28 @@ static engine_step step_resolve(const engine *e, const engine_step *given)
     s.eps = defaults ? 1e-8 : s.eps;
     s.correction1 = 1 - pow(s.beta1, s.count);
     s.correction2 = 1 - pow(s.beta2, s.count);
-    s.sum_begun = e->micro_batches > 0;
+    s.micro_batches = s.micro_batches ? s.micro_batches : 1;
+    s.first_sample = (uint64_t)s.micro_batch * (uint64_t)e->options.batch;
     return s;
 }
 
 berlu_status engine_set_step(engine *e, const engine_step *step)
 {
-    e->host_step = step_resolve(e, step);
+    int most = e->options.accumulate > 1 ? e->options.accumulate : 1;
+    engine_step resolved = step_resolve(e, step);
+    if (resolved.micro_batch >= resolved.micro_batches || resolved.micro_batches > (uint32_t)most)
+        return berlu_fail(BERLU_ERR_ARG, "engine: micro-batch %u of %u; this engine was made for %d",
+                          resolved.micro_batch, resolved.micro_batches, most);
+    e->host_step = resolved;
     return e->backend->upload(e->device, e->step, &e->host_step, sizeof e->host_step);
 }
 
 berlu_status engine_program_run(engine *e, program_id id)
 {
-    if (!e->program[id]) {
-        berlu_status status = e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
-                                                  &(program_options){.profile = e->options.profile});
-        if (status != BERLU_OK)
-            return status;
-    }
+    assert(id >= 0 && id < PROGRAM_COUNT && e->first[id] >= IMAGES_CALL && e->count[id] >= 0);
+    if (!e->program[id])
+        TRY(e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
+                                &(program_options){.profile = e->options.profile}));
     return e->backend->run(e->program[id]);
 }
 
@@ -66,6 +72,7 @@ static berlu_status labels_check(const engine *e)
 
 static berlu_status feed_upload(engine *e, const engine_feed *feed)
 {
+    assert(feed->t != TENSOR_NONE && (feed->borrowed || feed->host));
     const tensor_info *info = graph_tensor(e->g, feed->t);
     size_t count = (size_t)tensor_elements(info) * (size_t)e->options.batch;
     const void *from = feed->borrowed ? feed->borrowed : feed->host;
@@ -79,38 +86,34 @@ static berlu_status feed_upload(engine *e, const engine_feed *feed)
 /* What a device makes itself from draws is not uploaded. */
 static berlu_status feeds_upload(engine *e)
 {
-    berlu_status status = e->host_draws ? engine_draws_upload(e) : labels_check(e);
-    for (int i = e->host_draws ? FEED_TEACHER : 0; i < FEED_COUNT && status == BERLU_OK; i++)
+    TRY(e->host_draws ? engine_draws_upload(e) : labels_check(e));
+    for (int i = e->host_draws ? FEED_TEACHER : 0; i < FEED_COUNT; i++)
         if (e->feed[i].staged)
-            status = feed_upload(e, &e->feed[i]);
-    return status;
+            TRY(feed_upload(e, &e->feed[i]));
+    return BERLU_OK;
 }
 
 /* All that a step reads, up to its first call. */
 static berlu_status step_begin(engine *e, const engine_step *step)
 {
-    berlu_status status = engine_set_step(e, step);
-    if (status == BERLU_OK)
-        status = feeds_upload(e);
-    return status == BERLU_OK ? engine_shadow_refresh(e) : status;
+    TRY(engine_set_step(e, step));
+    TRY(feeds_upload(e));
+    return engine_shadow_refresh(e);
 }
 
 berlu_status engine_forward(engine *e, const engine_step *step)
 {
-    berlu_status status = step_begin(e, step);
-    if (status == BERLU_OK && e->host_draws)
-        status = engine_program_run(e, PROGRAM_IMAGES);
-    return status == BERLU_OK ? engine_program_run(e, PROGRAM_FORWARD) : status;
+    TRY(step_begin(e, step));
+    if (e->host_draws)
+        TRY(engine_program_run(e, PROGRAM_IMAGES));
+    return engine_program_run(e, PROGRAM_FORWARD);
 }
 
 berlu_status engine_step_run(engine *e, const engine_step *step)
 {
     if (e->options.mode != ENGINE_TRAIN || e->options.no_update)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
-    berlu_status status = step_begin(e, step);
-    if (status != BERLU_OK)
-        return status;
-    e->micro_batches = 0;
+    TRY(step_begin(e, step));
     e->profiled_steps++;
     return engine_program_run(e, e->host_draws ? PROGRAM_IMAGES_STEP : PROGRAM_STEP);
 }
@@ -119,7 +122,6 @@ berlu_status engine_backward(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN)
         return berlu_fail(BERLU_ERR_ARG, "engine: an engine made for inference has no backward");
-    e->micro_batches++;
     e->profiled_steps++;
     return engine_program_run(e, PROGRAM_BACKWARD);
 }
@@ -135,24 +137,21 @@ berlu_status engine_update(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN || e->options.no_update)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
-    e->micro_batches = 0;
     return engine_program_run(e, PROGRAM_UPDATE);
 }
 
 berlu_status engine_warm_up(engine *e)
 {
     static const step_result nothing;
-    berlu_status status = engine_set_step(e, &(engine_step){0});
-    if (status == BERLU_OK)
-        status = engine_shadow_refresh(e);
-    if (status == BERLU_OK)
-        status = engine_program_run(e, PROGRAM_FORWARD);
-    if (status == BERLU_OK && e->options.mode == ENGINE_TRAIN)
-        status = engine_program_run(e, PROGRAM_BACKWARD);
-    return status == BERLU_OK ? e->backend->upload(e->device, e->result, &nothing, sizeof nothing) : status;
+    TRY(engine_set_step(e, &(engine_step){0}));
+    TRY(engine_shadow_refresh(e));
+    TRY(engine_program_run(e, PROGRAM_FORWARD));
+    if (e->options.mode == ENGINE_TRAIN)
+        TRY(engine_program_run(e, PROGRAM_BACKWARD));
+    return e->backend->upload(e->device, e->result, &nothing, sizeof nothing);
 }
 
-/* ---- results ---- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 berlu_status engine_step_end(engine *e)
 {
@@ -211,7 +210,7 @@ const float *engine_logits(engine *e)
     return e->logits;
 }
 
-/* ---- feeds ---- */
+/* ---- feeds ----------------------------------------------------------------------------------- */
 
 float *engine_input(engine *e)
 {

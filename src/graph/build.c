@@ -1,7 +1,8 @@
 /* build.c - the builder: one function per operation a model names. SPDX-License-Identifier: MIT
  *
- * Each fills a node and hands it to graph_add(), which asks the op's row for shapes; nothing is checked twice. The few
- * checks that stand here are about the model's words, not about an op. Read on: ops/ for the shape rules. */
+ * Each fills a node and hands it to graph_add(), which asks the op's row for shapes; nothing is
+ * checked twice. The few checks here concern the model's names, not an op. Read on: op_NAME.c for
+ * the shape rules. */
 #include <string.h>
 
 #include "graph/graph_internal.h"
@@ -43,7 +44,8 @@ tensor build_attention(graph *g, tensor qkv, tensor v, int heads)
     return graph_add(g, &n);
 }
 
-/* The learned parameters of a site as parameters of the model. Decay 0: they are one-dimensional. */
+/* The learned parameters of a site as parameters of the model. Decay 0: they are
+ * one-dimensional. */
 static void site_params(graph *g, node *n, int64_t channels, const char *name)
 {
     const berlu_act *act = n->attr.act;
@@ -59,7 +61,7 @@ static void site_params(graph *g, node *n, int64_t channels, const char *name)
         if (p == TENSOR_NONE)
             return;
         g->tensors[p].activation = 1;
-        g->tensors[p].low = (float)info.low; /* eps stays in its range whatever the gradient says */
+        g->tensors[p].low = (float)info.low; /* the update keeps eps in its range */
         n->in[1 + n->attr.act_params] = p;
         n->attr.act_param[n->attr.act_params++] = (int)i;
     }
@@ -197,7 +199,7 @@ void build_output(graph *g, tensor head, tensor dist)
     g->answer = dist == TENSOR_NONE ? head : build_average(g, head, dist);
 }
 
-/* ---- layers ---- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 tensor layer_linear(graph *g, tensor x, int64_t outputs, int bias, const char *name)
 {

@@ -1,20 +1,21 @@
 /* differentiate.c - appends the backward to a graph. SPDX-License-Identifier: MIT
  *
- * The nodes are walked from the last to the first; each op's gradient rule adds the nodes that carry the gradient of its
- * result to its inputs. Contributions to one tensor are joined by adds, in that order, so the sum has an order too.
- * Gradients go only where something learns.
+ * Reverse mode: nodes are visited from the last to the first; each op's gradient rule adds the
+ * nodes that carry the gradient of its output to its inputs. Contributions to one tensor are joined
+ * by adds in that order, so the sum has a fixed order. Gradients flow only to what has parameters.
  *
- * What a rule wants to read again it asks for with grad_keep(). That is where memory is decided: the output of a cheap op
- * (a norm, an unfold, with policy `input` an activation) is not kept but made again by a copy of its node, once, just
- * before the first reader. Everything else that a backward node reads is kept by the plan, simply because it is read.
- * Read on: graph/op_linear.c for a rule, plan.c for what being read means. */
+ * A rule asks for a tensor of the forward with grad_keep(), which decides between saving and
+ * recomputing: the output of a cheap op (a norm, an unfold, with policy `input` an activation) is
+ * recomputed by a copy of its node, once, just before the first reader. Everything else that a
+ * backward node reads is saved, because being read extends its lifetime (engine/plan.c). Read on:
+ * graph/op_linear.c for a rule. */
 #include <stdlib.h>
 
 #include "graph/op.h"
 
 struct grad_pass {
     graph *g;
-    tensor *gradient;   /* per tensor of the forward: what arrived so far */
+    tensor *gradient;   /* per tensor of the forward: its gradient so far */
     tensor *recomputed; /* the copy that the backward reads, or TENSOR_NONE */
     char *wanted;
     engine_keep keep;
@@ -66,7 +67,7 @@ berlu_status grad_give(grad_pass *p, tensor t, tensor d)
     return graph_status(p->g);
 }
 
-/* Is the output of this node made again rather than kept? */
+/* Is the output of this node recomputed rather than saved? */
 static int node_recomputes(const grad_pass *p, const node *n)
 {
     if (n->attr.act)
@@ -123,9 +124,7 @@ static berlu_status nodes_differentiate(grad_pass *p)
         int begins = (rule->flags & RULE_LOSS) != 0;
         if (!rule->gradient || !(begins || (n.out[0] != TENSOR_NONE && p->gradient[n.out[0]] != TENSOR_NONE)))
             continue;
-        berlu_status status = rule->gradient(p, &n);
-        if (status != BERLU_OK)
-            return status;
+        TRY(rule->gradient(p, &n));
     }
     for (int i = 0; i < graph_param_count(p->g); i++) {
         tensor param = graph_param(p->g, i), d = p->gradient[param];

@@ -32,7 +32,8 @@ void dtype_to_f64(double *to, const void *from, tensor_dtype dtype, size_t count
                                      : bf16_to_f32(((const uint16_t *)from)[i]);
 }
 
-/* To bf16 by way of f32: parameters that have a bf16 copy are f32 themselves, so nothing is rounded twice. */
+/* To bf16 by way of f32: parameters that have a bf16 copy are f32 themselves, so nothing is rounded
+ * twice. */
 void dtype_from_f64(void *to, tensor_dtype dtype, const double *from, size_t count)
 {
     assert(dtype <= DTYPE_BF16);

@@ -1,10 +1,13 @@
-/* graph.c - the store behind graph.h: growing arrays of tensors and nodes, sticky errors. SPDX-License-Identifier: MIT
+/* graph.c - the store behind graph.h: growing arrays of tensors and nodes, sticky errors.
+ * SPDX-License-Identifier: MIT
  *
- * Handles are indices, so a graph can be copied by copying three arrays; names live in an arena of their own and are
- * copied too. Nodes stand in the order they were added, which is an order they can run in.
- * Read on: build.c (one function per op), read.c (looking at a graph), graph/ops.c (the rules graph_add() asks). */
+ * Handles are indices, so a graph can be copied by copying three arrays; names live in an arena of
+ * their own and are copied too. Nodes are in the order of their addition, which is a topological
+ * order. Read on: build.c (one function per op), read.c (queries), graph/ops.c (the rules
+ * graph_add() asks). */
 #include "graph/graph_internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,17 +48,17 @@ void graph_free(graph *g)
     free(g);
 }
 
-/* Room for one more in a growing array; doubles. */
-static int array_grow(void **array, int *room, int count, size_t size)
+/* Ensures capacity for one more element; doubles. */
+static int array_grow(void **array, int *capacity, int count, size_t size)
 {
-    if (count < *room)
+    if (count < *capacity)
         return 1;
-    int more = *room ? *room * 2 : 64;
+    int more = *capacity ? *capacity * 2 : 64;
     void *larger = realloc(*array, (size_t)more * size);
     if (!larger)
         return 0;
     *array = larger;
-    *room = more;
+    *capacity = more;
     return 1;
 }
 
@@ -65,10 +68,10 @@ berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...)
         return g->error;
     va_list args;
     va_start(args, format);
-    vsnprintf(g->sentence, sizeof g->sentence, format, args);
+    vsnprintf(g->message, sizeof g->message, format, args);
     va_end(args);
     g->error = status;
-    return berlu_fail(status, "%s", g->sentence);
+    return berlu_fail(status, "%s", g->message);
 }
 
 int graph_failed(const graph *g)
@@ -78,7 +81,7 @@ int graph_failed(const graph *g)
 
 berlu_status graph_status(const graph *g)
 {
-    return g->error == BERLU_OK ? BERLU_OK : berlu_fail(g->error, "%s", g->sentence);
+    return g->error == BERLU_OK ? BERLU_OK : berlu_fail(g->error, "%s", g->message);
 }
 
 const char *graph_name(graph *g, const char *format, ...)
@@ -95,7 +98,7 @@ const char *graph_name(graph *g, const char *format, ...)
     return "";
 }
 
-/* ---- adding ---- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 static tensor tensor_add(graph *g, const tensor_info *info)
 {
@@ -185,7 +188,7 @@ tensor build_param(graph *g, const char *name, param_init init, int decay, int r
     return t;
 }
 
-/* The name of a result: its node's op and number, for prints and errors. */
+/* Names an output by its node's op and number, for prints and errors. */
 static void outputs_name(graph *g, const node *n, int index)
 {
     for (int i = 0; i < NODE_OUTPUTS; i++) {
@@ -229,6 +232,7 @@ tensor graph_add(graph *g, const node *n)
 
 void graph_set_nodes(graph *g, const node *nodes, int count)
 {
+    assert(count >= 0 && count <= g->node_count);
     memmove(g->nodes, nodes, (size_t)count * sizeof *nodes);
     g->node_count = count;
     for (int i = 0; i < g->tensor_count; i++)
@@ -237,6 +241,22 @@ void graph_set_nodes(graph *g, const node *nodes, int count)
         for (int j = 0; j < NODE_OUTPUTS; j++)
             if (g->nodes[i].out[j] != TENSOR_NONE)
                 g->tensors[g->nodes[i].out[j]].producer = i;
+}
+
+void graph_check(const graph *g)
+{
+    for (int i = 0; i < g->node_count; i++) {
+        const node *n = &g->nodes[i];
+        assert(n->op >= 0 && n->op < OP_COUNT);
+        for (int j = 0; j < NODE_INPUTS; j++) {
+            assert(n->in[j] != TENSOR_NONE || j >= op_rules[n->op].inputs);
+            assert(n->in[j] == TENSOR_NONE || (graph_has(g, n->in[j]) && g->tensors[n->in[j]].producer < i));
+        }
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            assert(n->out[j] == TENSOR_NONE || (graph_has(g, n->out[j]) && g->tensors[n->out[j]].producer == i));
+    }
+    for (int i = 0; i < g->param_count; i++)
+        assert(g->tensors[g->params[i]].parameter == i && g->tensors[g->params[i]].producer < 0);
 }
 
 static int tensor_swap(tensor *t, tensor from, tensor to)
@@ -249,6 +269,7 @@ static int tensor_swap(tensor *t, tensor from, tensor to)
 
 int graph_replace(graph *g, tensor from, tensor to)
 {
+    assert(graph_has(g, from) && graph_has(g, to));
     int changed = tensor_swap(&g->answer, from, to);
     for (int i = 0; i < 2; i++)
         changed += tensor_swap(&g->head[i], from, to);
@@ -257,11 +278,11 @@ int graph_replace(graph *g, tensor from, tensor to)
             changed += tensor_swap(&g->nodes[i].in[j], from, to);
     for (int i = 0; i < g->site_count; i++)
         changed += tensor_swap(&g->sites[i].x, from, to) + tensor_swap(&g->sites[i].y, from, to);
-    for (int i = 0; i < g->tensor_count; i++) { /* a view stands behind what it looks at, so one walk reaches all */
+    for (int i = 0; i < g->tensor_count; i++) { /* a view follows its source, so one pass reaches all */
         tensor_info *info = &g->tensors[i];
         changed += tensor_swap(&info->view_of, from, to);
         if (info->view_of != TENSOR_NONE)
-            info->role = g->tensors[info->view_of].role; /* the same memory holds the same kind of number */
+            info->role = g->tensors[info->view_of].role; /* the same memory has one role */
     }
     return changed;
 }
@@ -296,7 +317,7 @@ void graph_site_move(graph *g, int site, tensor old_x, tensor x, tensor y)
     s->y = y;
 }
 
-/* ---- copying ---- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static void *array_copy(const void *from, int count, size_t size, int *ok)
 {

@@ -1,18 +1,21 @@
-/* graph.h - a network as data: tensors, nodes, and the builder a model calls. SPDX-License-Identifier: MIT
+/* graph.h - a network as data: tensors, nodes, and the builder a model calls.
+ * SPDX-License-Identifier: MIT
  *
- * A model builds its graph once, for one image and without a mode; an engine (engine/engine.h) copies it, adds loss and
- * gradients, and plans it for a batch size and for training or inference. So one graph serves every plan, and what a
- * model says reads like the paper: each build_ function is one operation, each layer_ function is an operation with its
- * parameters.
+ * A model builds its graph once, for one image and without a mode; an engine (engine/engine.h)
+ * copies it, adds loss and gradients, and plans it for a batch size and for training or inference.
+ * So one graph serves every plan, and a model's source reads like the paper: each build_ function
+ * is one operation, each layer_ function is an operation with its parameters.
  *
- * Shapes are those of ONE image. A tensor with `batched` set has the batch as a silent first dimension: tokens are
- * [T, D], feature maps [H, W, C] (channels last), logits [K], TNT's pixels [n, m, d]. Parameters are not batched and
- * have the shape they have in a state dict. Everything row-major.
+ * Shapes are those of ONE image. A tensor with `batched` set has the batch as a silent first
+ * dimension: tokens are [T, D], feature maps [H, W, C] (channels last), logits [K], TNT's pixels
+ * [n, m, d]. Parameters are not batched and have the shape they have in a state dict. Everything
+ * row-major.
  *
- * Errors are sticky: the first one is kept, every later call does nothing and returns TENSOR_NONE, and graph_status()
- * tells at the end. A builder therefore never checks in between.
+ * Errors are sticky: the first one is kept, every later call does nothing and returns TENSOR_NONE,
+ * and graph_status() reports it at the end. A builder therefore never checks in between.
  *
- * Read on: graph/op.h (the row of an op), ops/ (shape and gradient rules), passes/ (what is done to a graph). */
+ * Read on: graph/op.h (the rules of an op), op_NAME.c (shape and gradient rules), passes/
+ * (rewrites). */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -27,21 +30,21 @@ typedef struct graph graph;
 typedef int tensor; /* a handle: index into the graph's tensors */
 enum { TENSOR_NONE = -1, TENSOR_RANK = 4 };
 
-/* What a tensor is for; a backend gives each role its type of number. */
+/* The purpose of a tensor; a backend gives each role a dtype. */
 typedef enum tensor_role {
     ROLE_WEIGHT,    /* a parameter */
     ROLE_GRADIENT,  /* of a parameter */
-    ROLE_RESIDUAL,  /* the stream that blocks add to */
+    ROLE_RESIDUAL,  /* the residual stream */
     ROLE_BRANCH,    /* everything computed inside a block */
     ROLE_STATISTIC, /* mean and 1/sigma, log-sums, partial sums */
-    ROLE_LOSS,      /* logits, losses and what is compared with them */
+    ROLE_LOSS,      /* logits, losses and targets */
     ROLE_COUNT
 } tensor_role;
 
 /* The type of a tensor's elements; the pass `precision` sets it from the role. */
 typedef enum tensor_dtype { DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_I32, DTYPE_U8, DTYPE_COUNT } tensor_dtype;
 
-/* How a parameter starts. `value` is the constant, the standard deviation, or the fan-in. */
+/* Initialisation of a parameter. `value` is the constant, the standard deviation, or the fan-in. */
 typedef enum init_kind {
     INIT_CONSTANT, /* value */
     INIT_NORMAL,   /* mean 0, deviation `value`, redrawn outside [-2, 2] */
@@ -64,17 +67,17 @@ typedef struct tensor_info {
     tensor_dtype dtype;
     int producer;    /* node that writes it, -1 for parameters and inputs */
     int feed;        /* the engine fills it: image, labels, targets */
-    int parameter;   /* place in state-dict order, -1 if it is none */
+    int parameter;   /* index in state-dict order, -1 if it is none */
     int decay;       /* parameter: weight decay applies */
     int activation;  /* parameter: belongs to an activation (own learning rate, no decay, constraint) */
-    float low, high; /* parameter: the update keeps it within; infinite where it is free */
+    float low, high; /* parameter: bounds kept by the update; infinite where there is none */
     param_init init;
     tensor view_of;   /* shares that tensor's memory; TENSOR_NONE for most */
     tensor shadow_of; /* copy of that parameter in the branch's dtype, which the update writes; TENSOR_NONE for most */
     tensor gradient_of; /* it is that parameter's whole gradient, in the gradients' arena; TENSOR_NONE for most */
 } tensor_info;
 
-/* ---- making and reading a graph ---------------------------------------------------------------------------------- */
+/* ---- making and reading a graph -------------------------------------------------------------- */
 
 berlu_status graph_create(graph **out);
 berlu_status graph_clone(graph **out, const graph *g);
@@ -93,7 +96,7 @@ tensor graph_find(const graph *g, const char *name); /* a parameter by name; TEN
 int64_t tensor_elements(const tensor_info *t);       /* of one image */
 int64_t tensor_channels(const tensor_info *t);       /* the last size */
 tensor graph_image(const graph *g);                  /* the input */
-tensor graph_logits(const graph *g);                 /* the answer: for two heads, their mean */
+tensor graph_logits(const graph *g);                 /* the output: for two heads, their mean */
 int graph_heads(const graph *g, tensor heads[2]);    /* 1 or 2 heads before the mean */
 double graph_macs(const graph *g);                   /* multiply-adds of one image: products and convolutions */
 int graph_site_count(const graph *g);                /* activation sites */
@@ -102,19 +105,19 @@ int graph_site_count(const graph *g);                /* activation sites */
 typedef struct graph_site {
     const char *name; /* "blocks.0.mlp.act" */
     const berlu_act *act;
-    int64_t channels, values; /* per image: width, and numbers that pass through */
+    int64_t channels, values; /* per image: width, and elements that pass through */
     tensor x, y;
     int per_channel;
 } graph_site;
 const graph_site *graph_site_at(const graph *g, int index);
 
-/* ---- parameters -------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
-/* A parameter; the order of these calls is the order of the state dict. `decay` is the model's word (timm's rule:
- * ndim > 1, not a bias, not on the model's list). The name is copied. */
+/* A parameter; the order of these calls is the order of the state dict. `decay` is the model's
+ * choice (timm's rule: ndim > 1, not a bias, not on the model's list). The name is copied. */
 tensor build_param(graph *g, const char *name, param_init init, int decay, int rank, const int64_t *size);
 
-/* ---- operations: each returns its result ------------------------------------------------------------------------- */
+/* ---- operations: each returns its result ----------------------------------------------------- */
 
 tensor build_image(graph *g, int channels, int height, int width); /* the input, NCHW, once per graph */
 
@@ -124,18 +127,20 @@ tensor build_linear(graph *g, tensor x, tensor weight, tensor bias);
 /* Layer norm over the last dimension, biased variance, eps inside the root. */
 tensor build_norm(graph *g, tensor x, tensor weight, tensor bias, float eps);
 
-/* softmax(q k^T / sqrt(D / heads)) v among the tokens (last dimension but one). Either qkv[..., 3D] with v TENSOR_NONE,
- * or qk[..., 2D] and v[..., D]. Head-major channels. */
+/* softmax(q k^T / sqrt(D / heads)) v among the tokens (last dimension but one). Either qkv[..., 3D]
+ * with v TENSOR_NONE, or qk[..., 2D] and v[..., D]. Head-major channels. */
 tensor build_attention(graph *g, tensor qkv, tensor v, int heads);
 
-/* The activation site `name`. Learned parameters of `act` become parameters name.alpha, name.eps ... of shape [1], or
- * [C] with per_channel, so call it where they stand in the state dict: after fc1, before fc2's parameters. `act` is
- * borrowed and must outlive the graph, its copies and its engines. */
+/* The activation site `name`. Learned parameters of `act` become parameters name.alpha, name.eps
+ * ... of shape [1], or [C] with per_channel, so call it at their position in the state dict: after
+ * fc1, before fc2's parameters. `act` is borrowed and must outlive the graph, its copies and its
+ * engines. */
 tensor build_act(graph *g, tensor x, const berlu_act *act, int per_channel, const char *name);
 
-/* Cuts windows out of an image and lays each out as a row (channel, ky, kx), ready for build_linear: a convolution.
- * From NCHW (the image): result [windows, C k k]; from [H, W, C]: result [H/k, W/k, C k k], where only kernel = stride
- * and no padding is allowed (rows and columns that do not fill a window are cut). */
+/* Cuts windows out of an image and lays each out as a row (channel, ky, kx), ready for
+ * build_linear: a convolution. From NCHW (the image): result [windows, C k k]; from [H, W, C]:
+ * result [H/k, W/k, C k k], where only kernel = stride and no padding is allowed (rows and columns
+ * that do not fill a window are cut). */
 typedef struct unfold_spec {
     int kernel, stride, padding;
     int tile; /* 0: windows row-major over the whole image. p: the image is cut into p x p tiles, row-major, and the
@@ -144,10 +149,11 @@ typedef struct unfold_spec {
 } unfold_spec;
 tensor build_unfold(graph *g, tensor image, unfold_spec spec);
 
-/* Depthwise convolution of [H, W, C], stride 1, zero padding k/2. weight (C, 1, k, k), k odd; bias (C). */
+/* Depthwise convolution of [H, W, C], stride 1, zero padding k/2. weight (C, 1, k, k), k odd; bias
+ * (C). */
 tensor build_depthwise(graph *g, tensor x, tensor weight, tensor bias);
 
-/* Puts tokens (1,1,D) in front of x[n, D] and adds pos (1, n + tokens, D). dist may be TENSOR_NONE. */
+/* Prepends tokens (1,1,D) to x[n, D] and adds pos (1, n + tokens, D). dist may be TENSOR_NONE. */
 tensor build_tokens(graph *g, tensor x, tensor cls, tensor dist, tensor pos);
 
 /* x[..., m, d] + pos (1, d, q, q), q q = m, the same for every group. */
@@ -161,15 +167,16 @@ tensor build_mean(graph *g, tensor x);                                   /* mean
 tensor build_select(graph *g, tensor x, int token);                      /* x[T, D] -> [D] */
 tensor build_average(graph *g, tensor a, tensor b);                      /* (a + b) / 2 */
 
-/* Random in training, identity in inference; a rate of 0 adds no node. drop_path drops whole groups: `groups` per
- * image, 1 for words and maps, n for TNT's pixels. */
+/* Random in training, identity in inference; a rate of 0 adds no node. drop_path drops whole
+ * groups: `groups` per image, 1 for tokens and maps, n for TNT's pixels. */
 tensor build_dropout(graph *g, tensor x, float rate);
 tensor build_drop_path(graph *g, tensor x, float rate, int groups);
 
-/* Declares the answer. Two heads (distilled): the answer is their mean; dist TENSOR_NONE for one head. */
+/* Declares the output. Two heads (distilled): the output is their mean; dist TENSOR_NONE for one
+ * head. */
 void build_output(graph *g, tensor head, tensor dist);
 
-/* ---- layers: an operation with its own parameters ---------------------------------------------------------------- */
+/* ---- layers: an operation with its own parameters -------------------------------------------- */
 
 enum { NO_BIAS = 0, WITH_BIAS = 1 };
 tensor layer_linear(graph *g, tensor x, int64_t outputs, int bias,

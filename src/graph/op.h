@@ -1,18 +1,22 @@
-/* op.h - what an op is: its row of rules, a node that uses it, and what a backend offers. SPDX-License-Identifier: MIT
+/* op.h - ops: the rules of each, a node that uses it, and a backend's entry for it.
+ * SPDX-License-Identifier: MIT
  *
- * An op is one line of ops.inc: name, shape rule, gradient rule, flags. Passes ask the rule and so need not know a new op;
- * by name they know only what they make or look for themselves: differentiate.c adds gradients with add, slice.c moves
- * select, fuse.c looks for its patterns, engine/build.c adds the losses. A backend has a row of its own for every op: the
- * kernel and what it can do (overwrite an input, absorb a residual, read a copy of the weights in another dtype, give column
- * sums of what it writes).
+ * An op is one line of ops.inc: name, shape rule, gradient rule, flags. Passes consult the rules
+ * and so need not know a new op; by name they know only what they create or match: differentiate.c
+ * adds gradients with add, slice.c moves select, fuse.c looks for its patterns, engine/build.c adds
+ * the losses. A backend has an entry of its own for every op: the kernel and its abilities
+ * (overwrite an input, absorb a residual, read a copy of the weights in another dtype, return
+ * column sums of its output).
  *
- * Read on: docs/add-an-op.md; graph/op_linear.c for an op with all its parts; engine/backend.h for the call a kernel gets. */
+ * Read on: docs/add-an-op.md; graph/op_linear.c for an op with all its parts; engine/backend.h for
+ * the call a kernel gets. */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
 #include "graph/graph.h"
 
-/* The one list of ops is ops.inc; forward ops first, then what only a backward or a pass makes. */
+/* The one list of ops is ops.inc; forward ops first, then those that only differentiation or a pass
+ * creates. */
 typedef enum op_id {
 #define OP(ID, ...) OP_##ID,
 #include "graph/ops.inc"
@@ -22,10 +26,10 @@ typedef enum op_id {
 
 enum { NODE_INPUTS = 8, NODE_OUTPUTS = 5, ACT_PARAMS = 2 };
 
-/* What an activation site keeps between forward and backward; names: "input" "both" "output". */
+/* The tensor that an activation site saves for the backward; names: "input" "both" "output". */
 typedef enum engine_keep { KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT } engine_keep;
-/* HARD: argmax of the teacher. SOFT: tau^2 KL / (B K) (DeiT); SOFT_BATCHMEAN: tau^2 KL / B (timm's task). */
-typedef enum engine_distill { DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT, DISTILL_SOFT_BATCHMEAN } engine_distill;
+/* HARD: argmax of the teacher. SOFT: tau^2 KL / (B K), as DeiT. */
+typedef enum engine_distill { DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT } engine_distill;
 
 /* All settings any op has, flat, so that a node prints and copies without knowing its op. */
 typedef struct op_attr {
@@ -40,10 +44,10 @@ typedef struct op_attr {
     const berlu_act *act;      /* act, its gradients, and what is fused with it */
     int act_param[ACT_PARAMS]; /* which parameter of the activation each learned tensor is */
     int act_params;            /* how many are learned */
-    int from_output;           /* fused act: the gradient is made from y, not from x */
-    int raw;                   /* fused act: what is kept is x without the bias of the layer before */
+    int from_output;           /* fused act: the gradient is computed from y, not from x */
+    int raw;                   /* fused act: x is saved without the bias of the layer before */
     int soft;                  /* cross entropy: the targets are rows of probabilities */
-    int distill;               /* distill: which kind; cross entropy: another loss stands beside this one */
+    int distill;               /* distill: which kind; cross entropy: this is one of two losses */
     int rank;                  /* reshape */
     int64_t size[TENSOR_RANK];
     tensor like[NODE_OUTPUTS]; /* gradients: whose shape output i has; TENSOR_NONE: that output is not wanted */
@@ -54,17 +58,18 @@ typedef struct node {
     tensor in[NODE_INPUTS]; /* TENSOR_NONE where an optional input is missing */
     tensor out[NODE_OUTPUTS];
     op_attr attr;
-    int backward; /* 1: made by differentiate */
-    int group;    /* number of the group it belongs to (engine/group.c), from 1 on; 0: it runs alone */
+    int backward; /* 1: added by differentiate */
+    int group;    /* number of its row-blocked group (cpu/group.c), from 1 on; 0: none */
 } node;
 
 node node_make(op_id op, int inputs, const tensor *in); /* everything else absent or zero */
 
-/* ---- the row ----------------------------------------------------------------------------------------------------- */
+/* ---- the row --------------------------------------------------------------------------------- */
 
 typedef struct grad_pass grad_pass; /* graph/differentiate.c */
 
-/* Checks inputs and attributes and declares the outputs (graph_declare). Fails with a text that names the tensor. */
+/* Checks inputs and attributes and declares the outputs (graph_declare). Fails with a text that
+ * names the tensor. */
 typedef berlu_status (*op_shape)(graph *g, node *n);
 /* Adds the nodes that carry the gradient of n's outputs to its inputs. Computes nothing. */
 typedef berlu_status (*op_gradient)(grad_pass *p, const node *n);
@@ -72,7 +77,7 @@ typedef double (*op_macs)(const graph *g, const node *n);
 
 typedef struct op_rule {
     const char *name;
-    int inputs; /* how many must be there; further ones are optional */
+    int inputs; /* required inputs; further ones are optional */
     op_shape shape;
     op_gradient gradient; /* NULL: nothing flows through */
     op_macs macs;         /* NULL: none worth counting */
@@ -80,13 +85,13 @@ typedef struct op_rule {
     unsigned flags;
 } op_rule;
 enum {
-    RULE_RECOMPUTE = 1, /* output 0 is cheap: the backward recomputes it instead of keeping it */
+    RULE_RECOMPUTE = 1, /* output 0 is cheap: the backward recomputes it instead of saving it */
     RULE_RANDOM = 2,    /* identity outside training */
     RULE_LOSS = 4,      /* gradients begin here */
     RULE_VIEW = 8,      /* output 0 is input 0's memory; there is no kernel */
     RULE_ROWS = 16,     /* a row of output 0 depends on that row of the inputs and on parameters alone */
-    RULE_FUSED = 32,    /* made by passes/fuse.c where a backend offers a kernel */
-    RULE_UPDATE = 64    /* works on whole arrays of parameters; part of no graph */
+    RULE_FUSED = 32,    /* created by passes/fuse.c where a backend offers a kernel */
+    RULE_UPDATE = 64    /* operates on whole arrays of parameters; part of no graph */
 };
 extern const op_rule op_rules[OP_COUNT];
 
@@ -95,14 +100,18 @@ int graph_node_count(const graph *g);
 const node *graph_node(const graph *g, int index);
 node *graph_node_edit(graph *g, int index);
 tensor_info *graph_tensor_edit(graph *g, tensor t);
-/* Appends a node: copies it, runs its shape rule, names its outputs. Returns output 0 or TENSOR_NONE (sticky error). */
+/* Appends a node: copies it, runs its shape rule, names its outputs. Returns output 0 or
+ * TENSOR_NONE (sticky error). */
 tensor graph_add(graph *g, const node *n);
-const node *graph_last(const graph *g); /* the node graph_add() just made: for its other outputs */
-void graph_set_nodes(graph *g, const node *nodes, int count); /* at most as many as there were; producers follow */
-/* Whatever names `from` names `to` from now on: inputs, views, sites, heads, the answer. Returns how many
- * changed. */
+const node *graph_last(const graph *g); /* the node of the last graph_add(): for its other outputs */
+void graph_set_nodes(graph *g, const node *nodes, int count); /* at most the present number; producers are updated */
+/* Asserts the invariants of a graph: inputs exist and are computed before their readers, every
+ * output names its node as producer. Every pass ends with it (engine/build.c). */
+void graph_check(const graph *g);
+/* Replaces every use of `from` by `to`: inputs, views, sites, heads, the output. Returns the number
+ * of changes. */
 int graph_replace(graph *g, tensor from, tensor to);
-/* The site's input and output are other tensors now. */
+/* Sets the input and output of a site. */
 void graph_site_move(graph *g, int site, tensor old_x, tensor x, tensor y);
 /* Declares an output of the node being added. */
 tensor graph_declare(graph *g, tensor_role role, int batched, int rank, const int64_t *size);
@@ -111,38 +120,41 @@ tensor graph_declare_like(graph *g, tensor_role role, tensor like);
 tensor graph_feed(graph *g, const char *name, int batched, int rank, const int64_t *size);
 /* Keeps the first error. */
 berlu_status graph_fail(graph *g, berlu_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* "'blocks.0.mlp.fc1' [65, 192]" for error texts; from a ring of four, so two fit in one sentence. */
+/* "'blocks.0.mlp.fc1' [65, 192]" for error texts; from a ring of four, so two fit in one
+ * message. */
 const char *graph_say(graph *g, tensor t);
 
 /* For gradient rules (graph/differentiate.c). */
 graph *grad_graph(grad_pass *p);
-tensor grad_of(grad_pass *p, tensor t);         /* the gradient that arrived at t; TENSOR_NONE if none did */
-int grad_wanted(const grad_pass *p, tensor t);  /* does t, or anything before it, learn? */
+tensor grad_of(grad_pass *p, tensor t);         /* the gradient of t so far; TENSOR_NONE if there is none */
+int grad_wanted(const grad_pass *p, tensor t);  /* is t a parameter, or computed from one? */
 tensor grad_like(const grad_pass *p, tensor t); /* t if its gradient is wanted, else TENSOR_NONE: for attr.like */
 berlu_status grad_give(grad_pass *p, tensor t,
                        tensor d);             /* adds d to the gradient of t; does nothing for TENSOR_NONE */
-tensor grad_keep(grad_pass *p, tensor t);     /* t as the backward may read it: itself, or made again */
+tensor grad_keep(grad_pass *p, tensor t);     /* t as the backward may read it: itself, or recomputed */
 int grad_from_output(const grad_pass *p);     /* the policy of activation sites is `output` */
 tensor grad_add(grad_pass *p, const node *n); /* graph_add() for the backward */
 /* Appends the gradients of all parameters that the losses depend on (graph/differentiate.c). */
 berlu_status graph_differentiate(graph *g, engine_keep keep, int recompute_attention);
 
-/* ---- what a backend offers ---------------------------------------------------------------------------------------- */
+/* ---- what a backend offers ------------------------------------------------------------------- */
 
 struct op_call; /* engine/backend.h */
 typedef void (*op_kernel)(const struct op_call *call);
 typedef size_t (*op_workspace)(const struct op_call *call); /* bytes, from sizes alone: no operand has its data yet */
 
-/* A backend's row of an op. */
+/* A backend's entry of an op. */
 typedef struct op_entry {
     op_kernel run; /* NULL: not offered (fused ops only); failures are kept by the device, run() returns them */
     op_workspace workspace; /* NULL: none */
     unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
-    int absorbs;            /* > 0: an input that is added to output 0, so that an add behind it can be taken in */
+    int absorbs;            /* > 0: an input that is added to output 0, so that a following add can be absorbed */
     unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
-    int sums; /* > 0: output sums + j, where asked for, gets the column sums of output j: a bias gradient in passing */
-    int again; /* norm_grad, > 0: this output, where asked for, gets y of the norm recomputed; input 5 is its bias then */
-    int raw;   /* linear_act: what is kept may lack the bias, which linear_dx_act adds as it reads */
+    /* > 0: output sums + j, if requested, gets the column sums of output j: a bias gradient in the
+     * same pass */
+    int sums;
+    int again; /* norm_grad, > 0: this output, if requested, gets y of the norm recomputed; input 5 is then its bias */
+    int raw;   /* linear_act: the saved input may lack the bias, which linear_dx_act adds as it reads */
 } op_entry;
 
 #endif

@@ -1,11 +1,12 @@
-/* act.c - an activation site. SPDX-License-Identifier: MIT
+/* op_act.c - an activation site. SPDX-License-Identifier: MIT
  *
- * act            in: x, learned parameters p0, p1 or none            out: y = f(x)
- * act_grad       in: dy, x, p0, p1                                   out: dx = dy f'(x), dp0, dp1
- * act_grad_out   in: dy, y, p0, p1                                   out: the same from y = f(x) alone
+ *     act(x, p0?, p1?)              -> y = f(x); p0, p1: learned parameters
+ *     act_grad(dy, x, p0?, p1?)     -> dx = dy f'(x), dp0, dp1
+ *     act_grad_out(dy, y, p0?, p1?) -> the same from y = f(x) alone
  *
- * Which of the two gradients is used is the run's policy `keep`. With `input` the op may be made again, so y need not be
- * kept for the weights of the layer behind; with `both` and `output` y is kept (graph/differentiate.c asks the policy). */
+ * The policy `keep` selects one of the two gradients. With `input` the op may be recomputed, so y
+ * need not be saved for the weight gradient of the next layer; with `both` and `output` y is saved
+ * (graph/differentiate.c). */
 #include "graph/op_rules.h"
 
 berlu_status act_shape(graph *g, node *n)

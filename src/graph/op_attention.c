@@ -1,12 +1,13 @@
-/* attention.c - softmax(q k^T / sqrt(head width)) v. SPDX-License-Identifier: MIT
+/* op_attention.c - softmax(q k^T / sqrt(head width)) v. SPDX-License-Identifier: MIT
  *
- * attention        in: qkv[..., T, 3D], none   or   qk[..., T, 2D], v[..., T, D]; log-sums or none
- *                  out: y[..., T, D], log-sums [..., T, heads] unless they were given
- * attention_grad   in: dy, qkv or qk, v or none, log-sums                           out: dqkv or dqk, dv or none;
- *                  column sums of either where a pass asks for them (op_entry.sums)
+ *     attention(qkv[..., T, 3D], none, logsum?)             -> y[..., T, D], logsum[..., T, heads]
+ *     attention(qk[..., T, 2D], v[..., T, D], logsum?)         unless it was given
+ *     attention_grad(dy, qkv, none, logsum)                 -> dqkv, none
+ *     attention_grad(dy, qk, v, logsum)                     -> dqk, dv
  *
- * The T x T weights are never kept: the backward makes them again from q, k and the log-sum of each row. Nor is y needed
- * there: sum over keys of p * dp gives what sum over channels of y * dy would. */
+ * A pass may request the column sums of either gradient (op_entry.sums). The T x T weights are
+ * never saved: the backward recomputes them from q, k and the log-sum of each row. Nor does it need
+ * y: the sum over keys of p * dp equals the sum over channels of y * dy. */
 #include "graph/op_rules.h"
 
 berlu_status attention_shape(graph *g, node *n)

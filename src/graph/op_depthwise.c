@@ -1,8 +1,9 @@
-/* depthwise.c - every channel of [H, W, C] convolved with its own k x k window. SPDX-License-Identifier: MIT
+/* op_depthwise.c - every channel of [H, W, C] convolved with its own k x k window.
+ * SPDX-License-Identifier: MIT
  *
- * depthwise      in: x, weight (C, 1, k, k), bias (C)     out: y, same shape; zero padding k / 2, stride 1
- * depthwise_dx   in: dy, weight, residual or none         out: dx (+ residual)
- * depthwise_dw   in: dy, x                                out: dweight, dbias */
+ *     depthwise(x, weight (C, 1, k, k), bias (C))  -> y, same shape; zero padding k / 2, stride 1
+ *     depthwise_dx(dy, weight, residual?)          -> dx (+ residual)
+ *     depthwise_dw(dy, x)                          -> dweight, dbias */
 #include "graph/op_rules.h"
 
 berlu_status depthwise_shape(graph *g, node *n)

@@ -1,11 +1,11 @@
-/* elementwise.c - sums, factors, means and views. SPDX-License-Identifier: MIT
+/* op_elementwise.c - sums, factors, means and views. SPDX-License-Identifier: MIT
  *
- * reshape      in: x                              out: the same numbers under another shape; a view, no kernel
- * add          in: x, branch                      out: x + branch; its gradient goes to both unchanged
- * average      in: a, b                           out: (a + b) / 2; half: in dy, out dy / 2
- * scale        in: x, gamma (C), residual or none out: x * gamma (+ residual)
- * scale_grad   in: dy, x, gamma                   out: dy * gamma, dgamma = sum over rows of dy * x
- * mean         in: x[H, W, C]                     out: [C]; mean_grad spreads dy / (H W) */
+ *     reshape(x)                  -> the same elements under another shape; a view, no kernel
+ *     add(x, branch)              -> x + branch; its gradient goes to both unchanged
+ *     average(a, b)               -> (a + b) / 2; half(dy) -> dy / 2
+ *     scale(x, gamma, residual?)  -> x * gamma (+ residual), gamma (C)
+ *     scale_grad(dy, x, gamma)    -> dy * gamma, dgamma = sum over rows of dy * x
+ *     mean(x[H, W, C])            -> [C]; mean_grad spreads dy / (H W) */
 #include <string.h>
 
 #include "graph/op_rules.h"

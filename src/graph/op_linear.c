@@ -1,12 +1,15 @@
-/* linear.c - y = x W^T + b, and its two gradients. SPDX-License-Identifier: MIT
+/* op_linear.c - y = x W^T + b, and its two gradients. SPDX-License-Identifier: MIT
  *
- * linear      in: x[..., K], W (N, K...), b (N) or none, residual or none    out: y[..., N] (+ residual)
- * linear_dx   in: dy, W, residual or none                                    out: dx = dy W (+ residual)
- * linear_dw   in: dy, x                                                      out: dW = dy^T x, db = column sums of dy
+ *     linear(x[..., K], W (N, K...), b?, residual?) -> y[..., N] (+ residual)
+ *     linear_dx(dy, W, residual?)                   -> dx = dy W (+ residual)
+ *     linear_dw(dy, x)                              -> dW = dy^T x, db = column sums of dy
+ *     linear_act(x, W, b?, p0?, p1?)                -> y = f(x W^T + b), and for the backward
+ *                                                      x W^T (+ b unless raw)
  *
- * The backward is two ops because they differ in everything that matters to a machine: dx runs over rows, dW over the
- * whole batch. x is asked for with grad_keep(), so a norm or an activation before this layer is made again, not kept.
- * A convolution is unfold and linear, hence weights of rank 4. */
+ * The backward is two ops because their loops differ: dx runs over rows, dW reduces over the whole
+ * batch. x is requested with grad_keep(), so a norm or an activation before this layer is
+ * recomputed, not saved. A convolution is unfold and linear, hence weights of rank 4. linear_act is
+ * created by passes/fuse.c, which sets out[1] to TENSOR_NONE where nothing is saved. */
 #include "graph/op_rules.h"
 
 berlu_status vector_check(graph *g, const char *op, tensor t, int64_t count, int optional)
@@ -74,8 +77,6 @@ double linear_macs(const graph *g, const node *n)
     return (double)rows_of(g, n->in[0]) * (double)tensor_elements(info_of(g, n->in[1]));
 }
 
-/* linear_act  in: x, W, b or none, p0, p1    out: y = f(x W^T + b), and what the backward keeps: x W^T (+ b unless raw)
- * Made by passes/fuse.c, which sets out[1] to TENSOR_NONE where nothing is kept. */
 berlu_status linear_act_shape(graph *g, node *n)
 {
     n->out[0] = declare_rows(g, n->in[0], info_of(g, n->in[1])->size[0]);

@@ -1,12 +1,13 @@
-/* loss.c - cross entropy and distillation. SPDX-License-Identifier: MIT
+/* op_loss.c - cross entropy and distillation. SPDX-License-Identifier: MIT
  *
- * cross_entropy        in: logits[K], labels[1] or targets[K] (attr.soft)   out: softmax [K]; the loss goes to the step
- * cross_entropy_grad   in: softmax, labels or targets                       out: dlogits
- * distill              in: logits[K] of the second head, teacher's logits   out: softmax at the temperature [K]
- * distill_grad         in: that, teacher's logits                           out: dlogits
+ *     cross_entropy(logits[K], labels[1] or targets[K])  -> softmax[K]; the loss: step_result
+ *     cross_entropy_grad(softmax, labels or targets)     -> dlogits
+ *     distill(logits[K], teacher[K])                     -> softmax[K] at the temperature
+ *     distill_grad(softmax, teacher)                     -> dlogits
  *
- * Losses are where gradients begin, so these rules ask for none. Smoothing, alpha and tau are read from the step.
- * With attr.distill the cross entropy is one of two losses: its weight is 1 - alpha. */
+ * attr.soft selects targets. Distillation reads the second head and the teacher's logits; with
+ * attr.distill the cross entropy is one of two losses: its weight is 1 - alpha. Gradients begin at
+ * losses, so these rules request none. Smoothing, alpha and tau are read from the step. */
 #include "graph/op_rules.h"
 
 static berlu_status logits_check(graph *g, const char *op, tensor logits, tensor other, int64_t width)

@@ -1,13 +1,14 @@
-/* norm.c - layer norm over the last dimension. SPDX-License-Identifier: MIT
+/* op_norm.c - layer norm over the last dimension. SPDX-License-Identifier: MIT
  *
- * norm        in: x, weight, bias, statistics or none     out: y = (x - mean) / sqrt(var + eps) * weight + bias,
- *                                                              statistics [..., 2] = mean, 1/sigma unless they were given
- * norm_grad   in: dy, x, weight, statistics, residual or none, bias or none   out: dx (+ residual), dweight, dbias, column sums
- *                                                              of dx where a pass asks for them (op_entry.sums), and y
- *                                                              recomputed (op_entry.again)
+ *     norm(x, weight, bias, statistics?)  -> y = (x - mean) / sqrt(var + eps) * weight + bias,
+ *                                            statistics[..., 2] = mean, 1/sigma unless given
+ *     norm_grad(dy, x, weight, statistics, residual?, bias?)
+ *                                         -> dx (+ residual), dweight, dbias, and where a pass
+ *                                            requests them: column sums of dx (op_entry.sums), y
+ *                                            recomputed (op_entry.again)
  *
- * What is kept is x and the two numbers of each row; y is made again from them (a norm reads and writes memory once,
- * which is cheaper than keeping its output for the whole backward). */
+ * The forward saves x and two statistics a row; y is recomputed from them (a norm reads and writes
+ * memory once, which is cheaper than holding its output until the backward). */
 #include "graph/op_rules.h"
 
 berlu_status norm_shape(graph *g, node *n)

@@ -1,10 +1,12 @@
-/* random.c - dropout and drop path. SPDX-License-Identifier: MIT
+/* op_random.c - dropout and drop path. SPDX-License-Identifier: MIT
  *
- * dropout     in: x                       out: each number kept with probability 1 - rate and divided by it, else 0
- * drop_path   in: x, residual or none     out: the same for whole groups (an image, or a patch of TNT's) (+ residual)
+ *     dropout(x)               -> each element kept with probability 1 - rate and divided by it,
+ *                                 else 0
+ *     drop_path(x, residual?)  -> the same for whole groups: images, or patches of TNT (+ residual)
  *
- * The draw is a function of (seed, step, place in the global batch, number of the op), so the backward is the same op on dy
- * and nothing is kept. In inference passes/prune.c takes both out. */
+ * The draw is a function of (seed, step, index in the batch of the update, number of the op), so
+ * the backward is the same op on dy and nothing is saved. In inference passes/prune.c removes
+ * both. */
 #include "graph/op_rules.h"
 
 berlu_status random_shape(graph *g, node *n)

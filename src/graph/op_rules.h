@@ -1,7 +1,8 @@
-/* rules.h - the shape and gradient rules of every op, for the table in ops.c. SPDX-License-Identifier: MIT
+/* op_rules.h - the shape and gradient rules of every op, for the table in ops.c.
+ * SPDX-License-Identifier: MIT
  *
- * A rule's file says what the op means; a kernel's file (cpu/NAME.c) says how it is computed. Inputs are numbered in the
- * order in which the head of each file lists them. */
+ * A rule's file defines the op; a kernel's file (cpu/NAME.c) computes it. Inputs are numbered in
+ * the order in which the head of each file lists them. */
 #ifndef GRAPH_OP_RULES_H
 #define GRAPH_OP_RULES_H
 
@@ -57,12 +58,12 @@ berlu_status cross_entropy_gradient(grad_pass *p, const node *n);
 berlu_status distill_shape(graph *g, node *n);
 berlu_status distill_gradient(grad_pass *p, const node *n);
 
-/* Most gradients: output i has the shape of attr.like[i], with its role by what it belongs to. */
+/* For most gradients: output i has the shape of attr.like[i]; its role follows from that tensor. */
 berlu_status like_shape(graph *g, node *n);
 /* Ops over whole arrays or data sets have no tensors of a graph. */
 berlu_status update_shape(graph *g, node *n);
 
-/* Small words for the rules. */
+/* Helpers of the rules. */
 static inline const tensor_info *info_of(const graph *g, tensor t)
 {
     return graph_tensor(g, t);
@@ -72,7 +73,7 @@ static inline int64_t rows_of(const graph *g, tensor t) /* of one image */
     const tensor_info *info = graph_tensor(g, t);
     return tensor_elements(info) / tensor_channels(info);
 }
-/* A one-dimensional parameter of `count` numbers, or nothing where `optional`. */
+/* A one-dimensional parameter of `count` elements, or none where `optional`. */
 berlu_status vector_check(graph *g, const char *op, tensor t, int64_t count, int optional);
 
 #endif

@@ -1,13 +1,13 @@
-/* tokens.c - what is done along the token dimension. SPDX-License-Identifier: MIT
+/* op_tokens.c - ops along the token dimension. SPDX-License-Identifier: MIT
  *
- * tokens           in: x[n, D], pos (1, n + t, D), cls (1, 1, D) or none, dist or none    out: [n + t, D]
- * tokens_grad      in: dy                                  out: dx, dpos, dcls, ddist
- * pixel_pos        in: x[..., m, d], pos (1, d, q, q)      out: x + pos, the same for every group of m rows
- * pixel_pos_grad   in: dy                                  out: dpos
- * add_tokens       in: x[T, D], branch[T - skip, D]        out: x with the branch added behind the first `skip` tokens
- * take_tokens      in: dy[T, D]                            out: dy without the first `skip` tokens
- * select           in: x[T, D]                             out: token `skip`, [D]
- * select_grad      in: dy[D]                               out: [T, D], zero but for that token */
+ *     tokens(x[n, D], pos (1, n + t, D), cls (1, 1, D)?, dist?)  -> [n + t, D]
+ *     tokens_grad(dy)                                            -> dx, dpos, dcls, ddist
+ *     pixel_pos(x[..., m, d], pos (1, d, q, q))  -> x + pos, the same for every group of m rows
+ *     pixel_pos_grad(dy)                         -> dpos
+ *     add_tokens(x[T, D], branch[T - skip, D])   -> x with the branch added after `skip` tokens
+ *     take_tokens(dy[T, D])                      -> dy without the first `skip` tokens
+ *     select(x[T, D])                            -> token `skip`, [D]
+ *     select_grad(dy[D])                         -> [T, D], zero but for that token */
 #include "graph/op_rules.h"
 
 static int is_token(const graph *g, tensor t, int64_t channels)

@@ -1,10 +1,12 @@
-/* unfold.c - cuts windows out of an image and lays each out as a row (channel, ky, kx). SPDX-License-Identifier: MIT
+/* op_unfold.c - cuts windows out of an image and lays each out as a row (channel, ky, kx).
+ * SPDX-License-Identifier: MIT
  *
- * unfold   in: [C, H, W] (attr.planar) or [H, W, C]   out: rows for a linear layer
- * fold     in: gradient of the rows                   out: gradient of [H, W, C]; windows do not overlap there
+ *     unfold([C, H, W] (attr.planar) or [H, W, C])  -> rows for a linear layer
+ *     fold(gradient of the rows)                    -> gradient of [H, W, C], windows disjoint
  *
- * It serves the patch embedding (k = s = p), ConvNeXt's stem and downsampling (k = s), TNT's pixel convolution on each patch
- * alone (tile = p) and on the whole image (tile = p, leak). Rows are recomputed in the backward: the image is there anyway. */
+ * It serves the patch embedding (k = s = p), ConvNeXt's stem and downsampling (k = s), TNT's pixel
+ * convolution on each patch alone (tile = p) and on the whole image (tile = p, leak). The backward
+ * recomputes the rows: the image is in memory anyway. */
 #include "graph/op_rules.h"
 
 static berlu_status spec_check(graph *g, const node *n, int64_t height, int64_t width)

@@ -1,6 +1,7 @@
-/* ops.c - the table of op rules: everything a pass may know about them. SPDX-License-Identifier: MIT
+/* ops.c - the table of op rules, which is all that passes know about ops.
+ * SPDX-License-Identifier: MIT
  *
- * Made from ops.inc; docs/add-an-op.md walks through a new op. */
+ * Generated from ops.inc; docs/add-an-op.md walks through a new op. */
 #include "graph/op_rules.h"
 
 berlu_status like_shape(graph *g, node *n)

@@ -1,4 +1,6 @@
-/* read.c - looking at a graph: its tensors, nodes, parameters, sites, and their figures. SPDX-License-Identifier: MIT */
+/* read.c - queries of a graph: its tensors, nodes, parameters, sites and counts.
+ * SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,11 +8,13 @@
 
 const tensor_info *graph_tensor(const graph *g, tensor t)
 {
+    assert(t >= 0 && t < g->tensor_count);
     return &g->tensors[t];
 }
 
 tensor_info *graph_tensor_edit(graph *g, tensor t)
 {
+    assert(t >= 0 && t < g->tensor_count);
     return &g->tensors[t];
 }
 
@@ -26,16 +30,19 @@ int graph_node_count(const graph *g)
 
 const node *graph_node(const graph *g, int index)
 {
+    assert(index >= 0 && index < g->node_count);
     return &g->nodes[index];
 }
 
 node *graph_node_edit(graph *g, int index)
 {
+    assert(index >= 0 && index < g->node_count);
     return &g->nodes[index];
 }
 
 const node *graph_last(const graph *g)
 {
+    assert(g->node_count > 0);
     return &g->nodes[g->node_count - 1];
 }
 
@@ -46,6 +53,7 @@ int graph_param_count(const graph *g)
 
 tensor graph_param(const graph *g, int index)
 {
+    assert(index >= 0 && index < g->param_count);
     return g->params[index];
 }
 
@@ -67,6 +75,7 @@ int64_t tensor_elements(const tensor_info *t)
 
 int64_t tensor_channels(const tensor_info *t)
 {
+    assert(t->rank > 0 && t->rank <= TENSOR_RANK);
     return t->size[t->rank - 1];
 }
 

@@ -1,7 +1,7 @@
 /* act_text.c - see act_text.h. SPDX-License-Identifier: MIT
  *
- * The function of a file is put into a registry for the time of the call: its name is then checked like every other, and
- * the keys behind the path are read where the keys of all activations are read. */
+ * The function of a file is registered for the duration of the call: its name is then checked like
+ * every other, and the keys after the path are parsed by the common parser of activations. */
 #include "io/act_text.h"
 
 #include "base/text.h"
@@ -11,14 +11,13 @@ static berlu_status make_under(berlu_act **out, const char *name, const berlu_sm
 {
     berlu_registry *names = NULL;
     text spec = {0};
-    berlu_status status = berlu_registry_make(&names);
-    if (status == BERLU_OK)
-        status = berlu_registry_add(names, name, f);
+    berlu_status status;
     text_add(&spec, "%s%s", name, keys);
-    if (status == BERLU_OK)
-        status = text_status(&spec);
-    if (status == BERLU_OK)
-        status = berlu_act_make_in(out, spec.data, names);
+    TRY_DONE(text_status(&spec));
+    TRY_DONE(berlu_registry_make(&names));
+    TRY_DONE(berlu_registry_add(names, name, f));
+    status = berlu_act_make_in(out, spec.data, names);
+done:
     text_free(&spec);
     berlu_registry_free(names);
     return status;

@@ -1,6 +1,6 @@
 /* csv.c - see csv.h. SPDX-License-Identifier: MIT
  *
- * Reading goes over the bytes twice: once to count cells and check the shape, once to cut them out. */
+ * Reading takes two passes: one counts cells and checks the shape, one extracts them. */
 #include "io/csv.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ void csv_int(text *out, long long value)
 
 void csv_empty(text *out)
 {
-    text_string(out, line_starts(out) ? "\"\"" : ","); /* a line's first cell must leave a trace */
+    text_string(out, line_starts(out) ? "\"\"" : ","); /* an empty first cell must still be visible */
 }
 
 void csv_end(text *out)
@@ -60,8 +60,8 @@ void csv_end(text *out)
     text_string(out, "\n");
 }
 
-/* Reads the cell at *at: its end is a comma, a line's end or the end of the bytes. With `out`, the cell's text without
- * quotes is stored there (it is never longer than what was read). */
+/* Reads the cell at *at: its end is a comma, a line's end or the end of the bytes. With `out`, the
+ * cell's text without quotes is stored there (it is never longer than its source). */
 static berlu_status cell_read(const char *bytes, size_t count, size_t *at, char *out, size_t *length)
 {
     size_t i = *at, n = 0;
@@ -89,7 +89,8 @@ static berlu_status cell_read(const char *bytes, size_t count, size_t *at, char 
     return BERLU_OK;
 }
 
-/* Past a line's end, "\n" or "\r\n"; false when there is none (a comma follows, or the bytes end). */
+/* Past a line's end, "\n" or "\r\n"; false when there is none (a comma follows, or the bytes
+ * end). */
 static int line_end(const char *bytes, size_t count, size_t *at)
 {
     size_t i = *at;
@@ -133,15 +134,15 @@ static berlu_status cells_read(csv_table *table, const char *bytes, size_t count
 {
     size_t cells = (table->rows + 1) * table->columns, at = 0;
     const char **out = ARENA_ARRAY(&table->memory, const char *, cells + 1);
-    char *room = arena_alloc(&table->memory, count + cells + 1, 1); /* every cell and its NUL */
-    if (!out || !room)
+    char *texts = arena_alloc(&table->memory, count + cells + 1, 1); /* every cell and its NUL */
+    if (!out || !texts)
         return BERLU_ERR_MEMORY;
     for (size_t i = 0; i < cells; i++) {
         size_t length = 0;
-        cell_read(bytes, count, &at, room, &length);
-        out[i] = room;
-        room[length] = 0;
-        room += length + 1;
+        cell_read(bytes, count, &at, texts, &length);
+        out[i] = texts;
+        texts[length] = 0;
+        texts += length + 1;
         if (!line_end(bytes, count, &at))
             at++;
     }
@@ -174,10 +175,8 @@ berlu_status csv_read(csv_table *out, const char *path)
 {
     char *bytes;
     size_t count;
-    berlu_status status = file_read_all(&bytes, &count, path, CSV_BYTES);
-    if (status != BERLU_OK)
-        return status;
-    status = csv_parse(out, bytes, count, path);
+    TRY(file_read_all(&bytes, &count, path, CSV_BYTES));
+    berlu_status status = csv_parse(out, bytes, count, path);
     free(bytes);
     return status;
 }

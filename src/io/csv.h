@@ -1,8 +1,8 @@
 /* csv.h - tables of comma-separated values: metrics, timings, results. SPDX-License-Identifier: MIT
  *
- * The first line names the columns. Cells are texts; numbers are written so that they read back to the same bits, and an
- * empty cell means "not known". Quotes follow RFC 4180. A row that a crash cut short is a row with too few cells, and
- * the reader says in which line. */
+ * The first line names the columns. Cells are texts; numbers are written so that they read back to
+ * the same bits, and an empty cell means "not known". Quotes follow RFC 4180. A row that a crash
+ * truncated has too few cells, and the reader reports its line. */
 #ifndef IO_CSV_H
 #define IO_CSV_H
 
@@ -11,14 +11,14 @@
 #include "base/arena.h"
 #include "base/text.h"
 
-/* ---- writing: cells are appended to a text, csv_end() ends the line ---- */
-void csv_text(text *out, const char *cell); /* quoted where it must be */
+/* ---- writing: cells are appended to a text, csv_end() ends the line -------------------------- */
+void csv_text(text *out, const char *cell); /* quoted where necessary */
 void csv_f64(text *out, double value);      /* "nan", "inf", "-inf" */
 void csv_int(text *out, long long value);
 void csv_empty(text *out);
 void csv_end(text *out);
 
-/* ---- reading ---- */
+/* ---- reading --------------------------------------------------------------------------------- */
 enum { CSV_BYTES = 256 << 20, CSV_COLUMNS = 1 << 16 };
 
 typedef struct csv_table {

@@ -1,6 +1,7 @@
 /* png.c - RGB bytes to a PNG file through libspng. SPDX-License-Identifier: MIT
  *
- * The encoder writes into memory and the file is written by base/file.h, so that a full disk leaves nothing behind. */
+ * The encoder writes into memory and the file is written by base/file.h, so that a full disk leaves
+ * no partial file. */
 #include "io/png.h"
 
 #include <spng.h>

@@ -1,4 +1,4 @@
-/* png.h - writes a picture as PNG. SPDX-License-Identifier: MIT */
+/* png.h - writes an image as PNG. SPDX-License-Identifier: MIT */
 #ifndef IO_PNG_H
 #define IO_PNG_H
 
@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-/* Writes width x height RGB bytes, rows from the top; the file appears whole or not at all. */
+/* Writes width x height RGB bytes, rows from the top; the file is written atomically. */
 berlu_status png_write(const char *path, const uint8_t *rgb, int width, int height);
 
 /* The same into memory: *out is malloc'ed. */

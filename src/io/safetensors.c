@@ -1,11 +1,11 @@
-/* safetensors.c - reads files of named tensors, believing nothing. SPDX-License-Identifier: MIT
+/* safetensors.c - reads files of named tensors; input is untrusted. SPDX-License-Identifier: MIT
  *
- * The header is JSON, so jansson parses it; but a parser builds whatever it is told to, therefore header_scan() first
- * bounds what it can be told: nesting, the number of objects and commas, no sign outside a text. After that
- * every entry is checked alone (entry_read) and all of them together: sorted by offset they must tile the data without
- * hole, overlap or rest (tensors_tile). Values are not read here: an entry knows where they are.
- * Read header_parse() first. What a tensor's values are is in safetensors_values.c; the writer is
- * safetensors_write.c. */
+ * The header is JSON, parsed by jansson; since a parser allocates whatever the text describes,
+ * header_scan() first bounds the text: nesting, the number of objects and commas, no sign outside a
+ * string. After that every entry is checked alone (entry_read) and all of them together: sorted by
+ * offset they must tile the data without hole, overlap or rest (tensors_tile). Values are not read
+ * here: an entry has their offset. Read header_parse() first. Values are read by
+ * safetensors_values.c; the writer is safetensors_write.c. */
 #include "io/safetensors.h"
 
 #include <jansson.h>
@@ -26,11 +26,12 @@ struct safetensors {
     size_t texts;
 };
 
-/* ---- the header as bytes ---- */
+/* ---- the header as bytes --------------------------------------------------------------------- */
 
-/* What a legal header can hold at most: one object around it, one for the metadata, one per tensor; and per tensor ten
- * commas inside (rank 8) and one after it; what is left of fourteen is for metadata. Bounded before the parser
- * allocates, so a hostile header costs a constant factor of its own size. */
+/* Upper bounds for a legal header: one object around it, one for the metadata, one per tensor; and
+ * per tensor ten commas inside (rank 8) and one after it; the rest of fourteen is for metadata.
+ * Bounded before the parser allocates, so a hostile header costs a constant factor of its own
+ * size. */
 enum { DEPTH_MAX = 4, OBJECTS_MAX = ST_TENSORS_MAX + 2, COMMAS_MAX = 14 * ST_TENSORS_MAX };
 
 static berlu_status header_scan(const unsigned char *header, size_t size, const char *path)
@@ -98,7 +99,7 @@ static berlu_status header_find(const unsigned char *bytes, uint64_t size, const
     return BERLU_OK;
 }
 
-/* ---- one entry ---- */
+/* ---- one entry ------------------------------------------------------------------------------- */
 
 static berlu_status name_check(const char *name, const char *path)
 {
@@ -150,7 +151,7 @@ static berlu_status shape_read(st_tensor *t, const json_t *value, const char *pa
     return BERLU_OK;
 }
 
-/* The offsets must lie inside the data and hold exactly what dtype and shape ask for. */
+/* The offsets must lie inside the data and span exactly the bytes of dtype and shape. */
 static berlu_status offsets_read(st_tensor *t, const json_t *value, uint64_t data_size, const char *path)
 {
     const json_t *first = json_array_get(value, 0), *last = json_array_get(value, 1);
@@ -184,15 +185,12 @@ static berlu_status entry_read(st_tensor *t, json_t *entry, uint64_t data_size, 
                                                    0) return berlu_fail(BERLU_ERR_INPUT,
                                                                         "%s: tensor '%s': unknown key '%.40s'", path,
                                                                         t->name, key);
-    berlu_status status = dtype_read(t, json_object_get(entry, "dtype"), path);
-    if (status == BERLU_OK)
-        status = shape_read(t, json_object_get(entry, "shape"), path);
-    if (status == BERLU_OK)
-        status = offsets_read(t, json_object_get(entry, "data_offsets"), data_size, path);
-    return status;
+    TRY(dtype_read(t, json_object_get(entry, "dtype"), path));
+    TRY(shape_read(t, json_object_get(entry, "shape"), path));
+    return offsets_read(t, json_object_get(entry, "data_offsets"), data_size, path);
 }
 
-/* ---- all entries ---- */
+/* ---- all entries ----------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -207,7 +205,7 @@ static int by_place(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* Sorts by place and asks that the tensors cover the data exactly once. */
+/* Sorts by offset and requires that the tensors cover the data exactly once. */
 static berlu_status tensors_tile(st_tensor *tensors, size_t count, uint64_t data_size, const char *path)
 {
     uint64_t next = 0;
@@ -287,13 +285,11 @@ static berlu_status header_read(safetensors *file, json_t *root, uint64_t data_s
 static berlu_status header_parse(safetensors *file, const unsigned char *header, size_t size, uint64_t data_size)
 {
     json_error_t error;
-    berlu_status status = header_scan(header, size, file->path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(header_scan(header, size, file->path));
     json_t *root = json_loadb((const char *)header, size, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", file->path, error.position, error.text);
-    status = header_read(file, root, data_size);
+    berlu_status status = header_read(file, root, data_size);
     json_decref(root);
     return status;
 }
@@ -325,19 +321,17 @@ berlu_status safetensors_parse(safetensors **out, const void *bytes, size_t size
     safetensors *file = NULL;
     if (size < 8)
         return too_short(size, path);
-    berlu_status status = header_find(at, size, path, &header);
-    if (status == BERLU_OK)
-        status = file_make(&file, path);
-    if (status == BERLU_OK)
-        status = header_parse(file, at + 8, header, size - 8 - header);
-    if (status != BERLU_OK) {
-        safetensors_close(file);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(header_find(at, size, path, &header));
+    TRY_DONE(file_make(&file, path));
+    TRY_DONE(header_parse(file, at + 8, header, size - 8 - header));
     for (size_t i = 0; i < file->count; i++)
         file->tensors[i].data = at + 8 + header + file->tensors[i].offset;
     *out = file;
-    return BERLU_OK;
+    file = NULL;
+done:
+    safetensors_close(file);
+    return status;
 }
 
 /* The header of an open file, in memory for as long as it is parsed. */
@@ -347,35 +341,33 @@ static berlu_status header_load(safetensors *file)
     size_t size = 0;
     if (file->in.size < sizeof first)
         return too_short(file->in.size, file->path);
-    berlu_status status = file_in_read(&file->in, 0, first, sizeof first);
-    if (status == BERLU_OK)
-        status = header_find(first, file->in.size, file->path, &size);
-    if (status == BERLU_OK && !(header = malloc(size)))
-        status = berlu_fail_memory(size, file->path);
-    if (status == BERLU_OK)
-        status = file_in_read(&file->in, sizeof first, header, size);
-    if (status == BERLU_OK)
-        status = header_parse(file, header, size, file->in.size - sizeof first - size);
-    free(header);
-    for (size_t i = 0; status == BERLU_OK && i < file->count; i++) {
+    berlu_status status;
+    TRY_DONE(file_in_read(&file->in, 0, first, sizeof first));
+    TRY_DONE(header_find(first, file->in.size, file->path, &size));
+    header = malloc(size);
+    TRY_DONE(header ? BERLU_OK : berlu_fail_memory(size, file->path));
+    TRY_DONE(file_in_read(&file->in, sizeof first, header, size));
+    TRY_DONE(header_parse(file, header, size, file->in.size - sizeof first - size));
+    for (size_t i = 0; i < file->count; i++) {
         file->tensors[i].file = &file->in;
         file->tensors[i].offset += sizeof first + size;
     }
+done:
+    free(header);
     return status;
 }
 
 berlu_status safetensors_open(safetensors **out, const char *path)
 {
     safetensors *file = NULL;
-    berlu_status status = file_make(&file, path);
-    if (status == BERLU_OK)
-        status = file_in_open(&file->in, file->path);
-    if (status == BERLU_OK)
-        status = header_load(file);
-    if (status == BERLU_OK)
-        *out = file;
-    else
-        safetensors_close(file);
+    berlu_status status;
+    TRY_DONE(file_make(&file, path));
+    TRY_DONE(file_in_open(&file->in, file->path));
+    TRY_DONE(header_load(file));
+    *out = file;
+    file = NULL;
+done:
+    safetensors_close(file);
     return status;
 }
 
@@ -388,7 +380,7 @@ void safetensors_close(safetensors *file)
     free(file);
 }
 
-/* ---- asking ---- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 size_t safetensors_count(const safetensors *file)
 {

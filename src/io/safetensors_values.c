@@ -1,7 +1,9 @@
-/* safetensors_values.c - the types of tensors and their values as numbers. SPDX-License-Identifier: MIT
+/* safetensors_values.c - dtypes of tensors and reading of their values.
+ * SPDX-License-Identifier: MIT
  *
- * A tensor may begin at any byte of its file, so values are copied out and never read in place. What is converted goes
- * through a buffer on the stack; F32 as f32 and I64 as i64 go straight to their destination. */
+ * A tensor may begin at any byte of its file, so values are copied out and never read in place.
+ * Conversions use a buffer on the stack; F32 as f32 and I64 as i64 are read straight into their
+ * destination. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +43,7 @@ const char *st_shape_text(char out[ST_SHAPE_TEXT], const uint64_t *shape, int ra
 
 enum { PIECE = 4096 }; /* values converted at a time */
 
-/* Values first to first + count of a tensor, as they stand in the file. */
+/* Raw values first to first + count of a tensor. */
 static berlu_status values_fetch(const st_tensor *t, size_t first, size_t count, void *out)
 {
     size_t size = dtypes[t->dtype].size;

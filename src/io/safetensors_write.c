@@ -1,8 +1,10 @@
-/* safetensors_write.c - writes files of named tensors, byte for byte as the reference writer. SPDX-License-Identifier: MIT
+/* safetensors_write.c - writes files of named tensors, byte for byte as the reference writer.
+ * SPDX-License-Identifier: MIT
  *
- * Order: wider types first (the order of st_dtype), then names as bytes; metadata in front; compact JSON; blanks until
- * the data begins at a multiple of 8. So two programs that write the same weights write the same file. The file is made
- * under a temporary name and renamed (base/file.h): a reader never sees half of it. The reader is safetensors.c. */
+ * Order: wider types first (the order of st_dtype), then names as bytes; metadata in front; compact
+ * JSON; blanks until the data begins at a multiple of 8. So two programs that write the same
+ * weights write the same file. The file is written under a temporary name and renamed
+ * (base/file.h): a reader never sees a partial one. The reader is safetensors.c. */
 #include "io/safetensors.h"
 
 #include <inttypes.h>
@@ -15,7 +17,8 @@
 #include "base/file_in.h"
 #include "base/text.h"
 
-/* jansson's escaping is the reference's: the quote, the backslash and control characters, everything else as it is. */
+/* jansson's escaping is the reference's: the quote, the backslash and control characters,
+ * everything else as it is. */
 static berlu_status json_text_add(text *t, const char *string)
 {
     json_t *value = json_string(string);
@@ -47,7 +50,7 @@ static int by_file_order(const void *a, const void *b)
     return wide ? wide : by_name(a, b);
 }
 
-/* What the caller must have right. */
+/* Checks the caller's list. */
 static berlu_status piece_make(piece *p, const st_tensor *t, const char *path)
 {
     if (!t->name || !*t->name || strlen(t->name) > ST_NAME_MAX || strcmp(t->name, "__metadata__") == 0)
@@ -68,13 +71,11 @@ static berlu_status piece_make(piece *p, const st_tensor *t, const char *path)
     return BERLU_OK;
 }
 
-/* Checks all tensors and puts them into the order of the file. */
+/* Checks all tensors and sorts them into the order of the file. */
 static berlu_status pieces_make(piece *pieces, const st_tensor *tensors, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
-        berlu_status status = piece_make(&pieces[i], &tensors[i], path);
-        if (status != BERLU_OK)
-            return status;
+        TRY(piece_make(&pieces[i], &tensors[i], path));
     }
     if (count)
         qsort(pieces, count, sizeof *pieces, by_name);
@@ -88,18 +89,16 @@ static berlu_status pieces_make(piece *pieces, const st_tensor *tensors, size_t 
 
 static berlu_status metadata_add(text *header, const st_text *metadata, size_t texts)
 {
-    berlu_status status = BERLU_OK;
     text_string(header, "\"__metadata__\":{");
-    for (size_t i = 0; status == BERLU_OK && i < texts; i++) {
+    for (size_t i = 0; i < texts; i++) {
         if (i)
             text_string(header, ",");
-        status = json_text_add(header, metadata[i].key);
+        TRY(json_text_add(header, metadata[i].key));
         text_string(header, ":");
-        if (status == BERLU_OK)
-            status = json_text_add(header, metadata[i].value);
+        TRY(json_text_add(header, metadata[i].value));
     }
     text_string(header, "}");
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status entry_add(text *header, const piece *p, size_t begin)
@@ -131,20 +130,18 @@ static berlu_status header_make(text *header, const piece *pieces, size_t count,
     return status != BERLU_OK ? status : text_status(header);
 }
 
-/* The values of one tensor; those of another open file come over in pieces. */
+/* The values of one tensor; those of another open file are copied in pieces. */
 static berlu_status values_write(file_out *file, const piece *p)
 {
     unsigned char part[1 << 15];
     if (p->t->data || p->bytes == 0)
         return file_out_write(file, p->t->data, p->bytes);
-    berlu_status status = BERLU_OK;
-    for (size_t at = 0; status == BERLU_OK && at < p->bytes; at += sizeof part) {
+    for (size_t at = 0; at < p->bytes; at += sizeof part) {
         size_t count = p->bytes - at < sizeof part ? p->bytes - at : sizeof part;
-        status = file_in_read(p->t->file, p->t->offset + at, part, count);
-        if (status == BERLU_OK)
-            status = file_out_write(file, part, count);
+        TRY(file_in_read(p->t->file, p->t->offset + at, part, count));
+        TRY(file_out_write(file, part, count));
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status file_fill(file_out *file, const text *header, const piece *pieces, size_t count)
@@ -152,12 +149,11 @@ static berlu_status file_fill(file_out *file, const text *header, const piece *p
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)header->length >> (8 * i));
-    berlu_status status = file_out_write(file, length, sizeof length);
-    if (status == BERLU_OK)
-        status = file_out_write(file, header->data, header->length);
-    for (size_t i = 0; status == BERLU_OK && i < count; i++)
-        status = values_write(file, &pieces[i]);
-    return status;
+    TRY(file_out_write(file, length, sizeof length));
+    TRY(file_out_write(file, header->data, header->length));
+    for (size_t i = 0; i < count; i++)
+        TRY(values_write(file, &pieces[i]));
+    return BERLU_OK;
 }
 
 berlu_status safetensors_write(const char *path, const st_tensor *tensors, size_t count, const st_text *metadata,
@@ -174,17 +170,14 @@ berlu_status safetensors_write_in(const folder_handle *in, const char *path, con
     piece *pieces = calloc(count + 1, sizeof *pieces);
     if (!pieces)
         return berlu_fail_memory((count + 1) * sizeof *pieces, path);
-    berlu_status status = pieces_make(pieces, tensors, count, path);
-    if (status == BERLU_OK)
-        status = header_make(&header, pieces, count, metadata, texts);
-    if (status == BERLU_OK)
-        status = file_out_open_in(&file, in, path);
-    if (status == BERLU_OK)
-        status = file_fill(file, &header, pieces, count);
-    if (status == BERLU_OK) {
-        status = file_out_commit(file); /* frees the file, whatever it answers */
-        file = NULL;
-    }
+    berlu_status status;
+    TRY_DONE(pieces_make(pieces, tensors, count, path));
+    TRY_DONE(header_make(&header, pieces, count, metadata, texts));
+    TRY_DONE(file_out_open_in(&file, in, path));
+    TRY_DONE(file_fill(file, &header, pieces, count));
+    status = file_out_commit(file); /* frees the file, whatever it returns */
+    file = NULL;
+done:
     file_out_discard(file);
     text_free(&header);
     free(pieces);

@@ -1,7 +1,7 @@
 /* smooth_yaml.c - see smooth_yaml.h. SPDX-License-Identifier: MIT
  *
- * Each key goes as text into the settings that also read the command line, so ranges and messages are the same; here is
- * only what YAML adds: lists, and the line of a mistake. */
+ * Each key is parsed as text by the settings of the command line, so ranges and messages are the
+ * same; this file adds only YAML's lists and the line of a mistake. */
 #include "io/smooth_yaml.h"
 
 #include <stdio.h>
@@ -93,10 +93,8 @@ berlu_status smooth_yaml_read(berlu_smooth **out, char name[SMOOTH_NAME], const 
 {
     yaml_tree tree;
     *out = NULL;
-    berlu_status status = yaml_tree_read(&tree, path);
-    if (status != BERLU_OK)
-        return status;
-    status = smooth_yaml_take(out, name, &tree);
+    TRY(yaml_tree_read(&tree, path));
+    berlu_status status = smooth_yaml_take(out, name, &tree);
     yaml_tree_free(&tree);
     return status;
 }

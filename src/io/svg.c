@@ -1,8 +1,9 @@
-/* svg.c - draws figures. SPDX-License-Identifier: MIT
+/* svg.c - draws plots: frame, axes, legend, figure. SPDX-License-Identifier: MIT
  *
- * A plot from top to bottom: title, legend (one row, more when it does not fit), the frame with grid and curves,
- * numbers, the axis' title. Curves live in a nested <svg>, which clips them at the frame. Colours stand as attributes,
- * for programs that know no style sheets; the style sheet only turns the greys over for dark mode. */
+ * A plot from top to bottom: title, legend (one row, more when it does not fit), the frame with
+ * grid and curves, numbers, the axis' title. Curves live in a nested <svg>, which clips them at the
+ * frame. Colours are attributes, for programs without style sheets; the style sheet only inverts
+ * the greys for dark mode. */
 #include "io/svg.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ static int length_of(const char *words)
     return count;
 }
 
-/* -- axes ---------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static void tick_label(text *out, const svg_ticks *ticks, size_t i)
 {
@@ -66,7 +67,7 @@ static void tick_label(text *out, const svg_ticks *ticks, size_t i)
     double value = ticks->value[i];
     if (ticks->decimals >= 0)
         text_add(out, "%s%.*f", value < 0 ? minus : "", ticks->decimals, fabs(value));
-    else if (e == 0 || (e >= -3 && e <= 3)) /* also plain numbers of odd size, whose exponent is 0 */
+    else if (e == 0 || (e >= -3 && e <= 3)) /* also numbers without an exponent, which is then 0 */
         text_add(out, "%s%g", value < 0 ? minus : "", fabs(value));
     else
         text_add(out, "10<tspan dy=\"-5\" font-size=\"9\">%s%d</tspan>", e < 0 ? minus : "", e < 0 ? -e : e);
@@ -83,7 +84,7 @@ static double names_width(const svg_axis *axis)
     return most * CHARACTER_WIDTH;
 }
 
-/* Names under the axis lean when they would touch each other. */
+/* Names under the axis are slanted when they would overlap. */
 static int names_lean(const svg_axis *axis, double width)
 {
     return axis->names && names_width(axis) + 8 > width / (double)(axis->name_count ? axis->name_count : 1);
@@ -149,7 +150,7 @@ static void axis_draw(text *out, const svg_frame *f, const svg_axis *axis, int v
     text_string(out, "</g>\n");
 }
 
-/* -- legend -------------------------------------------------------------------------------------------------------- */
+/* ---- legend ---------------------------------------------------------------------------------- */
 
 /* Draws the legend with its first row at y, or with out = NULL only counts the rows. */
 static int legend_draw(text *out, const svg_plot *plot, double left, double y, double width)
@@ -175,21 +176,18 @@ static int legend_draw(text *out, const svg_plot *plot, double left, double y, d
     return rows;
 }
 
-/* -- plot and figure ----------------------------------------------------------------------------------------------- */
+/* ---- plot and figure ------------------------------------------------------------------------- */
 
 static berlu_status plot_draw(text *out, const svg_plot *plot, double left, double top, double width, double height)
 {
     double side = MARGIN_LEFT, below = BOTTOM_HEIGHT;
-    if (plot->y.names) /* names may take two fifths; what is longer is cut by the edge of the file */
+    if (plot->y.names) /* names may take two fifths; longer ones are clipped at the edge */
         side = fmin(names_width(&plot->y) + 16 + (plot->y.title ? AXIS_TITLE : 0), 0.4 * width);
     svg_frame f = {.left = left + side, .width = fmax(width - side - MARGIN_RIGHT, 20)};
     if (names_lean(&plot->x, f.width))
         below = fmin(12 + 0.6 * names_width(&plot->x), 0.4 * height);
-    berlu_status status = svg_scale_make(&f.x, plot, 0);
-    if (status == BERLU_OK)
-        status = svg_scale_make(&f.y, plot, 1);
-    if (status != BERLU_OK)
-        return status;
+    TRY(svg_scale_make(&f.x, plot, 0));
+    TRY(svg_scale_make(&f.y, plot, 1));
     double title = plot->title ? TITLE_HEIGHT : 8;
     int rows = legend_draw(NULL, plot, 0, 0, f.width);
     f.top = top + title + rows * LEGEND_HEIGHT + (rows ? 4 : 0);
@@ -241,9 +239,7 @@ berlu_status svg_write(text *out, const svg_figure *figure)
     head_draw(out, figure, width * (double)columns, head + (height + 8) * (double)rows + 6);
     for (size_t i = 0; i < figure->count; i++) {
         double left = width * (double)(i % columns), top = head + (height + 8) * (double)(i / columns);
-        berlu_status status = plot_draw(out, &figure->plots[i], left, top, width, height);
-        if (status != BERLU_OK)
-            return status;
+        TRY(plot_draw(out, &figure->plots[i], left, top, width, height));
     }
     text_string(out, "</svg>\n");
     return text_status(out);
@@ -252,9 +248,10 @@ berlu_status svg_write(text *out, const svg_figure *figure)
 berlu_status svg_save(const char *path, const svg_figure *figure)
 {
     text out = {0};
-    berlu_status status = svg_write(&out, figure);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data, out.length);
+    berlu_status status;
+    TRY_DONE(svg_write(&out, figure));
+    status = file_write_atomic(path, out.data, out.length);
+done:
     text_free(&out);
     return status;
 }

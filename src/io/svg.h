@@ -1,7 +1,7 @@
 /* svg.h - plots as SVG. SPDX-License-Identifier: MIT
  *
- * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen
- * to be readable on white and on black; the file paints its own ground and follows the reader's
+ * A figure is a grid of plots under a title; a plot has two axes and series. Colours are chosen to
+ * be readable on white and on black; the file paints its own background and follows the reader's
  * dark mode. No scripts, no fonts to fetch, no ids that could clash when several figures stand in
  * one page.
  *
@@ -23,14 +23,14 @@ typedef enum svg_mark {
     SVG_POLYGON,   /* thin straight lines with a dot at each point */
     SVG_VERTICALS, /* a thin vertical line at each x; y is not read and may be NULL */
     SVG_BAND,      /* the area between y and y2, pale */
-    SVG_HOLLOW,    /* rings, for points that are shown but not judged */
+    SVG_HOLLOW,    /* rings, for points that are shown but not evaluated */
     SVG_BARS,      /* a bar from 0 to y at each x; several series of bars in a plot stand side by side */
     SVG_ERRORS,    /* a whisker from y to y2 at each x, over the bars of the series before it if that has some */
     SVG_INTERVALS, /* a horizontal whisker from x to x2 at each y */
     SVG_STACK,     /* an area of height y on top of the stacks before it in the plot; the same x for all of them */
 } svg_mark;
 
-enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours go round after 8; later rounds are dashed, dotted, both */
+enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours repeat after 8; repetitions are dashed, dotted, both */
 
 typedef struct svg_series {
     const char *label; /* NULL: not in the legend */
@@ -45,10 +45,10 @@ typedef struct svg_series {
 
 typedef struct svg_axis {
     const char *title; /* NULL: none */
-    double low, high;  /* equal: from the series, with a little room */
+    double low, high;  /* equal: from the series, with a small margin */
     int log;           /* decades; values that are not positive are left out */
-    /* Categories: value i (0, 1, ...) stands in the middle of the place called names[i]. Upwards
-     * axes begin at the top, as one reads. low, high and log are not looked at. */
+    /* Categories: value i (0, 1, ...) is at the centre of the category names[i]. Upwards
+     * axes begin at the top, as one reads. low, high and log are ignored. */
     const char *const *names; /* NULL: numbers */
     size_t name_count;
 } svg_axis;
@@ -70,8 +70,8 @@ typedef struct svg_figure {
 
 enum { SVG_WIDTH = 640, SVG_HEIGHT = 360, SVG_SMALL_WIDTH = 320, SVG_SMALL_HEIGHT = 200 };
 
-/* Failures are lack of memory (and, when saving, of disk), or BERLU_ERR_ARG for an axis that
- * cannot be: not finite, low above high, a logarithmic one that is not positive. */
+/* Failures are lack of memory (and, when saving, of disk), or BERLU_ERR_ARG for an invalid axis:
+ * not finite, low above high, a logarithmic one that is not positive. */
 berlu_status svg_write(text *out, const svg_figure *figure);
 berlu_status svg_save(const char *path, const svg_figure *figure);
 

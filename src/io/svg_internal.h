@@ -1,6 +1,6 @@
-/* svg_internal.h - what the files of io/svg share. SPDX-License-Identifier: MIT
+/* svg_internal.h - shared by the files of io/svg. SPDX-License-Identifier: MIT
  *
- * svg_scale.c: ranges and ticks. svg_series.c: what stands inside the frame. svg.c: frame,
+ * svg_scale.c: ranges and ticks. svg_series.c: marks inside the frame. svg.c: frame,
  * axes, legend, figure. */
 #ifndef IO_SVG_INTERNAL_H
 #define IO_SVG_INTERNAL_H
@@ -15,7 +15,7 @@ typedef struct svg_scale {
 } svg_scale;
 
 berlu_status svg_scale_make(svg_scale *out, const svg_plot *plot, int vertical);
-double svg_scale_map(const svg_scale *scale, double value); /* NaN for what has no place */
+double svg_scale_map(const svg_scale *scale, double value); /* NaN for a value without a position */
 
 enum { SVG_TICKS = 24 };
 typedef struct svg_ticks {
@@ -37,7 +37,7 @@ const char *svg_color(const svg_series *s);
 const char *svg_dash(const svg_series *s); /* an attribute, or "" */
 
 void svg_series_draw(text *out, const svg_frame *f, const svg_plot *plot, size_t index);
-void svg_swatch_draw(text *out, const svg_series *s, double x, double y); /* 18 wide, beside a legend's words */
+void svg_swatch_draw(text *out, const svg_series *s, double x, double y); /* 18 wide, beside a legend's text */
 
 /* The sum of the stacks up to series `index` (itself included) at its point i. */
 double svg_stacked(const svg_plot *plot, size_t index, size_t i);

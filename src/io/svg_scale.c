@@ -1,7 +1,7 @@
 /* svg_scale.c - ranges and ticks of an axis. SPDX-License-Identifier: MIT
  *
- * Ticks are multiples of 1, 2 or 5 times a power of ten, as many as fit; logarithmic axes have whole decades, thinned
- * where there are too many. */
+ * Ticks are multiples of 1, 2 or 5 times a power of ten, as many as fit; logarithmic axes have
+ * whole decades, thinned where there are too many. */
 #include <float.h>
 #include <math.h>
 
@@ -51,12 +51,12 @@ static void range_find(const svg_plot *plot, int vertical, int log, double *low,
             point_add(plot, i, k, vertical, log, low, high);
     if (!(*low <= *high)) /* nothing to show */
         *low = 0, *high = 1;
-    double room = vertical || has_mark(plot, SVG_INTERVALS) ? 0.06 * (*high - *low) : 0;
+    double margin = vertical || has_mark(plot, SVG_INTERVALS) ? 0.06 * (*high - *low) : 0;
     if (!(*high - *low > 1e-12 * fmax(fabs(*low), fabs(*high)))) /* all the same */
-        room = *low == 0 ? 1 : 0.5 * fabs(*low);
+        margin = *low == 0 ? 1 : 0.5 * fabs(*low);
     int rests = *low == 0 && !log && (has_mark(plot, SVG_BARS) || has_mark(plot, SVG_STACK));
-    *low -= rests ? 0 : room; /* bars and areas stand on the frame */
-    *high += room;
+    *low -= rests ? 0 : margin; /* bars and areas stand on the frame */
+    *high += margin;
 }
 
 berlu_status svg_scale_make(svg_scale *out, const svg_plot *plot, int vertical)

@@ -1,6 +1,6 @@
-/* svg_series.c - what stands inside the frame of a plot. SPDX-License-Identifier: MIT
+/* svg_series.c - marks inside the frame of a plot. SPDX-License-Identifier: MIT
  *
- * One function per mark; svg_series_draw() at the end chooses. Places are those of the nested
+ * One function per mark; svg_series_draw() at the end chooses. Coordinates are those of the nested
  * <svg> that clips at the frame. */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@ const char *svg_color(const svg_series *s)
     return s->color < 0 ? "#8a8f98" : palette[s->color % SVG_COLORS];
 }
 
-/* How a line is broken: by its mark, and each further round through the colours in its own way. */
+/* Dash pattern of a line: by its mark, and one for each repetition of the colours. */
 const char *svg_dash(const svg_series *s)
 {
     static const char *const rounds[] = {"", " stroke-dasharray=\"6 4\"", " stroke-dasharray=\"2 3\"",
@@ -25,10 +25,9 @@ const char *svg_dash(const svg_series *s)
     return s->mark == SVG_LINE && s->color > 0 ? rounds[s->color / SVG_COLORS % 4] : "";
 }
 
-/* -- series
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
-/* A place in the frame, or NaN; far outside is brought near, so that numbers stay short. */
+/* A coordinate in the frame, or NaN; far outside is clamped, so that numbers stay short. */
 static double place_x(const svg_frame *f, double x)
 {
     double at = svg_scale_map(&f->x, x) * f->width;
@@ -41,8 +40,8 @@ static double place_y(const svg_frame *f, double y)
     return isfinite(at) ? fmin(fmax(at, -1e4), 1e4) : NAN;
 }
 
-/* "M x y L x y ..." over the points; what is not finite lifts the pen, what moves by less than a
- * hair is left out. */
+/* "M x y L x y ..." over the points; a point that is not finite begins a new path, moves below the
+ * resolution are left out. */
 static void path_add(text *out, const svg_frame *f, const svg_series *s)
 {
     double last_x = NAN, last_y = NAN;
@@ -168,7 +167,7 @@ double svg_stacked(const svg_plot *plot, size_t index, size_t i)
     return sum;
 }
 
-/* There along its own top, back along the top of the stacks below. */
+/* Forth along its own top, back along the top of the stacks below. */
 static void stack_draw(text *out, const svg_frame *f, const svg_plot *plot, size_t index)
 {
     const svg_series *s = &plot->series[index];
@@ -199,7 +198,7 @@ static void band_draw(text *out, const svg_frame *f, const svg_series *s)
 {
     const char *pen = "M";
     text_add(out, "<path fill=\"%s\" fill-opacity=\"0.18\" stroke=\"none\" d=\"", svg_color(s));
-    for (size_t k = 0; k < 2 * s->count; k++) { /* there along y, back along y2 */
+    for (size_t k = 0; k < 2 * s->count; k++) { /* forth along y, back along y2 */
         size_t i = k < s->count ? k : 2 * s->count - 1 - k;
         double x = place_x(f, s->x[i]), y = place_y(f, k < s->count ? s->y[i] : s->y2[i]);
         if (isnan(x) || isnan(y))

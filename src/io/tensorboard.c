@@ -1,7 +1,8 @@
 /* tensorboard.c - see tensorboard.h. SPDX-License-Identifier: MIT
  *
- * Field numbers are those of event.proto and summary.proto: Event {1 wall_time, 2 step, 3 file_version, 5 summary},
- * Summary {1 value}, Value {1 tag, 2 simple_value, 5 histo}, HistogramProto {1 min .. 5 sum_squares, 6 limits, 7 counts}. */
+ * Field numbers are those of event.proto and summary.proto: Event {1 wall_time, 2 step, 3
+ * file_version, 5 summary}, Summary {1 value}, Value {1 tag, 2 simple_value, 5 histo},
+ * HistogramProto {1 min .. 5 sum_squares, 6 limits, 7 counts}. */
 #include "io/tensorboard.h"
 
 #include <float.h>
@@ -44,7 +45,8 @@ static void record_put(text *out, text *event)
     text_free(event);
 }
 
-/* Wraps a Summary.Value into Summary, Event and record. Step 0 is the default and is not written. */
+/* Wraps a Summary.Value into Summary, Event and record. Step 0 is the default and is not
+ * written. */
 static void value_put(text *out, double wall, int64_t step, text *value)
 {
     text event = {0}, summary = {0};
@@ -89,11 +91,11 @@ void tb_record_histogram(text *out, double wall, int64_t step, const char *tag, 
     value_put(out, wall, step, &message);
 }
 
-static void host_name(char *out, size_t room)
+static void host_name(char *out, size_t size)
 {
-    if (gethostname(out, room) != 0 || !*out)
-        snprintf(out, room, "host");
-    out[room - 1] = 0;
+    if (gethostname(out, size) != 0 || !*out)
+        snprintf(out, size, "host");
+    out[size - 1] = 0;
     for (char *c = out; *c; c++)
         if (*c == '/' || *c == '.')
             *c = '_';
@@ -142,11 +144,11 @@ void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float v
     tb_record_scalar(&w->pending, wall, step, tag, value);
 }
 
-/* Values are taken FEW at a time. What is not finite has no place on the axis and is left out there, so that the loops
- * below need not ask. */
+/* Values are processed FEW at a time. Values that are not finite have no position on the axis and
+ * are removed here, so that the loops below need no check. */
 enum { FEW = 256, LANES = 8 };
 
-static const float *finite_few(float room[FEW], const float *values, size_t *count)
+static const float *finite_few(float buffer[FEW], const float *values, size_t *count)
 {
     unsigned odd = 0;
     size_t kept = 0;
@@ -157,12 +159,12 @@ static const float *finite_few(float room[FEW], const float *values, size_t *cou
         return values;
     for (size_t i = 0; i < *count; i++)
         if (isfinite(values[i]))
-            room[kept++] = values[i];
+            buffer[kept++] = values[i];
     *count = kept;
-    return room;
+    return buffer;
 }
 
-/* Lanes on their own, joined at the end: a vector of chains of additions instead of one. */
+/* Independent lanes, added at the end: a vector of dependency chains instead of one. */
 typedef struct lane_stats {
     float low[LANES], high[LANES];
     double sum[LANES], squares[LANES];
@@ -193,12 +195,12 @@ static void lanes_add(lane_stats *to, const float *values, size_t count)
 static void stats_of(tb_histogram *h, const float *values, size_t count)
 {
     lane_stats s = {0};
-    float room[FEW];
+    float buffer[FEW];
     for (int k = 0; k < LANES; k++)
         s.low[k] = INFINITY, s.high[k] = -INFINITY;
     for (size_t i = 0; i < count; i += FEW) {
         size_t few = count - i < FEW ? count - i : FEW;
-        const float *finite = finite_few(room, values + i, &few);
+        const float *finite = finite_few(buffer, values + i, &few);
         lanes_add(&s, finite, few);
         h->count += (double)few;
     }
@@ -210,19 +212,19 @@ static void stats_of(tb_histogram *h, const float *values, size_t count)
     }
 }
 
-/* First the buckets of a few values, a vector at a time, then the counting. */
+/* First the buckets of FEW values, a vector at a time, then the counting. */
 static void buckets_count(double counts[BUCKETS], size_t buckets, const tb_histogram *h, double per_width,
                           const float *values, size_t count)
 {
-    enum { TABLES = 4, ROOM = 32 }; /* several tables: equal neighbours need not wait for each other */
+    enum { TABLES = 4, ROOM = 32 }; /* several tables: equal neighbours do not depend on each other */
     _Static_assert((int)ROOM >= (int)BUCKETS, "a power of two, so that a place is found by a shift");
     uint32_t found[TABLES][ROOM] = {{0}};
-    float room[FEW];
+    float buffer[FEW];
     int place[FEW];
     double min = h->min, last = (double)(buckets - 1);
     for (size_t i = 0; i < count; i += FEW) {
         size_t few = count - i < FEW ? count - i : FEW;
-        const float *finite = finite_few(room, values + i, &few);
+        const float *finite = finite_few(buffer, values + i, &few);
 #pragma omp simd
         for (size_t k = 0; k < few; k++) {
             double at = (finite[k] - min) * per_width;
@@ -236,7 +238,8 @@ static void buckets_count(double counts[BUCKETS], size_t buckets, const tb_histo
             counts[b] += found[k][b];
 }
 
-/* Equal buckets from the least to the greatest value. One value alone gets one bucket around itself. */
+/* Equal buckets from the least to the greatest value. One value alone gets one bucket around
+ * itself. */
 void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const float *values, size_t count)
 {
     double limits[BUCKETS], counts[BUCKETS] = {0};
@@ -258,9 +261,11 @@ void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const f
 
 berlu_status tb_flush(tb_writer *w)
 {
-    berlu_status status = text_status(&w->pending);
-    if (status == BERLU_OK && w->pending.length > 0)
+    berlu_status status;
+    TRY_DONE(text_status(&w->pending));
+    if (w->pending.length > 0)
         status = file_append_in(w->in, w->name, w->pending.data, w->pending.length, 0);
+done:
     text_free(&w->pending);
     return status;
 }

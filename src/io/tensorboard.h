@@ -1,9 +1,10 @@
 /* tensorboard.h - event files that TensorBoard opens. SPDX-License-Identifier: MIT
  *
- * A file is a sequence of records (length, its checksum, an Event message, its checksum). A reader stops silently at a
- * record that is cut or wrong, so records are appended whole, many at a time, and a resumed run begins a new file in the
- * same folder instead of mending the old one. Scalars and histograms use the oldest form of Summary.Value, which every
- * reader lists. Wall times live here and not in metrics.csv, which is the same for the same run. */
+ * A file is a sequence of records (length, its checksum, an Event message, its checksum). A reader
+ * stops silently at a truncated or wrong record, so records are appended whole, many at a time, and
+ * a resumed run begins a new file in the same folder instead of repairing the old one. Scalars and
+ * histograms use the oldest form of Summary.Value, which every reader lists. Wall times live here
+ * and not in metrics.csv, which is the same for the same run. */
 #ifndef IO_TENSORBOARD_H
 #define IO_TENSORBOARD_H
 
@@ -20,7 +21,8 @@ typedef struct tb_histogram {
     size_t buckets;
 } tb_histogram;
 
-/* The records themselves, appended to a text. An empty histogram is left out, as TensorBoard wants it. */
+/* The records themselves, appended to a text. An empty histogram is left out, as TensorBoard
+ * requires. */
 void tb_record_version(text *out, double wall);
 void tb_record_scalar(text *out, double wall, int64_t step, const char *tag, float value);
 void tb_record_histogram(text *out, double wall, int64_t step, const char *tag, const tb_histogram *h);

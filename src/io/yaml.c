@@ -1,7 +1,7 @@
 /* yaml.c - libyaml's events, collected into the tree of yaml.h. SPDX-License-Identifier: MIT
  *
- * The events form a sentence: a value is a scalar, or a start, values, an end. read_value() is that grammar; everything
- * else here is limits and messages. */
+ * The grammar of events: a value is a scalar, or a start, values, an end. read_value() implements
+ * it; everything else here is limits and messages. */
 #include "io/yaml.h"
 
 #include <stdarg.h>
@@ -20,12 +20,12 @@ typedef struct reader {
 
 berlu_status yaml_fail(const yaml_tree *tree, const yaml_item *item, const char *format, ...)
 {
-    char sentence[512];
+    char message[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return berlu_fail(BERLU_ERR_INPUT, "%s:%d:%d: %s", tree->name, item->line, item->column, sentence);
+    return berlu_fail(BERLU_ERR_INPUT, "%s:%d:%d: %s", tree->name, item->line, item->column, message);
 }
 
 static berlu_status fail_at(const reader *r, yaml_mark_t mark, const char *what)
@@ -92,9 +92,7 @@ static berlu_status read_key(reader *r, const yaml_item *map, const yaml_event_t
 {
     if (event->type != YAML_SCALAR_EVENT)
         return fail_at(r, event->start_mark, "a key must be a plain word");
-    berlu_status status = text_copy(r, event, key);
-    if (status != BERLU_OK)
-        return status;
+    TRY(text_copy(r, event, key));
     const yaml_item *twin = yaml_find(map, *key);
     if (!twin)
         return BERLU_OK;
@@ -110,11 +108,9 @@ static berlu_status read_children(reader *r, yaml_item *parent, int depth)
     for (;;) {
         yaml_event_t event;
         const char *key = NULL;
-        berlu_status status = next_event(r, &event);
-        if (status != BERLU_OK)
-            return status;
+        TRY(next_event(r, &event));
         int done = event.type == end;
-        status = done ? BERLU_OK : event_check(r, &event);
+        berlu_status status = done ? BERLU_OK : event_check(r, &event);
         if (status == BERLU_OK && !done && parent->kind == YAML_MAP) {
             status = read_key(r, parent, &event, &key);
             yaml_event_delete(&event);
@@ -136,16 +132,14 @@ static berlu_status read_children(reader *r, yaml_item *parent, int depth)
 
 static berlu_status read_value(reader *r, const yaml_event_t *event, int depth, yaml_item **out)
 {
-    berlu_status status = event_check(r, event);
-    if (status != BERLU_OK)
-        return status;
+    TRY(event_check(r, event));
     yaml_kind kind = event->type == YAML_MAPPING_START_EVENT    ? YAML_MAP
                      : event->type == YAML_SEQUENCE_START_EVENT ? YAML_LIST
                                                                 : YAML_TEXT;
     if (kind != YAML_TEXT && depth >= YAML_DEPTH)
         return fail_at(r, event->start_mark, "nested too deeply");
     yaml_item *item = NULL;
-    status = item_new(r, event, kind, &item);
+    berlu_status status = item_new(r, event, kind, &item);
     if (status == BERLU_OK && kind == YAML_TEXT) {
         item->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
         status = text_copy(r, event, &item->text);
@@ -216,10 +210,8 @@ berlu_status yaml_tree_read(yaml_tree *out, const char *path)
 {
     char *bytes;
     size_t count;
-    berlu_status status = file_read_all(&bytes, &count, path, YAML_BYTES);
-    if (status != BERLU_OK)
-        return status;
-    status = yaml_tree_parse(out, bytes, count, path);
+    TRY(file_read_all(&bytes, &count, path, YAML_BYTES));
+    berlu_status status = yaml_tree_parse(out, bytes, count, path);
     free(bytes);
     return status;
 }

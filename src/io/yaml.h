@@ -1,9 +1,10 @@
 /* yaml.h - a YAML file as a small tree of texts. SPDX-License-Identifier: MIT
  *
- * People write settings and studies in YAML; all that those need is maps, lists and scalars. Scalars stay texts: whoever
- * knows the key knows the type, and the message about a wrong value can then name the line. What a settings file never
- * needs is refused by name: anchors and aliases (a few lines of them can stand for gigabytes), tags, several documents,
- * the same key twice. Reading never recurses deeper than YAML_DEPTH and never holds more than YAML_ITEMS items. */
+ * People write settings and studies in YAML; those need only maps, lists and scalars. Scalars stay
+ * texts: the consumer of a key knows its type, and the message about a wrong value can then name
+ * the line. Features that a settings file never needs are refused by name: anchors and aliases (a
+ * few lines of them can stand for gigabytes), tags, several documents, the same key twice. Reading
+ * never recurses deeper than YAML_DEPTH and never holds more than YAML_ITEMS items. */
 #ifndef IO_YAML_H
 #define IO_YAML_H
 
@@ -20,9 +21,9 @@ struct yaml_item {
     yaml_kind kind;
     const char *key;  /* inside a map; else NULL */
     const char *text; /* YAML_TEXT; "" for nothing at all */
-    int quoted;       /* the text stood in quotes, so "no" is a word and not a null */
+    int quoted;       /* quoted, so "no" is a text and not a null */
     int line, column; /* of the value, counted from 1 */
-    size_t count;     /* of what hangs below */
+    size_t count;     /* of the items below */
     yaml_item *first, *next;
 };
 
@@ -32,7 +33,7 @@ typedef struct yaml_tree {
     arena memory;
 } yaml_tree;
 
-/* `name` stands in front of every message ("study.yaml:3:5: ..."). Failures are BERLU_ERR_INPUT. */
+/* `name` begins every message ("study.yaml:3:5: ..."). Failures are BERLU_ERR_INPUT. */
 berlu_status yaml_tree_parse(yaml_tree *out, const char *bytes, size_t count, const char *name);
 berlu_status yaml_tree_read(yaml_tree *out, const char *path);
 void yaml_tree_free(yaml_tree *tree);

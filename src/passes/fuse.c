@@ -1,20 +1,25 @@
-/* fuse.c - fewer, larger calls: six patterns, each a peephole over the list of nodes. SPDX-License-Identifier: MIT
+/* fuse.c - fewer, larger calls: six patterns, each a peephole over the list of nodes.
+ * SPDX-License-Identifier: MIT
  *
- *   add(r, op(...))                    -> op(..., r) where the backend's row says that the kernel absorbs one: the sum is
- *                                         computed while op's result is in registers. Forward: the residual of a block. Backward: gradients
- *                                         that meet (norm_grad + skip connection).
- *   act(linear(x))                     -> linear_act(x): bias and activation find the product's rows in the cache.
- *   act_grad(linear_dx(dz), u), act(u) -> linear_dx_act(dz, u): the same for the backward; the derivative, and the output
- *                                         recomputed for the next layer's weights, in one pass.
- *   column sums of du                  -> come out of that pass too, so linear_dw before it computes no bias gradient, and
- *                                         u can be kept without its bias (attr.raw) where the backend's row says so.
- *   linear_dw(op(...)), its db         -> a further output of op where the row says that its kernel gives column sums: they
- *                                         are added while the numbers are in registers, and nobody reads dy for them.
- *   norm(x, statistics), norm_grad(x)  -> norm_grad also writes the output that the backward recomputes: x is read once. The
- *                                         linear_dw that reads it moves behind norm_grad.
+ *     add(r, op(...))                     -> op(..., r)
+ *     act(linear(x))                      -> linear_act(x)
+ *     act_grad(linear_dx(dz), u), act(u)  -> linear_dx_act(dz, u)
+ *     column sums of du                   -> a further output of linear_dx_act
+ *     linear_dw(op(...)), its db          -> a further output of op
+ *     norm(x, statistics), norm_grad(x)   -> norm_grad, with the recomputed y as an output
  *
- * A pattern applies only where nobody else reads what disappears. Meaning never changes: the f64 backend offers no fused op,
- * runs the same graph unfused, and tests compare the two. */
+ * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
+ * the output of op is in registers: the residual of a block in the forward, gradients that meet in
+ * the backward. (2) Bias and activation read the product's rows from the cache. (3) The same in the
+ * backward: the derivative, and the output recomputed for the next layer's weights, in one pass.
+ * (4) So linear_dw before it computes no bias gradient, and u can be saved without its bias
+ * (attr.raw) where the entry allows it. (5) Column sums are added while the elements are in
+ * registers, without another read of dy. (6) x is read once; the linear_dw that reads y moves
+ * behind norm_grad.
+ *
+ * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
+ * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "passes/passes.h"
@@ -35,6 +40,7 @@ static node *producer_of(fuse_pass *f, tensor t)
 /* Moves what node `from` computes to the place of node `to`. */
 static void node_move(fuse_pass *f, int from, int to, const node *n)
 {
+    assert(from != to && !f->dead[to]);
     *graph_node_edit(f->g, to) = *n;
     f->dead[from] = 1;
     for (int j = 0; j < NODE_OUTPUTS; j++)
@@ -42,7 +48,7 @@ static void node_move(fuse_pass *f, int from, int to, const node *n)
             graph_tensor_edit(f->g, n->out[j])->producer = to;
 }
 
-/* Does anything strictly between two nodes read a further output of n? */
+/* Does a node strictly between the two read a further output of n? */
 static int others_read(fuse_pass *f, const node *n, int from, int to)
 {
     for (int i = from + 1; i < to; i++)
@@ -74,7 +80,7 @@ static void add_take_in(fuse_pass *f, int index)
     }
 }
 
-/* The joined node stands where the linear stood: others may read u before the activation does. */
+/* The fused node takes the linear's position: others may read u before the activation does. */
 static void linear_act_join(fuse_pass *f, int index)
 {
     const node act = *graph_node(f->g, index);
@@ -91,7 +97,8 @@ static void linear_act_join(fuse_pass *f, int index)
     node_move(f, index, graph_tensor(f->g, u)->producer, &joined);
 }
 
-/* The copy of the activation that differentiate made for the next layer's weights, or -1. */
+/* The copy of the activation that differentiate added for the next layer's weight gradient, or
+ * -1. */
 static int remade_find(fuse_pass *f, tensor u)
 {
     for (int i = 0; i < graph_node_count(f->g); i++) {
@@ -102,7 +109,8 @@ static int remade_find(fuse_pass *f, tensor u)
     return -1;
 }
 
-/* linear_dw of the layer before, whose bias gradient is the column sums of du; -1 if there is none. */
+/* linear_dw of the layer before, whose bias gradient is the column sums of du; -1 if there is
+ * none. */
 static int bias_user_find(fuse_pass *f, tensor du)
 {
     for (int i = 0; i < graph_node_count(f->g); i++) {
@@ -113,7 +121,8 @@ static int bias_user_find(fuse_pass *f, tensor du)
     return -1;
 }
 
-/* u is kept without its bias if the fused nodes are its only readers; the bias gradient moves here with it. */
+/* u is saved without its bias if the fused nodes are its only readers; the bias gradient moves here
+ * too. */
 static void bias_take_in(fuse_pass *f, node *joined, tensor u, int readers)
 {
     node *before = producer_of(f, joined->attr.from_output ? TENSOR_NONE : u);
@@ -141,7 +150,7 @@ static void dx_act_join(fuse_pass *f, int index)
     if (!dx || dx->op != OP_LINEAR_DX || dx->in[2] != TENSOR_NONE || f->uses[grad.in[0]] != 1)
         return;
     int place = graph_tensor(f->g, grad.in[0])->producer, again = remade_find(f, grad.in[1]);
-    if (graph_tensor(f->g, grad.in[1])->producer > place) /* made again itself, and later than this */
+    if (graph_tensor(f->g, grad.in[1])->producer > place) /* itself recomputed, and later than this */
         return;
     node joined = node_make(OP_LINEAR_DX_ACT, 6,
                             (tensor[]){dx->in[0], dx->in[1], grad.in[1], TENSOR_NONE, grad.in[2], grad.in[3]});
@@ -160,7 +169,8 @@ static void dx_act_join(fuse_pass *f, int index)
     f->dead[place] = 0;
 }
 
-/* The bias gradient of a layer is the column sums of its dy: asks for them where dy is made. */
+/* A layer's bias gradient is the column sums of its dy: request them from the op that computes
+ * dy. */
 static void sums_move(fuse_pass *f, int index)
 {
     node *dw = graph_node_edit(f->g, index);
@@ -201,6 +211,7 @@ static int node_reads(const node *n, tensor t)
 /* Moves node `from` behind node `to`; those between move up by one. */
 static void node_rotate(fuse_pass *f, int from, int to)
 {
+    assert(from < to);
     node moved = *graph_node(f->g, from);
     char dead = f->dead[from];
     for (int i = from; i <= to; i++) {
@@ -213,7 +224,7 @@ static void node_rotate(fuse_pass *f, int from, int to)
     }
 }
 
-/* Only weight gradients may stand between the two: nothing before norm_grad reads what they give. */
+/* Only weight gradients may lie between the two: nothing before norm_grad reads their outputs. */
 static void norm_again_join(fuse_pass *f, int index)
 {
     const node norm = *graph_node(f->g, index);

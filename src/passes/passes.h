@@ -1,29 +1,33 @@
 /* passes.h - rewrites of a graph between a model and a run. SPDX-License-Identifier: MIT
  *
- * In this order: slice (only the rows the output reads), the losses, prune (take out what a mode does not need),
- * differentiate (append the backward), fuse (fewer, larger calls where the backend has them), prune again (drop what nobody
- * reads), precision (a dtype for every tensor), group (which calls run together, some rows at a time: the backend's choice),
- * plan (a place for every tensor). Each is a file of its own with its idea on top; engine_pass_print() shows a graph after
- * any of them (`berlu summary MODEL --graph --after differentiate`). */
+ * In this order: slice (only the rows the output reads), the losses, prune (remove ops that the
+ * mode does not need), differentiate (append the backward), fuse (fewer, larger calls where the
+ * backend has them), prune again (dead code), precision (a dtype for every tensor), group (which
+ * calls run together, some rows at a time: the backend's choice), plan (memory for every tensor).
+ * Each is a file whose head explains it; engine_pass_print() shows a graph after any of them
+ * (`berlu summary MODEL --graph --after differentiate`). */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
 
 #include "graph/dtype.h"
 #include "graph/op.h"
 
-/* Moves selections of a token up through ops that work row by row. */
+/* Moves selections of a token up through row-wise ops. */
 berlu_status graph_slice(graph *g);
 
-/* Replaces random ops by their inputs unless `train`, and removes nodes whose results nobody reads. */
+/* Replaces random ops by their inputs unless `train`, and removes nodes whose outputs are not
+ * read. */
 berlu_status graph_prune(graph *g, int train);
 
 /* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
 berlu_status graph_fuse(graph *g, const op_entry *ops);
 
-/* Sets every tensor's dtype from its role; nodes whose kernels want weights in the branch's dtype read copies of them. */
+/* Sets every tensor's dtype from its role; nodes whose kernels want weights in the branch's dtype
+ * read copies of them. */
 berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype of_role[ROLE_COUNT]);
 
-/* How often each tensor is read; outputs and gradients count once more. NULL with the error text set. */
+/* How often each tensor is read; outputs and gradients count once more. NULL with the error text
+ * set. */
 int *graph_uses(const graph *g);
 
 #endif

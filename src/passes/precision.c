@@ -1,14 +1,17 @@
-/* precision.c - gives every tensor its dtype, by role, and weights their copies. SPDX-License-Identifier: MIT
+/* precision.c - gives every tensor its dtype, by role, and weights their copies.
+ * SPDX-License-Identifier: MIT
  *
- * A backend says which dtype each role has (f32 throughout on the CPU; on CUDA branches may be bf16 while weights, gradients,
- * statistics and losses stay f32). Views have the dtype of what they look at. Where a backend's kernel wants a weight in the
- * branch's dtype (op_entry.shadow), the node reads a copy of it instead, a "shadow" that the update writes in the same pass as
- * the weight itself; one shadow serves all readers of a weight. */
+ * A backend defines the dtype of each role (f32 throughout on the CPU; on CUDA branches may be bf16
+ * while weights, gradients, statistics and losses stay f32). Views have the dtype of their source.
+ * Where a backend's kernel wants a weight in the branch's dtype (op_entry.shadow), the node reads a
+ * copy of it instead, a "shadow" that the update writes in the same pass as the weight itself; one
+ * shadow serves all readers of a weight. */
 #include <stdlib.h>
 
 #include "passes/passes.h"
 
-/* A pass may have let a view look at a tensor that was made after it, so the order of tensors says nothing. */
+/* A pass may have pointed a view at a tensor declared after it, so tensors are in no useful
+ * order. */
 static tensor viewed(const graph *g, tensor t)
 {
     while (graph_tensor(g, t)->view_of != TENSOR_NONE)

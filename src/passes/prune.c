@@ -1,8 +1,8 @@
-/* simplify.c - takes out what a mode does not need. SPDX-License-Identifier: MIT
+/* prune.c - removes ops that the mode does not need, and dead code. SPDX-License-Identifier: MIT
  *
- * In inference a random op is the identity: whoever names its output names its input instead. Then, from the end to the beginning, a node
- * stays if somebody reads one of its results: the answer, the heads, a loss, the gradient of a parameter, or a node that
- * stays. One walk each. */
+ * In inference a random op is the identity: uses of its output become uses of its input. Then, from
+ * the end to the beginning, a node is live if one of its outputs is the graph's output, a head, a
+ * loss, the gradient of a parameter, or read by a live node. One pass each. */
 #include <stdlib.h>
 
 #include "passes/passes.h"
@@ -37,7 +37,7 @@ static void outputs_mark(const graph *g, char *read)
             read[heads[i]] = 1;
 }
 
-/* Keeps in `kept` the nodes that matter, in order, and returns how many. */
+/* Collects the live nodes in `kept`, in order, and returns their number. */
 static int nodes_filter(const graph *g, char *read, node *kept)
 {
     int count = graph_node_count(g), left = count;

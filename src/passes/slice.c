@@ -1,33 +1,38 @@
-/* narrow.c - computes only the rows that the answer reads. SPDX-License-Identifier: MIT
+/* slice.c - slice pushdown: computes only the rows that the output reads.
+ * SPDX-License-Identifier: MIT
  *
- * A ViT takes one token of its last block and drops the rest; yet everything behind the last attention works on rows one by one
- * (sums, norms, linear layers, activations). So the selection can move up: select(op(x)) = op(select(x)) for every op whose row
- * carries RULE_ROWS. The last block's projection and MLP then run on one token instead of 65, which is 6 % of a training step
- * of ViT-Tiny at 32 x 32, and none of their activations is kept for the other 64. Values stay what they were.
+ * A ViT reads one token of its last block and drops the rest; yet every op after the last attention
+ * is row-wise (sums, norms, linear layers, activations). So the selection can move up:
+ * select(op(x)) = op(select(x)) for every op flagged RULE_ROWS. The last block's projection and MLP
+ * then run on one token instead of 65, which is 6 % of a training step of ViT-Tiny at 32 x 32, and
+ * none of their activations is kept for the other 64. Values do not change.
  *
- * slice_tensor() follows an input upwards and makes narrow copies of the nodes it passes; the old ones, if nobody else reads
- * them, fall to simplify. Copies are appended, so the list is put back into an order it can run in at the end. */
+ * slice_tensor() follows an input upwards and adds sliced copies of the nodes it passes; the old
+ * ones, if nothing else reads them, are dead code for prune.c. Copies are appended, so the list is
+ * sorted topologically at the end. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "passes/passes.h"
 
 typedef struct slice_pass {
     graph *g;
-    int *uses; /* of the tensors there were at the beginning of the round */
+    int *uses; /* tensors at the beginning of the round */
     int tensors;
     node *sorted; /* for nodes_sort() */
     char *placed;
     int count;
 } slice_pass;
 
-/* Is t [T, C] of every image, so that a selection makes sense? Parameters stay as they are. */
+/* Is t [T, C] of every image, so that a token can be selected? Parameters are not sliced. */
 static int has_tokens(const graph *g, tensor t)
 {
     const tensor_info *info = graph_tensor(g, t);
     return info->batched && info->rank == 2;
 }
 
-/* One selection per tensor and token, so that a stream read twice counts as read once in the next round. */
+/* One selection per tensor and token, so that a stream read twice counts as read once in the next
+ * round. */
 static tensor select_add(graph *g, tensor t, int token)
 {
     for (int i = 0; i < graph_node_count(g); i++)
@@ -38,7 +43,7 @@ static tensor select_add(graph *g, tensor t, int token)
     return graph_add(g, &n);
 }
 
-/* Token `token` of t: by a narrow copy of what makes t, or by selecting from it. */
+/* Token `token` of t: by a sliced copy of its producer, or by a selection from t. */
 static tensor slice_tensor(slice_pass *p, tensor t, int token)
 {
     int producer = graph_tensor(p->g, t)->producer;
@@ -56,7 +61,7 @@ static tensor slice_tensor(slice_pass *p, tensor t, int token)
     return made;
 }
 
-/* Depth first from the answers: what a node reads stands before it. */
+/* Depth first from the outputs: inputs come before their readers. */
 static void node_place(slice_pass *p, tensor t)
 {
     int index = t == TENSOR_NONE ? -1 : graph_tensor(p->g, t)->producer;
@@ -80,42 +85,45 @@ static berlu_status nodes_sort(slice_pass *p)
     node_place(p, heads[0]);
     node_place(p, heads[1]);
     node_place(p, graph_logits(p->g));
+    assert(p->count <= nodes);
     graph_set_nodes(p->g, p->sorted, p->count);
     return BERLU_OK;
 }
 
-/* One round: every selection moves up as far as it can. One that cannot move comes back as itself, and nothing changes. */
+/* One round: every selection moves up as far as it can. One that cannot move is returned
+ * unchanged. */
 static berlu_status round_run(graph *g, int *moved)
 {
     slice_pass p = {.g = g, .uses = graph_uses(g), .tensors = graph_tensor_count(g)};
-    berlu_status status = p.uses ? BERLU_OK : BERLU_ERR_MEMORY;
+    berlu_status status;
     int nodes = graph_node_count(g);
-    for (int i = 0; i < nodes && status == BERLU_OK; i++) {
+    TRY_DONE(p.uses ? BERLU_OK : BERLU_ERR_MEMORY);
+    for (int i = 0; i < nodes; i++) {
         node n = *graph_node(g, i);
         if (n.op != OP_SELECT)
             continue;
         tensor narrow = slice_tensor(&p, n.in[0], n.attr.skip);
-        status = graph_status(g);
-        if (status == BERLU_OK && graph_replace(g, n.out[0], narrow))
-            ++*moved;
+        TRY_DONE(graph_status(g));
+        *moved += graph_replace(g, n.out[0], narrow) > 0;
     }
-    if (status == BERLU_OK && *moved)
+    if (*moved)
         status = nodes_sort(&p);
+done:
     free(p.uses);
     free(p.sorted);
     free(p.placed);
     return status;
 }
 
-/* The residual stream is read by a sum and by a norm; once both are narrow it has one selection left, and that one can move on. */
+/* The residual stream is read by a sum and by a norm; once both are sliced it has one selection
+ * left, which can move on. */
 berlu_status graph_slice(graph *g)
 {
-    berlu_status status = BERLU_OK;
-    for (int moved = 1; moved && status == BERLU_OK;) {
+    for (int moved = 1; moved;) {
         moved = 0;
-        status = round_run(g, &moved);
-        if (status == BERLU_OK && moved)
-            status = graph_prune(g, 1);
+        TRY(round_run(g, &moved));
+        if (moved)
+            TRY(graph_prune(g, 1));
     }
-    return status;
+    return BERLU_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/median.h"
 #include "io/csv.h"
 #include "train/settings_hash.h"
 #include "train/trainer.h"
@@ -117,18 +118,6 @@ berlu_status study_set(study *s, const char *const *set)
 }
 
 /* ---- folders ---- */
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
 
 static double best_of(const csv_table *t)
 {

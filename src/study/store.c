@@ -142,8 +142,10 @@ static berlu_status schema_make(store *s)
 
 static berlu_status set_aside(const char *path, text *notes)
 {
-    char aside[STUDY_PATH + 8];
+    char aside[STUDY_PATH + 16];
     snprintf(aside, sizeof aside, "%s.old", path);
+    for (int n = 2; file_exists(aside) && n < 1000; n++) /* runs whose folders are gone may stand in it */
+        snprintf(aside, sizeof aside, "%s.old-%d", path, n);
     text_add(notes, "%s is no store of this program, or damaged: set aside as %s and made anew\n", path, aside);
     return path_rename(path, aside);
 }

@@ -5,33 +5,49 @@
  * show, and four chains keep pace with memory. It guards against accidents, not against people. */
 #include "train/checkpoint_sums.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/file_in.h"
 #include "base/text.h"
 
 enum { CHAINS = 4, SUMS_LIMIT = 1 << 16, PATH_ROOM = 4096 };
 
 static const uint64_t odd = 0x9E3779B97F4A7C15u;
 
-static uint64_t bytes_sum(const unsigned char *bytes, size_t count)
+typedef struct chains {
+    uint64_t chain[CHAINS], count;
+} chains;
+
+/* In pieces whose size is a multiple of the four words, up to the last; its rest is filled up with zeros and always
+ * counted, also when there is none. */
+static void chains_add(void *context, const void *piece, size_t count)
 {
-    uint64_t chain[CHAINS] = {1, 2, 3, 4}, word[CHAINS], sum = count;
-    size_t i = 0;
-    for (; i + sizeof word <= count; i += sizeof word) {
-        memcpy(word, bytes + i, sizeof word);
+    chains *s = context;
+    const unsigned char *bytes = piece;
+    uint64_t word[CHAINS];
+    assert(s->count % sizeof word == 0);
+    s->count += count;
+    for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
+        memcpy(word, bytes, sizeof word);
         for (int k = 0; k < CHAINS; k++)
-            chain[k] = (chain[k] ^ word[k]) * odd;
+            s->chain[k] = (s->chain[k] ^ word[k]) * odd;
     }
     memset(word, 0, sizeof word);
-    if (count > i)
-        memcpy(word, bytes + i, count - i);
+    memcpy(word, bytes, count);
+    for (int k = 0; k < CHAINS && count; k++)
+        s->chain[k] = (s->chain[k] ^ word[k]) * odd;
+}
+
+static uint64_t chains_end(const chains *s)
+{
+    uint64_t sum = s->count;
     for (int k = 0; k < CHAINS; k++) {
-        chain[k] = (chain[k] ^ word[k]) * odd;
-        sum = (sum ^ chain[k] ^ chain[k] >> 32) * odd;
+        uint64_t last = s->count % (CHAINS * sizeof sum) ? s->chain[k] : s->chain[k] * odd;
+        sum = (sum ^ last ^ last >> 32) * odd;
     }
     return sum;
 }
@@ -46,14 +62,18 @@ static berlu_status path_in(char out[PATH_ROOM], const char *folder, const char 
 static berlu_status line_make(text *out, const folder_handle *in, const char *folder, const char *name)
 {
     char path[PATH_ROOM];
-    file_map map;
+    char shown[FILE_SHOWN];
+    file_in file = {.fd = -1};
+    chains sum = {.chain = {1, 2, 3, 4}};
     berlu_status status = path_in(path, folder, name);
     if (status == BERLU_OK)
-        status = file_map_open_in(&map, in, path);
+        status = file_in_open_in(&file, in, path, file_shown(shown, in, path));
+    if (status == BERLU_OK)
+        status = file_in_each(&file, file.size, chains_add, &sum);
+    file_in_close(&file);
     if (status != BERLU_OK)
         return status;
-    text_add(out, "%016llx %s\n", (unsigned long long)bytes_sum(map.data, map.size), name);
-    file_map_close(&map);
+    text_add(out, "%016llx %s\n", (unsigned long long)chains_end(&sum), name);
     return text_status(out);
 }
 

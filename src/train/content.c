@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/file.h"
-
 static void number_add(sha256 *h, uint64_t value)
 {
     unsigned char bytes[8];
@@ -55,20 +53,5 @@ berlu_status content_of_data(char out[SHA256_TEXT], data_source *data)
             return status;
     }
     sha256_finish(&h, out);
-    return BERLU_OK;
-}
-
-berlu_status content_of_file(char out[SHA256_TEXT], const char *path)
-{
-    file_map map;
-    sha256 h;
-    berlu_status status = file_map_open(&map, path);
-    if (status != BERLU_OK)
-        return status;
-    sha256_start(&h);
-    if (map.size)
-        sha256_add(&h, map.data, map.size);
-    sha256_finish(&h, out);
-    file_map_close(&map);
     return BERLU_OK;
 }

@@ -14,6 +14,5 @@
 enum { CONTENT_IMAGES = 64 }; /* of each split */
 
 berlu_status content_of_data(char out[SHA256_TEXT], data_source *data);
-berlu_status content_of_file(char out[SHA256_TEXT], const char *path); /* all of its bytes */
 
 #endif

@@ -64,7 +64,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
             s->algorithms_record = NULL; /* of the training's shapes; an accuracy asks for no bits */
         const char *file = r->ema ? "ema.safetensors" : "model.safetensors";
         if (status == BERLU_OK)
-            status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file);
+            status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file, r->log);
         if (status == BERLU_OK && facts.format > 0)
             status = record_check(s, weights);
         return status == BERLU_OK ? data_settings(r, s) : status;
@@ -236,7 +236,7 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = recipe_idle(&s);
     if (status == BERLU_OK)
-        status = network_data(&data, &classes, &s, NULL);
+        status = network_data(&data, &classes, &s, r->log);
     if (status == BERLU_OK)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)

@@ -27,7 +27,8 @@ typedef struct eval_request {
     int ema, train_split;
     const char *const *files; /* images to answer for instead of a split of the data, `file_count` of them */
     size_t file_count;
-    eval_report *report; /* filled where not NULL, {0} before */
+    const berlu_log *log; /* warnings; may be NULL */
+    eval_report *report;  /* filled where not NULL, {0} before */
     /* Called with every image's logits where not NULL: `index` in the split or in `files`. */
     void (*each)(void *context, size_t index, const float *logits, size_t classes, size_t label);
     void (*tick)(void *context, uint64_t images); /* may be NULL */

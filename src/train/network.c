@@ -10,10 +10,10 @@
 
 #include "backends.h"
 #include "base/file.h"
+#include "data/sha256.h"
 #include "engine/image_set.h"
 #include "models/weights.h"
 #include "train/checkpoint.h"
-#include "train/content.h"
 #include "train/run_folder.h"
 
 berlu_status network_create(model **out, const train_settings *s, size_t classes)
@@ -97,12 +97,12 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
 }
 
 /* The newest checkpoint, not by its link, which is for people and may lag behind. */
-static berlu_status folder_last(char out[CHECKPOINT_PATH], const char *run, int ema)
+static berlu_status folder_last(char out[CHECKPOINT_PATH], const char *run, int ema, const berlu_log *log)
 {
     char any[CHECKPOINT_PATH];
     if (ema && checkpoint_newest(run, 0, any, NULL) == BERLU_OK && *any && !checkpoint_has_average(any))
         return berlu_fail(BERLU_ERR_INPUT, "%s: keeps no average of the weights: it was trained without --ema", run);
-    berlu_status status = checkpoint_newest(run, ema, out, NULL);
+    berlu_status status = checkpoint_newest(run, ema, out, log);
     if (status == BERLU_OK && !*out)
         return berlu_fail(BERLU_ERR_INPUT, "%s: holds no checkpoint yet", run);
     return status;
@@ -126,11 +126,12 @@ static berlu_status folder_named(char out[CHECKPOINT_PATH], const char *run, con
     return BERLU_OK;
 }
 
-berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file)
+berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file,
+                             const berlu_log *log)
 {
     char folder[CHECKPOINT_PATH];
     int ema = strcmp(file, "ema.safetensors") == 0, last = strcmp(which, "last") == 0;
-    berlu_status status = last ? folder_last(folder, run, ema) : folder_named(folder, run, which);
+    berlu_status status = last ? folder_last(folder, run, ema, log) : folder_named(folder, run, which);
     if (status == BERLU_OK && !last)
         status = checkpoint_check(folder, ema);
     if (status != BERLU_OK)
@@ -164,13 +165,15 @@ berlu_status network_acts(train_settings *s, const char *weights, int *found)
 
 /* ---- the teacher ------------------------------------------------------------------------------------------------------ */
 
-static berlu_status teacher_from_run(train_settings *s, char *weights, size_t room, const train_settings *student)
+static berlu_status teacher_from_run(train_settings *s, char *weights, size_t room, const train_settings *student,
+                                     const berlu_log *log)
 {
     if (*student->teacher_act)
         return berlu_fail(BERLU_ERR_ARG, "teacher_act: has no effect because %s is a run, which knows its activation",
                           student->teacher);
     berlu_status status = run_settings(s, NULL, student->teacher);
-    return status == BERLU_OK ? network_weights(weights, room, student->teacher, "last", "model.safetensors") : status;
+    return status == BERLU_OK ? network_weights(weights, room, student->teacher, "last", "model.safetensors", log)
+                              : status;
 }
 
 /* Weights alone do not tell which activation they were trained with, and a wrong one gives no error: so it is asked for. */
@@ -191,12 +194,13 @@ static berlu_status teacher_from_file(train_settings *s, const char *weights, co
 }
 
 /* The settings of a teacher and the path of its weights. */
-static berlu_status teacher_find(train_settings *s, char *weights, size_t room, const train_settings *student)
+static berlu_status teacher_find(train_settings *s, char *weights, size_t room, const train_settings *student,
+                                 const berlu_log *log)
 {
     const char *name = student->teacher, *colon = strchr(name, ':');
     char model_name[64];
     if (run_exists(name))
-        return teacher_from_run(s, weights, room, student);
+        return teacher_from_run(s, weights, room, student, log);
     if (!colon)
         return berlu_fail(BERLU_ERR_INPUT, "teacher: %s holds no run; give a run's folder or MODEL:FILE", name);
     snprintf(model_name, sizeof model_name, "%.*s", (int)(colon - name), name);
@@ -204,15 +208,16 @@ static berlu_status teacher_find(train_settings *s, char *weights, size_t room, 
     return teacher_from_file(s, weights, model_name, student);
 }
 
-berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like, device *on)
+berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like, device *on,
+                          const berlu_log *log)
 {
     char weights[CHECKPOINT_PATH];
     train_settings s = {0};
     teacher t = {0};
     engine_options o = {.mode = ENGINE_INFER, .batch = (int)student->batch, .threads = (int)student->threads};
-    berlu_status status = teacher_find(&s, weights, sizeof weights, student);
+    berlu_status status = teacher_find(&s, weights, sizeof weights, student, log);
     if (status == BERLU_OK)
-        status = content_of_file(t.hash, weights);
+        status = sha256_file(t.hash, weights);
     if (status == BERLU_OK)
         status = network_create(&t.model, &s, (size_t)like->classes);
     if (status == BERLU_OK && t.model->config.image_size != like->image_size)

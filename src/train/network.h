@@ -24,8 +24,10 @@ void network_feed(engine *e, const loader_batch *b);
 /* The data of the settings, and the number of classes they agree on. */
 berlu_status network_data(data_source **out, size_t *classes, const train_settings *s, const berlu_log *log);
 
-/* Where a run keeps its weights: checkpoint `which` ("last", "best", or a step) and `file` in it. */
-berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file);
+/* Where a run keeps its weights: checkpoint `which` ("last", "best", or a step) and `file` in it. A newest one
+ * that is broken is passed over for the one before it, with a warning in `log`. */
+berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file,
+                             const berlu_log *log);
 
 /* The activations that a file of weights names in its metadata, into s->act; `found` 0 where it names none. */
 berlu_status network_acts(train_settings *s, const char *weights, int *found);
@@ -37,7 +39,8 @@ typedef struct teacher {
     char hash[SHA256_TEXT]; /* of the file of its weights */
 } teacher;
 /* On the student's device; NULL: one of its own. */
-berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like, device *on);
+berlu_status teacher_open(teacher *out, const train_settings *student, const model_config *like, device *on,
+                          const berlu_log *log);
 void teacher_close(teacher *t);
 /* Logits for a whole batch, until the next call. */
 berlu_status teacher_logits(teacher *t, const loader_batch *b, const float **logits);

@@ -98,36 +98,35 @@ static berlu_status set_choice(train_settings *s, const setting *row, const char
 
 static berlu_status set_number(train_settings *s, const setting *row, const char *value)
 {
+    int64_t count = 0;
     double number;
     char least[NUMBER_TEXT], most[NUMBER_TEXT], advice[NUMBER_ADVICE];
-    if (row->kind == SETTING_REAL && strcmp(value, "auto") == 0 && strcmp(row->value, "auto") == 0) {
+    int real = row->kind == SETTING_REAL, known;
+    if (real && strcmp(value, "auto") == 0 && strcmp(row->value, "auto") == 0) {
         *(double *)((char *)s + row->offset) = NAN;
         return BERLU_OK;
     }
-    if (!number_parse(value, &number))
+    known = !real && count_parse(value, &count);
+    if (!known && !number_parse(value, &number))
         return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is not a number%s", row->key, value, number_advice(advice, value));
+    number = known ? (double)count : number;
     if (!(number >= row->least && number <= row->most))
         return berlu_fail(BERLU_ERR_ARG, "%s: %s lies outside %s to %s", row->key, value,
                           number_text(least, row->least), number_text(most, row->most));
-    if (row->kind == SETTING_REAL) {
-        *(double *)((char *)s + row->offset) = number;
-        return BERLU_OK;
-    }
-    if (number != floor(number))
+    if (!real && !known)
         return berlu_fail(BERLU_ERR_ARG, "%s: %s is not a whole number", row->key, value);
-    *(int64_t *)((char *)s + row->offset) = (int64_t)number;
+    if (real)
+        *(double *)((char *)s + row->offset) = number;
+    else
+        *(int64_t *)((char *)s + row->offset) = count;
     return BERLU_OK;
 }
 
 static berlu_status set_flag(train_settings *s, const setting *row, const char *value)
 {
-    static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (strcmp(value, words[i]) == 0) {
-            *(int64_t *)((char *)s + row->offset) = i % 2;
-            return BERLU_OK;
-        }
-    return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is neither true nor false", row->key, value);
+    if (!flag_parse(value, (int64_t *)((char *)s + row->offset)))
+        return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is neither true nor false", row->key, value);
+    return BERLU_OK;
 }
 
 static berlu_status set_text(train_settings *s, const setting *row, const char *value)

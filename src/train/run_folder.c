@@ -180,10 +180,21 @@ berlu_status run_mark(run_folder *run, run_state state, uint64_t step)
 
 berlu_status run_in_place(const run_folder *run)
 {
-    if (folder_in_place(&run->folder))
-        return BERLU_OK;
-    return berlu_fail(BERLU_ERR_IO, "%s: the folder was moved, removed or replaced while the run was training in it",
-                      run->path);
+    if (!folder_in_place(&run->folder))
+        return berlu_fail(BERLU_ERR_IO,
+                          "%s: the folder was moved, removed or replaced while the run was training in it", run->path);
+    if (run_lock_named(&run->lock, &run->folder) != 1)
+        return berlu_fail(BERLU_ERR_IO, "%s/lock: was removed or replaced while the run was training here", run->path);
+    return BERLU_OK;
+}
+
+berlu_status run_intact(const run_folder *run)
+{
+    berlu_status status = run_in_place(run);
+    if (status == BERLU_OK && !file_exists_in(&run->folder, "run.json"))
+        return berlu_fail(BERLU_ERR_IO, "%s/run.json: was removed while the run was training here; put it back",
+                          run->path);
+    return status;
 }
 
 berlu_status run_settings(train_settings *out, run_facts *facts, const char *folder)

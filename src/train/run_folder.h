@@ -47,9 +47,11 @@ void run_close(run_folder *run);
 /* Into the lock file: the state and the newest checkpoint's step. */
 berlu_status run_mark(run_folder *run, run_state state, uint64_t step);
 
-/* BERLU_ERR_IO when the path no longer leads to the folder that is held: it was moved, removed
- * or replaced. */
+/* BERLU_ERR_IO when the path no longer leads to the folder that is held, or `lock` in it not to the
+ * file that is locked: moved, removed or replaced. The second asks for run.json too, once that was
+ * written. */
 berlu_status run_in_place(const run_folder *run);
+berlu_status run_intact(const run_folder *run);
 
 /* The settings that run.json holds, and the rest of it; either may be NULL. */
 berlu_status run_settings(train_settings *out, run_facts *facts, const char *folder);

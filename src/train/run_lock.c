@@ -78,13 +78,12 @@ static berlu_status fail_lock(const folder_handle *run)
         run->path, strerror(errno));
 }
 
-/* Whether `fd` is the file that is called `lock` now: somebody may have removed it between
- * opening and locking. */
-static int still_named(const folder_handle *run, int fd)
+int run_lock_named(const run_lock *lock, const folder_handle *run)
 {
     struct stat held, named;
-    return fstat(fd, &held) == 0 && fstatat(run->fd, "lock", &named, 0) == 0 && held.st_dev == named.st_dev &&
-           held.st_ino == named.st_ino;
+    if (fstat(lock->fd, &held) != 0 || fstatat(run->fd, "lock", &named, 0) != 0)
+        return 0;
+    return held.st_dev == named.st_dev && held.st_ino == named.st_ino ? 1 : -1;
 }
 
 /* One try: BERLU_OK with *fd locked, BERLU_ERR_BUSY, or a failure. */
@@ -97,7 +96,7 @@ static berlu_status lock_try(int *out, const folder_handle *run)
     berlu_status status = BERLU_OK;
     if (fcntl(fd, F_OFD_SETLK, &all) != 0)
         status = errno == EAGAIN || errno == EACCES ? fail_busy(run, fd) : fail_lock(run);
-    else if (!still_named(run, fd))
+    else if (run_lock_named(&(run_lock){.fd = fd}, run) != 1) /* somebody may have removed it in between */
         status = berlu_fail(BERLU_ERR_BUSY, "%s/lock: was removed while it was being locked", run->path);
     if (status == BERLU_OK)
         *out = fd;

@@ -41,6 +41,10 @@ typedef struct run_lock {
 berlu_status run_lock_take(run_lock *out, const folder_handle *run, double wait, const atomic_int *stop);
 void run_lock_drop(run_lock *lock);
 
+/* Whether the locked file is still the one called `lock`: 1; 0 where none is; -1 where another one
+ * is, which another process may have locked to train here too. */
+int run_lock_named(const run_lock *lock, const folder_handle *run);
+
 /* Writes lock->record, with this host and process, in place and to the disk. */
 berlu_status run_lock_write(run_lock *lock, const folder_handle *run);
 

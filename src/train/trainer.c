@@ -154,7 +154,7 @@ static berlu_status update_apply(trainer *t, int look)
 /* Forward, backward and update of one batch as one list. */
 static berlu_status step_whole(trainer *t)
 {
-    t->step.first_sample = 0;
+    t->step.micro_batch = 0;
     berlu_status status = batch_next(t);
     double began = clock_seconds();
     if (status == BERLU_OK)
@@ -172,7 +172,7 @@ static berlu_status step_whole(trainer *t)
 static berlu_status group_run(trainer *t, uint64_t group, int look)
 {
     for (uint64_t m = 0; m < group; m++) {
-        t->step.first_sample = m * (uint64_t)t->settings.batch;
+        t->step.micro_batch = (uint32_t)m;
         berlu_status status = batch_next(t);
         if (status == BERLU_OK)
             status = batch_run(t, look && m + 1 == group, m + 1 == group);
@@ -193,6 +193,7 @@ static berlu_status update_run(trainer *t)
     t->step.step = (uint32_t)t->state.updates;
     t->step.count = (uint32_t)t->state.updates + 1;
     t->step.loss_scale = 1 / (double)group;
+    t->step.micro_batches = (uint32_t)group;
     const struct device_base *on = (const struct device_base *)engine_device(t->train);
     int whole = group == 1 && !look && on->backend->asynchronous;
     berlu_status status = whole ? step_whole(t) : group_run(t, group, look);
@@ -404,6 +405,10 @@ static berlu_status end_mark(trainer *t, berlu_status status)
         return run_mark(&t->run, RUN_DONE, step);
     char message[1024];
     snprintf(message, sizeof message, "%s", berlu_last_error());
+    if (status == BERLU_ERR_IO && run_intact(&t->run) != BERLU_OK) { /* then this is why, whichever call failed */
+        (void)report_not_saved(t, status);
+        snprintf(message, sizeof message, "%s", berlu_last_error());
+    }
     (void)run_mark(&t->run, status == BERLU_ERR_NUMERIC ? RUN_FAILED : RUN_STOPPED, step);
     return berlu_fail(status, "%s", message);
 }

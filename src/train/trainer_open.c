@@ -183,7 +183,7 @@ static berlu_status engines_make(trainer *t)
     o.distill = distill[s->distill];
     o.optimizer = s->optimizer == RECIPE_SGD ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
     o.nesterov = (int)s->nesterov;
-    o.accumulate = s->accumulate > 1;
+    o.accumulate = (int)s->accumulate;
     o.ema = s->ema > 0;
     berlu_status status = network_device(&o, s);
     if (status == BERLU_OK)
@@ -310,7 +310,7 @@ berlu_status train_canonical(text *out, const train_settings *s)
     if (status != BERLU_OK)
         return status;
     if (s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config, NULL);
+        status = teacher_open(&t->teacher, s, &t->model->config, NULL, t->hooks.log);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
@@ -336,7 +336,7 @@ static berlu_status trainer_complete(trainer *t)
     const train_settings *s = &t->settings;
     berlu_status status = engines_make(t);
     if (status == BERLU_OK && s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config, engine_device(t->train));
+        status = teacher_open(&t->teacher, s, &t->model->config, engine_device(t->train), t->hooks.log);
     if (status == BERLU_OK)
         status = trainer_place_images(t);
     if (status == BERLU_OK)

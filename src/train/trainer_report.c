@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
-#include "base/file.h"
+#include "base/file_in.h"
 #include "io/csv.h"
 #include "train/finite.h"
 #include "train/trainer_internal.h"
@@ -32,15 +32,29 @@ static const char timing_names[] =
     "epoch,step,images,seconds,images_per_s,forward_s,backward_s,update_s,teacher_s,data_s,"
     "diagnose_s,wait_percent,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
 
+typedef struct compared {
+    const char *expected; /* what has still to come */
+    int same;
+} compared;
+
+static void compared_add(void *context, const void *bytes, size_t count)
+{
+    compared *c = context;
+    c->same = c->same && memcmp(bytes, c->expected, count) == 0;
+    c->expected += count;
+}
+
 /* Whether a file of the run begins with these bytes. */
 static int begins_with(const trainer *t, const char *name, const char *bytes, size_t count)
 {
-    file_map map;
-    if (file_map_open_in(&map, &t->run.folder, name) != BERLU_OK)
-        return 0;
-    int same = map.size >= count && memcmp(map.data, bytes, count) == 0;
-    file_map_close(&map);
-    return same;
+    compared c = {.expected = bytes, .same = 1};
+    file_in file;
+    berlu_status status = file_in_open_in(&file, &t->run.folder, name, name);
+    if (status == BERLU_OK && file.size >= count)
+        status = file_in_each(&file, count, compared_add, &c);
+    int whole = status == BERLU_OK && file.size >= count;
+    file_in_close(&file);
+    return whole && c.same;
 }
 
 static const char metrics_name[] = "metrics.csv";
@@ -87,16 +101,26 @@ static berlu_status columns_find(trainer *t)
                       t->run.path, metrics_name);
 }
 
+static void sum_add(void *context, const void *bytes, size_t count)
+{
+    uint32_t *sum = context;
+    *sum = crc32c(*sum, bytes, count);
+}
+
 /* The rows that the checkpoint knows must be the bytes that were written; what stands behind them is written again. */
 static berlu_status metrics_resume(trainer *t)
 {
-    file_map map;
-    berlu_status status = file_map_open_in(&map, &t->run.folder, metrics_name);
+    char shown[FILE_SHOWN];
+    file_in file;
+    uint32_t sum = 0;
+    berlu_status status =
+        file_in_open_in(&file, &t->run.folder, metrics_name, file_shown(shown, &t->run.folder, metrics_name));
+    int shorter = status == BERLU_OK && file.size < t->state.metrics_bytes;
+    if (status == BERLU_OK && !shorter)
+        status = file_in_each(&file, t->state.metrics_bytes, sum_add, &sum);
+    file_in_close(&file);
     if (status != BERLU_OK)
         return status;
-    int shorter = map.size < t->state.metrics_bytes;
-    uint32_t sum = shorter ? 0 : crc32c(0, map.data, (size_t)t->state.metrics_bytes);
-    file_map_close(&map);
     if (shorter)
         return berlu_fail(BERLU_ERR_INPUT,
                           "%s/%s: is shorter than its checkpoint says; it was changed from outside: put it back as it "
@@ -329,10 +353,21 @@ static const char *bad_site(trainer *t)
     return NULL;
 }
 
+/* Whether somebody removed what was saved. */
+static int saved_gone(const trainer *t)
+{
+    char name[64];
+    snprintf(name, sizeof name, "checkpoints/step-%08llu", (unsigned long long)t->saved_updates);
+    return t->saved_updates != UINT64_MAX && !folder_exists_in(&t->run.folder, name);
+}
+
 static const char *kept_text(char out[64], const trainer *t)
 {
-    strcpy(out, "there is no checkpoint yet");
-    if (t->saved_updates != UINT64_MAX)
+    if (saved_gone(t))
+        strcpy(out, "its checkpoints were removed too");
+    else if (t->saved_updates == UINT64_MAX)
+        strcpy(out, "there is no checkpoint yet");
+    else
         snprintf(out, 64, "the checkpoint of step %llu is kept", (unsigned long long)t->saved_updates);
     return out;
 }
@@ -367,7 +402,8 @@ berlu_status report_not_saved(const trainer *t, berlu_status status)
 {
     char sentence[1024], kept[64];
     snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-    return berlu_fail(status, "%s (%s; mend it and continue with --resume)", sentence, kept_text(kept, t));
+    return berlu_fail(status, "%s (%s%s)", sentence, kept_text(kept, t),
+                      saved_gone(t) ? "" : "; mend it and continue with --resume");
 }
 
 /* In the order of the computation: images, weights, activations, logits; for a norm, the gradients. */

@@ -120,7 +120,7 @@ static berlu_status saver_start(trainer *t)
     if (status == BERLU_OK)
         status = engine_snapshot_take(t->train, s->snapshot);
     if (status != BERLU_OK)
-        return report_not_saved(t, status);
+        return status;
     *s->message = *s->warning = 0;
     signals_block(&before); /* as all threads of ours do */
     s->busy = pthread_create(&s->thread, NULL, saver_run, s) == 0;
@@ -142,7 +142,7 @@ static berlu_status saved(trainer *t, const train_state *state)
     t->saved_batches = state->batches;
     /* For people and schedulers; the checkpoint is what counts. */
     (void)run_mark(&t->run, RUN_RUNNING, state->updates);
-    berlu_status status = run_in_place(&t->run);
+    berlu_status status = run_intact(&t->run);
     return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
 }
 
@@ -172,9 +172,12 @@ berlu_status trainer_save(trainer *t)
         status = report_state_finite(t, t->train, t->state.updates);
     if (status != BERLU_OK)
         return status;
-    status = t->saver ? saver_start(t) : checkpoint_save(&t->store, t->train, &t->state);
+    /* A folder that was moved, or lost its lock file, is still ours to save into; under a lock of another's it is not. */
+    status = run_lock_named(&t->run.lock, &t->run.folder) < 0 ? run_in_place(&t->run) : BERLU_OK;
+    if (status == BERLU_OK)
+        status = t->saver ? saver_start(t) : checkpoint_save(&t->store, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
-    if (t->saver)
-        return status;
-    return status == BERLU_OK ? saved(t, &t->state) : report_not_saved(t, status);
+    if (status != BERLU_OK)
+        return report_not_saved(t, status);
+    return t->saver ? BERLU_OK : saved(t, &t->state);
 }

@@ -69,12 +69,12 @@ static void what_is_written_is_read_back_in_pieces_of_any_size(void **state)
             assert_int_equal(file_out_write(f, bytes + at, 1), BERLU_OK);
     }
     assert_int_equal(file_out_commit(f), BERLU_OK);
-    file_map map;
-    assert_int_equal(file_map_open(&map, path), BERLU_OK);
-    assert_int_equal(map.size, SIZE);
-    assert_memory_equal(map.data, bytes, SIZE);
-    file_map_close(&map);
-    assert_null(map.data);
+    char *found;
+    size_t size;
+    assert_int_equal(file_read_all(&found, &size, path, SIZE), BERLU_OK);
+    assert_int_equal(size, SIZE);
+    assert_memory_equal(found, bytes, SIZE);
+    free(found);
     free(bytes);
 }
 
@@ -156,12 +156,9 @@ static void things_that_are_no_files_are_not_replaced(void **state)
 static void reading_says_what_is_wrong(void **state)
 {
     (void)state;
-    file_map map;
     char *data = NULL;
-    assert_int_equal(file_map_open(&map, path), BERLU_ERR_INPUT);
-    assert_non_null(strstr(berlu_last_error(), path));
-    assert_int_equal(file_map_open(&map, folder), BERLU_ERR_INPUT);
     assert_int_equal(file_read_all(&data, NULL, path, 10), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), path));
     assert_int_equal(file_read_all(&data, NULL, folder, 10), BERLU_ERR_INPUT);
     assert_int_equal(file_write_atomic(path, "0123456789a", 11), BERLU_OK);
     assert_int_equal(file_read_all(&data, NULL, path, 10), BERLU_ERR_INPUT);
@@ -176,7 +173,6 @@ static void reading_survives_failures_too(void **state)
     (void)state;
     char *data = NULL, big[10000];
     size_t size;
-    file_map map;
     berlu_status status;
     memset(big, 'b', sizeof big);
     assert_int_equal(file_write_atomic(path, big, sizeof big), BERLU_OK);
@@ -185,23 +181,18 @@ static void reading_survives_failures_too(void **state)
         assert_true(status == BERLU_ERR_INPUT || status == BERLU_ERR_MEMORY);
     assert_int_equal(size, sizeof big);
     free(data);
-    for (int n = 1; fail_after(kinds, n), status = file_map_open(&map, path), fail_hit(); n++) {
-        assert_int_equal(status, BERLU_ERR_INPUT);
-        assert_null(map.data);
-    }
-    assert_int_equal(status, BERLU_OK);
-    file_map_close(&map);
 }
 
-static void an_empty_file_is_a_map_of_nothing(void **state)
+static void an_empty_file_is_read_as_nothing(void **state)
 {
     (void)state;
-    file_map map;
+    char *data;
+    size_t size;
     assert_int_equal(file_write_atomic(path, NULL, 0), BERLU_OK);
-    assert_int_equal(file_map_open(&map, path), BERLU_OK);
-    assert_null(map.data);
-    assert_int_equal(map.size, 0);
-    file_map_close(&map);
+    assert_int_equal(file_read_all(&data, &size, path, 10), BERLU_OK);
+    assert_string_equal(data, "");
+    assert_int_equal(size, 0);
+    free(data);
 }
 
 static void appended_lines_are_whole_or_taken_back(void **state)
@@ -235,7 +226,7 @@ int main(void)
         cmocka_unit_test_setup(things_that_are_no_files_are_not_replaced, set_up),
         cmocka_unit_test_setup(reading_says_what_is_wrong, set_up),
         cmocka_unit_test_setup(reading_survives_failures_too, set_up),
-        cmocka_unit_test_setup(an_empty_file_is_a_map_of_nothing, set_up),
+        cmocka_unit_test_setup(an_empty_file_is_read_as_nothing, set_up),
         cmocka_unit_test_setup(appended_lines_are_whole_or_taken_back, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

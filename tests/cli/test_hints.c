@@ -52,7 +52,7 @@ static const mistake mistakes[] = {
     {T "--batch 100000", "make it smaller", 0},
     {"train --model vit_micro --act berlu --run z --data cifar10", "`berlu data get cifar10`", 0},
     {"train --model vit_micro --act berlu --run z --data cifar10:", "`berlu data get cifar10`", 0},
-    {"train --model vit_micro --act berlu --run z --data empty", "no pictures (.jpg .jpeg .png) in class folders", 0},
+    {"train --model vit_micro --act berlu --run z --data empty", "no images (.jpg .jpeg .png) in class folders", 0},
     {T "--patch 5", "not a multiple of --patch 5", 0},
     {T "--momentum 0.9", "has no effect because optimizer is adamw", 0},
     {T "--nesterov 1", "--nesterov is a flag: leave '1' out, or write --nesterov=1", 0},

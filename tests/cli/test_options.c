@@ -68,8 +68,6 @@ static void defaults_hold_until_something_is_given(void **state)
     assert_string_equal(options_strings(o, "act")[0], "gelu");
     assert_int_equal(options_count(o, "more"), 0);
     assert_false(options_given(o, "batch"));
-    assert_true(options_present(o, "batch"));
-    assert_false(options_present(o, "lr"));
     assert_false(options_json(o));
     assert_int_equal(options_threads(o), 0);
     options_free(o);
@@ -185,50 +183,6 @@ static void help_wins_over_a_mistake(void **state)
     options_free(o);
 }
 
-static void a_settings_file_stands_between_default_and_command_line(void **state)
-{
-    (void)state;
-    options *o;
-    assert_int_equal(parse(&o, "vit", "--batch", "7", NULL), BERLU_OK);
-    assert_int_equal(options_set(o, "batch", "9", "s.yaml:1"), BERLU_OK);
-    assert_int_equal(options_set(o, "weight_decay", "0.5", "s.yaml:2"), BERLU_OK);
-    assert_int_equal(options_set(o, "ema", "true", "s.yaml:3"), BERLU_OK);
-    assert_int_equal(options_set(o, "act", "relu", "s.yaml:4"), BERLU_OK);
-    assert_int_equal(options_set(o, "act", "silu", "s.yaml:5"), BERLU_OK);
-    assert_int_equal(options_set(o, "threads", "3", "s.yaml:6"), BERLU_OK);
-    assert_int_equal(options_int(o, "batch"), 7);
-    assert_true(options_float(o, "weight-decay") == 0.5);
-    assert_true(options_flag(o, "ema") && options_given(o, "ema"));
-    assert_int_equal(options_count(o, "act"), 2);
-    assert_int_equal(options_threads(o), 3);
-    assert_int_equal(options_set(o, "weigth_decay", "1", "s.yaml:7"), BERLU_ERR_ARG);
-    assert_string_equal(berlu_last_error(), "s.yaml:7: unknown key weigth_decay; did you mean weight_decay?");
-    assert_int_equal(options_set(o, "batch", "many", "s.yaml:8"), BERLU_OK); /* the command line said it already */
-    assert_int_equal(options_set(o, "lr", "fast", "s.yaml:9"), BERLU_ERR_ARG);
-    assert_string_equal(berlu_last_error(), "s.yaml:9: option --lr: 'fast' is not a number");
-    assert_int_equal(options_set(o, "resume", "true", "s.yaml:10"), BERLU_ERR_ARG); /* OPTION_NO_FILE */
-    options_free(o);
-}
-
-static void all_settings_are_written_with_their_types(void **state)
-{
-    (void)state;
-    options *o;
-    output out;
-    assert_int_equal(parse(&o, "vit", "--kinks", "0.1,2", "--ema", NULL), BERLU_OK);
-    output_start(&out);
-    options_write(o, &out);
-    output_end(&out);
-    const char *begin = strstr(out.json.data, "\"model\"");
-    assert_non_null(begin);
-    assert_string_equal(begin,
-                        "\"model\": \"vit\", \"more\": null, \"batch\": 128, \"lr\": null, \"weight_decay\": 0.05, "
-                        "\"keep\": \"input\", \"kinks\": [0.1, 2.0], \"n\": [16384, 262144], \"act\": [\"gelu\"], "
-                        "\"graph\": null, \"ema\": true}");
-    text_free(&out.json);
-    options_free(o);
-}
-
 static void help_names_every_row_its_range_and_default(void **state)
 {
     (void)state;
@@ -276,8 +230,6 @@ int main(void)
         cmocka_unit_test(mistakes_are_named_with_what_would_be_right),
         cmocka_unit_test(a_missing_argument_is_named),
         cmocka_unit_test(help_wins_over_a_mistake),
-        cmocka_unit_test(a_settings_file_stands_between_default_and_command_line),
-        cmocka_unit_test(all_settings_are_written_with_their_types),
         cmocka_unit_test(help_names_every_row_its_range_and_default),
         cmocka_unit_test(every_failed_allocation_is_told),
     };

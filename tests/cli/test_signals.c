@@ -178,11 +178,27 @@ static void a_signal_that_was_ignored_at_the_start_stays_ignored(void **state)
     }
 }
 
-/* A step of seconds, so that nothing can be saved between signals sent together. Pending ones
- * are taken by number. */
+/* Steps so long that nothing can be saved between signals sent together. Pending ones are taken by
+ * number. */
 static const char *const slow[] = {
-    "--model", "vit_tiny_cifar", "--batch",   "128", "--synthetic-images", "256", "--epochs", "100000",
-    "--lr",    "1e-3",           "--threads", "1",   "--workers",          "1",   NULL};
+    "--model", "vit_tiny_cifar", "--batch",   "32", "--synthetic-images", "64", "--epochs",           "100000",
+    "--lr",    "1e-3",           "--threads", "1",  "--workers",          "1",  "--checkpoint-every", "1",
+    NULL};
+
+/* Step of the newest whole checkpoint; 0: none yet. */
+static long newest_step(const job *j)
+{
+    char path[FOLDER_PATH + 64];
+    long newest = 0;
+    snprintf(path, sizeof path, "%s/checkpoints", j->run);
+    DIR *folder = opendir(path);
+    for (struct dirent *e; folder && (e = readdir(folder));)
+        if (strncmp(e->d_name, "step-", 5) == 0 && atol(e->d_name + 5) > newest)
+            newest = atol(e->d_name + 5);
+    if (folder)
+        closedir(folder);
+    return newest;
+}
 
 static void a_second_signal_is_the_same_request_and_a_third_ends_at_once(void **state)
 {
@@ -191,12 +207,14 @@ static void a_second_signal_is_the_same_request_and_a_third_ends_at_once(void **
     for (size_t sent = 2; sent <= 3; sent++) {
         job j = {.more = slow};
         job_start(&j, "signals-third", 0);
-        while (size_in_run(&j, "metrics.csv") < 0)
+        while (newest_step(&j) < 2)
             assert_true(job_lives(&j) && usleep(2000) == 0);
         for (size_t i = 0; i < sent; i++)
             kill(j.pid, numbers[i]);
         assert_int_equal(job_end(&j), sent == 2 ? 3 : 128 + SIGTERM);
-        /* ended at once or not, the run goes on */
+        /* ended at once or not, the run goes on from the newest checkpoint: it is whole */
+        long newest = newest_step(&j);
+        assert_true(newest >= 2);
         j.pending = SIGTERM;
         job again = j;
         again.pid = fork();
@@ -208,6 +226,13 @@ static void a_second_signal_is_the_same_request_and_a_third_ends_at_once(void **
             _exit(127);
         }
         assert_int_equal(job_end(&again), 3);
+        char *said, wanted[64];
+        snprintf(wanted, sizeof wanted, "stopped at step %ld", newest);
+        assert_int_equal(file_read_all(&said, NULL, j.log, 1 << 16), BERLU_OK);
+        assert_null(strstr(said, "broken"));
+        if (!strstr(said, wanted))
+            fail_msg("'%s' does not say '%s'", said, wanted);
+        free(said);
     }
 }
 

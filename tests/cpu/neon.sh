@@ -9,11 +9,11 @@ flags="$flags -O2"
 objects=
 for file in "$source"/src/cpu/simd_*.c; do
     name=$(basename "$file" .c)
-    [ "$name" = simd_pick ] && continue # chooses among tables; not compiled per instruction set
+    [ "$name" = simd_scratch ] && continue # not compiled per instruction set
     "$compiler" $flags -DSIMD_ISA=neon -c "$file" -o "$build/${name}_neon.o"
     "$compiler" $flags -DSIMD_ISA=scalar -DV_TARGET_SCALAR -c "$file" -o "$build/${name}_scalar.o"
     objects="$objects $build/${name}_neon.o $build/${name}_scalar.o"
 done
-"$compiler" $flags -static "$source/tests/cpu/check_simd.c" "$source/src/cpu/simd_pick.c" $objects "$source/src/base/cpu.c" \
+"$compiler" $flags -static "$source/tests/cpu/check_simd.c" "$source/src/cpu/simd_scratch.c" $objects "$source/src/base/cpu.c" \
     "$source/src/base/status.c" -lm -o "$build/check_simd"
 "$emulator" "$build/check_simd"

@@ -240,10 +240,6 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
         memset(to, 0, BYTES);
 }
 
-DEVICE void read_again()
-{
-}
-
 DEVICE void copy_commit()
 {
 }

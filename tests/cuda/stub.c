@@ -11,6 +11,7 @@
 
 #include <berlu/act_cuda.h>
 
+#include "act/cuda/fused_call.h"
 #include "base/half.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
@@ -750,4 +751,20 @@ berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const ber
     }
     enqueue(stream, act_run, &(act_work){act, op, *call}, sizeof(act_work));
     return BERLU_OK;
+}
+
+int act_cuda_fused_takes(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    (void)act, (void)op, (void)call;
+    return 0; /* the CPU has no estimates */
+}
+
+size_t act_cuda_fused_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    return berlu_act_cuda_workspace(act, op, call);
+}
+
+berlu_status act_cuda_fused(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
+{
+    return berlu_act_cuda_run(act, op, call, stream);
 }

@@ -97,7 +97,7 @@ static void an_update_in_f32_equals_the_references(void **state)
         c.options.ema = 1;
         c.options.optimizer = i % 2 ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
         c.options.nesterov = i % 4 == 1;
-        c.options.accumulate = i % 3 == 0;
+        c.options.accumulate = i % 3 == 0 ? 7 : 1;
         prepared got = case_prepare_on(&c, cuda_backend(), d, 1), want = case_prepare(&c, cpu_f64_backend(), 1);
         prepared *both[] = {&got, &want};
         for (int k = 0; k < 2; k++) {
@@ -105,8 +105,11 @@ static void an_update_in_f32_equals_the_references(void **state)
             both[k]->step.momentum = 0.9, both[k]->step.ema_decay = 0.5;
             for (uint32_t update = 1; update <= 3; update++) {
                 both[k]->step.count = update;
-                for (int micro = 0; micro < 1 + c.options.accumulate; micro++)
+                both[k]->step.micro_batches = (uint32_t)c.options.accumulate;
+                for (int micro = 0; micro < c.options.accumulate; micro++) {
+                    both[k]->step.micro_batch = (uint32_t)micro;
                     step_run(both[k]);
+                }
                 ok(engine_update(both[k]->e));
             }
         }

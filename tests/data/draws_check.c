@@ -36,10 +36,11 @@ static loader_options options_of(const draw_case *c)
     o.shuffle = o.drop_last = !c->test;
     o.repeats = c->repeats;
     o.ranks = c->ranks;
+    o.group = (size_t)c->ranks;
     o.rank = c->ranks ? c->ranks - 1 : 0;
     o.mix = (mix_options){
         .mixup = c->mixup, .cutmix = c->cutmix, .probability = 0.9, .switch_to_cutmix = 0.5, .smoothing = c->smoothing};
-    o.mix.group = mix_is_on(&o.mix) ? BATCH / 2 / (size_t)(c->ranks ? c->ranks : 1) : 0;
+    o.mix.group = mix_is_on(&o.mix) ? BATCH / 2 : 0;
     return o;
 }
 
@@ -114,7 +115,7 @@ static void case_compare(const draw_case *c, const engine_options *on, data_sour
     o.draws_first = c->test ? data_describe(data)->images[DATA_TRAIN] : 0;
     assert_ok(loader_open(&drawn, data, &o));
     engine_options how = *on;
-    how.batch = BATCH / (c->ranks ? c->ranks : 1);
+    how.batch = BATCH;
     how.loss = mix_is_on(&o.mix) ? LOSS_SOFT_TARGET : LOSS_CROSS_ENTROPY;
     assert_ok(engine_create(&e, m->graph, &how));
     image_set *set = set_make(how.backend, engine_device(e), data, loader_levels(pixels));

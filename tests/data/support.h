@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file_in.h"
 #include "base/text.h"
 #include "data/cifar_layout.h"
 #include "data/source.h"

@@ -87,12 +87,57 @@ static void a_pack_cut_while_training_ends_the_run_with_a_message(void **state)
     expect(&r, 1, "", "has been cut since");
 }
 
+typedef struct emptying {
+    const char *folder;
+    int images;
+} emptying;
+
+static void *empty_all(void *context)
+{
+    const emptying *e = context;
+    char path[FOLDER_PATH], name[64];
+    usleep(1600000); /* a round is a second of the loader, then one of the decoder: into the latter */
+    for (int i = 0; i < e->images; i++) {
+        snprintf(name, sizeof name, "train/a/%d.jpg", i);
+        assert_int_equal(truncate(folder_path(path, e->folder, name), 0), 0);
+    }
+    return NULL;
+}
+
+/* The decoder's yardstick goes over its files for seconds; from a mapping it ended in SIGBUS. */
+static void images_emptied_under_a_bench_end_in_a_message(void **state)
+{
+    (void)state;
+    enum { IMAGES = 24 };
+    char folder[FOLDER_PATH], path[FOLDER_PATH], name[64], *jpeg;
+    size_t size;
+    const char *root = getenv("BERLU_SOURCE_DIR");
+    command_result r;
+    pthread_t thread;
+    snprintf(path, sizeof path, "%s/tests/golden/images/exif6.jpg", root ? root : ".");
+    assert_ok(file_read_all(&jpeg, &size, path, 1 << 20));
+    folder_fresh(folder, "bench_emptied");
+    assert_ok(folder_make(folder_path(path, folder, "train/a")));
+    for (int i = 0; i < IMAGES; i++) {
+        snprintf(name, sizeof name, "train/a/%d.jpg", i);
+        assert_ok(file_write_atomic(folder_path(path, folder, name), jpeg, size));
+    }
+    free(jpeg);
+    emptying e = {folder, IMAGES};
+    assert_int_equal(pthread_create(&thread, NULL, empty_all, &e), 0);
+    command_run(&r, "bench", "data", folder, "--image-size", "16", "--batch", "8", "--rounds", "2", "--threads", "2",
+                NULL);
+    pthread_join(thread, NULL);
+    expect(&r, 2, "", ".jpg");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_reads_all_and_names_what_is_damaged),
         cmocka_unit_test(packs_of_0_1_0_are_said_to_be_unchecked),
         cmocka_unit_test(a_pack_cut_while_training_ends_the_run_with_a_message),
+        cmocka_unit_test(images_emptied_under_a_bench_end_in_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,10 +84,10 @@ static void empty_classes_loose_pictures_and_empty_folders_are_errors(void **sta
     char folder[FOLDER_PATH], path[FOLDER_PATH];
     data_source *s;
     folder_fresh(folder, "folder_empty");
-    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "no pictures");
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "no images");
     png_set(folder, "train", "a", 1, 4, 4);
     assert_ok(folder_make(folder_path(path, folder, "train/b")));
-    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "train/b: a class without pictures");
+    assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "train/b: a class without images");
     assert_ok(folder_remove(path));
     assert_ok(file_write_atomic(folder_path(path, folder, "train/loose.jpg"), "x", 1));
     assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "loose.jpg");

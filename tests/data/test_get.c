@@ -178,13 +178,8 @@ static int server_stop(void **state)
 
 static const char *hash_of(const char *path, char hex[SHA256_TEXT])
 {
-    file_map map;
-    sha256 h;
-    assert_ok(file_map_open(&map, path));
-    sha256_start(&h);
-    sha256_add(&h, map.data, map.size);
-    file_map_close(&map);
-    return sha256_finish(&h, hex);
+    assert_ok(sha256_file(hex, path));
+    return hex;
 }
 
 /* A file of a megabyte on the server. */
@@ -232,14 +227,15 @@ static void a_cut_download_goes_on_where_it_stopped(void **state)
 {
     const server *s = *state;
     char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH], part[FOLDER_PATH], hex[SHA256_TEXT];
-    file_map map;
+    unsigned char *bytes = NULL;
+    size_t size = 0;
     folder_fresh(folder, "download_cut");
     hash_of(served_file(s, from), hex);
     folder_path(to, folder, "thing.bin");
     assert_refused(fetch(s, "cut", to, hex, 1 << 20, 1), BERLU_ERR_IO, "goes on from there");
-    assert_ok(file_map_open(&map, folder_path(part, folder, "thing.bin.part")));
-    assert_int_equal(map.size, 1 << 19); /* half of it came, and is kept */
-    file_map_close(&map);
+    assert_ok(file_in_all(&bytes, &size, folder_path(part, folder, "thing.bin.part")));
+    assert_int_equal(size, 1 << 19); /* half of it came, and is kept */
+    free(bytes);
     assert_int_equal(file_exists(to), 0);
     assert_ok(fetch(s, "cut", to, hex, 1 << 20, 1)); /* the server sends the rest only when asked for a range */
     assert_same_file(from, to);
@@ -353,10 +349,11 @@ static void archive_serve(const server *s, cifar_layout *l, char hex[SHA256_TEXT
     text_free(&train);
     text_free(&test);
     l->sha256 = hash_of(path, hex);
-    file_map map;
-    assert_ok(file_map_open(&map, path));
-    l->archive_bytes = map.size;
-    file_map_close(&map);
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    assert_ok(file_in_all(&bytes, &size, path));
+    l->archive_bytes = size;
+    free(bytes);
 }
 
 /* The whole of `berlu data get` on a set of a few records. */

@@ -57,7 +57,7 @@ static void pictures_of_absurd_size_are_refused_before_memory_is_asked_for(void 
     unsigned char huge[] = {0x89, 'P',  'N',  'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I',  'H',  'D',  'R', 0,
                             0,    0xff, 0xff, 0,   0,    0xff, 0xff, 8,    2, 0, 0, 0,  0x3b, 0xf0, 0xe0, 0x85};
     assert_int_equal(image_decode(&out, huge, sizeof huge, NULL), BERLU_ERR_INPUT);
-    assert_int_equal(out.room, 0);
+    assert_int_equal(out.capacity, 0);
     assert_refused(image_check_size(65535, 65535), BERLU_ERR_INPUT, "over the limit");
     assert_refused(image_check_size(70000, 1), BERLU_ERR_INPUT, "over the limit");
     assert_refused(image_check_size(0, 5), BERLU_ERR_INPUT, "no pixels");

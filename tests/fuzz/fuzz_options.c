@@ -28,10 +28,6 @@ static void check(const options *o)
     for (size_t i = 0; i < options_count(o, "sizes"); i++)
         if (options_ints(o, "sizes")[i] < 0)
             abort();
-    output out;
-    output_start(&out);
-    options_write(o, &out);
-    text_free(&out.json);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -48,14 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         words[count++] = word;
     options *o;
     if (options_parse(&o, rows, count, words) == BERLU_OK)
-        check(o);
-    options_free(o);
-    if (options_parse(&o, rows, 1, (char *[]){"x"}) != BERLU_OK)
-        abort();
-    berlu_status status = BERLU_OK;
-    for (int i = 0; i + 1 < count && status == BERLU_OK; i += 2)
-        status = options_set(o, words[i], words[i + 1], "file:1");
-    if (status == BERLU_OK)
         check(o);
     options_free(o);
     free(copy);

@@ -304,12 +304,14 @@ static void accumulated_micro_batches_equal_one_batch(void **state)
     (void)state;
     graph_case half = vit;
     half.options.batch = 4;
-    half.options.accumulate = 1;
+    half.options.accumulate = 2;
     prepared whole = case_prepare(&vit, cpu_f64_backend(), 1), parts = case_prepare(&half, cpu_f64_backend(), 1);
     assert_int_equal(engine_forward(whole.e, &whole.step), BERLU_OK);
     assert_int_equal(engine_backward(whole.e), BERLU_OK);
     parts.step.loss_scale = 0.5;
+    parts.step.micro_batches = 2;
     for (int i = 0; i < 2; i++) {
+        parts.step.micro_batch = (uint32_t)i;
         memcpy(engine_input(parts.e), engine_input(whole.e) + i * 4 * 192, 4 * 192 * sizeof(float));
         memcpy(engine_labels(parts.e), engine_labels(whole.e) + i * 4, 4 * sizeof(int32_t));
         assert_int_equal(engine_forward(parts.e, &parts.step), BERLU_OK);

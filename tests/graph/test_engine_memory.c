@@ -20,7 +20,8 @@ static berlu_status build_and_create(const graph_case *c, const backend *machine
     engine_options o = c->options;
     o.backend = machine;
     o.threads = 1;
-    o.ema = o.accumulate = o.profile = 1;
+    o.ema = o.profile = 1;
+    o.accumulate = 4;
     status = graph_status(g);
     if (status == BERLU_OK)
         status = engine_create(out, g, &o);

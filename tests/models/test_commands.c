@@ -217,13 +217,34 @@ static int same_bytes(const char *isa, const char *isa_there, const char *enviro
     return same;
 }
 
+static void assert_isa(const char *isa, const char *environment, const char *expected)
+{
+    command_result r;
+    if (environment)
+        setenv("BERLU_ISA", environment, 1);
+    command_run(&r, "doctor", "--json", isa ? "--isa" : NULL, isa, NULL);
+    unsetenv("BERLU_ISA");
+    json_t *root = json_of(&r);
+    assert_string_equal(json_string_value(json_object_get(root, "isa")), expected);
+    json_decref(root);
+}
+
 static void the_option_isa_is_what_the_environment_says(void **state)
 {
     (void)state;
-    assert_true(same_bytes("scalar", NULL, "scalar"));
-    assert_true(same_bytes(NULL, "best", "scalar")); /* the option wins */
+    assert_isa("scalar", NULL, "scalar");
+    assert_isa(NULL, "scalar", "scalar");
     if (cpu_has(CPU_AVX2))
-        assert_false(same_bytes("scalar", "avx2", NULL));
+        assert_isa("avx2", "scalar", "avx2"); /* the option wins */
+}
+
+static void every_instruction_set_gives_the_same_outputs_and_gradients(void **state)
+{
+    (void)state;
+    assert_true(same_bytes("scalar", NULL, "scalar"));
+    assert_true(same_bytes(NULL, "best", "scalar"));
+    if (cpu_has(CPU_AVX2))
+        assert_true(same_bytes("scalar", "avx2", NULL));
 }
 
 /* Rows of one bench with one step each; `told` must stand on stderr, or nothing. */
@@ -380,6 +401,7 @@ int main(void)
         cmocka_unit_test(forward_writes_logits_loss_and_gradients),
         cmocka_unit_test(forward_without_labels_has_no_loss),
         cmocka_unit_test(the_option_isa_is_what_the_environment_says),
+        cmocka_unit_test(every_instruction_set_gives_the_same_outputs_and_gradients),
         cmocka_unit_test(bench_leaves_out_what_the_activation_cannot_keep),
         cmocka_unit_test(bench_names_every_activation),
         cmocka_unit_test(the_measured_peak_is_the_planned_one),

@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,13 +153,6 @@ ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at);
 ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at)
 {
     return now(FAIL_READ, EIO) ? -1 : __real_pread(fd, bytes, count, at);
-}
-
-void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
-{
-    return now(FAIL_READ, EIO) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
 }
 
 ssize_t __real_write(int fd, const void *bytes, size_t count);

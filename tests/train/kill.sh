@@ -8,7 +8,8 @@
 # got a signal that asks for a stop. After such a signal the command must have ended with 3, and the
 # newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once
 # the third may end it. Before that: bad input exits with 2 and writes nothing.
-# SEED in the environment repeats a sequence of moments as far as the machine allows.
+# SEED in the environment repeats a sequence of moments as far as the machine allows; FAMILY, the
+# options of a run, takes the place of the four; THREADS that of one or two at random.
 set -um # jobs of their own: without -m the shell starts what runs beside it with SIGINT ignored
 berlu=$1 kills=${2:-20} signals=${3:-20} work=${4:-$(mktemp -d)}
 RANDOM=${SEED:-1}
@@ -19,6 +20,7 @@ families=(
     "--model tnt_micro --image-size 16 --patch 8 --synthetic-images 80 --batch 8 --epochs 4 --checkpoint-every 3"
     "--model convnext_micro --synthetic-images 80 --batch 16 --epochs 4 --checkpoint-every 2"
 )
+[ -z "${FAMILY:-}" ] || families=("$FAMILY")
 names=(INT TERM HUP USR1 USR2 XCPU)
 mkdir -p "$work"
 rm -rf "$work"/whole* "$work"/run* "$work/other"
@@ -30,10 +32,10 @@ fail()
     exit 1
 }
 
-# Resumes the run of this family on one thread or two; sets `child`.
+# Resumes the run of this family; sets `child`.
 start()
 {
-    $berlu train $common ${families[$family]} --run "$run" --resume --threads $((RANDOM % 2 + 1)) 2> "$work/error" &
+    $berlu train $common ${families[$family]} --run "$run" --resume --threads "${THREADS:-$((RANDOM % 2 + 1))}" 2> "$work/error" &
     child=$!
 }
 

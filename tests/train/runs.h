@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/file_in.h"
 #include "io/csv.h"
 #include "support/folder.h"
 #include "train/run_folder.h"
@@ -36,6 +36,7 @@ train_result run_whole(const char *run, const char *const *extra);
 /* A fresh place for a run: the folder itself must not be there yet. */
 const char *run_place(char out[FOLDER_PATH], const char *name);
 
+void tree_copy(const char *from, const char *to); /* files, folders and links; hidden ones are left out */
 void files_equal(const char *a, const char *b, const char *name);
 void runs_equal(const char *a, const char *b); /* weights, state and metrics, byte for byte */
 

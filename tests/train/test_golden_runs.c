@@ -4,7 +4,6 @@
  * tests/golden/runs holds one folder per format, made by tools/golden_runs.sh and never made
  * again. Bits of a resume are promised on one machine only, so what is compared are the rows
  * that were there and what the folder says of itself. */
-#include <dirent.h>
 #include <math.h>
 #include <omp.h>
 #include <unistd.h>
@@ -12,31 +11,6 @@
 #include "runs.h"
 #include "train/checkpoint.h"
 #include "train/eval_run.h"
-
-static void tree_copy(const char *from, const char *to)
-{
-    assert_int_equal(folder_make(to), BERLU_OK);
-    DIR *dir = opendir(from);
-    assert_non_null(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        char source[FOLDER_PATH], target[FOLDER_PATH], *bytes, link[64] = "";
-        size_t size;
-        if (entry->d_name[0] == '.')
-            continue;
-        folder_path(source, from, entry->d_name);
-        folder_path(target, to, entry->d_name);
-        if (readlink(source, link, sizeof link - 1) > 0) {
-            assert_int_equal(symlink(link, target), 0);
-        } else if (folder_exists(source)) {
-            tree_copy(source, target);
-        } else {
-            assert_int_equal(file_read_all(&bytes, &size, source, 1u << 24), BERLU_OK);
-            assert_int_equal(file_write_atomic(target, bytes, size), BERLU_OK);
-            free(bytes);
-        }
-    }
-    closedir(dir);
-}
 
 typedef struct golden {
     const char *name;

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,37 @@ static void with_recipe(train_settings *s, const char *name)
     basics(s);
     assert_int_equal(recipe_set(s, "recipe", name), BERLU_OK);
     assert_int_equal(recipe_resolve(s), BERLU_OK);
+}
+
+/* The words of the command line, in a file and by name. */
+static void a_setting_takes_the_words_of_the_command_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;
+        int64_t expected;
+    } good[] = {{"batch", "1Ki", 1024}, {"batch", "64", 64},      {"batch", "1e3", 1000},
+                {"nesterov", "on", 1},  {"seed", "2Mi", 1 << 21}, {"train_images", "1Gi", 1 << 30}};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        train_settings s;
+        yaml_tree tree;
+        char file[64];
+        const setting *row = recipe_find(good[i].key);
+        snprintf(file, sizeof file, "%s: %s\n", good[i].key, good[i].value);
+        recipe_init(&s);
+        assert_int_equal(yaml_tree_parse(&tree, file, strlen(file), "c.yaml"), BERLU_OK);
+        assert_int_equal(recipe_set_yaml(&s, &tree, tree.root), BERLU_OK);
+        assert_int_equal(*(int64_t *)((char *)&s + row->offset), good[i].expected);
+        yaml_tree_free(&tree);
+        recipe_free(&s);
+    }
+    static const char *const bad[] = {"1K", "1ki", "64 Ki", "1.5Ki", "9Gi9", " 8", "1.5", ""};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        train_settings s;
+        recipe_init(&s);
+        assert_int_equal(recipe_set(&s, "batch", bad[i]), BERLU_ERR_ARG);
+        recipe_free(&s);
+    }
 }
 
 static void the_papers_preset_is_what_the_paper_states(void **state)
@@ -349,6 +381,7 @@ static void the_batch_of_an_evaluation_follows_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_setting_takes_the_words_of_the_command_line),
         cmocka_unit_test(the_papers_preset_is_what_the_paper_states),
         cmocka_unit_test(the_other_presets_are_the_official_scripts),
         cmocka_unit_test(what_was_given_wins_over_file_and_preset),

@@ -279,6 +279,106 @@ static void a_run_whose_folder_is_replaced_does_not_touch_the_new_one(void **sta
     moved("replaced", 1);
 }
 
+typedef struct remover {
+    const char *run, *only; /* that file of it */
+    uint64_t at;
+    int read_only, again, done; /* again: somebody makes the file anew */
+} remover;
+
+static void remover_tick(void *context, const train_progress *p)
+{
+    remover *r = context;
+    char path[FOLDER_PATH];
+    if (r->done || p->update < r->at)
+        return;
+    r->done = 1;
+    if (r->read_only) {
+        assert_int_equal(chmod(folder_path(path, r->run, "checkpoints"), 0555), 0);
+        assert_int_equal(chmod(r->run, 0555), 0);
+    } else if (r->only) {
+        assert_int_equal(unlink(folder_path(path, r->run, r->only)), 0);
+        if (r->again)
+            assert_int_equal(file_write_atomic(path, "{}", 2), BERLU_OK);
+    } else {
+        assert_int_equal(folder_remove(r->run), BERLU_OK);
+    }
+}
+
+static void a_run_whose_folder_is_removed_ends_and_does_not_make_it_again(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    trainer *t;
+    remover r = {.run = run_place(run, "removed"), .at = 11};
+    tiny_settings(&s, run, NULL);
+    assert_int_equal(trainer_open(&t, &s, &(train_hooks){.progress = remover_tick, .context = &r}), BERLU_OK);
+    assert_int_equal(trainer_start(t, 0), BERLU_OK);
+    assert_int_equal(trainer_run(t, NULL), BERLU_ERR_IO);
+    assert_non_null(strstr(berlu_last_error(), "moved, removed or replaced"));
+    assert_non_null(strstr(berlu_last_error(), "its checkpoints were removed too"));
+    trainer_close(t);
+    assert_false(folder_exists(run));
+    recipe_free(&s);
+}
+
+/* As `rm -rf` leaves it when the run writes at the same time. Without its lock file the folder would be anybody's; a run
+ * without run.json cannot be resumed. The work so far is saved, unless another process may be writing there. */
+static void a_run_that_loses_its_lock_or_run_json_saves_and_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int again;
+        uint64_t kept;
+    } cases[] = {{"lock", 0, 16}, {"lock", 1, 8}, {"run.json", 0, 16}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char run[FOLDER_PATH], path[FOLDER_PATH], kept[64], *before;
+        train_settings s;
+        trainer *t;
+        remover r = {.run = run_place(run, "lost-file"), .only = cases[i].name, .at = 11, .again = cases[i].again};
+        tiny_settings(&s, run, NULL);
+        assert_int_equal(trainer_open(&t, &s, &(train_hooks){.progress = remover_tick, .context = &r}), BERLU_OK);
+        assert_int_equal(trainer_start(t, 0), BERLU_OK);
+        assert_int_equal(file_read_all(&before, NULL, folder_path(path, run, "run.json"), 1 << 20), BERLU_OK);
+        assert_int_equal(trainer_run(t, NULL), BERLU_ERR_IO);
+        snprintf(kept, sizeof kept, "the checkpoint of step %u is kept", (unsigned)cases[i].kept);
+        if (!strstr(berlu_last_error(), cases[i].name) || !strstr(berlu_last_error(), kept))
+            fail_msg("%s", berlu_last_error());
+        trainer_close(t);
+        assert_int_equal(file_write_atomic(path, before, strlen(before)), BERLU_OK); /* as the message asks for */
+        free(before);
+        assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
+        run_whole(run_place(path, "lost-file-whole"), NULL);
+        runs_equal(path, run);
+        recipe_free(&s);
+    }
+}
+
+/* Root may write there all the same, and then nothing happens. */
+static void a_run_whose_folder_becomes_read_only_keeps_its_last_checkpoint(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], whole[FOLDER_PATH], path[FOLDER_PATH];
+    train_settings s;
+    trainer *t;
+    remover r = {.run = run_place(run, "read-only"), .at = 11, .read_only = 1};
+    tiny_settings(&s, run, NULL);
+    assert_int_equal(trainer_open(&t, &s, &(train_hooks){.progress = remover_tick, .context = &r}), BERLU_OK);
+    assert_int_equal(trainer_start(t, 0), BERLU_OK);
+    berlu_status status = trainer_run(t, NULL);
+    assert_int_equal(status, geteuid() == 0 ? BERLU_OK : BERLU_ERR_IO);
+    if (status != BERLU_OK)
+        assert_non_null(strstr(berlu_last_error(), "the checkpoint of step 8 is kept"));
+    trainer_close(t);
+    assert_int_equal(chmod(run, 0777), 0);
+    assert_int_equal(chmod(folder_path(path, run, "checkpoints"), 0777), 0);
+    assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
+    run_whole(run_place(whole, "read-only-whole"), NULL);
+    runs_equal(whole, run);
+    recipe_free(&s);
+}
+
 /* On NFS a reader's open file stays behind as .nfs...: here, a folder that only root-less rmdir
  * refuses. */
 static volatile int keep_old; /* whether names that hold ".nfs" can be removed */
@@ -363,6 +463,9 @@ int main(void)
         cmocka_unit_test(a_busy_run_is_exit_4),
         cmocka_unit_test(a_run_whose_folder_is_moved_saves_into_it_and_ends),
         cmocka_unit_test(a_run_whose_folder_is_replaced_does_not_touch_the_new_one),
+        cmocka_unit_test(a_run_whose_folder_is_removed_ends_and_does_not_make_it_again),
+        cmocka_unit_test(a_run_that_loses_its_lock_or_run_json_saves_and_ends),
+        cmocka_unit_test(a_run_whose_folder_becomes_read_only_keeps_its_last_checkpoint),
         cmocka_unit_test(an_old_checkpoint_that_cannot_be_removed_is_reported_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

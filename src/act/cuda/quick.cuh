@@ -64,7 +64,7 @@ static __device__ __forceinline__ float quick_min(float x, float high)
     return x;
 }
 
-#if defined(ACT_SILU_H)
+#if defined(ACT_FORMULAS_SILU_H)
 
 #define QUICK_VALUE 1
 #define QUICK_SLOPE 1
@@ -85,7 +85,7 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
     return {slope, fmaf(fabsf(slope), quick_share(t, 0x1.8p-24f, 0x1p-23f), fmaf(s, 0x1.ep-23f, QUICK_TINY))};
 }
 
-#elif defined(ACT_GELU_TANH_H)
+#elif defined(ACT_FORMULAS_GELU_TANH_H)
 
 #define QUICK_VALUE 1
 #define QUICK_SLOPE 1
@@ -108,7 +108,7 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
     return {slope, fmaf(fabsf(slope), quick_share(t, 0x1p-23f, 0x1p-23f), fmaf(s, 0x1.2p-22f, QUICK_TINY))};
 }
 
-#elif defined(ACT_GELU_H)
+#elif defined(ACT_FORMULAS_GELU_H)
 
 #define QUICK_VALUE       1
 #define QUICK_SLOPE       1
@@ -148,7 +148,7 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
             fmaf(tail + m, quick_share(exponent, 0x1p-24f, 0x1.cp-22f), x < 0 ? 0x1p-26f : 0x1p-22f)};
 }
 
-#elif defined(ACT_MISH_H)
+#elif defined(ACT_FORMULAS_MISH_H)
 
 #define QUICK_VALUE  1
 #define QUICK_SLOPE  1
@@ -171,14 +171,14 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &)
     return {slope, fmaf(fabsf(slope), quick_share(t, 0x1p-23f, 0x1.6p-23f), fmaf(inside, 0x1.8p-22f, QUICK_TINY))};
 }
 
-#elif defined(ACT_ELU_H) || defined(ACT_SELU_H)
+#elif defined(ACT_FORMULAS_ELU_H) || defined(ACT_FORMULAS_SELU_H)
 
 #define QUICK_VALUE 0
 #define QUICK_SLOPE 1
 
 static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k)
 {
-#ifdef ACT_ELU_H
+#ifdef ACT_FORMULAS_ELU_H
     const float left = k.alpha, right = k.right;
 #else
     const float left = SELU_LEFT, right = SELU_RIGHT;
@@ -189,7 +189,7 @@ static __device__ __forceinline__ guess quick_slope(float x, const act_consts &k
     return {x > 0 ? right : y, x > 0 ? 0.0f : within};
 }
 
-#elif defined(ACT_CELU_H)
+#elif defined(ACT_FORMULAS_CELU_H)
 
 #define QUICK_VALUE 1
 #define QUICK_SLOPE 1
@@ -218,6 +218,9 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &k
 
 #else
 
+#ifdef ACT_QUICK
+#error "the formula says that there is an estimate of it, and none of the names above is its header's"
+#endif
 #define QUICK_VALUE 0
 #define QUICK_SLOPE 0
 

@@ -16,6 +16,7 @@
 #include "act/formulas/formula.h"
 #include "simd/vmath.h"
 
+#define ACT_QUICK 1 /* act/cuda/quick.cuh */
 #define ACT_PARAMS                                                                                                     \
     1 /* alpha, 2^-100 <= |alpha| <= 2^100, so that its reciprocal is a normal number, low part included */
 #define ACT_FROM_OUTPUT 1

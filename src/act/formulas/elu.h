@@ -15,6 +15,7 @@
 #include "act/formulas/formula.h"
 #include "simd/vmath.h"
 
+#define ACT_QUICK        1 /* act/cuda/quick.cuh */
 #define ACT_PARAMS       1 /* alpha */
 #define ACT_FROM_OUTPUT  1
 #define ACT_FAST_PATH(k) ((k)->one)

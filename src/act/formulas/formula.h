@@ -25,6 +25,7 @@
  *         V_FN int act_slope_path(const v_f32 *x, int n);    ACT_ALL_NEAR or ACT_SOME_FAR
  *         V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);
  *         V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);
+ *     #define ACT_QUICK 1           act/cuda/quick.cuh has an estimate of it
  *     #define ACT_DEGREES 1         the formula reads shape->degree: one copy per common degree
  *                                   may pay
  *     #define ACT_FAST_PATH(k) ((k)->order == 1)

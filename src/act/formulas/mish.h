@@ -15,6 +15,7 @@
 #include "act/formulas/mish_tables.h"
 #include "simd/vmath.h"
 
+#define ACT_QUICK       1 /* act/cuda/quick.cuh */
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1

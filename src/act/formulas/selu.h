@@ -12,6 +12,7 @@
 #include "act/formulas/formula.h"
 #include "simd/vmath.h"
 
+#define ACT_QUICK       1 /* act/cuda/quick.cuh */
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 1
 

@@ -1,0 +1,53 @@
+/* cuda/estimate.cuh - values and derivatives for results in bf16 that nobody compares bit for bit.
+ * SPDX-License-Identifier: MIT
+ *
+ *     estimate_value(x, k), estimate_slope(x, k)
+ *
+ * within 2^-13 of the result or, where a derivative passes through zero, 2^-16: a sixteenth of the rounding to bf16. Formulas
+ * with a quick form (quick.cuh) use it without its bound, which is most of its cost; GELU has a shorter polynomial; all others
+ * are the formula itself. Included after quick.cuh, by fused.cu. */
+#ifndef ACT_CUDA_ESTIMATE_CUH
+#define ACT_CUDA_ESTIMATE_CUH
+
+#if defined(ACT_FORMULAS_GELU_H)
+
+/* P(X < -t) as quick_tail() computes it, with a polynomial fitted to 2^-15.7 for t < QUICK_END. */
+static __device__ __forceinline__ float estimate_tail(float t, float *density)
+{
+    float u = quick_reciprocal(fmaf(t, 0.37f, 1.0f)), p = -0.09273937f;
+    p = fmaf(p, u, 0.21532594f);
+    p = fmaf(p, u, 0.07191256f);
+    p = fmaf(p, u, 0.15871206f);
+    p = fmaf(p, u, 0.14677981f);
+    *density = quick_exp2(t * (t * (-0.5f * QUICK_LOG2E)));
+    return *density * (u * p);
+}
+
+static __device__ __forceinline__ float estimate_value(float x, const act_consts &)
+{
+    float t = quick_min(fabsf(x), QUICK_END), density;
+    return fmaf(-t, estimate_tail(t, &density), fmaxf(x, 0.0f));
+}
+
+static __device__ __forceinline__ float estimate_slope(float x, const act_consts &)
+{
+    float t = quick_min(fabsf(x), QUICK_END), density, tail = estimate_tail(t, &density);
+    float part = fmaf(t * -0.398942280f, density, tail);
+    return x < 0 ? part : 1.0f - part;
+}
+
+#else
+
+static __device__ __forceinline__ float estimate_value(float x, const act_consts &k)
+{
+    return QUICK_VALUE ? quick_value(x, k).near : act_value(x, &k);
+}
+
+static __device__ __forceinline__ float estimate_slope(float x, const act_consts &k)
+{
+    return QUICK_SLOPE ? quick_slope(x, k).near : act_slope(x, &k);
+}
+
+#endif
+
+#endif
