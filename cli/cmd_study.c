@@ -16,7 +16,14 @@
 #include "output.h"
 #include "report/report.h"
 #include "signals.h"
+#include "study/known.h"
 #include "study/scheduler.h"
+
+#define KNOWN_ROW                                                                                                      \
+    {                                                                                                                  \
+        "known", OPTION_STRINGS, "STORE",                                                                              \
+            .help = "runs that this store (study.db or its folder) holds count as done; may be repeated"               \
+    }
 
 #define STUDY_ROWS                                                                                                     \
     {"file", OPTION_STRING, "FILE", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "the study, a YAML file"},     \
@@ -78,10 +85,19 @@ static berlu_status study_open(opened *x, const options *o)
     return status;
 }
 
+/* Runs, and which of them stores elsewhere hold. */
+static berlu_status study_runs_find(opened *x, const options *o)
+{
+    berlu_status status = study_entries_make(&x->runs, &x->s, x->folder);
+    for (size_t i = 0; i < options_count(o, "known") && status == BERLU_OK; i++)
+        status = study_known_take(&x->runs, options_strings(o, "known")[i]);
+    return status;
+}
+
 static berlu_status study_open_runs(opened *x, const options *o)
 {
     berlu_status status = study_open(x, o);
-    if (status == BERLU_OK && (status = study_entries_make(&x->runs, &x->s, x->folder)) != BERLU_OK)
+    if (status == BERLU_OK && (status = study_runs_find(x, o)) != BERLU_OK)
         opened_free(x);
     return status;
 }
@@ -189,6 +205,7 @@ static const option_row run_rows[] = {
     {"per-device", OPTION_INT, "N", .standard = "1", .least = 1, .most = 16, .help = "runs at a time on each of them"},
     {"for", OPTION_STRING, "TIME", .help = "stop, saved, after so long: 90s, 25m, 8h"},
     {"only", OPTION_STRING, "TEXT", .help = "cells whose label holds this"},
+    KNOWN_ROW,
     {"retries", OPTION_INT, "N", .standard = "2", .least = 0, .most = 100,
      .help = "how often a cut run is taken up again without progress"},
     {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
@@ -302,7 +319,7 @@ static berlu_status run_study(options *o)
     if (status != BERLU_OK)
         return status;
     if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
-        if (study_entries_make(&x.runs, &x.s, x.folder) != BERLU_OK)
+        if (study_runs_find(&x, o) != BERLU_OK)
             fprintf(stderr, "note: %s\n", berlu_last_error());
         if (!options_json(o))
             plan_print(&x);
@@ -345,7 +362,8 @@ const command cmd_study_run = {
 
 /* ---- status, list ---- */
 
-static const option_row status_rows[] = {STUDY_ROWS, {0}};
+static const option_row status_rows[] = {STUDY_ROWS, KNOWN_ROW, {0}};
+static const option_row rebuild_rows[] = {STUDY_ROWS, {0}};
 
 static berlu_status status_study(options *o)
 {
@@ -371,6 +389,7 @@ const command cmd_study_status = {"study status", "how far a study is",
 
 static const option_row list_rows[] = {
     STUDY_ROWS,
+    KNOWN_ROW,
     {"commands", OPTION_FLAG, .help = "a command per run that is not done, for xargs or GNU parallel"},
     {0}};
 
@@ -444,10 +463,12 @@ static berlu_status index_make(const opened *x)
 static berlu_status rebuild_study(options *o)
 {
     opened x;
-    berlu_status status = study_open_runs(&x, o);
+    berlu_status status = study_open(&x, o);
     if (status != BERLU_OK)
         return status;
-    status = index_make(&x);
+    status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here, and nothing from elsewhere */
+    if (status == BERLU_OK)
+        status = index_make(&x);
     if (status == BERLU_OK)
         status = answer(o, &x, 0, 0);
     opened_free(&x);
@@ -455,7 +476,7 @@ static berlu_status rebuild_study(options *o)
 }
 
 const command cmd_study_rebuild = {"study rebuild", "make a study's index again from its run folders",
-                                   "    berlu study rebuild studies/quick.yaml", status_rows, rebuild_study};
+                                   "    berlu study rebuild studies/quick.yaml", rebuild_rows, rebuild_study};
 
 static const option_row merge_rows[] = {
     {"stores", OPTION_STRINGS, "STORE", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,

@@ -31,6 +31,7 @@ typedef struct study_entry {
     char path[STUDY_PATH];
     size_t same_as; /* index of an earlier run with the same key (two cells may mean one run); its own index if none */
     study_state state;
+    int known; /* done in another store, not here (known.h) */
     run_record record;
     metrics_row last;                        /* of a run that is done */
     double best_top1, images_per_s, seconds; /* over all processes that worked on it, from timing.csv */

@@ -408,7 +408,7 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
     if (status == BERLU_OK)
         status = store_put_study(index, s, how->yaml, runs);
     for (size_t i = 0; i < runs->count && status == BERLU_OK; i++)
-        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING)
+        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING && !runs->items[i].known)
             status = store_put_run(index, &runs->items[i], NULL);
     if (status == BERLU_OK)
         status = loop(x);

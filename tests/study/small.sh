@@ -2,7 +2,8 @@
 # small.sh BERLU STUDY KILLS FOLDER - a study gives the same tables however it was run. SPDX-License-Identifier: MIT
 #
 # Undisturbed; killed with all its workers at random moments and called again; through `list --commands | xargs`; after its index
-# was thrown away; and merged from two halves. The CSV files must be the same bytes each time.
+# was thrown away; merged from two halves; and completed beside a store that holds a part. The CSV files must be the same bytes
+# each time.
 set -eu
 berlu=$1 study=$2 kills=$3 folder=$4
 rm -rf "$folder"
@@ -58,4 +59,20 @@ same a d
 "$berlu" study merge left/study.db right/study.db --out merged >/dev/null
 tables merged e
 same a e
-echo "$kills kills, the same tables by five ways"
+
+# What another store holds is not run again, here or by a list, and counts as done; a store that is none is refused.
+"$berlu" study run "$study" --dir part --only 1e-2 --quiet >/dev/null
+"$berlu" study status "$study" --dir rest --known part | grep -q "2 done, 0 running, 0 cut, 0 failed, 6 waiting"
+"$berlu" study run "$study" --dir rest --known part/study.db --dry-run | grep -q "2 done, 0 running, 0 cut, 0 failed, 6 waiting"
+[ "$("$berlu" study list "$study" --dir rest --known part --commands | wc -l)" = 6 ]
+"$berlu" study run "$study" --dir rest --known part --known whole/study.db --quiet | grep -q "8 done"
+[ ! -e rest/runs ]
+"$berlu" study run "$study" --dir rest --known part --quiet | grep -q "8 done"
+[ "$(ls rest/runs | wc -l)" = 6 ]
+"$berlu" study merge part/study.db rest/study.db --out joined >/dev/null
+tables joined f
+same a f
+code=0
+"$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
+[ $code = 2 ] && grep -q "not a store" message && [ ! -e never ]
+echo "$kills kills, the same tables by six ways"
