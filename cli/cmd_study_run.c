@@ -1,0 +1,164 @@
+/* cmd_study_run.c - `berlu study run`: makes the runs that a study still lacks. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/threads.h"
+#include "signals.h"
+#include "study/scheduler.h"
+#include "study_open.h"
+#include "study_screen.h"
+
+static const option_row run_rows[] = {
+    STUDY_ROWS,
+    {"jobs", OPTION_INT, "N", .least = 1, .most = STUDY_JOBS, .help = "runs at a time (default 1)"},
+    {"devices", OPTION_INTS, "LIST", .least = 0, .most = 1023, .help = "GPUs to use: 0,1"},
+    {"per-device", OPTION_INT, "N", .standard = "1", .least = 1, .most = 16, .help = "runs at a time on each of them"},
+    {"for", OPTION_STRING, "TIME", .help = "stop, saved, after so long: 90s, 25m, 8h"},
+    {"only", OPTION_STRING, "TEXT", .help = "cells whose label holds this"},
+    KNOWN_ROW,
+    {"retries", OPTION_INT, "N", .standard = "2", .least = 0, .most = 100,
+     .help = "how often a cut run is taken up again without progress"},
+    {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
+    {"dry-run", OPTION_FLAG, .help = "list cells and seeds and what is left; run nothing"},
+    {"quiet", OPTION_FLAG, .help = "no progress"},
+    {0}};
+
+static berlu_status time_parse(double *out, const char *word)
+{
+    char *end = NULL;
+    *out = word ? strtod(word, &end) : 0;
+    if (!word)
+        return BERLU_OK;
+    double unit = strcmp(end, "s") == 0 || !*end ? 1 : strcmp(end, "m") == 0 ? 60 : strcmp(end, "h") == 0 ? 3600 : 0;
+    *out *= unit;
+    return end != word && *out > 0
+               ? BERLU_OK
+               : berlu_fail(BERLU_ERR_ARG, "--for %s: a time is expected, such as 90s, 25m or 8h", word);
+}
+
+static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options *o)
+{
+    size_t given = options_count(o, "devices"), each = (size_t)options_int(o, "per-device");
+    if (given * each > STUDY_JOBS)
+        return berlu_fail(BERLU_ERR_ARG, "--devices: at most %d runs at a time", STUDY_JOBS);
+    for (size_t i = 0; i < given * each; i++)
+        out[i] = (int)options_ints(o, "devices")[i % given];
+    *count = (int)(given * each);
+    return BERLU_OK;
+}
+
+/* Cells, seeds and how their runs stand; without keys (the data is not here) the seeds alone. */
+static void plan_print(const opened *x)
+{
+    for (size_t c = 0; c < x->s.cell_count; c++) {
+        printf("%-32s", x->s.cells[c].label);
+        for (size_t i = 0; i < x->runs.count; i++)
+            if (x->runs.items[i].cell == c)
+                printf(" %lld:%s", (long long)x->runs.items[i].seed, study_state_names[x->runs.items[i].state]);
+        for (size_t i = 0; !x->runs.count && i < x->s.run_count; i++)
+            if (x->s.runs[i].cell == c)
+                printf(" %lld", (long long)x->s.runs[i].seed);
+        printf("\n");
+    }
+    for (size_t i = 0; i < x->s.pair_count; i++)
+        printf("contrast %-22s %s - %s\n", x->s.pairs[i].name, x->s.cells[x->s.pairs[i].a].label,
+               x->s.cells[x->s.pairs[i].b].label);
+}
+
+static berlu_status scheduler_start(opened *x, const options *o, store *index, folder_handle *folder, int *slots)
+{
+    char program[STUDY_PATH];
+    int devices[STUDY_JOBS], device_count = 0;
+    study_screen shown = {.terminal = isatty(STDERR_FILENO), .quiet = options_flag(o, "quiet")};
+    study_schedule how = {.program = program,
+                          .jobs = options_given(o, "jobs") ? (int)options_int(o, "jobs") : 1,
+                          .threads = options_threads(o),
+                          .retries = (int)options_int(o, "retries"),
+                          .slim = options_flag(o, "slim"),
+                          .only = options_string(o, "only"),
+                          .yaml = x->yaml,
+                          .stop = signals_stop(),
+                          .tick = study_show,
+                          .context = &shown};
+    berlu_status status = time_parse(&how.seconds, options_string(o, "for"));
+    if (status == BERLU_OK)
+        status = devices_take(devices, &device_count, o);
+    if (status == BERLU_OK)
+        status = program_path(program);
+    if (status != BERLU_OK)
+        return status;
+    if (device_count) {
+        how.devices = devices;
+        how.device_count = device_count;
+        how.jobs = options_given(o, "jobs") ? how.jobs : device_count;
+    }
+    if (!how.threads && !device_count && how.jobs > 1)
+        how.threads = threads_default() / how.jobs > 0 ? threads_default() / how.jobs : 1;
+    *slots = how.jobs;
+    run_lock lock;
+    status = run_lock_take(&lock, folder, 0, NULL); /* a second scheduler is told of the first */
+    if (status != BERLU_OK)
+        return status;
+    lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
+    status = run_lock_write(&lock, folder);
+    if (status == BERLU_OK)
+        status = study_schedule_run(&how, &x->s, &x->runs, index);
+    run_lock_drop(&lock);
+    return status;
+}
+
+static berlu_status run_study(options *o)
+{
+    opened x;
+    text notes = {0};
+    store *index = NULL;
+    folder_handle folder = {.fd = -1};
+    int slots = 0;
+    double began = clock_seconds();
+    berlu_status status = options_flag(o, "dry-run") ? study_open(&x, o) : study_open_runs(&x, o);
+    if (status != BERLU_OK)
+        return status;
+    if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
+        if (study_runs_find(&x, o) != BERLU_OK)
+            fprintf(stderr, "note: %s\n", berlu_last_error());
+        if (!options_json(o))
+            plan_print(&x);
+        status = study_answer(o, &x, 0, 0);
+        opened_free(&x);
+        return status;
+    }
+    status = folder_make(x.folder);
+    if (status == BERLU_OK)
+        status = folder_hold(&folder, x.folder);
+    if (status == BERLU_OK)
+        status = store_open(&index, x.folder, &notes);
+    if (notes.data)
+        fputs(notes.data, stderr);
+    if (status == BERLU_OK)
+        status = scheduler_start(&x, o, index, &folder, &slots);
+    berlu_status closed = store_close(index);
+    status = status == BERLU_OK ? closed : status;
+    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
+        (void)study_answer(o, &x, clock_seconds() - began, slots);
+    size_t counts[STUDY_STATES] = {0};
+    study_counts(&x.runs, counts);
+    if (status == BERLU_OK && counts[STUDY_FAILED])
+        status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs failed; berlu study report tells which and why",
+                            counts[STUDY_FAILED], x.runs.count);
+    folder_release(&folder);
+    text_free(&notes);
+    opened_free(&x);
+    return status;
+}
+
+const command cmd_study_run = {
+    "study run", "run what a study still lacks",
+    "Makes the runs of a study file, seed by seed, each in DIR/runs/KEY. Runs that are done are not run again, cut "
+    "ones\n"
+    "are taken up from their checkpoint, and Ctrl-C or --for saves everything and exits with 3.\n\n"
+    "    berlu study run studies/quick.yaml --jobs 2\n"
+    "    berlu study run studies/vit_cifar10.yaml --devices 0 --per-device 2 --for 25m --slim",
+    run_rows, run_study};
