@@ -275,8 +275,6 @@ static berlu_status worker_end(scheduler *x, int at)
     if (r->state == STUDY_DONE) {
         x->run_seconds += clock_seconds() - w->began;
         x->run_count++;
-        if (x->how->slim)
-            slim(r);
     }
     int bad_input = WIFEXITED(code) && WEXITSTATUS(code) == 2;
     if (bad_input && r->state != STUDY_DONE)
@@ -288,6 +286,8 @@ static berlu_status worker_end(scheduler *x, int at)
     status = store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error);
     if (status == BERLU_OK)
         status = store_event(x->index, r->key, study_state_names[r->state]);
+    if (status == BERLU_OK && r->state == STUDY_DONE && x->how->slim)
+        slim(r); /* the index has the hash of the weights by now */
     for (size_t i = 0; i < x->runs->count && status == BERLU_OK; i++) /* cells that mean the same run */
         if (x->runs->items[i].same_as == w->run && i != w->run)
             status = study_entry_look(&x->runs->items[i]);

@@ -72,7 +72,32 @@ same a e
 "$berlu" study merge part/study.db rest/study.db --out joined >/dev/null
 tables joined f
 same a f
+
+# Carried in packs: the folders without checkpoints and the index, to the same tables; equal folders give equal packs.
+"$berlu" study pack part --out part.tar | grep -q "2 runs packed"
+"$berlu" study pack rest --out rest.tar >/dev/null && "$berlu" study pack rest --out again.tar >/dev/null && cmp rest.tar again.tar
+tar tf rest.tar >names && [ "$(grep -c weights.sha256 names)" = 6 ] && ! grep -q checkpoint names
+"$berlu" study merge part.tar rest.tar --out carried | grep -q "8 runs added"
+tables carried g
+same a g
+"$berlu" study run "$study" --dir carried --quiet | grep -q "8 done"
+[ "$(ls carried/runs | wc -l)" = 8 ] && [ ! -e "carried/runs/$(ls carried/runs | head -1)/checkpoints" ]
+rm carried/study.db && "$berlu" study rebuild "$study" --dir carried >/dev/null
+tables carried h
+same a h
+"$berlu" study merge part.tar whole --out slim --slim >/dev/null
+tables slim i
+same a i
+
+# A pack that was cut, or holds no study, adds nothing.
+for bad in cut foreign; do
+    code=0
+    [ $bad = cut ] && head -c 20000 rest.tar >bad.tar || tar cf bad.tar message names 2>/dev/null || tar cf bad.tar names
+    "$berlu" study merge bad.tar --out "bad-$bad" 2>message || code=$?
+    [ $code = 2 ] && [ ! -e "bad-$bad/runs" ] && [ -z "$(ls -A "bad-$bad" | grep incoming)" ]
+done
+
 code=0
 "$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
 [ $code = 2 ] && grep -q "not a store" message && [ ! -e never ]
-echo "$kills kills, the same tables by six ways"
+echo "$kills kills, the same tables by nine ways"
