@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/cost.h"
 #include "report/report.h"
 #include "study_open.h"
 
@@ -29,7 +30,7 @@ static berlu_status formats_parse(unsigned *out, const char *list)
     return *out ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "--format: none given");
 }
 
-static berlu_status contents_of(store_contents *out, const char *from)
+static berlu_status contents_of(store_contents *out, report_cost *cost, const char *from)
 {
     char path[STUDY_PATH];
     store *s = NULL;
@@ -38,8 +39,19 @@ static berlu_status contents_of(store_contents *out, const char *from)
         status = store_open_read(&s, path);
     if (status == BERLU_OK)
         status = store_read(s, out);
+    if (status == BERLU_OK)
+        status = report_cost_add(cost, s);
     store_close(s);
     return status;
+}
+
+/* Cells of a cost study have no runs; their tables are report/cost.h's. */
+static int is_cost(const store_study *s)
+{
+    for (size_t c = 0; c < s->cell_count; c++)
+        if (s->cells[c].count)
+            return 0;
+    return s->cell_count > 0;
 }
 
 static berlu_status report_study(options *o)
@@ -49,10 +61,12 @@ static berlu_status report_study(options *o)
     store_contents *all = calloc(count + 1, sizeof *all);
     store_study *joined = NULL;
     report r = {0};
+    report_cost cost;
+    report_cost_start(&cost);
     berlu_status status =
         all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies");
     for (size_t i = 0; i < count && status == BERLU_OK; i++) {
-        status = contents_of(&all[i], options_strings(o, "from")[i]);
+        status = contents_of(&all[i], &cost, options_strings(o, "from")[i]);
         studies += all[i].count;
     }
     if (status == BERLU_OK && !(joined = calloc(studies + 1, sizeof *joined)))
@@ -60,14 +74,18 @@ static berlu_status report_study(options *o)
     store_contents whole = {.studies = joined};
     for (size_t i = 0; i < count && status == BERLU_OK; i++)
         for (size_t k = 0; k < all[i].count; k++)
-            joined[whole.count++] = all[i].studies[k];
+            if (!is_cost(&all[i].studies[k]))
+                joined[whole.count++] = all[i].studies[k];
     if (status == BERLU_OK)
         status = report_make(&r, &whole);
     if (status == BERLU_OK)
         status = report_write(&r, &whole, options_string(o, "out"), formats);
+    if (status == BERLU_OK)
+        status = report_cost_write(&cost, options_string(o, "out"), formats);
     if (status == BERLU_OK && !options_json(o))
-        printf("%zu studies: %s\n", whole.count, options_string(o, "out"));
+        printf("%zu studies: %s\n", studies, options_string(o, "out"));
     report_free(&r);
+    report_cost_free(&cost);
     for (size_t i = 0; all && i < count; i++)
         store_contents_free(&all[i]);
     free(joined);

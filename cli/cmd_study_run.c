@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "signals.h"
+#include "study/cost.h"
 #include "study/scheduler.h"
 #include "study_open.h"
 #include "study_screen.h"
@@ -110,6 +111,74 @@ static berlu_status scheduler_start(opened *x, const options *o, store *index, f
     return status;
 }
 
+/* ---- studies of kind cost ---- */
+
+static void cost_show(void *context, const char *cell, int64_t round, size_t done, size_t all)
+{
+    if (!*(const int *)context)
+        fprintf(stderr, "%zu of %zu: round %lld, %s\n", done + 1, all, (long long)round + 1, cell);
+}
+
+static berlu_status cost_start(opened *x, const options *o, store *index, folder_handle *folder)
+{
+    char program[STUDY_PATH];
+    int quiet = options_flag(o, "quiet");
+    study_cost how = {.program = program,
+                      .threads = options_threads(o),
+                      .device = options_count(o, "devices") ? (int)options_ints(o, "devices")[0] : -1,
+                      .only = options_string(o, "only"),
+                      .stop = signals_stop(),
+                      .tick = cost_show,
+                      .context = &quiet};
+    berlu_status status = time_parse(&how.seconds, options_string(o, "for"));
+    if (status == BERLU_OK)
+        status = program_path(program);
+    run_lock lock;
+    if (status == BERLU_OK)
+        status = run_lock_take(&lock, folder, 0, NULL);
+    if (status != BERLU_OK)
+        return status;
+    lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
+    status = run_lock_write(&lock, folder);
+    if (status == BERLU_OK)
+        status = store_put_study(index, &x->s, x->yaml, &(study_entries){0});
+    if (status == BERLU_OK)
+        status = study_cost_run(&how, &x->s, index);
+    run_lock_drop(&lock);
+    return status;
+}
+
+static berlu_status cost_run(options *o, opened *x)
+{
+    text notes = {0};
+    store *index = NULL;
+    folder_handle folder = {.fd = -1};
+    double began = clock_seconds();
+    if (options_flag(o, "dry-run")) {
+        if (!options_json(o))
+            plan_print(x);
+        return study_cost_answer(o, x, 0);
+    }
+    berlu_status status = folder_make(x->folder);
+    if (status == BERLU_OK)
+        status = folder_hold(&folder, x->folder);
+    if (status == BERLU_OK)
+        status = store_open(&index, x->folder, &notes);
+    if (notes.data)
+        fputs(notes.data, stderr);
+    if (status == BERLU_OK)
+        status = cost_start(x, o, index, &folder);
+    berlu_status closed = store_close(index);
+    status = status == BERLU_OK ? closed : status;
+    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
+        (void)study_cost_answer(o, x, clock_seconds() - began);
+    folder_release(&folder);
+    text_free(&notes);
+    return status;
+}
+
+/* ---- run ---- */
+
 static berlu_status run_study(options *o)
 {
     opened x;
@@ -118,9 +187,14 @@ static berlu_status run_study(options *o)
     folder_handle folder = {.fd = -1};
     int slots = 0;
     double began = clock_seconds();
-    berlu_status status = options_flag(o, "dry-run") ? study_open(&x, o) : study_open_runs(&x, o);
+    berlu_status status = study_open(&x, o);
     if (status != BERLU_OK)
         return status;
+    if (x.s.kind == STUDY_COST) {
+        status = cost_run(o, &x);
+        opened_free(&x);
+        return status;
+    }
     if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
         if (study_runs_find(&x, o) != BERLU_OK)
             fprintf(stderr, "note: %s\n", berlu_last_error());
@@ -130,7 +204,9 @@ static berlu_status run_study(options *o)
         opened_free(&x);
         return status;
     }
-    status = folder_make(x.folder);
+    status = study_runs_find(&x, o);
+    if (status == BERLU_OK)
+        status = folder_make(x.folder);
     if (status == BERLU_OK)
         status = folder_hold(&folder, x.folder);
     if (status == BERLU_OK)

@@ -10,10 +10,16 @@ static const option_row status_rows[] = {STUDY_ROWS, KNOWN_ROW, {0}};
 static berlu_status status_study(options *o)
 {
     opened x;
-    berlu_status status = study_open_runs(&x, o);
+    berlu_status status = study_open(&x, o);
     if (status != BERLU_OK)
         return status;
-    status = study_answer(o, &x, 0, 0);
+    if (x.s.kind == STUDY_COST) {
+        status = study_cost_answer(o, &x, 0);
+        opened_free(&x);
+        return status;
+    }
+    if ((status = study_runs_find(&x, o)) == BERLU_OK)
+        status = study_answer(o, &x, 0, 0);
     for (size_t i = 0; !options_json(o) && i < x.runs.count; i++) {
         const study_entry *r = &x.runs.items[i];
         if (r->state == STUDY_RUNNING || r->state == STUDY_CUT || r->state == STUDY_FAILED)

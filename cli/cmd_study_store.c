@@ -15,6 +15,10 @@ static berlu_status rebuild_study(options *o)
     berlu_status status = study_open(&x, o);
     if (status != BERLU_OK)
         return status;
+    if (x.s.kind == STUDY_COST) {
+        opened_free(&x);
+        return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
+    }
     status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here, and nothing from elsewhere */
     if (status == BERLU_OK)
         status = study_index_make(&x);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "io/yaml.h"
 #include "output.h"
+#include "study/cost.h"
 #include "study/known.h"
 
 void opened_free(opened *x)
@@ -66,6 +67,10 @@ berlu_status study_runs_find(opened *x, const options *o)
 berlu_status study_open_runs(opened *x, const options *o)
 {
     berlu_status status = study_open(x, o);
+    if (status == BERLU_OK && x->s.kind == STUDY_COST) {
+        status = berlu_fail(BERLU_ERR_ARG, "%s is a study of kind cost: it has measurements and no runs", x->s.name);
+        opened_free(x);
+    }
     if (status == BERLU_OK && (status = study_runs_find(x, o)) != BERLU_OK)
         opened_free(x);
     return status;
@@ -95,6 +100,32 @@ berlu_status study_answer(const options *o, const opened *x, double seconds, int
     printf("%s: %zu runs: %zu done, %zu running, %zu cut, %zu failed, %zu waiting (%s)\n", x->s.name, x->runs.count,
            counts[STUDY_DONE], counts[STUDY_RUNNING], counts[STUDY_CUT], counts[STUDY_FAILED], counts[STUDY_WAITING],
            x->folder);
+    return BERLU_OK;
+}
+
+berlu_status study_cost_answer(const options *o, const opened *x, double seconds)
+{
+    char path[STUDY_PATH + 16];
+    size_t done = 0, all = study_cost_count(&x->s);
+    store *index = NULL;
+    snprintf(path, sizeof path, "%s/study.db", x->folder);
+    berlu_status status = file_exists(path) ? store_open_read(&index, path) : BERLU_OK;
+    if (status == BERLU_OK && index)
+        status = study_cost_done(&done, index, &x->s);
+    store_close(index);
+    if (status != BERLU_OK)
+        return status;
+    if (options_json(o)) {
+        output out;
+        output_start(&out);
+        output_string(&out, "study", x->s.name);
+        output_int(&out, "measurements", (int64_t)all);
+        output_int(&out, "done", (int64_t)done);
+        output_int(&out, "waiting", (int64_t)(all - done));
+        output_real(&out, "seconds", seconds);
+        return output_print(&out);
+    }
+    printf("%s: %zu measurements: %zu done, %zu waiting (%s)\n", x->s.name, all, done, all - done, x->folder);
     return BERLU_OK;
 }
 
@@ -140,8 +171,9 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
         return status;
     }
     snprintf(x.folder, sizeof x.folder, "runs/%s", x.s.name);
-    status = study_entries_make(&x.runs, &x.s, x.folder);
-    if (status == BERLU_OK)
+    if (x.s.kind == STUDY_TRAIN) /* costs are in the store and nowhere else */
+        status = study_entries_make(&x.runs, &x.s, x.folder);
+    if (x.s.kind == STUDY_TRAIN && status == BERLU_OK)
         status = study_index_make(&x);
     snprintf(path, STUDY_PATH, "%.4000s/study.db", x.folder);
     opened_free(&x);

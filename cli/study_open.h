@@ -39,6 +39,9 @@ berlu_status study_open_runs(opened *x, const options *o); /* both */
 void study_counts(const study_entries *r, size_t counts[STUDY_STATES]);
 berlu_status study_answer(const options *o, const opened *x, double seconds, int slots); /* a line, or JSON */
 
+/* The same for a study of kind cost, from its store. */
+berlu_status study_cost_answer(const options *o, const opened *x, double seconds);
+
 berlu_status study_index_make(const opened *x); /* brings the index up to date with the folders */
 
 /* The store that FILE or DIR means. That of a file is brought up to date first; a folder's is read as it is. */

@@ -4,19 +4,18 @@
 #include "study/scheduler.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "study/process.h"
 
 enum { LINE = 4096, TRIES = 8 };
 
@@ -92,43 +91,10 @@ char **study_command(arena *memory, const study *s, const study_entry *run, cons
 
 /* ---- processes ---- */
 
-static berlu_status pipes_make(int out[2], int err[2])
-{
-    if (pipe2(out, O_CLOEXEC) != 0)
-        return berlu_fail(BERLU_ERR_IO, "a pipe to a worker: %s", strerror(errno));
-    if (pipe2(err, O_CLOEXEC) != 0) {
-        close(out[0]);
-        close(out[1]);
-        return berlu_fail(BERLU_ERR_IO, "a pipe to a worker: %s", strerror(errno));
-    }
-    return BERLU_OK;
-}
-
-/* In the child: signals as a fresh program has them, an end together with the scheduler, output into the pipes. */
-static void child_run(char *const *words, int out, int err, int device, pid_t parent)
-{
-    char visible[16];
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it died before the line above */
-        _exit(3);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
-    if (device >= 0) {
-        snprintf(visible, sizeof visible, "%d", device);
-        setenv("CUDA_VISIBLE_DEVICES", visible, 1);
-    }
-    execv(words[0], words);
-    dprintf(STDERR_FILENO, "%s: %s\n", words[0], strerror(errno));
-    _exit(127);
-}
-
 static berlu_status worker_start(scheduler *x, int at, size_t run)
 {
     arena memory = {0};
-    int out[2], err[2];
+    study_process p;
     char **words = study_command(&memory, x->s, &x->runs->items[run], x->how);
     if (words) { /* two words more: the last was NULL and the array has space */
         size_t n = 0;
@@ -140,27 +106,14 @@ static berlu_status worker_start(scheduler *x, int at, size_t run)
         if (!words[n - 1] || !words[n - 2])
             words = NULL;
     }
-    berlu_status status = words ? pipes_make(out, err) : berlu_fail_memory(LINE, "a command line");
-    if (status != BERLU_OK) {
-        arena_free(&memory);
-        return status;
-    }
-    pid_t parent = getpid(), child = fork();
-    if (child == 0)
-        child_run(words, out[1], err[1], x->slots[at].device, parent);
+    berlu_status status =
+        words ? study_process_start(&p, words, x->slots[at].device) : berlu_fail_memory(LINE, "a command line");
     arena_free(&memory);
-    close(out[1]);
-    close(err[1]);
-    if (child < 0) {
-        close(out[0]);
-        close(err[0]);
-        return berlu_fail(BERLU_ERR_IO, "starting a worker: %s", strerror(errno));
-    }
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    fcntl(err[0], F_SETFL, O_NONBLOCK);
-    x->slots[at].out = (line_pipe){.fd = out[0]};
-    x->slots[at].err = (line_pipe){.fd = err[0]};
-    x->workers[at] = (study_worker){.process = child, .run = run, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
+    if (status != BERLU_OK)
+        return status;
+    x->slots[at].out = (line_pipe){.fd = p.out};
+    x->slots[at].err = (line_pipe){.fd = p.err};
+    x->workers[at] = (study_worker){.process = p.id, .run = run, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
     x->steps_known[run] = x->runs->items[run].record.step;
     x->runs->items[run].state = STUDY_RUNNING;
     return store_put_run(x->index, &x->runs->items[run], NULL);
@@ -287,7 +240,7 @@ static berlu_status worker_end(scheduler *x, int at)
     if (status == BERLU_OK)
         status = store_event(x->index, r->key, study_state_names[r->state]);
     if (status == BERLU_OK && r->state == STUDY_DONE && x->how->slim)
-        slim(r); /* the index has the hash of the weights by now */
+        slim(r);                                                      /* the index has the hash of the weights by now */
     for (size_t i = 0; i < x->runs->count && status == BERLU_OK; i++) /* cells that mean the same run */
         if (x->runs->items[i].same_as == w->run && i != w->run)
             status = study_entry_look(&x->runs->items[i]);

@@ -19,7 +19,10 @@
 
 /* Tables that came later; a store without them is whole, and one that is opened for writing gets them. */
 static const char additions[] =
-    "CREATE TABLE IF NOT EXISTS hash(run TEXT PRIMARY KEY, weights TEXT, metrics TEXT, correct TEXT);";
+    "CREATE TABLE IF NOT EXISTS hash(run TEXT PRIMARY KEY, weights TEXT, metrics TEXT, correct TEXT);"
+    "CREATE TABLE IF NOT EXISTS cost(study TEXT, machine TEXT, cell TEXT, keep TEXT, again INTEGER, round INTEGER,"
+    " forward_ms REAL, backward_ms REAL, update_ms REAL, images_per_s REAL, kept_bytes REAL, planned_bytes REAL,"
+    " peak_bytes REAL, time TEXT, PRIMARY KEY(study, machine, cell, keep, again, round));";
 
 static const char schema[] =
     "CREATE TABLE study(name TEXT PRIMARY KEY, yaml TEXT, sha256 TEXT, registered TEXT);"

@@ -59,6 +59,8 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
                                  "INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;");
         if (status == BERLU_OK && store_has_table(into, "other", "hash"))
             status = store_exec(into, "INSERT OR IGNORE INTO main.hash SELECT * FROM other.hash");
+        if (status == BERLU_OK && store_has_table(into, "other", "cost"))
+            status = store_exec(into, "INSERT OR IGNORE INTO main.cost SELECT * FROM other.cost");
         status = store_commit(into, status);
     }
     sqlite3_exec(into->db, "DETACH DATABASE other", NULL, NULL, NULL);
