@@ -81,6 +81,7 @@ static berlu_status scheduler_start(opened *x, const options *o, store *index, f
                           .slim = options_flag(o, "slim"),
                           .only = options_string(o, "only"),
                           .yaml = x->yaml,
+                          .folder = x->folder,
                           .stop = signals_stop(),
                           .tick = study_show,
                           .context = &shown};

@@ -26,6 +26,7 @@
     _(study_list) \
     _(study_report) \
     _(study_rebuild) \
+    _(study_verify) \
     _(study_pack) \
     _(study_merge) \
     _(demo) \

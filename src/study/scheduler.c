@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "study/algorithms.h"
 #include "study/process.h"
 
 enum { LINE = 4096, TRIES = 8 };
@@ -91,21 +92,35 @@ char **study_command(arena *memory, const study *s, const study_entry *run, cons
 
 /* ---- processes ---- */
 
+/* The words of study_command() with those that only a scheduler adds; the array has space for them. */
+static char **worker_command(arena *memory, const scheduler *x, size_t run)
+{
+    const study_entry *r = &x->runs->items[run];
+    char **words = study_command(memory, x->s, r, x->how), path[STUDY_PATH];
+    size_t n = 0;
+    while (words && words[n])
+        n++;
+    if (!words)
+        return NULL;
+    if (x->how->folder && study_algorithms_wanted(&x->s->cells[r->cell]) &&
+        study_algorithms_prepare(path, x->how->folder, r->key) == BERLU_OK) {
+        words[n++] = arena_strdup(memory, "--algorithms");
+        words[n++] = arena_strdup(memory, path);
+    }
+    words[n++] = arena_strdup(memory, "--json-lines");
+    words[n++] = arena_strdup(memory, "--quiet");
+    words[n] = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!words[i])
+            return NULL;
+    return words;
+}
+
 static berlu_status worker_start(scheduler *x, int at, size_t run)
 {
     arena memory = {0};
     study_process p;
-    char **words = study_command(&memory, x->s, &x->runs->items[run], x->how);
-    if (words) { /* two words more: the last was NULL and the array has space */
-        size_t n = 0;
-        while (words[n])
-            n++;
-        words[n++] = arena_strdup(&memory, "--json-lines");
-        words[n++] = arena_strdup(&memory, "--quiet");
-        words[n] = NULL;
-        if (!words[n - 1] || !words[n - 2])
-            words = NULL;
-    }
+    char **words = worker_command(&memory, x, run);
     berlu_status status =
         words ? study_process_start(&p, words, x->slots[at].device) : berlu_fail_memory(LINE, "a command line");
     arena_free(&memory);
@@ -227,6 +242,8 @@ static berlu_status worker_end(scheduler *x, int at)
         return status;
     if (r->state == STUDY_DONE) {
         x->run_seconds += clock_seconds() - w->began;
+        if (x->how->folder)
+            study_algorithms_keep(x->how->folder, r);
         x->run_count++;
     }
     int bad_input = WIFEXITED(code) && WEXITSTATUS(code) == 2;

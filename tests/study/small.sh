@@ -97,6 +97,22 @@ for bad in cut foreign; do
     [ $code = 2 ] && [ ! -e "bad-$bad/runs" ] && [ -z "$(ls -A "bad-$bad" | grep incoming)" ]
 done
 
+# Trained again: equal bits, from folders and from a store alone. Another hash is another result where the program is the same;
+# where it is not, bits are not comparable and the metric is tested.
+[ "$("$berlu" study verify "$study" --dir whole --sample 2 --quiet | grep -c "equal bits")" = 2 ]
+[ "$("$berlu" study verify "$study" --dir merged --sample 1 --quiet | grep -c "weights equal, metrics.csv equal, correct.bin equal")" = 1 ]
+run=whole/runs/$(ls whole/runs | head -1)
+cp "$run/weights.sha256" kept && tr 0-9a-f 1-9a-f0 <kept >"$run/weights.sha256"
+code=0
+"$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified 2>message || code=$?
+[ $code = 1 ] && [ "$(grep -c " different  weights different, metrics.csv equal" verified)" = 1 ] && [ "$(grep -c "equal bits" verified)" = 7 ]
+sed -i 's/"commit": "/"commit": "0/' "$run/run.json"
+"$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified
+[ "$(grep -c "not comparable bit for bit: program" verified)" = 1 ] && grep -q " inside " verified
+code=0
+"$berlu" study verify "$study" --dir nowhere --quiet 2>message || code=$?
+[ $code = 2 ] && grep -q "no run is finished" message
+
 code=0
 "$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
 [ $code = 2 ] && grep -q "not a store" message && [ ! -e never ]
