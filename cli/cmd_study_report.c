@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/cost.h"
+#include "report/equivalence.h"
 #include "report/report.h"
 #include "study_open.h"
 
@@ -30,7 +31,7 @@ static berlu_status formats_parse(unsigned *out, const char *list)
     return *out ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "--format: none given");
 }
 
-static berlu_status contents_of(store_contents *out, report_cost *cost, const char *from)
+static berlu_status contents_of(store_contents *out, report_cost *cost, report_equivalence *equal, const char *from)
 {
     char path[STUDY_PATH];
     store *s = NULL;
@@ -41,6 +42,8 @@ static berlu_status contents_of(store_contents *out, report_cost *cost, const ch
         status = store_read(s, out);
     if (status == BERLU_OK)
         status = report_cost_add(cost, s);
+    if (status == BERLU_OK)
+        status = report_equivalence_add(equal, s, out);
     store_close(s);
     return status;
 }
@@ -63,10 +66,12 @@ static berlu_status report_study(options *o)
     report r = {0};
     report_cost cost;
     report_cost_start(&cost);
+    report_equivalence equal;
+    report_equivalence_start(&equal);
     berlu_status status =
         all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies");
     for (size_t i = 0; i < count && status == BERLU_OK; i++) {
-        status = contents_of(&all[i], &cost, options_strings(o, "from")[i]);
+        status = contents_of(&all[i], &cost, &equal, options_strings(o, "from")[i]);
         studies += all[i].count;
     }
     if (status == BERLU_OK && !(joined = calloc(studies + 1, sizeof *joined)))
@@ -82,10 +87,13 @@ static berlu_status report_study(options *o)
         status = report_write(&r, &whole, options_string(o, "out"), formats);
     if (status == BERLU_OK)
         status = report_cost_write(&cost, options_string(o, "out"), formats);
+    if (status == BERLU_OK)
+        status = report_equivalence_write(&equal, options_string(o, "out"), formats);
     if (status == BERLU_OK && !options_json(o))
         printf("%zu studies: %s\n", studies, options_string(o, "out"));
     report_free(&r);
     report_cost_free(&cost);
+    report_equivalence_free(&equal);
     for (size_t i = 0; all && i < count; i++)
         store_contents_free(&all[i]);
     free(joined);

@@ -25,6 +25,8 @@
     _(study_status) \
     _(study_list) \
     _(study_report) \
+    _(study_compare) \
+    _(study_import) \
     _(study_rebuild) \
     _(study_verify) \
     _(study_pack) \

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "report/report.h"
+#include "report/files.h"
 #include "study/stats.h"
 
 enum { ROUNDS = 1000 }; /* most that a study file may ask for */
@@ -141,27 +140,7 @@ berlu_status report_cost_add(report_cost *r, store *from)
     return status == BERLU_OK ? table_status(&r->table) : status;
 }
 
-static berlu_status form_write(const report_cost *r, const char *folder, const char *name,
-                               void (*form)(const table *, text *))
-{
-    char path[STUDY_PATH];
-    text out = {0};
-    form(&r->table, &out);
-    berlu_status status = text_status(&out);
-    if (status == BERLU_OK && snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data ? out.data : "", out.length);
-    text_free(&out);
-    return status;
-}
-
 berlu_status report_cost_write(const report_cost *r, const char *folder, unsigned formats)
 {
-    berlu_status status = BERLU_OK;
-    if (r->table.row_count && (formats & REPORT_CSV))
-        status = form_write(r, folder, "cost.csv", table_csv);
-    if (r->table.row_count && (formats & REPORT_MARKDOWN) && status == BERLU_OK)
-        status = form_write(r, folder, "cost.md", table_markdown);
-    return status;
+    return table_files_write(&r->table, folder, formats);
 }

@@ -22,7 +22,11 @@ static const char additions[] =
     "CREATE TABLE IF NOT EXISTS hash(run TEXT PRIMARY KEY, weights TEXT, metrics TEXT, correct TEXT);"
     "CREATE TABLE IF NOT EXISTS cost(study TEXT, machine TEXT, cell TEXT, keep TEXT, again INTEGER, round INTEGER,"
     " forward_ms REAL, backward_ms REAL, update_ms REAL, images_per_s REAL, kept_bytes REAL, planned_bytes REAL,"
-    " peak_bytes REAL, time TEXT, PRIMARY KEY(study, machine, cell, keep, again, round));";
+    " peak_bytes REAL, time TEXT, PRIMARY KEY(study, machine, cell, keep, again, round));"
+    "CREATE TABLE IF NOT EXISTS imported(study TEXT, source TEXT, cell TEXT, seed INTEGER, n INTEGER, mean REAL,"
+    " sd REAL, PRIMARY KEY(study, source, cell, seed));"
+    "CREATE TABLE IF NOT EXISTS equivalence(study TEXT, source TEXT, name TEXT, a TEXT, b TEXT, margin REAL,"
+    " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));";
 
 static const char schema[] =
     "CREATE TABLE study(name TEXT PRIMARY KEY, yaml TEXT, sha256 TEXT, registered TEXT);"

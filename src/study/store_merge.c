@@ -24,6 +24,20 @@ static berlu_status conflicts_check(store *s, const char *path)
     return status;
 }
 
+/* Tables that stores of earlier versions do not have. */
+static berlu_status additions_merge(store *into)
+{
+    static const char *const tables[] = {"hash", "cost", "imported", "equivalence"};
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < COUNT(tables) && status == BERLU_OK; i++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "INSERT OR IGNORE INTO main.%s SELECT * FROM other.%s", tables[i], tables[i]);
+        if (store_has_table(into, "other", tables[i]))
+            status = store_exec(into, sql);
+    }
+    return status;
+}
+
 berlu_status store_merge(store *into, const char *path, size_t *added)
 {
     sqlite3_stmt *q;
@@ -57,10 +71,8 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
                 store_exec(into, "INSERT OR IGNORE INTO main.epoch SELECT * FROM other.epoch;"
                                  "INSERT OR IGNORE INTO main.final SELECT * FROM other.final;"
                                  "INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;");
-        if (status == BERLU_OK && store_has_table(into, "other", "hash"))
-            status = store_exec(into, "INSERT OR IGNORE INTO main.hash SELECT * FROM other.hash");
-        if (status == BERLU_OK && store_has_table(into, "other", "cost"))
-            status = store_exec(into, "INSERT OR IGNORE INTO main.cost SELECT * FROM other.cost");
+        if (status == BERLU_OK)
+            status = additions_merge(into);
         status = store_commit(into, status);
     }
     sqlite3_exec(into->db, "DETACH DATABASE other", NULL, NULL, NULL);

@@ -49,6 +49,27 @@ static berlu_status pair_put(store *s, const study *from, const study_pair *pair
     return store_step(s, q);
 }
 
+/* The same for what is to equal another program's results; another margin is another registration. */
+static berlu_status equal_put(store *s, const study *from, const study_equal *e, const char *now)
+{
+    sqlite3_stmt *q;
+    berlu_status status =
+        store_prepare(s, &q,
+                      "INSERT INTO equivalence VALUES(?,?,?,?,?,?,?,1) ON CONFLICT DO UPDATE SET current=1,"
+                      " registered = CASE WHEN margin = excluded.margin THEN registered ELSE excluded.registered END,"
+                      " margin = excluded.margin");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, from->name);
+    store_bind_text(q, 2, from->equivalence.source);
+    store_bind_text(q, 3, e->name);
+    store_bind_text(q, 4, from->cells[e->a].label);
+    store_bind_text(q, 5, e->b == STUDY_NO_CELL ? "" : from->cells[e->b].label);
+    store_bind_real(q, 6, e->margin);
+    store_bind_text(q, 7, now);
+    return store_step(s, q);
+}
+
 static berlu_status member_put(store *s, const study *from, const study_entry *run)
 {
     sqlite3_stmt *q;
@@ -85,7 +106,8 @@ static berlu_status study_row_put(store *s, const study *from, const char *yaml,
 static berlu_status old_clear(store *s, const char *name)
 {
     static const char *const each[] = {"DELETE FROM cell WHERE study=?", "DELETE FROM member WHERE study=?",
-                                       "UPDATE contrast SET current=0 WHERE study=?"};
+                                       "UPDATE contrast SET current=0 WHERE study=?",
+                                       "UPDATE equivalence SET current=0 WHERE study=?"};
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < COUNT(each) && status == BERLU_OK; i++) {
         sqlite3_stmt *q;
@@ -111,6 +133,8 @@ berlu_status store_put_study(store *s, const study *from, const char *yaml, cons
         status = cell_put(s, from, c);
     for (size_t c = 0; c < from->pair_count && status == BERLU_OK; c++)
         status = pair_put(s, from, &from->pairs[c], now);
+    for (size_t c = 0; c < from->equal_count && status == BERLU_OK; c++)
+        status = equal_put(s, from, &from->equals[c], now);
     for (size_t r = 0; r < runs->count && status == BERLU_OK; r++)
         status = member_put(s, from, &runs->items[r]);
     return store_commit(s, status);

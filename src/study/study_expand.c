@@ -272,7 +272,7 @@ static const char *pair_name(study_reader *r, const study_contrast *c, const stu
 }
 
 /* Both sides name axes and labels that exist, and the same axes. */
-static int contrast_check(study_reader *r, const study_contrast *c)
+int study_contrast_check(study_reader *r, const study_contrast *c)
 {
     const study *s = r->study;
     const study_match *const sides[] = {&c->a, &c->b};
@@ -295,19 +295,30 @@ static int contrast_check(study_reader *r, const study_contrast *c)
     return right;
 }
 
-static size_t contrast_pairs(study_reader *r, size_t index, study_pair *out)
+size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out)
 {
-    const study *s = r->study;
-    const study_contrast *c = &s->contrasts[index];
     size_t count = 0;
     for (size_t a = 0; a < s->cell_count; a++)
         for (size_t b = 0; b < s->cell_count && matches(&s->cells[a], &c->a); b++)
             if (a != b && matches(&s->cells[b], &c->b) && is_partner(c, &s->cells[a], &s->cells[b])) {
                 if (out)
-                    out[count] = (study_pair){index, a, b, pair_name(r, c, &s->cells[a])};
+                    out[count] = (study_cells){a, b};
                 count++;
             }
     return count;
+}
+
+static void contrast_pairs(study_reader *r, size_t index)
+{
+    study *s = r->study;
+    const study_contrast *c = &s->contrasts[index];
+    size_t count = study_contrast_cells(s, c, NULL);
+    study_cells *cells = study_array(r, count, sizeof *cells);
+    if (!cells)
+        return;
+    study_contrast_cells(s, c, cells);
+    for (size_t i = 0; i < count; i++)
+        s->pairs[s->pair_count++] = (study_pair){index, cells[i].a, cells[i].b, pair_name(r, c, &s->cells[cells[i].a])};
 }
 
 static void pairs_make(study_reader *r)
@@ -316,7 +327,7 @@ static void pairs_make(study_reader *r)
     size_t count = 0;
     for (size_t i = 0; i < s->contrast_count; i++) {
         const study_contrast *c = &s->contrasts[i];
-        size_t found = contrast_check(r, c) ? contrast_pairs(r, i, NULL) : 1;
+        size_t found = study_contrast_check(r, c) ? study_contrast_cells(s, c, NULL) : 1;
         if (!found)
             study_problem(r, c->line, c->column, "contrast '%.60s': no two cells differ by it alone", c->name);
         count += found;
@@ -324,7 +335,7 @@ static void pairs_make(study_reader *r)
     if (r->count || !(s->pairs = study_array(r, count, sizeof *s->pairs)))
         return;
     for (size_t i = 0; i < s->contrast_count; i++)
-        s->pair_count += contrast_pairs(r, i, s->pairs + s->pair_count);
+        contrast_pairs(r, i);
 }
 
 static void teacher_check(study_reader *r)
@@ -382,6 +393,8 @@ void study_expand(study_reader *r)
         runs_make(r);
     if (!r->failed)
         pairs_make(r);
+    if (!r->failed)
+        study_equivalence_expand(r);
     if (!r->count && !s->cell_count && !r->failed)
         study_problem(r, 1, 1, "no cell is left");
 }
