@@ -1,11 +1,60 @@
 /* cmd_study_status.c - `berlu study status|list`: how the runs of a study stand. SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "study/scheduler.h"
 #include "study_open.h"
+#include "study_screen.h"
 
-static const option_row status_rows[] = {STUDY_ROWS, KNOWN_ROW, {0}};
+static const option_row status_rows[] = {
+    STUDY_ROWS,
+    KNOWN_ROW,
+    {"watch", OPTION_FLAG, .help = "go on showing until nothing runs and nothing waits"},
+    NO_COMPUTE_ROWS,
+    {0}};
+
+/* Looks at the folders again; runs that were done stay so. */
+static berlu_status runs_look(opened *x, study_view *v)
+{
+    berlu_status status = BERLU_OK;
+    *v = (study_view){.study = &x->s, .runs = &x->runs, .left = NAN};
+    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++) {
+        study_entry *r = &x->runs.items[i];
+        if (r->state != STUDY_DONE)
+            status = study_entry_look(r);
+        v->counts[r->state]++;
+    }
+    return status;
+}
+
+/* What is left at the speed of this watch. */
+static double time_left(const study_view *v, size_t done_before, double began)
+{
+    size_t done = v->counts[STUDY_DONE] - done_before;
+    size_t left = v->counts[STUDY_WAITING] + v->counts[STUDY_RUNNING] + v->counts[STUDY_CUT];
+    return done ? (clock_seconds() - began) / (double)done * (double)left : NAN;
+}
+
+static berlu_status study_watch(opened *x)
+{
+    study_screen shown = {.terminal = isatty(STDERR_FILENO)};
+    study_view v;
+    double began = clock_seconds();
+    berlu_status status = runs_look(x, &v);
+    size_t before = v.counts[STUDY_DONE];
+    while (status == BERLU_OK) {
+        v.left = time_left(&v, before, began);
+        study_show(&shown, &v);
+        if (!v.counts[STUDY_WAITING] && !v.counts[STUDY_RUNNING] && !v.counts[STUDY_CUT])
+            break;
+        sleep(2);
+        status = runs_look(x, &v);
+    }
+    return status;
+}
 
 static berlu_status status_study(options *o)
 {
@@ -18,7 +67,10 @@ static berlu_status status_study(options *o)
         opened_free(&x);
         return status;
     }
-    if ((status = study_runs_find(&x, o)) == BERLU_OK)
+    status = study_runs_find(&x, o);
+    if (status == BERLU_OK && options_flag(o, "watch"))
+        status = study_watch(&x);
+    if (status == BERLU_OK)
         status = study_answer(o, &x, 0, 0);
     for (size_t i = 0; !options_json(o) && i < x.runs.count; i++) {
         const study_entry *r = &x.runs.items[i];
@@ -30,10 +82,12 @@ static berlu_status status_study(options *o)
     return status;
 }
 
-const command cmd_study_status = {"study status", "how far a study is",
-                                  "Reads the run folders; works while the study runs, from anywhere.\n\n"
-                                  "    berlu study status studies/quick.yaml",
-                                  status_rows, status_study};
+const command cmd_study_status = {
+    "study status", "how far a study is",
+    "Reads the run folders; works while the study runs, from anywhere. --watch redraws what runs, how "
+    "much is done and the means so far.\n\n"
+    "    berlu study status studies/quick.yaml",
+    status_rows, status_study};
 
 static const option_row list_rows[] = {
     STUDY_ROWS,

@@ -146,7 +146,8 @@ berlu_status study_index_make(const opened *x)
     if (status == BERLU_OK)
         status = store_put_study(index, &x->s, x->yaml, &x->runs);
     for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++)
-        if (x->runs.items[i].same_as == i && x->runs.items[i].state != STUDY_WAITING)
+        if (x->runs.items[i].same_as == i && x->runs.items[i].state != STUDY_WAITING &&
+            !store_is_current(index, &x->runs.items[i]))
             status = store_put_run(index, &x->runs.items[i], NULL);
     berlu_status closed = store_close(index);
     if (notes.data)

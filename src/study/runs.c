@@ -20,13 +20,50 @@ void study_entries_free(study_entries *r)
     *r = (study_entries){0};
 }
 
-/* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell. */
-static berlu_status cell_canonical(text *out, const study *s, const study_entry *e)
+/* The data of the cell before, by the settings that could change it. */
+typedef struct data_memory {
+    text settings;
+    train_data data;
+} data_memory;
+
+/* Settings that say how a network learns and nothing about its images. All others may mean other data. */
+static int is_about_learning(const char *key)
+{
+    static const char *const keys[] = {"act",          "act_params", "act_lr", "act_decay",    "lr",     "min_lr",
+                                       "weight_decay", "init_std",   "warmup", "init_std_fc1", "epochs", NULL};
+    for (size_t i = 0; keys[i]; i++)
+        if (strcmp(keys[i], key) == 0)
+            return 1;
+    return 0;
+}
+
+/* Forgets the data unless these settings mean the same. */
+static berlu_status data_recall(data_memory *m, const train_settings *s)
+{
+    text now = {0};
+    for (size_t i = 0; i < train_settings_count; i++)
+        if (!is_about_learning(train_settings_table[i].key)) {
+            recipe_values(s, &train_settings_table[i], &now);
+            text_string(&now, "\n");
+        }
+    berlu_status status = text_status(&now);
+    if (status != BERLU_OK || !m->settings.data || strcmp(m->settings.data, now.data) != 0)
+        train_data_close(&m->data);
+    text_free(&m->settings);
+    m->settings = now;
+    return status;
+}
+
+/* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell, and looked at where it may be
+ * another than that of the cell before. */
+static berlu_status cell_canonical(text *out, const study *s, const study_entry *e, data_memory *m)
 {
     train_settings settings;
     berlu_status status = study_run_settings(s, &(study_run){e->cell, e->seed}, &settings);
     if (status == BERLU_OK) {
-        status = train_canonical(out, &settings);
+        status = data_recall(m, &settings);
+        if (status == BERLU_OK)
+            status = train_canonical(out, &settings, &m->data);
         recipe_free(&settings);
     }
     return status == BERLU_OK ? status : berlu_fail_in(status, s->cells[e->cell].label);
@@ -54,13 +91,14 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
 {
     study_entries r = {.items = calloc(s->run_count + 1, sizeof *r.items)};
     text *canonical = calloc(s->cell_count + 1, sizeof *canonical);
+    data_memory seen = {0};
     berlu_status status =
         r.items && canonical ? BERLU_OK : berlu_fail_memory(s->run_count * sizeof *r.items, "the runs of a study");
     for (size_t k = 0; k < s->run_count && status == BERLU_OK; k++) {
         study_entry *entry = &r.items[r.count];
         *entry = (study_entry){.cell = s->runs[k].cell, .seed = s->runs[k].seed, .same_as = r.count};
         if (!canonical[entry->cell].data)
-            status = cell_canonical(&canonical[entry->cell], s, entry);
+            status = cell_canonical(&canonical[entry->cell], s, entry, &seen);
         if (status == BERLU_OK)
             status = entry_identify(entry, canonical[entry->cell].data, folder);
         for (size_t i = 0; i < r.count && entry->same_as == r.count; i++)
@@ -73,6 +111,8 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     for (size_t c = 0; canonical && c < s->cell_count; c++)
         text_free(&canonical[c]);
     free(canonical);
+    text_free(&seen.settings);
+    train_data_close(&seen.data);
     if (status != BERLU_OK)
         study_entries_free(&r);
     else

@@ -43,6 +43,7 @@ typedef struct scheduler {
     uint64_t *steps_known;     /* per run: the step of the newest checkpoint when a process began */
     double began, run_seconds; /* of finished runs, to estimate the rest */
     size_t run_count;
+    double epoch_seconds; /* the longest epoch of processes that have ended */
     int stopping;
 } scheduler;
 
@@ -156,7 +157,13 @@ static void progress_take(study_worker *w, const char *text_line)
         json_decref(line);
         return;
     }
-    w->epoch = (uint64_t)number_at(line, "epoch", (double)w->epoch);
+    uint64_t epoch = (uint64_t)number_at(line, "epoch", (double)w->epoch);
+    if (epoch > w->epoch) {
+        double now = clock_seconds();
+        w->epoch_seconds = w->epoch ? now - w->epoch_began : 0;
+        w->epoch_began = now;
+    }
+    w->epoch = epoch;
     w->step = (uint64_t)number_at(line, "step", (double)w->step);
     w->steps = (uint64_t)number_at(line, "steps", (double)w->steps);
     w->loss = number_at(line, "loss", number_at(line, "train_loss", w->loss));
@@ -235,6 +242,7 @@ static berlu_status worker_end(scheduler *x, int at)
     int code = 0;
     while (waitpid((pid_t)w->process, &code, 0) < 0 && errno == EINTR)
         ;
+    x->epoch_seconds = fmax(x->epoch_seconds, w->epoch_seconds);
     pipe_close(&x->slots[at].out);
     pipe_close(&x->slots[at].err);
     berlu_status status = study_entry_look(r);
@@ -315,17 +323,25 @@ static berlu_status outputs_take(scheduler *x)
     return status;
 }
 
-/* Time is up when what is left would not let the slowest run end an epoch; then everything is saved. */
 static int time_is_up(const scheduler *x)
 {
     return x->how->seconds > 0 && clock_seconds() - x->began >= x->how->seconds;
+}
+
+/* Whether a run that begins now can end an epoch within the limit, by the longest epoch seen. */
+static int time_for_epoch(const scheduler *x)
+{
+    double longest = x->epoch_seconds;
+    for (int i = 0; i < x->how->jobs; i++)
+        longest = fmax(longest, x->workers[i].process ? x->workers[i].epoch_seconds : 0);
+    return x->how->seconds <= 0 || clock_seconds() - x->began + longest < x->how->seconds;
 }
 
 static berlu_status slots_fill(scheduler *x)
 {
     berlu_status status = BERLU_OK;
     for (int i = 0; i < x->how->jobs && status == BERLU_OK && !x->stopping; i++) {
-        int run = x->workers[i].process ? -1 : next_run(x);
+        int run = x->workers[i].process || !time_for_epoch(x) ? -1 : next_run(x);
         if (run >= 0)
             status = worker_start(x, i, (size_t)run);
     }
@@ -356,6 +372,7 @@ static berlu_status loop(scheduler *x)
         }
     }
     view_show(x);
+    x->stopping |= next_run(x) >= 0; /* nothing more fits into the time */
     return status == BERLU_OK && x->stopping ? berlu_fail(BERLU_ERR_STOPPED, "stopped; all runs are saved") : status;
 }
 
@@ -378,7 +395,8 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
     if (status == BERLU_OK)
         status = store_put_study(index, s, how->yaml, runs);
     for (size_t i = 0; i < runs->count && status == BERLU_OK; i++)
-        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING && !runs->items[i].known)
+        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING && !runs->items[i].known &&
+            !store_is_current(index, &runs->items[i]))
             status = store_put_run(index, &runs->items[i], NULL);
     if (status == BERLU_OK)
         status = loop(x);

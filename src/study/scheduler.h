@@ -19,7 +19,8 @@ typedef struct study_worker {
     size_t run;
     uint64_t epoch, epochs, step, steps;
     double loss, top1, images_per_s, began;
-    char error[512]; /* the last line it wrote to stderr */
+    double epoch_began, epoch_seconds; /* the last whole epoch; 0 before there was one */
+    char error[512];                   /* the last line it wrote to stderr */
 } study_worker;
 
 typedef struct study_view {

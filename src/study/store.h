@@ -27,6 +27,8 @@ berlu_status store_close(store *s);                          /* NULL is allowed 
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs);
 /* A run as its folder has it; `error` is the last message of its process, or NULL. */
 berlu_status store_put_run(store *s, const study_entry *run, const char *error);
+/* Whether the store has a run as it stands; what is finished never changes. */
+int store_is_current(store *s, const study_entry *run);
 berlu_status store_event(store *s, const char *key, const char *what);
 
 /* All finished and failed runs of another store that this one lacks. One key with two different results is an error that

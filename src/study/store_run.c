@@ -156,6 +156,22 @@ berlu_status store_put_run(store *s, const study_entry *run, const char *error)
     return status;
 }
 
+int store_is_current(store *s, const study_entry *run)
+{
+    sqlite3_stmt *q;
+    int current = 0;
+    if (run->state != STUDY_DONE ||
+        store_prepare(s, &q,
+                      "SELECT 1 FROM run r JOIN final f ON f.run = r.key JOIN hash h ON h.run = r.key"
+                      " WHERE r.key = ? AND r.state = 'done' AND r.attempts = ?") != BERLU_OK)
+        return 0;
+    store_bind_text(q, 1, run->key);
+    sqlite3_bind_int64(q, 2, (int64_t)run->record.attempt);
+    current = sqlite3_step(q) == SQLITE_ROW;
+    sqlite3_finalize(q);
+    return current;
+}
+
 berlu_status store_event(store *s, const char *key, const char *what)
 {
     char now[32];
