@@ -9,6 +9,7 @@
 #include "signals.h"
 #include "study/cost.h"
 #include "study/scheduler.h"
+#include "study_launch.h"
 #include "study_open.h"
 #include "study_screen.h"
 
@@ -22,6 +23,10 @@ static const option_row run_rows[] = {
     KNOWN_ROW,
     {"retries", OPTION_INT, "N", .standard = "2", .least = 0, .most = 100,
      .help = "how often a cut run is taken up again without progress"},
+    {"launcher", OPTION_CHOICE, .standard = "here", .choices = "here|slurm",
+     .help = "who starts the runs: this process, or one array job of Slurm"},
+    {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES,
+     .help = "slurm: options for sbatch, such as \"--time=60 --gres=gpu:1\""},
     {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
     {"dry-run", OPTION_FLAG, .help = "list cells and seeds and what is left; run nothing"},
     {"quiet", OPTION_FLAG, .help = "no progress"},
@@ -67,6 +72,21 @@ static void plan_print(const opened *x)
     for (size_t i = 0; i < x->s.pair_count; i++)
         printf("contrast %-22s %s - %s\n", x->s.pairs[i].name, x->s.cells[x->s.pairs[i].a].label,
                x->s.cells[x->s.pairs[i].b].label);
+}
+
+/* Collects what is done and hands the rest to Slurm. */
+static berlu_status launcher_start(const opened *x, const options *o, store *index)
+{
+    const char *words = options_string(o, "sbatch");
+    if (words && strchr(words, '\n'))
+        return berlu_fail(BERLU_ERR_ARG, "--sbatch: options in one line are expected");
+    berlu_status status = store_put_study(index, &x->s, x->yaml, &x->runs);
+    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++) {
+        const study_entry *r = &x->runs.items[i];
+        if (r->same_as == i && r->state != STUDY_WAITING && !r->known && !store_is_current(index, r))
+            status = store_put_run(index, r, NULL);
+    }
+    return status == BERLU_OK ? study_launch_slurm(x, o) : status;
 }
 
 static berlu_status scheduler_start(opened *x, const options *o, store *index, folder_handle *folder, int *slots)
@@ -215,7 +235,8 @@ static berlu_status run_study(options *o)
     if (notes.data)
         fputs(notes.data, stderr);
     if (status == BERLU_OK)
-        status = scheduler_start(&x, o, index, &folder, &slots);
+        status = options_choice(o, "launcher") == 1 ? launcher_start(&x, o, index)
+                                                    : scheduler_start(&x, o, index, &folder, &slots);
     berlu_status closed = store_close(index);
     status = status == BERLU_OK ? closed : status;
     if (status == BERLU_OK || status == BERLU_ERR_STOPPED)

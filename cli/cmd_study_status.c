@@ -1,6 +1,7 @@
 /* cmd_study_status.c - `berlu study status|list`: how the runs of a study stand. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,6 +94,7 @@ static const option_row list_rows[] = {
     STUDY_ROWS,
     KNOWN_ROW,
     {"commands", OPTION_FLAG, .help = "a command per run that is not done, for xargs or GNU parallel"},
+    {"part", OPTION_STRING, "I/K", .help = "runs I, I + K, I + 2K, ... of the list alone, I from 0"},
     {0}};
 
 static void word_print(const char *word)
@@ -111,22 +113,40 @@ static void word_print(const char *word)
     putchar('\'');
 }
 
+/* "I/K"; without it all runs, which is 0/1. */
+static berlu_status part_parse(size_t *first, size_t *step, const char *word)
+{
+    char *end = NULL;
+    *first = 0, *step = 1;
+    if (!word)
+        return BERLU_OK;
+    long long i = strtoll(word, &end, 10), k = end != word && *end == '/' ? strtoll(end + 1, &end, 10) : 0;
+    if (*end || k < 1 || i < 0 || i >= k)
+        return berlu_fail(BERLU_ERR_ARG, "--part %s: I/K is expected, I from 0 to K - 1", word);
+    *first = (size_t)i, *step = (size_t)k;
+    return BERLU_OK;
+}
+
 static berlu_status list_study(options *o)
 {
     opened x;
     char program[STUDY_PATH];
-    berlu_status status = study_open_runs(&x, o);
+    size_t first, step;
+    berlu_status status = part_parse(&first, &step, options_string(o, "part"));
+    if (status == BERLU_OK)
+        status = study_open_runs(&x, o);
     if (status != BERLU_OK)
         return status;
     status = program_path(program);
-    for (size_t i = 0; i < x.runs.count && status == BERLU_OK; i++) {
+    for (size_t i = first; i < x.runs.count && status == BERLU_OK; i += step) {
         const study_entry *r = &x.runs.items[i];
         arena memory = {0};
         if (!options_flag(o, "commands"))
             printf("%s %-8s seed %-3lld %s\n", r->key, study_state_names[r->state], (long long)r->seed,
                    x.s.cells[r->cell].label);
         else if (r->same_as == i && r->state != STUDY_DONE && r->state != STUDY_FAILED) {
-            char **words = study_command(&memory, &x.s, r, &(study_schedule){.program = program});
+            char **words =
+                study_command(&memory, &x.s, r, &(study_schedule){.program = program, .threads = options_threads(o)});
             for (size_t k = 0; words && words[k]; k++) {
                 word_print(words[k]);
                 putchar(words[k + 1] ? ' ' : '\n');
