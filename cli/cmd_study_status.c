@@ -131,7 +131,7 @@ static berlu_status list_study(options *o)
 {
     opened x;
     char program[STUDY_PATH];
-    size_t first, step;
+    size_t first, step, later = 0;
     berlu_status status = part_parse(&first, &step, options_string(o, "part"));
     if (status == BERLU_OK)
         status = study_open_runs(&x, o);
@@ -144,7 +144,10 @@ static berlu_status list_study(options *o)
         if (!options_flag(o, "commands"))
             printf("%s %-8s seed %-3lld %s\n", r->key, study_state_names[r->state], (long long)r->seed,
                    x.s.cells[r->cell].label);
-        else if (r->same_as == i && r->state != STUDY_DONE && r->state != STUDY_FAILED) {
+        else if (r->same_as == i && r->state != STUDY_DONE && r->state != STUDY_FAILED &&
+                 !study_entry_ready(&x.runs, r)) {
+            later++;
+        } else if (r->same_as == i && r->state != STUDY_DONE && r->state != STUDY_FAILED) {
             char **words =
                 study_command(&memory, &x.s, r, &(study_schedule){.program = program, .threads = options_threads(o)});
             for (size_t k = 0; words && words[k]; k++) {
@@ -154,6 +157,8 @@ static berlu_status list_study(options *o)
         }
         arena_free(&memory);
     }
+    if (later)
+        fprintf(stderr, "note: %zu runs wait for their teacher; list them again when it is done\n", later);
     opened_free(&x);
     return status;
 }

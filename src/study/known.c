@@ -49,6 +49,18 @@ static berlu_status entries_fill(study_entries *runs, store *s)
     return status;
 }
 
+/* Weights are no part of a store: a teacher that students still need is trained here. */
+static berlu_status teacher_recall(study_entries *runs)
+{
+    int needed = 0;
+    for (size_t i = 1; i < runs->count; i++)
+        needed |= *runs->items[i].teacher && runs->items[i].state != STUDY_DONE;
+    if (!needed || !runs->items[0].known)
+        return BERLU_OK;
+    runs->items[0].known = 0;
+    return study_entry_look(&runs->items[0]);
+}
+
 berlu_status study_known_take(study_entries *runs, const char *path)
 {
     char inside[STUDY_PATH];
@@ -63,5 +75,5 @@ berlu_status study_known_take(study_entries *runs, const char *path)
         return status;
     status = entries_fill(runs, s);
     store_close(s);
-    return status;
+    return status == BERLU_OK ? teacher_recall(runs) : status;
 }

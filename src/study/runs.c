@@ -56,14 +56,15 @@ static berlu_status data_recall(data_memory *m, const train_settings *s)
 
 /* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell, and looked at where it may be
  * another than that of the cell before. */
-static berlu_status cell_canonical(text *out, const study *s, const study_entry *e, data_memory *m)
+static berlu_status cell_canonical(text *out, const study *s, const study_entry *e, data_memory *m,
+                                   const char *teacher_key)
 {
     train_settings settings;
     berlu_status status = study_run_settings(s, &(study_run){e->cell, e->seed}, &settings);
     if (status == BERLU_OK) {
         status = data_recall(m, &settings);
         if (status == BERLU_OK)
-            status = train_canonical(out, &settings, &m->data);
+            status = train_canonical(out, &settings, &m->data, teacher_key);
         recipe_free(&settings);
     }
     return status == BERLU_OK ? status : berlu_fail_in(status, s->cells[e->cell].label);
@@ -97,10 +98,13 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     for (size_t k = 0; k < s->run_count && status == BERLU_OK; k++) {
         study_entry *entry = &r.items[r.count];
         *entry = (study_entry){.cell = s->runs[k].cell, .seed = s->runs[k].seed, .same_as = r.count};
+        int student = s->teacher_cell != STUDY_NO_CELL && entry->cell != s->teacher_cell; /* the teacher is run 0 */
         if (!canonical[entry->cell].data)
-            status = cell_canonical(&canonical[entry->cell], s, entry, &seen);
+            status = cell_canonical(&canonical[entry->cell], s, entry, &seen, student ? r.items[0].key : NULL);
         if (status == BERLU_OK)
             status = entry_identify(entry, canonical[entry->cell].data, folder);
+        if (student)
+            memcpy(entry->teacher, r.items[0].path, sizeof entry->teacher);
         for (size_t i = 0; i < r.count && entry->same_as == r.count; i++)
             if (strcmp(r.items[i].key, entry->key) == 0)
                 entry->same_as = i;
@@ -245,6 +249,14 @@ berlu_status study_entry_look(study_entry *r)
     else if (r->record.attempt > 0)
         r->state = STUDY_CUT;
     return BERLU_OK;
+}
+
+int study_entry_ready(const study_entries *runs, const study_entry *r)
+{
+    for (size_t i = 0; *r->teacher && i < runs->count; i++)
+        if (strcmp(runs->items[i].path, r->teacher) == 0)
+            return runs->items[i].state == STUDY_DONE && !runs->items[i].known;
+    return 1;
 }
 
 double study_entry_metric(const study_entry *r, const char *metric)

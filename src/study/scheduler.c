@@ -65,7 +65,7 @@ char **study_command(arena *memory, const study *s, const study_entry *run, cons
 {
     const study_settings *v = &s->cells[run->cell].settings;
     char number[32];
-    size_t most = 16, count = 0;
+    size_t most = 20, count = 0;
     for (size_t i = 0; i < v->count; i++)
         most += 2 * v->items[i].count;
     char **words = ARENA_ARRAY(memory, char *, most);
@@ -79,6 +79,8 @@ char **study_command(arena *memory, const study *s, const study_entry *run, cons
     snprintf(number, sizeof number, "%lld", (long long)run->seed);
     option_add(memory, words, &count, "seed", number);
     option_add(memory, words, &count, "run", run->path);
+    if (*run->teacher)
+        option_add(memory, words, &count, "teacher", run->teacher);
     if (how->threads) {
         snprintf(number, sizeof number, "%d", how->threads);
         option_add(memory, words, &count, "threads", number);
@@ -216,8 +218,9 @@ static int is_wanted(const scheduler *x, size_t i)
 {
     const study_entry *r = &x->runs->items[i];
     const char *only = x->how->only;
-    return r->same_as == i && (!only || strstr(x->s->cells[r->cell].label, only)) &&
-           (r->state == STUDY_WAITING || r->state == STUDY_CUT) && x->attempts[i] <= x->how->retries;
+    return r->same_as == i && (!only || r->cell == x->s->teacher_cell || strstr(x->s->cells[r->cell].label, only)) &&
+           (r->state == STUDY_WAITING || r->state == STUDY_CUT) && x->attempts[i] <= x->how->retries &&
+           study_entry_ready(x->runs, r);
 }
 
 static int next_run(const scheduler *x)
@@ -264,7 +267,7 @@ static berlu_status worker_end(scheduler *x, int at)
     status = store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error);
     if (status == BERLU_OK)
         status = store_event(x->index, r->key, study_state_names[r->state]);
-    if (status == BERLU_OK && r->state == STUDY_DONE && x->how->slim)
+    if (status == BERLU_OK && r->state == STUDY_DONE && x->how->slim && r->cell != x->s->teacher_cell)
         slim(r);                                                      /* the index has the hash of the weights by now */
     for (size_t i = 0; i < x->runs->count && status == BERLU_OK; i++) /* cells that mean the same run */
         if (x->runs->items[i].same_as == w->run && i != w->run)

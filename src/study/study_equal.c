@@ -93,7 +93,8 @@ void study_equivalence_expand(study_reader *r)
     if (r->count || !(s->equals = study_array(r, s->cell_count + count, sizeof *s->equals)))
         return;
     for (size_t i = 0; i < s->cell_count; i++)
-        s->equals[s->equal_count++] = (study_equal){i, STUDY_NO_CELL, e->margin, s->cells[i].label};
+        if (i != s->teacher_cell)
+            s->equals[s->equal_count++] = (study_equal){i, STUDY_NO_CELL, e->margin, s->cells[i].label};
     for (size_t i = 0; i < e->difference_count; i++) {
         size_t found = study_contrast_cells(s, &e->differences[i], NULL);
         study_cells *cells = study_array(r, found, sizeof *cells);

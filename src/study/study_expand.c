@@ -214,11 +214,25 @@ static void part_expand(study_reader *r, size_t part)
 
 /* -- runs and pairs -- */
 
+/* The teacher is a cell of its own with one run, the first. */
+static void teacher_add(study_reader *r)
+{
+    study *s = r->study;
+    s->teacher_cell = STUDY_NO_CELL;
+    if (!s->teacher.count || !s->cell_count)
+        return;
+    s->teacher_cell = s->cell_count;
+    cell_add(r, &(study_cell){.label = "teacher",
+                              .settings = s->teacher,
+                              .line = s->teacher.items[0].line,
+                              .column = s->teacher.items[0].column});
+}
+
 static void runs_make(study_reader *r)
 {
     study *s = r->study;
-    size_t most = 0, count = 0;
-    for (size_t i = 0; i < s->cell_count; i++) {
+    size_t most = 0, count = 1, students = s->teacher_cell == STUDY_NO_CELL ? s->cell_count : s->teacher_cell;
+    for (size_t i = 0; i < students; i++) {
         size_t seeds = s->parts[s->cells[i].part].seed_count;
         most = seeds > most ? seeds : most;
         count += seeds;
@@ -228,8 +242,10 @@ static void runs_make(study_reader *r)
         return;
     }
     s->runs = study_array(r, count, sizeof *s->runs);
+    if (s->runs && students < s->cell_count)
+        s->runs[s->run_count++] = (study_run){s->teacher_cell, 0};
     for (size_t k = 0; k < most && s->runs; k++)
-        for (size_t i = 0; i < s->cell_count; i++) {
+        for (size_t i = 0; i < students; i++) {
             const study_part *p = &s->parts[s->cells[i].part];
             if (k < p->seed_count)
                 s->runs[s->run_count++] = (study_run){i, p->seeds[k]};
@@ -385,10 +401,12 @@ void study_expand(study_reader *r)
         s->name = "";
     teacher_check(r);
     skip_check(r);
-    if (!(s->cells = study_array(r, count, sizeof *s->cells)))
+    if (!(s->cells = study_array(r, count + 1, sizeof *s->cells)))
         return;
     for (size_t i = 0; i < s->part_count; i++)
         part_expand(r, i);
+    if (!r->failed)
+        teacher_add(r);
     if (!r->failed)
         runs_make(r);
     if (!r->failed)
@@ -408,7 +426,7 @@ berlu_status study_run_settings(const study *s, const study_run *run, train_sett
     berlu_status status = study_settings_apply(&cell->settings, out);
     if (status == BERLU_OK)
         status = recipe_set(out, "seed", seed);
-    if (status == BERLU_OK && s->teacher.count)
+    if (status == BERLU_OK && s->teacher.count && run->cell != s->teacher_cell)
         status = recipe_set(out, "teacher", STUDY_TEACHER);
     if (status == BERLU_OK)
         status = recipe_resolve(out);

@@ -249,7 +249,7 @@ static void file_read(study_reader *r)
 
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems)
 {
-    study s = {.metric = "top1", .about = "", .margin = 0.5, .rounds = 7};
+    study s = {.metric = "top1", .about = "", .margin = 0.5, .rounds = 7, .teacher_cell = STUDY_NO_CELL};
     study_reader r = {.study = &s};
     *out = (study){0};
     berlu_status status = yaml_tree_parse(&r.tree, bytes, count, name);

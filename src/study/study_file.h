@@ -135,8 +135,9 @@ typedef struct study {
     study_match *skip;
     study_contrast *contrasts;
     const char **claims;
-    study_cell *cells;
-    study_run *runs; /* seed by seed, so that a study that is cut anywhere is balanced */
+    study_cell *cells;   /* a teacher that is trained first is the last of them, without axes */
+    size_t teacher_cell; /* STUDY_NO_CELL: there is none */
+    study_run *runs;     /* seed by seed, so that a study that is cut anywhere is balanced */
     study_pair *pairs;
     study_equivalence equivalence;
     study_equal *equals;
@@ -153,8 +154,8 @@ berlu_status study_read(study *out, const char *path, text *problems);
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems);
 void study_free(study *s);
 
-/* The settings of a run, resolved; the caller frees them. A teacher that is trained first is
- * left for the caller to fill in. */
+/* The settings of a run, resolved; the caller frees them. The teacher of a student is a placeholder: which run that is, the
+ * keys say (runs.h). */
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
 
 #endif

@@ -69,7 +69,8 @@ typedef struct train_data {
 } train_data;
 /* `data` is what an earlier call opened for settings that mean the same data, or {0}; opening and looking at it takes most of
  * the time. It holds the data of these settings afterwards, or nothing after a failure; close it at the end. */
-berlu_status train_canonical(text *out, const train_settings *s, train_data *data);
+/* A teacher is known by its weights, or, before it is trained, by what the caller knows it by: `teacher_hash`, or NULL. */
+berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash);
 void train_data_close(train_data *data);
 const char *trainer_settings_hash(const trainer *t);
 

@@ -283,7 +283,7 @@ static berlu_status trainer_prepare(trainer **out, const train_settings *s, cons
     return status;
 }
 
-berlu_status train_canonical(text *out, const train_settings *s, train_data *data)
+berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash)
 {
     trainer *t = NULL;
     train_data known = *data;
@@ -291,7 +291,9 @@ berlu_status train_canonical(text *out, const train_settings *s, train_data *dat
     berlu_status status = trainer_prepare(&t, s, NULL, &known);
     if (status != BERLU_OK)
         return status;
-    if (s->distill != RECIPE_DISTILL_NONE)
+    if (s->distill != RECIPE_DISTILL_NONE && teacher_hash)
+        snprintf(t->teacher.hash, sizeof t->teacher.hash, "%s", teacher_hash);
+    else if (s->distill != RECIPE_DISTILL_NONE)
         status = teacher_open(&t->teacher, s, &t->model->config);
     if (status == BERLU_OK)
         status = trainer_identify(t);

@@ -5,6 +5,7 @@
 # accounting; submits the study as an array and compares the tables with those of an undisturbed one; and signals a training as
 # a time limit does: it is saved and its task requeued. Ends what it started, by process id. Exit 77 where the programs are
 # missing or this is not root (slurmd starts jobs as their users).
+set -eu
 berlu=$1 study=$2 folder=$3
 skip() { echo "skipped: $*"; exit 77; }
 PATH=$PATH:/usr/sbin:/sbin
@@ -20,9 +21,16 @@ place=$(mktemp -d /tmp/berlu-slurm.XXXXXX) # munged refuses sockets below folder
 chmod 755 "$place"
 mkdir -m 700 "$place/key" && mkdir -m 755 "$place/socket" "$place/state" "$place/spool" "$place/temporary"
 started=
+export SLURM_CONF=$place/slurm.conf
 finish() {
+    scancel --full --user=root 2>/dev/null || true # jobs of this cluster: SLURM_CONF names it
+    for _ in $(seq 60); do
+        [ -n "$(timeout 5 squeue -h 2>/dev/null)" ] || break
+        sleep 0.5
+    done
     for id in $started; do kill "$id" 2>/dev/null || true; done
-    for id in $started; do wait "$id" 2>/dev/null || true; done
+    sleep 1
+    for id in $started; do kill -9 "$id" 2>/dev/null || true; done
     rm -rf "$place"
 }
 trap finish EXIT
@@ -61,7 +69,6 @@ NodeName=n1 NodeHostname=$name NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=2 Stat
 PartitionName=all Nodes=n1 Default=YES MaxTime=UNLIMITED State=UP
 END
 printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=no\n' >"$place/cgroup.conf"
-export SLURM_CONF=$place/slurm.conf
 for _ in $(seq 100); do [ ! -S "$place/socket/munge" ] || break; sleep 0.1; done
 slurmctld -D -i -f "$SLURM_CONF" >slurmctld.txt 2>&1 &
 started="$started $!"

@@ -164,10 +164,17 @@ static void a_teacher_is_a_run_of_its_own(void **state)
               "axes: {act: [relu, berlu]}\n"
               "seeds: 2\n");
     assert_int_equal(s.teacher.count, 5); /* its three, and the data */
-    train_settings run;
-    assert_int_equal(study_run_settings(&s, &s.runs[0], &run), BERLU_OK);
-    assert_int_equal(run.distill, RECIPE_DISTILL_HARD);
-    recipe_free(&run);
+    assert_int_equal(s.cell_count, 3); /* the last cell, and the first run */
+    assert_int_equal(s.run_count, 5);
+    assert_int_equal(s.teacher_cell, 2);
+    assert_string_equal(s.cells[2].label, "teacher");
+    assert_int_equal(s.runs[0].cell, 2);
+    for (size_t i = 0; i < 2; i++) {
+        train_settings run;
+        assert_int_equal(study_run_settings(&s, &s.runs[i], &run), BERLU_OK);
+        assert_int_equal(run.distill, i ? RECIPE_DISTILL_HARD : RECIPE_DISTILL_NONE);
+        recipe_free(&run);
+    }
     study_free(&s);
     char *words =
         refused("study: t\n"
