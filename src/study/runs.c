@@ -244,11 +244,11 @@ berlu_status study_entry_look(study_entry *r)
         r->state = STUDY_RUNNING;
     else if (r->record.state == RUN_FAILED)
         r->state = STUDY_FAILED;
-    else if (r->record.state == RUN_DONE && results_read(r) == BERLU_OK)
+    else if (r->record.state == RUN_DONE && (status = results_read(r)) == BERLU_OK)
         r->state = STUDY_DONE;
     else if (r->record.attempt > 0)
         r->state = STUDY_CUT;
-    return BERLU_OK;
+    return status == BERLU_ERR_MEMORY ? status : BERLU_OK; /* lack of memory is no damage */
 }
 
 int study_entry_ready(const study_entries *runs, const study_entry *r)

@@ -47,52 +47,6 @@ typedef struct scheduler {
     int stopping;
 } scheduler;
 
-/* ---- the command of a run ---- */
-
-static void option_add(arena *memory, char **words, size_t *count, const char *key, const char *value)
-{
-    const setting *row = recipe_find(key);
-    int off = strcmp(value, "0") == 0 || strcmp(value, "false") == 0 || strcmp(value, "no") == 0;
-    if (row && row->kind == SETTING_FLAG) {
-        words[(*count)++] = arena_printf(memory, off ? "--no-%s" : "--%s", row->option);
-        return;
-    }
-    words[(*count)++] = arena_printf(memory, "--%s", row ? row->option : key);
-    words[(*count)++] = arena_strdup(memory, value);
-}
-
-char **study_command(arena *memory, const study *s, const study_entry *run, const study_schedule *how)
-{
-    const study_settings *v = &s->cells[run->cell].settings;
-    char number[32];
-    size_t most = 20, count = 0;
-    for (size_t i = 0; i < v->count; i++)
-        most += 2 * v->items[i].count;
-    char **words = ARENA_ARRAY(memory, char *, most);
-    if (!words)
-        return NULL;
-    words[count++] = arena_strdup(memory, how->program);
-    words[count++] = arena_strdup(memory, "train");
-    for (size_t i = 0; i < v->count; i++)
-        for (size_t k = 0; k < v->items[i].count; k++)
-            option_add(memory, words, &count, v->items[i].key, v->items[i].values[k]);
-    snprintf(number, sizeof number, "%lld", (long long)run->seed);
-    option_add(memory, words, &count, "seed", number);
-    option_add(memory, words, &count, "run", run->path);
-    if (*run->teacher)
-        option_add(memory, words, &count, "teacher", run->teacher);
-    if (how->threads) {
-        snprintf(number, sizeof number, "%d", how->threads);
-        option_add(memory, words, &count, "threads", number);
-    }
-    words[count++] = arena_strdup(memory, "--resume");
-    words[count] = NULL;
-    for (size_t i = 0; i < count; i++)
-        if (!words[i])
-            return NULL;
-    return words;
-}
-
 /* ---- processes ---- */
 
 /* The words of study_command() with those that only a scheduler adds; the array has space for them. */
@@ -238,6 +192,15 @@ static void slim(const study_entry *r)
     (void)folder_remove(path); /* a reader may hold a file of it: then it stays, and nothing depends on it */
 }
 
+/* The reason of a failure goes into the folder: the folders are the truth, and the process that said it is gone. */
+static void message_keep(const study_entry *r, const char *message)
+{
+    char path[STUDY_PATH + 16];
+    snprintf(path, sizeof path, "%s/message.txt", r->path);
+    if (*message && folder_exists(r->path))
+        (void)file_write_atomic(path, message, strlen(message));
+}
+
 static berlu_status worker_end(scheduler *x, int at)
 {
     study_worker *w = &x->workers[at];
@@ -264,6 +227,8 @@ static berlu_status worker_end(scheduler *x, int at)
         x->attempts[w->run] = r->record.step > x->steps_known[w->run] || x->stopping ? 0 : x->attempts[w->run] + 1;
     if ((r->state == STUDY_CUT || r->state == STUDY_WAITING) && x->attempts[w->run] > x->how->retries)
         r->state = STUDY_FAILED;
+    if (r->state == STUDY_FAILED)
+        message_keep(r, w->error);
     status = store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error);
     if (status == BERLU_OK)
         status = store_event(x->index, r->key, study_state_names[r->state]);

@@ -111,9 +111,11 @@ static int is_remote(const char *folder)
 static berlu_status database_open(store **out, const char *path, int flags)
 {
     store *s = calloc(1, sizeof *s);
-    if (!s || snprintf(s->path, sizeof s->path, "%s", path) >= (int)sizeof s->path) {
-        free(s);
+    if (!s)
         return berlu_fail_memory(sizeof *s, "a store");
+    if (snprintf(s->path, sizeof s->path, "%s", path) >= (int)sizeof s->path) {
+        free(s);
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
     }
     if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK) {
         berlu_status status = store_fail(s, "opening");
@@ -151,10 +153,17 @@ static int pragma_int(store *s, const char *sql)
     return value;
 }
 
+/* Tables, not views of these names: a view could be a query without end. */
 static int is_ours(store *s)
 {
-    return pragma_int(s, "PRAGMA application_id") == STORE_APPLICATION &&
-           pragma_int(s, "PRAGMA user_version") == STORE_VERSION && pragma_int(s, "SELECT count(*) FROM run") >= 0;
+    static const char *const tables[] = {"study", "contrast", "cell", "run", "member", "epoch", "final", "event"};
+    if (pragma_int(s, "PRAGMA application_id") != STORE_APPLICATION ||
+        pragma_int(s, "PRAGMA user_version") != STORE_VERSION)
+        return 0;
+    for (size_t i = 0; i < COUNT(tables); i++)
+        if (!store_has_table(s, "main", tables[i]))
+            return 0;
+    return pragma_int(s, "SELECT count(*) FROM run") >= 0;
 }
 
 static berlu_status schema_make(store *s)

@@ -10,8 +10,8 @@
 #include "study/store_internal.h"
 
 typedef struct run_files {
-    char *json, *metrics, *correct;
-    size_t json_bytes, metrics_bytes, correct_bytes;
+    char *json, *metrics, *correct, *message;
+    size_t json_bytes, metrics_bytes, correct_bytes, message_bytes;
 } run_files;
 
 static void files_free(run_files *f)
@@ -19,14 +19,19 @@ static void files_free(run_files *f)
     free(f->json);
     free(f->metrics);
     free(f->correct);
+    free(f->message);
 }
 
-static void file_take(char **out, size_t *bytes, const study_entry *run, const char *name)
+/* A file that is missing or cannot be read is left out; lack of memory is not that. */
+static berlu_status file_take(char **out, size_t *bytes, const study_entry *run, const char *name)
 {
     char path[STUDY_PATH + 32];
     snprintf(path, sizeof path, "%s/%s", run->path, name);
-    if (!file_exists(path) || file_read_all(out, bytes, path, 64 << 20) != BERLU_OK)
+    *out = NULL, *bytes = 0;
+    berlu_status status = file_exists(path) ? file_read_all(out, bytes, path, 64 << 20) : BERLU_OK;
+    if (status != BERLU_OK)
         *out = NULL, *bytes = 0;
+    return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
 }
 
 static const char *json_text(const json_t *object, const char *key)
@@ -72,9 +77,12 @@ static berlu_status epochs_put(store *s, const study_entry *run, const run_files
                                           "test_loss", "test_top1", "test_top5", "grad_norm"};
     csv_table t;
     sqlite3_stmt *q;
-    if (!f->metrics || csv_parse(&t, f->metrics, f->metrics_bytes, "metrics.csv") != BERLU_OK)
+    if (!f->metrics)
         return BERLU_OK;
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO epoch VALUES(?,?,?,?,?,?,?,?,?,?)");
+    berlu_status status = csv_parse(&t, f->metrics, f->metrics_bytes, "metrics.csv");
+    if (status != BERLU_OK)
+        return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
+    status = store_prepare(s, &q, "INSERT OR REPLACE INTO epoch VALUES(?,?,?,?,?,?,?,?,?,?)");
     for (size_t i = 0; i < t.rows && status == BERLU_OK; i++) {
         store_bind_text(q, 1, run->key);
         for (size_t c = 0; c < COUNT(columns); c++)
@@ -133,25 +141,34 @@ static berlu_status hash_put(store *s, const study_entry *run)
     return store_step(s, q);
 }
 
+static berlu_status rows_put(store *s, const study_entry *run, const run_files *f, const char *error)
+{
+    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
+    if (status != BERLU_OK)
+        return status;
+    status = run_row_put(s, run, f, error);
+    if (status == BERLU_OK)
+        status = epochs_put(s, run, f);
+    if (status == BERLU_OK && run->state == STUDY_DONE)
+        status = final_put(s, run, f);
+    if (status == BERLU_OK && run->state == STUDY_DONE)
+        status = hash_put(s, run);
+    return store_commit(s, status);
+}
+
 berlu_status store_put_run(store *s, const study_entry *run, const char *error)
 {
     run_files f = {0};
-    file_take(&f.json, &f.json_bytes, run, "run.json");
-    if (run->state == STUDY_DONE || run->state == STUDY_FAILED) {
-        file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
-        file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
-    }
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status == BERLU_OK) {
-        status = run_row_put(s, run, &f, error);
-        if (status == BERLU_OK)
-            status = epochs_put(s, run, &f);
-        if (status == BERLU_OK && run->state == STUDY_DONE)
-            status = final_put(s, run, &f);
-        if (status == BERLU_OK && run->state == STUDY_DONE)
-            status = hash_put(s, run);
-        status = store_commit(s, status);
-    }
+    int finished = run->state == STUDY_DONE || run->state == STUDY_FAILED;
+    berlu_status status = file_take(&f.json, &f.json_bytes, run, "run.json");
+    if (status == BERLU_OK && finished)
+        status = file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
+    if (status == BERLU_OK && finished)
+        status = file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
+    if (status == BERLU_OK && run->state == STUDY_FAILED && (!error || !*error))
+        status = file_take(&f.message, &f.message_bytes, run, "message.txt");
+    if (status == BERLU_OK)
+        status = rows_put(s, run, &f, f.message ? f.message : error);
     files_free(&f);
     return status;
 }

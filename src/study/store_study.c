@@ -19,6 +19,10 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     if (status != BERLU_OK)
         return status;
     settings_join(&settings, &from->cells[c].settings);
+    if ((status = text_status(&settings)) != BERLU_OK) {
+        sqlite3_finalize(q);
+        return status;
+    }
     store_bind_text(q, 1, from->name);
     store_bind_text(q, 2, from->cells[c].label);
     store_bind_text(q, 3, settings.data);
