@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "signals.h"
+#include "study/algorithms.h"
 #include "study/cost.h"
+#include "study/estimate.h"
 #include "study/scheduler.h"
 #include "study_launch.h"
 #include "study_open.h"
@@ -15,7 +17,8 @@
 
 static const option_row run_rows[] = {
     STUDY_ROWS,
-    {"jobs", OPTION_INT, "N", .least = 1, .most = STUDY_JOBS, .help = "runs at a time (default 1)"},
+    {"jobs", OPTION_INT, "N", .least = 1, .most = STUDY_JOBS,
+     .help = "runs at a time (default: the cores, a thread each, for networks under 2 million parameters; else 1)"},
     {"devices", OPTION_INTS, "LIST", .least = 0, .most = 1023, .help = "GPUs to use: 0,1"},
     {"per-device", OPTION_INT, "N", .standard = "1", .least = 1, .most = 16, .help = "runs at a time on each of them"},
     {"for", OPTION_STRING, "TIME", .help = "stop, saved, after so long: 90s, 25m, 8h"},
@@ -74,6 +77,39 @@ static void plan_print(const opened *x)
                x->s.cells[x->s.pairs[i].b].label);
 }
 
+/* Small networks leave cores idle: as many runs as cores then. */
+static int jobs_default(const opened *x)
+{
+    enum { SMALL = 2000000 };
+    study_estimate e;
+    for (size_t c = 0; c < x->s.cell_count; c++)
+        if (study_algorithms_wanted(&x->s.cells[c])) /* on a GPU --devices and --per-device say it */
+            return 1;
+    if (study_estimate_make(&e, &x->s, &x->runs) != BERLU_OK || e.parameters >= SMALL)
+        return 1;
+    int cores = threads_default();
+    return cores < 1 ? 1 : cores < STUDY_JOBS ? cores : STUDY_JOBS;
+}
+
+/* What it will need: what this machine lacks of it is for people to see, and no mistake. */
+static void needs_print(const opened *x, const options *o)
+{
+    study_estimate e;
+    size_t left = 0;
+    int jobs = options_given(o, "jobs") ? (int)options_int(o, "jobs") : jobs_default(x);
+    if (study_estimate_make(&e, &x->s, &x->runs) != BERLU_OK)
+        return;
+    for (size_t i = 0; i < x->runs.count; i++)
+        left += x->runs.items[i].same_as == i &&
+                (x->runs.items[i].state == STUDY_WAITING || x->runs.items[i].state == STUDY_CUT);
+    printf("needs: up to %.2f million parameters", (double)e.parameters / 1e6);
+    if (e.bytes)
+        printf(", %.0f MiB a run", (double)e.bytes / (1024.0 * 1024.0));
+    if (e.seconds > 0)
+        printf(", %.0f s a run, %.1f min in all at %d jobs", e.seconds, e.seconds * (double)left / jobs / 60, jobs);
+    printf("\n");
+}
+
 /* Collects what is done and hands the rest to Slurm. */
 static berlu_status launcher_start(const opened *x, const options *o, store *index)
 {
@@ -95,7 +131,9 @@ static berlu_status scheduler_start(opened *x, const options *o, store *index, f
     int devices[STUDY_JOBS], device_count = 0;
     study_screen shown = {.terminal = isatty(STDERR_FILENO), .quiet = options_flag(o, "quiet")};
     study_schedule how = {.program = program,
-                          .jobs = options_given(o, "jobs") ? (int)options_int(o, "jobs") : 1,
+                          .jobs = options_given(o, "jobs")      ? (int)options_int(o, "jobs")
+                                  : options_count(o, "devices") ? 1
+                                                                : jobs_default(x),
                           .threads = options_threads(o),
                           .retries = (int)options_int(o, "retries"),
                           .slim = options_flag(o, "slim"),
@@ -219,8 +257,10 @@ static berlu_status run_study(options *o)
     if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
         if (study_runs_find(&x, o) != BERLU_OK)
             fprintf(stderr, "note: %s\n", berlu_last_error());
-        if (!options_json(o))
+        if (!options_json(o)) {
             plan_print(&x);
+            needs_print(&x, o);
+        }
         status = study_answer(o, &x, 0, 0);
         opened_free(&x);
         return status;

@@ -26,8 +26,7 @@ typedef struct data_memory {
     train_data data;
 } data_memory;
 
-/* Settings that say how a network learns and nothing about its images. All others may mean other data. */
-static int is_about_learning(const char *key)
+int study_setting_is_learning(const char *key)
 {
     static const char *const keys[] = {"act",          "act_params", "act_lr", "act_decay",    "lr",     "min_lr",
                                        "weight_decay", "init_std",   "warmup", "init_std_fc1", "epochs", NULL};
@@ -42,7 +41,7 @@ static berlu_status data_recall(data_memory *m, const train_settings *s)
 {
     text now = {0};
     for (size_t i = 0; i < train_settings_count; i++)
-        if (!is_about_learning(train_settings_table[i].key)) {
+        if (!study_setting_is_learning(train_settings_table[i].key)) {
             recipe_values(s, &train_settings_table[i], &now);
             text_string(&now, "\n");
         }

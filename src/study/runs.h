@@ -54,6 +54,9 @@ berlu_status study_set(study *s, const char *const *set);
 berlu_status study_entries_make(study_entries *out, const study *s, const char *folder);
 void study_entries_free(study_entries *r);
 
+/* Settings that say how a network learns, and nothing about its images or its shape. All others may mean other ones. */
+int study_setting_is_learning(const char *key);
+
 /* Reads how a run stands from its folder. A folder that is damaged counts as cut. */
 berlu_status study_entry_look(study_entry *r);
 
