@@ -1,5 +1,5 @@
-/* cmd_study_compare.c - `berlu study compare|import`: two cells after the fact, another program's results.
- * SPDX-License-Identifier: MIT */
+/* cmd_study_compare.c - `berlu study compare|import`: two cells after the fact, another program's
+ * results. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "study/import.h"
 #include "study_open.h"
 
-/* ---- compare ---- */
+/* ---- compare --------------------------------------------------------------------------------- */
 
 static const option_row compare_rows[] = {
     STUDY_ROWS,
@@ -144,7 +144,8 @@ static berlu_status pairs_answer(const options *o, const opened *x, const store_
     return output_print(&out);
 }
 
-/* The store is brought up to date with the folders where the data is here to know them by; else it is read as it is. */
+/* The store is brought up to date with the folders where the data is here to know them by; else it
+ * is read as it is. */
 static berlu_status store_contents_of(store_contents *out, opened *x)
 {
     char path[STUDY_PATH + 16];
@@ -188,7 +189,7 @@ const command cmd_study_compare = {
     "    berlu study compare studies/quick.yaml --a act=berlu --b act=relu",
     compare_rows, compare_study};
 
-/* ---- import ---- */
+/* ---- import ---------------------------------------------------------------------------------- */
 
 static const option_row import_rows_of[] = {
     {"file", OPTION_STRING, "FILE.csv", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,

@@ -1,4 +1,5 @@
-/* cmd_study_report.c - `berlu study report`: tables and a page from the stores of studies. SPDX-License-Identifier: MIT */
+/* cmd_study_report.c - `berlu study report`: tables and a page from the stores of studies.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

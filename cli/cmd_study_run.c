@@ -1,4 +1,5 @@
-/* cmd_study_run.c - `berlu study run`: makes the runs that a study still lacks. SPDX-License-Identifier: MIT */
+/* cmd_study_run.c - `berlu study run`: makes the runs that a study still lacks.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,7 @@ static berlu_status scheduler_start(opened *x, const options *o, store *index, f
         how.threads = threads_default() / how.jobs > 0 ? threads_default() / how.jobs : 1;
     *slots = how.jobs;
     run_lock lock;
-    status = run_lock_take(&lock, folder, 0, NULL); /* a second scheduler is told of the first */
+    status = run_lock_take(&lock, folder, 0, NULL); /* a second scheduler is refused and learns of the first */
     if (status != BERLU_OK)
         return status;
     lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
@@ -170,7 +171,7 @@ static berlu_status scheduler_start(opened *x, const options *o, store *index, f
     return status;
 }
 
-/* ---- studies of kind cost ---- */
+/* ---- studies of kind cost -------------------------------------------------------------------- */
 
 static void cost_show(void *context, const char *cell, int64_t round, size_t done, size_t all)
 {
@@ -236,7 +237,7 @@ static berlu_status cost_run(options *o, opened *x)
     return status;
 }
 
-/* ---- run ---- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static berlu_status run_study(options *o)
 {

@@ -1,4 +1,5 @@
-/* cmd_study_status.c - `berlu study status|list`: how the runs of a study stand. SPDX-License-Identifier: MIT */
+/* cmd_study_status.c - `berlu study status|list`: how the runs of a study stand.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

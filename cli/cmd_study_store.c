@@ -1,4 +1,5 @@
-/* cmd_study_store.c - `berlu study rebuild|pack|merge`: the index of a study, made again and carried. SPDX-License-Identifier: MIT */
+/* cmd_study_store.c - `berlu study rebuild|pack|merge`: the index of a study, rebuilt and carried.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 

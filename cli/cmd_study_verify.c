@@ -1,4 +1,5 @@
-/* cmd_study_verify.c - `berlu study verify`: trains finished runs again and compares. SPDX-License-Identifier: MIT */
+/* cmd_study_verify.c - `berlu study verify`: trains finished runs again and compares.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

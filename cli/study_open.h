@@ -1,7 +1,9 @@
-/* study_open.h - what the verbs of `berlu study` share: opening a study, its place, its answer. SPDX-License-Identifier: MIT
+/* study_open.h - what the verbs of `berlu study` share: opening a study, its place, its answer.
+ * SPDX-License-Identifier: MIT
  *
- * Every verb takes the study's file; the study lives in runs/NAME unless --dir says otherwise. The folders of the runs are the
- * truth (study/runs.h), study.db is an index made from them (study/store.h), and the report reads the index. */
+ * Every verb takes the study's file; the study lives in runs/NAME unless --dir says otherwise. The
+ * folders of the runs are the truth (study/runs.h), study.db is an index made from them
+ * (study/store.h), and the report reads the index. */
 #ifndef CLI_STUDY_OPEN_H
 #define CLI_STUDY_OPEN_H
 
@@ -44,7 +46,8 @@ berlu_status study_cost_answer(const options *o, const opened *x, double seconds
 
 berlu_status study_index_make(const opened *x); /* brings the index up to date with the folders */
 
-/* The store that FILE or DIR means. That of a file is brought up to date first; a folder's is read as it is. */
+/* The store that FILE or DIR means. That of a file is brought up to date first; a folder's is read
+ * as it is. */
 berlu_status study_store_find(char path[STUDY_PATH], const char *from);
 
 berlu_status program_path(char out[STUDY_PATH]); /* this program's own: workers are the same program */

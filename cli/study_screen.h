@@ -10,9 +10,10 @@ typedef struct study_screen {
     double shown;
 } study_screen;
 
-/* A tick of the scheduler; `context` is a study_screen. A terminal is redrawn in place: a line per run in progress, the counts,
- * the means so far. Elsewhere there is a line of counts every half minute. A view without slots is one from outside
- * (`study status --watch`): it shows what the lock files say. */
+/* A tick of the scheduler; `context` is a study_screen. A terminal is redrawn in place: a line per
+ * run in progress, the counts, the means so far. Elsewhere there is a line of counts every half
+ * minute. A view without slots is one from outside (`study status --watch`): it shows what the lock
+ * files say. */
 void study_show(void *context, const study_view *v);
 
 #endif

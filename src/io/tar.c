@@ -56,7 +56,8 @@ berlu_status tar_add(tar_out *t, const char *name, const void *bytes, size_t cou
     return status == BERLU_OK ? blocks_fill(t, count) : status;
 }
 
-/* Read in pieces: the size is taken once, and a file that shrinks meanwhile is an error of the reader. */
+/* Read in pieces: the size is taken once, and a file that shrinks meanwhile is an error of the
+ * reader. */
 berlu_status tar_add_file(tar_out *t, const char *name, const char *path)
 {
     file_in in;

@@ -1,7 +1,8 @@
 /* tar.h - writing an archive of plain files (POSIX ustar). SPDX-License-Identifier: MIT
  *
- * Files only, each with a name below 100 bytes; owner, times and modes are the same for all, so equal files give equal
- * archives. The archive appears whole or not at all (base/file.h). Reading is data/archive.h's. */
+ * Files only, each with a name below 100 bytes; owner, times and modes are the same for all, so
+ * equal files give equal archives. The archive appears whole or not at all (base/file.h). Reading
+ * is data/archive.h's. */
 #ifndef IO_TAR_H
 #define IO_TAR_H
 

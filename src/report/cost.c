@@ -108,8 +108,8 @@ static void group_add(table *t, cost_group g, cost_group reference)
     percent_add(t, g, reference, offsetof(cost_row, backward_ms));
 }
 
-/* The first cell of the same study and machine, at the same policy; no rows where it has none of that policy. Rows come in the
- * order of the file. */
+/* The first cell of the same study and machine, at the same policy; no rows where it has none of
+ * that policy. Rows come in the order of the file. */
 static cost_group reference_of(const store_cost *rows, size_t count, const store_cost *like)
 {
     cost_group g = {0};

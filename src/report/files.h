@@ -4,7 +4,8 @@
 
 #include "report/table.h"
 
-/* NAME.csv and NAME.md in a folder that exists, by the formats of report.h; nothing for a table without rows. */
+/* NAME.csv and NAME.md in a folder that exists, by the formats of report.h; nothing for a table
+ * without rows. */
 berlu_status table_files_write(const table *t, const char *folder, unsigned formats);
 
 #endif

@@ -1,4 +1,5 @@
-/* command.c - the command line of a run: what a worker is started with and what people may copy. SPDX-License-Identifier: MIT */
+/* command.c - the command line of a run: what a worker is started with and what people may copy.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* compare.h - two cells of a study, compared after the fact. SPDX-License-Identifier: MIT
  *
- * The same estimate, intervals and tests as a registered contrast has (stats_contrast_make()), and no verdict: what is asked
- * after the runs were seen is not registered and says so. */
+ * The same estimate, intervals and tests as a registered contrast has (stats_contrast_make()), and
+ * no verdict: what is asked after the runs were seen is not registered and says so. */
 #ifndef STUDY_COMPARE_H
 #define STUDY_COMPARE_H
 
@@ -14,7 +14,8 @@ typedef struct study_comparison {
     stats_contrast of;
 } study_comparison;
 
-/* Cells a and b of a study in a store, by `metric` (top1, top5, loss). Needs two finished runs on each side. */
+/* Cells a and b of a study in a store, by `metric` (top1, top5, loss). Needs two finished runs on
+ * each side. */
 berlu_status study_compare(study_comparison *out, const store_study *s, size_t a, size_t b, const char *metric,
                            double margin);
 

@@ -13,7 +13,7 @@
 
 enum { KEEPS = 3 };
 
-/* ---- one measurement ---- */
+/* ---- one measurement ------------------------------------------------------------------------- */
 
 /* Settings of a cell that decide what a step costs; the rest of a training run does not. */
 static int is_bench_setting(const char *key)
@@ -161,14 +161,15 @@ static berlu_status measure(const study_cost *how, const study *s, store *index,
     return status == BERLU_OK || status == BERLU_ERR_STOPPED ? status : berlu_fail_in(status, s->cells[cell].label);
 }
 
-/* ---- all of them ---- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 size_t study_cost_count(const study *s)
 {
     return (s->cell_count + 1) * (size_t)s->rounds;
 }
 
-/* Whether a measurement is in the store: any of its policies is enough, they are written together. */
+/* Whether a measurement is in the store: any of its policies is enough, they are written
+ * together. */
 static berlu_status is_done(int *out, store *index, const study *s, size_t cell, int again, int round)
 {
     sqlite3_stmt *q;
@@ -188,7 +189,8 @@ static berlu_status is_done(int *out, store *index, const study *s, size_t cell,
     return status;
 }
 
-/* The i-th measurement of a round: the cells in turn, from another one each round, and the first cell a second time. */
+/* The i-th measurement of a round: the cells in turn, from another one each round, and the first
+ * cell a second time. */
 static void place(const study *s, int round, size_t i, size_t *cell, int *again)
 {
     size_t at = (i + (size_t)round) % (s->cell_count + 1);

@@ -1,10 +1,13 @@
-/* cost.h - studies of kind `cost`: time and memory of a step, cell by cell. SPDX-License-Identifier: MIT
+/* cost.h - studies of kind `cost`: time and memory of a step, cell by cell.
+ * SPDX-License-Identifier: MIT
  *
- * Each cell is measured by `bench step` (forward, backward and update at each `keep` policy) in `rounds` rounds, and once by
- * `bench memory`, each in a process of its own. The cells of a round follow each other and every round begins with another
- * one, so that a machine that slows down slows all of them; the first cell is measured twice a round, and what its two rows
- * differ by (A/A) is the noise that every other difference must exceed. Rows land in the table `cost` one measurement at a
- * time: a study that was cut goes on where it was. Rows of two machines never mix. */
+ * Each cell is measured by `bench step` (forward, backward and update at each `keep` policy) in
+ * `rounds` rounds, and once by `bench memory`, each in a process of its own. The cells of a round
+ * follow each other and every round begins with another one, so that a machine that slows down
+ * slows all of them; the first cell is measured twice a round, and what its two rows differ by
+ * (A/A) is the noise that every other difference must exceed. Rows land in the table `cost` one
+ * measurement at a time: a study that was cut goes on where it was. Rows of two machines never
+ * mix. */
 #ifndef STUDY_COST_H
 #define STUDY_COST_H
 
@@ -42,7 +45,7 @@ berlu_status study_cost_run(const study_cost *how, const study *s, store *index)
 /* The command of one measurement, NULL-terminated; `verb` is "step" or "memory". */
 char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb);
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count);
 
@@ -50,7 +53,8 @@ typedef struct store_cost {
     const char *study;
     cost_row row;
 } store_cost;
-/* All rows, by study, machine, cell in the order of the file, again, keep and round. `out` lives in `memory`. */
+/* All rows, by study, machine, cell in the order of the file, again, keep and round. `out` lives in
+ * `memory`. */
 berlu_status store_read_cost(store *s, arena *memory, store_cost **out, size_t *count);
 
 #endif

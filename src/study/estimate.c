@@ -41,7 +41,8 @@ static berlu_status cell_estimate(study_estimate *out, const study *s, size_t ce
     return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
 }
 
-/* Whether two cells differ at most in how they learn: their networks are of one size, but for learned activations. */
+/* Whether two cells differ at most in how they learn: their networks are of one size, but for
+ * learned activations. */
 static int same_size(const study_cell *a, const study_cell *b)
 {
     size_t i = 0, k = 0;

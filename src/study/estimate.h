@@ -1,4 +1,5 @@
-/* estimate.h - what the runs of a study will need, before any of them began. SPDX-License-Identifier: MIT */
+/* estimate.h - what the runs of a study will need, before any of them began.
+ * SPDX-License-Identifier: MIT */
 #ifndef STUDY_ESTIMATE_H
 #define STUDY_ESTIMATE_H
 
@@ -10,8 +11,9 @@ typedef struct study_estimate {
     double seconds;     /* of a run: the mean of those that are done; NaN before one is */
 } study_estimate;
 
-/* Over all cells (of those that follow each other and differ in how they learn alone, the first); plans are made, no memory is taken. A cell whose network or device cannot be made here leaves out what is
- * not known of it: lacking something is no mistake of the file. */
+/* Over all cells (of those that follow each other and differ in how they learn alone, the first);
+ * plans are made, no memory is taken. A cell whose network or device cannot be made here leaves out
+ * what is not known of it: lacking something is no mistake of the file. */
 berlu_status study_estimate_make(study_estimate *out, const study *s, const study_entries *runs);
 
 #endif

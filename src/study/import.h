@@ -1,9 +1,11 @@
-/* import.h - results of another program, beside ours and never mixed with them. SPDX-License-Identifier: MIT
+/* import.h - results of another program, beside ours and never mixed with them.
+ * SPDX-License-Identifier: MIT
  *
- * A CSV file with a line of names. Columns: study, source (the program), cell (its label in the study), and either seed and
- * value, a row per run, or n, mean and sd, a row per cell where that is all that is known. Values are those of the study's
- * metric. Other columns are ignored. The rows of a source go into a table of their own; importing a source again replaces
- * what it had for those studies. */
+ * A CSV file with a line of names. Columns: study, source (the program), cell (its label in the
+ * study), and either seed and value, a row per run, or n, mean and sd, a row per cell where that is
+ * all that is known. Values are those of the study's metric. Other columns are ignored. The rows of
+ * a source go into a table of their own; importing a source again replaces what it had for those
+ * studies. */
 #ifndef STUDY_IMPORT_H
 #define STUDY_IMPORT_H
 
@@ -24,7 +26,8 @@ typedef struct import_rows {
     arena memory;
 } import_rows;
 
-/* BERLU_ERR_INPUT names the line and what is wrong with it; nothing is kept then. `name` is for messages. */
+/* BERLU_ERR_INPUT names the line and what is wrong with it; nothing is kept then. `name` is for
+ * messages. */
 berlu_status import_parse(import_rows *out, const char *bytes, size_t count, const char *name);
 berlu_status import_read(import_rows *out, const char *path);
 void import_free(import_rows *r);
@@ -39,7 +42,7 @@ typedef struct import_cell {
 } import_cell;
 import_cell import_cell_of(const import_rows *rows, const char *study_name, const char *source, const char *cell);
 
-/* ---- what a study registers as equal ---- */
+/* ---- what a study registers as equal --------------------------------------------------------- */
 
 typedef struct store_equal {
     const char *study, *source, *name, *a, *b; /* b: "" for a single cell */

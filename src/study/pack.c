@@ -94,7 +94,7 @@ berlu_status study_pack(const char *folder, const char *out, size_t *count)
     return status;
 }
 
-/* ---- the way back ---- */
+/* ---- the way back ---------------------------------------------------------------------------- */
 
 static int is_key(const char *name)
 {

@@ -26,7 +26,8 @@ static berlu_status pipes_make(int out[2], int err[2])
     return BERLU_OK;
 }
 
-/* In the child: signals as a fresh program has them, an end together with the parent, output into the pipes. */
+/* In the child: signals as a fresh program has them, an end together with the parent, output into
+ * the pipes. */
 static void child_run(char *const *words, int out, int err, int device, pid_t parent)
 {
     char visible[16];
@@ -70,7 +71,8 @@ berlu_status study_process_start(study_process *p, char *const *words, int devic
     return BERLU_OK;
 }
 
-/* 0 at the end of the output. What is beyond the limit is read and dropped, so that the writer never blocks. */
+/* 0 at the end of the output. What is beyond the limit is read and dropped, so that the writer
+ * never blocks. */
 static int output_take(int fd, text *out)
 {
     char piece[4096];

@@ -1,4 +1,5 @@
-/* store_import.c - the tables `imported` and `equivalence` of a store. SPDX-License-Identifier: MIT */
+/* store_import.c - the tables `imported` and `equivalence` of a store. SPDX-License-Identifier:
+ * MIT */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* store_merge.c - finished runs of several stores in one, and what a store may leave out. SPDX-License-Identifier: MIT */
+/* store_merge.c - finished runs of several stores in one, and what a store may leave out.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "io/csv.h"
 #include "study/store_internal.h"
 
-/* Two results of one key: the numbers must be the same, else one of them is wrong and a report could not say which. */
+/* Two results of one key: the numbers must be the same, else one of them is wrong and a report
+ * could not say which. */
 static berlu_status conflicts_check(store *s, const char *path)
 {
     sqlite3_stmt *q;
@@ -79,7 +81,7 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     return status;
 }
 
-/* ---- slim ---- */
+/* ---- slim ------------------------------------------------------------------------------------ */
 
 enum { METRICS_BYTES = 64 << 20 };
 

@@ -44,7 +44,8 @@ static berlu_status run_row_put(store *s, const study_entry *run, const run_file
     sqlite3_stmt *q;
     json_t *about = f->json ? json_loadb(f->json, f->json_bytes, 0, NULL) : NULL;
     const json_t *engine = json_object_get(about, "engine"), *data = json_object_get(about, "data");
-    /* Where the data lay means nothing elsewhere and is no part of the key: its kind is recorded. */
+    /* Where the data lay means nothing elsewhere and is no part of the key: its kind is
+     * recorded. */
     if (json_text(data, "kind"))
         json_object_set(json_object_get(about, "settings"), "data", json_object_get(data, "kind"));
     char *settings =

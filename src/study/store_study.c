@@ -1,4 +1,5 @@
-/* store_study.c - a study, its cells, members and contrasts, as rows. SPDX-License-Identifier: MIT */
+/* store_study.c - a study, its cells, members and contrasts, as rows. SPDX-License-Identifier:
+ * MIT */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +54,8 @@ static berlu_status pair_put(store *s, const study *from, const study_pair *pair
     return store_step(s, q);
 }
 
-/* The same for what is to equal another program's results; another margin is another registration. */
+/* The same for what is to equal another program's results; another margin is another
+ * registration. */
 static berlu_status equal_put(store *s, const study *from, const study_equal *e, const char *now)
 {
     sqlite3_stmt *q;

@@ -22,7 +22,7 @@ int verify_passes(verify_verdict v)
     return v == VERIFY_EQUAL || v == VERIFY_INSIDE || v == VERIFY_UNKNOWN;
 }
 
-/* ---- choosing ---- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 size_t verify_pick(size_t *out, size_t count, const study_entries *runs, uint64_t seed)
 {
@@ -30,7 +30,8 @@ size_t verify_pick(size_t *out, size_t count, const study_entries *runs, uint64_
     for (size_t i = 0; i < runs->count; i++)
         done += runs->items[i].same_as == i && runs->items[i].state == STUDY_DONE;
     count = count < done ? count : done;
-    /* Selection sampling: each finished run is taken with the share that is still wanted of those that are left. */
+    /* Selection sampling: each finished run is taken with the share that is still wanted of those
+     * that are left. */
     for (size_t i = 0; i < runs->count && taken < count; i++) {
         if (runs->items[i].same_as != i || runs->items[i].state != STUDY_DONE)
             continue;
@@ -69,7 +70,7 @@ berlu_status verify_prepare(study_entries *out, const study_entries *runs, const
     return status;
 }
 
-/* ---- what was there ---- */
+/* ---- what was there -------------------------------------------------------------------------- */
 
 static void blob_hash(char out[SHA256_TEXT], const void *bytes, size_t count)
 {
@@ -132,7 +133,7 @@ berlu_status store_read_origin(store *s, const char *key, store_origin *out)
     return status;
 }
 
-/* ---- comparing ---- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static void commit_read(char out[64], const char *run)
 {

@@ -1,9 +1,10 @@
 /* verify.h - finished runs trained again, and what came of it. SPDX-License-Identifier: MIT
  *
- * A run is repeated in FOLDER/verify/runs/KEY with its recorded algorithms (algorithms.h), and the SHA-256 of its weights,
- * metrics.csv and correct.bin are compared with those of the first time. Equal is the only answer that passes where the same
- * program ran on the same device with the same library. Elsewhere bits may differ ("not comparable bit for bit"), and the
- * metric is tested instead: one more value of the cell lies inside its 95 % prediction interval 19 times of 20. */
+ * A run is repeated in FOLDER/verify/runs/KEY with its recorded algorithms (algorithms.h), and the
+ * SHA-256 of its weights, metrics.csv and correct.bin are compared with those of the first time.
+ * Equal is the only answer that passes where the same program ran on the same device with the same
+ * library. Elsewhere bits may differ ("not comparable bit for bit"), and the metric is tested
+ * instead: one more value of the cell lies inside its 95 % prediction interval 19 times of 20. */
 #ifndef STUDY_VERIFY_H
 #define STUDY_VERIFY_H
 
@@ -39,7 +40,8 @@ size_t verify_pick(size_t *out, size_t count, const study_entries *runs, uint64_
 berlu_status verify_prepare(study_entries *out, const study_entries *runs, const size_t *picked, size_t count,
                             const char *folder);
 
-/* What came of one; `again` is the repeated entry, `index` the study's store or NULL. Free row->why. */
+/* What came of one; `again` is the repeated entry, `index` the study's store or NULL. Free
+ * row->why. */
 berlu_status verify_compare(verify_row *row, const study *s, const study_entries *runs, size_t run,
                             const study_entry *again, store *index);
 

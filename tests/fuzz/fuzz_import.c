@@ -1,4 +1,5 @@
-/* fuzz_import.c - any bytes as results of another program: finite rows in order, or a reason. SPDX-License-Identifier: MIT */
+/* fuzz_import.c - any bytes as results of another program: finite rows in order, or a reason.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
-/* fuzz_store.c - any bytes as a store: it is read or refused, and never believed. SPDX-License-Identifier: MIT
+/* fuzz_store.c - any bytes as a store: it is read or refused, and never believed.
+ * SPDX-License-Identifier: MIT
  *
- * Everything that reads stores of others runs over it: contents, costs, imported results, equivalence, origins, and merging it
- * into an empty store, slim. */
+ * Everything that reads stores of others runs over it: contents, costs, imported results,
+ * equivalence, origins, and merging it into an empty store, slim. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

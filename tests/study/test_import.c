@@ -1,5 +1,5 @@
-/* test_import.c - another program's results: what is taken, what is refused, and no allocation that is not checked.
- * SPDX-License-Identifier: MIT */
+/* test_import.c - another program's results: what is taken, what is refused, and no allocation that
+ * is not checked. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
-/* test_store.c - stores, packs and the scheduler: nothing is lost when memory, files or the disk give way.
- * SPDX-License-Identifier: MIT
+/* test_store.c - stores, packs and the scheduler: nothing is lost when memory, files or the disk
+ * give way. SPDX-License-Identifier: MIT
  *
- * A study of two runs with folders written by hand. Every allocation of our code, and every call that writes, fails once; the
- * disk is full for SQLite (a limit on file sizes). After each failure the status says so, and the same call goes through. */
+ * A study of two runs with folders written by hand. Every allocation of our code, and every call
+ * that writes, fails once; the disk is full for SQLite (a limit on file sizes). After each failure
+ * the status says so, and the same call goes through. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -208,7 +209,7 @@ static void a_full_disk_is_an_error_and_loses_nothing(void **state)
     signal(SIGXFSZ, SIG_IGN);
     char folder[256];
     snprintf(folder, sizeof folder, "%s/full", f->folder);
-    small.rlim_cur = 40000; /* room for the schema, not for the runs */
+    small.rlim_cur = 40000; /* space for the schema, not for the runs */
     setrlimit(RLIMIT_FSIZE, &small);
     berlu_status fresh = store_fill(f, folder), old = store_fill(f, f->folder);
     setrlimit(RLIMIT_FSIZE, &before);
@@ -401,7 +402,8 @@ static void every_allocation_of_the_keys_may_fail(void **state)
     study_entries_free(&r);
 }
 
-/* Workers that end at once without a run: each is tried again, then failed; a scheduler without memory says so. */
+/* Workers that end at once without a run: each is tried again, then failed; a scheduler without
+ * memory says so. */
 static berlu_status schedule_once(fixture *f, const char *folder)
 {
     text notes = {0};
