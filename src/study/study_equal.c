@@ -1,6 +1,7 @@
 /* study_equal.c - the section `equivalence` of a study file. SPDX-License-Identifier: MIT
  *
- *     equivalence: {source: pytorch, margin: 0.5, differences: [{a: {act: berlu}, b: {act: gelu}, margin: 0.7}]}
+ *     equivalence: {source: pytorch, margin: 0.5,
+ *                   differences: [{a: {act: berlu}, b: {act: gelu}, margin: 0.7}]}
  *
  * Every cell is to have the mean that the source has, within the margin; and each difference the
  * source's difference. Nothing is run for it: the source's results are imported (import.h), and the

@@ -164,7 +164,7 @@ static void a_teacher_is_a_run_of_its_own(void **state)
               "axes: {act: [relu, berlu]}\n"
               "seeds: 2\n");
     assert_int_equal(s.teacher.count, 5); /* its three, and the data */
-    assert_int_equal(s.cell_count, 3); /* the last cell, and the first run */
+    assert_int_equal(s.cell_count, 3);    /* the last cell, and the first run */
     assert_int_equal(s.run_count, 5);
     assert_int_equal(s.teacher_cell, 2);
     assert_string_equal(s.cells[2].label, "teacher");
