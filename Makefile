@@ -42,6 +42,9 @@ $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt $(BUILD)/flags
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
+test-study: all                          ## what studies promise: quick.yaml, 20 kills, Slurm where installed (about twenty minutes)
+	ctest --test-dir $(BUILD) --output-on-failure -R '^(study_|analyze|report_)'
+
 test-exhaustive: all                     ## also the tests over all floats (docs/testing.md: how long; ACT=gelu for one activation)
 	$(if $(ACT),,ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS))
 	$(BUILD)/tests/act/exhaustive_act $(ACT)
@@ -109,4 +112,4 @@ help:                                    ## this list
 
 FORCE:
 
-.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity wheel test-python demo bench fuzz soak portable install install-lib uninstall valgrind coverage format clean help
+.PHONY: FORCE all lib setup dev-setup test test-study test-exhaustive parity wheel test-python demo bench fuzz soak portable install install-lib uninstall valgrind coverage format clean help

@@ -25,7 +25,11 @@
     _(study_status) \
     _(study_list) \
     _(study_report) \
+    _(study_compare) \
+    _(study_import) \
     _(study_rebuild) \
+    _(study_verify) \
+    _(study_pack) \
     _(study_merge) \
     _(demo) \
     _(analyze_lipschitz) \

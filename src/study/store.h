@@ -20,17 +20,27 @@ enum { STORE_APPLICATION = 0x4265724c, STORE_VERSION = 1 }; /* "BerL" */
  * `notes` and made anew. */
 berlu_status store_open(store **out, const char *folder, text *notes);
 berlu_status store_open_read(store **out, const char *path); /* a file; read only */
+int store_is_database(const char *path);                     /* by its first bytes */
 berlu_status store_close(store *s);                          /* NULL is allowed */
 
 /* The study, its cells, members and contrasts. What was registered earlier and changed stays, with its time. */
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs);
 /* A run as its folder has it; `error` is the last message of its process, or NULL. */
 berlu_status store_put_run(store *s, const study_entry *run, const char *error);
+/* Whether the store has a run as it stands; what is finished never changes. */
+int store_is_current(store *s, const study_entry *run);
 berlu_status store_event(store *s, const char *key, const char *what);
 
 /* All finished and failed runs of another store that this one lacks. One key with two different results is an error that
  * names it. */
 berlu_status store_merge(store *into, const char *path, size_t *added);
+
+/* Leaves the per-site columns of every metrics.csv to the first, the last and every tenth epoch, six digits each; all epochs of
+ * the other columns stay in the table `epoch`, and the hashes stay those of the whole file. At most 20 kB a run are left. */
+berlu_status store_slim(store *s);
+
+/* A consistent copy of a store that may be in use, as one file that must not exist yet. */
+berlu_status store_copy(const char *path, const char *to);
 
 /* ---- reading, for reports ---- */
 

@@ -104,7 +104,7 @@ static berlu_status cells_read(store *s, store_study *t, arena *memory)
 static size_t cell_index(const store_study *t, const char *label)
 {
     for (size_t c = 0; c < t->cell_count; c++)
-        if (label && strcmp(t->cells[c].label, label) == 0)
+        if (label && t->cells[c].label && strcmp(t->cells[c].label, label) == 0)
             return c;
     return t->cell_count;
 }
@@ -153,6 +153,26 @@ static const char *first_run_of(store *s, const char *name, arena *memory)
     return found;
 }
 
+/* Every text was copied; a NULL among them is a lack of memory that nobody looked at where it happened. */
+static int texts_whole(const store_contents *c)
+{
+    int whole = 1;
+    for (size_t i = 0; i < c->count; i++) {
+        const store_study *t = &c->studies[i];
+        whole &= t->name && t->yaml && t->sha256 && t->registered && t->first_run;
+        for (size_t k = 0; k < t->contrast_count; k++)
+            whole &= t->contrasts[k].name && t->contrasts[k].expect && t->contrasts[k].registered;
+        for (size_t k = 0; k < t->cell_count; k++) {
+            whole &= t->cells[k].label != NULL;
+            for (size_t r = 0; r < t->cells[k].count; r++) {
+                const store_result *x = &t->cells[k].runs[r];
+                whole &= x->key && x->state && x->error && x->device && x->version && x->commit && x->settings;
+            }
+        }
+    }
+    return whole;
+}
+
 berlu_status store_read(store *s, store_contents *out)
 {
     sqlite3_stmt *q;
@@ -162,8 +182,10 @@ berlu_status store_read(store *s, store_contents *out)
     berlu_status status = out->studies
                               ? store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid")
                               : BERLU_ERR_MEMORY;
-    if (status != BERLU_OK)
+    if (status != BERLU_OK) {
+        store_contents_free(out);
         return status;
+    }
     while (out->count < most && sqlite3_step(q) == SQLITE_ROW)
         out->studies[out->count++] = (store_study){.name = text_at(&out->memory, q, 0),
                                                    .yaml = text_at(&out->memory, q, 1),
@@ -177,6 +199,8 @@ berlu_status store_read(store *s, store_contents *out)
         if (status == BERLU_OK)
             status = contrasts_read(s, t, &out->memory);
     }
+    if (status == BERLU_OK && !texts_whole(out))
+        status = berlu_fail_memory(0, "a store");
     if (status != BERLU_OK)
         store_contents_free(out);
     return status;

@@ -13,8 +13,10 @@
 
 #include <stdatomic.h>
 
+#include "data/data.h"
 #include "train/metrics.h"
 #include "train/recipe.h"
+#include "train/settings_hash.h"
 
 typedef struct train_progress {
     const char *phase;        /* "train", "test", "train set" */
@@ -60,7 +62,16 @@ void trainer_close(trainer *t); /* NULL is allowed */
 
 /* SHA-256 of all settings that change a number, data included (settings_hash.h): how a run is known. train_canonical() gives the
  * text that is hashed, without making a network's memory. */
-berlu_status train_canonical(text *out, const train_settings *s);
+typedef struct train_data {
+    data_source *source; /* NULL: none is open */
+    size_t classes;
+    char hash[SETTINGS_HASH];
+} train_data;
+/* `data` is what an earlier call opened for settings that mean the same data, or {0}; opening and looking at it takes most of
+ * the time. It holds the data of these settings afterwards, or nothing after a failure; close it at the end. */
+/* A teacher is known by its weights, or, before it is trained, by what the caller knows it by: `teacher_hash`, or NULL. */
+berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash);
+void train_data_close(train_data *data);
 const char *trainer_settings_hash(const trainer *t);
 
 /* Ten lines: model, data, recipe, steps, memory. And all settings in use, two columns. */

@@ -240,20 +240,28 @@ static berlu_status site_metrics_make(trainer *t)
 }
 
 /* Data, model, settings as they will be used, loaders and schedule: all that a run is known by, and no engine yet. */
-static berlu_status trainer_prepare(trainer **out, const train_settings *s, const train_hooks *hooks)
+static berlu_status trainer_prepare(trainer **out, const train_settings *s, const train_hooks *hooks,
+                                    const train_data *known)
 {
     size_t classes = 0;
     trainer *t = calloc(1, sizeof *t);
-    if (!t)
+    if (!t) {
+        data_close(known ? known->source : NULL);
         return berlu_fail_memory(sizeof *t, "the trainer");
+    }
     t->settings = *s;
     t->hooks = hooks ? *hooks : (train_hooks){0};
     run_init(&t->run);
     t->saved_updates = UINT64_MAX;
     t->resumed_format = -1;
     t->top1 = NAN;
+    if (known && known->source) { /* owned from here on */
+        t->data = known->source;
+        classes = known->classes;
+        memcpy(t->data_hash, known->hash, sizeof t->data_hash);
+    }
     berlu_status status = constraint_parse(&t->bounds, s->act_constraint);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK && !t->data)
         status = network_data(&t->data, &classes, s, t->hooks.log);
     t->classes = (int)classes;
     if (status == BERLU_OK)
@@ -275,26 +283,42 @@ static berlu_status trainer_prepare(trainer **out, const train_settings *s, cons
     return status;
 }
 
-berlu_status train_canonical(text *out, const train_settings *s)
+berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash)
 {
     trainer *t = NULL;
-    berlu_status status = trainer_prepare(&t, s, NULL);
+    train_data known = *data;
+    *data = (train_data){0}; /* a trainer that cannot be prepared closes it */
+    berlu_status status = trainer_prepare(&t, s, NULL, &known);
     if (status != BERLU_OK)
         return status;
-    if (s->distill != RECIPE_DISTILL_NONE)
+    if (s->distill != RECIPE_DISTILL_NONE && teacher_hash)
+        snprintf(t->teacher.hash, sizeof t->teacher.hash, "%s", teacher_hash);
+    else if (s->distill != RECIPE_DISTILL_NONE)
         status = teacher_open(&t->teacher, s, &t->model->config, NULL);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
         text_string(out, t->settings_text.data);
+    loader_close(t->test); /* loaders read the data that is handed on */
+    loader_close(t->batches);
+    *data = (train_data){.source = t->data, .classes = (size_t)t->classes};
+    memcpy(data->hash, t->data_hash, sizeof data->hash);
+    t->test = t->batches = NULL;
+    t->data = NULL;
     trainer_close(t);
     return status == BERLU_OK ? text_status(out) : status;
+}
+
+void train_data_close(train_data *data)
+{
+    data_close(data->source);
+    *data = (train_data){0};
 }
 
 berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
 {
     trainer *t = NULL;
-    berlu_status status = trainer_prepare(&t, s, hooks);
+    berlu_status status = trainer_prepare(&t, s, hooks, NULL);
     if (status != BERLU_OK)
         return status;
     status = engines_make(t);

@@ -106,7 +106,7 @@ berlu_status trainer_settle(trainer *t)
     init_settle(s, t->model->graph);
     images_settle(t);
     effect_settle(t);
-    return content_of_data(t->data_hash, t->data);
+    return *t->data_hash ? BERLU_OK : content_of_data(t->data_hash, t->data); /* known: train_canonical() */
 }
 
 berlu_status trainer_identify(trainer *t)
