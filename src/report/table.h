@@ -10,7 +10,8 @@
 typedef struct table_cell {
     const char *word; /* NULL: a number */
     double value;
-    int digits; /* behind the point, for people; 6 significant ones where negative */
+    int digits;       /* behind the point, for people; 6 significant ones where negative */
+    const char *mark; /* NULL, or how people see it: "best", "near" (cannot be told from it), "soft" */
 } table_cell;
 
 typedef struct table {
@@ -25,11 +26,24 @@ typedef struct table {
 table table_make(arena *memory, const char *name, const char *title, const char *const *columns, size_t column_count);
 void table_word(table *t, const char *word); /* copied */
 void table_number(table *t, double value, int digits);
+void table_mark(table *t, const char *mark);     /* marks the cell that was added last */
+void table_mark_row(table *t, const char *mark); /* all cells of the last row, which must be whole */
+size_t table_rows(const table *t);
 berlu_status table_status(const table *t);
 
 void table_csv(const table *t, text *out);
 void table_markdown(const table *t, text *out);
 void table_html(const table *t, text *out);
+
+/* Some columns and rows of a table, under words for people; everything of it where `columns` is NULL. */
+typedef struct table_part {
+    const char *id, *caption;
+    const char *const *columns; /* names of the table's columns */
+    const char *const *heads;   /* what the page calls them; NULL: the same */
+    size_t column_count;
+    size_t first, rows; /* rows 0: all */
+} table_part;
+void table_html_part(const table *t, text *out, const table_part *part);
 void table_latex(const table *t, text *out);
 
 void html_text(text *out, const char *value); /* & < > " written as entities */

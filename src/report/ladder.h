@@ -1,0 +1,22 @@
+/* ladder.h - the cells of a group that differ in BerLU's eps alone, by width. SPDX-License-Identifier: MIT */
+#ifndef REPORT_LADDER_H
+#define REPORT_LADDER_H
+
+#include "report/view.h"
+
+typedef struct ladder {
+    const view_study *study;
+    size_t group;
+    const view_cell *cells[64]; /* with runs, by increasing eps */
+    size_t count;
+} ladder;
+
+void ladder_find(ladder *out, const view_study *s, size_t group);
+
+/* The cell at a width, to seven digits; NULL. */
+const view_cell *ladder_at(const ladder *l, double eps);
+
+/* mean of a - mean of b with the deviation pooled over the group; NaN when memory ran out. */
+stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b, arena *memory);
+
+#endif
