@@ -1,0 +1,193 @@
+/* test_claims.c - verdicts about the paper's claims from runs whose numbers are known. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "report/report.h"
+#include "support/folder.h"
+#include "synthetic.h"
+
+static void judge(report *r, store_contents *contents, const synthetic *s)
+{
+    synthetic_make(contents, s);
+    if (report_make(r, contents) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+}
+
+static void done(report *r, store_contents *contents)
+{
+    report_free(r);
+    store_contents_free(contents);
+}
+
+static const claim_result *claim(const report *r, int number)
+{
+    const claim_result *c = &r->claims[number - 1];
+    char id[8];
+    snprintf(id, sizeof id, "C%d", number);
+    assert_string_equal(c->of->id, id);
+    return c;
+}
+
+static void is(const report *r, int number, const char *direction)
+{
+    const claim_result *c = claim(r, number);
+    if (strcmp(c->direction, direction) != 0)
+        fail_msg("C%d: %s, not %s (%s)", number, c->direction, direction, c->figures);
+}
+
+static void theory_needs_no_runs_and_runs_alone_test_the_rest(void **state)
+{
+    (void)state;
+    static const char *const theory[] = {"held", "held", "held", "held", "not held", "not held"};
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &(synthetic){0});
+    for (int i = 1; i <= 6; i++)
+        is(&r, i, theory[i - 1]);
+    for (int i = 7; i <= 20; i++) {
+        is(&r, i, "not tested");
+        assert_true(*claim(&r, i)->why);
+    }
+    assert_non_null(strstr(claim(&r, 5)->figures, "gelu 1.128904 (paper 1.084: wrong)"));
+    assert_string_equal(claim(&r, 5)->size, "outside");
+    assert_true(claim(&r, 4)->partial); /* no trained alpha */
+    done(&r, &contents);
+}
+
+/* Every rival beaten by a lot in the one model that was run: better, but partial. */
+static void a_comparison_is_better_only_against_every_rival(void **state)
+{
+    (void)state;
+    synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 77, 0}, {"elu", 66, 0}, {"prelu", 70, 0},
+                              {"celu", 66, 0},  {"silu", 68, 0}, {"mish", 69, 0}};
+    synthetic s = {.cells = cells, .cell_count = 7, .seeds = 5, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &s);
+    is(&r, 7, "better");
+    assert_true(claim(&r, 7)->partial);                 /* DeiT and TNT were not run */
+    assert_string_equal(claim(&r, 7)->size, "outside"); /* gelu: 1 point, the paper's 8.1 */
+    assert_int_equal(claim(&r, 7)->n, 5);
+    assert_string_equal(claim(&r, 7)->studies, "made");
+    is(&r, 20, "better");
+    assert_false(claim(&r, 20)->partial); /* of the models that were run */
+    is(&r, 8, "not tested");
+    done(&r, &contents);
+    cells[3].mean = 79; /* one rival ahead */
+    judge(&r, &contents, &s);
+    is(&r, 7, "worse");
+    is(&r, 20, "worse");
+    done(&r, &contents);
+    cells[3].mean = 77.99; /* one that cannot be told apart */
+    judge(&r, &contents, &s);
+    is(&r, 7, "no difference");
+    done(&r, &contents);
+    cells[3].mean = 70, cells[1].failed = 1; /* a seed is missing: shown, not judged */
+    judge(&r, &contents, &s);
+    is(&r, 7, "undecided");
+    done(&r, &contents);
+}
+
+/* A wider model or another data set is not the paper's. */
+static void other_data_say_nothing_unless_the_study_names_the_claim(void **state)
+{
+    (void)state;
+    synthetic_cell cells[] = {{"berlu", 60, 0}, {"berlu:eps=10", 30, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 1};
+    store_contents contents;
+    report r;
+    for (int named = 0; named < 2; named++) {
+        s.yaml = named ? "study: made\nclaims: [C13]\n" : "study: made\n";
+        synthetic_make(&contents, &s);
+        for (size_t c = 0; c < 2; c++)
+            for (size_t i = 0; i < 4; i++)
+                contents.studies[0].cells[c].runs[i].settings =
+                    "{\"model\":\"vit_micro\",\"data\":\"synthetic\",\"epochs\":8}";
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        is(&r, 13, named ? "held" : "not tested");
+        if (named) {
+            assert_true(claim(&r, 13)->partial);
+            assert_string_equal(claim(&r, 13)->why, "not the paper's data");
+        }
+        done(&r, &contents);
+    }
+}
+
+static void widths_are_judged_by_their_rules(void **state)
+{
+    (void)state;
+    synthetic_cell cells[] = {{"berlu:eps=1e-2", 78, 0}, {"berlu:eps=1e-4", 77, 0}, {"berlu:eps=1e-3", 77, 0},
+                              {"berlu:eps=0.1", 77, 0},  {"berlu:eps=0.2", 75, 0},  {"berlu:eps=0.5", 72, 0},
+                              {"berlu:eps=1", 70, 0},    {"berlu:eps=5", 60, 0},    {"berlu:eps=10", 50.5, 0}};
+    synthetic s = {.cells = cells, .cell_count = 9, .seeds = 3, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &s);
+    is(&r, 11, "held");
+    is(&r, 12, "held");
+    is(&r, 13, "held");
+    assert_false(claim(&r, 11)->partial || claim(&r, 12)->partial || claim(&r, 13)->partial);
+    assert_string_equal(claim(&r, 13)->size, "inside");
+    done(&r, &contents);
+    cells[1].mean = 80, cells[7].mean = 71, cells[8].mean = 40; /* a better width; a rise between 1 and 5 */
+    judge(&r, &contents, &s);
+    is(&r, 11, "not held");
+    is(&r, 12, "not held"); /* 80 minus 77 */
+    is(&r, 13, "not held");
+    assert_string_equal(claim(&r, 13)->size, "outside");
+    done(&r, &contents);
+    s.spread = 6; /* too noisy to say */
+    cells[1].mean = 78.5, cells[7].mean = 60;
+    judge(&r, &contents, &s);
+    is(&r, 11, "undecided");
+    is(&r, 12, "undecided");
+    done(&r, &contents);
+}
+
+static void every_claim_is_in_the_json_with_all_keys(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"id",      "claim", "paper",   "direction", "size", "rule",
+                                       "figures", "n",     "studies", "partial",   "why"};
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 3, .epochs = 2, .spread = 0.3});
+    folder_fresh(folder, "report_claims");
+    assert_int_equal(report_write(&r, folder, REPORT_CSV), BERLU_OK); /* claims.json comes with every format */
+    json_t *root = json_load_file(folder_path(path, folder, "claims.json"), 0, NULL),
+           *claims = json_object_get(root, "claims"), *contrasts = json_object_get(root, "contrasts");
+    assert_int_equal(json_array_size(claims), 20);
+    for (size_t i = 0; i < 20; i++)
+        for (size_t k = 0; k < COUNT(keys); k++)
+            if (!json_object_get(json_array_get(claims, i), keys[k]))
+                fail_msg("C%zu has no %s", i + 1, keys[k]);
+    assert_int_equal(json_array_size(contrasts), 1);
+    double low = json_number_value(json_object_get(json_array_get(contrasts, 0), "low"));
+    assert_true(low == r.judged.items[0].stats.low); /* to the bit */
+    json_decref(root);
+    done(&r, &contents);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(theory_needs_no_runs_and_runs_alone_test_the_rest),
+        cmocka_unit_test(a_comparison_is_better_only_against_every_rival),
+        cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
+        cmocka_unit_test(widths_are_judged_by_their_rules),
+        cmocka_unit_test(every_claim_is_in_the_json_with_all_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
