@@ -32,13 +32,15 @@ const char page_css[] =
     "caption{text-align:left;padding:.3em 0;font-size:.95em}\n"
     "th,td{padding:.25em .7em .25em 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}"
     "th{font-weight:600;white-space:nowrap;border-bottom-color:var(--axis)}.n{text-align:right;white-space:nowrap;"
-    "font-variant-numeric:tabular-nums}td.w{white-space:nowrap}\n"
+    "font-variant-numeric:tabular-nums}td{white-space:nowrap}td.words,td.wrap{white-space:normal}td.wrap{max-width:"
+    "24em}\n"
     ".best{font-weight:700}.near{font-weight:700;color:var(--soft)}.bad{color:var(--bad);font-weight:600}"
     ".soft td,td.soft{color:var(--soft)}\n"
     ".v{display:inline-block;border-radius:.7em;padding:0 .6em;white-space:nowrap;background:var(--none-bg);"
     "border:1px solid transparent}.v.good{color:var(--good);background:var(--good-bg)}.v.no{color:var(--bad);"
     "background:var(--bad-bg)}.v.open{color:var(--open);background:var(--open-bg)}@media print{.v{border-color:#888}}\n"
-    ".rule{display:block;max-width:22em;font-size:.87em;color:var(--soft)}.words{min-width:15em;max-width:34em}.words "
+    ".rule{display:block;white-space:normal;max-width:22em;font-size:.87em;color:var(--soft)}.words{min-width:15em;max-"
+    "width:34em}.words "
     ".rule{max-width:none}"
     "td.code,code,pre{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:.88em}td.code{white-space:nowrap}"
     "pre{background:var(--card);padding:.8em;overflow-x:auto}\n"
@@ -46,7 +48,7 @@ const char page_css[] =
     "input{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--axis);border-radius:.3em;"
     "padding:.15em .5em;margin-top:.6em}[hidden]{display:none}\n"
     "@media (max-width:40em){body{padding:1em .8em 3em;font-size:14px}.words{min-width:12em}figure{overflow-x:auto}"
-    "figure svg{max-width:none}figure.small svg{max-width:100%}}\n";
+    "figure svg{min-width:30em}figure.small svg{min-width:0}}\n";
 
 const char page_script[] =
     "document.querySelectorAll('table').forEach(function(t){\n"

@@ -28,7 +28,7 @@ static void number(text *out, double value, const char *format)
 
 /* ---- verdicts ---- */
 
-static void contrast_verdict(text *out, const judged *j)
+static void contrast_verdict(text *out, const judged *j, int paper)
 {
     text_string(out, "<tr><td class=\"words\">");
     html_text(out, j->of->name);
@@ -36,7 +36,7 @@ static void contrast_verdict(text *out, const judged *j)
     html_text(out, j->a->label);
     text_string(out, " minus ");
     html_text(out, j->b->label);
-    text_string(out, "</span></td><td class=\"w\">");
+    text_string(out, "</span></td><td>");
     badge(out, verdict_direction_name(j->verdict.direction));
     if (j->verdict.partial && j->n)
         text_add(out, "<span class=\"rule\">%s</span>", j->verdict.why);
@@ -46,9 +46,11 @@ static void contrast_verdict(text *out, const judged *j)
     if (isfinite(j->stats.low))
         text_add(out, "%.2f to %.2f", j->stats.low, j->stats.high);
     text_string(out, "</td>");
-    number(out, j->of->paper, "%.2f");
-    text_add(out, "<td>%s</td><td class=\"n\">%zu of %zu</td></tr>\n", verdict_size_name(j->verdict.size), j->n,
-             j->registered);
+    if (paper) {
+        number(out, j->of->paper, "%.2f");
+        text_add(out, "<td>%s</td>", verdict_size_name(j->verdict.size));
+    }
+    text_add(out, "<td class=\"n\">%zu of %zu</td></tr>\n", j->n, j->registered);
 }
 
 static void contrast_verdicts(text *out, const judgements *all)
@@ -57,26 +59,30 @@ static void contrast_verdicts(text *out, const judgements *all)
         text_string(out, "<p>No contrast is registered, so nothing is judged.</p>\n");
         return;
     }
+    int paper = 0; /* it has a difference for one of them */
+    for (size_t i = 0; i < all->count; i++)
+        paper |= !isnan(all->items[i].of->paper);
     text_string(out,
                 "<div class=\"scroll\"><table id=\"verdicts-contrasts\">\n<caption>Registered contrasts</caption>\n"
-                "<thead><tr><th>contrast</th><th>verdict</th><th class=\"n\">difference</th><th class=\"n\">95 %</th>"
-                "<th class=\"n\">paper</th><th>paper's size</th><th class=\"n\">seeds</th></tr></thead>\n<tbody>\n");
+                "<thead><tr><th>contrast</th><th>verdict</th><th class=\"n\">difference</th>"
+                "<th class=\"n\">95 %</th>");
+    text_string(out, paper ? "<th class=\"n\">paper</th><th>paper's size</th>" : "");
+    text_string(out, "<th class=\"n\">seeds</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < all->count; i++)
-        contrast_verdict(out, &all->items[i]);
+        contrast_verdict(out, &all->items[i], paper);
     text_string(out, "</tbody></table></div>\n");
 }
 
 static void claim_row(text *out, const claim_result *c)
 {
-    text_add(out, "<tr><td class=\"w\">%s</td><td class=\"words\">", c->of->id);
+    text_add(out, "<tr><td>%s</td><td class=\"words\">", c->of->id);
     html_text(out, c->of->claim);
     text_string(out, "<span class=\"rule\">Rule: ");
     html_text(out, c->of->rule);
     text_string(out, "</span></td><td>");
     badge(out, c->direction);
     if (*c->why) {
-        text_string(out, "<span class=\"rule\">");
-        html_text(out, c->partial ? "partial: " : "");
+        text_add(out, "<span class=\"rule\">%s", c->partial ? "partial: " : "");
         html_text(out, c->why);
         text_string(out, "</span>");
     }
