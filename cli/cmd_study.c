@@ -578,7 +578,7 @@ static berlu_status report_study(options *o)
         for (size_t k = 0; k < all[i].count; k++)
             joined[whole.count++] = all[i].studies[k];
     if (status == BERLU_OK)
-        status = report_make(&r, &whole);
+        status = report_make(&r, &whole, NULL);
     if (status == BERLU_OK)
         status = report_write(&r, options_string(o, "out"), formats);
     if (status == BERLU_OK && !options_json(o))

@@ -255,5 +255,7 @@ berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)
         status = claims_widths(out, e);
     if (status == BERLU_OK)
         status = claims_runs(out, e);
+    if (status == BERLU_OK)
+        status = claims_cost(out, e);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "report/contrasts.h"
 #include "report/paper.h"
 #include "report/sites.h"
+#include "report/table.h"
 
 enum { CLAIMS = 20 };
 
@@ -30,6 +31,7 @@ typedef struct evidence {
     const view *v;
     const judgements *judged;
     cell_sites *const *sites; /* by study and cell */
+    const table *cost;        /* costs.h; NULL: nothing was measured */
     arena *memory;
 } evidence;
 
@@ -48,6 +50,7 @@ void claim_study(claim_result *r, const evidence *e, const view_study *s); /* ad
 berlu_status claims_theory(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_widths(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e);
+berlu_status claims_cost(claim_result out[CLAIMS], const evidence *e);
 
 /* All claims and contrasts as one JSON object; numbers read back to the same bits. */
 berlu_status claims_json(text *out, const claim_result claims[CLAIMS], const judgements *all, const char *first_line);

@@ -1,7 +1,6 @@
 /* claims_runs.c - C17 and C19: dead units and gradients, as the runs measured them. SPDX-License-Identifier: MIT
  *
- * C14 to C16 are about cost and C18 is about the landscape of trained weights: neither is in a store of training runs,
- * and without their tables they are not tested. */
+ * C18 is about the landscape of trained weights, which no store holds: it is not tested. */
 #include <math.h>
 #include <string.h>
 

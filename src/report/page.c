@@ -48,6 +48,11 @@ static const plot_section plots[] = {
     {"sites", "Slope, occupancy and dead units by layer and epoch",
      "Means over the finished runs of a cell. A unit is dead when its slope is below 1/1000 for every input seen.",
      "The store holds no measurements by layer.", plot_sites, 0},
+    {"cost", "Cost of a step",
+     "Difference to the first cell, round by round, with 95 % intervals. The band is what the first cell measured "
+     "twice "
+     "differs by (A/A): differences inside of it are noise.",
+     "No study of kind cost is in this report.", plot_cost, 1},
 };
 
 static berlu_status plot_section_write(text *out, const plot_section *s, const evidence *e)
@@ -191,6 +196,7 @@ static void links_write(text *out)
                                            {"widths", "Widths"},
                                            {"nonlinear", "Nonlinearity"},
                                            {"sites", "Layers"},
+                                           {"cost", "Cost"},
                                            {"runs", "Every run"},
                                            {"files", "Files"},
                                            {"machines", "Machines"}};

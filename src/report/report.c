@@ -43,12 +43,12 @@ static berlu_status first_line_make(report *r)
 
 static evidence evidence_of(report *r)
 {
-    return (evidence){.v = &r->v, .judged = &r->judged, .sites = r->sites, .memory = &r->memory};
+    return (evidence){.v = &r->v, .judged = &r->judged, .sites = r->sites, .cost = r->cost, .memory = &r->memory};
 }
 
-berlu_status report_make(report *out, const store_contents *from)
+berlu_status report_make(report *out, const store_contents *from, const table *cost)
 {
-    *out = (report){0};
+    *out = (report){.cost = cost && table_rows(cost) ? cost : NULL};
     berlu_status status = view_make(&out->v, from);
     if (status == BERLU_OK)
         status = contrasts_judge(&out->judged, &out->v, &out->memory);

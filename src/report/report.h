@@ -12,14 +12,15 @@ typedef struct report {
     view v;
     judgements judged;
     cell_sites **sites;
+    const table *cost;
     claim_result claims[CLAIMS];
     report_tables tables;
     const char *first_line; /* what the studies say about themselves; a choice after pilot runs first */
     arena memory;
 } report;
 
-/* `from` must outlive the report. */
-berlu_status report_make(report *out, const store_contents *from);
+/* `from` and `cost` (costs.h; NULL or empty: nothing was measured) must outlive the report. */
+berlu_status report_make(report *out, const store_contents *from, const table *cost);
 void report_free(report *r);
 
 enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8 };

@@ -19,7 +19,7 @@
 static void judge(report *r, store_contents *contents, const synthetic *s)
 {
     synthetic_make(contents, s);
-    if (report_make(r, contents) != BERLU_OK)
+    if (report_make(r, contents, NULL) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
 }
 
@@ -113,7 +113,7 @@ static void other_data_say_nothing_unless_the_study_names_the_claim(void **state
             for (size_t i = 0; i < 4; i++)
                 contents.studies[0].cells[c].runs[i].settings =
                     "{\"model\":\"vit_micro\",\"data\":\"synthetic\",\"epochs\":8}";
-        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
         is(&r, 13, named ? "held" : "not tested");
         if (named) {
             assert_true(claim(&r, 13)->partial);
@@ -154,6 +154,100 @@ static void widths_are_judged_by_their_rules(void **state)
     done(&r, &contents);
 }
 
+/* ---- cost ---- */
+
+typedef struct cost_line {
+    const char *cell;
+    double forward, backward, bytes;
+} cost_line;
+
+static const char *const cost_columns[] = {"study",           "machine",      "cell",         "keep",
+                                           "rounds",          "forward_ms",   "backward_ms",  "peak_bytes",
+                                           "forward_percent", "forward_low",  "forward_high", "backward_percent",
+                                           "backward_low",    "backward_high"};
+
+/* Percents with intervals of one percent to both sides; the second measurement of gelu is the noise. */
+static table cost_table(arena *memory, const cost_line *lines, size_t count)
+{
+    table t = table_make(memory, "cost", "cost", cost_columns, COUNT(cost_columns));
+    for (size_t i = 0; i < count; i++) {
+        table_word(&t, "priced");
+        table_word(&t, "a machine");
+        table_word(&t, lines[i].cell);
+        table_word(&t, "input");
+        table_number(&t, 7, 0);
+        table_number(&t, 50, 1);
+        table_number(&t, 100, 1);
+        table_number(&t, lines[i].bytes, 0);
+        for (int k = 0; k < 2; k++)
+            for (int side = 0; side < 3; side++)
+                table_number(&t, (k ? lines[i].backward : lines[i].forward) + (side == 1 ? -1 : side == 2), 2);
+    }
+    assert_int_equal(table_status(&t), BERLU_OK);
+    return t;
+}
+
+static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
+{
+    (void)state;
+    cost_line lines[] = {{"gelu", 0, 0, 100e6},  {"gelu (again)", 0.5, 0, 100e6},
+                         {"berlu", -6, 4, 90e6}, {"prelu", -5, 4, 80e6},
+                         {"silu", 1, 1, 110e6},  {"elu", 1, 1, 95e6},
+                         {"celu", 1, 1, 95e6},   {"mish", 1, 1, 95e6}};
+    static const struct {
+        double forward, backward, bytes;
+        const char *c14, *c15, *c16, *size;
+    } cases[] = {
+        {-6, 4, 90e6, "held", "held", "held", "inside"},
+        {-2, 2, 96e6, "undecided", "undecided", "not held", "outside"}, /* noise 1.5, intervals end at 1 and 3 */
+        {0.4, -0.4, 90e6, "not held", "not held", "held", "outside"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        lines[2].forward = cases[i].forward, lines[2].backward = cases[i].backward, lines[2].bytes = cases[i].bytes;
+        table t = cost_table(&memory, lines, COUNT(lines));
+        synthetic_make(&contents, &(synthetic){0});
+        assert_int_equal(report_make(&r, &contents, &t), BERLU_OK);
+        is(&r, 14, cases[i].c14);
+        is(&r, 15, cases[i].c15);
+        is(&r, 16, cases[i].c16);
+        assert_string_equal(claim(&r, 14)->size, cases[i].size);
+        assert_string_equal(claim(&r, 15)->studies, "priced");
+        assert_int_equal(claim(&r, 15)->n, 7);
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
+static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {{"gelu", 0, 0, 100e6}, {"gelu (again)", 0.5, 0, 100e6}, {"berlu", -6, 4, 90e6}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
+    size_t size;
+    arena memory = {0};
+    store_contents contents;
+    report r;
+    table t = cost_table(&memory, lines, COUNT(lines));
+    synthetic_make(&contents, &(synthetic){0});
+    assert_int_equal(report_make(&r, &contents, &t), BERLU_OK);
+    folder_fresh(folder, "report_cost");
+    assert_int_equal(report_write(&r, folder, REPORT_HTML), BERLU_OK);
+    assert_int_equal(file_read_all(&page, &size, folder_path(path, folder, "index.html"), 1 << 24), BERLU_OK);
+    char *from = strstr(page, "<section id=\"cost\">"), *to = strstr(page, "<section id=\"runs\">");
+    assert_true(from && to && from < to);
+    *to = 0;
+    assert_non_null(strstr(from, ">A/A</text>"));
+    assert_non_null(strstr(from, "time against gelu, %"));
+    assert_non_null(strstr(from, ">berlu</text>"));
+    assert_null(strstr(from, "(again)</text>"));
+    assert_non_null(strstr(from, "<td class=\"n\">90.0</td><td class=\"n\">55.8</td>")); /* ours, then table III */
+    free(page);
+    done(&r, &contents);
+    arena_free(&memory);
+}
+
 static void every_claim_is_in_the_json_with_all_keys(void **state)
 {
     (void)state;
@@ -187,6 +281,8 @@ int main(void)
         cmocka_unit_test(a_comparison_is_better_only_against_every_rival),
         cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
         cmocka_unit_test(widths_are_judged_by_their_rules),
+        cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
+        cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),
         cmocka_unit_test(every_claim_is_in_the_json_with_all_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
