@@ -19,9 +19,10 @@ static size_t columns_find(const csv_table *t, site_metric what, int *out, size_
     return count;
 }
 
-/* The shape of a cell is that of its first run. */
-static berlu_status shape_take(cell_sites *s, const csv_table *t, arena *memory)
+/* The epochs of a cell are those of its shortest table: runs of slim stores have few, and all must have each. */
+static berlu_status shape_take(cell_sites *s, const csv_table *t, const store_result *run, arena *memory)
 {
+    (void)run;
     int columns[1 << 10];
     s->sites = columns_find(t, SITE_LEFT, columns, COUNT(columns));
     s->epochs = t->rows < TRACK_EPOCHS ? t->rows : TRACK_EPOCHS;
@@ -62,8 +63,9 @@ static double mean_over(const csv_table *t, size_t row, const int *columns, size
     return n ? sum / (double)n : NAN;
 }
 
-static void run_add(cell_sites *s, const csv_table *t, const store_result *run)
+static berlu_status run_add(cell_sites *s, const csv_table *t, const store_result *run, arena *memory)
 {
+    (void)memory;
     int columns[1 << 10];
     run_sites *r = &s->runs[s->run_count++];
     *r = (run_sites){.run = run, .alpha = NAN};
@@ -86,29 +88,41 @@ static void run_add(cell_sites *s, const csv_table *t, const store_result *run)
         for (size_t i = 0; m == SITE_ALPHA && i < sites; i++)
             r->alpha = fmax(r->alpha, fabs(csv_number(t, t->rows - 1, columns[i])));
     }
+    return BERLU_OK;
+}
+
+typedef berlu_status (*metrics_use)(cell_sites *s, const csv_table *t, const store_result *run, arena *memory);
+
+/* Inflates and reads one run's metrics.csv and hands it on; runs without rows are left out. */
+static berlu_status metrics_with(cell_sites *s, const store_result *run, metrics_use use, arena *memory)
+{
+    char *content = NULL;
+    csv_table t = {0};
+    berlu_status status = store_metrics(&content, run);
+    if (status == BERLU_OK && content)
+        status = csv_parse(&t, content, strlen(content), "metrics.csv");
+    if (status == BERLU_OK && t.rows)
+        status = use(s, &t, run, memory);
+    csv_free(&t);
+    free(content);
+    return status;
 }
 
 berlu_status sites_read(cell_sites *out, const view_cell *c, const char *metric, arena *memory)
 {
-    berlu_status status = BERLU_OK;
+    const store_result *shortest = NULL;
     *out = (cell_sites){.runs = ARENA_ARRAY(memory, run_sites, c->of->count + 1)};
     if (!out->runs)
         return BERLU_ERR_MEMORY;
-    for (size_t i = 0; i < c->of->count && status == BERLU_OK; i++) {
-        char *content = NULL;
-        csv_table t = {0};
-        if (!view_run_done(&c->of->runs[i], metric))
-            continue;
-        status = store_metrics(&content, &c->of->runs[i]);
-        if (status == BERLU_OK && content)
-            status = csv_parse(&t, content, strlen(content), "metrics.csv");
-        if (status == BERLU_OK && t.rows && !out->epochs)
-            status = shape_take(out, &t, memory);
-        if (status == BERLU_OK && t.rows)
-            run_add(out, &t, &c->of->runs[i]);
-        csv_free(&t);
-        free(content);
+    for (size_t i = 0; i < c->of->count; i++) {
+        const store_result *r = &c->of->runs[i];
+        if (view_run_done(r, metric) && r->metrics && (!shortest || r->metrics_bytes < shortest->metrics_bytes))
+            shortest = r;
     }
+    berlu_status status = shortest ? metrics_with(out, shortest, shape_take, memory) : BERLU_OK;
+    for (size_t i = 0; i < c->of->count && status == BERLU_OK; i++)
+        if (view_run_done(&c->of->runs[i], metric))
+            status = metrics_with(out, &c->of->runs[i], run_add, memory);
     return status;
 }
 
