@@ -49,7 +49,11 @@ const char page_css[] =
     "input{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--axis);border-radius:.3em;"
     "padding:.15em .5em;margin-top:.6em}[hidden]{display:none}\n"
     "@media (max-width:40em){body{padding:1em .8em 3em;font-size:14px}.words{min-width:12em}figure{overflow-x:auto}"
-    "figure svg{min-width:30em}figure.small svg{min-width:0}}\n";
+    "figure svg{min-width:30em}figure.small svg{min-width:0}.cards thead{display:none}.cards tr{display:block;"
+    "padding:.6em 0;border-bottom:1px solid var(--line)}.cards td{display:block;border:0;padding:.05em "
+    "0;text-align:left;"
+    "min-width:0;max-width:none;white-space:normal}.cards td:empty{display:none}.cards td[data-head]::before{"
+    "content:attr(data-head) ': ';color:var(--soft)}}\n";
 
 const char page_script[] =
     "document.querySelectorAll('table').forEach(function(t){\n"

@@ -86,16 +86,16 @@ static void claim_row(text *out, const claim_result *c)
         html_text(out, c->why);
         text_string(out, "</span>");
     }
-    text_add(out, "</td><td>%s</td><td class=\"words\">", c->size);
+    text_add(out, "</td><td data-head=\"size\">%s</td><td class=\"words\" data-head=\"ours\">", c->size);
     html_text(out, c->figures);
     if (*c->studies) {
         text_string(out, "<span class=\"rule\">");
         html_text(out, c->studies);
         text_string(out, "</span>");
     }
-    text_string(out, "</td><td>");
+    text_string(out, "</td><td class=\"wrap\" data-head=\"paper\">");
     html_text(out, c->of->paper);
-    text_string(out, "</td><td class=\"n\">");
+    text_string(out, "</td><td class=\"n\" data-head=\"n\">");
     if (c->n)
         text_add(out, "%zu", c->n);
     text_string(out, "</td></tr>\n");
@@ -104,7 +104,8 @@ static void claim_row(text *out, const claim_result *c)
 static void claim_table(text *out, const page_parts *p, const char *id, const char *caption, int tested)
 {
     text_add(out,
-             "<div class=\"scroll\"><table id=\"%s\">\n<caption>%s</caption>\n<thead><tr><th></th><th>claim</th>"
+             "<div class=\"scroll\"><table class=\"cards\" "
+             "id=\"%s\">\n<caption>%s</caption>\n<thead><tr><th></th><th>claim</th>"
              "<th>direction</th><th>size</th><th>ours</th><th>paper</th><th class=\"n\">n</th></tr></thead>\n<tbody>\n",
              id, caption);
     for (size_t i = 0; i < CLAIMS; i++)
