@@ -39,12 +39,13 @@ int claim_speaks(const view_study *s, const view_cell *c, const char *id)
 void claim_study(claim_result *r, const evidence *e, const view_study *s)
 {
     const char *at = r->studies;
+    if (!at)
+        return;
     size_t length = strlen(s->of->name);
     for (; *at; at += strcspn(at, ","), at += strspn(at, ", "))
         if (strcspn(at, ",") == length && strncmp(at, s->of->name, length) == 0)
             return;
-    const char *joined = arena_printf(e->memory, "%s%s%s", r->studies, *r->studies ? ", " : "", s->of->name);
-    r->studies = joined ? joined : r->studies;
+    r->studies = arena_printf(e->memory, "%s%s%s", r->studies, *r->studies ? ", " : "", s->of->name);
 }
 
 /* ---- comparisons ---- */
@@ -257,5 +258,7 @@ berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)
         status = claims_runs(out, e);
     if (status == BERLU_OK)
         status = claims_cost(out, e);
+    for (size_t i = 0; i < CLAIMS && status == BERLU_OK; i++)
+        status = out[i].studies ? BERLU_OK : BERLU_ERR_MEMORY;
     return status;
 }

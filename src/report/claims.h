@@ -44,7 +44,7 @@ const char *claim_word_name(claim_word w);
 claim_word claim_worst(claim_word a, claim_word b); /* of two parts of a claim; one that was not tested says nothing */
 
 int claim_speaks(const view_study *s, const view_cell *c, const char *id);
-void claim_study(claim_result *r, const evidence *e, const view_study *s); /* adds its name */
+void claim_study(claim_result *r, const evidence *e, const view_study *s); /* adds its name; NULL: no memory */
 
 /* Each fills direction, size, figures, n, studies, partial, why of the claims it knows. */
 berlu_status claims_theory(claim_result out[CLAIMS], const evidence *e);

@@ -10,9 +10,10 @@
 
 static const double paper_widths[] = {1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1, 5, 10};
 
-void ladder_find(ladder *out, const view_study *s, size_t group)
+berlu_status ladder_find(ladder *out, const view_study *s, size_t group, arena *memory)
 {
     *out = (ladder){.study = s, .group = group};
+    out->pool = view_group(memory, s, group, 0, &out->pool_count);
     for (size_t c = 0; c < s->cell_count && out->count < COUNT(out->cells); c++) {
         const view_cell *cell = &s->cells[c];
         if (cell->group != group || isnan(cell->eps) || !cell->done.count)
@@ -22,6 +23,7 @@ void ladder_find(ladder *out, const view_study *s, size_t group)
             out->cells[at] = out->cells[at - 1];
         out->cells[at] = cell;
     }
+    return out->pool ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
 const view_cell *ladder_at(const ladder *l, double eps)
@@ -32,12 +34,9 @@ const view_cell *ladder_at(const ladder *l, double eps)
     return NULL;
 }
 
-stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b, arena *memory)
+stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b)
 {
-    size_t count;
-    stats_sample *cells = view_group(memory, l->study, l->group, 0, &count);
-    return cells ? stats_pooled(sample_values(&a->done), sample_values(&b->done), cells, count)
-                 : (stats_estimate){NAN, NAN, NAN};
+    return stats_pooled(sample_values(&a->done), sample_values(&b->done), l->pool, l->pool_count);
 }
 
 static double mean_of(const view_cell *c)
@@ -77,7 +76,7 @@ static rung_result best_at_hundredth(const ladder *l, const evidence *e)
             }
         }
     }
-    stats_estimate gap = ladder_difference(l, best, own, e->memory);
+    stats_estimate gap = ladder_difference(l, best, own);
     stats_interval at = stats_range(gap, 1 - 0.05 / (double)others); /* the best of so many was picked */
     r.word = best != own && at.low > 0 ? CLAIM_NOT_HELD : judged_better == others ? CLAIM_HELD : CLAIM_UNDECIDED;
     for (size_t i = 0; i < COUNT(paper_widths); i++)
@@ -106,7 +105,7 @@ static rung_result flat_below_tenth(const ladder *l, const evidence *e)
     }
     if (count < 2 || best == worst)
         return r;
-    stats_estimate gap = ladder_difference(l, best, worst, e->memory);
+    stats_estimate gap = ladder_difference(l, best, worst);
     stats_interval at = stats_range(gap, 0.95);
     r.word = at.high < 1.5 ? CLAIM_HELD : at.low > 1.5 ? CLAIM_NOT_HELD : CLAIM_UNDECIDED;
     r.size = gap.value < 1.5 ? "inside" : "outside";
@@ -123,7 +122,7 @@ static rung_result falls_beyond_fifth(const ladder *l, const evidence *e)
     const view_cell *wide = ladder_at(l, 10), *own = ladder_at(l, 1e-2), *before = NULL;
     if (!wide || !own)
         return r;
-    stats_interval fall = stats_range(ladder_difference(l, wide, own, e->memory), 0.95),
+    stats_interval fall = stats_range(ladder_difference(l, wide, own), 0.95),
                    at = stats_range(stats_of_mean(sample_values(&wide->done)), 0.95);
     double paper = strcmp(wide->data, "cifar100") == 0 ? 21.3 : strcmp(wide->data, "cifar10") == 0 ? 50.5 : NAN;
     int monotone = 1;
@@ -179,8 +178,9 @@ berlu_status claims_widths(claim_result out[CLAIMS], const evidence *e)
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++) {
             ladder l;
-            ladder_find(&l, &e->v->studies[i], g);
-            for (size_t k = 0; k < COUNT(rules) && l.count && status == BERLU_OK; k++) {
+            if (status == BERLU_OK)
+                status = ladder_find(&l, &e->v->studies[i], g, e->memory);
+            for (size_t k = 0; k < COUNT(rules) && status == BERLU_OK && l.count; k++) {
                 if (!claim_speaks(l.study, l.cells[0], out[FIRST + k].of->id))
                     continue;
                 rung_result r = rules[k](&l, e);

@@ -82,7 +82,7 @@ static berlu_status judged_make(judged *j, const view_study *s, const store_cont
 }
 
 /* Where less is better (loss) a positive difference is worse. */
-static verdict_direction turned(verdict_direction d)
+static verdict_direction reversed(verdict_direction d)
 {
     return d == VERDICT_BETTER ? VERDICT_WORSE : d == VERDICT_WORSE ? VERDICT_BETTER : d;
 }
@@ -98,7 +98,7 @@ static void judge(judged *j)
                                                       .registered = j->registered,
                                                       .differs = !isnan(j->of->paper) && *differs});
     if (strcmp(j->study->metric, "loss") == 0)
-        j->verdict.direction = turned(j->verdict.direction);
+        j->verdict.direction = reversed(j->verdict.direction);
     if (!j->of->current && j->n) {
         j->verdict.direction = VERDICT_UNDECIDED;
         j->verdict.partial = 1;

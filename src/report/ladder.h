@@ -9,14 +9,16 @@ typedef struct ladder {
     size_t group;
     const view_cell *cells[64]; /* with runs, by increasing eps */
     size_t count;
+    const stats_sample *pool; /* of the whole group */
+    size_t pool_count;
 } ladder;
 
-void ladder_find(ladder *out, const view_study *s, size_t group);
+berlu_status ladder_find(ladder *out, const view_study *s, size_t group, arena *memory);
 
 /* The cell at a width, to seven digits; NULL. */
 const view_cell *ladder_at(const ladder *l, double eps);
 
-/* mean of a - mean of b with the deviation pooled over the group; NaN when memory ran out. */
-stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b, arena *memory);
+/* mean of a - mean of b with the deviation pooled over the group. */
+stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b);
 
 #endif

@@ -15,7 +15,7 @@ static void section_end(text *out)
     text_string(out, "</section>\n");
 }
 
-/* ---- sections that are a figure or a sentence ---- */
+/* ---- sections that are figures, or one line where there is no data ---- */
 
 typedef berlu_status (*plot_function)(text *, const evidence *, size_t *);
 
@@ -43,7 +43,7 @@ static const plot_section plots[] = {
     {"nonlinear", "Accuracy by measured nonlinearity",
      "Hypothesis H: what counts is the share of an activation's output that no straight line explains, 1 \u2212 "
      "R\u00b2, "
-     "at the pre-activations that a start gives; not smoothness. This is a picture, not a test.",
+     "at the pre-activations that a start gives; not smoothness. A plot is not a test.",
      "The store holds no measurement of 1 \u2212 R\u00b2, or of one cell only.", plot_nonlinear, 1},
     {"sites", "Slope, occupancy and dead units by layer and epoch",
      "Means over the finished runs of a cell. A unit is dead when its slope is below 1/1000 for every input seen.",

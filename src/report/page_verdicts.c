@@ -1,6 +1,7 @@
-/* page_verdicts.c - the part of the page that answers: verdicts, tables beside the paper's, contrasts.
+/* page_verdicts.c - the results on the page: verdicts, tables beside the paper's, contrasts.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/page.h"
@@ -147,8 +148,8 @@ static int has_paper(const table *t, size_t first, size_t rows)
 
 void beside_write(text *out, const page_parts *p)
 {
-    static const char *const columns[] = {"cell", "n",    "failed", "mean",  "sd",       "low",
-                                          "high", "told", "p_best", "paper", "paper_sd", "minus_paper"};
+    static const char *const columns[] = {"cell", "n",        "failed", "mean",  "sd",       "low",
+                                          "high", "standing", "p_best", "paper", "paper_sd", "minus_paper"};
     static const char *const heads[] = {"activation", "n", "failed",  "mean",  "sd",     "95 % from",
                                         "to",         "",  "p, Holm", "paper", "\u00b1", "ours \u2212 paper"};
     const table *t = &p->tables->beside;
@@ -165,11 +166,12 @@ void beside_write(text *out, const page_parts *p)
                 }
             char id[32];
             snprintf(id, sizeof id, "beside-%zu", ++number_of);
-            const char *words = arena_printf(p->e->memory, "%s%s%s%s%s", s->of->name, *first->model ? ": " : "",
-                                             first->model, *first->data ? " on " : "", first->data);
+            char words[512];
+            snprintf(words, sizeof words, "%s%s%s%s%s", s->of->name, *first->model ? ": " : "", first->model,
+                     *first->data ? " on " : "", first->data);
             table_html_part(t, out,
                             &(table_part){.id = id,
-                                          .caption = words ? words : s->of->name,
+                                          .caption = words,
                                           .columns = columns,
                                           .heads = heads,
                                           .column_count = has_paper(t, row, rows) ? COUNT(columns) : COUNT(columns) - 3,
@@ -183,7 +185,7 @@ void beside_write(text *out, const page_parts *p)
     text_string(
         out,
         "<p class=\"soft\">Accuracy of the last epoch in percent (or the study's metric); failed runs are counted, not "
-        "averaged. Bold: the best mean; bold grey: not told from it (difference of means with pooled "
+        "averaged. Bold: the best mean; bold grey: not distinguishable from it (difference of means with pooled "
         "deviation, Holm over the table, p at least 0.05; the best was picked after the fact, so this is no "
         "registered test).</p>\n");
     text_string(out, "<details><summary>More of each cell: test-image deviation, best epoch, loss, speed</summary>\n");

@@ -137,7 +137,7 @@ berlu_status plot_learning(text *out, const evidence *e, size_t *shown)
 
 /* ---- the width of the transition ---- */
 
-/* What the paper's text gives of its curve: its peak and its end. */
+/* Points of the paper's curve that its text gives: the peak and the end. */
 static const struct {
     const char *data;
     double eps[2], top1[2];
@@ -187,8 +187,8 @@ berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++) {
             ladder l;
-            ladder_find(&l, &e->v->studies[i], g);
-            if (l.count > 1)
+            status = ladder_find(&l, &e->v->studies[i], g, e->memory);
+            if (status == BERLU_OK && l.count > 1)
                 status = ladder_draw(out, e, &l, shown);
         }
     return status;
@@ -218,6 +218,8 @@ static berlu_status cloud_draw(text *out, const evidence *e, size_t at_study, si
             y[r] = view_run_value(sites->runs[r].run, s->metric);
             titles[r] = arena_printf(e->memory, "%s, seed %lld: 1 - R\u00b2 = %.3g, %.2f", s->cells[c].label,
                                      (long long)sites->runs[r].run->seed, x[r], y[r]);
+            if (!titles[r])
+                return BERLU_ERR_MEMORY;
         }
         epoch = sites->epoch[last ? sites->epochs - 1 : 0];
         all[count] = (svg_series){.label = s->cells[c].label,

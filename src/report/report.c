@@ -24,7 +24,7 @@ static berlu_status sites_all(report *r)
     return status;
 }
 
-/* What the studies say about themselves. Whoever reads one line must learn that contrasts were chosen after a look at
+/* Joins the descriptions of the studies. Whoever reads one line must learn that contrasts were chosen after a look at
  * the test set, so studies that say so come first. */
 static berlu_status first_line_make(report *r)
 {

@@ -11,7 +11,7 @@ typedef struct table_cell {
     const char *word; /* NULL: a number */
     double value;
     int digits;       /* behind the point, for people; 6 significant ones where negative */
-    const char *mark; /* NULL, or how people see it: "best", "near" (cannot be told from it), "soft" */
+    const char *mark; /* NULL, or how people see it: "best", "near" (not distinguishable from the best), "soft" */
 } table_cell;
 
 typedef struct table {

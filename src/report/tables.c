@@ -9,9 +9,9 @@
 
 static const char *const claim_columns[] = {"id", "claim", "paper",   "direction", "size",   "figures",
                                             "n",  "rule",  "partial", "why",       "studies"};
-static const char *const beside_columns[] = {"study",  "data",     "model",       "cell", "n",
-                                             "failed", "mean",     "sd",          "low",  "high",
-                                             "paper",  "paper_sd", "minus_paper", "told", "p_best"};
+static const char *const beside_columns[] = {"study",  "data",     "model",       "cell",     "n",
+                                             "failed", "mean",     "sd",          "low",      "high",
+                                             "paper",  "paper_sd", "minus_paper", "standing", "p_best"};
 static const char *const cell_columns[] = {"study", "cell", "n",         "failed", "waiting", "mean", "sd",
                                            "low",   "high", "images_sd", "best",   "loss",    "top5", "images_per_s"};
 static const char *const contrast_columns[] = {
@@ -90,23 +90,23 @@ static void beside_row(table *t, const view_study *s, const view_cell *c, int is
     stats_sample v = sample_values(&c->done);
     stats_interval i = stats_range(stats_of_mean(v), 0.95);
     const paper_row *paper = strcmp(s->metric, "top1") == 0 ? paper_row_of(c) : NULL;
-    const char *told = !c->done.count ? "" : is_best ? "best" : p < 0.05 ? "" : "near";
+    const char *standing = !c->done.count ? "" : is_best ? "best" : p < 0.05 ? "" : "near";
     table_word(t, s->of->name);
     table_word(t, c->data);
     table_word(t, c->model);
     table_word(t, c->label);
-    table_mark(t, *told ? told : NULL);
+    table_mark(t, *standing ? standing : NULL);
     table_number(t, (double)c->done.count, 0);
     table_number(t, (double)c->failed, 0);
     table_number(t, stats_mean(v), 2);
-    table_mark(t, *told ? told : NULL);
+    table_mark(t, *standing ? standing : NULL);
     table_number(t, stats_deviation(v), 2);
     table_number(t, i.low, 2);
     table_number(t, i.high, 2);
     table_number(t, paper ? paper->mean : NAN, 1);
     table_number(t, paper ? paper->deviation : NAN, 1);
     table_number(t, paper ? stats_mean(v) - paper->mean : NAN, 2);
-    table_word(t, strcmp(told, "near") == 0 ? "not told from the best" : told);
+    table_word(t, strcmp(standing, "near") == 0 ? "not distinguishable" : standing);
     table_number(t, p, -2);
 }
 

@@ -123,7 +123,7 @@ static const char *word_of(const yaml_item *root, const char *key, const char *s
     return item && item->kind == YAML_TEXT && *item->text ? item->text : standard;
 }
 
-/* What the report wants of the study's file. The file was checked when it was registered; one that cannot be read any
+/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; one that cannot be read any
  * more (an imported source has none) leaves the defaults. */
 static berlu_status file_view(view_study *s, arena *memory)
 {

@@ -88,7 +88,7 @@ static void a_comparison_is_better_only_against_every_rival(void **state)
     is(&r, 7, "worse");
     is(&r, 20, "worse");
     done(&r, &contents);
-    cells[3].mean = 77.99; /* one that cannot be told apart */
+    cells[3].mean = 77.99; /* one that is not distinguishable */
     judge(&r, &contents, &s);
     is(&r, 7, "no difference");
     done(&r, &contents);
