@@ -33,7 +33,7 @@ int claim_speaks(const view_study *s, const view_cell *c, const char *id)
     for (size_t i = 0; i < s->claim_count; i++)
         if (strcmp(s->claims[i], id) == 0)
             return 1;
-    return is_paper_data(c->data);
+    return is_paper_data(c->data) && !c->own_recipe;
 }
 
 void claim_study(claim_result *r, const evidence *e, const view_study *s)

@@ -3,7 +3,8 @@
  *
  * Two words per claim. Direction: better, worse, no difference, undecided, not tested for comparisons (verdict.h); held,
  * not held, undecided, not tested for claims that have a rule of their own (claims.inc). Size: whether the paper's
- * figures lie inside our intervals. A study speaks to a claim when its file names it, or when its data are the paper's.
+ * figures lie inside our intervals. A study speaks to a claim when its file names it, or when its data and settings are
+ * the paper's.
  * Files: claims.c (comparisons, and the list), claims_theory.c (C1 to C6), claims_widths.c (C11 to C13), claims_runs.c
  * (C17, C19), claims_cost.c (C14 to C16), claims_json.c. */
 #ifndef REPORT_CLAIMS_H

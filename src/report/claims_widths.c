@@ -10,19 +10,27 @@
 
 static const double paper_widths[] = {1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1, 5, 10};
 
-berlu_status ladder_find(ladder *out, const view_study *s, size_t group, arena *memory)
+static int same_ladder(const view_cell *a, const view_cell *b)
 {
-    *out = (ladder){.study = s, .group = group};
-    out->pool = view_group(memory, s, group, 0, &out->pool_count);
-    for (size_t c = 0; c < s->cell_count && out->count < COUNT(out->cells); c++) {
+    return !isnan(a->eps) && !isnan(b->eps) && a->group == b->group && strcmp(a->others, b->others) == 0;
+}
+
+berlu_status ladder_find(ladder *out, const view_study *s, size_t first, arena *memory)
+{
+    *out = (ladder){.study = s, .group = s->cells[first].group};
+    for (size_t c = 0; c < first; c++)
+        if (same_ladder(&s->cells[c], &s->cells[first]))
+            return BERLU_OK;
+    for (size_t c = first; c < s->cell_count && out->count < COUNT(out->cells); c++) {
         const view_cell *cell = &s->cells[c];
-        if (cell->group != group || isnan(cell->eps) || !cell->done.count)
+        if (!same_ladder(&s->cells[first], cell) || !cell->done.count)
             continue;
         size_t at = out->count++;
         for (; at > 0 && out->cells[at - 1]->eps > cell->eps; at--)
             out->cells[at] = out->cells[at - 1];
         out->cells[at] = cell;
     }
+    out->pool = view_group(memory, s, out->group, 0, &out->pool_count);
     return out->pool ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
@@ -176,10 +184,10 @@ berlu_status claims_widths(claim_result out[CLAIMS], const evidence *e)
     claim_word words[COUNT(rules)] = {CLAIM_NOT_TESTED};
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t g = 0; g < e->v->studies[i].group_count; g++) {
+        for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             ladder l;
             if (status == BERLU_OK)
-                status = ladder_find(&l, &e->v->studies[i], g, e->memory);
+                status = ladder_find(&l, &e->v->studies[i], c, e->memory);
             for (size_t k = 0; k < COUNT(rules) && status == BERLU_OK && l.count; k++) {
                 if (!claim_speaks(l.study, l.cells[0], out[FIRST + k].of->id))
                     continue;

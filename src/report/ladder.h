@@ -1,4 +1,4 @@
-/* ladder.h - the cells of a group that differ in BerLU's eps alone, by width. SPDX-License-Identifier: MIT */
+/* ladder.h - cells that differ in BerLU's eps alone, by width. SPDX-License-Identifier: MIT */
 #ifndef REPORT_LADDER_H
 #define REPORT_LADDER_H
 
@@ -13,7 +13,9 @@ typedef struct ladder {
     size_t pool_count;
 } ladder;
 
-berlu_status ladder_find(ladder *out, const view_study *s, size_t group, arena *memory);
+/* The ladder that begins with cell `first` of a study: all cells of its group with its other settings. No cells when the
+ * first is not BerLU, or not the first of its ladder. */
+berlu_status ladder_find(ladder *out, const view_study *s, size_t first, arena *memory);
 
 /* The cell at a width, to seven digits; NULL. */
 const view_cell *ladder_at(const ladder *l, double eps);

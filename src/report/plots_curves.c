@@ -165,7 +165,8 @@ static berlu_status ladder_draw(text *out, const evidence *e, const ladder *l, s
     all[count++] = (svg_series){.label = "mean, 95 %", .x = x, .y = mean, .count = l->count, .mark = SVG_POLYGON};
     all[count++] = (svg_series){.x = x, .y = low, .y2 = high, .count = l->count, .mark = SVG_ERRORS};
     for (size_t i = 0; i < COUNT(paper_curve); i++)
-        if (strcmp(paper_curve[i].data, l->cells[0]->data) == 0 && strcmp(l->cells[0]->family, "vit") == 0)
+        if (strcmp(paper_curve[i].data, l->cells[0]->data) == 0 && strcmp(l->cells[0]->family, "vit") == 0 &&
+            !l->cells[0]->own_recipe)
             all[count++] = (svg_series){.label = "paper",
                                         .x = paper_curve[i].eps,
                                         .y = paper_curve[i].top1,
@@ -185,9 +186,9 @@ berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
 {
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++) {
+        for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++) {
             ladder l;
-            status = ladder_find(&l, &e->v->studies[i], g, e->memory);
+            status = ladder_find(&l, &e->v->studies[i], c, e->memory);
             if (status == BERLU_OK && l.count > 1)
                 status = ladder_draw(out, e, &l, shown);
         }

@@ -15,6 +15,16 @@
 
 enum { PAPER_EPOCHS = 100 };
 
+/* Settings of recipe `paper` (recipes: docs/training.md) that change results. A cell with another value is not a cell of
+ * the paper's tables. What a run does not record is not compared. */
+static const struct {
+    const char *key, *value;
+} pins[] = {{"lr", "0.001"},           {"batch", "1024"},   {"weight_decay", "0.05"}, {"clip", "1"},
+            {"warmup", "5"},           {"augment", "none"}, {"mixup", "0"},           {"cutmix", "0"},
+            {"smoothing", "0"},        {"ema", "0"},        {"drop_path", "0"},       {"init_std", "0.02"},
+            {"init_std_fc1", "0.02"},  {"holdout", "0"},    {"act_params", "layer"},  {"act_lr", "1"},
+            {"act_constraint", "none"}};
+
 typedef struct reader {
     const view_cell *c;
     const json_t *settings; /* NULL: no run has any */
@@ -72,8 +82,24 @@ static const struct {
     {"convnext_", "convnext", "convnext_tiny_cifar"},
 };
 
+/* The first setting that is not the paper's; NULL. */
+static const char *pin_find(reader *r, const char **value)
+{
+    for (size_t i = 0; i < COUNT(pins); i++) {
+        double is, wanted;
+        *value = word_at(r, pins[i].key);
+        if (!**value || strcmp(*value, pins[i].value) == 0)
+            continue;
+        if (!number_parse(*value, &is) || !number_parse(pins[i].value, &wanted) || is != wanted)
+            return pins[i].key;
+    }
+    return NULL;
+}
+
 static void differs_find(view_cell *c, reader *r)
 {
+    const char *value, *pin = pin_find(r, &value);
+    c->own_recipe = pin != NULL;
     double part = number_at(r, "train_images");
     const char *whole = "";
     c->family = "";
@@ -90,6 +116,8 @@ static void differs_find(view_cell *c, reader *r)
         c->differs = kept(r, arena_printf(r->memory, "%g epochs, the paper's are %d", c->epochs, PAPER_EPOCHS));
     else if (part > 0)
         c->differs = kept(r, arena_printf(r->memory, "%g training images, the paper's are all", part));
+    else if (pin)
+        c->differs = kept(r, arena_printf(r->memory, "%s %s is not the paper's", pin, value));
     else
         c->differs = "";
 }
@@ -148,12 +176,13 @@ static void word_quoted(text *out, const char *word, size_t length)
 }
 
 /* The file's own words as options of `berlu train`: short, and what a person would type. */
-static berlu_status command_find(view_cell *c, arena *memory)
+static berlu_status command_find(const char **found, const view_cell *c, int with_act, arena *memory)
 {
     text out = {0};
     for (const char *at = c->of->settings; at && *at;) {
         size_t line = strcspn(at, "\n"), key = strcspn(at, "=");
-        if (key < line && strncmp(at, "workers=", 8) != 0) { /* which changes no number */
+        int is_act = strncmp(at, "act=", 4) == 0, is_workers = strncmp(at, "workers=", 8) == 0; /* changes no number */
+        if (key < line && !is_workers && (with_act || !is_act)) {
             text_string(&out, " --");
             for (size_t i = 0; i < key; i++)
                 text_bytes(&out, at[i] == '_' ? "-" : at + i, 1);
@@ -163,9 +192,9 @@ static berlu_status command_find(view_cell *c, arena *memory)
         at += line + (at[line] == '\n');
     }
     berlu_status status = text_status(&out);
-    c->command = arena_strdup(memory, out.data ? out.data : "");
+    *found = arena_strdup(memory, out.data ? out.data : "");
     text_free(&out);
-    return status == BERLU_OK && !c->command ? BERLU_ERR_MEMORY : status;
+    return status == BERLU_OK && !*found ? BERLU_ERR_MEMORY : status;
 }
 
 berlu_status settings_read(view_cell *c, arena *memory)
@@ -184,7 +213,9 @@ berlu_status settings_read(view_cell *c, arena *memory)
     berlu_status status = act_find(c, spec ? spec : word_at(&r, "act"), &r);
     differs_find(c, &r);
     if (status == BERLU_OK)
-        status = command_find(c, memory);
+        status = command_find(&c->command, c, 1, memory);
+    if (status == BERLU_OK)
+        status = command_find(&c->others, c, 0, memory);
     json_decref(settings);
     return status == BERLU_OK && r.lost ? BERLU_ERR_MEMORY : status;
 }

@@ -46,7 +46,8 @@ static const paper_row *paper_row_of(const view_cell *c)
 {
     for (size_t i = 0; paper_row_at(i); i++) {
         const paper_row *p = paper_row_at(i);
-        if (*c->act && strcmp(p->data, c->data) == 0 && strcmp(p->model, c->family) == 0 && strcmp(p->act, c->act) == 0)
+        if (*c->act && !c->own_recipe && strcmp(p->data, c->data) == 0 && strcmp(p->model, c->family) == 0 &&
+            strcmp(p->act, c->act) == 0)
             return p;
     }
     return NULL;

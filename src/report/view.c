@@ -82,26 +82,32 @@ stats_sample *view_group(arena *memory, const view_study *s, size_t group, int c
 
 /* ---- cells ---- */
 
-static int same_group(const view_cell *a, const view_cell *b)
+#define NO_GROUP SIZE_MAX
+
+static int fit_together(const view_cell *a, const view_cell *b)
 {
     return strcmp(a->model, b->model) == 0 && strcmp(a->data, b->data) == 0 &&
-           (a->epochs == b->epochs || isnan(a->epochs) || isnan(b->epochs));
+           (a->epochs == b->epochs || isnan(a->epochs));
 }
 
-static void group_find(view_study *s, size_t index)
+/* Cells whose epochs no run has resolved come last and join the first group of their model and data. */
+static void groups_find(view_study *s)
 {
-    view_cell *c = &s->cells[index];
-    for (size_t i = 0; i < index; i++)
-        if (same_group(&s->cells[i], c)) {
-            c->group = s->cells[i].group;
-            return;
+    for (int unknown = 0; unknown < 2; unknown++)
+        for (size_t i = 0; i < s->cell_count; i++) {
+            view_cell *c = &s->cells[i];
+            size_t k = 0;
+            if ((isnan(c->epochs) != 0) != unknown)
+                continue;
+            while (k < s->cell_count && (s->cells[k].group == NO_GROUP || !fit_together(c, &s->cells[k])))
+                k++;
+            c->group = k < s->cell_count ? s->cells[k].group : s->group_count++;
         }
-    c->group = s->group_count++;
 }
 
 static berlu_status cell_view(view_cell *c, const store_cell *of, const view_study *s, arena *memory)
 {
-    *c = (view_cell){.of = of, .label = of->label};
+    *c = (view_cell){.of = of, .label = of->label, .group = NO_GROUP};
     for (size_t i = 0; i < of->count; i++) {
         int failed = strcmp(of->runs[i].state, "failed") == 0;
         c->failed += failed;
@@ -160,8 +166,8 @@ static berlu_status study_view(view_study *s, const store_study *of, arena *memo
     for (size_t c = 0; c < of->cell_count && status == BERLU_OK; c++) {
         status = cell_view(&s->cells[c], &of->cells[c], s, memory);
         s->cell_count++;
-        group_find(s, c);
     }
+    groups_find(s);
     return status;
 }
 

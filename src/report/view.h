@@ -25,7 +25,9 @@ typedef struct view_cell {
     const char *act;          /* the activation's name when it has that name's defaults; else "" */
     double eps;               /* BerLU's half-width when all else is its default; else NaN */
     double epochs, classes;   /* NaN where unknown */
-    const char *differs;      /* from the paper's model, epochs or sizes; "" */
+    const char *differs;      /* from the paper's data, model, epochs or settings; "" */
+    int own_recipe;           /* a setting that the paper fixes is another one: not a cell of its tables */
+    const char *others;       /* `command` without the activation */
     const char *command;      /* arguments of `berlu train` but --seed and --run */
     size_t group;             /* cells of the same model, data and epochs share one */
     sample done, chance;

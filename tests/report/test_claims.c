@@ -123,6 +123,75 @@ static void other_data_say_nothing_unless_the_study_names_the_claim(void **state
     }
 }
 
+/* Crop and flip, another rate: the same names, but not the paper's cells. */
+static void other_settings_are_not_the_papers_cells(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 4; i++)
+            contents.studies[0].cells[c].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
+                                                            "\"epochs\":100,\"lr\":0.001,\"augment\":\"crop-flip\"}";
+    assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+    assert_string_equal(r.v.studies[0].cells[0].differs, "augment crop-flip is not the paper's");
+    assert_true(r.v.studies[0].cells[0].own_recipe);
+    is(&r, 7, "not tested");
+    done(&r, &contents);
+    judge(&r, &contents, &s);
+    assert_string_equal(r.v.studies[0].cells[0].differs, "");
+    is(&r, 7, "better");
+    done(&r, &contents);
+}
+
+/* Cells pool their deviation by model, data and epochs; a cell without runs splits or joins no others. */
+static void groups_are_cells_of_one_model_data_and_length(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}, {"relu", 70, 0}, {"elu", 60, 0}};
+    synthetic s = {.cells = cells, .cell_count = 4, .seeds = 2, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    contents.studies[0].cells[0].count = 0; /* not run: its epochs are not known */
+    for (size_t i = 0; i < 2; i++)
+        contents.studies[0].cells[2].runs[i].settings =
+            "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":50}";
+    assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+    const view_study *v = &r.v.studies[0];
+    assert_int_equal(v->group_count, 2);
+    assert_int_equal(v->cells[1].group, v->cells[3].group);
+    assert_int_not_equal(v->cells[1].group, v->cells[2].group);
+    assert_int_equal(v->cells[0].group, v->cells[1].group);
+    assert_string_equal(v->cells[2].differs, "50 epochs, the paper's are 100");
+    done(&r, &contents);
+}
+
+/* A slim store keeps some epochs; with a whole run beside it only those are averaged. */
+static void a_slim_run_sets_the_epochs_of_its_cell(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}};
+    synthetic s = {.cells = cells, .cell_count = 1, .seeds = 2, .sites = 2, .epochs = 12, .spread = 0.2}, slim = s;
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    slim.epochs = 3;
+    synthetic_metrics(&contents.studies[0].cells[0].runs[1], &slim, &contents.memory);
+    assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+    const cell_sites *sites = &r.sites[0][0];
+    assert_int_equal(sites->sites, 2);
+    assert_int_equal(sites->epochs, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(sites->epoch[i] == (double)(i + 1));
+        assert_true(sites->count[SITE_LEFT][i] == 2);
+    }
+    done(&r, &contents);
+}
+
 static void widths_are_judged_by_their_rules(void **state)
 {
     (void)state;
@@ -280,6 +349,9 @@ int main(void)
         cmocka_unit_test(theory_needs_no_runs_and_runs_alone_test_the_rest),
         cmocka_unit_test(a_comparison_is_better_only_against_every_rival),
         cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
+        cmocka_unit_test(other_settings_are_not_the_papers_cells),
+        cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
+        cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
         cmocka_unit_test(widths_are_judged_by_their_rules),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
         cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),
