@@ -578,9 +578,9 @@ static berlu_status report_study(options *o)
         for (size_t k = 0; k < all[i].count; k++)
             joined[whole.count++] = all[i].studies[k];
     if (status == BERLU_OK)
-        status = report_make(&r, &whole, NULL);
+        status = report_make(&r, &whole);
     if (status == BERLU_OK)
-        status = report_write(&r, options_string(o, "out"), formats);
+        status = report_write(&r, &whole, options_string(o, "out"), formats);
     if (status == BERLU_OK && !options_json(o))
         printf("%zu studies: %s\n", whole.count, options_string(o, "out"));
     report_free(&r);

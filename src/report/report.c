@@ -46,7 +46,7 @@ static evidence evidence_of(report *r)
     return (evidence){.v = &r->v, .judged = &r->judged, .sites = r->sites, .cost = r->cost, .memory = &r->memory};
 }
 
-berlu_status report_make(report *out, const store_contents *from, const table *cost)
+berlu_status report_make_cost(report *out, const store_contents *from, const table *cost)
 {
     *out = (report){.cost = cost && table_rows(cost) ? cost : NULL};
     berlu_status status = view_make(&out->v, from);
@@ -64,6 +64,11 @@ berlu_status report_make(report *out, const store_contents *from, const table *c
     if (status != BERLU_OK)
         report_free(out);
     return status;
+}
+
+berlu_status report_make(report *out, const store_contents *from)
+{
+    return report_make_cost(out, from, NULL);
 }
 
 void report_free(report *r)
@@ -143,8 +148,9 @@ static berlu_status page_save(const report *r, const char *folder)
     return text_save(folder, "index.html", &content);
 }
 
-berlu_status report_write(const report *r, const char *folder, unsigned formats)
+berlu_status report_write(const report *r, const store_contents *from, const char *folder, unsigned formats)
 {
+    (void)from; /* the report points into it */
     text json = {0};
     berlu_status status = folder_make(folder);
     if (status == BERLU_OK && (formats & REPORT_CSV))

@@ -20,11 +20,12 @@ typedef struct report {
 } report;
 
 /* `from` and `cost` (costs.h; NULL or empty: nothing was measured) must outlive the report. */
-berlu_status report_make(report *out, const store_contents *from, const table *cost);
+berlu_status report_make_cost(report *out, const store_contents *from, const table *cost);
+berlu_status report_make(report *out, const store_contents *from); /* without costs */
 void report_free(report *r);
 
 enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8 };
 /* Writes claims.json and, by format, index.html; report.md; a CSV file per table; report.tex into a folder. */
-berlu_status report_write(const report *r, const char *folder, unsigned formats);
+berlu_status report_write(const report *r, const store_contents *from, const char *folder, unsigned formats);
 
 #endif

@@ -19,7 +19,7 @@
 static void judge(report *r, store_contents *contents, const synthetic *s)
 {
     synthetic_make(contents, s);
-    if (report_make(r, contents, NULL) != BERLU_OK)
+    if (report_make(r, contents) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
 }
 
@@ -113,7 +113,7 @@ static void other_data_say_nothing_unless_the_study_names_the_claim(void **state
             for (size_t i = 0; i < 4; i++)
                 contents.studies[0].cells[c].runs[i].settings =
                     "{\"model\":\"vit_micro\",\"data\":\"synthetic\",\"epochs\":8}";
-        assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
         is(&r, 13, named ? "held" : "not tested");
         if (named) {
             assert_true(claim(&r, 13)->partial);
@@ -136,7 +136,7 @@ static void other_settings_are_not_the_papers_cells(void **state)
         for (size_t i = 0; i < 4; i++)
             contents.studies[0].cells[c].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
                                                             "\"epochs\":100,\"lr\":0.001,\"augment\":\"crop-flip\"}";
-    assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
     assert_string_equal(r.v.studies[0].cells[0].differs, "augment crop-flip is not the paper's");
     assert_true(r.v.studies[0].cells[0].own_recipe);
     is(&r, 7, "not tested");
@@ -160,7 +160,7 @@ static void groups_are_cells_of_one_model_data_and_length(void **state)
     for (size_t i = 0; i < 2; i++)
         contents.studies[0].cells[2].runs[i].settings =
             "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":50}";
-    assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
     const view_study *v = &r.v.studies[0];
     assert_int_equal(v->group_count, 2);
     assert_int_equal(v->cells[1].group, v->cells[3].group);
@@ -181,7 +181,7 @@ static void a_slim_run_sets_the_epochs_of_its_cell(void **state)
     synthetic_make(&contents, &s);
     slim.epochs = 3;
     synthetic_metrics(&contents.studies[0].cells[0].runs[1], &slim, &contents.memory);
-    assert_int_equal(report_make(&r, &contents, NULL), BERLU_OK);
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
     const cell_sites *sites = &r.sites[0][0];
     assert_int_equal(sites->sites, 2);
     assert_int_equal(sites->epochs, 3);
@@ -277,7 +277,7 @@ static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
         lines[2].forward = cases[i].forward, lines[2].backward = cases[i].backward, lines[2].bytes = cases[i].bytes;
         table t = cost_table(&memory, lines, COUNT(lines));
         synthetic_make(&contents, &(synthetic){0});
-        assert_int_equal(report_make(&r, &contents, &t), BERLU_OK);
+        assert_int_equal(report_make_cost(&r, &contents, &t), BERLU_OK);
         is(&r, 14, cases[i].c14);
         is(&r, 15, cases[i].c15);
         is(&r, 16, cases[i].c16);
@@ -300,9 +300,9 @@ static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(vo
     report r;
     table t = cost_table(&memory, lines, COUNT(lines));
     synthetic_make(&contents, &(synthetic){0});
-    assert_int_equal(report_make(&r, &contents, &t), BERLU_OK);
+    assert_int_equal(report_make_cost(&r, &contents, &t), BERLU_OK);
     folder_fresh(folder, "report_cost");
-    assert_int_equal(report_write(&r, folder, REPORT_HTML), BERLU_OK);
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
     assert_int_equal(file_read_all(&page, &size, folder_path(path, folder, "index.html"), 1 << 24), BERLU_OK);
     char *from = strstr(page, "<section id=\"cost\">"), *to = strstr(page, "<section id=\"runs\">");
     assert_true(from && to && from < to);
@@ -328,7 +328,8 @@ static void every_claim_is_in_the_json_with_all_keys(void **state)
     report r;
     judge(&r, &contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 3, .epochs = 2, .spread = 0.3});
     folder_fresh(folder, "report_claims");
-    assert_int_equal(report_write(&r, folder, REPORT_CSV), BERLU_OK); /* claims.json comes with every format */
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_CSV),
+                     BERLU_OK); /* claims.json comes with every format */
     json_t *root = json_load_file(folder_path(path, folder, "claims.json"), 0, NULL),
            *claims = json_object_get(root, "claims"), *contrasts = json_object_get(root, "contrasts");
     assert_int_equal(json_array_size(claims), 20);

@@ -31,8 +31,8 @@ static void written(char folder[FOLDER_PATH], const char *name, const synthetic 
     report r;
     folder_fresh(folder, name);
     synthetic_make(&contents, s);
-    if (report_make(&r, &contents, NULL) != BERLU_OK ||
-        report_write(&r, folder, REPORT_HTML | REPORT_MARKDOWN | REPORT_CSV | REPORT_LATEX) != BERLU_OK)
+    if (report_make(&r, &contents) != BERLU_OK ||
+        report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN | REPORT_CSV | REPORT_LATEX) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
     report_free(&r);
     store_contents_free(&contents);
@@ -224,14 +224,15 @@ static void lack_of_memory_is_reported_and_leaves_nothing(void **state)
     folder_fresh(folder, "report_memory");
     synthetic_make(&contents,
                    &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .sites = 2, .epochs = 3, .spread = 1});
-    for (; fail_after(FAIL_ALLOC, n), status = report_make(&r, &contents, NULL), fail_hit(); n += 1) {
+    for (; fail_after(FAIL_ALLOC, n), status = report_make(&r, &contents), fail_hit(); n += 1) {
         if (status != BERLU_ERR_MEMORY)
             fail_msg("allocation %d: status %d", n, status);
         assert_null(r.v.studies);
     }
     assert_int_equal(status, BERLU_OK);
     assert_true(n > 20);
-    for (n = 1; fail_after(FAIL_ALLOC, n), status = report_write(&r, folder, REPORT_HTML | REPORT_CSV), fail_hit();
+    for (n = 1;
+         fail_after(FAIL_ALLOC, n), status = report_write(&r, &contents, folder, REPORT_HTML | REPORT_CSV), fail_hit();
          n += 1)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
@@ -247,7 +248,7 @@ static void a_damaged_metrics_blob_is_an_error_that_names_the_run(void **state)
     synthetic_make(&contents, &paper_like);
     store_result *run = &contents.studies[0].cells[0].runs[1];
     run->metrics_packed /= 2;
-    assert_int_equal(report_make(&r, &contents, NULL), BERLU_ERR_INPUT);
+    assert_int_equal(report_make(&r, &contents), BERLU_ERR_INPUT);
     assert_non_null(strstr(berlu_last_error(), "berlu1"));
     store_contents_free(&contents);
 }
