@@ -28,7 +28,7 @@ static int first_is_gelu(const table *t, size_t row)
     size_t first = 0;
     while (first < row && !cost_same(t, first, row))
         first++;
-    return strcmp(cost_word(t, first, "cell"), "gelu") == 0;
+    return strcmp(table_word_at(t, first, "cell"), "gelu") == 0;
 }
 
 static berlu_status words_add(claim_result *r, const evidence *e, size_t row, const char *words)
@@ -37,11 +37,11 @@ static berlu_status words_add(claim_result *r, const evidence *e, size_t row, co
     if (!words)
         return BERLU_ERR_MEMORY;
     r->figures = arena_printf(e->memory, "%s%s%s, keep %s: %s", r->figures, *r->figures ? "; " : "",
-                              cost_word(t, row, "machine"), cost_word(t, row, "keep"), words);
-    const char *name = cost_word(t, row, "study");
+                              table_word_at(t, row, "machine"), table_word_at(t, row, "keep"), words);
+    const char *name = table_word_at(t, row, "study");
     if (!strstr(r->studies, name))
         r->studies = arena_printf(e->memory, "%s%s%s", r->studies, *r->studies ? ", " : "", name);
-    r->n = (size_t)cost_number(t, row, "rounds");
+    r->n = (size_t)table_number_at(t, row, "rounds");
     r->why = "";
     return r->figures && r->studies ? BERLU_OK : BERLU_ERR_MEMORY;
 }
@@ -53,17 +53,18 @@ static berlu_status time_judge(claim_result *r, const evidence *e, const char *w
     double paper = paper_percent(what);
     for (size_t row = 0; row < table_rows(e->cost); row++) {
         const table *t = e->cost;
-        if (strcmp(cost_word(t, row, "cell"), "berlu") != 0 || !first_is_gelu(t, row))
+        if (strcmp(table_word_at(t, row, "cell"), "berlu") != 0 || !first_is_gelu(t, row))
             continue;
         int forward = strcmp(what, "forward") == 0;
-        double value = cost_number(t, row, forward ? "forward_percent" : "backward_percent"),
-               low = cost_number(t, row, forward ? "forward_low" : "backward_low"),
-               high = cost_number(t, row, forward ? "forward_high" : "backward_high"), noise = cost_noise(t, row, what);
+        double value = table_number_at(t, row, forward ? "forward_percent" : "backward_percent"),
+               low = table_number_at(t, row, forward ? "forward_low" : "backward_low"),
+               high = table_number_at(t, row, forward ? "forward_high" : "backward_high"),
+               noise = cost_noise(t, row, what);
         double near = sign < 0 ? -high : low, far = sign < 0 ? -low : high; /* along the claim's direction */
-        claim_word here = isnan(noise) || isnan(low) ? CLAIM_UNDECIDED
-                          : near > noise             ? CLAIM_HELD
-                          : far <= noise             ? CLAIM_NOT_HELD
-                                                     : CLAIM_UNDECIDED;
+        claim_word here = isnan(noise) || isnan(low)            ? CLAIM_UNDECIDED
+                          : near > noise                        ? CLAIM_HELD
+                          : far <= noise && noise < fabs(paper) ? CLAIM_NOT_HELD /* it could have seen the paper's */
+                                                                : CLAIM_UNDECIDED;
         word = claim_worst(word, here);
         r->size = strcmp(r->size, "outside") == 0 || !(low <= paper && paper <= high) ? "outside" : "inside";
         berlu_status status =
@@ -82,8 +83,8 @@ static berlu_status time_judge(claim_result *r, const evidence *e, const char *w
 
 static double bytes_of(const table *t, size_t row)
 {
-    double peak = cost_number(t, row, "peak_bytes");
-    return isnan(peak) ? cost_number(t, row, "planned_bytes") : peak;
+    double peak = table_number_at(t, row, "peak_bytes");
+    return isnan(peak) ? table_number_at(t, row, "planned_bytes") : peak;
 }
 
 static berlu_status memory_judge(claim_result *r, const evidence *e)
@@ -97,7 +98,7 @@ static berlu_status memory_judge(claim_result *r, const evidence *e)
     for (size_t row = 0; row < table_rows(t); row++) {
         double own = bytes_of(t, row);
         size_t right = 0, seen = 0;
-        if (strcmp(cost_word(t, row, "cell"), "berlu") != 0 || isnan(own))
+        if (strcmp(table_word_at(t, row, "cell"), "berlu") != 0 || isnan(own))
             continue;
         for (size_t i = 0; i < COUNT(rivals); i++) {
             size_t other = cost_row_of(t, row, rivals[i].act);

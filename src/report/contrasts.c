@@ -130,19 +130,25 @@ static berlu_status holm_all(judgements *all, arena *memory)
     return BERLU_OK;
 }
 
+/* Costs are not compared by contrasts. */
+static size_t contrast_count(const view_study *s)
+{
+    return s->cost ? 0 : s->of->contrast_count;
+}
+
 berlu_status contrasts_judge(judgements *out, const view *v, arena *memory)
 {
     size_t most = 0;
     *out = (judgements){0};
     for (size_t i = 0; i < v->count; i++) {
-        most += v->studies[i].of->contrast_count;
-        for (size_t c = 0; c < v->studies[i].of->contrast_count; c++)
+        most += contrast_count(&v->studies[i]);
+        for (size_t c = 0; c < contrast_count(&v->studies[i]); c++)
             out->current += v->studies[i].of->contrasts[c].current != 0;
     }
     out->items = ARENA_ARRAY(memory, judged, most + 1);
     berlu_status status = out->items ? BERLU_OK : BERLU_ERR_MEMORY;
     for (size_t i = 0; i < v->count && status == BERLU_OK; i++)
-        for (size_t c = 0; c < v->studies[i].of->contrast_count && status == BERLU_OK; c++)
+        for (size_t c = 0; c < contrast_count(&v->studies[i]) && status == BERLU_OK; c++)
             status = judged_make(&out->items[out->count++], &v->studies[i], &v->studies[i].of->contrasts[c],
                                  out->current, memory);
     if (status == BERLU_OK)

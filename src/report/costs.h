@@ -10,9 +10,6 @@
 
 #define COST_AGAIN " (again)"
 
-double cost_number(const table *t, size_t row, const char *column); /* NaN where there is none */
-const char *cost_word(const table *t, size_t row, const char *column);
-
 /* Whether two rows are of the same study, machine and policy. */
 int cost_same(const table *t, size_t a, size_t b);
 

@@ -11,6 +11,7 @@ typedef struct page_parts {
     const evidence *e;
     const claim_result *claims;
     const report_tables *tables;
+    const table *equivalence; /* NULL: no other program's results */
     const char *first_line;
 } page_parts;
 

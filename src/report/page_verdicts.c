@@ -209,6 +209,11 @@ void contrasts_write(text *out, const page_parts *p)
                                         "a \u2212 b", "95 % from", "to",         "p, Holm",     "verdict",
                                         "paper",      "size",      "detectable", "failed a",    "failed b"};
     const table *t = &p->tables->contrasts;
+    if (p->equivalence)
+        table_html_part(p->equivalence, out,
+                        &(table_part){.id = "equivalence",
+                                      .caption = "Ours minus another program's: equivalent when the 90 % interval lies "
+                                                 "inside the margin"});
     if (!table_rows(t))
         return;
     table_html_part(t, out,

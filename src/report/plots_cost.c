@@ -26,22 +26,27 @@ static void bars_take(bars *b, const table *t, size_t row)
         if (!cost_same(t, i, row) || i == again)
             continue;
         size_t n = b->count++;
-        b->names[n] = cost_word(t, i, "cell");
+        b->names[n] = table_word_at(t, i, "cell");
         b->x[n] = (double)n;
-        b->forward[n] = cost_number(t, i, "forward_percent");
-        b->forward_low[n] = cost_number(t, i, "forward_low");
-        b->forward_high[n] = cost_number(t, i, "forward_high");
-        b->backward[n] = cost_number(t, i, "backward_percent");
-        b->backward_low[n] = cost_number(t, i, "backward_low");
-        b->backward_high[n] = cost_number(t, i, "backward_high");
-        double peak = cost_number(t, i, "peak_bytes");
-        b->bytes[n] = (isnan(peak) ? cost_number(t, i, "planned_bytes") : peak) / 1e6;
+        b->forward[n] = table_number_at(t, i, "forward_percent");
+        b->forward_low[n] = table_number_at(t, i, "forward_low");
+        b->forward_high[n] = table_number_at(t, i, "forward_high");
+        b->backward[n] = table_number_at(t, i, "backward_percent");
+        b->backward_low[n] = table_number_at(t, i, "backward_low");
+        b->backward_high[n] = table_number_at(t, i, "backward_high");
+        double peak = table_number_at(t, i, "peak_bytes");
+        b->bytes[n] = (isnan(peak) ? table_number_at(t, i, "planned_bytes") : peak) / 1e6;
     }
 }
 
 static berlu_status time_draw(text *out, const evidence *e, const bars *b, size_t row, size_t *shown)
 {
     const table *t = e->cost;
+    int any = 0;
+    for (size_t i = 0; i < b->count; i++)
+        any |= isfinite(b->forward[i]);
+    if (!any) /* the first cell has no such policy */
+        return BERLU_OK;
     double noise = fmax(cost_noise(t, row, "forward"), cost_noise(t, row, "backward")),
            ends[] = {-0.5, (double)b->count - 0.5}, low[] = {-noise, -noise}, high[] = {noise, noise};
     svg_series all[] = {
@@ -57,14 +62,15 @@ static berlu_status time_draw(text *out, const evidence *e, const bars *b, size_
         {.label = "backward", .x = b->x, .y = b->backward, .count = b->count, .mark = SVG_BARS, .color = 1},
         {.x = b->x, .y = b->backward_low, .y2 = b->backward_high, .count = b->count, .mark = SVG_ERRORS, .color = 1},
     };
-    const char *title = arena_printf(e->memory, "%s: keep %s", cost_word(t, row, "study"), cost_word(t, row, "keep")),
+    const char *title = arena_printf(e->memory, "%s: keep %s", table_word_at(t, row, "study"),
+                                     table_word_at(t, row, "keep")),
                *side = arena_printf(e->memory, "time against %s, %%", b->names[0]);
     svg_plot plot = {.title = title,
                      .x = {.names = b->names, .name_count = b->count},
                      .y = {.title = side},
                      .series = all,
                      .count = COUNT(all)};
-    return title && side ? figure_write(out, &plot, 0, 0, cost_word(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
+    return title && side ? figure_write(out, &plot, 0, 0, table_word_at(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
 }
 
 static berlu_status bytes_draw(text *out, const evidence *e, const bars *b, size_t row, size_t *shown)
@@ -76,13 +82,14 @@ static berlu_status bytes_draw(text *out, const evidence *e, const bars *b, size
     if (!any)
         return BERLU_OK;
     svg_series one = {.x = b->x, .y = b->bytes, .count = b->count, .mark = SVG_BARS, .color = 2};
-    const char *title = arena_printf(e->memory, "%s: keep %s", cost_word(t, row, "study"), cost_word(t, row, "keep"));
+    const char *title =
+        arena_printf(e->memory, "%s: keep %s", table_word_at(t, row, "study"), table_word_at(t, row, "keep"));
     svg_plot plot = {.title = title,
                      .x = {.names = b->names, .name_count = b->count},
                      .y = {.title = "peak memory, MB"},
                      .series = &one,
                      .count = 1};
-    return title ? figure_write(out, &plot, 0, 0, cost_word(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
+    return title ? figure_write(out, &plot, 0, 0, table_word_at(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
 }
 
 /* The numbers beside the paper's table III. */
@@ -95,8 +102,8 @@ static void cost_table(text *out, const table *t)
                      "backward, ms</th><th class=\"n\">peak, MB</th><th class=\"n\">paper: forward</th><th class=\"n\">"
                      "backward</th><th class=\"n\">peak, GB</th></tr></thead>\n<tbody>\n");
     for (size_t row = 0; row < table_rows(t); row++) {
-        const char *words[] = {cost_word(t, row, "study"), cost_word(t, row, "machine"), cost_word(t, row, "cell"),
-                               cost_word(t, row, "keep")};
+        const char *words[] = {table_word_at(t, row, "study"), table_word_at(t, row, "machine"),
+                               table_word_at(t, row, "cell"), table_word_at(t, row, "keep")};
         const paper_cost *paper = NULL;
         for (size_t i = 0; paper_cost_at(i); i++)
             if (strcmp(paper_cost_at(i)->act, words[2]) == 0)
@@ -108,7 +115,7 @@ static void cost_table(text *out, const table *t)
             text_string(out, "</td>");
         }
         for (size_t i = 0; i < COUNT(columns); i++) {
-            double value = cost_number(t, row, columns[i]) / (i == 2 ? 1e6 : 1);
+            double value = table_number_at(t, row, columns[i]) / (i == 2 ? 1e6 : 1);
             text_string(out, "<td class=\"n\">");
             if (isfinite(value))
                 text_add(out, i == 2 ? "%.1f" : "%.3f", value);

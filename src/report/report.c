@@ -24,11 +24,27 @@ static berlu_status sites_all(report *r)
     return status;
 }
 
+/* "" unless an interval of ours minus another program's lies beyond its margin: then nothing else counts before it. */
+static const char *differences_line(report *r)
+{
+    const table *t = r->more.equivalence;
+    const char *line = "";
+    for (size_t i = 0; t && i < table_rows(t) && line; i++) {
+        double low = table_number_at(t, i, "low90"), high = table_number_at(t, i, "high90"),
+               margin = table_number_at(t, i, "margin");
+        if (low > margin || high < -margin)
+            line = arena_printf(&r->memory, "%s%sOur results differ from those of %s: %s by %.2f [%.2f, %.2f].", line,
+                                *line ? " " : "", table_word_at(t, i, "source"), table_word_at(t, i, "name"),
+                                table_number_at(t, i, "difference"), low, high);
+    }
+    return line;
+}
+
 /* Joins the descriptions of the studies. Whoever reads one line must learn that contrasts were chosen after a look at
  * the test set, so studies that say so come first. */
 static berlu_status first_line_make(report *r)
 {
-    const char *line = "";
+    const char *line = differences_line(r);
     for (int pilots = 1; pilots >= 0; pilots--)
         for (size_t i = 0; i < r->v.count && line; i++)
             if (r->v.studies[i].pilots == pilots && *r->v.studies[i].about) {
@@ -43,12 +59,17 @@ static berlu_status first_line_make(report *r)
 
 static evidence evidence_of(report *r)
 {
-    return (evidence){.v = &r->v, .judged = &r->judged, .sites = r->sites, .cost = r->cost, .memory = &r->memory};
+    return (evidence){.v = &r->v, .judged = &r->judged, .sites = r->sites, .cost = r->more.cost, .memory = &r->memory};
 }
 
-berlu_status report_make_cost(report *out, const store_contents *from, const table *cost)
+static const table *table_with_rows(const table *t)
 {
-    *out = (report){.cost = cost && table_rows(cost) ? cost : NULL};
+    return t && table_rows(t) ? t : NULL;
+}
+
+berlu_status report_make_with(report *out, const store_contents *from, const report_more *more)
+{
+    *out = (report){.more = {table_with_rows(more->cost), table_with_rows(more->equivalence)}};
     berlu_status status = view_make(&out->v, from);
     if (status == BERLU_OK)
         status = contrasts_judge(&out->judged, &out->v, &out->memory);
@@ -68,7 +89,7 @@ berlu_status report_make_cost(report *out, const store_contents *from, const tab
 
 berlu_status report_make(report *out, const store_contents *from)
 {
-    return report_make_cost(out, from, NULL);
+    return report_make_with(out, from, &(report_more){0});
 }
 
 void report_free(report *r)
@@ -138,8 +159,11 @@ static berlu_status page_save(const report *r, const char *folder)
     text content = {0};
     held.memory = (arena){0};
     evidence e = evidence_of(&held);
-    berlu_status status = page_write(
-        &content, &(page_parts){.e = &e, .claims = r->claims, .tables = &r->tables, .first_line = r->first_line});
+    berlu_status status = page_write(&content, &(page_parts){.e = &e,
+                                                             .claims = r->claims,
+                                                             .tables = &r->tables,
+                                                             .equivalence = r->more.equivalence,
+                                                             .first_line = r->first_line});
     arena_free(&held.memory);
     if (status != BERLU_OK) {
         text_free(&content);

@@ -8,20 +8,27 @@
 
 #include "report/tables.h"
 
+/* Tables that come from other parts of a store; NULL or empty: there is nothing of it. Columns are found by name. */
+typedef struct report_more {
+    const table *cost; /* costs.h */
+    const table
+        *equivalence; /* study source name difference low90 high90 margin verdict: ours minus another program's */
+} report_more;
+
 typedef struct report {
     view v;
     judgements judged;
     cell_sites **sites;
-    const table *cost;
+    report_more more;
     claim_result claims[CLAIMS];
     report_tables tables;
-    const char *first_line; /* what the studies say about themselves; a choice after pilot runs first */
+    const char *first_line; /* descriptions of the studies; a difference to another program and pilot runs come first */
     arena memory;
 } report;
 
-/* `from` and `cost` (costs.h; NULL or empty: nothing was measured) must outlive the report. */
-berlu_status report_make_cost(report *out, const store_contents *from, const table *cost);
-berlu_status report_make(report *out, const store_contents *from); /* without costs */
+/* `from` and the tables of `more` must outlive the report. */
+berlu_status report_make_with(report *out, const store_contents *from, const report_more *more);
+berlu_status report_make(report *out, const store_contents *from);
 void report_free(report *r);
 
 enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8 };

@@ -61,6 +61,26 @@ size_t table_rows(const table *t)
     return t->column_count ? t->row_count / t->column_count : 0;
 }
 
+static const table_cell *cell_at(const table *t, size_t row, const char *column)
+{
+    for (size_t c = 0; row < table_rows(t) && c < t->column_count; c++)
+        if (strcmp(t->columns[c], column) == 0)
+            return &t->cells[row * t->column_count + c];
+    return NULL;
+}
+
+double table_number_at(const table *t, size_t row, const char *column)
+{
+    const table_cell *c = cell_at(t, row, column);
+    return c && !c->word ? c->value : NAN;
+}
+
+const char *table_word_at(const table *t, size_t row, const char *column)
+{
+    const table_cell *c = cell_at(t, row, column);
+    return c && c->word ? c->word : "";
+}
+
 berlu_status table_status(const table *t)
 {
     assert(!t->column_count || t->row_count % t->column_count == 0);

@@ -163,7 +163,8 @@ static berlu_status study_view(view_study *s, const store_study *of, arena *memo
     if (!s->cells)
         return BERLU_ERR_MEMORY;
     berlu_status status = file_view(s, memory);
-    for (size_t c = 0; c < of->cell_count && status == BERLU_OK; c++) {
+    /* Cells of a cost study have no runs; they stand in the table of costs. */
+    for (size_t c = 0; c < of->cell_count && !s->cost && status == BERLU_OK; c++) {
         status = cell_view(&s->cells[c], &of->cells[c], s, memory);
         s->cell_count++;
     }

@@ -277,13 +277,66 @@ static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
         lines[2].forward = cases[i].forward, lines[2].backward = cases[i].backward, lines[2].bytes = cases[i].bytes;
         table t = cost_table(&memory, lines, COUNT(lines));
         synthetic_make(&contents, &(synthetic){0});
-        assert_int_equal(report_make_cost(&r, &contents, &t), BERLU_OK);
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
         is(&r, 14, cases[i].c14);
         is(&r, 15, cases[i].c15);
         is(&r, 16, cases[i].c16);
         assert_string_equal(claim(&r, 14)->size, cases[i].size);
         assert_string_equal(claim(&r, 15)->studies, "priced");
         assert_int_equal(claim(&r, 15)->n, 7);
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
+static void noise_above_the_papers_difference_decides_nothing(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {{"gelu", 0, 0, 1}, {"gelu (again)", 30, -30, 1}, {"berlu", 1, -1, 1}};
+    arena memory = {0};
+    store_contents contents;
+    report r;
+    table t = cost_table(&memory, lines, COUNT(lines));
+    synthetic_make(&contents, &(synthetic){0});
+    assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+    is(&r, 14, "undecided");
+    is(&r, 15, "undecided");
+    done(&r, &contents);
+    arena_free(&memory);
+}
+
+/* Nothing else counts before our results are those of the other program. */
+static void a_difference_to_another_program_is_the_first_line(void **state)
+{
+    (void)state;
+    static const char *const columns[] = {"study", "source", "name",   "difference",
+                                          "low90", "high90", "margin", "verdict"};
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    synthetic s = {.cells = cells,
+                   .cell_count = 2,
+                   .seeds = 3,
+                   .epochs = 2,
+                   .spread = 0.3,
+                   .yaml = "study: made\nabout: chosen after pilot runs\n"};
+    for (int differs = 0; differs < 2; differs++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        table t = table_make(&memory, "equivalence", "t", columns, COUNT(columns));
+        table_word(&t, "made");
+        table_word(&t, "torch");
+        table_word(&t, "gelu");
+        table_number(&t, differs ? 1.5 : 0.1, 3);
+        table_number(&t, differs ? 1.1 : -0.1, 3);
+        table_number(&t, differs ? 1.9 : 0.3, 3);
+        table_number(&t, 0.5, 2);
+        table_word(&t, differs ? "not shown" : "equivalent");
+        synthetic_make(&contents, &s);
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.equivalence = &t}), BERLU_OK);
+        assert_string_equal(r.first_line, differs
+                                              ? "Our results differ from those of torch: gelu by 1.50 [1.10, 1.90]. "
+                                                "chosen after pilot runs."
+                                              : "chosen after pilot runs.");
         done(&r, &contents);
         arena_free(&memory);
     }
@@ -300,7 +353,7 @@ static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(vo
     report r;
     table t = cost_table(&memory, lines, COUNT(lines));
     synthetic_make(&contents, &(synthetic){0});
-    assert_int_equal(report_make_cost(&r, &contents, &t), BERLU_OK);
+    assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
     folder_fresh(folder, "report_cost");
     assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
     assert_int_equal(file_read_all(&page, &size, folder_path(path, folder, "index.html"), 1 << 24), BERLU_OK);
@@ -355,6 +408,8 @@ int main(void)
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
         cmocka_unit_test(widths_are_judged_by_their_rules),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
+        cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
+        cmocka_unit_test(a_difference_to_another_program_is_the_first_line),
         cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),
         cmocka_unit_test(every_claim_is_in_the_json_with_all_keys),
     };
