@@ -13,8 +13,7 @@ const char page_css[] =
     "--none-bg:#272c35}}\n"
     "@media print{:root{color-scheme:light;--bg:#fff;--card:#fff;--ink:#000;--soft:#444;--line:#ccc;--axis:#888;"
     "--good:#000;--good-bg:#fff;--bad:#000;--bad-bg:#fff;--open:#000;--open-bg:#fff;--none-bg:#fff}"
-    "body{font-size:10pt}nav,input{display:none}figure,tr{break-inside:avoid}.scroll{overflow:visible}"
-    "details::details-content{content-visibility:visible;height:auto}}\n"
+    "}\n"
     "*{box-sizing:border-box}body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;"
     "background:var(--bg);color:var(--ink);margin:0 auto;max-width:84em;padding:1.5em 1.25em 4em}\n"
     "h1{font-size:1.7em;line-height:1.2;margin:.3em 0}h2{font-size:1.25em;margin:1.5em 0 .5em;padding-top:.6em;"
@@ -40,7 +39,7 @@ const char page_css[] =
     ".soft td,td.soft{color:var(--soft)}\n"
     ".v{display:inline-block;border-radius:.7em;padding:0 .6em;white-space:nowrap;background:var(--none-bg);"
     "border:1px solid transparent}.v.good{color:var(--good);background:var(--good-bg)}.v.no{color:var(--bad);"
-    "background:var(--bad-bg)}.v.open{color:var(--open);background:var(--open-bg)}@media print{.v{border-color:#888}}\n"
+    "background:var(--bad-bg)}.v.open{color:var(--open);background:var(--open-bg)}\n"
     ".rule{display:block;white-space:normal;max-width:22em;font-size:.87em;color:var(--soft)}.words{min-width:15em;max-"
     "width:34em}.words "
     ".rule{max-width:none}"
@@ -54,7 +53,13 @@ const char page_css[] =
     "padding:.6em 0;border-bottom:1px solid var(--line)}.cards td{display:block;border:0;padding:.05em "
     "0;text-align:left;"
     "min-width:0;max-width:none;white-space:normal}.cards td:empty{display:none}.cards td[data-head]::before{"
-    "content:attr(data-head) ': ';color:var(--soft)}}\n";
+    "content:attr(data-head) ': ';color:var(--soft)}}\n"
+    "@media "
+    "print{body{font-size:10pt;max-width:none;padding:0}nav,input,.screen{display:none}figure,tr{break-inside:avoid}"
+    "h2,h3,h2+p,caption{break-after:avoid}.scroll{overflow:visible}table{font-size:7.5pt}"
+    "th,td,td.n,td.code{white-space:normal;overflow-wrap:anywhere;padding-right:.5em}th,td.n,td:first-child{overflow-"
+    "wrap:normal}pre{white-space:pre-wrap}"
+    ".words{min-width:0}.v{border-color:#888}details::details-content{content-visibility:visible;height:auto}}\n";
 
 const char page_script[] =
     "document.querySelectorAll('table').forEach(function(t){\n"

@@ -225,7 +225,8 @@ void contrasts_write(text *out, const page_parts *p)
     text_string(out,
                 "<p class=\"soft\"><em>detectable</em> is the difference that this test would have found with 80 % "
                 "power at the first Holm step.</p>\n"
-                "<details><summary>All columns: paired view, sign flips, per-image interval, Levene</summary>\n");
+                "<details class=\"screen\"><summary>All columns: paired view, sign flips, per-image interval, "
+                "Levene</summary>\n");
     table_html_part(t, out, &(table_part){.id = "contrasts-all", .caption = "as in contrasts.csv"});
     text_string(out, "</details>\n");
 }
