@@ -1,7 +1,7 @@
 /* claims.c - see claims.h. SPDX-License-Identifier: MIT
  *
- * Comparisons: BerLU against each rival of the paper's tables, by the registered contrasts alone. What was not
- * registered against a rival is not tested against it, and the verdict is partial. */
+ * Comparisons: BerLU against each rival of the paper's tables, by the registered contrasts alone.
+ * What was not registered against a rival is not tested against it, and the verdict is partial. */
 #include "report/claims.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ void claim_study(claim_result *r, const evidence *e, const view_study *s)
     r->studies = arena_printf(e->memory, "%s%s%s", r->studies, *r->studies ? ", " : "", s->of->name);
 }
 
-/* ---- comparisons ---- */
+/* ---- comparisons ----------------------------------------------------------------------------- */
 
 /* BerLU against one rival in one table row: the contrast, with BerLU on side a. */
 typedef struct duel {
@@ -180,8 +180,9 @@ static berlu_status each_place(claim_result *r, const evidence *e, const place *
     return bout_end(&b, r, e);
 }
 
-/* The mean of the differences over the models: errors add up in squares, degrees of freedom by Welch and
- * Satterthwaite, and since a mean over models is no registered contrast its p is multiplied by all of the report's. */
+/* The mean of the differences over the models: errors add up in squares, degrees of freedom by
+ * Welch and Satterthwaite, and since a mean over models is no registered contrast its p is
+ * multiplied by all of the report's. */
 static duel duel_mean(const duel *each, size_t count, size_t contrasts, double paper)
 {
     duel m = {.p_holm = NAN, .paper = paper, .differs = ""};

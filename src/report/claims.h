@@ -1,12 +1,12 @@
-/* claims.h - a verdict about each claim of the paper, from the theory and from the runs of a report.
- * SPDX-License-Identifier: MIT
+/* claims.h - a verdict about each claim of the paper, from the theory and from the runs of a
+ * report. SPDX-License-Identifier: MIT
  *
- * Two words per claim. Direction: better, worse, no difference, undecided, not tested for comparisons (verdict.h); held,
- * not held, undecided, not tested for claims that have a rule of their own (claims.inc). Size: whether the paper's
- * figures lie inside our intervals. A study speaks to a claim when its file names it, or when its data and settings are
- * the paper's.
- * Files: claims.c (comparisons, and the list), claims_theory.c (C1 to C6), claims_widths.c (C11 to C13), claims_runs.c
- * (C17, C19), claims_cost.c (C14 to C16), claims_json.c. */
+ * Two words per claim. Direction: better, worse, no difference, undecided, not tested for
+ * comparisons (verdict.h); held, not held, undecided, not tested for claims that have a rule of
+ * their own (claims.inc). Size: whether the paper's figures lie inside our intervals. A study
+ * speaks to a claim when its file names it, or when its data and settings are the paper's. Files:
+ * claims.c (comparisons, and the list), claims_theory.c (C1 to C6), claims_widths.c (C11 to C13),
+ * claims_runs.c (C17, C19), claims_cost.c (C14 to C16), claims_json.c. */
 #ifndef REPORT_CLAIMS_H
 #define REPORT_CLAIMS_H
 
@@ -38,7 +38,7 @@ typedef struct evidence {
 
 berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e);
 
-/* ---- for the files of claims ---- */
+/* ---- for the files of claims ----------------------------------------------------------------- */
 
 typedef enum claim_word { CLAIM_NOT_TESTED, CLAIM_HELD, CLAIM_UNDECIDED, CLAIM_NOT_HELD } claim_word;
 const char *claim_word_name(claim_word w);

@@ -1,7 +1,7 @@
 /* claims_cost.c - C14 to C16: time and memory of a step. SPDX-License-Identifier: MIT
  *
- * Differences are percent of the study's first cell, round by round; a claim about GELU needs GELU there. A claim holds
- * if it holds at every `keep` policy that was measured on every machine. */
+ * Differences are percent of the study's first cell, round by round; a claim about GELU needs GELU
+ * there. A claim holds if it holds at every `keep` policy that was measured on every machine. */
 #include <math.h>
 #include <string.h>
 

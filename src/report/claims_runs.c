@@ -1,4 +1,5 @@
-/* claims_runs.c - C17 and C19: dead units and gradients, as the runs measured them. SPDX-License-Identifier: MIT
+/* claims_runs.c - C17 and C19: dead units and gradients, as the runs measured them.
+ * SPDX-License-Identifier: MIT
  *
  * C18 is about the landscape of trained weights, which no store holds: it is not tested. */
 #include <math.h>
@@ -6,7 +7,7 @@
 
 #include "report/claims.h"
 
-/* ---- C17 ---- */
+/* ---- C17 ------------------------------------------------------------------------------------- */
 
 /* The share of dead units after training of each run of a cell. */
 static stats_sample dead_of(const cell_sites *s, arena *memory)
@@ -64,7 +65,7 @@ static berlu_status dead_judge(claim_result *r, const evidence *e, size_t at_stu
     return r->figures ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
-/* ---- C19 ---- */
+/* ---- C19 ------------------------------------------------------------------------------------- */
 
 typedef struct growth {
     size_t layers, grew; /* steps from a layer to the one before it, and those that raised the norm */

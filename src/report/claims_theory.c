@@ -1,7 +1,7 @@
 /* claims_theory.c - C1 to C6: what needs no training. SPDX-License-Identifier: MIT
  *
- * Exact arithmetic is arithmetic in double on numbers whose products need few bits (1/4, 3/64): nothing is rounded, so
- * "equal" means equal. The rest is src/analyze. */
+ * Exact arithmetic is arithmetic in double on numbers whose products need few bits (1/4, 3/64):
+ * nothing is rounded, so "equal" means equal. The rest is src/analyze. */
 #include <math.h>
 #include <string.h>
 
@@ -21,10 +21,10 @@ static berlu_status settle(claim_result *r, claim_word word, const char *size, c
     return figures ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
-/* ---- C1 ---- */
+/* ---- C1 -------------------------------------------------------------------------------------- */
 
-/* Continuously differentiable, with the slopes of the kinked function as bounds: so its Lipschitz constant and its
- * monotony are kept. */
+/* Continuously differentiable, with the slopes of the kinked function as bounds: so its Lipschitz
+ * constant and its monotony are kept. */
 static int keeps_shape(const berlu_smooth *f)
 {
     double low = INFINITY, high = -INFINITY;
@@ -53,7 +53,8 @@ static berlu_status c1(claim_result *r, const evidence *e)
             berlu_status status = berlu_smooth_named(&f, berlu_smooth_name(i), NULL, 0.125, degrees[d]);
             if (status == BERLU_ERR_MEMORY)
                 return status;
-            /* Functions made of curves (elu, hard_swish) are smoothed otherwise; the claim is about lines. */
+            /* Functions made of curves (elu, hard_swish) are smoothed otherwise; the claim is about
+             * lines. */
             double slope[BERLU_SMOOTH_MAX_KINKS + 1];
             if (f && berlu_smooth_gradient(f, 0, slope, NULL, NULL) == BERLU_OK) {
                 tried++;
@@ -69,7 +70,7 @@ static berlu_status c1(claim_result *r, const evidence *e)
                                kept, tried));
 }
 
-/* ---- C2, C3 ---- */
+/* ---- C2, C3 ---------------------------------------------------------------------------------- */
 
 static const double alphas[] = {0, 0.015625, 0.25, 0.5, -0.5, 1.5}, widths[] = {0.015625, 0.5, 1, 4};
 
@@ -84,8 +85,9 @@ static berlu_status c2(claim_result *r, const evidence *e)
             berlu_status status = berlu_smooth_named(&f, "leaky_relu", &alpha, eps, 2);
             if (status != BERLU_OK)
                 return status;
-            /* Value and slope at the left join fix the first two control values, at the right join the last two:
-             * the middle one is found twice, so there is one solution if both agree and none otherwise. */
+            /* Value and slope at the left join fix the first two control values, at the right join
+             * the last two: the middle one is found twice, so there is one solution if both agree
+             * and none otherwise. */
             double first = -alpha * eps, from_left = first + alpha * eps, last = eps, from_right = last - eps;
             tried++;
             equal += berlu_smooth_transition(f, 0, &t) == BERLU_OK && from_left == from_right &&
@@ -145,7 +147,7 @@ static berlu_status c3(claim_result *r, const evidence *e)
                                equal, POINTS, worst));
 }
 
-/* ---- C4, C5 ---- */
+/* ---- C4, C5 ---------------------------------------------------------------------------------- */
 
 static berlu_status found_of(lipschitz *out, const char *spec)
 {
@@ -231,7 +233,7 @@ static berlu_status c5(claim_result *r, const evidence *e)
     return settle(r, wrong ? CLAIM_NOT_HELD : CLAIM_HELD, wrong ? "outside" : "inside", figures);
 }
 
-/* ---- C6 ---- */
+/* ---- C6 -------------------------------------------------------------------------------------- */
 
 static berlu_status c6(claim_result *r, const evidence *e)
 {

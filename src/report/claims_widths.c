@@ -1,7 +1,7 @@
 /* claims_widths.c - C11 to C13: BerLU by the width of its transition. SPDX-License-Identifier: MIT
  *
- * The paper's curve has nine widths on two sets. Every group of runs that differ in eps alone is judged; a claim holds
- * if it holds in each of them. */
+ * The paper's curve has nine widths on two sets. Every group of runs that differ in eps alone is
+ * judged; a claim holds if it holds in each of them. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static double mean_of(const view_cell *c)
     return stats_mean(sample_values(&c->done));
 }
 
-/* ---- one ladder ---- */
+/* ---- one ladder ------------------------------------------------------------------------------ */
 
 typedef struct rung_result {
     claim_word word;
@@ -149,7 +149,7 @@ static rung_result falls_beyond_fifth(const ladder *l, const evidence *e)
     return r;
 }
 
-/* ---- all ladders ---- */
+/* ---- all ladders ----------------------------------------------------------------------------- */
 
 static berlu_status result_add(claim_result *out, const rung_result *r, const ladder *l, const evidence *e,
                                claim_word *word)

@@ -1,8 +1,9 @@
 /* contrasts.h - the contrasts of a report, judged in one list. SPDX-License-Identifier: MIT
  *
- * The difference of means with the deviation pooled over the cells of the same model, data and epochs; Holm over all
- * registered contrasts of the report; beside it the paired and the per-image view, and the whole once more with failed
- * runs at chance. Contrasts of an earlier version of a study's file are shown, not judged. */
+ * The difference of means with the deviation pooled over the cells of the same model, data and
+ * epochs; Holm over all registered contrasts of the report; beside it the paired and the per-image
+ * view, and the whole once more with failed runs at chance. Contrasts of an earlier version of a
+ * study's file are shown, not judged. */
 #ifndef REPORT_CONTRASTS_H
 #define REPORT_CONTRASTS_H
 

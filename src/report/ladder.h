@@ -13,8 +13,8 @@ typedef struct ladder {
     size_t pool_count;
 } ladder;
 
-/* The ladder that begins with cell `first` of a study: all cells of its group with its other settings. No cells when the
- * first is not BerLU, or not the first of its ladder. */
+/* The ladder that begins with cell `first` of a study: all cells of its group with its other
+ * settings. No cells when the first is not BerLU, or not the first of its ladder. */
 berlu_status ladder_find(ladder *out, const view_study *s, size_t first, arena *memory);
 
 /* The cell at a width, to seven digits; NULL. */

@@ -15,7 +15,7 @@ static void section_end(text *out)
     text_string(out, "</section>\n");
 }
 
-/* ---- sections that are figures, or one line where there is no data ---- */
+/* ---- sections that are figures, or one line where there is no data --------------------------- */
 
 typedef berlu_status (*plot_function)(text *, const evidence *, size_t *);
 
@@ -79,7 +79,7 @@ static berlu_status plot_section_write(text *out, const plot_section *s, const e
     return status;
 }
 
-/* ---- runs, files, machines ---- */
+/* ---- runs, files, machines ------------------------------------------------------------------- */
 
 static void runs_write(text *out, const page_parts *p)
 {
@@ -154,7 +154,7 @@ static void machines_write(text *out, const page_parts *p)
     section_end(out);
 }
 
-/* ---- the page ---- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 static void head_write(text *out, const page_parts *p)
 {

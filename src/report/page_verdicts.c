@@ -27,7 +27,7 @@ static void number(text *out, double value, const char *format)
     text_string(out, "</td>");
 }
 
-/* ---- verdicts ---- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 static void contrast_verdict(text *out, const judged *j, int paper)
 {
@@ -135,7 +135,7 @@ void verdicts_write(text *out, const page_parts *p)
     }
 }
 
-/* ---- tables beside the paper's ---- */
+/* ---- tables beside the paper's --------------------------------------------------------------- */
 
 static int has_paper(const table *t, size_t first, size_t rows)
 {
@@ -198,7 +198,7 @@ void beside_write(text *out, const page_parts *p)
     text_string(out, "</details>\n");
 }
 
-/* ---- contrasts ---- */
+/* ---- contrasts ------------------------------------------------------------------------------- */
 
 void contrasts_write(text *out, const page_parts *p)
 {

@@ -1,8 +1,8 @@
 /* plots.h - the figures of the page. SPDX-License-Identifier: MIT
  *
- * Each function writes its figures with captions, or nothing where there is nothing to show; `*shown` counts them.
- * Files: plots_runs.c (contrasts, runs), plots_curves.c (epochs, widths), plots_sites.c (measurements by layer),
- * plots_cost.c (time and memory). */
+ * Each function writes its figures with captions, or nothing where there is nothing to show;
+ * `*shown` counts them. Files: plots_runs.c (contrasts, runs), plots_curves.c (epochs, widths),
+ * plots_sites.c (measurements by layer), plots_cost.c (time and memory). */
 #ifndef REPORT_PLOTS_H
 #define REPORT_PLOTS_H
 
@@ -17,7 +17,7 @@ berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown);
 berlu_status plot_sites(text *out, const evidence *e, size_t *shown);
 berlu_status plot_cost(text *out, const evidence *e, size_t *shown);
 
-/* ---- for the files of plots ---- */
+/* ---- for the files of plots ------------------------------------------------------------------ */
 
 #include "io/svg.h"
 

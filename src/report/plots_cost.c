@@ -1,5 +1,5 @@
-/* plots_cost.c - what a step costs: bars against the first cell, with the band of its second measurement.
- * SPDX-License-Identifier: MIT */
+/* plots_cost.c - what a step costs: bars against the first cell, with the band of its second
+ * measurement. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* plots_curves.c - learning curves, accuracy by width, accuracy by measured nonlinearity. SPDX-License-Identifier: MIT */
+/* plots_curves.c - learning curves, accuracy by width, accuracy by measured nonlinearity.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 enum { CURVE_POINTS = 50, CURVES = SVG_COLORS, EPOCHS_MOST = 100000 };
 
-/* ---- learning ---- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
 typedef enum curve_kind { CURVE_TOP1, CURVE_LOSS } curve_kind;
 
@@ -37,7 +38,8 @@ static size_t values_at(double *out, const view_cell *c, const char *metric, dou
     return n;
 }
 
-/* From three runs on the band is the t interval of the mean, below it the lowest and the highest. */
+/* From three runs on the band is the t interval of the mean, below it the lowest and the
+ * highest. */
 static void point_set(curve *c, size_t at, double epoch, double *values, size_t n)
 {
     stats_sample s = {values, n};
@@ -135,7 +137,7 @@ berlu_status plot_learning(text *out, const evidence *e, size_t *shown)
     return status;
 }
 
-/* ---- the width of the transition ---- */
+/* ---- the width of the transition ------------------------------------------------------------- */
 
 /* Points of the paper's curve that its text gives: the peak and the end. */
 static const struct {
@@ -195,7 +197,7 @@ berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
     return status;
 }
 
-/* ---- nonlinearity ---- */
+/* ---- nonlinearity ---------------------------------------------------------------------------- */
 
 enum { CLOUDS = 2 * SVG_COLORS }; /* filled, then hollow in the same colours */
 

@@ -43,7 +43,7 @@ const char *group_words(const evidence *e, const view_study *s, size_t group)
     return s->of->name;
 }
 
-/* ---- forest ---- */
+/* ---- forest ---------------------------------------------------------------------------------- */
 
 typedef struct forest {
     const char **names, **titles;
@@ -137,7 +137,7 @@ berlu_status plot_forest(text *out, const evidence *e, size_t *shown)
                         shown);
 }
 
-/* ---- dots ---- */
+/* ---- dots ------------------------------------------------------------------------------------ */
 
 typedef struct dots {
     const char **names, **titles;

@@ -1,8 +1,8 @@
 /* plots_sites.c - alpha, occupancy and dead units by layer and epoch: small plots, a row per cell.
  * SPDX-License-Identifier: MIT
  *
- * By epoch there is a line per layer, from amber (the first) to violet (the last). Occupancy is the share of
- * pre-activations left of, inside and right of the transition. */
+ * By epoch there is a line per layer, from amber (the first) to violet (the last). Occupancy is the
+ * share of pre-activations left of, inside and right of the transition. */
 #include <math.h>
 #include <string.h>
 
@@ -54,7 +54,8 @@ static stats_interval extent(const cell_sites *s, site_metric what)
     return all;
 }
 
-/* Nothing is drawn of what never changes: a slope that is not learned, units of which none is dead. */
+/* Nothing is drawn of what never changes: a slope that is not learned, units of which none is
+ * dead. */
 static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, const char *title, double unit,
                              arena *memory, size_t *shown)
 {
@@ -69,7 +70,8 @@ static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, c
     return status == BERLU_OK ? figure_write(out, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL, shown) : status;
 }
 
-/* Shares as stacked areas: over the layers after the last epoch, or over the epochs as the mean of the layers. */
+/* Shares as stacked areas: over the layers after the last epoch, or over the epochs as the mean of
+ * the layers. */
 static berlu_status occupancy(text *out, const cell_sites *s, int over_epochs, arena *memory, size_t *shown)
 {
     static const site_metric parts[] = {SITE_LEFT, SITE_INSIDE, SITE_RIGHT};

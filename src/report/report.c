@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "report/page.h"
 
-/* ---- making ---- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static berlu_status sites_all(report *r)
 {
@@ -24,7 +24,8 @@ static berlu_status sites_all(report *r)
     return status;
 }
 
-/* "" unless an interval of ours minus another program's lies beyond its margin: then nothing else counts before it. */
+/* "" unless an interval of ours minus another program's lies beyond its margin: then nothing else
+ * counts before it. */
 static const char *differences_line(report *r)
 {
     const table *t = r->more.equivalence;
@@ -40,8 +41,8 @@ static const char *differences_line(report *r)
     return line;
 }
 
-/* Joins the descriptions of the studies. Whoever reads one line must learn that contrasts were chosen after a look at
- * the test set, so studies that say so come first. */
+/* Joins the descriptions of the studies. Whoever reads one line must learn that contrasts were
+ * chosen after a look at the test set, so studies that say so come first. */
 static berlu_status first_line_make(report *r)
 {
     const char *line = differences_line(r);
@@ -99,7 +100,7 @@ void report_free(report *r)
     *r = (report){0};
 }
 
-/* ---- files ---- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static berlu_status text_save(const char *folder, const char *name, text *content)
 {

@@ -1,14 +1,17 @@
-/* report.h - what studies found: verdicts, tables and plots, as one page and as files. SPDX-License-Identifier: MIT
+/* report.h - what studies found: verdicts, tables and plots, as one page and as files.
+ * SPDX-License-Identifier: MIT
  *
- * Reads the index alone (study/store.h). view.h finds what each cell is, contrasts.h judges contrasts, claims.h the
- * paper's claims, tables.h and plots.h show them, page.h puts them on a page. Failed runs are counted in every table, and
- * every contrast has a second line with failures as chance. */
+ * Reads the index alone (study/store.h). view.h finds what each cell is, contrasts.h judges
+ * contrasts, claims.h the paper's claims, tables.h and plots.h show them, page.h puts them on a
+ * page. Failed runs are counted in every table, and every contrast has a second line with failures
+ * as chance. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
 #include "report/tables.h"
 
-/* Tables that come from other parts of a store; NULL or empty: there is nothing of it. Columns are found by name. */
+/* Tables that come from other parts of a store; NULL or empty: there is nothing of it. Columns are
+ * found by name. */
 typedef struct report_more {
     const table *cost; /* costs.h */
     const table
@@ -32,7 +35,8 @@ berlu_status report_make(report *out, const store_contents *from);
 void report_free(report *r);
 
 enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8 };
-/* Writes claims.json and, by format, index.html; report.md; a CSV file per table; report.tex into a folder. */
+/* Writes claims.json and, by format, index.html; report.md; a CSV file per table; report.tex into a
+ * folder. */
 berlu_status report_write(const report *r, const store_contents *from, const char *folder, unsigned formats);
 
 #endif

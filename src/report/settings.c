@@ -1,7 +1,7 @@
 /* settings.c - see settings.h. SPDX-License-Identifier: MIT
  *
- * A run's settings are the JSON object of its run.json; a cell's are the lines "key=value" that its file and axes came
- * to. Imported results may have neither. */
+ * A run's settings are the JSON object of its run.json; a cell's are the lines "key=value" that its
+ * file and axes came to. Imported results may have neither. */
 #include "report/settings.h"
 
 #include <jansson.h>
@@ -15,8 +15,8 @@
 
 enum { PAPER_EPOCHS = 100 };
 
-/* Settings of recipe `paper` (recipes: docs/training.md) that change results. A cell with another value is not a cell of
- * the paper's tables. What a run does not record is not compared. */
+/* Settings of recipe `paper` (recipes: docs/training.md) that change results. A cell with another
+ * value is not a cell of the paper's tables. What a run does not record is not compared. */
 static const struct {
     const char *key, *value;
 } pins[] = {{"lr", "0.001"},           {"batch", "1024"},   {"weight_decay", "0.05"}, {"clip", "1"},
@@ -70,7 +70,7 @@ static double number_at(reader *r, const char *key)
     return number_parse(word_at(r, key), &value) ? value : NAN;
 }
 
-/* ---- what the paper would call it ---- */
+/* ---- what the paper would call it ------------------------------------------------------------ */
 
 /* The models that stand for the paper's rows; facts about sizes are those of its text. */
 static const struct {
@@ -158,7 +158,7 @@ static berlu_status act_find(view_cell *c, const char *spec, reader *r)
     return status;
 }
 
-/* ---- the command ---- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void word_quoted(text *out, const char *word, size_t length)
 {

@@ -19,7 +19,8 @@ static size_t columns_find(const csv_table *t, site_metric what, int *out, size_
     return count;
 }
 
-/* The epochs of a cell are those of its shortest table: runs of slim stores have few, and all must have each. */
+/* The epochs of a cell are those of its shortest table: runs of slim stores have few, and all must
+ * have each. */
 static berlu_status shape_take(cell_sites *s, const csv_table *t, const store_result *run, arena *memory)
 {
     (void)run;

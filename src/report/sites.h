@@ -1,8 +1,10 @@
-/* sites.h - what was measured at the activation sites of a cell's runs, layer by layer. SPDX-License-Identifier: MIT
+/* sites.h - what was measured at the activation sites of a cell's runs, layer by layer.
+ * SPDX-License-Identifier: MIT
  *
- * metrics.csv has a column per site and measurement (train/metrics.h). A report needs their mean over the runs of a
- * cell at a few dozen epochs, and some single numbers of each run. Runs are inflated and read one at a time. Stores
- * whose runs have no such columns (imported results, other versions) give tracks without sites. */
+ * metrics.csv has a column per site and measurement (train/metrics.h). A report needs their mean
+ * over the runs of a cell at a few dozen epochs, and some single numbers of each run. Runs are
+ * inflated and read one at a time. Stores whose runs have no such columns (imported results, other
+ * versions) give tracks without sites. */
 #ifndef REPORT_SITES_H
 #define REPORT_SITES_H
 

@@ -1,6 +1,8 @@
-/* table.h - a table of a report, and its forms: CSV, Markdown, HTML, LaTeX. SPDX-License-Identifier: MIT
+/* table.h - a table of a report, and its forms: CSV, Markdown, HTML, LaTeX.
+ * SPDX-License-Identifier: MIT
  *
- * A cell is a word or a number with the digits people want to see. All forms carry the same cells; CSV has every digit. */
+ * A cell is a word or a number with the digits people want to see. All forms carry the same cells;
+ * CSV has every digit. */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
@@ -22,7 +24,8 @@ typedef struct table {
     arena *memory;
 } table;
 
-/* A row is added cell by cell, exactly column_count of them. Out of memory: nothing is added, table_status() says so. */
+/* A row is added cell by cell, exactly column_count of them. Out of memory: nothing is added,
+ * table_status() says so. */
 table table_make(arena *memory, const char *name, const char *title, const char *const *columns, size_t column_count);
 void table_word(table *t, const char *word); /* copied */
 void table_number(table *t, double value, int digits);
@@ -39,7 +42,8 @@ void table_csv(const table *t, text *out);
 void table_markdown(const table *t, text *out);
 void table_html(const table *t, text *out);
 
-/* Some columns and rows of a table, under words for people; everything of it where `columns` is NULL. */
+/* Some columns and rows of a table, under words for people; everything of it where `columns` is
+ * NULL. */
 typedef struct table_part {
     const char *id, *caption;
     const char *const *columns; /* names of the table's columns */

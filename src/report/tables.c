@@ -23,7 +23,7 @@ static const char *const run_columns[] = {"study", "cell",   "seed",    "key",  
                                           "loss",  "device", "version", "commit", "message", "command"};
 static const char *const machine_columns[] = {"version", "commit", "device", "host", "data", "data_sha256", "runs"};
 
-/* ---- claims ---- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 static void claim_row(table *t, const claim_result *c)
 {
@@ -40,7 +40,7 @@ static void claim_row(table *t, const claim_result *c)
     table_word(t, c->studies);
 }
 
-/* ---- beside the paper's tables ---- */
+/* ---- beside the paper's tables --------------------------------------------------------------- */
 
 static const paper_row *paper_row_of(const view_cell *c)
 {
@@ -58,7 +58,8 @@ static int is_higher(const view_study *s, double a, double b)
     return strcmp(s->metric, "loss") == 0 ? a < b : a > b;
 }
 
-/* p of "as good as the best cell of the group", Holm over its cells; NaN for the best itself and without runs. */
+/* p of "as good as the best cell of the group", Holm over its cells; NaN for the best itself and
+ * without runs. */
 static berlu_status best_find(const view_study *s, size_t group, size_t *best, double *p, arena *memory)
 {
     size_t count, n = 0;
@@ -128,7 +129,7 @@ static berlu_status beside_fill(table *t, const view_study *s, arena *memory)
     return BERLU_OK;
 }
 
-/* ---- cells ---- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 static double mean_over(const view_cell *c, const char *metric, size_t offset)
 {
@@ -162,7 +163,7 @@ static void cell_row(table *t, const view_study *s, const view_cell *c)
     table_number(t, mean_over(c, s->metric, offsetof(store_result, images_per_s)), 0);
 }
 
-/* ---- contrasts ---- */
+/* ---- contrasts ------------------------------------------------------------------------------- */
 
 /* One line of a contrast: of the runs that are done, or with failures at chance. */
 static void contrast_row(table *t, const judged *j, int chance)
@@ -204,7 +205,7 @@ static void contrast_row(table *t, const judged *j, int chance)
         table_mark_row(t, "soft");
 }
 
-/* ---- runs and machines ---- */
+/* ---- runs and machines ----------------------------------------------------------------------- */
 
 static berlu_status run_row(table *t, const view_study *s, const view_cell *c, const store_result *r)
 {
@@ -272,7 +273,7 @@ static void machines_fill(table *t, const view *v)
     }
 }
 
-/* ---- all ---- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 void tables_list(const report_tables *t, const table *out[TABLES])
 {

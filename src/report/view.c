@@ -13,7 +13,7 @@
 
 #define MARGIN 0.5 /* points within which two functions count as equal, unless the study says otherwise */
 
-/* ---- samples ---- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 double view_run_value(const store_result *r, const char *metric)
 {
@@ -80,7 +80,7 @@ stats_sample *view_group(arena *memory, const view_study *s, size_t group, int c
     return all;
 }
 
-/* ---- cells ---- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 #define NO_GROUP SIZE_MAX
 
@@ -90,7 +90,8 @@ static int fit_together(const view_cell *a, const view_cell *b)
            (a->epochs == b->epochs || isnan(a->epochs));
 }
 
-/* Cells whose epochs no run has resolved come last and join the first group of their model and data. */
+/* Cells whose epochs no run has resolved come last and join the first group of their model and
+ * data. */
 static void groups_find(view_study *s)
 {
     for (int unknown = 0; unknown < 2; unknown++)
@@ -121,7 +122,7 @@ static berlu_status cell_view(view_cell *c, const store_cell *of, const view_stu
     return status;
 }
 
-/* ---- studies ---- */
+/* ---- studies --------------------------------------------------------------------------------- */
 
 static const char *word_of(const yaml_item *root, const char *key, const char *standard)
 {
@@ -129,8 +130,8 @@ static const char *word_of(const yaml_item *root, const char *key, const char *s
     return item && item->kind == YAML_TEXT && *item->text ? item->text : standard;
 }
 
-/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; one that cannot be read any
- * more (an imported source has none) leaves the defaults. */
+/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; one
+ * that cannot be read any more (an imported source has none) leaves the defaults. */
 static berlu_status file_view(view_study *s, arena *memory)
 {
     yaml_tree tree;

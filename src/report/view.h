@@ -1,9 +1,11 @@
-/* view.h - studies as the report sees them: cells with their settings, samples and groups. SPDX-License-Identifier: MIT
+/* view.h - studies as the report sees them: cells with their settings, samples and groups.
+ * SPDX-License-Identifier: MIT
  *
- * The store has texts; tables, plots and verdicts want to know which function, model and data a cell is, what the paper
- * has for it, and which cells may share a deviation. All of it is found once, here. A cell without a finished run has
- * the settings of its file; otherwise those that the first run resolved. Samples exist twice: of the runs that are done,
- * and with failed runs at chance, for the second line of every contrast. */
+ * The store has texts; tables, plots and verdicts want to know which function, model and data a
+ * cell is, what the paper has for it, and which cells may share a deviation. All of it is found
+ * once, here. A cell without a finished run has the settings of its file; otherwise those that the
+ * first run resolved. Samples exist twice: of the runs that are done, and with failed runs at
+ * chance, for the second line of every contrast. */
 #ifndef REPORT_VIEW_H
 #define REPORT_VIEW_H
 
@@ -61,8 +63,8 @@ double view_run_value(const store_result *r, const char *metric); /* NaN where i
 stats_sample sample_values(const sample *s);
 stats_images sample_images(const sample *s);
 
-/* The samples of one group of a study, for pooling; `chance`: those with failures at chance. Arena memory, NULL
- * without. */
+/* The samples of one group of a study, for pooling; `chance`: those with failures at chance. Arena
+ * memory, NULL without. */
 stats_sample *view_group(arena *memory, const view_study *s, size_t group, int chance, size_t *count);
 
 #endif

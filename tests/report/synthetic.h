@@ -1,7 +1,8 @@
 /* synthetic.h - a store in memory with numbers that a test knows. SPDX-License-Identifier: MIT
  *
- * One study "made" of vit_tiny_cifar on CIFAR-10 over 100 epochs: cells by activation, a seed per run, accuracy from a
- * formula, metrics.csv with all columns of `sites` sites. Everything belongs to the arena of the contents. */
+ * One study "made" of vit_tiny_cifar on CIFAR-10 over 100 epochs: cells by activation, a seed per
+ * run, accuracy from a formula, metrics.csv with all columns of `sites` sites. Everything belongs
+ * to the arena of the contents. */
 #ifndef TESTS_REPORT_SYNTHETIC_H
 #define TESTS_REPORT_SYNTHETIC_H
 
@@ -100,7 +101,8 @@ static inline void synthetic_run(store_result *r, const synthetic *s, const synt
         synthetic_metrics(r, s, m);
 }
 
-/* The study with a contrast of the first cell against each other one; the paper's difference is 1. */
+/* The study with a contrast of the first cell against each other one; the paper's difference is
+ * 1. */
 static inline void synthetic_make(store_contents *out, const synthetic *s)
 {
     arena *m = &out->memory;

@@ -1,4 +1,5 @@
-/* test_claims.c - verdicts about the paper's claims from runs whose numbers are known. SPDX-License-Identifier: MIT */
+/* test_claims.c - verdicts about the paper's claims from runs whose numbers are known.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +148,8 @@ static void other_settings_are_not_the_papers_cells(void **state)
     done(&r, &contents);
 }
 
-/* Cells pool their deviation by model, data and epochs; a cell without runs splits or joins no others. */
+/* Cells pool their deviation by model, data and epochs; a cell without runs splits or joins no
+ * others. */
 static void groups_are_cells_of_one_model_data_and_length(void **state)
 {
     (void)state;
@@ -223,7 +225,7 @@ static void widths_are_judged_by_their_rules(void **state)
     done(&r, &contents);
 }
 
-/* ---- cost ---- */
+/* ---- cost ------------------------------------------------------------------------------------ */
 
 typedef struct cost_line {
     const char *cell;
@@ -235,7 +237,8 @@ static const char *const cost_columns[] = {"study",           "machine",      "c
                                            "forward_percent", "forward_low",  "forward_high", "backward_percent",
                                            "backward_low",    "backward_high"};
 
-/* Percents with intervals of one percent to both sides; the second measurement of gelu is the noise. */
+/* Percents with intervals of one percent to both sides; the second measurement of gelu is the
+ * noise. */
 static table cost_table(arena *memory, const cost_line *lines, size_t count)
 {
     table t = table_make(memory, "cost", "cost", cost_columns, COUNT(cost_columns));

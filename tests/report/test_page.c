@@ -1,5 +1,5 @@
-/* test_page.c - the page and the files of a report: order, numbers, addresses, size, failures, memory.
- * SPDX-License-Identifier: MIT */
+/* test_page.c - the page and the files of a report: order, numbers, addresses, size, failures,
+ * memory. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,7 +179,7 @@ static void three_hundred_runs_are_below_three_megabytes(void **state)
     free(csv);
 }
 
-/* ---- failures ---- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void failed_runs_are_counted_and_stand_for_chance_in_a_second_line(void **state)
 {
@@ -210,7 +210,7 @@ static void failed_runs_are_counted_and_stand_for_chance_in_a_second_line(void *
     free(page);
 }
 
-/* ---- out of memory, bad content ---- */
+/* ---- out of memory, bad content -------------------------------------------------------------- */
 
 static void lack_of_memory_is_reported_and_leaves_nothing(void **state)
 {
