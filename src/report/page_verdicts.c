@@ -188,6 +188,12 @@ void beside_write(text *out, const page_parts *p)
         "averaged. Bold: the best mean; bold grey: not distinguishable from it (difference of means with pooled "
         "deviation, Holm over the table, p at least 0.05; the best was picked after the fact, so this is no "
         "registered test).</p>\n");
+    if (table_rows(&p->tables->aa)) {
+        table_html(&p->tables->aa, out);
+        text_string(out,
+                    "<p class=\"soft\">With equal seeds the two differ in last bits only, with disjoint seeds as any "
+                    "two runs do: intervals should hold 0.</p>\n");
+    }
     text_string(out, "<details><summary>More of each cell: test-image deviation, best epoch, loss, speed</summary>\n");
     table_html_part(&p->tables->cells, out,
                     &(table_part){.id = "cells",

@@ -21,6 +21,7 @@ static const char *const contrast_columns[] = {
     "verdict",     "size", "failures",   "metric",      "levene",     "why"};
 static const char *const run_columns[] = {"study", "cell",   "seed",    "key",    "state",   "top1",   "top5",
                                           "loss",  "device", "version", "commit", "message", "command"};
+static const char *const aa_columns[] = {"study", "seeds", "n", "difference", "low", "high", "p"};
 static const char *const machine_columns[] = {"version", "commit", "device", "host", "data", "data_sha256", "runs"};
 
 /* ---- claims ---------------------------------------------------------------------------------- */
@@ -277,7 +278,7 @@ static void machines_fill(table *t, const view *v)
 
 void tables_list(const report_tables *t, const table *out[TABLES])
 {
-    const table *const all[TABLES] = {&t->claims, &t->beside, &t->contrasts, &t->cells, &t->runs, &t->machines};
+    const table *const all[TABLES] = {&t->claims, &t->beside, &t->contrasts, &t->aa, &t->cells, &t->runs, &t->machines};
     memcpy(out, all, sizeof all);
 }
 
@@ -289,6 +290,7 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
     out->beside = table_make(memory, "beside", "Beside the paper's tables", beside_columns, COUNT(beside_columns));
     out->contrasts = table_make(memory, "contrasts", "Registered contrasts, a minus b in points", contrast_columns,
                                 COUNT(contrast_columns));
+    out->aa = table_make(memory, "aa", "Noise: elu minus celu, which are one function", aa_columns, COUNT(aa_columns));
     out->cells = table_make(memory, "cells", "Accuracy of the last epoch by cell", cell_columns, COUNT(cell_columns));
     out->runs = table_make(memory, "runs", "All runs", run_columns, COUNT(run_columns));
     out->machines = table_make(memory, "machines", "Versions, data, machines", machine_columns, COUNT(machine_columns));
@@ -300,6 +302,8 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
     for (size_t i = 0; i < e->v->count && status == BERLU_OK; i++) {
         const view_study *s = &e->v->studies[i];
         status = beside_fill(&out->beside, s, memory);
+        if (status == BERLU_OK)
+            status = tables_aa(&out->aa, s, memory);
         for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++) {
             cell_row(&out->cells, s, &s->cells[c]);
             for (size_t r = 0; r < s->cells[c].of->count && status == BERLU_OK; r++)
