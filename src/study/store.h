@@ -44,6 +44,11 @@ berlu_status store_copy(const char *path, const char *to);
 
 /* ---- reading, for reports ---- */
 
+/* One evaluated or trained epoch; NaN where it was not measured. */
+typedef struct store_epoch {
+    double epoch, train_loss, test_loss, test_top1;
+} store_epoch;
+
 typedef struct store_result {
     const char *key, *state, *error;
     int64_t seed;
@@ -51,10 +56,16 @@ typedef struct store_result {
     const unsigned char *correct; /* one bit per test image; NULL where there is none */
     size_t correct_bytes;
     const char *device, *version, *commit, *settings;
+    const char *host, *data;      /* the data's hash */
+    const unsigned char *metrics; /* metrics.csv, deflated; NULL where there is none */
+    size_t metrics_packed, metrics_bytes;
+    store_epoch *epochs;
+    size_t epoch_count;
 } store_result;
 
 typedef struct store_cell {
     const char *label;
+    const char *settings; /* as written, "key=value" lines */
     store_result *runs;
     size_t count;
 } store_cell;
@@ -82,5 +93,8 @@ typedef struct store_contents {
 } store_contents;
 berlu_status store_read(store *s, store_contents *out);
 void store_contents_free(store_contents *c);
+
+/* The text of a run's metrics.csv, to be freed; NULL where the store has none. */
+berlu_status store_metrics(char **out, const store_result *r);
 
 #endif
