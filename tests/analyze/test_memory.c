@@ -8,9 +8,11 @@
 
 #include <cmocka.h>
 
+#include "../train/runs.h"
+#include "analyze/branch.h"
 #include "analyze/card.h"
+#include "analyze/svd.h"
 #include "support/fail.h"
-#include "support/folder.h"
 
 static void a_network_that_finds_no_memory_says_so(void **state)
 {
@@ -53,11 +55,57 @@ static void a_card_that_cannot_be_drawn_leaves_no_file(void **state)
     berlu_act_free(act);
 }
 
+/* Opens the run, takes a gradient and the bounds of its branches. */
+static berlu_status run_look(const char *run)
+{
+    opened o;
+    branch *branches = NULL;
+    size_t count;
+    double loss, *gradient = NULL;
+    const opened_options options = {.name = run, .images = 4, .batch = 4, .threads = 1};
+    berlu_status status = opened_make(&o, &options);
+    if (status != BERLU_OK)
+        return status;
+    status = opened_checkpoint(&o);
+    if (status == BERLU_OK && !(gradient = malloc(o.parameters * sizeof *gradient)))
+        status = BERLU_ERR_MEMORY;
+    if (status == BERLU_OK)
+        status = opened_loss(&o, &loss, gradient);
+    if (status == BERLU_OK)
+        status = branches_find(&branches, &count, &o, 1);
+    free(branches);
+    free(gradient);
+    opened_free(&o);
+    return status;
+}
+
+static void a_run_that_finds_no_memory_says_so(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"epochs=1", "synthetic_images=16", NULL};
+    char run[FOLDER_PATH];
+    berlu_status status;
+    int n = 1;
+    run_whole(run_place(run, "analyze_memory"), one);
+    for (; fail_after(FAIL_ALLOC, n), status = run_look(run), fail_hit(); n++)
+        if (status != BERLU_ERR_MEMORY && (status == BERLU_OK || !strstr(berlu_last_error(), "memory"))) /* a checkpoint
+            that cannot be read is passed over, and the last of them named */
+            fail_msg("allocation %d: %d, %s", n, status, berlu_last_error());
+    assert_int_equal(status, BERLU_OK);
+    assert_true(n > 50);
+    const float matrix[4] = {1, 2, 3, 4};
+    double values[2];
+    for (n = 1; fail_after(FAIL_ALLOC, n), status = singular_values(values, matrix, 2, 2), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_that_finds_no_memory_says_so),
         cmocka_unit_test(a_card_that_cannot_be_drawn_leaves_no_file),
+        cmocka_unit_test(a_run_that_finds_no_memory_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
