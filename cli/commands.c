@@ -31,6 +31,7 @@
     _(analyze_lipschitz) \
     _(analyze_depth) \
     _(analyze_linearity) \
+    _(analyze_regions) \
     _(analyze_card) \
     _(bench_act) \
     _(bench_step) \

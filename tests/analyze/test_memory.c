@@ -11,6 +11,7 @@
 #include "../train/runs.h"
 #include "analyze/branch.h"
 #include "analyze/card.h"
+#include "analyze/regions.h"
 #include "analyze/svd.h"
 #include "support/fail.h"
 
@@ -93,6 +94,11 @@ static void a_run_that_finds_no_memory_says_so(void **state)
             fail_msg("allocation %d: %d, %s", n, status, berlu_last_error());
     assert_int_equal(status, BERLU_OK);
     assert_true(n > 50);
+    regions r;
+    for (n = 1; fail_after(FAIL_ALLOC, n), status = regions_read(&r, run), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    regions_free(&r);
     const float matrix[4] = {1, 2, 3, 4};
     double values[2];
     for (n = 1; fail_after(FAIL_ALLOC, n), status = singular_values(values, matrix, 2, 2), fail_hit(); n++)

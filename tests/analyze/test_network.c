@@ -6,6 +6,7 @@
 
 #include "../train/runs.h"
 #include "analyze/branch.h"
+#include "analyze/regions.h"
 #include "analyze/svd.h"
 #include "train/eval_run.h"
 
@@ -194,6 +195,48 @@ static void layer_scale_is_part_of_the_bound(void **state)
     opened_free(&o);
 }
 
+/* ---- regions ------------------------------------------------------------------------------------------------------ */
+
+/* Linear layers start at a deviation of 0.02 behind a norm of width 64, so pre-activations have 0.02 * 8. A sample of 64 Ki
+ * correlated values lies within a tenth of it. */
+static void regions_begin_with_the_initial_weights(void **state)
+{
+    (void)state;
+    regions r;
+    if (regions_read(&r, trained) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    assert_true(r.has_start && r.sites == 4 && r.epochs == 4);
+    for (size_t i = 0; i < r.epochs; i++)
+        for (size_t s = 0; s < r.sites; s++) {
+            const region *v = &r.values[i * r.sites + s];
+            assert_int_equal(r.epoch[i], i);
+            assert_true(fabs(v->left + v->inside + v->right - 1) < 1e-12 && v->nonlinear > 0 && v->nonlinear < 1);
+            if (i == 0)
+                assert_true(v->alpha == 0.01f && fabs(v->scale - 0.16) < 0.016);
+        }
+    assert_string_equal(r.names[3], "blocks.3.mlp.act");
+    assert_true(r.values[3 * 4 + 1].inside == metric(trained, 2, "inside.blocks.1.mlp.act"));
+    assert_true(r.values[3 * 4 + 1].scale == sqrt(metric(trained, 2, "var.blocks.1.mlp.act")));
+    regions_free(&r);
+}
+
+/* berlu 0.1.0 recorded neither the start nor 1 - R^2. */
+static void regions_of_an_old_run_say_what_is_unknown(void **state)
+{
+    (void)state;
+    regions r;
+    char run[FOLDER_PATH];
+    snprintf(run, sizeof run, "%s/tests/golden/runs/0.1.0/tnt", getenv("BERLU_SOURCE_DIR"));
+    if (regions_read(&r, run) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    assert_true(!r.has_start && r.sites > 0 && r.epoch[0] == 1);
+    assert_true(isnan(r.values[0].nonlinear) && r.values[0].inside >= 0);
+    regions_free(&r);
+    snprintf(run, sizeof run, "%s/tests/golden/runs/0.1.0/linear", getenv("BERLU_SOURCE_DIR"));
+    assert_int_equal(regions_read(&r, run), BERLU_ERR_INPUT); /* it has no activation */
+    assert_int_equal(regions_read(&r, "no/such/run"), BERLU_ERR_INPUT);
+}
+
 /* ---- loss and gradient ---------------------------------------------------------------------------------------------- */
 
 /* The engine of the analyses trains, that of an evaluation answers; the images and the weights are
@@ -296,6 +339,8 @@ int main(void)
         cmocka_unit_test(a_matrix_with_a_nan_has_no_singular_values),
         cmocka_unit_test(no_pair_of_inputs_is_stretched_beyond_the_bound),
         cmocka_unit_test(layer_scale_is_part_of_the_bound),
+        cmocka_unit_test(regions_begin_with_the_initial_weights),
+        cmocka_unit_test(regions_of_an_old_run_say_what_is_unknown),
         cmocka_unit_test(the_loss_at_the_weights_is_that_of_an_evaluation),
         cmocka_unit_test(the_gradient_is_the_slope_of_the_loss),
         cmocka_unit_test(the_start_is_drawn_from_the_seed),

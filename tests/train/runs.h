@@ -37,7 +37,7 @@ train_result run_whole(const char *run, const char *const *extra);
 const char *run_place(char out[FOLDER_PATH], const char *name);
 
 void files_equal(const char *a, const char *b, const char *name);
-void runs_equal(const char *a, const char *b); /* weights, state and metrics, byte for byte */
+void runs_equal(const char *a, const char *b); /* weights, state, metrics and start, byte for byte */
 
 csv_table metrics_of(const char *run);
 double metric(const char *run, size_t row, const char *column);
