@@ -32,6 +32,8 @@
     _(analyze_depth) \
     _(analyze_linearity) \
     _(analyze_regions) \
+    _(analyze_spectrum) \
+    _(analyze_landscape) \
     _(analyze_card) \
     _(bench_act) \
     _(bench_step) \

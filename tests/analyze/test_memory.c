@@ -11,7 +11,10 @@
 #include "../train/runs.h"
 #include "analyze/branch.h"
 #include "analyze/card.h"
+#include "analyze/contour.h"
+#include "analyze/landscape.h"
 #include "analyze/regions.h"
+#include "analyze/spectrum.h"
 #include "analyze/svd.h"
 #include "support/fail.h"
 
@@ -80,6 +83,34 @@ static berlu_status run_look(const char *run)
     return status;
 }
 
+/* On a network that takes no time. */
+static void a_landscape_that_finds_no_memory_says_so(void **state)
+{
+    (void)state;
+    static const char *const settings[][2] = {{"image_size", "4"}};
+    const opened_options options = {
+        .name = "linear", .settings = settings, .setting_count = 1, .images = 4, .batch = 4, .threads = 1};
+    const landscape_options tiny = {
+        .directions = 2, .points = 1, .grid = 3, .radius = 0.1, .eigenvalues = 1, .steps = 2, .rho = 0.1};
+    opened o;
+    spectrum s;
+    landscape l;
+    berlu_status status;
+    if (opened_make(&o, &options) != BERLU_OK || opened_start(&o) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = spectrum_find(&s, &o, 1), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    spectrum_free(&s);
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = landscape_find(&l, &o, &tiny), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    assert_true(n > 10);
+    landscape_free(&l);
+    opened_free(&o);
+}
+
 static void a_run_that_finds_no_memory_says_so(void **state)
 {
     (void)state;
@@ -99,6 +130,15 @@ static void a_run_that_finds_no_memory_says_so(void **state)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     regions_free(&r);
+    arena memory = {0};
+    contour c;
+    const double square[4] = {0, 1, 1, 0}, side[2] = {0, 1};
+    for (n = 1; fail_after(FAIL_ALLOC, n), status = contour_find(&c, &memory, square, side, 2, 0.4), fail_hit(); n++) {
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+        arena_free(&memory);
+    }
+    assert_int_equal(status, BERLU_OK);
+    arena_free(&memory);
     const float matrix[4] = {1, 2, 3, 4};
     double values[2];
     for (n = 1; fail_after(FAIL_ALLOC, n), status = singular_values(values, matrix, 2, 2), fail_hit(); n++)
@@ -111,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_that_finds_no_memory_says_so),
         cmocka_unit_test(a_card_that_cannot_be_drawn_leaves_no_file),
+        cmocka_unit_test(a_landscape_that_finds_no_memory_says_so),
         cmocka_unit_test(a_run_that_finds_no_memory_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
