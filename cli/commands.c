@@ -21,6 +21,7 @@
     _(train) \
     _(eval) \
     _(predict) \
+    _(compare) \
     _(study_run) \
     _(study_status) \
     _(study_list) \

@@ -144,10 +144,31 @@ static void a_landscape_is_the_runs_loss_in_the_middle(void **state)
     json_decref(evaluation);
 }
 
+static void compare_has_a_row_a_run_and_what_differs(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "compare", "run", "./run", "--json", "--svg", "c.svg", NULL);
+    json_t *root = json_of(&r), *rows = json_object_get(root, "rows");
+    assert_int_equal(json_array_size(rows), 2);
+    assert_int_equal(json_array_size(json_object_get(root, "differs")), 0);
+    assert_true(real(json_array_get(rows, 0), "top1") ==
+                real(json_array_get(json_object_get(root, "cells"), 0), "top1"));
+    assert_true(json_is_true(json_object_get(json_array_get(rows, 1), "complete")));
+    json_decref(root);
+    command_run(&r, "compare", "run", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "95 % interval"));
+    command_free(&r);
+    command_run(&r, "compare", "run", "nowhere", NULL);
+    assert_int_equal(r.code, 2);
+    command_free(&r);
+}
+
 static void every_plot_is_there(void **state)
 {
     (void)state;
-    static const char *const plots[] = {"l.svg", "r.svg", "s.svg", "p.svg"};
+    static const char *const plots[] = {"l.svg", "r.svg", "s.svg", "p.svg", "c.svg"};
     for (size_t i = 0; i < sizeof plots / sizeof *plots; i++) {
         FILE *file = fopen(plots[i], "r");
         char head[5] = "";
@@ -188,6 +209,7 @@ int main(void)
         cmocka_unit_test(regions_show_the_start_and_the_last_epoch),
         cmocka_unit_test(a_spectrum_has_both_states_of_a_run_and_one_of_a_model),
         cmocka_unit_test(a_landscape_is_the_runs_loss_in_the_middle),
+        cmocka_unit_test(compare_has_a_row_a_run_and_what_differs),
         cmocka_unit_test(every_plot_is_there),
         cmocka_unit_test(bad_input_is_one_line_and_exit_2),
     };
