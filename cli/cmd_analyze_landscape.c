@@ -84,7 +84,7 @@ static void landscape_print(const options *o, const landscape *l)
     printf("loss %.6g, length of its gradient %.4g\n", l->loss, l->gradient);
     printf("sharpness %.4g: the rise after a step of %g up the gradient\n", l->sharpness, options_float(o, "rho"));
     for (size_t i = 0; i < l->found; i++)
-        printf("eigenvalue %zu of the Hessian %.5g, error at most %.2g\n", i + 1, l->eigen[i].value, l->eigen[i].error);
+        printf("eigenvalue %zu of the Hessian %.5g, error %.2g\n", i + 1, l->eigen[i].value, l->eigen[i].error);
     printf("\n%-10s", "direction");
     for (size_t d = 0; d < l->directions; d++)
         printf(" %11zu", d);
@@ -244,7 +244,7 @@ static berlu_status analyze_landscape(options *o)
 const command cmd_analyze_landscape = {
     "analyze landscape", "the loss around trained weights: lines, a plane, Hessian, sharpness",
     "Moves the weights along random directions in which every filter has its own length, and shows the loss there, "
-    "the largest eigenvalues of the Hessian (Lanczos over differences of gradients, each with a bound of its error) "
+    "the largest eigenvalues of the Hessian (Lanczos over differences of gradients, each with its error) "
     "and the sharpness. The loss is plain cross entropy on some images without augmentation.\n\n"
     "  berlu analyze landscape runs/first --svg landscape.svg\n"
     "  berlu analyze landscape runs/first --images 1000 --grid 0 --eigenvalues 5 --steps 40",
