@@ -86,8 +86,11 @@ static const char *percent(char out[NUMBER_TEXT], double value)
 
 static void differences_print(const compare *c)
 {
-    if (c->keys == 0)
-        printf("settings: all the same%s\n", c->runs > 1 ? " but the seed" : "");
+    int seeds = 0;
+    for (size_t i = 1; i < c->runs; i++)
+        seeds |= c->run[i].seed != c->run[0].seed;
+    if (c->keys == 0 && c->runs > 1)
+        printf("settings: all the same%s\n", seeds ? " but the seed" : "");
     for (size_t k = 0; k < c->keys; k++) {
         printf("%-18s", c->key[k].key);
         for (size_t i = 0; i < c->cells; i++)

@@ -54,8 +54,8 @@ static void cell_add(contour *out, const double *values, const double *side, siz
 
 berlu_status contour_find(contour *out, arena *memory, const double *values, const double *side, size_t n, double level)
 {
-    size_t room = n > 1 ? NUMBERS * (n - 1) * (n - 1) : 1;
-    *out = (contour){.x = ARENA_ARRAY(memory, double, room), .y = ARENA_ARRAY(memory, double, room)};
+    size_t most = n > 1 ? NUMBERS * (n - 1) * (n - 1) : 1;
+    *out = (contour){.x = ARENA_ARRAY(memory, double, most), .y = ARENA_ARRAY(memory, double, most)};
     if (!out->x || !out->y)
         return BERLU_ERR_MEMORY;
     for (size_t b = 0; b + 1 < n; b++)

@@ -14,7 +14,7 @@
 /* ---- a small symmetric matrix ------------------------------------------------------------------------------------- */
 
 /* Annihilates element (p, q): rows and columns of the matrix, rows of the vectors. */
-static void turn(double *a, double *vectors, size_t n, size_t p, size_t q)
+static void annihilate(double *a, double *vectors, size_t n, size_t p, size_t q)
 {
     double off = a[p * n + q];
     if (off == 0)
@@ -54,7 +54,7 @@ void symmetric_eigen(double *matrix, size_t n, double *values, double *vectors)
     for (int sweep = 0; sweep < 60 && off_diagonal(matrix, n) > whole * DBL_EPSILON * DBL_EPSILON; sweep++)
         for (size_t p = 0; p + 1 < n; p++)
             for (size_t q = p + 1; q < n; q++)
-                turn(matrix, vectors, n, p, q);
+                annihilate(matrix, vectors, n, p, q);
     for (size_t i = 0; i < n; i++)
         values[i] = matrix[i * n + i];
     for (size_t i = 0; i < n; i++) /* sort, vectors along */

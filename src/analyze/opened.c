@@ -69,16 +69,16 @@ static berlu_status settings_find(opened *out, const opened_options *o)
 
 static berlu_status images_copy(opened *out, loader *l)
 {
-    size_t side = (size_t)out->model->config.image_size, numbers = 3 * side * side, room = loader_images(l), bytes;
-    if (!size_mul(room, numbers * sizeof(float), &bytes) || !(out->images = memory_aligned(bytes, "the images")))
+    size_t side = (size_t)out->model->config.image_size, numbers = 3 * side * side, capacity = loader_images(l), bytes;
+    if (!size_mul(capacity, numbers * sizeof(float), &bytes) || !(out->images = memory_aligned(bytes, "the images")))
         return BERLU_ERR_MEMORY;
-    out->labels = calloc(room, sizeof *out->labels);
+    out->labels = calloc(capacity, sizeof *out->labels);
     if (!out->labels)
-        return berlu_fail_memory(room * sizeof *out->labels, "the labels");
+        return berlu_fail_memory(capacity * sizeof *out->labels, "the labels");
     const loader_batch *b;
     berlu_status status = loader_start(l, 0, 0);
     while (status == BERLU_OK && (status = loader_next(l, &b)) == BERLU_OK && b) {
-        assert(out->count + b->count <= room);
+        assert(out->count + b->count <= capacity);
         memcpy(out->images + out->count * numbers, b->images, b->count * numbers * sizeof *b->images);
         memcpy(out->labels + out->count, b->labels, b->count * sizeof *b->labels);
         out->count += b->count;

@@ -59,12 +59,12 @@ static int rotate(double *p, double *q, size_t m)
 
 static void orthogonalize(double *vectors, size_t n, size_t m)
 {
-    int turned = 1;
-    for (int sweep = 0; turned && sweep < SWEEPS; sweep++) {
-        turned = 0;
+    int rotated = 1;
+    for (int sweep = 0; rotated && sweep < SWEEPS; sweep++) {
+        rotated = 0;
         for (size_t p = 0; p + 1 < n; p++)
             for (size_t q = p + 1; q < n; q++)
-                turned |= rotate(vectors + p * m, vectors + q * m, m);
+                rotated |= rotate(vectors + p * m, vectors + q * m, m);
     }
 }
 

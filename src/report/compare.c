@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "io/svg.h"
@@ -174,12 +175,24 @@ static berlu_status cells_measure(compare *c)
     return BERLU_OK;
 }
 
+/* A run counted twice would look like two seeds that agree. */
+static berlu_status repeats_refuse(const char *const *paths, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = 0; k < i; k++) {
+            struct stat a, b;
+            if (stat(paths[i], &a) == 0 && stat(paths[k], &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+                return berlu_fail(BERLU_ERR_ARG, "%s is given twice (as %s); once is enough", paths[i], paths[k]);
+        }
+    return BERLU_OK;
+}
+
 berlu_status compare_read(compare *out, const char *const *paths, size_t count)
 {
     const char **values = NULL;
     *out = (compare){0};
     out->run = ARENA_ARRAY(&out->memory, compare_run, count + 1);
-    berlu_status status = out->run ? BERLU_OK : BERLU_ERR_MEMORY;
+    berlu_status status = out->run ? repeats_refuse(paths, count) : BERLU_ERR_MEMORY;
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
         out->runs++; /* what was read of it is freed also where it failed */
         status = run_read(&out->run[i], paths[i]);

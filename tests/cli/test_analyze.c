@@ -113,7 +113,7 @@ static void card_takes_a_function_of_ones_own(void **state)
     command_free(&r);
 }
 
-/* Picture, constant, curvature, depth, linearity, error bound, speed over copy: also for a file. */
+/* Plot, constant, curvature, depth, linearity, error bound, speed over copy: also for a file. */
 static void a_card_of_a_file_is_complete(void **state)
 {
     (void)state;

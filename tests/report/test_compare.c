@@ -102,7 +102,11 @@ static void old_runs_are_compared_and_what_is_no_run_is_named(void **state)
     for (int i = 0; i < 2; i++)
         snprintf(old[i], sizeof old[i], "%s/tests/golden/runs/0.1.0/%s", getenv("BERLU_SOURCE_DIR"),
                  i ? "tnt" : "linear");
-    const char *both[] = {old[0], old[1]}, *missing[] = {paths[0], "no/such/run"};
+    char other[FOLDER_PATH + 8];
+    snprintf(other, sizeof other, "%s/../run", paths[0]);
+    const char *both[] = {old[0], old[1]}, *missing[] = {paths[0], "no/such/run"}, *twice[] = {paths[0], other};
+    assert_int_equal(compare_read(&c, twice, 2), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "twice"));
     if (compare_read(&c, both, 2) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
     assert_true(c.cells == 2 && c.keys > 0 && strcmp(c.key[0].key, "model") == 0);
