@@ -1,4 +1,4 @@
-/* compare.h - several runs side by side: what they were told, what they came to.
+/* compare.h - several runs side by side: settings that differ, results, curves.
  * SPDX-License-Identifier: MIT
  *
  * Runs that differ in their seed alone are one cell: its mean, its deviation, its range by epoch.
