@@ -1,4 +1,5 @@
-/* analyze_out.h - what the commands of `berlu analyze` share when they print. SPDX-License-Identifier: MIT */
+/* analyze_out.h - what the commands of `berlu analyze` share when they print.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_ANALYZE_OUT_H
 #define CLI_ANALYZE_OUT_H
 

@@ -31,7 +31,7 @@ static const option_row rows[] = {
     {"svg", OPTION_STRING, "FILE", .help = "draw the lines and the plane's level lines"},
     {0}};
 
-/* ---- output ------------------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void eigen_json(output *out, const landscape *l)
 {
@@ -102,7 +102,7 @@ static void landscape_print(const options *o, const landscape *l)
         printf("The plane of directions 0 and 1, %zu x %zu points: --json or --svg\n", l->grid, l->grid);
 }
 
-/* ---- plot ---------------------------------------------------------------------------------------------------------- */
+/* ---- plot ------------------------------------------------------------------------------------ */
 
 enum { LEVELS = 8 };
 
@@ -173,7 +173,7 @@ static berlu_status landscape_draw(const char *path, const char *run, const land
     return status;
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void tick(void *context, size_t done, size_t total)
 {

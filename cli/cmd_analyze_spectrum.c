@@ -22,7 +22,7 @@ static const option_row rows[] = {
     {"svg", OPTION_STRING, "FILE", .help = "draw norms, spectra and gradients by depth"},
     {0}};
 
-/* ---- JSON and table -------------------------------------------------------------------------------------------- */
+/* ---- JSON and table -------------------------------------------------------------------------- */
 
 static void matrix_json(output *out, const spectrum_matrix *m, int state)
 {
@@ -110,7 +110,7 @@ static void spectrum_print(const spectrum *s)
     sites_print(s);
 }
 
-/* ---- plot -------------------------------------------------------------------------------------------------------- */
+/* ---- plot ------------------------------------------------------------------------------------ */
 
 static int is_fc1(const spectrum_matrix *m)
 {
@@ -136,7 +136,8 @@ static berlu_status by_depth(arena *memory, svg_series *out, const spectrum *s, 
     return BERLU_OK;
 }
 
-/* The singular values of every fc1, in order, at the newest state; the start in grey behind them. */
+/* The singular values of every fc1, in order, at the newest state; the start in grey behind
+ * them. */
 static berlu_status spectra(arena *memory, svg_series *out, size_t *count, const spectrum *s)
 {
     for (int state = 0; state < s->states; state++)
@@ -193,7 +194,7 @@ static berlu_status spectrum_draw(const char *path, const char *name, const spec
     return status;
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 enum { SETTINGS_MOST = 136 };
 

@@ -1,4 +1,5 @@
-/* cmd_compare.c - `berlu compare RUN...`: settings that differ, results, curves. SPDX-License-Identifier: MIT */
+/* cmd_compare.c - `berlu compare RUN...`: settings that differ, results, curves.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static const option_row rows[] = {
     NO_COMPUTE_ROWS,
     {0}};
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void differences_json(output *out, const compare *c)
 {
@@ -74,7 +75,7 @@ static berlu_status compare_json(const compare *c)
     return rows_end(&out, 1);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const char *percent(char out[NUMBER_TEXT], double value)
 {

@@ -1,4 +1,5 @@
-/* contour.h - level lines of a function on a grid, by marching squares. SPDX-License-Identifier: MIT */
+/* contour.h - level lines of a function on a grid, by marching squares.
+ * SPDX-License-Identifier: MIT */
 #ifndef ANALYZE_CONTOUR_H
 #define ANALYZE_CONTOUR_H
 

@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "simd/normal.h"
 
-/* ---- a small symmetric matrix ------------------------------------------------------------------------------------- */
+/* ---- a small symmetric matrix ---------------------------------------------------------------- */
 
 /* Annihilates element (p, q): rows and columns of the matrix, rows of the vectors. */
 static void annihilate(double *a, double *vectors, size_t n, size_t p, size_t q)
@@ -69,7 +69,7 @@ void symmetric_eigen(double *matrix, size_t n, double *values, double *vectors)
             }
 }
 
-/* ---- the Hessian times a vector ------------------------------------------------------------------------------------ */
+/* ---- the Hessian times a vector -------------------------------------------------------------- */
 
 double hessian_step(const surface *s, const double *weights)
 {
@@ -93,7 +93,7 @@ berlu_status hessian_times(double *out, const surface *s, const double *weights,
     return BERLU_OK;
 }
 
-/* ---- Lanczos --------------------------------------------------------------------------------------------------------- */
+/* ---- Lanczos --------------------------------------------------------------------------------- */
 
 typedef struct lanczos {
     const surface *s;

@@ -9,7 +9,7 @@
 #include "analyze/svd.h"
 #include "simd/normal.h"
 
-/* ---- directions -------------------------------------------------------------------------------------------------------- */
+/* ---- directions ------------------------------------------------------------------------------ */
 
 static int moves(const tensor_info *t)
 {
@@ -39,7 +39,7 @@ void direction_draw(double *out, const graph *g, const double *weights, uint64_t
     }
 }
 
-/* ---- the surface ------------------------------------------------------------------------------------------------------- */
+/* ---- the surface ----------------------------------------------------------------------------- */
 
 typedef struct watch {
     opened *o;
@@ -59,7 +59,8 @@ static berlu_status network_evaluate(void *context, const double *weights, doubl
     return status;
 }
 
-/* The gradient, a rise, each point of lines and plane but their middles, curvatures, the eigenvalues' products. */
+/* The gradient, a rise, each point of lines and plane but their middles, curvatures, the
+ * eigenvalues' products. */
 size_t landscape_passes(const landscape_options *o)
 {
     return 2 + o->directions * (o->points - 1) + (o->grid ? o->grid * o->grid - 1 : 0) + 2 * o->directions +
@@ -153,7 +154,7 @@ static berlu_status middle_find(landscape *l, search *f, const landscape_options
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static berlu_status memory_make(landscape *l, search *f, const opened *o, const landscape_options *options)
 {

@@ -19,7 +19,7 @@
 
 _Static_assert(sizeof((opened *)0)->weights >= CHECKPOINT_PATH, "the path of a checkpoint");
 
-/* ---- which network ----------------------------------------------------------------------------------------------- */
+/* ---- which network --------------------------------------------------------------------------- */
 
 /* The number of classes that a file of weights was trained for, so that a run can be looked at
  * where its data are not. */
@@ -65,7 +65,7 @@ static berlu_status settings_find(opened *out, const opened_options *o)
     return status == BERLU_OK ? recipe_complete(&out->settings) : status;
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static berlu_status images_copy(opened *out, loader *l)
 {
@@ -110,7 +110,7 @@ static berlu_status images_take(opened *out, data_source *data, const opened_opt
     return status;
 }
 
-/* ---- making it ---------------------------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static berlu_status engine_open(opened *out, const opened_options *o)
 {
@@ -172,10 +172,30 @@ void opened_free(opened *out)
     *out = (opened){0};
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* Weights that came from a file are not the seed's. The setting is looked up by name: versions
+ * without it have no such runs. */
+static berlu_status start_is_drawn(const opened *o)
+{
+    text value = {0};
+    const setting *row = recipe_find("init");
+    if (!row)
+        return BERLU_OK;
+    recipe_values(&o->settings, row, &value);
+    berlu_status status = text_status(&value);
+    if (status == BERLU_OK && value.data && *value.data)
+        status = berlu_fail(BERLU_ERR_INPUT, "the run began with the weights of %s, which its seed does not draw",
+                            value.data);
+    text_free(&value);
+    return status;
+}
 
 berlu_status opened_start(opened *o)
 {
+    berlu_status drawn = start_is_drawn(o);
+    if (drawn != BERLU_OK)
+        return drawn;
     init_options init = {.std = o->settings.init_std, .std_fc1 = o->settings.init_std_fc1};
     berlu_status status = weights_init(o->engine, (uint64_t)o->settings.seed, &init);
     return status == BERLU_OK ? engine_apply_bounds(o->engine) : status;
@@ -225,7 +245,7 @@ berlu_status opened_set(opened *o, const double *weights)
     return status;
 }
 
-/* ---- the loss -------------------------------------------------------------------------------------------------------- */
+/* ---- the loss -------------------------------------------------------------------------------- */
 
 /* One batch; images past the last have no label. */
 static berlu_status batch_loss(opened *o, size_t first, double *loss, int backward)

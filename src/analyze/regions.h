@@ -1,4 +1,5 @@
-/* regions.h - where the pre-activations of a run's sites lie, epoch by epoch. SPDX-License-Identifier: MIT
+/* regions.h - where the pre-activations of a run's sites lie, epoch by epoch.
+ * SPDX-License-Identifier: MIT
  *
  * Read from what training recorded (train/diagnose.h): start.csv for the initial weights, which
  * runs of earlier versions do not have, and metrics.csv for the end of every epoch. `nonlinear` is

@@ -16,8 +16,8 @@ double stable_rank(const double *singular, size_t count)
     return count && singular[0] > 0 ? dot_product(singular, singular, count) / (singular[0] * singular[0]) : 0;
 }
 
-/* Linear layers and convolutions decay and have two dimensions or four; a depthwise kernel (one input per output) is no
- * matrix. */
+/* Linear layers and convolutions decay and have two dimensions or four; a depthwise kernel (one
+ * input per output) is no matrix. */
 static int is_matrix(const tensor_info *t)
 {
     return t->decay && (t->rank == 2 || (t->rank == 4 && t->size[1] > 1));
@@ -49,7 +49,7 @@ static berlu_status matrices_list(spectrum *out, const graph *g)
     return BERLU_OK;
 }
 
-/* ---- singular values, a matrix a block of threads ----------------------------------------------------------------- */
+/* ---- singular values, a matrix a block of threads -------------------------------------------- */
 
 typedef struct work {
     spectrum *s;
@@ -85,7 +85,7 @@ static berlu_status matrices_look(spectrum *s, const opened *o, int state, int t
     return status;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------ */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static void norm_take(spectrum *s, const graph *g, const tensor_info *t, double norm, int state)
 {

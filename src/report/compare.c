@@ -13,7 +13,7 @@
 #include "train/run_folder.h"
 #include "train/run_missing.h"
 
-/* ---- reading a run ------------------------------------------------------------------------------------------------- */
+/* ---- reading a run --------------------------------------------------------------------------- */
 
 /* The last value of a column that is there; NaN. */
 static double last_of(const csv_table *t, const char *column)
@@ -59,7 +59,7 @@ static berlu_status run_read(compare_run *out, const char *path)
     return BERLU_OK;
 }
 
-/* ---- settings that differ --------------------------------------------------------------------------------------------- */
+/* ---- settings that differ -------------------------------------------------------------------- */
 
 static int is_compared(const setting *row)
 {
@@ -100,7 +100,7 @@ static berlu_status keys_find(compare *c, const char ***values)
     return BERLU_OK;
 }
 
-/* ---- cells -------------------------------------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 static int same_cell(const compare *c, const char **values, size_t a, size_t b)
 {
@@ -218,7 +218,7 @@ void compare_free(compare *c)
     *c = (compare){0};
 }
 
-/* ---- curves --------------------------------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------- */
 
 /* The value of a run's column at an epoch; NaN. */
 static double at_epoch(const compare_run *r, const char *column, double epoch)

@@ -1,5 +1,5 @@
-/* test_landscape.c - spectra of a run, curvature of known functions, the loss around a network's weights.
- * SPDX-License-Identifier: MIT */
+/* test_landscape.c - spectra of a run, curvature of known functions, the loss around a network's
+ * weights. SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "../train/runs.h"
@@ -26,7 +26,7 @@ static void open_run(opened *o, const char *run, int threads)
         fail_msg("%s", berlu_last_error());
 }
 
-/* ---- eigenvalues ---------------------------------------------------------------------------------------------------- */
+/* ---- eigenvalues ----------------------------------------------------------------------------- */
 
 /* The second difference matrix of n points: 2 - 2 cos(k pi / (n + 1)). */
 static void a_small_matrix_has_its_known_eigenvalues(void **state)
@@ -54,7 +54,8 @@ static void a_small_matrix_has_its_known_eigenvalues(void **state)
 
 enum { SIZE = 40 };
 
-/* f = x' A x / 2 + bend * sum x^3 / 6 with A = Q D Q, Q a reflection: the eigenvalues at 0 are D. */
+/* f = x' A x / 2 + bend * sum x^3 / 6 with A = Q D Q, Q a reflection: the eigenvalues at 0 are
+ * D. */
 typedef struct bowl {
     double d[SIZE], u[SIZE], bend;
     size_t gradients;
@@ -174,7 +175,7 @@ static void one_weight_and_a_flat_surface_have_eigenvalues_too(void **state)
     assert_true(found[0].value == 0 && found[0].error == 0);
 }
 
-/* ---- directions and the landscape ------------------------------------------------------------------------------------ */
+/* ---- directions and the landscape ------------------------------------------------------------ */
 
 static double length_of(const double *v, size_t n)
 {
@@ -243,7 +244,8 @@ static void at_distance_zero_the_loss_is_the_runs_loss(void **state)
     opened_free(&o);
 }
 
-/* Near the weights the loss of a smooth network is a parabola along each direction, and no direction bends more than the largest eigenvalue. */
+/* Near the weights the loss of a smooth network is a parabola along each direction, and no
+ * direction bends more than the largest eigenvalue. */
 static void curvature_sharpness_and_eigenvalues_agree(void **state)
 {
     (void)state;
@@ -290,7 +292,7 @@ static void threads_change_no_bit_of_a_landscape(void **state)
     landscape_free(&l[1]);
 }
 
-/* ---- level lines ------------------------------------------------------------------------------------------------------ */
+/* ---- level lines ----------------------------------------------------------------------------- */
 
 static void level_lines_lie_on_the_level(void **state)
 {
@@ -326,7 +328,7 @@ static void level_lines_lie_on_the_level(void **state)
     arena_free(&memory);
 }
 
-/* ---- spectra ---------------------------------------------------------------------------------------------------------- */
+/* ---- spectra --------------------------------------------------------------------------------- */
 
 static void spectra_hold_the_weights_and_their_gradients(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_network.c - analyses of trained networks: singular values against LAPACK's, the bound of a branch against the branch,
- * the loss against an evaluation. SPDX-License-Identifier: MIT
+/* test_network.c - analyses of trained networks: singular values against LAPACK's, the bound of a
+ * branch against the branch, the loss against an evaluation. SPDX-License-Identifier: MIT
  *
  * tests/golden/svd.tsv is made by tools/golden_svd.py. */
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "analyze/svd.h"
 #include "train/eval_run.h"
 
-/* ---- singular values --------------------------------------------------------------------------------------------- */
+/* ---- singular values ------------------------------------------------------------------------- */
 
 /* The matrices of the tool, by name. */
 static void matrix_fill(float *out, const char *kind, size_t rows, size_t columns)
@@ -78,7 +78,7 @@ static void a_matrix_with_a_nan_has_no_singular_values(void **state)
     assert_true(values[0] == 0 && values[1] == 0);
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static char trained[FOLDER_PATH];
 
@@ -195,10 +195,10 @@ static void layer_scale_is_part_of_the_bound(void **state)
     opened_free(&o);
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
-/* Linear layers start at a deviation of 0.02 behind a norm of width 64, so pre-activations have 0.02 * 8. A sample of 64 Ki
- * correlated values lies within a tenth of it. */
+/* Linear layers start at a deviation of 0.02 behind a norm of width 64, so pre-activations have
+ * 0.02 * 8. A sample of 64 Ki correlated values lies within a tenth of it. */
 static void regions_begin_with_the_initial_weights(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void regions_of_an_old_run_say_what_is_unknown(void **state)
     assert_int_equal(regions_read(&r, "no/such/run"), BERLU_ERR_INPUT);
 }
 
-/* ---- loss and gradient ---------------------------------------------------------------------------------------------- */
+/* ---- loss and gradient ----------------------------------------------------------------------- */
 
 /* The engine of the analyses trains, that of an evaluation answers; the images and the weights are
  * the same, so is the loss but for the rounding of f32. */
@@ -257,7 +257,8 @@ static void the_loss_at_the_weights_is_that_of_an_evaluation(void **state)
     assert_true(fabs(loss - metric(trained, 2, "test_loss")) <= 1e-6 * loss);
 }
 
-/* Batches of 7 and of everything: the same loss and gradient, and the gradient is the slope of the loss. */
+/* Batches of 7 and of everything: the same loss and gradient, and the gradient is the slope of the
+ * loss. */
 static void the_gradient_is_the_slope_of_the_loss(void **state)
 {
     (void)state;

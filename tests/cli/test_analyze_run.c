@@ -1,4 +1,5 @@
-/* test_analyze_run.c - the analyses of a run as people and programs meet them. SPDX-License-Identifier: MIT */
+/* test_analyze_run.c - the analyses of a run as people and programs meet them.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

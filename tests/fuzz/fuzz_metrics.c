@@ -1,4 +1,5 @@
-/* fuzz_metrics.c - any bytes as the metrics.csv of a run that is analysed and compared. SPDX-License-Identifier: MIT */
+/* fuzz_metrics.c - any bytes as the metrics.csv of a run that is analysed and compared.
+ * SPDX-License-Identifier: MIT */
 #include "analyze/regions.h"
 #include "report/compare.h"
 #include "scratch.h"
