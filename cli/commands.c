@@ -21,6 +21,7 @@
     _(train) \
     _(eval) \
     _(predict) \
+    _(compare) \
     _(study_run) \
     _(study_status) \
     _(study_list) \
@@ -35,6 +36,9 @@
     _(analyze_lipschitz) \
     _(analyze_depth) \
     _(analyze_linearity) \
+    _(analyze_regions) \
+    _(analyze_spectrum) \
+    _(analyze_landscape) \
     _(analyze_card) \
     _(bench_act) \
     _(bench_step) \

@@ -84,9 +84,8 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
     return status;
 }
 
-/* `only` are the indices of a run that used a part of its set; free() it after the loader. */
-static berlu_status images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
-                                const eval_request *r, int side)
+berlu_status eval_images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
+                              const eval_request *r, int side)
 {
     loader_options o = {.split = r->train_split ? DATA_TRAIN : DATA_TEST, .batch = (size_t)r->batch};
     if (s->holdout) {
@@ -239,7 +238,7 @@ berlu_status eval_run(const eval_request *r, score *out)
         status = weights_finite(e, weights);
     if (status == BERLU_OK)
         status = files ? files_open(&l, files, data, &s, r, m->config.image_size)
-                       : images_open(&l, &only, data, &s, r, m->config.image_size);
+                       : eval_images_open(&l, &only, data, &s, r, m->config.image_size);
     if (status == BERLU_OK)
         status = r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context);
     if (status == BERLU_OK && !isfinite(score_loss(out)))

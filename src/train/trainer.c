@@ -112,6 +112,12 @@ static berlu_status result_expect(trainer *t, int ends_update)
     return status == BERLU_OK ? results_collect(t, RESULTS_OUTSTANDING) : status;
 }
 
+/* Whether the first update of the run is under way: its batch meets the initial weights. */
+static int at_start(const trainer *t)
+{
+    return t->state.updates == 0;
+}
+
 /* Forward and backward of one batch; `look` at the sites in between. */
 static berlu_status batch_run(trainer *t, int look, int ends_update)
 {
@@ -120,6 +126,8 @@ static berlu_status batch_run(trainer *t, int look, int ends_update)
     t->times.forward += (middle = clock_seconds()) - began;
     if (status == BERLU_OK && look)
         status = diagnose_forward(t);
+    if (status == BERLU_OK && ends_update && at_start(t))
+        status = report_initial_forward(t);
     if (status != BERLU_OK)
         return status;
     t->state.images += (uint64_t)t->settings.batch;
@@ -134,6 +142,8 @@ static berlu_status update_apply(trainer *t, int look)
 {
     double began = clock_seconds();
     berlu_status status = look ? diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics) : BERLU_OK;
+    if (status == BERLU_OK && at_start(t))
+        status = report_initial_backward(t);
     t->times.diagnose += clock_seconds() - began;
     began = clock_seconds();
     if (status == BERLU_OK)

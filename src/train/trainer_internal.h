@@ -45,10 +45,11 @@ struct trainer {
     constraint bounds;
     schedule schedule;
     train_state state;
-    engine_step step;                               /* what does not change is set once */
-    size_t train_images;                            /* in use */
-    uint64_t *train_only, *test_only;               /* indices of --train-images and --test-images, or NULL */
-    unsigned char *correct;                         /* a bit per test image, of the last evaluation */
+    double *initial;                  /* metrics of sites at the initial weights, as many as the state has */
+    engine_step step;                 /* what does not change is set once */
+    size_t train_images;              /* in use */
+    uint64_t *train_only, *test_only; /* indices of --train-images and --test-images, or NULL */
+    unsigned char *correct;           /* a bit per test image, of the last evaluation */
     uint64_t epoch_batches, epoch_updates, updates; /* per epoch; of the run, max_steps counted in */
     uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
     uint64_t ahead;                                 /* the epoch that the loader makes already; 0: none */
@@ -73,6 +74,9 @@ int learns_activations(const graph *g);
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
 berlu_status report_timing(trainer *t);
+/* start.csv: what the sites do before the first update, in two parts around its backward pass. */
+berlu_status report_initial_forward(trainer *t);
+berlu_status report_initial_backward(trainer *t);
 train_speed report_speed(const timing *m);
 void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_t total);
 uint64_t report_peak_bytes(void);                /* of the process */

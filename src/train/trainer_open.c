@@ -234,7 +234,8 @@ static berlu_status site_metrics_make(trainer *t)
         return status;
     t->state.site_metric_count = diagnosis_sites(t->diagnosis) * SITE_METRICS;
     t->state.site_metrics = calloc(t->state.site_metric_count + 1, sizeof *t->state.site_metrics);
-    return t->state.site_metrics
+    t->initial = calloc(t->state.site_metric_count + 1, sizeof *t->initial);
+    return t->state.site_metrics && t->initial
                ? BERLU_OK
                : berlu_fail_memory(t->state.site_metric_count * sizeof(double), "the figures of sites");
 }
@@ -361,5 +362,6 @@ void trainer_close(trainer *t)
     free(t->correct);
     text_free(&t->settings_text);
     free(t->state.site_metrics);
+    free(t->initial);
     free(t);
 }
