@@ -31,6 +31,10 @@ struct trainer {
     unsigned char leave_out[RECIPE_KEYS_MAX]; /* rows without effect */
     char data_hash[SETTINGS_HASH], settings_hash[SETTINGS_HASH];
     text settings_text; /* canonical (settings_hash.h) */
+    char init_path[RUN_PATH], init_hash[SETTINGS_HASH];
+    char init_note[512];    /* what was taken from the file of --init; "": nothing was asked for */
+    char init_problem[512]; /* why it cannot be had; no matter for a run that has a checkpoint */
+    int64_t shorter;        /* epochs of run.json that this resume prolongs; 0: it does not */
     normalization normalization;
     train_hooks hooks;
     run_folder run;
@@ -68,6 +72,17 @@ struct trainer {
 berlu_status trainer_settle(trainer *t);   /* settings as data and network settle them */
 berlu_status trainer_identify(trainer *t); /* their canonical text and its hash */
 int learns_activations(const graph *g);
+
+/* trainer_init.c */
+berlu_status init_settle(trainer *t);        /* finds the file of --init and its hash */
+berlu_status init_take(trainer *t);          /* its weights over the drawn ones */
+berlu_status init_missing(const trainer *t); /* BERLU_ERR_INPUT where it was needed and cannot be had */
+
+/* trainer_prolong.c */
+berlu_status prolong_check(trainer *t);                 /* sets t->shorter; settings but for epochs must be the run's */
+berlu_status prolong_text(const trainer *t, text *out); /* canonical text of the shorter run */
+berlu_status prolong_history(const trainer *t, text *out); /* run.json's `history`, with what run.json holds now */
+void prolong_tell(const trainer *t);
 
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */

@@ -173,6 +173,8 @@ static berlu_status weights_make(trainer *t)
     const train_settings *s = &t->settings;
     init_options init = {.std = s->init_std, .std_fc1 = s->init_std_fc1};
     berlu_status status = weights_init(t->train, (uint64_t)s->seed, &init);
+    if (status == BERLU_OK && *s->init)
+        status = init_take(t);
     if (status == BERLU_OK)
         status = engine_apply_bounds(t->train);
     return status == BERLU_OK ? engine_sync_ema(t->train) : status;
