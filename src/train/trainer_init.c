@@ -62,6 +62,11 @@ berlu_status init_missing(const trainer *t)
     return *t->init_problem ? berlu_fail(BERLU_ERR_INPUT, "%s", t->init_problem) : BERLU_OK;
 }
 
+berlu_status trainer_init_check(const trainer *t)
+{
+    return init_missing(t);
+}
+
 /* ", gelu there": the activation that the file names, if it is not the run's. */
 static void activation_note(const trainer *t, const safetensors *file, text *note)
 {

@@ -59,6 +59,7 @@ struct trainer {
     int resumed_format;                             /* of the checkpoint that the run was resumed from; -1: none */
     int old_columns;                                /* metrics.csv was begun by 0.1.0 */
     int classes;
+    int eval_batch;      /* images per pass of an evaluation: no more than there are */
     const float *images; /* of the batch under way, in the loader */
     double lr, top1;     /* of the last update; of the last evaluation */
     int outstanding;     /* results of batches that the device still owes, oldest first: does it end an update? */
@@ -83,6 +84,12 @@ berlu_status prolong_check(trainer *t);                 /* sets t->shorter; sett
 berlu_status prolong_text(const trainer *t, text *out); /* canonical text of the shorter run */
 berlu_status prolong_history(const trainer *t, text *out); /* run.json's `history`, with what run.json holds now */
 void prolong_tell(const trainer *t);
+
+/* trainer.c: mean seconds of an update with its batches, from updates made for about so long */
+berlu_status updates_time(trainer *t, double seconds, double *out);
+
+/* trainer_measure.c: rewrites the message of a failed allocation */
+void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval);
 
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
