@@ -56,6 +56,9 @@ wheel:                                   ## build the Python wheel into build/wh
 test-python: all                         ## the tests that need torch, timm, onnx, jax (5 to 7 GB per torch; TORCH=newest: one, VENV=FOLDER: yours)
 	tools/test_python.sh $(BUILD)
 
+test-docs: all                           ## run every training that the documents show; each must pass twice chance
+	tools/test_docs.py $(BUILD)/berlu
+
 demo: all                                ## show what berlu does
 	tools/demo.sh $(BUILD)
 
@@ -115,4 +118,4 @@ help:                                    ## this list
 
 FORCE:
 
-.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity wheel test-python demo bench fuzz soak portable install install-lib uninstall deb valgrind coverage format clean help
+.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity wheel test-python test-docs demo bench fuzz soak portable install install-lib uninstall deb valgrind coverage format clean help

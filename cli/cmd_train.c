@@ -408,7 +408,8 @@ const command cmd_train = {
     "What is not given comes from --recipe: the defaults below are those of `paper`, and `berlu train --recipe plain\n"
     "--help` shows those of another. --dry-run shows the outcome. A YAML file given with --config has the same names\n"
     "with _ for -.\n\n"
-    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --recipe plain --epochs 3\n"
+    "  berlu train --model vit_micro --patch 8 --data synthetic --act berlu --run runs/first --recipe plain --epochs "
+    "3\n"
     "  berlu train --run runs/first --resume\n"
     "  berlu train --model vit_tiny_cifar --data cifar10:data --act berlu:eps=0.1 --act-constraint alpha:0: --run r\n",
     rows, train};
