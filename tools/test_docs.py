@@ -38,7 +38,7 @@ def main():
     for page, lines in pages():
         with tempfile.TemporaryDirectory() as folder:
             for line in (line.strip() for line in lines):
-                if not line.startswith("berlu train "):
+                if not line.startswith("berlu train --"):
                     continue
                 words = shlex.split(line, comments=True)
                 run = words[words.index("--run") + 1] if "--run" in words else None
