@@ -6,6 +6,7 @@
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
+    _(smooth_check) /* before smooth: the longer name is tried first */ \
     _(smooth) \
     _(act_list) \
     _(act_eval) \

@@ -7,7 +7,8 @@
 #include "train/recipe.h"
 
 const option_group train_groups[] = {
-    {"what is trained", "model data act run recipe config image-size patch stride stem classes init resume"},
+    {"what is trained", "model data act run recipe config image-size patch stride stem classes init "
+                        "init-sha256 resume"},
     {"data", "data-root train-images test-images holdout synthetic-images augment jitter hue interpolation eval-crop "
              "crop-pct repeats mixup cutmix mix-prob mix-switch mix-group normalize mean std class-order val-labels "
              "labels max-bad"},

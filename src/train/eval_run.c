@@ -205,8 +205,17 @@ static berlu_status weights_finite(engine *e, const char *path)
     return status;
 }
 
-berlu_status eval_run(const eval_request *r, score *out)
+/* A pass need not be larger than the set. */
+static int batch_of(const eval_request *r, const data_source *data, const train_settings *s)
 {
+    size_t images = r->file_count ? r->file_count
+                                  : data_describe(data)->images[s->holdout || r->train_split ? DATA_TRAIN : DATA_TEST];
+    return images && (size_t)r->batch > images ? (int)images : r->batch;
+}
+
+berlu_status eval_run(const eval_request *request, score *out)
+{
+    eval_request clamped = *request, *r = &clamped;
     char weights[CHECKPOINT_PATH];
     train_settings s;
     data_source *data = NULL, *files = NULL;
@@ -222,6 +231,8 @@ berlu_status eval_run(const eval_request *r, score *out)
         status = recipe_idle(&s);
     if (status == BERLU_OK)
         status = network_data(&data, &classes, &s, r->log);
+    if (status == BERLU_OK)
+        r->batch = o.batch = batch_of(request, data, &s);
     if (status == BERLU_OK)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)

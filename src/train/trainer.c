@@ -257,6 +257,27 @@ static berlu_status epoch_train(trainer *t)
     return status == BERLU_OK ? results_collect(t, 0) : status;
 }
 
+/* The first update warms up, unless it alone takes longer than there is time. */
+berlu_status updates_time(trainer *t, double seconds, double *out)
+{
+    double began = clock_seconds(), spent = 0;
+    uint64_t first = 0;
+    berlu_status status = batches_start(t);
+    while (status == BERLU_OK && t->state.batches < t->epoch_batches && t->state.updates < t->updates &&
+           (spent < seconds || t->state.updates == first)) {
+        if (stop_asked(t))
+            return berlu_fail(BERLU_ERR_STOPPED, "stopped");
+        status = update_run(t);
+        if (status == BERLU_OK)
+            status = results_collect(t, 0);
+        spent = clock_seconds() - began;
+        if (t->state.updates == 1 && spent < seconds)
+            first = 1, began = clock_seconds();
+    }
+    *out = spent / (double)(t->state.updates > first ? t->state.updates - first : 1);
+    return status;
+}
+
 typedef struct eval_note {
     const trainer *t;
     const char *phase;

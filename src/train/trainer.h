@@ -74,6 +74,17 @@ berlu_status train_canonical(text *out, const train_settings *s, train_data *dat
 void train_data_close(train_data *data);
 const char *trainer_settings_hash(const trainer *t);
 
+/* Trains for about so many seconds to see how long the run will take; the trainer is of no use afterwards. Nothing is
+ * written. */
+typedef struct train_estimate {
+    double images_per_s, seconds; /* of training; of the whole run, evaluations included */
+    uint64_t updates, planned_bytes;
+} train_estimate;
+berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out);
+
+/* Whether the run could start: what trainer_begin() would say of weights that --init names. */
+berlu_status trainer_init_check(const trainer *t);
+
 /* Ten lines: model, data, recipe, steps, memory. And all settings in use, two columns. */
 void trainer_describe(const trainer *t, text *out);
 void trainer_settings_print(const trainer *t, text *out);

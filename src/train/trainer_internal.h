@@ -31,6 +31,10 @@ struct trainer {
     unsigned char leave_out[RECIPE_KEYS_MAX]; /* rows without effect */
     char data_hash[SETTINGS_HASH], settings_hash[SETTINGS_HASH];
     text settings_text; /* canonical (settings_hash.h) */
+    char init_path[RUN_PATH], init_hash[SETTINGS_HASH];
+    char init_note[512];    /* what was taken from the file of --init; "": nothing was asked for */
+    char init_problem[512]; /* why it cannot be had; no matter for a run that has a checkpoint */
+    int64_t shorter;        /* epochs of run.json that this resume prolongs; 0: it does not */
     normalization normalization;
     train_hooks hooks;
     run_folder run;
@@ -56,6 +60,7 @@ struct trainer {
     int resumed_format;                             /* of the checkpoint that the run was resumed from; -1: none */
     int old_columns;                                /* metrics.csv was begun by 0.1.0 */
     int classes;
+    int eval_batch;      /* images per pass of an evaluation: no more than there are */
     const float *images; /* of the batch under way, in the loader */
     double lr, top1;     /* of the last update; of the last evaluation */
     int outstanding;     /* results of batches that the device still owes, oldest first: does it end an update? */
@@ -69,6 +74,23 @@ struct trainer {
 berlu_status trainer_settle(trainer *t);   /* settings as data and network settle them */
 berlu_status trainer_identify(trainer *t); /* their canonical text and its hash */
 int learns_activations(const graph *g);
+
+/* trainer_init.c */
+berlu_status init_settle(trainer *t);        /* finds the file of --init and its hash */
+berlu_status init_take(trainer *t);          /* its weights over the drawn ones */
+berlu_status init_missing(const trainer *t); /* BERLU_ERR_INPUT where it was needed and cannot be had */
+
+/* trainer_prolong.c */
+berlu_status prolong_check(trainer *t);                 /* sets t->shorter; settings but for epochs must be the run's */
+berlu_status prolong_text(const trainer *t, text *out); /* canonical text of the shorter run */
+berlu_status prolong_history(const trainer *t, text *out); /* run.json's `history`, with what run.json holds now */
+void prolong_tell(const trainer *t);
+
+/* trainer.c: mean seconds of an update with its batches, from updates made for about so long */
+berlu_status updates_time(trainer *t, double seconds, double *out);
+
+/* trainer_measure.c: rewrites the message of a failed allocation */
+void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval);
 
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */

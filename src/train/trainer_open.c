@@ -89,7 +89,7 @@ static berlu_status test_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
     const data_info *info = data_describe(t->data);
-    loader_options o = {.split = DATA_TEST, .batch = (size_t)s->eval_batch};
+    loader_options o = {.split = DATA_TEST, .batch = (size_t)t->eval_batch};
     if (s->holdout)
         o.split = DATA_TRAIN, o.part = PART_HELD;
     o.only = t->test_only, o.only_count = (size_t)s->test_images;
@@ -118,6 +118,20 @@ static berlu_status parts_choose(trainer *t)
     return status;
 }
 
+/* A pass of an evaluation need not be larger than the larger of the two sets that are evaluated. The setting stays as it
+ * was given: it is part of the settings' hash. */
+static void eval_batch_find(trainer *t, size_t images)
+{
+    const train_settings *s = &t->settings;
+    size_t test = s->test_images ? (size_t)s->test_images
+                  : s->holdout   ? (size_t)s->holdout
+                                 : data_describe(t->data)->images[DATA_TEST];
+    size_t most = least(PROBE_IMAGES, images);
+    most = test > most ? test : most;
+    t->eval_batch = (int)least((size_t)s->eval_batch, s->overfit_batch ? (size_t)s->batch : most);
+    t->eval_batch = t->eval_batch < 1 ? 1 : t->eval_batch;
+}
+
 static berlu_status loaders_make(trainer *t)
 {
     const train_settings *s = &t->settings;
@@ -129,12 +143,13 @@ static berlu_status loaders_make(trainer *t)
     if (status != BERLU_OK)
         return status;
     t->train_images = images = s->train_images ? (size_t)s->train_images : images - (size_t)s->holdout;
+    eval_batch_find(t, images);
     status = train_loader(t, images);
     if (status == BERLU_OK)
         status = test_loader(t);
     if (status != BERLU_OK)
         return status;
-    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)s->eval_batch};
+    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)t->eval_batch};
     o.only = t->train_only, o.only_count = (size_t)s->train_images;
     o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, images);
     return loader_make(&t->probe, t, &o, 0);
@@ -159,13 +174,16 @@ static berlu_status engines_make(trainer *t)
     o.accumulate = (int)s->accumulate;
     o.ema = s->ema > 0;
     berlu_status status = network_device(&o, s);
-    if (status == BERLU_OK)
-        status = engine_create(&t->train, t->model->graph, &o);
     if (status != BERLU_OK)
         return status;
-    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = (int)s->eval_batch, .share = t->train};
+    status = engine_create(&t->train, t->model->graph, &o);
+    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = t->eval_batch, .share = t->train};
     e.threads = o.threads;
-    return engine_create(&t->eval, t->model->graph, &e);
+    if (status == BERLU_OK)
+        status = engine_create(&t->eval, t->model->graph, &e);
+    if (status == BERLU_ERR_MEMORY)
+        memory_advice(t, &o, &e);
+    return status;
 }
 
 static berlu_status weights_make(trainer *t)
@@ -173,6 +191,8 @@ static berlu_status weights_make(trainer *t)
     const train_settings *s = &t->settings;
     init_options init = {.std = s->init_std, .std_fc1 = s->init_std_fc1};
     berlu_status status = weights_init(t->train, (uint64_t)s->seed, &init);
+    if (status == BERLU_OK && *s->init)
+        status = init_take(t);
     if (status == BERLU_OK)
         status = engine_apply_bounds(t->train);
     return status == BERLU_OK ? engine_sync_ema(t->train) : status;
