@@ -21,6 +21,8 @@
     _(train) \
     _(eval) \
     _(predict) \
+    _(export_onnx) \
+    _(export_timm) \
     _(study_run) \
     _(study_status) \
     _(study_list) \

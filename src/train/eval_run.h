@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "train/metrics.h"
+#include "train/recipe.h"
 
 /* What was evaluated. Texts live in `memory`; free it with arena_free(). */
 typedef struct eval_report {
@@ -36,5 +37,8 @@ typedef struct eval_request {
 
 /* Images are prepared as the run's evaluations do. With `files` the score means nothing: they have no labels. */
 berlu_status eval_run(const eval_request *request, score *out);
+
+/* run.json as the checkpoint of these weights knew it: a changed mean or size would give a wrong accuracy without a word. */
+berlu_status run_record_check(const train_settings *s, const char *weights);
 
 #endif
