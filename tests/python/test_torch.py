@@ -420,6 +420,11 @@ class Modules(unittest.TestCase):
         for error, text, what in (
             (TypeError, "torch.int64", lambda: bt.BerLU()(torch.arange(4))),
             (TypeError, "torch.int64", lambda: bt.gelu(torch.arange(4), backend="torch")),
+            (TypeError, "torch.complex64", lambda: bt.gelu(x.to(torch.complex64))),
+            (TypeError, "float8", lambda: bt.BerLU()(x.to(torch.float8_e4m3fn))),
+            (TypeError, "x is a list", lambda: bt.BerLU()([1.0, 2.0])),
+            (ValueError, "alpha=nan", lambda: bt.BerLU(alpha=float("nan"))),
+            (ValueError, "dimension 5", lambda: bt.BerLU(channels=8, dim=5)(x)),
             (ValueError, "4 channels", lambda: bt.BerLU(channels=4)(x)),
             (ValueError, "lies on meta", lambda: bt.BerLU(device="meta")(x)),
             (ValueError, "eps", lambda: bt.BerLU(eps=0)),
@@ -440,6 +445,23 @@ class Modules(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, text):
                 what()
+
+    def test_parameters_that_training_drove_out_of_range_give_no_nan(self):
+        x = torch.randn(4, 8, requires_grad=True)
+        for backend in ("native", "torch"):
+            act = bt.BerLU(alpha=0.1, learn="alpha+eps", backend=backend)
+            for eps in (0.0, -1.0):
+                with torch.no_grad():
+                    act.eps.fill_(eps)
+                y = act(x)
+                torch.testing.assert_close(y, nn.functional.leaky_relu(x, 0.1))
+                self.assertFalse(any(g.isnan().any() for g in torch.autograd.grad(y.sum(), [x, *act.parameters()])))
+        kept = bt.BerLU(keep="output", backend="native")
+        with torch.no_grad():
+            kept.alpha.fill_(-0.5)
+        if bt.native() is None:
+            with self.assertRaisesRegex(RuntimeError, "with alpha = -0.5 its slope cannot be had from the output"):
+                kept(x).sum().backward()
 
     def test_the_examples_of_the_docstrings_hold(self):
         for module in (bt, _modules, _ops, _train, _replace):
