@@ -38,6 +38,8 @@ static const option_row rows[] = {
      .help = "how long to wait for another process that trains in --run; then exit 4", .flags = OPTION_NO_FILE},
     {"strict", OPTION_FLAG, .flags = OPTION_NO_FILE,
      .help = "a resume under another version, matrix library, instruction set or device is an error, not a warning"},
+    {"record-steps", OPTION_FLAG, .flags = OPTION_NO_FILE,
+     .help = "keep the first weights (initial.safetensors) and every batch's images and loss (steps.csv) in --run"},
     {"config", OPTION_STRING, "FILE", .flags = OPTION_NO_FILE,
      .help = "settings from a YAML file, or those of another run from its run.json; options win"},
     {"verbose", OPTION_FLAG, .help = "show all settings at the start", .flags = OPTION_NO_FILE},
@@ -236,6 +238,8 @@ static berlu_status early_checks(const train_settings *s, const options *o)
 {
     if (options_json(o) && options_flag(o, "json-lines"))
         return berlu_fail(BERLU_ERR_ARG, "option --json-lines: writes lines and --json one object; choose one of them");
+    if (options_flag(o, "resume") && options_flag(o, "record-steps"))
+        return berlu_fail(BERLU_ERR_ARG, "option --record-steps: records from the first step on; leave --resume out");
     if (options_flag(o, "dry-run") && !options_given(o, "run"))
         return BERLU_OK;
     if (!*s->run)
@@ -351,6 +355,7 @@ static berlu_status run_start(trainer *t, const options *o)
     train_start how = {.resume = options_flag(o, "resume"),
                        .wait = options_float(o, "wait"),
                        .strict = options_flag(o, "strict"),
+                       .record_steps = options_flag(o, "record-steps"),
                        .command = command_words(&memory, words),
                        .commit = BERLU_COMMIT};
     berlu_status status = trainer_begin(t, &how);

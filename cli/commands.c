@@ -23,6 +23,8 @@
     _(eval) \
     _(predict) \
     _(compare) \
+    _(export_onnx) \
+    _(export_timm) \
     _(study_run) \
     _(study_status) \
     _(study_list) \

@@ -18,7 +18,7 @@ const option_group train_groups[] = {
     {"activation", "act-params act-lr act-decay act-freeze act-constraint keep"},
     {"device", "device precision residual algorithms threads workers"},
     {"the run itself",
-     "seed max-steps checkpoint-every eval-every eval-batch overfit-batch dry-run wait strict verbose "
+     "seed max-steps checkpoint-every eval-every eval-batch overfit-batch record-steps dry-run wait strict verbose "
      "quiet json-lines"},
     {0}};
 

@@ -33,8 +33,7 @@ static berlu_status data_settings(const eval_request *r, train_settings *s)
     return status;
 }
 
-/* run.json as the checkpoint knew it: a changed mean or size would give a wrong accuracy without a word. */
-static berlu_status record_check(const train_settings *s, const char *weights)
+berlu_status run_record_check(const train_settings *s, const char *weights)
 {
     char folder[CHECKPOINT_PATH];
     checkpoint_facts facts;
@@ -64,7 +63,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
         if (status == BERLU_OK)
             status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file, r->log);
         if (status == BERLU_OK && facts.format > 0)
-            status = record_check(s, weights);
+            status = run_record_check(s, weights);
         return status == BERLU_OK ? data_settings(r, s) : status;
     }
     if (!r->data)

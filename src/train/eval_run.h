@@ -45,4 +45,7 @@ berlu_status eval_run(const eval_request *request, score *out);
 berlu_status eval_images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
                               const eval_request *request, int side);
 
+/* run.json as the checkpoint of these weights knew it: a changed mean or size would give a wrong accuracy without a word. */
+berlu_status run_record_check(const train_settings *s, const char *weights);
+
 #endif

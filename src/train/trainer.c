@@ -67,6 +67,7 @@ static berlu_status diagnose_forward(trainer *t)
 static berlu_status result_add(trainer *t, const step_result *r, int ends_update)
 {
     double loss = step_loss(t->train, r);
+    steps_add(t, r, loss, ends_update);
     if (!isfinite(loss))
         return report_not_finite(t, "loss");
     if (ends_update && !isfinite(r->grad_norm))
@@ -441,6 +442,8 @@ berlu_status trainer_run(trainer *t, train_result *out)
         status = epoch_train(t);
         if (status == BERLU_OK)
             status = epoch_end(t);
+        berlu_status recorded = steps_write(t);
+        status = status == BERLU_OK ? recorded : status;
         over = t->state.epoch >= (uint64_t)t->settings.epochs || t->state.updates >= t->updates;
     }
     if (out)

@@ -98,6 +98,7 @@ typedef struct train_start {
     int resume;
     double wait; /* seconds that another process in the folder is waited for; then BERLU_ERR_BUSY */
     int strict; /* resumed by another version, matrix library, instruction set or device: BERLU_ERR_ARG, not a warning */
+    int record_steps;           /* keep initial.safetensors and steps.csv in the run folder; not together with resume */
     const char *const *command; /* for run.json: words, NULL-terminated; may be NULL */
     const char *commit;         /* of the program's source; may be NULL */
 } train_start;

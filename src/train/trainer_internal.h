@@ -25,6 +25,13 @@ typedef struct timing {
     uint64_t images;
 } timing;
 
+/* What --record-steps keeps (trainer_steps.c). */
+typedef struct steps_record {
+    int on;
+    uint64_t batches, updates; /* recorded so far */
+    text rows;                 /* not yet in the file */
+} steps_record;
+
 struct trainer {
     train_settings settings; /* a shallow copy; texts belong to the caller's, but for the two below */
     char mean[CHANNELS_TEXT], std[CHANNELS_TEXT];
@@ -68,6 +75,8 @@ struct trainer {
     int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
     timing times, total; /* of this epoch; of this process */
     metrics_row row;
+    steps_record steps;
+    network_facts facts; /* in the metadata of every checkpoint */
 };
 
 /* trainer_settle.c */
@@ -91,6 +100,11 @@ berlu_status updates_time(trainer *t, double seconds, double *out);
 
 /* trainer_measure.c: rewrites the message of a failed allocation */
 void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval);
+
+/* trainer_steps.c; without --record-steps the last two do nothing */
+berlu_status steps_begin(trainer *t); /* writes the weights as they are now, before the first step */
+void steps_add(trainer *t, const step_result *r, double loss, int ends_update);
+berlu_status steps_write(trainer *t);
 
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */

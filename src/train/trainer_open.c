@@ -381,6 +381,7 @@ void trainer_close(trainer *t)
     free(t->train_only);
     free(t->correct);
     text_free(&t->settings_text);
+    text_free(&t->steps.rows);
     free(t->state.site_metrics);
     free(t->initial);
     free(t);

@@ -1,5 +1,6 @@
 /* trainer_start.c - where a run begins: a new folder, or the newest whole checkpoint of an old one.
  * SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -229,13 +230,19 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
 {
     int found = 0, there = 0;
     const char *folder = t->settings.run;
+    assert(!how->resume || !how->record_steps);
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
     run_taking taking = {.resume = how->resume, .wait = how->wait, .stop = t->hooks.stop, .echo = t->hooks.log};
     berlu_status status = run_take(&t->run, folder, &taking, &there);
     if (status != BERLU_OK)
         return status;
-    t->store = (checkpoint_store){.run = &t->run.folder, .log = &t->run.log, .settings = t->settings_text.data};
+    network_describe(&t->facts, &t->model->config, t->settings.mean, t->settings.std);
+    t->store = (checkpoint_store){.run = &t->run.folder,
+                                  .log = &t->run.log,
+                                  .facts = t->facts.list,
+                                  .fact_count = t->facts.count,
+                                  .settings = t->settings_text.data};
     if (there)
         status = run_continue(t, how, &found); /* reads and checks; writes nothing but the log */
     if (status == BERLU_OK && !found)
@@ -249,5 +256,7 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
         prolong_tell(t);
     if (status == BERLU_OK)
         status = report_start(t, !found);
+    if (status == BERLU_OK && how->record_steps)
+        status = steps_begin(t);
     return status == BERLU_OK && found ? checkpoint_tidy(t) : status;
 }
