@@ -53,7 +53,7 @@ static berlu_status settings_find(opened *out, const opened_options *o)
         berlu_status status = run_settings(&out->settings, NULL, o->name);
         return status == BERLU_OK
                    ? network_weights(out->weights, sizeof out->weights, o->name, o->which ? o->which : "last",
-                                     o->ema ? "ema.safetensors" : "model.safetensors")
+                                     o->ema ? "ema.safetensors" : "model.safetensors", NULL)
                    : status;
     }
     recipe_init(&out->settings);

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "train/checkpoint.h"
-#include "train/content.h"
+#include "data/sha256.h"
 
 enum { PATH = CHECKPOINT_PATH + 64 };
 
@@ -16,7 +16,7 @@ static void file_hash(char out[SHA256_TEXT], const char *run, const char *name)
     char path[PATH];
     *out = 0;
     if (snprintf(path, sizeof path, "%s/%s", run, name) >= (int)sizeof path || !file_exists(path) ||
-        content_of_file(out, path) != BERLU_OK)
+        sha256_file(out, path) != BERLU_OK)
         *out = 0;
 }
 

@@ -13,14 +13,14 @@
 
 #include "base/file.h"
 #include "models/weights.h"
-#include "train/content.h"
+#include "data/sha256.h"
 #include "train/trainer_internal.h"
 
 static berlu_status path_find(trainer *t)
 {
     const char *name = t->settings.init;
     if (run_exists(name))
-        return network_weights(t->init_path, sizeof t->init_path, name, "last", "model.safetensors");
+        return network_weights(t->init_path, sizeof t->init_path, name, "last", "model.safetensors", t->log);
     if (folder_exists(name))
         return berlu_fail(BERLU_ERR_INPUT, "init: %s holds no run; give a file of weights or the folder of a run",
                           name);
@@ -34,7 +34,7 @@ static berlu_status hash_find(trainer *t)
     const char *recorded = t->settings.init_sha256;
     berlu_status status = path_find(t);
     if (status == BERLU_OK)
-        status = content_of_file(t->init_hash, t->init_path);
+        status = sha256_file(t->init_hash, t->init_path);
     if (status == BERLU_OK && *recorded && strcmp(recorded, t->init_hash) != 0)
         status = berlu_fail(BERLU_ERR_INPUT, "init: %s is another file: its SHA-256 is %.12s..., not %.12s...",
                             t->init_path, t->init_hash, recorded);
