@@ -67,8 +67,8 @@ typedef struct svg_figure {
     size_t count;
     int columns;       /* 0: one */
     int width, height; /* of one plot with its axes; 0: 640 x 360. Small ones are SVG_SMALL_WIDTH x SVG_SMALL_HEIGHT */
-    /* For a page that holds the figure: no namespace and no style sheet of its own. The page styles the classes
-     * ground, ink, soft, grid, axis and line, for light and dark alike. */
+    /* For a page that holds the figure: no namespace and no style sheet of its own. The page styles
+     * the classes ground, ink, soft, grid, axis and line, for light and dark alike. */
     int inside_page;
 } svg_figure;
 

@@ -1,4 +1,5 @@
-/* tables_aa.c - elu against celu, one function under two names: what noise alone gives. SPDX-License-Identifier: MIT
+/* tables_aa.c - elu against celu, one function under two names: what noise alone gives.
+ * SPDX-License-Identifier: MIT
  *
  * With equal seeds the two differ in last bits only, which training amplifies; with disjoint seeds
  * (elu on every other seed, celu on those between) they differ as any two runs do. An interval that

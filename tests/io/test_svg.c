@@ -1,4 +1,5 @@
-/* test_svg.c - plots are well-formed, hold what was given, and refuse what cannot be drawn. SPDX-License-Identifier: MIT */
+/* test_svg.c - plots are well-formed, hold what was given, and refuse what cannot be drawn.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@ static size_t occurrences(const char *where, const char *what)
     return count;
 }
 
-/* Every tag that opens closes, in order; no bare '&' or '<'. Enough of XML for what svg.c writes. */
+/* Every tag that opens closes, in order; no bare '&' or '<'. Enough of XML for what svg.c
+ * writes. */
 static void check_well_formed(const char *xml)
 {
     char open[32][16];

@@ -101,7 +101,8 @@ static void page_and_files_carry_the_numbers_of_the_csv(void **state)
     assert_string_equal(csv_cell(&t, 1, csv_column(&t, "standing")), "");                    /* eight points below */
     assert_string_equal(csv_cell(&t, 3, csv_column(&t, "standing")), "not distinguishable"); /* 0.1 below */
     csv_free(&t);
-    /* elu and celu have the same values: equal seeds differ by 0, elu's seeds 0 2 4 and celu's 1 3 by their deviations. */
+    /* elu and celu have the same values: equal seeds differ by 0, elu's seeds 0 2 4 and celu's 1 3
+     * by their deviations. */
     assert_int_equal(csv_read(&t, folder_path(path, folder, "aa.csv")), BERLU_OK);
     assert_int_equal(t.rows, 2);
     assert_true(csv_number(&t, 0, csv_column(&t, "difference")) == 0 && csv_number(&t, 0, csv_column(&t, "n")) == 5);
