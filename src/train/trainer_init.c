@@ -20,7 +20,7 @@ static berlu_status path_find(trainer *t)
 {
     const char *name = t->settings.init;
     if (run_exists(name))
-        return network_weights(t->init_path, sizeof t->init_path, name, "last", "model.safetensors", t->log);
+        return network_weights(t->init_path, sizeof t->init_path, name, "last", "model.safetensors", t->hooks.log);
     if (folder_exists(name))
         return berlu_fail(BERLU_ERR_INPUT, "init: %s holds no run; give a file of weights or the folder of a run",
                           name);
