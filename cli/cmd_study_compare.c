@@ -113,7 +113,7 @@ static void comparison_print(const store_study *t, const study_comparison *c, co
            c->of.paired_low, c->of.paired_high, c->of.r, c->of.detectable, c->failed_a, c->failed_b);
 }
 
-static berlu_status pairs_answer(const options *o, const opened *x, const store_study *t)
+static berlu_status pairs_answer(const options *o, const study_opened *x, const store_study *t)
 {
     output out;
     size_t found = 0;
@@ -146,7 +146,7 @@ static berlu_status pairs_answer(const options *o, const opened *x, const store_
 
 /* The store is brought up to date with the folders where the data is here to know them by; else it
  * is read as it is. */
-static berlu_status store_contents_of(store_contents *out, opened *x)
+static berlu_status store_contents_of(store_contents *out, study_opened *x)
 {
     char path[STUDY_PATH + 16];
     store *s = NULL;
@@ -165,7 +165,7 @@ static berlu_status store_contents_of(store_contents *out, opened *x)
 
 static berlu_status compare_study(options *o)
 {
-    opened x;
+    study_opened x;
     store_contents all = {0};
     size_t i = 0;
     berlu_status status = study_open(&x, o);
@@ -178,7 +178,7 @@ static berlu_status compare_study(options *o)
         status = i < all.count ? pairs_answer(o, &x, &all.studies[i])
                                : berlu_fail(BERLU_ERR_INPUT, "%s: nothing of %s is in it", x.folder, x.s.name);
     store_contents_free(&all);
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }
 

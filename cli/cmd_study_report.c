@@ -49,15 +49,6 @@ static berlu_status contents_of(store_contents *out, report_cost *cost, report_e
     return status;
 }
 
-/* Cells of a cost study have no runs; their tables are report/cost.h's. */
-static int is_cost(const store_study *s)
-{
-    for (size_t c = 0; c < s->cell_count; c++)
-        if (s->cells[c].count)
-            return 0;
-    return s->cell_count > 0;
-}
-
 static berlu_status report_study(options *o)
 {
     size_t count = options_count(o, "from"), studies = 0;
@@ -80,10 +71,9 @@ static berlu_status report_study(options *o)
     store_contents whole = {.studies = joined};
     for (size_t i = 0; i < count && status == BERLU_OK; i++)
         for (size_t k = 0; k < all[i].count; k++)
-            if (!is_cost(&all[i].studies[k]))
-                joined[whole.count++] = all[i].studies[k];
+            joined[whole.count++] = all[i].studies[k];
     if (status == BERLU_OK)
-        status = report_make(&r, &whole);
+        status = report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table});
     if (status == BERLU_OK)
         status = report_write(&r, &whole, options_string(o, "out"), formats);
     if (status == BERLU_OK)

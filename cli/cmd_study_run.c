@@ -61,7 +61,7 @@ static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options 
 }
 
 /* Cells, seeds and how their runs stand; without keys (the data is not here) the seeds alone. */
-static void plan_print(const opened *x)
+static void plan_print(const study_opened *x)
 {
     for (size_t c = 0; c < x->s.cell_count; c++) {
         printf("%-32s", x->s.cells[c].label);
@@ -79,7 +79,7 @@ static void plan_print(const opened *x)
 }
 
 /* Small networks leave cores idle: as many runs as cores then. */
-static int jobs_default(const opened *x)
+static int jobs_default(const study_opened *x)
 {
     enum { SMALL = 2000000 };
     study_estimate e;
@@ -93,7 +93,7 @@ static int jobs_default(const opened *x)
 }
 
 /* What it will need: what this machine lacks of it is for people to see, and no mistake. */
-static void needs_print(const opened *x, const options *o)
+static void needs_print(const study_opened *x, const options *o)
 {
     study_estimate e;
     size_t left = 0;
@@ -112,7 +112,7 @@ static void needs_print(const opened *x, const options *o)
 }
 
 /* Collects what is done and hands the rest to Slurm. */
-static berlu_status launcher_start(const opened *x, const options *o, store *index)
+static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
     const char *words = options_string(o, "sbatch");
     if (words && strchr(words, '\n'))
@@ -126,7 +126,7 @@ static berlu_status launcher_start(const opened *x, const options *o, store *ind
     return status == BERLU_OK ? study_launch_slurm(x, o) : status;
 }
 
-static berlu_status scheduler_start(opened *x, const options *o, store *index, folder_handle *folder, int *slots)
+static berlu_status scheduler_start(study_opened *x, const options *o, store *index, folder_handle *folder, int *slots)
 {
     char program[STUDY_PATH];
     int devices[STUDY_JOBS], device_count = 0;
@@ -179,7 +179,7 @@ static void cost_show(void *context, const char *cell, int64_t round, size_t don
         fprintf(stderr, "%zu of %zu: round %lld, %s\n", done + 1, all, (long long)round + 1, cell);
 }
 
-static berlu_status cost_start(opened *x, const options *o, store *index, folder_handle *folder)
+static berlu_status cost_start(study_opened *x, const options *o, store *index, folder_handle *folder)
 {
     char program[STUDY_PATH];
     int quiet = options_flag(o, "quiet");
@@ -208,7 +208,7 @@ static berlu_status cost_start(opened *x, const options *o, store *index, folder
     return status;
 }
 
-static berlu_status cost_run(options *o, opened *x)
+static berlu_status cost_run(options *o, study_opened *x)
 {
     text notes = {0};
     store *index = NULL;
@@ -241,7 +241,7 @@ static berlu_status cost_run(options *o, opened *x)
 
 static berlu_status run_study(options *o)
 {
-    opened x;
+    study_opened x;
     text notes = {0};
     store *index = NULL;
     folder_handle folder = {.fd = -1};
@@ -252,7 +252,7 @@ static berlu_status run_study(options *o)
         return status;
     if (x.s.kind == STUDY_COST) {
         status = cost_run(o, &x);
-        opened_free(&x);
+        study_opened_free(&x);
         return status;
     }
     if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
@@ -263,7 +263,7 @@ static berlu_status run_study(options *o)
             needs_print(&x, o);
         }
         status = study_answer(o, &x, 0, 0);
-        opened_free(&x);
+        study_opened_free(&x);
         return status;
     }
     status = study_runs_find(&x, o);
@@ -289,7 +289,7 @@ static berlu_status run_study(options *o)
                             counts[STUDY_FAILED], x.runs.count);
     folder_release(&folder);
     text_free(&notes);
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }
 

@@ -19,7 +19,7 @@ static const option_row status_rows[] = {
     {0}};
 
 /* Looks at the folders again; runs that were done stay so. */
-static berlu_status runs_look(opened *x, study_view *v)
+static berlu_status runs_look(study_opened *x, study_view *v)
 {
     berlu_status status = BERLU_OK;
     *v = (study_view){.study = &x->s, .runs = &x->runs, .left = NAN};
@@ -40,7 +40,7 @@ static double time_left(const study_view *v, size_t done_before, double began)
     return done ? (clock_seconds() - began) / (double)done * (double)left : NAN;
 }
 
-static berlu_status study_watch(opened *x)
+static berlu_status study_watch(study_opened *x)
 {
     study_screen shown = {.terminal = isatty(STDERR_FILENO)};
     study_view v;
@@ -60,13 +60,13 @@ static berlu_status study_watch(opened *x)
 
 static berlu_status status_study(options *o)
 {
-    opened x;
+    study_opened x;
     berlu_status status = study_open(&x, o);
     if (status != BERLU_OK)
         return status;
     if (x.s.kind == STUDY_COST) {
         status = study_cost_answer(o, &x, 0);
-        opened_free(&x);
+        study_opened_free(&x);
         return status;
     }
     status = study_runs_find(&x, o);
@@ -80,7 +80,7 @@ static berlu_status status_study(options *o)
             printf("  %-8s %-28s seed %-3lld step %llu  %s\n", study_state_names[r->state], x.s.cells[r->cell].label,
                    (long long)r->seed, (unsigned long long)r->record.step, r->path);
     }
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }
 
@@ -130,7 +130,7 @@ static berlu_status part_parse(size_t *first, size_t *step, const char *word)
 
 static berlu_status list_study(options *o)
 {
-    opened x;
+    study_opened x;
     char program[STUDY_PATH];
     size_t first, step, later = 0;
     berlu_status status = part_parse(&first, &step, options_string(o, "part"));
@@ -160,7 +160,7 @@ static berlu_status list_study(options *o)
     }
     if (later)
         fprintf(stderr, "note: %zu runs wait for their teacher; list them again when it is done\n", later);
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }
 

@@ -12,12 +12,12 @@ static const option_row rebuild_rows[] = {STUDY_ROWS, {0}};
 
 static berlu_status rebuild_study(options *o)
 {
-    opened x;
+    study_opened x;
     berlu_status status = study_open(&x, o);
     if (status != BERLU_OK)
         return status;
     if (x.s.kind == STUDY_COST) {
-        opened_free(&x);
+        study_opened_free(&x);
         return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
     }
     status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here, and nothing from elsewhere */
@@ -25,7 +25,7 @@ static berlu_status rebuild_study(options *o)
         status = study_index_make(&x);
     if (status == BERLU_OK)
         status = study_answer(o, &x, 0, 0);
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }
 

@@ -29,7 +29,7 @@ static const option_row verify_rows[] = {
     {"quiet", OPTION_FLAG, .help = "no progress"},
     {0}};
 
-static berlu_status runs_repeat(const opened *x, const options *o, study_entries *again)
+static berlu_status runs_repeat(const study_opened *x, const options *o, study_entries *again)
 {
     char program[STUDY_PATH], place[STUDY_PATH];
     text notes = {0};
@@ -62,7 +62,7 @@ static const char *same_word(const char *then, const char *now)
     return !*then || !*now ? "unknown" : strcmp(then, now) == 0 ? "equal" : "different";
 }
 
-static void row_json(output *out, const opened *x, const verify_row *r)
+static void row_json(output *out, const study_opened *x, const verify_row *r)
 {
     const study_entry *e = &x->runs.items[r->run];
     output_object(out, NULL);
@@ -81,7 +81,7 @@ static void row_json(output *out, const opened *x, const verify_row *r)
     output_end(out);
 }
 
-static void row_print(const opened *x, const verify_row *r)
+static void row_print(const study_opened *x, const verify_row *r)
 {
     const study_entry *e = &x->runs.items[r->run];
     printf("%s %-28s seed %-3lld %-10s weights %s, metrics.csv %s, correct.bin %s; %s %.4f then, %.4f now\n", e->key,
@@ -93,7 +93,7 @@ static void row_print(const opened *x, const verify_row *r)
                r->range.low, r->range.high);
 }
 
-static berlu_status rows_answer(const options *o, const opened *x, const verify_row *rows, size_t count)
+static berlu_status rows_answer(const options *o, const study_opened *x, const verify_row *rows, size_t count)
 {
     if (options_json(o)) {
         output out;
@@ -110,7 +110,7 @@ static berlu_status rows_answer(const options *o, const opened *x, const verify_
     return BERLU_OK;
 }
 
-static berlu_status rows_make(verify_row *rows, const opened *x, const study_entries *again, const size_t *picked)
+static berlu_status rows_make(verify_row *rows, const study_opened *x, const study_entries *again, const size_t *picked)
 {
     char path[STUDY_PATH + 16];
     store *index = NULL;
@@ -122,7 +122,7 @@ static berlu_status rows_make(verify_row *rows, const opened *x, const study_ent
     return status;
 }
 
-static berlu_status sample_verify(const options *o, const opened *x)
+static berlu_status sample_verify(const options *o, const study_opened *x)
 {
     size_t picked[SAMPLE];
     uint64_t seed = options_given(o, "sample-seed") ? (uint64_t)options_int(o, "sample-seed")
@@ -153,7 +153,7 @@ static berlu_status sample_verify(const options *o, const opened *x)
 
 static berlu_status verify_study(options *o)
 {
-    opened x;
+    study_opened x;
     char path[STUDY_PATH + 16];
     berlu_status status = study_open_runs(&x, o);
     if (status != BERLU_OK)
@@ -163,7 +163,7 @@ static berlu_status verify_study(options *o)
         status = study_known_take(&x.runs, path);
     if (status == BERLU_OK)
         status = sample_verify(o, &x);
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }
 

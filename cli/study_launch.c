@@ -24,7 +24,7 @@ static void quoted_add(text *out, const char *word)
     text_string(out, "'");
 }
 
-static void list_add(text *out, const opened *x, const options *o, const char *program, size_t tasks)
+static void list_add(text *out, const study_opened *x, const options *o, const char *program, size_t tasks)
 {
     char file[STUDY_PATH + 32];
     snprintf(file, sizeof file, "%s/slurm/study.yaml", x->folder);
@@ -46,7 +46,7 @@ static void list_add(text *out, const opened *x, const options *o, const char *p
     text_add(out, " --commands --part \"$SLURM_ARRAY_TASK_ID/%zu\"", tasks);
 }
 
-berlu_status study_slurm_script(text *out, const opened *x, const options *o, const char *program, size_t tasks)
+berlu_status study_slurm_script(text *out, const study_opened *x, const options *o, const char *program, size_t tasks)
 {
     const char *words = options_string(o, "sbatch");
     text_string(out, "#!/bin/bash\n");
@@ -135,7 +135,7 @@ static size_t runs_left(const study_entries *r)
     return left;
 }
 
-berlu_status study_launch_slurm(const opened *x, const options *o)
+berlu_status study_launch_slurm(const study_opened *x, const options *o)
 {
     char program[STUDY_PATH], path[STUDY_PATH + 32], record[STUDY_PATH + 32];
     text script = {0};

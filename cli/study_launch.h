@@ -15,9 +15,9 @@
 /* Writes DIR/slurm/job.sh and a copy of the study file, and calls sbatch; the number of the job
  * stays in DIR/slurm/job. While that job is in the queue nothing is submitted. Returns at once; how
  * far it is comes from the folders. */
-berlu_status study_launch_slurm(const opened *x, const options *o);
+berlu_status study_launch_slurm(const study_opened *x, const options *o);
 
 /* The script, for tests and for people: K tasks, `words` for #SBATCH. */
-berlu_status study_slurm_script(text *out, const opened *x, const options *o, const char *program, size_t tasks);
+berlu_status study_slurm_script(text *out, const study_opened *x, const options *o, const char *program, size_t tasks);
 
 #endif

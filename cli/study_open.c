@@ -12,7 +12,7 @@
 #include "study/cost.h"
 #include "study/known.h"
 
-void opened_free(opened *x)
+void study_opened_free(study_opened *x)
 {
     study_entries_free(&x->runs);
     study_free(&x->s);
@@ -20,10 +20,10 @@ void opened_free(opened *x)
     free(x->yaml);
 }
 
-berlu_status study_open(opened *x, const options *o)
+berlu_status study_open(study_opened *x, const options *o)
 {
     text problems = {0};
-    *x = (opened){0};
+    *x = (study_opened){0};
     size_t bytes;
     berlu_status status = file_read_all(&x->yaml, &bytes, options_string(o, "file"), YAML_BYTES);
     if (status == BERLU_OK)
@@ -52,11 +52,11 @@ berlu_status study_open(opened *x, const options *o)
     for (size_t i = 0; i < x->s.note_count; i++)
         fprintf(stderr, "note: %s\n", x->s.notes[i]);
     if (status != BERLU_OK)
-        opened_free(x);
+        study_opened_free(x);
     return status;
 }
 
-berlu_status study_runs_find(opened *x, const options *o)
+berlu_status study_runs_find(study_opened *x, const options *o)
 {
     berlu_status status = study_entries_make(&x->runs, &x->s, x->folder);
     for (size_t i = 0; i < options_count(o, "known") && status == BERLU_OK; i++)
@@ -64,15 +64,15 @@ berlu_status study_runs_find(opened *x, const options *o)
     return status;
 }
 
-berlu_status study_open_runs(opened *x, const options *o)
+berlu_status study_open_runs(study_opened *x, const options *o)
 {
     berlu_status status = study_open(x, o);
     if (status == BERLU_OK && x->s.kind == STUDY_COST) {
         status = berlu_fail(BERLU_ERR_ARG, "%s is a study of kind cost: it has measurements and no runs", x->s.name);
-        opened_free(x);
+        study_opened_free(x);
     }
     if (status == BERLU_OK && (status = study_runs_find(x, o)) != BERLU_OK)
-        opened_free(x);
+        study_opened_free(x);
     return status;
 }
 
@@ -82,7 +82,7 @@ void study_counts(const study_entries *r, size_t counts[STUDY_STATES])
         counts[r->items[i].state]++;
 }
 
-berlu_status study_answer(const options *o, const opened *x, double seconds, int slots)
+berlu_status study_answer(const options *o, const study_opened *x, double seconds, int slots)
 {
     size_t counts[STUDY_STATES] = {0};
     study_counts(&x->runs, counts);
@@ -103,7 +103,7 @@ berlu_status study_answer(const options *o, const opened *x, double seconds, int
     return BERLU_OK;
 }
 
-berlu_status study_cost_answer(const options *o, const opened *x, double seconds)
+berlu_status study_cost_answer(const options *o, const study_opened *x, double seconds)
 {
     char path[STUDY_PATH + 16];
     size_t done = 0, all = study_cost_count(&x->s);
@@ -138,7 +138,7 @@ berlu_status program_path(char out[STUDY_PATH])
     return BERLU_OK;
 }
 
-berlu_status study_index_make(const opened *x)
+berlu_status study_index_make(const study_opened *x)
 {
     text notes = {0};
     store *index = NULL;
@@ -162,7 +162,7 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
         snprintf(path, STUDY_PATH, "%s/study.db", from);
         return BERLU_OK;
     }
-    opened x = {0};
+    study_opened x = {0};
     size_t bytes;
     berlu_status status = file_read_all(&x.yaml, &bytes, from, YAML_BYTES);
     if (status == BERLU_OK)
@@ -177,6 +177,6 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
     if (x.s.kind == STUDY_TRAIN && status == BERLU_OK)
         status = study_index_make(&x);
     snprintf(path, STUDY_PATH, "%.4000s/study.db", x.folder);
-    opened_free(&x);
+    study_opened_free(&x);
     return status;
 }

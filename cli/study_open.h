@@ -24,27 +24,27 @@
     }
 
 /* A study, its place and its runs. */
-typedef struct opened {
+typedef struct study_opened {
     study s;
     study_entries runs;
     char folder[STUDY_PATH];
     const char **set; /* NULL-terminated */
     char *yaml;
-} opened;
+} study_opened;
 
-void opened_free(opened *x);
-berlu_status study_open(opened *x, const options *o); /* reads the file; STUDY_ROWS */
-berlu_status study_runs_find(opened *x,
+void study_opened_free(study_opened *x);
+berlu_status study_open(study_opened *x, const options *o); /* reads the file; STUDY_ROWS */
+berlu_status study_runs_find(study_opened *x,
                              const options *o); /* runs, and which of them stores elsewhere hold; KNOWN_ROW */
-berlu_status study_open_runs(opened *x, const options *o); /* both */
+berlu_status study_open_runs(study_opened *x, const options *o); /* both */
 
 void study_counts(const study_entries *r, size_t counts[STUDY_STATES]);
-berlu_status study_answer(const options *o, const opened *x, double seconds, int slots); /* a line, or JSON */
+berlu_status study_answer(const options *o, const study_opened *x, double seconds, int slots); /* a line, or JSON */
 
 /* The same for a study of kind cost, from its store. */
-berlu_status study_cost_answer(const options *o, const opened *x, double seconds);
+berlu_status study_cost_answer(const options *o, const study_opened *x, double seconds);
 
-berlu_status study_index_make(const opened *x); /* brings the index up to date with the folders */
+berlu_status study_index_make(const study_opened *x); /* brings the index up to date with the folders */
 
 /* The store that FILE or DIR means. That of a file is brought up to date first; a folder's is read
  * as it is. */
