@@ -42,6 +42,9 @@ $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt $(BUILD)/flags
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
+test-study: all                          ## what studies promise: quick.yaml, 20 kills, Slurm where installed (about twenty minutes)
+	ctest --test-dir $(BUILD) --output-on-failure -R '^(study_|analyze|report_)'
+
 test-exhaustive: all                     ## also the tests over all floats (docs/testing.md: how long; ACT=gelu for one activation)
 	$(if $(ACT),,ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS))
 	$(BUILD)/tests/act/exhaustive_act $(ACT)
@@ -55,6 +58,9 @@ wheel:                                   ## build the Python wheel into build/wh
 
 test-python: all                         ## the tests that need torch, timm, onnx, jax (5 to 7 GB per torch; TORCH=newest: one, VENV=FOLDER: yours)
 	tools/test_python.sh $(BUILD)
+
+test-docs: all                           ## run every training that the documents show; each must pass twice chance
+	tools/test_docs.py $(BUILD)/berlu
 
 demo: all                                ## show what berlu does
 	tools/demo.sh $(BUILD)
@@ -87,6 +93,12 @@ install-lib: lib                         ## the same of libberlu alone
 uninstall:                               ## remove what make install (or install-lib) put there
 	tools/install.sh --remove $(BUILD) build-lib
 
+deb:                                     ## Debian packages libberlu0, libberlu-dev and berlu in build-deb/packages
+	tools/setup.sh dpkg-dev
+	$(configure) -B build-deb -DCMAKE_INSTALL_PREFIX=/usr -DBERLU_TESTS=OFF -DBERLU_CUDA=OFF
+	cmake --build build-deb -j $(JOBS)
+	tools/deb.sh build-deb build-deb/packages
+
 valgrind: all                            ## run the tests that use no generated code under memcheck
 	tools/setup.sh valgrind
 	tools/valgrind.py $(BUILD) $(JOBS)
@@ -102,11 +114,11 @@ format:                                  ## format all C sources
 	tools/check_format.sh --fix
 
 clean:                                   ## remove everything that was built
-	rm -rf build build-address build-undefined build-thread build-fuzz build-coverage build-portable build-lib portable
+	rm -rf build build-address build-undefined build-thread build-fuzz build-coverage build-portable build-lib build-deb portable
 
 help:                                    ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | expand -t 20
 
 FORCE:
 
-.PHONY: FORCE all lib setup dev-setup test test-exhaustive parity wheel test-python demo bench fuzz soak portable install install-lib uninstall valgrind coverage format clean help
+.PHONY: FORCE all lib setup dev-setup test test-study test-exhaustive parity wheel test-python test-docs demo bench fuzz soak portable install install-lib uninstall deb valgrind coverage format clean help

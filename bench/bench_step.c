@@ -261,6 +261,7 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
         if (watch)
             b->peak_bytes = left > now ? left - now : 0;
         b->memory = engine_memory_use(e);
+        b->options.backend->describe(engine_device(e), b->machine, sizeof b->machine);
         b->images_per_s = b->options.batch / (t->streams ? median(t->stream, t->streams) : median(t->all, t->count));
         b->forward_ms = 1e3 * median(t->forward, t->count);
         b->backward_ms = 1e3 * median(t->backward, t->count);

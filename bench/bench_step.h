@@ -16,6 +16,7 @@ typedef struct bench_step {
     int memory_only; /* the times are not used */
     engine_profile_by profile_by;
     /* the results: medians over the steps */
+    char machine[96]; /* as the backend describes its device */
     double images_per_s, forward_ms, backward_ms, update_ms;
     double loss;          /* of the last step, to see that something was computed */
     uint64_t peak_bytes;  /* measured: growth of the process's resident memory */

@@ -2,17 +2,20 @@
 """torch_ops.py - BerLU through PyTorch beside what PyTorch has itself, in ratios.
 SPDX-License-Identifier: MIT
 
-Needs torch, and timm for the training step; docs/python.md says how to install. Candidates of a
-table run in turns, in blocks, and the least time of a block counts: a ratio within one table says
-more on a busy machine than any time. Tables:
+Needs torch; timm for ConvNeXt and ResNet (the ViT is written by hand where timm is missing).
+docs/python.md says how to install. Candidates of a table run in turns, in blocks, and the least
+time of a block counts: a ratio within one table says more on a busy machine than any time. Tables:
 
     call     64 elements: what a call costs besides computing
     large    256 Ki and 4 Mi elements (CPU), forward and backward with the gradient of alpha, eager and compiled
     memory   bytes kept between forward and backward of ViT-Tiny/4, batch 32
     step     a training step of ViT-Tiny/4 with each activation
+    defaults compiled steps of ViT-Tiny/4, ConvNeXt-T and ResNet-50 with native and with pure operators, alpha
+             learned and fixed, on the CPU and on a GPU where there is one: what backend="auto" chooses by
     gpu      128 Mi bf16 against a copy and an add
+    gpu_step ViT-Tiny/4, batch 1024, bf16 autocast: eager, compiled, reduce-overhead, a captured graph; peak memory
 
-    bench/torch_ops.py [call] [large] [memory] [step] [gpu] [--threads 2] [--seconds 2]"""
+    bench/torch_ops.py [TABLE ...] [--threads 2] [--seconds 2]"""
 
 import argparse
 import time
@@ -114,10 +117,15 @@ def large(args):
 
 
 def vit(act):
-    import timm
-
     torch.manual_seed(0)
-    model = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10)
+    try:
+        import timm
+    except ImportError:
+        from vit_by_hand import ViT
+
+        model = ViT(image=32, patch=4, width=192, depth=12, heads=3, classes=10)
+    else:
+        model = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10)
     if act:
         bt.replace_activations(model, act)
     return model.train()
@@ -163,6 +171,89 @@ def step(args):
     table("ViT-Tiny/4, batch 32, a training step", interleaved(runs, args.seconds), "nn.GELU")
 
 
+def training_step(f, model, x, labels, autocast=None):
+    """One step of AdamW as a call without arguments."""
+    optimizer = torch.optim.AdamW(bt.parameter_groups(model, 0.05), lr=1e-4, capturable=x.is_cuda)
+
+    def run():
+        optimizer.zero_grad()
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=bool(autocast)):
+            loss = nn.functional.cross_entropy(f(x).float(), labels)
+        loss.backward()
+        optimizer.step()
+
+    return run
+
+
+def networks():
+    """(name, model with its own activations, side, batches on CPU and GPU)."""
+    yield "ViT-Tiny/4", lambda: vit(None), 32, (32, 1024)
+    try:
+        import timm
+    except ImportError as error:
+        print(f"{error}: ConvNeXt-T and ResNet-50 are left out")
+        return
+    yield "ConvNeXt-T", lambda: timm.create_model("convnext_tiny"), 224, (2, 64)
+    yield "ResNet-50", lambda: timm.create_model("resnet50"), 224, (2, 64)
+
+
+def defaults(args):
+    for place, device in enumerate(("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)):
+        for name, make, side, batches in networks():
+            batch, runs = batches[place], {}
+            x, labels = torch.randn(batch, 3, side, side, device=device), torch.arange(batch, device=device) % 10
+            for learn in ("alpha", "none"):
+                for backend in ("native", "torch"):
+                    torch._dynamo.reset()
+                    torch.manual_seed(0)
+                    model = make()
+                    bt.replace_activations(model, lambda: bt.BerLU(learn=learn, backend=backend))
+                    model = model.to(device).train()
+                    run = training_step(torch.compile(model), model, x, labels, device == "cuda")
+                    run()  # compiled before the next one resets the compiler
+                    runs[f"{'learned' if learn == 'alpha' else 'fixed'} alpha, {backend}"] = run
+            wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+            table(f"{name}, batch {batch}, {device}, compiled step", interleaved(runs, args.seconds, wait), next(iter(runs)))
+
+
+def captured(run):
+    """The step inside a CUDA graph, after three runs on a stream of its own."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def gpu_step(args):
+    if not torch.cuda.is_available():
+        print("\nno GPU: the table gpu_step is left out")
+        return
+    x, labels = torch.randn(1024, 3, 32, 32, device="cuda"), torch.arange(1024, device="cuda") % 10
+    runs, peaks = {}, {}
+    for kind in ("eager", "compiled", "reduce-overhead", "captured"):
+        for name, act in VITS.items():
+            model = vit(act).cuda()
+            mode = "reduce-overhead" if kind == "reduce-overhead" else None
+            f = torch.compile(model, mode=mode) if kind in ("compiled", "reduce-overhead") else model
+            run = training_step(f, model, x, labels, autocast=True)
+            run()
+            if kind == "eager":
+                torch.cuda.reset_peak_memory_stats()
+                before = torch.cuda.memory_allocated()
+                run()
+                peaks[name] = torch.cuda.max_memory_allocated() - before
+            runs[f"{kind} {name}"] = captured(run) if kind == "captured" else run
+    table("ViT-Tiny/4, batch 1024, bf16, a step", interleaved(runs, args.seconds, torch.cuda.synchronize), "eager nn.GELU")
+    for name, peak in peaks.items():
+        print(f"peak of a step, {name:24} {peak / 2**20:8.0f} MiB {peak / peaks['nn.GELU']:6.3f}")
+
+
 def gpu(args):
     if not torch.cuda.is_available():
         print("\nno GPU: the table gpu is left out")
@@ -184,7 +275,7 @@ def gpu(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=["call", "large", "memory", "step", "gpu"])
+    parser.add_argument("tables", nargs="*", default=["call", "large", "memory", "step", "gpu", "gpu_step"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2, help="per candidate")
     args = parser.parse_args()
@@ -193,7 +284,8 @@ def main():
         f"torch {torch.__version__}, {args.threads} threads, native operators: {bt.native() or 'yes'}; "
         f"CUDA: {bt.cuda() or 'yes'}"
     )
-    known = {"call": call, "large": large, "memory": memory, "step": step, "gpu": gpu}
+    known = {"call": call, "large": large, "memory": memory, "step": step, "defaults": defaults, "gpu": gpu}
+    known["gpu_step"] = gpu_step
     for name in args.tables:
         if name not in known:
             parser.error(f"there is no table '{name}'; there are {', '.join(known)}")

@@ -1,7 +1,10 @@
-/* cmd_act_plot.c - `berlu act plot`: functions with their first and second derivatives as one picture. SPDX-License-Identifier: MIT
+/* cmd_act_plot.c - `berlu act plot`: functions with their derivatives as one figure. SPDX-License-Identifier: MIT
  *
- * Three plots under each other, all activations overlaid, values from the oracle. */
+ * A few activations are overlaid in three plots: f, f', f''. More than eight would tangle, so they get a small plot each, with
+ * f and f' in it. Without --from and --to a plot shows -4 to 4, or, where all of its functions have a knee of half-width
+ * eps, four times that: an eps of 0.01 is a corner from afar. Values are the reference's, in double. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,123 +16,186 @@
 
 static const option_row plot_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT, .help = "activations (default: all)"},
-    {"svg", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "the picture"},
-    {"from", OPTION_FLOAT, "A", .standard = "-4", .help = "left end"},
-    {"to", OPTION_FLOAT, "B", .standard = "4", .help = "right end"},
+    {"svg", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "the plot"},
+    {"from", OPTION_FLOAT, "A", .help = "left end (default -4, or by eps)"},
+    {"to", OPTION_FLOAT, "B", .help = "right end (default 4, or by eps)"},
     NO_COMPUTE_ROWS,
     {0}};
 
-enum { POINTS = 1601, PANES = 3 };
+enum { POINTS = 1601, PANES = 3, OVERLAID = 8, SIDE = 3 };
 
 typedef struct curve {
     berlu_act *act;
-    double y[PANES][POINTS];
+    const char *label;
+    double x[POINTS], y[PANES][POINTS];
 } curve;
 
-typedef struct picture {
+typedef struct drawing {
     curve *curves;
     size_t count;
-    double *x;
-    svg_series *series[PANES];
-    svg_plot plots[PANES];
-} picture;
+    svg_series *series; /* PANES for each curve */
+    svg_plot *plots;
+    char title[160];
+} drawing;
 
-/* Second derivatives of narrow knees would flatten all the others: what is far outside is left out. */
-static double limited(double v, double most)
+/* The half-width of the knee; NaN where there is none. */
+static double knee(const berlu_act *act)
 {
-    return fabs(v) > most ? NAN : v;
+    static const char *const names[] = {"eps", "beta"};
+    berlu_act_param_info info;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        int index = berlu_act_param_find(act, names[i]);
+        if (index >= 0 && berlu_act_param(act, (size_t)index, &info) == BERLU_OK)
+            return info.value;
+    }
+    return NAN;
 }
 
-static void curve_fill(curve *c, const double *x, double most)
+/* Half of the range of x for curves [first, first + count). */
+static double reach(const drawing *d, size_t first, size_t count)
+{
+    double widest = 0;
+    for (size_t i = first; i < first + count; i++) {
+        double eps = knee(d->curves[i].act);
+        if (isnan(eps))
+            return 4;
+        widest = fmax(widest, eps);
+    }
+    return widest > 0 ? fmin(4, 4 * widest) : 4;
+}
+
+static void curve_fill(curve *c, double from, double to)
 {
     for (size_t i = 0; i < POINTS; i++) {
-        berlu_act_point at = berlu_act_at(c->act, x[i], NULL);
+        c->x[i] = from + (to - from) * (double)i / (POINTS - 1);
+        berlu_act_point at = berlu_act_at(c->act, c->x[i], NULL);
         c->y[0][i] = at.value;
         c->y[1][i] = at.slope;
-        c->y[2][i] = limited(at.second, most);
+        c->y[2][i] = at.second;
     }
 }
 
-static berlu_status plot_make(picture *p, const options *o)
+static berlu_status curves_make(drawing *d, const options *o)
 {
-    size_t given = options_count(o, "act");
-    size_t count = given;
+    size_t given = options_count(o, "act"), count = given;
     while (!given && berlu_act_builtin(count))
         count++;
-    p->curves = calloc(count, sizeof *p->curves);
-    p->x = calloc(POINTS, sizeof *p->x);
-    for (int pane = 0; pane < PANES; pane++)
-        p->series[pane] = calloc(count, sizeof *p->series[pane]);
-    if (!p->curves || !p->x || !p->series[0] || !p->series[1] || !p->series[2])
-        return berlu_fail_memory(count * sizeof *p->curves, "the curves of a plot");
-    double from = options_float(o, "from"), to = options_float(o, "to");
-    if (!(from < to))
-        return berlu_fail(BERLU_ERR_ARG, "option --from: %g is not below --to, %g", from, to);
-    for (size_t i = 0; i < POINTS; i++)
-        p->x[i] = from + (to - from) * (double)i / (POINTS - 1);
-    for (; p->count < count; p->count++) {
-        curve *c = &p->curves[p->count];
-        const char *spec = given ? options_strings(o, "act")[p->count] : berlu_act_builtin(p->count);
-        berlu_status status = act_from_text(&c->act, spec);
+    d->curves = calloc(count, sizeof *d->curves);
+    d->series = calloc(count * PANES, sizeof *d->series);
+    d->plots = calloc(count + PANES, sizeof *d->plots);
+    if (!d->curves || !d->series || !d->plots)
+        return berlu_fail_memory(count * sizeof *d->curves, "the curves of a plot");
+    for (; d->count < count; d->count++) {
+        curve *c = &d->curves[d->count];
+        c->label = given ? options_strings(o, "act")[d->count] : berlu_act_builtin(d->count);
+        berlu_status status = act_from_text(&c->act, c->label);
         if (status != BERLU_OK)
             return status;
-        curve_fill(c, p->x, given ? INFINITY : 2);
     }
     return BERLU_OK;
 }
 
-static void plot_arrange(picture *p, const options *o)
+static berlu_status curves_fill(drawing *d, const options *o)
+{
+    int apart = d->count > OVERLAID;
+    for (size_t i = 0; i < d->count; i++) {
+        double most = apart ? reach(d, i, 1) : reach(d, 0, d->count);
+        double from = options_given(o, "from") ? options_float(o, "from") : -most;
+        double to = options_given(o, "to") ? options_float(o, "to") : most;
+        if (!(from < to))
+            return berlu_fail(BERLU_ERR_ARG, "option --from: %g is not below --to, %g", from, to);
+        curve_fill(&d->curves[i], from, to);
+    }
+    return BERLU_OK;
+}
+
+/* Three plots with all curves in each. */
+static void overlay(drawing *d, svg_figure *figure)
 {
     static const char *const titles[PANES] = {"f(x)", "f'(x)", "f''(x)"};
     for (int pane = 0; pane < PANES; pane++) {
-        for (size_t i = 0; i < p->count; i++)
-            p->series[pane][i] = (svg_series){
-                .label =
-                    pane == 0 ? (options_count(o, "act") ? options_strings(o, "act")[i] : berlu_act_builtin(i)) : NULL,
-                .x = p->x,
-                .y = p->curves[i].y[pane],
-                .count = POINTS,
-                .mark = SVG_LINE,
-                .color = (int)i};
-        p->plots[pane] =
-            (svg_plot){.title = titles[pane], .x = {.title = "x"}, .series = p->series[pane], .count = p->count};
+        svg_series *series = d->series + (size_t)pane * d->count;
+        for (size_t i = 0; i < d->count; i++)
+            series[i] = (svg_series){.label = pane == 0 ? d->curves[i].label : NULL,
+                                     .x = d->curves[i].x,
+                                     .y = d->curves[i].y[pane],
+                                     .count = POINTS,
+                                     .color = (int)i,
+                                     .width = 2};
+        d->plots[pane] = (svg_plot){.title = titles[pane], .x = {.title = "x"}, .series = series, .count = d->count};
     }
+    figure->count = PANES;
+    figure->columns = d->count <= SIDE ? PANES : 1;
+    figure->width = d->count <= SIDE ? 430 : 900;
+    figure->height = d->count <= SIDE ? 340 : 420;
+    if (d->count <= SIDE) /* the names stand over the first plot, one under the other would be too many */
+        snprintf(d->title, sizeof d->title, "%s%s%s%s%s", d->curves[0].label, d->count > 1 ? ", " : "",
+                 d->count > 1 ? d->curves[1].label : "", d->count > 2 ? ", " : "",
+                 d->count > 2 ? d->curves[2].label : "");
 }
 
-static void plot_free(picture *p)
+/* A small plot for each. */
+static void multiples(drawing *d, svg_figure *figure)
 {
-    for (size_t i = 0; p->curves && i < p->count; i++)
-        berlu_act_free(p->curves[i].act);
-    for (int pane = 0; pane < PANES; pane++)
-        free(p->series[pane]);
-    free(p->curves);
-    free(p->x);
+    for (size_t i = 0; i < d->count; i++) {
+        svg_series *series = d->series + PANES * i;
+        for (int pane = 0; pane < 2; pane++)
+            series[pane] = (svg_series){.label = i      ? NULL
+                                                 : pane ? "f'(x)"
+                                                        : "f(x)",
+                                        .x = d->curves[i].x,
+                                        .y = d->curves[i].y[pane],
+                                        .count = POINTS,
+                                        .color = pane};
+        d->plots[i] = (svg_plot){.title = d->curves[i].label, .series = series, .count = 2};
+    }
+    figure->count = d->count;
+    figure->columns = 4;
+    figure->width = 300;
+    figure->height = 200;
+    snprintf(d->title, sizeof d->title, "%zu activations and their slopes", d->count);
+}
+
+static void drawing_free(drawing *d)
+{
+    for (size_t i = 0; d->curves && i < d->count; i++)
+        berlu_act_free(d->curves[i].act);
+    free(d->series);
+    free(d->plots);
+    free(d->curves);
+}
+
+static berlu_status json_print(const drawing *d, const char *path)
+{
+    output out;
+    output_start(&out);
+    output_string(&out, "svg", path);
+    output_array(&out, "activations");
+    for (size_t i = 0; i < d->count; i++)
+        output_string(&out, NULL, berlu_act_spec(d->curves[i].act));
+    return output_print(&out);
 }
 
 static berlu_status act_plot(options *o)
 {
-    picture p = {0};
-    berlu_status status = plot_make(&p, o);
+    drawing d = {.title = "activations"};
+    berlu_status status = curves_make(&d, o);
+    if (status == BERLU_OK)
+        status = curves_fill(&d, o);
     if (status == BERLU_OK) {
-        plot_arrange(&p, o);
-        svg_figure figure = {
-            .title = "Activations", .plots = p.plots, .count = PANES, .columns = 1, .width = 900, .height = 420};
+        svg_figure figure = {.title = d.title, .plots = d.plots};
+        (d.count > OVERLAID ? multiples : overlay)(&d, &figure);
         status = svg_save(options_string(o, "svg"), &figure);
     }
-    if (status == BERLU_OK && options_json(o)) {
-        output out;
-        output_start(&out);
-        output_string(&out, "svg", options_string(o, "svg"));
-        output_array(&out, "activations");
-        for (size_t i = 0; i < p.count; i++)
-            output_string(&out, NULL, berlu_act_spec(p.curves[i].act));
-        status = output_print(&out);
-    }
-    plot_free(&p);
+    if (status == BERLU_OK && options_json(o))
+        status = json_print(&d, options_string(o, "svg"));
+    drawing_free(&d);
     return status;
 }
 
-const command cmd_act_plot = {"act plot", "function, first and second derivative as a picture",
-                              "Overlays the activations (all of them when none is named) in three plots.\n\n"
-                              "  berlu act plot relu gelu berlu:eps=0.5 berlu:eps=0.5,degree=6 --svg act.svg",
-                              plot_rows, act_plot};
+const command cmd_act_plot = {
+    "act plot", "function, first and second derivative as a plot",
+    "Overlays up to eight activations in three plots; more of them (all when none is named) get\n"
+    "a small plot each.\n\n"
+    "  berlu act plot relu gelu berlu:eps=0.5 berlu:eps=0.5,degree=6 --svg act.svg",
+    plot_rows, act_plot};

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "analyze/card.h"
+#include "analyze_out.h"
 #include "analyze_plot.h"
 #include "commands.h"
 #include "io/act_text.h"
 #include "output.h"
 #include "progress.h"
+#include "train/run_folder.h"
 
 /* The activations of a command: those named, else `standard` (NULL-terminated), else all. */
 static berlu_status acts_open(analyze_acts *list, const options *o, const char *const *standard)
@@ -43,35 +45,12 @@ static void acts_close(analyze_acts *list)
     free(list->names);
 }
 
-static berlu_status rows_end(output *out, int json)
-{
-    if (json) {
-        output_end(out);
-        return output_print(out);
-    }
-    text_free(&out->json);
-    return BERLU_OK;
-}
-
-static void real_or_null(output *out, const char *key, double value)
-{
-    if (isnan(value))
-        output_null(out, key);
-    else
-        output_real(out, key, value);
-}
-
-static const char *number_or_dash(char out[NUMBER_TEXT], double value)
-{
-    return isnan(value) ? strcpy(out, "-") : number_text(out, value);
-}
-
 /* ---- lipschitz ---- */
 
 static const option_row lipschitz_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT,
-     .help = "activations (default: those the paper compares, then all others)"},
-    {"svg", OPTION_STRING, "FILE", .help = "draw the slopes"},
+     .help = "activations (default: those the paper compares, then all others), or the folder of one run"},
+    {"svg", OPTION_STRING, "FILE", .help = "draw the slopes, or the constants of the run by site"},
     {0}};
 
 static void lipschitz_write(output *out, const char *name, const lipschitz *l, int json)
@@ -113,9 +92,27 @@ static const char *paper_first(size_t index)
     return NULL;
 }
 
+/* The folder of a run among the arguments; an activation's own name is never one. */
+static const char *run_among(const options *o)
+{
+    for (size_t i = 0; i < options_count(o, "act"); i++) {
+        const char *words = options_strings(o, "act")[i];
+        int builtin = 0;
+        for (size_t k = 0; berlu_act_builtin(k); k++)
+            builtin |= strcmp(words, berlu_act_builtin(k)) == 0;
+        if (!builtin && run_exists(words))
+            return words;
+    }
+    return NULL;
+}
+
 static berlu_status analyze_lipschitz(options *o)
 {
-    const char *order[64] = {NULL};
+    const char *order[64] = {NULL}, *run = run_among(o);
+    if (run && options_count(o, "act") > 1)
+        return berlu_fail(BERLU_ERR_ARG, "%s is a run; give one run alone, or activations", run);
+    if (run)
+        return analyze_lipschitz_run(o, run);
     for (size_t i = 0; i + 1 < COUNT(order) && paper_first(i); i++)
         order[i] = paper_first(i);
     analyze_acts list = {0};
@@ -142,12 +139,16 @@ static berlu_status analyze_lipschitz(options *o)
 }
 
 const command cmd_analyze_lipschitz = {
-    "analyze lipschitz", "the largest slope of activations, beside what the paper says",
+    "analyze lipschitz", "the largest slope of activations, or the bounds of a trained network",
     "The constant that the library states, and the largest slope that a search over the double-precision reference "
     "finds\n"
-    "without knowing it. Without arguments: the four activations of the paper's comparison first, then all others.\n\n"
+    "without knowing it. Without arguments: the four activations of the paper's comparison first, then all others.\n"
+    "With a run: alpha, eps and the constant at each site, the largest singular values of fc1 and fc2, and the bound "
+    "of "
+    "the MLP branch.\n\n"
     "  berlu analyze lipschitz\n"
-    "  berlu analyze lipschitz gelu berlu:alpha=1.2 my.yaml --json",
+    "  berlu analyze lipschitz gelu berlu:alpha=1.2 my.yaml --json\n"
+    "  berlu analyze lipschitz runs/first",
     lipschitz_rows, analyze_lipschitz};
 
 /* ---- depth ---- */

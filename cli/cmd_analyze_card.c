@@ -58,9 +58,13 @@ static void card_print(const berlu_act *act, const card *c, const bench_row *spe
     for (int i = 0; i < CARD_SCALES; i++)
         printf(" %.4g: %.4g%s", c->linearity[i].scale, c->linearity[i].nonlinear, i + 1 < CARD_SCALES ? "," : "\n");
     if (isinf(c->ulp))
-        printf("  %-20s absolute, see berlu_act_ulp() in berlu/act.h\n", "error bound, f32");
+        printf("  %-20s 4 u (|y| + S c) + 12 u J eps, slope 12 u S + 2 u J c / eps, where u = 2^-24, S is the\n"
+               "  %-20s largest |slope|, c the distance to the nearest kink, J the jump of the slope there\n",
+               "error bound, f32", "");
     else
         printf("  %-20s %g ULP, slope %g ULP\n", "error bound, f32", c->ulp, c->slope_ulp);
+    printf("  %-20s %.2g, slope %.2g (absolute, largest of %d floats in [-8, 8])\n", "error measured", c->error,
+           c->slope_error, CARD_FLOATS);
     printf("  %-20s %s\n", "slope from output", berlu_act_has_from_output(act) ? "yes" : "no");
     if (!isnan(speed[FORWARD].ratio))
         printf("  %-20s forward %.2f x %s, backward %.2f x %s (f32, %zu elements, %d thread%s)\n", "time",
@@ -107,6 +111,8 @@ static berlu_status card_json(const berlu_act *act, const card *c, const bench_r
     output_end(&out);
     output_real(&out, "ulp", c->ulp);
     output_real(&out, "slope_ulp", c->slope_ulp);
+    output_real(&out, "error", c->error);
+    output_real(&out, "slope_error", c->slope_error);
     output_bool(&out, "from_output", berlu_act_has_from_output(act));
     for (int op = 0; op < OPS && !isnan(speed[op].ratio); op++)
         output_real(&out, op == FORWARD ? "forward_ratio" : "backward_ratio", speed[op].ratio);

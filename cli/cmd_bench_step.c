@@ -42,6 +42,7 @@ static void row_json(const bench_run *r, const bench_step *b)
     output_int(out, "batch", b->options.batch);
     output_string(out, "dtype", b->options.opening.precision);
     output_string(out, "device", b->options.backend->name);
+    output_string(out, "machine", b->machine);
     output_string(out, "keep", engine_keep_name(b->options.keep));
     output_string(out, "mode", b->options.mode == ENGINE_TRAIN ? "train" : "infer");
     if (!r->memory) {

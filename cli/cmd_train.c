@@ -32,12 +32,14 @@ enum {
     {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, 0},
 static const option_row rows[] = {
     TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
-    {"dry-run", OPTION_FLAG, .help = "check everything, show settings and memory, write nothing",
+    {"dry-run", OPTION_FLAG, .help = "check everything, show settings, memory and expected time, write nothing",
      .flags = OPTION_NO_FILE},
     {"wait", OPTION_FLOAT, "SECONDS", .standard = "0", .least = 0, .most = 1e9,
      .help = "how long to wait for another process that trains in --run; then exit 4", .flags = OPTION_NO_FILE},
     {"strict", OPTION_FLAG, .flags = OPTION_NO_FILE,
      .help = "a resume under another version, matrix library, instruction set or device is an error, not a warning"},
+    {"record-steps", OPTION_FLAG, .flags = OPTION_NO_FILE,
+     .help = "keep the first weights (initial.safetensors) and every batch's images and loss (steps.csv) in --run"},
     {"config", OPTION_STRING, "FILE", .flags = OPTION_NO_FILE,
      .help = "settings from a YAML file, or those of another run from its run.json; options win"},
     {"verbose", OPTION_FLAG, .help = "show all settings at the start", .flags = OPTION_NO_FILE},
@@ -236,6 +238,8 @@ static berlu_status early_checks(const train_settings *s, const options *o)
 {
     if (options_json(o) && options_flag(o, "json-lines"))
         return berlu_fail(BERLU_ERR_ARG, "option --json-lines: writes lines and --json one object; choose one of them");
+    if (options_flag(o, "resume") && options_flag(o, "record-steps"))
+        return berlu_fail(BERLU_ERR_ARG, "option --record-steps: records from the first step on; leave --resume out");
     if (options_flag(o, "dry-run") && !options_given(o, "run"))
         return BERLU_OK;
     if (!*s->run)
@@ -257,6 +261,18 @@ static void table_show(const trainer *t, const display *d, int verbose)
     if (!d->quiet && !table.failed)
         fprintf(stderr, "%s\n", table.data);
     text_free(&table);
+}
+
+/* A rate in proportion to a small batch is too small for a short run; it was once the default of our own first example. */
+static void rate_warn(const train_settings *s, const options *o, const display *d)
+{
+    double usual = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
+    int automatic = s->given[recipe_find("lr") - train_settings_table] == 0 && s->lr == usual;
+    if (automatic && s->lr < 2e-4 && !options_flag(o, "resume") && !d->quiet)
+        fprintf(stderr,
+                "note: the automatic learning rate for %lld images per update is %.2g, which learns slowly; "
+                "--lr 1e-3 or --recipe plain may suit a small run\n",
+                (long long)(s->batch * s->accumulate), s->lr);
 }
 
 static berlu_status result_print(const options *o, const train_result *r, const display *d)
@@ -283,11 +299,39 @@ static berlu_status result_print(const options *o, const train_result *r, const 
     return output_print(&out);
 }
 
-static berlu_status dry_print(const trainer *t)
+static const char *duration(char out[48], double seconds)
 {
+    if (seconds < 120)
+        snprintf(out, 48, "%.0f s", seconds);
+    else if (seconds < 2 * 3600)
+        snprintf(out, 48, "%.0f min", seconds / 60);
+    else
+        snprintf(out, 48, "%.1f hours", seconds / 3600);
+    return out;
+}
+
+/* What the run would take, from a second of it. */
+static berlu_status dry_run(trainer *t, const options *o, const display *d)
+{
+    train_estimate e;
+    char time[48];
     output out;
+    berlu_status status = options_flag(o, "resume") ? BERLU_OK : trainer_init_check(t);
+    if (status == BERLU_OK)
+        status = trainer_measure(t, 1, &e);
+    if (status != BERLU_OK)
+        return status;
+    if (!d->quiet)
+        fprintf(stderr, "%-10s about %s for %llu updates, %.0f images/s in a second of trying\n", "time",
+                duration(time, e.seconds), (unsigned long long)e.updates, e.images_per_s);
+    if (!options_json(o))
+        return BERLU_OK;
     output_start(&out);
     output_string(&out, "settings_hash", trainer_settings_hash(t));
+    output_int(&out, "updates", (int64_t)e.updates);
+    output_int(&out, "planned_bytes", (int64_t)e.planned_bytes);
+    output_real(&out, "images_per_s", e.images_per_s);
+    output_real(&out, "seconds", e.seconds);
     return output_print(&out);
 }
 
@@ -311,6 +355,7 @@ static berlu_status run_start(trainer *t, const options *o)
     train_start how = {.resume = options_flag(o, "resume"),
                        .wait = options_float(o, "wait"),
                        .strict = options_flag(o, "strict"),
+                       .record_steps = options_flag(o, "record-steps"),
                        .command = command_words(&memory, words),
                        .commit = BERLU_COMMIT};
     berlu_status status = trainer_begin(t, &how);
@@ -332,9 +377,9 @@ static berlu_status train_with(const train_settings *s, const options *o)
     if (status == BERLU_OK)
         status = trainer_open(&t, s, &hooks);
     if (status == BERLU_OK)
-        table_show(t, &d, options_flag(o, "verbose"));
-    if (status == BERLU_OK && options_flag(o, "dry-run") && options_json(o))
-        status = dry_print(t);
+        table_show(t, &d, options_flag(o, "verbose")), rate_warn(s, o, &d);
+    if (status == BERLU_OK && options_flag(o, "dry-run"))
+        status = dry_run(t, o, &d);
     if (status == BERLU_OK && !options_flag(o, "dry-run")) {
         status = run_start(t, o);
         if (status == BERLU_OK)
@@ -345,7 +390,7 @@ static berlu_status train_with(const train_settings *s, const options *o)
             status = result_print(o, &result, &d);
     }
     trainer_close(t);
-    if (status == BERLU_ERR_MEMORY) {
+    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch ")) {
         char reason[512];
         snprintf(reason, sizeof reason, "%s", berlu_last_error());
         berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", reason);
@@ -371,7 +416,8 @@ const command cmd_train = {
     "What is not given comes from --recipe: the defaults below are those of `paper`, and `berlu train --recipe plain\n"
     "--help` shows those of another. --dry-run shows the outcome. A YAML file given with --config has the same names\n"
     "with _ for -.\n\n"
-    "  berlu train --model vit_micro --data synthetic --act berlu --run runs/first --recipe plain --epochs 3\n"
+    "  berlu train --model vit_micro --patch 8 --data synthetic --act berlu --run runs/first --recipe plain --epochs "
+    "3\n"
     "  berlu train --run runs/first --resume\n"
     "  berlu train --model vit_tiny_cifar --data cifar10:data --act berlu:eps=0.1 --act-constraint alpha:0: --run r\n",
     rows, train};

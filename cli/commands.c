@@ -6,6 +6,7 @@
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
+    _(smooth_check) /* before smooth: the longer name is tried first */ \
     _(smooth) \
     _(act_list) \
     _(act_eval) \
@@ -21,16 +22,26 @@
     _(train) \
     _(eval) \
     _(predict) \
+    _(compare) \
+    _(export_onnx) \
+    _(export_timm) \
     _(study_run) \
     _(study_status) \
     _(study_list) \
     _(study_report) \
+    _(study_compare) \
+    _(study_import) \
     _(study_rebuild) \
+    _(study_verify) \
+    _(study_pack) \
     _(study_merge) \
     _(demo) \
     _(analyze_lipschitz) \
     _(analyze_depth) \
     _(analyze_linearity) \
+    _(analyze_regions) \
+    _(analyze_spectrum) \
+    _(analyze_landscape) \
     _(analyze_card) \
     _(bench_act) \
     _(bench_step) \

@@ -47,17 +47,22 @@ static void upper(char *out, size_t room, const char *name)
     out[i] = 0;
 }
 
+void option_title(char *title, size_t room, const option_row *row)
+{
+    if (row->flags & OPTION_ARGUMENT)
+        upper(title, room, row->name);
+    else if (row->type == OPTION_FLAG)
+        snprintf(title, room, "--%s", row->name);
+    else if (row->type == OPTION_OPTIONAL)
+        snprintf(title, room, "--%s[=%s]", row->name, value_word(row));
+    else
+        snprintf(title, room, "--%s %s", row->name, choices_too_long(row) ? "NAME" : value_word(row));
+}
+
 static void title_print(FILE *file, const option_row *row)
 {
     char title[256];
-    if (row->flags & OPTION_ARGUMENT)
-        upper(title, sizeof title, row->name);
-    else if (row->type == OPTION_FLAG)
-        snprintf(title, sizeof title, "--%s", row->name);
-    else if (row->type == OPTION_OPTIONAL)
-        snprintf(title, sizeof title, "--%s[=%s]", row->name, value_word(row));
-    else
-        snprintf(title, sizeof title, "--%s %s", row->name, choices_too_long(row) ? "NAME" : value_word(row));
+    option_title(title, sizeof title, row);
     if (strlen(title) > TITLE - 2)
         fprintf(file, "  %s\n  %*s", title, TITLE, "");
     else
@@ -119,28 +124,38 @@ static void range_add(text *help, const option_row *row)
         text_add(help, "; from %s", number_text(least, row->least));
 }
 
-static void row_print(FILE *file, const option_row *row, const help_layout *layout)
+void option_words(text *help, const option_row *row, const help_layout *layout)
 {
-    text help = {0}, standard = {0};
-    text_string(&help, row->help ? row->help : "");
-    range_add(&help, row);
+    text standard = {0};
+    text_string(help, row->help ? row->help : "");
+    range_add(help, row);
     if (choices_too_long(row)) {
-        text_string(&help, "; one of ");
+        text_string(help, "; one of ");
         for (const char *c = row->choices; *c; c++)
-            text_string(&help, *c == '|' ? ", " : (char[]){*c, 0});
+            text_string(help, *c == '|' ? ", " : (char[]){*c, 0});
     }
     if (row->type == OPTION_STRINGS && !(row->flags & OPTION_ARGUMENT))
-        text_string(&help, "; may be given several times");
+        text_string(help, "; may be given several times");
     if (layout->standard && row->type != OPTION_FLAG)
         layout->standard(layout->context, row->name, &standard);
     if (row->standard || standard.length)
-        text_add(&help, " (default: %s)", standard.length ? standard.data : row->standard);
+        text_add(help, " (default: %s)", standard.length ? standard.data : row->standard);
     if (row->flags & OPTION_REQUIRED && !(row->flags & OPTION_ARGUMENT))
-        text_string(&help, " (required)");
-    title_print(file, row);
-    help_wrap(file, help.data ? help.data : "", TITLE + 2, TITLE + 2, "");
-    text_free(&help);
+        text_string(help, " (required)");
     text_free(&standard);
+}
+
+/* Whom the rows are shown to, and under which heading the next one stands first. */
+typedef struct visitor {
+    option_visit *visit;
+    void *context;
+    const char *heading;
+} visitor;
+
+static void row_visit(visitor *v, const option_row *row, const help_layout *layout)
+{
+    v->visit(v->context, v->heading, row, layout);
+    v->heading = NULL;
 }
 
 /* Is `name` one of the words of "a b c"? */
@@ -174,34 +189,30 @@ static int shown(const option_row *row, unsigned argument)
     return row->type != OPTION_NONE && (row->flags & OPTION_ARGUMENT) == argument;
 }
 
-static void list_print(FILE *file, const char *heading, const option_row *rows, unsigned argument,
+static void list_visit(visitor *v, const char *heading, const option_row *rows, unsigned argument,
                        const option_row *hidden_by, const help_layout *layout)
 {
-    for (const option_row *row = rows; row && row->name; row++) {
-        if (!shown(row, argument) || in_rows(hidden_by, row->name))
-            continue;
-        if (heading)
-            fprintf(file, "\n%s\n", heading);
-        heading = NULL;
-        row_print(file, row, layout);
-    }
+    v->heading = heading;
+    for (const option_row *row = rows; row && row->name; row++)
+        if (shown(row, argument) && !in_rows(hidden_by, row->name))
+            row_visit(v, row, layout);
 }
 
 /* In the order of the names, not of the rows: what people change most comes first. */
-static void group_print(FILE *file, const option_group *group, const option_row *rows, const help_layout *layout)
+static void group_visit(visitor *v, const option_group *group, const option_row *rows, const help_layout *layout)
 {
     int last = !group[1].title;
-    fprintf(file, "\n%s\n", group->title);
+    v->heading = group->title;
     for (const char *name = group->names; *name; name += strspn(name, " ")) {
         size_t length = strcspn(name, " ");
         for (const option_row *row = rows; row->name; row++)
             if (shown(row, 0) && strlen(row->name) == length && strncmp(row->name, name, length) == 0)
-                row_print(file, row, layout);
+                row_visit(v, row, layout);
         name += length;
     }
     for (const option_row *row = rows; last && row->name; row++)
         if (shown(row, 0) && !in_any(layout->groups, row->name))
-            row_print(file, row, layout);
+            row_visit(v, row, layout);
 }
 
 void options_usage(FILE *file, const option_row *rows)
@@ -217,14 +228,32 @@ void options_usage(FILE *file, const option_row *rows)
     fputs(" [options]\n", file);
 }
 
-void options_help(FILE *file, const option_row *rows, const help_layout *layout)
+void options_visit(const option_row *rows, const help_layout *layout, option_visit *visit, void *context)
 {
     static const help_layout none = {0};
     layout = layout ? layout : &none;
-    list_print(file, "arguments", rows, OPTION_ARGUMENT, NULL, layout);
+    visitor v = {.visit = visit, .context = context};
+    list_visit(&v, "arguments", rows, OPTION_ARGUMENT, NULL, layout);
     for (const option_group *group = layout->groups; group && group->title; group++)
-        group_print(file, group, rows, layout);
+        group_visit(&v, group, rows, layout);
     if (!layout->groups)
-        list_print(file, "options", rows, 0, NULL, layout);
-    list_print(file, "options of every command", options_common, 0, rows, &none);
+        list_visit(&v, "options", rows, 0, NULL, layout);
+    list_visit(&v, "options of every command", options_common, 0, rows, &none);
+}
+
+static void row_print(void *context, const char *heading, const option_row *row, const help_layout *layout)
+{
+    FILE *file = context;
+    text help = {0};
+    if (heading)
+        fprintf(file, "\n%s\n", heading);
+    option_words(&help, row, layout);
+    title_print(file, row);
+    help_wrap(file, help.data ? help.data : "", TITLE + 2, TITLE + 2, "");
+    text_free(&help);
+}
+
+void options_help(FILE *file, const option_row *rows, const help_layout *layout)
+{
+    options_visit(rows, layout, row_print, file);
 }

@@ -168,7 +168,11 @@ static int no_command(int argc, char *const *argv)
 /* Commands that ask *signals_stop() now and then and keep their state: a signal means save and exit 3 (signals.h). */
 static int is_stoppable(const command *cmd)
 {
-    return strcmp(cmd->name, "train") == 0 || strcmp(cmd->name, "data get") == 0;
+    static const char *const names[] = {"train", "data get", "study run", "study verify"};
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strcmp(cmd->name, names[i]) == 0)
+            return 1;
+    return 0;
 }
 
 static berlu_status output_flush(void)

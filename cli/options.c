@@ -265,7 +265,7 @@ static berlu_status take_value(reader *r, const option_row *row, const char *att
 {
     const char *word = attached ? attached : next_word(r);
     if (!attached) {
-        if (!word || (strncmp(word, "--", 2) == 0 && !looks_like_number(word)))
+        if (!word || (strncmp(word, "--", 2) == 0 && !(row->flags & OPTION_DASHES) && !looks_like_number(word)))
             return berlu_fail(BERLU_ERR_ARG, "option --%s needs a value", row->name);
         r->at++;
     }

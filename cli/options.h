@@ -42,6 +42,7 @@ enum {
     OPTION_REQUIRED = 2,
     OPTION_MANY = 4,    /* lists of numbers, texts of them: also takes the numbers that follow, `--x 1 2 3` */
     OPTION_NO_FILE = 8, /* not a key of settings files (--config, --resume) */
+    OPTION_DASHES = 16, /* its value may begin with dashes: options for another program */
 };
 
 typedef struct option_row {
@@ -97,6 +98,13 @@ typedef struct help_layout {
 
 void options_help(FILE *file, const option_row *rows, const help_layout *layout); /* layout may be NULL */
 void options_usage(FILE *file, const option_row *rows);                           /* "MODEL [options]" */
+
+/* Every argument and option of a command, the common ones included, in the order of --help; `heading` is NULL but for the
+ * first of a group. option_title() is "--batch N", option_words() its help with range and default. */
+typedef void option_visit(void *context, const char *heading, const option_row *row, const help_layout *layout);
+void options_visit(const option_row *rows, const help_layout *layout, option_visit *visit, void *context);
+void option_title(char *out, size_t room, const option_row *row);
+void option_words(struct text *out, const option_row *row, const help_layout *layout);
 
 /* Prints words from `column` on, up to column 80; what does not fit goes on in the next line under `indent`. `more` ends each
  * broken line: " \\" for a command that a shell is to read. */

@@ -7,7 +7,8 @@
 #include "train/recipe.h"
 
 const option_group train_groups[] = {
-    {"what is trained", "model data act run recipe config image-size patch stride stem classes init resume"},
+    {"what is trained", "model data act run recipe config image-size patch stride stem classes init "
+                        "init-sha256 resume"},
     {"data", "data-root train-images test-images holdout synthetic-images augment jitter hue interpolation eval-crop "
              "crop-pct repeats mixup cutmix mix-prob mix-switch mix-group normalize mean std class-order val-labels "
              "labels max-bad"},
@@ -17,7 +18,7 @@ const option_group train_groups[] = {
     {"activation", "act-params act-lr act-decay act-freeze act-constraint keep"},
     {"device", "device precision residual algorithms data-on threads workers"},
     {"the run itself",
-     "seed max-steps checkpoint-every eval-every eval-batch overfit-batch dry-run wait strict verbose "
+     "seed max-steps checkpoint-every eval-every eval-batch overfit-batch record-steps dry-run wait strict verbose "
      "quiet json-lines"},
     {0}};
 

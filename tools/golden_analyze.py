@@ -7,6 +7,7 @@ integrates f itself over two inputs, while here the correlation maps come from t
 gelu (a Gaussian integral in closed form) and from the probability that both inputs lie inside BerLU's transition.
 
     lipschitz  act  constant  at  max_curvature
+    supremum   act  constant  max_curvature (no slope attains the constant)
     edge       act  sw2  sb2  beta_q  coefficient
     depth      act  layer  gap  q
     linearity  act  scale  nonlinear"""
@@ -43,6 +44,14 @@ def mish(x):
     return x * tanh(log1p(exp(x)))
 
 
+def sigmoid(x):
+    return 1 / (1 + exp(-x))
+
+
+def quick_gelu(x):
+    return x / (1 + exp(-mpf("1.702") * x))
+
+
 def clamp(x, low, high):
     return min(max(x, mpf(low)), mpf(high))
 
@@ -74,15 +83,26 @@ FUNCTIONS = [
     ("silu", silu, []),
     ("mish", mish, []),
     ("smelu", berlu(0, 1), [-1, 1]),
+    ("tanh", tanh, []),
+    ("sigmoid", sigmoid, []),
+    ("softplus", lambda x: log1p(exp(x)), []),
+    ("quick_gelu", quick_gelu, []),
+    ("relu2", lambda x: max(x, mpf(0)) ** 2, [0]),
     ("gelu:scale=8", lambda x: gelu(8 * x) / 8, []),
 ] + [(f"berlu:eps={e}", berlu("0.01", e), [-mpf(e), mpf(e)]) for e in ("0.0001", "0.001", "0.01", "0.1", "0.2", "0.5", "1", "5", "10")]
 
 
 def lipschitz():
-    for name, f, start in (("gelu", gelu, 1.4), ("gelu_tanh", gelu_tanh, 1.4), ("silu", silu, 2.4), ("mish", mish, 1.5)):
+    for name, f, start in (("gelu", gelu, 1.4), ("gelu_tanh", gelu_tanh, 1.4), ("silu", silu, 2.4), ("mish", mish, 1.5),
+                           ("quick_gelu", quick_gelu, 1.4)):
         at = findroot(lambda x: diff(f, x, 2), start)
         bend = mpf(0) if name != "mish" else findroot(lambda x: diff(f, x, 3), 0.1)
         row("lipschitz", name, diff(f, at), at, abs(diff(f, bend, 2)))
+    for name, f in (("tanh", tanh), ("sigmoid", sigmoid)):  # odd but for a constant: steepest at 0
+        bend = findroot(lambda x: diff(f, x, 3), 0.7 if name == "tanh" else 1.3)
+        row("lipschitz", name, diff(f, 0), mpf(0), abs(diff(f, bend, 2)))
+    row("supremum", "softplus", mpf(1), diff(lambda x: log1p(exp(x)), 0, 2))
+    row("supremum", "relu2", inf, mpf(2))
 
 
 def linearity():

@@ -43,6 +43,7 @@
 #define BERLU_ACT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <berlu/smooth.h>
 #include <berlu/status.h>
@@ -132,6 +133,18 @@ BERLU_API berlu_status berlu_act_backward_from_output(const berlu_act *act, berl
 BERLU_API berlu_status berlu_act_second(const berlu_act *act, berlu_dtype dtype, void *d2y, const void *x,
                                         size_t count);
 
+/** Numbers of 16 bits from and to f32, rounded to nearest, ties to even. NaN stays NaN (quiet);
+ *  what is too large becomes an infinity; f16 keeps subnormal numbers. */
+BERLU_API uint16_t berlu_to_bf16(float value);
+BERLU_API float berlu_from_bf16(uint16_t bits);
+BERLU_API uint16_t berlu_to_f16(float value);
+BERLU_API float berlu_from_f16(uint16_t bits);
+
+/** The same for arrays: out[i] = in[i] in another storage type. `out` and `in` must not overlap,
+ *  unless they are the same array of the same dtype. From one 16-bit type to the other by way of
+ *  f32. Returns BERLU_ERR_ARG for NULL (with a count above 0) and unknown dtypes. */
+BERLU_API berlu_status berlu_convert(berlu_dtype to, void *out, berlu_dtype from, const void *in, size_t count);
+
 /* ---- 3. The full call: rows x channels, bias, parameters and their gradients ----------------- */
 
 /** The operation of a call. z = x + bias, element by element, one bias per channel (absent: 0). */
@@ -181,7 +194,8 @@ typedef struct berlu_act_param_arg {
 typedef struct berlu_act_call {
     berlu_dtype dtype;
     berlu_hint hint;
-    size_t rows, channels; /* without bias and per-channel parameters only their product matters */
+    size_t rows, channels; /* without bias and per-channel parameters only their product matters; channels 0
+                            * is an error unless rows is 0, too */
     const void *x;
     void *y;
     const void *dy;
@@ -190,7 +204,8 @@ typedef struct berlu_act_call {
     float *dbias;      /* NULL, or `channels` elements: column sums of dx before it is rounded to dtype; overwritten */
     berlu_act_param_arg param[BERLU_ACT_PARAMS];
     int param_index;        /* for BERLU_ACT_PARAM_SLOPE */
-    void *workspace;        /* berlu_act_workspace() bytes, any alignment; NULL where that is 0 */
+    void *workspace;        /* berlu_act_workspace() bytes, any alignment; NULL where that is 0, or where no
+                             * gradient is asked for: then the call allocates its constants per channel itself */
     size_t workspace_bytes; /* size of the workspace */
     size_t inner; /* 0 means 1: channel of element i is (i / inner) mod channels. Above 1: no bias, no dbias */
 } berlu_act_call;
@@ -216,6 +231,18 @@ typedef struct berlu_exec {
  *  activation lacks (BERLU_ERR_UNSUPPORTED). */
 BERLU_API berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
                                      const berlu_exec *exec);
+
+/** The simple calls of section 2 with an instruction set and a number of threads; `exec` may be
+ *  NULL. */
+BERLU_API berlu_status berlu_act_forward_exec(const berlu_act *act, berlu_dtype dtype, void *y, const void *x,
+                                              size_t count, const berlu_exec *exec);
+BERLU_API berlu_status berlu_act_backward_exec(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
+                                               const void *x, size_t count, const berlu_exec *exec);
+BERLU_API berlu_status berlu_act_backward_from_output_exec(const berlu_act *act, berlu_dtype dtype, void *dx,
+                                                           const void *dy, const void *y, size_t count,
+                                                           const berlu_exec *exec);
+BERLU_API berlu_status berlu_act_second_exec(const berlu_act *act, berlu_dtype dtype, void *d2y, const void *x,
+                                             size_t count, const berlu_exec *exec);
 
 /** Bytes of workspace that a call needs; they depend on rows, channels, strides and on the
  *  requested gradients, not on threads or dtype. 0 when no gradient sum and no per-channel

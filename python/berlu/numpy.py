@@ -87,8 +87,8 @@ def _map(act: Union[str, Act], op: int, x: Any, out: Optional[Array], threads: i
     else:
         call = _lib.Call(
             dtype=_CODES[a.dtype.name],
-            rows=1,
-            channels=a.size,
+            rows=a.size,
+            channels=1,
             x=a.ctypes.data,
             y=result.ctypes.data,
             param_index=index,
@@ -156,7 +156,7 @@ def backward(act: Union[str, Act], dy: Any, x: Any, *, out: Optional[Array] = No
         return _finish(result, out)
     a, g = _laid_as(a, result), _laid_as(g, result)
     call = _lib.Call(
-        dtype=_CODES[a.dtype.name], rows=1, channels=a.size, x=a.ctypes.data, dy=g.ctypes.data, dx=result.ctypes.data
+        dtype=_CODES[a.dtype.name], rows=a.size, channels=1, x=a.ctypes.data, dy=g.ctypes.data, dx=result.ctypes.data
     )
     _run(f, _lib.BACKWARD, call, threads)
     return _finish(result, out)

@@ -7,7 +7,7 @@ SPDX-License-Identifier: MIT
     berlu.timm.save(model, "w.safetensors")   # for `berlu eval MODEL --weights w.safetensors`
 
 Importing this module gives timm's table of activation layers every name of berlu that it does not
-have itself. act_layer reaches all activations in a part of timm's families only;
+have itself, and every spec: act_layer="berlu:eps=0.1". act_layer reaches all activations in a part of timm's families only;
 berlu.torch.replace_activations() reaches them all."""
 
 from __future__ import annotations
@@ -29,7 +29,19 @@ from ._act import Act as Activation, act as make_act, names
 from ._models import CALLS
 from .torch import Act
 
-_TABLE: Dict[str, Any] = timm.layers.create_act._ACT_LAYER_DEFAULT
+
+class _Layers(Dict[str, Any]):
+    """timm's table of activation layers, which also takes a whole spec for a name."""
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return functools.partial(Act, make_act(name).spec)
+        except ValueError as error:
+            raise KeyError(f"{name}: {error}") from None
+
+
+_TABLE = _Layers(timm.layers.create_act._ACT_LAYER_DEFAULT)
+timm.layers.create_act._ACT_LAYER_DEFAULT = _TABLE
 
 
 def register(name: str, spec: Union[str, Activation]) -> None:
@@ -117,8 +129,11 @@ def _three(text: Any) -> Optional[Tuple[float, ...]]:
 def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
     """The model of a run folder of `berlu train` as a timm model in evaluation mode: its weights,
     its activation, and its mean and std in `pretrained_cfg`. which: "last", "best" or "ema"
-    (averaged weights)."""
+    (averaged weights). A folder of `berlu export timm` is loaded, too."""
     folder = pathlib.Path(run)
+    if (folder / "config.json").exists() and not (folder / "run.json").exists():
+        loaded: nn.Module = timm.create_model(f"local-dir:{folder}", pretrained=True)
+        return loaded.eval()
     settings = _settings(folder)
     path = _checkpoint(folder, which)
     tensors = load_file(path)

@@ -166,8 +166,8 @@ int64_t set_param(berlu_act_call &call, int index, const Tensor &p, const Tensor
 void set_channels(berlu_act_call &call, const Tensor &x, int64_t channels, int64_t dim)
 {
     int64_t count = x.numel();
-    call.rows = 1;
-    call.channels = (size_t)count;
+    call.rows = (size_t)count;
+    call.channels = 1;
     if (channels == 1)
         return;
     int64_t at = dim < 0 ? dim + x.dim() : dim;

@@ -202,10 +202,10 @@ berlu_act_point berlu_act_at(const berlu_act *act, double x, const double *param
     double p[BERLU_ACT_PARAMS];
     for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
         p[i] = params && i < act->definition->param_count ? params[i] : act->exact[i];
-    if (has_no_modifiers(act))
+    if (act->exact_scale == 1 && !act->center)
         return exact_point(act, x, p);
 
-    double k = (double)act->scale;
+    double k = act->exact_scale;
     berlu_act_point zero = {0}, at = exact_point(act, k * x, p);
     if (act->center)
         zero = exact_point(act, 0, p);

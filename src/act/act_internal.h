@@ -41,6 +41,7 @@ struct berlu_act {
     double exact[BERLU_ACT_PARAMS]; /* the same as they were written: berlu_act_at() and the text speak of these */
     int learned[BERLU_ACT_PARAMS];
     float scale;
+    double exact_scale; /* as it was written; kernels have it in f32 */
     int center;
     stream_rule stream;
     void *consts[ISA_COUNT]; /* prepared from params, for each of kernels[] */

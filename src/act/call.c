@@ -2,12 +2,14 @@
  * sums. SPDX-License-Identifier: MIT
  *
  * All checks come before anything is touched. The partition of sums depends on the call alone
- * (kernels.h): threads and instruction set never change a bit. Nothing is allocated: constants of
- * the activation's own parameters were prepared when it was made, those of a call's live on the
- * stack, and everything per channel or per block lives in the caller's workspace, laid out by
- * job_place(). A call of few elements should cost little, so nothing is zeroed or copied without
- * need. Read berlu_act_run() first. */
+ * (kernels.h): threads and instruction set never change a bit. Nothing is allocated, except
+ * constants per channel for a caller without a workspace: constants of the activation's own
+ * parameters were prepared when it was made, those of a call's live on the stack, and everything
+ * per channel or per block lives in the caller's workspace, laid out by job_place(). A call of few
+ * elements should cost little, so nothing is zeroed or copied without need. Read berlu_act_run()
+ * first. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "act/act_internal.h"
@@ -193,6 +195,9 @@ berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_
         return berlu_fail(BERLU_ERR_ARG, "%s: there is no dtype number %d", act->name, (int)call->dtype);
     if ((unsigned)call->hint > BERLU_HINT_STREAM)
         return berlu_fail(BERLU_ERR_ARG, "%s: there is no hint number %d", act->name, (int)call->hint);
+    if (call->rows && !call->channels)
+        return berlu_fail(BERLU_ERR_ARG, "%s: channels is 0 for %zu rows; set it, to 1 where there are none", act->name,
+                          call->rows);
     if (call->inner > 1 && (call->bias || call->dbias))
         return berlu_fail(BERLU_ERR_ARG, "%s: bias and dbias need inner 1, and it is %zu", act->name, call->inner);
     berlu_status status = check_params(act, call);
@@ -334,21 +339,16 @@ static void join_sums(const act_job *job, const berlu_act_call *call, size_t par
         tree_sum_columns(call->dbias, job->bias_sum, job->row_blocks, job->channels, job->channels);
 }
 
-berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec)
+static berlu_status checked_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
+                                const berlu_exec *exec)
 {
-    berlu_status status = berlu_act_check(act, op, call);
-    if (status != BERLU_OK)
-        return status;
-    berlu_isa isa = exec ? exec->isa : BERLU_ISA_BEST;
-    if (!berlu_act_can_run(act, isa))
-        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this machine or build has no %s kernels", act->name,
-                          berlu_isa_name(isa) ? berlu_isa_name(isa) : "such");
     if (call->inner > 1)
         return planes_run(act, op, call, exec);
-
+    berlu_isa isa = exec ? exec->isa : BERLU_ISA_BEST;
     _Alignas(64) unsigned char consts[ACT_CONSTS_BYTES];
     act_job job;
-    if ((status = call_job(&job, act, op, call, exec ? exec->threads : 0)) != BERLU_OK)
+    berlu_status status = call_job(&job, act, op, call, exec ? exec->threads : 0);
+    if (status != BERLU_OK)
         return status;
     const act_kernels *kernels = act->kernels[isa];
     if (params_are_own(&job, act)) {
@@ -368,32 +368,99 @@ berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_ac
     return BERLU_OK;
 }
 
+/* Whether a call without a workspace may bring its own: it is for constants per channel alone, a
+ * few bytes each. Sums of gradients stay with the caller, who runs them in a loop and should not
+ * pay for memory there. */
+static int constants_alone(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    int per_channel = 0;
+    if (call->workspace || (is_backward(op) && call->dbias))
+        return 0;
+    for (size_t p = 0; p < act->definition->param_count; p++) {
+        if (is_backward(op) && call->param[p].grad)
+            return 0;
+        per_channel |= call->param[p].stride != 0;
+    }
+    return per_channel;
+}
+
+static berlu_status run_with_own_space(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
+                                       const berlu_exec *exec)
+{
+    berlu_act_call with = *call;
+    with.workspace_bytes = berlu_act_workspace(act, op, call);
+    if (!with.workspace_bytes) /* too large, and checked_run() says so; or not needed after all */
+        return checked_run(act, op, call, exec);
+    with.workspace = malloc(with.workspace_bytes);
+    if (!with.workspace)
+        return berlu_fail_memory(with.workspace_bytes, act->name);
+    berlu_status status = checked_run(act, op, &with, exec);
+    free(with.workspace);
+    return status;
+}
+
+berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, const berlu_exec *exec)
+{
+    berlu_status status = berlu_act_check(act, op, call);
+    if (status != BERLU_OK)
+        return status;
+    berlu_isa isa = exec ? exec->isa : BERLU_ISA_BEST;
+    if (!berlu_act_can_run(act, isa))
+        return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: this machine or build has no %s kernels", act->name,
+                          berlu_isa_name(isa) ? berlu_isa_name(isa) : "such");
+    return constants_alone(act, op, call) ? run_with_own_space(act, op, call, exec) : checked_run(act, op, call, exec);
+}
+
 /* ---- Simple calls ---------------------------------------------------------------------------- */
+
+berlu_status berlu_act_forward_exec(const berlu_act *act, berlu_dtype dtype, void *y, const void *x, size_t count,
+                                    const berlu_exec *exec)
+{
+    return berlu_act_run(act, BERLU_ACT_FORWARD,
+                         &(berlu_act_call){.dtype = dtype, .rows = count, .channels = 1, .x = x, .y = y}, exec);
+}
+
+berlu_status berlu_act_backward_exec(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy, const void *x,
+                                     size_t count, const berlu_exec *exec)
+{
+    return berlu_act_run(act, BERLU_ACT_BACKWARD,
+                         &(berlu_act_call){.dtype = dtype, .rows = count, .channels = 1, .x = x, .dy = dy, .dx = dx},
+                         exec);
+}
+
+berlu_status berlu_act_backward_from_output_exec(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
+                                                 const void *y, size_t count, const berlu_exec *exec)
+{
+    berlu_act_call call = {.dtype = dtype, .rows = count, .channels = 1, .dy = dy, .dx = dx};
+    call.y = (void *)(uintptr_t)y; /* only read by this op */
+    return berlu_act_run(act, BERLU_ACT_BACKWARD_FROM_OUTPUT, &call, exec);
+}
+
+berlu_status berlu_act_second_exec(const berlu_act *act, berlu_dtype dtype, void *d2y, const void *x, size_t count,
+                                   const berlu_exec *exec)
+{
+    return berlu_act_run(act, BERLU_ACT_SECOND,
+                         &(berlu_act_call){.dtype = dtype, .rows = count, .channels = 1, .x = x, .y = d2y}, exec);
+}
 
 berlu_status berlu_act_forward(const berlu_act *act, berlu_dtype dtype, void *y, const void *x, size_t count)
 {
-    return berlu_act_run(act, BERLU_ACT_FORWARD,
-                         &(berlu_act_call){.dtype = dtype, .rows = count, .channels = 1, .x = x, .y = y}, NULL);
+    return berlu_act_forward_exec(act, dtype, y, x, count, NULL);
 }
 
 berlu_status berlu_act_backward(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy, const void *x,
                                 size_t count)
 {
-    return berlu_act_run(act, BERLU_ACT_BACKWARD,
-                         &(berlu_act_call){.dtype = dtype, .rows = count, .channels = 1, .x = x, .dy = dy, .dx = dx},
-                         NULL);
+    return berlu_act_backward_exec(act, dtype, dx, dy, x, count, NULL);
 }
 
 berlu_status berlu_act_backward_from_output(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
                                             const void *y, size_t count)
 {
-    berlu_act_call call = {.dtype = dtype, .rows = count, .channels = 1, .dy = dy, .dx = dx};
-    call.y = (void *)(uintptr_t)y; /* only read by this op */
-    return berlu_act_run(act, BERLU_ACT_BACKWARD_FROM_OUTPUT, &call, NULL);
+    return berlu_act_backward_from_output_exec(act, dtype, dx, dy, y, count, NULL);
 }
 
 berlu_status berlu_act_second(const berlu_act *act, berlu_dtype dtype, void *d2y, const void *x, size_t count)
 {
-    return berlu_act_run(act, BERLU_ACT_SECOND,
-                         &(berlu_act_call){.dtype = dtype, .rows = count, .channels = 1, .x = x, .y = d2y}, NULL);
+    return berlu_act_second_exec(act, dtype, d2y, x, count, NULL);
 }

@@ -125,6 +125,7 @@ static berlu_status set_scale(berlu_act *act, const char *value)
     if (!isfinite((float)v) || (float)v == 0.0f)
         return berlu_fail(BERLU_ERR_ARG, "%s: scale=%s must be a finite f32 number other than 0", act->name, value);
     act->scale = (float)v;
+    act->exact_scale = v;
     return BERLU_OK;
 }
 
@@ -204,8 +205,8 @@ static berlu_status write_spec(berlu_act *act)
             text_string(&t, "none");
         mark = ",";
     }
-    if (act->scale != 1.0f) {
-        text_add(&t, "%sscale=%s", mark, number_text_f32(number, act->scale));
+    if (act->exact_scale != 1) {
+        text_add(&t, "%sscale=%s", mark, number_text(number, act->exact_scale));
         mark = ",";
     }
     if (act->center)
@@ -249,6 +250,7 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
     snprintf(act->name, sizeof act->name, "%s", row->definition->name);
     act->shape.degree = row->definition->degree;
     act->scale = 1.0f;
+    act->exact_scale = 1;
     for (size_t i = 0; i < row->definition->param_count; i++) {
         act->exact[i] = row->definition->params[i].initial;
         act->params[i] = (float)act->exact[i];

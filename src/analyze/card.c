@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/expect.h"
 #include "io/svg.h"
 
 const double linearity_scales[CARD_SCALES] = {0.1, 0.27712812921102037, 0.3, 1, 3};
@@ -25,6 +26,33 @@ berlu_status act_centred(berlu_act **out, const berlu_act *act)
     return status;
 }
 
+/* A bound in ULP says little about a function of one's own, whose bound is absolute; what is measured can be held against
+ * it. The reference takes the parameters that the kernels have, in f32. */
+static berlu_status errors_measure(card *out, const berlu_act *act)
+{
+    float *x = malloc(4 * CARD_FLOATS * sizeof *x);
+    if (!x)
+        return berlu_fail_memory(4 * CARD_FLOATS * sizeof *x, "the errors of a card");
+    float *y = x + CARD_FLOATS, *dy = y + CARD_FLOATS, *dx = dy + CARD_FLOATS;
+    subject s = subject_of(act, PARAMS_OWN);
+    for (size_t i = 0; i < BERLU_ACT_PARAMS; i++)
+        s.params[i] = (float)s.params[i];
+    for (int i = 0; i < CARD_FLOATS; i++) {
+        x[i] = -8 + 16 * (float)i / (CARD_FLOATS - 1);
+        dy[i] = 1;
+    }
+    berlu_status status = berlu_act_forward(act, BERLU_F32, y, x, CARD_FLOATS);
+    if (status == BERLU_OK)
+        status = berlu_act_backward(act, BERLU_F32, dx, dy, x, CARD_FLOATS);
+    for (int i = 0; status == BERLU_OK && i < CARD_FLOATS; i++) {
+        berlu_act_point at = subject_at(&s, x[i]);
+        out->error = fmax(out->error, fabs(y[i] - at.value));
+        out->slope_error = fmax(out->slope_error, fabs(dx[i] - at.slope));
+    }
+    free(x);
+    return status;
+}
+
 berlu_status card_make(card *out, const berlu_act *act, int threads)
 {
     const depth_settings settings = {.q = 1, .c0 = 0.5, .layers = CARD_LAYERS, .threads = threads};
@@ -35,7 +63,9 @@ berlu_status card_make(card *out, const berlu_act *act, int threads)
     out->zero = berlu_act_at(act, 0, NULL).value;
     for (int i = -2048; i <= 2048; i++)
         out->least = fmin(out->least, berlu_act_at(act, i / 256.0, NULL).value);
-    berlu_status status = depth_find(&out->depth, act, &settings);
+    berlu_status status = errors_measure(out, act);
+    if (status == BERLU_OK)
+        status = depth_find(&out->depth, act, &settings);
     if (status == BERLU_OK && !out->depth.edge)
         status = act_centred(&centred, act);
     if (status == BERLU_OK && centred) {

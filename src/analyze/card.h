@@ -8,7 +8,7 @@
 #include "analyze/lipschitz.h"
 #include "base/text.h"
 
-enum { CARD_SCALES = 5, CARD_LAYERS = 100, CARD_POINTS = 801, CARD_CURVE = 61 };
+enum { CARD_SCALES = 5, CARD_LAYERS = 100, CARD_POINTS = 801, CARD_CURVE = 61, CARD_FLOATS = 1 << 14 };
 
 /* The pre-activation scales of tables: small, that of a layer of 192 inputs started at 0.02, and
  * up. */
@@ -20,8 +20,9 @@ typedef struct card {
     depth centred; /* of f - f(0), where the function has no edge of chaos */
     int has_centred;
     linearity linearity[CARD_SCALES];
-    double ulp, slope_ulp; /* the bounds of the f32 kernels; INFINITY: an absolute one, see berlu/act.h */
-    double zero, least;    /* f(0), and the smallest value in [-8, 8] */
+    double ulp, slope_ulp;     /* the bounds of the f32 kernels; INFINITY: an absolute one, see berlu/act.h */
+    double error, slope_error; /* largest |f32 - double| of value and derivative at CARD_FLOATS floats in [-8, 8] */
+    double zero, least;        /* f(0), and the smallest value in [-8, 8] */
 } card;
 
 berlu_status card_make(card *out, const berlu_act *act, int threads);

@@ -22,6 +22,11 @@ static const struct {
     {"silu", 1.100, 2.3993572805154676678},
     {"mish", 1.089, 1.4905711794854284593},
     {"gelu_tanh", NAN, 1.4185040087908283555},
+    {"quick_gelu", NAN, 1.4097281319127307097},
+    {"tanh", NAN, 0},
+    {"sigmoid", NAN, 0},
+    {"softplus", NAN, INFINITY}, /* approached, not attained */
+    {"relu2", NAN, INFINITY},
 };
 
 const char *lipschitz_paper_act(size_t index)

@@ -63,10 +63,15 @@ void pb_float(text *out, int field, float value)
     text_bytes(out, bytes, sizeof bytes);
 }
 
-void pb_bytes(text *out, int field, const void *bytes, size_t count)
+void pb_length(text *out, int field, size_t count)
 {
     key_put(out, field, WIRE_BYTES);
     varint_put(out, count);
+}
+
+void pb_bytes(text *out, int field, const void *bytes, size_t count)
+{
+    pb_length(out, field, count);
     text_bytes(out, bytes, count);
 }
 

@@ -16,6 +16,7 @@ void pb_varint(text *out, int field, uint64_t value); /* int32, int64 (two's com
 void pb_double(text *out, int field, double value);
 void pb_float(text *out, int field, float value);
 void pb_bytes(text *out, int field, const void *bytes, size_t count); /* also a nested message that is already bytes */
+void pb_length(text *out, int field, size_t count); /* their key and length alone: the bytes follow elsewhere */
 void pb_string(text *out, int field, const char *string);
 void pb_message(text *out, int field, text *message); /* appends and frees it; its failure becomes out's */
 void pb_doubles(text *out, int field, const double *values, size_t count); /* packed */

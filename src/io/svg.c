@@ -212,17 +212,20 @@ static berlu_status plot_draw(text *out, const svg_plot *plot, double left, doub
 static void head_draw(text *out, const svg_figure *figure, double width, double height)
 {
     text_add(out,
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-             "role=\"img\" font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif\">\n",
-             width, height, width, height);
-    text_string(out, "<title>");
+             "<svg%s viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" "
+             "font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif\">\n<title>",
+             figure->inside_page ? "" : " xmlns=\"http://www.w3.org/2000/svg\"", width, height, width, height);
     svg_escape(out, figure->title                           ? figure->title
                     : figure->count && figure->plots->title ? figure->plots->title
                                                             : "plot");
-    text_string(out, "</title>\n<style>@media (prefers-color-scheme: dark) { .ground { fill: #14171c } "
-                     ".ink { fill: #e8eaed } .soft { fill: #aab0ba } .grid { stroke: #2a2f38 } "
-                     ".axis { stroke: #6b727d } .line { stroke: #e8eaed } }</style>\n");
-    text_add(out, "<rect class=\"ground\" width=\"%.0f\" height=\"%.0f\" rx=\"6\" fill=\"#ffffff\"/>\n", width, height);
+    text_string(out, "</title>\n");
+    if (!figure->inside_page) {
+        text_string(out, "<style>@media (prefers-color-scheme: dark) { .ground { fill: #14171c } "
+                         ".ink { fill: #e8eaed } .soft { fill: #aab0ba } .grid { stroke: #2a2f38 } "
+                         ".axis { stroke: #6b727d } .line { stroke: #e8eaed } }</style>\n");
+        text_add(out, "<rect class=\"ground\" width=\"%.0f\" height=\"%.0f\" rx=\"6\" fill=\"#ffffff\"/>\n", width,
+                 height);
+    }
     if (figure->title)
         words_at(out, MARGIN_LEFT, 28, 18, "start", "ink", figure->title);
     if (figure->subtitle)

@@ -30,7 +30,8 @@ typedef enum svg_mark {
     SVG_STACK,     /* an area of height y on top of the stacks before it in the plot; the same x for all of them */
 } svg_mark;
 
-enum { SVG_COLORS = 8, SVG_GREY = -1 }; /* colours repeat after 8; repetitions are dashed, dotted, both */
+enum { SVG_COLORS = 8, SVG_GREY = -1 };    /* colours repeat after 8; repetitions are dashed, dotted, both */
+enum { SVG_SHADE = 1000, SVG_SHADES = 8 }; /* SVG_SHADE + 0 to 7: an ordered scale, for layers and epochs */
 
 typedef struct svg_series {
     const char *label; /* NULL: not in the legend */
@@ -66,6 +67,9 @@ typedef struct svg_figure {
     size_t count;
     int columns;       /* 0: one */
     int width, height; /* of one plot with its axes; 0: 640 x 360. Small ones are SVG_SMALL_WIDTH x SVG_SMALL_HEIGHT */
+    /* For a page that holds the figure: no namespace and no style sheet of its own. The page styles
+     * the classes ground, ink, soft, grid, axis and line, for light and dark alike. */
+    int inside_page;
 } svg_figure;
 
 enum { SVG_WIDTH = 640, SVG_HEIGHT = 360, SVG_SMALL_WIDTH = 320, SVG_SMALL_HEIGHT = 200 };

@@ -51,7 +51,9 @@ static void range_find(const svg_plot *plot, int vertical, int log, double *low,
             point_add(plot, i, k, vertical, log, low, high);
     if (!(*low <= *high)) /* nothing to show */
         *low = 0, *high = 1;
-    double margin = vertical || has_mark(plot, SVG_INTERVALS) ? 0.06 * (*high - *low) : 0;
+    int dots_alone = (has_mark(plot, SVG_POINTS) || has_mark(plot, SVG_HOLLOW)) && !has_mark(plot, SVG_LINE) &&
+                     !has_mark(plot, SVG_DASHED);
+    double margin = vertical || has_mark(plot, SVG_INTERVALS) || dots_alone ? 0.06 * (*high - *low) : 0;
     if (!(*high - *low > 1e-12 * fmax(fabs(*low), fabs(*high)))) /* all the same */
         margin = *low == 0 ? 1 : 0.5 * fabs(*low);
     int rests = *low == 0 && !log && (has_mark(plot, SVG_BARS) || has_mark(plot, SVG_STACK));
@@ -87,12 +89,31 @@ double svg_scale_map(const svg_scale *scale, double value)
     return ((scale->log ? log10(value) : value) - scale->low) / (scale->high - scale->low);
 }
 
+/* Inside of two decades whole powers are too few: 1, 2, 5, and below one decade 3 and 7 as well. */
+static void parts_make(svg_ticks *out, const svg_scale *scale)
+{
+    static const double wide[] = {1, 2, 5}, narrow[] = {1, 2, 3, 5, 7};
+    int is_wide = scale->high - scale->low > 1;
+    const double *parts = is_wide ? wide : narrow;
+    size_t count = is_wide ? COUNT(wide) : COUNT(narrow);
+    for (double e = floor(scale->low); e <= scale->high; e++)
+        for (size_t i = 0; i < count && out->count < SVG_TICKS; i++) {
+            double at = e + log10(parts[i]);
+            if (at >= scale->low - 1e-9 && at <= scale->high + 1e-9)
+                out->value[out->count++] = parts[i] * pow(10, e);
+        }
+}
+
 static void decades_make(svg_ticks *out, const svg_scale *scale, int most)
 {
     double first = ceil(scale->low - 1e-9), last = floor(scale->high + 1e-9), step = 1;
+    out->decimals = -1;
+    if (scale->high - scale->low < 2) {
+        parts_make(out, scale);
+        return;
+    }
     while ((last - first) / step + 1 > most)
         step += 1;
-    out->decimals = -1;
     for (double e = first; e <= last && out->count < SVG_TICKS; e += step) {
         out->exponent[out->count] = (int)e;
         out->value[out->count++] = pow(10, e);

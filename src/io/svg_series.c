@@ -10,8 +10,14 @@
 static const char *const palette[SVG_COLORS] = {"#2b7bba", "#e07b1a", "#2f9e5b", "#d1495b",
                                                 "#8e5cc2", "#1a9aa0", "#d6539c", "#9a7419"};
 
+/* Amber to violet at a middling lightness: ordered, and readable on white and on black. */
+static const char *const shades[SVG_SHADES] = {"#e0a52e", "#dc8a3c", "#d4704c", "#c7595f",
+                                               "#b54a74", "#9f418a", "#8b49a6", "#7a57c0"};
+
 const char *svg_color(const svg_series *s)
 {
+    if (s->color >= SVG_SHADE)
+        return shades[(s->color - SVG_SHADE) % SVG_SHADES];
     return s->color < 0 ? "#8a8f98" : palette[s->color % SVG_COLORS];
 }
 
@@ -22,7 +28,7 @@ const char *svg_dash(const svg_series *s)
                                          " stroke-dasharray=\"9 3 2 3\""};
     if (s->mark == SVG_DASHED || s->mark == SVG_VERTICALS)
         return rounds[s->mark == SVG_DASHED ? 1 : 2];
-    return s->mark == SVG_LINE && s->color > 0 ? rounds[s->color / SVG_COLORS % 4] : "";
+    return s->mark == SVG_LINE && s->color > 0 && s->color < SVG_SHADE ? rounds[s->color / SVG_COLORS % 4] : "";
 }
 
 /* ---- series ---------------------------------------------------------------------------------- */

@@ -27,10 +27,10 @@ static const struct {
     {"convnext_tiny", "convnext_tiny"},
 };
 
-const char *timm_name(const char *model)
+const char *timm_name(const char *name)
 {
     for (size_t i = 0; i < COUNT(pairs); i++)
-        if (strcmp(pairs[i].name, model) == 0)
+        if (strcmp(pairs[i].name, name) == 0)
             return pairs[i].timm;
     return NULL;
 }

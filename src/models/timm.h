@@ -2,12 +2,21 @@
 #ifndef MODELS_TIMM_H
 #define MODELS_TIMM_H
 
+#include "base/text.h"
+#include "models/models.h"
+
 /* timm's constructor that makes the model of this name, NULL where timm has none (the micro models
  * and the presets for 32 x 32 images, which timm makes by options). */
-const char *timm_name(const char *model);
+const char *timm_name(const char *name);
 
 /* The name used here for one of timm's ("vit_tiny_patch16_224", also with a tag,
  * "vit_tiny_patch16_224.augreg_in21k"); any other name comes back as it is. */
 const char *model_canonical(const char *name);
+
+/* The config.json with which timm.create_model("local-dir:DIR", pretrained=True) makes this model.
+ * `mean` and `std` are three numbers each with commas between; crop_pct 0: 1. BERLU_ERR_UNSUPPORTED
+ * where timm's constructor cannot: its TNT takes no activation, a constructor takes one for all
+ * sites, and the width of learned parameters is not known to it. */
+berlu_status timm_config(text *out, const model *m, const char *mean, const char *std, double crop_pct);
 
 #endif

@@ -95,17 +95,72 @@ static berlu_status match_one(const st_tensor **out, const graph *g, const tenso
     return BERLU_OK;
 }
 
-static berlu_status match(const st_tensor **found, const graph *g, const safetensors *file, char *used)
+/* The last layer of every family, as timm names it. */
+static int is_head(const char *name)
+{
+    static const char *const heads[] = {"head.weight",      "head.bias",      "head.fc.weight",
+                                        "head_dist.weight", "head_dist.bias", "head.fc.bias"};
+    for (size_t i = 0; i < COUNT(heads); i++)
+        if (strcmp(name, heads[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* The same layer but for the number of its outputs. */
+static int other_classes(const tensor_info *p, const st_tensor *t)
+{
+    if (p->rank != t->rank || (uint64_t)p->size[0] == t->shape[0])
+        return 0;
+    for (int i = 1; i < p->rank; i++)
+        if ((uint64_t)p->size[i] != t->shape[i])
+            return 0;
+    return 1;
+}
+
+/* A parameter that the file need not have, or has for another task. */
+static int left_alone(const graph *g, const tensor_info *p, const safetensors *file, weights_begun *begun)
+{
+    const st_tensor *t = safetensors_find(file, p->name);
+    if (p->activation && !t && !find_prelu(g, p->name, file)) {
+        begun->own_acts++;
+        return 1;
+    }
+    if (!is_head(p->name) || (t && !other_classes(p, t)) || (!t && prefix_of(p->name, file)))
+        return 0;
+    begun->new_head = 1;
+    begun->classes = t ? t->shape[0] : 0;
+    return 1;
+}
+
+/* A tensor of the file that the network may do without. */
+static int passed_over(const graph *g, const st_tensor *t, weights_begun *begun)
+{
+    for (int i = 0; i < graph_site_count(g); i++) {
+        const char *site = graph_site_at(g, i)->name;
+        size_t length = strlen(site);
+        if (strncmp(t->name, site, length) == 0 && t->name[length] == '.') {
+            begun->unused_acts++;
+            return 1;
+        }
+    }
+    return is_head(t->name) && begun->new_head; /* as for a parameter of that name */
+}
+
+/* The tensor of every parameter; with `begun` NULL where one is left as it is. */
+static berlu_status match(const st_tensor **found, const graph *g, const safetensors *file, char *used,
+                          weights_begun *begun)
 {
     int count = graph_param_count(g);
     for (int i = 0; i < count; i++) {
+        if (begun && left_alone(g, parameter_at(g, i), file, begun))
+            continue;
         berlu_status status = match_one(&found[i], g, parameter_at(g, i), file);
         if (status != BERLU_OK)
             return status;
         used[found[i] - safetensors_at(file, 0)] = 1;
     }
     for (size_t i = 0; i < safetensors_count(file); i++)
-        if (!used[i])
+        if (!used[i] && !(begun && passed_over(g, safetensors_at(file, i), begun)))
             return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s' belongs to no parameter of the model",
                               safetensors_path(file), safetensors_at(file, i)->name);
     return BERLU_OK;
@@ -123,32 +178,61 @@ static berlu_status buffer_make(float **out, const graph *g)
     return *out ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
-berlu_status weights_load(engine *e, const safetensors *file)
+/* Values of all found tensors are read before the first is set. */
+static berlu_status values_take(engine *e, const st_tensor *const *found, int count, const char *path)
+{
+    size_t all = 0, at = 0;
+    for (int i = 0; i < count; i++)
+        all += found[i] ? found[i]->count : 0;
+    float *values = memory_aligned((all + 1) * sizeof *values, path);
+    berlu_status status = values ? BERLU_OK : BERLU_ERR_MEMORY;
+    for (int i = 0; status == BERLU_OK && i < count; i++)
+        if (found[i]) {
+            status = st_read_f32(found[i], values + at);
+            at += found[i]->count;
+        }
+    at = 0;
+    for (int i = 0; status == BERLU_OK && i < count; i++)
+        if (found[i]) {
+            status = engine_set(e, ARRAY_WEIGHT, i, values + at);
+            at += found[i]->count;
+        }
+    free(values);
+    return status;
+}
+
+static berlu_status take(engine *e, const safetensors *file, weights_begun *begun)
 {
     const graph *g = engine_graph(e);
     int count = graph_param_count(g);
-    float *values = NULL; /* of all parameters: nothing is set before everything has been read */
     const st_tensor **found = calloc((size_t)count + 1, sizeof *found);
     char *used = calloc(safetensors_count(file) + 1, 1);
     berlu_status status = BERLU_OK;
     if (!found || !used)
         status = berlu_fail_memory((size_t)count * sizeof *found, safetensors_path(file));
     if (status == BERLU_OK)
-        status = match(found, g, file, used);
-    size_t all = 0, at = 0;
-    for (int i = 0; status == BERLU_OK && i < count; i++)
-        all += found[i]->count;
-    if (status == BERLU_OK && !(values = memory_aligned((all + 1) * sizeof *values, safetensors_path(file))))
-        status = BERLU_ERR_MEMORY;
-    for (int i = 0; status == BERLU_OK && i < count; at += found[i++]->count)
-        status = st_read_f32(found[i], values + at);
-    at = 0;
-    for (int i = 0; status == BERLU_OK && i < count; at += found[i++]->count)
-        status = engine_set(e, ARRAY_WEIGHT, i, values + at);
-    free(values);
+        status = match(found, g, file, used, begun);
+    for (int i = 0; status == BERLU_OK && begun && i < count; i++)
+        begun->taken += found[i] != NULL;
+    if (status == BERLU_OK && begun && begun->taken == 0)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: nothing of it fits this network and these classes",
+                            safetensors_path(file));
+    if (status == BERLU_OK)
+        status = values_take(e, found, count, safetensors_path(file));
     free(used);
     free(found);
     return status;
+}
+
+berlu_status weights_load(engine *e, const safetensors *file)
+{
+    return take(e, file, NULL);
+}
+
+berlu_status weights_begin(engine *e, const safetensors *file, weights_begun *out)
+{
+    *out = (weights_begun){0};
+    return take(e, file, out);
 }
 
 berlu_status weights_load_path(engine *e, const char *path)

@@ -35,6 +35,19 @@ berlu_status weights_fill(engine *e);
 berlu_status weights_load(engine *e, const safetensors *file);
 berlu_status weights_load_path(engine *e, const char *path);
 
+/* Reads what fits, to go on from it: the weights of another task, of timm, of another activation.
+ * A head for another number of classes, or none, is left as it is in the engine, and so are
+ * activation parameters that the file has not; those of the file that the network has not are
+ * passed over. Everything else must fit as for weights_load(). */
+typedef struct weights_begun {
+    int taken;        /* parameters set */
+    int new_head;     /* the head was left as it is */
+    uint64_t classes; /* of the file's head, where new_head; 0: it has none */
+    int own_acts;     /* activation parameters that were left as they are */
+    int unused_acts;  /* those of the file that the network has not */
+} weights_begun;
+berlu_status weights_begin(engine *e, const safetensors *file, weights_begun *out);
+
 /* Writes one of the engine's arrays under the parameters' names, whole or not at all; "format":
  * "pt" stands first in the metadata, as readers in Python expect it. */
 berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts);

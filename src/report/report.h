@@ -1,25 +1,42 @@
-/* report.h - what a study found: tables of cells, contrasts and runs, as one page and as files. SPDX-License-Identifier: MIT
+/* report.h - what studies found: verdicts, tables and plots, as one page and as files.
+ * SPDX-License-Identifier: MIT
  *
- * Reads the index alone (study/store.h). Cells: n, mean, deviation, t interval, and beside it the deviation that independent
- * errors on the test images alone would give. Contrasts: the difference of means with the deviation pooled over the study's
- * cells, Holm over all registered contrasts of the report, the paired and per-image views beside it. Failed runs are counted
- * in every row. */
+ * Reads the index alone (study/store.h). view.h finds what each cell is, contrasts.h judges
+ * contrasts, claims.h the paper's claims, tables.h and plots.h show them, page.h puts them on a
+ * page. Failed runs are counted in every table, and every contrast has a second line with failures
+ * as chance. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
-#include "report/table.h"
-#include "study/store.h"
+#include "report/tables.h"
+
+/* Tables that come from other parts of a store; NULL or empty: there is nothing of it. Columns are
+ * found by name. */
+typedef struct report_more {
+    const table *cost; /* costs.h */
+    const table
+        *equivalence; /* study source name difference low90 high90 margin verdict: ours minus another program's */
+} report_more;
 
 typedef struct report {
-    table cells, contrasts, runs;
+    view v;
+    judgements judged;
+    cell_sites **sites;
+    report_more more;
+    claim_result claims[CLAIMS];
+    report_tables tables;
+    const char *first_line; /* descriptions of the studies; a difference to another program and pilot runs come first */
     arena memory;
 } report;
 
+/* `from` and the tables of `more` must outlive the report. */
+berlu_status report_make_with(report *out, const store_contents *from, const report_more *more);
 berlu_status report_make(report *out, const store_contents *from);
 void report_free(report *r);
 
 enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8 };
-/* Writes index.html, report.md, cells.csv contrasts.csv runs.csv, report.tex into a folder. */
+/* Writes claims.json and, by format, index.html; report.md; a CSV file per table; report.tex into a
+ * folder. */
 berlu_status report_write(const report *r, const store_contents *from, const char *folder, unsigned formats);
 
 #endif

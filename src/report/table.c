@@ -35,11 +35,50 @@ void table_word(table *t, const char *word)
 {
     const char *copy = arena_strdup(t->memory, word ? word : "");
     cell_add(t, (table_cell){.word = copy ? copy : ""});
+    if (!copy)
+        t->column_count = 0; /* as in cell_add() */
 }
 
 void table_number(table *t, double value, int digits)
 {
     cell_add(t, (table_cell){.value = value, .digits = digits});
+}
+
+void table_mark(table *t, const char *mark)
+{
+    if (t->row_count)
+        t->cells[t->row_count - 1].mark = mark;
+}
+
+void table_mark_row(table *t, const char *mark)
+{
+    for (size_t i = 1; i <= t->column_count && i <= t->row_count; i++)
+        t->cells[t->row_count - i].mark = mark;
+}
+
+size_t table_rows(const table *t)
+{
+    return t->column_count ? t->row_count / t->column_count : 0;
+}
+
+static const table_cell *cell_at(const table *t, size_t row, const char *column)
+{
+    for (size_t c = 0; row < table_rows(t) && c < t->column_count; c++)
+        if (strcmp(t->columns[c], column) == 0)
+            return &t->cells[row * t->column_count + c];
+    return NULL;
+}
+
+double table_number_at(const table *t, size_t row, const char *column)
+{
+    const table_cell *c = cell_at(t, row, column);
+    return c && !c->word ? c->value : NAN;
+}
+
+const char *table_word_at(const table *t, size_t row, const char *column)
+{
+    const table_cell *c = cell_at(t, row, column);
+    return c && c->word ? c->word : "";
 }
 
 berlu_status table_status(const table *t)
@@ -55,7 +94,7 @@ static const char *cell_text(const table_cell *c, char out[64])
     if (isnan(c->value))
         return "";
     if (c->digits < 0)
-        snprintf(out, 64, "%.6g", c->value);
+        snprintf(out, 64, "%.*g", -c->digits, c->value);
     else
         snprintf(out, 64, "%.*f", c->digits, c->value);
     return out;
@@ -79,15 +118,21 @@ void table_csv(const table *t, text *out)
     }
 }
 
-static void markdown_text(text *out, const char *value)
+static void markdown_text(text *out, const table_cell *c)
 {
+    char number[64];
+    const char *value = cell_text(c, number), *around = !*value || !c->mark            ? ""
+                                                        : strcmp(c->mark, "best") == 0 ? "**"
+                                                        : strcmp(c->mark, "near") == 0 ? "*"
+                                                                                       : "";
+    text_string(out, around);
     for (; *value; value++)
-        text_add(out, *value == '|' ? "\\%c" : "%c", *value);
+        text_add(out, *value == '|' ? "\\%c" : "%c", *value == '\n' ? ' ' : *value);
+    text_string(out, around);
 }
 
 void table_markdown(const table *t, text *out)
 {
-    char number[64];
     text_add(out, "### %s\n\n", t->title);
     for (size_t c = 0; c < t->column_count; c++)
         text_add(out, "| %s ", t->columns[c]);
@@ -97,51 +142,82 @@ void table_markdown(const table *t, text *out)
     text_string(out, "|\n");
     for (size_t i = 0; i < t->row_count; i++) {
         text_string(out, "| ");
-        markdown_text(out, cell_text(&t->cells[i], number));
+        markdown_text(out, &t->cells[i]);
         text_string(out, (i + 1) % t->column_count ? " " : " |\n");
     }
     text_string(out, "\n");
 }
 
+static const char *entity_of(char c)
+{
+    return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : NULL;
+}
+
+/* Messages of processes may hold any bytes: what XML does not allow is left out or replaced. */
 void html_text(text *out, const char *value)
 {
-    for (; *value; value++)
-        switch (*value) {
-        case '&':
-            text_string(out, "&amp;");
-            break;
-        case '<':
-            text_string(out, "&lt;");
-            break;
-        case '>':
-            text_string(out, "&gt;");
-            break;
-        case '"':
-            text_string(out, "&quot;");
-            break;
-        default:
+    const char *broken = value + utf8_span(value);
+    for (; *value; value++) {
+        const char *entity = entity_of(*value);
+        if (value == broken) {
+            text_string(out, "\uFFFD");
+            broken = value + 1 + utf8_span(value + 1);
+        } else if (entity) {
+            text_string(out, entity);
+        } else if ((unsigned char)*value >= 0x20 || *value == '\n' || *value == '\t') {
             text_bytes(out, value, 1);
         }
+    }
+}
+
+static void html_cell(text *out, const table_cell *c)
+{
+    char number[64];
+    const char *mark = c->mark ? c->mark : "";
+    if (c->word && !*mark)
+        text_string(out, "<td>");
+    else
+        text_add(out, "<td class=\"%s%s%s\">", c->word ? "" : "n", *mark && !c->word ? " " : "", mark);
+    html_text(out, cell_text(c, number));
+    text_string(out, "</td>");
+}
+
+static size_t column_of(const table *t, const char *name)
+{
+    size_t c = 0;
+    while (c < t->column_count && strcmp(t->columns[c], name) != 0)
+        c++;
+    assert(c < t->column_count);
+    return c;
+}
+
+void table_html_part(const table *t, text *out, const table_part *part)
+{
+    size_t count = part->columns ? part->column_count : t->column_count,
+           end = part->rows ? part->first + part->rows : table_rows(t);
+    text_add(out, "<div class=\"scroll\"><table id=\"%s\">\n<caption>", part->id);
+    html_text(out, part->caption);
+    text_string(out, "</caption>\n<thead><tr>");
+    for (size_t k = 0; k < count; k++) {
+        size_t c = part->columns ? column_of(t, part->columns[k]) : k;
+        int number = part->first < end && !t->cells[part->first * t->column_count + c].word;
+        text_add(out, "<th scope=\"col\"%s>", number ? " class=\"n\"" : "");
+        html_text(out, part->heads ? part->heads[k] : t->columns[c]);
+        text_string(out, "</th>");
+    }
+    text_string(out, "</tr></thead>\n<tbody>\n");
+    for (size_t row = part->first; row < end; row++) {
+        text_string(out, "<tr>");
+        for (size_t k = 0; k < count; k++)
+            html_cell(out, &t->cells[row * t->column_count + (part->columns ? column_of(t, part->columns[k]) : k)]);
+        text_string(out, "</tr>\n");
+    }
+    text_string(out, "</tbody></table></div>\n");
 }
 
 void table_html(const table *t, text *out)
 {
-    char number[64];
-    text_add(out, "<table id=\"%s\">\n<caption>", t->name);
-    html_text(out, t->title);
-    text_string(out, "</caption>\n<thead><tr>");
-    for (size_t c = 0; c < t->column_count; c++) {
-        text_string(out, "<th>");
-        html_text(out, t->columns[c]);
-        text_string(out, "</th>");
-    }
-    text_string(out, "</tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < t->row_count; i++) {
-        text_add(out, "%s<td%s>", i % t->column_count ? "" : "<tr>", t->cells[i].word ? "" : " class=\"n\"");
-        html_text(out, cell_text(&t->cells[i], number));
-        text_add(out, "</td>%s", (i + 1) % t->column_count ? "" : "</tr>\n");
-    }
-    text_string(out, "</tbody></table>\n");
+    table_html_part(t, out, &(table_part){.id = t->name, .caption = t->title});
 }
 
 static void latex_text(text *out, const char *value)
@@ -168,7 +244,11 @@ void table_latex(const table *t, text *out)
     }
     text_string(out, " \\\\\n\\hline\n");
     for (size_t i = 0; i < t->row_count; i++) {
+        const char *mark = t->cells[i].mark ? t->cells[i].mark : "";
+        int marked = strcmp(mark, "best") == 0 || strcmp(mark, "near") == 0;
+        text_string(out, !marked ? "" : strcmp(mark, "best") == 0 ? "\\textbf{" : "\\textit{");
         latex_text(out, cell_text(&t->cells[i], number));
+        text_string(out, marked ? "}" : "");
         text_string(out, (i + 1) % t->column_count ? " & " : " \\\\\n");
     }
     text_string(out, "\\hline\n\\end{tabular}\n");

@@ -1,6 +1,8 @@
-/* table.h - a table of a report, and its forms: CSV, Markdown, HTML, LaTeX. SPDX-License-Identifier: MIT
+/* table.h - a table of a report, and its forms: CSV, Markdown, HTML, LaTeX.
+ * SPDX-License-Identifier: MIT
  *
- * A cell is a word or a number with the digits people want to see. All forms carry the same cells; CSV has every digit. */
+ * A cell is a word or a number with the digits people want to see. All forms carry the same cells;
+ * CSV has every digit. */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
@@ -10,7 +12,8 @@
 typedef struct table_cell {
     const char *word; /* NULL: a number */
     double value;
-    int digits; /* behind the point, for people; 6 significant ones where negative */
+    int digits;       /* behind the point, for people; 6 significant ones where negative */
+    const char *mark; /* NULL, or how people see it: "best", "near" (not distinguishable from the best), "soft" */
 } table_cell;
 
 typedef struct table {
@@ -21,15 +24,34 @@ typedef struct table {
     arena *memory;
 } table;
 
-/* A row is added cell by cell, exactly column_count of them. Out of memory: nothing is added, table_status() says so. */
+/* A row is added cell by cell, exactly column_count of them. Out of memory: nothing is added,
+ * table_status() says so. */
 table table_make(arena *memory, const char *name, const char *title, const char *const *columns, size_t column_count);
 void table_word(table *t, const char *word); /* copied */
 void table_number(table *t, double value, int digits);
+void table_mark(table *t, const char *mark);     /* marks the cell that was added last */
+void table_mark_row(table *t, const char *mark); /* all cells of the last row, which must be whole */
+size_t table_rows(const table *t);
 berlu_status table_status(const table *t);
+
+/* A cell by its column's name; NaN or "" where there is none of that kind. */
+double table_number_at(const table *t, size_t row, const char *column);
+const char *table_word_at(const table *t, size_t row, const char *column);
 
 void table_csv(const table *t, text *out);
 void table_markdown(const table *t, text *out);
 void table_html(const table *t, text *out);
+
+/* Some columns and rows of a table, under words for people; everything of it where `columns` is
+ * NULL. */
+typedef struct table_part {
+    const char *id, *caption;
+    const char *const *columns; /* names of the table's columns */
+    const char *const *heads;   /* what the page calls them; NULL: the same */
+    size_t column_count;
+    size_t first, rows; /* rows 0: all */
+} table_part;
+void table_html_part(const table *t, text *out, const table_part *part);
 void table_latex(const table *t, text *out);
 
 void html_text(text *out, const char *value); /* & < > " written as entities */

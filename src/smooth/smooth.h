@@ -91,6 +91,9 @@ static inline line line_at(const berlu_smooth *f, size_t i)
 /* The smallest and the largest slope of the whole function (at infinity: its limit). */
 void slope_range(const berlu_smooth *f, double *low, double *high);
 
+/* berlu_smooth_source() with another prefix of all names, in float or double. */
+berlu_status smooth_source_as(const berlu_smooth *f, const char *prefix, const char *name, int f32, char **out);
+
 /* Checks shared by both makers; each names the value that is wrong. */
 berlu_status check_kinks(const double *kinks, size_t count);
 berlu_status check_eps(const double *eps, size_t eps_count, size_t kink_count, const char *name);

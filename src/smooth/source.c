@@ -2,7 +2,8 @@
  *
  * The source tests the joins from left to right. Centred transitions of lines are written as line
  * plus bump, as eval.c computes them; the others as control values with de Casteljau's algorithm.
- * Every name begins with smooth_, so that a function called `double` or `fabs` compiles too. */
+ * Every name of the public call begins with smooth_, so that a function called `double` or `fabs`
+ * compiles too. In float the same text has float's literals and functions. */
 #include <math.h>
 #include <string.h>
 
@@ -13,15 +14,25 @@ typedef struct writer {
     text out;
     const berlu_smooth *f;
     const char *name;
+    const char *prefix; /* of every name */
+    int f32;
     int order; /* 0: value, 1: slope */
 } writer;
 
-/* A literal of type double that reads back to the same bits. */
+/* A literal of the source's type that reads back to the same bits. */
 static void number(writer *w, double value)
 {
     char digits[NUMBER_TEXT];
-    number_text(digits, value);
-    text_add(&w->out, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
+    if (w->f32)
+        number_text_f32(digits, (float)value);
+    else
+        number_text(digits, value);
+    text_add(&w->out, "%s%s%s", digits, strpbrk(digits, ".e") ? "" : ".0", w->f32 ? "f" : "");
+}
+
+static const char *type(const writer *w)
+{
+    return w->f32 ? "float" : "double";
 }
 
 static void put(writer *w, const char *words)
@@ -68,7 +79,7 @@ static void curve_write(writer *w, const berlu_curve *c)
     if (c->scale * c->rate != 0) {
         put(w, " + ");
         number(w, w->order == 0 ? c->scale : c->scale * c->rate);
-        put(w, w->order == 0 ? " * expm1(" : " * exp(");
+        text_add(&w->out, " * %s%s(", w->order == 0 ? "expm1" : "exp", w->f32 ? "f" : "");
         number(w, c->rate);
         put(w, " * x)");
     }
@@ -99,14 +110,15 @@ static void horner_write(writer *w, const double *c, int count)
 static void bump_write(writer *w, const knot *k)
 {
     int m = w->f->bump.m;
-    put(w, "        const double c = ");
+    text_add(&w->out, "        const %s c = ", type(w));
     offset(w, k->x);
     put(w, ", r = (");
     number(w, k->eps_left);
-    put(w, " - fabs(c)) / ");
+    text_add(&w->out, " - fabs%s(c)) / ", w->f32 ? "f" : "");
     number(w, 2 * k->eps_left);
-    put(w, m > 1 ? ", v = 1.0 - 2.0 * r;\n" : ";\n"); /* for m = 1 the polynomial is a constant */
-    put(w, "        const double bump = (");
+    if (m > 1) /* for m = 1 the polynomial is a constant */
+        put(w, ", v = "), number(w, 1), put(w, " - "), number(w, 2), put(w, " * r");
+    text_add(&w->out, ";\n        const %s bump = (", type(w));
     for (int i = 0; i < m + 1 - w->order; i++)
         put(w, i ? " * r" : "r");
     put(w, ") * (");
@@ -116,11 +128,11 @@ static void bump_write(writer *w, const knot *k)
         number(w, k->y);
         put(w, " + ");
     }
-    put(w, "(c < 0.0 ? ");
+    put(w, "(c < 0 ? ");
     number(w, k->left);
     put(w, " : ");
     number(w, k->right);
-    put(w, w->order == 0 ? ") * c + " : ") + (c < 0.0 ? ");
+    put(w, w->order == 0 ? ") * c + " : ") + (c < 0 ? ");
     number(w, w->order == 0 ? k->jump * k->eps_left : k->jump);
     if (w->order == 1) {
         put(w, " : ");
@@ -135,13 +147,13 @@ static void control_write(writer *w, const knot *k)
 {
     int n = w->f->piece_degree;
     double width = k->to - k->from;
-    put(w, "        static const double b[] = {");
+    text_add(&w->out, "        static const %s b[] = {", type(w));
     for (int i = 0; i <= n - w->order; i++) {
         put(w, i ? ", " : "");
         number(w, w->order == 0 ? k->control[i] : n * (k->control[i + 1] - k->control[i]) / width);
     }
     put(w, "};\n");
-    text_add(&w->out, "        return smooth_%s_casteljau(b, %d, ", w->name, n - w->order);
+    text_add(&w->out, "        return %s%s_casteljau(b, %d, ", w->prefix, w->name, n - w->order);
     offset(w, k->from);
     put(w, " / ");
     number(w, width);
@@ -157,8 +169,8 @@ static void function_write(writer *w, int order)
 {
     const berlu_smooth *f = w->f;
     w->order = order;
-    text_add(&w->out, "double smooth_%s%s(double x)\n{\n    if (x != x)\n        return x;\n", w->name,
-             order ? "_slope" : "");
+    text_add(&w->out, "%s %s%s%s(%s x)\n{\n    if (x != x)\n        return x;\n", type(w), w->prefix, w->name,
+             order ? "_slope" : "", type(w));
     for (size_t i = 0; i < f->count; i++) {
         const knot *k = &f->knots[i];
         put(w, "    if (x < ");
@@ -181,35 +193,40 @@ static void casteljau_write(writer *w)
     for (size_t i = 0; i < w->f->count; i++)
         if (!knot_is_bump(w->f, &w->f->knots[i])) {
             text_add(&w->out,
-                     "static double smooth_%s_casteljau(const double *control, int degree, double t)\n"
+                     "static %s %s%s_casteljau(const %s *control, int degree, %s t)\n"
                      "{\n"
-                     "    double b[%d];\n"
+                     "    %s b[%d];\n"
                      "    for (int k = 0; k <= degree; k++)\n"
                      "        b[k] = control[k];\n"
                      "    for (int level = degree; level > 0; level--)\n"
                      "        for (int k = 0; k < level; k++)\n"
-                     "            b[k] = (1.0 - t) * b[k] + t * b[k + 1];\n"
+                     "            b[k] = (1 - t) * b[k] + t * b[k + 1];\n"
                      "    return b[0];\n"
                      "}\n\n",
-                     w->name, w->f->piece_degree + 1);
+                     type(w), w->prefix, w->name, type(w), type(w), type(w), w->f->piece_degree + 1);
             return;
         }
 }
 
-berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char **out)
+static void prototypes_write(writer *w)
 {
-    if (out)
-        *out = NULL;
-    if (!f || !name || !out)
-        return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_source() was given NULL");
+    for (int order = 0; order < 2; order++)
+        text_add(&w->out, "%s %s%s%s(%s x);\n", type(w), w->prefix, w->name, order ? "_slope" : "", type(w));
+    put(w, "\n");
+}
+
+berlu_status smooth_source_as(const berlu_smooth *f, const char *prefix, const char *name, int f32, char **out)
+{
+    *out = NULL;
     if (!name_is_identifier(name))
         return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_'", name);
-    writer w = {.f = f, .name = name};
+    writer w = {.f = f, .name = name, .prefix = prefix, .f32 = f32};
     int order = berlu_smooth_contact_order(f);
     text_add(&w.out, "/* %s: %zu kink%s, smoothed with degree %d", name, f->count, f->count == 1 ? "" : "s", f->degree);
     if (order < BERLU_SMOOTH_ANALYTIC)
         text_add(&w.out, " (%d continuous derivative%s)", order, order == 1 ? "" : "s");
     put(&w, ". Made by `berlu smooth`. */\n#include <math.h>\n\n");
+    prototypes_write(&w);
     casteljau_write(&w);
     function_write(&w, 0);
     put(&w, "\n");
@@ -220,4 +237,13 @@ berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char *
     else
         text_free(&w.out);
     return status;
+}
+
+berlu_status berlu_smooth_source(const berlu_smooth *f, const char *name, char **out)
+{
+    if (out)
+        *out = NULL;
+    if (!f || !name || !out)
+        return berlu_fail(BERLU_ERR_ARG, "berlu_smooth_source() was given NULL");
+    return smooth_source_as(f, "smooth_", name, 0, out);
 }

@@ -21,13 +21,50 @@ void study_entries_free(study_entries *r)
     *r = (study_entries){0};
 }
 
-/* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell. */
-static berlu_status cell_canonical(text *out, const study *s, const study_entry *e)
+/* The data of the cell before, by the settings that could change it. */
+typedef struct data_memory {
+    text settings;
+    train_data data;
+} data_memory;
+
+int study_setting_is_learning(const char *key)
+{
+    static const char *const keys[] = {"act",          "act_params", "act_lr", "act_decay",    "lr",     "min_lr",
+                                       "weight_decay", "init_std",   "warmup", "init_std_fc1", "epochs", NULL};
+    for (size_t i = 0; keys[i]; i++)
+        if (strcmp(keys[i], key) == 0)
+            return 1;
+    return 0;
+}
+
+/* Forgets the data unless these settings mean the same. */
+static berlu_status data_recall(data_memory *m, const train_settings *s)
+{
+    text now = {0};
+    for (size_t i = 0; i < train_settings_count; i++)
+        if (!study_setting_is_learning(train_settings_table[i].key)) {
+            recipe_values(s, &train_settings_table[i], &now);
+            text_string(&now, "\n");
+        }
+    berlu_status status = text_status(&now);
+    if (status != BERLU_OK || !m->settings.data || strcmp(m->settings.data, now.data) != 0)
+        train_data_close(&m->data);
+    text_free(&m->settings);
+    m->settings = now;
+    return status;
+}
+
+/* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell, and looked at where it may be
+ * another than that of the cell before. */
+static berlu_status cell_canonical(text *out, const study *s, const study_entry *e, data_memory *m,
+                                   const char *teacher_key)
 {
     train_settings settings;
     berlu_status status = study_run_settings(s, &(study_run){e->cell, e->seed}, &settings);
     if (status == BERLU_OK) {
-        status = train_canonical(out, &settings);
+        status = data_recall(m, &settings);
+        if (status == BERLU_OK)
+            status = train_canonical(out, &settings, &m->data, teacher_key);
         recipe_free(&settings);
     }
     return status == BERLU_OK ? status : berlu_fail_in(status, s->cells[e->cell].label);
@@ -55,15 +92,19 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
 {
     study_entries r = {.items = calloc(s->run_count + 1, sizeof *r.items)};
     text *canonical = calloc(s->cell_count + 1, sizeof *canonical);
+    data_memory seen = {0};
     berlu_status status =
         r.items && canonical ? BERLU_OK : berlu_fail_memory(s->run_count * sizeof *r.items, "the runs of a study");
     for (size_t k = 0; k < s->run_count && status == BERLU_OK; k++) {
         study_entry *entry = &r.items[r.count];
         *entry = (study_entry){.cell = s->runs[k].cell, .seed = s->runs[k].seed, .same_as = r.count};
+        int student = s->teacher_cell != STUDY_NO_CELL && entry->cell != s->teacher_cell; /* the teacher is run 0 */
         if (!canonical[entry->cell].data)
-            status = cell_canonical(&canonical[entry->cell], s, entry);
+            status = cell_canonical(&canonical[entry->cell], s, entry, &seen, student ? r.items[0].key : NULL);
         if (status == BERLU_OK)
             status = entry_identify(entry, canonical[entry->cell].data, folder);
+        if (student)
+            memcpy(entry->teacher, r.items[0].path, sizeof entry->teacher);
         for (size_t i = 0; i < r.count && entry->same_as == r.count; i++)
             if (strcmp(r.items[i].key, entry->key) == 0)
                 entry->same_as = i;
@@ -74,6 +115,8 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     for (size_t c = 0; canonical && c < s->cell_count; c++)
         text_free(&canonical[c]);
     free(canonical);
+    text_free(&seen.settings);
+    train_data_close(&seen.data);
     if (status != BERLU_OK)
         study_entries_free(&r);
     else
@@ -189,11 +232,19 @@ berlu_status study_entry_look(study_entry *r)
         r->state = STUDY_RUNNING;
     else if (r->record.state == RUN_FAILED)
         r->state = STUDY_FAILED;
-    else if (r->record.state == RUN_DONE && results_read(r) == BERLU_OK)
+    else if (r->record.state == RUN_DONE && (status = results_read(r)) == BERLU_OK)
         r->state = STUDY_DONE;
     else if (r->record.attempt > 0)
         r->state = STUDY_CUT;
-    return BERLU_OK;
+    return status == BERLU_ERR_MEMORY ? status : BERLU_OK; /* lack of memory is no damage */
+}
+
+int study_entry_ready(const study_entries *runs, const study_entry *r)
+{
+    for (size_t i = 0; *r->teacher && i < runs->count; i++)
+        if (strcmp(runs->items[i].path, r->teacher) == 0)
+            return runs->items[i].state == STUDY_DONE && !runs->items[i].known;
+    return 1;
 }
 
 double study_entry_metric(const study_entry *r, const char *metric)

@@ -3,7 +3,10 @@
  * A run is known by the hash of its resolved settings and its data (train/settings_hash.h), and lies in DIR/runs/KEY, an
  * ordinary run folder. So studies share runs, a study may grow, and nothing runs twice. The folders are the truth: a run's
  * state is read from its lock file (train/run_lock.h), its results from metrics.csv and correct.bin. The order is seed by
- * seed, so that a study cut anywhere is balanced. */
+ * seed, so that a study cut anywhere is balanced.
+ *
+ * A student is known by its teacher's key and not by its weights, which are not there when the study begins; the teacher is the
+ * first run, and students wait until it is done. */
 #ifndef STUDY_RUNS_H
 #define STUDY_RUNS_H
 
@@ -30,7 +33,9 @@ typedef struct study_entry {
     char key[STUDY_KEY];
     char path[STUDY_PATH];
     size_t same_as; /* index of an earlier run with the same key (two cells may mean one run); its own index if none */
+    char teacher[STUDY_PATH]; /* folder of the run that must be done before this one; "" if none */
     study_state state;
+    int known; /* done in another store, not here (known.h) */
     run_record record;
     metrics_row last;                        /* of a run that is done */
     double best_top1, images_per_s, seconds; /* over all processes that worked on it, from timing.csv */
@@ -49,8 +54,14 @@ berlu_status study_set(study *s, const char *const *set);
 berlu_status study_entries_make(study_entries *out, const study *s, const char *folder);
 void study_entries_free(study_entries *r);
 
+/* Settings that say how a network learns, and nothing about its images or its shape. All others may mean other ones. */
+int study_setting_is_learning(const char *key);
+
 /* Reads how a run stands from its folder. A folder that is damaged counts as cut. */
 berlu_status study_entry_look(study_entry *r);
+
+/* Whether the teacher of a run is done, or it needs none. */
+int study_entry_ready(const study_entries *runs, const study_entry *r);
 
 /* One column of a done run's last row, by the study's metric. NaN where there is none. */
 double study_entry_metric(const study_entry *r, const char *metric);

@@ -4,19 +4,19 @@
 #include "study/scheduler.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "study/algorithms.h"
+#include "study/process.h"
 
 enum { LINE = 4096, TRIES = 8 };
 
@@ -43,146 +43,49 @@ typedef struct scheduler {
     uint64_t *steps_known;     /* per run: the step of the newest checkpoint when a process began */
     double began, run_seconds; /* of finished runs, to estimate the rest */
     size_t run_count;
+    double epoch_seconds; /* the longest epoch of processes that have ended */
     int stopping;
 } scheduler;
 
-/* ---- the command of a run ---- */
+/* ---- processes ---- */
 
-static void option_add(arena *memory, char **words, size_t *count, const char *key, const char *value)
+/* The words of study_command() with those that only a scheduler adds; the array has space for them. */
+static char **worker_command(arena *memory, const scheduler *x, size_t run)
 {
-    const setting *row = recipe_find(key);
-    int off = strcmp(value, "0") == 0 || strcmp(value, "false") == 0 || strcmp(value, "no") == 0;
-    if (row && row->kind == SETTING_FLAG) {
-        words[(*count)++] = arena_printf(memory, off ? "--no-%s" : "--%s", row->option);
-        return;
-    }
-    words[(*count)++] = arena_printf(memory, "--%s", row ? row->option : key);
-    words[(*count)++] = arena_strdup(memory, value);
-}
-
-/* A cell on a GPU that does not say which product algorithms it takes. */
-static int on_cuda(const study_settings *v)
-{
-    int cuda = 0;
-    for (size_t i = 0; i < v->count; i++) {
-        if (strcmp(v->items[i].key, "algorithms") == 0)
-            return 0;
-        cuda |=
-            strcmp(v->items[i].key, "device") == 0 && v->items[i].count && strcmp(v->items[i].values[0], "cuda") == 0;
-    }
-    return cuda;
-}
-
-char **study_command(arena *memory, const study *s, const study_entry *run, const study_schedule *how)
-{
-    const study_settings *v = &s->cells[run->cell].settings;
-    char number[32];
-    size_t most = 18, count = 0;
-    for (size_t i = 0; i < v->count; i++)
-        most += 2 * v->items[i].count;
-    char **words = ARENA_ARRAY(memory, char *, most);
+    const study_entry *r = &x->runs->items[run];
+    char **words = study_command(memory, x->s, r, x->how), path[STUDY_PATH];
+    size_t n = 0;
+    while (words && words[n])
+        n++;
     if (!words)
         return NULL;
-    words[count++] = arena_strdup(memory, how->program);
-    words[count++] = arena_strdup(memory, "train");
-    for (size_t i = 0; i < v->count; i++)
-        for (size_t k = 0; k < v->items[i].count; k++)
-            option_add(memory, words, &count, v->items[i].key, v->items[i].values[k]);
-    snprintf(number, sizeof number, "%lld", (long long)run->seed);
-    option_add(memory, words, &count, "seed", number);
-    option_add(memory, words, &count, "run", run->path);
-    if (on_cuda(v)) { /* one choice of product algorithms for all runs, beside their folders */
-        char *folder = arena_strdup(memory, run->path), *end = folder ? strrchr(folder, '/') : NULL;
-        for (int up = 0; end && up < 2; up++, end = strrchr(folder, '/'))
-            *end = 0;
-        char *file = folder ? arena_printf(memory, "%s/algorithms.txt", folder) : NULL;
-        if (!file)
-            return NULL;
-        option_add(memory, words, &count, "algorithms", file);
+    if (x->how->folder && study_algorithms_wanted(&x->s->cells[r->cell]) &&
+        study_algorithms_prepare(path, x->how->folder, r->key) == BERLU_OK) {
+        words[n++] = arena_strdup(memory, "--algorithms");
+        words[n++] = arena_strdup(memory, path);
     }
-    if (how->threads) {
-        snprintf(number, sizeof number, "%d", how->threads);
-        option_add(memory, words, &count, "threads", number);
-    }
-    words[count++] = arena_strdup(memory, "--resume");
-    words[count] = NULL;
-    for (size_t i = 0; i < count; i++)
+    words[n++] = arena_strdup(memory, "--json-lines");
+    words[n++] = arena_strdup(memory, "--quiet");
+    words[n] = NULL;
+    for (size_t i = 0; i < n; i++)
         if (!words[i])
             return NULL;
     return words;
 }
 
-/* ---- processes ---- */
-
-static berlu_status pipes_make(int out[2], int err[2])
-{
-    if (pipe2(out, O_CLOEXEC) != 0)
-        return berlu_fail(BERLU_ERR_IO, "a pipe to a worker: %s", strerror(errno));
-    if (pipe2(err, O_CLOEXEC) != 0) {
-        close(out[0]);
-        close(out[1]);
-        return berlu_fail(BERLU_ERR_IO, "a pipe to a worker: %s", strerror(errno));
-    }
-    return BERLU_OK;
-}
-
-/* In the child: signals as a fresh program has them, an end together with the scheduler, output into the pipes. */
-static void child_run(char *const *words, int out, int err, int device, pid_t parent)
-{
-    char visible[16];
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it died before the line above */
-        _exit(3);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
-    if (device >= 0) {
-        snprintf(visible, sizeof visible, "%d", device);
-        setenv("CUDA_VISIBLE_DEVICES", visible, 1);
-    }
-    execv(words[0], words);
-    dprintf(STDERR_FILENO, "%s: %s\n", words[0], strerror(errno));
-    _exit(127);
-}
-
 static berlu_status worker_start(scheduler *x, int at, size_t run)
 {
     arena memory = {0};
-    int out[2], err[2];
-    char **words = study_command(&memory, x->s, &x->runs->items[run], x->how);
-    if (words) { /* two words more: the last was NULL and the array has space */
-        size_t n = 0;
-        while (words[n])
-            n++;
-        words[n++] = arena_strdup(&memory, "--json-lines");
-        words[n++] = arena_strdup(&memory, "--quiet");
-        words[n] = NULL;
-        if (!words[n - 1] || !words[n - 2])
-            words = NULL;
-    }
-    berlu_status status = words ? pipes_make(out, err) : berlu_fail_memory(LINE, "a command line");
-    if (status != BERLU_OK) {
-        arena_free(&memory);
-        return status;
-    }
-    pid_t parent = getpid(), child = fork();
-    if (child == 0)
-        child_run(words, out[1], err[1], x->slots[at].device, parent);
+    study_process p;
+    char **words = worker_command(&memory, x, run);
+    berlu_status status =
+        words ? study_process_start(&p, words, x->slots[at].device) : berlu_fail_memory(LINE, "a command line");
     arena_free(&memory);
-    close(out[1]);
-    close(err[1]);
-    if (child < 0) {
-        close(out[0]);
-        close(err[0]);
-        return berlu_fail(BERLU_ERR_IO, "starting a worker: %s", strerror(errno));
-    }
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    fcntl(err[0], F_SETFL, O_NONBLOCK);
-    x->slots[at].out = (line_pipe){.fd = out[0]};
-    x->slots[at].err = (line_pipe){.fd = err[0]};
-    x->workers[at] = (study_worker){.process = child, .run = run, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
+    if (status != BERLU_OK)
+        return status;
+    x->slots[at].out = (line_pipe){.fd = p.out};
+    x->slots[at].err = (line_pipe){.fd = p.err};
+    x->workers[at] = (study_worker){.process = p.id, .run = run, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
     x->steps_known[run] = x->runs->items[run].record.step;
     x->runs->items[run].state = STUDY_RUNNING;
     return store_put_run(x->index, &x->runs->items[run], NULL);
@@ -210,7 +113,13 @@ static void progress_take(study_worker *w, const char *text_line)
         json_decref(line);
         return;
     }
-    w->epoch = (uint64_t)number_at(line, "epoch", (double)w->epoch);
+    uint64_t epoch = (uint64_t)number_at(line, "epoch", (double)w->epoch);
+    if (epoch > w->epoch) {
+        double now = clock_seconds();
+        w->epoch_seconds = w->epoch ? now - w->epoch_began : 0;
+        w->epoch_began = now;
+    }
+    w->epoch = epoch;
     w->step = (uint64_t)number_at(line, "step", (double)w->step);
     w->steps = (uint64_t)number_at(line, "steps", (double)w->steps);
     w->loss = number_at(line, "loss", number_at(line, "train_loss", w->loss));
@@ -263,8 +172,9 @@ static int is_wanted(const scheduler *x, size_t i)
 {
     const study_entry *r = &x->runs->items[i];
     const char *only = x->how->only;
-    return r->same_as == i && (!only || strstr(x->s->cells[r->cell].label, only)) &&
-           (r->state == STUDY_WAITING || r->state == STUDY_CUT) && x->attempts[i] <= x->how->retries;
+    return r->same_as == i && (!only || r->cell == x->s->teacher_cell || strstr(x->s->cells[r->cell].label, only)) &&
+           (r->state == STUDY_WAITING || r->state == STUDY_CUT) && x->attempts[i] <= x->how->retries &&
+           study_entry_ready(x->runs, r);
 }
 
 static int next_run(const scheduler *x)
@@ -282,6 +192,15 @@ static void slim(const study_entry *r)
     (void)folder_remove(path); /* a reader may hold a file of it: then it stays, and nothing depends on it */
 }
 
+/* The reason of a failure goes into the folder: the folders are the truth, and the process that said it is gone. */
+static void message_keep(const study_entry *r, const char *message)
+{
+    char path[STUDY_PATH + 16];
+    snprintf(path, sizeof path, "%s/message.txt", r->path);
+    if (*message && folder_exists(r->path))
+        (void)file_write_atomic(path, message, strlen(message));
+}
+
 static berlu_status worker_end(scheduler *x, int at)
 {
     study_worker *w = &x->workers[at];
@@ -289,6 +208,7 @@ static berlu_status worker_end(scheduler *x, int at)
     int code = 0;
     while (waitpid((pid_t)w->process, &code, 0) < 0 && errno == EINTR)
         ;
+    x->epoch_seconds = fmax(x->epoch_seconds, w->epoch_seconds);
     pipe_close(&x->slots[at].out);
     pipe_close(&x->slots[at].err);
     berlu_status status = study_entry_look(r);
@@ -296,9 +216,9 @@ static berlu_status worker_end(scheduler *x, int at)
         return status;
     if (r->state == STUDY_DONE) {
         x->run_seconds += clock_seconds() - w->began;
+        if (x->how->folder)
+            study_algorithms_keep(x->how->folder, r);
         x->run_count++;
-        if (x->how->slim)
-            slim(r);
     }
     int bad_input = WIFEXITED(code) && WEXITSTATUS(code) == 2;
     if (bad_input && r->state != STUDY_DONE)
@@ -307,9 +227,13 @@ static berlu_status worker_end(scheduler *x, int at)
         x->attempts[w->run] = r->record.step > x->steps_known[w->run] || x->stopping ? 0 : x->attempts[w->run] + 1;
     if ((r->state == STUDY_CUT || r->state == STUDY_WAITING) && x->attempts[w->run] > x->how->retries)
         r->state = STUDY_FAILED;
+    if (r->state == STUDY_FAILED)
+        message_keep(r, w->error);
     status = store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error);
     if (status == BERLU_OK)
         status = store_event(x->index, r->key, study_state_names[r->state]);
+    if (status == BERLU_OK && r->state == STUDY_DONE && x->how->slim && r->cell != x->s->teacher_cell)
+        slim(r);                                                      /* the index has the hash of the weights by now */
     for (size_t i = 0; i < x->runs->count && status == BERLU_OK; i++) /* cells that mean the same run */
         if (x->runs->items[i].same_as == w->run && i != w->run)
             status = study_entry_look(&x->runs->items[i]);
@@ -367,17 +291,25 @@ static berlu_status outputs_take(scheduler *x)
     return status;
 }
 
-/* Time is up when what is left would not let the slowest run end an epoch; then everything is saved. */
 static int time_is_up(const scheduler *x)
 {
     return x->how->seconds > 0 && clock_seconds() - x->began >= x->how->seconds;
+}
+
+/* Whether a run that begins now can end an epoch within the limit, by the longest epoch seen. */
+static int time_for_epoch(const scheduler *x)
+{
+    double longest = x->epoch_seconds;
+    for (int i = 0; i < x->how->jobs; i++)
+        longest = fmax(longest, x->workers[i].process ? x->workers[i].epoch_seconds : 0);
+    return x->how->seconds <= 0 || clock_seconds() - x->began + longest < x->how->seconds;
 }
 
 static berlu_status slots_fill(scheduler *x)
 {
     berlu_status status = BERLU_OK;
     for (int i = 0; i < x->how->jobs && status == BERLU_OK && !x->stopping; i++) {
-        int run = x->workers[i].process ? -1 : next_run(x);
+        int run = x->workers[i].process || !time_for_epoch(x) ? -1 : next_run(x);
         if (run >= 0)
             status = worker_start(x, i, (size_t)run);
     }
@@ -408,6 +340,7 @@ static berlu_status loop(scheduler *x)
         }
     }
     view_show(x);
+    x->stopping |= next_run(x) >= 0; /* nothing more fits into the time */
     return status == BERLU_OK && x->stopping ? berlu_fail(BERLU_ERR_STOPPED, "stopped; all runs are saved") : status;
 }
 
@@ -430,7 +363,8 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
     if (status == BERLU_OK)
         status = store_put_study(index, s, how->yaml, runs);
     for (size_t i = 0; i < runs->count && status == BERLU_OK; i++)
-        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING)
+        if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING && !runs->items[i].known &&
+            !store_is_current(index, &runs->items[i]))
             status = store_put_run(index, &runs->items[i], NULL);
     if (status == BERLU_OK)
         status = loop(x);

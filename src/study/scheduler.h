@@ -19,7 +19,8 @@ typedef struct study_worker {
     size_t run;
     uint64_t epoch, epochs, step, steps;
     double loss, top1, images_per_s, began;
-    char error[512]; /* the last line it wrote to stderr */
+    double epoch_began, epoch_seconds; /* the last whole epoch; 0 before there was one */
+    char error[512];                   /* the last line it wrote to stderr */
 } study_worker;
 
 typedef struct study_view {
@@ -34,9 +35,11 @@ typedef struct study_view {
 typedef struct study_schedule {
     const char *program; /* the command to run, an absolute path */
     const char *yaml;    /* the study's file as it is: for the index */
-    int jobs;            /* workers at a time */
-    int threads;         /* of each; 0: not said */
-    const int *devices;  /* CUDA: the GPUs, `per_device` workers each; NULL: not said */
+    const char
+        *folder; /* of the study, for the algorithms of GPU runs (algorithms.h); NULL: workers choose by themselves */
+    int jobs;    /* workers at a time */
+    int threads; /* of each; 0: not said */
+    const int *devices; /* CUDA: the GPUs, `per_device` workers each; NULL: not said */
     int device_count;
     double seconds; /* stop, saved, after so long; 0: never */
     int retries;

@@ -88,6 +88,20 @@ stats_estimate stats_paired(stats_sample a, stats_sample b)
     return (stats_estimate){mean, sqrt(variance / n), n - 1};
 }
 
+stats_estimate stats_combined(const stats_summary *samples, const double *weights, size_t count)
+{
+    double value = 0, variance = 0, spread = 0;
+    for (size_t i = 0; i < count; i++) {
+        const stats_summary *s = &samples[i];
+        double part = s->n >= 2 ? weights[i] * weights[i] * s->deviation * s->deviation / s->n : NAN;
+        value += weights[i] * s->mean;
+        variance += part;
+        spread += part * part / (s->n - 1);
+    }
+    double freedom = spread > 0 ? variance * variance / spread : 1; /* without any error it is not used */
+    return (stats_estimate){value, sqrt(variance), isnan(variance) ? NAN : freedom};
+}
+
 /* The t of a shifted estimate; without any error 0 stays 0 and everything else is infinitely far
  * from it. */
 static double t_value(double value, double error)

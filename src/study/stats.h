@@ -64,6 +64,14 @@ double stats_pooled_deviation(const stats_sample *cells, size_t count, double *d
  * order. */
 stats_estimate stats_paired(stats_sample a, stats_sample b);
 
+/* A sum of means, each times its weight, from n, mean and deviation of each sample alone: a difference is the weights 1 and
+ * -1, a difference of differences 1, -1, -1, 1. Unequal variances; the degrees of freedom are Welch and Satterthwaite's. NaN
+ * where a sample has fewer than two values. */
+typedef struct stats_summary {
+    double n, mean, deviation;
+} stats_summary;
+stats_estimate stats_combined(const stats_summary *samples, const double *weights, size_t count);
+
 stats_interval stats_range(stats_estimate e, double level); /* a t interval; level 0.95 for 95 % */
 double stats_p(stats_estimate e);                           /* two-sided p of "the value is 0" */
 

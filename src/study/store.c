@@ -1,7 +1,7 @@
-/* store.c - writing the index of a study. SPDX-License-Identifier: MIT
+/* store.c - opening and closing the index of a study. SPDX-License-Identifier: MIT
  *
- * Every public function is one transaction. SQL stands beside the values it binds; nothing is put together from texts.
- * Read on: store_read.c for the way back. */
+ * Every public function of the store is one transaction. SQL stands beside the values it binds; nothing is put together from
+ * texts. Read on: store_study.c and store_run.c write, store_merge.c joins stores, store_read.c is the way back. */
 #include "study/store.h"
 
 #include <math.h>
@@ -11,12 +11,22 @@
 #include <string.h>
 #include <sys/vfs.h>
 #include <time.h>
-#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "io/csv.h"
+#include "base/file_in.h"
 #include "study/store_internal.h"
+
+/* Tables that came later; a store without them is whole, and one that is opened for writing gets them. */
+static const char additions[] =
+    "CREATE TABLE IF NOT EXISTS hash(run TEXT PRIMARY KEY, weights TEXT, metrics TEXT, correct TEXT);"
+    "CREATE TABLE IF NOT EXISTS cost(study TEXT, machine TEXT, cell TEXT, keep TEXT, again INTEGER, round INTEGER,"
+    " forward_ms REAL, backward_ms REAL, update_ms REAL, images_per_s REAL, kept_bytes REAL, planned_bytes REAL,"
+    " peak_bytes REAL, time TEXT, PRIMARY KEY(study, machine, cell, keep, again, round));"
+    "CREATE TABLE IF NOT EXISTS imported(study TEXT, source TEXT, cell TEXT, seed INTEGER, n INTEGER, mean REAL,"
+    " sd REAL, PRIMARY KEY(study, source, cell, seed));"
+    "CREATE TABLE IF NOT EXISTS equivalence(study TEXT, source TEXT, name TEXT, a TEXT, b TEXT, margin REAL,"
+    " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));";
 
 static const char schema[] =
     "CREATE TABLE study(name TEXT PRIMARY KEY, yaml TEXT, sha256 TEXT, registered TEXT);"
@@ -57,7 +67,7 @@ void store_bind_text(sqlite3_stmt *q, int at, const char *value)
         sqlite3_bind_null(q, at);
 }
 
-static void bind_real(sqlite3_stmt *q, int at, double value) /* a NaN is NULL: not known */
+void store_bind_real(sqlite3_stmt *q, int at, double value) /* a NaN is NULL: not known */
 {
     if (isnan(value))
         sqlite3_bind_null(q, at);
@@ -65,14 +75,14 @@ static void bind_real(sqlite3_stmt *q, int at, double value) /* a NaN is NULL: n
         sqlite3_bind_double(q, at, value);
 }
 
-static berlu_status step_done(store *s, sqlite3_stmt *q)
+berlu_status store_step(store *s, sqlite3_stmt *q)
 {
     int rc = sqlite3_step(q);
     sqlite3_finalize(q);
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? BERLU_OK : store_fail(s, "writing");
 }
 
-static berlu_status commit(store *s, berlu_status status)
+berlu_status store_commit(store *s, berlu_status status)
 {
     if (status == BERLU_OK)
         status = store_exec(s, "COMMIT");
@@ -101,9 +111,11 @@ static int is_remote(const char *folder)
 static berlu_status database_open(store **out, const char *path, int flags)
 {
     store *s = calloc(1, sizeof *s);
-    if (!s || snprintf(s->path, sizeof s->path, "%s", path) >= (int)sizeof s->path) {
-        free(s);
+    if (!s)
         return berlu_fail_memory(sizeof *s, "a store");
+    if (snprintf(s->path, sizeof s->path, "%s", path) >= (int)sizeof s->path) {
+        free(s);
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
     }
     if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK) {
         berlu_status status = store_fail(s, "opening");
@@ -112,8 +124,23 @@ static berlu_status database_open(store **out, const char *path, int flags)
         return status;
     }
     sqlite3_busy_timeout(s->db, 10000);
+    sqlite3_exec(s->db, "PRAGMA trusted_schema = OFF", NULL, NULL, NULL); /* a foreign file may hold anything */
     *out = s;
     return BERLU_OK;
+}
+
+int store_has_table(store *s, const char *schema_name, const char *name)
+{
+    sqlite3_stmt *q;
+    char sql[128];
+    snprintf(sql, sizeof sql, "SELECT 1 FROM %s.sqlite_master WHERE type = 'table' AND name = ?", schema_name);
+    int found = 0;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK) {
+        store_bind_text(q, 1, name);
+        found = sqlite3_step(q) == SQLITE_ROW;
+    }
+    sqlite3_finalize(q);
+    return found;
 }
 
 static int pragma_int(store *s, const char *sql)
@@ -126,10 +153,17 @@ static int pragma_int(store *s, const char *sql)
     return value;
 }
 
+/* Tables, not views of these names: a view could be a query without end. */
 static int is_ours(store *s)
 {
-    return pragma_int(s, "PRAGMA application_id") == STORE_APPLICATION &&
-           pragma_int(s, "PRAGMA user_version") == STORE_VERSION && pragma_int(s, "SELECT count(*) FROM run") >= 0;
+    static const char *const tables[] = {"study", "contrast", "cell", "run", "member", "epoch", "final", "event"};
+    if (pragma_int(s, "PRAGMA application_id") != STORE_APPLICATION ||
+        pragma_int(s, "PRAGMA user_version") != STORE_VERSION)
+        return 0;
+    for (size_t i = 0; i < COUNT(tables); i++)
+        if (!store_has_table(s, "main", tables[i]))
+            return 0;
+    return pragma_int(s, "SELECT count(*) FROM run") >= 0;
 }
 
 static berlu_status schema_make(store *s)
@@ -177,6 +211,8 @@ berlu_status store_open(store **out, const char *folder, text *notes)
                                   : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     if (status == BERLU_OK && !there)
         status = schema_make(s);
+    if (status == BERLU_OK)
+        status = store_exec(s, additions);
     if (status != BERLU_OK) {
         store_close(s);
         return status;
@@ -198,6 +234,19 @@ berlu_status store_open_read(store **out, const char *path)
     return status;
 }
 
+int store_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3"; /* and the NUL behind it */
+    char first[sizeof magic];
+    file_in in;
+    if (file_in_open(&in, path) != BERLU_OK)
+        return 0;
+    int same = in.size >= sizeof first && file_in_read(&in, 0, first, sizeof first) == BERLU_OK &&
+               memcmp(first, magic, sizeof first) == 0;
+    file_in_close(&in);
+    return same;
+}
+
 berlu_status store_close(store *s)
 {
     if (!s)
@@ -210,9 +259,7 @@ berlu_status store_close(store *s)
     return status;
 }
 
-/* ---- studies ---- */
-
-static const char *now_text(char out[32])
+const char *store_now(char out[32])
 {
     time_t now = (time_t)clock_wall_seconds();
     struct tm parts;
@@ -221,316 +268,17 @@ static const char *now_text(char out[32])
     return out;
 }
 
-static void settings_join(text *out, const study_settings *v)
-{
-    for (size_t i = 0; i < v->count; i++)
-        for (size_t k = 0; k < v->items[i].count; k++)
-            text_add(out, "%s=%s\n", v->items[i].key, v->items[i].values[k]);
-}
-
-static berlu_status cell_put(store *s, const study *from, size_t c)
+berlu_status store_copy(const char *path, const char *to)
 {
     sqlite3_stmt *q;
-    text settings = {0};
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO cell VALUES(?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
-    settings_join(&settings, &from->cells[c].settings);
-    store_bind_text(q, 1, from->name);
-    store_bind_text(q, 2, from->cells[c].label);
-    store_bind_text(q, 3, settings.data);
-    sqlite3_bind_int64(q, 4, (int64_t)c);
-    status = step_done(s, q);
-    text_free(&settings);
-    return status;
-}
-
-/* A contrast that is new gets the time; one that is known keeps its own. */
-static berlu_status pair_put(store *s, const study *from, const study_pair *pair, const char *now)
-{
-    sqlite3_stmt *q;
-    berlu_status status =
-        store_prepare(s, &q,
-                      "INSERT INTO contrast VALUES(?,?,?,?,?,?,?,1) ON CONFLICT DO UPDATE SET current=1,"
-                      " expect=excluded.expect, paper=excluded.paper");
-    if (status != BERLU_OK)
-        return status;
-    store_bind_text(q, 1, from->name);
-    const study_contrast *c = &from->contrasts[pair->contrast];
-    store_bind_text(q, 2, pair->name);
-    store_bind_text(q, 3, from->cells[pair->a].label);
-    store_bind_text(q, 4, from->cells[pair->b].label);
-    store_bind_text(q, 5, c->expect < 0 ? "less" : c->expect > 0 ? "greater" : "");
-    bind_real(q, 6, c->paper);
-    store_bind_text(q, 7, now);
-    return step_done(s, q);
-}
-
-static berlu_status member_put(store *s, const study *from, const study_entry *run)
-{
-    sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO member VALUES(?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
-    store_bind_text(q, 1, from->name);
-    store_bind_text(q, 2, from->cells[run->cell].label);
-    store_bind_text(q, 3, run->key);
-    sqlite3_bind_int64(q, 4, run->seed);
-    return step_done(s, q);
-}
-
-static berlu_status study_row_put(store *s, const study *from, const char *yaml, const char *now)
-{
-    sqlite3_stmt *q;
-    sha256 hash;
-    char digits[SHA256_TEXT];
-    sha256_start(&hash);
-    sha256_add(&hash, yaml, strlen(yaml));
-    berlu_status status = store_prepare(s, &q,
-                                        "INSERT INTO study VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET"
-                                        " registered = CASE WHEN sha256 = excluded.sha256 THEN registered"
-                                        " ELSE excluded.registered END, yaml=excluded.yaml, sha256=excluded.sha256");
-    if (status != BERLU_OK)
-        return status;
-    store_bind_text(q, 1, from->name);
-    store_bind_text(q, 2, yaml);
-    store_bind_text(q, 3, sha256_finish(&hash, digits));
-    store_bind_text(q, 4, now);
-    return step_done(s, q);
-}
-
-static berlu_status old_clear(store *s, const char *name)
-{
-    static const char *const each[] = {"DELETE FROM cell WHERE study=?", "DELETE FROM member WHERE study=?",
-                                       "UPDATE contrast SET current=0 WHERE study=?"};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(each) && status == BERLU_OK; i++) {
-        sqlite3_stmt *q;
-        status = store_prepare(s, &q, each[i]);
-        if (status == BERLU_OK) {
-            store_bind_text(q, 1, name);
-            status = step_done(s, q);
-        }
-    }
-    return status;
-}
-
-berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs)
-{
-    char now[32];
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status != BERLU_OK)
-        return status;
-    status = study_row_put(s, from, yaml, now_text(now));
+    store *s = NULL;
+    berlu_status status = store_open_read(&s, path);
     if (status == BERLU_OK)
-        status = old_clear(s, from->name);
-    for (size_t c = 0; c < from->cell_count && status == BERLU_OK; c++)
-        status = cell_put(s, from, c);
-    for (size_t c = 0; c < from->pair_count && status == BERLU_OK; c++)
-        status = pair_put(s, from, &from->pairs[c], now);
-    for (size_t r = 0; r < runs->count && status == BERLU_OK; r++)
-        status = member_put(s, from, &runs->items[r]);
-    return commit(s, status);
-}
-
-/* ---- runs ---- */
-
-typedef struct run_files {
-    char *json, *metrics, *correct;
-    size_t json_bytes, metrics_bytes, correct_bytes;
-} run_files;
-
-static void files_free(run_files *f)
-{
-    free(f->json);
-    free(f->metrics);
-    free(f->correct);
-}
-
-static void file_take(char **out, size_t *bytes, const study_entry *run, const char *name)
-{
-    char path[STUDY_PATH + 32];
-    snprintf(path, sizeof path, "%s/%s", run->path, name);
-    if (!file_exists(path) || file_read_all(out, bytes, path, 64 << 20) != BERLU_OK)
-        *out = NULL, *bytes = 0;
-}
-
-static const char *json_text(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
-static berlu_status run_row_put(store *s, const study_entry *run, const run_files *f, const char *error)
-{
-    sqlite3_stmt *q;
-    json_t *about = f->json ? json_loadb(f->json, f->json_bytes, 0, NULL) : NULL;
-    const json_t *engine = json_object_get(about, "engine"), *data = json_object_get(about, "data");
-    /* Where the data lay means nothing elsewhere and is no part of the key: its kind is recorded. */
-    if (json_text(data, "kind"))
-        json_object_set(json_object_get(about, "settings"), "data", json_object_get(data, "kind"));
-    char *settings =
-        about ? json_dumps(json_object_get(about, "settings"), JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+        status = store_prepare(s, &q, "VACUUM INTO ?");
     if (status == BERLU_OK) {
-        store_bind_text(q, 1, run->key);
-        store_bind_text(q, 2, settings);
-        sqlite3_bind_int64(q, 3, run->seed);
-        store_bind_text(q, 4, study_state_names[run->state]);
-        sqlite3_bind_int64(q, 5, (int64_t)run->record.attempt);
-        store_bind_text(q, 6, run->record.host);
-        store_bind_text(q, 7, json_text(engine, "device"));
-        store_bind_text(q, 8, json_text(about, "berlu"));
-        store_bind_text(q, 9, json_text(about, "commit"));
-        store_bind_text(q, 10, json_text(data, "hash"));
-        bind_real(q, 11, run->seconds);
-        store_bind_text(q, 12, error);
-        store_bind_text(q, 13, json_text(about, "started"));
-        status = step_done(s, q);
+        store_bind_text(q, 1, to);
+        status = store_step(s, q);
     }
-    free(settings);
-    json_decref(about);
-    return status;
-}
-
-static berlu_status epochs_put(store *s, const study_entry *run, const run_files *f)
-{
-    static const char *const columns[] = {"epoch",     "step",      "lr",        "train_loss", "train_top1",
-                                          "test_loss", "test_top1", "test_top5", "grad_norm"};
-    csv_table t;
-    sqlite3_stmt *q;
-    if (!f->metrics || csv_parse(&t, f->metrics, f->metrics_bytes, "metrics.csv") != BERLU_OK)
-        return BERLU_OK;
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO epoch VALUES(?,?,?,?,?,?,?,?,?,?)");
-    for (size_t i = 0; i < t.rows && status == BERLU_OK; i++) {
-        store_bind_text(q, 1, run->key);
-        for (size_t c = 0; c < COUNT(columns); c++)
-            bind_real(q, (int)c + 2, csv_number(&t, i, csv_column(&t, columns[c])));
-        if (sqlite3_step(q) != SQLITE_DONE)
-            status = store_fail(s, "writing");
-        sqlite3_reset(q);
-    }
-    if (q)
-        sqlite3_finalize(q);
-    csv_free(&t);
-    return status;
-}
-
-static berlu_status final_put(store *s, const study_entry *run, const run_files *f)
-{
-    sqlite3_stmt *q;
-    uLongf packed = compressBound(f->metrics_bytes);
-    Bytef *bytes = malloc(packed ? packed : 1);
-    if (!bytes ||
-        compress2(bytes, &packed, (const Bytef *)(f->metrics ? f->metrics : ""), f->metrics_bytes, 9) != Z_OK) {
-        free(bytes);
-        return berlu_fail_memory(f->metrics_bytes, "metrics.csv");
-    }
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO final VALUES(?,?,?,?,?,?,?,?,?,?,?)");
-    if (status == BERLU_OK) {
-        store_bind_text(q, 1, run->key);
-        bind_real(q, 2, run->last.test_top1);
-        bind_real(q, 3, run->last.test_top5);
-        bind_real(q, 4, run->last.test_loss);
-        bind_real(q, 5, run->best_top1);
-        bind_real(q, 6, run->last.train_loss);
-        bind_real(q, 7, run->images_per_s);
-        sqlite3_bind_int64(q, 8, (int64_t)run->peak_bytes);
-        if (f->correct)
-            sqlite3_bind_blob64(q, 9, f->correct, f->correct_bytes, SQLITE_STATIC);
-        sqlite3_bind_blob64(q, 10, bytes, packed, SQLITE_STATIC);
-        sqlite3_bind_int64(q, 11, (int64_t)f->metrics_bytes);
-        status = step_done(s, q);
-    }
-    free(bytes);
-    return status;
-}
-
-berlu_status store_put_run(store *s, const study_entry *run, const char *error)
-{
-    run_files f = {0};
-    file_take(&f.json, &f.json_bytes, run, "run.json");
-    if (run->state == STUDY_DONE || run->state == STUDY_FAILED) {
-        file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
-        file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
-    }
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status == BERLU_OK) {
-        status = run_row_put(s, run, &f, error);
-        if (status == BERLU_OK)
-            status = epochs_put(s, run, &f);
-        if (status == BERLU_OK && run->state == STUDY_DONE)
-            status = final_put(s, run, &f);
-        status = commit(s, status);
-    }
-    files_free(&f);
-    return status;
-}
-
-berlu_status store_event(store *s, const char *key, const char *what)
-{
-    char now[32];
-    sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "INSERT INTO event VALUES(?,?,?)");
-    if (status != BERLU_OK)
-        return status;
-    store_bind_text(q, 1, now_text(now));
-    store_bind_text(q, 2, key);
-    store_bind_text(q, 3, what);
-    return step_done(s, q);
-}
-
-/* ---- merging ---- */
-
-/* Two results of one key: the numbers must be the same, else one of them is wrong and a report could not say which. */
-static berlu_status conflicts_check(store *s, const char *path)
-{
-    sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q,
-                                        "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
-                                        " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1");
-    if (status != BERLU_OK)
-        return status;
-    if (sqlite3_step(q) == SQLITE_ROW)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: run %s has another result here; neither is taken", path,
-                            (const char *)sqlite3_column_text(q, 0));
-    sqlite3_finalize(q);
-    return status;
-}
-
-berlu_status store_merge(store *into, const char *path, size_t *added)
-{
-    sqlite3_stmt *q;
-    store *check;
-    *added = 0;
-    berlu_status status = store_open_read(&check, path);
-    if (status != BERLU_OK)
-        return status;
-    store_close(check);
-    status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
-    if (status != BERLU_OK)
-        return status;
-    store_bind_text(q, 1, path);
-    status = step_done(into, q);
-    if (status != BERLU_OK)
-        return status;
-    status = conflicts_check(into, path);
-    if (status == BERLU_OK)
-        status = store_exec(into, "BEGIN IMMEDIATE");
-    if (status == BERLU_OK) {
-        status = store_exec(
-            into, "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"
-                  "INSERT OR IGNORE INTO main.cell SELECT * FROM other.cell;"
-                  "INSERT OR IGNORE INTO main.contrast SELECT * FROM other.contrast;"
-                  "INSERT OR IGNORE INTO main.member SELECT * FROM other.member;"
-                  "INSERT OR REPLACE INTO main.run SELECT * FROM other.run o WHERE o.state IN ('done','failed')"
-                  " AND NOT EXISTS(SELECT 1 FROM main.run m WHERE m.key = o.key AND m.state IN ('done','failed'));");
-        *added = (size_t)sqlite3_changes(into->db);
-        if (status == BERLU_OK)
-            status = store_exec(into, "INSERT OR IGNORE INTO main.epoch SELECT * FROM other.epoch;"
-                                      "INSERT OR IGNORE INTO main.final SELECT * FROM other.final;"
-                                      "INSERT INTO main.event SELECT * FROM other.event;");
-        status = commit(into, status);
-    }
-    sqlite3_exec(into->db, "DETACH DATABASE other", NULL, NULL, NULL);
+    store_close(s);
     return status;
 }

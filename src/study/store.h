@@ -20,19 +20,34 @@ enum { STORE_APPLICATION = 0x4265724c, STORE_VERSION = 1 }; /* "BerL" */
  * `notes` and made anew. */
 berlu_status store_open(store **out, const char *folder, text *notes);
 berlu_status store_open_read(store **out, const char *path); /* a file; read only */
+int store_is_database(const char *path);                     /* by its first bytes */
 berlu_status store_close(store *s);                          /* NULL is allowed */
 
 /* The study, its cells, members and contrasts. What was registered earlier and changed stays, with its time. */
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs);
 /* A run as its folder has it; `error` is the last message of its process, or NULL. */
 berlu_status store_put_run(store *s, const study_entry *run, const char *error);
+/* Whether the store has a run as it stands; what is finished never changes. */
+int store_is_current(store *s, const study_entry *run);
 berlu_status store_event(store *s, const char *key, const char *what);
 
 /* All finished and failed runs of another store that this one lacks. One key with two different results is an error that
  * names it. */
 berlu_status store_merge(store *into, const char *path, size_t *added);
 
+/* Leaves the per-site columns of every metrics.csv to the first, the last and every tenth epoch, six digits each; all epochs of
+ * the other columns stay in the table `epoch`, and the hashes stay those of the whole file. At most 20 kB a run are left. */
+berlu_status store_slim(store *s);
+
+/* A consistent copy of a store that may be in use, as one file that must not exist yet. */
+berlu_status store_copy(const char *path, const char *to);
+
 /* ---- reading, for reports ---- */
+
+/* One evaluated or trained epoch; NaN where it was not measured. */
+typedef struct store_epoch {
+    double epoch, train_loss, test_loss, test_top1;
+} store_epoch;
 
 typedef struct store_result {
     const char *key, *state, *error;
@@ -41,10 +56,16 @@ typedef struct store_result {
     const unsigned char *correct; /* one bit per test image; NULL where there is none */
     size_t correct_bytes;
     const char *device, *version, *commit, *settings;
+    const char *host, *data;      /* the data's hash */
+    const unsigned char *metrics; /* metrics.csv, deflated; NULL where there is none */
+    size_t metrics_packed, metrics_bytes;
+    store_epoch *epochs;
+    size_t epoch_count;
 } store_result;
 
 typedef struct store_cell {
     const char *label;
+    const char *settings; /* as written, "key=value" lines */
     store_result *runs;
     size_t count;
 } store_cell;
@@ -72,5 +93,8 @@ typedef struct store_contents {
 } store_contents;
 berlu_status store_read(store *s, store_contents *out);
 void store_contents_free(store_contents *c);
+
+/* The text of a run's metrics.csv, to be freed; NULL where the store has none. */
+berlu_status store_metrics(char **out, const store_result *r);
 
 #endif

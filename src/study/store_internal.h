@@ -16,5 +16,10 @@ berlu_status store_fail(const store *s, const char *what); /* with SQLite's reas
 berlu_status store_exec(store *s, const char *sql);
 berlu_status store_prepare(store *s, sqlite3_stmt **out, const char *sql);
 void store_bind_text(sqlite3_stmt *q, int at, const char *value);
+void store_bind_real(sqlite3_stmt *q, int at, double value);
+berlu_status store_step(store *s, sqlite3_stmt *q);       /* runs it to its end and finalizes it */
+berlu_status store_commit(store *s, berlu_status status); /* or rolls back where the status is a failure */
+int store_has_table(store *s, const char *schema, const char *name);
+const char *store_now(char out[32]);
 
 #endif

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "study/store_internal.h"
 
@@ -32,6 +33,16 @@ static size_t rows_count(store *s, const char *sql, const char *name, const char
     return count;
 }
 
+static const unsigned char *blob_at(arena *memory, sqlite3_stmt *q, int column, size_t *bytes)
+{
+    size_t size = (size_t)sqlite3_column_bytes(q, column);
+    unsigned char *copy = size ? arena_alloc(memory, size, 1) : NULL;
+    if (copy)
+        memcpy(copy, sqlite3_column_blob(q, column), size);
+    *bytes = copy ? size : 0;
+    return copy;
+}
+
 static void result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
 {
     *r = (store_result){.key = text_at(memory, q, 0),
@@ -48,14 +59,30 @@ static void result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
                         .device = text_at(memory, q, 12),
                         .version = text_at(memory, q, 13),
                         .commit = text_at(memory, q, 14),
-                        .settings = text_at(memory, q, 15)};
-    size_t bytes = (size_t)sqlite3_column_bytes(q, 11);
-    unsigned char *copy = bytes ? arena_alloc(memory, bytes, 1) : NULL;
-    if (copy) {
-        memcpy(copy, sqlite3_column_blob(q, 11), bytes);
-        r->correct = copy;
-        r->correct_bytes = bytes;
-    }
+                        .settings = text_at(memory, q, 15),
+                        .host = text_at(memory, q, 16),
+                        .data = text_at(memory, q, 17),
+                        .metrics_bytes = (size_t)sqlite3_column_int64(q, 19)};
+    r->correct = blob_at(memory, q, 11, &r->correct_bytes);
+    r->metrics = blob_at(memory, q, 18, &r->metrics_packed);
+}
+
+static berlu_status epochs_read(store *s, store_result *r, arena *memory)
+{
+    sqlite3_stmt *q;
+    size_t most = rows_count(s, "SELECT count(*) FROM epoch WHERE run=?", r->key, NULL);
+    r->epochs = ARENA_ARRAY(memory, store_epoch, most + 1);
+    if (!r->epochs)
+        return BERLU_ERR_MEMORY;
+    berlu_status status =
+        store_prepare(s, &q, "SELECT epoch, train_loss, test_loss, test_top1 FROM epoch WHERE run=? ORDER BY epoch");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, r->key);
+    while (r->epoch_count < most && sqlite3_step(q) == SQLITE_ROW)
+        r->epochs[r->epoch_count++] = (store_epoch){real_at(q, 0), real_at(q, 1), real_at(q, 2), real_at(q, 3)};
+    sqlite3_finalize(q);
+    return BERLU_OK;
 }
 
 static berlu_status runs_read(store *s, const char *name, store_cell *cell, arena *memory)
@@ -63,7 +90,8 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
     static const char members[] = "SELECT count(*) FROM member WHERE study=? AND cell=?";
     static const char sql[] =
         "SELECT m.run, coalesce(r.state,'waiting'), r.error, m.seed, f.top1, f.top5, f.loss, f.best_top1, f.train_loss,"
-        " f.images_per_s, r.seconds, f.correct, r.device, r.version, r.\"commit\", r.settings"
+        " f.images_per_s, r.seconds, f.correct, r.device, r.version, r.\"commit\", r.settings,"
+        " r.host, r.data, f.metrics, f.metrics_bytes"
         " FROM member m LEFT JOIN run r ON r.key = m.run LEFT JOIN final f ON f.run = m.run"
         " WHERE m.study=? AND m.cell=? ORDER BY m.seed";
     sqlite3_stmt *q;
@@ -79,7 +107,9 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
     while (cell->count < most && sqlite3_step(q) == SQLITE_ROW)
         result_fill(&cell->runs[cell->count++], memory, q);
     sqlite3_finalize(q);
-    return BERLU_OK;
+    for (size_t i = 0; i < cell->count && status == BERLU_OK; i++)
+        status = epochs_read(s, &cell->runs[i], memory);
+    return status;
 }
 
 static berlu_status cells_read(store *s, store_study *t, arena *memory)
@@ -89,12 +119,12 @@ static berlu_status cells_read(store *s, store_study *t, arena *memory)
     t->cells = ARENA_ARRAY(memory, store_cell, most + 1);
     if (!t->cells)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(s, &q, "SELECT label FROM cell WHERE study=? ORDER BY place");
+    berlu_status status = store_prepare(s, &q, "SELECT label, settings FROM cell WHERE study=? ORDER BY place");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, t->name);
     while (t->cell_count < most && sqlite3_step(q) == SQLITE_ROW)
-        t->cells[t->cell_count++] = (store_cell){.label = text_at(memory, q, 0)};
+        t->cells[t->cell_count++] = (store_cell){.label = text_at(memory, q, 0), .settings = text_at(memory, q, 1)};
     sqlite3_finalize(q);
     for (size_t c = 0; c < t->cell_count && status == BERLU_OK; c++)
         status = runs_read(s, t->name, &t->cells[c], memory);
@@ -104,7 +134,7 @@ static berlu_status cells_read(store *s, store_study *t, arena *memory)
 static size_t cell_index(const store_study *t, const char *label)
 {
     for (size_t c = 0; c < t->cell_count; c++)
-        if (label && strcmp(t->cells[c].label, label) == 0)
+        if (label && t->cells[c].label && strcmp(t->cells[c].label, label) == 0)
             return c;
     return t->cell_count;
 }
@@ -153,6 +183,26 @@ static const char *first_run_of(store *s, const char *name, arena *memory)
     return found;
 }
 
+/* Every text was copied; a NULL among them is a lack of memory that nobody looked at where it happened. */
+static int texts_whole(const store_contents *c)
+{
+    int whole = 1;
+    for (size_t i = 0; i < c->count; i++) {
+        const store_study *t = &c->studies[i];
+        whole &= t->name && t->yaml && t->sha256 && t->registered && t->first_run;
+        for (size_t k = 0; k < t->contrast_count; k++)
+            whole &= t->contrasts[k].name && t->contrasts[k].expect && t->contrasts[k].registered;
+        for (size_t k = 0; k < t->cell_count; k++) {
+            whole &= t->cells[k].label != NULL;
+            for (size_t r = 0; r < t->cells[k].count; r++) {
+                const store_result *x = &t->cells[k].runs[r];
+                whole &= x->key && x->state && x->error && x->device && x->version && x->commit && x->settings;
+            }
+        }
+    }
+    return whole;
+}
+
 berlu_status store_read(store *s, store_contents *out)
 {
     sqlite3_stmt *q;
@@ -162,8 +212,10 @@ berlu_status store_read(store *s, store_contents *out)
     berlu_status status = out->studies
                               ? store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid")
                               : BERLU_ERR_MEMORY;
-    if (status != BERLU_OK)
+    if (status != BERLU_OK) {
+        store_contents_free(out);
         return status;
+    }
     while (out->count < most && sqlite3_step(q) == SQLITE_ROW)
         out->studies[out->count++] = (store_study){.name = text_at(&out->memory, q, 0),
                                                    .yaml = text_at(&out->memory, q, 1),
@@ -177,6 +229,8 @@ berlu_status store_read(store *s, store_contents *out)
         if (status == BERLU_OK)
             status = contrasts_read(s, t, &out->memory);
     }
+    if (status == BERLU_OK && !texts_whole(out))
+        status = berlu_fail_memory(0, "a store");
     if (status != BERLU_OK)
         store_contents_free(out);
     return status;
@@ -186,4 +240,23 @@ void store_contents_free(store_contents *c)
 {
     arena_free(&c->memory);
     *c = (store_contents){0};
+}
+
+berlu_status store_metrics(char **out, const store_result *r)
+{
+    enum { MOST = 64 << 20 }; /* what store_put_run() takes */
+    *out = NULL;
+    if (!r->metrics || !r->metrics_bytes || r->metrics_bytes > MOST)
+        return BERLU_OK;
+    uLongf bytes = r->metrics_bytes;
+    char *content = malloc(bytes + 1);
+    if (!content)
+        return berlu_fail_memory(bytes, "metrics.csv");
+    if (uncompress((Bytef *)content, &bytes, r->metrics, r->metrics_packed) != Z_OK) {
+        free(content);
+        return berlu_fail(BERLU_ERR_INPUT, "run %s: its metrics.csv in the store is damaged", r->key);
+    }
+    content[bytes] = 0;
+    *out = content;
+    return BERLU_OK;
 }

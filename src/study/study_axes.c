@@ -260,6 +260,13 @@ static void seeds_read(study_reader *r, const yaml_item *item, study_part *part)
         part->seeds[part->seed_count++] = i;
 }
 
+/* A cost has no seed; its cells still are those of a run. */
+static void seed_zero(study_reader *r, study_part *part)
+{
+    part->seeds = study_array(r, 1, sizeof *part->seeds);
+    part->seed_count = part->seeds ? 1 : 0;
+}
+
 static void part_read(study_reader *r, const yaml_item *map, const yaml_item *seeds, study_part *part)
 {
     static const char *const keys[] = {"axes", "seeds", NULL};
@@ -272,6 +279,8 @@ static void part_read(study_reader *r, const yaml_item *map, const yaml_item *se
         axes_read(r, axes, part);
     if (own || seeds)
         seeds_read(r, own ? own : seeds, part);
+    else if (r->study->kind == STUDY_COST)
+        seed_zero(r, part);
     else
         study_problem(r, map->line, map->column, "seeds: say how many, or which");
 }
@@ -298,6 +307,8 @@ void study_parts_read(study_reader *r, const yaml_item *root)
             axes_read(r, axes, part);
         if (seeds)
             seeds_read(r, seeds, part);
+        else if (s->kind == STUDY_COST)
+            seed_zero(r, part);
         else
             study_problem(r, root->line, root->column, "seeds: say how many, or which");
     }

@@ -214,11 +214,25 @@ static void part_expand(study_reader *r, size_t part)
 
 /* -- runs and pairs -- */
 
+/* The teacher is a cell of its own with one run, the first. */
+static void teacher_add(study_reader *r)
+{
+    study *s = r->study;
+    s->teacher_cell = STUDY_NO_CELL;
+    if (!s->teacher.count || !s->cell_count)
+        return;
+    s->teacher_cell = s->cell_count;
+    cell_add(r, &(study_cell){.label = "teacher",
+                              .settings = s->teacher,
+                              .line = s->teacher.items[0].line,
+                              .column = s->teacher.items[0].column});
+}
+
 static void runs_make(study_reader *r)
 {
     study *s = r->study;
-    size_t most = 0, count = 0;
-    for (size_t i = 0; i < s->cell_count; i++) {
+    size_t most = 0, count = 1, students = s->teacher_cell == STUDY_NO_CELL ? s->cell_count : s->teacher_cell;
+    for (size_t i = 0; i < students; i++) {
         size_t seeds = s->parts[s->cells[i].part].seed_count;
         most = seeds > most ? seeds : most;
         count += seeds;
@@ -228,8 +242,10 @@ static void runs_make(study_reader *r)
         return;
     }
     s->runs = study_array(r, count, sizeof *s->runs);
+    if (s->runs && students < s->cell_count)
+        s->runs[s->run_count++] = (study_run){s->teacher_cell, 0};
     for (size_t k = 0; k < most && s->runs; k++)
-        for (size_t i = 0; i < s->cell_count; i++) {
+        for (size_t i = 0; i < students; i++) {
             const study_part *p = &s->parts[s->cells[i].part];
             if (k < p->seed_count)
                 s->runs[s->run_count++] = (study_run){i, p->seeds[k]};
@@ -272,7 +288,7 @@ static const char *pair_name(study_reader *r, const study_contrast *c, const stu
 }
 
 /* Both sides name axes and labels that exist, and the same axes. */
-static int contrast_check(study_reader *r, const study_contrast *c)
+int study_contrast_check(study_reader *r, const study_contrast *c)
 {
     const study *s = r->study;
     const study_match *const sides[] = {&c->a, &c->b};
@@ -295,19 +311,30 @@ static int contrast_check(study_reader *r, const study_contrast *c)
     return right;
 }
 
-static size_t contrast_pairs(study_reader *r, size_t index, study_pair *out)
+size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out)
 {
-    const study *s = r->study;
-    const study_contrast *c = &s->contrasts[index];
     size_t count = 0;
     for (size_t a = 0; a < s->cell_count; a++)
         for (size_t b = 0; b < s->cell_count && matches(&s->cells[a], &c->a); b++)
             if (a != b && matches(&s->cells[b], &c->b) && is_partner(c, &s->cells[a], &s->cells[b])) {
                 if (out)
-                    out[count] = (study_pair){index, a, b, pair_name(r, c, &s->cells[a])};
+                    out[count] = (study_cells){a, b};
                 count++;
             }
     return count;
+}
+
+static void contrast_pairs(study_reader *r, size_t index)
+{
+    study *s = r->study;
+    const study_contrast *c = &s->contrasts[index];
+    size_t count = study_contrast_cells(s, c, NULL);
+    study_cells *cells = study_array(r, count, sizeof *cells);
+    if (!cells)
+        return;
+    study_contrast_cells(s, c, cells);
+    for (size_t i = 0; i < count; i++)
+        s->pairs[s->pair_count++] = (study_pair){index, cells[i].a, cells[i].b, pair_name(r, c, &s->cells[cells[i].a])};
 }
 
 static void pairs_make(study_reader *r)
@@ -316,7 +343,7 @@ static void pairs_make(study_reader *r)
     size_t count = 0;
     for (size_t i = 0; i < s->contrast_count; i++) {
         const study_contrast *c = &s->contrasts[i];
-        size_t found = contrast_check(r, c) ? contrast_pairs(r, i, NULL) : 1;
+        size_t found = study_contrast_check(r, c) ? study_contrast_cells(s, c, NULL) : 1;
         if (!found)
             study_problem(r, c->line, c->column, "contrast '%.60s': no two cells differ by it alone", c->name);
         count += found;
@@ -324,7 +351,7 @@ static void pairs_make(study_reader *r)
     if (r->count || !(s->pairs = study_array(r, count, sizeof *s->pairs)))
         return;
     for (size_t i = 0; i < s->contrast_count; i++)
-        s->pair_count += contrast_pairs(r, i, s->pairs + s->pair_count);
+        contrast_pairs(r, i);
 }
 
 static void teacher_check(study_reader *r)
@@ -374,14 +401,18 @@ void study_expand(study_reader *r)
         s->name = "";
     teacher_check(r);
     skip_check(r);
-    if (!(s->cells = study_array(r, count, sizeof *s->cells)))
+    if (!(s->cells = study_array(r, count + 1, sizeof *s->cells)))
         return;
     for (size_t i = 0; i < s->part_count; i++)
         part_expand(r, i);
     if (!r->failed)
+        teacher_add(r);
+    if (!r->failed)
         runs_make(r);
     if (!r->failed)
         pairs_make(r);
+    if (!r->failed)
+        study_equivalence_expand(r);
     if (!r->count && !s->cell_count && !r->failed)
         study_problem(r, 1, 1, "no cell is left");
 }
@@ -395,7 +426,7 @@ berlu_status study_run_settings(const study *s, const study_run *run, train_sett
     berlu_status status = study_settings_apply(&cell->settings, out);
     if (status == BERLU_OK)
         status = recipe_set(out, "seed", seed);
-    if (status == BERLU_OK && s->teacher.count)
+    if (status == BERLU_OK && s->teacher.count && run->cell != s->teacher_cell)
         status = recipe_set(out, "teacher", STUDY_TEACHER);
     if (status == BERLU_OK)
         status = recipe_resolve(out);

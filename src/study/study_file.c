@@ -93,7 +93,7 @@ void study_unknown(study_reader *r, const yaml_item *item, const char *what, con
 
 /* -- contrasts, skip, claims -- */
 
-static study_match match_read(study_reader *r, const yaml_item *item, const char *what)
+study_match study_match_read(study_reader *r, const yaml_item *item, const char *what)
 {
     study_match m = {.line = item->line, .column = item->column};
     if (!study_is_map(r, item, what))
@@ -117,9 +117,9 @@ static void contrast_read(study_reader *r, const yaml_item *map, study_contrast 
         if (strcmp(item->key, "name") == 0)
             c->name = study_scalar(r, item, "name");
         else if (strcmp(item->key, "a") == 0)
-            c->a = match_read(r, item, "a");
+            c->a = study_match_read(r, item, "a");
         else if (strcmp(item->key, "b") == 0)
-            c->b = match_read(r, item, "b");
+            c->b = study_match_read(r, item, "b");
         else if (strcmp(item->key, "paper") == 0)
             c->paper = study_real(r, item, "paper");
         else if (strcmp(item->key, "expect") == 0) {
@@ -160,7 +160,7 @@ static void skip_read(study_reader *r, const yaml_item *list)
     if (!study_is_list(r, list, "skip") || !(s->skip = study_array(r, list->count, sizeof *s->skip)))
         return;
     for (const yaml_item *item = list->first; item; item = item->next)
-        s->skip[s->skip_count++] = match_read(r, item, "skip");
+        s->skip[s->skip_count++] = study_match_read(r, item, "skip");
 }
 
 static void claims_read(study_reader *r, const yaml_item *list)
@@ -214,8 +214,9 @@ static void head_read(study_reader *r, const yaml_item *item)
 
 static void file_read(study_reader *r)
 {
-    static const char *const keys[] = {"study",     "about",  "base",   "axes",   "parts", "seeds",  "skip",
-                                       "contrasts", "margin", "metric", "claims", "kind",  "rounds", NULL};
+    static const char *const keys[] = {"study",  "about", "base",      "axes",        "parts",
+                                       "seeds",  "skip",  "contrasts", "margin",      "metric",
+                                       "claims", "kind",  "rounds",    "equivalence", NULL};
     const yaml_item *root = r->tree.root;
     if (!study_is_map(r, root, "a study"))
         return;
@@ -231,7 +232,8 @@ static void file_read(study_reader *r)
     if (!r->study->name)
         study_problem(r, root->line, root->column, "study: give it a name");
     const yaml_item *base = yaml_find(root, "base"), *skip = yaml_find(root, "skip"),
-                    *contrasts = yaml_find(root, "contrasts"), *claims = yaml_find(root, "claims");
+                    *contrasts = yaml_find(root, "contrasts"), *claims = yaml_find(root, "claims"),
+                    *equal = yaml_find(root, "equivalence");
     if (base)
         study_base_read(r, base);
     study_parts_read(r, root);
@@ -241,11 +243,13 @@ static void file_read(study_reader *r)
         contrasts_read(r, contrasts);
     if (claims)
         claims_read(r, claims);
+    if (equal)
+        study_equivalence_read(r, equal);
 }
 
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems)
 {
-    study s = {.metric = "top1", .about = "", .margin = 0.5, .rounds = 7};
+    study s = {.metric = "top1", .about = "", .margin = 0.5, .rounds = 7, .teacher_cell = STUDY_NO_CELL};
     study_reader r = {.study = &s};
     *out = (study){0};
     berlu_status status = yaml_tree_parse(&r.tree, bytes, count, name);

@@ -17,6 +17,8 @@
  *     margin      of equivalence, in points (0.5)
  *     metric      top1 (default), top5 or loss
  *     claims      [C7, ...]: what of the paper it speaks to
+ *     equivalence {source: NAME, margin: 0.5, differences: [{a, b, margin}]}: cells, and differences of
+ *                 cells, that are to equal those of another program (study import)
  *     kind        train (default) or cost; rounds: how often a cost is measured (7)
  *
  * study_read() checks all of it, expands the grid and resolves every cell as `berlu train`
@@ -33,6 +35,7 @@
 #include "train/recipe.h"
 
 enum { STUDY_CELLS = 4096, STUDY_RUNS = 65536, STUDY_SEEDS = 4096, STUDY_AXES = 16, STUDY_PROBLEMS = 64 };
+#define STUDY_NO_CELL SIZE_MAX
 
 /* One setting as it was written. A list (`act` per site) has several values. */
 typedef struct study_setting {
@@ -103,6 +106,22 @@ typedef struct study_pair {
     const char *name;      /* the contrast's, with the open axes' labels behind it */
 } study_pair;
 
+/* What is to be the same in another program's results: a cell's mean, or a difference of two. */
+typedef struct study_equal {
+    size_t a, b; /* places in cells[]; b is STUDY_NO_CELL for a single cell */
+    double margin;
+    const char *name;
+} study_equal;
+
+/* The section `equivalence` as it was written. */
+typedef struct study_equivalence {
+    const char *source; /* NULL: there is none */
+    double margin;
+    study_contrast *differences; /* `paper` is the margin */
+    size_t difference_count;
+    int line, column;
+} study_equivalence;
+
 typedef enum study_kind { STUDY_TRAIN, STUDY_COST } study_kind;
 
 typedef struct study {
@@ -116,11 +135,15 @@ typedef struct study {
     study_match *skip;
     study_contrast *contrasts;
     const char **claims;
-    study_cell *cells;
-    study_run *runs; /* seed by seed, so that a study that is cut anywhere is balanced */
+    study_cell *cells;   /* a teacher that is trained first is the last of them, without axes */
+    size_t teacher_cell; /* STUDY_NO_CELL: there is none */
+    study_run *runs;     /* seed by seed, so that a study that is cut anywhere is balanced */
     study_pair *pairs;
+    study_equivalence equivalence;
+    study_equal *equals;
     const char **notes; /* settings that were dropped in a cell, and why */
-    size_t part_count, skip_count, contrast_count, claim_count, cell_count, run_count, pair_count, note_count;
+    size_t part_count, skip_count, contrast_count, claim_count, cell_count, run_count, pair_count, equal_count,
+        note_count;
     arena memory;
 } study;
 
@@ -131,8 +154,8 @@ berlu_status study_read(study *out, const char *path, text *problems);
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems);
 void study_free(study *s);
 
-/* The settings of a run, resolved; the caller frees them. A teacher that is trained first is
- * left for the caller to fill in. */
+/* The settings of a run, resolved; the caller frees them. The teacher of a student is a placeholder: which run that is, the
+ * keys say (runs.h). */
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
 
 #endif

@@ -34,6 +34,17 @@ int study_is_list(study_reader *r, const yaml_item *item, const char *what);
 int study_is_map(study_reader *r, const yaml_item *item, const char *what);
 void study_unknown(study_reader *r, const yaml_item *item, const char *what, const char *const *names);
 
+study_match study_match_read(study_reader *r, const yaml_item *item, const char *what);
+void study_equivalence_read(study_reader *r, const yaml_item *item); /* study_equal.c */
+void study_equivalence_expand(study_reader *r);
+
+/* Cells that differ by a contrast alone; `out` may be NULL. Returns how many (study_expand.c). */
+typedef struct study_cells {
+    size_t a, b;
+} study_cells;
+size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out);
+int study_contrast_check(study_reader *r, const study_contrast *c);
+
 void study_base_read(study_reader *r, const yaml_item *item);  /* base and its teacher (study_axes.c) */
 void study_parts_read(study_reader *r, const yaml_item *root); /* parts, axes, seeds */
 

@@ -187,11 +187,11 @@ static berlu_status files_write(checkpoint_store *store, const char *folder, eng
     char name[CHECKPOINT_PATH];
     berlu_status status = path_join(name, "%s/%s", folder, "model.safetensors");
     if (status == BERLU_OK)
-        status = weights_write(store->run, name, e, ARRAY_WEIGHT);
+        status = weights_write(store->run, name, e, ARRAY_WEIGHT, store->facts, store->fact_count);
     if (status == BERLU_OK && engine_has(e, ARRAY_EMA)) {
         status = path_join(name, "%s/%s", folder, "ema.safetensors");
         if (status == BERLU_OK)
-            status = weights_write(store->run, name, e, ARRAY_EMA);
+            status = weights_write(store->run, name, e, ARRAY_EMA, store->facts, store->fact_count);
     }
     if (status == BERLU_OK)
         status = path_join(name, "%s/%s", folder, "state.safetensors");

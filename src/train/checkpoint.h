@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "io/safetensors.h"
 
 enum { CHECKPOINT_PATH = 4096 };
 
@@ -52,6 +53,8 @@ typedef struct train_state {
 typedef struct checkpoint_store {
     const folder_handle *run;
     const berlu_log *log; /* may be NULL */
+    const st_text *facts; /* for the metadata of the weights (network_describe()), `fact_count` of them */
+    size_t fact_count;
     const char *settings; /* canonical text (settings_hash.h); NULL: none is recorded */
     int told;             /* that an old folder could not be removed */
 } checkpoint_store;

@@ -4,6 +4,7 @@
  * tensors. Integers and doubles are stored as they are, so reading gives back the bits. */
 #include "train/checkpoint_files.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +31,20 @@ static berlu_status activations_add(text *out, const graph *g)
     return text_status(out);
 }
 
-berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array)
+berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array,
+                           const st_text *facts, size_t fact_count)
 {
     text activations = {0};
+    st_text all[1 + WEIGHT_FACTS];
+    size_t count = 0;
+    assert(fact_count <= WEIGHT_FACTS);
     berlu_status status = activations_add(&activations, engine_graph(e));
+    if (activations.length)
+        all[count++] = (st_text){CHECKPOINT_ACTIVATION, activations.data};
+    for (size_t i = 0; i < fact_count; i++)
+        all[count++] = facts[i];
     if (status == BERLU_OK)
-        status = weights_save_in(e, array, in, name, &(st_text){CHECKPOINT_ACTIVATION, activations.data},
-                                 activations.length > 0);
+        status = weights_save_in(e, array, in, name, all, count);
     text_free(&activations);
     return status;
 }

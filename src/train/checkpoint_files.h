@@ -5,8 +5,10 @@
 #include "io/safetensors.h"
 #include "train/checkpoint.h"
 
-/* The weights (or their average) with the network's activations in the metadata. */
-berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array);
+/* The weights (or their average) with the network's activations and `facts` in the metadata. */
+enum { WEIGHT_FACTS = 15 };
+berlu_status weights_write(const folder_handle *in, const char *name, engine *e, engine_array array,
+                           const st_text *facts, size_t fact_count);
 
 /* `settings` is the canonical text, or NULL. */
 berlu_status state_write(const folder_handle *in, const char *name, engine *e, const train_state *s,

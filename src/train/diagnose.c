@@ -144,30 +144,31 @@ static berlu_status spec_with(text *out, const char *spec, const char *name, dou
     return text_status(out);
 }
 
-/* max |f'| is convex in a slope parameter, so the extremes over channels hold the maximum. */
-static double lipschitz_of(const site *s)
+/* max |f'| is convex in a slope parameter, so the extremes over channels hold the maximum. NaN where a parameter is none
+ * that the activation takes, as in a run that went wrong. */
+static berlu_status lipschitz_of(const site *s, double *out)
 {
     const learned *l = learned_named(s, "alpha");
+    berlu_status status = BERLU_OK;
+    *out = l ? 0 : berlu_act_lipschitz(s->declared->act);
     if (!l)
-        return berlu_act_lipschitz(s->declared->act);
+        return BERLU_OK;
     float ends[2] = {l->values[0], l->values[0]};
-    double most = 0;
     for (size_t i = 1; i < l->count; i++) {
         ends[0] = fminf(ends[0], l->values[i]);
         ends[1] = fmaxf(ends[1], l->values[i]);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && status != BERLU_ERR_MEMORY; i++) {
         text spec = {0};
         berlu_act *act = NULL;
-        if (spec_with(&spec, berlu_act_spec(s->declared->act), "alpha", ends[i]) == BERLU_OK &&
-            berlu_act_make(&act, spec.data) == BERLU_OK)
-            most = fmax(most, berlu_act_lipschitz(act));
-        else
-            most = NAN;
+        status = spec_with(&spec, berlu_act_spec(s->declared->act), "alpha", ends[i]);
+        if (status == BERLU_OK)
+            status = berlu_act_make(&act, spec.data);
+        *out = status == BERLU_OK && !isnan(*out) ? fmax(*out, berlu_act_lipschitz(act)) : NAN;
         berlu_act_free(act);
         text_free(&spec);
     }
-    return most;
+    return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
 }
 
 berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *site_metrics)
@@ -178,7 +179,9 @@ berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *site_metrics)
             return status;
         site_metrics[SITE_ALPHA] = parameter_mean(&d->sites[i], "alpha");
         site_metrics[SITE_EPS] = parameter_mean(&d->sites[i], "eps");
-        site_metrics[SITE_LIPSCHITZ] = lipschitz_of(&d->sites[i]);
+        status = lipschitz_of(&d->sites[i], &site_metrics[SITE_LIPSCHITZ]);
+        if (status != BERLU_OK)
+            return status;
     }
     return BERLU_OK;
 }

@@ -33,8 +33,7 @@ static berlu_status data_settings(const eval_request *r, train_settings *s)
     return status;
 }
 
-/* run.json as the checkpoint knew it: a changed mean or size would give a wrong accuracy without a word. */
-static berlu_status record_check(const train_settings *s, const char *weights)
+berlu_status run_record_check(const train_settings *s, const char *weights)
 {
     char folder[CHECKPOINT_PATH];
     checkpoint_facts facts;
@@ -66,7 +65,7 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
         if (status == BERLU_OK)
             status = network_weights(weights, CHECKPOINT_PATH, r->run, r->which, file, r->log);
         if (status == BERLU_OK && facts.format > 0)
-            status = record_check(s, weights);
+            status = run_record_check(s, weights);
         return status == BERLU_OK ? data_settings(r, s) : status;
     }
     if (!r->data)
@@ -86,11 +85,10 @@ static berlu_status request_settings(const eval_request *r, train_settings *s, c
     return status;
 }
 
-/* `only` are the indices of a run that used a part of its set; free() it after the loader. */
-static berlu_status images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
-                                const eval_request *r, size_t batch, int side)
+berlu_status eval_images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
+                              const eval_request *r, int side)
 {
-    loader_options o = {.split = r->train_split ? DATA_TRAIN : DATA_TEST, .batch = batch};
+    loader_options o = {.split = r->train_split ? DATA_TRAIN : DATA_TEST, .batch = (size_t)r->batch};
     if (s->holdout) {
         o.split = DATA_TRAIN;
         o.part = r->train_split ? PART_KEPT : PART_HELD;
@@ -119,10 +117,10 @@ static berlu_status images_open(loader **out, uint64_t **only, data_source *data
 
 /* Files of the caller instead of the set's images, prepared like these. */
 static berlu_status files_open(loader **out, data_source *files, data_source *data, const train_settings *s,
-                               size_t batch, int side)
+                               const eval_request *r, int side)
 {
     const data_info *info = data_describe(data);
-    loader_options o = {.split = DATA_TEST, .batch = batch};
+    loader_options o = {.split = DATA_TEST, .batch = (size_t)r->batch};
     normalization n;
     berlu_status status = normalization_find(&n, s, data);
     if (status == BERLU_OK)
@@ -134,18 +132,6 @@ static berlu_status files_open(loader **out, data_source *files, data_source *da
     memcpy(o.mean, n.mean, sizeof o.mean);
     memcpy(o.std, n.std, sizeof o.std);
     return loader_open(out, files, &o);
-}
-
-/* The images of a pass. */
-static size_t batch_of(const eval_request *r, const train_settings *s, const data_source *data)
-{
-    const size_t *images = data_describe(data)->images;
-    size_t most = images[DATA_TRAIN] > images[DATA_TEST] ? images[DATA_TRAIN] : images[DATA_TEST];
-    if (r->batch)
-        return (size_t)r->batch;
-    if (s->device == RECIPE_CPU)
-        return 100;
-    return most < 1024 ? most : 1024;
 }
 
 /* The step in a checkpoint's path, behind the links `last` and `best`. */
@@ -220,8 +206,18 @@ static berlu_status weights_finite(engine *e, const char *path)
     return status;
 }
 
-berlu_status eval_run(const eval_request *r, score *out)
+/* A pass need not be larger than the set. */
+static int batch_of(const eval_request *r, const data_source *data, const train_settings *s)
 {
+    size_t images = r->file_count ? r->file_count
+                                  : data_describe(data)->images[s->holdout || r->train_split ? DATA_TRAIN : DATA_TEST];
+    int batch = r->batch ? r->batch : s->device == RECIPE_CPU ? 100 : 1024;
+    return images && (size_t)batch > images ? (int)images : batch;
+}
+
+berlu_status eval_run(const eval_request *request, score *out)
+{
+    eval_request clamped = *request, *r = &clamped;
     char weights[CHECKPOINT_PATH];
     train_settings s;
     data_source *data = NULL, *files = NULL;
@@ -229,7 +225,7 @@ berlu_status eval_run(const eval_request *r, score *out)
     engine *e = NULL;
     loader *l = NULL;
     uint64_t *only = NULL;
-    size_t classes, batch = 0;
+    size_t classes;
     engine_options o = {.mode = ENGINE_INFER, .threads = r->threads};
     recipe_init(&s);
     berlu_status status = request_settings(r, &s, weights);
@@ -238,13 +234,13 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = network_data(&data, &classes, &s, r->log);
     if (status == BERLU_OK)
+        r->batch = o.batch = batch_of(request, data, &s);
+    if (status == BERLU_OK)
         status = network_create(&m, &s, classes);
     if (status == BERLU_OK)
         status = network_device(&o, &s);
-    if (status == BERLU_OK) {
-        o.batch = (int)(batch = batch_of(r, &s, data));
+    if (status == BERLU_OK)
         status = engine_create(&e, m->graph, &o);
-    }
     if (status == BERLU_OK)
         status = weights_load_path(e, weights);
     if (status == BERLU_OK && r->report)
@@ -254,8 +250,8 @@ berlu_status eval_run(const eval_request *r, score *out)
     if (status == BERLU_OK)
         status = weights_finite(e, weights);
     if (status == BERLU_OK)
-        status = files ? files_open(&l, files, data, &s, batch, m->config.image_size)
-                       : images_open(&l, &only, data, &s, r, batch, m->config.image_size);
+        status = files ? files_open(&l, files, data, &s, r, m->config.image_size)
+                       : eval_images_open(&l, &only, data, &s, r, m->config.image_size);
     if (status == BERLU_OK)
         status = r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context);
     if (status == BERLU_OK && !isfinite(score_loss(out)))

@@ -3,7 +3,9 @@
 #define TRAIN_EVAL_RUN_H
 
 #include "base/arena.h"
+#include "data/loader.h"
 #include "train/metrics.h"
+#include "train/recipe.h"
 
 /* What was evaluated. Texts live in `memory`; free it with arena_free(). */
 typedef struct eval_report {
@@ -37,5 +39,13 @@ typedef struct eval_request {
 
 /* Images are prepared as the run's evaluations do. With `files` the score means nothing: they have no labels. */
 berlu_status eval_run(const eval_request *request, score *out);
+
+/* The images of `request->train_split` alone, `request->batch` at a time, prepared in the same way. `only` are the indices of a
+ * run that used a part of its set; free() it after the loader. */
+berlu_status eval_images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
+                              const eval_request *request, int side);
+
+/* run.json as the checkpoint of these weights knew it: a changed mean or size would give a wrong accuracy without a word. */
+berlu_status run_record_check(const train_settings *s, const char *weights);
 
 #endif

@@ -163,6 +163,29 @@ berlu_status network_acts(train_settings *s, const char *weights, int *found)
     return status;
 }
 
+void network_describe(network_facts *out, const model_config *m, const char *mean, const char *std)
+{
+    const struct {
+        const char *key;
+        int value;
+    } numbers[] = {{"image_size", m->image_size},
+                   {"patch", m->patch},
+                   {"stride", m->stride},
+                   {"stem", m->stem},
+                   {"classes", m->classes}};
+    *out = (network_facts){.list = {{"model", m->name}}, .count = 1};
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        if (numbers[i].value == 0)
+            continue;
+        snprintf(out->numbers[i], sizeof out->numbers[i], "%d", numbers[i].value);
+        out->list[out->count++] = (st_text){numbers[i].key, out->numbers[i]};
+    }
+    if (mean && *mean && std && *std) {
+        out->list[out->count++] = (st_text){"mean", mean};
+        out->list[out->count++] = (st_text){"std", std};
+    }
+}
+
 /* ---- the teacher ------------------------------------------------------------------------------------------------------ */
 
 static berlu_status teacher_from_run(train_settings *s, char *weights, size_t room, const train_settings *student,

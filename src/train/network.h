@@ -5,6 +5,7 @@
 #include "data/loader.h"
 #include "data/sha256.h"
 #include "engine/engine.h"
+#include "io/safetensors.h"
 #include "models/models.h"
 #include "train/recipe.h"
 
@@ -31,6 +32,16 @@ berlu_status network_weights(char *out, size_t room, const char *run, const char
 
 /* The activations that a file of weights names in its metadata, into s->act; `found` 0 where it names none. */
 berlu_status network_acts(train_settings *s, const char *weights, int *found);
+
+/* What a file of weights says about its network besides the activations: model, image_size, patch, stride, stem, classes,
+ * mean, std; what a network does not have is left out. `mean` and `std` as in the settings, and borrowed. */
+enum { NETWORK_FACTS = 8 };
+typedef struct network_facts {
+    st_text list[NETWORK_FACTS];
+    size_t count;
+    char numbers[NETWORK_FACTS][16];
+} network_facts; /* points into itself: do not move it */
+void network_describe(network_facts *out, const model_config *m, const char *mean, const char *std);
 
 /* A network that only answers: the teacher of a distillation. Text: a run's folder, or MODEL:FILE. */
 typedef struct teacher {

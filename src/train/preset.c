@@ -173,7 +173,7 @@ typedef struct idle_rule {
     const char *key, *because;
     int idle;
 } idle_rule;
-enum { IDLE_RULES = 30 };
+enum { IDLE_RULES = 31 };
 
 static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
 {
@@ -208,6 +208,7 @@ static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
         {"residual", "device is cpu", s->device == RECIPE_CPU},
         {"residual", "precision is not bf16", s->precision != RECIPE_BF16},
         {"algorithms", "device is cpu", s->device == RECIPE_CPU},
+        {"init_sha256", "init names no file", !s->init || !*s->init},
     };
     _Static_assert(COUNT(rules) == IDLE_RULES, "the table of rules has another length");
     memcpy(out, rules, sizeof rules);

@@ -33,7 +33,7 @@ enum { RECIPE_KEYS_MAX = 96, RECIPE_ACTS_MAX = 128 };
 
 /* Texts live in `memory`. Counts are int64_t and reals double, whatever their range, so that one row suits them all. */
 typedef struct train_settings {
-    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint, *algorithms;
+    const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint, *algorithms, *init, *init_sha256;
     const char *act[RECIPE_ACTS_MAX]; /* one for all sites, or one per site */
     size_t acts;
     int64_t image_size, patch, stride, stem, classes; /* 0: the model's own, the data's own */

@@ -145,6 +145,8 @@ void run_json_write(const run_about *a, text *out)
     key_string(out, "commit", a->commit);
     key_string(out, "started", started);
     key_string(out, "host", host);
+    if (a->history && *a->history)
+        text_string(out, "  \"history\": "), text_string(out, a->history), text_string(out, ",\n");
     engine_write(&a->engine, out);
     algorithms_write(a->algorithms, out);
     hardware_write(a, out);
@@ -243,6 +245,25 @@ berlu_status run_json_read(train_settings *settings, run_facts *facts, const cha
     status = run_json_parse(settings, facts, bytes, count, path);
     free(bytes);
     return status;
+}
+
+int run_json_knew(const char *path, const char *hash)
+{
+    char *bytes;
+    size_t count, i;
+    json_t *record;
+    int found = 0;
+    if (file_read_all(&bytes, &count, path, JSON_LIMIT) != BERLU_OK)
+        return 0;
+    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, NULL);
+    free(bytes);
+    json_array_foreach(json_object_get(root, "history"), i, record)
+    {
+        const char *there = json_string_value(json_object_get(record, "settings_hash"));
+        found |= there && strcmp(there, hash) == 0;
+    }
+    json_decref(root);
+    return found;
 }
 
 /* ---- what computed --------------------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ typedef struct run_about {
     const char *commit;                        /* of the program's source */
     const char *algorithms;                    /* product algorithms in use, lines; NULL: none are chosen */
     const char *data_on;                       /* "host" or "device" */
+    const char *history;                       /* JSON list of records before this one, oldest first */
     run_engine engine;
 } run_about;
 void run_json_write(const run_about *about, text *out);
@@ -47,6 +48,9 @@ typedef struct run_facts {
 berlu_status run_json_parse(train_settings *settings, run_facts *facts, const char *bytes, size_t count,
                             const char *path);
 berlu_status run_json_read(train_settings *settings, run_facts *facts, const char *path);
+
+/* Whether `history` of that run.json has a record with this settings hash. */
+int run_json_knew(const char *path, const char *settings_hash);
 
 /* Names into `out` what differs, "instructions (avx2 then, scalar now)"; returns how many. What
  * is unknown does not. */

@@ -26,6 +26,8 @@
     _(init_std, "init-std", REAL, "0", 0, 10, NULL, "S", "deviation of initial weights; 0: the model's own", FIXED) \
     _(init_std_fc1, "init-std-fc1", REAL, "0", 0, 10, NULL, "S", "the same for fc1 alone, in front of the activation", FIXED) \
     _(act_params, "act-params", CHOICE, "layer", 0, 0, layer_or_channel, "layer|channel", "learned parameters per layer or per channel", FIXED) \
+    _(init, "init", TEXT, "", 0, 0, NULL, "FILE|RUN", "begin with these weights (safetensors, ours or timm's) instead of drawn ones; another number of classes gives a new head", PLACE) \
+    _(init_sha256, "init-sha256", TEXT, "", 0, 0, NULL, "HEX", "SHA-256 that the file of --init must have; run.json records it", LATER) \
     /* optimizer */ \
     _(optimizer, "optimizer", CHOICE, "adamw", 0, 0, optimizers, "adamw|sgd", "update rule", FIXED) \
     _(lr, "lr", REAL, "auto", 0, 1e38, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024 (recipe convnext: 4e-3 whatever the batch)", FIXED) \

@@ -69,6 +69,7 @@ static berlu_status diagnose_forward(trainer *t)
 static berlu_status result_add(trainer *t, const step_result *r, int ends_update)
 {
     double loss = step_loss(t->train, r);
+    steps_add(t, r, loss, ends_update);
     if (!isfinite(loss))
         return report_not_finite(t, "loss");
     if (ends_update && !isfinite(r->grad_norm))
@@ -119,6 +120,12 @@ static berlu_status result_expect(trainer *t, int ends_update)
     return status == BERLU_OK ? results_collect(t, RESULTS_OUTSTANDING) : status;
 }
 
+/* Whether the first update of the run is under way: its batch meets the initial weights. */
+static int at_start(const trainer *t)
+{
+    return t->state.updates == 0;
+}
+
 /* Forward and backward of one batch; `look` at the sites in between. */
 static berlu_status batch_run(trainer *t, int look, int ends_update)
 {
@@ -127,6 +134,8 @@ static berlu_status batch_run(trainer *t, int look, int ends_update)
     t->times.forward += (middle = clock_seconds()) - began;
     if (status == BERLU_OK && look)
         status = diagnose_forward(t);
+    if (status == BERLU_OK && ends_update && at_start(t))
+        status = report_initial_forward(t);
     if (status != BERLU_OK)
         return status;
     t->state.images += (uint64_t)t->settings.batch;
@@ -141,6 +150,8 @@ static berlu_status update_apply(trainer *t, int look)
 {
     double began = clock_seconds();
     berlu_status status = look ? diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics) : BERLU_OK;
+    if (status == BERLU_OK && at_start(t))
+        status = report_initial_backward(t);
     t->times.diagnose += clock_seconds() - began;
     began = clock_seconds();
     if (status == BERLU_OK)
@@ -195,7 +206,7 @@ static berlu_status update_run(trainer *t)
     t->step.loss_scale = 1 / (double)group;
     t->step.micro_batches = (uint32_t)group;
     const struct device_base *on = (const struct device_base *)engine_device(t->train);
-    int whole = group == 1 && !look && on->backend->asynchronous;
+    int whole = group == 1 && !look && !at_start(t) && on->backend->asynchronous;
     berlu_status status = whole ? step_whole(t) : group_run(t, group, look);
     if (status != BERLU_OK)
         return status;
@@ -257,6 +268,27 @@ static berlu_status epoch_train(trainer *t)
             status = trainer_save(t);
     }
     return status == BERLU_OK ? results_collect(t, 0) : status;
+}
+
+/* The first update warms up, unless it alone takes longer than there is time. */
+berlu_status updates_time(trainer *t, double seconds, double *out)
+{
+    double began = clock_seconds(), spent = 0;
+    uint64_t first = 0;
+    berlu_status status = batches_start(t);
+    while (status == BERLU_OK && t->state.batches < t->epoch_batches && t->state.updates < t->updates &&
+           (spent < seconds || t->state.updates == first)) {
+        if (stop_asked(t))
+            return berlu_fail(BERLU_ERR_STOPPED, "stopped");
+        status = update_run(t);
+        if (status == BERLU_OK)
+            status = results_collect(t, 0);
+        spent = clock_seconds() - began;
+        if (t->state.updates == 1 && spent < seconds)
+            first = 1, began = clock_seconds();
+    }
+    *out = spent / (double)(t->state.updates > first ? t->state.updates - first : 1);
+    return status;
 }
 
 typedef struct eval_note {
@@ -424,6 +456,8 @@ berlu_status trainer_run(trainer *t, train_result *out)
         status = epoch_train(t);
         if (status == BERLU_OK)
             status = epoch_end(t);
+        berlu_status recorded = steps_write(t);
+        status = status == BERLU_OK ? recorded : status;
         over = t->state.epoch >= (uint64_t)t->settings.epochs || t->state.updates >= t->updates;
     }
     berlu_status last = status == BERLU_OK ? trainer_save_finish(t) : BERLU_OK;

@@ -13,8 +13,10 @@
 
 #include <stdatomic.h>
 
+#include "data/data.h"
 #include "train/metrics.h"
 #include "train/recipe.h"
+#include "train/settings_hash.h"
 
 typedef struct train_progress {
     const char *phase;        /* "train", "test", "train set" */
@@ -60,8 +62,28 @@ void trainer_close(trainer *t); /* NULL is allowed */
 
 /* SHA-256 of all settings that change a number, data included (settings_hash.h): how a run is known. train_canonical() gives the
  * text that is hashed, without making a network's memory. */
-berlu_status train_canonical(text *out, const train_settings *s);
+typedef struct train_data {
+    data_source *source; /* NULL: none is open */
+    size_t classes;
+    char hash[SETTINGS_HASH];
+} train_data;
+/* `data` is what an earlier call opened for settings that mean the same data, or {0}; opening and looking at it takes most of
+ * the time. It holds the data of these settings afterwards, or nothing after a failure; close it at the end. */
+/* A teacher is known by its weights, or, before it is trained, by what the caller knows it by: `teacher_hash`, or NULL. */
+berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash);
+void train_data_close(train_data *data);
 const char *trainer_settings_hash(const trainer *t);
+
+/* Trains for about so many seconds to see how long the run will take; the trainer is of no use afterwards. Nothing is
+ * written. */
+typedef struct train_estimate {
+    double images_per_s, seconds; /* of training; of the whole run, evaluations included */
+    uint64_t updates, planned_bytes;
+} train_estimate;
+berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out);
+
+/* Whether the run could start: what trainer_begin() would say of weights that --init names. */
+berlu_status trainer_init_check(const trainer *t);
 
 /* Ten lines: model, data, recipe, steps, memory. And all settings in use, two columns. */
 void trainer_describe(const trainer *t, text *out);
@@ -76,6 +98,7 @@ typedef struct train_start {
     int resume;
     double wait; /* seconds that another process in the folder is waited for; then BERLU_ERR_BUSY */
     int strict; /* resumed by another version, matrix library, instruction set or device: BERLU_ERR_ARG, not a warning */
+    int record_steps;           /* keep initial.safetensors and steps.csv in the run folder; not together with resume */
     const char *const *command; /* for run.json: words, NULL-terminated; may be NULL */
     const char *commit;         /* of the program's source; may be NULL */
 } train_start;

@@ -92,6 +92,8 @@ void trainer_describe(const trainer *t, text *out)
     text_add(out, "%lld images each", (long long)(t->settings.batch * t->settings.accumulate));
     text_add(out, ", %llu updates an epoch, %llu in all\n", (unsigned long long)t->epoch_updates,
              (unsigned long long)t->updates);
+    if (*t->init_note)
+        line_add(out, "init"), text_add(out, "%s\n", t->init_note);
     given_line(t, out);
     line_add(out, "memory");
     text_add(out, "%.1f MiB planned (%.1f MiB kept from forward to backward)\n",

@@ -27,6 +27,12 @@ typedef struct timing {
 } timing;
 
 typedef struct saver saver; /* trainer_save.c */
+/* What --record-steps keeps (trainer_steps.c). */
+typedef struct steps_record {
+    int on;
+    uint64_t batches, updates; /* recorded so far */
+    text rows;                 /* not yet in the file */
+} steps_record;
 
 struct trainer {
     train_settings settings; /* a shallow copy; texts belong to the caller's, but for the two below */
@@ -34,6 +40,10 @@ struct trainer {
     unsigned char leave_out[RECIPE_KEYS_MAX]; /* rows without effect */
     char data_hash[SETTINGS_HASH], settings_hash[SETTINGS_HASH];
     text settings_text; /* canonical (settings_hash.h) */
+    char init_path[RUN_PATH], init_hash[SETTINGS_HASH];
+    char init_note[512];    /* what was taken from the file of --init; "": nothing was asked for */
+    char init_problem[512]; /* why it cannot be had; no matter for a run that has a checkpoint */
+    int64_t shorter;        /* epochs of run.json that this resume prolongs; 0: it does not */
     normalization normalization;
     train_hooks hooks;
     run_folder run;
@@ -51,16 +61,18 @@ struct trainer {
     constraint bounds;
     schedule schedule;
     train_state state;
-    engine_step step;                               /* what does not change is set once */
-    size_t train_images;                            /* in use */
-    uint64_t *train_only, *test_only;               /* indices of --train-images and --test-images, or NULL */
-    unsigned char *correct;                         /* a bit per test image, of the last evaluation */
+    double *initial;                  /* metrics of sites at the initial weights, as many as the state has */
+    engine_step step;                 /* what does not change is set once */
+    size_t train_images;              /* in use */
+    uint64_t *train_only, *test_only; /* indices of --train-images and --test-images, or NULL */
+    unsigned char *correct;           /* a bit per test image, of the last evaluation */
     uint64_t epoch_batches, epoch_updates, updates; /* per epoch; of the run, max_steps counted in */
     uint64_t saved_updates, saved_batches;          /* of the newest checkpoint; UINT64_MAX: none */
     uint64_t ahead;                                 /* the epoch that the loader makes already; 0: none */
     int resumed_format;                             /* of the checkpoint that the run was resumed from; -1: none */
     int old_columns;                                /* metrics.csv was begun by 0.1.0 */
     int classes;
+    int eval_batch;      /* images per pass of an evaluation: no more than there are */
     const float *images; /* of the batch under way, in the loader; NULL where a device makes them */
     double lr, top1;     /* of the last update; of the last evaluation */
     int outstanding;     /* results of batches that the device still owes, oldest first: does it end an update? */
@@ -68,6 +80,8 @@ struct trainer {
     int learned;         /* overfit_batch: the loss fell below OVERFIT_LOSS, and that was told */
     timing times, total; /* of this epoch; of this process */
     metrics_row row;
+    steps_record steps;
+    network_facts facts; /* in the metadata of every checkpoint */
 };
 
 /* trainer_settle.c */
@@ -89,11 +103,35 @@ berlu_status trainer_saver_open(trainer *t, const engine_options *like); /* of t
 void trainer_saver_close(trainer *t);
 berlu_status trainer_save(trainer *t);        /* perhaps in the background */
 berlu_status trainer_save_finish(trainer *t); /* until it is in place */
+/* trainer_init.c */
+berlu_status init_settle(trainer *t);        /* finds the file of --init and its hash */
+berlu_status init_take(trainer *t);          /* its weights over the drawn ones */
+berlu_status init_missing(const trainer *t); /* BERLU_ERR_INPUT where it was needed and cannot be had */
+
+/* trainer_prolong.c */
+berlu_status prolong_check(trainer *t);                 /* sets t->shorter; settings but for epochs must be the run's */
+berlu_status prolong_text(const trainer *t, text *out); /* canonical text of the shorter run */
+berlu_status prolong_history(const trainer *t, text *out); /* run.json's `history`, with what run.json holds now */
+void prolong_tell(const trainer *t);
+
+/* trainer.c: mean seconds of an update with its batches, from updates made for about so long */
+berlu_status updates_time(trainer *t, double seconds, double *out);
+
+/* trainer_measure.c: rewrites the message of a failed allocation */
+void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval);
+
+/* trainer_steps.c; without --record-steps the last two do nothing */
+berlu_status steps_begin(trainer *t); /* writes the weights as they are now, before the first step */
+void steps_add(trainer *t, const step_result *r, double loss, int ends_update);
+berlu_status steps_write(trainer *t);
 
 /* trainer_report.c */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
 berlu_status report_timing(trainer *t);
+/* start.csv: what the sites do before the first update, in two parts around its backward pass. */
+berlu_status report_initial_forward(trainer *t);
+berlu_status report_initial_backward(trainer *t);
 train_speed report_speed(const timing *m);
 void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_t total);
 uint64_t report_peak_bytes(void);                /* of the process */

@@ -73,14 +73,6 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* A GPU's memory is not planned for more images than there are. */
-static size_t eval_batch_of(const trainer *t)
-{
-    const data_info *info = data_describe(t->data);
-    size_t asked = (size_t)t->settings.eval_batch, train = info->images[DATA_TRAIN], test = info->images[DATA_TEST];
-    return t->settings.device == RECIPE_CPU ? asked : least(asked, train > test ? train : test);
-}
-
 static berlu_status train_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
@@ -108,7 +100,7 @@ static berlu_status test_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
     const data_info *info = data_describe(t->data);
-    loader_options o = {.split = DATA_TEST, .batch = eval_batch_of(t)};
+    loader_options o = {.split = DATA_TEST, .batch = (size_t)t->eval_batch};
     if (s->holdout)
         o.split = DATA_TRAIN, o.part = PART_HELD;
     o.only = t->test_only, o.only_count = (size_t)s->test_images;
@@ -140,7 +132,7 @@ static berlu_status parts_choose(trainer *t)
 static berlu_status probe_loader(trainer *t)
 {
     const train_settings *s = &t->settings;
-    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = eval_batch_of(t)};
+    loader_options o = {.split = DATA_TRAIN, .part = s->holdout ? PART_KEPT : PART_ALL, .batch = (size_t)t->eval_batch};
     o.only = t->train_only, o.only_count = (size_t)s->train_images;
     o.first = s->overfit_batch ? (size_t)s->batch : least(PROBE_IMAGES, t->train_images);
     return loader_make(&t->probe, t, &o, 0);
@@ -155,6 +147,20 @@ berlu_status trainer_loaders_open(trainer *t)
     return status == BERLU_OK ? probe_loader(t) : status;
 }
 
+/* A pass of an evaluation need not be larger than the larger of the two sets that are evaluated. The setting stays as it
+ * was given: it is part of the settings' hash. */
+static void eval_batch_find(trainer *t, size_t images)
+{
+    const train_settings *s = &t->settings;
+    size_t test = s->test_images ? (size_t)s->test_images
+                  : s->holdout   ? (size_t)s->holdout
+                                 : data_describe(t->data)->images[DATA_TEST];
+    size_t most = least(PROBE_IMAGES, images);
+    most = test > most ? test : most;
+    t->eval_batch = (int)least((size_t)s->eval_batch, s->overfit_batch ? (size_t)s->batch : most);
+    t->eval_batch = t->eval_batch < 1 ? 1 : t->eval_batch;
+}
+
 static berlu_status loaders_make(trainer *t)
 {
     const train_settings *s = &t->settings;
@@ -164,7 +170,10 @@ static berlu_status loaders_make(trainer *t)
                           images);
     berlu_status status = parts_choose(t);
     t->train_images = s->train_images ? (size_t)s->train_images : images - (size_t)s->holdout;
-    return status == BERLU_OK ? trainer_loaders_open(t) : status;
+    if (status != BERLU_OK)
+        return status;
+    eval_batch_find(t, t->train_images);
+    return trainer_loaders_open(t);
 }
 
 /* ---- engines ----------------------------------------------------------------------------------------------------------- */
@@ -186,13 +195,15 @@ static berlu_status engines_make(trainer *t)
     o.accumulate = (int)s->accumulate;
     o.ema = s->ema > 0;
     berlu_status status = network_device(&o, s);
-    if (status == BERLU_OK)
-        status = engine_create(&t->train, t->model->graph, &o);
     if (status != BERLU_OK)
         return status;
-    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = (int)eval_batch_of(t), .share = t->train};
+    status = engine_create(&t->train, t->model->graph, &o);
+    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = t->eval_batch, .share = t->train};
     e.threads = o.threads;
-    status = engine_create(&t->eval, t->model->graph, &e);
+    if (status == BERLU_OK)
+        status = engine_create(&t->eval, t->model->graph, &e);
+    if (status == BERLU_ERR_MEMORY)
+        memory_advice(t, &o, &e);
     return status == BERLU_OK ? trainer_saver_open(t, &o) : status;
 }
 
@@ -201,6 +212,8 @@ static berlu_status weights_make(trainer *t)
     const train_settings *s = &t->settings;
     init_options init = {.std = s->init_std, .std_fc1 = s->init_std_fc1};
     berlu_status status = weights_init(t->train, (uint64_t)s->seed, &init);
+    if (status == BERLU_OK && *s->init)
+        status = init_take(t);
     if (status == BERLU_OK)
         status = engine_apply_bounds(t->train);
     return status == BERLU_OK ? engine_sync_ema(t->train) : status;
@@ -262,26 +275,35 @@ static berlu_status site_metrics_make(trainer *t)
         return status;
     t->state.site_metric_count = diagnosis_sites(t->diagnosis) * SITE_METRICS;
     t->state.site_metrics = calloc(t->state.site_metric_count + 1, sizeof *t->state.site_metrics);
-    return t->state.site_metrics
+    t->initial = calloc(t->state.site_metric_count + 1, sizeof *t->initial);
+    return t->state.site_metrics && t->initial
                ? BERLU_OK
                : berlu_fail_memory(t->state.site_metric_count * sizeof(double), "the figures of sites");
 }
 
 /* Data, model, settings as they will be used, loaders and schedule: all that a run is known by, and no engine yet. */
-static berlu_status trainer_prepare(trainer **out, const train_settings *s, const train_hooks *hooks)
+static berlu_status trainer_prepare(trainer **out, const train_settings *s, const train_hooks *hooks,
+                                    const train_data *known)
 {
     size_t classes = 0;
     trainer *t = calloc(1, sizeof *t);
-    if (!t)
+    if (!t) {
+        data_close(known ? known->source : NULL);
         return berlu_fail_memory(sizeof *t, "the trainer");
+    }
     t->settings = *s;
     t->hooks = hooks ? *hooks : (train_hooks){0};
     run_init(&t->run);
     t->saved_updates = UINT64_MAX;
     t->resumed_format = -1;
     t->top1 = NAN;
+    if (known && known->source) { /* owned from here on */
+        t->data = known->source;
+        classes = known->classes;
+        memcpy(t->data_hash, known->hash, sizeof t->data_hash);
+    }
     berlu_status status = constraint_parse(&t->bounds, s->act_constraint);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK && !t->data)
         status = network_data(&t->data, &classes, s, t->hooks.log);
     t->classes = (int)classes;
     if (status == BERLU_OK)
@@ -303,20 +325,36 @@ static berlu_status trainer_prepare(trainer **out, const train_settings *s, cons
     return status;
 }
 
-berlu_status train_canonical(text *out, const train_settings *s)
+berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash)
 {
     trainer *t = NULL;
-    berlu_status status = trainer_prepare(&t, s, NULL);
+    train_data known = *data;
+    *data = (train_data){0}; /* a trainer that cannot be prepared closes it */
+    berlu_status status = trainer_prepare(&t, s, NULL, &known);
     if (status != BERLU_OK)
         return status;
-    if (s->distill != RECIPE_DISTILL_NONE)
-        status = teacher_open(&t->teacher, s, &t->model->config, NULL, t->hooks.log);
+    if (s->distill != RECIPE_DISTILL_NONE && teacher_hash)
+        snprintf(t->teacher.hash, sizeof t->teacher.hash, "%s", teacher_hash);
+    else if (s->distill != RECIPE_DISTILL_NONE)
+        status = teacher_open(&t->teacher, s, &t->model->config, NULL, NULL);
     if (status == BERLU_OK)
         status = trainer_identify(t);
     if (status == BERLU_OK)
         text_string(out, t->settings_text.data);
+    loader_close(t->test); /* loaders read the data that is handed on */
+    loader_close(t->batches);
+    *data = (train_data){.source = t->data, .classes = (size_t)t->classes};
+    memcpy(data->hash, t->data_hash, sizeof data->hash);
+    t->test = t->batches = NULL;
+    t->data = NULL;
     trainer_close(t);
     return status == BERLU_OK ? text_status(out) : status;
+}
+
+void train_data_close(train_data *data)
+{
+    data_close(data->source);
+    *data = (train_data){0};
 }
 
 /* What a device chooses by trying is chosen before run.json is written, which records it. */
@@ -354,7 +392,7 @@ static berlu_status trainer_complete(trainer *t)
 berlu_status trainer_open(trainer **out, const train_settings *s, const train_hooks *hooks)
 {
     trainer *t = NULL;
-    berlu_status status = trainer_prepare(&t, s, hooks);
+    berlu_status status = trainer_prepare(&t, s, hooks, NULL);
     if (status != BERLU_OK)
         return status;
     int held = network_hold_algorithms(s);
@@ -390,6 +428,8 @@ void trainer_close(trainer *t)
     free(t->train_only);
     free(t->correct);
     text_free(&t->settings_text);
+    text_free(&t->steps.rows);
     free(t->state.site_metrics);
+    free(t->initial);
     free(t);
 }

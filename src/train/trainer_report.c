@@ -226,6 +226,37 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
     return status;
 }
 
+/* ---- the start ------------------------------------------------------------------------------------------------------- */
+
+berlu_status report_initial_forward(trainer *t)
+{
+    return diagnosis_forward(t->diagnosis, t->train, t->initial, NULL, 0, 0);
+}
+
+/* A file of its own: readers of metrics.csv take its first row for the first epoch. The same bytes however often a run dies
+ * before its first checkpoint. */
+berlu_status report_initial_backward(trainer *t)
+{
+    text lines = {0};
+    metrics_form form = form_of(t);
+    metrics_row row = {.lr = NAN, .train_loss = NAN, .train_top1 = NAN, .test_loss = NAN, .test_top1 = NAN};
+    row.test_top5 = row.grad_norm = row.ema_loss = row.ema_top1 = row.ema_top5 = NAN;
+    berlu_status status = diagnosis_backward(t->diagnosis, t->train, t->initial);
+    if (status == BERLU_OK)
+        status = diagnosis_parameters(t->diagnosis, t->train, t->initial);
+    if (status != BERLU_OK)
+        return status;
+    for (size_t i = 0; i < form.count; i++)
+        row.lipschitz = fmax(row.lipschitz, t->initial[i * SITE_METRICS + SITE_LIPSCHITZ]);
+    metrics_names(&lines, &form);
+    metrics_line(&lines, &form, &row, t->initial);
+    status = text_status(&lines);
+    if (status == BERLU_OK)
+        status = file_write_atomic_in(&t->run.folder, "start.csv", lines.data, lines.length);
+    text_free(&lines);
+    return status;
+}
+
 static double share(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;

@@ -36,7 +36,7 @@ static double own_deviation(const graph *g)
     return found;
 }
 
-static void init_settle(train_settings *s, const graph *g)
+static void deviation_settle(train_settings *s, const graph *g)
 {
     if (s->init_std == 0)
         s->init_std = own_deviation(g);
@@ -103,10 +103,13 @@ berlu_status trainer_settle(trainer *t)
     sizes_settle(s, &t->model->config);
     for (size_t i = 0; i < s->acts; i++)
         s->act[i] = berlu_act_spec(t->model->acts[i]);
-    init_settle(s, t->model->graph);
+    deviation_settle(s, t->model->graph);
     images_settle(t);
+    berlu_status status = init_settle(t);
+    if (status != BERLU_OK)
+        return status;
     effect_settle(t);
-    return content_of_data(t->data_hash, t->data);
+    return *t->data_hash ? BERLU_OK : content_of_data(t->data_hash, t->data); /* known: train_canonical() */
 }
 
 berlu_status trainer_identify(trainer *t)

@@ -1,5 +1,6 @@
 /* trainer_start.c - where a run begins: a new folder, or the newest whole checkpoint of an old one.
  * SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,14 +8,28 @@
 #include "cpu/cpu.h"
 #include "train/trainer_internal.h"
 
-berlu_status trainer_resume_settings(train_settings *out, const train_settings *asked)
+/* Settings of a run that a resume may not change and that no difference of values tells: more epochs prolong the run
+ * (trainer_prolong.c), and weights to begin with come too late. */
+static berlu_status resume_check(train_settings *asked, train_settings *saved)
 {
-    train_settings saved;
+    const setting *epochs = recipe_find("epochs"), *init = recipe_find("init");
+    unsigned char *given = &asked->given[epochs - train_settings_table];
+    if (*given == GIVEN && asked->epochs > saved->epochs)
+        *given = 0, saved->epochs = asked->epochs;
+    if (asked->given[init - train_settings_table] == GIVEN && strcmp(asked->init, saved->init) != 0)
+        return berlu_fail(BERLU_ERR_ARG, "init: a resumed run goes on with its own weights; leave --init out");
+    return BERLU_OK;
+}
+
+berlu_status trainer_resume_settings(train_settings *out, const train_settings *wanted)
+{
+    train_settings saved, shallow = *wanted, *asked = &shallow;
     text differing = {0};
     berlu_status status = run_settings(&saved, NULL, asked->run);
     if (status != BERLU_OK)
         return status;
-    if (recipe_differences(asked, &saved, &differing) > 0)
+    status = resume_check(asked, &saved);
+    if (status == BERLU_OK && recipe_differences(asked, &saved, &differing) > 0)
         status = berlu_fail(BERLU_ERR_ARG,
                             "%s: the run was started with other settings: %s; leave them out, or start a new run",
                             asked->run, differing.data ? differing.data : "?");
@@ -81,6 +96,8 @@ static berlu_status engine_now(const trainer *t, run_engine *out)
 
 static berlu_status json_begin(trainer *t, const train_start *how)
 {
+    text history = {0};
+    berlu_status status = t->shorter ? prolong_history(t, &history) : BERLU_OK;
     const data_info *info = data_describe(t->data);
     run_about about = {.settings = &t->settings,
                        .leave_out = t->leave_out,
@@ -92,15 +109,18 @@ static berlu_status json_begin(trainer *t, const train_start *how)
                        .classes = info->classes,
                        .command = how->command,
                        .commit = how->commit,
-                       .data_on = t->set ? "device" : "host"};
+                       .data_on = t->set ? "device" : "host",
+                       .history = history.data};
     text choices = {0};
-    berlu_status status = engine_now(t, &about.engine);
+    if (status == BERLU_OK)
+        status = engine_now(t, &about.engine);
     if (status == BERLU_OK)
         status = choices_now(t, &choices);
     about.algorithms = choices.length ? choices.data : NULL;
     if (status == BERLU_OK)
         status = run_begin(&t->run, &about);
     text_free(&choices);
+    text_free(&history);
     return status;
 }
 
@@ -127,19 +147,24 @@ static berlu_status engine_compare(trainer *t, const run_facts *facts, int stric
 /* `there` is the text of a checkpoint; NULL: only the hash of run.json is known. */
 static berlu_status settings_compare(trainer *t, const char *there, const char *what)
 {
-    text differing = {0};
-    const char *here = t->settings_text.data;
-    if (strcmp(here, there) == 0)
-        return BERLU_OK;
-    if (settings_text_differences(here, there, &differing) == 0) { /* another device: engine_compare() says so */
+    text differing = {0}, then = {0};
+    char path[RUN_PATH + 16], hash[SETTINGS_HASH];
+    berlu_status status = prolong_text(t, &then);
+    snprintf(path, sizeof path, "%s/run.json", t->run.path);
+    if (status != BERLU_OK || strcmp(then.data, there) == 0 || run_json_knew(path, settings_hash(hash, there))) {
+        text_free(&then);
+        return status;
+    }
+    size_t count = settings_text_differences(then.data, there, &differing);
+    text_free(&then);
+    if (count == 0) { /* another device: engine_compare() says so */
         text_free(&differing);
         return BERLU_OK;
     }
-    berlu_status status =
-        berlu_fail(BERLU_ERR_INPUT,
-                   "%s: its settings or data are not those of %s: %s; put run.json and the data back as "
-                   "they were, or start a new run",
-                   t->run.path, what, differing.data ? differing.data : "?");
+    status = berlu_fail(BERLU_ERR_INPUT,
+                        "%s: its settings or data are not those of %s: %s; put run.json and the data back as "
+                        "they were, or start a new run",
+                        t->run.path, what, differing.data ? differing.data : "?");
     text_free(&differing);
     return status;
 }
@@ -160,7 +185,7 @@ static berlu_status json_compare(trainer *t, int strict)
                             "start a new run",
                             t->run.path, t->settings.data);
     if (status == BERLU_OK && *facts.settings_hash && strcmp(facts.settings_hash, t->settings_hash) != 0 &&
-        t->resumed_format < 1 && !moved) /* a checkpoint can tell which */
+        t->resumed_format < 1 && !t->shorter && !moved) /* a checkpoint can tell which */
         status = berlu_fail(BERLU_ERR_INPUT,
                             "%s: the settings in run.json are not those it was written with; put it back as it was, or "
                             "start a new run",
@@ -227,7 +252,9 @@ berlu_status trainer_start(trainer *t, int resume)
 
 static berlu_status run_continue(trainer *t, const train_start *how, int *found)
 {
-    berlu_status status = checkpoint_take(t, found);
+    berlu_status status = prolong_check(t);
+    if (status == BERLU_OK)
+        status = checkpoint_take(t, found);
     if (status == BERLU_OK)
         status = json_compare(t, how->strict);
     if (status == BERLU_OK && !*found)
@@ -239,21 +266,33 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
 {
     int found = 0, there = 0;
     const char *folder = t->settings.run;
+    assert(!how->resume || !how->record_steps);
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
     run_taking taking = {.resume = how->resume, .wait = how->wait, .stop = t->hooks.stop, .echo = t->hooks.log};
     berlu_status status = run_take(&t->run, folder, &taking, &there);
     if (status != BERLU_OK)
         return status;
-    t->store = (checkpoint_store){.run = &t->run.folder, .log = &t->run.log, .settings = t->settings_text.data};
+    network_describe(&t->facts, &t->model->config, t->settings.mean, t->settings.std);
+    t->store = (checkpoint_store){.run = &t->run.folder,
+                                  .log = &t->run.log,
+                                  .facts = t->facts.list,
+                                  .fact_count = t->facts.count,
+                                  .settings = t->settings_text.data};
     if (there)
         status = run_continue(t, how, &found); /* reads and checks; writes nothing but the log */
+    if (status == BERLU_OK && !found)
+        status = init_missing(t);
     t->run.lock.record.attempt++;
     if (status == BERLU_OK)
         status = run_mark(&t->run, RUN_WAITING, found ? t->state.updates : 0);
-    if (status == BERLU_OK && !there)
+    if (status == BERLU_OK && (!there || t->shorter))
         status = json_begin(t, how);
+    if (status == BERLU_OK && t->shorter)
+        prolong_tell(t);
     if (status == BERLU_OK)
         status = report_start(t, !found);
+    if (status == BERLU_OK && how->record_steps)
+        status = steps_begin(t);
     return status == BERLU_OK && found ? checkpoint_tidy(t) : status;
 }

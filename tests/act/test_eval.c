@@ -82,12 +82,29 @@ static void bad_calls_are_refused_before_anything_is_written(void **state)
     berlu_act_free(act);
 }
 
+/* f(k x) / k with k as it was written, not as kernels have it. */
+static void a_scale_is_used_in_double(void **state)
+{
+    (void)state;
+    berlu_act *plain, *scaled;
+    assert_int_equal(berlu_act_make(&plain, "silu"), BERLU_OK);
+    assert_int_equal(berlu_act_make(&scaled, "silu:scale=0.1"), BERLU_OK);
+    for (double at = -3; at <= 3; at += 0.25) {
+        berlu_act_point a = berlu_act_at(plain, 0.1 * at, NULL), b = berlu_act_at(scaled, at, NULL);
+        assert_true(b.value == a.value / 0.1 && b.slope == a.slope && b.second == a.second * 0.1);
+    }
+    assert_string_equal(berlu_act_spec(scaled), "silu:scale=0.1");
+    berlu_act_free(plain);
+    berlu_act_free(scaled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_equals_the_point_at_every_length_and_thread_count),
         cmocka_unit_test(the_output_may_be_the_input),
         cmocka_unit_test(bad_calls_are_refused_before_anything_is_written),
+        cmocka_unit_test(a_scale_is_used_in_double),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,8 +193,9 @@ static void bad_calls_are_refused_before_anything_is_written(void **state)
     assert_string_equal(berlu_last_error(), "berlu: bias and dbias need inner 1, and it is 49");
     bad = good, bad.workspace_bytes = berlu_act_workspace(act, BERLU_ACT_FORWARD, &good) - 1;
     assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &bad, NULL), BERLU_ERR_ARG);
-    bad = good, bad.workspace = NULL;
-    assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &bad, NULL), BERLU_ERR_ARG);
+    float grad[CHANNELS];
+    bad = good, bad.workspace = NULL, bad.dy = bad.x, bad.dx = y, bad.y = NULL, bad.param[0].grad = grad;
+    assert_int_equal(berlu_act_run(act, BERLU_ACT_BACKWARD, &bad, NULL), BERLU_ERR_ARG);
     bad = good, bad.inner = SIZE_MAX / 4;
     assert_int_equal(berlu_act_workspace(act, BERLU_ACT_FORWARD, &bad), 0);
     assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &bad, NULL), BERLU_ERR_ARG);

@@ -176,6 +176,39 @@ static void a_bench_row_tells_what_was_timed(void **state)
     json_decref(root);
 }
 
+static char *plotted(const char *path, const char *act)
+{
+    command_result r;
+    char *svg;
+    size_t size;
+    command_run(&r, "act", "plot", "--svg", path, act, NULL);
+    assert_int_equal(r.code, 0);
+    command_free(&r);
+    assert_int_equal(file_read_all(&svg, &size, path, 1 << 24), BERLU_OK);
+    return svg;
+}
+
+/* 22 curves in one plot would tangle; a knee of 0.01 is a corner from afar. */
+static void plots_show_each_function_and_its_knee(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], *svg;
+    folder_path(path, folder_fresh(folder, "act-plot"), "f.svg");
+    svg = plotted(path, NULL);
+    for (size_t i = 0; berlu_act_builtin(i); i++) {
+        char title[64];
+        snprintf(title, sizeof title, ">%s</text>", berlu_act_builtin(i));
+        assert_non_null(strstr(svg, title));
+    }
+    free(svg);
+    svg = plotted(path, "berlu");
+    assert_non_null(strstr(svg, ">0.04</text>"));
+    free(svg);
+    svg = plotted(path, "gelu");
+    assert_non_null(strstr(svg, ">4</text>"));
+    free(svg);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_plot_is_a_picture_with_all_names),
         cmocka_unit_test(bad_questions_get_one_line_and_exit_2),
         cmocka_unit_test(a_bench_row_tells_what_was_timed),
+        cmocka_unit_test(plots_show_each_function_and_its_knee),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

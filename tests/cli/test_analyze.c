@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <unistd.h>
 
 #include <berlu/act.h>
 
@@ -112,6 +113,29 @@ static void card_takes_a_function_of_ones_own(void **state)
     command_free(&r);
 }
 
+/* Plot, constant, curvature, depth, linearity, error bound, speed over copy: also for a file. */
+static void a_card_of_a_file_is_complete(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], svg[FOLDER_PATH];
+    folder_path(path, folder_fresh(folder, "cli_card"), "mine.yaml");
+    folder_path(svg, folder, "card.svg");
+    FILE *file = fopen(path, "w");
+    assert_true(file && fputs("name: mine\nkinks: [-1, 1]\nslopes: [0.1, 1, 0.1]\neps: 0.5\n", file) >= 0);
+    fclose(file);
+    command_result r;
+    command_run(&r, "analyze", "card", path, "--json", "--n", "4Ki", "--svg", svg, NULL);
+    json_t *root = json_of(&r), *row = json_array_get(json_object_get(root, "rows"), 0);
+    assert_true(real(row, "lipschitz") == 1 && fabs(real(row, "max_curvature") - 0.9) < 1e-6);
+    assert_string_equal(string(json_object_get(row, "depth"), "edge"), "exists");
+    assert_true(real(row, "forward_ratio") > 0 && real(row, "backward_ratio") > 0);
+    /* |y|, S, c and J are at most 1.7, 1, 7 and 0.9 */
+    assert_true(real(row, "error") > 0 && real(row, "error") <= (4 * (1.7 + 7) + 12 * 0.9 * 0.5) * 0x1p-24);
+    assert_true(real(row, "slope_error") > 0 && real(row, "slope_error") <= (12 + 2 * 0.9 * 7 / 0.5) * 0x1p-24);
+    json_decref(root);
+    assert_int_equal(access(svg, F_OK), 0);
+}
+
 static void every_analysis_draws(void **state)
 {
     (void)state;
@@ -163,6 +187,7 @@ int main(void)
         cmocka_unit_test(depth_says_where_there_is_no_edge_and_shows_the_centred_function),
         cmocka_unit_test(linearity_has_a_row_for_each_activation_and_scale),
         cmocka_unit_test(card_takes_a_function_of_ones_own),
+        cmocka_unit_test(a_card_of_a_file_is_complete),
         cmocka_unit_test(every_analysis_draws),
         cmocka_unit_test(bad_input_is_one_line_and_exit_2),
     };

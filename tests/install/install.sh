@@ -28,6 +28,10 @@ for document in LICENSE README.md SECURITY.md docs/building.md; do
     [ -e "$prefix/share/doc/berlu/$document" ] || { echo "$document was not installed"; exit 1; }
 done
 
+for file in share/man/man1/berlu.1 share/man/man1/berlu-train.1 share/bash-completion/completions/berlu share/zsh/vendor-completions/_berlu; do
+    [ -e "$prefix/$file" ] || { echo "$file was not installed"; exit 1; }
+done
+
 # What make uninstall removes is what was installed, and not a file of somebody else in the same folders.
 mv "$prefix" "$work/root/opt/berlu"
 touch "$work/root/opt/berlu/bin/other"

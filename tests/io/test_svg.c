@@ -1,4 +1,5 @@
-/* test_svg.c - plots are well-formed, hold what was given, and refuse what cannot be drawn. SPDX-License-Identifier: MIT */
+/* test_svg.c - plots are well-formed, hold what was given, and refuse what cannot be drawn.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@ static size_t occurrences(const char *where, const char *what)
     return count;
 }
 
-/* Every tag that opens closes, in order; no bare '&' or '<'. Enough of XML for what svg.c writes. */
+/* Every tag that opens closes, in order; no bare '&' or '<'. Enough of XML for what svg.c
+ * writes. */
 static void check_well_formed(const char *xml)
 {
     char open[32][16];
@@ -251,6 +253,29 @@ static void points_have_titles_and_rings_are_hollow(void **state)
     free(svg);
 }
 
+static void a_figure_inside_a_page_brings_no_address_and_no_style(void **state)
+{
+    (void)state;
+    double x[] = {0, 1}, y[] = {1, 2};
+    svg_series series[SVG_SHADES];
+    for (int i = 0; i < SVG_SHADES; i++)
+        series[i] = (svg_series){.x = x, .y = y, .count = 2, .color = SVG_SHADE + i};
+    svg_plot plot = {"plot", {0}, {0}, series, SVG_SHADES};
+    svg_figure figure = {.plots = &plot, .count = 1};
+    char *alone = write(&figure);
+    figure.inside_page = 1;
+    char *inside = write(&figure);
+    assert_non_null(strstr(alone, "http://"));
+    assert_non_null(strstr(alone, "<style>"));
+    assert_null(strstr(inside, "http"));
+    assert_null(strstr(inside, "<style>"));
+    assert_null(strstr(inside, "stroke-dasharray")); /* the shades are told apart by colour alone */
+    for (int i = 0; i < SVG_SHADES; i++)             /* each of them once */
+        assert_int_equal(occurrences(inside, svg_color(&series[i])), 1);
+    free(alone);
+    free(inside);
+}
+
 static void axes_that_cannot_be_are_refused(void **state)
 {
     (void)state;
@@ -299,6 +324,7 @@ int main(void)
         cmocka_unit_test(categories_run_from_top_to_bottom),
         cmocka_unit_test(stacks_add_up),
         cmocka_unit_test(points_have_titles_and_rings_are_hollow),
+        cmocka_unit_test(a_figure_inside_a_page_brings_no_address_and_no_style),
         cmocka_unit_test(axes_that_cannot_be_are_refused),
         cmocka_unit_test(lack_of_memory_is_reported),
     };

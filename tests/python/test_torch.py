@@ -5,9 +5,11 @@ import copy
 import doctest
 import io
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 
@@ -418,6 +420,11 @@ class Modules(unittest.TestCase):
         for error, text, what in (
             (TypeError, "torch.int64", lambda: bt.BerLU()(torch.arange(4))),
             (TypeError, "torch.int64", lambda: bt.gelu(torch.arange(4), backend="torch")),
+            (TypeError, "torch.complex64", lambda: bt.gelu(x.to(torch.complex64))),
+            (TypeError, "float8", lambda: bt.BerLU()(x.to(torch.float8_e4m3fn))),
+            (TypeError, "x is a list", lambda: bt.BerLU()([1.0, 2.0])),
+            (ValueError, "alpha=nan", lambda: bt.BerLU(alpha=float("nan"))),
+            (ValueError, "dimension 5", lambda: bt.BerLU(channels=8, dim=5)(x)),
             (ValueError, "4 channels", lambda: bt.BerLU(channels=4)(x)),
             (ValueError, "lies on meta", lambda: bt.BerLU(device="meta")(x)),
             (ValueError, "eps", lambda: bt.BerLU(eps=0)),
@@ -438,6 +445,23 @@ class Modules(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, text):
                 what()
+
+    def test_parameters_that_training_drove_out_of_range_give_no_nan(self):
+        x = torch.randn(4, 8, requires_grad=True)
+        for backend in ("native", "torch"):
+            act = bt.BerLU(alpha=0.1, learn="alpha+eps", backend=backend)
+            for eps in (0.0, -1.0):
+                with torch.no_grad():
+                    act.eps.fill_(eps)
+                y = act(x)
+                torch.testing.assert_close(y, nn.functional.leaky_relu(x, 0.1))
+                self.assertFalse(any(g.isnan().any() for g in torch.autograd.grad(y.sum(), [x, *act.parameters()])))
+        kept = bt.BerLU(keep="output", backend="native")
+        with torch.no_grad():
+            kept.alpha.fill_(-0.5)
+        if bt.native() is None:
+            with self.assertRaisesRegex(RuntimeError, "with alpha = -0.5 its slope cannot be had from the output"):
+                kept(x).sum().backward()
 
     def test_the_examples_of_the_docstrings_hold(self):
         for module in (bt, _modules, _ops, _train, _replace):
@@ -461,6 +485,18 @@ class Training(unittest.TestCase):
         torch.optim.AdamW(list(groups.values()))
         with self.assertRaisesRegex(ValueError, "lr must be given"):
             bt.parameter_groups(model, 0.05, act_lr=0.1)
+
+    def test_what_a_model_names_does_not_decay(self):
+        class Tokens(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.token, self.fc = nn.Parameter(torch.zeros(1, 1, 4)), nn.Linear(4, 4)
+
+            def no_weight_decay(self):
+                return {"token"}
+
+        groups = {g["name"]: len(g["params"]) for g in bt.parameter_groups(Tokens(), 0.05)}
+        self.assertEqual(groups, {"decay": 1, "no_decay": 2})
 
     def test_project_keeps_parameters_inside(self):
         model = nn.Sequential(bt.BerLU(alpha=-1, learn="alpha+eps"), bt.BerLU(alpha=3))
@@ -521,6 +557,56 @@ class Fallback(unittest.TestCase):
             env={**os.environ, "BERLU_TORCH_LIBRARY": "/nowhere.so"},
         )
         self.assertEqual(answer.stdout.split(), ["1", "False", "True"], answer.stderr)
+
+    def test_a_torch_without_the_shim_is_said_and_the_pure_form_computes(self):
+        code = (
+            "import torch; torch.__file__ = '{}/torch/__init__.py'\n"
+            "import berlu.torch as bt\n"
+            "print(bt.native()); bt.BerLU()(torch.randn(4))"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(f"{folder}/torch/lib")
+            maps = pathlib.Path("/proc/self/maps").read_text().splitlines()
+            math = next(line.split()[-1] for line in maps if "/libm.so" in line or "/libm-" in line)
+            for file, word in ((None, "libtorch_cpu.so"), (math, "aoti_torch")):
+                if file:
+                    os.symlink(file, f"{folder}/torch/lib/libtorch_cpu.so")
+                answer = subprocess.run(
+                    [sys.executable, "-W", "ignore", "-c", code.format(folder)], capture_output=True, text=True, timeout=300
+                )
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertIn(word, answer.stdout)
+
+    @unittest.skipIf(bt.native(), "no native operators")
+    def test_a_cuda_package_that_fails_is_said_and_leaves_the_cpu_working(self):
+        code = "import torch, berlu.torch as bt; bt.BerLU()(torch.randn(4)); print(bt.native(), bt.cuda())"
+        good = "import pathlib\nlibrary_path = str(pathlib.Path(__file__).parent / 'libberlu_cuda.so')\n"
+        environment = {k: v for k, v in os.environ.items() if k != "BERLU_CUDA_LIBRARY"}
+        for text, version, library, words in (
+            ("raise RuntimeError('out of tune')", berlu.__version__, b"", "berlu_cuda cannot be used: out of tune"),
+            ("", berlu.__version__, b"", "library_path"),
+            (good, "9.9.9", b"", "berlu-cuda is version 9.9.9"),
+            (good, berlu.__version__, b"no library", "libberlu_cuda"),
+        ):
+            with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
+                package, info = pathlib.Path(folder, "berlu_cuda"), pathlib.Path(folder, "berlu_cuda-1.dist-info")
+                package.mkdir()
+                info.mkdir()
+                (package / "__init__.py").write_text(text)
+                (package / "libberlu_cuda.so").write_bytes(library)
+                (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: berlu-cuda\nVersion: {version}\n")
+                path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+                answer = subprocess.run(
+                    [sys.executable, "-c", code],
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                    env={**environment, "PYTHONPATH": path},
+                )
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertTrue(answer.stdout.startswith("None "), answer.stdout)
+                if "libtorch_cuda.so is not loaded" not in answer.stdout or version == "9.9.9":
+                    self.assertIn(words, answer.stdout)
 
     @unittest.skipIf(bt.native(), "no native operators")
     def test_one_openmp_runtime_and_torchs_threads(self):

@@ -2,7 +2,8 @@
 # small.sh BERLU STUDY KILLS FOLDER - a study gives the same tables however it was run. SPDX-License-Identifier: MIT
 #
 # Undisturbed; killed with all its workers at random moments and called again; through `list --commands | xargs`; after its index
-# was thrown away; and merged from two halves. The CSV files must be the same bytes each time.
+# was thrown away; merged from two halves; and completed beside a store that holds a part. The CSV files must be the same bytes
+# each time.
 set -eu
 berlu=$1 study=$2 kills=$3 folder=$4
 rm -rf "$folder"
@@ -58,4 +59,61 @@ same a d
 "$berlu" study merge left/study.db right/study.db --out merged >/dev/null
 tables merged e
 same a e
-echo "$kills kills, the same tables by five ways"
+
+# What another store holds is not run again, here or by a list, and counts as done; a store that is none is refused.
+"$berlu" study run "$study" --dir part --only 1e-2 --quiet >/dev/null
+"$berlu" study status "$study" --dir rest --known part | grep -q "2 done, 0 running, 0 cut, 0 failed, 6 waiting"
+"$berlu" study run "$study" --dir rest --known part/study.db --dry-run | grep -q "2 done, 0 running, 0 cut, 0 failed, 6 waiting"
+[ "$("$berlu" study list "$study" --dir rest --known part --commands | wc -l)" = 6 ]
+"$berlu" study run "$study" --dir rest --known part --known whole/study.db --quiet | grep -q "8 done"
+[ ! -e rest/runs ]
+"$berlu" study run "$study" --dir rest --known part --quiet | grep -q "8 done"
+[ "$(ls rest/runs | wc -l)" = 6 ]
+"$berlu" study merge part/study.db rest/study.db --out joined >/dev/null
+tables joined f
+same a f
+
+# Carried in packs: the folders without checkpoints and the index, to the same tables; equal folders give equal packs.
+"$berlu" study pack part --out part.tar | grep -q "2 runs packed"
+"$berlu" study pack rest --out rest.tar >/dev/null && "$berlu" study pack rest --out again.tar >/dev/null && cmp rest.tar again.tar
+tar tf rest.tar >names && [ "$(grep -c weights.sha256 names)" = 6 ] && ! grep -q checkpoint names
+"$berlu" study merge part.tar rest.tar --out carried | grep -q "8 runs added"
+tables carried g
+same a g
+"$berlu" study run "$study" --dir carried --quiet | grep -q "8 done"
+[ "$(ls carried/runs | wc -l)" = 8 ] && [ ! -e "carried/runs/$(ls carried/runs | head -1)/checkpoints" ]
+rm carried/study.db && "$berlu" study rebuild "$study" --dir carried >/dev/null
+tables carried h
+same a h
+"$berlu" study merge part.tar whole --out slim --slim >/dev/null
+tables slim i
+same a i
+
+# A pack that was cut, or holds no study, adds nothing.
+for bad in cut foreign; do
+    code=0
+    [ $bad = cut ] && head -c 20000 rest.tar >bad.tar || tar cf bad.tar message names 2>/dev/null || tar cf bad.tar names
+    "$berlu" study merge bad.tar --out "bad-$bad" 2>message || code=$?
+    [ $code = 2 ] && [ ! -e "bad-$bad/runs" ] && [ -z "$(ls -A "bad-$bad" | grep incoming)" ]
+done
+
+# Trained again: equal bits, from folders and from a store alone. Another hash is another result where the program is the same;
+# where it is not, bits are not comparable and the metric is tested.
+[ "$("$berlu" study verify "$study" --dir whole --sample 2 --quiet | grep -c "equal bits")" = 2 ]
+[ "$("$berlu" study verify "$study" --dir merged --sample 1 --quiet | grep -c "weights equal, metrics.csv equal, correct.bin equal")" = 1 ]
+run=whole/runs/$(ls whole/runs | head -1)
+cp "$run/weights.sha256" kept && tr 0-9a-f 1-9a-f0 <kept >"$run/weights.sha256"
+code=0
+"$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified 2>message || code=$?
+[ $code = 1 ] && [ "$(grep -c " different  weights different, metrics.csv equal" verified)" = 1 ] && [ "$(grep -c "equal bits" verified)" = 7 ]
+sed -i 's/"commit": "/"commit": "0/' "$run/run.json"
+"$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified
+[ "$(grep -c "not comparable bit for bit: program" verified)" = 1 ] && grep -q " inside " verified
+code=0
+"$berlu" study verify "$study" --dir nowhere --quiet 2>message || code=$?
+[ $code = 2 ] && grep -q "no run is finished" message
+
+code=0
+"$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
+[ $code = 2 ] && grep -q "not a store" message && [ ! -e never ]
+echo "$kills kills, the same tables by nine ways"

@@ -164,10 +164,17 @@ static void a_teacher_is_a_run_of_its_own(void **state)
               "axes: {act: [relu, berlu]}\n"
               "seeds: 2\n");
     assert_int_equal(s.teacher.count, 5); /* its three, and the data */
-    train_settings run;
-    assert_int_equal(study_run_settings(&s, &s.runs[0], &run), BERLU_OK);
-    assert_int_equal(run.distill, RECIPE_DISTILL_HARD);
-    recipe_free(&run);
+    assert_int_equal(s.cell_count, 3);    /* the last cell, and the first run */
+    assert_int_equal(s.run_count, 5);
+    assert_int_equal(s.teacher_cell, 2);
+    assert_string_equal(s.cells[2].label, "teacher");
+    assert_int_equal(s.runs[0].cell, 2);
+    for (size_t i = 0; i < 2; i++) {
+        train_settings run;
+        assert_int_equal(study_run_settings(&s, &s.runs[i], &run), BERLU_OK);
+        assert_int_equal(run.distill, i ? RECIPE_DISTILL_HARD : RECIPE_DISTILL_NONE);
+        recipe_free(&run);
+    }
     study_free(&s);
     char *words =
         refused("study: t\n"
@@ -333,41 +340,36 @@ static void lack_of_memory_is_reported_at_every_allocation(void **state)
     study_free(&s);
 }
 
-/* All runs of a study take their product algorithms from one file, unless the study names another. */
-static void runs_on_a_gpu_share_one_file_of_algorithms(void **state)
+static void an_equivalence_covers_every_cell_and_names_its_mistakes(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"device: cuda", "device: cpu", "device: cuda, algorithms: first"};
-    static const char *const files[] = {"DIR/algorithms.txt", NULL, "first"};
-    for (size_t i = 0; i < 3; i++) {
-        char source[256];
-        study s;
-        arena memory = {0};
-        snprintf(source, sizeof source,
-                 "study: p\nbase: {model: vit_micro, data: synthetic, epochs: 2, %s}\naxes: {act: [relu]}\nseeds: 1\n",
-                 devices[i]);
-        parse(&s, source);
-        char **words = study_command(&memory, &s, &(study_entry){.path = "DIR/runs/0123"},
-                                     &(study_schedule){.program = "/bin/berlu"});
-        assert_non_null(words);
-        const char *found = NULL;
-        for (; *words; words++)
-            if (strcmp(*words, "--algorithms") == 0) {
-                assert_null(found);
-                found = words[1];
-            }
-        assert_int_equal(found == NULL, files[i] == NULL);
-        if (found)
-            assert_string_equal(found, files[i]);
-        arena_free(&memory);
-        study_free(&s);
-    }
+    study s;
+    parse(&s, "study: e\nbase: {data: synthetic, model: vit_micro}\naxes: {act: [gelu, relu, berlu]}\nseeds: 2\n"
+              "equivalence: {source: other, differences: [{a: {act: berlu}, b: {act: gelu}, margin: 0.7}]}\n");
+    assert_int_equal(s.equal_count, 4);
+    assert_true(s.equals[1].a == 1 && s.equals[1].b == STUDY_NO_CELL && s.equals[1].margin == 0.5);
+    assert_true(s.equals[3].a == 2 && s.equals[3].b == 0 && s.equals[3].margin == 0.7);
+    assert_string_equal(s.equals[3].name, "berlu - gelu");
+    study_free(&s);
+    char *problems =
+        refused("study: e\nbase: {data: synthetic, model: vit_micro}\naxes: {act: [gelu, relu]}\nseeds: 2\n"
+                "equivalence: {margin: 0, marginn: 1, differences: [{a: {act: gelu}}, {a: {act: x}, b: {act: "
+                "relu}, margin: 1}]}\n");
+    assert_non_null(strstr(problems, "name the source"));
+    assert_non_null(strstr(problems, "margin: a number above 0"));
+    assert_non_null(strstr(problems, "marginn"));
+    assert_non_null(strstr(problems, "a difference needs"));
+    free(problems);
+    problems = refused("study: e\nbase: {data: synthetic, model: vit_micro}\naxes: {act: [gelu, relu]}\nseeds: 2\n"
+                       "equivalence: {source: o, differences: [{a: {act: x}, b: {act: relu}, margin: 1}]}\n");
+    assert_non_null(strstr(problems, "a matches no cell"));
+    free(problems);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_on_a_gpu_share_one_file_of_algorithms),
+        cmocka_unit_test(an_equivalence_covers_every_cell_and_names_its_mistakes),
         cmocka_unit_test(the_quick_study_has_24_runs_in_seed_order),
         cmocka_unit_test(parts_have_their_own_seeds_and_skipped_cells_are_gone),
         cmocka_unit_test(a_contrast_that_leaves_an_axis_open_is_made_at_each_value),

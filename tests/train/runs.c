@@ -106,6 +106,7 @@ void runs_equal(const char *a, const char *b)
     files_equal(a, b, "checkpoints/last/model.safetensors");
     files_equal(a, b, "checkpoints/last/state.safetensors");
     files_equal(a, b, "metrics.csv");
+    files_equal(a, b, "start.csv");
 }
 
 const char *run_place(char out[FOLDER_PATH], const char *name)

@@ -38,7 +38,7 @@ const char *run_place(char out[FOLDER_PATH], const char *name);
 
 void tree_copy(const char *from, const char *to); /* files, folders and links; hidden ones are left out */
 void files_equal(const char *a, const char *b, const char *name);
-void runs_equal(const char *a, const char *b); /* weights, state and metrics, byte for byte */
+void runs_equal(const char *a, const char *b); /* weights, state, metrics and start, byte for byte */
 
 csv_table metrics_of(const char *run);
 double metric(const char *run, size_t row, const char *column);

@@ -9,6 +9,9 @@ warning says why, and the pure form does the work.
 from __future__ import annotations
 
 import ctypes as C
+import importlib
+import importlib.metadata
+import importlib.util
 import os
 import pathlib
 import warnings
@@ -71,12 +74,29 @@ def give_up(why: str) -> None:
     )
 
 
-def _cuda_path() -> Optional[pathlib.Path]:
+def _cuda_path() -> pathlib.Path:
+    """The CUDA library: BERLU_CUDA_LIBRARY, that of the package berlu-cuda, or the one beside
+    libberlu. OSError says why there is none."""
     named = os.environ.get("BERLU_CUDA_LIBRARY")
     if named:
         return pathlib.Path(named)
-    path = pathlib.Path(_lib.library_path).resolve().parent / "libberlu_cuda.so"
-    return path if path.exists() else None
+    beside = pathlib.Path(_lib.library_path).resolve().parent / "libberlu_cuda.so"
+    if importlib.util.find_spec("berlu_cuda") is None:
+        if beside.exists():
+            return beside
+        raise OSError(
+            "libberlu_cuda.so was not found: `pip install ./python/cuda` in a clone builds it; "
+            "BERLU_CUDA_LIBRARY names another"
+        )
+    try:
+        package = importlib.import_module("berlu_cuda")
+        version = importlib.metadata.version("berlu-cuda")
+        path = pathlib.Path(package.library_path)
+    except Exception as error:  # whatever an installed package does wrong, the CPU goes on
+        raise OSError(f"the package berlu_cuda cannot be used: {error}") from None
+    if version != _lib.VERSION:
+        raise OSError(f"berlu-cuda is version {version}, and berlu is {_lib.VERSION}; both must be the same")
+    return path
 
 
 def register_cuda() -> Optional[str]:
@@ -85,9 +105,12 @@ def register_cuda() -> Optional[str]:
     global cuda_available
     if cuda_available:
         return None
-    path = _cuda_path()
-    if not available or path is None:
-        return fault or "libberlu_cuda.so was not found beside libberlu; BERLU_CUDA_LIBRARY names it"
+    if not available:
+        return fault
+    try:
+        path = _cuda_path()
+    except OSError as error:
+        return str(error)
     why = _open().berlu_torch_register_cuda(_torch_library("libtorch_cuda.so"), str(path).encode())
     if why:
         return str(why.decode())

@@ -26,6 +26,8 @@ Tensor = torch.Tensor
 Parameter = Optional[Tensor]
 
 _NATIVE_DTYPES = frozenset((torch.float32, torch.bfloat16, torch.float16))
+_DTYPES = _NATIVE_DTYPES | {torch.float64}
+_WIDTHS = ("eps", "beta")  # of a transition: the library takes what is not positive for the kink itself
 
 
 # ---- Parameters and their sums -------------------------------------------------------------------
@@ -42,8 +44,9 @@ def _shaped(p: Tensor, x: Tensor, dim: int) -> Tensor:
 
 def _values(site: Site, x: Tensor, params: Sequence[Parameter], dim: int, dtype: torch.dtype) -> List[Number]:
     out: List[Number] = []
-    for own, p in zip(site.own, params):
-        out.append(own if p is None else _shaped(p, x, dim).to(dtype))
+    for name, own, p in zip(site.form.params, site.own, params):
+        value = own if p is None else _shaped(p, x, dim).to(dtype)
+        out.append(value.clamp_min(2.0**-60) if isinstance(value, Tensor) and name in _WIDTHS else value)
     return out
 
 
@@ -329,8 +332,10 @@ def _device_is_native(x: Tensor, p: Parameter, q: Parameter, dim: int) -> bool:
 
 def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
     """What would else end in NaN, in a broadcast nobody meant, or deep inside torch."""
-    if not x.is_floating_point():
-        raise TypeError(f"berlu: x is {x.dtype}; it must be a floating-point tensor")
+    if not isinstance(x, Tensor):
+        raise TypeError(f"berlu: x is a {type(x).__name__}; it must be a tensor")
+    if x.dtype not in _DTYPES:
+        raise TypeError(f"berlu: x is {x.dtype}; it must be a floating-point tensor of 16, 32 or 64 bits")
     for a in (p, q):
         if a is None:
             continue

@@ -23,7 +23,8 @@ def parameter_groups(
     model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0, lr: Optional[float] = None
 ) -> List[Dict[str, Any]]:
     """Parameter groups for any torch optimizer: matrices decay; biases, norms and everything else
-    of at most one dimension do not; the parameters of activations (nn.PReLU's included) never do
+    of at most one dimension do not, nor what the model itself names in no_weight_decay() (timm's
+    tokens and positions); the parameters of activations (nn.PReLU's included) never do
     and may have a multiple `act_lr` of the learning rate, for which `lr` must be given.
 
     >>> import torch, berlu.torch as bt
@@ -35,9 +36,12 @@ def parameter_groups(
         raise ValueError("berlu: act_lr is a multiple of the learning rate, so lr must be given too")
     slopes = {id(p) for m in model.modules() if isinstance(m, (Act, nn.PReLU)) for p in m.parameters(recurse=False)}
     groups: Dict[str, List[nn.Parameter]] = {"decay": [], "no_decay": [], "activation": []}
-    for p in model.parameters():
+    named = getattr(model, "no_weight_decay", None)
+    still = set(named()) if callable(named) else set()
+    for key, p in model.named_parameters():
+        decays = p.dim() > 1 and key not in still
         if p.requires_grad:
-            groups["activation" if id(p) in slopes else "decay" if p.dim() > 1 else "no_decay"].append(p)
+            groups["activation" if id(p) in slopes else "decay" if decays else "no_decay"].append(p)
     out: List[Dict[str, Any]] = []
     for name, params in groups.items():
         if not params:

@@ -1,0 +1,100 @@
+/* cmd_study_report.c - `berlu study report`: tables and a page from the stores of studies.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/cost.h"
+#include "report/equivalence.h"
+#include "report/report.h"
+#include "study_open.h"
+
+static const option_row report_rows[] = {
+    {"from", OPTION_STRINGS, "FILE|DIR", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "studies: their files, or folders that hold a study.db"},
+    {"out", OPTION_STRING, "DIR", .flags = OPTION_REQUIRED, .help = "folder to write into"},
+    {"format", OPTION_STRING, "LIST", .standard = "html,md,csv", .help = "of html, md, csv, latex"},
+    {0}};
+
+static berlu_status formats_parse(unsigned *out, const char *list)
+{
+    static const char *const names[] = {"html", "md", "csv", "latex"};
+    *out = 0;
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < COUNT(names) && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
+            i++;
+        if (i == COUNT(names))
+            return berlu_fail(BERLU_ERR_ARG, "--format %s: html, md, csv and latex are possible", list);
+        *out |= 1u << i;
+        at += length + (at[length] == ',');
+    }
+    return *out ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "--format: none given");
+}
+
+static berlu_status contents_of(store_contents *out, report_cost *cost, report_equivalence *equal, const char *from)
+{
+    char path[STUDY_PATH];
+    store *s = NULL;
+    berlu_status status = study_store_find(path, from);
+    if (status == BERLU_OK)
+        status = store_open_read(&s, path);
+    if (status == BERLU_OK)
+        status = store_read(s, out);
+    if (status == BERLU_OK)
+        status = report_cost_add(cost, s);
+    if (status == BERLU_OK)
+        status = report_equivalence_add(equal, s, out);
+    store_close(s);
+    return status;
+}
+
+static berlu_status report_study(options *o)
+{
+    size_t count = options_count(o, "from"), studies = 0;
+    unsigned formats = 0;
+    store_contents *all = calloc(count + 1, sizeof *all);
+    store_study *joined = NULL;
+    report r = {0};
+    report_cost cost;
+    report_cost_start(&cost);
+    report_equivalence equal;
+    report_equivalence_start(&equal);
+    berlu_status status =
+        all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies");
+    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
+        status = contents_of(&all[i], &cost, &equal, options_strings(o, "from")[i]);
+        studies += all[i].count;
+    }
+    if (status == BERLU_OK && !(joined = calloc(studies + 1, sizeof *joined)))
+        status = berlu_fail_memory(studies * sizeof *joined, "studies");
+    store_contents whole = {.studies = joined};
+    for (size_t i = 0; i < count && status == BERLU_OK; i++)
+        for (size_t k = 0; k < all[i].count; k++)
+            joined[whole.count++] = all[i].studies[k];
+    if (status == BERLU_OK)
+        status = report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table});
+    if (status == BERLU_OK)
+        status = report_write(&r, &whole, options_string(o, "out"), formats);
+    if (status == BERLU_OK)
+        status = report_cost_write(&cost, options_string(o, "out"), formats);
+    if (status == BERLU_OK)
+        status = report_equivalence_write(&equal, options_string(o, "out"), formats);
+    if (status == BERLU_OK && !options_json(o))
+        printf("%zu studies: %s\n", studies, options_string(o, "out"));
+    report_free(&r);
+    report_cost_free(&cost);
+    report_equivalence_free(&equal);
+    for (size_t i = 0; all && i < count; i++)
+        store_contents_free(&all[i]);
+    free(joined);
+    free(all);
+    return status;
+}
+
+const command cmd_study_report = {"study report", "tables of what studies found",
+                                  "Cells with means, deviations and intervals, the registered contrasts with Holm's p "
+                                  "over all of them, and every run.\n\n"
+                                  "    berlu study report studies/quick.yaml --out report\n"
+                                  "    berlu study report docs/results --out page --format html,latex",
+                                  report_rows, report_study};

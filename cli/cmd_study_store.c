@@ -1,0 +1,120 @@
+/* cmd_study_store.c - `berlu study rebuild|pack|merge`: the index of a study, rebuilt and carried.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "output.h"
+#include "study/pack.h"
+#include "study_open.h"
+
+static const option_row rebuild_rows[] = {STUDY_ROWS, {0}};
+
+static berlu_status rebuild_study(options *o)
+{
+    study_opened x;
+    berlu_status status = study_open(&x, o);
+    if (status != BERLU_OK)
+        return status;
+    if (x.s.kind == STUDY_COST) {
+        study_opened_free(&x);
+        return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
+    }
+    status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here, and nothing from elsewhere */
+    if (status == BERLU_OK)
+        status = study_index_make(&x);
+    if (status == BERLU_OK)
+        status = study_answer(o, &x, 0, 0);
+    study_opened_free(&x);
+    return status;
+}
+
+const command cmd_study_rebuild = {"study rebuild", "make a study's index again from its run folders",
+                                   "    berlu study rebuild studies/quick.yaml", rebuild_rows, rebuild_study};
+
+static const option_row pack_rows[] = {
+    {"from", OPTION_STRING, "FILE|DIR", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "a study: its file, or the folder that holds its study.db"},
+    {"out", OPTION_STRING, "F.tar", .flags = OPTION_REQUIRED, .help = "archive to write"},
+    NO_COMPUTE_ROWS,
+    {0}};
+
+static berlu_status count_answer(const options *o, const char *key, size_t count, const char *words)
+{
+    if (options_json(o)) {
+        output out;
+        output_start(&out);
+        output_int(&out, key, (int64_t)count);
+        return output_print(&out);
+    }
+    printf("%zu runs %s %s\n", count, words, options_string(o, "out"));
+    return BERLU_OK;
+}
+
+static berlu_status pack_study(options *o)
+{
+    char path[STUDY_PATH];
+    size_t count = 0;
+    berlu_status status = study_store_find(path, options_string(o, "from"));
+    if (status != BERLU_OK)
+        return status;
+    *strrchr(path, '/') = 0; /* the folder of study.db */
+    status = study_pack(path, options_string(o, "out"), &count);
+    return status == BERLU_OK ? count_answer(o, "packed", count, "packed into") : status;
+}
+
+const command cmd_study_pack = {"study pack", "carry finished runs in one file",
+                                "Writes the index and the folders of finished runs, without checkpoints, into a tar "
+                                "archive that `study merge` takes in elsewhere.\n\n"
+                                "    berlu study pack runs/vit_cifar10 --out vit_cifar10.tar",
+                                pack_rows, pack_study};
+
+static const option_row merge_rows[] = {
+    {"stores", OPTION_STRINGS, "STORE|F.tar", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
+     .help = "study.db files, their folders, or packs to take from"},
+    {"out", OPTION_STRING, "DIR", .flags = OPTION_REQUIRED, .help = "folder of the store to add to"},
+    {"slim", OPTION_FLAG, .help = "keep the per-site columns of the first, last and every tenth epoch"},
+    NO_COMPUTE_ROWS,
+    {0}};
+
+static berlu_status source_merge(store *index, const options *o, const char *from, size_t *added)
+{
+    char inside[STUDY_PATH];
+    if (folder_exists(from)) {
+        if (snprintf(inside, sizeof inside, "%s/study.db", from) >= (int)sizeof inside)
+            return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", from);
+        return store_merge(index, inside, added);
+    }
+    return store_is_database(from) ? store_merge(index, from, added)
+                                   : study_unpack(index, options_string(o, "out"), from, added);
+}
+
+static berlu_status merge_study(options *o)
+{
+    text notes = {0};
+    store *index = NULL;
+    size_t all = 0;
+    for (size_t i = 0; i < options_count(o, "stores"); i++)
+        if (!file_exists(options_strings(o, "stores")[i]) && !folder_exists(options_strings(o, "stores")[i]))
+            return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such store", options_strings(o, "stores")[i]);
+    berlu_status status = store_open(&index, options_string(o, "out"), &notes);
+    for (size_t i = 0; i < options_count(o, "stores") && status == BERLU_OK; i++) {
+        size_t added = 0;
+        status = source_merge(index, o, options_strings(o, "stores")[i], &added);
+        all += added;
+    }
+    if (status == BERLU_OK && options_flag(o, "slim"))
+        status = store_slim(index);
+    berlu_status closed = store_close(index);
+    status = status == BERLU_OK ? closed : status;
+    if (notes.data)
+        fputs(notes.data, stderr);
+    text_free(&notes);
+    return status == BERLU_OK ? count_answer(o, "added", all, "added to") : status;
+}
+
+const command cmd_study_merge = {"study merge", "add the finished runs of other stores to one",
+                                 "Takes stores and packs; one run with two different results is an error that names "
+                                 "it.\n\n"
+                                 "    berlu study merge a/study.db b.tar --out results --slim",
+                                 merge_rows, merge_study};

@@ -1,0 +1,182 @@
+/* study_open.c - see study_open.h. SPDX-License-Identifier: MIT */
+#include "study_open.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "io/yaml.h"
+#include "output.h"
+#include "study/cost.h"
+#include "study/known.h"
+
+void study_opened_free(study_opened *x)
+{
+    study_entries_free(&x->runs);
+    study_free(&x->s);
+    free(x->set);
+    free(x->yaml);
+}
+
+berlu_status study_open(study_opened *x, const options *o)
+{
+    text problems = {0};
+    *x = (study_opened){0};
+    size_t bytes;
+    berlu_status status = file_read_all(&x->yaml, &bytes, options_string(o, "file"), YAML_BYTES);
+    if (status == BERLU_OK)
+        status = study_parse(&x->s, x->yaml, bytes, options_string(o, "file"), &problems);
+    if (status != BERLU_OK && problems.data) {
+        char *last = strrchr(problems.data, '\n');
+        if (last)
+            *last = 0;
+        status = berlu_fail(BERLU_ERR_INPUT, "%s", problems.data);
+    }
+    text_free(&problems);
+    if (status != BERLU_OK) {
+        free(x->yaml);
+        return status;
+    }
+    const char *dir = options_string(o, "dir");
+    snprintf(x->folder, sizeof x->folder, dir ? "%s" : "runs/%s", dir ? dir : x->s.name);
+    size_t count = options_count(o, "set");
+    x->set = calloc(count + 1, sizeof *x->set);
+    if (!x->set)
+        status = berlu_fail_memory(count, "settings");
+    for (size_t i = 0; status == BERLU_OK && i < count; i++)
+        x->set[i] = options_strings(o, "set")[i];
+    if (status == BERLU_OK)
+        status = study_set(&x->s, x->set);
+    for (size_t i = 0; i < x->s.note_count; i++)
+        fprintf(stderr, "note: %s\n", x->s.notes[i]);
+    if (status != BERLU_OK)
+        study_opened_free(x);
+    return status;
+}
+
+berlu_status study_runs_find(study_opened *x, const options *o)
+{
+    berlu_status status = study_entries_make(&x->runs, &x->s, x->folder);
+    for (size_t i = 0; i < options_count(o, "known") && status == BERLU_OK; i++)
+        status = study_known_take(&x->runs, options_strings(o, "known")[i]);
+    return status;
+}
+
+berlu_status study_open_runs(study_opened *x, const options *o)
+{
+    berlu_status status = study_open(x, o);
+    if (status == BERLU_OK && x->s.kind == STUDY_COST) {
+        status = berlu_fail(BERLU_ERR_ARG, "%s is a study of kind cost: it has measurements and no runs", x->s.name);
+        study_opened_free(x);
+    }
+    if (status == BERLU_OK && (status = study_runs_find(x, o)) != BERLU_OK)
+        study_opened_free(x);
+    return status;
+}
+
+void study_counts(const study_entries *r, size_t counts[STUDY_STATES])
+{
+    for (size_t i = 0; i < r->count; i++)
+        counts[r->items[i].state]++;
+}
+
+berlu_status study_answer(const options *o, const study_opened *x, double seconds, int slots)
+{
+    size_t counts[STUDY_STATES] = {0};
+    study_counts(&x->runs, counts);
+    if (options_json(o)) {
+        output out;
+        output_start(&out);
+        output_string(&out, "study", x->s.name);
+        output_int(&out, "runs", (int64_t)x->runs.count);
+        for (int i = 0; i < STUDY_STATES; i++)
+            output_int(&out, study_state_names[i], (int64_t)counts[i]);
+        output_real(&out, "seconds", seconds);
+        output_int(&out, "slots", slots);
+        return output_print(&out);
+    }
+    printf("%s: %zu runs: %zu done, %zu running, %zu cut, %zu failed, %zu waiting (%s)\n", x->s.name, x->runs.count,
+           counts[STUDY_DONE], counts[STUDY_RUNNING], counts[STUDY_CUT], counts[STUDY_FAILED], counts[STUDY_WAITING],
+           x->folder);
+    return BERLU_OK;
+}
+
+berlu_status study_cost_answer(const options *o, const study_opened *x, double seconds)
+{
+    char path[STUDY_PATH + 16];
+    size_t done = 0, all = study_cost_count(&x->s);
+    store *index = NULL;
+    snprintf(path, sizeof path, "%s/study.db", x->folder);
+    berlu_status status = file_exists(path) ? store_open_read(&index, path) : BERLU_OK;
+    if (status == BERLU_OK && index)
+        status = study_cost_done(&done, index, &x->s);
+    store_close(index);
+    if (status != BERLU_OK)
+        return status;
+    if (options_json(o)) {
+        output out;
+        output_start(&out);
+        output_string(&out, "study", x->s.name);
+        output_int(&out, "measurements", (int64_t)all);
+        output_int(&out, "done", (int64_t)done);
+        output_int(&out, "waiting", (int64_t)(all - done));
+        output_real(&out, "seconds", seconds);
+        return output_print(&out);
+    }
+    printf("%s: %zu measurements: %zu done, %zu waiting (%s)\n", x->s.name, all, done, all - done, x->folder);
+    return BERLU_OK;
+}
+
+berlu_status program_path(char out[STUDY_PATH])
+{
+    ssize_t n = readlink("/proc/self/exe", out, STUDY_PATH - 1);
+    if (n <= 0)
+        return berlu_fail(BERLU_ERR_IO, "/proc/self/exe cannot be read: where is this program?");
+    out[n] = 0;
+    return BERLU_OK;
+}
+
+berlu_status study_index_make(const study_opened *x)
+{
+    text notes = {0};
+    store *index = NULL;
+    berlu_status status = store_open(&index, x->folder, &notes);
+    if (status == BERLU_OK)
+        status = store_put_study(index, &x->s, x->yaml, &x->runs);
+    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++)
+        if (x->runs.items[i].same_as == i && x->runs.items[i].state != STUDY_WAITING &&
+            !store_is_current(index, &x->runs.items[i]))
+            status = store_put_run(index, &x->runs.items[i], NULL);
+    berlu_status closed = store_close(index);
+    if (notes.data)
+        fputs(notes.data, stderr);
+    text_free(&notes);
+    return status == BERLU_OK ? closed : status;
+}
+
+berlu_status study_store_find(char path[STUDY_PATH], const char *from)
+{
+    if (folder_exists(from)) {
+        snprintf(path, STUDY_PATH, "%s/study.db", from);
+        return BERLU_OK;
+    }
+    study_opened x = {0};
+    size_t bytes;
+    berlu_status status = file_read_all(&x.yaml, &bytes, from, YAML_BYTES);
+    if (status == BERLU_OK)
+        status = study_parse(&x.s, x.yaml, bytes, from, NULL);
+    if (status != BERLU_OK) {
+        free(x.yaml);
+        return status;
+    }
+    snprintf(x.folder, sizeof x.folder, "runs/%s", x.s.name);
+    if (x.s.kind == STUDY_TRAIN) /* costs are in the store and nowhere else */
+        status = study_entries_make(&x.runs, &x.s, x.folder);
+    if (x.s.kind == STUDY_TRAIN && status == BERLU_OK)
+        status = study_index_make(&x);
+    snprintf(path, STUDY_PATH, "%.4000s/study.db", x.folder);
+    study_opened_free(&x);
+    return status;
+}

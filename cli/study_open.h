@@ -1,0 +1,55 @@
+/* study_open.h - what the verbs of `berlu study` share: opening a study, its place, its answer.
+ * SPDX-License-Identifier: MIT
+ *
+ * Every verb takes the study's file; the study lives in runs/NAME unless --dir says otherwise. The
+ * folders of the runs are the truth (study/runs.h), study.db is an index made from them
+ * (study/store.h), and the report reads the index. */
+#ifndef CLI_STUDY_OPEN_H
+#define CLI_STUDY_OPEN_H
+
+#include "commands.h"
+#include "study/store.h"
+
+#define KNOWN_ROW                                                                                                      \
+    {                                                                                                                  \
+        "known", OPTION_STRINGS, "STORE",                                                                              \
+            .help = "runs that this store (study.db or its folder) holds count as done; may be repeated"               \
+    }
+
+#define STUDY_ROWS                                                                                                     \
+    {"file", OPTION_STRING, "FILE", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "the study, a YAML file"},     \
+        {"dir", OPTION_STRING, "DIR", .help = "where the study lives (default runs/NAME)"},                            \
+    {                                                                                                                  \
+        "set", OPTION_STRINGS, "KEY=VALUE", .help = "a setting for all runs, over the file's; may be repeated"         \
+    }
+
+/* A study, its place and its runs. */
+typedef struct study_opened {
+    study s;
+    study_entries runs;
+    char folder[STUDY_PATH];
+    const char **set; /* NULL-terminated */
+    char *yaml;
+} study_opened;
+
+void study_opened_free(study_opened *x);
+berlu_status study_open(study_opened *x, const options *o); /* reads the file; STUDY_ROWS */
+berlu_status study_runs_find(study_opened *x,
+                             const options *o); /* runs, and which of them stores elsewhere hold; KNOWN_ROW */
+berlu_status study_open_runs(study_opened *x, const options *o); /* both */
+
+void study_counts(const study_entries *r, size_t counts[STUDY_STATES]);
+berlu_status study_answer(const options *o, const study_opened *x, double seconds, int slots); /* a line, or JSON */
+
+/* The same for a study of kind cost, from its store. */
+berlu_status study_cost_answer(const options *o, const study_opened *x, double seconds);
+
+berlu_status study_index_make(const study_opened *x); /* brings the index up to date with the folders */
+
+/* The store that FILE or DIR means. That of a file is brought up to date first; a folder's is read
+ * as it is. */
+berlu_status study_store_find(char path[STUDY_PATH], const char *from);
+
+berlu_status program_path(char out[STUDY_PATH]); /* this program's own: workers are the same program */
+
+#endif

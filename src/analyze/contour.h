@@ -1,0 +1,20 @@
+/* contour.h - level lines of a function on a grid, by marching squares.
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYZE_CONTOUR_H
+#define ANALYZE_CONTOUR_H
+
+#include "base/arena.h"
+
+/* Points of a curve in pieces: a NaN ends a piece. */
+typedef struct contour {
+    size_t count;
+    double *x, *y;
+} contour;
+
+/* The places where `values` (n x n, row by row: row b at side[b] upwards, column a at side[a])
+ * reaches `level`, linear inside the cells. Cells with a value that is not finite are left out.
+ * Memory from the arena: BERLU_ERR_MEMORY where there is none. */
+berlu_status contour_find(contour *out, arena *memory, const double *values, const double *side, size_t n,
+                          double level);
+
+#endif

@@ -1,0 +1,312 @@
+/* opened.c - see opened.h. SPDX-License-Identifier: MIT */
+#include "analyze/opened.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/safetensors.h"
+#include "models/weights.h"
+#include "train/checkpoint.h"
+#include "train/constraint.h"
+#include "train/eval_run.h"
+#include "train/finite.h"
+#include "train/network.h"
+#include "train/run_folder.h"
+#include "train/run_missing.h"
+
+_Static_assert(sizeof((opened *)0)->weights >= CHECKPOINT_PATH, "the path of a checkpoint");
+
+/* ---- which network --------------------------------------------------------------------------- */
+
+/* The number of classes that a file of weights was trained for, so that a run can be looked at
+ * where its data are not. */
+static berlu_status classes_of(size_t *out, const char *weights)
+{
+    static const char *const heads[] = {"head.bias", "head.fc.bias"};
+    safetensors *file;
+    berlu_status status = safetensors_open(&file, weights);
+    if (status != BERLU_OK)
+        return status;
+    *out = 0;
+    for (size_t i = 0; i < COUNT(heads); i++) {
+        const st_tensor *t = safetensors_find(file, heads[i]);
+        if (t && t->rank == 1)
+            *out = (size_t)t->shape[0];
+    }
+    safetensors_close(file);
+    return *out ? BERLU_OK : berlu_fail(BERLU_ERR_INPUT, "%s: has no head to count classes by", weights);
+}
+
+static berlu_status settings_find(opened *out, const opened_options *o)
+{
+    out->is_run = run_exists(o->name);
+    model_config config;
+    if (!out->is_run && model_configure(&config, o->name, NULL) != BERLU_OK)
+        return run_missing(o->name);
+    if (out->is_run) {
+        if (o->setting_count)
+            return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect on a run, which says it itself; leave it out",
+                              o->settings[0][0]);
+        berlu_status status = run_settings(&out->settings, NULL, o->name);
+        return status == BERLU_OK
+                   ? network_weights(out->weights, sizeof out->weights, o->name, o->which ? o->which : "last",
+                                     o->ema ? "ema.safetensors" : "model.safetensors", NULL)
+                   : status;
+    }
+    recipe_init(&out->settings);
+    berlu_status status = recipe_set(&out->settings, "model", o->name);
+    for (size_t i = 0; status == BERLU_OK && i < o->setting_count; i++)
+        status = recipe_set(&out->settings, o->settings[i][0], o->settings[i][1]);
+    if (status == BERLU_OK && !recipe_given(&out->settings, "data"))
+        status = recipe_set(&out->settings, "data", "synthetic");
+    return status == BERLU_OK ? recipe_complete(&out->settings) : status;
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static berlu_status images_copy(opened *out, loader *l)
+{
+    size_t side = (size_t)out->model->config.image_size, numbers = 3 * side * side, capacity = loader_images(l), bytes;
+    if (!size_mul(capacity, numbers * sizeof(float), &bytes) || !(out->images = memory_aligned(bytes, "the images")))
+        return BERLU_ERR_MEMORY;
+    out->labels = calloc(capacity, sizeof *out->labels);
+    if (!out->labels)
+        return berlu_fail_memory(capacity * sizeof *out->labels, "the labels");
+    const loader_batch *b;
+    berlu_status status = loader_start(l, 0, 0);
+    while (status == BERLU_OK && (status = loader_next(l, &b)) == BERLU_OK && b) {
+        assert(out->count + b->count <= capacity);
+        memcpy(out->images + out->count * numbers, b->images, b->count * numbers * sizeof *b->images);
+        memcpy(out->labels + out->count, b->labels, b->count * sizeof *b->labels);
+        out->count += b->count;
+    }
+    if (status == BERLU_OK && out->count == 0)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: has no image to compute on", out->settings.data);
+    return status;
+}
+
+/* As many images as are asked for, or all that the run uses where those are fewer. */
+static berlu_status images_take(opened *out, data_source *data, const opened_options *o)
+{
+    train_settings s = out->settings;
+    const data_info *info = data_describe(data);
+    loader *l = NULL;
+    uint64_t *only = NULL;
+    int64_t *part = o->test ? &s.test_images : &s.train_images;
+    size_t all = info->images[o->test && !s.holdout ? DATA_TEST : DATA_TRAIN];
+    if (s.holdout)
+        all = o->test ? (size_t)s.holdout : all - (size_t)s.holdout;
+    if (o->images < (*part ? (size_t)*part : all))
+        *part = (int64_t)o->images;
+    const eval_request request = {.train_split = !o->test, .batch = out->batch};
+    berlu_status status = eval_images_open(&l, &only, data, &s, &request, out->model->config.image_size);
+    if (status == BERLU_OK)
+        status = images_copy(out, l);
+    loader_close(l);
+    free(only);
+    return status;
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static berlu_status engine_open(opened *out, const opened_options *o)
+{
+    constraint rules;
+    engine_bound bounds[3];
+    engine_options e = {.mode = ENGINE_TRAIN,
+                        .batch = out->batch,
+                        .threads = o->threads,
+                        .loss = LOSS_CROSS_ENTROPY,
+                        .no_update = 1,
+                        .bounds = bounds};
+    berlu_status status = constraint_parse(&rules, out->settings.act_constraint);
+    if (status == BERLU_OK)
+        status = network_device(&e, &out->settings);
+    if (status != BERLU_OK)
+        return status;
+    e.bound_count = constraint_bounds(&rules, bounds);
+    status = engine_create(&out->engine, out->model->graph, &e);
+    const graph *g = out->model->graph;
+    for (int i = 0; status == BERLU_OK && i < graph_param_count(g); i++)
+        out->parameters += (size_t)tensor_elements(graph_tensor(g, graph_param(g, i)));
+    return status;
+}
+
+berlu_status opened_make(opened *out, const opened_options *o)
+{
+    data_source *data = NULL;
+    size_t classes = 0;
+    *out = (opened){.batch = o->images && (size_t)o->batch > o->images ? (int)o->images : o->batch};
+    assert(out->batch >= 1);
+    berlu_status status = settings_find(out, o);
+    if (status == BERLU_OK && (o->images || !out->is_run))
+        status = network_data(&data, &classes, &out->settings, NULL);
+    else if (status == BERLU_OK)
+        status = classes_of(&classes, out->weights);
+    if (status == BERLU_OK) {
+        out->settings.drop_path = 0;
+        out->settings.device = o->cuda ? RECIPE_CUDA : RECIPE_CPU;
+        out->settings.precision = RECIPE_F32;
+        status = network_create(&out->model, &out->settings, classes);
+    }
+    if (status == BERLU_OK && o->images)
+        status = images_take(out, data, o);
+    if (status == BERLU_OK)
+        status = engine_open(out, o);
+    data_close(data);
+    if (status != BERLU_OK)
+        opened_free(out);
+    return status;
+}
+
+void opened_free(opened *out)
+{
+    engine_free(out->engine);
+    model_free(out->model);
+    free(out->images);
+    free(out->labels);
+    recipe_free(&out->settings);
+    *out = (opened){0};
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* Weights that came from a file are not the seed's. The setting is looked up by name: versions
+ * without it have no such runs. */
+static berlu_status start_is_drawn(const opened *o)
+{
+    text value = {0};
+    const setting *row = recipe_find("init");
+    if (!row)
+        return BERLU_OK;
+    recipe_values(&o->settings, row, &value);
+    berlu_status status = text_status(&value);
+    if (status == BERLU_OK && value.data && *value.data)
+        status = berlu_fail(BERLU_ERR_INPUT, "the run began with the weights of %s, which its seed does not draw",
+                            value.data);
+    text_free(&value);
+    return status;
+}
+
+berlu_status opened_start(opened *o)
+{
+    berlu_status drawn = start_is_drawn(o);
+    if (drawn != BERLU_OK)
+        return drawn;
+    init_options init = {.std = o->settings.init_std, .std_fc1 = o->settings.init_std_fc1};
+    berlu_status status = weights_init(o->engine, (uint64_t)o->settings.seed, &init);
+    return status == BERLU_OK ? engine_apply_bounds(o->engine) : status;
+}
+
+berlu_status opened_checkpoint(opened *o)
+{
+    not_finite found;
+    assert(o->is_run);
+    berlu_status status = weights_load_path(o->engine, o->weights);
+    if (status == BERLU_OK)
+        status = finite_look(o->engine, ARRAY_WEIGHT, &found);
+    if (status == BERLU_OK && found.name)
+        status = berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite", o->weights, found.bad,
+                            found.count, found.name);
+    return status;
+}
+
+static size_t elements_of(const opened *o, int parameter)
+{
+    const graph *g = engine_graph(o->engine);
+    return (size_t)tensor_elements(graph_tensor(g, graph_param(g, parameter)));
+}
+
+static berlu_status array_get(const opened *o, engine_array array, double *out)
+{
+    berlu_status status = BERLU_OK;
+    for (int i = 0; status == BERLU_OK && i < graph_param_count(engine_graph(o->engine)); i++) {
+        status = engine_get_f64(o->engine, array, i, out);
+        out += elements_of(o, i);
+    }
+    return status;
+}
+
+berlu_status opened_get(const opened *o, double *weights)
+{
+    return array_get(o, ARRAY_WEIGHT, weights);
+}
+
+berlu_status opened_set(opened *o, const double *weights)
+{
+    berlu_status status = BERLU_OK;
+    for (int i = 0; status == BERLU_OK && i < graph_param_count(engine_graph(o->engine)); i++) {
+        status = engine_set_f64(o->engine, ARRAY_WEIGHT, i, weights);
+        weights += elements_of(o, i);
+    }
+    return status;
+}
+
+/* ---- the loss -------------------------------------------------------------------------------- */
+
+/* One batch; images past the last have no label. */
+static berlu_status batch_loss(opened *o, size_t first, double *loss, int backward)
+{
+    size_t side = (size_t)o->model->config.image_size, numbers = 3 * side * side, rows = (size_t)o->batch;
+    size_t here = o->count - first < rows ? o->count - first : rows;
+    float *in = engine_input(o->engine);
+    int32_t *labels = engine_labels(o->engine);
+    memcpy(in, o->images + first * numbers, here * numbers * sizeof *in);
+    memset(in + here * numbers, 0, (rows - here) * numbers * sizeof *in);
+    for (size_t i = 0; i < rows; i++)
+        labels[i] = i < here ? o->labels[first + i] : -1;
+    berlu_status status = engine_forward(o->engine, &(engine_step){0});
+    if (status != BERLU_OK)
+        return status;
+    *loss = engine_loss(o->engine) * (double)here;
+    return backward ? engine_backward(o->engine) : BERLU_OK;
+}
+
+berlu_status opened_loss(opened *o, double *loss, double *gradient)
+{
+    assert(o->count > 0);
+    double *part = gradient ? malloc(o->parameters * sizeof *part) : NULL;
+    if (gradient && !part)
+        return berlu_fail_memory(o->parameters * sizeof *part, "a gradient");
+    berlu_status status = BERLU_OK;
+    *loss = 0;
+    if (gradient)
+        memset(gradient, 0, o->parameters * sizeof *gradient);
+    for (size_t first = 0; status == BERLU_OK && first < o->count; first += (size_t)o->batch) {
+        size_t here = o->count - first < (size_t)o->batch ? o->count - first : (size_t)o->batch;
+        double sum;
+        status = batch_loss(o, first, &sum, gradient != NULL);
+        *loss += status == BERLU_OK ? sum / (double)o->count : 0;
+        if (status == BERLU_OK && gradient)
+            status = array_get(o, ARRAY_GRADIENT, part);
+        for (size_t i = 0; status == BERLU_OK && gradient && i < o->parameters; i++)
+            gradient[i] += part[i] * ((double)here / (double)o->count);
+    }
+    free(part);
+    if (status == BERLU_OK && !isfinite(*loss))
+        status = berlu_fail(BERLU_ERR_NUMERIC, "the loss of these weights is not finite");
+    return status;
+}
+
+berlu_status opened_parameter(const opened *o, engine_array array, const char *name, float **values,
+                              const tensor_info **info)
+{
+    const graph *g = engine_graph(o->engine);
+    tensor t = graph_find(g, name);
+    if (t == TENSOR_NONE || graph_tensor(g, t)->parameter < 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: has no parameter %s", o->model->config.name, name);
+    *info = graph_tensor(g, t);
+    size_t count = (size_t)tensor_elements(*info);
+    float *copy = malloc(count * sizeof *copy);
+    if (!copy)
+        return berlu_fail_memory(count * sizeof *copy, name);
+    berlu_status status = engine_get(o->engine, array, (*info)->parameter, copy);
+    if (status != BERLU_OK)
+        free(copy);
+    else
+        *values = copy;
+    return status;
+}

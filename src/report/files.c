@@ -1,0 +1,32 @@
+/* files.c - see files.h. SPDX-License-Identifier: MIT */
+#include "report/files.h"
+
+#include <stdio.h>
+
+#include "base/file.h"
+#include "report/report.h"
+
+static berlu_status form_write(const table *t, const char *folder, const char *ending,
+                               void (*form)(const table *, text *))
+{
+    char path[STUDY_PATH];
+    text out = {0};
+    form(t, &out);
+    berlu_status status = text_status(&out);
+    if (status == BERLU_OK && snprintf(path, sizeof path, "%s/%s.%s", folder, t->name, ending) >= (int)sizeof path)
+        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+    if (status == BERLU_OK)
+        status = file_write_atomic(path, out.data ? out.data : "", out.length);
+    text_free(&out);
+    return status;
+}
+
+berlu_status table_files_write(const table *t, const char *folder, unsigned formats)
+{
+    berlu_status status = BERLU_OK;
+    if (t->row_count && (formats & REPORT_CSV))
+        status = form_write(t, folder, "csv", table_csv);
+    if (t->row_count && (formats & REPORT_MARKDOWN) && status == BERLU_OK)
+        status = form_write(t, folder, "md", table_markdown);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* page.h - a report as one self-contained page. SPDX-License-Identifier: MIT
+ *
+ * HTML that is well-formed XML too; it asks for nothing from anywhere and is complete without its
+ * script. Sections stand in a fixed order (page.c); one without data is one line. */
+#ifndef REPORT_PAGE_H
+#define REPORT_PAGE_H
+
+#include "report/tables.h"
+
+typedef struct page_parts {
+    const evidence *e;
+    const claim_result *claims;
+    const report_tables *tables;
+    const table *equivalence; /* NULL: no other program's results */
+    const char *first_line;
+} page_parts;
+
+berlu_status page_write(text *out, const page_parts *p);
+
+extern const char page_css[], page_script[]; /* page_style.c */
+
+/* page_verdicts.c */
+void verdicts_write(text *out, const page_parts *p);
+void beside_write(text *out, const page_parts *p);
+void contrasts_write(text *out, const page_parts *p);
+
+#endif

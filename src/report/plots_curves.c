@@ -1,0 +1,257 @@
+/* plots_curves.c - learning curves, accuracy by width, accuracy by measured nonlinearity.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/ladder.h"
+#include "report/plots.h"
+
+enum { CURVE_POINTS = 50, CURVES = SVG_COLORS, EPOCHS_MOST = 100000 };
+
+/* ---- learning -------------------------------------------------------------------------------- */
+
+typedef enum curve_kind { CURVE_TOP1, CURVE_LOSS } curve_kind;
+
+static double epoch_value(const store_epoch *e, curve_kind kind)
+{
+    return kind == CURVE_TOP1 ? e->test_top1 : e->train_loss;
+}
+
+typedef struct curve {
+    double x[CURVE_POINTS + 1], mean[CURVE_POINTS + 1], low[CURVE_POINTS + 1], high[CURVE_POINTS + 1];
+    size_t count;
+} curve;
+
+/* The values of a cell's finished runs after one epoch. */
+static size_t values_at(double *out, const view_cell *c, const char *metric, double epoch, curve_kind kind)
+{
+    size_t n = 0;
+    for (size_t r = 0; r < c->of->count; r++) {
+        const store_result *run = &c->of->runs[r];
+        if (!view_run_done(run, metric))
+            continue;
+        for (size_t k = 0; k < run->epoch_count; k++)
+            if (run->epochs[k].epoch == epoch && isfinite(epoch_value(&run->epochs[k], kind)))
+                out[n++] = epoch_value(&run->epochs[k], kind);
+    }
+    return n;
+}
+
+/* From three runs on the band is the t interval of the mean, below it the lowest and the
+ * highest. */
+static void point_set(curve *c, size_t at, double epoch, double *values, size_t n)
+{
+    stats_sample s = {values, n};
+    stats_interval i = stats_range(stats_of_mean(s), 0.95);
+    c->x[at] = epoch;
+    c->mean[at] = stats_mean(s);
+    if (n < 3) {
+        i = (stats_interval){INFINITY, -INFINITY};
+        for (size_t k = 0; k < n; k++)
+            i.low = fmin(i.low, values[k]), i.high = fmax(i.high, values[k]);
+    }
+    c->low[at] = i.low, c->high[at] = i.high;
+}
+
+static curve *curve_of(const view_cell *c, const char *metric, curve_kind kind, arena *memory)
+{
+    curve *out = ARENA_NEW(memory, curve);
+    double *values = ARENA_ARRAY(memory, double, c->of->count + 1);
+    const store_result *longest = NULL;
+    for (size_t r = 0; r < c->of->count; r++)
+        if (view_run_done(&c->of->runs[r], metric) && (!longest || c->of->runs[r].epoch_count > longest->epoch_count))
+            longest = &c->of->runs[r];
+    size_t measured = 0, seen = 0;
+    for (size_t k = 0; longest && k < longest->epoch_count; k++)
+        measured += isfinite(epoch_value(&longest->epochs[k], kind));
+    for (size_t k = 0; out && values && longest && k < longest->epoch_count; k++) {
+        if (!isfinite(epoch_value(&longest->epochs[k], kind)))
+            continue;
+        /* Thinned evenly, the last one always kept. */
+        size_t step = (measured + CURVE_POINTS - 1) / CURVE_POINTS;
+        if ((measured - 1 - seen++) % step == 0 && out->count <= CURVE_POINTS) {
+            double epoch = longest->epochs[k].epoch;
+            size_t n = values_at(values, c, metric, epoch, kind);
+            point_set(out, out->count++, epoch, values, n);
+        }
+    }
+    return values ? out : NULL;
+}
+
+static berlu_status learning_draw(text *out, const evidence *e, const view_study *s, const view_cell *const *cells,
+                                  size_t count, curve_kind kind, const char *title, size_t *shown)
+{
+    svg_series all[2 * CURVES];
+    size_t n = 0;
+    for (int lines = 0; lines < 2; lines++) /* bands first, below all lines */
+        for (size_t i = 0; i < count; i++) {
+            curve *c = curve_of(cells[i], s->metric, kind, e->memory);
+            if (!c)
+                return BERLU_ERR_MEMORY;
+            if (c->count < 2)
+                continue;
+            all[n++] = (svg_series){.label = lines ? cells[i]->label : NULL,
+                                    .x = c->x,
+                                    .y = lines ? c->mean : c->low,
+                                    .y2 = c->high,
+                                    .count = c->count,
+                                    .mark = lines ? SVG_LINE : SVG_BAND,
+                                    .color = (int)i,
+                                    .width = 1.6};
+        }
+    if (!n)
+        return BERLU_OK;
+    svg_plot plot = {.title = title,
+                     .x = {.title = "epoch"},
+                     .y = {.title = kind == CURVE_TOP1 ? "test accuracy, %" : "training loss"},
+                     .series = all,
+                     .count = n};
+    return figure_write(out, &plot, 0, 0, NULL, shown);
+}
+
+static berlu_status group_learning(text *out, const evidence *e, const view_study *s, size_t group, size_t *shown)
+{
+    berlu_status status = BERLU_OK;
+    const char *title = group_words(e, s, group);
+    if (!title)
+        return BERLU_ERR_MEMORY;
+    for (size_t next = 0; next < s->cell_count && status == BERLU_OK;) {
+        const view_cell *cells[CURVES];
+        size_t count = 0;
+        for (; next < s->cell_count && count < CURVES; next++)
+            if (s->cells[next].group == group && s->cells[next].done.count)
+                cells[count++] = &s->cells[next];
+        for (int kind = CURVE_TOP1; kind <= CURVE_LOSS && count && status == BERLU_OK; kind++)
+            status = learning_draw(out, e, s, cells, count, (curve_kind)kind, title, shown);
+    }
+    return status;
+}
+
+berlu_status plot_learning(text *out, const evidence *e, size_t *shown)
+{
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < e->v->count; i++)
+        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
+            status = group_learning(out, e, &e->v->studies[i], g, shown);
+    return status;
+}
+
+/* ---- the width of the transition ------------------------------------------------------------- */
+
+/* Points of the paper's curve that its text gives: the peak and the end. */
+static const struct {
+    const char *data;
+    double eps[2], top1[2];
+} paper_curve[] = {{"cifar10", {1e-2, 10}, {78.5, 50.5}}, {"cifar100", {1e-2, 10}, {45.5, 21.3}}};
+
+static berlu_status ladder_draw(text *out, const evidence *e, const ladder *l, size_t *shown)
+{
+    double x[64], mean[64], low[64], high[64];
+    size_t runs = 0, n = 0, count = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        stats_sample s = sample_values(&l->cells[i]->done);
+        stats_interval at = stats_range(stats_of_mean(s), 0.95);
+        x[i] = l->cells[i]->eps, mean[i] = stats_mean(s), low[i] = at.low, high[i] = at.high;
+        runs += s.count;
+    }
+    double *run_x = ARENA_ARRAY(e->memory, double, runs + 1), *run_y = ARENA_ARRAY(e->memory, double, runs + 1);
+    if (!run_x || !run_y)
+        return BERLU_ERR_MEMORY;
+    for (size_t i = 0; i < l->count; i++)
+        for (size_t k = 0; k < l->cells[i]->done.count; k++)
+            run_x[n] = x[i], run_y[n++] = l->cells[i]->done.values[k];
+    svg_series all[4];
+    all[count++] =
+        (svg_series){.label = "run", .x = run_x, .y = run_y, .count = n, .mark = SVG_HOLLOW, .color = SVG_GREY};
+    all[count++] = (svg_series){.label = "mean, 95 %", .x = x, .y = mean, .count = l->count, .mark = SVG_POLYGON};
+    all[count++] = (svg_series){.x = x, .y = low, .y2 = high, .count = l->count, .mark = SVG_ERRORS};
+    for (size_t i = 0; i < COUNT(paper_curve); i++)
+        if (strcmp(paper_curve[i].data, l->cells[0]->data) == 0 && strcmp(l->cells[0]->family, "vit") == 0 &&
+            !l->cells[0]->own_recipe)
+            all[count++] = (svg_series){.label = "paper",
+                                        .x = paper_curve[i].eps,
+                                        .y = paper_curve[i].top1,
+                                        .count = 2,
+                                        .mark = SVG_POINTS,
+                                        .color = 3};
+    const char *title = group_words(e, l->study, l->group);
+    svg_plot plot = {.title = title,
+                     .x = {.title = "eps, half-width of BerLU's transition", .log = 1},
+                     .y = {.title = metric_words(l->study)},
+                     .series = all,
+                     .count = count};
+    return title ? figure_write(out, &plot, 0, 0, NULL, shown) : BERLU_ERR_MEMORY;
+}
+
+berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
+{
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < e->v->count; i++)
+        for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++) {
+            ladder l;
+            status = ladder_find(&l, &e->v->studies[i], c, e->memory);
+            if (status == BERLU_OK && l.count > 1)
+                status = ladder_draw(out, e, &l, shown);
+        }
+    return status;
+}
+
+/* ---- nonlinearity ---------------------------------------------------------------------------- */
+
+enum { CLOUDS = 2 * SVG_COLORS }; /* filled, then hollow in the same colours */
+
+static berlu_status cloud_draw(text *out, const evidence *e, size_t at_study, size_t group, int last, size_t *shown)
+{
+    const view_study *s = &e->v->studies[at_study];
+    svg_series all[CLOUDS];
+    size_t count = 0;
+    double epoch = NAN;
+    for (size_t c = 0; c < s->cell_count && count < CLOUDS; c++) {
+        const cell_sites *sites = &e->sites[at_study][c];
+        if (s->cells[c].group != group || !sites_have(sites, SITE_NONLINEAR))
+            continue;
+        double *x = ARENA_ARRAY(e->memory, double, sites->run_count + 1),
+               *y = ARENA_ARRAY(e->memory, double, sites->run_count + 1);
+        const char **titles = ARENA_ARRAY(e->memory, const char *, sites->run_count + 1);
+        if (!x || !y || !titles)
+            return BERLU_ERR_MEMORY;
+        for (size_t r = 0; r < sites->run_count; r++) {
+            x[r] = last ? sites->runs[r].nonlinear_last : sites->runs[r].nonlinear_first;
+            y[r] = view_run_value(sites->runs[r].run, s->metric);
+            titles[r] = arena_printf(e->memory, "%s, seed %lld: 1 - R\u00b2 = %.3g, %.2f", s->cells[c].label,
+                                     (long long)sites->runs[r].run->seed, x[r], y[r]);
+            if (!titles[r])
+                return BERLU_ERR_MEMORY;
+        }
+        epoch = sites->epoch[last ? sites->epochs - 1 : 0];
+        all[count] = (svg_series){.label = s->cells[c].label,
+                                  .x = x,
+                                  .y = y,
+                                  .count = sites->run_count,
+                                  .mark = count < SVG_COLORS ? SVG_POINTS : SVG_HOLLOW,
+                                  .color = (int)count % SVG_COLORS,
+                                  .titles = titles};
+        count++;
+    }
+    if (count < 2)
+        return BERLU_OK;
+    const char *words = arena_printf(e->memory, "1 \u2212 R\u00b2, mean over the sites, after epoch %g", epoch),
+               *title = group_words(e, s, group);
+    svg_plot plot = {.title = title,
+                     .x = {.title = words, .log = 1},
+                     .y = {.title = metric_words(s)},
+                     .series = all,
+                     .count = count};
+    return words && title ? figure_write(out, &plot, 0, 0, NULL, shown) : BERLU_ERR_MEMORY;
+}
+
+berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown)
+{
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < e->v->count; i++)
+        for (size_t g = 0; g < e->v->studies[i].group_count; g++)
+            for (int last = 0; last < 2 && status == BERLU_OK; last++)
+                status = cloud_draw(out, e, i, g, last, shown);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* settings.h - which function, model and data a cell is. SPDX-License-Identifier: MIT */
+#ifndef REPORT_SETTINGS_H
+#define REPORT_SETTINGS_H
+
+#include "report/view.h"
+
+/* Fills model, data, family, act, eps, epochs, classes, differs and command of a cell whose `of` is
+ * set. Only lack of memory fails: what is not known is "" or NaN. */
+berlu_status settings_read(view_cell *c, arena *memory);
+
+#endif

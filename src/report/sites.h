@@ -1,0 +1,37 @@
+/* sites.h - what was measured at the activation sites of a cell's runs, layer by layer.
+ * SPDX-License-Identifier: MIT
+ *
+ * metrics.csv has a column per site and measurement (train/metrics.h). A report needs their mean
+ * over the runs of a cell at a few dozen epochs, and some single numbers of each run. Runs are
+ * inflated and read one at a time. Stores whose runs have no such columns (imported results, other
+ * versions) give tracks without sites. */
+#ifndef REPORT_SITES_H
+#define REPORT_SITES_H
+
+#include "report/view.h"
+#include "train/metrics.h"
+
+enum { TRACK_EPOCHS = 24 }; /* kept: the first, the last and evenly between */
+
+typedef struct run_sites {
+    const store_result *run;
+    double nonlinear_first, nonlinear_last; /* 1 - R^2, mean over the sites, after the first and the last epoch */
+    double alpha;                           /* the largest |alpha| of a site after the last epoch */
+    double dead;                            /* mean over the sites after the last epoch, a share */
+} run_sites;
+
+typedef struct cell_sites {
+    size_t sites, epochs;
+    double *epoch;
+    double *sum[SITE_METRICS], *count[SITE_METRICS]; /* [site * epochs + epoch] */
+    run_sites *runs;
+    size_t run_count;
+} cell_sites;
+
+berlu_status sites_read(cell_sites *out, const view_cell *c, const char *metric, arena *memory);
+
+/* The mean over the runs; NaN where nothing was measured. */
+double sites_at(const cell_sites *s, site_metric what, size_t site, size_t epoch);
+int sites_have(const cell_sites *s, site_metric what);
+
+#endif

@@ -1,0 +1,60 @@
+/* tables_aa.c - elu against celu, one function under two names: what noise alone gives.
+ * SPDX-License-Identifier: MIT
+ *
+ * With equal seeds the two differ in last bits only, which training amplifies; with disjoint seeds
+ * (elu on every other seed, celu on those between) they differ as any two runs do. An interval that
+ * does not hold 0 in more than one of twenty such rows means that the statistics are wrong. */
+#include <math.h>
+#include <string.h>
+
+#include "report/tables.h"
+
+static const view_cell *cell_of(const view_study *s, size_t group, const char *act)
+{
+    for (size_t c = 0; c < s->cell_count; c++)
+        if (s->cells[c].group == group && strcmp(s->cells[c].act, act) == 0 && s->cells[c].done.count)
+            return &s->cells[c];
+    return NULL;
+}
+
+/* Every second value, beginning with `first`. */
+static stats_sample half_of(const sample *s, size_t first, arena *memory)
+{
+    double *values = ARENA_ARRAY(memory, double, s->count + 1);
+    size_t count = 0;
+    for (size_t i = first; values && i < s->count; i += 2)
+        values[count++] = s->values[i];
+    return (stats_sample){values, count};
+}
+
+static void row_add(table *t, const view_study *s, const char *seeds, stats_sample a, stats_sample b,
+                    const stats_sample *pool, size_t count)
+{
+    stats_estimate d = stats_pooled(a, b, pool, count);
+    stats_interval range = stats_range(d, 0.95);
+    table_word(t, s->of->name);
+    table_word(t, seeds);
+    table_number(t, (double)(a.count < b.count ? a.count : b.count), 0);
+    table_number(t, d.value, 2);
+    table_number(t, range.low, 2);
+    table_number(t, range.high, 2);
+    table_number(t, stats_p(d), -2);
+}
+
+berlu_status tables_aa(table *t, const view_study *s, arena *memory)
+{
+    for (size_t g = 0; g < s->group_count; g++) {
+        const view_cell *elu = cell_of(s, g, "elu"), *celu = cell_of(s, g, "celu");
+        size_t count;
+        if (!elu || !celu)
+            continue;
+        stats_sample *pool = view_group(memory, s, g, 0, &count);
+        stats_sample a = half_of(&elu->done, 0, memory), b = half_of(&celu->done, 1, memory);
+        if (!pool || !a.values || !b.values)
+            return BERLU_ERR_MEMORY;
+        row_add(t, s, "equal", sample_values(&elu->done), sample_values(&celu->done), pool, count);
+        if (a.count && b.count)
+            row_add(t, s, "disjoint", a, b, pool, count);
+    }
+    return BERLU_OK;
+}

@@ -1,0 +1,192 @@
+/* view.c - see view.h. SPDX-License-Identifier: MIT
+ *
+ * Settings come from settings.c; here are studies, cells and samples. */
+#include "report/view.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "io/yaml.h"
+#include "report/settings.h"
+
+#define MARGIN 0.5 /* points within which two functions count as equal, unless the study says otherwise */
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+double view_run_value(const store_result *r, const char *metric)
+{
+    return strcmp(metric, "loss") == 0 ? r->loss : strcmp(metric, "top5") == 0 ? r->top5 : r->top1;
+}
+
+int view_run_done(const store_result *r, const char *metric)
+{
+    return strcmp(r->state, "done") == 0 && !isnan(view_run_value(r, metric));
+}
+
+/* The metric of a model that guesses. */
+static double chance_of(double classes, const char *metric)
+{
+    if (!(classes > 0))
+        return NAN;
+    if (strcmp(metric, "loss") == 0)
+        return log(classes);
+    return fmin(100, (strcmp(metric, "top5") == 0 ? 500 : 100) / classes);
+}
+
+static berlu_status sample_fill(sample *s, arena *memory, const view_cell *c, const char *metric, int with_failed)
+{
+    const store_cell *of = c->of;
+    *s = (sample){.values = ARENA_ARRAY(memory, double, of->count + 1),
+                  .seeds = ARENA_ARRAY(memory, int64_t, of->count + 1),
+                  .bits = ARENA_ARRAY(memory, const uint8_t *, of->count + 1),
+                  .images = SIZE_MAX};
+    if (!s->values || !s->seeds || !s->bits)
+        return BERLU_ERR_MEMORY;
+    for (size_t i = 0; i < of->count; i++) {
+        const store_result *r = &of->runs[i];
+        int done = view_run_done(r, metric), failed = strcmp(r->state, "failed") == 0;
+        if (!done && !(failed && with_failed && !isnan(chance_of(c->classes, metric))))
+            continue;
+        size_t images = done && r->correct ? r->correct_bytes * 8 : 0;
+        s->values[s->count] = done ? view_run_value(r, metric) : chance_of(c->classes, metric);
+        s->seeds[s->count] = r->seed;
+        s->bits[s->count++] = done ? r->correct : NULL;
+        s->images = images < s->images ? images : s->images;
+    }
+    if (s->images == SIZE_MAX)
+        s->images = 0;
+    return BERLU_OK;
+}
+
+stats_sample sample_values(const sample *s)
+{
+    return (stats_sample){s->values, s->count};
+}
+
+stats_images sample_images(const sample *s)
+{
+    return (stats_images){s->bits, s->images ? s->count : 0, s->images};
+}
+
+stats_sample *view_group(arena *memory, const view_study *s, size_t group, int chance, size_t *count)
+{
+    stats_sample *all = ARENA_ARRAY(memory, stats_sample, s->cell_count + 1);
+    *count = 0;
+    for (size_t c = 0; all && c < s->cell_count; c++)
+        if (s->cells[c].group == group)
+            all[(*count)++] = sample_values(chance ? &s->cells[c].chance : &s->cells[c].done);
+    return all;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+#define NO_GROUP SIZE_MAX
+
+static int fit_together(const view_cell *a, const view_cell *b)
+{
+    return strcmp(a->model, b->model) == 0 && strcmp(a->data, b->data) == 0 &&
+           (a->epochs == b->epochs || isnan(a->epochs));
+}
+
+/* Cells whose epochs no run has resolved come last and join the first group of their model and
+ * data. */
+static void groups_find(view_study *s)
+{
+    for (int unknown = 0; unknown < 2; unknown++)
+        for (size_t i = 0; i < s->cell_count; i++) {
+            view_cell *c = &s->cells[i];
+            size_t k = 0;
+            if ((isnan(c->epochs) != 0) != unknown)
+                continue;
+            while (k < s->cell_count && (s->cells[k].group == NO_GROUP || !fit_together(c, &s->cells[k])))
+                k++;
+            c->group = k < s->cell_count ? s->cells[k].group : s->group_count++;
+        }
+}
+
+static berlu_status cell_view(view_cell *c, const store_cell *of, const view_study *s, arena *memory)
+{
+    *c = (view_cell){.of = of, .label = of->label, .group = NO_GROUP};
+    for (size_t i = 0; i < of->count; i++) {
+        int failed = strcmp(of->runs[i].state, "failed") == 0;
+        c->failed += failed;
+        c->waiting += !failed && !view_run_done(&of->runs[i], s->metric);
+    }
+    berlu_status status = settings_read(c, memory);
+    if (status == BERLU_OK)
+        status = sample_fill(&c->done, memory, c, s->metric, 0);
+    if (status == BERLU_OK)
+        status = sample_fill(&c->chance, memory, c, s->metric, 1);
+    return status;
+}
+
+/* ---- studies --------------------------------------------------------------------------------- */
+
+static const char *word_of(const yaml_item *root, const char *key, const char *standard)
+{
+    const yaml_item *item = yaml_find(root, key);
+    return item && item->kind == YAML_TEXT && *item->text ? item->text : standard;
+}
+
+/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; one
+ * that cannot be read any more (an imported source has none) leaves the defaults. */
+static berlu_status file_view(view_study *s, arena *memory)
+{
+    yaml_tree tree;
+    s->about = "";
+    s->margin = MARGIN;
+    s->metric = "top1";
+    berlu_status status = yaml_tree_parse(&tree, s->of->yaml, strlen(s->of->yaml), s->of->name);
+    if (status != BERLU_OK)
+        return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
+    const yaml_item *root = tree.root, *claims = yaml_find(root, "claims");
+    double margin;
+    if (number_parse(word_of(root, "margin", ""), &margin) && margin > 0)
+        s->margin = margin;
+    s->about = arena_strdup(memory, word_of(root, "about", ""));
+    s->metric = arena_strdup(memory, word_of(root, "metric", "top1"));
+    s->cost = strcmp(word_of(root, "kind", "train"), "cost") == 0;
+    s->pilots = s->about && strstr(s->about, "pilot") != NULL;
+    size_t most = claims ? claims->count : 0;
+    s->claims = ARENA_ARRAY(memory, const char *, most + 1);
+    for (const yaml_item *c = claims ? claims->first : NULL; s->claims && c; c = c->next)
+        if (c->kind == YAML_TEXT)
+            s->claims[s->claim_count++] = arena_strdup(memory, c->text);
+    yaml_tree_free(&tree);
+    return s->about && s->metric && s->claims ? BERLU_OK : BERLU_ERR_MEMORY;
+}
+
+static berlu_status study_view(view_study *s, const store_study *of, arena *memory)
+{
+    *s = (view_study){.of = of, .cells = ARENA_ARRAY(memory, view_cell, of->cell_count + 1)};
+    if (!s->cells)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = file_view(s, memory);
+    /* Cells of a cost study have no runs; they stand in the table of costs. */
+    for (size_t c = 0; c < of->cell_count && !s->cost && status == BERLU_OK; c++) {
+        status = cell_view(&s->cells[c], &of->cells[c], s, memory);
+        s->cell_count++;
+    }
+    groups_find(s);
+    return status;
+}
+
+berlu_status view_make(view *out, const store_contents *from)
+{
+    *out = (view){0};
+    out->studies = ARENA_ARRAY(&out->memory, view_study, from->count + 1);
+    berlu_status status = out->studies ? BERLU_OK : BERLU_ERR_MEMORY;
+    for (size_t i = 0; i < from->count && status == BERLU_OK; i++)
+        status = study_view(&out->studies[out->count++], &from->studies[i], &out->memory);
+    if (status != BERLU_OK)
+        view_free(out);
+    return status;
+}
+
+void view_free(view *v)
+{
+    arena_free(&v->memory);
+    *v = (view){0};
+}

@@ -1,0 +1,70 @@
+/* view.h - studies as the report sees them: cells with their settings, samples and groups.
+ * SPDX-License-Identifier: MIT
+ *
+ * The store has texts; tables, plots and verdicts want to know which function, model and data a
+ * cell is, what the paper has for it, and which cells may share a deviation. All of it is found
+ * once, here. A cell without a finished run has the settings of its file; otherwise those that the
+ * first run resolved. Samples exist twice: of the runs that are done, and with failed runs at
+ * chance, for the second line of every contrast. */
+#ifndef REPORT_VIEW_H
+#define REPORT_VIEW_H
+
+#include "study/stats.h"
+#include "study/store.h"
+
+typedef struct sample {
+    double *values;
+    int64_t *seeds;
+    const uint8_t **bits; /* one bit per test image, NULL where there is none */
+    size_t count, images; /* images: 0 unless every run has its bits */
+} sample;
+
+typedef struct view_cell {
+    const store_cell *of;
+    const char *label;
+    const char *model, *data; /* "" where unknown */
+    const char *family;       /* of the paper: vit, deit, tnt, convnext; "" for others */
+    const char *act;          /* the activation's name when it has that name's defaults; else "" */
+    double eps;               /* BerLU's half-width when all else is its default; else NaN */
+    double epochs, classes;   /* NaN where unknown */
+    const char *differs;      /* from the paper's data, model, epochs or settings; "" */
+    int own_recipe;           /* a setting that the paper fixes is another one: not a cell of its tables */
+    const char *others;       /* `command` without the activation */
+    const char *command;      /* arguments of `berlu train` but --seed and --run */
+    size_t group;             /* cells of the same model, data and epochs share one */
+    sample done, chance;
+    size_t failed, waiting;
+} view_cell;
+
+typedef struct view_study {
+    const store_study *of;
+    const char *about, *metric; /* metric: top1, top5 or loss */
+    double margin;
+    int pilots; /* its text says that contrasts were chosen after pilot runs */
+    int cost;   /* kind: cost */
+    const char **claims;
+    size_t claim_count;
+    view_cell *cells;
+    size_t cell_count, group_count;
+} view_study;
+
+typedef struct view {
+    view_study *studies;
+    size_t count;
+    arena memory;
+} view;
+
+berlu_status view_make(view *out, const store_contents *from);
+void view_free(view *v);
+
+int view_run_done(const store_result *r, const char *metric);
+double view_run_value(const store_result *r, const char *metric); /* NaN where it has none */
+
+stats_sample sample_values(const sample *s);
+stats_images sample_images(const sample *s);
+
+/* The samples of one group of a study, for pooling; `chance`: those with failures at chance. Arena
+ * memory, NULL without. */
+stats_sample *view_group(arena *memory, const view_study *s, size_t group, int chance, size_t *count);
+
+#endif

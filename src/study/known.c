@@ -1,0 +1,79 @@
+/* known.c - see known.h. SPDX-License-Identifier: MIT */
+#include "study/known.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "study/store_internal.h"
+
+static double real_at(sqlite3_stmt *q, int column)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
+}
+
+static void entry_fill(study_entry *e, sqlite3_stmt *q)
+{
+    e->state = STUDY_DONE;
+    e->known = 1;
+    e->last = (metrics_row){.test_top1 = real_at(q, 0),
+                            .test_top5 = real_at(q, 1),
+                            .test_loss = real_at(q, 2),
+                            .train_loss = real_at(q, 4)};
+    e->best_top1 = real_at(q, 3);
+    e->images_per_s = real_at(q, 5);
+    e->seconds = real_at(q, 6);
+}
+
+static berlu_status entries_fill(study_entries *runs, store *s)
+{
+    sqlite3_stmt *q;
+    berlu_status status =
+        store_prepare(s, &q,
+                      "SELECT f.top1, f.top5, f.loss, f.best_top1, f.train_loss, f.images_per_s, r.seconds"
+                      " FROM run r JOIN final f ON f.run = r.key WHERE r.key = ? AND r.state = 'done'");
+    for (size_t i = 0; i < runs->count && status == BERLU_OK; i++) {
+        study_entry *e = &runs->items[i];
+        if (e->state == STUDY_DONE || e->state == STUDY_RUNNING)
+            continue;
+        store_bind_text(q, 1, e->key);
+        int rc = sqlite3_step(q);
+        if (rc == SQLITE_ROW)
+            entry_fill(e, q);
+        else if (rc != SQLITE_DONE)
+            status = store_fail(s, "reading");
+        sqlite3_reset(q);
+    }
+    if (q)
+        sqlite3_finalize(q);
+    return status;
+}
+
+/* Weights are no part of a store: a teacher that students still need is trained here. */
+static berlu_status teacher_recall(study_entries *runs)
+{
+    int needed = 0;
+    for (size_t i = 1; i < runs->count; i++)
+        needed |= *runs->items[i].teacher && runs->items[i].state != STUDY_DONE;
+    if (!needed || !runs->items[0].known)
+        return BERLU_OK;
+    runs->items[0].known = 0;
+    return study_entry_look(&runs->items[0]);
+}
+
+berlu_status study_known_take(study_entries *runs, const char *path)
+{
+    char inside[STUDY_PATH];
+    store *s = NULL;
+    if (folder_exists(path)) {
+        if (snprintf(inside, sizeof inside, "%s/study.db", path) >= (int)sizeof inside)
+            return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
+        path = inside;
+    }
+    berlu_status status = store_open_read(&s, path);
+    if (status != BERLU_OK)
+        return status;
+    status = entries_fill(runs, s);
+    store_close(s);
+    return status == BERLU_OK ? teacher_recall(runs) : status;
+}

@@ -1,0 +1,166 @@
+/* pack.c - see pack.h. SPDX-License-Identifier: MIT */
+#include "study/pack.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "data/archive.h"
+#include "io/tar.h"
+#include "study/run_hash.h"
+#include "study/store_internal.h"
+
+static const tarball_limits pack_limits = {.most_bytes = (uint64_t)64 << 30, .most_files = 1 << 20};
+
+static int name_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static berlu_status run_add(tar_out *t, const char *folder, const char *key)
+{
+    char run[STUDY_PATH], path[STUDY_PATH + 300], name[TAR_NAME + 300];
+    struct dirent **names = NULL;
+    struct stat info;
+    run_hash hash;
+    snprintf(run, sizeof run, "%.4000s/runs/%.16s", folder, key);
+    run_hash_read(&hash, run); /* leaves weights.sha256 there */
+    int count = scandir(run, &names, NULL, name_order);
+    if (count < 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", run, strerror(errno));
+    berlu_status status = BERLU_OK;
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", run, names[i]->d_name);
+        snprintf(name, sizeof name, "study/runs/%.16s/%s", key, names[i]->d_name);
+        if (status == BERLU_OK && lstat(path, &info) == 0 && S_ISREG(info.st_mode) && !strstr(names[i]->d_name, ".tmp"))
+            status = tar_add_file(t, name, path);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+/* Runs that are finished and have a folder here; others travel in the index. */
+static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *count)
+{
+    sqlite3_stmt *q;
+    char path[STUDY_PATH];
+    int rc = SQLITE_DONE;
+    berlu_status status = store_prepare(s, &q, "SELECT key FROM run WHERE state IN ('done','failed') ORDER BY key");
+    while (status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *key = (const char *)sqlite3_column_text(q, 0);
+        snprintf(path, sizeof path, "%.4000s/runs/%.16s", folder, key ? key : "");
+        if (!key || strlen(key) != STUDY_KEY - 1 || !folder_exists(path))
+            continue;
+        status = run_add(t, folder, key);
+        ++*count;
+    }
+    if (status == BERLU_OK && rc != SQLITE_DONE)
+        status = store_fail(s, "reading");
+    sqlite3_finalize(q);
+    return status;
+}
+
+berlu_status study_pack(const char *folder, const char *out, size_t *count)
+{
+    char index[STUDY_PATH], snapshot[STUDY_PATH];
+    tar_out t = {0};
+    store *s = NULL;
+    *count = 0;
+    if (snprintf(index, sizeof index, "%s/study.db", folder) >= (int)sizeof index ||
+        snprintf(snapshot, sizeof snapshot, "%s.index-%ld", out, (long)getpid()) >= (int)sizeof snapshot)
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+    berlu_status status = store_copy(index, snapshot);
+    if (status == BERLU_OK)
+        status = store_open_read(&s, snapshot);
+    if (status == BERLU_OK)
+        status = tar_open(&t, out);
+    if (status == BERLU_OK)
+        status = tar_add_file(&t, "study/study.db", snapshot);
+    if (status == BERLU_OK)
+        status = runs_add(&t, s, folder, count);
+    if (status == BERLU_OK)
+        status = tar_commit(&t);
+    else
+        tar_discard(&t);
+    store_close(s);
+    unlink(snapshot);
+    return status;
+}
+
+/* ---- the way back ---------------------------------------------------------------------------- */
+
+static int is_key(const char *name)
+{
+    return strlen(name) == STUDY_KEY - 1 && strspn(name, "0123456789abcdef") == STUDY_KEY - 1;
+}
+
+static berlu_status run_move(const char *from, const char *to)
+{
+    run_record record;
+    int held = 0;
+    if (folder_exists(to)) {
+        berlu_status status = run_record_read(&record, &held, to);
+        if (status != BERLU_OK || held || record.state == RUN_DONE || record.state == RUN_FAILED)
+            return status;
+        status = folder_remove(to);
+        if (status != BERLU_OK)
+            return status;
+    }
+    return path_rename(from, to);
+}
+
+static berlu_status runs_move(const char *incoming, const char *folder)
+{
+    char from[STUDY_PATH], to[STUDY_PATH];
+    struct dirent *each;
+    snprintf(from, sizeof from, "%.4000s/runs", incoming);
+    snprintf(to, sizeof to, "%.4000s/runs", folder);
+    if (!folder_exists(from))
+        return BERLU_OK;
+    berlu_status status = folder_make(to);
+    DIR *list = status == BERLU_OK ? opendir(from) : NULL;
+    if (status == BERLU_OK && !list)
+        status = berlu_fail(BERLU_ERR_IO, "%s: %s", from, strerror(errno));
+    while (list && status == BERLU_OK && (each = readdir(list))) {
+        if (!is_key(each->d_name))
+            continue;
+        snprintf(from, sizeof from, "%.4000s/runs/%.16s", incoming, each->d_name);
+        snprintf(to, sizeof to, "%.4000s/runs/%.16s", folder, each->d_name);
+        status = run_move(from, to);
+    }
+    if (list)
+        closedir(list);
+    return status;
+}
+
+berlu_status study_unpack(store *into, const char *folder, const char *pack, size_t *added)
+{
+    char incoming[STUDY_PATH], index[STUDY_PATH];
+    *added = 0;
+    if (strlen(folder) + 64 > sizeof incoming)
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+    snprintf(incoming, sizeof incoming, "%.4000s/.incoming-%ld", folder, (long)getpid());
+    snprintf(index, sizeof index, "%.4000s/study.db", incoming);
+    berlu_status status = folder_remove(incoming);
+    if (status == BERLU_OK)
+        status = tarball_unpack(pack, "study", incoming, pack_limits);
+    if (status != BERLU_OK)
+        return status;
+    if (!file_exists(index))
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: no pack of a study: study/study.db is not in it", pack);
+    if (status == BERLU_OK)
+        status = store_merge(into, index, added);
+    if (status == BERLU_OK)
+        status = runs_move(incoming, folder);
+    char message[1024]; /* cleaning up must not replace the reason */
+    snprintf(message, sizeof message, "%s", status == BERLU_OK ? "" : berlu_last_error());
+    berlu_status cleared = folder_remove(incoming);
+    return status == BERLU_OK ? cleared : berlu_fail(status, "%s", message);
+}

@@ -1,0 +1,25 @@
+/* process.h - starts this program again for a part of a study. SPDX-License-Identifier: MIT
+ *
+ * A child has fresh signals, ends together with its parent however that ends (PR_SET_PDEATHSIG: a
+ * SIGTERM, so it saves), and writes into pipes. */
+#ifndef STUDY_PROCESS_H
+#define STUDY_PROCESS_H
+
+#include <stdatomic.h>
+
+#include "base/text.h"
+
+typedef struct study_process {
+    long id;
+    int out, err; /* reading ends of its output, non-blocking */
+} study_process;
+
+/* `words` is NULL-terminated and begins with a path. `device` >= 0 is the one GPU it sees. */
+berlu_status study_process_start(study_process *p, char *const *words, int device);
+
+/* Runs one to its end and collects up to 1 MiB of each output. When *stop becomes non-zero it is
+ * sent a SIGTERM, and the status is BERLU_ERR_STOPPED. An exit code other than 0 is BERLU_ERR_INPUT
+ * for 2 and BERLU_ERR_IO else, with the last line of its stderr. */
+berlu_status study_process_run(char *const *words, int device, const atomic_int *stop, text *out, text *err);
+
+#endif

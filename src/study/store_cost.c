@@ -1,0 +1,116 @@
+/* store_cost.c - the table `cost` of a store. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "study/cost.h"
+#include "study/store_internal.h"
+
+/* Rows of another machine would be compared with these as if they were its own. */
+static berlu_status machine_check(store *s, const char *name, const char *machine)
+{
+    sqlite3_stmt *q;
+    berlu_status status = store_prepare(s, &q, "SELECT machine FROM cost WHERE study=? AND machine IS NOT ? LIMIT 1");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, name);
+    store_bind_text(q, 2, machine);
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s was measured on '%s' and this is '%s'; give another --dir",
+                            s->path, name, (const char *)sqlite3_column_text(q, 0), machine);
+    else if (rc != SQLITE_DONE)
+        status = store_fail(s, "reading");
+    sqlite3_finalize(q);
+    return status;
+}
+
+static berlu_status row_put(store *s, const char *name, const cost_row *r)
+{
+    sqlite3_stmt *q;
+    char now[32];
+    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO cost VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    if (status != BERLU_OK)
+        return status;
+    const char *const words[] = {name, r->machine, r->cell, r->keep};
+    const double numbers[] = {r->forward_ms, r->backward_ms,   r->update_ms, r->images_per_s,
+                              r->kept_bytes, r->planned_bytes, r->peak_bytes};
+    for (size_t i = 0; i < COUNT(words); i++)
+        store_bind_text(q, (int)i + 1, words[i]);
+    sqlite3_bind_int(q, 5, r->again);
+    sqlite3_bind_int(q, 6, r->round);
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        store_bind_real(q, (int)i + 7, numbers[i]);
+    store_bind_text(q, 14, store_now(now));
+    return store_step(s, q);
+}
+
+berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count)
+{
+    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
+    if (status != BERLU_OK)
+        return status;
+    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
+        status = machine_check(s, name, rows[i].machine);
+        if (status == BERLU_OK)
+            status = row_put(s, name, &rows[i]);
+    }
+    return store_commit(s, status);
+}
+
+static const char *word_at(arena *memory, sqlite3_stmt *q, int column)
+{
+    const char *value = (const char *)sqlite3_column_text(q, column);
+    return arena_strdup(memory, value ? value : "");
+}
+
+static double real_at(sqlite3_stmt *q, int column)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
+}
+
+static int row_take(store_cost *out, arena *memory, sqlite3_stmt *q)
+{
+    *out = (store_cost){.study = word_at(memory, q, 0),
+                        .row = {.machine = word_at(memory, q, 1),
+                                .cell = word_at(memory, q, 2),
+                                .keep = word_at(memory, q, 3),
+                                .again = sqlite3_column_int(q, 4),
+                                .round = sqlite3_column_int(q, 5),
+                                .forward_ms = real_at(q, 6),
+                                .backward_ms = real_at(q, 7),
+                                .update_ms = real_at(q, 8),
+                                .images_per_s = real_at(q, 9),
+                                .kept_bytes = real_at(q, 10),
+                                .planned_bytes = real_at(q, 11),
+                                .peak_bytes = real_at(q, 12)}};
+    return out->study && out->row.machine && out->row.cell && out->row.keep;
+}
+
+berlu_status store_read_cost(store *s, arena *memory, store_cost **out, size_t *count)
+{
+    sqlite3_stmt *q;
+    size_t most = 0;
+    *out = NULL;
+    *count = 0;
+    if (!store_has_table(s, "main", "cost"))
+        return BERLU_OK;
+    berlu_status status = store_prepare(s, &q, "SELECT count(*) FROM cost");
+    if (status != BERLU_OK)
+        return status;
+    if (sqlite3_step(q) == SQLITE_ROW)
+        most = (size_t)sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    *out = ARENA_ARRAY(memory, store_cost, most + 1);
+    if (!*out)
+        return BERLU_ERR_MEMORY;
+    status = store_prepare(s, &q,
+                           "SELECT c.* FROM cost c LEFT JOIN cell x ON x.study = c.study AND x.label = c.cell"
+                           " ORDER BY c.study, c.machine, x.place, c.cell, c.again, c.keep, c.round");
+    if (status != BERLU_OK)
+        return status;
+    while (*count < most && status == BERLU_OK && sqlite3_step(q) == SQLITE_ROW)
+        if (!row_take(&(*out)[(*count)++], memory, q))
+            status = BERLU_ERR_MEMORY;
+    sqlite3_finalize(q);
+    return status;
+}

@@ -1,0 +1,130 @@
+/* store_import.c - the tables `imported` and `equivalence` of a store. SPDX-License-Identifier:
+ * MIT */
+#include <math.h>
+#include <string.h>
+
+#include "study/import.h"
+#include "study/store_internal.h"
+
+static berlu_status source_clear(store *s, const import_row *r)
+{
+    sqlite3_stmt *q;
+    berlu_status status = store_prepare(s, &q, "DELETE FROM imported WHERE study=? AND source=?");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, r->study);
+    store_bind_text(q, 2, r->source);
+    return store_step(s, q);
+}
+
+static berlu_status row_put(store *s, const import_row *r)
+{
+    sqlite3_stmt *q;
+    berlu_status status = store_prepare(s, &q, "INSERT INTO imported VALUES(?,?,?,?,?,?,?)");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, r->study);
+    store_bind_text(q, 2, r->source);
+    store_bind_text(q, 3, r->cell);
+    sqlite3_bind_int64(q, 4, r->seed);
+    sqlite3_bind_int64(q, 5, r->n);
+    store_bind_real(q, 6, r->mean);
+    store_bind_real(q, 7, r->sd);
+    return store_step(s, q);
+}
+
+berlu_status store_put_import(store *s, const import_rows *rows)
+{
+    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
+    if (status != BERLU_OK)
+        return status;
+    for (size_t i = 0; i < rows->count && status == BERLU_OK; i++) { /* sorted: a source of a study is one range */
+        const import_row *r = &rows->items[i];
+        if (!i || strcmp(r->study, r[-1].study) != 0 || strcmp(r->source, r[-1].source) != 0)
+            status = source_clear(s, r);
+        if (status == BERLU_OK)
+            status = row_put(s, r);
+    }
+    return store_commit(s, status);
+}
+
+static const char *word_at(arena *memory, sqlite3_stmt *q, int column)
+{
+    const char *value = (const char *)sqlite3_column_text(q, column);
+    return arena_strdup(memory, value ? value : "");
+}
+
+static double real_at(sqlite3_stmt *q, int column)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
+}
+
+static size_t rows_in(store *s, const char *sql)
+{
+    sqlite3_stmt *q;
+    size_t count = 0;
+    if (store_prepare(s, &q, sql) != BERLU_OK)
+        return 0;
+    if (sqlite3_step(q) == SQLITE_ROW)
+        count = (size_t)sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    return count;
+}
+
+berlu_status store_read_import(store *s, import_rows *out)
+{
+    sqlite3_stmt *q;
+    *out = (import_rows){0};
+    if (!store_has_table(s, "main", "imported"))
+        return BERLU_OK;
+    size_t most = rows_in(s, "SELECT count(*) FROM imported");
+    out->items = ARENA_ARRAY(&out->memory, import_row, most + 1);
+    if (!out->items)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = store_prepare(s, &q, "SELECT * FROM imported ORDER BY study, source, cell, seed");
+    while (status == BERLU_OK && out->count < most && sqlite3_step(q) == SQLITE_ROW) {
+        import_row *r = &out->items[out->count++];
+        *r = (import_row){.study = word_at(&out->memory, q, 0),
+                          .source = word_at(&out->memory, q, 1),
+                          .cell = word_at(&out->memory, q, 2),
+                          .seed = sqlite3_column_int64(q, 3),
+                          .n = sqlite3_column_int64(q, 4),
+                          .mean = real_at(q, 5),
+                          .sd = real_at(q, 6)};
+        if (!r->study || !r->source || !r->cell)
+            status = BERLU_ERR_MEMORY;
+    }
+    sqlite3_finalize(q);
+    if (status != BERLU_OK)
+        import_free(out);
+    return status;
+}
+
+berlu_status store_read_equals(store *s, arena *memory, store_equal **out, size_t *count)
+{
+    sqlite3_stmt *q;
+    *out = NULL;
+    *count = 0;
+    if (!store_has_table(s, "main", "equivalence"))
+        return BERLU_OK;
+    size_t most = rows_in(s, "SELECT count(*) FROM equivalence");
+    *out = ARENA_ARRAY(memory, store_equal, most + 1);
+    if (!*out)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = store_prepare(s, &q, "SELECT * FROM equivalence ORDER BY rowid");
+    while (status == BERLU_OK && *count < most && sqlite3_step(q) == SQLITE_ROW) {
+        store_equal *e = &(*out)[(*count)++];
+        *e = (store_equal){.study = word_at(memory, q, 0),
+                           .source = word_at(memory, q, 1),
+                           .name = word_at(memory, q, 2),
+                           .a = word_at(memory, q, 3),
+                           .b = word_at(memory, q, 4),
+                           .margin = real_at(q, 5),
+                           .registered = word_at(memory, q, 6),
+                           .current = sqlite3_column_int(q, 7)};
+        if (!e->study || !e->source || !e->name || !e->a || !e->b || !e->registered)
+            status = BERLU_ERR_MEMORY;
+    }
+    sqlite3_finalize(q);
+    return status;
+}

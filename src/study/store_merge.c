@@ -1,0 +1,211 @@
+/* store_merge.c - finished runs of several stores in one, and what a store may leave out.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "data/sha256.h"
+#include "io/csv.h"
+#include "study/store_internal.h"
+
+/* Two results of one key: the numbers must be the same, else one of them is wrong and a report
+ * could not say which. */
+static berlu_status conflicts_check(store *s, const char *path)
+{
+    sqlite3_stmt *q;
+    berlu_status status = store_prepare(s, &q,
+                                        "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
+                                        " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1");
+    if (status != BERLU_OK)
+        return status;
+    if (sqlite3_step(q) == SQLITE_ROW)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: run %s has another result here; neither is taken", path,
+                            (const char *)sqlite3_column_text(q, 0));
+    sqlite3_finalize(q);
+    return status;
+}
+
+/* Tables that stores of earlier versions do not have. */
+static berlu_status additions_merge(store *into)
+{
+    static const char *const tables[] = {"hash", "cost", "imported", "equivalence"};
+    berlu_status status = BERLU_OK;
+    for (size_t i = 0; i < COUNT(tables) && status == BERLU_OK; i++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "INSERT OR IGNORE INTO main.%s SELECT * FROM other.%s", tables[i], tables[i]);
+        if (store_has_table(into, "other", tables[i]))
+            status = store_exec(into, sql);
+    }
+    return status;
+}
+
+berlu_status store_merge(store *into, const char *path, size_t *added)
+{
+    sqlite3_stmt *q;
+    store *check;
+    *added = 0;
+    berlu_status status = store_open_read(&check, path);
+    if (status != BERLU_OK)
+        return status;
+    store_close(check);
+    status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, path);
+    status = store_step(into, q);
+    if (status != BERLU_OK)
+        return status;
+    status = conflicts_check(into, path);
+    if (status == BERLU_OK)
+        status = store_exec(into, "BEGIN IMMEDIATE");
+    if (status == BERLU_OK) {
+        status = store_exec(
+            into, "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"
+                  "INSERT OR IGNORE INTO main.cell SELECT * FROM other.cell;"
+                  "INSERT OR IGNORE INTO main.contrast SELECT * FROM other.contrast;"
+                  "INSERT OR IGNORE INTO main.member SELECT * FROM other.member;"
+                  "INSERT OR REPLACE INTO main.run SELECT * FROM other.run o WHERE o.state IN ('done','failed')"
+                  " AND NOT EXISTS(SELECT 1 FROM main.run m WHERE m.key = o.key AND m.state IN ('done','failed'));");
+        *added = (size_t)sqlite3_changes(into->db);
+        if (status == BERLU_OK)
+            status =
+                store_exec(into, "INSERT OR IGNORE INTO main.epoch SELECT * FROM other.epoch;"
+                                 "INSERT OR IGNORE INTO main.final SELECT * FROM other.final;"
+                                 "INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;");
+        if (status == BERLU_OK)
+            status = additions_merge(into);
+        status = store_commit(into, status);
+    }
+    sqlite3_exec(into->db, "DETACH DATABASE other", NULL, NULL, NULL);
+    return status;
+}
+
+/* ---- slim ------------------------------------------------------------------------------------ */
+
+enum { METRICS_BYTES = 64 << 20 };
+
+typedef struct packed_metrics {
+    char key[STUDY_KEY];
+    char *bytes; /* metrics.csv; a NUL behind it */
+    size_t count;
+} packed_metrics;
+
+static berlu_status metrics_inflate(packed_metrics *out, sqlite3_stmt *q)
+{
+    uLongf count = (uLongf)sqlite3_column_int64(q, 2);
+    const char *key = (const char *)sqlite3_column_text(q, 0);
+    if (!key || strlen(key) != STUDY_KEY - 1 || count > METRICS_BYTES)
+        return berlu_fail(BERLU_ERR_INPUT, "run %.64s: metrics of %lu bytes are damaged", key ? key : "?", count);
+    snprintf(out->key, sizeof out->key, "%s", key);
+    out->bytes = malloc(count + 1);
+    if (!out->bytes)
+        return berlu_fail_memory(count, "metrics.csv");
+    out->count = count;
+    if (uncompress((Bytef *)out->bytes, &count, sqlite3_column_blob(q, 1), (uLong)sqlite3_column_bytes(q, 1)) != Z_OK ||
+        count != out->count)
+        return berlu_fail(BERLU_ERR_INPUT, "run %s: its metrics are damaged", out->key);
+    out->bytes[count] = 0;
+    return BERLU_OK;
+}
+
+static void row_thin(text *out, const csv_table *t, size_t row)
+{
+    for (size_t c = 0; c < t->columns; c++) {
+        const char *cell = csv_cell(t, row, (int)c);
+        char digits[32];
+        double value;
+        if (strchr(t->names[c], '.') && number_parse(cell, &value)) {
+            snprintf(digits, sizeof digits, "%.6g", value);
+            cell = digits;
+        }
+        csv_text(out, cell);
+    }
+    csv_end(out);
+}
+
+static berlu_status metrics_thin(text *out, const packed_metrics *m)
+{
+    csv_table t;
+    berlu_status status = csv_parse(&t, m->bytes, m->count, "metrics.csv");
+    if (status != BERLU_OK)
+        return berlu_fail_in(status, m->key);
+    int epoch = csv_column(&t, "epoch");
+    for (size_t c = 0; c < t.columns; c++)
+        csv_text(out, t.names[c]);
+    csv_end(out);
+    for (size_t i = 0; i < t.rows; i++)
+        if (i == 0 || i + 1 == t.rows || (epoch >= 0 && (long long)csv_number(&t, i, epoch) % 10 == 0))
+            row_thin(out, &t, i);
+    csv_free(&t);
+    return text_status(out);
+}
+
+/* The hash of the whole file is kept where nobody did so before. */
+static berlu_status metrics_hash_keep(store *s, const packed_metrics *m)
+{
+    sqlite3_stmt *q;
+    sha256 hash;
+    char digits[SHA256_TEXT];
+    sha256_start(&hash);
+    sha256_add(&hash, m->bytes, m->count);
+    berlu_status status = store_prepare(s, &q, "INSERT OR IGNORE INTO hash(run, metrics) VALUES(?,?)");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, m->key);
+    store_bind_text(q, 2, sha256_finish(&hash, digits));
+    return store_step(s, q);
+}
+
+static berlu_status metrics_replace(store *s, const char *key, const text *thin)
+{
+    sqlite3_stmt *q;
+    uLongf packed = compressBound(thin->length);
+    Bytef *bytes = malloc(packed);
+    if (!bytes || compress2(bytes, &packed, (const Bytef *)thin->data, thin->length, 9) != Z_OK) {
+        free(bytes);
+        return berlu_fail_memory(thin->length, "metrics.csv");
+    }
+    berlu_status status = store_prepare(s, &q, "UPDATE final SET metrics=?, metrics_bytes=? WHERE run=?");
+    if (status == BERLU_OK) {
+        sqlite3_bind_blob64(q, 1, bytes, packed, SQLITE_STATIC);
+        sqlite3_bind_int64(q, 2, (int64_t)thin->length);
+        store_bind_text(q, 3, key);
+        status = store_step(s, q);
+    }
+    free(bytes);
+    return status;
+}
+
+static berlu_status run_slim(store *s, sqlite3_stmt *q)
+{
+    packed_metrics m = {0};
+    text thin = {0};
+    berlu_status status = metrics_inflate(&m, q);
+    if (status == BERLU_OK && m.count && (status = metrics_hash_keep(s, &m)) == BERLU_OK &&
+        (status = metrics_thin(&thin, &m)) == BERLU_OK && thin.length < m.count)
+        status = metrics_replace(s, m.key, &thin);
+    free(m.bytes);
+    text_free(&thin);
+    return status;
+}
+
+berlu_status store_slim(store *s)
+{
+    sqlite3_stmt *q = NULL;
+    int rc = SQLITE_DONE;
+    berlu_status status = store_exec(s, "BEGIN IMMEDIATE; CREATE TEMP TABLE thick AS SELECT run FROM final");
+    if (status != BERLU_OK)
+        return status;
+    status =
+        store_prepare(s, &q, "SELECT t.run, f.metrics, f.metrics_bytes FROM thick t JOIN final f ON f.run = t.run");
+    while (status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        status = run_slim(s, q);
+    if (status == BERLU_OK && rc != SQLITE_DONE)
+        status = store_fail(s, "reading");
+    sqlite3_finalize(q);
+    if (status == BERLU_OK)
+        status = store_exec(s, "DROP TABLE thick");
+    status = store_commit(s, status);
+    return status == BERLU_OK ? store_exec(s, "VACUUM") : status;
+}

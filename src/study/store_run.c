@@ -1,0 +1,204 @@
+/* store_run.c - a run as its folder has it, as rows. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "io/csv.h"
+#include "study/run_hash.h"
+#include "study/store_internal.h"
+
+typedef struct run_files {
+    char *json, *metrics, *correct, *message;
+    size_t json_bytes, metrics_bytes, correct_bytes, message_bytes;
+} run_files;
+
+static void files_free(run_files *f)
+{
+    free(f->json);
+    free(f->metrics);
+    free(f->correct);
+    free(f->message);
+}
+
+/* A file that is missing or cannot be read is left out; lack of memory is not that. */
+static berlu_status file_take(char **out, size_t *bytes, const study_entry *run, const char *name)
+{
+    char path[STUDY_PATH + 32];
+    snprintf(path, sizeof path, "%s/%s", run->path, name);
+    *out = NULL, *bytes = 0;
+    berlu_status status = file_exists(path) ? file_read_all(out, bytes, path, 64 << 20) : BERLU_OK;
+    if (status != BERLU_OK)
+        *out = NULL, *bytes = 0;
+    return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
+}
+
+static const char *json_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static berlu_status run_row_put(store *s, const study_entry *run, const run_files *f, const char *error)
+{
+    sqlite3_stmt *q;
+    json_t *about = f->json ? json_loadb(f->json, f->json_bytes, 0, NULL) : NULL;
+    const json_t *engine = json_object_get(about, "engine"), *data = json_object_get(about, "data");
+    /* Where the data lay means nothing elsewhere and is no part of the key: its kind is
+     * recorded. */
+    if (json_text(data, "kind"))
+        json_object_set(json_object_get(about, "settings"), "data", json_object_get(data, "kind"));
+    char *settings =
+        about ? json_dumps(json_object_get(about, "settings"), JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    if (status == BERLU_OK) {
+        store_bind_text(q, 1, run->key);
+        store_bind_text(q, 2, settings);
+        sqlite3_bind_int64(q, 3, run->seed);
+        store_bind_text(q, 4, study_state_names[run->state]);
+        sqlite3_bind_int64(q, 5, (int64_t)run->record.attempt);
+        store_bind_text(q, 6, run->record.host);
+        store_bind_text(q, 7, json_text(engine, "device"));
+        store_bind_text(q, 8, json_text(about, "berlu"));
+        store_bind_text(q, 9, json_text(about, "commit"));
+        store_bind_text(q, 10, json_text(data, "hash"));
+        store_bind_real(q, 11, run->seconds);
+        store_bind_text(q, 12, error);
+        store_bind_text(q, 13, json_text(about, "started"));
+        status = store_step(s, q);
+    }
+    free(settings);
+    json_decref(about);
+    return status;
+}
+
+static berlu_status epochs_put(store *s, const study_entry *run, const run_files *f)
+{
+    static const char *const columns[] = {"epoch",     "step",      "lr",        "train_loss", "train_top1",
+                                          "test_loss", "test_top1", "test_top5", "grad_norm"};
+    csv_table t;
+    sqlite3_stmt *q;
+    if (!f->metrics)
+        return BERLU_OK;
+    berlu_status status = csv_parse(&t, f->metrics, f->metrics_bytes, "metrics.csv");
+    if (status != BERLU_OK)
+        return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
+    status = store_prepare(s, &q, "INSERT OR REPLACE INTO epoch VALUES(?,?,?,?,?,?,?,?,?,?)");
+    for (size_t i = 0; i < t.rows && status == BERLU_OK; i++) {
+        store_bind_text(q, 1, run->key);
+        for (size_t c = 0; c < COUNT(columns); c++)
+            store_bind_real(q, (int)c + 2, csv_number(&t, i, csv_column(&t, columns[c])));
+        if (sqlite3_step(q) != SQLITE_DONE)
+            status = store_fail(s, "writing");
+        sqlite3_reset(q);
+    }
+    if (q)
+        sqlite3_finalize(q);
+    csv_free(&t);
+    return status;
+}
+
+static berlu_status final_put(store *s, const study_entry *run, const run_files *f)
+{
+    sqlite3_stmt *q;
+    uLongf packed = compressBound(f->metrics_bytes);
+    Bytef *bytes = malloc(packed ? packed : 1);
+    if (!bytes ||
+        compress2(bytes, &packed, (const Bytef *)(f->metrics ? f->metrics : ""), f->metrics_bytes, 9) != Z_OK) {
+        free(bytes);
+        return berlu_fail_memory(f->metrics_bytes, "metrics.csv");
+    }
+    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO final VALUES(?,?,?,?,?,?,?,?,?,?,?)");
+    if (status == BERLU_OK) {
+        store_bind_text(q, 1, run->key);
+        store_bind_real(q, 2, run->last.test_top1);
+        store_bind_real(q, 3, run->last.test_top5);
+        store_bind_real(q, 4, run->last.test_loss);
+        store_bind_real(q, 5, run->best_top1);
+        store_bind_real(q, 6, run->last.train_loss);
+        store_bind_real(q, 7, run->images_per_s);
+        sqlite3_bind_int64(q, 8, (int64_t)run->peak_bytes);
+        if (f->correct)
+            sqlite3_bind_blob64(q, 9, f->correct, f->correct_bytes, SQLITE_STATIC);
+        sqlite3_bind_blob64(q, 10, bytes, packed, SQLITE_STATIC);
+        sqlite3_bind_int64(q, 11, (int64_t)f->metrics_bytes);
+        status = store_step(s, q);
+    }
+    free(bytes);
+    return status;
+}
+
+static berlu_status hash_put(store *s, const study_entry *run)
+{
+    sqlite3_stmt *q;
+    run_hash hash;
+    run_hash_read(&hash, run->path);
+    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO hash VALUES(?,?,?,?)");
+    if (status != BERLU_OK)
+        return status;
+    const char *each[] = {run->key, hash.weights, hash.metrics, hash.correct};
+    for (size_t i = 0; i < COUNT(each); i++)
+        store_bind_text(q, (int)i + 1, *each[i] ? each[i] : NULL);
+    return store_step(s, q);
+}
+
+static berlu_status rows_put(store *s, const study_entry *run, const run_files *f, const char *error)
+{
+    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
+    if (status != BERLU_OK)
+        return status;
+    status = run_row_put(s, run, f, error);
+    if (status == BERLU_OK)
+        status = epochs_put(s, run, f);
+    if (status == BERLU_OK && run->state == STUDY_DONE)
+        status = final_put(s, run, f);
+    if (status == BERLU_OK && run->state == STUDY_DONE)
+        status = hash_put(s, run);
+    return store_commit(s, status);
+}
+
+berlu_status store_put_run(store *s, const study_entry *run, const char *error)
+{
+    run_files f = {0};
+    int finished = run->state == STUDY_DONE || run->state == STUDY_FAILED;
+    berlu_status status = file_take(&f.json, &f.json_bytes, run, "run.json");
+    if (status == BERLU_OK && finished)
+        status = file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
+    if (status == BERLU_OK && finished)
+        status = file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
+    if (status == BERLU_OK && run->state == STUDY_FAILED && (!error || !*error))
+        status = file_take(&f.message, &f.message_bytes, run, "message.txt");
+    if (status == BERLU_OK)
+        status = rows_put(s, run, &f, f.message ? f.message : error);
+    files_free(&f);
+    return status;
+}
+
+int store_is_current(store *s, const study_entry *run)
+{
+    sqlite3_stmt *q;
+    int current = 0;
+    if (run->state != STUDY_DONE ||
+        store_prepare(s, &q,
+                      "SELECT 1 FROM run r JOIN final f ON f.run = r.key JOIN hash h ON h.run = r.key"
+                      " WHERE r.key = ? AND r.state = 'done' AND r.attempts = ?") != BERLU_OK)
+        return 0;
+    store_bind_text(q, 1, run->key);
+    sqlite3_bind_int64(q, 2, (int64_t)run->record.attempt);
+    current = sqlite3_step(q) == SQLITE_ROW;
+    sqlite3_finalize(q);
+    return current;
+}
+
+berlu_status store_event(store *s, const char *key, const char *what)
+{
+    char now[32];
+    sqlite3_stmt *q;
+    berlu_status status = store_prepare(s, &q, "INSERT INTO event VALUES(?,?,?)");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, store_now(now));
+    store_bind_text(q, 2, key);
+    store_bind_text(q, 3, what);
+    return store_step(s, q);
+}

@@ -1,0 +1,119 @@
+/* trainer_measure.c - what a run will take: time from a few updates, memory from plans. SPDX-License-Identifier: MIT
+ *
+ * trainer_measure() trains for about a second on the trainer's own weights, which are of no use afterwards: it is for
+ * --dry-run. memory_advice() answers an allocation that failed with what the run needs, what there is and the batch
+ * that fits; plans are made without memory, so that it can be asked for any batch. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "train/trainer_internal.h"
+
+/* Seconds of one evaluation of all images, from some batches of it. */
+static berlu_status evaluation_time(trainer *t, double budget, double *out)
+{
+    const loader_batch *b = NULL;
+    uint64_t images = 0, all = loader_images(t->test) + loader_images(t->probe);
+    double began = clock_seconds(), spent = 0;
+    berlu_status status = loader_start(t->test, 0, 0);
+    while (status == BERLU_OK && spent < budget && (status = loader_next(t->test, &b)) == BERLU_OK && b) {
+        network_feed(t->eval, b);
+        status = engine_forward(t->eval, &(engine_step){0});
+        if (status == BERLU_OK && !engine_logits(t->eval)) /* waits for a device */
+            status = BERLU_ERR_DEVICE;
+        images += b->count;
+        spent = clock_seconds() - began;
+    }
+    *out = images ? spent / (double)images * (double)all : 0;
+    return status;
+}
+
+berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out)
+{
+    double update = 0, evaluation = 0;
+    *out = (train_estimate){.updates = t->updates, .planned_bytes = report_planned_bytes(t)};
+    berlu_status status = updates_time(t, seconds, &update);
+    if (status == BERLU_OK)
+        status = evaluation_time(t, seconds / 4, &evaluation);
+    if (status != BERLU_OK)
+        return status;
+    uint64_t epochs = (t->updates + t->epoch_updates - 1) / t->epoch_updates, every = (uint64_t)t->settings.eval_every;
+    out->images_per_s = (double)(t->settings.batch * t->settings.accumulate) / update;
+    out->seconds = update * (double)t->updates + evaluation * (double)((epochs + every - 1) / every);
+    return BERLU_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes that this process may still take: of the machine, and of its own limit. */
+static double bytes_available(void)
+{
+    char line[256];
+    double kib = 0, available = 0;
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kib) == 1)
+            available = kib * 1024;
+    if (file)
+        fclose(file);
+    struct rlimit limit;
+    double pages = 0;
+    file = fopen("/proc/self/statm", "r");
+    int known = file && fscanf(file, "%lf", &pages) == 1;
+    if (file)
+        fclose(file);
+    if (known && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        double left = (double)limit.rlim_cur - pages * 4096;
+        available = left < available ? left : available;
+    }
+    return available > 0 ? available : 0;
+}
+
+static double bytes_needed(const trainer *t, const engine_options *train, const engine_options *eval)
+{
+    engine_memory a, b;
+    if (engine_plan_memory(&a, t->model->graph, train) != BERLU_OK ||
+        engine_plan_memory(&b, t->model->graph, eval) != BERLU_OK)
+        return 0;
+    double side = t->model->config.image_size, pixels = 3 * side * side * sizeof(float);
+    double loaders = 4 * pixels * (train->batch + 2.0 * eval->batch); /* each makes four batches ahead */
+    return (double)(a.total + a.library + b.total + b.library) - (double)b.parameters + loaders;
+}
+
+/* The larger of the two plans is halved until both fit; 0: not even one image does. */
+void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval)
+{
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", berlu_last_error());
+    engine_options a = *train, b = *eval;
+    b.share = NULL;
+    double needed = bytes_needed(t, &a, &b), there = bytes_available(), fits = needed;
+    while (fits > 0.9 * there && (a.batch > 1 || b.batch > 1)) {
+        if (b.batch > a.batch || a.batch == 1)
+            b.batch /= 2;
+        else
+            a.batch /= 2;
+        fits = bytes_needed(t, &a, &b);
+    }
+    if (needed <= 0 || strcmp(train->backend->name, "cpu") != 0 || fits > 0.9 * there) {
+        berlu_fail(BERLU_ERR_MEMORY, "%s; the run takes %.2f GiB: a smaller --batch or --eval-batch takes less", reason,
+                   needed / 0x1p30);
+        return;
+    }
+    text words = {0};
+    text_add(&words, "%s; the run takes %.2f GiB and %.2f GiB are free:", reason, needed / 0x1p30, there / 0x1p30);
+    if (a.batch < train->batch)
+        text_add(&words, " --batch %d", a.batch);
+    if (b.batch < eval->batch)
+        text_add(&words, "%s --eval-batch %d", a.batch < train->batch ? " and" : "", b.batch);
+    if (a.batch < train->batch)
+        text_add(&words, " fits (--accumulate %lld keeps the size of an update)",
+                 (long long)(t->settings.accumulate * ((train->batch + a.batch - 1) / a.batch)));
+    else
+        text_string(&words, b.batch < eval->batch ? " fits" : " other programs may need it meanwhile");
+    berlu_fail(BERLU_ERR_MEMORY, "%s", words.data ? words.data : reason);
+    text_free(&words);
+}

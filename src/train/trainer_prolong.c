@@ -1,0 +1,100 @@
+/* trainer_prolong.c - a resume with more epochs than the run was begun with. SPDX-License-Identifier: MIT
+ *
+ * The number of epochs is part of what a run is known by, so a prolonged run is another one: it
+ * gets another settings hash, and run.json is written anew with the old record under `history`.
+ * Its checkpoints were written under the old settings; they are accepted if the hash of their
+ * settings stands in that history. A learning rate that falls towards the end of the run has
+ * fallen already: the longer schedule goes on from the epoch that was reached, which is not what
+ * one longer run would have done, and prolong_tell() says so. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "train/trainer_internal.h"
+
+enum { JSON_LIMIT = 16 << 20 };
+
+berlu_status prolong_text(const trainer *t, text *out)
+{
+    train_settings s = t->settings; /* shares its texts */
+    if (t->shorter)
+        s.epochs = t->shorter;
+    settings_text(&s, t->leave_out, t->data_hash, t->teacher.hash, out);
+    return text_status(out);
+}
+
+berlu_status prolong_check(trainer *t)
+{
+    train_settings saved;
+    run_facts facts;
+    text then = {0};
+    char hash[SETTINGS_HASH];
+    berlu_status status = run_settings(&saved, &facts, t->run.path);
+    if (status != BERLU_OK)
+        return status;
+    t->shorter = saved.epochs < t->settings.epochs ? saved.epochs : 0;
+    recipe_free(&saved);
+    if (!t->shorter)
+        return BERLU_OK;
+    status = prolong_text(t, &then);
+    if (status == BERLU_OK && strcmp(settings_hash(hash, then.data), facts.settings_hash) != 0)
+        status = berlu_fail(BERLU_ERR_INPUT,
+                            "%s: only a run whose run.json is as it was written can be prolonged, and this one has "
+                            "other settings or data; put them back, or start a new run",
+                            t->run.path);
+    text_free(&then);
+    return status;
+}
+
+static berlu_status record_read(json_t **out, const char *run)
+{
+    char path[RUN_PATH + 16], *bytes;
+    size_t count;
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/run.json", run);
+    berlu_status status = file_read_all(&bytes, &count, path, JSON_LIMIT);
+    if (status != BERLU_OK)
+        return status;
+    *out = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
+    free(bytes);
+    return *out ? BERLU_OK : berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
+}
+
+/* The record as it is, less its own history, at the end of that history. */
+static json_t *history_with(json_t *root)
+{
+    json_t *before = json_object_get(root, "history");
+    json_t *list = json_is_array(before) ? json_incref(before) : json_array();
+    json_object_del(root, "history");
+    if (list && json_array_append(list, root) != 0) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+berlu_status prolong_history(const trainer *t, text *out)
+{
+    json_t *root = NULL;
+    berlu_status status = record_read(&root, t->run.path);
+    if (status != BERLU_OK)
+        return status;
+    json_t *list = history_with(root);
+    char *words = list ? json_dumps(list, JSON_COMPACT) : NULL;
+    if (words)
+        text_string(out, words);
+    free(words);
+    json_decref(list);
+    json_decref(root);
+    return words ? text_status(out) : berlu_fail_memory(0, "run.json");
+}
+
+void prolong_tell(const trainer *t)
+{
+    int same = t->settings.schedule == SCHEDULE_CONSTANT || t->settings.schedule == SCHEDULE_STEP;
+    log_line(&t->run.log, BERLU_LOG_WARNING, "prolonged from %lld to %lld epochs: %s", (long long)t->shorter,
+             (long long)t->settings.epochs,
+             same ? "the schedule does not depend on the length of a run"
+                  : "the rate had fallen towards the old end and rises again, so this is not one longer run; "
+                    "run.json keeps the old settings under history");
+}

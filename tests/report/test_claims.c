@@ -1,0 +1,420 @@
+/* test_claims.c - verdicts about the paper's claims from runs whose numbers are known.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "report/report.h"
+#include "support/folder.h"
+#include "synthetic.h"
+
+static void judge(report *r, store_contents *contents, const synthetic *s)
+{
+    synthetic_make(contents, s);
+    if (report_make(r, contents) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+}
+
+static void done(report *r, store_contents *contents)
+{
+    report_free(r);
+    store_contents_free(contents);
+}
+
+static const claim_result *claim(const report *r, int number)
+{
+    const claim_result *c = &r->claims[number - 1];
+    char id[8];
+    snprintf(id, sizeof id, "C%d", number);
+    assert_string_equal(c->of->id, id);
+    return c;
+}
+
+static void is(const report *r, int number, const char *direction)
+{
+    const claim_result *c = claim(r, number);
+    if (strcmp(c->direction, direction) != 0)
+        fail_msg("C%d: %s, not %s (%s)", number, c->direction, direction, c->figures);
+}
+
+static void theory_needs_no_runs_and_runs_alone_test_the_rest(void **state)
+{
+    (void)state;
+    static const char *const theory[] = {"held", "held", "held", "held", "not held", "not held"};
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &(synthetic){0});
+    for (int i = 1; i <= 6; i++)
+        is(&r, i, theory[i - 1]);
+    for (int i = 7; i <= 20; i++) {
+        is(&r, i, "not tested");
+        assert_true(*claim(&r, i)->why);
+    }
+    assert_non_null(strstr(claim(&r, 5)->figures, "gelu 1.128904 (paper 1.084: wrong)"));
+    assert_string_equal(claim(&r, 5)->size, "outside");
+    assert_true(claim(&r, 4)->partial); /* no trained alpha */
+    done(&r, &contents);
+}
+
+/* Every rival beaten by a lot in the one model that was run: better, but partial. */
+static void a_comparison_is_better_only_against_every_rival(void **state)
+{
+    (void)state;
+    synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 77, 0}, {"elu", 66, 0}, {"prelu", 70, 0},
+                              {"celu", 66, 0},  {"silu", 68, 0}, {"mish", 69, 0}};
+    synthetic s = {.cells = cells, .cell_count = 7, .seeds = 5, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &s);
+    is(&r, 7, "better");
+    assert_true(claim(&r, 7)->partial);                 /* DeiT and TNT were not run */
+    assert_string_equal(claim(&r, 7)->size, "outside"); /* gelu: 1 point, the paper's 8.1 */
+    assert_int_equal(claim(&r, 7)->n, 5);
+    assert_string_equal(claim(&r, 7)->studies, "made");
+    is(&r, 20, "better");
+    assert_false(claim(&r, 20)->partial); /* of the models that were run */
+    is(&r, 8, "not tested");
+    done(&r, &contents);
+    cells[3].mean = 79; /* one rival ahead */
+    judge(&r, &contents, &s);
+    is(&r, 7, "worse");
+    is(&r, 20, "worse");
+    done(&r, &contents);
+    cells[3].mean = 77.99; /* one that is not distinguishable */
+    judge(&r, &contents, &s);
+    is(&r, 7, "no difference");
+    done(&r, &contents);
+    cells[3].mean = 70, cells[1].failed = 1; /* a seed is missing: shown, not judged */
+    judge(&r, &contents, &s);
+    is(&r, 7, "undecided");
+    done(&r, &contents);
+}
+
+/* A wider model or another data set is not the paper's. */
+static void other_data_say_nothing_unless_the_study_names_the_claim(void **state)
+{
+    (void)state;
+    synthetic_cell cells[] = {{"berlu", 60, 0}, {"berlu:eps=10", 30, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 1};
+    store_contents contents;
+    report r;
+    for (int named = 0; named < 2; named++) {
+        s.yaml = named ? "study: made\nclaims: [C13]\n" : "study: made\n";
+        synthetic_make(&contents, &s);
+        for (size_t c = 0; c < 2; c++)
+            for (size_t i = 0; i < 4; i++)
+                contents.studies[0].cells[c].runs[i].settings =
+                    "{\"model\":\"vit_micro\",\"data\":\"synthetic\",\"epochs\":8}";
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        is(&r, 13, named ? "held" : "not tested");
+        if (named) {
+            assert_true(claim(&r, 13)->partial);
+            assert_string_equal(claim(&r, 13)->why, "not the paper's data");
+        }
+        done(&r, &contents);
+    }
+}
+
+/* Crop and flip, another rate: the same names, but not the paper's cells. */
+static void other_settings_are_not_the_papers_cells(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 4; i++)
+            contents.studies[0].cells[c].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
+                                                            "\"epochs\":100,\"lr\":0.001,\"augment\":\"crop-flip\"}";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_string_equal(r.v.studies[0].cells[0].differs, "augment crop-flip is not the paper's");
+    assert_true(r.v.studies[0].cells[0].own_recipe);
+    is(&r, 7, "not tested");
+    done(&r, &contents);
+    judge(&r, &contents, &s);
+    assert_string_equal(r.v.studies[0].cells[0].differs, "");
+    is(&r, 7, "better");
+    done(&r, &contents);
+}
+
+/* Cells pool their deviation by model, data and epochs; a cell without runs splits or joins no
+ * others. */
+static void groups_are_cells_of_one_model_data_and_length(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}, {"relu", 70, 0}, {"elu", 60, 0}};
+    synthetic s = {.cells = cells, .cell_count = 4, .seeds = 2, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    contents.studies[0].cells[0].count = 0; /* not run: its epochs are not known */
+    for (size_t i = 0; i < 2; i++)
+        contents.studies[0].cells[2].runs[i].settings =
+            "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":50}";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    const view_study *v = &r.v.studies[0];
+    assert_int_equal(v->group_count, 2);
+    assert_int_equal(v->cells[1].group, v->cells[3].group);
+    assert_int_not_equal(v->cells[1].group, v->cells[2].group);
+    assert_int_equal(v->cells[0].group, v->cells[1].group);
+    assert_string_equal(v->cells[2].differs, "50 epochs, the paper's are 100");
+    done(&r, &contents);
+}
+
+/* A slim store keeps some epochs; with a whole run beside it only those are averaged. */
+static void a_slim_run_sets_the_epochs_of_its_cell(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}};
+    synthetic s = {.cells = cells, .cell_count = 1, .seeds = 2, .sites = 2, .epochs = 12, .spread = 0.2}, slim = s;
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    slim.epochs = 3;
+    synthetic_metrics(&contents.studies[0].cells[0].runs[1], &slim, &contents.memory);
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    const cell_sites *sites = &r.sites[0][0];
+    assert_int_equal(sites->sites, 2);
+    assert_int_equal(sites->epochs, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(sites->epoch[i] == (double)(i + 1));
+        assert_true(sites->count[SITE_LEFT][i] == 2);
+    }
+    done(&r, &contents);
+}
+
+static void widths_are_judged_by_their_rules(void **state)
+{
+    (void)state;
+    synthetic_cell cells[] = {{"berlu:eps=1e-2", 78, 0}, {"berlu:eps=1e-4", 77, 0}, {"berlu:eps=1e-3", 77, 0},
+                              {"berlu:eps=0.1", 77, 0},  {"berlu:eps=0.2", 75, 0},  {"berlu:eps=0.5", 72, 0},
+                              {"berlu:eps=1", 70, 0},    {"berlu:eps=5", 60, 0},    {"berlu:eps=10", 50.5, 0}};
+    synthetic s = {.cells = cells, .cell_count = 9, .seeds = 3, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &s);
+    is(&r, 11, "held");
+    is(&r, 12, "held");
+    is(&r, 13, "held");
+    assert_false(claim(&r, 11)->partial || claim(&r, 12)->partial || claim(&r, 13)->partial);
+    assert_string_equal(claim(&r, 13)->size, "inside");
+    done(&r, &contents);
+    cells[1].mean = 80, cells[7].mean = 71, cells[8].mean = 40; /* a better width; a rise between 1 and 5 */
+    judge(&r, &contents, &s);
+    is(&r, 11, "not held");
+    is(&r, 12, "not held"); /* 80 minus 77 */
+    is(&r, 13, "not held");
+    assert_string_equal(claim(&r, 13)->size, "outside");
+    done(&r, &contents);
+    s.spread = 6; /* too noisy to say */
+    cells[1].mean = 78.5, cells[7].mean = 60;
+    judge(&r, &contents, &s);
+    is(&r, 11, "undecided");
+    is(&r, 12, "undecided");
+    done(&r, &contents);
+}
+
+/* ---- cost ------------------------------------------------------------------------------------ */
+
+typedef struct cost_line {
+    const char *cell;
+    double forward, backward, bytes;
+} cost_line;
+
+static const char *const cost_columns[] = {"study",           "machine",      "cell",         "keep",
+                                           "rounds",          "forward_ms",   "backward_ms",  "peak_bytes",
+                                           "forward_percent", "forward_low",  "forward_high", "backward_percent",
+                                           "backward_low",    "backward_high"};
+
+/* Percents with intervals of one percent to both sides; the second measurement of gelu is the
+ * noise. */
+static table cost_table(arena *memory, const cost_line *lines, size_t count)
+{
+    table t = table_make(memory, "cost", "cost", cost_columns, COUNT(cost_columns));
+    for (size_t i = 0; i < count; i++) {
+        table_word(&t, "priced");
+        table_word(&t, "a machine");
+        table_word(&t, lines[i].cell);
+        table_word(&t, "input");
+        table_number(&t, 7, 0);
+        table_number(&t, 50, 1);
+        table_number(&t, 100, 1);
+        table_number(&t, lines[i].bytes, 0);
+        for (int k = 0; k < 2; k++)
+            for (int side = 0; side < 3; side++)
+                table_number(&t, (k ? lines[i].backward : lines[i].forward) + (side == 1 ? -1 : side == 2), 2);
+    }
+    assert_int_equal(table_status(&t), BERLU_OK);
+    return t;
+}
+
+static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
+{
+    (void)state;
+    cost_line lines[] = {{"gelu", 0, 0, 100e6},  {"gelu (again)", 0.5, 0, 100e6},
+                         {"berlu", -6, 4, 90e6}, {"prelu", -5, 4, 80e6},
+                         {"silu", 1, 1, 110e6},  {"elu", 1, 1, 95e6},
+                         {"celu", 1, 1, 95e6},   {"mish", 1, 1, 95e6}};
+    static const struct {
+        double forward, backward, bytes;
+        const char *c14, *c15, *c16, *size;
+    } cases[] = {
+        {-6, 4, 90e6, "held", "held", "held", "inside"},
+        {-2, 2, 96e6, "undecided", "undecided", "not held", "outside"}, /* noise 1.5, intervals end at 1 and 3 */
+        {0.4, -0.4, 90e6, "not held", "not held", "held", "outside"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        lines[2].forward = cases[i].forward, lines[2].backward = cases[i].backward, lines[2].bytes = cases[i].bytes;
+        table t = cost_table(&memory, lines, COUNT(lines));
+        synthetic_make(&contents, &(synthetic){0});
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        is(&r, 14, cases[i].c14);
+        is(&r, 15, cases[i].c15);
+        is(&r, 16, cases[i].c16);
+        assert_string_equal(claim(&r, 14)->size, cases[i].size);
+        assert_string_equal(claim(&r, 15)->studies, "priced");
+        assert_int_equal(claim(&r, 15)->n, 7);
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
+static void noise_above_the_papers_difference_decides_nothing(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {{"gelu", 0, 0, 1}, {"gelu (again)", 30, -30, 1}, {"berlu", 1, -1, 1}};
+    arena memory = {0};
+    store_contents contents;
+    report r;
+    table t = cost_table(&memory, lines, COUNT(lines));
+    synthetic_make(&contents, &(synthetic){0});
+    assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+    is(&r, 14, "undecided");
+    is(&r, 15, "undecided");
+    done(&r, &contents);
+    arena_free(&memory);
+}
+
+/* Nothing else counts before our results are those of the other program. */
+static void a_difference_to_another_program_is_the_first_line(void **state)
+{
+    (void)state;
+    static const char *const columns[] = {"study", "source", "name",   "difference",
+                                          "low90", "high90", "margin", "verdict"};
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    synthetic s = {.cells = cells,
+                   .cell_count = 2,
+                   .seeds = 3,
+                   .epochs = 2,
+                   .spread = 0.3,
+                   .yaml = "study: made\nabout: chosen after pilot runs\n"};
+    for (int differs = 0; differs < 2; differs++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        table t = table_make(&memory, "equivalence", "t", columns, COUNT(columns));
+        table_word(&t, "made");
+        table_word(&t, "torch");
+        table_word(&t, "gelu");
+        table_number(&t, differs ? 1.5 : 0.1, 3);
+        table_number(&t, differs ? 1.1 : -0.1, 3);
+        table_number(&t, differs ? 1.9 : 0.3, 3);
+        table_number(&t, 0.5, 2);
+        table_word(&t, differs ? "not shown" : "equivalent");
+        synthetic_make(&contents, &s);
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.equivalence = &t}), BERLU_OK);
+        assert_string_equal(r.first_line, differs
+                                              ? "Our results differ from those of torch: gelu by 1.50 [1.10, 1.90]. "
+                                                "chosen after pilot runs."
+                                              : "chosen after pilot runs.");
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
+static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {{"gelu", 0, 0, 100e6}, {"gelu (again)", 0.5, 0, 100e6}, {"berlu", -6, 4, 90e6}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
+    size_t size;
+    arena memory = {0};
+    store_contents contents;
+    report r;
+    table t = cost_table(&memory, lines, COUNT(lines));
+    synthetic_make(&contents, &(synthetic){0});
+    assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+    folder_fresh(folder, "report_cost");
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
+    assert_int_equal(file_read_all(&page, &size, folder_path(path, folder, "index.html"), 1 << 24), BERLU_OK);
+    char *from = strstr(page, "<section id=\"cost\">"), *to = strstr(page, "<section id=\"runs\">");
+    assert_true(from && to && from < to);
+    *to = 0;
+    assert_non_null(strstr(from, ">A/A</text>"));
+    assert_non_null(strstr(from, "time against gelu, %"));
+    assert_non_null(strstr(from, ">berlu</text>"));
+    assert_null(strstr(from, "(again)</text>"));
+    assert_non_null(strstr(from, "<td class=\"n\">90.0</td><td class=\"n\">55.8</td>")); /* ours, then table III */
+    free(page);
+    done(&r, &contents);
+    arena_free(&memory);
+}
+
+static void every_claim_is_in_the_json_with_all_keys(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"id",      "claim", "paper",   "direction", "size", "rule",
+                                       "figures", "n",     "studies", "partial",   "why"};
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    judge(&r, &contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 3, .epochs = 2, .spread = 0.3});
+    folder_fresh(folder, "report_claims");
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_CSV),
+                     BERLU_OK); /* claims.json comes with every format */
+    json_t *root = json_load_file(folder_path(path, folder, "claims.json"), 0, NULL),
+           *claims = json_object_get(root, "claims"), *contrasts = json_object_get(root, "contrasts");
+    assert_int_equal(json_array_size(claims), 20);
+    for (size_t i = 0; i < 20; i++)
+        for (size_t k = 0; k < COUNT(keys); k++)
+            if (!json_object_get(json_array_get(claims, i), keys[k]))
+                fail_msg("C%zu has no %s", i + 1, keys[k]);
+    assert_int_equal(json_array_size(contrasts), 1);
+    double low = json_number_value(json_object_get(json_array_get(contrasts, 0), "low"));
+    assert_true(low == r.judged.items[0].stats.low); /* to the bit */
+    json_decref(root);
+    done(&r, &contents);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(theory_needs_no_runs_and_runs_alone_test_the_rest),
+        cmocka_unit_test(a_comparison_is_better_only_against_every_rival),
+        cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
+        cmocka_unit_test(other_settings_are_not_the_papers_cells),
+        cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
+        cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
+        cmocka_unit_test(widths_are_judged_by_their_rules),
+        cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
+        cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
+        cmocka_unit_test(a_difference_to_another_program_is_the_first_line),
+        cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),
+        cmocka_unit_test(every_claim_is_in_the_json_with_all_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

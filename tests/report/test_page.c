@@ -1,0 +1,277 @@
+/* test_page.c - the page and the files of a report: order, numbers, addresses, size, failures,
+ * memory. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "io/csv.h"
+#include "report/page.h"
+#include "report/report.h"
+#include "support/fail.h"
+#include "support/folder.h"
+#include "synthetic.h"
+
+static const synthetic_cell seven[] = {{"berlu", 78, 0}, {"gelu", 70, 0}, {"elu", 66, 0}, {"prelu", 77.9, 1},
+                                       {"celu", 66, 0},  {"silu", 68, 0}, {"mish", 69, 0}};
+static const synthetic paper_like = {
+    .cells = seven, .cell_count = 7, .seeds = 5, .sites = 3, .epochs = 12, .spread = 0.4};
+
+static void written(char folder[FOLDER_PATH], const char *name, const synthetic *s)
+{
+    store_contents contents;
+    report r;
+    folder_fresh(folder, name);
+    synthetic_make(&contents, s);
+    if (report_make(&r, &contents) != BERLU_OK ||
+        report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN | REPORT_CSV | REPORT_LATEX) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
+static char *slurp(const char *folder, const char *name)
+{
+    char path[FOLDER_PATH], *content;
+    size_t size;
+    if (file_read_all(&content, &size, folder_path(path, folder, name), 64 << 20) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    return content;
+}
+
+static void sections_stand_in_their_order(void **state)
+{
+    (void)state;
+    static const char *const order[] = {
+        "verdicts", "tables", "contrasts-section", "dots", "learning", "widths", "nonlinear", "sites", "cost",
+        "runs",     "files",  "machines"};
+    char folder[FOLDER_PATH], mark[64];
+    written(folder, "report_order", &paper_like);
+    char *page = slurp(folder, "index.html"), *at = page;
+    for (size_t i = 0; i < COUNT(order); i++) {
+        snprintf(mark, sizeof mark, "<section id=\"%s\">", order[i]);
+        char *found = strstr(at, mark);
+        if (!found)
+            fail_msg("%s is missing or out of order", order[i]);
+        at = found + 1;
+    }
+    assert_null(strstr(at, "<section")); /* and there are no others */
+    assert_true(strstr(page, "<svg") > strstr(page, "contrasts-section"));
+    assert_non_null(strstr(page, "No two cells differ in BerLU's eps alone."));
+    free(page);
+}
+
+/* The difference of the page and of every file is that of the numbers put in. */
+static void page_and_files_carry_the_numbers_of_the_csv(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], words[96];
+    written(folder, "report_numbers", &paper_like);
+    char *page = slurp(folder, "index.html"), *md = slurp(folder, "report.md"), *tex = slurp(folder, "report.tex");
+    csv_table t;
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "contrasts.csv")), BERLU_OK);
+    assert_int_equal(t.rows, 2 * 6);
+    for (size_t i = 0; i < t.rows; i += 2) {
+        double difference = csv_number(&t, i, csv_column(&t, "difference"));
+        assert_true(fabs(difference - (78 - seven[1 + i / 2].mean)) < 1e-12);
+        static const char *const columns[] = {"difference", "low", "high", "detectable"};
+        for (size_t c = 0; c < COUNT(columns); c++) {
+            double value = csv_number(&t, i, csv_column(&t, columns[c]));
+            snprintf(words, sizeof words, "<td class=\"n\">%.2f</td>", value);
+            assert_non_null(strstr(page, words));
+            snprintf(words, sizeof words, "| %.2f ", value);
+            assert_non_null(strstr(md, words));
+            snprintf(words, sizeof words, "& %.2f ", value);
+            assert_non_null(strstr(tex, words));
+        }
+    }
+    csv_free(&t);
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "beside.csv")), BERLU_OK);
+    assert_true(csv_number(&t, 0, csv_column(&t, "paper")) == 78.5);
+    assert_true(fabs(csv_number(&t, 0, csv_column(&t, "minus_paper")) + 0.5) < 1e-12);
+    assert_string_equal(csv_cell(&t, 0, csv_column(&t, "standing")), "best");
+    assert_string_equal(csv_cell(&t, 1, csv_column(&t, "standing")), "");                    /* eight points below */
+    assert_string_equal(csv_cell(&t, 3, csv_column(&t, "standing")), "not distinguishable"); /* 0.1 below */
+    csv_free(&t);
+    /* elu and celu have the same values: equal seeds differ by 0, elu's seeds 0 2 4 and celu's 1 3
+     * by their deviations. */
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "aa.csv")), BERLU_OK);
+    assert_int_equal(t.rows, 2);
+    assert_true(csv_number(&t, 0, csv_column(&t, "difference")) == 0 && csv_number(&t, 0, csv_column(&t, "n")) == 5);
+    assert_true(fabs(csv_number(&t, 1, csv_column(&t, "difference"))) < 1e-12); /* both halves lie around 66 */
+    assert_true(csv_number(&t, 1, csv_column(&t, "n")) == 2 && csv_number(&t, 1, csv_column(&t, "low")) < 0);
+    assert_non_null(strstr(md, "**78.00**"));
+    assert_non_null(strstr(tex, "\\textit{77.90}"));
+    csv_free(&t);
+    free(page);
+    free(md);
+    free(tex);
+}
+
+/* Markup can fetch by src, href, url() and @import only; text may name addresses. */
+static void no_address_stands_outside_of_text(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    synthetic s = paper_like;
+    s.yaml = "study: made\nabout: see https://example.org/a?b=1&c=<d>, chosen after pilot runs\nmargin: 0.7\n";
+    written(folder, "report_address", &s);
+    char *page = slurp(folder, "index.html");
+    assert_non_null(strstr(page, "https://example.org/a?b=1&amp;c=&lt;d&gt;"));
+    assert_null(strstr(page, "url("));
+    assert_null(strstr(page, "@import"));
+    for (char *tag = strchr(page, '<'); tag; tag = strchr(tag, '<')) {
+        char *end = strchr(tag, '>'), *link = strstr(tag, "href=\"");
+        assert_non_null(end);
+        *end = 0;
+        if (strstr(tag, "//") || strstr(tag, "src=") || strstr(tag, "<link") || strstr(tag, "<iframe") ||
+            (link && link < end && link[6] != '#'))
+            fail_msg("a tag that asks for something: %.200s", tag);
+        tag = end + 1;
+    }
+    free(page);
+}
+
+/* The first line is what the study says of itself, in every form. */
+static void a_choice_after_pilot_runs_is_the_first_line(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    synthetic s = paper_like;
+    s.yaml = "study: made\nabout: contrasts chosen after 31 pilot runs\nmargin: 0.7\n";
+    written(folder, "report_first", &s);
+    char *page = slurp(folder, "index.html"), *md = slurp(folder, "report.md"), *json = slurp(folder, "claims.json");
+    const char *line = "contrasts chosen after 31 pilot runs.";
+    assert_true(strncmp(md, line, strlen(line)) == 0);
+    char *first = strstr(page, "</h1>\n<p class=\"lead\">");
+    assert_non_null(first);
+    assert_true(strncmp(first + strlen("</h1>\n<p class=\"lead\">"), line, strlen(line)) == 0);
+    json_t *root = json_loads(json, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(root, "first")), line);
+    assert_non_null(strstr(page, "within \u00b10.7")); /* the file's margin, not the default */
+    json_decref(root);
+    free(page);
+    free(md);
+    free(json);
+}
+
+static void three_hundred_runs_are_below_three_megabytes(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], names[30][32];
+    synthetic_cell cells[30];
+    for (size_t i = 0; i < 30; i++) {
+        snprintf(names[i], sizeof names[i], "berlu:eps=%g", 0.01 * (double)(i + 1));
+        cells[i] = (synthetic_cell){names[i], 70 + (double)(i % 5), i % 9 == 0};
+    }
+    written(folder, "report_size",
+            &(synthetic){.cells = cells, .cell_count = 30, .seeds = 10, .sites = 12, .epochs = 100, .spread = 1});
+    char *page = slurp(folder, "index.html"), *csv = slurp(folder, "runs.csv");
+    size_t rows = 0;
+    for (char *c = csv; *c; c++)
+        rows += *c == '\n';
+    assert_int_equal(rows, 301);
+    assert_true(strlen(page) < 3000000);
+    assert_true(strlen(page) > 300000); /* and the plots are there */
+    assert_true(strlen(page_script) <= 4096);
+    assert_null(strpbrk(page_script, "<&")); /* the page is XML too */
+    free(page);
+    free(csv);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+static void failed_runs_are_counted_and_stand_for_chance_in_a_second_line(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 70, 0}, {"gelu", 60, 2}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    csv_table t;
+    written(folder, "report_failed",
+            &(synthetic){.cells = cells, .cell_count = 2, .seeds = 5, .sites = 0, .epochs = 3, .spread = 1});
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "contrasts.csv")), BERLU_OK);
+    assert_int_equal(t.rows, 2);
+    assert_string_equal(csv_cell(&t, 0, csv_column(&t, "failures")), "left out");
+    assert_string_equal(csv_cell(&t, 1, csv_column(&t, "failures")), "as chance");
+    assert_true(csv_number(&t, 0, csv_column(&t, "failed_b")) == 2);
+    assert_true(csv_number(&t, 0, csv_column(&t, "n")) == 3 && csv_number(&t, 1, csv_column(&t, "n")) == 5);
+    assert_true(fabs(csv_number(&t, 0, csv_column(&t, "difference")) - 10) < 1e-12);
+    /* Three runs at 60 and two at 10 % of ten classes. */
+    assert_true(fabs(csv_number(&t, 1, csv_column(&t, "difference")) - (70 - (3 * 60 + 2 * 10) / 5.0)) < 1e-12);
+    assert_string_equal(csv_cell(&t, 0, csv_column(&t, "verdict")), "undecided (partial)");
+    csv_free(&t);
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "cells.csv")), BERLU_OK);
+    assert_true(csv_number(&t, 1, csv_column(&t, "failed")) == 2);
+    csv_free(&t);
+    char *page = slurp(folder, "index.html");
+    assert_non_null(strstr(page, "3 of 5")); /* seeds of the contrast */
+    assert_non_null(strstr(page, "gelu (2 failed)"));
+    assert_non_null(strstr(page, "not finite &lt;&amp;&gt; \uFFFD</td>")); /* and its message, made harmless */
+    free(page);
+}
+
+/* ---- out of memory, bad content -------------------------------------------------------------- */
+
+static void lack_of_memory_is_reported_and_leaves_nothing(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 70, 0}, {"relu", 69, 1}};
+    store_contents contents;
+    report r;
+    char folder[FOLDER_PATH];
+    berlu_status status;
+    int n = 1;
+    folder_fresh(folder, "report_memory");
+    synthetic_make(&contents,
+                   &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .sites = 2, .epochs = 3, .spread = 1});
+    for (; fail_after(FAIL_ALLOC, n), status = report_make(&r, &contents), fail_hit(); n += 1) {
+        if (status != BERLU_ERR_MEMORY)
+            fail_msg("allocation %d: status %d", n, status);
+        assert_null(r.v.studies);
+    }
+    assert_int_equal(status, BERLU_OK);
+    assert_true(n > 20);
+    for (n = 1;
+         fail_after(FAIL_ALLOC, n), status = report_write(&r, &contents, folder, REPORT_HTML | REPORT_CSV), fail_hit();
+         n += 1)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
+static void a_damaged_metrics_blob_is_an_error_that_names_the_run(void **state)
+{
+    (void)state;
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &paper_like);
+    store_result *run = &contents.studies[0].cells[0].runs[1];
+    run->metrics_packed /= 2;
+    assert_int_equal(report_make(&r, &contents), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "berlu1"));
+    store_contents_free(&contents);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sections_stand_in_their_order),
+        cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
+        cmocka_unit_test(no_address_stands_outside_of_text),
+        cmocka_unit_test(a_choice_after_pilot_runs_is_the_first_line),
+        cmocka_unit_test(three_hundred_runs_are_below_three_megabytes),
+        cmocka_unit_test(failed_runs_are_counted_and_stand_for_chance_in_a_second_line),
+        cmocka_unit_test(lack_of_memory_is_reported_and_leaves_nothing),
+        cmocka_unit_test(a_damaged_metrics_blob_is_an_error_that_names_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# cost.sh BERLU STUDY FOLDER - a study of kind cost measures every cell in every round, once. SPDX-License-Identifier: MIT
+#
+# Cut by a time limit it goes on where it was; called again it measures nothing; the report has a row per cell and policy, the
+# first cell a second time (A/A), and memory that grows with what is kept.
+set -eu
+berlu=$1 study=$2 folder=$3
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder"
+code=0
+"$berlu" study run "$study" --dir cut --threads 1 --for 0.1s --quiet >/dev/null || code=$?
+[ $code = 3 ]
+"$berlu" study status "$study" --dir cut | grep -q "6 measurements: 1 done, 5 waiting"
+"$berlu" study run "$study" --dir cut --threads 1 --quiet | grep -q "6 done, 0 waiting"
+"$berlu" study run "$study" --dir cut --threads 1 2>again | grep -q "6 done, 0 waiting"
+[ ! -s again ] # no measurement is announced
+"$berlu" study report cut --out page >/dev/null
+[ "$(grep -c . page/cost.csv)" = 8 ] && [ -s page/cost.md ]
+# gelu at input and both, the same again, berlu at all three policies; two rounds each. The reference differs from itself by 0.
+awk -F'"?,"?' 'NR > 1 { name = $4 "/" $5; rounds[name] = $6; kept[name] = $11; forward[name] = $7 }
+    END { n = 0; for (k in rounds) { n++; if (rounds[k] != 2 || !(forward[k] > 0) || !(kept[k] > 0)) exit 1 }
+          if (n != 7 || !(kept["gelu/both"] > kept["gelu/input"]) || kept["gelu (again)/input"] != kept["gelu/input"]) exit 1 }' page/cost.csv
+code=0
+"$berlu" study list "$study" --dir cut 2>message || code=$?
+[ $code = 2 ] && grep -q "kind cost" message
+# Merged, the rows are the same.
+"$berlu" study merge cut --out merged >/dev/null
+"$berlu" study report merged --out other --format csv >/dev/null
+cmp page/cost.csv other/cost.csv
+echo "six measurements, cut and resumed"

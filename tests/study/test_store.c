@@ -1,0 +1,458 @@
+/* test_store.c - stores, packs and the scheduler: nothing is lost when memory, files or the disk
+ * give way. SPDX-License-Identifier: MIT
+ *
+ * A study of two runs with folders written by hand. Every allocation of our code, and every call
+ * that writes, fails once; the disk is full for SQLite (a limit on file sizes). After each failure
+ * the status says so, and the same call goes through. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "study/known.h"
+#include "study/pack.h"
+#include "study/scheduler.h"
+#include "study/store_internal.h"
+#include "support/fail.h"
+
+static const char yaml[] = "study: t\n"
+                           "base: {model: linear, image_size: 8, data: synthetic, synthetic_images: 32, batch: 8}\n"
+                           "axes: {lr: [1e-3, 1e-2]}\nseeds: 2\n"
+                           "contrasts: [{name: c, a: {lr: 1e-2}, b: {lr: 1e-3}}]\n"
+                           "equivalence: {source: o}\n";
+
+enum { EPOCHS = 100, SITES = 12 };
+
+typedef struct fixture {
+    char folder[128];
+    study s;
+    study_entries runs;
+} fixture;
+
+static void file_put(const char *folder, const char *name, const char *words, size_t count)
+{
+    char path[STUDY_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(file_write_atomic(path, words, count), BERLU_OK);
+}
+
+/* A finished run of 100 epochs and twelve sites, as large as the paper's. */
+static void folder_put(const char *path, unsigned salt)
+{
+    static const char json[] =
+        "{\"berlu\": \"1\", \"commit\": \"c\", \"started\": \"t\", \"settings\": {\"lr\": 1},"
+        " \"data\": {\"hash\": \"h\", \"kind\": \"synthetic\"}, \"engine\": {\"device\": \"cpu\"}}";
+    static const char lock[] = "{\"state\": \"done\", \"attempt\": 1, \"step\": 9, \"host\": \"h\", \"process\": 1}\n";
+    static const char *const columns[] = {"alpha", "left", "inside", "right", "dead",     "grad",
+                                          "mean",  "var",  "scale",  "ratio", "nonlinear"};
+    char correct[1250];
+    text csv = {0};
+    assert_int_equal(folder_make(path), BERLU_OK);
+    text_string(&csv, "epoch,step,lr,train_loss,train_top1,test_loss,test_top1,test_top5,grad_norm");
+    for (int site = 0; site < SITES; site++)
+        for (size_t c = 0; c < COUNT(columns); c++)
+            text_add(&csv, ",%s.blocks.%d.mlp.act", columns[c], site);
+    uint64_t state = salt;
+    for (int e = 1; e <= EPOCHS; e++) {
+        text_add(&csv, "\n%d,%d,0.001", e, 10 * e);
+        for (size_t c = 0; c < 6 + SITES * COUNT(columns); c++) {
+            state = state * 6364136223846793005u + 1442695040888963407u; /* digits that do not compress */
+            text_add(&csv, ",%.17g", (double)(state >> 11) / (double)((uint64_t)1 << 53));
+        }
+    }
+    text_string(&csv, "\n");
+    for (size_t i = 0; i < sizeof correct; i++)
+        correct[i] = (char)(i * 37 + salt);
+    file_put(path, "run.json", json, sizeof json - 1);
+    file_put(path, "metrics.csv", csv.data, csv.length);
+    file_put(path, "correct.bin", correct, sizeof correct);
+    file_put(path, "lock", lock, sizeof lock - 1);
+    text_free(&csv);
+}
+
+static int make(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    snprintf(f->folder, sizeof f->folder, "/tmp/berlu-store-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    assert_int_equal(study_parse(&f->s, yaml, sizeof yaml - 1, "t.yaml", NULL), BERLU_OK);
+    assert_int_equal(study_entries_make(&f->runs, &f->s, f->folder), BERLU_OK);
+    assert_int_equal(f->runs.count, 4);
+    for (size_t i = 0; i < 2; i++) {
+        folder_put(f->runs.items[i].path, (unsigned)i + 1);
+        assert_int_equal(study_entry_look(&f->runs.items[i]), BERLU_OK);
+        assert_int_equal(f->runs.items[i].state, STUDY_DONE);
+    }
+    *state = f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(folder_remove(f->folder), BERLU_OK);
+    study_entries_free(&f->runs);
+    study_free(&f->s);
+    free(f);
+    return 0;
+}
+
+/* Opens, writes everything, closes. */
+static berlu_status store_fill(const fixture *f, const char *folder)
+{
+    text notes = {0};
+    store *s = NULL;
+    berlu_status status = store_open(&s, folder, &notes);
+    if (status == BERLU_OK)
+        status = store_put_study(s, &f->s, yaml, &f->runs);
+    for (size_t i = 0; i < 2 && status == BERLU_OK; i++)
+        status = store_put_run(s, &f->runs.items[i], NULL);
+    if (status == BERLU_OK)
+        status = store_event(s, f->runs.items[0].key, "done");
+    berlu_status closed = store_close(s);
+    text_free(&notes);
+    return status == BERLU_OK ? closed : status;
+}
+
+static berlu_status contents_read(store_contents *out, const char *folder)
+{
+    char path[STUDY_PATH];
+    store *s = NULL;
+    *out = (store_contents){0};
+    snprintf(path, sizeof path, "%s/study.db", folder);
+    berlu_status status = store_open_read(&s, path);
+    if (status == BERLU_OK)
+        status = store_read(s, out);
+    store_close(s);
+    return status;
+}
+
+/* Two finished runs in the right cells, with all that folders hold. */
+static void contents_check(const fixture *f, const char *folder)
+{
+    store_contents c;
+    size_t done = 0;
+    assert_int_equal(contents_read(&c, folder), BERLU_OK);
+    assert_int_equal(c.count, 1);
+    assert_int_equal(c.studies[0].cell_count, 2);
+    assert_int_equal(c.studies[0].contrast_count, 1);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < c.studies[0].cells[i].count; k++) {
+            const store_result *r = &c.studies[0].cells[i].runs[k];
+            if (strcmp(r->state, "done") != 0)
+                continue;
+            done++;
+            assert_string_equal(r->key, f->runs.items[i].key);
+            assert_true(r->top1 == f->runs.items[i].last.test_top1 && r->correct_bytes == 1250);
+        }
+    assert_int_equal(done, 2);
+    store_contents_free(&c);
+}
+
+static void a_store_holds_what_folders_hold(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    contents_check(f, f->folder);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK); /* again: the same */
+    contents_check(f, f->folder);
+}
+
+static void every_allocation_of_the_writer_may_fail(void **state)
+{
+    fixture *f = *state;
+    char folder[256];
+    berlu_status status;
+    int n = 1;
+    snprintf(folder, sizeof folder, "%s/memory", f->folder);
+    for (; fail_after(FAIL_ALLOC, n), status = store_fill(f, folder), fail_hit(); n++)
+        if (status != BERLU_OK) /* hashes are left out where they cannot be made: no result is lost */
+            assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_true(n > 8);
+    assert_int_equal(status, BERLU_OK);
+    contents_check(f, folder);
+}
+
+static void every_allocation_of_the_reader_may_fail(void **state)
+{
+    fixture *f = *state;
+    store_contents c;
+    berlu_status status;
+    int n = 1;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    for (; fail_after(FAIL_ALLOC, n), status = contents_read(&c, f->folder), fail_hit(); n++) {
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+        assert_null(c.studies);
+    }
+    assert_true(n > 2);
+    assert_int_equal(status, BERLU_OK);
+    store_contents_free(&c);
+}
+
+static void a_full_disk_is_an_error_and_loses_nothing(void **state)
+{
+    fixture *f = *state;
+    struct rlimit before, small;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = before;
+    signal(SIGXFSZ, SIG_IGN);
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s/full", f->folder);
+    small.rlim_cur = 40000; /* space for the schema, not for the runs */
+    setrlimit(RLIMIT_FSIZE, &small);
+    berlu_status fresh = store_fill(f, folder), old = store_fill(f, f->folder);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(fresh, BERLU_ERR_IO);
+    assert_int_equal(old, BERLU_ERR_IO);
+    contents_check(f, f->folder);
+    assert_int_equal(store_fill(f, folder), BERLU_OK); /* with space again */
+    contents_check(f, folder);
+}
+
+static void a_foreign_file_is_set_aside(void **state)
+{
+    fixture *f = *state;
+    text notes = {0};
+    store *s = NULL;
+    char old[256];
+    file_put(f->folder, "study.db", "SQLite format 3, but not really a store of ours", 47);
+    assert_int_equal(store_open(&s, f->folder, &notes), BERLU_OK);
+    assert_non_null(strstr(notes.data, "set aside"));
+    assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+    snprintf(old, sizeof old, "%s/study.db.old", f->folder);
+    assert_true(file_exists(old));
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    contents_check(f, f->folder);
+}
+
+static void a_slim_store_has_at_most_20_kb_a_run(void **state)
+{
+    fixture *f = *state;
+    text notes = {0};
+    store *s = NULL;
+    size_t added;
+    char folder[256], path[300];
+    file_map map;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    snprintf(folder, sizeof folder, "%s/slim", f->folder);
+    snprintf(path, sizeof path, "%s/study.db", f->folder);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(added, 2);
+    assert_int_equal(store_slim(s), BERLU_OK);
+    assert_int_equal(store_slim(s), BERLU_OK); /* slim already */
+    assert_int_equal(store_close(s), BERLU_OK);
+    contents_check(f, folder);
+    snprintf(path, sizeof path, "%s/slim/study.db", f->folder);
+    assert_int_equal(file_map_open(&map, path), BERLU_OK);
+    assert_true(map.size < 2 * 20000 + 25 * 4096); /* two runs, and a page for each table and index */
+    file_map_close(&map);
+    text_free(&notes);
+}
+
+static void one_key_with_two_results_is_refused(void **state)
+{
+    fixture *f = *state;
+    char folder[256], path[300];
+    text notes = {0};
+    store *s = NULL;
+    size_t added;
+    snprintf(folder, sizeof folder, "%s/other", f->folder);
+    snprintf(path, sizeof path, "%s/study.db", f->folder);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    double kept = f->runs.items[1].last.test_top1;
+    f->runs.items[1].last.test_top1 = 99;
+    assert_int_equal(store_fill(f, folder), BERLU_OK);
+    f->runs.items[1].last.test_top1 = kept;
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), f->runs.items[1].key));
+    assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+}
+
+static berlu_status pack_once(const fixture *f)
+{
+    char out[256];
+    size_t count;
+    snprintf(out, sizeof out, "%s/pack.tar", f->folder);
+    return study_pack(f->folder, out, &count);
+}
+
+static berlu_status unpack_once(const fixture *f, const char *folder)
+{
+    char pack[256];
+    size_t added;
+    text notes = {0};
+    store *s = NULL;
+    snprintf(pack, sizeof pack, "%s/pack.tar", f->folder);
+    berlu_status status = store_open(&s, folder, &notes);
+    if (status == BERLU_OK)
+        status = study_unpack(s, folder, pack, &added);
+    berlu_status closed = store_close(s);
+    text_free(&notes);
+    return status == BERLU_OK ? closed : status;
+}
+
+static void a_pack_appears_whole_or_not_at_all(void **state)
+{
+    fixture *f = *state;
+    char path[256];
+    berlu_status status;
+    int n = 1;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    snprintf(path, sizeof path, "%s/pack.tar", f->folder);
+    for (; fail_after(FAIL_FILE | FAIL_SHORT, n), status = pack_once(f), fail_hit(); n++) {
+        if (status == BERLU_OK) /* weights.sha256 is no condition of a pack */
+            assert_true(file_exists(path));
+        unlink(path);
+    }
+    assert_true(n > 4);
+    assert_int_equal(status, BERLU_OK);
+    for (n = 1; fail_after(FAIL_ALLOC, n), status = pack_once(f), fail_hit(); n++)
+        ;
+    assert_int_equal(status, BERLU_OK);
+}
+
+static void unpacking_may_fail_anywhere_and_be_repeated(void **state)
+{
+    fixture *f = *state;
+    char folder[256], run[STUDY_PATH];
+    berlu_status status;
+    int n = 1;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    snprintf(folder, sizeof folder, "%s/carried", f->folder);
+    for (; fail_after(FAIL_FILE, n), status = unpack_once(f, folder), fail_hit(); n++)
+        ;
+    assert_true(n > 10);
+    assert_int_equal(status, BERLU_OK);
+    contents_check(f, folder);
+    for (size_t i = 0; i < 2; i++) {
+        study_entry e = f->runs.items[i];
+        snprintf(run, sizeof run, "%s/runs/%s", folder, e.key);
+        memcpy(e.path, run, sizeof e.path);
+        assert_int_equal(study_entry_look(&e), BERLU_OK);
+        assert_int_equal(e.state, STUDY_DONE);
+    }
+}
+
+static void what_a_store_holds_is_known(void **state)
+{
+    fixture *f = *state;
+    study_entries r;
+    char elsewhere[256];
+    berlu_status status;
+    int n = 1;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", f->folder);
+    assert_int_equal(study_entries_make(&r, &f->s, elsewhere), BERLU_OK);
+    for (; fail_after(FAIL_ALLOC, n), status = study_known_take(&r, f->folder), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    for (size_t i = 0; i < r.count; i++) {
+        assert_int_equal(r.items[i].state, i < 2 ? STUDY_DONE : STUDY_WAITING);
+        assert_int_equal(r.items[i].known, i < 2);
+    }
+    assert_true(study_entry_metric(&r.items[1], "top1") == study_entry_metric(&f->runs.items[1], "top1"));
+    study_entries_free(&r);
+}
+
+static void looking_at_a_run_tells_memory_from_damage(void **state)
+{
+    fixture *f = *state;
+    study_entry e = f->runs.items[0];
+    berlu_status status;
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = study_entry_look(&e), fail_hit(); n++)
+        if (status != BERLU_OK)
+            assert_int_equal(status, BERLU_ERR_MEMORY);
+        else
+            assert_int_equal(e.state, STUDY_DONE); /* only its timing may be missing */
+    assert_int_equal(status, BERLU_OK);
+    file_put(e.path, "metrics.csv", "nothing", 7);
+    assert_int_equal(study_entry_look(&e), BERLU_OK);
+    assert_int_equal(e.state, STUDY_CUT);
+}
+
+static void every_allocation_of_the_keys_may_fail(void **state)
+{
+    fixture *f = *state;
+    study_entries r = {0};
+    berlu_status status;
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = study_entries_make(&r, &f->s, f->folder), fail_hit(); n++) {
+        assert_true(status != BERLU_OK);
+        assert_null(r.items);
+    }
+    assert_int_equal(status, BERLU_OK);
+    assert_string_equal(r.items[3].key, f->runs.items[3].key);
+    study_entries_free(&r);
+}
+
+/* Workers that end at once without a run: each is tried again, then failed; a scheduler without
+ * memory says so. */
+static berlu_status schedule_once(fixture *f, const char *folder)
+{
+    text notes = {0};
+    store *s = NULL;
+    study_schedule how = {.program = "/bin/true", .jobs = 2, .yaml = yaml, .folder = folder, .retries = 1};
+    for (size_t i = 2; i < 4; i++)
+        f->runs.items[i].state = STUDY_WAITING;
+    berlu_status status = store_open(&s, folder, &notes);
+    if (status == BERLU_OK)
+        status = study_schedule_run(&how, &f->s, &f->runs, s);
+    berlu_status closed = store_close(s);
+    text_free(&notes);
+    return status == BERLU_OK ? closed : status;
+}
+
+static void the_scheduler_survives_lack_of_memory(void **state)
+{
+    fixture *f = *state;
+    char folder[256];
+    berlu_status status;
+    int n = 1;
+    snprintf(folder, sizeof folder, "%s/scheduled", f->folder);
+    for (; fail_after(FAIL_ALLOC, n), status = schedule_once(f, folder), fail_hit(); n++)
+        if (status != BERLU_OK)
+            assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_true(n > 8);
+    assert_int_equal(status, BERLU_OK);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(f->runs.items[i].state, i < 2 ? STUDY_DONE : STUDY_FAILED);
+    contents_check(f, folder);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
+    const struct CMUnitTest tests[] = {
+        CASE(a_store_holds_what_folders_hold),
+        CASE(every_allocation_of_the_writer_may_fail),
+        CASE(every_allocation_of_the_reader_may_fail),
+        CASE(a_full_disk_is_an_error_and_loses_nothing),
+        CASE(a_foreign_file_is_set_aside),
+        CASE(a_slim_store_has_at_most_20_kb_a_run),
+        CASE(one_key_with_two_results_is_refused),
+        CASE(a_pack_appears_whole_or_not_at_all),
+        CASE(unpacking_may_fail_anywhere_and_be_repeated),
+        CASE(what_a_store_holds_is_known),
+        CASE(looking_at_a_run_tells_memory_from_damage),
+        CASE(every_allocation_of_the_keys_may_fail),
+        CASE(the_scheduler_survives_lack_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
