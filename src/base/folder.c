@@ -221,11 +221,11 @@ berlu_status path_rename(const char *from, const char *to)
 
 berlu_status link_replace_in(const folder_handle *in, const char *target, const char *name)
 {
-    size_t room = strlen(name) + 32;
-    char *temporary = malloc(room);
+    size_t size = strlen(name) + 32;
+    char *temporary = malloc(size);
     if (!temporary)
-        return berlu_fail_memory(room, name);
-    snprintf(temporary, room, "%s.%ld.tmp", name, (long)getpid());
+        return berlu_fail_memory(size, name);
+    snprintf(temporary, size, "%s.%ld.tmp", name, (long)getpid());
     (void)unlinkat(at_of(in), temporary, 0); /* left behind by a process of the same number */
     berlu_status status;
     if (symlinkat(target, at_of(in), temporary) != 0) {

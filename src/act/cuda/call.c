@@ -52,7 +52,7 @@ berlu_status berlu_cuda_describe(int device, char *out, size_t room)
 {
     struct cudaDeviceProp properties;
     if (!out || room == 0)
-        return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no room for the text");
+        return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no space for the text");
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
         return fail_cuda(error, "CUDA");
