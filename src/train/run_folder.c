@@ -31,7 +31,7 @@ static int folder_empty(const char *path)
         found |= entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0;
     if (dir)
         closedir(dir);
-    return !found;
+    return dir && !found; /* nobody knows what is in a folder that cannot be read */
 }
 
 /* log.txt is for people: a line that cannot be written is no reason to stop a run, the next
