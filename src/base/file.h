@@ -3,10 +3,10 @@
  *
  * A new file appears whole or not at all: it is written under a temporary name in the same folder,
  * fsynced, renamed, and the folder is fsynced. Failures name the path and the system's reason;
- * reading failures are BERLU_ERR_INPUT (but see file_fail_read()), writing failures BERLU_ERR_IO. A target that is no regular
- * file (a pipe, /dev/null) is written directly. System calls are called by their plain names, so
- * that tests can make the n-th one fail. No file is ever mapped: one that shrinks under a mapping
- * ends the process with SIGBUS. Large files are read through file_in.h. */
+ * reading failures are BERLU_ERR_INPUT (but see file_fail_read()), writing failures BERLU_ERR_IO. A
+ * target that is no regular file (a pipe, /dev/null) is written directly. System calls are called
+ * by their plain names, so that tests can make the n-th one fail. No file is ever mapped: one that
+ * shrinks under a mapping ends the process with SIGBUS. Large files are read through file_in.h. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
