@@ -22,16 +22,17 @@ int run_exists(const char *path)
     return path_in(json, path, "run.json") == BERLU_OK && file_exists(json);
 }
 
-/* Nothing but what a cut write and a lock leave. */
-static int folder_empty(const char *path)
+/* Whether there is nothing but what a cut write and a lock leave. */
+static berlu_status folder_empty(const char *path, int *empty)
 {
-    int found = 0;
     DIR *dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        found |= entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0;
-    if (dir)
-        closedir(dir);
-    return dir && !found; /* nobody knows what is in a folder that cannot be read */
+    if (!dir)
+        return file_fail_read(path); /* nobody knows what is in it */
+    *empty = 1;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        *empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, "lock") == 0;
+    closedir(dir);
+    return BERLU_OK;
 }
 
 /* log.txt is for people: a line that cannot be written is no reason to stop a run, the next
@@ -65,9 +66,11 @@ static berlu_status place_check(const char *path)
     if (run_exists(path))
         return berlu_fail(BERLU_ERR_ARG,
                           "%s: holds a run already; add --resume to continue it, or choose another folder", path);
-    if (folder_exists(path) && !folder_empty(path))
+    int empty = 1;
+    berlu_status status = folder_exists(path) ? folder_empty(path, &empty) : BERLU_OK;
+    if (status == BERLU_OK && !empty)
         return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", path);
-    return BERLU_OK;
+    return status;
 }
 
 /* The folder itself, or the nearest one above it that is there, must take new files. */
@@ -129,7 +132,13 @@ static berlu_status locked_check(const run_folder *run, int resume, int *there)
     *there = file_exists_in(&run->folder, "run.json");
     if (*there && !resume)
         return place_check(run->path);
-    if (!*there && run->lock.record.attempt > 0 && !folder_empty(run->path))
+    int empty = 1;
+    if (!*there && run->lock.record.attempt > 0) {
+        berlu_status status = folder_empty(run->path, &empty);
+        if (status != BERLU_OK)
+            return status;
+    }
+    if (!empty)
         return berlu_fail(BERLU_ERR_INPUT,
                           "%s: its lock file tells of a run but run.json is not there; if another machine "
                           "just began it, try again in a minute, else put run.json back",
