@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,14 +105,16 @@ static berlu_status path_check(const char *path)
 berlu_status run_check(const char *path, int resume)
 {
     int held = 0;
-    run_record record;
+    run_record record = {0};
     berlu_status status = path_check(path);
-    if (status == BERLU_OK && !(resume && run_exists(path)))
+    if (status == BERLU_OK && folder_exists(path))
+        status = run_record_read(&record, &held, path);
+    if (status == BERLU_OK && !(resume && (run_exists(path) || record.attempt > 0)))
         status = place_check(path);
     if (status == BERLU_OK)
         status = writable_check(path);
-    if (status == BERLU_OK && folder_exists(path))
-        status = run_record_read(&record, &held, path);
+    if (status != BERLU_OK)
+        return status;
     if (held)
         status = berlu_fail(BERLU_ERR_BUSY,
                             "%s: another process is training in this run (process %lld on %s); --wait SECONDS "
@@ -123,6 +126,19 @@ berlu_status run_check(const char *path, int resume)
 void run_init(run_folder *run)
 {
     *run = (run_folder){.folder = {.fd = -1}, .lock = {.fd = -1}};
+}
+
+/* A machine may keep for a minute what it knows of names on NFS, that one is not there included. A change of the folder by
+ * itself makes it ask the server again. Where that fails, the folder is as before. */
+static void names_refresh(const run_folder *run)
+{
+    static const char *const names[] = {".refresh", "checkpoints/.refresh"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        int fd = openat(run->folder.fd, names[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            close(fd);
+        (void)unlinkat(run->folder.fd, names[i], 0);
+    }
 }
 
 /* Of a folder that is locked, so that of two that ask at once one finds the other's run; the
@@ -156,7 +172,8 @@ berlu_status run_take(run_folder *out, const char *path, const run_taking *how, 
     out->echo = how->echo;
     out->log = (berlu_log){.write = log_write, .context = out};
     status = writable_check(path);
-    if (status == BERLU_OK && !run_exists(path))
+    char lock[RUN_PATH];
+    if (status == BERLU_OK && !run_exists(path) && !(path_in(lock, path, "lock") == BERLU_OK && file_exists(lock)))
         status = place_check(path); /* before anything is written; what counts is looked at under the lock */
     if (status == BERLU_OK)
         status = folder_make(path);
@@ -164,6 +181,8 @@ berlu_status run_take(run_folder *out, const char *path, const run_taking *how, 
         status = folder_hold(&out->folder, out->path);
     if (status == BERLU_OK)
         status = run_lock_take(&out->lock, &out->folder, how->wait, how->stop);
+    if (status == BERLU_OK && out->lock.record.attempt > 0)
+        names_refresh(out);
     if (status == BERLU_OK)
         status = locked_check(out, how->resume, there);
     if (status == BERLU_OK)
