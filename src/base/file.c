@@ -26,9 +26,10 @@ struct file_out {
     unsigned char buffer[BUFFER];
 };
 
-static berlu_status fail_read(const char *path)
+berlu_status file_fail_read(const char *path)
 {
-    return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+    int limit = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return berlu_fail(limit ? BERLU_ERR_IO : BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
 }
 
 static berlu_status fail_write(const char *path, const char *step)
@@ -83,7 +84,7 @@ static berlu_status read_all(int fd, const char *path, size_t limit, char **data
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail_read(path);
+            return file_fail_read(path);
         *size += (size_t)got;
         (*data)[*size] = 0;
         if (*size > limit)
@@ -105,7 +106,7 @@ berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in,
     size_t length = 0;
     int fd = open_again(at_of(in), name, O_RDONLY);
     if (fd < 0)
-        return fail_read(path);
+        return file_fail_read(path);
     berlu_status status = read_all(fd, path, limit, &data, &length);
     close(fd);
     if (status != BERLU_OK) {

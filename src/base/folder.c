@@ -41,7 +41,7 @@ berlu_status folder_hold(folder_handle *out, const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, strerror(errno));
+        return file_fail_read(path);
     *out = (folder_handle){.fd = fd, .path = path};
     return BERLU_OK;
 }
