@@ -3,12 +3,17 @@
 
 #include "commands.h"
 #include "output.h"
+#include "progress.h"
 #include "train/export.h"
+
+static const berlu_log warnings = {.write = warning_show};
 
 static export_request request_of(const options *o)
 {
-    return (export_request){
-        .run = options_string(o, "run"), .which = options_string(o, "which"), .ema = options_flag(o, "ema")};
+    return (export_request){.run = options_string(o, "run"),
+                            .which = options_string(o, "which"),
+                            .ema = options_flag(o, "ema"),
+                            .log = &warnings};
 }
 
 static berlu_status done(const options *o, const char *path)

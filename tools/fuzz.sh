@@ -7,7 +7,7 @@
 # (crash, leak, hang) stops everything, leaves its input in BUILD/findings and the corpus as it was.
 set -eu
 build=$1 seconds=$2
-KEEP=120000
+KEEP=$((1900000 / $(ls "$build"/fuzz | wc -l)))
 hash='[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*'
 export OMP_NUM_THREADS=1
 limits='-max_len=65536 -timeout=10 -rss_limit_mb=2048'

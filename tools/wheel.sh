@@ -2,8 +2,10 @@
 # wheel.sh BUILD - builds the wheel of the Python package into BUILD/wheel and checks it. SPDX-License-Identifier: MIT
 #
 # The checks: under 1 MB, the expected files and no other library, the library of OpenMP under its own name, and a fresh virtual
-# environment without numpy and torch in which it imports and computes. Built twice from the same commit the bytes are the same:
-# SOURCE_DATE_EPOCH is the commit's date. PIP_ARGS goes to pip (for instance --no-index --find-links FOLDER).
+# environment without numpy and torch in which it imports and computes. It is built twice, and the bytes must be the same
+# (SOURCE_DATE_EPOCH is the commit's date). Then the tests of the ctypes core and of numpy run with every Python from 3.9 to 3.13
+# that is found (on PATH, or pyenv's). PIP_ARGS goes to pip (for instance --no-index --find-links FOLDER). CUDA=1 also builds
+# berlu-cuda, which needs nvcc.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -14,9 +16,15 @@ python=${PYTHON:-python3}
 "$venv/bin/pip" install -q ${PIP_ARGS:-} scikit-build-core
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 1735689600)
 export SOURCE_DATE_EPOCH
-rm -rf "$build/wheel"
-"$venv/bin/pip" wheel . -q --no-deps --no-build-isolation -w "$build/wheel"
+CMAKE_C_COMPILER_LAUNCHER=$(command -v ccache || true)
+export CMAKE_C_COMPILER_LAUNCHER
+rm -rf "$build/wheel" "$build/wheel-again"
+for folder in wheel wheel-again; do
+    "$venv/bin/pip" wheel . -q --no-deps --no-build-isolation -w "$build/$folder"
+done
 wheel=$(ls "$build"/wheel/berlu-*.whl)
+cmp "$wheel" "$build/wheel-again/$(basename "$wheel")" || { echo "built twice, the wheel has other bytes" >&2; exit 1; }
+rm -rf "$build/wheel-again"
 
 size=$(stat -c %s "$wheel")
 [ "$size" -lt 1000000 ] || { echo "$wheel has $size bytes, more than 1 MB" >&2; exit 1; }
@@ -34,4 +42,35 @@ import berlu
 f = berlu.act("berlu:eps=0.1")
 assert abs(f.value(0) - 0.99 * 0.1 / 4) < 1e-9 and "berlu/lib" in berlu.library_path, berlu.library_path
 print(f"{f!r} from {berlu.library_path}")'
+
+# The first python3.N on PATH or of pyenv; "" where there is none.
+interpreter() {
+    for candidate in "python3.$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$1".*/bin/python; do
+        "$candidate" -c "import sys, venv; sys.exit(sys.version_info[:2] != (3, $1))" 2>/dev/null && echo "$candidate" && return
+    done
+}
+
+source=$OLDPWD
+for minor in 9 10 11 12 13; do
+    found=$(interpreter $minor)
+    [ -n "$found" ] || { echo "Python 3.$minor: not found, skipped"; continue; }
+    rm -rf "$clean"
+    "$found" -m venv "$clean"
+    "$clean/bin/pip" install -q --no-index --no-deps "$wheel"
+    tests=test_act
+    "$clean/bin/pip" install -q ${PIP_ARGS:-} numpy 2>/dev/null && tests="test_act test_numpy"
+    for test in $tests; do
+        env -u PYTHONPATH -u BERLU_LIBRARY "$clean/bin/python" -W error "$source/tests/python/$test.py" 2>"$build/wheel.log" ||
+            { cat "$build/wheel.log" >&2; exit 1; }
+    done
+    echo "Python 3.$minor: $tests passed"
+done
+if [ -n "${CUDA:-}" ]; then
+    "$venv/bin/pip" wheel "$source/python/cuda" -q --no-deps --no-build-isolation -w "$build/wheel"
+    "$clean/bin/pip" install -q --no-index --no-deps "$build"/wheel/berlu_cuda-*.whl
+    env -u PYTHONPATH -u BERLU_LIBRARY "$clean/bin/python" -c '
+import berlu, berlu_cuda, ctypes
+ctypes.CDLL(berlu_cuda.library_path).berlu_act_cuda_run # libberlu is found because berlu has opened it
+print(berlu_cuda.library_path)'
+fi
 echo "$wheel: $size bytes"

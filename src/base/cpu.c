@@ -98,7 +98,7 @@ berlu_status cpu_isa_pick(cpu_isa *out)
     return BERLU_OK;
 }
 
-const char *cpu_model(char *out, size_t room)
+const char *cpu_model(char *out, size_t size)
 {
     char name[49] = "";
 #ifdef CPU_X86
@@ -110,6 +110,6 @@ const char *cpu_model(char *out, size_t room)
     }
 #endif
     const char *start = name + strspn(name, " ");
-    snprintf(out, room, "%s", *start ? start : "unknown");
+    snprintf(out, size, "%s", *start ? start : "unknown");
     return out;
 }

@@ -20,6 +20,6 @@ int cpu_has(cpu_isa isa);
  * set than the requested one. */
 berlu_status cpu_isa_pick(cpu_isa *out);
 
-const char *cpu_model(char *out, size_t room); /* the processor's own name for people; "unknown" where there is none */
+const char *cpu_model(char *out, size_t size); /* the processor's own name for people; "unknown" where there is none */
 
 #endif

@@ -26,9 +26,10 @@ struct file_out {
     unsigned char buffer[BUFFER];
 };
 
-static berlu_status fail_read(const char *path)
+berlu_status file_fail_read(const char *path)
 {
-    return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+    int limit = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return berlu_fail(limit ? BERLU_ERR_IO : BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
 }
 
 static berlu_status fail_write(const char *path, const char *step)
@@ -69,21 +70,21 @@ static berlu_status write_all(int fd, const char *path, const unsigned char *byt
 /* Reads to the end of any readable file, pipes included, so the size is not known beforehand. */
 static berlu_status read_all(int fd, const char *path, size_t limit, char **data, size_t *size)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     for (;;) {
-        if (room - *size < 2) {
-            size_t larger = room ? room * 2 : 4096;
+        if (capacity - *size < 2) {
+            size_t larger = capacity ? capacity * 2 : 4096;
             char *grown = realloc(*data, larger);
             if (!grown)
                 return berlu_fail_memory(larger, path);
             *data = grown;
-            room = larger;
+            capacity = larger;
         }
-        ssize_t got = read(fd, *data + *size, room - *size - 1);
+        ssize_t got = read(fd, *data + *size, capacity - *size - 1);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail_read(path);
+            return file_fail_read(path);
         *size += (size_t)got;
         (*data)[*size] = 0;
         if (*size > limit)
@@ -105,7 +106,7 @@ berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in,
     size_t length = 0;
     int fd = open_again(at_of(in), name, O_RDONLY);
     if (fd < 0)
-        return fail_read(path);
+        return file_fail_read(path);
     berlu_status status = read_all(fd, path, limit, &data, &length);
     close(fd);
     if (status != BERLU_OK) {
@@ -124,12 +125,13 @@ berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in,
 static berlu_status open_temporary(file_out *f)
 {
     const char *slash = strrchr(f->name, '/');
-    size_t folder = slash ? (size_t)(slash - f->name) + 1 : 0, room = strlen(f->name) + 48;
-    f->temporary = malloc(room);
+    size_t folder = slash ? (size_t)(slash - f->name) + 1 : 0, capacity = strlen(f->name) + 48;
+    f->temporary = malloc(capacity);
     if (!f->temporary)
-        return berlu_fail_memory(room, f->path);
+        return berlu_fail_memory(capacity, f->path);
     for (int n = 0; n < TRIES; n++) {
-        snprintf(f->temporary, room, "%.*s.%s.%ld-%d.tmp", (int)folder, f->name, f->name + folder, (long)getpid(), n);
+        snprintf(f->temporary, capacity, "%.*s.%s.%ld-%d.tmp", (int)folder, f->name, f->name + folder, (long)getpid(),
+                 n);
         f->fd = open_again(f->at, f->temporary, O_WRONLY | O_CREAT | O_EXCL);
         if (f->fd >= 0)
             return BERLU_OK;

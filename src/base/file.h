@@ -3,10 +3,10 @@
  *
  * A new file appears whole or not at all: it is written under a temporary name in the same folder,
  * fsynced, renamed, and the folder is fsynced. Failures name the path and the system's reason;
- * reading failures are BERLU_ERR_INPUT, writing failures BERLU_ERR_IO. A target that is no regular
- * file (a pipe, /dev/null) is written directly. System calls are called by their plain names, so
- * that tests can make the n-th one fail. No file is ever mapped: one that shrinks under a mapping
- * ends the process with SIGBUS. Large files are read through file_in.h. */
+ * reading failures are BERLU_ERR_INPUT (but see file_fail_read()), writing failures BERLU_ERR_IO. A
+ * target that is no regular file (a pipe, /dev/null) is written directly. System calls are called
+ * by their plain names, so that tests can make the n-th one fail. No file is ever mapped: one that
+ * shrinks under a mapping ends the process with SIGBUS. Large files are read through file_in.h. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -30,6 +30,11 @@ int folder_in_place(const folder_handle *f); /* whether its path still leads to 
 /* `name` as messages show it: "PATH/NAME", in `out` or the name itself. */
 enum { FILE_SHOWN = 4352 };
 const char *file_shown(char out[FILE_SHOWN], const folder_handle *in, const char *name);
+
+/* "PATH: cannot be read: ..." by errno. What is wrong with the path or the disk under it is
+ * BERLU_ERR_INPUT; a limit of open files or memory is not the file's fault: BERLU_ERR_IO, so that
+ * nobody takes a whole file for a broken one. */
+berlu_status file_fail_read(const char *path);
 
 /* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard
  * leaves no trace. After any failure only discard is allowed. */

@@ -22,7 +22,7 @@ berlu_status file_in_open_in(file_in *out, const folder_handle *in, const char *
         out->fd = openat(in ? in->fd : AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
     while (out->fd < 0 && errno == EINTR);
     if (out->fd < 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+        return file_fail_read(path);
     if (fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         file_in_close(out);
         return berlu_fail(BERLU_ERR_INPUT, "%s: is not a regular file", path);
@@ -47,7 +47,7 @@ berlu_status file_in_read(const file_in *f, uint64_t at, void *bytes, size_t cou
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", f->path, strerror(errno));
+            return file_fail_read(f->path);
         if (got == 0)
             return berlu_fail(BERLU_ERR_INPUT,
                               "%s: ends at byte %llu; it had %llu bytes when it was opened and has been cut since",

@@ -41,7 +41,7 @@ berlu_status folder_hold(folder_handle *out, const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, strerror(errno));
+        return file_fail_read(path);
     *out = (folder_handle){.fd = fd, .path = path};
     return BERLU_OK;
 }
@@ -221,11 +221,11 @@ berlu_status path_rename(const char *from, const char *to)
 
 berlu_status link_replace_in(const folder_handle *in, const char *target, const char *name)
 {
-    size_t room = strlen(name) + 32;
-    char *temporary = malloc(room);
+    size_t size = strlen(name) + 32;
+    char *temporary = malloc(size);
     if (!temporary)
-        return berlu_fail_memory(room, name);
-    snprintf(temporary, room, "%s.%ld.tmp", name, (long)getpid());
+        return berlu_fail_memory(size, name);
+    snprintf(temporary, size, "%s.%ld.tmp", name, (long)getpid());
     (void)unlinkat(at_of(in), temporary, 0); /* left behind by a process of the same number */
     berlu_status status;
     if (symlinkat(target, at_of(in), temporary) != 0) {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SENTENCE = 1024 };
-static _Thread_local char last_error[SENTENCE];
+enum { MESSAGE = 1024 };
+static _Thread_local char last_error[MESSAGE];
 
 const char *berlu_last_error(void)
 {
@@ -41,7 +41,7 @@ const char *berlu_status_name(berlu_status status)
 
 berlu_status berlu_fail(berlu_status status, const char *format, ...)
 {
-    char fresh[SENTENCE]; /* an argument may be the old message itself */
+    char fresh[MESSAGE]; /* an argument may be the old message itself */
     va_list args;
     va_start(args, format);
     int length = vsnprintf(fresh, sizeof fresh, format, args);
@@ -66,7 +66,7 @@ void log_line(const berlu_log *log, berlu_log_level level, const char *format, .
 {
     if (!log || !log->write)
         return;
-    char line[SENTENCE];
+    char line[MESSAGE];
     va_list args;
     va_start(args, format);
     int length = vsnprintf(line, sizeof line, format, args);

@@ -17,22 +17,22 @@
 /* Reserves `more` bytes and the NUL. */
 static int text_reserve(text *t, size_t more)
 {
-    size_t need, room = t->room ? t->room : 64;
+    size_t need, capacity = t->capacity ? t->capacity : 64;
     if (t->failed || __builtin_add_overflow(t->length, more, &need) || need >= SIZE_MAX / 2) {
         t->failed = 1;
         return 0;
     }
-    if (need < t->room)
+    if (need < t->capacity)
         return 1;
-    while (room <= need)
-        room *= 2;
-    char *data = realloc(t->data, room);
+    while (capacity <= need)
+        capacity *= 2;
+    char *data = realloc(t->data, capacity);
     if (!data) {
         t->failed = 1;
         return 0;
     }
     t->data = data;
-    t->room = room;
+    t->capacity = capacity;
     return 1;
 }
 

@@ -13,7 +13,7 @@
 
 typedef struct text {
     char *data; /* always ends in NUL once anything was added; NULL before */
-    size_t length, room;
+    size_t length, capacity;
     int failed;
 } text; /* {0} is an empty text */
 

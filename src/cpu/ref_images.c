@@ -1,7 +1,8 @@
-/* ref_images.c - the batch of a step from draws over a data set in memory. SPDX-License-Identifier: MIT
+/* ref_images.c - the batch of a step from draws over a data set in memory.
+ * SPDX-License-Identifier: MIT
  *
- * in: bytes of all images, one image_draw per row, the numbers of bytes; out: images, and where the loss wants them labels and
- * targets. engine/image_draw.h has the formulas. */
+ * in: bytes of all images, one image_draw per row, the numbers of bytes; out: images, and where the
+ * loss wants them labels and targets. engine/image_draw.h has the formulas. */
 #include "cpu/real.h"
 #include "engine/image_draw.h"
 

@@ -1,4 +1,5 @@
-/* bytes.c - many images of one size as one block of bytes, for devices that keep the set. SPDX-License-Identifier: MIT */
+/* bytes.c - many images of one size as one block of bytes, for devices that keep the set.
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

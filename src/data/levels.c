@@ -11,12 +11,12 @@
 
 #include "base/cpu.h"
 
-void levels_apply_plain(const levels *l, float *planes, const image *picture, int mirrored)
+void levels_apply_plain(const levels *l, float *planes, const image *in, int mirrored)
 {
-    size_t width = (size_t)picture->width, plane = width * (size_t)picture->height;
-    const uint8_t *p = picture->pixels;
+    size_t width = (size_t)in->width, plane = width * (size_t)in->height;
+    const uint8_t *p = in->pixels;
     ptrdiff_t step = mirrored ? -1 : 1; /* writing a row from its right end is cheaper than reversing the bytes */
-    for (int y = 0; y < picture->height; y++) {
+    for (int y = 0; y < in->height; y++) {
         float *r = planes + (size_t)y * width + (mirrored ? width - 1 : 0), *g = r + plane, *b = g + plane;
         for (size_t x = 0; x < width; x++, p += 3, r += step, g += step, b += step) {
             *r = l->table[0][p[0]];
@@ -79,13 +79,13 @@ AVX2 static inline void row_apply(const levels *l, float *out, size_t plane, con
     }
 }
 
-AVX2 static void apply_vector(const levels *l, float *planes, const image *picture, int mirrored)
+AVX2 static void apply_vector(const levels *l, float *planes, const image *in, int mirrored)
 {
-    size_t width = (size_t)picture->width, plane = width * (size_t)picture->height;
+    size_t width = (size_t)in->width, plane = width * (size_t)in->height;
     int stream = 3 * plane * sizeof(float) >= STREAM_BYTES && width % LANES == 0 && (uintptr_t)planes % 32 == 0;
-    for (size_t y = 0; y < (size_t)picture->height; y++) {
+    for (size_t y = 0; y < (size_t)in->height; y++) {
         float *out = planes + y * width;
-        const uint8_t *p = picture->pixels + 3 * y * width;
+        const uint8_t *p = in->pixels + 3 * y * width;
         if (stream && mirrored)
             row_apply(l, out, plane, p, width, 1, 1);
         else if (stream)
@@ -119,9 +119,9 @@ static int vector_usable(const levels *l)
 }
 #else
 enum { LANES = 8 };
-static void apply_vector(const levels *l, float *planes, const image *picture, int mirrored)
+static void apply_vector(const levels *l, float *planes, const image *in, int mirrored)
 {
-    levels_apply_plain(l, planes, picture, mirrored);
+    levels_apply_plain(l, planes, in, mirrored);
 }
 
 static int vector_usable(const levels *l)
@@ -147,10 +147,10 @@ berlu_status levels_make(levels *out, const double mean[3], const double std[3])
     return BERLU_OK;
 }
 
-void levels_apply(const levels *l, float *planes, const image *picture, int mirrored)
+void levels_apply(const levels *l, float *planes, const image *in, int mirrored)
 {
-    if (l->vector && picture->width >= LANES)
-        apply_vector(l, planes, picture, mirrored);
+    if (l->vector && in->width >= LANES)
+        apply_vector(l, planes, in, mirrored);
     else
-        levels_apply_plain(l, planes, picture, mirrored);
+        levels_apply_plain(l, planes, in, mirrored);
 }

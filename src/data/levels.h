@@ -18,7 +18,7 @@ typedef struct levels {
 berlu_status levels_make(levels *out, const double mean[3], const double std[3]);
 
 /* Three planes of floats; mirrored left to right if asked. */
-void levels_apply(const levels *l, float *planes, const image *picture, int mirrored);
-void levels_apply_plain(const levels *l, float *planes, const image *picture, int mirrored); /* for the test */
+void levels_apply(const levels *l, float *planes, const image *in, int mirrored);
+void levels_apply_plain(const levels *l, float *planes, const image *in, int mirrored); /* for the test */
 
 #endif

@@ -54,19 +54,19 @@ static berlu_status image_write(const making *m, size_t index)
 {
     const data_info *info = data_describe(m->source);
     int label = data_label(m->source, m->split, index);
-    image picture = {0};
+    image read = {0};
     void *png = NULL;
     size_t size;
     char path[4096];
     snprintf(path, sizeof path, "%s/%s/%s/%06zu.png", m->folder, split_folders[m->split], info->class_names[label],
              index);
     berlu_status status;
-    TRY_DONE(data_read(m->source, m->split, index, NULL, &picture));
-    TRY_DONE(png_encode(&png, &size, picture.pixels, picture.width, picture.height));
+    TRY_DONE(data_read(m->source, m->split, index, NULL, &read));
+    TRY_DONE(png_encode(&png, &size, read.pixels, read.width, read.height));
     status = bytes_write(path, png, size);
 done:
     free(png);
-    image_free(&picture);
+    image_free(&read);
     return status;
 }
 

@@ -60,21 +60,21 @@ static void block_measure(void *context, size_t block)
 {
     const measuring *m = context;
     block_sum *b = &m->blocks[block];
-    image picture = {0};
+    image read = {0};
     image_file file = {0};
     image_request request = {.file = &file};
     size_t first = m->count * block / BLOCKS, end = m->count * (block + 1) / BLOCKS;
     for (size_t i = first; i < end && b->status == BERLU_OK; i++) {
         size_t index = image_index(m, i);
-        b->status = data_read(m->source, m->split, index, &request, &picture);
+        b->status = data_read(m->source, m->split, index, &request, &read);
         if (b->status == BERLU_OK)
-            image_add(b, &picture);
+            image_add(b, &read);
         else if (b->status == BERLU_ERR_INPUT)
             b->status = data_report_bad(m->source, m->split, index);
     }
     if (b->status != BERLU_OK)
         snprintf(b->message, sizeof b->message, "%s", berlu_last_error());
-    image_free(&picture);
+    image_free(&read);
     free(file.bytes);
 }
 
@@ -139,14 +139,14 @@ berlu_status data_measure(data_source *source, data_split split, size_t limit, s
 /* ---- the contact sheet ----------------------------------------------------------------------- */
 
 /* An image, fitted into a cell with its aspect ratio. */
-static berlu_status cell_fill(image *sheet, int left, int top, int cell, const image *picture, image *small,
+static berlu_status cell_fill(image *sheet, int left, int top, int cell, const image *read, image *small,
                               resize_scratch *scratch)
 {
-    int w = picture->width, h = picture->height, long_side = w > h ? w : h;
+    int w = read->width, h = read->height, long_side = w > h ? w : h;
     int fit_w = (int)((int64_t)w * cell / long_side), fit_h = (int)((int64_t)h * cell / long_side);
     fit_w = fit_w < 1 ? 1 : fit_w;
     fit_h = fit_h < 1 ? 1 : fit_h;
-    TRY(image_resize(small, picture, fit_w, fit_h, RESIZE_BICUBIC, scratch));
+    TRY(image_resize(small, read, fit_w, fit_h, RESIZE_BICUBIC, scratch));
     left += (cell - fit_w) / 2;
     top += (cell - fit_h) / 2;
     for (int y = 0; y < fit_h; y++)
@@ -163,7 +163,7 @@ berlu_status data_contact_sheet(data_source *source, int rows, int columns, int 
     rows = (size_t)rows < info->classes ? rows : (int)info->classes;
     berlu_status status = image_reserve(out, columns * (cell + GAP) + GAP, rows * (cell + GAP) + GAP);
     int *filled = calloc((size_t)rows, sizeof *filled), left = rows * columns;
-    image picture = {0}, small = {0};
+    image read = {0}, small = {0};
     resize_scratch scratch = {0};
     if (!filled)
         status = berlu_fail_memory((size_t)rows * sizeof *filled, "a contact sheet");
@@ -173,17 +173,17 @@ berlu_status data_contact_sheet(data_source *source, int rows, int columns, int 
         int label = data_label(source, split, i);
         if (label >= rows || filled[label] == columns)
             continue;
-        status = data_read(source, split, i, NULL, &picture);
+        status = data_read(source, split, i, NULL, &read);
         if (status == BERLU_ERR_INPUT) {
             status = data_report_bad(source, split, i);
             continue;
         }
         if (status == BERLU_OK)
-            status = cell_fill(out, GAP + filled[label]++ * (cell + GAP), GAP + label * (cell + GAP), cell, &picture,
+            status = cell_fill(out, GAP + filled[label]++ * (cell + GAP), GAP + label * (cell + GAP), cell, &read,
                                &small, &scratch);
         left--;
     }
-    image_free(&picture);
+    image_free(&read);
     image_free(&small);
     resize_scratch_free(&scratch);
     free(filled);

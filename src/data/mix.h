@@ -47,7 +47,8 @@ void mix_images(const mix_draw *d, float *images, size_t rows, int channels, int
 void mix_targets(const mix_draw *d, double smoothing, const int32_t *labels, float *targets, size_t rows,
                  size_t classes);
 
-/* The same of the draws of a batch: `rows` of them from `first` on, whose labels are set, learn whom they are mixed with. */
+/* The same of the draws of a batch: `rows` of them from `first` on, whose labels are set, learn
+ * whom they are mixed with. */
 void mix_draws(const mix_draw *d, double smoothing, image_draw *batch, size_t first, size_t rows, size_t classes);
 
 #endif

@@ -108,8 +108,8 @@ struct backend {
 
     size_t (*library)(const op_call *call); /* bytes that libraries allocate during a call; NULL: none */
     void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
-    /* Calls behind an op of so many rows during which its inputs stay as they are, because it may run
-     * beside them; NULL: 0. */
+    /* Calls behind an op of so many rows during which its inputs stay as they are, because it may
+     * run beside them; NULL: 0. */
     int (*linger)(const device *d, op_id op, int64_t rows);
     size_t (*free_bytes)(device *d); /* memory left on the device; NULL, or 0: not known */
     void (*describe)(const device *d, char *out,

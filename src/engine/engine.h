@@ -87,11 +87,12 @@ berlu_status engine_forward(engine *e, const engine_step *step);
 berlu_status engine_backward(engine *e);
 berlu_status engine_update(engine *e);
 berlu_status engine_set_step(engine *e, const engine_step *step);
-/* All three parts as one list, on a GPU one launch; nothing can be read in between. With accumulate: of a single pass. */
+/* All three parts as one list, on a GPU one launch; nothing can be read in between. With
+ * accumulate: of a single pass. */
 berlu_status engine_step_run(engine *e, const engine_step *step);
 
-/* Runs forward and backward once on whatever lies there, so that all is chosen that a device chooses by trying; nothing that
- * counts is changed. Before the first step. */
+/* Runs forward and backward once on whatever lies there, so that all is chosen that a device
+ * chooses by trying; nothing that counts is changed. Before the first step. */
 berlu_status engine_warm_up(engine *e);
 
 /* Results of steps without waiting for the device. engine_step_end() follows engine_backward() or

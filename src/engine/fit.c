@@ -1,7 +1,8 @@
-/* fit.c - does an engine fit into what its device has free? Asked before the first allocation. SPDX-License-Identifier: MIT
+/* fit.c - does an engine fit into what its device has free? Asked before the first allocation.
+ * SPDX-License-Identifier: MIT
  *
- * The plan knows every byte, so nobody has to try. Where it is too much, the largest batch that fits is found by planning
- * smaller ones. */
+ * The plan knows every byte, so nobody has to try. Where it is too much, the largest batch that
+ * fits is found by planning smaller ones. */
 #include "engine/engine_internal.h"
 
 /* Bytes that engine_create() would take with this batch; UINT64_MAX where it cannot be planned. */

@@ -1,10 +1,11 @@
-/* image_draw.h - what chance decided about one image of a batch, as plain data, and the numbers it gives.
- * SPDX-License-Identifier: MIT
+/* image_draw.h - what chance decided about one image of a batch, as plain data, and the numbers it
+ * gives. SPDX-License-Identifier: MIT
  *
- * A device that holds a data set as bytes (image_set.h) makes a batch from one image_draw per row: which image, its window,
- * flip, erased box, and with whom it is mixed. data/loader.h draws them by the same counters as the pixels the CPU's loader
- * makes, and image_value() repeats that loader's arithmetic operation by operation, so both give the same bits. The kernel of
- * every backend is a loop around image_value(): cpu/ref_images.c, cuda/images.cu.
+ * A device that holds a data set as bytes (image_set.h) makes a batch from one image_draw per row:
+ * which image, its window, flip, erased box, and with whom it is mixed. data/loader.h draws them by
+ * the same counters as the pixels the CPU's loader makes, and image_value() repeats that loader's
+ * arithmetic operation by operation, so both give the same bits. The kernel of every backend is a
+ * loop around image_value(): cpu/ref_images.c, cuda/images.cu.
  *
  * Everything here compiles as CUDA too; contraction is off, as everywhere. */
 #ifndef ENGINE_IMAGE_DRAW_H
@@ -48,8 +49,8 @@ PHILOX_FN int image_inside(const image_box *b, int y, int x)
     return y >= b->top && y < b->bottom && x >= b->left && x < b->right;
 }
 
-/* Noise of an erased box: numbers run along its rows, then down, then over the channels; each takes one word of the row of
- * draws, whose blocks are handed out from their last word (data/draws.h). */
+/* Noise of an erased box: numbers run along its rows, then down, then over the channels; each takes
+ * one word of the row of draws, whose blocks are handed out from their last word (data/draws.h). */
 PHILOX_FN float image_noise(const image_draw *d, int channel, int y, int x)
 {
     uint32_t wide = (uint32_t)(d->erased.right - d->erased.left), high = (uint32_t)(d->erased.bottom - d->erased.top);

@@ -60,7 +60,7 @@ void image_set_free(image_set *s)
     free(s);
 }
 
-/* ---- an engine that uses one ---- */
+/* ---- an engine that uses one ----------------------------------------------------------------- */
 
 static op_operand feed_operand(const engine *e, feed_id id)
 {

@@ -216,9 +216,9 @@ static void stats_of(tb_histogram *h, const float *values, size_t count)
 static void buckets_count(double counts[BUCKETS], size_t buckets, const tb_histogram *h, double per_width,
                           const float *values, size_t count)
 {
-    enum { TABLES = 4, ROOM = 32 }; /* several tables: equal neighbours do not depend on each other */
-    _Static_assert((int)ROOM >= (int)BUCKETS, "a power of two, so that a place is found by a shift");
-    uint32_t found[TABLES][ROOM] = {{0}};
+    enum { TABLES = 4, SLOTS = 32 }; /* several tables: equal neighbours do not depend on each other */
+    _Static_assert((int)SLOTS >= (int)BUCKETS, "a power of two, so that a place is found by a shift");
+    uint32_t found[TABLES][SLOTS] = {{0}};
     float buffer[FEW];
     int place[FEW];
     double min = h->min, last = (double)(buckets - 1);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "train/checkpoint.h"
 #include "data/sha256.h"
+#include "train/checkpoint.h"
 
 enum { PATH = CHECKPOINT_PATH + 64 };
 

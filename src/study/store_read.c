@@ -43,7 +43,8 @@ static const unsigned char *blob_at(arena *memory, sqlite3_stmt *q, int column, 
     return copy;
 }
 
-static void result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
+/* 0: there was no memory for what it holds. */
+static int result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
 {
     *r = (store_result){.key = text_at(memory, q, 0),
                         .state = text_at(memory, q, 1),
@@ -65,6 +66,7 @@ static void result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
                         .metrics_bytes = (size_t)sqlite3_column_int64(q, 19)};
     r->correct = blob_at(memory, q, 11, &r->correct_bytes);
     r->metrics = blob_at(memory, q, 18, &r->metrics_packed);
+    return (r->correct || !sqlite3_column_bytes(q, 11)) && (r->metrics || !sqlite3_column_bytes(q, 18));
 }
 
 static berlu_status epochs_read(store *s, store_result *r, arena *memory)
@@ -104,8 +106,9 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
         return status;
     store_bind_text(q, 1, name);
     store_bind_text(q, 2, cell->label);
-    while (cell->count < most && sqlite3_step(q) == SQLITE_ROW)
-        result_fill(&cell->runs[cell->count++], memory, q);
+    while (status == BERLU_OK && cell->count < most && sqlite3_step(q) == SQLITE_ROW)
+        if (!result_fill(&cell->runs[cell->count++], memory, q))
+            status = berlu_fail_memory(0, "a run of a store");
     sqlite3_finalize(q);
     for (size_t i = 0; i < cell->count && status == BERLU_OK; i++)
         status = epochs_read(s, &cell->runs[i], memory);
@@ -193,10 +196,11 @@ static int texts_whole(const store_contents *c)
         for (size_t k = 0; k < t->contrast_count; k++)
             whole &= t->contrasts[k].name && t->contrasts[k].expect && t->contrasts[k].registered;
         for (size_t k = 0; k < t->cell_count; k++) {
-            whole &= t->cells[k].label != NULL;
+            whole &= t->cells[k].label && t->cells[k].settings;
             for (size_t r = 0; r < t->cells[k].count; r++) {
                 const store_result *x = &t->cells[k].runs[r];
-                whole &= x->key && x->state && x->error && x->device && x->version && x->commit && x->settings;
+                whole &= x->key && x->state && x->error && x->device && x->version && x->commit && x->settings &&
+                         x->host && x->data;
             }
         }
     }

@@ -22,6 +22,7 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     settings_join(&settings, &from->cells[c].settings);
     if ((status = text_status(&settings)) != BERLU_OK) {
         sqlite3_finalize(q);
+        text_free(&settings);
         return status;
     }
     store_bind_text(q, 1, from->name);

@@ -62,22 +62,28 @@ static int marked(const char *name, const char *mark)
     return strncmp(name, mark, strlen(mark)) == 0;
 }
 
-static DIR *checkpoints_open(const folder_handle *run)
+/* BERLU_OK with NULL where the folder is not there. One that cannot be read is an error: a run whose
+ * checkpoints nobody sees would start from the beginning. */
+static berlu_status checkpoints_open(DIR **out, const folder_handle *run)
 {
+    char shown[FILE_SHOWN];
     int fd = openat(run->fd, "checkpoints", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (fd >= 0 && !dir)
+    *out = fd >= 0 ? fdopendir(fd) : NULL;
+    if (*out || (fd < 0 && errno == ENOENT))
+        return BERLU_OK;
+    berlu_status status = file_fail_read(file_shown(shown, run, "checkpoints"));
+    if (fd >= 0)
         close(fd);
-    return dir;
+    return status;
 }
 
 /* The steps of all checkpoints, newest first; free() it. A folder that is not there has none. */
 static berlu_status steps_list(const folder_handle *run, uint64_t **out, size_t *count)
 {
-    berlu_status status = BERLU_OK;
     uint64_t *steps = NULL;
     size_t n = 0;
-    DIR *dir = checkpoints_open(run);
+    DIR *dir;
+    berlu_status status = checkpoints_open(&dir, run);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         uint64_t step, *grown;
         if (!step_of(entry->d_name, &step))
@@ -144,7 +150,8 @@ static void step_remove(checkpoint_store *store, uint64_t step)
 /* Names that begin with a mark are nobody's once a checkpoint is in place. */
 static void leftovers_remove(checkpoint_store *store)
 {
-    DIR *dir = checkpoints_open(store->run);
+    DIR *dir;
+    (void)checkpoints_open(&dir, store->run); /* the next settling tries again */
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         char name[NAME + 256];
         if (!marked(entry->d_name, mark_fresh) && !marked(entry->d_name, mark_aside) &&
@@ -268,8 +275,8 @@ berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t 
 
 berlu_status checkpoint_recover(checkpoint_store *store)
 {
-    berlu_status status = BERLU_OK;
-    DIR *dir = checkpoints_open(store->run);
+    DIR *dir;
+    berlu_status status = checkpoints_open(&dir, store->run);
     for (struct dirent *entry; dir && status == BERLU_OK && (entry = readdir(dir));) {
         uint64_t step;
         char from[NAME], to[NAME];
@@ -343,8 +350,8 @@ void checkpoint_best_check(checkpoint_store *store, uint64_t best, int ema)
     if (!best)
         return;
     step_name(name, "", best, 0);
-    if (path_join(path, "%s/%s", store->run->path, name) != BERLU_OK || checkpoint_check(path, ema) == BERLU_OK)
-        return;
+    if (path_join(path, "%s/%s", store->run->path, name) != BERLU_OK || checkpoint_check(path, ema) != BERLU_ERR_INPUT)
+        return; /* whole, or not looked at for want of memory or files */
     snprintf(reason, sizeof reason, "%s", berlu_last_error());
     step_name(aside, mark_damaged, best, 0);
     int there = folder_exists_in(store->run, name);
@@ -365,14 +372,20 @@ berlu_status checkpoint_newest(const char *run, int ema, char path[CHECKPOINT_PA
     char name[NAME];
     berlu_status status = BERLU_OK, broken = BERLU_OK;
     path[0] = 0;
-    if (folder_hold(&folder, run) != BERLU_OK)
+    if (!folder_exists(run))
         return BERLU_OK; /* no folder, no checkpoint */
+    if ((status = folder_hold(&folder, run)) != BERLU_OK)
+        return status;
     status = steps_list(&folder, &steps, &count);
     folder_release(&folder);
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
         status = path_join(path, "%s/%s", run, step_name(name, "", steps[i], 0));
         if (status == BERLU_OK && (broken = checkpoint_check(path, ema)) == BERLU_OK)
             goto done;
+        if (status == BERLU_OK && broken != BERLU_ERR_INPUT) { /* no memory, too many files: it may well be whole */
+            status = broken;
+            goto done;
+        }
         log_line(log, BERLU_LOG_WARNING, "%s is broken and passed over: %s", path, berlu_last_error());
     }
     path[0] = 0;

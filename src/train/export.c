@@ -42,7 +42,7 @@ static berlu_status exported_open(exported *x, const export_request *r)
     berlu_status status = run_settings(&x->settings, &facts, r->run);
     if (status == BERLU_OK)
         status = network_weights(weights, sizeof weights, r->run, r->which,
-                                 r->ema ? "ema.safetensors" : "model.safetensors", NULL);
+                                 r->ema ? "ema.safetensors" : "model.safetensors", r->log);
     if (status == BERLU_OK && facts.format > 0)
         status = run_record_check(&x->settings, weights);
     if (status == BERLU_OK)

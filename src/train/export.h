@@ -9,6 +9,7 @@
 typedef struct export_request {
     const char *run, *which; /* which checkpoint: last, best or a step */
     int ema;
+    const berlu_log *log; /* warnings; may be NULL */
 } export_request;
 
 /* An ONNX file (models/onnx.h); the metadata names what a checkpoint's does. */

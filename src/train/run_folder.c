@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,16 +23,17 @@ int run_exists(const char *path)
     return path_in(json, path, "run.json") == BERLU_OK && file_exists(json);
 }
 
-/* Nothing but what a cut write and a lock leave. */
-static int folder_empty(const char *path)
+/* Whether there is nothing but what a cut write and a lock leave. */
+static berlu_status folder_empty(const char *path, int *empty)
 {
-    int found = 0;
     DIR *dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        found |= entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0;
-    if (dir)
-        closedir(dir);
-    return !found;
+    if (!dir)
+        return file_fail_read(path); /* nobody knows what is in it */
+    *empty = 1;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        *empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, "lock") == 0;
+    closedir(dir);
+    return BERLU_OK;
 }
 
 /* log.txt is for people: a line that cannot be written is no reason to stop a run, the next
@@ -65,9 +67,11 @@ static berlu_status place_check(const char *path)
     if (run_exists(path))
         return berlu_fail(BERLU_ERR_ARG,
                           "%s: holds a run already; add --resume to continue it, or choose another folder", path);
-    if (folder_exists(path) && !folder_empty(path))
+    int empty = 1;
+    berlu_status status = folder_exists(path) ? folder_empty(path, &empty) : BERLU_OK;
+    if (status == BERLU_OK && !empty)
         return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", path);
-    return BERLU_OK;
+    return status;
 }
 
 /* The folder itself, or the nearest one above it that is there, must take new files. */
@@ -101,14 +105,16 @@ static berlu_status path_check(const char *path)
 berlu_status run_check(const char *path, int resume)
 {
     int held = 0;
-    run_record record;
+    run_record record = {0};
     berlu_status status = path_check(path);
-    if (status == BERLU_OK && !(resume && run_exists(path)))
+    if (status == BERLU_OK && folder_exists(path))
+        status = run_record_read(&record, &held, path);
+    if (status == BERLU_OK && !(resume && (run_exists(path) || record.attempt > 0)))
         status = place_check(path);
     if (status == BERLU_OK)
         status = writable_check(path);
-    if (status == BERLU_OK && folder_exists(path))
-        status = run_record_read(&record, &held, path);
+    if (status != BERLU_OK)
+        return status;
     if (held)
         status = berlu_fail(BERLU_ERR_BUSY,
                             "%s: another process is training in this run (process %lld on %s); --wait SECONDS "
@@ -122,6 +128,19 @@ void run_init(run_folder *run)
     *run = (run_folder){.folder = {.fd = -1}, .lock = {.fd = -1}};
 }
 
+/* A machine may keep for a minute what it knows of names on NFS, that one is not there included. A change of the folder by
+ * itself makes it ask the server again. Where that fails, the folder is as before. */
+static void names_refresh(const run_folder *run)
+{
+    static const char *const names[] = {".refresh", "checkpoints/.refresh"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        int fd = openat(run->folder.fd, names[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            close(fd);
+        (void)unlinkat(run->folder.fd, names[i], 0);
+    }
+}
+
 /* Of a folder that is locked, so that of two that ask at once one finds the other's run; the
  * locked file itself knows of a run whose other files this machine may not see yet. */
 static berlu_status locked_check(const run_folder *run, int resume, int *there)
@@ -129,7 +148,13 @@ static berlu_status locked_check(const run_folder *run, int resume, int *there)
     *there = file_exists_in(&run->folder, "run.json");
     if (*there && !resume)
         return place_check(run->path);
-    if (!*there && run->lock.record.attempt > 0 && !folder_empty(run->path))
+    int empty = 1;
+    if (!*there && run->lock.record.attempt > 0) {
+        berlu_status status = folder_empty(run->path, &empty);
+        if (status != BERLU_OK)
+            return status;
+    }
+    if (!empty)
         return berlu_fail(BERLU_ERR_INPUT,
                           "%s: its lock file tells of a run but run.json is not there; if another machine "
                           "just began it, try again in a minute, else put run.json back",
@@ -147,7 +172,8 @@ berlu_status run_take(run_folder *out, const char *path, const run_taking *how, 
     out->echo = how->echo;
     out->log = (berlu_log){.write = log_write, .context = out};
     status = writable_check(path);
-    if (status == BERLU_OK && !run_exists(path))
+    char lock[RUN_PATH];
+    if (status == BERLU_OK && !run_exists(path) && !(path_in(lock, path, "lock") == BERLU_OK && file_exists(lock)))
         status = place_check(path); /* before anything is written; what counts is looked at under the lock */
     if (status == BERLU_OK)
         status = folder_make(path);
@@ -155,6 +181,8 @@ berlu_status run_take(run_folder *out, const char *path, const run_taking *how, 
         status = folder_hold(&out->folder, out->path);
     if (status == BERLU_OK)
         status = run_lock_take(&out->lock, &out->folder, how->wait, how->stop);
+    if (status == BERLU_OK && out->lock.record.attempt > 0)
+        names_refresh(out);
     if (status == BERLU_OK)
         status = locked_check(out, how->resume, there);
     if (status == BERLU_OK)

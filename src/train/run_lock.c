@@ -160,7 +160,7 @@ berlu_status run_record_read(run_record *out, int *held, const char *run)
     if (fd < 0) /* who may not write there may still read the record */
         fd = openat(folder.fd, "lock", O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s/lock: cannot be read: %s", run, strerror(errno));
+        status = file_fail_read(file_shown((char[FILE_SHOWN]){0}, &folder, "lock"));
     if (fd >= 0) {
         struct flock all = whole_file();
         *held = fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;

@@ -306,7 +306,7 @@ static int check_lengths(const berlu_act *act, berlu_act_op op, berlu_dtype dtyp
 
 static int check_rows(const berlu_act *act, berlu_act_op op, berlu_dtype dtype, berlu_isa only, int variant)
 {
-    static const size_t sizes[][2] = {{0, 5},    {3, 0},   {3, 7},   {5, 16},  {65, 33},
+    static const size_t sizes[][2] = {{0, 5},    {0, 0},   {3, 7},   {5, 16},  {65, 33},
                                       {130, 64}, {200, 5}, {3, 600}, {129, 31}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int kind = 0; kind < 8; kind += variant && dtype != BERLU_F32 ? 3 : 1) {

@@ -1,6 +1,11 @@
 """berlu.torch on a GPU: the bits of the CPU, streams, graphs, torch.compile.
-SPDX-License-Identifier: MIT"""
+SPDX-License-Identifier: MIT
 
+Needs torch and the three libraries of berlu, nothing else:
+    PYTHONPATH=python BERLU_LIBRARY=build/libberlu.so.0 python3 tests/python/test_cuda.py"""
+
+import os
+import shutil
 import sys
 import unittest
 
@@ -71,6 +76,7 @@ class Cuda(unittest.TestCase):
         for got, right in zip((y, dx, dalpha), (want_y, *want)):
             self.assertTrue(torch.equal(got, right))
 
+    @unittest.skipUnless(shutil.which("gcc") or shutil.which("clang"), "torch.compile needs a C compiler")
     def test_compile_and_reduce_overhead(self):
         for mode in ("default", "reduce-overhead"):
             torch._dynamo.reset()
@@ -82,6 +88,37 @@ class Cuda(unittest.TestCase):
                 got = torch.autograd.grad(compiled(x).square().sum(), (x, act.alpha))
                 for a, b in zip(want, got):
                     self.assertTrue(torch.equal(a, b.clone()))
+
+    def test_second_order_is_that_of_the_cpu(self):
+        results = []
+        for device in ("cpu", "cuda"):
+            x = torch.linspace(-2, 2, 48).reshape(6, 8).to(device).requires_grad_()
+            act = bt.BerLU(alpha=0.1, eps=0.5, learn="alpha+eps").to(device)
+            first = torch.autograd.grad(act(x).square().sum(), [x, *act.parameters()], create_graph=True)
+            second = torch.autograd.grad(sum(f.square().sum() for f in first), [x, *act.parameters()])
+            results.append([t.cpu() for t in second])
+        for h, d in zip(*results):
+            torch.testing.assert_close(h, d, rtol=1e-4, atol=1e-4)
+
+    def test_a_forked_child_is_told_to_spawn(self):
+        x = torch.randn(64, device="cuda")
+        bt.gelu(x)
+        torch.cuda.synchronize()
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                with torch.no_grad():
+                    bt.gelu(x)
+                message = "computed"
+            except BaseException as error:
+                message = str(error)
+            os.write(write, message.encode())
+            os._exit(0)
+        os.close(write)
+        os.waitpid(child, 0)
+        self.assertIn("spawn", os.read(read, 65536).decode())
+        self.assertEqual(bt.gelu(x).shape, x.shape)
 
     def test_autocast_and_another_device(self):
         model = torch.nn.Sequential(torch.nn.Linear(64, 64), bt.BerLU(keep="output"), torch.nn.Linear(64, 8)).cuda()

@@ -124,7 +124,7 @@ int __wrap_open(const char *path, int flags, ...)
         mode = (mode_t)va_arg(args, int);
         va_end(args);
     }
-    return now(FAIL_OPEN, EACCES) ? -1 : __real_open(path, flags, mode);
+    return now(FAIL_OPEN, EACCES) || now(FAIL_MANY, EMFILE) ? -1 : __real_open(path, flags, mode);
 }
 
 int __real_openat(int at, const char *path, int flags, ...);
@@ -138,7 +138,7 @@ int __wrap_openat(int at, const char *path, int flags, ...)
         mode = (mode_t)va_arg(args, int);
         va_end(args);
     }
-    return now(FAIL_OPEN, EACCES) ? -1 : __real_openat(at, path, flags, mode);
+    return now(FAIL_OPEN, EACCES) || now(FAIL_MANY, EMFILE) ? -1 : __real_openat(at, path, flags, mode);
 }
 
 ssize_t __real_read(int fd, void *bytes, size_t count);

@@ -27,6 +27,7 @@ enum {
     FAIL_CLOSE = 128,    /* close: closes, then EIO */
     FAIL_MKDIR = 256,    /* mkdir, mkdirat: ENOSPC */
     FAIL_TRUNCATE = 512, /* ftruncate: EIO */
+    FAIL_MANY = 1024,    /* open, openat: EMFILE */
     FAIL_FILE = FAIL_OPEN | FAIL_WRITE | FAIL_SYNC | FAIL_RENAME | FAIL_CLOSE | FAIL_MKDIR | FAIL_TRUNCATE,
 };
 

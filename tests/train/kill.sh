@@ -7,7 +7,8 @@
 # four families in turn, until KILLS (default 20) were killed with SIGKILL and SIGNALS (default 20)
 # got a signal that asks for a stop. After such a signal the command must have ended with 3, and the
 # newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once
-# the third may end it. Before that: bad input exits with 2 and writes nothing.
+# the third may end it. Before that: bad input exits with 2 and writes nothing, and a limit of open
+# files with 1.
 # SEED in the environment repeats a sequence of moments as far as the machine allows; FAMILY, the
 # options of a run, takes the place of the four; THREADS that of one or two at random.
 set -um # jobs of their own: without -m the shell starts what runs beside it with SIGINT ignored
@@ -97,6 +98,18 @@ for words in "--lr 0.5 --resume" "" "--batch 100000 --run $work/other" "--model 
     $berlu train $common ${families[0]} --run "$run" $words 2> "$work/error"
     code=$?
     [ $code = 2 ] && [ ! -e "$work/other" ] || fail "'$words' ended with $code instead of 2"
+done
+
+# A limit of open files is no fault of the input (1, not 2), and a run is never taken for one without checkpoints; the
+# whole run is compared with below.
+for ((open = 4; open < 9; open++)); do
+    for run in "$work/whole0" "$work/other"; do
+        (ulimit -n $open && exec $berlu train $common ${families[0]} --run "$run" --resume --threads 1) 2> "$work/error"
+        code=$?
+        [ $code -le 1 ] || [ $code = 127 ] || fail "with $open open files '$run' ended with $code"
+        ! grep -q "broken\|from the beginning" "$work/error" || fail "with $open open files checkpoints were not seen"
+    done
+    rm -rf "$work/other"
 done
 
 made=0 sent=0 runs=0

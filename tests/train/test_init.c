@@ -129,9 +129,11 @@ static void another_network_is_refused_by_name(void **state)
 static void canonical(text *out, const char *const *extra)
 {
     train_settings s;
+    train_data data = {0};
     tiny_settings(&s, "unused", extra);
-    if (train_canonical(out, &s) != BERLU_OK)
+    if (train_canonical(out, &s, &data, NULL) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
+    train_data_close(&data);
     recipe_free(&s);
 }
 
@@ -140,14 +142,15 @@ static void the_content_of_the_file_counts_and_not_its_path(void **state)
     (void)state;
     char first[FOLDER_PATH], other[FOLDER_PATH], copy[FOLDER_PATH], path[FOLDER_PATH], line[FOLDER_PATH + 16];
     text a = {0}, b = {0}, c = {0}, none = {0};
-    file_map map;
+    char *bytes;
+    size_t size;
     run_whole(run_place(first, "hash-first"), NULL);
     run_whole(run_place(other, "hash-other"), (const char *const[]){"seed=1", NULL});
-    assert_int_equal(file_map_open(&map, weights_of(path, first)), BERLU_OK);
+    assert_int_equal(file_read_all(&bytes, &size, weights_of(path, first), 1 << 24), BERLU_OK);
     folder_fresh(copy, "hash-copy");
     strcat(copy, "/moved.safetensors");
-    assert_int_equal(file_write_atomic(copy, map.data, map.size), BERLU_OK);
-    file_map_close(&map);
+    assert_int_equal(file_write_atomic(copy, bytes, size), BERLU_OK);
+    free(bytes);
     canonical(&none, NULL);
     canonical(&a, (const char *const[]){line_of(line, "init", first), NULL});
     canonical(&b, (const char *const[]){line_of(line, "init", copy), NULL});
@@ -165,15 +168,16 @@ static void a_run_with_a_checkpoint_needs_its_file_no_more(void **state)
     (void)state;
     char first[FOLDER_PATH], next[FOLDER_PATH], base[FOLDER_PATH], copy[FOLDER_PATH], line[FOLDER_PATH + 16];
     char path[FOLDER_PATH];
-    file_map map;
+    char *bytes;
+    size_t size;
     train_settings s, saved;
     stopper stop = {.phase = "train", .at = 9};
     run_whole(run_place(first, "gone-first"), NULL);
-    assert_int_equal(file_map_open(&map, weights_of(path, first)), BERLU_OK);
+    assert_int_equal(file_read_all(&bytes, &size, weights_of(path, first), 1 << 24), BERLU_OK);
     folder_fresh(base, "gone-copy");
     folder_path(copy, base, "w.safetensors");
-    assert_int_equal(file_write_atomic(copy, map.data, map.size), BERLU_OK);
-    file_map_close(&map);
+    assert_int_equal(file_write_atomic(copy, bytes, size), BERLU_OK);
+    free(bytes);
     const char *const extra[] = {line_of(line, "init", copy), NULL};
     tiny_settings(&s, run_place(next, "gone-next"), extra);
     assert_int_equal(run_with(&s, 0, &stop, NULL), BERLU_ERR_STOPPED);

@@ -185,6 +185,30 @@ static void a_damaged_lock_file_loses_no_run(void **state)
     recipe_free(&s);
 }
 
+/* On NFS the names of a run that another machine just began may not show up for a minute; the lock file tells of it. */
+static void a_run_whose_other_files_are_not_seen_is_not_called_a_foreign_folder(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], path[FOLDER_PATH];
+    run_folder folder;
+    int there;
+    run_whole(run_place(run, "not-seen"), (const char *const[]){"epochs=1", NULL});
+    assert_int_equal(unlink(folder_path(path, run, "run.json")), 0);
+    assert_int_equal(run_check(run, 1), BERLU_OK);
+    assert_int_equal(run_take(&folder, run, &(run_taking){.resume = 1}, &there), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "its lock file tells of a run but run.json is not there"));
+    assert_int_equal(run_check(run, 0), BERLU_ERR_ARG);
+    folder_fresh(run, "not-a-run-but-locked");
+    assert_int_equal(file_write_atomic(folder_path(path, run, "lock"), "mine", 4), BERLU_OK);
+    assert_int_equal(file_write_atomic(folder_path(path, run, "thesis.txt"), "x", 1), BERLU_OK);
+    assert_int_equal(run_check(run, 1), BERLU_ERR_ARG);
+    assert_int_equal(run_take(&folder, run, &(run_taking){.resume = 1}, &there), BERLU_ERR_ARG);
+    char *bytes;
+    assert_int_equal(file_read_all(&bytes, NULL, folder_path(path, run, "lock"), 100), BERLU_OK);
+    assert_string_equal(bytes, "mine");
+    free(bytes);
+}
+
 static void a_busy_run_is_exit_4(void **state)
 {
     (void)state;
@@ -460,6 +484,7 @@ int main(void)
         cmocka_unit_test(a_file_system_without_locks_is_reported_as_that),
         cmocka_unit_test(the_lock_file_tells_state_attempt_and_step),
         cmocka_unit_test(a_damaged_lock_file_loses_no_run),
+        cmocka_unit_test(a_run_whose_other_files_are_not_seen_is_not_called_a_foreign_folder),
         cmocka_unit_test(a_busy_run_is_exit_4),
         cmocka_unit_test(a_run_whose_folder_is_moved_saves_into_it_and_ends),
         cmocka_unit_test(a_run_whose_folder_is_replaced_does_not_touch_the_new_one),

@@ -7,6 +7,7 @@
 
 #include "runs.h"
 #include "support/fail.h"
+#include "train/run_lock.h"
 
 static void a_loss_that_is_not_finite_names_the_first_bad_tensor(void **state)
 {
@@ -162,19 +163,19 @@ static void a_resume_with_other_settings_names_them(void **state)
     recipe_free(&merged);
 }
 
-/* Allocations of a resume fail, each in its turn: an error at worst, and the folder is as good as before. */
-static void memory_that_runs_out_in_a_resume_harms_nothing(void **state)
+/* Calls of these kinds fail in a resume, each in its turn: an error at worst, and the folder is as good as before. */
+static void failures_in_a_resume(int kinds, int least)
 {
-    (void)state;
-    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    char whole[FOLDER_PATH], run[FOLDER_PATH], newest[FOLDER_PATH];
     static const char *const small[] = {
         "model=linear",    "act=",          "image_size=4", "patch=", "synthetic_images=10", "batch=5",
         "train_images=10", "test_images=2", "epochs=2",     NULL};
     static const char *const half[] = {
         "model=linear",  "act=",     "image_size=4", "patch=", "synthetic_images=10", "batch=5", "train_images=10",
         "test_images=2", "epochs=2", "max_steps=3",  NULL};
-    run_whole(run_place(whole, "memory-whole"), small);
-    run_whole(run_place(run, "memory"), half);
+    run_whole(run_place(whole, "trouble-whole"), small);
+    run_whole(run_place(run, "trouble"), half);
+    folder_path(newest, run, "checkpoints/step-00000003");
     int refused = 0, hit = 1;
     for (int n = 1; hit; n++) {
         train_settings asked, s;
@@ -183,7 +184,7 @@ static void memory_that_runs_out_in_a_resume_harms_nothing(void **state)
         assert_int_equal(recipe_set(&asked, "run", run), BERLU_OK);
         assert_int_equal(recipe_set(&asked, "threads", "1"), BERLU_OK);
         assert_int_equal(recipe_set(&asked, "workers", "1"), BERLU_OK);
-        fail_after(FAIL_ALLOC, n);
+        fail_after(kinds, n);
         berlu_status status = trainer_resume_settings(&s, &asked);
         int settings = status == BERLU_OK;
         if (status == BERLU_OK)
@@ -194,16 +195,36 @@ static void memory_that_runs_out_in_a_resume_harms_nothing(void **state)
         assert_true(hit || status == BERLU_OK);
         refused += status != BERLU_OK;
         trainer_close(t);
+        if (status == BERLU_OK) { /* then no checkpoint was overlooked */
+            run_record record;
+            int held;
+            assert_int_equal(run_record_read(&record, &held, run), BERLU_OK);
+            assert_int_equal(record.step, 3);
+        }
+        assert_int_not_equal(status, BERLU_ERR_INPUT); /* nor is the folder to blame */
+        assert_true(folder_exists(newest));
         if (settings)
             recipe_free(&s);
         recipe_free(&asked);
     }
-    assert_true(refused > 100);
+    assert_true(refused > least);
     train_settings s;
     tiny_settings(&s, run, small);
     assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
     runs_equal(whole, run);
     recipe_free(&s);
+}
+
+static void memory_that_runs_out_in_a_resume_harms_nothing(void **state)
+{
+    (void)state;
+    failures_in_a_resume(FAIL_ALLOC, 100);
+}
+
+static void files_that_cannot_be_opened_in_a_resume_harm_nothing(void **state)
+{
+    (void)state;
+    failures_in_a_resume(FAIL_MANY, 20);
 }
 
 int main(void)
@@ -218,6 +239,7 @@ int main(void)
         cmocka_unit_test(an_existing_run_or_a_full_folder_is_not_touched),
         cmocka_unit_test(a_resume_with_other_settings_names_them),
         cmocka_unit_test(memory_that_runs_out_in_a_resume_harms_nothing),
+        cmocka_unit_test(files_that_cannot_be_opened_in_a_resume_harm_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

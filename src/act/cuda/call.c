@@ -29,10 +29,21 @@ static const cuda_kernels *kernels_of(const berlu_act *act)
     return act->place < COUNT(cuda_rows) ? cuda_rows[act->place] : NULL;
 }
 
+/* What the caller can do about the errors that are not the fault of a call. */
+static const char *advice(cudaError_t error)
+{
+    if (error == cudaErrorInitializationError)
+        return "; a child forked after the GPU was used cannot use it: start it with spawn";
+    if (error == cudaErrorNoKernelImageForDevice)
+        return "; build libberlu_cuda with BERLU_CUDA_ARCHITECTURES for this GPU";
+    return "";
+}
+
 static berlu_status fail_cuda(cudaError_t error, const char *what)
 {
     cudaGetLastError(); /* clears the error for the next call */
-    return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+    return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)%s", what, cudaGetErrorString(error), cudaGetErrorName(error),
+                      advice(error));
 }
 
 int berlu_cuda_count(void)
@@ -52,7 +63,7 @@ berlu_status berlu_cuda_describe(int device, char *out, size_t room)
 {
     struct cudaDeviceProp properties;
     if (!out || room == 0)
-        return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no room for the text");
+        return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no space for the text");
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
         return fail_cuda(error, "CUDA");

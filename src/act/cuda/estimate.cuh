@@ -3,9 +3,10 @@
  *
  *     estimate_value(x, k), estimate_slope(x, k)
  *
- * within 2^-13 of the result or, where a derivative passes through zero, 2^-16: a sixteenth of the rounding to bf16. Formulas
- * with a quick form (quick.cuh) use it without its bound, which is most of its cost; GELU has a shorter polynomial; all others
- * are the formula itself. Included after quick.cuh, by fused.cu. */
+ * within 2^-13 of the result or, where a derivative passes through zero, 2^-16: a sixteenth of the
+ * rounding to bf16. Formulas with a quick form (quick.cuh) use it without its bound, which is most
+ * of its cost; GELU has a shorter polynomial; all others are the formula itself. Included after
+ * quick.cuh, by fused.cu. */
 #ifndef ACT_CUDA_ESTIMATE_CUH
 #define ACT_CUDA_ESTIMATE_CUH
 

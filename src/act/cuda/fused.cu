@@ -1,16 +1,19 @@
 /* cuda/fused.cu - an activation behind or before a product, in bf16. SPDX-License-Identifier: MIT
  *
- * Compiled once per activation, as kernel.cu is, for fused layers of the engine (src/cuda/linear_act.c). It differs from the
- * library's own kernels in what it promises: elements are estimates good to 2^-13 where a formula is long (estimate.cuh), so
- * that arithmetic hides behind the memory. A product's own rounding moves more bf16 elements than that.
+ * Compiled once per activation, as kernel.cu is, for fused layers of the engine
+ * (src/cuda/linear_act.c). It differs from the library's own kernels in what it promises: elements
+ * are estimates good to 2^-13 where a formula is long (estimate.cuh), so that arithmetic hides
+ * behind the memory. A product's own rounding moves more bf16 elements than that.
  *
  *     fused_value   y from x, flat
- *     fused_slope   dx from x and dy; with it, from the same read: the column sums of dx, which are the bias gradient of the
- *                   layer before; sums of a layer's parameters; y recomputed, where the call wants it
+ *     fused_slope   dx from x and dy, and from the same read: the column sums of dx, which are
+ *                   the bias gradient of the layer before; sums of a layer's parameters; y
+ *                   recomputed, where the call requests it
  *
- * The threads of a fused_slope block lie `across` vectors of 16 bytes by `deep` rows, so that a thread always has the same
- * channels and keeps their sums in registers. Blocks stride over the rows, as many as one H200 holds at a time. How threads
- * lie and rows are dealt depends on rows and channels alone, so the bits of sums do too. */
+ * The threads of a fused_slope block lie `across` vectors of 16 bytes by `deep` rows, so that a
+ * thread always has the same channels and keeps their sums in registers. Blocks stride over the
+ * rows, as many as one H200 holds at a time. How threads lie and rows are dealt depends on rows and
+ * channels alone, so the bits of sums do too. */
 #include "act/cuda/fused.h"
 #include "act/cuda/storage.cuh"
 #include ACT_FORMULA
@@ -47,7 +50,7 @@ template <bool SCALED> __device__ __forceinline__ uint4 values(uint4 x, const co
     return pack<BERLU_BF16>(v);
 }
 
-/* ---- forward --------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 constexpr int VALUE_THREADS = 128;
 #ifndef VALUE_DEPTH
@@ -71,7 +74,7 @@ __global__ void __launch_bounds__(VALUE_THREADS) fused_value(const __grid_consta
             store_vector<BERLU_BF16>(job.y, (at + d * VALUE_THREADS) * WIDTH, values<SCALED>(x[d], k));
 }
 
-/* ---- backward -------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 #ifndef SLOPE_DEPTH
 #define SLOPE_DEPTH 2 /* rows of a thread in flight */
@@ -88,7 +91,8 @@ struct slope_shape {
     unsigned across, deep, threads;
 };
 
-/* Narrow rows stand below each other until the block is full; wide ones are cut into equal parts. */
+/* Narrow rows stand below each other until the block is full; wide ones are cut into equal
+ * parts. */
 slope_shape slope_shape_of(const fused_job *job)
 {
     size_t vectors = job->channels / WIDTH, parts = (vectors + SLOPE_ACROSS - 1) / SLOPE_ACROSS;
@@ -103,7 +107,8 @@ slope_shape slope_shape_of(const fused_job *job)
     return s;
 }
 
-/* dx of one vector; its terms are added to the sums of its channels and of the first SUMS parameters. */
+/* dx of one vector; its terms are added to the sums of its channels and of the first SUMS
+ * parameters. */
 template <int SUMS, bool SCALED>
 __device__ __forceinline__ uint4 slopes(uint4 x, uint4 gradient, const consts &k, float *column, float *sum)
 {
@@ -204,7 +209,7 @@ __global__ void __launch_bounds__(SLOPE_THREADS, SLOPE_RESIDENT)
     }
 }
 
-/* ---- launching ------------------------------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 void fused_partials(const fused_job *job, size_t *row_blocks, size_t *tiles)
 {

@@ -1,7 +1,8 @@
-/* cuda/fused.h - the interface between a fused layer and the kernels of fused.cu. SPDX-License-Identifier: MIT
+/* cuda/fused.h - the interface between a fused layer and the kernels of fused.cu.
+ * SPDX-License-Identifier: MIT
  *
- * fused_call.c checks what the engine asks for, fills a fused_job and joins its sums; fused.cu, compiled once per activation,
- * launches it. */
+ * fused_call.c checks what the engine asks for, fills a fused_job and joins its sums; fused.cu,
+ * compiled once per activation, launches it. */
 #ifndef ACT_CUDA_FUSED_H
 #define ACT_CUDA_FUSED_H
 
@@ -11,7 +12,8 @@
 
 enum { FUSED_SHAPE_NUMBERS = 64 };
 
-/* bf16 throughout, on whole vectors of 16 bytes; passed to the device by value, so it holds no host pointer. */
+/* bf16 throughout, on whole vectors of 16 bytes; passed to the device by value, so it holds no host
+ * pointer. */
 typedef struct fused_job {
     size_t rows, channels;
     float scale;

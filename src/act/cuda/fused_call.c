@@ -1,7 +1,8 @@
 /* cuda/fused_call.c - from a call of the engine to a job of fused.cu. SPDX-License-Identifier: MIT
  *
- * The counterpart of call.c for fused layers. The engine has checked its calls when it was built, so nothing is checked again;
- * what remains is whether a kernel takes the call, where its partial sums lie, and joining them. */
+ * The counterpart of call.c for fused layers. The engine has checked its calls when it was built,
+ * so nothing is checked again; what remains is whether a kernel takes the call, where its partial
+ * sums lie, and joining them. */
 #include "act/cuda/fused_call.h"
 
 #include <assert.h>
@@ -54,7 +55,8 @@ static fused_job job_make(const berlu_act *act, berlu_act_op op, const berlu_act
     return job;
 }
 
-/* Assigns the sums their addresses from `base` on, which may be 0 for counting; returns the bytes. */
+/* Assigns the sums their addresses from `base` on, which may be 0 for counting; returns the
+ * bytes. */
 static size_t job_place(fused_job *job, const berlu_act *act, const berlu_act_call *call, uintptr_t base)
 {
     size_t used = 0, row_blocks, tiles;

@@ -1,7 +1,7 @@
 /* cuda/fused_call.h - activations of fused layers, for the engine. SPDX-License-Identifier: MIT
  *
- * Like berlu_act_cuda_run(), for bf16 forward and backward calls whose elements may be estimates (fused.cu). No header of CUDA
- * is needed here. */
+ * Like berlu_act_cuda_run(), for bf16 forward and backward calls whose elements may be estimates
+ * (fused.cu). No header of CUDA is needed here. */
 #ifndef ACT_CUDA_FUSED_CALL_H
 #define ACT_CUDA_FUSED_CALL_H
 
@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Is there a kernel? bf16, whole vectors of channels, pointers on 16 bytes, parameters of the layer, no bias. */
+/* Is there a kernel? bf16, whole vectors of channels, pointers on 16 bytes, parameters of the
+ * layer, no bias. */
 int act_cuda_fused_takes(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
 /* Both only where it takes the call, which the caller has checked: pointers are device memory. */
 size_t act_cuda_fused_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
