@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
+
 typedef struct gemm_matrix {
     const float *data;
     int64_t stride; /* between rows as stored */
@@ -36,6 +38,10 @@ enum { GEMM_TURN = 1, GEMM_LEAST = 40 };
  * anyway, or that has no handler for any signal from outside, declares so here, once, before the
  * first product. */
 void gemm_expect_no_handlers(void);
+
+/* Under a limit of memory (ulimit -v): lets the library generate its code now, or fails for lack of memory. Later, in the
+ * first product, that would end the process: oneDNN 2.6 writes to a page it did not get. */
+berlu_status gemm_prepare(void);
 
 const char *gemm_library(void); /* "oneDNN 2.6.3" */
 

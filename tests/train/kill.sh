@@ -8,7 +8,7 @@
 # got a signal that asks for a stop. After such a signal the command must have ended with 3, and the
 # newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once
 # the third may end it. Before that: bad input exits with 2 and writes nothing, and a limit of open
-# files with 1.
+# files or memory with 1.
 # SEED in the environment repeats a sequence of moments as far as the machine allows; FAMILY, the
 # options of a run, takes the place of the four; THREADS that of one or two at random.
 set -um # jobs of their own: without -m the shell starts what runs beside it with SIGINT ignored
@@ -109,6 +109,13 @@ for ((open = 4; open < 9; open++)); do
         [ $code -le 1 ] || [ $code = 127 ] || fail "with $open open files '$run' ended with $code"
         ! grep -q "broken\|from the beginning" "$work/error" || fail "with $open open files checkpoints were not seen"
     done
+    rm -rf "$work/other"
+done
+# Nor does a limit of memory end in a signal, wherever it strikes: here also in the matrix library's code generator.
+for space in 150 200 220 240 260 300 350; do
+    (ulimit -v ${space}000 && exec $berlu train $common ${families[3]} --run "$work/other" --threads 1) 2> "$work/error"
+    code=$?
+    [ $code -le 1 ] || [ $code = 127 ] || fail "with $space MB of memory a run ended with $code"
     rm -rf "$work/other"
 done
 
