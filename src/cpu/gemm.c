@@ -122,7 +122,8 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, gemm_matrix a, gemm_matr
 }
 
 #ifndef BERLU_BLAS_OPENBLAS
-/* One product of each kind makes it generate everything: 18 MB, measured over 36 shapes, of which no other adds to them. */
+/* One product of each kind makes it generate everything: 18 MB, to which none of 36 other shapes
+ * added. */
 berlu_status gemm_prepare(void)
 {
     enum { NEEDED = 32 << 20 };

@@ -39,8 +39,9 @@ enum { GEMM_TURN = 1, GEMM_LEAST = 40 };
  * first product. */
 void gemm_expect_no_handlers(void);
 
-/* Under a limit of memory (ulimit -v): lets the library generate its code now, or fails for lack of memory. Later, in the
- * first product, that would end the process: oneDNN 2.6 writes to a page it did not get. */
+/* Under a limit of memory (ulimit -v): lets the library generate its code now, or fails for lack
+ * of memory. Later, in the first product, that would end the process: oneDNN 2.6 writes to a page
+ * it did not get. */
 berlu_status gemm_prepare(void);
 
 const char *gemm_library(void); /* "oneDNN 2.6.3" */
