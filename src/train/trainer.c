@@ -123,7 +123,7 @@ static berlu_status result_expect(trainer *t, int ends_update)
 /* Whether the first update of the run is under way: its batch meets the initial weights. */
 static int at_start(const trainer *t)
 {
-    return t->state.updates == 0;
+    return t->state.updates == 0 && t->run.folder.fd >= 0; /* a measurement keeps no run */
 }
 
 /* Forward and backward of one batch; `look` at the sites in between. */
