@@ -120,10 +120,11 @@ static berlu_status result_expect(trainer *t, int ends_update)
     return status == BERLU_OK ? results_collect(t, RESULTS_OUTSTANDING) : status;
 }
 
-/* Whether the first update of the run is under way: its batch meets the initial weights. */
+/* Whether the first update of the run is under way: its batch meets the initial weights. A trainer that only measures
+ * (--dry-run) has no folder to write them to. */
 static int at_start(const trainer *t)
 {
-    return t->state.updates == 0 && t->run.folder.fd >= 0; /* a measurement keeps no run */
+    return t->state.updates == 0 && t->run.folder.fd >= 0;
 }
 
 /* Forward and backward of one batch; `look` at the sites in between. */
