@@ -64,7 +64,6 @@ static const mistake mistakes[] = {
     {"train --model vit_micro --data synthetic --act berlu --run typo.yaml --dry-run", "typo.yaml", 0},
     {"train --model vit_micro --data synthetic --act berlu --run typo.yaml/x --dry-run", "typo.yaml", 0},
     {"train --resume r", "write --run r --resume", 0},
-    {T "--eval-batch 10000000", "a smaller --batch or --eval-batch takes less", 1},
     {"eval nosuchrun", "no such folder of a run", 0},
     {"eval runs", "holds 2 runs; name one of them, for example runs/a", 0},
     {"eval vit_micro", "is a model; give its --weights FILE", 0},
