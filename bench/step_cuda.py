@@ -158,7 +158,8 @@ class Peer:
         for line in self.process.stdout:
             if line.startswith(beginning):
                 return line
-        print(f"    torch {self.mode}: failed: {self.process.stderr.read().strip().splitlines()[-1:]}", flush=True)
+        last = (self.process.stderr.read().strip().splitlines() or ["no message"])[-1]
+        print(f"    torch {self.mode}: ended with code {self.process.wait()}: {last}", flush=True)
         return None
 
     def turn(self):
@@ -174,7 +175,8 @@ def berlu_run(args, row):
     name, act, batch, stream, keep = (row.split(":") + ["both"])[:5]
     command = [args.berlu, "bench", "step", name, "--device", "cuda", "--act", act, "--batch", batch, "--residual", stream,
                "--keep", keep, "--seconds", str(args.seconds), "--json"] + ["--mode", "infer"] * args.inference
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)["rows"][0]
+    env = dict(os.environ, **dict(pair.split("=", 1) for pair in args.berlu_env))
+    return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout)["rows"][0]
 
 
 def compare(args, row):
@@ -202,6 +204,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("rows", nargs="*")
     p.add_argument("--berlu", default="build/berlu")
+    p.add_argument("--berlu-env", action="append", default=[], metavar="NAME=VALUE", help="environment of berlu alone")
     p.add_argument("--modes", default="graph,default,reduce-overhead")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=1.0)
