@@ -34,18 +34,18 @@ static const char *const hint_names[] = {"auto", "reuse", "stream"};
 
 typedef struct row_list {
     bench_row *rows;
-    size_t count, room;
+    size_t count, capacity;
 } row_list;
 
 static berlu_status list_add(row_list *list, bench_row row)
 {
-    if (list->count == list->room) {
-        size_t room = list->room ? list->room * 2 : 64;
-        bench_row *more = realloc(list->rows, room * sizeof *more);
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 64;
+        bench_row *more = realloc(list->rows, capacity * sizeof *more);
         if (!more)
-            return berlu_fail_memory(room * sizeof *more, "the rows of a bench");
+            return berlu_fail_memory(capacity * sizeof *more, "the rows of a bench");
         list->rows = more;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->rows[list->count++] = row;
     return BERLU_OK;

@@ -24,7 +24,7 @@ static const option_row rows[] = {
     {"augment", OPTION_CHOICE, .standard = "crop-flip", .choices = "none|crop-flip|deit|convnext",
      .help = "as in training"},
     {"image-size", OPTION_INT, "N", .least = 1, .most = 4096,
-     .help = "side of the images (default: 32 for sets of small pictures, else 224)"},
+     .help = "side of the images (default: 32 for sets of small images, else 224)"},
     {"batch", OPTION_INT, "N", .standard = "128", .least = 1, .most = 65536, .help = "images per batch"},
     {"rounds", OPTION_INT, "N", .standard = "5", .least = 1, .most = 1000, .help = "turns of a second each"},
     {"seconds", OPTION_FLOAT, "S", .standard = "1", .least = 0.01, .most = 600, .help = "length of a turn"},
@@ -139,7 +139,7 @@ static double decode_measure(const bench *b, const jpeg_files *files)
     return count / seconds;
 }
 
-/* Which scale the loader's random crop of this picture would be decoded at, for one draw. */
+/* Which scale the loader's random crop of this image would be decoded at, for one draw. */
 typedef struct scale_probe {
     int side;
     uint64_t sample;
@@ -160,7 +160,7 @@ static void probe_choose(void *context, int width, int height, image_part *part)
 static berlu_status files_collect(bench *b, jpeg_files *files)
 {
     const data_info *info = data_describe(b->source);
-    image picture = {0};
+    image decoded = {0};
     size_t all = info->images[DATA_TRAIN], step = all / YARDSTICK_FILES ? all / YARDSTICK_FILES : 1;
     for (size_t i = 0; i < all && files->count < YARDSTICK_FILES; i += step) {
         char path[4096];
@@ -171,18 +171,18 @@ static berlu_status files_collect(bench *b, jpeg_files *files)
         data_name(b->source, DATA_TRAIN, i, path, sizeof path);
         berlu_status status = file_in_all(&bytes, &size, path);
         if (status == BERLU_ERR_MEMORY) {
-            image_free(&picture);
+            image_free(&decoded);
             return status;
         }
         if (status != BERLU_OK) /* the loader names it when it comes to it */
             continue;
         if (size > 2 && bytes[0] == 0xff && bytes[1] == 0xd8 &&
-            image_decode(&picture, bytes, size, &request) == BERLU_OK)
+            image_decode(&decoded, bytes, size, &request) == BERLU_OK)
             files->file[files->count++] = (jpeg_file){bytes, size, probe.eighths};
         else
             free(bytes);
     }
-    image_free(&picture);
+    image_free(&decoded);
     return BERLU_OK;
 }
 

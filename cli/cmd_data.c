@@ -1,6 +1,6 @@
-/* cmd_data.c - `berlu data get|make|info|pack`: sets of pictures, fetched, made, looked at, packed. SPDX-License-Identifier: MIT
+/* cmd_data.c - `berlu data get|make|info|pack`: sets of images, fetched, made, looked at, packed. SPDX-License-Identifier: MIT
  *
- * All four end with the same answer: what the set is, how many pictures each split has, the classes, mean and standard
+ * All four end with the same answer: what the set is, how many images each split has, the classes, mean and standard
  * deviation of its training pixels. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,10 +136,10 @@ static const option_row info_rows[] = {
     {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
      .help = "a folder, an archive, `synthetic`, or KIND:PATH with KIND cifar10, cifar100, folder or packed"},
     {"sheet", OPTION_STRING, "FILE",
-     .help = "write a contact sheet as PNG: ten pictures of each class (at most 100 classes)"},
-    {"cell", OPTION_INT, "N", .least = 8, .most = 512, .help = "pixels of a picture on the sheet"},
+     .help = "write a contact sheet as PNG: ten images of each class (at most 100 classes)"},
+    {"cell", OPTION_INT, "N", .least = 8, .most = 512, .help = "pixels of an image on the sheet"},
     {"sample", OPTION_INT, "N", .standard = "50000", .least = 0, .most = 1e15,
-     .help = "pictures to measure, evenly spaced; 0: all"},
+     .help = "images to measure, evenly spaced; 0: all"},
     {"verify", OPTION_FLAG, .help = "read every image: decode files, compare the checksums of a packed set"},
     DATA_ROWS,
     {0}};
@@ -174,12 +174,12 @@ static berlu_status info_run(options *o)
     return status;
 }
 
-const command cmd_data_info = {
-    "data info", "what a set of pictures holds: counts, classes, mean, standard deviation, a contact sheet",
-    "    berlu data info ~/imagenet --sheet sheet.png\n"
-    "    berlu data info imagenet-256.pack --verify\n"
-    "    berlu data info cifar10:data/cifar-10-batches-bin --json",
-    info_rows, info_run};
+const command cmd_data_info = {"data info",
+                               "what a set of images holds: counts, classes, mean, standard deviation, a contact sheet",
+                               "    berlu data info ~/imagenet --sheet sheet.png\n"
+                               "    berlu data info imagenet-256.pack --verify\n"
+                               "    berlu data info cifar10:data/cifar-10-batches-bin --json",
+                               info_rows, info_run};
 
 /* ---- get ---- */
 
@@ -269,7 +269,7 @@ static berlu_status make_run(options *o)
 
 const command cmd_data_make = {
     "data make", "write the built-in set as folders of PNG files",
-    "The same pictures as `--data synthetic` draws in memory: textured shapes in random place, size, colour and\n"
+    "The same images as `--data synthetic` draws in memory: textured shapes in random place, size, colour and\n"
     "clutter, by seed.\n\n"
     "    berlu data make synthetic --out shapes --images 2000 --image-size 64",
     make_rows, make_run};
@@ -281,7 +281,7 @@ static const option_row pack_rows[] = {
      .help = "the set to pack, as in `data info`"},
     {"out", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "file to write"},
     {"image-size", OPTION_INT, "N", .standard = "256", .least = 1, .most = 4096,
-     .help = "side of the packed pictures: short edge to N, centre crop, bicubic"},
+     .help = "side of the packed images: short edge to N, centre crop, bicubic"},
     DATA_ROWS,
     {0}};
 
@@ -314,8 +314,8 @@ static berlu_status pack_run(options *o)
 }
 
 const command cmd_data_pack = {
-    "data pack", "decode and resize every picture once, into one file that is read at memory speed",
-    "A packed set is a set like any other: give FILE to --data. Random crops are then taken from the packed pictures,\n"
+    "data pack", "decode and resize every image once, into one file that is read at memory speed",
+    "A packed set is a set like any other: give FILE to --data. Random crops are then taken from the packed images,\n"
     "so make them somewhat larger than the network's input.\n\n"
     "    berlu data pack ~/imagenet --out imagenet-256.pack --image-size 256",
     pack_rows, pack_run};

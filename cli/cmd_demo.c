@@ -1,4 +1,4 @@
-/* cmd_demo.c - berlu demo: a small ViT trained with four activations, two seeds each, as a table and a picture.
+/* cmd_demo.c - berlu demo: a small ViT trained with four activations, two seeds each, as a table and a plot.
  * SPDX-License-Identifier: MIT
  *
  * What it does with the trainer a user can do with `berlu train`; the lines it prints say how. It needs no file and asks
@@ -20,7 +20,7 @@
 enum { SEEDS = 2, EPOCHS_MOST = 1000, SETTINGS = 13 };
 
 static const option_row rows[] = {
-    {"out", OPTION_STRING, "DIR", .standard = "demo-run", .help = "where the runs, table and picture go"},
+    {"out", OPTION_STRING, "DIR", .standard = "demo-run", .help = "where the runs, table and plot go"},
     {"epochs", OPTION_INT, "N", .standard = "8", .least = 1, .most = EPOCHS_MOST, .help = "passes over the images"},
     {"images", OPTION_INT, "N", .standard = "2560", .least = 128, .most = 1000000, .help = "synthetic training images"},
     {0}};

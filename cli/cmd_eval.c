@@ -22,7 +22,7 @@ static const option_row rows[] = {
     {"val-labels", OPTION_STRING, "FILE", .help = "lines \"FILENAME CLASS\" for a flat val folder"},
     {"labels", OPTION_CHOICE, .choices = "fine|coarse", .help = "of CIFAR-100 (default: as for the run)"},
     {"eval-crop", OPTION_CHOICE, .choices = "auto|center|squash",
-     .help = "the middle of a picture, or all of it made square (default: as for the run)"},
+     .help = "the middle of an image, or all of it made square (default: as for the run)"},
     {"crop-pct", OPTION_STRING, "P", .help = "share of the short edge that the middle takes (default: as for the run)"},
     {"interpolation", OPTION_CHOICE, .choices = "bicubic|bilinear", .help = "of resizing (default: as for the run)"},
     {"normalize", OPTION_CHOICE, .choices = "own|imagenet",

@@ -281,7 +281,7 @@ static berlu_status result_print(const options *o, const train_result *r, const 
     if (r->best_step)
         snprintf(best, sizeof best, " (best %.2f at step %llu)", r->best_top1, (unsigned long long)r->best_step);
     if (r->speed.images_per_s > 0) /* a run that was complete already has none */
-        snprintf(speed, sizeof speed, ", %.0f images/s (%.1f %% of it waiting for pictures)", r->speed.images_per_s,
+        snprintf(speed, sizeof speed, ", %.0f images/s (%.1f %% of it waiting for images)", r->speed.images_per_s,
                  r->speed.wait_percent);
     if (!d->quiet)
         fprintf(stderr, "done: %llu updates, test top1 %.2f%s%s, %.0f MiB at most\n", (unsigned long long)r->updates,

@@ -9,7 +9,7 @@ enum { MAJOR = 75, MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* of 
 typedef struct driver {
     int (*init)(unsigned flags);
     int (*count)(int *count);
-    int (*name)(char *name, int room, int device);
+    int (*name)(char *name, int capacity, int device);
     int (*memory)(size_t *bytes, int device);
     int (*attribute)(int *value, int attribute, int device);
 } driver;
@@ -39,7 +39,7 @@ static void gpu_describe(const driver *d, gpu *out, int device)
     out->memory = bytes;
 }
 
-int gpu_list(gpu *out, int room, const char **why)
+int gpu_list(gpu *out, int capacity, const char **why)
 {
     driver d = {0};
     int count = 0;
@@ -54,7 +54,7 @@ int gpu_list(gpu *out, int room, const char **why)
     else if (d.init(0) != 0 || d.count(&count) != 0 || count == 0)
         *why = "the NVIDIA driver shows no GPU";
     else
-        for (int i = 0; i < count && i < room; i++)
+        for (int i = 0; i < count && i < capacity; i++)
             gpu_describe(&d, &out[i], i);
     dlclose(library);
     return count;

@@ -10,7 +10,7 @@ typedef struct gpu {
     unsigned long memory; /* bytes */
 } gpu;
 
-/* Fills up to `room` entries and returns how many GPUs there are. 0 without a driver; *why then says what was missing. */
-int gpu_list(gpu *out, int room, const char **why);
+/* Fills up to `capacity` entries and returns how many GPUs there are. 0 without a driver; *why then says what was missing. */
+int gpu_list(gpu *out, int capacity, const char **why);
 
 #endif

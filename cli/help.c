@@ -39,24 +39,24 @@ static int choices_too_long(const option_row *row)
     return row->type == OPTION_CHOICE && !row->value && strlen(row->choices) > 60;
 }
 
-static void upper(char *out, size_t room, const char *name)
+static void upper(char *out, size_t size, const char *name)
 {
     size_t i = 0;
-    for (; name[i] && i + 1 < room; i++)
+    for (; name[i] && i + 1 < size; i++)
         out[i] = (char)(name[i] == '-' ? '_' : toupper((unsigned char)name[i]));
     out[i] = 0;
 }
 
-void option_title(char *title, size_t room, const option_row *row)
+void option_title(char *title, size_t size, const option_row *row)
 {
     if (row->flags & OPTION_ARGUMENT)
-        upper(title, room, row->name);
+        upper(title, size, row->name);
     else if (row->type == OPTION_FLAG)
-        snprintf(title, room, "--%s", row->name);
+        snprintf(title, size, "--%s", row->name);
     else if (row->type == OPTION_OPTIONAL)
-        snprintf(title, room, "--%s[=%s]", row->name, value_word(row));
+        snprintf(title, size, "--%s[=%s]", row->name, value_word(row));
     else
-        snprintf(title, room, "--%s %s", row->name, choices_too_long(row) ? "NAME" : value_word(row));
+        snprintf(title, size, "--%s %s", row->name, choices_too_long(row) ? "NAME" : value_word(row));
 }
 
 static void title_print(FILE *file, const option_row *row)
@@ -71,10 +71,10 @@ static void title_print(FILE *file, const option_row *row)
 
 void help_wrap(FILE *file, const char *words, size_t column, size_t indent, const char *more)
 {
-    size_t start = column, room = WIDTH - strlen(more);
+    size_t start = column, width = WIDTH - strlen(more);
     for (int first = 1; *words; first = 0) {
         size_t length = strcspn(words, " "), rest = strspn(words + length, " ");
-        size_t limit = words[length + rest] ? room : WIDTH; /* nothing follows the last word */
+        size_t limit = words[length + rest] ? width : WIDTH; /* nothing follows the last word */
         if (!first && column > start && column + 1 + length > limit) {
             fprintf(file, "%s\n%*s", more, (int)indent, "");
             column = start = indent;

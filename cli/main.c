@@ -205,7 +205,7 @@ static int command_run(const command *cmd, int argc, char *const *argv)
     return signals_finish(tell(cmd->name, status));
 }
 
-/* OpenMP's threads spin for milliseconds while they wait, and take the cores from the threads that load pictures: an epoch
+/* OpenMP's threads spin for milliseconds while they wait, and take the cores from the threads that load images: an epoch
  * of a small model took several times as long. Not to spin at all is no better: a sleeping thread takes tens of
  * microseconds to wake and a step waits a hundred times. So they spin a little (vit_micro, patch 8, batch 8, two cores,
  * images/s: 880 without, 3,200 with 1,000 turns, 3,700 with 10,000; while another process takes one core 3,000, 1,100 and

@@ -103,7 +103,7 @@ void options_usage(FILE *file, const option_row *rows);                         
  * first of a group. option_title() is "--batch N", option_words() its help with range and default. */
 typedef void option_visit(void *context, const char *heading, const option_row *row, const help_layout *layout);
 void options_visit(const option_row *rows, const help_layout *layout, option_visit *visit, void *context);
-void option_title(char *out, size_t room, const option_row *row);
+void option_title(char *out, size_t size, const option_row *row);
 void option_words(struct text *out, const option_row *row, const help_layout *layout);
 
 /* Prints words from `column` on, up to column 80; what does not fit goes on in the next line under `indent`. `more` ends each

@@ -230,11 +230,11 @@ static berlu_status overlay_read(drawing *d, const berlu_smooth *f, const char *
     }
 }
 
-static const char *order_words(char *out, size_t room, int order)
+static const char *order_words(char *out, size_t size, int order)
 {
     if (order >= BERLU_SMOOTH_ANALYTIC)
         return "all derivatives continuous";
-    snprintf(out, room, "%d continuous derivative%s", order, order == 1 ? "" : "s");
+    snprintf(out, size, "%d continuous derivative%s", order, order == 1 ? "" : "s");
     return out;
 }
 

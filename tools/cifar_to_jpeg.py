@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes folders of JPEGs out of CIFAR-10: all 60,000 pictures, or mosaics of them in the size of photographs.
+"""Makes folders of JPEGs out of CIFAR-10: all 60,000 images, or mosaics of them in the size of photographs.
 
     python3 tools/cifar_to_jpeg.py cifar-10-batches-bin OUT [--side 32] [--quality 95]
     python3 tools/cifar_to_jpeg.py cifar-10-batches-bin OUT --side 64 --tiles 8x6 --quality 90 [--limit 512]
@@ -18,7 +18,7 @@ CLASSES = "airplane automobile bird cat deer dog frog horse ship truck".split()
 FILES = [("data_batch_%d.bin" % i, "train") for i in range(1, 6)] + [("test_batch.bin", "val")]
 
 
-def picture(record, side):
+def image(record, side):
     image = Image.fromarray(record[1:].reshape(3, 32, 32).transpose(1, 2, 0))
     return image if side == 32 else image.resize((side, side), Image.BICUBIC)
 
@@ -26,7 +26,7 @@ def picture(record, side):
 def mosaic(records, columns, rows, side):
     image = Image.new("RGB", (columns * side, rows * side))
     for k, record in enumerate(records):
-        image.paste(picture(record, side), (k % columns * side, k // columns * side))
+        image.paste(image(record, side), (k % columns * side, k // columns * side))
     return image
 
 
@@ -35,7 +35,7 @@ def main():
     parser.add_argument("cifar")
     parser.add_argument("out")
     parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--tiles", default="1x1", help="COLUMNSxROWS pictures in one file")
+    parser.add_argument("--tiles", default="1x1", help="COLUMNSxROWS images in one file")
     parser.add_argument("--quality", type=int, default=95)
     parser.add_argument("--limit", type=int, default=0, help="files per split; 0: all")
     args = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/images: small pictures in every format berlu reads, and what Pillow makes of them.
+"""Makes tests/golden/images: small images in every format berlu reads, and what Pillow makes of them.
 
     python3 tools/golden_images.py            (needs Pillow and numpy: Debian's python3-pil, python3-numpy)
 
@@ -43,7 +43,7 @@ def row(name, image):
     ROWS.append((name, image.width, image.height, crc32c(image.tobytes())))
 
 
-def picture(width, height, seed):
+def image(width, height, seed):
     """Smooth colours, edges and noise: every value occurs, and neighbours differ."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width]
@@ -96,7 +96,7 @@ def png_bytes(samples, depth, colour, interlaced=False, palette=None):
 
 
 def formats():
-    base = picture(37, 29, 1)
+    base = image(37, 29, 1)
     grey = base.convert("L")
     rgba = base.copy()
     rgba.putalpha(grey)
@@ -107,7 +107,7 @@ def formats():
         "progressive.jpg": dict(quality=85, progressive=True),
     }.items():
         save(name, base, format="JPEG", **how)
-    save("large420.jpg", picture(180, 140, 2), format="JPEG", quality=60, subsampling=2)  # many blocks: parts of it skip some
+    save("large420.jpg", image(180, 140, 2), format="JPEG", quality=60, subsampling=2)  # many blocks: parts of it skip some
     save("grey.jpg", grey, format="JPEG", quality=90)
     save("cmyk.jpg", base.convert("CMYK"), format="JPEG", quality=90)
     exif = Image.Exif()
@@ -187,7 +187,7 @@ def jitter(image):
 
 def main():
     os.makedirs(OUT, exist_ok=True)
-    image = picture(61, 47, 0)
+    image = image(61, 47, 0)
     save("input.png", image, format="PNG")
     flat = Image.new("RGB", (9, 9), (7, 200, 31))
     row("flat autocontrast", ImageOps.autocontrast(flat))

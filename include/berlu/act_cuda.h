@@ -29,7 +29,7 @@ BERLU_API int berlu_cuda_count(void);
 
 /** "NVIDIA H200, compute capability 9.0, 139.8 GiB" for people. Returns BERLU_ERR_DEVICE when there
  *  is no such GPU. */
-BERLU_API berlu_status berlu_cuda_describe(int device, char *out, size_t room);
+BERLU_API berlu_status berlu_cuda_describe(int device, char *out, size_t size);
 
 /** Bytes of device workspace that a call needs: 0 unless it requests gradient sums. Depends on op,
  *  dtype, rows, channels, strides, on the requested gradients and on the alignment of the pointers.

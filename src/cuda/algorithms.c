@@ -33,13 +33,13 @@ const algorithm_entry *algorithms_find(const algorithm_list *list, const char *m
 
 static algorithm_entry *entry_new(algorithm_list *list)
 {
-    if (list->count == list->room) {
-        int more = list->room ? 2 * list->room : 32;
+    if (list->count == list->capacity) {
+        int more = list->capacity ? 2 * list->capacity : 32;
         algorithm_entry *grown = realloc(list->entries, (size_t)more * sizeof *grown);
         if (!grown)
             return NULL;
         list->entries = grown;
-        list->room = more;
+        list->capacity = more;
     }
     return &list->entries[list->count];
 }

@@ -20,7 +20,7 @@ typedef struct algorithm_entry {
 
 typedef struct algorithm_list {
     algorithm_entry *entries;
-    int count, room;
+    int count, capacity;
 } algorithm_list; /* {0} is empty */
 
 void algorithms_free(algorithm_list *list); /* {0} again */

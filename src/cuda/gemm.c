@@ -51,7 +51,7 @@ struct gemm_state {
     algorithm_list known, used;
     int unsaved;
     gemm_plan *plans;
-    int count, room;
+    int count, capacity;
     cuda_event begin, end;
 };
 
@@ -298,15 +298,15 @@ static gemm_plan *plan_of(cuda_device *d, const lt_product *product, const lt_po
     for (int i = 0; i < s->count; i++)
         if (memcmp(&s->plans[i].product, product, sizeof *product) == 0)
             return &s->plans[i];
-    if (s->count == s->room) {
-        int more = s->room ? 2 * s->room : 64;
+    if (s->count == s->capacity) {
+        int more = s->capacity ? 2 * s->capacity : 64;
         gemm_plan *grown = realloc(s->plans, (size_t)more * sizeof *grown);
         if (!grown) {
             cuda_device_fail(d, BERLU_ERR_MEMORY, "out of memory for the plans of products");
             return NULL;
         }
         s->plans = grown;
-        s->room = more;
+        s->capacity = more;
     }
     gemm_plan *g = &s->plans[s->count];
     *g = (gemm_plan){.product = *product};

@@ -77,7 +77,7 @@ berlu_status augment_prepare(augment_plan *out, const augment_options *o, const 
 
 void augment_scratch_free(augment_scratch *w)
 {
-    image_free(&w->picture);
+    image_free(&w->current);
     image_free(&w->spare);
     resize_scratch_free(&w->resize);
     free(w->file.bytes);
@@ -110,16 +110,16 @@ image_part crop_random(draws *d, int width, int height, double scale_low, double
 
 static void swap(augment_scratch *w)
 {
-    image kept = w->picture;
-    w->picture = w->spare;
+    image kept = w->current;
+    w->current = w->spare;
     w->spare = kept;
 }
 
 static berlu_status resize_to(augment_scratch *w, int width, int height, resize_filter filter)
 {
-    if (w->picture.width == width && w->picture.height == height)
+    if (w->current.width == width && w->current.height == height)
         return BERLU_OK;
-    berlu_status status = image_resize(&w->spare, &w->picture, width, height, filter, &w->resize);
+    berlu_status status = image_resize(&w->spare, &w->current, width, height, filter, &w->resize);
     if (status == BERLU_OK)
         swap(w);
     return status;
@@ -128,7 +128,7 @@ static berlu_status resize_to(augment_scratch *w, int width, int height, resize_
 /* out(x, y) = in(x + left, y + top), zero outside, mirrored if asked; side x side. */
 static berlu_status window(augment_scratch *w, int left, int top, int side)
 {
-    const image *in = &w->picture;
+    const image *in = &w->current;
     if (left == 0 && top == 0 && in->width == side && in->height == side)
         return BERLU_OK;
     berlu_status status = image_reserve(&w->spare, side, side);
@@ -155,7 +155,7 @@ static berlu_status window(augment_scratch *w, int left, int top, int side)
 static berlu_status crop_centre(const augment_options *o, double crop_pct, resize_filter filter, augment_scratch *w)
 {
     int side = o->image_size, edge = (int)floor(side / crop_pct);
-    int width = w->picture.width, height = w->picture.height;
+    int width = w->current.width, height = w->current.height;
     if (width <= height)
         height = (int)((double)edge * height / width), width = edge;
     else
@@ -189,7 +189,7 @@ static float jitter_factor(draws *d, double range)
     return (float)draws_uniform(d, range < 1 ? 1 - range : 0, 1 + range);
 }
 
-berlu_status jitter_apply(const augment_options *o, draws *d, image *picture)
+berlu_status jitter_apply(const augment_options *o, draws *d, image *current)
 {
     int order[4] = {0, 1, 2, 3};
     for (int i = 3; i > 0; i--) {
@@ -202,13 +202,13 @@ berlu_status jitter_apply(const augment_options *o, draws *d, image *picture)
     double hue = draws_uniform(d, -o->hue, o->hue);
     for (int i = 0; i < 4; i++) {
         if (order[i] == 0 && o->brightness > 0)
-            pixels_brightness(picture, brightness);
+            pixels_brightness(current, brightness);
         if (order[i] == 1 && o->contrast > 0)
-            pixels_contrast(picture, contrast);
+            pixels_contrast(current, contrast);
         if (order[i] == 2 && o->saturation > 0)
-            pixels_saturation(picture, saturation);
+            pixels_saturation(current, saturation);
         if (order[i] == 3 && o->hue > 0)
-            pixels_hue(picture, hue);
+            pixels_hue(current, hue);
     }
     return BERLU_OK;
 }
@@ -290,9 +290,9 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
     const augment_options *o = &plan->o;
     draws d = draws_for(plan->seed, PURPOSE_AUGMENT, epoch, sample);
     if (o->randaugment > 0)
-        return randaugment_apply(plan, &d, &w->picture, &w->spare);
+        return randaugment_apply(plan, &d, &w->current, &w->spare);
     if (has_jitter(o))
-        return jitter_apply(o, &d, &w->picture);
+        return jitter_apply(o, &d, &w->current);
     return BERLU_OK;
 }
 
@@ -303,14 +303,14 @@ berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, ui
     int mirror = draw->flip, side = plan->o.image_size;
     berlu_status status = crop_apply(plan, draw, w);
     if (status == BERLU_OK && mirror && plan->o.randaugment > 0) {
-        pixels_flip(&w->picture);
+        pixels_flip(&w->current);
         mirror = 0;
     }
     if (status == BERLU_OK)
         status = colours_apply(plan, epoch, sample, w);
     if (status != BERLU_OK)
         return status;
-    levels_apply(&plan->levels, out, &w->picture, mirror);
+    levels_apply(&plan->levels, out, &w->current, mirror);
     if (draw->erase.height > 0) {
         draws d = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);
         draws_go(&d, draw->erase_words);
@@ -337,7 +337,7 @@ static void draw_choose(void *context, int width, int height, image_part *part)
 static berlu_status sample_read(draw_job *job, data_source *source, data_split split, size_t index, augment_scratch *w)
 {
     image_request request = {draw_choose, job, &w->file, w->byte_limit};
-    return data_read(source, split, index, &request, &w->picture);
+    return data_read(source, split, index, &request, &w->current);
 }
 
 berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
@@ -350,7 +350,7 @@ berlu_status augment_image(const augment_plan *plan, data_source *source, data_s
     if (status != BERLU_OK)
         return status;
     if (job.draw.flip)
-        pixels_flip(&w->picture);
+        pixels_flip(&w->current);
     return colours_apply(plan, epoch, sample, w);
 }
 

@@ -1,9 +1,9 @@
-/* augment.h - from a stored picture to the numbers a network sees, with every random choice made by counter.
+/* augment.h - from a stored image to the numbers a network sees, with every random choice made by counter.
  * SPDX-License-Identifier: MIT
  *
  * Order as in timm and DeiT: crop, flip, RandAugment or colour jitter (all on bytes), to float, normalise, erase. The
  * distributions are theirs, the pixel operations are Pillow's to the bit; the draws are ours: Philox with the key
- * (seed, epoch, sample, purpose), so neither the order of workers nor a resume changes a picture. */
+ * (seed, epoch, sample, purpose), so neither the order of workers nor a resume changes an image. */
 #ifndef DATA_AUGMENT_H
 #define DATA_AUGMENT_H
 
@@ -16,20 +16,20 @@ typedef enum augment_crop {
     CROP_EVAL,    /* short edge to image_size / crop_pct, centre crop */
     CROP_PAD,     /* as CROP_EVAL without margin, then zeros around it and a random window */
     CROP_RESIZED, /* a random part of random shape, resized: RandomResizedCrop */
-    CROP_SQUASH   /* the whole picture to the square, whatever its shape */
+    CROP_SQUASH   /* the whole image to the square, whatever its shape */
 } augment_crop;
 
 typedef struct augment_options {
     augment_crop crop;
     int image_size;               /* side of the square that comes out */
-    double crop_pct;              /* of CROP_EVAL; 0: 1 for sets of square pictures of one size, else 0.875 */
+    double crop_pct;              /* of CROP_EVAL; 0: 1 for sets of square images of one size, else 0.875 */
     int pad;                      /* of CROP_PAD; 0: 4 pixels at 32, in proportion elsewhere */
     double scale_low, scale_high; /* of CROP_RESIZED; both 0: 0.08 to 1 */
     resize_filter filter;         /* of every resize and affine operation; bicubic by default */
     int filter_random;            /* bilinear or bicubic by coin instead */
-    int flip;                     /* half of the pictures, left to right */
+    int flip;                     /* half of the images, left to right */
     double brightness, contrast, saturation, hue; /* colour jitter; not used together with RandAugment (as timm) */
-    int randaugment;                              /* operations a picture, 0 or 2 */
+    int randaugment;                              /* operations a current, 0 or 2 */
     double magnitude, magnitude_std;              /* 9 and 0.5 */
     double erase;                                 /* probability of random erasing, 0.25 in DeiT and ConvNeXt */
 } augment_options;

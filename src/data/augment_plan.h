@@ -14,14 +14,14 @@ typedef struct augment_plan {
     augment_options o; /* no zeros left that mean "default" */
     uint64_t seed;
     levels levels;   /* bytes, normalised */
-    uint8_t fill[3]; /* what comes in from outside when a picture is turned or shifted */
+    uint8_t fill[3]; /* what comes in from outside when an image is turned or shifted */
 } augment_plan;
 
 typedef struct augment_scratch {
-    image picture, spare;
+    image current, spare;
     resize_scratch resize;
     image_file file;
-    size_t byte_limit; /* for one decoded picture */
+    size_t byte_limit; /* for one decoded image */
 } augment_scratch;     /* {0}, and a limit if wanted */
 void augment_scratch_free(augment_scratch *w);
 
@@ -49,26 +49,26 @@ int augment_only_moves(const augment_plan *plan, const data_info *info);
 /* A function of its arguments alone; width and height are those of the stored image. */
 sample_draw augment_draw(const augment_plan *plan, int width, int height, uint32_t epoch, uint64_t sample);
 
-/* Writes 3 planes of image_size x image_size floats from the part that was read into w->picture. */
+/* Writes 3 planes of image_size x image_size floats from the part that was read into w->current. */
 berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, uint32_t epoch, uint64_t sample,
                            float *out, augment_scratch *w);
 
-/* The picture's bytes after crop, flip and colours, image_size x image_size, in w->picture. */
+/* The image's bytes after crop, flip and colours, image_size x image_size, in w->current. */
 berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
                            uint32_t epoch, uint64_t sample, augment_scratch *w);
 
-/* Reads, draws and applies. `sample` tells copies of a repeated picture apart. */
+/* Reads, draws and applies. `sample` tells copies of a repeated image apart. */
 berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
                             uint32_t epoch, uint64_t sample, float *out, augment_scratch *w);
 
 /* The parts, for tests. */
 image_part crop_random(draws *d, int width, int height, double scale_low, double scale_high);
-berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *picture, image *spare);
+berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *current, image *spare);
 berlu_status randaugment_op(int op, double level, int negative, const augment_plan *plan, resize_filter filter,
-                            image *picture, image *spare);
+                            image *current, image *spare);
 enum { RANDAUGMENT_OPS = 15 };
 extern const char *const randaugment_names[RANDAUGMENT_OPS];
-berlu_status jitter_apply(const augment_options *o, draws *d, image *picture);
+berlu_status jitter_apply(const augment_options *o, draws *d, image *current);
 erase_box erase_draw(draws *d, double probability, int height, int width);
 void erase_fill(draws *d, erase_box box, float *planes, int height, int width);
 

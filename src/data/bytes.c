@@ -18,31 +18,31 @@ typedef struct reading {
     char message[BLOCKS][256];
 } reading;
 
-static berlu_status image_take(reading *r, size_t i, const image_request *request, image *picture)
+static berlu_status image_take(reading *r, size_t i, const image_request *request, image *decoded)
 {
     const data_info *info = &r->source->info;
     size_t bytes = 3 * (size_t)info->width * (size_t)info->height;
-    berlu_status status = data_read(r->source, r->split, r->first + i, request, picture);
-    if (status == BERLU_OK && (picture->width != info->width || picture->height != info->height))
+    berlu_status status = data_read(r->source, r->split, r->first + i, request, decoded);
+    if (status == BERLU_OK && (decoded->width != info->width || decoded->height != info->height))
         status = berlu_fail(BERLU_ERR_INPUT, "%s: images of %d x %d and of %d x %d", info->path, info->width,
-                            info->height, picture->width, picture->height);
+                            info->height, decoded->width, decoded->height);
     if (status == BERLU_OK)
-        memcpy(r->out + i * bytes, picture->pixels, bytes);
+        memcpy(r->out + i * bytes, decoded->pixels, bytes);
     return status;
 }
 
 static void block_read(void *context, size_t block)
 {
     reading *r = context;
-    image picture = {0};
+    image decoded = {0};
     image_file file = {0};
     image_request request = {.file = &file};
     size_t end = r->count * (block + 1) / BLOCKS;
     for (size_t i = r->count * block / BLOCKS; i < end && r->status[block] == BERLU_OK; i++)
-        r->status[block] = image_take(r, i, &request, &picture);
+        r->status[block] = image_take(r, i, &request, &decoded);
     if (r->status[block] != BERLU_OK)
         snprintf(r->message[block], sizeof r->message[block], "%s", berlu_last_error());
-    image_free(&picture);
+    image_free(&decoded);
     free(file.bytes);
 }
 

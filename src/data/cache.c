@@ -44,7 +44,7 @@ static void pack_one(packing *p, size_t i, augment_scratch *w)
     uint32_t label = (uint32_t)data_label(p->source, split, index);
     p->status[i] = augment_image(&p->plan, p->source, split, index, 0, 0, w);
     if (p->status[i] == BERLU_OK) {
-        memcpy(p->pixels + i * p->bytes, w->picture.pixels, p->bytes);
+        memcpy(p->pixels + i * p->bytes, w->current.pixels, p->bytes);
     } else { /* reported afterwards by one thread, in order */
         snprintf(p->messages[i], sizeof p->messages[i], "%s", berlu_last_error());
         memset(p->pixels + i * p->bytes, 0, p->bytes);

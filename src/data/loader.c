@@ -2,7 +2,7 @@
  *
  * A ring of slots holds batches in the making, ready, and the one the caller looks at. Workers take tickets in order, a
  * ticket being a few rows of a batch; a ticket exists only while its batch has a slot, which is what bounds the memory.
- * Whoever finishes the last rows of a batch also mixes it. One mutex guards the counters below; pictures are made outside
+ * Whoever finishes the last rows of a batch also mixes it. One mutex guards the counters below; images are made outside
  * of it. What goes into a row is decided by loader_plan.c from the row's number alone, so who makes it does not matter.
  * Read on: loader_next(), then worker_run(). */
 #include <pthread.h>
@@ -156,7 +156,7 @@ static berlu_status workers_start(loader *l, int count)
 
 /* ---- opening and closing ---- */
 
-/* How many batches are held, and how much one decoded picture may take, within the budget. */
+/* How many batches are held, and how much one decoded image may take, within the budget. */
 static berlu_status budget_share(loader *l, size_t budget, int workers)
 {
     size_t slot_bytes = plan_slot_bytes(&l->plan);
@@ -171,7 +171,7 @@ static berlu_status budget_share(loader *l, size_t budget, int workers)
                               "a memory budget of %zu bytes is too small for two batches of %zu bytes and %d workers; "
                               "give at least %zu",
                               budget, slot_bytes, workers, 2 * slot_bytes + least);
-        l->plan.image_bytes = (budget - taken) / (size_t)workers / 4; /* file, picture, its copy, its resize */
+        l->plan.image_bytes = (budget - taken) / (size_t)workers / 4; /* file, image, its copy, its resize */
     }
     return BERLU_OK;
 }

@@ -1,4 +1,4 @@
-/* loader.h - batches of pictures, made ahead of the trainer by worker threads. SPDX-License-Identifier: MIT
+/* loader.h - batches of images, made ahead of the trainer by worker threads. SPDX-License-Identifier: MIT
  *
  * A batch is a function of (seed, epoch, batch number, options): the order of an epoch is a keyed permutation that is
  * evaluated place by place, never stored, and every random choice is drawn by counter. So the number of workers changes no
@@ -10,7 +10,7 @@
  *
  * Use: loader_open; for each epoch loader_start, then loader_next until *batch is NULL; loader_close.
  * One thread calls these; the workers are the loader's own. Nothing is allocated between loader_start and the end of an
- * epoch except when a picture larger than all before needs room.
+ * epoch except when an image larger than all before needs more.
  *
  *     loader_options o = {.split = DATA_TRAIN, .batch = 128, .shuffle = 1, .drop_last = 1, .seed = seed};
  *     augment_preset(&o.augment, "crop-flip", 32);
@@ -28,7 +28,7 @@
 #include "data/mix.h"
 #include "engine/image_draw.h"
 
-/* Which pictures of the split. A holdout of N takes N training pictures, chosen by counter from the seed alone, away
+/* Which images of the split. A holdout of N takes N training images, chosen by counter from the seed alone, away
  * from PART_KEPT and gives them as PART_HELD. */
 typedef enum loader_part { PART_ALL, PART_KEPT, PART_HELD } loader_part;
 
@@ -36,11 +36,11 @@ typedef struct loader_options {
     data_split split;
     loader_part part;
     size_t holdout;        /* N of the holdout; used by PART_KEPT and PART_HELD */
-    uint64_t holdout_seed; /* so that runs with different seeds may hold out the same pictures */
+    uint64_t holdout_seed; /* so that runs with different seeds may hold out the same images */
     const uint64_t
         *only; /* these indices of the split alone, instead of a part; NULL: by `part`; outlives the loader */
     size_t only_count;
-    size_t first;            /* only the first so many pictures of the part, before shuffling; 0: all */
+    size_t first;            /* only the first so many images of the part, before shuffling; 0: all */
     size_t batch;            /* images of a batch */
     size_t group;            /* batches of an update, shared by the ranks, who divide it; 0 means 1 */
     int rank, ranks;         /* of every group this rank has batches [rank group / ranks, (rank + 1) group / ranks);
@@ -56,7 +56,7 @@ typedef struct loader_options {
     size_t draws_first;     /* place of the split's first image in the set that draws name */
     int workers;            /* threads; 0: threads_default() */
     size_t
-        budget; /* bytes for batches made ahead and for decoding; 0: four batches, and for decoding what pictures within the
+        budget; /* bytes for batches made ahead and for decoding; 0: four batches, and for decoding what images within the
                                limits of image.h need */
 } loader_options;
 
@@ -65,12 +65,11 @@ typedef struct loader_batch {
     const image_draw *draws; /* [rows], where they were asked for; they hold labels and targets, too */
     const int32_t *labels;   /* [rows]; 0 past `count` */
     const float *targets;    /* [rows][classes], NULL without mixing or with draws */
-    const uint64_t
-        *indices;  /* [rows]: index in the split; a broken training picture is replaced by the next whole one */
-    size_t rows;   /* those of options.batch */
-    size_t count;  /* rows that hold a picture; less than rows only in a short last batch or, in evaluation
-                                (no shuffle), where broken pictures were left out */
-    size_t number; /* of this batch in its epoch, from 0 */
+    const uint64_t *indices; /* [rows]: index in the split; a broken training image is replaced by the next whole one */
+    size_t rows;             /* those of options.batch */
+    size_t count;            /* rows that hold an image; less than rows only in a short last batch or, in evaluation
+                                (no shuffle), where broken images were left out */
+    size_t number;           /* of this batch in its epoch, from 0 */
     int side;
     size_t classes;
 } loader_batch;
@@ -92,7 +91,7 @@ size_t loader_bytes(const loader *l); /* held for batches; decoding buffers of w
  * is dropped. */
 berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch);
 
-/* *batch is the next batch, valid until the next call, or NULL at the end of the epoch. The first picture that cannot be
+/* *batch is the next batch, valid until the next call, or NULL at the end of the epoch. The first image that cannot be
  * had (more than max_bad broken, no memory) makes this fail with its sentence. */
 berlu_status loader_next(loader *l, const loader_batch **batch);
 

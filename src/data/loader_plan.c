@@ -1,9 +1,9 @@
-/* loader_plan.c - order, shards, repeats and broken pictures: from (epoch, batch, row) to numbers. SPDX-License-Identifier: MIT
+/* loader_plan.c - order, shards, repeats and broken images: from (epoch, batch, row) to numbers. SPDX-License-Identifier: MIT
  *
  * An epoch is a list of places, cut into batches. Ranks share whole batches, so that a batch, its draws and its mixing are
- * the same for any number of ranks. With repeats, a picture fills several neighbouring places and each copy draws its
+ * the same for any number of ranks. With repeats, an image fills several neighbouring places and each copy draws its
  * own augmentation (DeiT's RASampler). The order is evaluated place by place (permute.h). A holdout is a second, fixed
- * permutation of the split: its first N pictures are held, the rest is kept. */
+ * permutation of the split: its first N images are held, the rest is kept. */
 #include "data/loader_plan.h"
 
 #include <stdlib.h>
@@ -17,10 +17,10 @@ static berlu_status pool_find(loader_plan *p, const data_info *info)
     const loader_options *o = &p->o;
     size_t all = info->images[o->split];
     if (all == 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: no %s pictures", *info->path ? info->path : info->kind,
+        return berlu_fail(BERLU_ERR_INPUT, "%s: no %s images", *info->path ? info->path : info->kind,
                           data_split_names[o->split]);
     if (o->part != PART_ALL && o->holdout >= all)
-        return berlu_fail(BERLU_ERR_ARG, "a holdout of %zu leaves nothing of %zu pictures", o->holdout, all);
+        return berlu_fail(BERLU_ERR_ARG, "a holdout of %zu leaves nothing of %zu images", o->holdout, all);
     for (size_t i = 0; o->only && i < o->only_count; i++)
         if (o->only[i] >= all)
             return berlu_fail(BERLU_ERR_ARG, "image %llu of %zu does not exist", (unsigned long long)o->only[i], all);
@@ -28,7 +28,7 @@ static berlu_status pool_find(loader_plan *p, const data_info *info)
     if (o->only)
         p->pool = o->only_count;
     if (p->pool == 0)
-        return berlu_fail(BERLU_ERR_ARG, "a holdout of 0 has no pictures to test on");
+        return berlu_fail(BERLU_ERR_ARG, "a holdout of 0 has no images to test on");
     if (o->first && o->first < p->pool)
         p->pool = o->first;
     return BERLU_OK;
@@ -44,7 +44,7 @@ static berlu_status epoch_measure(loader_plan *p)
     if (o->drop_last)
         p->samples = p->batches * o->batch;
     if (p->batches == 0)
-        return berlu_fail(BERLU_ERR_ARG, "a batch of %zu is more than the %zu pictures of an epoch; make it smaller",
+        return berlu_fail(BERLU_ERR_ARG, "a batch of %zu is more than the %zu images of an epoch; make it smaller",
                           o->batch, p->pool);
     return BERLU_OK;
 }
@@ -89,7 +89,7 @@ berlu_status loader_plan_make(loader_plan *out, data_source *source, const loade
         memcpy(o->std, info->std, sizeof o->std);
     }
     p.rows = o->batch;
-    p.picture = 3 * (size_t)o->augment.image_size * (size_t)o->augment.image_size;
+    p.image_floats = 3 * (size_t)o->augment.image_size * (size_t)o->augment.image_size;
     berlu_status status = augment_prepare(&p.augment, &o->augment, info, o->mean, o->std, o->seed);
     if (status == BERLU_OK)
         status = pool_find(&p, info);
@@ -147,7 +147,8 @@ size_t plan_slot_bytes(const loader_plan *p)
 {
     if (p->o.draws)
         return p->rows * (sizeof(image_draw) + sizeof(int32_t) + sizeof(uint64_t));
-    return (p->rows * p->picture + soft_floats(p)) * sizeof(float) + p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1);
+    return (p->rows * p->image_floats + soft_floats(p)) * sizeof(float) +
+           p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1);
 }
 
 static berlu_status draw_rows_make(const loader_plan *p, loader_rows *out)
@@ -165,12 +166,12 @@ berlu_status plan_rows_make(const loader_plan *p, loader_rows *out)
 {
     if (p->o.draws)
         return draw_rows_make(p, out);
-    char *block = memory_aligned(plan_slot_bytes(p), "a batch of pictures");
+    char *block = memory_aligned(plan_slot_bytes(p), "a batch of images");
     if (!block)
         return BERLU_ERR_MEMORY;
     out->images = (float *)block;
-    out->targets = soft_floats(p) ? out->images + p->rows * p->picture : NULL;
-    block += (p->rows * p->picture + soft_floats(p)) * sizeof(float);
+    out->targets = soft_floats(p) ? out->images + p->rows * p->image_floats : NULL;
+    block += (p->rows * p->image_floats + soft_floats(p)) * sizeof(float);
     memset(block, 0, p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1));
     out->indices =
         malloc(p->rows * sizeof *out->indices); /* its own: the block before may end at any multiple of four */
@@ -179,7 +180,7 @@ berlu_status plan_rows_make(const loader_plan *p, loader_rows *out)
     if (out->indices)
         return BERLU_OK;
     plan_rows_free(out);
-    return berlu_fail_memory(p->rows * sizeof *out->indices, "a batch of pictures");
+    return berlu_fail_memory(p->rows * sizeof *out->indices, "a batch of images");
 }
 
 void plan_rows_free(loader_rows *r)
@@ -199,7 +200,7 @@ static uint64_t row_position(const loader_plan *p, size_t batch, size_t row)
     return (uint64_t)batch * p->o.batch + row;
 }
 
-/* A broken training picture is replaced by the next in stored order that is whole; in evaluation its row is left out. */
+/* A broken training image is replaced by the next in stored order that is whole; in evaluation its row is left out. */
 berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *out,
                            augment_scratch *w)
 {
@@ -212,7 +213,7 @@ berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, s
         out->indices[row] = index;
         out->labels[row] = data_label(p->source, o->split, index);
         status = augment_sample(&p->augment, p->source, o->split, index, epoch, index * (uint64_t)o->repeats + copy,
-                                out->images + row * p->picture, w);
+                                out->images + row * p->image_floats, w);
         out->whole[row] = status == BERLU_OK;
         if (status != BERLU_ERR_INPUT)
             return status;
@@ -220,7 +221,7 @@ berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, s
         if (status != BERLU_OK || !o->shuffle)
             return status;
     }
-    return berlu_fail(BERLU_ERR_INPUT, "%s: no whole picture is left", data_describe(p->source)->path);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: no whole image is left", data_describe(p->source)->path);
 }
 
 static void gaps_close(const loader_plan *p, loader_rows *r, size_t filled)
@@ -230,7 +231,8 @@ static void gaps_close(const loader_plan *p, loader_rows *r, size_t filled)
         if (!r->whole[row])
             continue;
         if (to != row) {
-            memcpy(r->images + to * p->picture, r->images + row * p->picture, p->picture * sizeof(float));
+            memcpy(r->images + to * p->image_floats, r->images + row * p->image_floats,
+                   p->image_floats * sizeof(float));
             r->labels[to] = r->labels[row];
             r->indices[to] = r->indices[row];
         }
@@ -258,7 +260,7 @@ void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows
     r->number = batch;
     size_t rest = p->rows - r->count;
     if (rest) {
-        memset(r->images + r->count * p->picture, 0, rest * p->picture * sizeof(float));
+        memset(r->images + r->count * p->image_floats, 0, rest * p->image_floats * sizeof(float));
         memset(r->labels + r->count, 0, rest * sizeof *r->labels);
         memset(r->indices + r->count, 0, rest * sizeof *r->indices);
     }
@@ -267,7 +269,7 @@ void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows
     for (size_t g = 0; g < groups; g++) {
         size_t row = g * o->mix.group;
         mix_draw d = group_draw(p, epoch, batch, g);
-        mix_images(&d, r->images + row * p->picture, o->mix.group, 3, side, side);
+        mix_images(&d, r->images + row * p->image_floats, o->mix.group, 3, side, side);
         mix_targets(&d, o->mix.smoothing, r->labels + row, r->targets + row * p->classes, o->mix.group, p->classes);
     }
 }

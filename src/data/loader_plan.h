@@ -9,12 +9,12 @@ typedef struct loader_plan {
     data_source *source;
     loader_options o; /* no zeros left that mean "default" */
     augment_plan augment;
-    size_t pool;             /* pictures to draw from: of the part, at most `first` */
-    size_t samples;          /* of an epoch, over all ranks */
-    size_t batches;          /* likewise */
-    size_t rows;             /* of a batch */
-    size_t classes, picture; /* floats of a picture */
-    size_t image_bytes;      /* limit of one decoded picture, 0: none of its own */
+    size_t pool;    /* images to draw from: of the part, at most `first` */
+    size_t samples; /* of an epoch, over all ranks */
+    size_t batches; /* likewise */
+    size_t rows;    /* of a batch */
+    size_t classes, image_floats;
+    size_t image_bytes; /* limit of one decoded image, 0: none of its own */
 } loader_plan;
 
 /* The memory of one batch. */
@@ -23,7 +23,7 @@ typedef struct loader_rows {
     int32_t *labels, *label_memory; /* label_memory: where they are an allocation of their own */
     uint64_t *indices;
     image_draw *draws;
-    unsigned char *whole; /* 0: this picture was broken and is to be left out */
+    unsigned char *whole; /* 0: this image was broken and is to be left out */
     size_t count, number;
 } loader_rows;
 
@@ -35,7 +35,7 @@ size_t plan_slot_bytes(const loader_plan *p);
 berlu_status plan_rows_make(const loader_plan *p, loader_rows *out);
 void plan_rows_free(loader_rows *r);
 
-/* The picture at a place of an epoch; `further` takes the one so many places later in stored order (for broken ones). */
+/* The image at a place of an epoch; `further` takes the one so many places later in stored order (for broken ones). */
 uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uint64_t further);
 
 berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *out,

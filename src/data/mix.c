@@ -96,13 +96,13 @@ static void pair_swap(float *a, float *b, size_t n)
 
 void mix_images(const mix_draw *d, float *images, size_t rows, int channels, int height, int width)
 {
-    size_t plane = (size_t)height * (size_t)width, picture = (size_t)channels * plane;
+    size_t plane = (size_t)height * (size_t)width, floats = (size_t)channels * plane;
     if (d->lam == 1)
         return;
     for (size_t i = 0; i < rows / 2; i++) { /* the middle row of an odd group is its own partner */
-        float *a = images + i * picture, *b = images + (rows - 1 - i) * picture;
+        float *a = images + i * floats, *b = images + (rows - 1 - i) * floats;
         if (!d->cut) {
-            pair_blend(a, b, picture, (float)d->lam);
+            pair_blend(a, b, floats, (float)d->lam);
             continue;
         }
         for (int c = 0; c < channels; c++)

@@ -28,17 +28,17 @@ const char *const randaugment_names[RANDAUGMENT_OPS] = {
 
 typedef struct op_call {
     const augment_plan *plan;
-    image *picture, *spare;
+    image *current, *spare;
     resize_filter filter;
     double level, sign;
 } op_call;
 
 static berlu_status affine_apply(op_call *o, affine m)
 {
-    berlu_status status = pixels_affine(o->spare, o->picture, m, o->filter, o->plan->fill);
+    berlu_status status = pixels_affine(o->spare, o->current, m, o->filter, o->plan->fill);
     if (status == BERLU_OK) {
-        image kept = *o->picture;
-        *o->picture = *o->spare;
+        image kept = *o->current;
+        *o->current = *o->spare;
         *o->spare = kept;
     }
     return status;
@@ -52,58 +52,58 @@ static float enhancement(const op_call *o)
 
 static berlu_status op_autocontrast(op_call *o)
 {
-    pixels_autocontrast(o->picture);
+    pixels_autocontrast(o->current);
     return BERLU_OK;
 }
 static berlu_status op_equalize(op_call *o)
 {
-    pixels_equalize(o->picture);
+    pixels_equalize(o->current);
     return BERLU_OK;
 }
 static berlu_status op_invert(op_call *o)
 {
-    pixels_invert(o->picture);
+    pixels_invert(o->current);
     return BERLU_OK;
 }
 static berlu_status op_rotate(op_call *o)
 {
-    return affine_apply(o, affine_rotation(o->sign * (o->level / 10 * 30), o->picture->width, o->picture->height));
+    return affine_apply(o, affine_rotation(o->sign * (o->level / 10 * 30), o->current->width, o->current->height));
 }
 static berlu_status op_posterize(op_call *o)
 {
-    pixels_posterize(o->picture, 4 - (int)(o->level / 10 * 4));
+    pixels_posterize(o->current, 4 - (int)(o->level / 10 * 4));
     return BERLU_OK;
 }
 static berlu_status op_solarize(op_call *o)
 {
     int level = (int)(o->level / 10 * 256);
-    pixels_solarize(o->picture, 256 - (level < 256 ? level : 256));
+    pixels_solarize(o->current, 256 - (level < 256 ? level : 256));
     return BERLU_OK;
 }
 static berlu_status op_solarize_add(op_call *o)
 {
     int add = (int)(o->level / 10 * 110);
-    pixels_solarize_add(o->picture, add < 128 ? add : 128);
+    pixels_solarize_add(o->current, add < 128 ? add : 128);
     return BERLU_OK;
 }
 static berlu_status op_color(op_call *o)
 {
-    pixels_saturation(o->picture, enhancement(o));
+    pixels_saturation(o->current, enhancement(o));
     return BERLU_OK;
 }
 static berlu_status op_contrast(op_call *o)
 {
-    pixels_contrast(o->picture, enhancement(o));
+    pixels_contrast(o->current, enhancement(o));
     return BERLU_OK;
 }
 static berlu_status op_brightness(op_call *o)
 {
-    pixels_brightness(o->picture, enhancement(o));
+    pixels_brightness(o->current, enhancement(o));
     return BERLU_OK;
 }
 static berlu_status op_sharpness(op_call *o)
 {
-    return pixels_sharpness(o->picture, enhancement(o), o->spare);
+    return pixels_sharpness(o->current, enhancement(o), o->spare);
 }
 static berlu_status op_shear_x(op_call *o)
 {
@@ -115,11 +115,11 @@ static berlu_status op_shear_y(op_call *o)
 }
 static berlu_status op_translate_x(op_call *o)
 {
-    return affine_apply(o, (affine){1, 0, o->sign * (o->level / 10 * 0.45) * o->picture->width, 0, 1, 0});
+    return affine_apply(o, (affine){1, 0, o->sign * (o->level / 10 * 0.45) * o->current->width, 0, 1, 0});
 }
 static berlu_status op_translate_y(op_call *o)
 {
-    return affine_apply(o, (affine){1, 0, 0, 0, 1, o->sign * (o->level / 10 * 0.45) * o->picture->height});
+    return affine_apply(o, (affine){1, 0, 0, 0, 1, o->sign * (o->level / 10 * 0.45) * o->current->height});
 }
 
 static berlu_status (*const ops[RANDAUGMENT_OPS])(op_call *) = {
@@ -128,13 +128,13 @@ static berlu_status (*const ops[RANDAUGMENT_OPS])(op_call *) = {
 };
 
 berlu_status randaugment_op(int op, double level, int negative, const augment_plan *plan, resize_filter filter,
-                            image *picture, image *spare)
+                            image *current, image *spare)
 {
-    op_call call = {plan, picture, spare, filter, level, negative ? -1 : 1};
+    op_call call = {plan, current, spare, filter, level, negative ? -1 : 1};
     return ops[op](&call);
 }
 
-berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *picture, image *spare)
+berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *current, image *spare)
 {
     const augment_options *o = &plan->o;
     int chosen[16];
@@ -147,7 +147,7 @@ berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *pictur
         int negative = draws_chance(d, 0.5), coin = draws_chance(d, 0.5);
         resize_filter filter = o->filter_random && coin ? RESIZE_BILINEAR : o->filter;
         level = level < 0 ? 0 : level > 10 ? 10 : level;
-        berlu_status status = randaugment_op(chosen[i], level, negative, plan, filter, picture, spare);
+        berlu_status status = randaugment_op(chosen[i], level, negative, plan, filter, current, spare);
         if (status != BERLU_OK)
             return status;
     }

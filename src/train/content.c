@@ -20,20 +20,20 @@ static void labels_add(sha256 *h, const data_source *data, data_split split, siz
 /* An image that cannot be read counts as that; the loader will say so when it comes to it. */
 static berlu_status pixels_add(sha256 *h, data_source *data, data_split split, size_t images)
 {
-    image picture = {0};
+    image decoded = {0};
     size_t some = images < CONTENT_IMAGES ? images : CONTENT_IMAGES;
     berlu_status status = BERLU_OK;
     for (size_t k = 0; status == BERLU_OK && k < some; k++) {
         size_t index = images / some * k + images % some * k / some;
-        status = data_read(data, split, index, &(image_request){0}, &picture);
+        status = data_read(data, split, index, &(image_request){0}, &decoded);
         number_add(h, index);
-        number_add(h, status == BERLU_OK ? (uint64_t)picture.width : 0);
+        number_add(h, status == BERLU_OK ? (uint64_t)decoded.width : 0);
         if (status == BERLU_OK)
-            sha256_add(h, picture.pixels, (size_t)picture.width * (size_t)picture.height * 3);
+            sha256_add(h, decoded.pixels, (size_t)decoded.width * (size_t)decoded.height * 3);
         if (status == BERLU_ERR_INPUT)
             status = BERLU_OK;
     }
-    image_free(&picture);
+    image_free(&decoded);
     return status;
 }
 

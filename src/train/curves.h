@@ -1,4 +1,4 @@
-/* curves.h - the curves of a run as a picture. SPDX-License-Identifier: MIT */
+/* curves.h - the curves of a run as a plot. SPDX-License-Identifier: MIT */
 #ifndef TRAIN_CURVES_H
 #define TRAIN_CURVES_H
 

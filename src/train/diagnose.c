@@ -32,8 +32,8 @@ struct diagnosis {
     site *sites;
     const char **names;
     size_t count;
-    float *x; /* `room` pre-activations */
-    size_t room;
+    float *x; /* `capacity` pre-activations */
+    size_t capacity;
     value_parts *parts;
     int threads;
 };
@@ -205,7 +205,7 @@ static site_values values_of(const site *s, const float *x, size_t rows, float *
     return v;
 }
 
-/* A picture of a distribution needs no more than the rows of the first block. */
+/* An image of a distribution needs no more than the rows of the first block. */
 static berlu_status site_histograms(diagnosis *d, size_t i, const site_values *v, tb_writer *tb, double wall,
                                     int64_t step)
 {
@@ -265,7 +265,7 @@ berlu_status diagnosis_backward(diagnosis *d, engine *e, double *site_metrics)
         int bias = d->sites[i].bias;
         size_t count = bias < 0 ? 0 : (size_t)tensor_elements(graph_tensor(d->graph, graph_param(d->graph, bias)));
         double sum = 0;
-        if (count == 0 || count > d->room)
+        if (count == 0 || count > d->capacity)
             continue;
         berlu_status status = engine_get(e, ARRAY_GRADIENT, bias, d->x);
         if (status != BERLU_OK)
@@ -323,8 +323,8 @@ berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads)
     size_t widest = 1;
     berlu_status status = d->sites && d->names ? sites_make(d, &widest) : BERLU_ERR_MEMORY;
     if (status == BERLU_OK) {
-        d->room = widest > DIAGNOSE_VALUES / DIAGNOSE_ROWS ? widest * DIAGNOSE_ROWS : DIAGNOSE_VALUES;
-        d->x = ARENA_ARRAY(&d->memory, float, d->room);
+        d->capacity = widest > DIAGNOSE_VALUES / DIAGNOSE_ROWS ? widest * DIAGNOSE_ROWS : DIAGNOSE_VALUES;
+        d->x = ARENA_ARRAY(&d->memory, float, d->capacity);
         d->parts = value_parts_make(&d->memory, widest, workspace_most(d));
         status = d->x && d->parts ? BERLU_OK : BERLU_ERR_MEMORY;
     }

@@ -1,4 +1,4 @@
-/* pictures.c - see pictures.h. SPDX-License-Identifier: MIT */
+/* image_options.c - see image_options.h. SPDX-License-Identifier: MIT */
 #include "train/image_options.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-enum { SQUASH_SIDE = 384 }; /* from this side on ConvNeXt's script evaluates the whole picture */
+enum { SQUASH_SIDE = 384 }; /* from this side on ConvNeXt's script evaluates the whole image */
 
 berlu_status image_options_train(augment_options *out, const train_settings *s, int side)
 {
@@ -37,11 +37,11 @@ berlu_status image_options_idle(const train_settings *s, const data_info *info, 
 {
     if (recipe_given(s, "interpolation") && !image_options_resized(s, info, side, augment))
         return berlu_fail(BERLU_ERR_ARG,
-                          "interpolation: has no effect because nothing is resized: the pictures of %s "
+                          "interpolation: has no effect because nothing is resized: the images of %s "
                           "have the network's size; leave it out",
                           s->data);
     if (recipe_given(s, "crop_pct") && image_options_squashed(s, side))
-        return berlu_fail(BERLU_ERR_ARG, "crop_pct: has no effect because whole pictures are evaluated; give "
+        return berlu_fail(BERLU_ERR_ARG, "crop_pct: has no effect because whole images are evaluated; give "
                                          "--eval-crop center or leave it out");
     return BERLU_OK;
 }
@@ -89,8 +89,7 @@ static double four_digits(double x)
 static berlu_status normalization_measure(normalization *out, const train_settings *s, data_source *data)
 {
     data_statistics found;
-    berlu_status status =
-        data_measure(data, DATA_TRAIN, PICTURES_MEASURED, (size_t)s->holdout, (int)s->workers, &found);
+    berlu_status status = data_measure(data, DATA_TRAIN, IMAGES_MEASURED, (size_t)s->holdout, (int)s->workers, &found);
     if (status != BERLU_OK)
         return status;
     for (int c = 0; c < 3; c++) {

@@ -1,4 +1,4 @@
-/* pictures.h - how settings say that pictures are prepared: for training, for evaluation, and normalised by what.
+/* image_options.h - how settings say that images are prepared: for training, for evaluation, and normalised by what.
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_IMAGE_OPTIONS_H
 #define TRAIN_IMAGE_OPTIONS_H
@@ -6,18 +6,18 @@
 #include "data/loader.h"
 #include "train/recipe.h"
 
-/* Pictures for training as --augment says, with jitter and interpolation; for evaluation the crop of --eval-crop. */
+/* Images for training as --augment says, with jitter and interpolation; for evaluation the crop of --eval-crop. */
 berlu_status image_options_train(augment_options *out, const train_settings *s, int side);
 berlu_status image_options_eval(augment_options *out, const train_settings *s, int side);
 
-/* Refuses what was given and does nothing to these pictures: an interpolation where none is resized, a crop where all of
+/* Refuses what was given and does nothing to these images: an interpolation where none is resized, a crop where all of
  * them is taken. `augment` is that of training, 0 where only evaluation matters. */
 berlu_status image_options_idle(const train_settings *s, const data_info *info, int side, int64_t augment);
 
 /* Mean and deviation: --mean and --std; else ImageNet's; else the set's own. Where nobody published those, `own` measures
- * them over PICTURES_MEASURED training pictures, held-out ones excepted, rounded to four digits, and `customary` takes
+ * them over IMAGES_MEASURED training images, held-out ones excepted, rounded to four digits, and `customary` takes
  * ImageNet's. */
-enum { PICTURES_MEASURED = 2048 };
+enum { IMAGES_MEASURED = 2048 };
 typedef struct normalization {
     double mean[3], std[3];
 } normalization;

@@ -126,7 +126,7 @@ static berlu_status folder_named(char out[CHECKPOINT_PATH], const char *run, con
     return BERLU_OK;
 }
 
-berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file,
+berlu_status network_weights(char *out, size_t size, const char *run, const char *which, const char *file,
                              const berlu_log *log)
 {
     char folder[CHECKPOINT_PATH];
@@ -136,8 +136,8 @@ berlu_status network_weights(char *out, size_t room, const char *run, const char
         status = checkpoint_check(folder, ema);
     if (status != BERLU_OK)
         return status;
-    int length = snprintf(out, room, "%s/%s", folder, file);
-    return length > 0 && (size_t)length < room ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
+    int length = snprintf(out, size, "%s/%s", folder, file);
+    return length > 0 && (size_t)length < size ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
 }
 
 berlu_status network_acts(train_settings *s, const char *weights, int *found)
@@ -188,14 +188,14 @@ void network_describe(network_facts *out, const model_config *m, const char *mea
 
 /* ---- the teacher ------------------------------------------------------------------------------------------------------ */
 
-static berlu_status teacher_from_run(train_settings *s, char *weights, size_t room, const train_settings *student,
+static berlu_status teacher_from_run(train_settings *s, char *weights, size_t size, const train_settings *student,
                                      const berlu_log *log)
 {
     if (*student->teacher_act)
         return berlu_fail(BERLU_ERR_ARG, "teacher_act: has no effect because %s is a run, which knows its activation",
                           student->teacher);
     berlu_status status = run_settings(s, NULL, student->teacher);
-    return status == BERLU_OK ? network_weights(weights, room, student->teacher, "last", "model.safetensors", log)
+    return status == BERLU_OK ? network_weights(weights, size, student->teacher, "last", "model.safetensors", log)
                               : status;
 }
 
@@ -217,17 +217,17 @@ static berlu_status teacher_from_file(train_settings *s, const char *weights, co
 }
 
 /* The settings of a teacher and the path of its weights. */
-static berlu_status teacher_find(train_settings *s, char *weights, size_t room, const train_settings *student,
+static berlu_status teacher_find(train_settings *s, char *weights, size_t size, const train_settings *student,
                                  const berlu_log *log)
 {
     const char *name = student->teacher, *colon = strchr(name, ':');
     char model_name[64];
     if (run_exists(name))
-        return teacher_from_run(s, weights, room, student, log);
+        return teacher_from_run(s, weights, size, student, log);
     if (!colon)
         return berlu_fail(BERLU_ERR_INPUT, "teacher: %s holds no run; give a run's folder or MODEL:FILE", name);
     snprintf(model_name, sizeof model_name, "%.*s", (int)(colon - name), name);
-    snprintf(weights, room, "%s", colon + 1);
+    snprintf(weights, size, "%s", colon + 1);
     return teacher_from_file(s, weights, model_name, student);
 }
 

@@ -27,7 +27,7 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
 
 /* Where a run keeps its weights: checkpoint `which` ("last", "best", or a step) and `file` in it. A newest one
  * that is broken is passed over for the one before it, with a warning in `log`. */
-berlu_status network_weights(char *out, size_t room, const char *run, const char *which, const char *file,
+berlu_status network_weights(char *out, size_t size, const char *run, const char *which, const char *file,
                              const berlu_log *log);
 
 /* The activations that a file of weights names in its metadata, into s->act; `found` 0 where it names none. */

@@ -155,10 +155,10 @@ void run_json_write(const run_about *a, text *out)
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static void text_take(char *out, size_t room, const json_t *object, const char *key)
+static void text_take(char *out, size_t size, const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
-    snprintf(out, room, "%s", value ? value : "");
+    snprintf(out, size, "%s", value ? value : "");
 }
 
 static berlu_status facts_take(run_facts *out, const json_t *root, const char *path)

@@ -51,7 +51,7 @@
     _(min_lr, "min-lr", REAL, "1e-5", 0, 1e6, NULL, "LR", "where the schedule ends", FIXED) \
     _(step_every, "step-every", REAL, "30", 0, 1e9, NULL, "EPOCHS", "schedule step", FIXED) \
     _(step_factor, "step-factor", REAL, "0.1", 0, 1e6, NULL, "F", "schedule step", FIXED) \
-    /* batches and pictures */ \
+    /* batches and images */ \
     _(batch, "batch", COUNT, "1024", 1, 1e7, NULL, "N", "images per pass", FIXED) \
     _(accumulate, "accumulate", COUNT, "1", 1, 1e6, NULL, "N", "passes per update", FIXED) \
     _(eval_batch, "eval-batch", COUNT, "100", 1, 1e7, NULL, "N", "images per pass of an evaluation; on cuda 1024", FIXED) \
@@ -59,7 +59,7 @@
     _(jitter, "jitter", REAL, "0", 0, 100, NULL, "X", "colour jitter: brightness, contrast and saturation by up to this share", FIXED) \
     _(hue, "hue", REAL, "0", 0, 0.5, NULL, "X", "colour jitter: hue by up to this share of the circle", FIXED) \
     _(interpolation, "interpolation", CHOICE, "bicubic", 0, 0, interpolations, "bicubic|bilinear|random", "of resizing and turning; random: by coin in training, bicubic in evaluation", FIXED) \
-    _(eval_crop, "eval-crop", CHOICE, "auto", 0, 0, eval_crops, "auto|center|squash", "evaluation: the middle, or all of the picture made square; auto: the middle, except for recipe convnext at 384 and above", FIXED) \
+    _(eval_crop, "eval-crop", CHOICE, "auto", 0, 0, eval_crops, "auto|center|squash", "evaluation: the middle, or all of the image made square; auto: the middle, except for recipe convnext at 384 and above", FIXED) \
     _(crop_pct, "crop-pct", REAL, "0", 0, 1, NULL, "P", "evaluation: share of the short edge that the middle takes, from 0.05; 0: 0.875, and 1 at 32 or for sets of small squares", FIXED) \
     _(repeats, "repeats", COUNT, "1", 1, 64, NULL, "N", "repeated augmentation", FIXED) \
     _(mixup, "mixup", REAL, "0", 0, 1000, NULL, "A", "alpha of mixup; 0: off", FIXED) \

@@ -30,7 +30,7 @@ typedef struct train_progress {
 } train_progress;
 
 /* How fast an epoch or a run was in this process. A step is everything between two updates; `overhead` is the share of
- * it outside of the network and its teacher, `wait` the part of that spent waiting for pictures. Evaluations and
+ * it outside of the network and its teacher, `wait` the part of that spent waiting for images. Evaluations and
  * checkpoints are not steps. */
 typedef struct train_speed {
     double images_per_s;

@@ -12,7 +12,7 @@
 /* ---- settings against data and network --------------------------------------------------------------------------------- */
 
 /* What is found out is written into the run's settings: a resume and an evaluation then need not find it again, and see
- * pictures as this run does, whatever became of the folder. */
+ * images as this run does, whatever became of the folder. */
 static berlu_status normalization_settle(trainer *t)
 {
     berlu_status status = normalization_find(&t->normalization, &t->settings, t->data);

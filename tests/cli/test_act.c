@@ -99,7 +99,7 @@ static void files_go_through_the_kernels(void **state)
     berlu_act_free(act);
 }
 
-static void a_plot_is_a_picture_with_all_names(void **state)
+static void a_plot_has_all_names(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH], path[FOLDER_PATH];
@@ -215,7 +215,7 @@ int main(void)
         cmocka_unit_test(act_list_names_every_activation_in_order),
         cmocka_unit_test(points_are_those_of_the_library),
         cmocka_unit_test(files_go_through_the_kernels),
-        cmocka_unit_test(a_plot_is_a_picture_with_all_names),
+        cmocka_unit_test(a_plot_has_all_names),
         cmocka_unit_test(bad_questions_get_one_line_and_exit_2),
         cmocka_unit_test(a_bench_row_tells_what_was_timed),
         cmocka_unit_test(plots_show_each_function_and_its_knee),

@@ -57,7 +57,7 @@ static int in_terminal(int columns, void (*child)(void))
 
 /* The longest redrawn line, in columns, as a terminal without wrapping would show it; `last` is the last that was not
  * empty, without colours. */
-static size_t widest_redraw(char *last, size_t room)
+static size_t widest_redraw(char *last, size_t size)
 {
     size_t most = 0;
     char line[4096];
@@ -76,7 +76,7 @@ static size_t widest_redraw(char *last, size_t room)
             continue;
         most = columns > most ? columns : most;
         if (columns > 0)
-            snprintf(last, room, "%.500s", line);
+            snprintf(last, size, "%.500s", line);
     }
     return most;
 }

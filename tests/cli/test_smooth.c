@@ -137,7 +137,7 @@ static void text_file_and_options_name_the_same_function(void **state)
     command_free(&file), command_free(&words), command_free(&option);
 }
 
-static void a_picture_is_written_whole(void **state)
+static void a_plot_is_written_whole(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH], path[FOLDER_PATH], *svg;
@@ -240,7 +240,7 @@ int main(void)
         cmocka_unit_test(defaults_are_the_fixed_ones),
         cmocka_unit_test(every_name_of_the_catalogue_works_and_emit_json_is_json),
         cmocka_unit_test(text_file_and_options_name_the_same_function),
-        cmocka_unit_test(a_picture_is_written_whole),
+        cmocka_unit_test(a_plot_is_written_whole),
         cmocka_unit_test(a_function_that_does_not_bend_is_told_in_words),
         cmocka_unit_test(source_is_printed_alone),
         cmocka_unit_test(bad_input_is_refused_in_one_line),

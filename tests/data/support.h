@@ -90,7 +90,7 @@ static inline void tiny_write(const cifar_layout *l, const char *folder)
     }
 }
 
-/* FOLDER/SPLIT/CLASS/N.png: `count` pictures of width x height, one colour each. */
+/* FOLDER/SPLIT/CLASS/N.png: `count` images of width x height, one colour each. */
 static inline void png_set(const char *folder, const char *split, const char *name, int count, int width, int height)
 {
     char path[2 * FOLDER_PATH];

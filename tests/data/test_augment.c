@@ -36,7 +36,7 @@ static void presets_are_the_recipes(void **state)
     assert_refused(augment_preset(&o, "strong", 32), BERLU_ERR_ARG, "strong");
 }
 
-/* ---- one picture, many draws: a source of one picture whose pixel (x, y) is (x, y, 200) ---- */
+/* ---- one current, many draws: a source of one image whose pixel (x, y) is (x, y, 200) ---- */
 
 static berlu_status one_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
 {
@@ -71,14 +71,14 @@ static void pad_and_crop_is_a_shifted_window_on_black(void **state)
     const int draws_made = 8100;
     for (uint64_t sample = 0; sample < (uint64_t)draws_made; sample++) {
         assert_ok(augment_image(&p, &s, DATA_TRAIN, 0, 0, sample, &w));
-        const uint8_t *middle = w.picture.pixels + (16 * 32 + 16) * 3;
+        const uint8_t *middle = w.current.pixels + (16 * 32 + 16) * 3;
         int left = middle[0] - 1 - 16, top = middle[1] - 1 - 16;
         assert_true(left >= -4 && left <= 4 && top >= -4 && top <= 4);
         counts[top + 4][left + 4]++;
         if (sample < 200)
             for (int y = 0; y < 32; y++)
                 for (int x = 0; x < 32; x++) {
-                    const uint8_t *q = w.picture.pixels + (y * 32 + x) * 3;
+                    const uint8_t *q = w.current.pixels + (y * 32 + x) * 3;
                     int inside = x + left >= 0 && x + left < 32 && y + top >= 0 && y + top < 32;
                     assert_int_equal(q[0], inside ? x + left + 1 : 0);
                     assert_int_equal(q[2], inside ? 200 : 0);
@@ -90,7 +90,7 @@ static void pad_and_crop_is_a_shifted_window_on_black(void **state)
     augment_scratch_free(&w);
 }
 
-static void half_of_the_pictures_are_mirrored(void **state)
+static void half_of_the_images_are_mirrored(void **state)
 {
     (void)state;
     augment_plan p = plan_of((augment_options){.image_size = 32, .flip = 1});
@@ -99,7 +99,7 @@ static void half_of_the_pictures_are_mirrored(void **state)
     int mirrored = 0;
     for (uint64_t sample = 0; sample < 10000; sample++) {
         assert_ok(augment_image(&p, &s, DATA_TRAIN, 0, 1, sample, &w));
-        int first = w.picture.pixels[0], last = w.picture.pixels[31 * 3];
+        int first = w.current.pixels[0], last = w.current.pixels[31 * 3];
         assert_true((first == 1 && last == 32) || (first == 32 && last == 1));
         mirrored += first == 32;
     }
@@ -128,7 +128,7 @@ static void random_crops_have_the_area_and_shape_asked_for(void **state)
     assert_true(fabs(middle / n - 0.5) < 0.005);
 }
 
-static void a_picture_too_long_for_any_crop_gives_its_middle(void **state)
+static void an_image_too_long_for_any_crop_gives_its_middle(void **state)
 {
     (void)state;
     int fallback = 0;
@@ -150,9 +150,9 @@ static void evaluation_takes_the_middle_with_ties_to_even(void **state)
         augment_plan p = plan_of((augment_options){.image_size = 32, .crop_pct = 32.0 / sides[i]});
         data_source s = one_source(sides[i]);
         assert_ok(augment_image(&p, &s, DATA_TRAIN, 0, 0, 0, &w));
-        assert_int_equal(w.picture.width, 32);
-        assert_int_equal(w.picture.pixels[0] - 1, expected[i]);
-        assert_int_equal(w.picture.pixels[1] - 1, expected[i]);
+        assert_int_equal(w.current.width, 32);
+        assert_int_equal(w.current.pixels[0] - 1, expected[i]);
+        assert_int_equal(w.current.pixels[1] - 1, expected[i]);
     }
     augment_scratch_free(&w);
 }
@@ -210,7 +210,7 @@ static void jitter_orders_its_four_operations_at_random(void **state)
     image_free(&a);
 }
 
-/* Counts which operations change a picture, through the whole of randaugment_apply. */
+/* Counts which operations change a current, through the whole of randaugment_apply. */
 static void randaugment_leaves_a_quarter_untouched(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void randaugment_leaves_a_quarter_untouched(void **state)
         assert_ok(image_reserve(&a, 16, 16));
         for (int k = 0; k < 768; k++)
             a.pixels[k] =
-                (uint8_t)(20 + k * 37 % 200); /* a full-range picture, so that no operation is the identity by luck */
+                (uint8_t)(20 + k * 37 % 200); /* a full-range current, so that no operation is the identity by luck */
         assert_ok(randaugment_apply(&p, &d, &a, &spare));
         int same = 1;
         for (int k = 0; k < 768 && same; k++)
@@ -375,7 +375,7 @@ static void a_sample_is_its_draw_applied_to_its_pixels(void **state)
     for (uint64_t sample = 0; sample < 64; sample++) {
         sample_draw d = augment_draw(&p, 32, 32, 5, sample);
         assert_ok(augment_sample(&p, &s, DATA_TRAIN, 0, 5, sample, whole, &w));
-        assert_ok(data_read(&s, DATA_TRAIN, 0, NULL, &w.picture));
+        assert_ok(data_read(&s, DATA_TRAIN, 0, NULL, &w.current));
         assert_ok(augment_apply(&p, &d, 5, sample, parts, &w));
         assert_memory_equal(whole, parts, sizeof whole);
         erased += d.erase.height > 0, flipped += d.flip;
@@ -389,9 +389,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_the_recipes),
         cmocka_unit_test(pad_and_crop_is_a_shifted_window_on_black),
-        cmocka_unit_test(half_of_the_pictures_are_mirrored),
+        cmocka_unit_test(half_of_the_images_are_mirrored),
         cmocka_unit_test(random_crops_have_the_area_and_shape_asked_for),
-        cmocka_unit_test(a_picture_too_long_for_any_crop_gives_its_middle),
+        cmocka_unit_test(an_image_too_long_for_any_crop_gives_its_middle),
         cmocka_unit_test(evaluation_takes_the_middle_with_ties_to_even),
         cmocka_unit_test(erasing_hits_a_quarter_and_fills_with_noise),
         cmocka_unit_test(jitter_orders_its_four_operations_at_random),

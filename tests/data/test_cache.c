@@ -3,7 +3,7 @@
 #include "data/make.h"
 #include "support.h"
 
-static void a_packed_set_gives_the_same_pictures_labels_and_names(void **state)
+static void a_packed_set_gives_the_same_images_labels_and_names(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH], path[FOLDER_PATH];
@@ -35,7 +35,7 @@ static void a_packed_set_gives_the_same_pictures_labels_and_names(void **state)
     data_close(packed);
 }
 
-static void a_picture_broken_when_packed_stays_broken(void **state)
+static void an_image_broken_when_packed_stays_broken(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH], path[FOLDER_PATH];
@@ -287,8 +287,8 @@ static void the_built_in_set_is_a_function_of_its_seed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_packed_set_gives_the_same_pictures_labels_and_names),
-        cmocka_unit_test(a_picture_broken_when_packed_stays_broken),
+        cmocka_unit_test(a_packed_set_gives_the_same_images_labels_and_names),
+        cmocka_unit_test(an_image_broken_when_packed_stays_broken),
         cmocka_unit_test(damage_of_any_byte_is_noticed),
         cmocka_unit_test(an_image_at_the_place_of_another_is_noticed),
         cmocka_unit_test(a_later_format_is_named),

@@ -23,17 +23,17 @@ static data_source *open_tiny(const cifar_layout *l, const char *path, const dat
 
 static void check_pixels(data_source *s, data_split split, size_t index, size_t record)
 {
-    image picture = {0};
-    assert_ok(data_read(s, split, index, NULL, &picture));
-    assert_int_equal(picture.width, 32);
+    image decoded = {0};
+    assert_ok(data_read(s, split, index, NULL, &decoded));
+    assert_int_equal(decoded.width, 32);
     for (int y = 0; y < 32; y++)
         for (int x = 0; x < 32; x++)
             for (int c = 0; c < 3; c++)
-                assert_int_equal(picture.pixels[(y * 32 + x) * 3 + c], tiny_pixel(record, c, y, x));
-    image_free(&picture);
+                assert_int_equal(decoded.pixels[(y * 32 + x) * 3 + c], tiny_pixel(record, c, y, x));
+    image_free(&decoded);
 }
 
-static void records_become_rgb_pictures_in_the_order_of_the_files(void **state)
+static void records_become_rgb_images_in_the_order_of_the_files(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH];
@@ -64,7 +64,7 @@ static void a_set_without_a_path_is_found_below_the_variables_folder(void **stat
     assert_ok(data_find(&data_cifar10, found, sizeof found));
     assert_string_equal(found, inner);
     assert_int_equal(data_find(&data_cifar100, found, sizeof found), BERLU_ERR_INPUT);
-    assert_int_equal(data_find(&data_cifar10, found, 4), BERLU_ERR_INPUT); /* no room */
+    assert_int_equal(data_find(&data_cifar10, found, 4), BERLU_ERR_INPUT); /* too short */
     unsetenv("BERLU_DATA");
 }
 
@@ -240,7 +240,7 @@ static void the_real_cifar10_opens_and_has_the_published_statistics(void **state
         assert_true(fabs(m.mean[c] - cifar10_layout.mean[c]) < 0.5e-4);
         assert_true(fabs(m.std[c] - cifar10_layout.std[c]) < 0.5e-4);
     }
-    assert_int_equal(data_label(s, DATA_TRAIN, 0), 6); /* a frog is the first picture */
+    assert_int_equal(data_label(s, DATA_TRAIN, 0), 6); /* a frog is the first image */
     assert_int_equal(data_label(s, DATA_TEST, 0), 3);
     data_close(s);
 }
@@ -248,7 +248,7 @@ static void the_real_cifar10_opens_and_has_the_published_statistics(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_become_rgb_pictures_in_the_order_of_the_files),
+        cmocka_unit_test(records_become_rgb_images_in_the_order_of_the_files),
         cmocka_unit_test(a_set_without_a_path_is_found_below_the_variables_folder),
         cmocka_unit_test(cifar100_labels_are_fine_or_coarse_as_asked),
         cmocka_unit_test(wrong_sizes_labels_and_counts_are_named),

@@ -1,4 +1,4 @@
-/* test_folder.c - folders of pictures: order of classes and files, splits, odd files. SPDX-License-Identifier: MIT */
+/* test_folder.c - folders of images: order of classes and files, splits, odd files. SPDX-License-Identifier: MIT */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,7 +78,7 @@ static void a_root_without_splits_is_a_training_set(void **state)
     data_close(s);
 }
 
-static void empty_classes_loose_pictures_and_empty_folders_are_errors(void **state)
+static void empty_classes_loose_images_and_empty_folders_are_errors(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH], path[FOLDER_PATH];
@@ -184,14 +184,14 @@ static void a_file_is_what_its_bytes_say(void **state)
     (void)state;
     char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH];
     data_source *s;
-    image picture = {0};
+    image decoded = {0};
     folder_fresh(folder, "folder_magic");
     png_set(folder, "train", "a", 1, 6, 4);
     assert_int_equal(rename(folder_path(from, folder, "train/a/0.png"), folder_path(to, folder, "train/a/0.JPEG")), 0);
     assert_ok(data_open(&s, folder, NULL));
-    assert_ok(data_read(s, DATA_TRAIN, 0, NULL, &picture));
-    assert_int_equal(picture.width, 6);
-    image_free(&picture);
+    assert_ok(data_read(s, DATA_TRAIN, 0, NULL, &decoded));
+    assert_int_equal(decoded.width, 6);
+    image_free(&decoded);
     data_close(s);
 }
 
@@ -256,7 +256,7 @@ int main(void)
         cmocka_unit_test(classes_are_numbered_as_torchvision_or_timm_do),
         cmocka_unit_test(test_classes_are_matched_by_name),
         cmocka_unit_test(a_root_without_splits_is_a_training_set),
-        cmocka_unit_test(empty_classes_loose_pictures_and_empty_folders_are_errors),
+        cmocka_unit_test(empty_classes_loose_images_and_empty_folders_are_errors),
         cmocka_unit_test(links_in_a_circle_are_skipped_and_counted),
         cmocka_unit_test(an_unreadable_folder_is_named),
         cmocka_unit_test(a_flat_val_folder_takes_its_classes_from_a_text),

@@ -1,6 +1,6 @@
 /* test_golden_images.c - decoding, resizing and pixel operations against Pillow's results. SPDX-License-Identifier: MIT
  *
- * tools/golden_images.py made the pictures and the checksums. A case is a row of golden.csv; its name says what to do. */
+ * tools/golden_images.py made the images and the checksums. A case is a row of golden.csv; its name says what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const char *golden_path(char out[512], const char *name)
     return out;
 }
 
-static void picture_load(image *out, const char *name)
+static void image_load(image *out, const char *name)
 {
     char path[512], *bytes;
     size_t size;
@@ -64,7 +64,7 @@ static void rows_check(const char *prefix, int least, void (*make)(image *out, c
 
 static void make_decoded(image *out, const char *rest)
 {
-    picture_load(out, rest);
+    image_load(out, rest);
 }
 
 static void every_format_decodes_to_pillows_bytes(void **state)
@@ -82,7 +82,7 @@ static void make_resized(image *out, const char *rest)
     char filter[16];
     int width, height;
     assert_int_equal(sscanf(rest, "%15s %dx%d", filter, &width, &height), 3);
-    picture_load(&in, "input.png");
+    image_load(&in, "input.png");
     resize_filter f = strcmp(filter, "bicubic") == 0 ? RESIZE_BICUBIC : RESIZE_BILINEAR;
     assert_int_equal(image_resize_by(out, &in, width, height, f, &scratch, passes), BERLU_OK);
     resize_scratch_free(&scratch);
@@ -93,7 +93,7 @@ static void make_crop_resized(image *out, const char *rest)
 {
     image in = {0}, part = {0};
     resize_scratch scratch = {0};
-    picture_load(&in, "input.png");
+    image_load(&in, "input.png");
     assert_int_equal(image_copy_part(&part, in.pixels, in.width, (image_part){5, 7, 40, 31, 0}), BERLU_OK);
     resize_filter f = strcmp(rest, "bicubic") == 0 ? RESIZE_BICUBIC : RESIZE_BILINEAR;
     assert_int_equal(image_resize_by(out, &part, 48, 48, f, &scratch, passes), BERLU_OK);
@@ -137,7 +137,7 @@ static void make_augmented(image *out, const char *rest)
     double level;
     assert_true(sscanf(rest, "%31s %lf %1s %15s", name, &level, sign, filter) >= 3);
     assert_int_equal(augment_prepare(&plan, &o, &info, mean, std, 0), BERLU_OK);
-    picture_load(out, "input.png");
+    image_load(out, "input.png");
     resize_filter f = strcmp(filter, "bicubic") == 0 ? RESIZE_BICUBIC : RESIZE_BILINEAR;
     assert_int_equal(randaugment_op(op_number(name), level, sign[0] == '-', &plan, f, out, &spare), BERLU_OK);
     image_free(&spare);
@@ -151,22 +151,22 @@ static void every_randaugment_operation_equals_pillow_to_the_bit(void **state)
 
 static void make_brightness(image *out, const char *rest)
 {
-    picture_load(out, "input.png");
+    image_load(out, "input.png");
     pixels_brightness(out, (float)atof(rest));
 }
 static void make_contrast(image *out, const char *rest)
 {
-    picture_load(out, "input.png");
+    image_load(out, "input.png");
     pixels_contrast(out, (float)atof(rest));
 }
 static void make_saturation(image *out, const char *rest)
 {
-    picture_load(out, "input.png");
+    image_load(out, "input.png");
     pixels_saturation(out, (float)atof(rest));
 }
 static void make_hue(image *out, const char *rest)
 {
-    picture_load(out, "input.png");
+    image_load(out, "input.png");
     pixels_hue(out, atof(rest));
 }
 
@@ -191,7 +191,7 @@ static void make_flat(image *out, const char *rest)
         pixels_autocontrast(out);
 }
 
-static void a_picture_of_one_colour_is_left_alone(void **state)
+static void an_image_of_one_colour_is_left_alone(void **state)
 {
     (void)state;
     rows_check("flat ", 2, make_flat);
@@ -247,7 +247,7 @@ int main(void)
         cmocka_unit_test(resizing_equals_pillow_to_the_bit),
         cmocka_unit_test(every_randaugment_operation_equals_pillow_to_the_bit),
         cmocka_unit_test(colour_jitter_equals_pillow_to_the_bit),
-        cmocka_unit_test(a_picture_of_one_colour_is_left_alone),
+        cmocka_unit_test(an_image_of_one_colour_is_left_alone),
         cmocka_unit_test(the_vector_loops_of_resizing_equal_the_plain_ones_at_every_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_image.c - pictures that are broken, absurd, wanted in part, scaled or as numbers. SPDX-License-Identifier: MIT */
+/* test_image.c - images that are broken, absurd, wanted in part, scaled or as numbers. SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "data/levels.h"
@@ -12,7 +12,7 @@ static const char *golden(char out[512], const char *name)
 }
 
 /* Cut at every length: an error each time, never a grey rest. JPEG: the end marker itself may be missing in part. */
-static void a_picture_cut_anywhere_is_refused(void **state)
+static void an_image_cut_anywhere_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"rgb420.jpg", "progressive.jpg", "grey.jpg",           "cmyk.jpg",
@@ -31,7 +31,7 @@ static void a_picture_cut_anywhere_is_refused(void **state)
                 fail_msg("%s cut to %zu of %zu bytes was taken", names[n], cut, size);
             free(exact);
         }
-        char *longer = calloc(1, size + 100); /* but garbage behind the picture is fine */
+        char *longer = calloc(1, size + 100); /* but garbage behind the image is fine */
         memcpy(longer, bytes, size);
         assert_ok(image_decode(&out, longer, size + 100, NULL));
         free(longer);
@@ -40,7 +40,7 @@ static void a_picture_cut_anywhere_is_refused(void **state)
     }
 }
 
-static void pictures_of_absurd_size_are_refused_before_memory_is_asked_for(void **state)
+static void images_of_absurd_size_are_refused_before_memory_is_asked_for(void **state)
 {
     (void)state;
     char path[512], *bytes;
@@ -187,7 +187,7 @@ static void every_real_photograph_decodes(void **state)
 }
 
 /* Bytes of every value at every width around the vector's length, both ways round; a large one that bypasses the cache. */
-static void normalised_pictures_are_the_tables_numbers_to_the_bit(void **state)
+static void normalised_images_are_the_tables_numbers_to_the_bit(void **state)
 {
     (void)state;
     static const double means[][3] = {{0.485, 0.456, 0.406}, {0.4914, 0.4822, 0.4465}, {0, 0.5, 1}};
@@ -195,7 +195,7 @@ static void normalised_pictures_are_the_tables_numbers_to_the_bit(void **state)
     enum { LARGEST = 160 };
     size_t most = (size_t)3 * LARGEST * LARGEST;
     float *got = aligned_alloc(64, most * sizeof *got), *want = aligned_alloc(64, most * sizeof *want);
-    image picture = {0};
+    image decoded = {0};
     assert_true(got && want);
     for (size_t m = 0; m < COUNT(means); m++) {
         levels l;
@@ -203,18 +203,18 @@ static void normalised_pictures_are_the_tables_numbers_to_the_bit(void **state)
         for (int width = 1; width <= LARGEST; width = width < 40 ? width + 1 : 4 * width) {
             int height = width < LARGEST ? 3 : LARGEST;
             size_t count = (size_t)width * (size_t)height * 3;
-            assert_ok(image_reserve(&picture, width, height));
+            assert_ok(image_reserve(&decoded, width, height));
             for (size_t i = 0; i < count; i++)
-                picture.pixels[i] = (uint8_t)(i * 2654435761u >> 11);
+                decoded.pixels[i] = (uint8_t)(i * 2654435761u >> 11);
             for (int mirrored = 0; mirrored < 2; mirrored++) {
-                levels_apply_plain(&l, want, &picture, mirrored);
-                levels_apply(&l, got, &picture, mirrored);
+                levels_apply_plain(&l, want, &decoded, mirrored);
+                levels_apply(&l, got, &decoded, mirrored);
                 assert_memory_equal(got, want, count * sizeof *got);
             }
         }
-        assert_true(want[0] == ((float)picture.pixels[3 * (LARGEST - 1)] / 255.0f - l.mean[0]) / l.std[0]);
+        assert_true(want[0] == ((float)decoded.pixels[3 * (LARGEST - 1)] / 255.0f - l.mean[0]) / l.std[0]);
     }
-    image_free(&picture);
+    image_free(&decoded);
     free(got);
     free(want);
 }
@@ -231,13 +231,13 @@ static void impossible_normalisations_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_picture_cut_anywhere_is_refused),
-        cmocka_unit_test(pictures_of_absurd_size_are_refused_before_memory_is_asked_for),
+        cmocka_unit_test(an_image_cut_anywhere_is_refused),
+        cmocka_unit_test(images_of_absurd_size_are_refused_before_memory_is_asked_for),
         cmocka_unit_test(a_part_is_cut_out_of_the_whole),
         cmocka_unit_test(a_part_far_inside_a_large_jpeg_has_the_bytes_of_the_whole),
         cmocka_unit_test(scaled_decoding_keeps_the_part_at_least_as_large_as_needed),
         cmocka_unit_test(every_real_photograph_decodes),
-        cmocka_unit_test(normalised_pictures_are_the_tables_numbers_to_the_bit),
+        cmocka_unit_test(normalised_images_are_the_tables_numbers_to_the_bit),
         cmocka_unit_test(impossible_normalisations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

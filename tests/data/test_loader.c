@@ -1,4 +1,4 @@
-/* test_loader.c - order, shards, workers, resume, broken pictures, memory. SPDX-License-Identifier: MIT */
+/* test_loader.c - order, shards, workers, resume, broken images, memory. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <unistd.h>
 
@@ -74,12 +74,12 @@ static void epoch_take(epoch_copy *c, loader *l, uint32_t epoch, size_t first)
         if (!b)
             break;
         assert_int_equal(b->number, number);
-        size_t picture = 3 * (size_t)b->side * (size_t)b->side, all = c->rows + b->rows;
-        c->images = realloc(c->images, all * picture * sizeof(float));
+        size_t floats = 3 * (size_t)b->side * (size_t)b->side, all = c->rows + b->rows;
+        c->images = realloc(c->images, all * floats * sizeof(float));
         c->labels = realloc(c->labels, all * sizeof *c->labels);
         c->indices = realloc(c->indices, all * sizeof *c->indices);
         c->targets = realloc(c->targets, all * b->classes * sizeof(float));
-        memcpy(c->images + c->rows * picture, b->images, b->rows * picture * sizeof(float));
+        memcpy(c->images + c->rows * floats, b->images, b->rows * floats * sizeof(float));
         memcpy(c->labels + c->rows, b->labels, b->rows * sizeof *b->labels);
         memcpy(c->indices + c->rows, b->indices, b->rows * sizeof *b->indices);
         if (b->targets)
@@ -173,7 +173,7 @@ static void epochs_and_seeds_differ_in_order_and_pixels(void **state)
     data_close(s);
 }
 
-static void every_picture_comes_once_an_epoch(void **state)
+static void every_image_comes_once_an_epoch(void **state)
 {
     (void)state;
     data_source *s = shapes_open(303);
@@ -238,7 +238,7 @@ static void ranks_share_whole_batches_exactly(void **state)
     data_close(s);
 }
 
-static void repeated_augmentation_shows_a_picture_three_times_each_time_differently(void **state)
+static void repeated_augmentation_shows_an_image_three_times_each_time_differently(void **state)
 {
     (void)state;
     data_source *s = shapes_open(1000);
@@ -297,7 +297,7 @@ static void a_holdout_and_the_rest_are_the_whole_and_do_not_meet(void **state)
     data_close(s);
 }
 
-/* ---- broken pictures ---- */
+/* ---- broken images ---- */
 
 static const char *broken_set(char folder[FOLDER_PATH])
 {
@@ -307,12 +307,12 @@ static const char *broken_set(char folder[FOLDER_PATH])
     png_set(folder, "train", "b", 6, 16, 16);
     png_set(folder, "val", "a", 4, 16, 16);
     png_set(folder, "val", "b", 4, 16, 16);
-    assert_ok(file_write_atomic(folder_path(path, folder, "train/a/2.png"), "no picture", 10));
+    assert_ok(file_write_atomic(folder_path(path, folder, "train/a/2.png"), "no image", 10));
     assert_ok(file_write_atomic(folder_path(path, folder, "val/b/1.png"), "", 0));
     return folder;
 }
 
-static void a_broken_training_picture_is_replaced_by_the_next_and_counted_once(void **state)
+static void a_broken_training_image_is_replaced_by_the_next_and_counted_once(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH];
@@ -339,7 +339,7 @@ static void a_broken_training_picture_is_replaced_by_the_next_and_counted_once(v
     data_close(s);
 }
 
-static void evaluation_leaves_a_broken_picture_out(void **state)
+static void evaluation_leaves_a_broken_image_out(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH];
@@ -360,7 +360,7 @@ static void evaluation_leaves_a_broken_picture_out(void **state)
     data_close(s);
 }
 
-static void one_broken_picture_too_many_stops_the_loader_with_its_name(void **state)
+static void one_broken_image_too_many_stops_the_loader_with_its_name(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH];
@@ -425,7 +425,7 @@ static void batches_made_ahead_stay_within_the_budget(void **state)
     data_close(s);
 }
 
-static void a_picture_beyond_the_budget_counts_as_broken(void **state)
+static void an_image_beyond_the_budget_counts_as_broken(void **state)
 {
     (void)state;
     char folder[FOLDER_PATH];
@@ -453,21 +453,21 @@ static void normalisation_is_exact_in_float(void **state)
     data_source *s = shapes_open(20);
     loader *l;
     const loader_batch *b;
-    image picture = {0};
+    image decoded = {0};
     loader_options o = {.batch = 20, .mean = {0.4, 0.5, 0.6}, .std = {0.2, 0.25, 0.3}};
     assert_ok(augment_preset(&o.augment, "none", 32));
     assert_ok(loader_open(&l, s, &o));
     assert_ok(loader_start(l, 0, 0));
     assert_ok(loader_next(l, &b));
     for (size_t i = 0; i < 20; i++) {
-        assert_ok(data_read(s, DATA_TRAIN, i, NULL, &picture));
+        assert_ok(data_read(s, DATA_TRAIN, i, NULL, &decoded));
         for (int k = 0; k < 1024; k++)
             for (int c = 0; c < 3; c++) {
-                float want = ((float)picture.pixels[k * 3 + c] / 255.0f - (float)o.mean[c]) / (float)o.std[c];
+                float want = ((float)decoded.pixels[k * 3 + c] / 255.0f - (float)o.mean[c]) / (float)o.std[c];
                 assert_true(b->images[i * 3072 + (size_t)c * 1024 + (size_t)k] == want);
             }
     }
-    image_free(&picture);
+    image_free(&decoded);
     loader_close(l);
     data_close(s);
 }
@@ -480,16 +480,16 @@ int main(void)
         cmocka_unit_test(the_number_of_workers_changes_no_bit),
         cmocka_unit_test(a_resume_gives_the_rest_of_the_epoch),
         cmocka_unit_test(epochs_and_seeds_differ_in_order_and_pixels),
-        cmocka_unit_test(every_picture_comes_once_an_epoch),
+        cmocka_unit_test(every_image_comes_once_an_epoch),
         cmocka_unit_test(ranks_share_whole_batches_exactly),
-        cmocka_unit_test(repeated_augmentation_shows_a_picture_three_times_each_time_differently),
+        cmocka_unit_test(repeated_augmentation_shows_an_image_three_times_each_time_differently),
         cmocka_unit_test(a_holdout_and_the_rest_are_the_whole_and_do_not_meet),
-        cmocka_unit_test(a_broken_training_picture_is_replaced_by_the_next_and_counted_once),
-        cmocka_unit_test(evaluation_leaves_a_broken_picture_out),
-        cmocka_unit_test(one_broken_picture_too_many_stops_the_loader_with_its_name),
+        cmocka_unit_test(a_broken_training_image_is_replaced_by_the_next_and_counted_once),
+        cmocka_unit_test(evaluation_leaves_a_broken_image_out),
+        cmocka_unit_test(one_broken_image_too_many_stops_the_loader_with_its_name),
         cmocka_unit_test(impossible_settings_are_refused_with_the_reason),
         cmocka_unit_test(batches_made_ahead_stay_within_the_budget),
-        cmocka_unit_test(a_picture_beyond_the_budget_counts_as_broken),
+        cmocka_unit_test(an_image_beyond_the_budget_counts_as_broken),
         cmocka_unit_test(normalisation_is_exact_in_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

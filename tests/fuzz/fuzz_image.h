@@ -1,4 +1,4 @@
-/* fuzz_image.h - any bytes as a picture, whole and in part: what the targets of all decoders do. SPDX-License-Identifier: MIT
+/* fuzz_image.h - any bytes as an image, whole and in part: what the targets of all decoders do. SPDX-License-Identifier: MIT
  *
  * The memory limit keeps a single input fast; every byte of what was decoded is read. */
 #ifndef FUZZ_IMAGE_H
@@ -20,7 +20,7 @@ static void choose(void *context, int width, int height, image_part *part)
     part->least = bytes[4] % 64;
 }
 
-/* Reads every pixel, so that a picture shorter than it says shows under the address sanitizer. */
+/* Reads every pixel, so that an image shorter than it says shows under the address sanitizer. */
 static void look(const image *i)
 {
     volatile uint8_t last;

@@ -143,7 +143,7 @@ static void empty_and_constant_series_have_an_axis_too(void **state)
     svg_series series[] = {{.label = "constant", .x = x, .y = y, .count = 2},
                            {.label = "nothing", .x = none, .y = none, .count = 1, .mark = SVG_POINTS, .color = 1}};
     svg_plot plots[] = {{"a", {0}, {0}, &series[0], 1}, {"b", {0}, {0}, &series[1], 1}, {NULL, {0}, {0}, NULL, 0}};
-    svg_figure figure = {.plots = plots, .count = 3, .width = 50, .height = 50}; /* also: hardly any room */
+    svg_figure figure = {.plots = plots, .count = 3, .width = 50, .height = 50}; /* also: hardly any space */
     free(write(&figure));
     figure = (svg_figure){0};
     free(write(&figure));
@@ -203,7 +203,7 @@ static void categories_run_from_top_to_bottom(void **state)
     assert_true(svg_scale_map(&scale, 0) == 0.875 && svg_scale_map(&scale, 3) == 0.125);
     assert_int_equal(svg_scale_make(&scale, &plot, 0), BERLU_OK);
     assert_true(scale.low < -2 && scale.low > -2.5 && scale.high > 1.5 &&
-                scale.high < 2); /* whole intervals, with some room */
+                scale.high < 2); /* whole intervals, with a margin */
     char *svg = write(&figure);
     assert_true(attribute(svg, "cy", 0) < attribute(svg, "cy", 1) && attribute(svg, "cy", 2) < attribute(svg, "cy", 3));
     assert_non_null(strstr(svg, "width=\"320\""));

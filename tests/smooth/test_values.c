@@ -38,10 +38,10 @@ static sample sample_make(draws *d, size_t count, int degree, int off_centre)
     sample s = {.e = {.count = count, .degree = degree}};
     double at_x = draw_real(d, -3, 3), at_y = draw_real(d, -1, 1), x = draw_real(d, -4, -2);
     for (size_t i = 0; i < count; i++) {
-        double room = draw_real(d, 0.25, 2);
+        double interval = draw_real(d, 0.25, 2);
         s.kinks[i] = x;
-        s.left[i] = i ? fmin(s.left[i - 1], room / 2) : room / 2;
-        x += room;
+        s.left[i] = i ? fmin(s.left[i - 1], interval / 2) : interval / 2;
+        x += interval;
     }
     for (size_t i = 0; i < count; i++) { /* half of the smaller distance to a neighbour, or less */
         double near = fmin(i ? s.kinks[i] - s.kinks[i - 1] : 2, i + 1 < count ? s.kinks[i + 1] - s.kinks[i] : 2);

@@ -1,6 +1,6 @@
 /* runs.h - what the tests of the trainer share: a tiny run, runs that stop, runs compared. SPDX-License-Identifier: MIT
  *
- * The network is vit_micro on 16 x 16 pictures with patches of 8: five tokens, milliseconds a step. */
+ * The network is vit_micro on 16 x 16 images with patches of 8: five tokens, milliseconds a step. */
 #ifndef TESTS_TRAIN_RUNS_H
 #define TESTS_TRAIN_RUNS_H
 

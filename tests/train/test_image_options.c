@@ -11,7 +11,7 @@ static void with(train_settings *s, const char *const *extra)
     tiny_settings(s, "nowhere", extra);
 }
 
-static void training_pictures_take_jitter_and_interpolation(void **state)
+static void training_images_take_jitter_and_interpolation(void **state)
 {
     (void)state;
     train_settings s;
@@ -29,7 +29,7 @@ static void training_pictures_take_jitter_and_interpolation(void **state)
     recipe_free(&s);
 }
 
-static void convnext_evaluates_whole_pictures_from_384_on(void **state)
+static void convnext_evaluates_whole_images_from_384_on(void **state)
 {
     (void)state;
     train_settings s;
@@ -50,7 +50,7 @@ static void convnext_evaluates_whole_pictures_from_384_on(void **state)
     recipe_free(&s);
 }
 
-/* Two classes of pictures with one colour each: mean and deviation can be told in the head. */
+/* Two classes of images with one colour each: mean and deviation can be told in the head. */
 static const char *two_colours(char out[FOLDER_PATH])
 {
     static const char *const places[] = {"train/a", "train/b", "val/a", "val/b"};
@@ -85,7 +85,7 @@ static void a_folders_own_mean_is_measured_once_and_kept_with_the_run(void **sta
     score before, after;
     eval_request request = {.run = run, .which = "last", .batch = 4};
     assert_int_equal(eval_run(&request, &before), BERLU_OK);
-    char path[2 * FOLDER_PATH]; /* another training picture changes nothing for this run */
+    char path[2 * FOLDER_PATH]; /* another training image changes nothing for this run */
     uint8_t white[16 * 16 * 3];
     memset(white, 255, sizeof white);
     snprintf(path, sizeof path, "%s/train/a/white.png", folder);
@@ -94,7 +94,7 @@ static void a_folders_own_mean_is_measured_once_and_kept_with_the_run(void **sta
     assert_true(score_loss(&before) == score_loss(&after));
 }
 
-/* The held pictures become white files; what is measured must not see them. */
+/* The held images become white files; what is measured must not see them. */
 static void a_holdout_is_not_measured(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void a_holdout_is_not_measured(void **state)
 }
 
 /* run.json of a run from before `mean` was kept: its own was the published one, and ImageNet's where there was none. */
-static void a_run_that_kept_no_mean_sees_pictures_as_it_did(void **state)
+static void a_run_that_kept_no_mean_sees_images_as_it_did(void **state)
 {
     (void)state;
     static const char old[] = "{\"settings\": {\"model\": \"vit_micro\", \"normalize\": \"own\"}}";
@@ -206,11 +206,11 @@ static void mean_and_deviation_are_taken_as_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_pictures_take_jitter_and_interpolation),
-        cmocka_unit_test(convnext_evaluates_whole_pictures_from_384_on),
+        cmocka_unit_test(training_images_take_jitter_and_interpolation),
+        cmocka_unit_test(convnext_evaluates_whole_images_from_384_on),
         cmocka_unit_test(a_folders_own_mean_is_measured_once_and_kept_with_the_run),
         cmocka_unit_test(a_holdout_is_not_measured),
-        cmocka_unit_test(a_run_that_kept_no_mean_sees_pictures_as_it_did),
+        cmocka_unit_test(a_run_that_kept_no_mean_sees_images_as_it_did),
         cmocka_unit_test(an_evaluation_refuses_what_has_no_effect),
         cmocka_unit_test(mean_and_deviation_are_taken_as_given),
     };

@@ -39,7 +39,7 @@ static void a_folder_that_vanishes_stops_the_run(void **state)
     recipe_free(&s);
 }
 
-/* The disk is full from the n-th write on: the run stops with an error, and once there is room it ends as it should. */
+/* The disk is full from the n-th write on: the run stops with an error, and once there is space it ends as it should. */
 static void a_full_disk_stops_the_run_and_nothing_is_lost(void **state)
 {
     (void)state;

@@ -59,15 +59,15 @@ int berlu_cuda_count(void)
     return 0;
 }
 
-berlu_status berlu_cuda_describe(int device, char *out, size_t room)
+berlu_status berlu_cuda_describe(int device, char *out, size_t size)
 {
     struct cudaDeviceProp properties;
-    if (!out || room == 0)
+    if (!out || size == 0)
         return berlu_fail(BERLU_ERR_ARG, "berlu_cuda_describe: no space for the text");
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
         return fail_cuda(error, "CUDA");
-    snprintf(out, room, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major, properties.minor,
+    snprintf(out, size, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major, properties.minor,
              (double)properties.totalGlobalMem / 0x1p30);
     return BERLU_OK;
 }

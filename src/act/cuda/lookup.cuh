@@ -79,13 +79,13 @@ bool looks_up(const cuda_job *job, cudaStream_t stream, cudaError_t *error)
     if (job->op != BERLU_ACT_BACKWARD || job->dtype != BERLU_F16 || job->count < 1 << 20)
         return false;
     const int bytes = (int)(LOOKUP_SPAN * sizeof(float));
-    int device = 0, processors = 0, room = 0;
+    int device = 0, processors = 0, available = 0;
     *error = cudaGetDevice(&device);
     if (*error == cudaSuccess)
         *error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (*error == cudaSuccess)
-        *error = cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (*error == cudaSuccess && room < bytes)
+        *error = cudaDeviceGetAttribute(&available, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (*error == cudaSuccess && available < bytes)
         return false;
     if (*error == cudaSuccess)
         *error = cudaFuncSetAttribute(lookup, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
