@@ -82,6 +82,23 @@ static void first_words(text *out, const char *group)
     }
 }
 
+/* For every group of commands: its name and its second words, with the given text around them. */
+static void groups_write(text *out, const char *before, const char *between, const char *after)
+{
+    const char *last = "";
+    for (const command *const *cmd = commands; *cmd; cmd++) {
+        size_t length = strcspn((*cmd)->name, " ");
+        if (!(*cmd)->name[length] || (strlen(last) > length && strncmp(last, (*cmd)->name, length) == 0))
+            continue;
+        last = (*cmd)->name;
+        char group[64];
+        snprintf(group, sizeof group, "%.*s", (int)length, (*cmd)->name);
+        text_add(out, "%s%s%s", before, group, between);
+        first_words(out, group);
+        text_string(out, after);
+    }
+}
+
 void bash_write(text *out)
 {
     text_string(out, "# bash completion for berlu; made from its tables of options\n_berlu() {\n"
@@ -104,18 +121,7 @@ void bash_write(text *out)
         text_string(out, "        esac ;;\n");
     }
     text_string(out, "    esac\n    if ((COMP_CWORD == 2)); then\n        case ${COMP_WORDS[1]} in\n");
-    const char *last = "";
-    for (const command *const *cmd = commands; *cmd; cmd++) {
-        size_t length = strcspn((*cmd)->name, " ");
-        if (!(*cmd)->name[length] || (strlen(last) > length && strncmp(last, (*cmd)->name, length) == 0))
-            continue;
-        last = (*cmd)->name;
-        char group[64];
-        snprintf(group, sizeof group, "%.*s", (int)length, (*cmd)->name);
-        text_add(out, "        %s) words=\"$words ", group);
-        first_words(out, group);
-        text_string(out, "\" ;;\n");
-    }
+    groups_write(out, "        ", ") words=\"$words ", "\" ;;\n");
     text_string(out, "        esac\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
                      "    [[ $cur == -* || ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\n"
                      "complete -o filenames -F _berlu berlu\n");
@@ -180,17 +186,6 @@ void zsh_write(text *out)
             options_visit((*cmd)->rows, &layout, zsh_option, out);
             text_string(out, " ;;\n");
         }
-    const char *last = "";
-    for (const command *const *cmd = commands; *cmd; cmd++) {
-        size_t length = strcspn((*cmd)->name, " ");
-        if (!(*cmd)->name[length] || (strlen(last) > length && strncmp(last, (*cmd)->name, length) == 0))
-            continue;
-        last = (*cmd)->name;
-        char group[64];
-        snprintf(group, sizeof group, "%.*s", (int)length, (*cmd)->name);
-        text_add(out, "  '%s '*)\n    compadd -- ", group);
-        first_words(out, group);
-        text_string(out, ";;\n");
-    }
+    groups_write(out, "  '", " '*)\n    compadd -- ", ";;\n");
     text_string(out, "  esac\n}\n_berlu \"$@\"\n");
 }

@@ -7,22 +7,17 @@
 #include "base/file.h"
 #include "study/store_internal.h"
 
-static double real_at(sqlite3_stmt *q, int column)
-{
-    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
-}
-
 static void entry_fill(study_entry *e, sqlite3_stmt *q)
 {
     e->state = STUDY_DONE;
     e->known = 1;
-    e->last = (metrics_row){.test_top1 = real_at(q, 0),
-                            .test_top5 = real_at(q, 1),
-                            .test_loss = real_at(q, 2),
-                            .train_loss = real_at(q, 4)};
-    e->best_top1 = real_at(q, 3);
-    e->images_per_s = real_at(q, 5);
-    e->seconds = real_at(q, 6);
+    e->last = (metrics_row){.test_top1 = store_real_at(q, 0),
+                            .test_top5 = store_real_at(q, 1),
+                            .test_loss = store_real_at(q, 2),
+                            .train_loss = store_real_at(q, 4)};
+    e->best_top1 = store_real_at(q, 3);
+    e->images_per_s = store_real_at(q, 5);
+    e->seconds = store_real_at(q, 6);
 }
 
 static berlu_status entries_fill(study_entries *runs, store *s)

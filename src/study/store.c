@@ -75,6 +75,17 @@ void store_bind_real(sqlite3_stmt *q, int at, double value) /* a NaN is NULL: no
         sqlite3_bind_double(q, at, value);
 }
 
+const char *store_text_at(arena *memory, sqlite3_stmt *q, int column)
+{
+    const char *value = (const char *)sqlite3_column_text(q, column);
+    return arena_strdup(memory, value ? value : "");
+}
+
+double store_real_at(sqlite3_stmt *q, int column)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
+}
+
 berlu_status store_step(store *s, sqlite3_stmt *q)
 {
     int rc = sqlite3_step(q);

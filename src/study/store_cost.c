@@ -57,32 +57,21 @@ berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, si
     return store_commit(s, status);
 }
 
-static const char *word_at(arena *memory, sqlite3_stmt *q, int column)
-{
-    const char *value = (const char *)sqlite3_column_text(q, column);
-    return arena_strdup(memory, value ? value : "");
-}
-
-static double real_at(sqlite3_stmt *q, int column)
-{
-    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
-}
-
 static int row_take(store_cost *out, arena *memory, sqlite3_stmt *q)
 {
-    *out = (store_cost){.study = word_at(memory, q, 0),
-                        .row = {.machine = word_at(memory, q, 1),
-                                .cell = word_at(memory, q, 2),
-                                .keep = word_at(memory, q, 3),
+    *out = (store_cost){.study = store_text_at(memory, q, 0),
+                        .row = {.machine = store_text_at(memory, q, 1),
+                                .cell = store_text_at(memory, q, 2),
+                                .keep = store_text_at(memory, q, 3),
                                 .again = sqlite3_column_int(q, 4),
                                 .round = sqlite3_column_int(q, 5),
-                                .forward_ms = real_at(q, 6),
-                                .backward_ms = real_at(q, 7),
-                                .update_ms = real_at(q, 8),
-                                .images_per_s = real_at(q, 9),
-                                .kept_bytes = real_at(q, 10),
-                                .planned_bytes = real_at(q, 11),
-                                .peak_bytes = real_at(q, 12)}};
+                                .forward_ms = store_real_at(q, 6),
+                                .backward_ms = store_real_at(q, 7),
+                                .update_ms = store_real_at(q, 8),
+                                .images_per_s = store_real_at(q, 9),
+                                .kept_bytes = store_real_at(q, 10),
+                                .planned_bytes = store_real_at(q, 11),
+                                .peak_bytes = store_real_at(q, 12)}};
     return out->study && out->row.machine && out->row.cell && out->row.keep;
 }
 

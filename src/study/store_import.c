@@ -48,17 +48,6 @@ berlu_status store_put_import(store *s, const import_rows *rows)
     return store_commit(s, status);
 }
 
-static const char *word_at(arena *memory, sqlite3_stmt *q, int column)
-{
-    const char *value = (const char *)sqlite3_column_text(q, column);
-    return arena_strdup(memory, value ? value : "");
-}
-
-static double real_at(sqlite3_stmt *q, int column)
-{
-    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
-}
-
 static size_t rows_in(store *s, const char *sql)
 {
     sqlite3_stmt *q;
@@ -84,13 +73,13 @@ berlu_status store_read_import(store *s, import_rows *out)
     berlu_status status = store_prepare(s, &q, "SELECT * FROM imported ORDER BY study, source, cell, seed");
     while (status == BERLU_OK && out->count < most && sqlite3_step(q) == SQLITE_ROW) {
         import_row *r = &out->items[out->count++];
-        *r = (import_row){.study = word_at(&out->memory, q, 0),
-                          .source = word_at(&out->memory, q, 1),
-                          .cell = word_at(&out->memory, q, 2),
+        *r = (import_row){.study = store_text_at(&out->memory, q, 0),
+                          .source = store_text_at(&out->memory, q, 1),
+                          .cell = store_text_at(&out->memory, q, 2),
                           .seed = sqlite3_column_int64(q, 3),
                           .n = sqlite3_column_int64(q, 4),
-                          .mean = real_at(q, 5),
-                          .sd = real_at(q, 6)};
+                          .mean = store_real_at(q, 5),
+                          .sd = store_real_at(q, 6)};
         if (!r->study || !r->source || !r->cell)
             status = BERLU_ERR_MEMORY;
     }
@@ -114,13 +103,13 @@ berlu_status store_read_equals(store *s, arena *memory, store_equal **out, size_
     berlu_status status = store_prepare(s, &q, "SELECT * FROM equivalence ORDER BY rowid");
     while (status == BERLU_OK && *count < most && sqlite3_step(q) == SQLITE_ROW) {
         store_equal *e = &(*out)[(*count)++];
-        *e = (store_equal){.study = word_at(memory, q, 0),
-                           .source = word_at(memory, q, 1),
-                           .name = word_at(memory, q, 2),
-                           .a = word_at(memory, q, 3),
-                           .b = word_at(memory, q, 4),
-                           .margin = real_at(q, 5),
-                           .registered = word_at(memory, q, 6),
+        *e = (store_equal){.study = store_text_at(memory, q, 0),
+                           .source = store_text_at(memory, q, 1),
+                           .name = store_text_at(memory, q, 2),
+                           .a = store_text_at(memory, q, 3),
+                           .b = store_text_at(memory, q, 4),
+                           .margin = store_real_at(q, 5),
+                           .registered = store_text_at(memory, q, 6),
                            .current = sqlite3_column_int(q, 7)};
         if (!e->study || !e->source || !e->name || !e->a || !e->b || !e->registered)
             status = BERLU_ERR_MEMORY;

@@ -6,17 +6,6 @@
 
 #include "study/store_internal.h"
 
-static const char *text_at(arena *memory, sqlite3_stmt *q, int column)
-{
-    const char *value = (const char *)sqlite3_column_text(q, column);
-    return arena_strdup(memory, value ? value : "");
-}
-
-static double real_at(sqlite3_stmt *q, int column)
-{
-    return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
-}
-
 /* How many rows a query over one study and perhaps one cell has. */
 static size_t rows_count(store *s, const char *sql, const char *name, const char *cell)
 {
@@ -46,23 +35,23 @@ static const unsigned char *blob_at(arena *memory, sqlite3_stmt *q, int column, 
 /* 0: there was no memory for what it holds. */
 static int result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
 {
-    *r = (store_result){.key = text_at(memory, q, 0),
-                        .state = text_at(memory, q, 1),
-                        .error = text_at(memory, q, 2),
+    *r = (store_result){.key = store_text_at(memory, q, 0),
+                        .state = store_text_at(memory, q, 1),
+                        .error = store_text_at(memory, q, 2),
                         .seed = sqlite3_column_int64(q, 3),
-                        .top1 = real_at(q, 4),
-                        .top5 = real_at(q, 5),
-                        .loss = real_at(q, 6),
-                        .best_top1 = real_at(q, 7),
-                        .train_loss = real_at(q, 8),
-                        .images_per_s = real_at(q, 9),
-                        .seconds = real_at(q, 10),
-                        .device = text_at(memory, q, 12),
-                        .version = text_at(memory, q, 13),
-                        .commit = text_at(memory, q, 14),
-                        .settings = text_at(memory, q, 15),
-                        .host = text_at(memory, q, 16),
-                        .data = text_at(memory, q, 17),
+                        .top1 = store_real_at(q, 4),
+                        .top5 = store_real_at(q, 5),
+                        .loss = store_real_at(q, 6),
+                        .best_top1 = store_real_at(q, 7),
+                        .train_loss = store_real_at(q, 8),
+                        .images_per_s = store_real_at(q, 9),
+                        .seconds = store_real_at(q, 10),
+                        .device = store_text_at(memory, q, 12),
+                        .version = store_text_at(memory, q, 13),
+                        .commit = store_text_at(memory, q, 14),
+                        .settings = store_text_at(memory, q, 15),
+                        .host = store_text_at(memory, q, 16),
+                        .data = store_text_at(memory, q, 17),
                         .metrics_bytes = (size_t)sqlite3_column_int64(q, 19)};
     r->correct = blob_at(memory, q, 11, &r->correct_bytes);
     r->metrics = blob_at(memory, q, 18, &r->metrics_packed);
@@ -82,7 +71,7 @@ static berlu_status epochs_read(store *s, store_result *r, arena *memory)
         return status;
     store_bind_text(q, 1, r->key);
     while (r->epoch_count < most && sqlite3_step(q) == SQLITE_ROW)
-        r->epochs[r->epoch_count++] = (store_epoch){real_at(q, 0), real_at(q, 1), real_at(q, 2), real_at(q, 3)};
+        r->epochs[r->epoch_count++] = (store_epoch){store_real_at(q, 0), store_real_at(q, 1), store_real_at(q, 2), store_real_at(q, 3)};
     sqlite3_finalize(q);
     return BERLU_OK;
 }
@@ -127,7 +116,7 @@ static berlu_status cells_read(store *s, store_study *t, arena *memory)
         return status;
     store_bind_text(q, 1, t->name);
     while (t->cell_count < most && sqlite3_step(q) == SQLITE_ROW)
-        t->cells[t->cell_count++] = (store_cell){.label = text_at(memory, q, 0), .settings = text_at(memory, q, 1)};
+        t->cells[t->cell_count++] = (store_cell){.label = store_text_at(memory, q, 0), .settings = store_text_at(memory, q, 1)};
     sqlite3_finalize(q);
     for (size_t c = 0; c < t->cell_count && status == BERLU_OK; c++)
         status = runs_read(s, t->name, &t->cells[c], memory);
@@ -160,13 +149,13 @@ static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
                b = cell_index(t, (const char *)sqlite3_column_text(q, 2));
         if (a == t->cell_count || b == t->cell_count)
             continue;
-        t->contrasts[t->contrast_count++] = (store_contrast){.name = text_at(memory, q, 0),
+        t->contrasts[t->contrast_count++] = (store_contrast){.name = store_text_at(memory, q, 0),
                                                              .a = a,
                                                              .b = b,
-                                                             .expect = text_at(memory, q, 3),
-                                                             .paper = real_at(q, 4),
+                                                             .expect = store_text_at(memory, q, 3),
+                                                             .paper = store_real_at(q, 4),
                                                              .current = sqlite3_column_int(q, 5),
-                                                             .registered = text_at(memory, q, 6)};
+                                                             .registered = store_text_at(memory, q, 6)};
     }
     sqlite3_finalize(q);
     return BERLU_OK;
@@ -181,7 +170,7 @@ static const char *first_run_of(store *s, const char *name, arena *memory)
         return found;
     store_bind_text(q, 1, name);
     if (sqlite3_step(q) == SQLITE_ROW)
-        found = text_at(memory, q, 0);
+        found = store_text_at(memory, q, 0);
     sqlite3_finalize(q);
     return found;
 }
@@ -221,10 +210,10 @@ berlu_status store_read(store *s, store_contents *out)
         return status;
     }
     while (out->count < most && sqlite3_step(q) == SQLITE_ROW)
-        out->studies[out->count++] = (store_study){.name = text_at(&out->memory, q, 0),
-                                                   .yaml = text_at(&out->memory, q, 1),
-                                                   .sha256 = text_at(&out->memory, q, 2),
-                                                   .registered = text_at(&out->memory, q, 3)};
+        out->studies[out->count++] = (store_study){.name = store_text_at(&out->memory, q, 0),
+                                                   .yaml = store_text_at(&out->memory, q, 1),
+                                                   .sha256 = store_text_at(&out->memory, q, 2),
+                                                   .registered = store_text_at(&out->memory, q, 3)};
     sqlite3_finalize(q);
     for (size_t i = 0; i < out->count && status == BERLU_OK; i++) {
         store_study *t = &out->studies[i];
