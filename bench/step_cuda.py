@@ -2,7 +2,7 @@
 """Training steps of berlu and of PyTorch on one GPU, interleaved: images/s, memory, and the ratio to the fastest torch.
 SPDX-License-Identifier: MIT
 
-    python bench/step_cuda.py [--berlu build/berlu] [--modes graph,default] [--rounds 5] [--inference] [ROW ...]
+    python bench/step_cuda.py [--berlu build/berlu] [--modes graph,default] [--rounds 5] [--ahead 2] [--inference] [ROW ...]
 
 A ROW is MODEL:ACT:BATCH:STREAM[:KEEP], for instance vit_tiny_cifar:gelu:1024:bf16:both. STREAM is the dtype of the residual
 stream, and fixes what torch is compared at equal precision: bf16 against a bf16 model with f32 master weights, f32 against
@@ -11,10 +11,13 @@ autocast. A step is forward, cross entropy, backward, clipping to norm 1 and Ada
     default, reduce-overhead, max-autotune    of torch.compile
     graph                                     compiled, and the whole step, clip and update included, in one CUDA graph
 
+each on torch's own choice of attention, or on one: graph+cudnn, graph+flash, graph+efficient, graph+math.
+
 Every cell is a process that stays alive and idle between its turns; a round gives each a turn of --seconds, so that clocks
 and temperature are shared. Figures are medians over rounds, then the ratio of berlu to the fastest cell. BerLU in torch is
 the composition of torch operations, or with --berlu-torch the module of this project's Python package. Memory is what the
-driver counts, less that of an empty context. --inference times answers alone. Needs torch and timm."""
+driver counts, less that of an empty context. Nothing compiles while a row is measured; --ahead N prepares N rows side by
+side, which saves time where compiling takes longer than measuring. --inference times answers alone. Needs torch and timm."""
 import argparse, json, os, statistics, subprocess, sys, time
 
 CALLS = {
@@ -114,6 +117,11 @@ def torch_side(args):
     torch.zeros(1, device="cuda")
     free, _ = torch.cuda.mem_get_info()
     row, mode = args.torch_side.rsplit("/", 1)
+    mode, _, attention = mode.partition("+")
+    if attention:
+        for name, enable in dict(flash=torch.backends.cuda.enable_flash_sdp, efficient=torch.backends.cuda.enable_mem_efficient_sdp,
+                                 math=torch.backends.cuda.enable_math_sdp, cudnn=torch.backends.cuda.enable_cudnn_sdp).items():
+            enable(name == attention)
     step = step_make(row, mode, args.inference, args.berlu_torch)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -126,7 +134,7 @@ def torch_side(args):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
-        step = graph.replay
+        captured, step = step, graph.replay  # the closure owns the weights and images that the graph reads and writes
     torch.cuda.empty_cache()
     for _ in range(6):
         step()
@@ -179,9 +187,13 @@ def berlu_run(args, row):
     return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout)["rows"][0]
 
 
-def compare(args, row):
-    peers = [Peer(args, row, mode) for mode in args.modes.split(",")]  # they compile side by side
-    peers = [peer for peer in peers if peer.answer("ready")]
+def prepare(args, rows):
+    """The torch processes of several rows, warm and idle."""
+    peers = {row: [Peer(args, row, mode) for mode in args.modes.split(",")] for row in rows}  # they compile side by side
+    return {row: [peer for peer in cells if peer.answer("ready")] for row, cells in peers.items()}
+
+
+def compare(args, row, peers):
     ours, result = [], {}
     for _ in range(args.rounds):
         result = berlu_run(args, row)
@@ -208,6 +220,7 @@ def main():
     p.add_argument("--modes", default="graph,default,reduce-overhead")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=1.0)
+    p.add_argument("--ahead", type=int, default=1, metavar="N", help="rows prepared side by side before they are measured")
     p.add_argument("--inference", action="store_true")
     p.add_argument("--berlu-torch", action="store_true")
     p.add_argument("--torch-side", help=argparse.SUPPRESS)
@@ -215,10 +228,13 @@ def main():
     if args.torch_side:
         torch_side(args)
         return
-    for row in args.rows or DEFAULT:
+    rows = args.rows or DEFAULT
+    for row in rows:
         if len(row.split(":")) not in (4, 5) or row.split(":")[0] not in CALLS:
             p.error(f"'{row}' is not MODEL:ACT:BATCH:STREAM[:KEEP] with a model of {', '.join(CALLS)}")
-        compare(args, row)
+    for first in range(0, len(rows), args.ahead):
+        for row, peers in prepare(args, rows[first:first + args.ahead]).items():
+            compare(args, row, peers)
 
 
 if __name__ == "__main__":
