@@ -1,15 +1,15 @@
-/* cuda_kernels.cu - times of the norm and attention kernels at the shapes of our models.
+/* cuda_kernels.cu - times of the norm, attention and depthwise kernels at the shapes of our models.
  * SPDX-License-Identifier: MIT
  *
  * A kernel runs 50 times in one captured graph; the figure is the median of 15 replays, divided by
  * 50. Beside it stand the bytes that the operands have, what that makes per second, and the share
  * of the floor: the time that those bytes take at 4.0 TB/s. "apart" takes other buffers each time,
  * so that nothing is found in L2; "same" takes the same ones, as a kernel finds its inputs when the
- * one before it has just written them.
+ * one before it has just written them. A depthwise convolution is bound by its multiply-adds: its
+ * share of the floor also counts 49 of them per element at 29.6e12 a second.
  *
- * By hand: nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude
- * bench/cuda_kernels.cu \
- *     src/cuda/norm.cu src/cuda/attention.cu -o cuda_kernels && ./cuda_kernels */
+ * By hand: nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude bench/cuda_kernels.cu \
+ *     src/cuda/{norm,attention,depthwise,columns}.cu -o cuda_kernels && ./cuda_kernels [norm|attention|depthwise] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +55,7 @@ struct bench_call {
     tensor_info info[NODE_INPUTS + NODE_OUTPUTS] = {};
     std::vector<void *> memory;
     size_t bytes = 0;
+    double macs = 0; /* where arithmetic may be the limit */
 
     op_operand operand(int slot, int64_t rows, int64_t channels, tensor_dtype dtype, int64_t tokens)
     {
@@ -154,7 +155,7 @@ static void bench(const char *name, double anchor, op_kernel kernel, op_workspac
     double same = time_calls(sets.data(), 1, kernel, dev), apart = time_calls(sets.data(), SETS, kernel, dev);
     double bytes = (double)sets[0]->bytes;
     printf("%-44s %8.1f %8.1f us %8.1f MB %6.2f TB/s %5.2f of the floor", name, same * 1e6, apart * 1e6, bytes * 1e-6,
-           bytes / apart * 1e-12, bytes / 4.0e12 / apart);
+           bytes / apart * 1e-12, std::max(bytes / 4.0e12, sets[0]->macs / 29.6e12) / apart);
     if (anchor > 0)
         printf("   anchor %.1f us", anchor);
     printf("\n");
@@ -213,8 +214,77 @@ static void bench_attention(cuda_device *dev, const char *name, const heads_shap
     });
 }
 
-int main(void)
+/* side x side maps with 7 x 7 windows. */
+static void bench_depthwise(cuda_device *dev, const char *name, int64_t images, int64_t side, int64_t channels)
 {
+    int64_t rows = images * side * side;
+    auto shapes = [&](bench_call *b) {
+        b->call.batch = (size_t)images;
+        b->macs = (double)rows * (double)channels * 49;
+        b->in(0, rows, channels, DTYPE_BF16, 1);
+        b->info[0].size[0] = b->info[0].size[1] = side, b->info[0].size[2] = channels;
+    };
+    auto weight = [&](bench_call *b) {
+        b->in(1, channels, 49, DTYPE_F32, 1);
+        b->info[1].size[2] = 7;
+    };
+    char text[80];
+    snprintf(text, sizeof text, "depthwise %s", name);
+    bench(text, 0, cuda_depthwise, NULL, dev, [&](bench_call *b) {
+        shapes(b), weight(b);
+        b->in(2, 1, channels, DTYPE_F32, 1), b->out(0, rows, channels, DTYPE_BF16);
+    });
+    snprintf(text, sizeof text, "depthwise_dx %s", name);
+    bench(text, 0, cuda_depthwise_dx, NULL, dev, [&](bench_call *b) {
+        shapes(b), weight(b);
+        b->in(2, rows, channels, DTYPE_BF16, 1), b->out(0, rows, channels, DTYPE_BF16);
+    });
+    snprintf(text, sizeof text, "depthwise_dw %s", name);
+    bench(text, 0, cuda_depthwise_dw, cuda_depthwise_dw_workspace, dev, [&](bench_call *b) {
+        shapes(b);
+        b->in(1, rows, channels, DTYPE_BF16, 1);
+        b->out(0, channels, 49, DTYPE_F32), b->out(1, 1, channels, DTYPE_F32);
+        b->info[NODE_INPUTS].size[2] = 7;
+    });
+}
+
+static void norm_table(cuda_device *dev)
+{
+    bench_norm(dev, "ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, 15.9, 30);
+    bench_norm(dev, "ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, 0, 0);
+    bench_norm(dev, "ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, 0, 0);
+    bench_norm(dev, "TNT pixels b512", 512 * 64 * 16, 24, DTYPE_BF16, 0, 0);
+    bench_norm(dev, "TNT words b512", 512 * 65, 384, DTYPE_BF16, 0, 0);
+    bench_norm(dev, "ConvNeXt-T b512", 512 * 1024, 96, DTYPE_BF16, 0, 0);
+    bench_norm(dev, "ConvNeXt-T b512", 512 * 16, 768, DTYPE_BF16, 0, 0);
+    bench_norm(dev, "no fast width", 1024 * 65, 200, DTYPE_BF16, 0, 0);
+}
+
+static void attention_table(cuda_device *dev)
+{
+    bench_attention(dev, "ViT-Tiny/4 b1024, 65 x 3 x 64", {1024, 65, 3, 64, false}, 31, 72);
+    bench_attention(dev, "ViT-Tiny/4 b256, 65 x 3 x 64", {256, 65, 3, 64, false}, 0, 0);
+    bench_attention(dev, "ViT-Tiny/16 b256, 197 x 3 x 64", {256, 197, 3, 64, false}, 0, 0);
+    bench_attention(dev, "TNT words b512, 65 x 6 x 64", {512, 65, 6, 64, true}, 0, 0);
+    bench_attention(dev, "TNT pixels b512, 16 x 4 x 6", {512 * 64, 16, 4, 6, true}, 0, 0);
+}
+
+static void depthwise_table(cuda_device *dev)
+{
+    bench_depthwise(dev, "ConvNeXt-T b512, 32 x 32 x 96", 512, 32, 96);
+    bench_depthwise(dev, "ConvNeXt-T b512, 16 x 16 x 192", 512, 16, 192);
+    bench_depthwise(dev, "ConvNeXt-T b512, 8 x 8 x 384", 512, 8, 384);
+    bench_depthwise(dev, "ConvNeXt-T b512, 4 x 4 x 768", 512, 4, 768);
+    bench_depthwise(dev, "ConvNeXt-T b64, 56 x 56 x 96", 64, 56, 96);
+    bench_depthwise(dev, "ConvNeXt-atto b512, 32 x 32 x 40", 512, 32, 40);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(cuda_device *);
+    } tables[] = {{"norm", norm_table}, {"attention", attention_table}, {"depthwise", depthwise_table}};
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         printf("no GPU: skipped\n");
@@ -223,19 +293,9 @@ int main(void)
     cuda_device dev = {};
     must(cudaStreamCreate(&dev.stream));
     printf("%-44s %8s %8s\n", "", "same", "apart");
-    bench_norm(&dev, "ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, 15.9, 30);
-    bench_norm(&dev, "ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, 0, 0);
-    bench_norm(&dev, "ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, 0, 0);
-    bench_norm(&dev, "TNT pixels b512", 512 * 64 * 16, 24, DTYPE_BF16, 0, 0);
-    bench_norm(&dev, "TNT words b512", 512 * 65, 384, DTYPE_BF16, 0, 0);
-    bench_norm(&dev, "ConvNeXt-T b512", 512 * 1024, 96, DTYPE_BF16, 0, 0);
-    bench_norm(&dev, "ConvNeXt-T b512", 512 * 16, 768, DTYPE_BF16, 0, 0);
-    bench_norm(&dev, "no fast width", 1024 * 65, 200, DTYPE_BF16, 0, 0);
-    bench_attention(&dev, "ViT-Tiny/4 b1024, 65 x 3 x 64", {1024, 65, 3, 64, false}, 31, 72);
-    bench_attention(&dev, "ViT-Tiny/4 b256, 65 x 3 x 64", {256, 65, 3, 64, false}, 0, 0);
-    bench_attention(&dev, "ViT-Tiny/16 b256, 197 x 3 x 64", {256, 197, 3, 64, false}, 0, 0);
-    bench_attention(&dev, "TNT words b512, 65 x 6 x 64", {512, 65, 6, 64, true}, 0, 0);
-    bench_attention(&dev, "TNT pixels b512, 16 x 4 x 6", {512 * 64, 16, 4, 6, true}, 0, 0);
+    for (const auto &t : tables)
+        if (argc < 2 || !strcmp(argv[1], t.name))
+            t.run(&dev);
     must(cudaStreamDestroy(dev.stream));
     return 0;
 }

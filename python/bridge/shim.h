@@ -10,6 +10,7 @@
 #define BERLU_BRIDGE_SHIM_H
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <stdexcept>
@@ -35,10 +36,15 @@ extern Shim shim;
 /** The version whose meaning of StableIValue we write: torch 2.10. */
 constexpr uint64_t shim_version = (uint64_t)2 << 56 | (uint64_t)10 << 48;
 
+/** The process that loaded this library; a child forked from it cannot use a GPU that its parent used. */
+inline const pid_t loaded_by = getpid();
+
 inline void need(AOTITorchError failed, const char *what)
 {
     if (failed)
-        throw std::runtime_error(std::string("berlu: torch's ") + what + " failed");
+        throw std::runtime_error(
+            std::string("berlu: torch's ") + what + " failed" +
+            (getpid() == loaded_by ? "" : "; a child forked after the GPU was used cannot use it: start it with spawn"));
 }
 
 /** A tensor that is freed with the variable; empty where an optional argument was None. */

@@ -3,7 +3,7 @@
  * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread walks down its share of the rows in
  * float, the threads of a column are added in double by a fixed tree, and the chunk's sum is stored. Then the chunks of a
  * column are added in double, again in a fixed order. How rows are cut depends on the shape alone, so the bits do too. */
-#include "cuda/storage.cuh"
+#include "cuda/prim.cuh"
 
 namespace
 {
@@ -33,11 +33,12 @@ struct matrix {
 };
 
 template <int WIDE, int PRODUCT>
-__global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, int64_t rows_each)
+__global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, int64_t rows_each, int across)
 {
     __shared__ double below[DEEP][LANES * WIDE + 1];
     int lane = threadIdx.x % LANES, deep = threadIdx.x / LANES;
-    int64_t column = ((int64_t)blockIdx.y * LANES + lane) * WIDE, begin = blockIdx.x * rows_each;
+    int64_t chunk = blockIdx.x / across, begin = chunk * rows_each;
+    int64_t column = ((int64_t)(blockIdx.x % across) * LANES + lane) * WIDE;
     int64_t end = begin + rows_each < m.rows ? begin + rows_each : m.rows;
     float sum[WIDE] = {};
     if (column < m.columns)
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, i
             if (PRODUCT)
                 get<WIDE>(b, m.b, at);
             for (int j = 0; j < WIDE; j++) {
-                sum[j] = PRODUCT ? __fmaf_rn(a[j], b[j], sum[j]) : sum[j] + a[j];
+                sum[j] = PRODUCT ? fmaf(a[j], b[j], sum[j]) : sum[j] + a[j];
                 d[j] = PRODUCT && m.gamma ? a[j] * m.gamma[column + j] : 0;
             }
             if (PRODUCT && m.dx.data)
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, i
     }
     for (int j = 0; deep == 0 && j < WIDE; j++)
         if (column + j < m.columns)
-            part[blockIdx.x * m.columns + column + j] = (float)below[0][lane * WIDE + j];
+            part[chunk * m.columns + column + j] = (float)below[0][lane * WIDE + j];
 }
 
 /* A block of 32 columns and 8 threads below each other. */
@@ -93,12 +94,10 @@ __global__ void __launch_bounds__(THREADS)
 
 template <int WIDE> void launch(const op_call *c, const matrix &m, float *part, const chunks &k)
 {
-    dim3 grid((unsigned)k.count, (unsigned)((m.columns + LANES * WIDE - 1) / (LANES * WIDE)));
-    cuda_stream s = cuda_device_of(c)->stream;
-    if (m.b.data)
-        partial_sums<WIDE, 1><<<grid, THREADS, 0, s>>>(m, part, k.rows);
-    else
-        partial_sums<WIDE, 0><<<grid, THREADS, 0, s>>>(m, part, k.rows);
+    int across = (int)((m.columns + LANES * WIDE - 1) / (LANES * WIDE));
+    cudaStream_t s = (cudaStream_t)cuda_device_of(c)->stream;
+    kernel_launch(s, m.b.data ? partial_sums<WIDE, 1> : partial_sums<WIDE, 0>, k.count * across, THREADS, 0, m, part,
+                  k.rows, across);
     cuda_launched(c);
 }
 
@@ -113,7 +112,8 @@ size_t cuda_columns_workspace(int64_t rows, int64_t columns)
 
 void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner)
 {
-    join<<<(unsigned)((columns + 31) / 32), THREADS, 0, cuda_device_of(c)->stream>>>(to, part, parts, columns, inner);
+    kernel_launch((cudaStream_t)cuda_device_of(c)->stream, join, (columns + 31) / 32, THREADS, 0, to, part, parts,
+                  columns, inner);
     cuda_launched(c);
 }
 
