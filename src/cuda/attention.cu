@@ -203,7 +203,7 @@ static bool fast_launch(const attention_args &a, bool backward, cudaStream_t str
 /* Rows of partial sums where a kernel of this file's own reads the gradients again. */
 static int sums_chunks(int64_t groups)
 {
-    return (int)(groups < SUMS_CHUNKS ? groups : SUMS_CHUNKS);
+    return (int)(groups < SUMS_CHUNKS ? groups : (int64_t)SUMS_CHUNKS);
 }
 
 static void sums_launch(const attention_args &a, bool chip, cudaStream_t stream)

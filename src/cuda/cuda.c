@@ -2,7 +2,8 @@
  *
  * Products read weights and biases from their bf16 copies (shadow) where branches are bf16. Bias
  * gradients come out of the kernels that have the numbers in hand (`sums`): the activation's backward for the layer before
- * it, norm_grad for the layer that wrote the residual stream, attention_grad for q, k and v.
+ * it, norm_grad for the layer that wrote the residual stream, attention_grad for q, k and v. norm_grad also writes the
+ * gradient of an f32 residual stream in bf16 (`copy`), which is what the products behind it read (`branch`).
  * Read on: linear.c for products, run.c for how a list of calls becomes one launch. */
 #include "cuda/cuda.h"
 
@@ -27,10 +28,10 @@ static const op_entry ops[OP_COUNT] = {
     [OP_DROP_PATH] = {cuda_drop_path, .in_place = 3, .absorbs = 1},
     [OP_CROSS_ENTROPY] = {cuda_cross_entropy, cuda_loss_workspace},
     [OP_DISTILL] = {cuda_distill, cuda_loss_workspace},
-    [OP_LINEAR_DX] = {cuda_linear_dx, cuda_linear_workspace, .in_place = 4, .absorbs = 2, .shadow = 2},
-    [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace},
-    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3,
-                      .again = 4},
+    [OP_LINEAR_DX] = {cuda_linear_dx, cuda_linear_workspace, .in_place = 4, .absorbs = 2, .shadow = 2, .branch = 1},
+    [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace, .branch = 1 | 2},
+    [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3, .again = 4,
+                      .copy = 5},
     [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace, .sums = 2},
     [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1, .sums = 4},
     [OP_ACT_GRAD_OUT] = {cuda_act_grad_out, cuda_act_workspace, .in_place = 1, .sums = 4},
@@ -47,7 +48,7 @@ static const op_entry ops[OP_COUNT] = {
     [OP_CROSS_ENTROPY_GRAD] = {cuda_cross_entropy_grad},
     [OP_DISTILL_GRAD] = {cuda_distill_grad},
     [OP_LINEAR_ACT] = {cuda_linear_act, cuda_linear_act_workspace, .shadow = 2 | 4},
-    [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .sums = 4},
+    [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .branch = 1, .sums = 4},
     [OP_IMAGES] = {cuda_images},
     [OP_ACCUMULATE] = {cuda_accumulate},
     [OP_GRAD_NORM] = {cuda_grad_norm, cuda_grad_norm_workspace},

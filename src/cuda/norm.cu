@@ -114,6 +114,8 @@ static bool norm_grad_launch_fast(const norm_grad_args &a, cudaStream_t stream)
         return false;
     if (a.y.data && (a.y.bf16 != a.dy.bf16 || a.b.bf16 || !array_aligned(a.y) || !array_aligned(a.b)))
         return false;
+    if (a.copy.data && (a.x.bf16 || !a.copy.bf16 || !array_aligned(a.copy)))
+        return false;
     if (a.x.bf16 && a.dy.bf16)
         return lanes_pick(a.width, norm_grad_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
     if (a.x.bf16)
@@ -153,7 +155,7 @@ extern "C" void cuda_norm_grad(const op_call *c)
     a.statistics = (const float2 *)c->in[3].data, a.partial = (float *)c->workspace;
     a.rows = c->in[0].rows, a.width = (int)c->in[0].channels;
     a.sums = array_of(&c->out[3]), a.parts = sums_wanted(c);
-    a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]);
+    a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]), a.copy = array_of(&c->out[5]);
     assert(c->in[3].dtype == DTYPE_F32);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_grad_launch_fast(a, stream))

@@ -39,6 +39,7 @@ typedef struct norm_args {
 typedef struct norm_grad_args {
     array dy, x, w, residual, dx, dw, db, sums; /* data NULL where missing: residual, dw, db, sums */
     array b, y;                                 /* where y is given: the norm's output, recomputed with bias b */
+    array copy;                                 /* where given: dx once more, in bf16 */
     const float2 *statistics;
     float *partial; /* [blocks][parts][width]: sums for dw, then for db, then of dx */
     int64_t rows;
@@ -207,6 +208,8 @@ DEVICE void norm_grad_row(const norm_grad_args &a, const norm_row<TX, TD> &r, in
                 sums[2][s * VEC + i] += out[i];
         }
         elements_store<TX, VEC>((TX *)a.dx.data + at, out);
+        if (sizeof(TX) == 4 && a.copy.data)
+            elements_store<__nv_bfloat16, VEC>((__nv_bfloat16 *)a.copy.data + at, out);
         if (a.y.data) { /* as norm_fast() computes it */
             elements_load<float, VEC>(out, weights + WIDTH + channel);
 #pragma unroll
@@ -341,7 +344,10 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_grad_any(norm_gra
         float h = (load(a.x, at + i) - stat.x) * stat.y;
         float g = fmaf(load(a.dy, at + i), load(a.w, i), -sum);
         float add = a.residual.data ? load(a.residual, at + i) : 0.0f;
-        store(a.dx, at + i, fmaf(stat.y, fmaf(-h, dot, g), add));
+        float dx = fmaf(stat.y, fmaf(-h, dot, g), add);
+        store(a.dx, at + i, dx);
+        if (a.copy.data)
+            store(a.copy, at + i, dx);
     }
 }
 

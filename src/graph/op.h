@@ -24,7 +24,7 @@ typedef enum op_id {
     OP_COUNT
 } op_id;
 
-enum { NODE_INPUTS = 8, NODE_OUTPUTS = 5, ACT_PARAMS = 2 };
+enum { NODE_INPUTS = 8, NODE_OUTPUTS = 6, ACT_PARAMS = 2 };
 
 /* The tensor that an activation site saves for the backward; names: "input" "both" "output". */
 typedef enum engine_keep { KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT } engine_keep;
@@ -150,10 +150,12 @@ typedef struct op_entry {
     unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
     int absorbs;            /* > 0: an input that is added to output 0, so that a following add can be absorbed */
     unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
+    unsigned branch;        /* bit i: input i is read in the branch's dtype, and converted first where it has another */
     /* > 0: output sums + j, if requested, gets the column sums of output j: a bias gradient in the
      * same pass */
     int sums;
     int again; /* norm_grad, > 0: this output, if requested, gets y of the norm recomputed; input 5 is then its bias */
+    int copy;  /* > 0: this output, if requested, gets output 0 in the branch's dtype */
     int raw;   /* linear_act: the saved input may lack the bias, which linear_dx_act adds as it reads */
 } op_entry;
 

@@ -5,7 +5,8 @@
  *     norm_grad(dy, x, weight, statistics, residual?, bias?)
  *                                         -> dx (+ residual), dweight, dbias, and where a pass
  *                                            requests them: column sums of dx (op_entry.sums), y
- *                                            recomputed (op_entry.again)
+ *                                            recomputed (op_entry.again), dx in the branch's dtype
+ *                                            (op_entry.copy)
  *
  * The forward saves x and two statistics a row; y is recomputed from them (a norm reads and writes
  * memory once, which is cheaper than holding its output until the backward). */

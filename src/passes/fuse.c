@@ -177,7 +177,8 @@ static void sums_move(fuse_pass *f, int index)
     node *maker = dw->op == OP_LINEAR_DW && dw->out[1] != TENSOR_NONE ? producer_of(f, dw->in[0]) : NULL;
     int slot = maker ? f->ops[maker->op].sums : 0;
     for (int j = 0; slot && j < slot && slot + j < NODE_OUTPUTS; j++) {
-        if (maker->out[j] != dw->in[0] || maker->out[slot + j] != TENSOR_NONE || slot + j == f->ops[maker->op].again)
+        if (maker->out[j] != dw->in[0] || maker->out[slot + j] != TENSOR_NONE || slot + j == f->ops[maker->op].again ||
+            slot + j == f->ops[maker->op].copy)
             continue;
         maker->out[slot + j] = dw->out[1];
         maker->attr.like[slot + j] = dw->attr.like[1];

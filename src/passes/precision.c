@@ -5,7 +5,9 @@
  * while weights, gradients, statistics and losses stay f32). Views have the dtype of their source.
  * Where a backend's kernel wants a weight in the branch's dtype (op_entry.shadow), the node reads a
  * copy of it instead, a "shadow" that the update writes in the same pass as the weight itself; one
- * shadow serves all readers of a weight. */
+ * shadow serves all readers of a weight. Likewise a kernel may write its result a second time in
+ * the branch's dtype (op_entry.copy), for the products that read it so: gradients of an f32
+ * residual stream are then converted once, where they are computed, and not by every reader. */
 #include <stdlib.h>
 
 #include "passes/passes.h"
@@ -40,6 +42,38 @@ static tensor shadow_make(graph *g, tensor parameter, tensor_dtype dtype)
     return t;
 }
 
+/* Input j of node n is tensor t, and the kernel wants it in the branch's dtype. */
+static int reads_branch(const node *n, int j, tensor t, const op_entry *ops)
+{
+    return n->in[j] == t && ops[n->op].branch >> j & 1;
+}
+
+/* Requests output 0 of node `index` in the branch's dtype too, where a later node wants it so. */
+static void copy_request(graph *g, int index, const op_entry *ops, tensor_dtype dtype)
+{
+    const node *maker = graph_node(g, index);
+    int slot = ops[maker->op].copy;
+    tensor whole = slot ? maker->out[0] : TENSOR_NONE, copy = TENSOR_NONE;
+    if (whole == TENSOR_NONE || graph_tensor(g, whole)->dtype == dtype)
+        return;
+    for (int i = index + 1; i < graph_node_count(g); i++)
+        for (int j = 0; j < NODE_INPUTS; j++) {
+            if (!reads_branch(graph_node(g, i), j, whole, ops))
+                continue;
+            if (copy == TENSOR_NONE)
+                copy = graph_declare_like(g, ROLE_BRANCH, whole);
+            if (copy == TENSOR_NONE)
+                return;
+            graph_node_edit(g, i)->in[j] = copy;
+        }
+    if (copy == TENSOR_NONE)
+        return;
+    graph_tensor_edit(g, copy)->dtype = dtype;
+    graph_tensor_edit(g, copy)->producer = index;
+    graph_node_edit(g, index)->out[slot] = copy;
+    graph_node_edit(g, index)->attr.like[slot] = whole;
+}
+
 berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype of_role[ROLE_COUNT])
 {
     dtypes_set(g, of_role);
@@ -62,5 +96,7 @@ berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype o
             graph_node_edit(g, i)->in[j] = shadows[parameter];
         }
     free(shadows);
+    for (int i = 0; i < graph_node_count(g) && !graph_failed(g); i++)
+        copy_request(g, i, ops, of_role[ROLE_BRANCH]);
     return graph_status(g);
 }

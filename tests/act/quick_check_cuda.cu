@@ -1,14 +1,17 @@
-/* quick_check_cuda.cu - compares the estimates of cuda/quick.cuh with the formula.
+/* quick_check_cuda.cu - compares cuda/quick.cuh and cuda/estimate.cuh with the formula.
  * SPDX-License-Identifier: MIT
  *
- * Compiled once per activation that has estimates, as cuda/kernel.cu is; QUICK_CHECK is the name of
- * the exported function. It evaluates all 65,536 inputs of a 16-bit format and returns the worst of
- * |formula - near| / within, or -1 where the device failed. test_cuda_quick.c calls it. */
+ * Compiled once per activation that has a quick form, as cuda/kernel.cu is; QUICK_CHECK is the name
+ * of the exported function. It evaluates all 65,536 inputs of a 16-bit format and returns the worst
+ * error as a share of the bound that the header promises, or -1 where the device failed.
+ * test_cuda_quick.c calls it. */
 #include "act/cuda/kernels.h"
 #include "act/cuda/storage.cuh"
 #include ACT_FORMULA
 
 #include "act/cuda/quick.cuh"
+
+#include "act/cuda/estimate.cuh"
 
 namespace
 {
@@ -27,20 +30,33 @@ __device__ float distance(float x, float exact, guess g)
     return g.within > 0 && !isinf(g.near) ? (float)(fabs((double)exact - g.near) / g.within) : 0.0f;
 }
 
-__global__ void check(float *out, float alpha, int dtype, int slope)
+/* The bound of estimate.cuh: relative, or `least` where the result is smaller. */
+__device__ float estimate_distance(float exact, float got, double least)
+{
+    if (isnan(exact) || isinf(exact))
+        return isnan(exact) == isnan(got) && (isnan(exact) || got == exact) ? 0.0f : INFINITY;
+    double bound = fmax(0x1p-13 * fabs((double)exact), least), error = fabs((double)exact - got);
+    return isnan(error) ? INFINITY : (float)(error / bound);
+}
+
+__global__ void check(float *out, float alpha, int dtype, int slope, int estimate)
 {
     uint16_t bits = (uint16_t)(blockIdx.x * THREADS + threadIdx.x);
     const float params[] = {alpha};
     const act_shape shape = {2, 0, nullptr, nullptr};
     const act_consts k = act_prepare(params, &shape);
     float x = load_one(&bits, dtype, 0);
-    out[bits] =
-        slope ? distance(x, act_slope(x, &k), quick_slope(x, k)) : distance(x, act_value(x, &k), quick_value(x, k));
+    if (estimate)
+        out[bits] = slope ? estimate_distance(act_slope(x, &k), estimate_slope(x, k), 0x1p-16)
+                          : estimate_distance(act_value(x, &k), estimate_value(x, k), 0x1p-29);
+    else
+        out[bits] =
+            slope ? distance(x, act_slope(x, &k), quick_slope(x, k)) : distance(x, act_value(x, &k), quick_value(x, k));
 }
 
 } // namespace
 
-extern "C" float QUICK_CHECK(float alpha, berlu_dtype dtype, int slope)
+extern "C" float QUICK_CHECK(float alpha, berlu_dtype dtype, int slope, int estimate)
 {
     if (slope ? !QUICK_SLOPE : !QUICK_VALUE)
         return 0;
@@ -48,7 +64,7 @@ extern "C" float QUICK_CHECK(float alpha, berlu_dtype dtype, int slope)
     float *device, worst = 0;
     if (cudaMalloc(&device, sizeof host) != cudaSuccess)
         return -1;
-    check<<<INPUTS / THREADS, THREADS>>>(device, alpha, dtype, slope);
+    check<<<INPUTS / THREADS, THREADS>>>(device, alpha, dtype, slope, estimate);
     cudaError_t error = cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost);
     cudaFree(device);
     for (int i = 0; i < INPUTS; i++)

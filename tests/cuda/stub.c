@@ -479,14 +479,23 @@ static void shadows_write(const param_table *t)
 /* The column sums of outputs that the backend's row promises beside them. */
 static void sums_write(const op_call *c)
 {
-    int slot = cuda_backend()->ops[c->op].sums, again = cuda_backend()->ops[c->op].again;
+    const op_entry *row = &cuda_backend()->ops[c->op];
+    int slot = row->sums;
     for (int j = 0; slot && j < slot && slot + j < NODE_OUTPUTS; j++)
-        for (int64_t i = 0; i < c->out[slot + j].channels && slot + j != again; i++) {
+        for (int64_t i = 0; i < c->out[slot + j].channels && slot + j != row->again && slot + j != row->copy; i++) {
             double sum = 0;
             for (int64_t r = 0; r < c->out[j].rows; r++)
                 sum += (double)((const float *)c->out[j].data)[r * c->out[j].channels + i];
             ((float *)c->out[slot + j].data)[i] = (float)sum;
         }
+}
+
+/* Output 0 once more, which is rounded to the copy's dtype as all outputs are. */
+static void copy_write(const op_call *c)
+{
+    int slot = cuda_backend()->ops[c->op].copy;
+    if (slot && c->out[slot].data)
+        memcpy(c->out[slot].data, c->out[0].data, (size_t)operand_count(&c->out[0]) * sizeof(float));
 }
 
 /* The output of the norm that norm_grad recomputes, before dx overwrites an input. */
@@ -520,6 +529,7 @@ static void call_run(const void *data)
     norm_again(&wide);
     cpu_ref_backend()->ops[c->op].run(&wide);
     sums_write(&wide);
+    copy_write(&wide);
     for (int i = 0; i < NODE_INPUTS; i++)
         operand_narrow(&wide.in[i], &c->in[i], 0);
     for (int i = 0; i < NODE_OUTPUTS; i++)

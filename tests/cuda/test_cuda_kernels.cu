@@ -111,7 +111,8 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     test_tensor residual(rows, width, tx), dx(rows, width, tx), dw(1, width, DTYPE_F32), db(1, width, DTYPE_F32);
     test_tensor sums(1, width, DTYPE_F32);
     bool with_sums = rows != 1 && width != 48, with_y = rows != 5; /* further results, which may be wanted or not */
-    test_tensor b(1, width, DTYPE_F32), y(rows, width, td);
+    bool with_copy = tx == DTYPE_F32 && rows != 1;
+    test_tensor b(1, width, DTYPE_F32), y(rows, width, td), copy(rows, width, DTYPE_BF16);
     b.fill(0, 0.5);
     dy.fill(0.1, 1);
     x.fill(-0.3, 2);
@@ -124,7 +125,7 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     call_runner c(OP_NORM_GRAD);
     c.in(0, &dy), c.in(1, &x), c.in(2, &w), c.in(3, &stat), c.in(4, add ? &residual : NULL);
     c.out(0, to), c.out(1, &dw), c.out(2, &db), c.out(3, with_sums ? &sums : NULL);
-    c.in(5, with_y ? &b : NULL), c.out(4, with_y ? &y : NULL);
+    c.in(5, with_y ? &b : NULL), c.out(4, with_y ? &y : NULL), c.out(5, with_copy ? &copy : NULL);
     for (int64_t i = 0; i < rows * width; i++)
         y.value[i] = (x.value[i] - stat.value[i / width * 2]) * stat.value[i / width * 2 + 1] * w.value[i % width] +
                      b.value[i % width];
@@ -132,6 +133,8 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     compare(std::string(name) + " dx", to->raw(name), want.dx, tx, want.dx_slack.data());
     compare(std::string(name) + " dw", dw.raw(name), want.dw, DTYPE_F32, NULL);
     compare(std::string(name) + " db", db.raw(name), want.db, DTYPE_F32, NULL);
+    if (with_copy)
+        compare(std::string(name) + " dx in bf16", copy.raw(name), want.dx, DTYPE_BF16, want.dx_slack.data());
     if (with_y)
         compare(std::string(name) + " y", y.raw(name), y.value, td, NULL);
     if (with_sums)
