@@ -126,6 +126,7 @@ typedef enum engine_array {
 /* SGD's buffer is ARRAY_MOMENT1. */
 const graph *engine_graph(const engine *e); /* the model's graph as copied; parameters have the same indices */
 device *engine_device(const engine *e);
+const backend *engine_backend(const engine *e);
 int engine_has(const engine *e, engine_array array);
 berlu_status engine_get(const engine *e, engine_array array, int parameter, float *out);
 berlu_status engine_set(engine *e, engine_array array, int parameter, const float *values);
