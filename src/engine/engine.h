@@ -91,8 +91,8 @@ berlu_status engine_set_step(engine *e, const engine_step *step);
  * accumulate: of a single pass. */
 berlu_status engine_step_run(engine *e, const engine_step *step);
 
-/* Runs forward and backward once on whatever lies there, so that all is chosen that a device
- * chooses by trying; nothing that counts is changed. Before the first step. */
+/* Runs forward and backward once on uninitialised data, so that the device makes its choices by
+ * timing; parameters do not change. To be called before the first step. */
 berlu_status engine_warm_up(engine *e);
 
 /* Results of steps without waiting for the device. engine_step_end() follows engine_backward() or
