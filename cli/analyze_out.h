@@ -1,4 +1,4 @@
-/* analyze_out.h - what the commands of `berlu analyze` share when they print.
+/* analyze_out.h - output shared by the commands of `berlu analyze`.
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_ANALYZE_OUT_H
 #define CLI_ANALYZE_OUT_H
@@ -11,7 +11,7 @@ void real_or_null(output *out, const char *key, double value);
 const char *number_or_dash(char out[NUMBER_TEXT], double value); /* every digit */
 const char *digits_or_dash(char out[NUMBER_TEXT], int digits, double value);
 
-/* Closes `rows`: prints the JSON, or drops it where a table was printed instead. */
+/* Closes `rows`: prints the JSON, or discards it where a table was printed instead. */
 berlu_status rows_end(output *out, int json);
 
 /* `analyze lipschitz RUN` (cmd_analyze_lipschitz.c). */

@@ -1,4 +1,4 @@
-/* analyze_plot.h - what `berlu analyze ... --svg` draws. SPDX-License-Identifier: MIT */
+/* analyze_plot.h - plots of `berlu analyze ... --svg`. SPDX-License-Identifier: MIT */
 #ifndef CLI_ANALYZE_PLOT_H
 #define CLI_ANALYZE_PLOT_H
 
@@ -6,7 +6,7 @@
 
 typedef struct analyze_acts {
     berlu_act **acts;
-    const char **names; /* as people wrote them */
+    const char **names; /* as given by the user */
     size_t count;
 } analyze_acts;
 

@@ -1,7 +1,9 @@
-/* cmd_act.c - `berlu act list` and `berlu act eval`. `berlu act plot` is in cmd_act_plot.c. SPDX-License-Identifier: MIT
+/* cmd_act.c - `berlu act list` and `berlu act eval`. `berlu act plot` is in cmd_act_plot.c.
+ * SPDX-License-Identifier: MIT
  *
- * eval has two faces: --x prints values in double, everything about each point; --in and --out run a raw file of numbers
- * through the vector kernels (or, as f64, through the oracle), which is how other programs compare themselves with us. */
+ * eval has two modes: --x prints all derivatives of a few points in double; --in and --out run a
+ * raw file of numbers through the vector kernels (or, as f64, through the reference), so that other
+ * programs can compare their results with ours. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@
 #include "io/act_text.h"
 #include "output.h"
 
-/* ---- list ------------------------------------------------------------------------------------------------------------ */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static void param_json(output *out, const berlu_act_param_info *p)
 {
@@ -48,7 +50,7 @@ static void act_json(output *out, const berlu_act *act)
     output_end(out);
 }
 
-/* Columns of the list: they end before column 80, except that a long text of an activation has a line of its own. */
+/* Columns of the list end before column 80; a longer activation gets a line of its own. */
 enum { SPEC_WIDTH = 46 };
 
 static void act_line(const berlu_act *act)
@@ -63,7 +65,7 @@ static void act_line(const berlu_act *act)
     help_wrap(stdout, berlu_act_about(act), 4, 4, "");
 }
 
-/* The parameters of an activation that was asked for by name. */
+/* The parameters of an activation that was given by name. */
 static void params_print(const berlu_act *act)
 {
     for (size_t i = 0; i < berlu_act_param_count(act) + berlu_act_setting_count(act); i++) {
@@ -80,9 +82,7 @@ static void params_print(const berlu_act *act)
 static berlu_status act_show(const options *o, output *out, const char *spec)
 {
     berlu_act *act = NULL;
-    berlu_status status = act_from_text(&act, spec);
-    if (status != BERLU_OK)
-        return status;
+    TRY(act_from_text(&act, spec));
     if (options_json(o))
         act_json(out, act);
     else
@@ -105,13 +105,11 @@ static berlu_status act_list(options *o)
     size_t given = options_count(o, "act");
     const char *const *asked = options_strings(o, "act");
     berlu_status status = BERLU_OK;
-    for (size_t i = 0; status == BERLU_OK && i < given; i++) { /* all are read before anything is printed */
-        berlu_act *act = NULL;
-        status = act_from_text(&act, asked[i]);
+    for (size_t i = 0; i < given; i++) { /* all are parsed before anything is printed */
+        berlu_act *act;
+        TRY(act_from_text(&act, asked[i]));
         berlu_act_free(act);
     }
-    if (status != BERLU_OK)
-        return status;
     output_start(&out);
     output_array(&out, "activations");
     if (!options_json(o))
@@ -136,7 +134,7 @@ const command cmd_act_list = {"act list", "activations, their parameters and bou
                               "  berlu act list berlu:alpha=2 gelu:scale=1.7",
                               list_rows, act_list};
 
-/* ---- eval: points ---------------------------------------------------------------------------------------------------- */
+/* ---- eval: points ---------------------------------------------------------------------------- */
 
 static const option_row eval_rows[] = {
     {"act", OPTION_STRING, "ACT", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
@@ -210,7 +208,7 @@ static berlu_status eval_points(const options *o, const berlu_act *act)
     return BERLU_OK;
 }
 
-/* ---- eval: files ----------------------------------------------------------------------------------------------------- */
+/* ---- eval: files ----------------------------------------------------------------------------- */
 
 typedef struct question {
     berlu_act_op op;
@@ -254,24 +252,22 @@ static berlu_status eval_file(const options *o, const berlu_act *act)
     unsigned char *x = NULL;
     size_t bytes = 0;
     void *y = NULL;
-    berlu_status status = read_question(act, options_string(o, "what"), &q);
-    if (status == BERLU_OK)
-        status = file_in_all(&x, &bytes, options_string(o, "in"));
-    if (status == BERLU_OK && bytes % size)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are not a whole number of %s values",
-                            options_string(o, "in"), bytes, options_string(o, "dtype"));
-    if (status == BERLU_OK && !(y = memory_aligned(bytes + 64, "the results")))
-        status = BERLU_ERR_MEMORY;
-    if (status == BERLU_OK)
-        status = eval_bytes(o, act, q, y, x, bytes / size);
-    if (status == BERLU_OK)
-        status = file_write_atomic(options_string(o, "out"), y, bytes);
-    if (status == BERLU_OK && options_json(o)) {
+    berlu_status status;
+    TRY_DONE(read_question(act, options_string(o, "what"), &q));
+    TRY_DONE(file_in_all(&x, &bytes, options_string(o, "in")));
+    if (bytes % size)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes are not a whole number of %s values",
+                            options_string(o, "in"), bytes, options_string(o, "dtype")));
+    TRY_DONE((y = memory_aligned(bytes + 64, "the results")) ? BERLU_OK : BERLU_ERR_MEMORY);
+    TRY_DONE(eval_bytes(o, act, q, y, x, bytes / size));
+    TRY_DONE(file_write_atomic(options_string(o, "out"), y, bytes));
+    if (options_json(o)) {
         output out;
         output_start(&out);
         output_int(&out, "n", (int64_t)(bytes / size));
-        status = output_print(&out);
+        TRY_DONE(output_print(&out));
     }
+done:
     free(y);
     free(x);
     return status;
@@ -301,7 +297,7 @@ const command cmd_act_eval = {
     "act eval", "values and derivatives of an activation",
     "With --x: value, slope, second derivative and parameter slopes at each point, in double.\n"
     "With --in and --out: one of them for a raw file of numbers, through the vector kernels (f64: through the "
-    "oracle).\n\n"
+    "reference).\n\n"
     "  berlu act eval berlu:alpha=0.01,eps=0.1 --x -0.1 0 0.1\n"
     "  berlu act eval gelu --in x.f32 --out y.f32 --what dy --isa avx2",
     eval_rows, act_eval};

@@ -1,8 +1,10 @@
-/* cmd_act_plot.c - `berlu act plot`: functions with their derivatives as one figure. SPDX-License-Identifier: MIT
+/* cmd_act_plot.c - `berlu act plot`: functions with their derivatives as one figure.
+ * SPDX-License-Identifier: MIT
  *
- * A few activations are overlaid in three plots: f, f', f''. More than eight would tangle, so they get a small plot each, with
- * f and f' in it. Without --from and --to a plot shows -4 to 4, or, where all of its functions have a knee of half-width
- * eps, four times that: an eps of 0.01 is a corner from afar. Values are the reference's, in double. */
+ * A few activations are overlaid in three plots: f, f', f''. More than eight would be unreadable,
+ * so each gets a small plot of f and f'. Without --from and --to a plot shows -4 to 4, or, where
+ * all its functions have a knee of half-width eps, four times that: at a larger scale an eps of
+ * 0.01 looks like a corner. Values are the reference's, in double. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,9 +90,7 @@ static berlu_status curves_make(drawing *d, const options *o)
     for (; d->count < count; d->count++) {
         curve *c = &d->curves[d->count];
         c->label = given ? options_strings(o, "act")[d->count] : berlu_act_builtin(d->count);
-        berlu_status status = act_from_text(&c->act, c->label);
-        if (status != BERLU_OK)
-            return status;
+        TRY(act_from_text(&c->act, c->label));
     }
     return BERLU_OK;
 }
@@ -128,7 +128,7 @@ static void overlay(drawing *d, svg_figure *figure)
     figure->columns = d->count <= SIDE ? PANES : 1;
     figure->width = d->count <= SIDE ? 430 : 900;
     figure->height = d->count <= SIDE ? 340 : 420;
-    if (d->count <= SIDE) /* the names stand over the first plot, one under the other would be too many */
+    if (d->count <= SIDE) /* the legend is above the first plot and has one line per curve */
         snprintf(d->title, sizeof d->title, "%s%s%s%s%s", d->curves[0].label, d->count > 1 ? ", " : "",
                  d->count > 1 ? d->curves[1].label : "", d->count > 2 ? ", " : "",
                  d->count > 2 ? d->curves[2].label : "");

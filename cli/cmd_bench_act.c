@@ -1,7 +1,9 @@
-/* cmd_bench_act.c - `berlu bench act`: how fast the activations are here, as a ratio to copy and add. SPDX-License-Identifier: MIT
+/* cmd_bench_act.c - `berlu bench act`: speed of the activations, relative to copy and add.
+ * SPDX-License-Identifier: MIT
  *
- * Makes the rows of one size, has bench/bench_act.c time them together with the yardsticks, prints them, goes on to the
- * next size. The numbers of a row are those of the first range of x; what the others took stands behind them. */
+ * For each size it makes the rows, lets bench/bench_act.c time them together with the yardsticks
+ * and prints them. The main numbers of a row are those of the first range of x; the times of the
+ * other ranges follow. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +53,7 @@ static berlu_status list_add(row_list *list, bench_row row)
     return BERLU_OK;
 }
 
-/* All dtypes and hints asked for, of one activation and op. */
+/* All requested dtypes and hints of one activation and op. */
 static berlu_status add_variants(row_list *list, const options *o, bench_row row)
 {
     int dtype = options_choice(o, "dtype"), hint = options_choice(o, "hint");
@@ -61,9 +63,7 @@ static berlu_status add_variants(row_list *list, const options *o, bench_row row
                 continue;
             row.dtype = (berlu_dtype)d;
             row.hint = (berlu_hint)h;
-            berlu_status status = list_add(list, row);
-            if (status != BERLU_OK)
-                return status;
+            TRY(list_add(list, row));
         }
     return BERLU_OK;
 }
@@ -91,17 +91,16 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
 static berlu_status rows_of_size(row_list *list, const options *o, size_t n)
 {
     size_t given = options_count(o, "act");
-    berlu_status status = BERLU_OK;
     for (size_t r = 0; r < options_count(o, "range"); r++)
-        for (size_t i = 0; status == BERLU_OK && (given ? i < given : berlu_act_builtin(i) != NULL); i++)
-            status = add_act(list, o, given ? options_strings(o, "act")[i] : berlu_act_builtin(i), n,
-                             options_floats(o, "range")[r]);
-    if (status == BERLU_OK && list->count == 0)
+        for (size_t i = 0; given ? i < given : berlu_act_builtin(i) != NULL; i++)
+            TRY(add_act(list, o, given ? options_strings(o, "act")[i] : berlu_act_builtin(i), n,
+                        options_floats(o, "range")[r]));
+    if (list->count == 0)
         return berlu_fail(BERLU_ERR_ARG, "none of these activations has that op");
-    return status;
+    return BERLU_OK;
 }
 
-/* What the same row took in the other ranges: every `step` further on. */
+/* The times of the same row in the other ranges, `step` rows apart. */
 static void other_ranges_json(output *out, const bench_row *r, size_t step, size_t ranges)
 {
     output_array(out, "other_ranges");
@@ -146,7 +145,7 @@ static void row_print(const bench_row *r, size_t step, size_t ranges)
     printf("\n");
 }
 
-/* The GPU's arrays are of one range at a time. */
+/* A GPU bench holds the arrays of one range at a time. */
 static berlu_status run_rows(const options *o, row_list *list, size_t step)
 {
     if (!options_choice(o, "device"))
@@ -178,7 +177,7 @@ static berlu_status bench_size(options *o, output *out, size_t n)
     return status;
 }
 
-/* What only the CPU's loops know must not be given for the GPU and silently mean nothing. */
+/* Refuses options that only the CPU's kernels have, instead of silently ignoring them on a GPU. */
 static berlu_status check_device(const options *o)
 {
     static const char *const cpu_only[] = {"seconds", "hint", "threads", "isa"};

@@ -1,8 +1,10 @@
-/* cmd_bench_data.c - `berlu bench data`: how many images a second the loader makes here. SPDX-License-Identifier: MIT
+/* cmd_bench_data.c - `berlu bench data`: images per second of the loader.
+ * SPDX-License-Identifier: MIT
  *
- * The loader runs as in training and is asked for batches as fast as it can make them. For a folder of JPEGs the yardstick
- * is libjpeg-turbo alone: the same files, already in memory, decoded at the scale that the loader would use for them, by
- * the same number of threads, thrown away. Both take turns, a second each, and the median of the ratios is told. */
+ * The loader runs as in training, and batches are requested as fast as it produces them. For a
+ * folder of JPEGs the yardstick is libjpeg-turbo alone: the same files, already in memory, decoded
+ * at the scale that the loader would use, by the same number of threads, and discarded. Both
+ * alternate, a second each, and the median of the ratios is reported. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,36 +45,33 @@ typedef struct bench {
     double images[ROUNDS_MOST], decoded[ROUNDS_MOST]; /* a second */
 } bench;
 
-/* ---- the loader ---- */
+/* ---- the loader ------------------------------------------------------------------------------ */
 
 static berlu_status batch_next(bench *b, size_t *count)
 {
     const loader_batch *batch;
-    berlu_status status = loader_next(b->l, &batch);
-    if (status == BERLU_OK && !batch) {
-        status = loader_start(b->l, ++b->epoch, 0);
-        if (status == BERLU_OK)
-            status = loader_next(b->l, &batch);
+    TRY(loader_next(b->l, &batch));
+    if (!batch) {
+        TRY(loader_start(b->l, ++b->epoch, 0));
+        TRY(loader_next(b->l, &batch));
     }
-    if (status == BERLU_OK)
-        *count += batch->count;
-    return status;
+    *count += batch->count;
+    return BERLU_OK;
 }
 
 static berlu_status loader_round(bench *b, double *rate)
 {
     size_t count = 0;
-    berlu_status status = BERLU_OK;
-    for (int i = 0; i < WARM_BATCHES && status == BERLU_OK; i++) /* what was made ahead does not count */
-        status = batch_next(b, &count);
+    for (int i = 0; i < WARM_BATCHES; i++) /* prefetched batches do not count */
+        TRY(batch_next(b, &count));
     double began = clock_seconds(), now = began;
-    for (count = 0; status == BERLU_OK && (now = clock_seconds()) - began < b->seconds;)
-        status = batch_next(b, &count);
+    for (count = 0; (now = clock_seconds()) - began < b->seconds;)
+        TRY(batch_next(b, &count));
     *rate = (double)count / (now - began);
-    return status;
+    return BERLU_OK;
 }
 
-/* ---- the yardstick ---- */
+/* ---- the yardstick --------------------------------------------------------------------------- */
 
 typedef struct jpeg_file {
     unsigned char *bytes;
@@ -96,7 +95,8 @@ static void on_message(j_common_ptr lib, int level)
     (void)lib, (void)level;
 }
 
-/* Files were checked by the loader's own decoder before, so libjpeg's way to fail (exit) is not reached. */
+/* The loader's decoder has verified the files, so libjpeg's error handler, which exits, is not
+ * reached. */
 static void decode_alone(const jpeg_file *file)
 {
     struct jpeg_decompress_struct lib;
@@ -139,7 +139,7 @@ static double decode_measure(const bench *b, const jpeg_files *files)
     return count / seconds;
 }
 
-/* Which scale the loader's random crop of this image would be decoded at, for one draw. */
+/* The scale at which the loader would decode one random crop of this image. */
 typedef struct scale_probe {
     int side;
     uint64_t sample;
@@ -174,7 +174,7 @@ static berlu_status files_collect(bench *b, jpeg_files *files)
             image_free(&decoded);
             return status;
         }
-        if (status != BERLU_OK) /* the loader names it when it comes to it */
+        if (status != BERLU_OK) /* the loader reports it when it reads it */
             continue;
         if (size > 2 && bytes[0] == 0xff && bytes[1] == 0xd8 &&
             image_decode(&decoded, bytes, size, &request) == BERLU_OK)
@@ -186,7 +186,7 @@ static berlu_status files_collect(bench *b, jpeg_files *files)
     return BERLU_OK;
 }
 
-/* ---- one set ---- */
+/* ---- one set --------------------------------------------------------------------------------- */
 
 static double rounds_median(const double *values, int count)
 {
@@ -232,9 +232,7 @@ static void row_print(const bench *b, const options *o, const jpeg_files *files,
 static berlu_status bench_open(bench *b, const options *o)
 {
     data_options how = data_options_from(o);
-    berlu_status status = data_open(&b->source, b->name, &how);
-    if (status != BERLU_OK)
-        return status;
+    TRY(data_open(&b->source, b->name, &how));
     const data_info *info = data_describe(b->source);
     b->side = options_given(o, "image-size")         ? (int)options_int(o, "image-size")
               : info->width > 0 && info->width <= 64 ? info->width
@@ -245,32 +243,31 @@ static berlu_status bench_open(bench *b, const options *o)
                         .shuffle = 1,
                         .drop_last = info->images[DATA_TRAIN] >= (size_t)options_int(o, "batch"),
                         .workers = b->threads};
-    status = augment_preset(&l.augment, options_string(o, "augment"), b->side);
-    if (status == BERLU_OK)
-        status = loader_open(&b->l, b->source, &l);
-    return status == BERLU_OK ? loader_start(b->l, 0, 0) : status;
+    TRY(augment_preset(&l.augment, options_string(o, "augment"), b->side));
+    TRY(loader_open(&b->l, b->source, &l));
+    return loader_start(b->l, 0, 0);
 }
 
 static berlu_status bench_set(const options *o, const char *name, output *out)
 {
     bench *b = calloc(1, sizeof *b);
     jpeg_files *files = calloc(1, sizeof *files);
-    berlu_status status = b && files ? BERLU_OK : berlu_fail_memory(sizeof *b + sizeof *files, "a bench");
-    if (status == BERLU_OK) {
-        b->name = name;
-        b->rounds = (int)options_int(o, "rounds");
-        b->seconds = options_float(o, "seconds");
-        status = bench_open(b, o);
-    }
-    if (status == BERLU_OK && strcmp(data_describe(b->source)->kind, "folder") == 0)
-        status = files_collect(b, files);
-    for (int i = 0; status == BERLU_OK && i < b->rounds; i++) {
-        status = loader_round(b, &b->images[i]);
-        if (status == BERLU_OK && files->count)
+    berlu_status status;
+    if (!b || !files)
+        TRY_DONE(berlu_fail_memory(sizeof *b + sizeof *files, "a bench"));
+    b->name = name;
+    b->rounds = (int)options_int(o, "rounds");
+    b->seconds = options_float(o, "seconds");
+    TRY_DONE(bench_open(b, o));
+    if (strcmp(data_describe(b->source)->kind, "folder") == 0)
+        TRY_DONE(files_collect(b, files));
+    for (int i = 0; i < b->rounds; i++) {
+        TRY_DONE(loader_round(b, &b->images[i]));
+        if (files->count)
             b->decoded[i] = decode_measure(b, files);
     }
-    if (status == BERLU_OK)
-        row_print(b, o, files, out);
+    row_print(b, o, files, out);
+done:
     for (size_t i = 0; files && i < files->count; i++)
         free(files->file[i].bytes);
     if (b) {

@@ -1,7 +1,7 @@
 /* cmd_bench_step.c - `berlu bench step` and `berlu bench memory`. SPDX-License-Identifier: MIT
  *
- * One row per model, activation, policy and mode. The measuring is bench/bench_step.c; the same step in PyTorch, interleaved with
- * ours, is bench/step_torch.py. */
+ * One row per model, activation, policy and mode. bench/bench_step.c measures; bench/step_torch.py
+ * interleaves the same step in PyTorch with ours. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ typedef struct bench_run {
     const options *o;
     output *out;
     int memory;      /* bench memory: one step, other columns */
-    const char *act; /* as asked for, several joined by commas; NULL: the network has none */
+    const char *act; /* as given, several joined by commas; NULL: the network has none */
 } bench_run;
 
 static void row_json(const bench_run *r, const bench_step *b)
@@ -112,7 +112,8 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
     return status;
 }
 
-/* Under `all` a policy that the activation cannot is left out and told; asked for by name it is an error. */
+/* Under `all` a policy that the activation does not support is skipped with a note; given by name
+ * it is an error. */
 static berlu_status keep_reported(const bench_run *r, berlu_status status)
 {
     if (status != BERLU_ERR_ARG && status != BERLU_ERR_UNSUPPORTED)
@@ -138,7 +139,7 @@ static berlu_status model_cases(const bench_run *r, const model *m, const char *
     return status;
 }
 
-/* What --act said; nothing said means gelu, where there is a place for it. */
+/* The activations of --act; gelu by default, if the network has a site. */
 static berlu_status acts_join(text *out, const options *o, const model *m)
 {
     for (size_t i = 0; i < options_count(o, "act"); i++)
@@ -152,14 +153,13 @@ static berlu_status model_run(const bench_run *r, const char *name)
 {
     model *m = NULL;
     text acts = {0};
-    berlu_status status = model_from_options(&m, r->o, name, 0);
-    if (status == BERLU_OK)
-        status = acts_join(&acts, r->o, m);
-    if (status == BERLU_OK) {
-        bench_run with = *r;
-        with.act = acts.length ? acts.data : NULL;
-        status = model_cases(&with, m, name);
-    }
+    bench_run with = *r;
+    berlu_status status;
+    TRY_DONE(model_from_options(&m, r->o, name, 0));
+    TRY_DONE(acts_join(&acts, r->o, m));
+    with.act = acts.length ? acts.data : NULL;
+    TRY_DONE(model_cases(&with, m, name));
+done:
     text_free(&acts);
     model_free(m);
     return status;

@@ -101,7 +101,7 @@ static void differences_print(const compare *c)
     putchar('\n');
 }
 
-/* As wide as the longest text needs, within reason. */
+/* The width of the longest text, up to a limit. */
 static int width_of(const compare *c, int of_cells)
 {
     enum { LEAST = 12, MOST = 72 };

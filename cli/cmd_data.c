@@ -1,7 +1,8 @@
-/* cmd_data.c - `berlu data get|make|info|pack`: sets of images, fetched, made, looked at, packed. SPDX-License-Identifier: MIT
+/* cmd_data.c - `berlu data get|make|info|pack`: downloads, creates, inspects and packs sets of
+ * images. SPDX-License-Identifier: MIT
  *
- * All four end with the same answer: what the set is, how many images each split has, the classes, mean and standard
- * deviation of its training pixels. */
+ * All four end with the same report: the kind of the set, the images of each split, the classes,
+ * mean and standard deviation of its training pixels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,9 @@
 #include "progress.h"
 #include "signals.h"
 
-/* ---- what a set is ---- */
+/* ---- the report --------------------------------------------------------------------------- */
 
-/* `verified` is NULL where nobody asked. */
+/* `verified` is NULL without --verify. */
 static void report_json(data_source *source, const data_statistics *measured, const data_verification *verified,
                         const char *sheet)
 {
@@ -101,11 +102,9 @@ static berlu_status report(data_source *source, const options *o, size_t sample,
 {
     data_statistics measured = {0};
     data_split split = data_describe(source)->images[DATA_TRAIN] ? DATA_TRAIN : DATA_TEST;
-    berlu_status status = data_measure(source, split, sample, 0, options_threads(o), &measured);
-    if (status == BERLU_OK && sheet)
-        status = sheet_write(source, sheet, cell);
-    if (status != BERLU_OK)
-        return status;
+    TRY(data_measure(source, split, sample, 0, options_threads(o), &measured));
+    if (sheet)
+        TRY(sheet_write(source, sheet, cell));
     if (options_json(o))
         report_json(source, &measured, verified, sheet);
     else
@@ -113,7 +112,21 @@ static berlu_status report(data_source *source, const options *o, size_t sample,
     return BERLU_OK;
 }
 
-/* ---- progress ---- */
+enum { SAMPLE = 50000 }; /* images measured by default */
+
+/* Opens and reports the set that a command has just written. */
+static berlu_status report_new(const options *o, const char *kind, const char *path, const data_options *how)
+{
+    data_source *source = NULL;
+    char set[4096];
+    snprintf(set, sizeof set, "%s:%s", kind, path);
+    TRY(data_open(&source, set, how));
+    berlu_status status = report(source, o, SAMPLE, NULL, NULL, 0);
+    data_close(source);
+    return status;
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static void on_count(void *context, size_t done, size_t all)
 {
@@ -128,9 +141,7 @@ static void on_download(void *context, uint64_t done, uint64_t all)
     progress_step(p, done >> 20);
 }
 
-/* ---- info ---- */
-
-enum { SAMPLE = 50000 };
+/* ---- info ------------------------------------------------------------------------------------ */
 
 static const option_row info_rows[] = {
     {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
@@ -144,7 +155,7 @@ static const option_row info_rows[] = {
     DATA_ROWS,
     {0}};
 
-/* Damage is bad input here, since nothing was begun that it could have ruined. */
+/* Damage is bad input here (exit 2): no run was interrupted by it. */
 static berlu_status verify(data_source *source, const options *o, data_verification *found)
 {
     const data_info *info = data_describe(source);
@@ -164,12 +175,13 @@ static berlu_status info_run(options *o)
     data_options how = data_options_from(o);
     data_verification found = {0};
     int verified = options_flag(o, "verify");
-    berlu_status status = data_open(&source, options_string(o, "data"), &how);
-    if (status == BERLU_OK && verified)
-        status = verify(source, o, &found);
-    if (status == BERLU_OK)
-        status = report(source, o, (size_t)options_int(o, "sample"), verified ? &found : NULL,
-                        options_string(o, "sheet"), (int)options_int(o, "cell"));
+    berlu_status status;
+    TRY_DONE(data_open(&source, options_string(o, "data"), &how));
+    if (verified)
+        TRY_DONE(verify(source, o, &found));
+    TRY_DONE(report(source, o, (size_t)options_int(o, "sample"), verified ? &found : NULL, options_string(o, "sheet"),
+                    (int)options_int(o, "cell")));
+done:
     data_close(source);
     return status;
 }
@@ -181,7 +193,7 @@ const command cmd_data_info = {"data info",
                                "    berlu data info cifar10:data/cifar-10-batches-bin --json",
                                info_rows, info_run};
 
-/* ---- get ---- */
+/* ---- get ------------------------------------------------------------------------------------- */
 
 static const option_row get_rows[] = {
     {"set", OPTION_CHOICE, .choices = "cifar10|cifar100", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
@@ -206,15 +218,8 @@ static berlu_status get_run(options *o)
     progress_start(&bar, layout->archive, "MiB", layout->archive_bytes >> 20, 0);
     berlu_status status = data_get(layout, folder, &from, options_flag(o, "keep-archive"));
     progress_finish(&bar);
-    data_source *source = NULL;
-    char text_of_set[4096];
-    snprintf(text_of_set, sizeof text_of_set, "%s:%s", layout->kind, folder);
-    if (status == BERLU_OK)
-        status = data_open(&source, text_of_set, NULL);
-    if (status == BERLU_OK)
-        status = report(source, o, SAMPLE, NULL, NULL, 0);
-    data_close(source);
-    return status;
+    TRY(status);
+    return report_new(o, layout->kind, folder, NULL);
 }
 
 const command cmd_data_get = {
@@ -225,7 +230,7 @@ const command cmd_data_get = {
     "    berlu data get cifar100 --out ~/sets --url http://mirror.example/cifar-100-binary.tar.gz",
     get_rows, get_run};
 
-/* ---- make ---- */
+/* ---- make ------------------------------------------------------------------------------------ */
 
 static const option_row make_rows[] = {
     {"set", OPTION_CHOICE, .choices = "synthetic", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which set"},
@@ -248,23 +253,14 @@ static berlu_status make_run(options *o)
     const char *folder = options_string(o, "out");
     data_source *source = NULL;
     progress bar;
-    berlu_status status = data_open(&source, "synthetic", &how);
-    if (status != BERLU_OK)
-        return status;
+    TRY(data_open(&source, "synthetic", &how));
     const data_info *info = data_describe(source);
     progress_start(&bar, "synthetic", "images", info->images[DATA_TRAIN] + info->images[DATA_TEST], 0);
-    status = make_folder(source, folder, options_threads(o), on_count, &bar);
+    berlu_status status = make_folder(source, folder, options_threads(o), on_count, &bar);
     progress_finish(&bar);
     data_close(source);
-    source = NULL;
-    char text_of_set[4096];
-    snprintf(text_of_set, sizeof text_of_set, "folder:%s", folder);
-    if (status == BERLU_OK)
-        status = data_open(&source, text_of_set, NULL);
-    if (status == BERLU_OK)
-        status = report(source, o, SAMPLE, NULL, NULL, 0);
-    data_close(source);
-    return status;
+    TRY(status);
+    return report_new(o, "folder", folder, NULL);
 }
 
 const command cmd_data_make = {
@@ -274,7 +270,7 @@ const command cmd_data_make = {
     "    berlu data make synthetic --out shapes --images 2000 --image-size 64",
     make_rows, make_run};
 
-/* ---- pack ---- */
+/* ---- pack ------------------------------------------------------------------------------------ */
 
 static const option_row pack_rows[] = {
     {"data", OPTION_STRING, "DATA", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
@@ -291,26 +287,18 @@ static berlu_status pack_run(options *o)
     data_options how = data_options_from(o);
     const char *path = options_string(o, "out");
     progress bar;
-    berlu_status status = data_open(&source, options_string(o, "data"), &how);
-    if (status != BERLU_OK)
-        return status;
+    TRY(data_open(&source, options_string(o, "data"), &how));
     const data_info *info = data_describe(source);
     progress_start(&bar, "pack", "images", info->images[DATA_TRAIN] + info->images[DATA_TEST], 0);
-    status = cache_write(source, path, (int)options_int(o, "image-size"), options_threads(o), on_count, &bar);
+    berlu_status status =
+        cache_write(source, path, (int)options_int(o, "image-size"), options_threads(o), on_count, &bar);
     progress_finish(&bar);
     for (size_t i = 0; i < data_bad_count(source); i++)
         fprintf(stderr, "broken: %s\n", data_bad_message(source, i));
     data_close(source);
-    source = NULL;
-    char text_of_set[4096];
-    snprintf(text_of_set, sizeof text_of_set, "packed:%s", path);
+    TRY(status);
     how = (data_options){.max_bad_given = 1, .max_bad = SIZE_MAX, .threads = options_threads(o)};
-    if (status == BERLU_OK)
-        status = data_open(&source, text_of_set, &how);
-    if (status == BERLU_OK)
-        status = report(source, o, SAMPLE, NULL, NULL, 0);
-    data_close(source);
-    return status;
+    return report_new(o, "packed", path, &how);
 }
 
 const command cmd_data_pack = {

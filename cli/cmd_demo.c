@@ -1,8 +1,9 @@
-/* cmd_demo.c - berlu demo: a small ViT trained with four activations, two seeds each, as a table and a plot.
- * SPDX-License-Identifier: MIT
+/* cmd_demo.c - berlu demo: trains a small ViT with four activations and two seeds; a table and a
+ * plot. SPDX-License-Identifier: MIT
  *
- * What it does with the trainer a user can do with `berlu train`; the lines it prints say how. It needs no file and asks
- * nothing. It always trains anew: its own runs of an earlier time, relu-0 and so on, are removed first. */
+ * A user can do the same with `berlu train`; the lines it prints show how. It needs no file and no
+ * input. It always trains from the beginning: its own earlier runs, relu-0 and so on, are
+ * removed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static const option_row rows[] = {
 
 static const char *const acts[] = {"relu", "gelu", "prelu", "berlu"};
 
-/* What one activation came to. */
+/* The result of one activation. */
 typedef struct outcome {
     double top1[SEEDS], images_per_s, peak, planned;
     double epoch[EPOCHS_MOST], curve[EPOCHS_MOST]; /* test accuracy by epoch, mean over seeds */
@@ -52,7 +53,7 @@ static void tick(void *context, const train_progress *p)
     progress_step(&d->bar, d->before + p->images);
 }
 
-/* What one run is made with, as keys and texts: for the trainer, and for the line that shows it. */
+/* The settings of one run as keys and texts: for the trainer, and for the line that shows them. */
 typedef struct recipe_list {
     struct {
         const char *key, *value;
@@ -66,7 +67,8 @@ static void list_make(recipe_list *l, const char *run, const char *act, int seed
     snprintf(l->epochs, sizeof l->epochs, "%lld", (long long)options_int(o, "epochs"));
     snprintf(l->warmup, sizeof l->warmup, "%g", (double)options_int(o, "epochs") / 8);
     snprintf(l->images, sizeof l->images, "%lld", (long long)options_int(o, "images"));
-    /* From weights of the usual 0.02 some seeds spend all epochs of so short a run on their first plateau. */
+    /* With the usual init_std of 0.02 some seeds spend all epochs of so short a run on a
+     * plateau. */
     const char *const list[SETTINGS][2] = {{"model", "vit_micro"},
                                            {"patch", "8"},
                                            {"data", "synthetic"},
@@ -97,15 +99,15 @@ static void command_print(FILE *file, const options *o)
 static berlu_status settings_make(train_settings *s, const char *run, const demo *d, const options *o)
 {
     recipe_list l;
-    berlu_status status = BERLU_OK;
     list_make(&l, run, d->act, d->seed, o);
     recipe_init(s);
-    for (size_t i = 0; status == BERLU_OK && i < SETTINGS; i++)
-        status = recipe_set(s, l.rows[i].key, l.rows[i].value);
-    return status == BERLU_OK ? recipe_resolve(s) : status;
+    for (size_t i = 0; i < SETTINGS; i++)
+        TRY(recipe_set(s, l.rows[i].key, l.rows[i].value));
+    return recipe_resolve(s);
 }
 
-/* Only what is a run and is not being trained by another process; anything else trainer_start() refuses. */
+/* Removes a folder only if it is a run that no other process trains; trainer_start() refuses the
+ * rest. */
 static berlu_status earlier_remove(const char *run)
 {
     run_folder folder;
@@ -125,15 +127,13 @@ static berlu_status run_train(demo *d, const char *run, const options *o, train_
     train_settings s;
     trainer *t = NULL;
     train_hooks hooks = {.progress = tick, .context = d};
-    berlu_status status = settings_make(&s, run, d, o);
-    if (status == BERLU_OK)
-        status = earlier_remove(run);
-    if (status == BERLU_OK)
-        status = trainer_open(&t, &s, &hooks);
-    if (status == BERLU_OK)
-        status = trainer_start(t, 0);
-    if (status == BERLU_OK)
-        status = trainer_run(t, result);
+    berlu_status status;
+    TRY_DONE(settings_make(&s, run, d, o));
+    TRY_DONE(earlier_remove(run));
+    TRY_DONE(trainer_open(&t, &s, &hooks));
+    TRY_DONE(trainer_start(t, 0));
+    TRY_DONE(trainer_run(t, result));
+done:
     trainer_close(t);
     recipe_free(&s);
     return status;
@@ -145,9 +145,7 @@ static berlu_status curve_add(outcome *out, const char *run, int seed)
     char path[RUN_PATH];
     csv_table t;
     snprintf(path, sizeof path, "%.*s/metrics.csv", RUN_PATH - 16, run);
-    berlu_status status = csv_read(&t, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(csv_read(&t, path));
     out->epochs = t.rows < EPOCHS_MOST ? t.rows : EPOCHS_MOST;
     for (size_t e = 0; e < out->epochs; e++) {
         out->epoch[e] = (double)e + 1;
@@ -165,11 +163,8 @@ static berlu_status act_train(demo *d, const char *folder, const options *o, out
         train_result result;
         d->seed = seed;
         snprintf(run, sizeof run, "%.3000s/%s-%d", folder, d->act, seed);
-        berlu_status status = run_train(d, run, o, &result);
-        if (status == BERLU_OK)
-            status = curve_add(out, run, seed);
-        if (status != BERLU_OK)
-            return status;
+        TRY(run_train(d, run, o, &result));
+        TRY(curve_add(out, run, seed));
         d->before += d->each;
         out->images_per_s = fmax(out->images_per_s, result.speed.images_per_s);
         out->planned = (double)result.planned_bytes;

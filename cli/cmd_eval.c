@@ -41,7 +41,7 @@ static const option_row rows[] = {
     RUN_DEVICE_ROWS,
     {0}};
 
-/* What the evaluation fills while it runs. */
+/* Filled during the evaluation. */
 typedef struct watch {
     progress bar;
     confusion matrix;
@@ -58,7 +58,8 @@ static void each(void *context, size_t index, const float *logits, size_t classe
     confusion_add(&((watch *)context)->matrix, logits, classes, label);
 }
 
-/* What would be without effect is refused: a run knows its network, a file of weights has no checkpoints. */
+/* Refuses options without effect: a run determines its network, a file of weights has no
+ * checkpoints. */
 static berlu_status effect_check(const options *o)
 {
     static const char *const of_weights[] = {"act",        "image-size", "patch", "stride", "stem",

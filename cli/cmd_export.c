@@ -32,16 +32,16 @@ static berlu_status onnx(options *o)
 {
     export_request r = request_of(o);
     const char *file = options_string(o, "file");
-    berlu_status status = export_onnx(&r, file, options_flag(o, "functions"));
-    return status == BERLU_OK ? done(o, file) : status;
+    TRY(export_onnx(&r, file, options_flag(o, "functions")));
+    return done(o, file);
 }
 
 static berlu_status timm(options *o)
 {
     export_request r = request_of(o);
     const char *folder = options_string(o, "folder");
-    berlu_status status = export_timm(&r, folder);
-    return status == BERLU_OK ? done(o, folder) : status;
+    TRY(export_timm(&r, folder));
+    return done(o, folder);
 }
 
 #define RUN_ROW                                                                                                        \

@@ -1,8 +1,9 @@
-/* cmd_forward.c - one pass of a model over a batch of a file: how implementations are compared. SPDX-License-Identifier: MIT
+/* cmd_forward.c - one pass of a model over a batch from a file, to compare implementations.
+ * SPDX-License-Identifier: MIT
  *
- * Everything comes from files (or from the known-answer fill) and goes into one, so any other program can be put beside
- * it; tools/parity.py does that with timm. Evaluation mode: no dropout, no drop path, and a distilled model answers with
- * the mean of its heads, also where gradients are asked for. */
+ * Input comes from files (or from the known-answer fill) and output goes to a file, so any other
+ * program can be compared; tools/parity.py does so with timm. Evaluation mode: no dropout, no drop
+ * path, and a distilled model outputs the mean of its heads, also with --grads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,16 +41,14 @@ static berlu_status batch_fill(batch *b, const model_config *m)
 {
     b->images = COUNT(fill_labels);
     b->labelled = 1;
-    berlu_status status = batch_allocate(b, m);
-    if (status != BERLU_OK)
-        return status;
+    TRY(batch_allocate(b, m));
     fill_input(b->input, (size_t)b->images * 3 * (size_t)m->image_size * (size_t)m->image_size);
     for (int i = 0; i < b->images; i++)
         b->labels[i] = fill_labels[i];
     return BERLU_OK;
 }
 
-/* Is it N x 3 x side x side, N from 1 on? */
+/* Requires the shape N x 3 x side x side, N >= 1. */
 static berlu_status input_check(const st_tensor *t, const char *path, const model_config *m)
 {
     char shape[ST_SHAPE_TEXT];
@@ -71,9 +70,7 @@ static berlu_status labels_read(batch *b, const st_tensor *t, const char *path, 
     if (t->rank != 1 || t->shape[0] != (uint64_t)b->images)
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor 'labels' is %s, not [%d]", path,
                           st_shape_text(shape, t->shape, t->rank), b->images);
-    berlu_status status = st_read_i64(t, b->labels);
-    if (status != BERLU_OK)
-        return berlu_fail_in(status, path);
+    TRY(berlu_fail_in(st_read_i64(t, b->labels), path));
     for (int i = 0; i < b->images; i++)
         if (b->labels[i] < 0 || b->labels[i] >= m->classes)
             return berlu_fail(BERLU_ERR_INPUT, "%s: label %lld of image %d is not in 0 to %d", path,
@@ -87,18 +84,15 @@ static berlu_status batch_read(batch *b, const char *path, const model_config *m
     if (strcmp(path, "fill") == 0)
         return batch_fill(b, m);
     safetensors *file = NULL;
-    berlu_status status = safetensors_open(&file, path);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status;
+    TRY(safetensors_open(&file, path));
     const st_tensor *input = safetensors_find(file, "input");
-    if ((status = input_check(input, path, m)) == BERLU_OK) {
-        b->images = (int)input->shape[0];
-        status = batch_allocate(b, m);
-    }
-    if (status == BERLU_OK && (status = st_read_f32(input, b->input)) != BERLU_OK)
-        status = berlu_fail_in(status, path);
-    if (status == BERLU_OK)
-        status = labels_read(b, safetensors_find(file, "labels"), path, m);
+    TRY_DONE(input_check(input, path, m));
+    b->images = (int)input->shape[0];
+    TRY_DONE(batch_allocate(b, m));
+    TRY_DONE(berlu_fail_in(st_read_f32(input, b->input), path));
+    TRY_DONE(labels_read(b, safetensors_find(file, "labels"), path, m));
+done:
     safetensors_close(file);
     return status;
 }
@@ -112,8 +106,8 @@ static berlu_status engine_make(engine **out, const model *m, const batch *b, in
         .loss = b->labelled ? LOSS_CROSS_ENTROPY : LOSS_NONE,
         .no_update = 1,
     };
-    berlu_status status = device_from_options(&how, o);
-    return status == BERLU_OK ? engine_create(out, m->graph, &how) : status;
+    TRY(device_from_options(&how, o));
+    return engine_create(out, m->graph, &how);
 }
 
 static berlu_status pass(engine *e, const model *m, const batch *b, int grads)
@@ -122,23 +116,23 @@ static berlu_status pass(engine *e, const model *m, const batch *b, int grads)
     memcpy(engine_input(e), b->input, values * sizeof *b->input);
     for (int i = 0; b->labelled && i < b->images; i++)
         engine_labels(e)[i] = (int32_t)b->labels[i];
-    berlu_status status = engine_forward(e, &(engine_step){0});
-    return status == BERLU_OK && grads ? engine_backward(e) : status;
+    TRY(engine_forward(e, &(engine_step){0}));
+    return grads ? engine_backward(e) : BERLU_OK;
 }
 
-/* A gradient: in place where device memory is the host's, else a copy. NULL with the error text set. */
+/* A gradient, in place where device memory is host memory, else copied; NULL after a failure. */
 static const float *values_of(engine *e, int parameter, arena *copies)
 {
     const graph *g = engine_graph(e);
-    const float *place = engine_host(e, ARRAY_GRADIENT, parameter);
-    if (place)
-        return place;
+    const float *host = engine_host(e, ARRAY_GRADIENT, parameter);
+    if (host)
+        return host;
     float *copy = ARENA_ARRAY(copies, float, (size_t)tensor_elements(graph_tensor(g, graph_param(g, parameter))));
     return copy && engine_get(e, ARRAY_GRADIENT, parameter, copy) == BERLU_OK ? copy : NULL;
 }
 
-/* logits, loss, gradients as one file. */
-static berlu_status answer_write(engine *e, const model *m, const batch *b, int grads, const char *path)
+/* Writes logits, loss and gradients into one file. */
+static berlu_status results_write(engine *e, const model *m, const batch *b, int grads, const char *path)
 {
     const graph *g = engine_graph(e);
     size_t count = grads ? (size_t)graph_param_count(g) : 0;
@@ -171,7 +165,7 @@ static berlu_status answer_write(engine *e, const model *m, const batch *b, int 
     return status;
 }
 
-static berlu_status answer_print(const options *o, engine *e, const batch *b)
+static berlu_status results_print(const options *o, engine *e, const batch *b)
 {
     if (options_json(o)) {
         output out;
@@ -199,21 +193,17 @@ static berlu_status forward(options *o)
     model *m = NULL;
     engine *e = NULL;
     batch b = {0};
-    berlu_status status = model_from_options(&m, o, options_string(o, "model"), 1);
-    if (status == BERLU_OK)
-        status = batch_read(&b, options_string(o, "batch"), &m->config);
-    if (status == BERLU_OK && grads && !b.labelled)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: --grads needs a tensor 'labels'", options_string(o, "batch"));
-    if (status == BERLU_OK)
-        status = engine_make(&e, m, &b, grads, o);
-    if (status == BERLU_OK)
-        status = strcmp(weights, "fill") == 0 ? weights_fill(e) : weights_load_path(e, weights);
-    if (status == BERLU_OK)
-        status = pass(e, m, &b, grads);
-    if (status == BERLU_OK)
-        status = answer_write(e, m, &b, grads, options_string(o, "out"));
-    if (status == BERLU_OK)
-        status = answer_print(o, e, &b);
+    berlu_status status;
+    TRY_DONE(model_from_options(&m, o, options_string(o, "model"), 1));
+    TRY_DONE(batch_read(&b, options_string(o, "batch"), &m->config));
+    if (grads && !b.labelled)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: --grads needs a tensor 'labels'", options_string(o, "batch")));
+    TRY_DONE(engine_make(&e, m, &b, grads, o));
+    TRY_DONE(strcmp(weights, "fill") == 0 ? weights_fill(e) : weights_load_path(e, weights));
+    TRY_DONE(pass(e, m, &b, grads));
+    TRY_DONE(results_write(e, m, &b, grads, options_string(o, "out")));
+    TRY_DONE(results_print(o, e, &b));
+done:
     batch_free(&b);
     engine_free(e);
     model_free(m);

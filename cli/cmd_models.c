@@ -1,7 +1,7 @@
 /* cmd_models.c - berlu models: every network, as built. SPDX-License-Identifier: MIT
  *
- * Each model is built once and its graph is asked for parameters and multiply-adds, so this list cannot differ from what
- * trains. */
+ * Each model is built once, and parameters and multiply-adds are counted in its graph, so this list
+ * cannot differ from what is trained. */
 #include <stdio.h>
 
 #include "commands.h"
@@ -17,7 +17,7 @@ static int64_t parameters_of(const graph *g)
     return parameters;
 }
 
-/* The side of a patch, or of ConvNeXt's stem, which plays its part; 0: none. */
+/* The side of a patch, or of ConvNeXt's stem; 0: none. */
 static int patch_of(const model_config *m)
 {
     return m->patch ? m->patch : m->stem;

@@ -1,6 +1,8 @@
-/* cmd_predict.c - berlu predict: what a trained network says about image files. SPDX-License-Identifier: MIT
+/* cmd_predict.c - berlu predict: classifies image files with a trained network.
+ * SPDX-License-Identifier: MIT
  *
- * The images go the way of an evaluation (train/eval_run.h): resized, cropped and normalised as the run's test images. */
+ * Images are prepared as in an evaluation (train/eval_run.h): resized, cropped and normalised as
+ * the run's test images. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ typedef struct answer {
     double shares[SHOWN];
 } answer;
 
-/* The likeliest classes by softmax, in double; of equal ones those with the smaller number. */
+/* Finds the likeliest classes by softmax in double; ties go to the smaller index. */
 static void take(void *context, size_t index, const float *logits, size_t classes, size_t label)
 {
     answer *a = (answer *)context + index;

@@ -1,7 +1,7 @@
 /* cmd_recipes.c - berlu recipes: the presets of training side by side. SPDX-License-Identifier: MIT
  *
- * Every value is resolved as a training would resolve it. People are shown the settings in which recipes differ, programs
- * all of them. */
+ * Every value is resolved as training would resolve it. The table shows the settings in which
+ * recipes differ, --json all of them. */
 #include <stdio.h>
 #include <string.h>
 

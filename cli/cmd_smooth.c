@@ -1,7 +1,8 @@
-/* cmd_smooth.c - `berlu smooth`: smooths a function and shows the result. SPDX-License-Identifier: MIT
+/* cmd_smooth.c - `berlu smooth`: smooths a function and shows the result.
+ * SPDX-License-Identifier: MIT
  *
- * Which function: smooth_args.h. As a text for other programs: smooth_emit.h. As a plot: smooth_plot.h. Here are the
- * table and the JSON object. */
+ * Which function: smooth_args.h. As a text for other programs: smooth_emit.h. As a plot:
+ * smooth_plot.h. Here are the table and the JSON object. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static const option_row rows[] = {
     NO_COMPUTE_ROWS,
     {0}};
 
-/* -- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void piece_write(output *out, const berlu_piece *p)
 {
@@ -77,7 +78,7 @@ static void joins_write(output *out, const berlu_smooth *f)
     output_end(out);
 }
 
-/* Whether the slope never has the wrong sign: 1 rising, -1 falling, 0 neither (level alone counts as rising). */
+/* 1 if the function never falls, -1 if it never rises, else 0; a constant counts as rising. */
 static int direction(const berlu_smooth *f)
 {
     double low, high;
@@ -112,7 +113,7 @@ static berlu_status json_print(const berlu_smooth *f, const char *name)
     return output_print(&out);
 }
 
-/* "0.25 + 0.5 c - 2 c^2", terms that are 0 left out. */
+/* "0.25 + 0.5 c - 2 c^2", without terms that are 0. */
 static void polynomial_print(const berlu_piece *p)
 {
     const char *variable = p->bounded ? "c" : "x";
@@ -210,16 +211,16 @@ static berlu_status smooth(options *o)
 {
     smooth_made made = {0};
     char warning[SMOOTH_WARNING];
-    berlu_status status = emit_check(o);
-    if (status == BERLU_OK)
-        status = smooth_make(o, &made);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = smooth_plot_save(&made, options_given(o, "overlay") ? options_string(o, "overlay") : NULL,
-                                  options_string(o, "svg"));
-    if (status == BERLU_OK)
-        status = shown(o, &made);
-    if (status == BERLU_OK && *smooth_warning(warning, made.f))
+    berlu_status status;
+    TRY_DONE(emit_check(o));
+    TRY_DONE(smooth_make(o, &made));
+    if (options_given(o, "svg"))
+        TRY_DONE(smooth_plot_save(&made, options_given(o, "overlay") ? options_string(o, "overlay") : NULL,
+                                  options_string(o, "svg")));
+    TRY_DONE(shown(o, &made));
+    if (*smooth_warning(warning, made.f))
         fprintf(stderr, "warning: %s\n", warning);
+done:
     berlu_smooth_free(made.f);
     return status;
 }

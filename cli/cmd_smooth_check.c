@@ -1,10 +1,10 @@
-/* cmd_smooth_check.c - `berlu smooth check`: what docs/math.md promises, evaluated for one function.
- * SPDX-License-Identifier: MIT
+/* cmd_smooth_check.c - `berlu smooth check`: evaluates the guarantees of docs/math.md for a
+ * function. SPDX-License-Identifier: MIT
  *
- * Each check compares two ways to the same number: a closed form of docs/math.md and the values of the function at
- * sampled points (or an integral over them). Bounds are rounding errors: a few units in the last place of the largest
- * number that entered. A guarantee that does not apply (curves, kinks off the centre) is computed all the same and shown
- * as not promised. */
+ * Each check computes the same number twice: by a closed form of docs/math.md, and from values of
+ * the function at sampled points (or an integral over them). Bounds are rounding errors: a few
+ * units in the last place of the largest operand. A guarantee that does not apply (curves, kinks
+ * off the centre) is still computed and shown as not promised. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void row_add(checks *c, const char *name, const char *section, int promis
     c->rows[c->count++] = (check_row){name, section, promised, fabs(found - expected) <= bound, expected, found};
 }
 
-/* The largest of what `measure` gives at sampled points of every transition (both joins included). */
+/* The maximum of `measure` over sampled points of every transition, both joins included. */
 typedef double measure(const checks *c, const knot *k, double x);
 static double largest(const checks *c, measure *m)
 {
@@ -88,7 +88,8 @@ static double two_forms(const checks *c, const knot *k, double x)
     return (void)k, fabs(berlu_smooth_value(c->f, x) - berlu_smooth_casteljau(c->f, x));
 }
 
-/* f(x) is the anchor's value plus a linear form of the slopes, whose coefficients are the derivatives by them. */
+/* f(x) is the anchor's value plus a linear form in the slopes; its coefficients are the
+ * derivatives. */
 static double gradient_error(const checks *c, const knot *k, double x)
 {
     (void)k;
@@ -109,9 +110,9 @@ static double inverse_error(const checks *c, const knot *k, double x)
     return berlu_smooth_inverse(c->f, y, &back) == BERLU_OK ? fabs(berlu_smooth_value(c->f, back) - y) : INFINITY;
 }
 
-/* -- contact ------------------------------------------------------------------------------------------------------ */
+/* ---- contact --------------------------------------------------------------------------------- */
 
-/* The derivative of the given order of a piece at x, and the size of the terms that it is the sum of. */
+/* The derivative of the given order of a piece at x, and the magnitude of the terms it sums. */
 static double piece_derivative(const berlu_piece *p, double x, int order, double *size)
 {
     double c = p->bounded ? x - (p->from / 2 + p->to / 2) : x, sum = 0, terms = 0;
@@ -127,7 +128,7 @@ static double piece_derivative(const berlu_piece *p, double x, int order, double
     return sum + tail;
 }
 
-/* Derivatives that agree at one join, from the pieces on its two sides. */
+/* The number of derivatives in which the pieces on the two sides of a join agree. */
 static int contact_measured(const berlu_piece *a, const berlu_piece *b, double x)
 {
     for (int order = 0; order <= BERLU_SMOOTH_MAX_DEGREE; order++) {
@@ -167,7 +168,7 @@ static void contact_check(checks *c)
     row_add(c, "continuous derivatives at every join", "1", 1, promised, found, 0);
 }
 
-/* -- integrals ---------------------------------------------------------------------------------------------------- */
+/* ---- integrals ------------------------------------------------------------------------------- */
 
 /* Nodes and weights of Gauss and Legendre on [-1, 1]: exact for polynomials of degree 31. */
 static void legendre(double node[NODES], double weight[NODES])
@@ -245,7 +246,7 @@ static double average_error(const checks *c, const knot *k, double x)
     return fabs(mean - berlu_smooth_value(c->f, x));
 }
 
-/* -- the rest ----------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static void outside_check(checks *c)
 {
@@ -283,7 +284,8 @@ static void variation_check(checks *c)
             SAMPLES * rounding * (c->steep + expected));
 }
 
-/* Lines are crossed at most as often as by the given function; chords of sampled points and their shifts are tried. */
+/* No line is crossed more often than by the given function; tries chords of sampled points and
+ * their shifts. */
 static int crossings(const berlu_smooth *f, double low, double high, double y, double slope, int kinked)
 {
     int count = 0;
@@ -374,7 +376,7 @@ static void checks_make(checks *c, const berlu_smooth *f)
         row_add(c, "value at the inverse less the value", "4", 1, 0, largest(c, inverse_error), rounding * c->height);
 }
 
-/* -- the command --------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static const char *verdict(const check_row *r)
 {
@@ -427,18 +429,18 @@ static berlu_status check(options *o)
     int violated = 0;
     if (!c)
         return berlu_fail_memory(sizeof *c, "the checks");
-    berlu_status status = smooth_make(o, &made);
-    if (status == BERLU_OK) {
-        checks_make(c, made.f);
-        for (size_t i = 0; i < c->count; i++)
-            violated += c->rows[i].promised && !c->rows[i].holds;
-        if (options_json(o))
-            status = json_print(c, made.title, !violated);
-        else
-            table_print(c, made.title);
-    }
-    if (status == BERLU_OK && violated)
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%d of the guarantees did not hold within rounding errors", violated);
+    berlu_status status;
+    TRY_DONE(smooth_make(o, &made));
+    checks_make(c, made.f);
+    for (size_t i = 0; i < c->count; i++)
+        violated += c->rows[i].promised && !c->rows[i].holds;
+    if (options_json(o))
+        TRY_DONE(json_print(c, made.title, !violated));
+    else
+        table_print(c, made.title);
+    if (violated)
+        TRY_DONE(berlu_fail(BERLU_ERR_NUMERIC, "%d of the guarantees did not hold within rounding errors", violated));
+done:
     berlu_smooth_free(made.f);
     free(c);
     return status;

@@ -1,7 +1,9 @@
-/* cmd_summary.c - a model in figures: layers, parameters, multiply-adds, memory. SPDX-License-Identifier: MIT
+/* cmd_summary.c - berlu summary: layers, parameters, multiply-adds and memory of a model.
+ * SPDX-License-Identifier: MIT
  *
- * Everything is read from the graph and from plans made for it, nothing is computed twice: what is printed here is what
- * training allocates. A layer is a node of the graph that has parameters or multiplies (attention), or an activation. */
+ * Everything is read from the graph and from its plans: the memory printed is the memory that
+ * training allocates. A layer is a node of the graph that has parameters or multiplies (attention),
+ * or an activation. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 #include "models/weights.h"
 #include "output.h"
 
-/* ---- layers ---- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 typedef struct layer {
     char name[96];
@@ -24,7 +26,8 @@ typedef struct layer {
     double macs;
 } layer;
 
-/* "blocks.0.norm1.weight" names the layer "blocks.0.norm1"; what has no such tail names itself. */
+/* "blocks.0.norm1.weight" belongs to the layer "blocks.0.norm1"; a name without the tail is
+ * unchanged. */
 static void name_from(char out[96], const char *parameter, const char *tail)
 {
     size_t length = strlen(parameter), cut = strlen(tail);
@@ -33,7 +36,8 @@ static void name_from(char out[96], const char *parameter, const char *tail)
     snprintf(out, 96, "%.*s", (int)length, parameter);
 }
 
-/* Attention has no parameters: it is named after the product that feeds it, "blocks.0.attn.qkv" -> "blocks.0.attn". */
+/* Attention has no parameters; the linear that feeds it gives its name: "blocks.0.attn.qkv" ->
+ * "blocks.0.attn". */
 static void name_from_source(char out[96], const graph *g, tensor t)
 {
     int producer = graph_tensor(g, t)->producer;
@@ -76,27 +80,27 @@ static const char *shape_text(char out[64], const tensor_info *t)
     return out;
 }
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum { KEEPS = KEEP_OUTPUT + 1 };
 typedef struct memory {
     int batch;
-    int possible[KEEPS]; /* `output` needs an activation whose slope follows from its output */
+    int possible[KEEPS]; /* `output` requires an activation whose derivative is a function of its output */
     char reason[160];    /* why it is not possible */
     engine_memory training[KEEPS], inference;
-    double act_share[KEEPS]; /* of the kept bytes: those of activation sites */
+    double act_share[KEEPS]; /* share of activation sites in the saved bytes */
 } memory;
 
-/* `share` (may be NULL): activation sites, of the kept bytes. */
+/* `share` (may be NULL): of activation sites in the saved bytes. */
 static berlu_status plan_measure(engine_memory *out, double *share, const model *m, engine_mode mode, engine_keep keep,
                                  int batch)
 {
     const engine_options how = {
         .backend = cpu_backend(), .mode = mode, .batch = batch, .keep = keep, .loss = LOSS_CROSS_ENTROPY};
-    berlu_status status = engine_plan_memory(out, m->graph, &how);
-    if (status == BERLU_OK && share && out->kept)
+    TRY(engine_plan_memory(out, m->graph, &how));
+    if (share && out->kept)
         *share = (double)(sizeof(float) * out->site_values * (keep == KEEP_BOTH ? 2 : 1)) / (double)out->kept;
-    return status;
+    return BERLU_OK;
 }
 
 static int64_t site_values(const graph *g)
@@ -116,13 +120,13 @@ static berlu_status memory_measure(memory *out, const model *m, int batch)
         out->possible[keep] = status == BERLU_OK;
         if (keep == KEEP_OUTPUT && (status == BERLU_ERR_UNSUPPORTED || status == BERLU_ERR_ARG)) {
             snprintf(out->reason, sizeof out->reason, "%s", berlu_last_error());
-            status = BERLU_OK; /* this activation cannot; the others are told */
+            status = BERLU_OK; /* not possible with this activation; print the others */
         }
     }
     return status;
 }
 
-/* ---- for people ---- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 /* 5362762 -> "5,362,762" */
 static const char *grouped(char out[32], double value)
@@ -174,7 +178,7 @@ static void memory_print(const model *m, const memory *use)
            (double)use->inference.total / 0x1p20);
 }
 
-/* ---- for programs ---- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void tensors_write(output *out, const graph *g)
 {
@@ -230,8 +234,9 @@ static void sites_write(output *out, const graph *g)
     output_end(out);
 }
 
-/* memory.training.KEEP: bytes alive from forward to backward; memory.inference.KEEP: the arena, the same for all.
- * The whole plan stands under `planned`, the share of the activation functions under `act_share`. */
+/* memory.training.KEEP: bytes saved from forward to backward; memory.inference.KEEP: the arena,
+ * equal for all. `planned` has the complete plan, `act_share` the share of the activation
+ * functions. */
 static void memory_write(output *out, const memory *use)
 {
     static const char *const groups[] = {"training", "inference", "planned", "act_share"};
@@ -275,9 +280,9 @@ static berlu_status summary_json(const model *m, const memory *use)
     return output_print(&out);
 }
 
-/* ---- the command ---- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
-/* The model's own graph, or what the passes make of it for a training step, up to the one of --after. */
+/* Prints the model's graph, or the graph of a training step after the pass --after. */
 static berlu_status graph_show(const options *o, const model *m)
 {
     text lines = {0};

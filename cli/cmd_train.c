@@ -1,7 +1,8 @@
 /* cmd_train.c - berlu train. SPDX-License-Identifier: MIT
  *
- * The options are the list of train/settings.h and a few that belong to this command. What was given goes to the
- * settings as text, then the settings file; the trainer does the rest. This file shows how it goes. */
+ * The options are the list of train/settings.h and a few that belong to this command. Options are
+ * set first, as texts, then the keys of the settings file; train/trainer.h does the rest. This file
+ * displays the progress. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ enum {
     OPTION_OF_LIST = OPTION_STRINGS,
     OPTION_OF_CHOICE = OPTION_STRING,
     OPTION_OF_COUNT = OPTION_INT,
-    OPTION_OF_REAL = OPTION_STRING, /* the settings know "auto" and say what is allowed */
+    OPTION_OF_REAL = OPTION_STRING, /* train/recipe.c parses it: it may be "auto" */
     OPTION_OF_FLAG = OPTION_FLAG
 };
 #define ROW(key, option, kind, standard, least, most, choices, unit, help, role)                                       \
@@ -48,13 +49,13 @@ static const option_row rows[] = {
      .flags = OPTION_NO_FILE},
     {0}};
 
-/* ---- what is shown ------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 typedef struct display {
     progress bar;
     int quiet, lines, started;
-    uint64_t first; /* images that were done before this process */
-    uint64_t told;  /* clock_ns() of the last line of progress in JSON */
+    uint64_t first;    /* images trained on before this process */
+    uint64_t reported; /* clock_ns() of the last line of progress in JSON */
 } display;
 
 static void log_show(void *context, berlu_log_level level, const char *line)
@@ -80,9 +81,9 @@ static void line_print(output *out)
 static void progress_line(display *d, const train_progress *p)
 {
     uint64_t now = clock_ns();
-    if (now - d->told < 1000000000u)
+    if (now - d->reported < 1000000000u)
         return;
-    d->told = now;
+    d->reported = now;
     output out;
     output_start(&out);
     output_string(&out, "event", "progress");
@@ -165,7 +166,7 @@ static void epoch_show(void *context, const metrics_row *row, const train_speed 
     line_print(&out);
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------------- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static berlu_status setting_take(train_settings *s, const options *o, const setting *row)
 {
@@ -188,7 +189,7 @@ static berlu_status setting_take(train_settings *s, const options *o, const sett
     }
 }
 
-/* A file that ends in .json is a run's record; anything else is YAML. */
+/* A name that ends in .json is a run's record; any other file is YAML. */
 static berlu_status file_take(train_settings *s, const char *path)
 {
     yaml_tree tree;
@@ -210,28 +211,23 @@ static berlu_status file_take(train_settings *s, const char *path)
     return status;
 }
 
-/* What was asked for, and for a resume what the run was started with. */
+/* Collects the settings of options and file; for a resume those the run was started with. */
 static berlu_status settings_take(train_settings *s, const options *o)
 {
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++)
-        status = setting_take(s, o, &train_settings_table[i]);
-    if (status == BERLU_OK && options_given(o, "config"))
-        status = file_take(s, options_string(o, "config"));
-    if (status != BERLU_OK)
-        return status;
+    for (size_t i = 0; i < train_settings_count; i++)
+        TRY(setting_take(s, o, &train_settings_table[i]));
+    if (options_given(o, "config"))
+        TRY(file_take(s, options_string(o, "config")));
     if (options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model))
         return berlu_fail(BERLU_ERR_ARG, "%s: holds no run to resume; to begin one give --model, --data and --act",
                           s->run);
     if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))
         return recipe_resolve(s);
     train_settings saved;
-    status = trainer_resume_settings(&saved, s);
-    if (status == BERLU_OK) {
-        recipe_free(s);
-        *s = saved;
-    }
-    return status;
+    TRY(trainer_resume_settings(&saved, s));
+    recipe_free(s);
+    *s = saved;
+    return BERLU_OK;
 }
 
 static berlu_status early_checks(const train_settings *s, const options *o)
@@ -248,7 +244,7 @@ static berlu_status early_checks(const train_settings *s, const options *o)
     return status == BERLU_ERR_BUSY && options_float(o, "wait") > 0 ? BERLU_OK : status; /* trainer_begin() waits */
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void table_show(const trainer *t, const display *d, int verbose)
 {
@@ -263,7 +259,7 @@ static void table_show(const trainer *t, const display *d, int verbose)
     text_free(&table);
 }
 
-/* A rate in proportion to a small batch is too small for a short run; it was once the default of our own first example. */
+/* Warns that a learning rate scaled to a small batch is too small for a short run. */
 static void rate_warn(const train_settings *s, const options *o, const display *d)
 {
     double usual = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
@@ -280,7 +276,7 @@ static berlu_status result_print(const options *o, const train_result *r, const 
     char best[64] = "", speed[96] = "";
     if (r->best_step)
         snprintf(best, sizeof best, " (best %.2f at step %llu)", r->best_top1, (unsigned long long)r->best_step);
-    if (r->speed.images_per_s > 0) /* a run that was complete already has none */
+    if (r->speed.images_per_s > 0) /* unknown where the run was already complete */
         snprintf(speed, sizeof speed, ", %.0f images/s (%.1f %% of it waiting for images)", r->speed.images_per_s,
                  r->speed.wait_percent);
     if (!d->quiet)
@@ -310,17 +306,15 @@ static const char *duration(char out[48], double seconds)
     return out;
 }
 
-/* What the run would take, from a second of it. */
+/* Estimates the run from a second of training. */
 static berlu_status dry_run(trainer *t, const options *o, const display *d)
 {
     train_estimate e;
     char time[48];
     output out;
-    berlu_status status = options_flag(o, "resume") ? BERLU_OK : trainer_init_check(t);
-    if (status == BERLU_OK)
-        status = trainer_measure(t, 1, &e);
-    if (status != BERLU_OK)
-        return status;
+    if (!options_flag(o, "resume"))
+        TRY(trainer_init_check(t));
+    TRY(trainer_measure(t, 1, &e));
     if (!d->quiet)
         fprintf(stderr, "%-10s about %s for %llu updates, %.0f images/s in a second of trying\n", "time",
                 duration(time, e.seconds), (unsigned long long)e.updates, e.images_per_s);
@@ -335,7 +329,7 @@ static berlu_status dry_run(trainer *t, const options *o, const display *d)
     return output_print(&out);
 }
 
-/* The words of the command line, for run.json. What cannot be known is left out. */
+/* The words of the command line, for run.json, as far as they can be read. */
 enum { WORDS = 512 };
 static const char *const *command_words(char **memory, const char *words[WORDS + 1])
 {
@@ -372,7 +366,7 @@ static berlu_status train_with(const train_settings *s, const options *o)
     train_result result;
     trainer *t = NULL;
     berlu_status status = early_checks(s, o);
-    if (status == BERLU_OK && !options_given(o, "threads")) /* a settings file or the run may name them */
+    if (status == BERLU_OK && !options_given(o, "threads")) /* a settings file or the run may set them */
         status = machine_threads((int)s->threads);
     if (status == BERLU_OK)
         status = trainer_open(&t, s, &hooks);

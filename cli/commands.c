@@ -1,4 +1,5 @@
-/* commands.c - the table of commands. How to add one stands at the head of commands.h. SPDX-License-Identifier: MIT */
+/* commands.c - the table of commands; commands.h explains how to add one.
+ * SPDX-License-Identifier: MIT */
 #include "commands.h"
 
 #include "train_help.h"

@@ -1,16 +1,17 @@
-/* commands.h - what a command is, and the table of them. SPDX-License-Identifier: MIT
+/* commands.h - the type of a command and the table of commands. SPDX-License-Identifier: MIT
  *
  * To add a command `berlu NAME` (or `berlu GROUP NAME`):
- *   1. write cli/cmd_NAME.c with   const command cmd_NAME = {"name", "summary", "longer text", rows, run};
- *      a command of a group is    const command cmd_act_eval = {"act eval", ...};  several may share one file;
+ *   1. write cli/cmd_NAME.c with const command cmd_NAME = {"name", "summary", "longer text", rows,
+ *      run}; a command of a group is const command cmd_act_eval = {"act eval", ...}; several may
+ *      share one file;
  *   2. add _(NAME) to the list in commands.c and the file to cli/CMakeLists.txt.
- * Parsing, --help, "did you mean", exit codes and error lines follow from the table (options.h); JSON is written with
- * output.h, progress with progress.h.
+ * Parsing, --help, "did you mean", exit codes and error lines follow from the table (options.h);
+ * JSON is written with output.h, progress with progress.h.
  *
- * run() gets checked options and answers with a status. On failure it prints nothing: main() prints the one line
- * "berlu: NAME: sentence" from berlu_last_error() and picks the exit code. What a command reads it checks before it
- * writes anything. With --json stdout holds one JSON object and nothing else; everything for people that is not the
- * answer itself goes to stderr. */
+ * run() receives checked options and returns a status. On failure it prints nothing: main() prints
+ * the one line "berlu: NAME: message" from berlu_last_error() and chooses the exit code. A command
+ * checks all its input before it writes anything. With --json stdout holds one JSON object and
+ * nothing else; progress and notes go to stderr. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -19,14 +20,14 @@
 typedef struct command {
     const char *name;       /* "doctor", "act eval" */
     const char *summary;    /* one line for the list of commands: lower case, no full stop */
-    const char *text;       /* paragraphs for --help, with examples behind two spaces; NULL: none */
+    const char *text;       /* paragraphs for --help, examples indented by two spaces; NULL: none */
     const option_row *rows; /* NULL: only the common ones */
     berlu_status (*run)(options *o);
 } command;
 
 extern const command *const commands[]; /* NULL-terminated, in the order of --help */
 
-/* How --help of a command is laid out, given what else the command line says; no groups for most. */
+/* The layout of a command's --help, which may depend on its other options; most have no groups. */
 help_layout command_layout(const command *cmd, const options *o);
 
 #endif

@@ -1,7 +1,8 @@
 /* confusion.c - see confusion.h. SPDX-License-Identifier: MIT
  *
- * The plot shows shares of a row, so that classes of different sizes can be compared: a cell is as dark as the share of the
- * label's images that got this answer. Colours are those of io/svg.c, and follow the reader's dark mode as there. */
+ * The plot shows shares of a row, so that classes of different sizes can be compared: the darker a
+ * cell, the larger the share of the label's images predicted so. Colours are those of io/svg.c,
+ * including its dark mode. */
 #include "confusion.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ void confusion_free(confusion *c)
     *c = (confusion){0};
 }
 
-/* One class: its images, those answered rightly, and the wrong answer that came most often. */
+/* One class: its images, the correct predictions, and the most frequent wrong prediction. */
 typedef struct class_row {
     uint64_t images, right, most;
     size_t wrong;
@@ -103,7 +104,7 @@ static void escape(text *out, const char *words)
             text_bytes(out, words, 1);
 }
 
-/* Rows are labels, columns answers; the diagonal is what was right. */
+/* Rows are labels, columns predictions; the diagonal is correct. */
 static void cells_write(text *out, const confusion *c, double side)
 {
     for (size_t label = 0; label < c->classes; label++) {

@@ -1,4 +1,4 @@
-/* confusion.h - which classes a network takes for which: counts, accuracy by class, and the matrix as SVG.
+/* confusion.h - the confusion matrix: counts, accuracy by class, SVG.
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_CONFUSION_H
 #define CLI_CONFUSION_H
@@ -6,9 +6,9 @@
 #include "output.h"
 
 typedef struct confusion {
-    uint64_t *counts; /* [label][answer] */
+    uint64_t *counts; /* [label][prediction] */
     size_t classes;
-    int failed; /* no memory when the first row came */
+    int failed; /* the first row could not be allocated */
 } confusion;    /* {0} is empty */
 
 void confusion_add(confusion *c, const float *logits, size_t classes, size_t label);

@@ -1,5 +1,5 @@
-/* gpu.c - asks the CUDA driver through dlopen, so that one build of the command answers on any machine: with a GPU,
- * without one, and without CUDA at all. SPDX-License-Identifier: MIT */
+/* gpu.c - queries the CUDA driver through dlopen, so that one build works with a GPU, without one,
+ * and without CUDA. SPDX-License-Identifier: MIT */
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,8 @@ typedef struct driver {
     int (*attribute)(int *value, int attribute, int device);
 } driver;
 
-/* POSIX promises that a function fits into what dlsym() returns; ISO C does not, hence the way through memory. */
+/* POSIX guarantees that a function pointer fits into the result of dlsym(); ISO C does not, hence
+ * the memcpy. */
 static int find(void *library, void *function, const char *name)
 {
     *(void **)function = dlsym(library, name);
@@ -32,7 +33,7 @@ static void gpu_describe(const driver *d, gpu *out, int device)
 {
     size_t bytes = 0;
     *out = (gpu){.name = "unknown"};
-    (void)d->name(out->name, sizeof out->name, device); /* what a call does not tell stays as it is above */
+    (void)d->name(out->name, sizeof out->name, device); /* a failed query leaves its default */
     (void)d->memory(&bytes, device);
     (void)d->attribute(&out->major, MAJOR, device);
     (void)d->attribute(&out->minor, MINOR, device);

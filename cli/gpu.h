@@ -1,4 +1,4 @@
-/* gpu.h - which NVIDIA GPUs the driver shows. SPDX-License-Identifier: MIT */
+/* gpu.h - NVIDIA GPUs visible to the driver. SPDX-License-Identifier: MIT */
 #ifndef CLI_GPU_H
 #define CLI_GPU_H
 
@@ -10,7 +10,8 @@ typedef struct gpu {
     unsigned long memory; /* bytes */
 } gpu;
 
-/* Fills up to `capacity` entries and returns how many GPUs there are. 0 without a driver; *why then says what was missing. */
+/* Fills up to `capacity` entries and returns the number of GPUs; 0 without a driver, and *why names
+ * what is missing. */
 int gpu_list(gpu *out, int capacity, const char **why);
 
 #endif

@@ -1,8 +1,9 @@
-/* help.c - --help from the rows of a command, for a terminal of 80 columns. SPDX-License-Identifier: MIT
+/* help.c - --help from the rows of a command, for a terminal of 80 columns.
+ * SPDX-License-Identifier: MIT
  *
- * Nothing here asks for the width of the terminal: help is also read in a pager, in a file and in a search, and 80 columns
- * fit all of them. Rows keep their order; a command with many of them names groups (option_group), and what no group names
- * stands in the last one. */
+ * The width of the terminal is not used: help is also read in a pager, in a file and in a search,
+ * and 80 columns fit all of them. Rows keep their order; a command with many rows names groups
+ * (option_group), and rows that no group names are in the last one. */
 #include <ctype.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "options_internal.h"
 
 enum { TITLE = 26, WIDTH = 80 };
-static const double range_worth_telling = 1000; /* a larger bound only keeps the arithmetic safe */
+static const double range_shown_below = 1000; /* a larger bound only protects the arithmetic */
 
 static const char *value_word(const option_row *row)
 {
@@ -33,7 +34,7 @@ static const char *value_word(const option_row *row)
     }
 }
 
-/* Choices that are too many for the title are listed in the help. */
+/* Choices too long for the title are listed in the help. */
 static int choices_too_long(const option_row *row)
 {
     return row->type == OPTION_CHOICE && !row->value && strlen(row->choices) > 60;
@@ -112,15 +113,15 @@ void help_text(FILE *file, const char *text_of_command)
         help_wrap(file, paragraph, 0, 0, "");
 }
 
-/* The range of a number, where it says something: choices have none, and huge bounds are left out. */
+/* The range of a number where it is informative: choices have none, and huge bounds are omitted. */
 static void range_add(text *help, const option_row *row)
 {
     char least[NUMBER_TEXT], most[NUMBER_TEXT];
     if (row->type == OPTION_FLAG || (row->least == 0 && row->most == 0) || (row->value && strchr(row->value, '|')))
         return;
-    if (row->most < range_worth_telling)
+    if (row->most < range_shown_below)
         text_add(help, "; %s to %s", number_text(least, row->least), number_text(most, row->most));
-    else if (row->least != 0 && row->least > -range_worth_telling)
+    else if (row->least != 0 && row->least > -range_shown_below)
         text_add(help, "; from %s", number_text(least, row->least));
 }
 
@@ -145,7 +146,7 @@ void option_words(text *help, const option_row *row, const help_layout *layout)
     text_free(&standard);
 }
 
-/* Whom the rows are shown to, and under which heading the next one stands first. */
+/* The visitor of the rows, and the heading of the next one if it is the first of a group. */
 typedef struct visitor {
     option_visit *visit;
     void *context;
@@ -158,7 +159,7 @@ static void row_visit(visitor *v, const option_row *row, const help_layout *layo
     v->heading = NULL;
 }
 
-/* Is `name` one of the words of "a b c"? */
+/* Whether `name` is one of the words of "a b c". */
 static int named(const char *names, const char *name)
 {
     size_t length = strlen(name);
@@ -198,7 +199,7 @@ static void list_visit(visitor *v, const char *heading, const option_row *rows, 
             row_visit(v, row, layout);
 }
 
-/* In the order of the names, not of the rows: what people change most comes first. */
+/* In the order of the names, not of the rows: the most used options come first. */
 static void group_visit(visitor *v, const option_group *group, const option_row *rows, const help_layout *layout)
 {
     int last = !group[1].title;

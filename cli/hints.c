@@ -1,6 +1,7 @@
 /* hints.c - options under the names that other programs give them. SPDX-License-Identifier: MIT
  *
- * They are not accepted: an option has one name on the command line, in settings files and in run.json. They are told. */
+ * They are not accepted, because an option has one name on the command line, in settings files and
+ * in run.json; the error message suggests that name. */
 #include <string.h>
 
 #include "options_internal.h"

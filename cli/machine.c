@@ -1,10 +1,9 @@
 /* machine.c - see machine.h. SPDX-License-Identifier: MIT
  *
- * libgomp ends the process when it cannot start a thread, and there is no way to ask it first.
- * So as many threads as it may want are started here once, before anything is written, and their
- * failure is an ordinary error. Where the limit is hit later (another process took what was
- * left, or memory did), libgomp prints its own line and calls exit(): an exit handler adds what
- * to do. */
+ * libgomp ends the process when it cannot start a thread, and offers no way to check beforehand. So
+ * as many threads as it may need are started here once, before anything is written, and a failure
+ * is an ordinary error. If the limit is hit later (because of another process, or lack of memory),
+ * libgomp prints its own line and calls exit(): an exit handler adds advice. */
 #include "machine.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 
 #include "base/threads.h"
 
-static const char *guarded; /* the command under way */
+static const char *guarded; /* the running command */
 
 static void exit_explain(void)
 {
@@ -36,12 +35,12 @@ void machine_guard(const char *command)
 
 static void *wait_for_the_others(void *lock)
 {
-    pthread_mutex_lock(lock); /* held until all were started: they must exist at the same time */
+    pthread_mutex_lock(lock); /* held until all are started: they must exist simultaneously */
     pthread_mutex_unlock(lock);
     return NULL;
 }
 
-/* How many of `count` threads could be started; `*error` says why not all of them. */
+/* The number of threads that could be started, up to `count`; `*error` is the reason for fewer. */
 static int threads_try(int count, int *error)
 {
     pthread_t *threads = calloc((size_t)count, sizeof *threads);
@@ -78,9 +77,8 @@ berlu_status machine_threads(int asked)
     return BERLU_OK;
 }
 
-/* An instruction set that was asked for must be there before anything is computed with another
- * one. Backends and activations read BERLU_ISA when they are made, and nothing is made yet: the
- * option is put there, so that all of them obey it. */
+/* Checks the requested instruction set before anything is computed. Backends and activations read
+ * BERLU_ISA when they are created, which is after this: setting it applies --isa to all of them. */
 berlu_status machine_prepare(const options *o)
 {
     cpu_isa isa = CPU_BEST;

@@ -8,13 +8,13 @@
 /* Takes --isa and --threads of any command, before it computes or writes anything. */
 berlu_status machine_prepare(const options *o);
 
-/* Makes `asked` the number of threads (0: as many as cores). More than threads_most() is
- * reported and cut to that; threads that the system refuses are an error here, since OpenMP
- * would end the process later on. */
+/* Sets the number of threads (0: as many as cores). More than threads_most() is reported and
+ * limited to that; threads that the system refuses are an error here, since OpenMP would end the
+ * process later. */
 berlu_status machine_threads(int asked);
 
-/* From now on an exit() by anybody but main() is explained in a line of ours; NULL: main() is
- * about to return. */
+/* From now on an exit() outside of main() is explained in a line on stderr; NULL: main() is about
+ * to return. */
 void machine_guard(const char *command);
 
 #endif

@@ -1,6 +1,7 @@
-/* main.c - finds the command, reads its options, runs it, tells how it went. SPDX-License-Identifier: MIT
+/* main.c - finds the command, parses its options, runs it, reports failures.
+ * SPDX-License-Identifier: MIT
  *
- * Here and nowhere else: the mapping from a status to an exit code, and the line on stderr. */
+ * This is the only place that maps a status to an exit code and prints the error line. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -84,7 +85,8 @@ static void command_help(const command *cmd, const options *o)
     options_help(stdout, cmd->rows, &layout);
 }
 
-/* Finds "act eval" in two words or "doctor" in one. `words` is how many were used. NULL: a message was left. */
+/* Finds "act eval" in two words or "doctor" in one; `words` is the number used. NULL after a
+ * failure. */
 static const command *command_find(int argc, char *const *argv, int *words)
 {
     for (const command *const *cmd = commands; *cmd; cmd++) {
@@ -101,18 +103,19 @@ static const command *command_find(int argc, char *const *argv, int *words)
     return NULL;
 }
 
-/* The name nearest to a mistyped one: the first words of all commands, or the second words of one group. */
+/* Suggests the nearest name: among the first words of all commands, or the second words of a
+ * group. */
 static berlu_status fail_unknown(const char *word, const char *group)
 {
-    enum { MOST = 64, ROOM = 32 };
-    char words[MOST][ROOM];
+    enum { MOST = 64, WORD = 32 };
+    char words[MOST][WORD];
     const char *names[MOST + 1] = {0};
     size_t count = 0;
     for (const command *const *cmd = commands; *cmd && count < MOST; cmd++) {
         if (group && !in_group(*cmd, group))
             continue;
         const char *from = group ? strchr((*cmd)->name, ' ') + 1 : (*cmd)->name;
-        snprintf(words[count], ROOM, "%.*s", (int)strcspn(from, " "), from);
+        snprintf(words[count], WORD, "%.*s", (int)strcspn(from, " "), from);
         names[count] = words[count];
         count++;
     }
@@ -165,7 +168,8 @@ static int no_command(int argc, char *const *argv)
     return argc > 1 ? 0 : 2;
 }
 
-/* Commands that ask *signals_stop() now and then and keep their state: a signal means save and exit 3 (signals.h). */
+/* Commands that poll *signals_stop() and save their state: a signal means save and exit 3
+ * (signals.h). */
 static int is_stoppable(const command *cmd)
 {
     static const char *const names[] = {"train", "data get", "study run", "study verify"};
@@ -205,12 +209,13 @@ static int command_run(const command *cmd, int argc, char *const *argv)
     return signals_finish(tell(cmd->name, status));
 }
 
-/* OpenMP's threads spin for milliseconds while they wait, and take the cores from the threads that load images: an epoch
- * of a small model took several times as long. Not to spin at all is no better: a sleeping thread takes tens of
- * microseconds to wake and a step waits a hundred times. So they spin a little (vit_micro, patch 8, batch 8, two cores,
- * images/s: 880 without, 3,200 with 1,000 turns, 3,700 with 10,000; while another process takes one core 3,000, 1,100 and
- * 450). libgomp reads its policy when it is loaded, so the command starts itself once more with the policy set, unless the
- * user has chosen one. If that fails it is only slower. */
+/* OpenMP's threads spin for milliseconds while they wait and take cores from the threads that load
+ * images: an epoch of a small model took several times as long. Not spinning at all is no better: a
+ * sleeping thread takes tens of microseconds to wake, and a step waits a hundred times. So they
+ * spin briefly (vit_micro, patch 8, batch 8, two cores, images/s: 880 without, 3,200 with 1,000
+ * iterations, 3,700 with 10,000; while another process occupies one core 3,000, 1,100 and 450).
+ * libgomp reads its policy when it is loaded, so the command executes itself again with the policy
+ * set, unless the user has chosen one. A failure only costs speed. */
 static void spin_little(const command *cmd, char **argv)
 {
     static const char *const loading[] = {"train", "eval", "predict", "demo"};
@@ -244,9 +249,9 @@ static int help_run(int argc, char *const *argv)
 
 int main(int argc, char **argv)
 {
-    prctl(PR_SET_NAME, "berlu"); /* started by itself it would be called "exe" in ps and top */
+    prctl(PR_SET_NAME, "berlu"); /* after re-executing itself it would be called "exe" in ps and top */
     signal(SIGPIPE, SIG_IGN);    /* a closed pipe is an error of write(), reported like any other */
-    signal(SIGXFSZ, SIG_IGN);    /* so is a file larger than `ulimit -f` allows */
+    signal(SIGXFSZ, SIG_IGN);    /* likewise a file larger than `ulimit -f` allows */
     if (argc < 2) {
         help_print(stderr);
         return 2;

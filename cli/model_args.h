@@ -1,4 +1,5 @@
-/* model_args.h - the options that say which network is meant, for every command that needs one. SPDX-License-Identifier: MIT */
+/* model_args.h - options that describe a network, for every command that needs one.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_MODEL_ARGS_H
 #define CLI_MODEL_ARGS_H
 
@@ -6,8 +7,9 @@
 #include "models/models.h"
 #include "options.h"
 
-/* Rows of a command's table. The model's own name is a row of the command: an argument in some, an option in others. Those of
- * the shape stand alone for `eval`, where the data tell the classes and the weights their activation. */
+/* Rows of a command's table. The model's name is a row of the command itself: an argument in some,
+ * an option in others. `eval` uses the rows of the shape alone: its data determine the classes, its
+ * weights the activation. */
 #define MODEL_SHAPE_ROWS                                                                                               \
     {"image-size", OPTION_INT, "N", .least = 1, .most = 4096, .help = "side of the square image"},                     \
         {"patch", OPTION_INT, "N", .least = 1, .most = 4096, .help = "side of a patch (ViT, DeiT, TNT)"},              \
@@ -30,7 +32,7 @@
         "act", OPTION_STRINGS, "ACT", .help = "activation, once for all sites or once a site (default gelu)"           \
     }
 
-/* What computes: for commands that run a network. */
+/* The device, for commands that run a network. */
 #define DEVICE_ROWS                                                                                                    \
     {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "what computes"},                      \
         {"precision", OPTION_CHOICE, .standard = "auto", .choices = "auto|bf16|tf32|f32",                              \
@@ -44,7 +46,7 @@
             .help = "cuda: file of product algorithms, `first` for the library's first choice, `new` to choose again"  \
     }
 
-/* The same for commands that take up a run, which says it itself: these go into its settings. */
+/* The same for commands that open a run, whose settings these override. */
 #define RUN_DEVICE_ROWS                                                                                                \
     {"device", OPTION_CHOICE, .choices = "cpu|cuda", .help = "what computes (default: as for the run)"},               \
         {"precision", OPTION_CHOICE, .choices = "bf16|tf32|f32",                                                       \
@@ -59,7 +61,8 @@
 /* The backend and how its device is opened, into an engine's options. */
 berlu_status device_from_options(engine_options *out, const options *o);
 
-/* Makes the model that the options describe; `still` leaves out what is random in training (drop path). */
+/* Creates the model that the options describe; `still` omits the randomness of training (drop
+ * path). */
 berlu_status model_from_options(model **out, const options *o, const char *name, int still);
 
 #endif

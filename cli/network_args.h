@@ -1,5 +1,5 @@
-/* network_args.h - options of the analyses that compute with a network: which weights, which
- * images, which device. SPDX-License-Identifier: MIT */
+/* network_args.h - options of analyses that run a network: weights, images, device.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_NETWORK_ARGS_H
 #define CLI_NETWORK_ARGS_H
 

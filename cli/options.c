@@ -1,8 +1,9 @@
-/* options.c - reads a command line against the rows. SPDX-License-Identifier: MIT
+/* options.c - parses a command line by the rows of a command. SPDX-License-Identifier: MIT
  *
- * Every value, a default or a word of the command line, goes through value_set(). Each value remembers where it came from
- * (its level); a higher level replaces a lower one, the same level adds to a list. Numbers and flags are parsed by
- * base/text.h, as those of settings files are (train/recipe.c). The typed getters are in options_get.c, --help is in help.c. */
+ * value_set() sets every value, a default or a word of the command line. A value has a level (its
+ * origin): a higher level replaces a lower one, the same level appends to a list. Numbers and flags
+ * are parsed by base/text.h, as in settings files (train/recipe.c). The typed getters are in
+ * options_get.c, --help is in help.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static berlu_status fail_row(const option_row *row, const char *sentence, const 
     return berlu_fail(BERLU_ERR_ARG, "%s: '%s' %s", row_title(row, title), value, sentence);
 }
 
-/* -- one value from its text ------------------------------------------------------------------------------------ */
+/* ---- one value from its text ----------------------------------------------------------------- */
 
 static berlu_status check_range(const option_row *row, const char *value, double number)
 {
@@ -97,7 +98,8 @@ static berlu_status row_flag(const option_row *row, const char *word, int64_t *o
     return flag_parse(word, out) ? BERLU_OK : fail_row(row, "is neither true nor false", word);
 }
 
-/* Room for one more entry at the end of a list; lists double. The old copies stay in the arena: lists are short. */
+/* Makes a list hold one more entry by doubling it. Old copies stay in the arena: lists are
+ * short. */
 static berlu_status list_grow(options *o, void **list, size_t count, size_t size)
 {
     if (count & (count - 1) && count)
@@ -136,9 +138,7 @@ static berlu_status list_add_all(options *o, const option_row *row, option_value
         char *comma = strchr(word, ',');
         if (comma)
             *comma = 0;
-        berlu_status status = list_add(o, row, v, word);
-        if (status != BERLU_OK)
-            return status;
+        TRY(list_add(o, row, v, word));
         word = comma ? comma + 1 : NULL;
     }
     return BERLU_OK;
@@ -178,7 +178,7 @@ berlu_status value_set(options *o, const option_row *row, const char *given, val
     return BERLU_OK;
 }
 
-/* -- the rows of a command -------------------------------------------------------------------------------------- */
+/* ---- the rows of a command ------------------------------------------------------------------- */
 
 const option_row *options_row(const options *o, const char *name, size_t length)
 {
@@ -220,21 +220,18 @@ static berlu_status defaults_set(options *o)
     const option_row *tables[] = {o->rows, options_common};
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const option_row *row = tables[t]; row && row->name; row++)
-            if (row->standard) {
-                berlu_status status = value_set(o, row, row->standard, LEVEL_DEFAULT);
-                if (status != BERLU_OK)
-                    return status;
-            }
+            if (row->standard)
+                TRY(value_set(o, row, row->standard, LEVEL_DEFAULT));
     return BERLU_OK;
 }
 
-/* -- the command line ------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 typedef struct reader {
     options *o;
     int argc, at;
     char *const *argv;
-    size_t arguments;       /* taken by position so far */
+    size_t arguments;       /* positional ones so far */
     const option_row *flag; /* the word before was this flag */
 } reader;
 
@@ -269,11 +266,11 @@ static berlu_status take_value(reader *r, const option_row *row, const char *att
             return berlu_fail(BERLU_ERR_ARG, "option --%s needs a value", row->name);
         r->at++;
     }
-    berlu_status status = value_set(r->o, row, word, LEVEL_COMMAND);
-    while (status == BERLU_OK && row->flags & OPTION_MANY && looks_like_number(next_word(r)))
-        status = row->type == OPTION_STRING ? text_join(r->o, row, r->argv[r->at++])
-                                            : value_set(r->o, row, r->argv[r->at++], LEVEL_COMMAND);
-    return status;
+    TRY(value_set(r->o, row, word, LEVEL_COMMAND));
+    while (row->flags & OPTION_MANY && looks_like_number(next_word(r)))
+        TRY(row->type == OPTION_STRING ? text_join(r->o, row, r->argv[r->at++])
+                                       : value_set(r->o, row, r->argv[r->at++], LEVEL_COMMAND));
+    return BERLU_OK;
 }
 
 /* `word` begins with two dashes. */
@@ -342,21 +339,20 @@ static berlu_status words_read(options *o, int argc, char *const *argv)
 {
     reader r = {.o = o, .argc = argc, .argv = argv};
     int only_arguments = 0;
-    berlu_status status = BERLU_OK;
-    while (status == BERLU_OK && r.at < argc) {
+    while (r.at < argc) {
         const char *word = argv[r.at++];
         if (!only_arguments && strcmp(word, "--") == 0)
             only_arguments = 1;
         else if (!only_arguments && strcmp(word, "-h") == 0)
-            status = take_option(&r, "--help");
+            TRY(take_option(&r, "--help"));
         else if (!only_arguments && is_option(word))
-            status = take_option(&r, word);
+            TRY(take_option(&r, word));
         else if (!only_arguments && word[0] == '-' && word[1] && !looks_like_number(word))
-            status = berlu_fail(BERLU_ERR_ARG, "unknown option %s; options begin with two dashes", word);
+            return berlu_fail(BERLU_ERR_ARG, "unknown option %s; options begin with two dashes", word);
         else
-            status = take_argument(&r, word);
+            TRY(take_argument(&r, word));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status options_parse(options **out, const option_row *rows, int argc, char *const *argv)
@@ -372,7 +368,7 @@ berlu_status options_parse(options **out, const option_row *rows, int argc, char
     berlu_status status = defaults_set(o);
     if (status == BERLU_OK)
         status = words_read(o, argc, argv);
-    for (int i = 0; i < argc; i++) /* help is given whatever else is wrong */
+    for (int i = 0; i < argc; i++) /* --help is answered despite any mistake */
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return value_set(o, options_row(o, "help", 4), "true", LEVEL_COMMAND);
     return status == BERLU_OK ? check_required(o) : status;

@@ -8,7 +8,7 @@
 
 enum { ANY_TYPE = -1 };
 
-/* The value of `name`; a name or type that is not in the table is a mistake in the calling command. */
+/* The value of `name`; a name or type that is not in the table is a bug in the calling command. */
 static const option_value *fetch(const options *o, const char *name, int type, int or_type)
 {
     const option_row *row = options_row(o, name, strlen(name));

@@ -1,4 +1,5 @@
-/* options_internal.h - what options.c, options_get.c and help.c share. SPDX-License-Identifier: MIT */
+/* options_internal.h - parsed options, shared by options.c, options_get.c and help.c.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_OPTIONS_INTERNAL_H
 #define CLI_OPTIONS_INTERNAL_H
 
@@ -8,10 +9,10 @@
 typedef enum value_level { LEVEL_ABSENT, LEVEL_DEFAULT, LEVEL_COMMAND } value_level;
 
 typedef struct option_value {
-    value_level level; /* where it came from; a higher one wins */
+    value_level level; /* its origin; a higher one takes precedence */
     int64_t integer;   /* INT, FLAG; CHOICE and OPTIONAL: index of the choice */
     double real;
-    const char *string; /* as it was written, the last time */
+    const char *string; /* as last given */
     int64_t *ints;      /* lists, `count` entries */
     double *floats;
     const char **strings;
@@ -28,7 +29,7 @@ struct options {
 const option_row *options_row(const options *o, const char *name, size_t length);
 option_value *options_value(const options *o, const option_row *row);
 const char *hint_option(const char *word,
-                        const char *const *names); /* the one meant by another program's name, or NULL */
+                        const char *const *names); /* our name for another program's option, or NULL */
 berlu_status value_set(options *o, const option_row *row, const char *given, value_level level);
 
 #endif

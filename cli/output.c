@@ -8,7 +8,8 @@
 
 #include "base/file.h"
 
-/* Length of the UTF-8 sequence at `s`, 0 if it is none (cut, overlong, a surrogate, beyond U+10FFFF). */
+/* Length of the UTF-8 sequence at `s`; 0 if it is invalid (truncated, overlong, a surrogate, beyond
+ * U+10FFFF). */
 static size_t utf8_length(const unsigned char *s)
 {
     if (s[0] < 0x80)
@@ -48,7 +49,7 @@ static void string_add(text *t, const char *string)
     text_string(t, "\"");
 }
 
-/* Comma and key in front of the next value. */
+/* Writes the comma and the key before the next value. */
 static void value_begin(output *out, const char *key)
 {
     assert(out->depth > 0 && (key != NULL) == (out->closer[out->depth - 1] == '}'));
@@ -94,7 +95,7 @@ void output_end(output *out)
     text_bytes(&out->json, &out->closer[--out->depth], 1);
 }
 
-/* A number that could be taken for an integer gets ".0", so that -0.0 keeps its sign in every reader. */
+/* Adds ".0" to a number that looks like an integer, so that -0.0 keeps its sign in every reader. */
 static void number_add(text *t, const char *number)
 {
     if (strpbrk(number, "ni")) {

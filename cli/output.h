@@ -1,4 +1,4 @@
-/* output.h - JSON, written as it comes. SPDX-License-Identifier: MIT
+/* output.h - writes JSON as a stream. SPDX-License-Identifier: MIT
  *
  *     output out;
  *     output_start(&out);                       // {"berlu": "0.1.0"
@@ -9,9 +9,10 @@
  *     output_end(&out);
  *     return output_print(&out);                // }, to stdout; frees it
  *
- * Reals are the shortest text that reads back to the same bits and always look like reals (1.0, -0.0, 1e+20); NaN and
- * infinities are the strings "nan", "inf", "-inf". Lack of memory is remembered and told by output_print(). Why not
- * jansson here: it has no way to write 0.1 as 0.1 and keep the bits, and every node is an allocation to check. */
+ * Reals are the shortest text that reads back to the same bits and always look like reals (1.0,
+ * -0.0, 1e+20); NaN and infinities are the strings "nan", "inf", "-inf". output_print() reports a
+ * lack of memory. jansson is not used here because it cannot write 0.1 as 0.1 exactly, and each of
+ * its nodes is an allocation to check. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -24,7 +25,7 @@ typedef struct output {
     text json;
     int depth;
     char closer[OUTPUT_DEPTH]; /* '}' or ']' of each open level */
-    char empty[OUTPUT_DEPTH];  /* nothing was written into this level yet */
+    char empty[OUTPUT_DEPTH];  /* nothing is written on this level yet */
 } output;
 
 void output_start(output *out);
@@ -38,7 +39,7 @@ void output_bool(output *out, const char *key, int value);
 void output_string(output *out, const char *key, const char *value); /* NULL: null; bytes that are not UTF-8: U+FFFD */
 void output_null(output *out, const char *key);
 
-/* Closes what is open; the text is out->json. */
+/* Closes all levels; the text is out->json. */
 berlu_status output_close(output *out);
 /* The same, written to stdout. Frees `out`. */
 berlu_status output_print(output *out);

@@ -1,9 +1,10 @@
-/* pages.c - a program that writes man pages and shell completion into a folder. SPDX-License-Identifier: MIT
+/* pages.c - a program that writes man pages and shell completion into a folder.
+ * SPDX-License-Identifier: MIT
  *
  *     berlu_pages FOLDER      FOLDER/man1/berlu.1, berlu-train.1, ..., FOLDER/berlu.bash, FOLDER/_berlu
  *
- * It is linked with the commands, so that everything comes from the tables that parse the command line and print
- * --help. Built and run by the build, never installed. */
+ * It is linked with the commands and reads the tables that parse the command line and print --help.
+ * The build runs it; it is never installed. */
 #include "pages.h"
 
 #include <ctype.h>
@@ -12,7 +13,7 @@
 
 #include "base/file.h"
 
-/* Text as roff reads it: no escapes, no requests at the start of a line, dashes that can be copied. */
+/* Escapes text for roff: no requests at the start of a line, dashes that can be copied. */
 static void roff(text *out, const char *words, size_t length)
 {
     int start = !out->length || out->data[out->length - 1] == '\n';
@@ -55,7 +56,7 @@ static void head_write(text *out, const char *called, const char *summary)
     text_string(out, "\n");
 }
 
-/* Paragraphs are filled; lines behind two spaces are examples. */
+/* Paragraphs are filled; lines indented by two spaces are examples. */
 static void description_write(text *out, const char *words)
 {
     int example = 0;
@@ -174,26 +175,20 @@ static berlu_status all_write(const char *folder)
     text words = {0};
     if (snprintf(man, sizeof man, "%s/man1", folder) >= (int)sizeof man)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    berlu_status status = folder_make(man);
-    if (status != BERLU_OK)
-        return status;
+    TRY(folder_make(man));
     overview_write(&words);
-    status = save(man, "berlu.1", &words);
-    for (const command *const *cmd = commands; status == BERLU_OK && *cmd; cmd++) {
+    TRY(save(man, "berlu.1", &words));
+    for (const command *const *cmd = commands; *cmd; cmd++) {
         page_name(name, (*cmd)->name, 0);
         strcat(name, ".1");
         page_write(&words, *cmd);
-        status = save(man, name, &words);
+        TRY(save(man, name, &words));
     }
-    if (status == BERLU_OK) {
-        bash_write(&words);
-        status = save(folder, "berlu.bash", &words);
-    }
-    if (status == BERLU_OK) {
-        zsh_write(&words);
-        status = save(folder, "_berlu", &words);
-    }
-    return status;
+    bash_write(&words);
+    TRY(save(folder, "berlu.bash", &words));
+    zsh_write(&words);
+    TRY(save(folder, "_berlu", &words));
+    return BERLU_OK;
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* pages_complete.c - completion for bash and zsh. SPDX-License-Identifier: MIT
  *
- * Both scripts are flat: the words of each command, its options, and for each option that has choices its words. What has
- * none is a file name. Names of activations, models and recipes come from their tables. */
+ * Both scripts are flat: the words of each command, its options, and the choices of each option;
+ * options without choices complete file names. Names of activations, models and recipes come from
+ * their tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "pages.h"
 #include "train/recipe.h"
 
-/* The words that may stand for a row's value, with a blank between them; "" for none that are known. */
+/* The known values of a row, separated by blanks; "" if there are none. */
 static void values_of(text *out, const option_row *row)
 {
     const char *list = row->choices ? row->choices : row->value && strchr(row->value, '|') ? row->value : NULL;
@@ -33,7 +34,7 @@ static int are_words(const char *values)
     return *values && strspn(values, "abcdefghijklmnopqrstuvwxyz0123456789_-. ") == strlen(values);
 }
 
-/* -- bash ----------------------------------------------------------------------------------------------------------- */
+/* ---- bash ------------------------------------------------------------------------------------ */
 
 static void bash_option(void *context, const char *heading, const option_row *row, const help_layout *layout)
 {
@@ -127,7 +128,7 @@ void bash_write(text *out)
                      "complete -o filenames -F _berlu berlu\n");
 }
 
-/* -- zsh ------------------------------------------------------------------------------------------------------------ */
+/* ---- zsh ------------------------------------------------------------------------------------- */
 
 /* Text inside '...[...]:...': brackets, colons and quotes would end it. */
 static void zsh_escape(text *out, const char *words)

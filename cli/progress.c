@@ -45,8 +45,8 @@ int terminal_colours(int fd)
     return isatty(fd) && !(none && *none) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* Columns that a line may take: one less than there are, because some terminals wrap behind a full line. The width is asked
- * for each time, so a change of the window needs no signal. */
+/* The columns of a line: one less than the terminal has, because some terminals wrap after a full
+ * line. Queried each time, so that a resized window needs no signal. */
 static size_t line_width(void)
 {
     struct winsize size;
@@ -95,10 +95,10 @@ static int note_items(const char *note)
     return items;
 }
 
-/* Which parts a line has: a bar of so many columns, "7104/7680 images", the rate. */
+/* The parts of a line: the bar's columns, "7104/7680 images", the rate. */
 typedef struct form {
     size_t bar;
-    int counts, rate, items_least; /* the note may be cut down to so many items before the next form is tried */
+    int counts, rate, items_least; /* items that the note keeps before the next form is tried */
 } form;
 
 /* The line in one form, with the first `items` items of the note. */
@@ -129,8 +129,9 @@ static void line_make(layout *l, const progress *p, uint64_t now, const form *f,
         add(l, ", %.*s", (int)note_length(p->note, items), p->note);
 }
 
-/* The fullest line that fits: first the bar gets shorter and the counts go, then the note loses its last items, then bar
- * and rate go. What is still too long is cut, never inside a UTF-8 character. */
+/* Finds the most complete line that fits: first the bar is shortened and the counts are dropped,
+ * then the last items of the note, then bar and rate. A line still too long is cut, never inside a
+ * UTF-8 character. */
 static void line_fit(layout *l, const progress *p, uint64_t now)
 {
     enum { ALL = 99 };
@@ -168,7 +169,8 @@ static void line_draw(progress *p, uint64_t now)
     p->shown = now;
 }
 
-/* A bar moves ten times a second; lines come every ten seconds, so that a log of a day stays readable. */
+/* A bar is redrawn ten times a second; lines are printed every ten seconds, which keeps logs
+ * short. */
 static int due_at(const progress *p, uint64_t now)
 {
     uint64_t pause = p->terminal ? second / 10 : 10 * second;

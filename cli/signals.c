@@ -1,9 +1,8 @@
 /* signals.c - see signals.h. SPDX-License-Identifier: MIT
  *
- * The thread that waits blocks what it waits for and nothing else, so every other signal finds
- * it and does what the system does by default: Ctrl-Z stops, Ctrl-\ dumps a core. A signal that
- * is blocked everywhere reaches sigwaitinfo() although it is ignored, which is why ignored ones
- * must be left out of the set. */
+ * The waiting thread blocks only the signals it waits for, so every other signal is delivered to it
+ * with its default action: Ctrl-Z stops, Ctrl-\ dumps a core. A signal that is blocked everywhere
+ * reaches sigwaitinfo() even if it is ignored, so ignored ones must not be in the set. */
 #include "signals.h"
 
 #include <errno.h>
@@ -16,10 +15,10 @@
 #include "base/signals.h"
 #include "base/status.h"
 
-static const char handed[] = "BERLU_SIGNAL_MASK"; /* the mask this process began with, across signals_hand_on() */
+static const char handed[] = "BERLU_SIGNAL_MASK"; /* the initial mask, passed across signals_hand_on() */
 static const uint64_t patience = 10000000000u;    /* ns in which a second signal is the same request */
 
-static sigset_t original, asking; /* the mask the process began with; what asks for a stop */
+static sigset_t original, asking; /* the initial mask of the process; signals that request a stop */
 static const char *command_name;
 static atomic_int stop, at_terminal;
 
@@ -43,7 +42,7 @@ void signals_hand_on(void)
     char text[SIGNALS + 1] = "";
     for (int i = 1; i <= SIGNALS; i++)
         text[i - 1] = sigismember(&original, i) == 1 ? '1' : '0';
-    setenv(handed, text, 1); /* without memory the new image takes the held mask for the original one */
+    setenv(handed, text, 1); /* on failure the new process image regards the held mask as the original */
 }
 
 void signals_keep(void)
@@ -51,14 +50,14 @@ void signals_keep(void)
     unsetenv(handed);
 }
 
-/* A process that is forked begins with the mask that ours began with. */
+/* Gives a forked process our initial mask. */
 static void child_begin(void)
 {
     signals_restore(&original);
 }
 
-/* The signal's own default action. Nothing is left to do for a run: what is on disk is whole at
- * any moment. */
+/* Performs the signal's default action. A run needs no cleanup: its files are consistent at any
+ * moment. */
 static _Noreturn void end_by(int number)
 {
     sigset_t only;
@@ -114,7 +113,7 @@ static void asking_choose(void)
 
 berlu_status signals_start(const char *name)
 {
-    enum { STACK = 256 << 10 }; /* waits and prints: the usual megabytes would count against a limit of memory */
+    enum { STACK = 256 << 10 }; /* small: the usual megabytes would count against a memory limit */
     pthread_t thread;
     pthread_attr_t how;
     command_name = name;

@@ -21,7 +21,7 @@ static berlu_status refuse_beside(const options *o, const char *const *names, si
     return BERLU_OK;
 }
 
-/* -- points ----------------------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 typedef struct corners {
     double *x, *y;
@@ -81,7 +81,7 @@ static void number_add(text *out, double value)
     text_add(out, "%s%s", out->length ? "," : "", number_text(digits, value));
 }
 
-/* Kinks, slopes and anchor of the function through the points, as the settings take them. */
+/* Sets kinks, slopes and anchor of the function through the points. */
 static berlu_status corners_set(smooth_settings *settings, const corners *c)
 {
     char x[NUMBER_TEXT], y[NUMBER_TEXT];
@@ -96,13 +96,14 @@ static berlu_status corners_set(smooth_settings *settings, const corners *c)
     if (c->closed)
         number_add(&slopes, c->outer[1]);
     text_add(&at, "%s=%s", number_text(x, c->x[0]), number_text(y, c->y[0]));
-    berlu_status status = kinks.failed || slopes.failed || at.failed ? berlu_fail_memory(0, "the points") : BERLU_OK;
-    if (status == BERLU_OK && kinks.length)
-        status = settings_set(settings, "kinks", kinks.data);
-    if (status == BERLU_OK)
-        status = settings_set(settings, "slopes", slopes.data);
-    if (status == BERLU_OK)
-        status = settings_set(settings, "at", at.data);
+    berlu_status status;
+    if (kinks.failed || slopes.failed || at.failed)
+        TRY_DONE(berlu_fail_memory(0, "the points"));
+    if (kinks.length)
+        TRY_DONE(settings_set(settings, "kinks", kinks.data));
+    TRY_DONE(settings_set(settings, "slopes", slopes.data));
+    TRY_DONE(settings_set(settings, "at", at.data));
+done:
     text_free(&kinks), text_free(&slopes), text_free(&at);
     return status;
 }
@@ -111,19 +112,19 @@ static berlu_status points_take(const options *o, smooth_settings *settings)
 {
     static const char *const instead[] = {"kinks", "slopes", "at"};
     corners c = {0};
-    berlu_status status = refuse_beside(o, instead, COUNT(instead), "--points");
-    if (status == BERLU_OK)
-        status = corners_read(&c, options_string(o, "points"));
-    if (status == BERLU_OK && options_given(o, "outer"))
-        status = outer_read(&c, options_string(o, "outer"));
-    if (status == BERLU_OK)
-        status = corners_set(settings, &c);
+    berlu_status status;
+    TRY_DONE(refuse_beside(o, instead, COUNT(instead), "--points"));
+    TRY_DONE(corners_read(&c, options_string(o, "points")));
+    if (options_given(o, "outer"))
+        TRY_DONE(outer_read(&c, options_string(o, "outer")));
+    TRY_DONE(corners_set(settings, &c));
+done:
     free(c.x);
     free(c.y);
     return status;
 }
 
-/* -- the five places ---------------------------------------------------------------------------------------------- */
+/* ---- the five sources ------------------------------------------------------------------------ */
 
 static berlu_status from_options(const options *o, berlu_smooth **out)
 {
@@ -157,7 +158,7 @@ static berlu_status number_option(const options *o, const char *name, double *ou
     return berlu_fail(BERLU_ERR_ARG, "option --%s: '%s' is not one number", name, options_string(o, name));
 }
 
-/* The first line of a plot and of a table. BerLU is what the paper calls a smoothed leaky ReLU. */
+/* The title of a plot and of a table. The paper calls a smoothed leaky ReLU BerLU. */
 static void title_make(smooth_made *m, const options *o, const char *parameter)
 {
     text title = {0};
@@ -250,7 +251,7 @@ berlu_status smooth_make(const options *o, smooth_made *out)
     return status;
 }
 
-/* -- made from another --------------------------------------------------------------------------------------------- */
+/* ---- variants of a function ------------------------------------------------------------------ */
 
 static berlu_status curves_again(berlu_smooth **out, const berlu_smooth *f, double *kinks, double *eps, int degree)
 {

@@ -1,7 +1,8 @@
-/* smooth_args.h - which function `berlu smooth` and `berlu smooth check` are about. SPDX-License-Identifier: MIT
+/* smooth_args.h - the function of `berlu smooth` and `berlu smooth check`.
+ * SPDX-License-Identifier: MIT
  *
- * A function comes from one of five places: the catalogue, the text smooth(...), a YAML file, --kinks and --slopes, or
- * --points. */
+ * A function comes from one of five sources: the catalogue, the text smooth(...), a YAML file,
+ * --kinks and --slopes, or --points. */
 #ifndef CLI_SMOOTH_ARGS_H
 #define CLI_SMOOTH_ARGS_H
 
@@ -40,12 +41,14 @@ typedef struct smooth_made {
 } smooth_made;
 berlu_status smooth_make(const options *o, smooth_made *out); /* free out->f */
 
-/* The same function with another half-width for all transitions (NaN: as they are) or another degree (0: as it is). */
+/* The same function with another half-width of all transitions (NaN: unchanged) or another degree
+ * (0: unchanged). */
 berlu_status smooth_again(berlu_smooth **out, const berlu_smooth *f, double eps, int degree);
 
 int smooth_is_collinear(const berlu_smooth *f);
 
-/* A message about joins at which not even the first derivative is continuous and how to get it; "" where it is. */
+/* A warning about joins where the first derivative is not continuous, with the remedy; "" if it
+ * is. */
 enum { SMOOTH_WARNING = 320 };
 const char *smooth_warning(char out[SMOOTH_WARNING], const berlu_smooth *f);
 

@@ -1,7 +1,8 @@
 /* smooth_emit.c - see smooth_emit.h. SPDX-License-Identifier: MIT
  *
- * C comes from the library (smooth/source.c); Python is the same text in its grammar. LaTeX shows the pieces as a paper
- * would; YAML and spec are what berlu itself reads, with every digit, so that the same function comes back to the bit. */
+ * C comes from the library (smooth/source.c); Python is the same in its syntax. LaTeX shows the
+ * pieces as a paper would; YAML and spec are read by berlu itself and have every digit, so that the
+ * function is restored to the bit. */
 #include "smooth_emit.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ static void add_number(text *t, double value)
     text_string(t, number(digits, value));
 }
 
-/* -- Python ------------------------------------------------------------------------------------------------------- */
+/* ---- Python ---------------------------------------------------------------------------------- */
 
 static void python_given(text *t, const berlu_smooth *f, size_t i, int slope)
 {
@@ -115,7 +116,7 @@ static void python_write(text *t, const berlu_smooth *f, const char *prefix, con
     }
 }
 
-/* -- LaTeX ---------------------------------------------------------------------------------------------------------- */
+/* ---- LaTeX ----------------------------------------------------------------------------------- */
 
 /* 0.25, 1.5 \cdot 10^{-5} */
 static void latex_number(text *t, double value)
@@ -198,7 +199,7 @@ static void latex_write(text *t, const berlu_smooth *f, const char *name)
     text_string(t, count > 1 ? "\\end{cases}\n" : "");
 }
 
-/* -- what berlu reads ----------------------------------------------------------------------------------------------- */
+/* ---- YAML and spec --------------------------------------------------------------------------- */
 
 static void list_write(text *t, const berlu_smooth *f, const char *what, const char *open, const char *close)
 {

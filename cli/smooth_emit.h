@@ -1,4 +1,4 @@
-/* smooth_emit.h - a smoothed function as a text that other programs read. SPDX-License-Identifier: MIT */
+/* smooth_emit.h - exports a smoothed function as source text. SPDX-License-Identifier: MIT */
 #ifndef CLI_SMOOTH_EMIT_H
 #define CLI_SMOOTH_EMIT_H
 
@@ -15,8 +15,8 @@ typedef enum smooth_emit {
     EMIT_SPEC
 } smooth_emit;
 
-/* Prints it. `prefix` stands in front of the names of C and Python. yaml and spec are for functions of lines alone:
- * BERLU_ERR_UNSUPPORTED for the others. */
+/* Prints it. `prefix` precedes the names in C and Python. yaml and spec exist for piecewise linear
+ * functions only: BERLU_ERR_UNSUPPORTED for others. */
 berlu_status smooth_emit_print(const berlu_smooth *f, smooth_emit kind, const char *prefix, const char *name);
 
 #endif

@@ -1,9 +1,10 @@
 /* smooth_plot.c - see smooth_plot.h. SPDX-License-Identifier: MIT
  *
- * A plot per derivative, from the function itself to the highest one that is continuous (at least the second, at most
- * the fourth), each over the same range of x. The given function is a broad pale line under the thin smoothed one, so
- * that both can be seen where they agree; its slope has gaps at the kinks. Where a transition would be a speck in the
- * range of all kinks, a second column shows the surroundings of the first kink. */
+ * One plot per derivative, from the function itself to the highest continuous one (at least the
+ * second, at most the fourth), over the same range of x. The given function is a broad pale line
+ * under the thin smoothed one, so that both are visible where they agree; its slope has gaps at the
+ * kinks. Where a transition would be tiny in the range of all kinks, a second column shows the
+ * neighbourhood of the first kink. */
 #include "smooth_plot.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ typedef struct drawing {
     curve curves[CURVES];
     size_t count;
     int orders; /* derivatives drawn, the function itself included */
-    int close;  /* a second column shows the surroundings of the first kink */
+    int close;  /* a second column shows the neighbourhood of the first kink */
     svg_plot plots[ORDERS * COLUMNS];
 } drawing;
 
@@ -58,7 +59,8 @@ static double derivative(const berlu_smooth *f, double x, int order)
     return p.polynomial ? sum : sum + p.scale * pow(p.rate, order) * exp(p.rate * x);
 }
 
-/* The slope before smoothing, by a difference that never reaches over a kink (there: NaN, the line is broken). */
+/* The slope before smoothing, by a difference that never spans a kink (NaN there: a gap in the
+ * line). */
 static double kinked_slope(const berlu_smooth *f, double x, double step)
 {
     double h = step / 4;
@@ -68,7 +70,7 @@ static double kinked_slope(const berlu_smooth *f, double x, double step)
     return (berlu_smooth_kinked(f, x + h) - berlu_smooth_kinked(f, x - h)) / (2 * h);
 }
 
-/* -- series --------------------------------------------------------------------------------------------------------- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 static berlu_status joins_add(drawing *d, svg_series *out, double low, double high)
 {
@@ -77,7 +79,7 @@ static berlu_status joins_add(drawing *d, svg_series *out, double low, double hi
     double *x = ARENA_ARRAY(&d->memory, double, 2 * kinks + 1);
     if (!x)
         return BERLU_ERR_MEMORY;
-    for (size_t i = 0; i < kinks && kinks <= 6; i++) { /* more of them would be a hatching */
+    for (size_t i = 0; i < kinks && kinks <= 6; i++) { /* more lines would be unreadable */
         berlu_transition t = transition_at(f, i);
         if (t.to < low || t.from > high)
             continue;
@@ -139,7 +141,7 @@ static berlu_status controls_add(drawing *d, svg_series *out, double low, double
     return BERLU_OK;
 }
 
-/* -- plots ---------------------------------------------------------------------------------------------------------- */
+/* ---- plots ----------------------------------------------------------------------------------- */
 
 static berlu_status plot_add(drawing *d, svg_plot *out, double low, double high, int order, const char *around)
 {
@@ -158,7 +160,7 @@ static berlu_status plot_add(drawing *d, svg_plot *out, double low, double high,
     for (size_t i = 0; status == BERLU_OK && i < d->count; i++)
         status = curve_add(d, &series[count++], x, i, order);
     if (status == BERLU_OK && d->count == 1 && order < 2 && berlu_smooth_kink_count(d->curves[0].f) > 0 &&
-        (!d->close || *around)) /* where a transition is a speck its points would hide it */
+        (!d->close || *around)) /* the points would hide a tiny transition */
         status = controls_add(d, &series[count++], low, high, order);
     text_add(&title, "%s%s", titles[order], around);
     const char *kept = title.failed ? NULL : arena_strdup(&d->memory, title.data);
@@ -200,7 +202,7 @@ static int orders_find(const drawing *d)
     return (most < ORDERS - 1 ? most : ORDERS - 1) + 1;
 }
 
-/* -- the figure ------------------------------------------------------------------------------------------------------ */
+/* ---- the figure ------------------------------------------------------------------------------ */
 
 /* "eps=0.1,0.5" or "degree=2,4,8" */
 static berlu_status overlay_read(drawing *d, const berlu_smooth *f, const char *words)
@@ -286,14 +288,13 @@ berlu_status smooth_plot_save(const smooth_made *made, const char *overlay, cons
     if (overlay) {
         snprintf(subtitle, sizeof subtitle, "the same function with %.100s", overlay);
         title_shorten(title, overlay);
-        status = overlay_read(d, made->f, overlay);
+        TRY_DONE(overlay_read(d, made->f, overlay));
     } else {
         d->curves[d->count++] = (curve){.f = made->f, .label = "smoothed"};
     }
-    if (status == BERLU_OK)
-        status = figure_fill(d, &figure);
-    if (status == BERLU_OK)
-        status = svg_save(path, &figure);
+    TRY_DONE(figure_fill(d, &figure));
+    TRY_DONE(svg_save(path, &figure));
+done:
     for (size_t i = 0; i < d->count; i++)
         berlu_smooth_free(d->curves[i].own);
     arena_free(&d->memory);

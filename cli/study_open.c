@@ -58,10 +58,10 @@ berlu_status study_open(study_opened *x, const options *o)
 
 berlu_status study_runs_find(study_opened *x, const options *o)
 {
-    berlu_status status = study_entries_make(&x->runs, &x->s, x->folder);
-    for (size_t i = 0; i < options_count(o, "known") && status == BERLU_OK; i++)
-        status = study_known_take(&x->runs, options_strings(o, "known")[i]);
-    return status;
+    TRY(study_entries_make(&x->runs, &x->s, x->folder));
+    for (size_t i = 0; i < options_count(o, "known"); i++)
+        TRY(study_known_take(&x->runs, options_strings(o, "known")[i]));
+    return BERLU_OK;
 }
 
 berlu_status study_open_runs(study_opened *x, const options *o)

@@ -1,7 +1,8 @@
 /* train_help.c - see train_help.h. SPDX-License-Identifier: MIT
  *
- * The list of settings (train/settings.h) is in the order of run.json; people look for an option by what they want to
- * change. So the groups name the options here, and whatever they do not name stands in the last one. */
+ * The list of settings (train/settings.h) is in the order of run.json; people look for an option by
+ * what they want to change. So the groups name the options here, and whatever they do not name
+ * stands in the last one. */
 #include "train_help.h"
 
 #include "train/recipe.h"

@@ -64,9 +64,7 @@ berlu_status file_in_each(const file_in *f, uint64_t count, file_in_take *take, 
     unsigned char piece[FILE_IN_PIECE];
     for (uint64_t at = 0; at < count; at += sizeof piece) {
         size_t some = count - at < sizeof piece ? (size_t)(count - at) : sizeof piece;
-        berlu_status status = file_in_read(f, at, piece, some);
-        if (status != BERLU_OK)
-            return status;
+        TRY(file_in_read(f, at, piece, some));
         take(context, piece, some);
     }
     return BERLU_OK;

@@ -1,14 +1,14 @@
 /* status.c - the message of the last failure, one per thread. SPDX-License-Identifier: MIT
  *
  * The text lives in thread-local memory of fixed size, so reporting a failure never allocates: it
- * works when memory has run out. A message that is too long is cut, never refused. */
+ * works when memory has run out. A message that is too long is truncated, never refused. */
 #include "base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE = 1024 };
+enum { MESSAGE = FAILURE_MESSAGE };
 static _Thread_local char last_error[MESSAGE];
 
 const char *berlu_last_error(void)
@@ -53,6 +53,17 @@ berlu_status berlu_fail(berlu_status status, const char *format, ...)
 berlu_status berlu_fail_in(berlu_status status, const char *place)
 {
     return status == BERLU_OK ? status : berlu_fail(status, "%s: %s", place, last_error);
+}
+
+void failure_keep(kept_failure *out, berlu_status status)
+{
+    out->status = status;
+    memcpy(out->message, status == BERLU_OK ? "" : last_error, status == BERLU_OK ? 1 : strlen(last_error) + 1);
+}
+
+berlu_status failure_report(const kept_failure *f)
+{
+    return f->status == BERLU_OK ? BERLU_OK : berlu_fail(f->status, "%s", f->message);
 }
 
 berlu_status berlu_fail_memory(size_t bytes, const char *what)

@@ -38,6 +38,17 @@ BERLU_API berlu_status berlu_fail(berlu_status status, const char *format, ...) 
  * `return berlu_fail_in(status, path);` reads well. */
 berlu_status berlu_fail_in(berlu_status status, const char *place);
 
+/* A failure with its message, kept while cleanup or another thread's work overwrites the thread's
+ * own: failure_keep(&f, status) copies it, failure_report(&f) reports it again, here or on another
+ * thread, and returns the status. */
+enum { FAILURE_MESSAGE = 1024 };
+typedef struct kept_failure {
+    berlu_status status;
+    char message[FAILURE_MESSAGE];
+} kept_failure;
+void failure_keep(kept_failure *out, berlu_status status);
+berlu_status failure_report(const kept_failure *f);
+
 /* Reports a failed allocation of `bytes` for `what` ("the arena of vit_tiny"). */
 berlu_status berlu_fail_memory(size_t bytes, const char *what);
 

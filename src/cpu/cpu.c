@@ -39,8 +39,8 @@ static berlu_status f32_open(device **out, const backend *b, const device_option
 {
     if (o->precision && strcmp(o->precision, "f32") != 0)
         return berlu_fail(BERLU_ERR_ARG, "precision %s: the CPU computes in f32; leave --precision out", o->precision);
-    berlu_status status = gemm_prepare();
-    return status == BERLU_OK ? device_open(out, b, DTYPE_F32) : status;
+    TRY(gemm_prepare());
+    return device_open(out, b, DTYPE_F32);
 }
 
 static berlu_status f64_open(device **out, const backend *b, const device_options *o)

@@ -24,9 +24,7 @@ enum { PIECE = 1 << 16 };
 berlu_status tarball_check(const char *path, const char *expected)
 {
     char found[SHA256_TEXT];
-    berlu_status status = sha256_file(found, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(sha256_file(found, path));
     if (strcasecmp(found, expected) == 0)
         return BERLU_OK;
     return berlu_fail(BERLU_ERR_INPUT,
@@ -247,10 +245,10 @@ berlu_status tarball_unpack(const char *path, const char *folder, const char *ta
     if (status == BERLU_OK && (status = entries_unpack(&u)) == BERLU_OK)
         status = path_rename(into.data, target);
     if (status != BERLU_OK && into.data) {
-        char message[1024]; /* cleaning up must not replace the message */
-        snprintf(message, sizeof message, "%s", berlu_last_error());
+        kept_failure first;
+        failure_keep(&first, status);
         folder_remove(into.data);
-        berlu_fail(status, "%s", message);
+        failure_report(&first);
     }
     if (u.a)
         archive_read_free(u.a);

@@ -1,8 +1,9 @@
-/* augment.c - crops, flip, jitter and erasing: what is drawn for one sample, and what becomes of its pixels.
+/* augment.c - crops, flip, jitter and erasing: the draws of one sample, and their effect on pixels.
  * SPDX-License-Identifier: MIT
  *
- * Rules and distributions follow timm and the DeiT script. Each step draws from its own purpose, so switching one off
- * leaves the draws of the others as they were. RandAugment is in randaugment.c, the pixel work in pixels.c. */
+ * Rules and distributions follow timm and the DeiT script. Each step has its own random stream, so
+ * disabling one does not change the draws of the others. RandAugment is in randaugment.c, pixel
+ * operations in pixels.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,7 @@ double augment_crop_pct(const data_info *info, int image_size)
 berlu_status augment_prepare(augment_plan *out, const augment_options *o, const data_info *info, const double mean[3],
                              const double std[3], uint64_t seed)
 {
-    berlu_status status = options_check(o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(options_check(o));
     augment_plan p = {.o = *o, .seed = seed};
     if (p.o.crop_pct == 0)
         p.o.crop_pct = augment_crop_pct(info, o->image_size);
@@ -66,9 +65,7 @@ berlu_status augment_prepare(augment_plan *out, const augment_options *o, const 
         p.o.pad = (o->image_size + 7) / 8;
     if (p.o.scale_high == 0)
         p.o.scale_low = 0.08, p.o.scale_high = 1;
-    status = levels_make(&p.levels, mean, std);
-    if (status != BERLU_OK)
-        return status;
+    TRY(levels_make(&p.levels, mean, std));
     for (int c = 0; c < 3; c++)
         p.fill[c] = (uint8_t)fmin(255, fmax(0, rint(255 * mean[c])));
     *out = p;
@@ -84,9 +81,10 @@ void augment_scratch_free(augment_scratch *w)
     *w = (augment_scratch){0};
 }
 
-/* ---- crops ---- */
+/* ---- crops ----------------------------------------------------------------------------------- */
 
-/* RandomResizedCrop: ten tries for an area and a shape that fit, else the largest middle part of an allowed shape. */
+/* RandomResizedCrop: ten tries for an area and an aspect ratio that fit, else the largest central
+ * crop of an allowed ratio. */
 image_part crop_random(draws *d, int width, int height, double scale_low, double scale_high)
 {
     const double shape_low = 3.0 / 4, shape_high = 4.0 / 3;
@@ -119,21 +117,18 @@ static berlu_status resize_to(augment_scratch *w, int width, int height, resize_
 {
     if (w->current.width == width && w->current.height == height)
         return BERLU_OK;
-    berlu_status status = image_resize(&w->spare, &w->current, width, height, filter, &w->resize);
-    if (status == BERLU_OK)
-        swap(w);
-    return status;
+    TRY(image_resize(&w->spare, &w->current, width, height, filter, &w->resize));
+    swap(w);
+    return BERLU_OK;
 }
 
-/* out(x, y) = in(x + left, y + top), zero outside, mirrored if asked; side x side. */
+/* out(x, y) = in(x + left, y + top), zero outside; side x side. */
 static berlu_status window(augment_scratch *w, int left, int top, int side)
 {
     const image *in = &w->current;
     if (left == 0 && top == 0 && in->width == side && in->height == side)
         return BERLU_OK;
-    berlu_status status = image_reserve(&w->spare, side, side);
-    if (status != BERLU_OK)
-        return status;
+    TRY(image_reserve(&w->spare, side, side));
     int from = left < 0 ? -left : 0, to = in->width - left < side ? in->width - left : side;
     size_t row = (size_t)side * 3;
     for (int y = 0; y < side; y++) {
@@ -151,7 +146,8 @@ static berlu_status window(augment_scratch *w, int left, int top, int side)
     return BERLU_OK;
 }
 
-/* Short edge to `side` / crop_pct, then the middle; ties go to the even pixel, as Python rounds. */
+/* Resizes the short edge to `side` / crop_pct and crops the centre; ties round to even, as in
+ * Python. */
 static berlu_status crop_centre(const augment_options *o, double crop_pct, resize_filter filter, augment_scratch *w)
 {
     int side = o->image_size, edge = (int)floor(side / crop_pct);
@@ -160,9 +156,8 @@ static berlu_status crop_centre(const augment_options *o, double crop_pct, resiz
         height = (int)((double)edge * height / width), width = edge;
     else
         width = (int)((double)edge * width / height), height = edge;
-    berlu_status status = resize_to(w, width, height, filter);
-    return status == BERLU_OK ? window(w, (int)rint((width - side) / 2.0), (int)rint((height - side) / 2.0), side)
-                              : status;
+    TRY(resize_to(w, width, height, filter));
+    return window(w, (int)rint((width - side) / 2.0), (int)rint((height - side) / 2.0), side);
 }
 
 static berlu_status crop_apply(const augment_plan *plan, const sample_draw *draw, augment_scratch *w)
@@ -178,11 +173,11 @@ static berlu_status crop_apply(const augment_plan *plan, const sample_draw *draw
     case CROP_PAD:
         break;
     }
-    berlu_status status = crop_centre(o, 1.0, filter, w);
-    return status == BERLU_OK ? window(w, draw->left, draw->top, o->image_size) : status;
+    TRY(crop_centre(o, 1.0, filter, w));
+    return window(w, draw->left, draw->top, o->image_size);
 }
 
-/* ---- colour jitter ---- */
+/* ---- colour jitter --------------------------------------------------------------------------- */
 
 static float jitter_factor(draws *d, double range)
 {
@@ -213,7 +208,7 @@ berlu_status jitter_apply(const augment_options *o, draws *d, image *current)
     return BERLU_OK;
 }
 
-/* ---- random erasing, on normalised numbers ---- */
+/* ---- random erasing, on normalised numbers --------------------------------------------------- */
 
 erase_box erase_draw(draws *d, double probability, int height, int width)
 {
@@ -242,7 +237,7 @@ void erase_fill(draws *d, erase_box box, float *planes, int height, int width)
         }
 }
 
-/* ---- one sample ---- */
+/* ---- one sample ------------------------------------------------------------------------------ */
 
 static void crop_draw(const augment_plan *plan, draws *d, int width, int height, sample_draw *out)
 {
@@ -296,20 +291,18 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
     return BERLU_OK;
 }
 
-/* Colour jitter does not care for places, so the mirroring may wait; RandAugment turns and shifts, so it may not. */
+/* Mirrors late, while normalising, where possible: colour jitter commutes with it, RandAugment's
+ * rotations and shifts do not. */
 berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, uint32_t epoch, uint64_t sample,
                            float *out, augment_scratch *w)
 {
     int mirror = draw->flip, side = plan->o.image_size;
-    berlu_status status = crop_apply(plan, draw, w);
-    if (status == BERLU_OK && mirror && plan->o.randaugment > 0) {
+    TRY(crop_apply(plan, draw, w));
+    if (mirror && plan->o.randaugment > 0) {
         pixels_flip(&w->current);
         mirror = 0;
     }
-    if (status == BERLU_OK)
-        status = colours_apply(plan, epoch, sample, w);
-    if (status != BERLU_OK)
-        return status;
+    TRY(colours_apply(plan, epoch, sample, w));
     levels_apply(&plan->levels, out, &w->current, mirror);
     if (draw->erase.height > 0) {
         draws d = draws_for(plan->seed, PURPOSE_ERASE, epoch, sample);
@@ -319,7 +312,7 @@ berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, ui
     return BERLU_OK;
 }
 
-/* A reader says how large the image is before it decodes it: that is when the sample can be drawn. */
+/* A sample is drawn once a reader knows the size of the image, before it decodes the pixels. */
 typedef struct draw_job {
     const augment_plan *plan;
     uint32_t epoch;
@@ -344,11 +337,8 @@ berlu_status augment_image(const augment_plan *plan, data_source *source, data_s
                            uint32_t epoch, uint64_t sample, augment_scratch *w)
 {
     draw_job job = {.plan = plan, .epoch = epoch, .sample = sample};
-    berlu_status status = sample_read(&job, source, split, index, w);
-    if (status == BERLU_OK)
-        status = crop_apply(plan, &job.draw, w);
-    if (status != BERLU_OK)
-        return status;
+    TRY(sample_read(&job, source, split, index, w));
+    TRY(crop_apply(plan, &job.draw, w));
     if (job.draw.flip)
         pixels_flip(&w->current);
     return colours_apply(plan, epoch, sample, w);
@@ -358,6 +348,6 @@ berlu_status augment_sample(const augment_plan *plan, data_source *source, data_
                             uint32_t epoch, uint64_t sample, float *out, augment_scratch *w)
 {
     draw_job job = {.plan = plan, .epoch = epoch, .sample = sample};
-    berlu_status status = sample_read(&job, source, split, index, w);
-    return status == BERLU_OK ? augment_apply(plan, &job.draw, epoch, sample, out, w) : status;
+    TRY(sample_read(&job, source, split, index, w));
+    return augment_apply(plan, &job.draw, epoch, sample, out, w);
 }

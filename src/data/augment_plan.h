@@ -1,8 +1,9 @@
-/* augment_plan.h - an augmentation with all its options settled, and the work of one sample. SPDX-License-Identifier: MIT
+/* augment_plan.h - an augmentation with all options resolved, and its application to one sample.
+ * SPDX-License-Identifier: MIT
  *
- * The loader prepares one plan and shares it; every worker owns a scratch. A sample is drawn first (augment_draw: plain data)
- * and made of pixels then (augment_apply), so that a device which holds the images can do the second part itself from the
- * same draws (engine/image_draw.h). */
+ * Workers share one plan; each owns a scratch. A sample is first drawn (augment_draw() returns
+ * plain data) and then applied to pixels (augment_apply()), so that a device that holds the images
+ * can do the second step itself from the same draws (engine/image_draw.h). */
 #ifndef DATA_AUGMENT_PLAN_H
 #define DATA_AUGMENT_PLAN_H
 
@@ -11,10 +12,10 @@
 #include "data/levels.h"
 
 typedef struct augment_plan {
-    augment_options o; /* no zeros left that mean "default" */
+    augment_options o; /* with all defaults resolved */
     uint64_t seed;
     levels levels;   /* bytes, normalised */
-    uint8_t fill[3]; /* what comes in from outside when an image is turned or shifted */
+    uint8_t fill[3]; /* colour of pixels from outside a rotated or shifted image */
 } augment_plan;
 
 typedef struct augment_scratch {
@@ -32,18 +33,19 @@ typedef struct erase_box {
     int top, left, height, width; /* height 0: nothing is erased */
 } erase_box;
 
-/* All that chance decides about one sample, but for its colours. */
+/* All random choices of one sample except its colours. */
 typedef struct sample_draw {
-    image_part part;      /* of the stored image, as it is read */
-    resize_filter filter; /* from there to the network's size */
-    int left, top;        /* CROP_PAD: the window's place on the resized image, negative in the padding */
+    image_part part;      /* of the stored image, to be read */
+    resize_filter filter; /* that resizes it to image_size */
+    int left, top;        /* CROP_PAD: the window's corner on the resized image, negative in the padding */
     int flip;
     erase_box erase;
-    uint32_t erase_words; /* of the row PURPOSE_ERASE that the box took; the noise inside it begins there */
+    uint32_t erase_words; /* words of PURPOSE_ERASE consumed by the box; the noise inside it begins there */
 } sample_draw;
 
-/* 1: a sample is a window of the stored bytes, perhaps mirrored and erased, so a device that has the bytes can make it: all
- * images have the network's size, and nothing resizes or recolours them. */
+/* Whether a sample is a window of the stored bytes, possibly mirrored and erased, which a device
+ * that has the bytes can compute: all images have the network's size, nothing resizes or recolours
+ * them. */
 int augment_only_moves(const augment_plan *plan, const data_info *info);
 
 /* A function of its arguments alone; width and height are those of the stored image. */
@@ -57,7 +59,7 @@ berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, ui
 berlu_status augment_image(const augment_plan *plan, data_source *source, data_split split, size_t index,
                            uint32_t epoch, uint64_t sample, augment_scratch *w);
 
-/* Reads, draws and applies. `sample` tells copies of a repeated image apart. */
+/* Reads, draws and applies. `sample` distinguishes copies of a repeated image. */
 berlu_status augment_sample(const augment_plan *plan, data_source *source, data_split split, size_t index,
                             uint32_t epoch, uint64_t sample, float *out, augment_scratch *w);
 

@@ -14,21 +14,19 @@ typedef struct reading {
     data_split split;
     size_t first, count;
     uint8_t *out;
-    berlu_status status[BLOCKS];
-    char message[BLOCKS][256];
+    kept_failure failures[BLOCKS];
 } reading;
 
 static berlu_status image_take(reading *r, size_t i, const image_request *request, image *decoded)
 {
     const data_info *info = &r->source->info;
     size_t bytes = 3 * (size_t)info->width * (size_t)info->height;
-    berlu_status status = data_read(r->source, r->split, r->first + i, request, decoded);
-    if (status == BERLU_OK && (decoded->width != info->width || decoded->height != info->height))
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: images of %d x %d and of %d x %d", info->path, info->width,
-                            info->height, decoded->width, decoded->height);
-    if (status == BERLU_OK)
-        memcpy(r->out + i * bytes, decoded->pixels, bytes);
-    return status;
+    TRY(data_read(r->source, r->split, r->first + i, request, decoded));
+    if (decoded->width != info->width || decoded->height != info->height)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: images of %d x %d and of %d x %d", info->path, info->width,
+                          info->height, decoded->width, decoded->height);
+    memcpy(r->out + i * bytes, decoded->pixels, bytes);
+    return BERLU_OK;
 }
 
 static void block_read(void *context, size_t block)
@@ -38,10 +36,10 @@ static void block_read(void *context, size_t block)
     image_file file = {0};
     image_request request = {.file = &file};
     size_t end = r->count * (block + 1) / BLOCKS;
-    for (size_t i = r->count * block / BLOCKS; i < end && r->status[block] == BERLU_OK; i++)
-        r->status[block] = image_take(r, i, &request, &decoded);
-    if (r->status[block] != BERLU_OK)
-        snprintf(r->message[block], sizeof r->message[block], "%s", berlu_last_error());
+    berlu_status status = BERLU_OK;
+    for (size_t i = r->count * block / BLOCKS; i < end && status == BERLU_OK; i++)
+        status = image_take(r, i, &request, &decoded);
+    failure_keep(&r->failures[block], status);
     image_free(&decoded);
     free(file.bytes);
 }
@@ -55,8 +53,7 @@ berlu_status data_bytes(data_source *source, data_split split, size_t first, siz
     threads_for(threads, BLOCKS, block_read, r);
     berlu_status status = BERLU_OK;
     for (int b = 0; b < BLOCKS && status == BERLU_OK; b++)
-        if (r->status[b] != BERLU_OK)
-            status = berlu_fail(r->status[b], "%s", r->message[b]);
+        status = failure_report(&r->failures[b]);
     free(r);
     return status;
 }

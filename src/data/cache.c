@@ -26,8 +26,7 @@ typedef struct packing {
     uint32_t *sums, *labels;    /* of all */
     augment_plan plan;
     augment_scratch scratch[GROUPS];
-    berlu_status status[BLOCK];
-    char messages[BLOCK][512];
+    kept_failure failures[BLOCK]; /* reported by one thread, in order */
 } packing;
 
 static data_split split_of(const data_info *info, size_t place, size_t *index)
@@ -42,11 +41,11 @@ static void pack_one(packing *p, size_t i, augment_scratch *w)
     size_t index;
     data_split split = split_of(p->info, p->first + i, &index);
     uint32_t label = (uint32_t)data_label(p->source, split, index);
-    p->status[i] = augment_image(&p->plan, p->source, split, index, 0, 0, w);
-    if (p->status[i] == BERLU_OK) {
+    berlu_status status = augment_image(&p->plan, p->source, split, index, 0, 0, w);
+    failure_keep(&p->failures[i], status);
+    if (status == BERLU_OK) {
         memcpy(p->pixels + i * p->bytes, w->current.pixels, p->bytes);
-    } else { /* reported afterwards by one thread, in order */
-        snprintf(p->messages[i], sizeof p->messages[i], "%s", berlu_last_error());
+    } else {
         memset(p->pixels + i * p->bytes, 0, p->bytes);
         label |= PACKED_BROKEN;
     }
@@ -64,12 +63,9 @@ static void pack_group(void *context, size_t group)
 static berlu_status block_settle(packing *p)
 {
     for (size_t i = 0; i < p->count; i++) {
-        berlu_status status = p->status[i];
-        if (status == BERLU_OK)
-            continue;
         size_t index;
         data_split split = split_of(p->info, p->first + i, &index);
-        berlu_fail(status, "%s", p->messages[i]);
+        berlu_status status = failure_report(&p->failures[i]);
         if (status == BERLU_ERR_INPUT)
             status = data_report_bad(p->source, split, index);
         if (status != BERLU_OK)
@@ -165,13 +161,12 @@ berlu_status cache_write(data_source *source, const char *path, int side, int th
                        .names = names.length};
     memcpy(h.magic, PACKED_MAGIC, sizeof h.magic - 1);
     h.magic[sizeof h.magic - 1] = '0' + PACKED_FORMAT;
-    berlu_status status = text_status(&names);
-    if (status == BERLU_OK)
-        status = packing_make(&p, source, side);
-    if (status == BERLU_OK)
-        status = file_out_open(&file, path);
-    if (status == BERLU_OK)
-        status = pack_file(p, file, &h, &names, threads, progress, context);
+    berlu_status status;
+    TRY_DONE(text_status(&names));
+    TRY_DONE(packing_make(&p, source, side));
+    TRY_DONE(file_out_open(&file, path));
+    TRY_DONE(pack_file(p, file, &h, &names, threads, progress, context));
+done:
     if (status == BERLU_OK)
         status = file_out_commit(file);
     else

@@ -190,12 +190,9 @@ static berlu_status bad_remember(data_source *s, data_split split, size_t index)
     for (size_t i = s->skipped; i < s->bad_count; i++)
         if (s->bad[i].split == split && s->bad[i].index == index)
             return BERLU_OK;
-    if (s->bad_count - s->skipped == s->max_bad) {
-        char message[512];
-        snprintf(message, sizeof message, "%s", berlu_last_error());
-        return berlu_fail(BERLU_ERR_INPUT, "%s (broken file number %zu, --max-bad allows %zu)", message, s->max_bad + 1,
-                          s->max_bad);
-    }
+    if (s->bad_count - s->skipped == s->max_bad)
+        return berlu_fail(BERLU_ERR_INPUT, "%s (broken file number %zu, --max-bad allows %zu)", berlu_last_error(),
+                          s->max_bad + 1, s->max_bad);
     return bad_add(s, split, index, berlu_last_error());
 }
 

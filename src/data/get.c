@@ -57,12 +57,12 @@ static berlu_status set_unpack(const cifar_layout *l, const char *archive, const
     berlu_status status = cifar_verify(l, unchecked);
     if (status == BERLU_OK)
         return path_rename(unchecked, target);
-    char message[1024]; /* cleaning up must not replace the message */
-    snprintf(message, sizeof message, "%s", berlu_last_error());
+    kept_failure first;
+    failure_keep(&first, status);
     int kept = !folder_exists(damaged) && path_rename(unchecked, damaged) == BERLU_OK;
     if (!kept)
         folder_remove(unchecked);
-    return berlu_fail(status, "%s (what was unpacked lies in %s)", message, damaged);
+    return berlu_fail(status, "%s (what was unpacked lies in %s)", first.message, damaged);
 }
 
 berlu_status data_get(const cifar_layout *l, const char *folder, const download *from, int keep_archive)

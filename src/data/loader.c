@@ -1,10 +1,12 @@
-/* loader.c - worker threads that make batches ahead of the one who uses them. SPDX-License-Identifier: MIT
+/* loader.c - worker threads that prefetch batches. SPDX-License-Identifier: MIT
  *
- * A ring of slots holds batches in the making, ready, and the one the caller looks at. Workers take tickets in order, a
- * ticket being a few rows of a batch; a ticket exists only while its batch has a slot, which is what bounds the memory.
- * Whoever finishes the last rows of a batch also mixes it. One mutex guards the counters below; images are made outside
- * of it. What goes into a row is decided by loader_plan.c from the row's number alone, so who makes it does not matter.
- * Read on: loader_next(), then worker_run(). */
+ * A ring of slots holds batches in progress, ready ones, and the one borrowed by the caller.
+ * Workers take tickets in order, a ticket being a few rows of a batch; a ticket exists only while
+ * its batch has a slot, which bounds the memory. The worker that finishes the last rows of a batch
+ * also mixes it. One mutex guards the counters below; images are prepared outside of it.
+ * loader_plan.c computes a row from its number alone, so it does not matter which worker does. Read
+ * on: loader_next(), then worker_run(). */
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -41,19 +43,18 @@ struct loader {
     double waited;
 
     pthread_mutex_t lock;
-    pthread_cond_t work, done; /* there are tickets; a batch is ready, or nobody works */
+    pthread_cond_t work, done; /* tickets are available; a batch is ready, or no worker is busy */
     int stop, paused;
     uint32_t epoch;
-    /* Batches count among those of this rank. */
+    /* Batches are numbered within this rank. */
     size_t batches, held;     /* of this epoch; the first batch whose slot may not be reused */
-    size_t next, next_ticket; /* what the next worker takes: batch, and ticket within it */
-    size_t give;              /* the batch loader_next gives next */
-    int busy;                 /* workers with a ticket in hand */
-    berlu_status failed;
-    char sentence[1024];
+    size_t next, next_ticket; /* the next ticket: its batch, and its number there */
+    size_t give;              /* the next batch that loader_next() returns */
+    int busy;                 /* workers that hold a ticket */
+    kept_failure failure;     /* the first */
 };
 
-/* ---- workers ---- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static size_t tickets_of(const loader *l, size_t batch)
 {
@@ -65,10 +66,10 @@ typedef struct ticket {
     slot *slot;
 } ticket;
 
-/* With the lock held: is there something to do, and may it be done now? */
+/* Takes the next ticket; 0 where there is none, or no free slot. Called with the lock held. */
 static int ticket_take(loader *l, ticket *t)
 {
-    if (l->paused || l->failed != BERLU_OK || l->next >= l->batches || l->next >= l->held + l->slot_count)
+    if (l->paused || l->failure.status != BERLU_OK || l->next >= l->batches || l->next >= l->held + l->slot_count)
         return 0;
     size_t batch = plan_number(&l->plan, l->next);
     *t = (ticket){batch, l->next_ticket * ROWS_PER_TICKET, &l->slots[l->next % l->slot_count]};
@@ -84,15 +85,6 @@ static int ticket_take(loader *l, ticket *t)
     return 1;
 }
 
-/* With the lock held. The first failure is the one that is told. */
-static void failure_note(loader *l, berlu_status status)
-{
-    if (l->failed != BERLU_OK)
-        return;
-    l->failed = status;
-    snprintf(l->sentence, sizeof l->sentence, "%s", berlu_last_error());
-}
-
 static void ticket_work(worker *w, ticket t)
 {
     loader *l = w->l;
@@ -102,9 +94,10 @@ static void ticket_work(worker *w, ticket t)
     for (size_t row = t.first_row; row < end && status == BERLU_OK; row++)
         status = plan_fill_row(&l->plan, l->epoch, t.batch, row, &t.slot->rows, &w->scratch);
     pthread_mutex_lock(&l->lock);
-    if (status != BERLU_OK)
-        failure_note(l, status);
-    int last = --t.slot->left == 0 && l->failed == BERLU_OK;
+    if (l->failure.status == BERLU_OK)
+        failure_keep(&l->failure, status);
+    assert(t.slot->left > 0 && l->busy > 0);
+    int last = --t.slot->left == 0 && l->failure.status == BERLU_OK;
     if (last) {
         pthread_mutex_unlock(&l->lock);
         plan_finish(&l->plan, l->epoch, t.batch, &t.slot->rows);
@@ -115,13 +108,14 @@ static void ticket_work(worker *w, ticket t)
     pthread_cond_broadcast(&l->done);
 }
 
-/* A worker that wakes takes a core that is free, or its turn, but pushes nobody off: whoever woke it has a step to make. */
+/* SCHED_BATCH: a worker that wakes does not preempt the thread that woke it, which has a step to
+ * run. */
 static void *worker_run(void *context)
 {
     worker *w = context;
     loader *l = w->l;
     ticket t;
-    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}); /* where refused it works as well */
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}); /* optional */
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
         if (!ticket_take(l, &t)) {
@@ -129,15 +123,15 @@ static void *worker_run(void *context)
             continue;
         }
         if (l->next - l->give < l->slot_count / 2)
-            pthread_cond_signal(&l->work); /* the reserve runs low: one more helps, if one is asleep */
+            pthread_cond_signal(&l->work); /* few batches are ready: wake another worker */
         pthread_mutex_unlock(&l->lock);
-        ticket_work(w, t); /* comes back with the lock */
+        ticket_work(w, t); /* returns with the lock held */
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
-/* Signals are the main thread's business: workers are started with all of them blocked. */
+/* Starts workers with all signals blocked: the main thread handles them. */
 static berlu_status workers_start(loader *l, int count)
 {
     sigset_t before;
@@ -146,7 +140,7 @@ static berlu_status workers_start(loader *l, int count)
         l->workers[i].l = l;
         l->workers[i].scratch.byte_limit = l->plan.image_bytes;
         if (pthread_create(&l->workers[i].thread, NULL, worker_run, &l->workers[i]) != 0)
-            break; /* fewer are enough, as long as there is one */
+            break; /* fewer suffice, as long as there is one */
         l->worker_count++;
     }
     signals_restore(&before);
@@ -154,9 +148,9 @@ static berlu_status workers_start(loader *l, int count)
                                : berlu_fail(BERLU_ERR_MEMORY, "no thread for the data loader could be started");
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
-/* How many batches are held, and how much one decoded image may take, within the budget. */
+/* Divides the budget between batches and the buffers of one decoded image per worker. */
 static berlu_status budget_share(loader *l, size_t budget, int workers)
 {
     size_t slot_bytes = plan_slot_bytes(&l->plan);
@@ -178,11 +172,8 @@ static berlu_status budget_share(loader *l, size_t budget, int workers)
 
 static berlu_status slots_make(loader *l)
 {
-    for (size_t i = 0; i < l->slot_count; i++) {
-        berlu_status status = plan_rows_make(&l->plan, &l->slots[i].rows);
-        if (status != BERLU_OK)
-            return status;
-    }
+    for (size_t i = 0; i < l->slot_count; i++)
+        TRY(plan_rows_make(&l->plan, &l->slots[i].rows));
     return BERLU_OK;
 }
 
@@ -274,7 +265,7 @@ uint64_t loader_index_at(const loader *l, uint32_t epoch, uint64_t position)
     return plan_index(&l->plan, epoch, position, 0);
 }
 
-/* ---- use ---- */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch)
 {
@@ -290,7 +281,7 @@ berlu_status loader_start(loader *l, uint32_t epoch, size_t first_batch)
     l->batches = plan_own(&l->plan, l->plan.batches);
     l->held = l->next = l->give = plan_own(&l->plan, first_batch);
     l->next_ticket = 0;
-    l->failed = BERLU_OK;
+    l->failure.status = BERLU_OK;
     l->paused = 0;
     pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
@@ -303,17 +294,17 @@ static int given_ready(const loader *l)
     return s->ready && s->rows.number == plan_number(&l->plan, l->give);
 }
 
-/* With the lock held, until the next batch is there or none will come. */
+/* Waits for the next batch or a failure. Called with the lock held. */
 static void batch_wait(loader *l)
 {
     double began = clock_seconds();
     pthread_cond_signal(&l->work);
-    while (!given_ready(l) && l->failed == BERLU_OK)
+    while (!given_ready(l) && l->failure.status == BERLU_OK)
         pthread_cond_wait(&l->done, &l->lock);
     l->waited += clock_seconds() - began;
 }
 
-/* Drawn here and now. */
+/* Draws are cheap: they are computed on the calling thread. */
 static void draws_next(loader *l, const loader_batch **batch)
 {
     if (l->give >= l->batches)
@@ -333,18 +324,18 @@ berlu_status loader_next(loader *l, const loader_batch **batch)
     }
     berlu_status status = BERLU_OK;
     pthread_mutex_lock(&l->lock);
-    l->held = l->give; /* the batch given before goes back */
+    l->held = l->give; /* the previous batch may be reused */
     int over = l->give >= l->batches, low = l->next - l->give <= l->slot_count / 2;
-    if (!over && !given_ready(l) && l->failed == BERLU_OK)
+    if (!over && !given_ready(l) && l->failure.status == BERLU_OK)
         batch_wait(l);
     if (!over && given_ready(l)) {
         plan_show(&l->plan, &l->slots[l->give++ % l->slot_count].rows, &l->given);
         *batch = &l->given;
     } else if (!over) {
-        status = berlu_fail(l->failed, "%s", l->sentence);
+        status = failure_report(&l->failure);
     }
     pthread_mutex_unlock(&l->lock);
-    if (low) /* one worker refills all that is free; woken for each batch, or under the lock, it costs more */
+    if (low) /* one worker refills all free slots; waking it per batch, or under the lock, costs more */
         pthread_cond_signal(&l->work);
     return status;
 }

@@ -1,9 +1,11 @@
-/* loader_plan.c - order, shards, repeats and broken images: from (epoch, batch, row) to numbers. SPDX-License-Identifier: MIT
+/* loader_plan.c - order, shards, repeats and broken images: from (epoch, batch, row) to pixels.
+ * SPDX-License-Identifier: MIT
  *
- * An epoch is a list of places, cut into batches. Ranks share whole batches, so that a batch, its draws and its mixing are
- * the same for any number of ranks. With repeats, an image fills several neighbouring places and each copy draws its
- * own augmentation (DeiT's RASampler). The order is evaluated place by place (permute.h). A holdout is a second, fixed
- * permutation of the split: its first N images are held, the rest is kept. */
+ * An epoch is a sequence of positions, divided into batches. Ranks get complete batches, so that a
+ * batch, its draws and its mixing do not depend on the number of ranks. With repeats, an image
+ * occupies several neighbouring positions and each copy draws its own augmentation (DeiT's
+ * RASampler). The order is evaluated per position (permute.h). A holdout is a second, fixed
+ * permutation of the split: its first N images are held out. */
 #include "data/loader_plan.h"
 
 #include <stdlib.h>
@@ -90,16 +92,12 @@ berlu_status loader_plan_make(loader_plan *out, data_source *source, const loade
     }
     p.rows = o->batch;
     p.image_floats = 3 * (size_t)o->augment.image_size * (size_t)o->augment.image_size;
-    berlu_status status = augment_prepare(&p.augment, &o->augment, info, o->mean, o->std, o->seed);
-    if (status == BERLU_OK)
-        status = pool_find(&p, info);
-    if (status == BERLU_OK)
-        status = epoch_measure(&p);
-    if (status == BERLU_OK)
-        status = mix_check(&p);
-    if (status == BERLU_OK)
-        *out = p;
-    return status;
+    TRY(augment_prepare(&p.augment, &o->augment, info, o->mean, o->std, o->seed));
+    TRY(pool_find(&p, info));
+    TRY(epoch_measure(&p));
+    TRY(mix_check(&p));
+    *out = p;
+    return BERLU_OK;
 }
 
 size_t plan_own(const loader_plan *p, size_t batch)
@@ -136,7 +134,7 @@ uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uin
     return permutation_at(&held, o->part == PART_HELD ? place : o->holdout + place);
 }
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static size_t soft_floats(const loader_plan *p)
 {
@@ -173,8 +171,7 @@ berlu_status plan_rows_make(const loader_plan *p, loader_rows *out)
     out->targets = soft_floats(p) ? out->images + p->rows * p->image_floats : NULL;
     block += (p->rows * p->image_floats + soft_floats(p)) * sizeof(float);
     memset(block, 0, p->rows * (sizeof(int32_t) + sizeof(uint64_t) + 1));
-    out->indices =
-        malloc(p->rows * sizeof *out->indices); /* its own: the block before may end at any multiple of four */
+    out->indices = malloc(p->rows * sizeof *out->indices); /* separate: the block is aligned to four bytes here */
     out->labels = (int32_t *)block;
     out->whole = (unsigned char *)(block + p->rows * sizeof(int32_t));
     if (out->indices)
@@ -192,15 +189,16 @@ void plan_rows_free(loader_rows *r)
     *r = (loader_rows){0};
 }
 
-/* ---- rows ---- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The place of a row in its epoch. */
+/* The position of a row in its epoch. */
 static uint64_t row_position(const loader_plan *p, size_t batch, size_t row)
 {
     return (uint64_t)batch * p->o.batch + row;
 }
 
-/* A broken training image is replaced by the next in stored order that is whole; in evaluation its row is left out. */
+/* Replaces a broken training image by the next intact one in stored order; in evaluation its row is
+ * omitted. */
 berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *out,
                            augment_scratch *w)
 {
@@ -221,7 +219,7 @@ berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, s
         if (status != BERLU_OK || !o->shuffle)
             return status;
     }
-    return berlu_fail(BERLU_ERR_INPUT, "%s: no whole image is left", data_describe(p->source)->path);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: no intact image is left", data_describe(p->source)->path);
 }
 
 static void gaps_close(const loader_plan *p, loader_rows *r, size_t filled)
@@ -274,7 +272,7 @@ void plan_finish(const loader_plan *p, uint32_t epoch, size_t batch, loader_rows
     }
 }
 
-/* ---- draws ---- */
+/* ---- draws ----------------------------------------------------------------------------------- */
 
 static image_draw row_draw(const loader_plan *p, uint32_t epoch, size_t batch, size_t row, loader_rows *r)
 {

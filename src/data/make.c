@@ -16,15 +16,14 @@
 #include "base/threads.h"
 #include "io/png.h"
 
-enum { BLOCK = 128, MESSAGE = 512 };
+enum { BLOCK = 128 };
 
 typedef struct making {
     data_source *source;
     const char *folder; /* the temporary one */
     data_split split;
     size_t first, count; /* the current block */
-    berlu_status status[BLOCK];
-    char messages[BLOCK][MESSAGE];
+    kept_failure failures[BLOCK];
 } making;
 
 /* The test split is called val, where folder.c and others look first. */
@@ -73,17 +72,14 @@ done:
 static void image_make(void *context, size_t i)
 {
     making *m = context;
-    m->status[i] = image_write(m, m->first + i);
-    if (m->status[i] != BERLU_OK)
-        snprintf(m->messages[i], MESSAGE, "%s", berlu_last_error());
+    failure_keep(&m->failures[i], image_write(m, m->first + i));
 }
 
 static berlu_status block_make(making *m, int threads)
 {
     threads_for(threads, m->count, image_make, m);
     for (size_t i = 0; i < m->count; i++)
-        if (m->status[i] != BERLU_OK)
-            return berlu_fail(m->status[i], "%s", m->messages[i]);
+        TRY(failure_report(&m->failures[i]));
     return BERLU_OK;
 }
 
@@ -91,19 +87,18 @@ static berlu_status split_make(making *m, int threads, make_progress progress, v
 {
     const data_info *info = data_describe(m->source);
     size_t all = info->images[DATA_TRAIN] + info->images[DATA_TEST], here = info->images[m->split];
-    berlu_status status = BERLU_OK;
-    for (size_t k = 0; k < info->classes && here && status == BERLU_OK; k++) {
+    for (size_t k = 0; k < info->classes && here; k++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s/%s", m->folder, split_folders[m->split], info->class_names[k]);
-        status = folder_make(path);
+        TRY(folder_make(path));
     }
-    for (m->first = 0; m->first < here && status == BERLU_OK; m->first += m->count) {
+    for (m->first = 0; m->first < here; m->first += m->count) {
         m->count = here - m->first < BLOCK ? here - m->first : BLOCK;
-        status = block_make(m, threads);
+        TRY(block_make(m, threads));
         if (progress)
             progress(context, before + m->first + m->count, all);
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status folder_flush(const char *folder)
@@ -122,21 +117,20 @@ static berlu_status folder_flush(const char *folder)
 static berlu_status making_run(making *m, const char *folder, int threads, make_progress progress, void *context)
 {
     const data_info *info = data_describe(m->source);
-    berlu_status status = folder_remove(m->folder);
-    for (int split = 0; split < DATA_SPLITS && status == BERLU_OK; split++) {
+    berlu_status status;
+    kept_failure first;
+    TRY_DONE(folder_remove(m->folder));
+    for (int split = 0; split < DATA_SPLITS; split++) {
         m->split = (data_split)split;
-        status = split_make(m, threads, progress, context, split ? info->images[DATA_TRAIN] : 0);
+        TRY_DONE(split_make(m, threads, progress, context, split ? info->images[DATA_TRAIN] : 0));
     }
-    if (status == BERLU_OK)
-        status = folder_flush(m->folder);
-    if (status == BERLU_OK)
-        status = path_rename(m->folder, folder);
-    if (status == BERLU_OK)
-        return BERLU_OK;
-    char message[MESSAGE]; /* cleaning up must not replace the message */
-    snprintf(message, sizeof message, "%s", berlu_last_error());
+    TRY_DONE(folder_flush(m->folder));
+    TRY_DONE(path_rename(m->folder, folder));
+    return BERLU_OK;
+done:
+    failure_keep(&first, status);
     folder_remove(m->folder);
-    return berlu_fail(status, "%s", message);
+    return failure_report(&first);
 }
 
 berlu_status make_folder(data_source *source, const char *folder, int threads, make_progress progress, void *context)
@@ -148,10 +142,8 @@ berlu_status make_folder(data_source *source, const char *folder, int threads, m
     while (length > 1 && folder[length - 1] == '/')
         length--;
     text_add(&temporary, "%.*s.tmp-%ld", (int)length, folder, (long)getpid());
-    berlu_status status = text_status(&temporary);
-    making *m = status == BERLU_OK ? calloc(1, sizeof *m) : NULL;
-    if (status == BERLU_OK && !m)
-        status = berlu_fail_memory(sizeof *m, folder);
+    making *m = calloc(1, sizeof *m);
+    berlu_status status = m ? text_status(&temporary) : berlu_fail_memory(sizeof *m, folder);
     if (status == BERLU_OK) {
         m->source = source;
         m->folder = temporary.data;

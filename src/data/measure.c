@@ -18,8 +18,7 @@ enum { BLOCKS = 64 };
 typedef struct block_sum {
     uint64_t sum[3], squares[3], pixels, images;
     int least_width, least_height, most_width, most_height;
-    berlu_status status;
-    char message[512];
+    kept_failure failure;
 } block_sum;
 
 typedef struct measuring {
@@ -64,16 +63,16 @@ static void block_measure(void *context, size_t block)
     image_file file = {0};
     image_request request = {.file = &file};
     size_t first = m->count * block / BLOCKS, end = m->count * (block + 1) / BLOCKS;
-    for (size_t i = first; i < end && b->status == BERLU_OK; i++) {
+    berlu_status status = BERLU_OK;
+    for (size_t i = first; i < end && status == BERLU_OK; i++) {
         size_t index = image_index(m, i);
-        b->status = data_read(m->source, m->split, index, &request, &read);
-        if (b->status == BERLU_OK)
+        status = data_read(m->source, m->split, index, &request, &read);
+        if (status == BERLU_OK)
             image_add(b, &read);
-        else if (b->status == BERLU_ERR_INPUT)
-            b->status = data_report_bad(m->source, m->split, index);
+        else if (status == BERLU_ERR_INPUT)
+            status = data_report_bad(m->source, m->split, index);
     }
-    if (b->status != BERLU_OK)
-        snprintf(b->message, sizeof b->message, "%s", berlu_last_error());
+    failure_keep(&b->failure, status);
     image_free(&read);
     free(file.bytes);
 }
@@ -125,9 +124,7 @@ berlu_status data_measure(data_source *source, data_split split, size_t limit, s
     block_sum total = {0};
     berlu_status status = BERLU_OK;
     for (int b = 0; b < BLOCKS && status == BERLU_OK; b++) {
-        status = m.blocks[b].status;
-        if (status != BERLU_OK)
-            berlu_fail(status, "%s", m.blocks[b].message);
+        status = failure_report(&m.blocks[b].failure);
         blocks_join(&total, &m.blocks[b]);
     }
     if (status == BERLU_OK)

@@ -1,8 +1,9 @@
 /* randaugment.c - RandAugment as timm's "rand-m9-mstd0.5-inc1". SPDX-License-Identifier: MIT
  *
- * Two operations are drawn from fifteen, with replacement; each is applied with probability one half, at a level drawn
- * afresh from a normal distribution around the magnitude, cut to [0, 10]. "inc1" means that a higher level is always a
- * stronger effect. One row of the table per operation: its name and how a level becomes an argument. */
+ * Two operations are drawn from fifteen, with replacement; each is applied with probability one
+ * half, at a level drawn from a normal distribution around the magnitude, clipped to [0, 10].
+ * "inc1" means that a higher level is always a stronger effect. The table has a row per operation:
+ * its name and the map from level to argument. */
 #include <math.h>
 
 #include "data/augment_plan.h"
@@ -44,7 +45,7 @@ static berlu_status affine_apply(op_call *o, affine m)
     return status;
 }
 
-/* How far an enhancement is from doing nothing: 1 +- 0.09 a level, never below 0.1. */
+/* The factor of an enhancement: 1 +- 0.09 per level, at least 0.1. */
 static float enhancement(const op_call *o)
 {
     return (float)fmax(0.1, 1.0 + o->sign * (o->level / 10 * 0.9));
@@ -147,9 +148,7 @@ berlu_status randaugment_apply(const augment_plan *plan, draws *d, image *curren
         int negative = draws_chance(d, 0.5), coin = draws_chance(d, 0.5);
         resize_filter filter = o->filter_random && coin ? RESIZE_BILINEAR : o->filter;
         level = level < 0 ? 0 : level > 10 ? 10 : level;
-        berlu_status status = randaugment_op(chosen[i], level, negative, plan, filter, current, spare);
-        if (status != BERLU_OK)
-            return status;
+        TRY(randaugment_op(chosen[i], level, negative, plan, filter, current, spare));
     }
     return BERLU_OK;
 }

@@ -58,16 +58,15 @@ static void range_check(void *context, size_t range)
 /* The first failure in the order of the images; earlier steps come first. */
 static berlu_status step_settle(verifying *v, data_verification *out)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; i < RANGES && status == BERLU_OK; i++) {
+    for (int i = 0; i < RANGES; i++) {
         range_result *r = &v->ranges[i];
         if (r->damaged && out->damaged == 0)
             snprintf(out->message, sizeof out->message, "%s", r->message);
         out->damaged += r->damaged;
         if (r->status != BERLU_OK)
-            status = berlu_fail(r->status, "%s", r->message);
+            return berlu_fail(r->status, "%s", r->message);
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status data_verify(data_source *source, int threads, void (*progress)(void *context, size_t done, size_t all),

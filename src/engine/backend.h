@@ -1,4 +1,4 @@
-/* backend.h - the seam between the engine and what computes: devices, memory, calls, programs.
+/* backend.h - the interface between the engine and a backend: devices, memory, calls, programs.
  * SPDX-License-Identifier: MIT
  *
  * A backend is one const table. It opens devices; a device owns what outlives a call: threads or
@@ -59,7 +59,7 @@ typedef struct device_options {
     int threads;           /* of the CPU; 0: all */
     const char *precision; /* "f32" (default), "tf32", "bf16"; the backend's dtypes() interprets it */
     const char *residual;  /* with bf16: dtype of the residual stream, "bf16" (default) or "f32" */
-    /* CUDA: file of chosen product algorithms, "first", "new", the text of choices() of an earlier
+    /* CUDA: file of chosen GEMM algorithms, "first", "new", the text of choices() of an earlier
      * device, or NULL for the default file. */
     const char *algorithms;
     /* CUDA: weight gradients beside the rest of the backward; 0: where rows are few, 1: always,
@@ -108,14 +108,14 @@ struct backend {
 
     size_t (*library)(const op_call *call); /* bytes that libraries allocate during a call; NULL: none */
     void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
-    /* Calls behind an op of so many rows during which its inputs stay as they are, because it may
-     * run beside them; NULL: 0. */
+    /* The number of calls after an op of `rows` rows that must not overwrite its inputs, because
+     * the op may run concurrently with them; NULL: 0. */
     int (*linger)(const device *d, op_id op, int64_t rows);
     size_t (*free_bytes)(device *d); /* memory left on the device; NULL, or 0: not known */
     void (*describe)(const device *d, char *out,
                      size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
-    /* The choices made by timing so far (product algorithms), as device_options.algorithms takes
-     * them; NULL: it makes none. */
+    /* The choices made by timing so far (GEMM algorithms), in the syntax of
+     * device_options.algorithms; NULL: it makes none. */
     berlu_status (*choices)(const device *d, text *out);
     const void *data; /* the backend's own */
 };

@@ -91,8 +91,8 @@ berlu_status engine_set_step(engine *e, const engine_step *step);
  * accumulate: of a single pass. */
 berlu_status engine_step_run(engine *e, const engine_step *step);
 
-/* Runs forward and backward once on whatever lies there, so that all is chosen that a device
- * chooses by trying; nothing that counts is changed. Before the first step. */
+/* Runs forward and backward once on uninitialised data, so that the device makes its choices by
+ * timing; parameters do not change. To be called before the first step. */
 berlu_status engine_warm_up(engine *e);
 
 /* Results of steps without waiting for the device. engine_step_end() follows engine_backward() or
@@ -126,6 +126,7 @@ typedef enum engine_array {
 /* SGD's buffer is ARRAY_MOMENT1. */
 const graph *engine_graph(const engine *e); /* the model's graph as copied; parameters have the same indices */
 device *engine_device(const engine *e);
+const backend *engine_backend(const engine *e);
 int engine_has(const engine *e, engine_array array);
 berlu_status engine_get(const engine *e, engine_array array, int parameter, float *out);
 berlu_status engine_set(engine *e, engine_array array, int parameter, const float *values);

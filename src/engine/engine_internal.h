@@ -26,8 +26,8 @@ typedef struct engine_feed {
     int staged;           /* and uploaded by every forward */
 } engine_feed;
 
-/* Lists of calls that the backend prepares. Their calls lie side by side in `calls`: images,
- * forward, backward, update, shadow; so the whole step is a list, too. */
+/* Lists of calls that the backend prepares. Their calls are contiguous in `calls`: images, forward,
+ * backward, update, shadow; so a complete step is a list, too. */
 typedef enum program_id {
     PROGRAM_IMAGES, /* makes the batch from draws (image_set.h) */
     PROGRAM_FORWARD,
@@ -56,7 +56,7 @@ struct engine {
     void *partial_sums;     /* device memory: of the gradients of micro-batches */
     void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
-    op_call *calls;     /* one lies in front of the first: IMAGES_CALL */
+    op_call *calls;     /* calls[IMAGES_CALL] precedes the first */
     int call_count;     /* of the graph: forward and backward */
     int backward_begin; /* the first of the backward */
     int first[PROGRAM_COUNT], count[PROGRAM_COUNT];

@@ -1,8 +1,8 @@
-/* fit.c - does an engine fit into what its device has free? Asked before the first allocation.
+/* fit.c - checks before the first allocation that an engine fits into its device's free memory.
  * SPDX-License-Identifier: MIT
  *
- * The plan knows every byte, so nobody has to try. Where it is too much, the largest batch that
- * fits is found by planning smaller ones. */
+ * The plan accounts for every byte, so no trial allocation is needed. Where memory does not
+ * suffice, planning smaller batches finds the largest that fits. */
 #include "engine/engine_internal.h"
 
 /* Bytes that engine_create() would take with this batch; UINT64_MAX where it cannot be planned. */

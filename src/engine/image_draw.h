@@ -1,11 +1,11 @@
-/* image_draw.h - what chance decided about one image of a batch, as plain data, and the numbers it
- * gives. SPDX-License-Identifier: MIT
+/* image_draw.h - the random choices for one image of a batch, as plain data, and the pixel values
+ * they give. SPDX-License-Identifier: MIT
  *
  * A device that holds a data set as bytes (image_set.h) makes a batch from one image_draw per row:
- * which image, its window, flip, erased box, and with whom it is mixed. data/loader.h draws them by
- * the same counters as the pixels the CPU's loader makes, and image_value() repeats that loader's
- * arithmetic operation by operation, so both give the same bits. The kernel of every backend is a
- * loop around image_value(): cpu/ref_images.c, cuda/images.cu.
+ * which image, its window, flip, erased box, and the partner it is mixed with. data/loader.h draws
+ * them by the same counters as the pixels the CPU's loader makes, and image_value() repeats that
+ * loader's arithmetic operation by operation, so both give the same bits. The kernel of every
+ * backend is a loop around image_value(): cpu/ref_images.c, cuda/images.cu.
  *
  * Everything here compiles as CUDA too; contraction is off, as everywhere. */
 #ifndef ENGINE_IMAGE_DRAW_H
@@ -21,20 +21,20 @@ enum { IMAGE_LEVELS = 3 * 256 }; /* numbers that bytes become: per channel, per 
 typedef enum image_mix { IMAGE_ALONE, IMAGE_BLENDED, IMAGE_CUT } image_mix;
 
 typedef struct image_box {
-    int16_t top, left, bottom, right; /* the last two are behind the box */
+    int16_t top, left, bottom, right; /* bottom and right are exclusive */
 } image_box;
 
 typedef struct image_draw {
     uint64_t seed, sample; /* with the epoch: the counter of the noise in an erased box */
     uint32_t epoch;
-    uint32_t erase_words;      /* of that counter's row that the box itself took */
+    uint32_t erase_words;      /* words of that counter's row consumed by the box itself */
     int32_t index;             /* of the image in the set; -1: this row holds none and is zero */
     int32_t label;             /* 0 where the row holds none */
     int32_t partner;           /* the row it is mixed with */
     float share, rest;         /* of a blended row: its own share, the partner's */
     float target, other, base; /* with soft targets: of its class, of the partner's, of every other */
-    image_box erased, cut;     /* cut: what comes from the partner */
-    int16_t left, top;         /* the window's place on the stored image, zero outside */
+    image_box erased, cut;     /* cut: the box copied from the partner */
+    int16_t left, top;         /* the window's corner on the stored image, zero outside */
     uint8_t flip, mix;         /* mix: image_mix */
 } image_draw;
 

@@ -29,8 +29,8 @@ size_t image_set_bytes(const image_set *s);
 /* Once, before the first draws. BERLU_ERR_ARG where the network's input has another size. */
 berlu_status engine_use_images(engine *e, const image_set *s);
 
-/* Images, labels and targets of the following forwards are made on the device: one draw a row, read
- * when the forward is asked for. NULL: they come from the feeds again. */
+/* Makes the device compute images, labels and targets of the following forwards from one draw per
+ * row, read by engine_forward(). NULL: they come from the feeds again. */
 void engine_set_draws(engine *e, const image_draw *draws);
 
 #endif

@@ -1,8 +1,8 @@
 /* memory.c - allocates all memory of an engine, as planned. SPDX-License-Identifier: MIT
  *
  * Parameters and their arrays belong to the store, which engines may share; the arena, the feeds
- * and the values of a step are the engine's own. Everything lies on the device; on the host are
- * only the feeds the caller fills and the output, and on a device whose memory is the host's not
+ * and the values of a step are the engine's own. Everything is in device memory; in host memory are
+ * only the feeds that the caller fills and the output, and on a device that shares host memory not
  * even those. */
 #include <assert.h>
 #include <stdlib.h>

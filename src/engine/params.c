@@ -24,6 +24,11 @@ device *engine_device(const engine *e)
     return e->device;
 }
 
+const backend *engine_backend(const engine *e)
+{
+    return e->backend;
+}
+
 static tensor_dtype array_dtype(const engine *e, engine_array array)
 {
     return e->dtype[array == ARRAY_GRADIENT ? ROLE_GRADIENT : ROLE_WEIGHT];
@@ -126,12 +131,12 @@ float *engine_host(engine *e, engine_array array, int parameter)
 static berlu_status span_bound(engine *e, int parameter, float *values)
 {
     const param_span *span = &e->spans[parameter];
-    berlu_status status = engine_get(e, ARRAY_WEIGHT, parameter, values);
-    for (int64_t i = 0; i < span->count && status == BERLU_OK; i++) {
+    TRY(engine_get(e, ARRAY_WEIGHT, parameter, values));
+    for (int64_t i = 0; i < span->count; i++) {
         values[i] = values[i] < span->low ? span->low : values[i];
         values[i] = values[i] > span->high ? span->high : values[i];
     }
-    return status == BERLU_OK ? engine_set(e, ARRAY_WEIGHT, parameter, values) : status;
+    return engine_set(e, ARRAY_WEIGHT, parameter, values);
 }
 
 berlu_status engine_apply_bounds(engine *e)
@@ -188,30 +193,28 @@ size_t engine_snapshot_bytes(const engine *e)
 
 berlu_status engine_snapshot_take(const engine *e, void *to)
 {
-    berlu_status status = BERLU_OK;
     char *at = to;
-    for (size_t i = 0; i < COUNT(snapshot_arrays) && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < COUNT(snapshot_arrays); i++) {
         if (!engine_has(e, snapshot_arrays[i]))
             continue;
-        status = e->backend->download(e->device, at, e->store->array[snapshot_arrays[i]], e->store->bytes);
+        TRY(e->backend->download(e->device, at, e->store->array[snapshot_arrays[i]], e->store->bytes));
         at += e->store->bytes;
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status engine_snapshot_put(engine *e, const engine *like, const void *from)
 {
-    berlu_status status = BERLU_OK;
     const char *at = from;
     assert(e->table.count == like->table.count && like->dtype[ROLE_WEIGHT] == DTYPE_F32);
     for (size_t i = 0; i < COUNT(snapshot_arrays); i++) {
         if (!engine_has(like, snapshot_arrays[i]))
             continue;
-        for (int p = 0; p < e->table.count && status == BERLU_OK; p++)
-            status = engine_set(e, snapshot_arrays[i], p, (const float *)at + like->spans[p].offset);
+        for (int p = 0; p < e->table.count; p++)
+            TRY(engine_set(e, snapshot_arrays[i], p, (const float *)at + like->spans[p].offset));
         at += like->store->bytes;
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- activation sites ------------------------------------------------------------------------ */

@@ -83,7 +83,7 @@ static berlu_status feed_upload(engine *e, const engine_feed *feed)
     return e->backend->upload(e->device, engine_data(e, feed->t), from, count * dtype_bytes(info->dtype));
 }
 
-/* What a device makes itself from draws is not uploaded. */
+/* Uploads the feeds, except those that the device computes from draws. */
 static berlu_status feeds_upload(engine *e)
 {
     TRY(e->host_draws ? engine_draws_upload(e) : labels_check(e));

@@ -156,13 +156,12 @@ berlu_status csv_parse(csv_table *out, const char *bytes, size_t count, const ch
     csv_table table = {0};
     berlu_status status = BERLU_OK;
     if (count > CSV_BYTES)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes is too long for a table", name, count);
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %zu bytes is too long for a table", name, count));
     else if (count == 0 || memchr(bytes, 0, count))
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", name, count ? "a NUL byte in a table" : "an empty table");
-    if (status == BERLU_OK)
-        status = shape_read(&table, bytes, count, name);
-    if (status == BERLU_OK)
-        status = cells_read(&table, bytes, count);
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %s", name, count ? "a NUL byte in a table" : "an empty table"));
+    TRY_DONE(shape_read(&table, bytes, count, name));
+    TRY_DONE(cells_read(&table, bytes, count));
+done:
     if (status != BERLU_OK) {
         csv_free(&table);
         return status;

@@ -90,29 +90,29 @@ berlu_status st_read_bytes(const st_tensor *t, void *out)
 berlu_status st_read_f32(const st_tensor *t, float *out)
 {
     unsigned char piece[PIECE * 8];
-    berlu_status status = floating_check(t);
-    if (status == BERLU_OK && t->dtype == ST_F32)
+    TRY(floating_check(t));
+    if (t->dtype == ST_F32)
         return values_fetch(t, 0, t->count, out);
-    for (size_t first = 0; status == BERLU_OK && first < t->count; first += PIECE) {
+    for (size_t first = 0; first < t->count; first += PIECE) {
         size_t count = t->count - first < PIECE ? t->count - first : PIECE;
-        status = values_fetch(t, first, count, piece);
-        for (size_t i = 0; status == BERLU_OK && i < count; i++)
+        TRY(values_fetch(t, first, count, piece));
+        for (size_t i = 0; i < count; i++)
             out[first + i] = (float)value_at(piece, t->dtype, i);
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status st_read_f64(const st_tensor *t, double *out)
 {
     unsigned char piece[PIECE * 8];
-    berlu_status status = floating_check(t);
-    for (size_t first = 0; status == BERLU_OK && first < t->count; first += PIECE) {
+    TRY(floating_check(t));
+    for (size_t first = 0; first < t->count; first += PIECE) {
         size_t count = t->count - first < PIECE ? t->count - first : PIECE;
-        status = values_fetch(t, first, count, piece);
-        for (size_t i = 0; status == BERLU_OK && i < count; i++)
+        TRY(values_fetch(t, first, count, piece));
+        for (size_t i = 0; i < count; i++)
             out[first + i] = value_at(piece, t->dtype, i);
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status st_read_i64(const st_tensor *t, int64_t *out)
@@ -123,15 +123,14 @@ berlu_status st_read_i64(const st_tensor *t, int64_t *out)
     if (t->dtype != ST_I32 && t->dtype != ST_U8)
         return berlu_fail(BERLU_ERR_INPUT, "tensor '%s': its dtype is %s, a whole-number type (I64, I32, U8) is needed",
                           t->name, dtypes[t->dtype].name);
-    berlu_status status = BERLU_OK;
-    for (size_t first = 0; status == BERLU_OK && first < t->count; first += PIECE) {
+    for (size_t first = 0; first < t->count; first += PIECE) {
         size_t count = t->count - first < PIECE ? t->count - first : PIECE;
-        status = values_fetch(t, first, count, piece);
-        for (size_t i = 0; status == BERLU_OK && i < count; i++) {
+        TRY(values_fetch(t, first, count, piece));
+        for (size_t i = 0; i < count; i++) {
             int32_t narrow;
             memcpy(&narrow, piece + (t->dtype == ST_I32 ? 4 * i : 0), sizeof narrow);
             out[first + i] = t->dtype == ST_I32 ? narrow : piece[i];
         }
     }
-    return status;
+    return BERLU_OK;
 }

@@ -50,10 +50,10 @@ berlu_status tar_open(tar_out *t, const char *path)
 
 berlu_status tar_add(tar_out *t, const char *name, const void *bytes, size_t count)
 {
-    berlu_status status = header_write(t, name, count);
-    if (status == BERLU_OK && count)
-        status = file_out_write(t->file, bytes, count);
-    return status == BERLU_OK ? blocks_fill(t, count) : status;
+    TRY(header_write(t, name, count));
+    if (count)
+        TRY(file_out_write(t->file, bytes, count));
+    return blocks_fill(t, count);
 }
 
 /* Read in pieces: the size is taken once, and a file that shrinks meanwhile is an error of the

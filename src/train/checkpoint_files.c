@@ -1,7 +1,8 @@
-/* checkpoint_files.c - what stands in the files of a checkpoint. SPDX-License-Identifier: MIT
+/* checkpoint_files.c - the content of a checkpoint's files. SPDX-License-Identifier: MIT
  *
- * Weights under the names of parameters; moments under the same names with a prefix; counters, sums and figures as three
- * tensors. Integers and doubles are stored as they are, so reading gives back the bits. */
+ * Weights are stored under the names of parameters, moments under the same names with a prefix,
+ * counters, sums and site metrics ("figures") as three tensors. Integers and doubles are stored
+ * exactly, so a resume has the same bits. */
 #include "train/checkpoint_files.h"
 
 #include <assert.h>
@@ -16,11 +17,12 @@
 #include "train/metrics.h"
 #include "train/settings_hash.h"
 
-/* Format 0 has one counter less and one metric less per site; readers fill in what is not there. */
+/* Format 0 has one counter and one metric per site fewer; the reader fills in what is missing. */
 enum { COUNTERS = 8, COUNTERS_0 = 7, SUMS = 3 };
 static const char format_name[] = "berlu checkpoint", format_name_0[] = "berlu training state 1";
 
-/* The activations of the network, a line each, one line where all are the same: weights alone do not tell. */
+/* The activations of the network, one line per site or one for all: they cannot be inferred from
+ * the weights. */
 static berlu_status activations_add(text *out, const graph *g)
 {
     int same = 1;
@@ -72,7 +74,7 @@ static const struct {
     const char *prefix;
 } moments[] = {{ARRAY_MOMENT1, "moment1."}, {ARRAY_MOMENT2, "moment2."}};
 
-/* A parameter's values: in place where the memory is the host's, else copied into the arena. */
+/* A parameter's values: in place where they are in host memory, else copied into the arena. */
 static berlu_status values_of(const void **out, engine *e, engine_array array, int parameter, size_t count,
                               arena *memory)
 {
@@ -182,7 +184,8 @@ berlu_status state_format(const safetensors *file, int *format)
     return BERLU_OK;
 }
 
-/* Spreads the metrics of sites as 0.1.0 kept them, SITE_METRICS_0 each, from the last on: the others are unknown. */
+/* Spreads the site metrics of 0.1.0, SITE_METRICS_0 per site, in place and from the last backwards;
+ * metrics it did not have become NaN. */
 static void metrics_spread_0(train_state *s)
 {
     for (size_t i = s->site_metric_count; i-- > 0;) {
@@ -194,9 +197,7 @@ static void metrics_spread_0(train_state *s)
 berlu_status state_read(const safetensors *file, engine *e, train_state *s, int set)
 {
     int format;
-    berlu_status status = state_format(file, &format);
-    if (status != BERLU_OK)
-        return status;
+    TRY(state_format(file, &format));
     size_t metrics = format == 0 ? s->site_metric_count / SITE_METRICS * SITE_METRICS_0 : s->site_metric_count;
     size_t count = format == 0 ? COUNTERS_0 : COUNTERS;
     const st_tensor *counters = tensor_need(file, "counters", ST_I64, count);
@@ -204,25 +205,18 @@ berlu_status state_read(const safetensors *file, engine *e, train_state *s, int 
     const st_tensor *figures = sums ? tensor_need(file, "figures", ST_F64, metrics) : NULL;
     if (!figures)
         return BERLU_ERR_INPUT;
-    for (size_t m = 0; m < COUNT(moments); m++) {
-        status =
-            engine_has(e, moments[m].array) ? array_read(e, moments[m].array, file, moments[m].prefix, set) : BERLU_OK;
-        if (status != BERLU_OK)
-            return status;
-    }
-    if (set) {
-        int64_t c[COUNTERS] = {0};
-        double d[SUMS];
-        status = st_read_i64(counters, c);
-        if (status == BERLU_OK)
-            status = st_read_f64(sums, d);
-        if (status == BERLU_OK)
-            status = st_read_f64(figures, s->site_metrics);
-        if (status != BERLU_OK)
-            return status;
-        counters_get(s, c, d);
-        if (format == 0)
-            metrics_spread_0(s);
-    }
+    for (size_t m = 0; m < COUNT(moments); m++)
+        if (engine_has(e, moments[m].array))
+            TRY(array_read(e, moments[m].array, file, moments[m].prefix, set));
+    if (!set)
+        return BERLU_OK;
+    int64_t c[COUNTERS] = {0};
+    double d[SUMS];
+    TRY(st_read_i64(counters, c));
+    TRY(st_read_f64(sums, d));
+    TRY(st_read_f64(figures, s->site_metrics));
+    counters_get(s, c, d);
+    if (format == 0)
+        metrics_spread_0(s);
     return BERLU_OK;
 }

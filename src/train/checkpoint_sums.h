@@ -1,4 +1,5 @@
-/* checkpoint_sums.h - whether the files of a checkpoint still hold the bytes that were written. SPDX-License-Identifier: MIT */
+/* checkpoint_sums.h - checksums of a checkpoint's files.
+ * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_CHECKPOINT_SUMS_H
 #define TRAIN_CHECKPOINT_SUMS_H
 
@@ -7,8 +8,8 @@
 /* Writes FOLDER/checksums: a line "SUM NAME" for each of the `count` files. */
 berlu_status sums_write(const folder_handle *in, const char *folder, const char *const *names, size_t count);
 
-/* Compares the files with it; BERLU_ERR_INPUT names the first that differs or is not listed. A folder without the file
- * passes only where it is not `required`: it may be from before there was one. */
+/* Compares the files with it; BERLU_ERR_INPUT names the first that differs or is not listed. A
+ * folder without the file passes unless it is `required`: berlu 0.1.0 did not write one. */
 berlu_status sums_check(const char *folder, const char *const *names, size_t count, int required);
 
 #endif

@@ -12,7 +12,7 @@
 
 static const interval everything = {-INFINITY, INFINITY};
 
-enum { ITEM_ROOM = 96 };
+enum { ITEM_CAPACITY = 96 };
 
 static interval *interval_named(constraint *c, const char *name)
 {
@@ -27,7 +27,7 @@ static int end_parse(const char *word, double *out)
     return !*word || (number_parse(word, out) && !isnan(*out));
 }
 
-/* Cuts one item into name, low and high. */
+/* Splits one item into name, low and high. */
 static int item_parse(char *item, const char **name, interval *out)
 {
     char *at;
@@ -55,7 +55,7 @@ static int item_parse(char *item, const char **name, interval *out)
 
 static berlu_status item_add(constraint *c, const char *rule, size_t length)
 {
-    char item[ITEM_ROOM];
+    char item[ITEM_CAPACITY];
     const char *name;
     interval asked;
     snprintf(item, sizeof item, "%.*s", (int)length, rule);
@@ -81,9 +81,7 @@ berlu_status constraint_parse(constraint *out, const char *rules)
     if (strcmp(rules, "none") != 0) {
         for (const char *at = rules;; at++) {
             size_t length = strcspn(at, ",");
-            berlu_status status = item_add(&c, at, length);
-            if (status != BERLU_OK)
-                return status;
+            TRY(item_add(&c, at, length));
             at += length;
             if (!*at)
                 break;
@@ -93,7 +91,8 @@ berlu_status constraint_parse(constraint *out, const char *rules)
     return BERLU_OK;
 }
 
-/* Which of alpha, eps and beta any of the activations learns, as bits; all of them where a text is no activation. */
+/* A bit for each of alpha, eps and beta that any of the activations learns; all bits where a text
+ * is no activation. */
 static berlu_status learned_by(unsigned *learned, const char *const *acts, size_t count, const char *const *names)
 {
     *learned = 0;
@@ -121,9 +120,7 @@ berlu_status constraint_idle(const char *rules, const char *const *acts, size_t 
 {
     static const char *const names[] = {"alpha", "eps", "beta", NULL};
     unsigned learned;
-    berlu_status status = learned_by(&learned, acts, count, names);
-    if (status != BERLU_OK)
-        return status;
+    TRY(learned_by(&learned, acts, count, names));
     for (unsigned n = 0; learned && names[n]; n++)
         if (strstr(rules, names[n]) && !(learned >> n & 1))
             return berlu_fail(
@@ -140,8 +137,8 @@ interval constraint_of(const constraint *c, const char *parameter)
     return found ? *found : everything;
 }
 
-/* The ends as floats, rounded inwards: a bound of 0.7 is not kept by the float below it. An interval without any float
- * has the ones nearest to it. */
+/* Rounds the ends inwards to floats: the float below 0.7 violates a lower bound of 0.7. An interval
+ * without any float gets those nearest to it. */
 static void ends_round(interval i, float *low, float *high)
 {
     *low = (float)i.low, *high = (float)i.high;

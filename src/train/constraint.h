@@ -1,11 +1,13 @@
-/* constraint.h - bounds that learned activation parameters are kept in. SPDX-License-Identifier: MIT
+/* constraint.h - bounds of learned activation parameters.
+ * SPDX-License-Identifier: MIT
  *
- * Every update projects each alpha and eps onto its interval: the nearest allowed value replaces it (engine_bound). Written
- * as items joined by commas; each is NAME:LOW:HIGH with either end left out, or NAME>=LOW, NAME<=HIGH, |NAME|<=HIGH:
+ * Every update projects each alpha and eps onto its interval: the nearest allowed value replaces it
+ * (engine_bound). The syntax is a list of items separated by commas, each NAME:LOW:HIGH with either
+ * end omitted, or NAME>=LOW, NAME<=HIGH, |NAME|<=HIGH:
  *
  *     none    alpha:0:    alpha>=0    |alpha|<=1    alpha:-0.1:1    alpha:0.0078125:,eps>=0.001
  *
- * eps always stays inside the range for which activations are defined, asked for or not. */
+ * eps always stays inside the range for which activations are defined, with or without a rule. */
 #ifndef TRAIN_CONSTRAINT_H
 #define TRAIN_CONSTRAINT_H
 
@@ -23,14 +25,15 @@ typedef struct constraint {
 
 berlu_status constraint_parse(constraint *out, const char *rules);
 
-/* Refuses a rule for a parameter that none of these activations learns. Where they learn nothing at all, or one is no
- * activation, the trainer says so. */
+/* Refuses a rule for a parameter that none of these activations learns. The trainer itself reports
+ * activations that learn nothing, and texts that are no activation. */
 berlu_status constraint_idle(const char *rules, const char *const *acts, size_t count);
 
-/* The interval of the parameter with that name ("alpha", "eps", ...); all numbers for one that has no rule. */
+/* The interval of the parameter named ("alpha", "eps", ...); unbounded without a rule. */
 interval constraint_of(const constraint *c, const char *parameter);
 
-/* The same as the engine takes it: ends as floats, rounded inwards. Returns how many of the three have an end. */
+/* The same for the engine: ends as floats, rounded inwards. Returns how many of the three are
+ * bounded. */
 int constraint_bounds(const constraint *c, engine_bound out[3]);
 
 #endif

@@ -17,7 +17,7 @@ static void labels_add(sha256 *h, const data_source *data, data_split split, siz
         number_add(h, (uint64_t)data_label(data, split, i));
 }
 
-/* An image that cannot be read counts as that; the loader will say so when it comes to it. */
+/* An unreadable image is hashed as such; the loader reports it when it is needed. */
 static berlu_status pixels_add(sha256 *h, data_source *data, data_split split, size_t images)
 {
     image decoded = {0};

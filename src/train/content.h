@@ -1,10 +1,10 @@
-/* content.h - what the paths of a run's settings lead to, as hashes. SPDX-License-Identifier: MIT
+/* content.h - hashes of the content behind the paths in a run's settings.
+ * SPDX-License-Identifier: MIT
  *
- * A run is known by what it was trained on and not by where that lay. Hashing every pixel of a
- * large set at every start would take hours, so a set is known by its class names, all its
- * labels, and the pixels of some images of each split, evenly spaced: another set, another order
- * of classes or files, another size and a set that grew are told apart; a few changed pixels are
- * not. */
+ * A run is identified by the content it was trained on, not by its path. Hashing every pixel of a
+ * large set at every start would take hours, so the hash covers the class names, all labels and the
+ * pixels of some evenly spaced images of each split: it distinguishes sets, orders of classes and
+ * files, and sizes, but not a few changed pixels. */
 #ifndef TRAIN_CONTENT_H
 #define TRAIN_CONTENT_H
 

@@ -20,7 +20,8 @@ static double *column_of(const csv_table *t, const char *name, arena *memory)
     return values;
 }
 
-/* "vit_micro with berlu:alpha=0.01,... on synthetic"; the folder's name where run.json cannot be read. */
+/* "vit_micro with berlu:alpha=0.01,... on synthetic"; the folder's name where run.json cannot be
+ * read. */
 static void title_make(text *out, const char *run)
 {
     train_settings s;
@@ -38,7 +39,7 @@ static void title_make(text *out, const char *run)
 static berlu_status curves_draw(const char *svg, const char *run, const csv_table *t, arena *memory)
 {
     enum { SHORT = 20, SUBTITLE = 90 };
-    svg_mark mark = t->rows <= SHORT ? SVG_POLYGON : SVG_LINE; /* one epoch alone would be an empty frame */
+    svg_mark mark = t->rows <= SHORT ? SVG_POLYGON : SVG_LINE; /* a line of one point would be invisible */
     const char *end = strlen(run) > SUBTITLE ? run + strlen(run) - SUBTITLE : run;
     static const char *const names[] = {"epoch", "train_loss", "test_loss", "train_top1", "test_top1"};
     const double *columns[COUNT(names)];
@@ -55,7 +56,7 @@ static berlu_status curves_draw(const char *svg, const char *run, const csv_tabl
         {.label = "training", .x = columns[0], .y = columns[3], .count = t->rows, .mark = mark, .color = 0},
         {.label = "test", .x = columns[0], .y = columns[4], .count = t->rows, .mark = mark, .color = 1}};
     svg_axis epochs = {.title = "epoch"};
-    if (t->rows == 1) /* its axis would have nothing to span */
+    if (t->rows == 1) /* the axis needs an interval */
         epochs.low = columns[0][0] - 1, epochs.high = columns[0][0] + 1;
     const svg_plot plots[] = {
         {.title = "loss", .x = epochs, .y = {.title = "cross entropy"}, .series = loss, .count = 2},

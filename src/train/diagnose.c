@@ -1,6 +1,7 @@
 /* diagnose.c - see diagnose.h. SPDX-License-Identifier: MIT */
 #include "train/diagnose.h"
 
+#include <assert.h>
 #include <berlu/act.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,13 +11,13 @@
 #include "base/arena.h"
 #include "train/diagnose_values.h"
 
-/* A learned parameter of a site: which one of the activation, and where the engine keeps it. */
+/* A learned parameter of a site: its index in the activation and in the engine. */
 typedef struct learned {
     const char *name;
     int number;    /* of the activation's parameter */
     int parameter; /* of the engine */
     size_t count;  /* 1, or one per channel */
-    float *values; /* as fetched last */
+    float *values; /* of the last learned_fetch() */
 } learned;
 
 typedef struct site {
@@ -48,9 +49,7 @@ static berlu_status site_learned(diagnosis *d, site *s)
 {
     for (size_t i = 0; i < berlu_act_param_count(s->declared->act); i++) {
         berlu_act_param_info info;
-        berlu_status status = berlu_act_param(s->declared->act, i, &info);
-        if (status != BERLU_OK)
-            return status;
+        TRY(berlu_act_param(s->declared->act, i, &info));
         const char *name = arena_printf(&d->memory, "%s.%s", s->declared->name, info.name);
         if (!name)
             return BERLU_ERR_MEMORY;
@@ -94,15 +93,12 @@ const char *const *diagnosis_names(const diagnosis *d)
     return d->names;
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static berlu_status learned_fetch(site *s, const engine *e)
 {
-    for (int i = 0; i < s->learned_count; i++) {
-        berlu_status status = engine_get(e, ARRAY_WEIGHT, s->learned[i].parameter, s->learned[i].values);
-        if (status != BERLU_OK)
-            return status;
-    }
+    for (int i = 0; i < s->learned_count; i++)
+        TRY(engine_get(e, ARRAY_WEIGHT, s->learned[i].parameter, s->learned[i].values));
     return BERLU_OK;
 }
 
@@ -114,7 +110,7 @@ static const learned *learned_named(const site *s, const char *name)
     return NULL;
 }
 
-/* The parameter's present value: the mean over channels of a learned one; NaN if there is no such parameter. */
+/* The parameter's current value, for a learned one the mean over channels; NaN if there is none. */
 static double parameter_mean(const site *s, const char *name)
 {
     const learned *l = learned_named(s, name);
@@ -144,8 +140,8 @@ static berlu_status spec_with(text *out, const char *spec, const char *name, dou
     return text_status(out);
 }
 
-/* max |f'| is convex in a slope parameter, so the extremes over channels hold the maximum. NaN where a parameter is none
- * that the activation takes, as in a run that went wrong. */
+/* max |f'| is convex in a slope parameter, so the extremes over channels suffice. NaN where a
+ * parameter is outside the activation's range, as in a diverged run. */
 static berlu_status lipschitz_of(const site *s, double *out)
 {
     const learned *l = learned_named(s, "alpha");
@@ -174,21 +170,17 @@ static berlu_status lipschitz_of(const site *s, double *out)
 berlu_status diagnosis_parameters(diagnosis *d, engine *e, double *site_metrics)
 {
     for (size_t i = 0; i < d->count; i++, site_metrics += SITE_METRICS) {
-        berlu_status status = learned_fetch(&d->sites[i], e);
-        if (status != BERLU_OK)
-            return status;
+        TRY(learned_fetch(&d->sites[i], e));
         site_metrics[SITE_ALPHA] = parameter_mean(&d->sites[i], "alpha");
         site_metrics[SITE_EPS] = parameter_mean(&d->sites[i], "eps");
-        status = lipschitz_of(&d->sites[i], &site_metrics[SITE_LIPSCHITZ]);
-        if (status != BERLU_OK)
-            return status;
+        TRY(lipschitz_of(&d->sites[i], &site_metrics[SITE_LIPSCHITZ]));
     }
     return BERLU_OK;
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* `edge` holds the end of the transition where it is not learned. */
+/* `edge` receives the edge of the transition where it is not learned. */
 static site_values values_of(const site *s, const float *x, size_t rows, float *edge)
 {
     site_values v = {.act = s->declared->act, .x = x, .rows = rows, .edge = edge};
@@ -205,16 +197,14 @@ static site_values values_of(const site *s, const float *x, size_t rows, float *
     return v;
 }
 
-/* An image of a distribution needs no more than the rows of the first block. */
+/* The rows of the first block suffice for a histogram. */
 static berlu_status site_histograms(diagnosis *d, size_t i, const site_values *v, tb_writer *tb, double wall,
                                     int64_t step)
 {
     char tag[512];
     const float *y;
     size_t count;
-    berlu_status status = values_outputs(d->parts, v, &y, &count);
-    if (status != BERLU_OK)
-        return status;
+    TRY(values_outputs(d->parts, v, &y, &count));
     snprintf(tag, sizeof tag, "pre_activation/%s", d->names[i]);
     tb_values(tb, wall, step, tag, v->x, count);
     snprintf(tag, sizeof tag, "activation/%s", d->names[i]);
@@ -243,18 +233,16 @@ berlu_status diagnosis_forward(diagnosis *d, engine *e, double *site_metrics, tb
             site_metrics[f] = f == SITE_LIPSCHITZ ? site_metrics[f] : NAN;
         if (rows > rows_most(channels))
             rows = rows_most(channels);
+        assert((size_t)(rows * channels) <= d->capacity);
         berlu_status status = rows > 0 ? engine_site_read(e, (int)i, 0, rows, d->x) : BERLU_ERR_UNSUPPORTED;
         if (status == BERLU_ERR_UNSUPPORTED)
-            continue; /* the plan overwrote it: keep `output` */
-        if (status == BERLU_OK)
-            status = learned_fetch(&d->sites[i], e);
+            continue; /* not readable under this `keep` policy: `output` overwrote it */
+        TRY(status);
+        TRY(learned_fetch(&d->sites[i], e));
         site_values v = values_of(&d->sites[i], d->x, (size_t)rows, &edge);
-        if (status == BERLU_OK)
-            status = values_look(d->parts, &v, d->threads, site_metrics);
-        if (status == BERLU_OK && tb)
-            status = site_histograms(d, i, &v, tb, wall, step);
-        if (status != BERLU_OK)
-            return status;
+        TRY(values_measure(d->parts, &v, d->threads, site_metrics));
+        if (tb)
+            TRY(site_histograms(d, i, &v, tb, wall, step));
     }
     return BERLU_OK;
 }
@@ -267,9 +255,7 @@ berlu_status diagnosis_backward(diagnosis *d, engine *e, double *site_metrics)
         double sum = 0;
         if (count == 0 || count > d->capacity)
             continue;
-        berlu_status status = engine_get(e, ARRAY_GRADIENT, bias, d->x);
-        if (status != BERLU_OK)
-            return status;
+        TRY(engine_get(e, ARRAY_GRADIENT, bias, d->x));
         for (size_t k = 0; k < count; k++)
             sum += (double)d->x[k] * d->x[k];
         site_metrics[SITE_GRAD] = sqrt(sum);
@@ -277,9 +263,9 @@ berlu_status diagnosis_backward(diagnosis *d, engine *e, double *site_metrics)
     return BERLU_OK;
 }
 
-/* ---- making it ------------------------------------------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------------------- */
 
-/* What a call at any site needs of scratch; it depends on channels and strides alone. */
+/* The largest workspace of a call at any site; it depends on channels and strides alone. */
 static size_t workspace_most(const diagnosis *d)
 {
     size_t most = 0;
@@ -297,24 +283,22 @@ static size_t workspace_most(const diagnosis *d)
 
 static berlu_status sites_make(diagnosis *d, size_t *widest)
 {
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; status == BERLU_OK && i < d->count; i++) {
+    for (size_t i = 0; i < d->count; i++) {
         site *s = &d->sites[i];
         s->declared = graph_site_at(d->graph, (int)i);
         d->names[i] = s->declared->name;
         *widest = s->declared->channels > (int64_t)*widest ? (size_t)s->declared->channels : *widest;
-        status = site_learned(d, s);
-        if (status == BERLU_OK)
-            status = site_bias(d, s);
+        TRY(site_learned(d, s));
+        TRY(site_bias(d, s));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads)
 {
     diagnosis *d = calloc(1, sizeof *d);
     if (!d)
-        return berlu_fail_memory(sizeof *d, "the figures of activation sites");
+        return berlu_fail_memory(sizeof *d, "the metrics of activation sites");
     d->graph = g;
     d->threads = threads;
     d->count = (size_t)graph_site_count(g);

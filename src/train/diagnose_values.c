@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "train/metrics.h"
 
-enum { PARTS = 8, VALUES_ALONE = 1 << 15 }; /* fewer values are done before another thread is awake */
+enum { PARTS = 8, VALUES_ALONE = 1 << 15 }; /* below this, waking another thread costs more than the work */
 
 typedef struct moments {
     double count, mean, spread; /* spread: sum of squares around the mean */
@@ -21,8 +21,7 @@ typedef struct part {
     size_t left, right;
     moments x, y;
     double cross; /* sum of (x - mean x) (y - mean y) */
-    berlu_status status;
-    char sentence[256];
+    kept_failure failure;
 } part;
 
 struct value_parts {
@@ -47,9 +46,10 @@ value_parts *value_parts_make(arena *memory, size_t channels, size_t workspace)
     return parts;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------ */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
-/* Sums run in LANES lanes that are joined at the end: the same numbers on every machine, and eight at a time. */
+/* Sums run in LANES lanes that are joined at the end: vectorizable, and independent of the
+ * instruction set. */
 enum { LANES = 16 };
 
 static double lanes_sum(const double lanes[LANES])
@@ -60,7 +60,8 @@ static double lanes_sum(const double lanes[LANES])
     return sum;
 }
 
-/* Both moments in one pass, around the first value: in double nothing is lost that floats could hold. */
+/* Both moments in one pass, shifted by the first value; in double no precision of a float is
+ * lost. */
 static moments moments_of(const float *x, size_t count)
 {
     double sums[LANES] = {0}, squares[LANES] = {0}, shift = x[0];
@@ -78,7 +79,7 @@ static moments moments_of(const float *x, size_t count)
         squares[i - whole] += (x[i] - shift) * (x[i] - shift);
     }
     double off = lanes_sum(sums) / (double)count, spread = lanes_sum(squares) - off * off * (double)count;
-    return (moments){(double)count, shift + off, spread < 0 ? 0 : spread}; /* a NaN stays one */
+    return (moments){(double)count, shift + off, spread < 0 ? 0 : spread}; /* keeps a NaN */
 }
 
 /* The sum of (x - mean x) (y - mean y), both means known. */
@@ -110,7 +111,7 @@ static void moments_join(moments *to, moments more)
     to->count = all;
 }
 
-/* Both moments and the cross sum of two sets of pairs as one. */
+/* Merges the moments and the cross sum of two sets of pairs. */
 static void pairs_join(moments *x, moments *y, double *cross, moments more_x, moments more_y, double more_cross)
 {
     double all = x->count + more_x.count;
@@ -121,7 +122,7 @@ static void pairs_join(moments *x, moments *y, double *cross, moments more_x, mo
     moments_join(y, more_y);
 }
 
-/* One row; the edges of the transition are one for all or one per channel. */
+/* Counts one row; there is one edge of the transition for all channels, or one each. */
 static void row_shares(const float *x, size_t channels, const float *edge, size_t stride, part *p)
 {
     unsigned below = 0, above = 0;
@@ -150,7 +151,7 @@ static void row_alive(const float *slope, size_t channels, unsigned char *alive)
         alive[c] |= !(fabsf(slope[c]) < 1e-3f);
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static berlu_status block_apply(const value_parts *parts, part *p, const site_values *v, berlu_act_op op, size_t first,
                                 size_t rows)
@@ -164,23 +165,20 @@ static berlu_status block_apply(const value_parts *parts, part *p, const site_va
     return berlu_act_run(v->act, op, &call, &(berlu_exec){.threads = 1});
 }
 
-static berlu_status block_look(const value_parts *parts, part *p, const site_values *v, size_t first, size_t rows)
+static berlu_status block_measure(const value_parts *parts, part *p, const site_values *v, size_t first, size_t rows)
 {
     size_t channels = v->call.channels;
     const float *x = v->x + first * channels;
     for (size_t r = 0; r < rows; r++)
         row_shares(x + r * channels, channels, v->edge, v->edge_stride, p);
     moments of_x = moments_of(x, rows * channels), of_y;
-    berlu_status status = block_apply(parts, p, v, BERLU_ACT_SLOPE, first, rows);
-    for (size_t r = 0; status == BERLU_OK && r < rows; r++)
+    TRY(block_apply(parts, p, v, BERLU_ACT_SLOPE, first, rows));
+    for (size_t r = 0; r < rows; r++)
         row_alive(p->scratch + r * channels, channels, p->alive);
-    if (status == BERLU_OK)
-        status = block_apply(parts, p, v, BERLU_ACT_FORWARD, first, rows);
-    if (status == BERLU_OK) {
-        of_y = moments_of(p->scratch, rows * channels);
-        pairs_join(&p->x, &p->y, &p->cross, of_x, of_y, cross_of(x, p->scratch, rows * channels, of_x.mean, of_y.mean));
-    }
-    return status;
+    TRY(block_apply(parts, p, v, BERLU_ACT_FORWARD, first, rows));
+    of_y = moments_of(p->scratch, rows * channels);
+    pairs_join(&p->x, &p->y, &p->cross, of_x, of_y, cross_of(x, p->scratch, rows * channels, of_x.mean, of_y.mean));
+    return BERLU_OK;
 }
 
 static size_t block_rows(const site_values *v)
@@ -194,7 +192,7 @@ typedef struct looking {
     const site_values *values;
 } looking;
 
-static void part_look(void *context, size_t number)
+static void part_measure(void *context, size_t number)
 {
     const looking *l = context;
     const site_values *v = l->values;
@@ -203,12 +201,11 @@ static void part_look(void *context, size_t number)
     p->left = p->right = 0;
     p->x = p->y = (moments){0};
     p->cross = 0;
-    p->status = BERLU_OK;
+    berlu_status status = BERLU_OK;
     memset(p->alive, 0, v->call.channels);
-    for (size_t r = v->rows * number / PARTS; r < end && p->status == BERLU_OK; r += most)
-        p->status = block_look(l->parts, p, v, r, end - r < most ? end - r : most);
-    if (p->status != BERLU_OK)
-        snprintf(p->sentence, sizeof p->sentence, "%s", berlu_last_error());
+    for (size_t r = v->rows * number / PARTS; r < end && status == BERLU_OK; r += most)
+        status = block_measure(l->parts, p, v, r, end - r < most ? end - r : most);
+    failure_keep(&p->failure, status);
 }
 
 static size_t alive_count(const value_parts *parts, size_t channels)
@@ -223,17 +220,16 @@ static size_t alive_count(const value_parts *parts, size_t channels)
     return alive;
 }
 
-berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *site_metrics)
+berlu_status values_measure(value_parts *parts, const site_values *v, int threads, double *site_metrics)
 {
     size_t channels = v->call.channels, left = 0, right = 0;
     double all = (double)(v->rows * channels);
     moments x = {0}, y = {0};
     double cross = 0;
-    threads_for(all < VALUES_ALONE ? 1 : threads, PARTS, part_look, &(looking){parts, v});
+    threads_for(all < VALUES_ALONE ? 1 : threads, PARTS, part_measure, &(looking){parts, v});
     for (int i = 0; i < PARTS; i++) {
         const part *p = &parts->list[i];
-        if (p->status != BERLU_OK)
-            return berlu_fail(p->status, "%s", p->sentence);
+        TRY(failure_report(&p->failure));
         left += p->left, right += p->right;
         pairs_join(&x, &y, &cross, p->x, p->y, p->cross);
     }
@@ -243,10 +239,10 @@ berlu_status values_look(value_parts *parts, const site_values *v, int threads, 
     site_metrics[SITE_DEAD] = 1 - (double)alive_count(parts, channels) / (double)channels;
     site_metrics[SITE_MEAN] = x.mean, site_metrics[SITE_VAR] = x.spread / x.count;
     site_metrics[SITE_Y_MEAN] = y.mean, site_metrics[SITE_Y_VAR] = y.spread / y.count;
-    site_metrics[SITE_NONLINEAR] = NAN; /* where one of them does not vary there is nothing to explain */
+    site_metrics[SITE_NONLINEAR] = NAN; /* undefined where either is constant */
     if (x.spread > 0 && y.spread > 0)
         site_metrics[SITE_NONLINEAR] =
-            fmax(0, 1 - cross * cross / (x.spread * y.spread)); /* rounding alone is below 0 */
+            fmax(0, 1 - cross * cross / (x.spread * y.spread)); /* rounding may give less than 0 */
     return BERLU_OK;
 }
 

@@ -1,9 +1,9 @@
-/* diagnose_values.h - what the pre-activations of one site come to: shares, moments, dead units.
+/* diagnose_values.h - statistics of one site's pre-activations: shares, moments, dead units.
  * SPDX-License-Identifier: MIT
  *
- * The rows of a site are cut into a fixed number of parts, each of which goes through its rows in blocks that stay in the
- * cache while they are counted, differentiated and evaluated. Parts are joined in their order, so that threads change no
- * bit. */
+ * The rows of a site are divided into a fixed number of parts; each processes its rows in blocks
+ * that stay in cache while they are counted, differentiated and evaluated. Parts are joined in
+ * order, so results do not depend on the number of threads. */
 #ifndef TRAIN_DIAGNOSE_VALUES_H
 #define TRAIN_DIAGNOSE_VALUES_H
 
@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-/* Rows of one site. `call` has channels and the learned parameters; the edge of the transition is the activation's own
- * float, one for all (stride 0) or one per channel (stride 1). */
+/* Rows of one site. `call` has channels and the learned parameters; the edge of the transition is
+ * the activation's own float, one for all (stride 0) or one per channel (stride 1). */
 typedef struct site_values {
     const berlu_act *act;
     const float *x;
@@ -26,14 +26,16 @@ typedef struct site_values {
 
 enum { VALUES_BLOCK = 1 << 13 }; /* values of a block, or one row where that is longer */
 
-/* Scratch for sites of up to `channels` channels whose calls need up to `workspace` bytes. It lives in the arena. */
+/* Scratch for sites of up to `channels` channels whose calls need up to `workspace` bytes. It lives
+ * in the arena. */
 typedef struct value_parts value_parts;
 value_parts *value_parts_make(arena *memory, size_t channels, size_t workspace);
 
-/* Writes SITE_LEFT to SITE_RIGHT, SITE_DEAD, SITE_MEAN, SITE_VAR, SITE_Y_MEAN, SITE_Y_VAR and SITE_NONLINEAR. */
-berlu_status values_look(value_parts *parts, const site_values *v, int threads, double *site_metrics);
+/* Writes SITE_LEFT to SITE_RIGHT, SITE_DEAD, SITE_MEAN, SITE_VAR, SITE_Y_MEAN, SITE_Y_VAR and
+ * SITE_NONLINEAR. */
+berlu_status values_measure(value_parts *parts, const site_values *v, int threads, double *site_metrics);
 
-/* The outputs of the first block's rows, for a histogram; until the next call. `count` is how many values those are. */
+/* The `count` outputs of the first block's rows, for a histogram; valid until the next call. */
 berlu_status values_outputs(value_parts *parts, const site_values *v, const float **out, size_t *count);
 
 #endif

@@ -1,4 +1,5 @@
-/* eval_run.h - the accuracy of a finished or unfinished run, or of a file of weights. SPDX-License-Identifier: MIT */
+/* eval_run.h - the accuracy of a finished or unfinished run, or of a file of weights.
+ * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_EVAL_RUN_H
 #define TRAIN_EVAL_RUN_H
 
@@ -27,7 +28,7 @@ typedef struct eval_request {
     size_t act_count;
     int batch, threads; /* batch 0: 100, on cuda 1024 or as many images as there are */
     int ema, train_split;
-    const char *const *files; /* images to answer for instead of a split of the data, `file_count` of them */
+    const char *const *files; /* `file_count` images to evaluate in place of a split of the data */
     size_t file_count;
     const berlu_log *log; /* warnings; may be NULL */
     eval_report *report;  /* filled where not NULL, {0} before */
@@ -37,15 +38,17 @@ typedef struct eval_request {
     void *context;
 } eval_request;
 
-/* Images are prepared as the run's evaluations do. With `files` the score means nothing: they have no labels. */
+/* Prepares images as the run's evaluations do. With `files`, which have no labels, the score is
+ * meaningless. */
 berlu_status eval_run(const eval_request *request, score *out);
 
-/* The images of `request->train_split` alone, `request->batch` at a time, prepared in the same way. `only` are the indices of a
- * run that used a part of its set; free() it after the loader. */
+/* Opens the images alone: of `request->train_split`, `request->batch` at a time, prepared in the
+ * same way. `only` receives the indices where the run used a subset; free() it after the loader. */
 berlu_status eval_images_open(loader **out, uint64_t **only, data_source *data, const train_settings *s,
                               const eval_request *request, int side);
 
-/* run.json as the checkpoint of these weights knew it: a changed mean or size would give a wrong accuracy without a word. */
+/* Compares run.json with the settings in the checkpoint of these weights: an edited mean or size
+ * would silently give a wrong accuracy. */
 berlu_status run_record_check(const train_settings *s, const char *weights);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "train/network.h"
 
-/* Images that could not be read are missing from a batch; its indices tell where. */
+/* Unreadable images are missing from a batch, so bits are found by its indices. */
 static void bit_set(unsigned char *correct, const loader *l, const loader_batch *b, size_t row, uint64_t *position,
                     int right)
 {
@@ -20,9 +20,7 @@ static berlu_status batch_score(engine *e, const loader *l, const loader_batch *
 {
     uint64_t position = b->number * b->rows;
     network_feed(e, b);
-    berlu_status status = engine_forward(e, &(engine_step){0});
-    if (status != BERLU_OK)
-        return status;
+    TRY(engine_forward(e, &(engine_step){0}));
     const tensor_info *answer = graph_tensor(engine_graph(e), graph_logits(engine_graph(e)));
     size_t classes = (size_t)tensor_channels(answer);
     const float *logits = engine_logits(e);
@@ -44,13 +42,15 @@ berlu_status evaluate(engine *e, loader *l, score *out, unsigned char *correct, 
     *out = (score){0};
     if (correct)
         memset(correct, 0, (loader_images(l) + 7) / 8);
-    berlu_status status = loader_start(l, 0, 0);
-    while (status == BERLU_OK && (status = loader_next(l, &b)) == BERLU_OK && b) {
+    TRY(loader_start(l, 0, 0));
+    for (;;) {
+        TRY(loader_next(l, &b));
+        if (!b)
+            return BERLU_OK;
         if (stop && *stop)
             return berlu_fail(BERLU_ERR_STOPPED, "stopped during an evaluation");
-        status = batch_score(e, l, b, out, correct);
+        TRY(batch_score(e, l, b, out, correct));
         if (tick)
             tick(context, out->images);
     }
-    return status;
 }

@@ -8,11 +8,13 @@
 #include "engine/engine.h"
 #include "train/metrics.h"
 
-/* Every image of the loader once, in stored order, through an engine of mode INFER whose batch is the loader's. The
- * last batch may be short; what pads it is not counted. `stop`, when not NULL, ends it early with BERLU_ERR_STOPPED;
- * `tick`, when not NULL, hears how many images are done. `correct`, when not NULL, has a bit per image of the loader (bit
- * i % 8 of byte i / 8, in the loader's order) that tells whether the likeliest class is the right one; it is 0 for an image
- * that could not be read. */
+/* Evaluates every image of the loader once, in stored order, with an engine of mode INFER whose
+ * batch is the loader's. Padding of a short last batch is not counted.
+ *
+ * correct  NULL, or receives a bit per image (bit i % 8 of byte i / 8, in the loader's order):
+ *          whether the likeliest class is the right one; 0 for an unreadable image
+ * stop     NULL, or ends the evaluation early with BERLU_ERR_STOPPED once non-zero
+ * tick     NULL, or called with the number of images done */
 berlu_status evaluate(engine *e, loader *l, score *out, unsigned char *correct, const atomic_int *stop,
                       void (*tick)(void *context, uint64_t images), void *context);
 

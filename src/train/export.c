@@ -39,23 +39,17 @@ static berlu_status exported_open(exported *x, const export_request *r)
     recipe_init(&x->settings);
     if (!run_exists(r->run))
         return run_missing(r->run);
-    berlu_status status = run_settings(&x->settings, &facts, r->run);
-    if (status == BERLU_OK)
-        status = network_weights(weights, sizeof weights, r->run, r->which,
-                                 r->ema ? "ema.safetensors" : "model.safetensors", r->log);
-    if (status == BERLU_OK && facts.format > 0)
-        status = run_record_check(&x->settings, weights);
-    if (status == BERLU_OK)
-        status = network_create(&x->model, &x->settings, (size_t)x->settings.classes);
-    if (status == BERLU_OK)
-        status = backend_find(&o.backend, "cpu");
-    if (status == BERLU_OK)
-        status = engine_create(&x->engine, x->model->graph, &o);
-    if (status == BERLU_OK)
-        status = weights_load_path(x->engine, weights);
-    if (status == BERLU_OK)
-        network_describe(&x->facts, &x->model->config, x->settings.mean, x->settings.std);
-    return status;
+    TRY(run_settings(&x->settings, &facts, r->run));
+    TRY(network_weights(weights, sizeof weights, r->run, r->which, r->ema ? "ema.safetensors" : "model.safetensors",
+                        r->log));
+    if (facts.format > 0)
+        TRY(run_record_check(&x->settings, weights));
+    TRY(network_create(&x->model, &x->settings, (size_t)x->settings.classes));
+    TRY(backend_find(&o.backend, "cpu"));
+    TRY(engine_create(&x->engine, x->model->graph, &o));
+    TRY(weights_load_path(x->engine, weights));
+    network_describe(&x->facts, &x->model->config, x->settings.mean, x->settings.std);
+    return BERLU_OK;
 }
 
 static berlu_status activations_write(text *out, const model *m)
@@ -71,22 +65,22 @@ berlu_status export_onnx(const export_request *r, const char *file, int function
     text acts = {0};
     st_text all[NETWORK_FACTS + 1];
     size_t count = 0;
-    berlu_status status = exported_open(&x, r);
-    if (status == BERLU_OK)
-        status = activations_write(&acts, x.model);
-    if (status == BERLU_OK && acts.length)
+    berlu_status status;
+    TRY_DONE(exported_open(&x, r));
+    TRY_DONE(activations_write(&acts, x.model));
+    if (acts.length)
         all[count++] = (st_text){CHECKPOINT_ACTIVATION, acts.data};
     for (size_t i = 0; i < x.facts.count; i++)
         all[count++] = x.facts.list[i];
-    if (status == BERLU_OK)
-        status = model_write_onnx(file, x.model, x.engine,
-                                  &(onnx_options){.functions = functions, .metadata = all, .texts = count});
+    TRY_DONE(model_write_onnx(file, x.model, x.engine,
+                              &(onnx_options){.functions = functions, .metadata = all, .texts = count}));
+done:
     text_free(&acts);
     exported_close(&x);
     return status;
 }
 
-/* Both files under a temporary name first; a folder that has its name is whole. */
+/* Writes both files under a temporary name first: a folder that has its final name is complete. */
 static berlu_status folder_write(const char *folder, exported *x, const text *config)
 {
     char part[CHECKPOINT_PATH];
@@ -94,14 +88,11 @@ static berlu_status folder_write(const char *folder, exported *x, const text *co
     int length = snprintf(part, sizeof part, "%s.part", folder);
     if (length < 0 || (size_t)length >= sizeof part)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    berlu_status status = folder_remove(part);
-    if (status == BERLU_OK)
-        status = folder_make(part);
-    if (status == BERLU_OK)
-        status = folder_hold(&in, part);
-    if (status != BERLU_OK)
-        return status;
-    status = weights_write(&in, "model.safetensors", x->engine, ARRAY_WEIGHT, x->facts.list, x->facts.count);
+    TRY(folder_remove(part));
+    TRY(folder_make(part));
+    TRY(folder_hold(&in, part));
+    berlu_status status =
+        weights_write(&in, "model.safetensors", x->engine, ARRAY_WEIGHT, x->facts.list, x->facts.count);
     if (status == BERLU_OK)
         status = file_write_atomic_in(&in, "config.json", config->data, config->length);
     folder_release(&in);
@@ -109,10 +100,10 @@ static berlu_status folder_write(const char *folder, exported *x, const text *co
         status = path_rename(part, folder);
     if (status == BERLU_OK)
         return BERLU_OK;
-    char message[1024];
-    snprintf(message, sizeof message, "%s", berlu_last_error());
+    kept_failure first;
+    failure_keep(&first, status);
     (void)folder_remove(part);
-    return berlu_fail(status, "%s", message);
+    return failure_report(&first);
 }
 
 berlu_status export_timm(const export_request *r, const char *folder)
@@ -125,11 +116,11 @@ berlu_status export_timm(const export_request *r, const char *folder)
         name[end - 1] = 0;
     if (folder_exists(name) || file_exists(name))
         return berlu_fail(BERLU_ERR_ARG, "%s: is there already; give the name of a folder to be made", name);
-    berlu_status status = exported_open(&x, r);
-    if (status == BERLU_OK)
-        status = timm_config(&config, x.model, x.settings.mean, x.settings.std, x.settings.crop_pct);
-    if (status == BERLU_OK)
-        status = folder_write(name, &x, &config);
+    berlu_status status;
+    TRY_DONE(exported_open(&x, r));
+    TRY_DONE(timm_config(&config, x.model, x.settings.mean, x.settings.std, x.settings.crop_pct));
+    TRY_DONE(folder_write(name, &x, &config));
+done:
     text_free(&config);
     exported_close(&x);
     return status;

@@ -1,6 +1,6 @@
-/* export.h - the network of a run for other programs. SPDX-License-Identifier: MIT
+/* export.h - exports the network of a run to other programs. SPDX-License-Identifier: MIT
  *
- * Neither needs the run's data. What is written appears whole or not at all. */
+ * No export needs the run's data. Output appears complete or not at all. */
 #ifndef TRAIN_EXPORT_H
 #define TRAIN_EXPORT_H
 
@@ -12,11 +12,11 @@ typedef struct export_request {
     const berlu_log *log; /* warnings; may be NULL */
 } export_request;
 
-/* An ONNX file (models/onnx.h); the metadata names what a checkpoint's does. */
+/* Writes an ONNX file (models/onnx.h) with the metadata of a checkpoint. */
 berlu_status export_onnx(const export_request *r, const char *file, int functions);
 
-/* A folder that timm.create_model("local-dir:FOLDER", pretrained=True) loads; it must not be
- * there. */
+/* Writes a folder that timm.create_model("local-dir:FOLDER", pretrained=True) loads; it must not
+ * exist. */
 berlu_status export_timm(const export_request *r, const char *folder);
 
 #endif

@@ -1,16 +1,17 @@
-/* finite.h - whether the numbers of an engine's array are finite. SPDX-License-Identifier: MIT */
+/* finite.h - searches an engine's array for elements that are not finite.
+ * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_FINITE_H
 #define TRAIN_FINITE_H
 
 #include "engine/engine.h"
 
-/* The first parameter of an array with numbers that are not finite. */
+/* The first parameter of an array with elements that are not finite. */
 typedef struct not_finite {
     const char *name; /* NULL: all are finite */
     size_t bad, count;
 } not_finite;
 
-/* Fails only where the array cannot be read: a device that failed, no memory. */
+/* Fails only where the array cannot be read: a failed device, no memory. */
 berlu_status finite_look(engine *e, engine_array array, not_finite *out);
 
 #endif

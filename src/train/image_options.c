@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-enum { SQUASH_SIDE = 384 }; /* from this side on ConvNeXt's script evaluates the whole image */
+enum { SQUASH_SIDE = 384 }; /* from this side on ConvNeXt's script evaluates without a crop */
 
 berlu_status image_options_train(augment_options *out, const train_settings *s, int side)
 {
@@ -28,7 +28,7 @@ int image_options_squashed(const train_settings *s, int side)
 
 int image_options_resized(const train_settings *s, const data_info *info, int side, int64_t augment)
 {
-    int crops = augment > 1 || (augment == 1 && side > 32); /* in training, of a random size */
+    int crops = augment > 1 || (augment == 1 && side > 32); /* random-sized crops in training */
     int whole = s->crop_pct == 0 || s->crop_pct == 1 || image_options_squashed(s, side);
     return info->width != side || info->height != side || !whole || crops;
 }
@@ -89,9 +89,7 @@ static double four_digits(double x)
 static berlu_status normalization_measure(normalization *out, const train_settings *s, data_source *data)
 {
     data_statistics found;
-    berlu_status status = data_measure(data, DATA_TRAIN, IMAGES_MEASURED, (size_t)s->holdout, (int)s->workers, &found);
-    if (status != BERLU_OK)
-        return status;
+    TRY(data_measure(data, DATA_TRAIN, IMAGES_MEASURED, (size_t)s->holdout, (int)s->workers, &found));
     for (int c = 0; c < 3; c++) {
         out->mean[c] = four_digits(found.mean[c]);
         out->std[c] = four_digits(found.std[c]);

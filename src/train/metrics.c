@@ -13,7 +13,7 @@ size_t rank_of(const float *logits, size_t classes, size_t label)
     float right = logits[label];
     for (size_t k = 0; k < classes; k++) {
         if (isnan(logits[k]))
-            return classes - 1 > 5 ? classes - 1 : 5; /* wrong for every k that is asked for */
+            return classes - 1 > 5 ? classes - 1 : 5; /* outside every top-k */
         before += logits[k] > right || (k < label && logits[k] == right);
     }
     return before;
@@ -70,7 +70,8 @@ static const char *const leading[] = {"epoch",     "step",      "lr",        "tr
                                       "test_loss", "test_top1", "test_top5", "grad_norm"};
 static const char *const average[] = {"ema_loss", "ema_top1", "ema_top5"};
 
-/* The columns every reader may rely on come first: nine, then alpha to var of each site. What was added since follows. */
+/* Columns that every reader may rely on come first: nine, then alpha to var of each site. Later
+ * additions follow. */
 enum { FIXED_FIGURES = SITE_VAR + 1 };
 
 /* Calls for every metric of every site in the order of the columns. */

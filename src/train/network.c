@@ -32,7 +32,7 @@ berlu_status network_create(model **out, const train_settings *s, size_t classes
     return model_create(out, s->model, &o);
 }
 
-/* What the user says, else what the run used before: the same algorithms give the same bits. */
+/* The user's choice, else the algorithms the run used before: equal algorithms give equal bits. */
 static const char *algorithms_of(const train_settings *s)
 {
     if (s->algorithms_record && !recipe_given(s, "algorithms"))
@@ -40,7 +40,7 @@ static const char *algorithms_of(const train_settings *s)
     return *s->algorithms ? s->algorithms : NULL;
 }
 
-/* The folder is what is locked: it stays when the file is replaced. */
+/* Locks the folder, because the file itself is replaced by a rename. */
 int network_hold_algorithms(const train_settings *s)
 {
     const char *file = algorithms_of(s), *slash;
@@ -73,7 +73,7 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
     data_source *data;
     data_options o = {
         .class_order = s->class_order ? "timm" : "torchvision",
-        .labels = s->labels ? "coarse" : NULL, /* fine is what a set has that knows nothing else */
+        .labels = s->labels ? "coarse" : NULL, /* NULL: fine, the only labels of most sets */
         .val_labels = *s->val_labels ? s->val_labels : NULL,
         .max_bad_given = s->max_bad >= 0,
         .max_bad = s->max_bad >= 0 ? (size_t)s->max_bad : 0,
@@ -82,9 +82,7 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
         .threads = (int)s->workers,
         .log = log,
     };
-    berlu_status status = data_open(&data, s->data, &o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(data_open(&data, s->data, &o));
     size_t there = data_describe(data)->classes;
     if (s->classes && (size_t)s->classes != there) {
         data_close(data);
@@ -96,16 +94,16 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
     return BERLU_OK;
 }
 
-/* The newest checkpoint, not by its link, which is for people and may lag behind. */
+/* Finds the newest checkpoint itself, because the link `last` may lag behind. */
 static berlu_status folder_last(char out[CHECKPOINT_PATH], const char *run, int ema, const berlu_log *log)
 {
     char any[CHECKPOINT_PATH];
     if (ema && checkpoint_newest(run, 0, any, NULL) == BERLU_OK && *any && !checkpoint_has_average(any))
         return berlu_fail(BERLU_ERR_INPUT, "%s: keeps no average of the weights: it was trained without --ema", run);
-    berlu_status status = checkpoint_newest(run, ema, out, log);
-    if (status == BERLU_OK && !*out)
+    TRY(checkpoint_newest(run, ema, out, log));
+    if (!*out)
         return berlu_fail(BERLU_ERR_INPUT, "%s: holds no checkpoint yet", run);
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status folder_named(char out[CHECKPOINT_PATH], const char *run, const char *which)
@@ -131,11 +129,9 @@ berlu_status network_weights(char *out, size_t size, const char *run, const char
 {
     char folder[CHECKPOINT_PATH];
     int ema = strcmp(file, "ema.safetensors") == 0, last = strcmp(which, "last") == 0;
-    berlu_status status = last ? folder_last(folder, run, ema, log) : folder_named(folder, run, which);
-    if (status == BERLU_OK && !last)
-        status = checkpoint_check(folder, ema);
-    if (status != BERLU_OK)
-        return status;
+    TRY(last ? folder_last(folder, run, ema, log) : folder_named(folder, run, which));
+    if (!last)
+        TRY(checkpoint_check(folder, ema));
     int length = snprintf(out, size, "%s/%s", folder, file);
     return length > 0 && (size_t)length < size ? BERLU_OK : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
 }
@@ -143,9 +139,8 @@ berlu_status network_weights(char *out, size_t size, const char *run, const char
 berlu_status network_acts(train_settings *s, const char *weights, int *found)
 {
     safetensors *file;
-    berlu_status status = safetensors_open(&file, weights);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status = BERLU_OK;
+    TRY(safetensors_open(&file, weights));
     const char *line = safetensors_metadata(file, CHECKPOINT_ACTIVATION);
     *found = line != NULL;
     while (status == BERLU_OK && line && *line) {
@@ -186,7 +181,7 @@ void network_describe(network_facts *out, const model_config *m, const char *mea
     }
 }
 
-/* ---- the teacher ------------------------------------------------------------------------------------------------------ */
+/* ---- the teacher ----------------------------------------------------------------------------- */
 
 static berlu_status teacher_from_run(train_settings *s, char *weights, size_t size, const train_settings *student,
                                      const berlu_log *log)
@@ -194,29 +189,29 @@ static berlu_status teacher_from_run(train_settings *s, char *weights, size_t si
     if (*student->teacher_act)
         return berlu_fail(BERLU_ERR_ARG, "teacher_act: has no effect because %s is a run, which knows its activation",
                           student->teacher);
-    berlu_status status = run_settings(s, NULL, student->teacher);
-    return status == BERLU_OK ? network_weights(weights, size, student->teacher, "last", "model.safetensors", log)
-                              : status;
+    TRY(run_settings(s, NULL, student->teacher));
+    return network_weights(weights, size, student->teacher, "last", "model.safetensors", log);
 }
 
-/* Weights alone do not tell which activation they were trained with, and a wrong one gives no error: so it is asked for. */
+/* The activation cannot be inferred from the weights, and a wrong one would give no error: it must
+ * be named by the file or by the user. */
 static berlu_status teacher_from_file(train_settings *s, const char *weights, const char *model_name,
                                       const train_settings *student)
 {
     int found = 0;
     recipe_init(s);
-    berlu_status status = recipe_set(s, "model", model_name);
-    if (status == BERLU_OK && *student->teacher_act)
-        status = recipe_set(s, "act", student->teacher_act);
-    else if (status == BERLU_OK)
-        status = network_acts(s, weights, &found);
-    if (status == BERLU_OK && !*student->teacher_act && !found)
-        status = berlu_fail(
-            BERLU_ERR_ARG, "teacher: %s does not say its activation; give it, for example --teacher-act gelu", weights);
-    return status == BERLU_OK ? recipe_complete(s) : status;
+    TRY(recipe_set(s, "model", model_name));
+    if (*student->teacher_act)
+        TRY(recipe_set(s, "act", student->teacher_act));
+    else
+        TRY(network_acts(s, weights, &found));
+    if (!*student->teacher_act && !found)
+        return berlu_fail(BERLU_ERR_ARG,
+                          "teacher: %s does not say its activation; give it, for example --teacher-act gelu", weights);
+    return recipe_complete(s);
 }
 
-/* The settings of a teacher and the path of its weights. */
+/* Finds the settings of a teacher and the path of its weights. */
 static berlu_status teacher_find(train_settings *s, char *weights, size_t size, const train_settings *student,
                                  const berlu_log *log)
 {
@@ -237,29 +232,25 @@ berlu_status teacher_open(teacher *out, const train_settings *student, const mod
     char weights[CHECKPOINT_PATH];
     train_settings s = {0};
     teacher t = {0};
-    engine_options o = {.mode = ENGINE_INFER, .batch = (int)student->batch, .threads = (int)student->threads};
-    berlu_status status = teacher_find(&s, weights, sizeof weights, student, log);
-    if (status == BERLU_OK)
-        status = sha256_file(t.hash, weights);
-    if (status == BERLU_OK)
-        status = network_create(&t.model, &s, (size_t)like->classes);
-    if (status == BERLU_OK && t.model->config.image_size != like->image_size)
-        status = berlu_fail(BERLU_ERR_ARG, "teacher: takes images of %d pixels, the student of %d",
-                            t.model->config.image_size, like->image_size);
-    if (status == BERLU_OK)
-        status = network_device(&o, student);
-    o.device = on;
-    if (status == BERLU_OK)
-        status = engine_create(&t.engine, t.model->graph, &o);
-    if (status == BERLU_OK)
-        status = weights_load_path(t.engine, weights);
+    engine_options o = {
+        .mode = ENGINE_INFER, .batch = (int)student->batch, .threads = (int)student->threads, .device = on};
+    berlu_status status;
+    TRY_DONE(teacher_find(&s, weights, sizeof weights, student, log));
+    TRY_DONE(sha256_file(t.hash, weights));
+    TRY_DONE(network_create(&t.model, &s, (size_t)like->classes));
+    if (t.model->config.image_size != like->image_size)
+        TRY_DONE(berlu_fail(BERLU_ERR_ARG, "teacher: takes images of %d pixels, the student of %d",
+                            t.model->config.image_size, like->image_size));
+    TRY_DONE(network_device(&o, student));
+    TRY_DONE(engine_create(&t.engine, t.model->graph, &o));
+    TRY_DONE(weights_load_path(t.engine, weights));
+done:
     recipe_free(&s);
-    if (status != BERLU_OK) {
+    if (status == BERLU_OK)
+        *out = t;
+    else
         teacher_close(&t);
-        return status;
-    }
-    *out = t;
-    return BERLU_OK;
+    return status;
 }
 
 void teacher_close(teacher *t)
@@ -280,7 +271,7 @@ void network_feed(engine *e, const loader_batch *b)
 berlu_status teacher_logits(teacher *t, const loader_batch *b, const float **logits)
 {
     network_feed(t->engine, b);
-    berlu_status status = engine_forward(t->engine, &(engine_step){0});
-    *logits = status == BERLU_OK ? engine_logits(t->engine) : NULL;
-    return status == BERLU_OK && !*logits ? BERLU_ERR_DEVICE : status;
+    TRY(engine_forward(t->engine, &(engine_step){0}));
+    *logits = engine_logits(t->engine);
+    return *logits ? BERLU_OK : BERLU_ERR_DEVICE;
 }

@@ -1,8 +1,10 @@
-/* preset.c - the presets, what follows from other settings, and what contradicts itself. SPDX-License-Identifier: MIT
+/* preset.c - presets, derived settings and conflicts between settings.
+ * SPDX-License-Identifier: MIT
  *
- * `paper` is what the BerLU paper states (AdamW, decay 0.05, clip 1, cosine with warm-up, cross entropy, 100 epochs), with
- * the commonest choice for all it leaves open. `deit` and `convnext` are the official scripts of those models. `plain` is
- * the least one can do. Every cell is written out, so that a change of a default changes no preset. */
+ * `paper` has the values stated in the BerLU paper (AdamW, decay 0.05, clip 1, cosine with warm-up,
+ * cross entropy, 100 epochs) and the commonest choice for what it leaves open. `deit` and
+ * `convnext` follow the official scripts of those models; `plain` is minimal. Every cell is written
+ * out, so that a change of a default changes no preset. */
 #include <math.h>
 #include <string.h>
 
@@ -105,7 +107,7 @@ static const preset_value preset_plain[] = {
 const char *const recipe_names[] = {"paper", "deit", "convnext", "plain", NULL};
 static const preset_value *const presets[] = {preset_paper, preset_deit, preset_convnext, preset_plain};
 
-/* One batch again and again, nothing random, nothing that holds the loss up: it must fall to zero. */
+/* One batch repeated, without randomness or regularization: its loss must fall to zero. */
 static const preset_value overfit[] = {
     {"epochs", "1"},       {"schedule", "constant"}, {"warmup", "0"},    {"warmup_lr", "0"},
     {"weight_decay", "0"}, {"augment", "none"},      {"mixup", "0"},     {"cutmix", "0"},
@@ -129,7 +131,8 @@ static const preset_value *preset_named(const char *name)
     return NULL;
 }
 
-/* What was not given comes from the overfit check, from the preset, or from the table, in this order. */
+/* Fills settings that were not given, from the overfit check, the preset or the table, in this
+ * order. */
 static berlu_status fill_rest(train_settings *s)
 {
     if (!s->recipe)
@@ -141,20 +144,18 @@ static berlu_status fill_rest(train_settings *s)
             continue;
         const char *value = s->overfit_batch ? preset_find(overfit, row->key) : NULL;
         value = value ? value : preset_find(preset, row->key);
-        berlu_status status = recipe_fill(s, row, value ? value : row->value);
-        if (status != BERLU_OK)
-            return status;
+        TRY(recipe_fill(s, row, value ? value : row->value));
     }
     return BERLU_OK;
 }
 
-/* Given, or taken from the record of a run. */
+/* Given, or read from the record of a run. */
 static int present(const train_settings *s, const char *key)
 {
     return s->given[recipe_find(key) - train_settings_table] != 0;
 }
 
-/* A preset's warm-up keeps its share of the run when somebody asks for a run shorter than the warm-up itself. */
+/* A preset's warm-up is scaled with the run where the run is shorter than the warm-up. */
 static void derive(train_settings *s)
 {
     double epochs = (double)s->epochs, usual = 0;
@@ -162,10 +163,10 @@ static void derive(train_settings *s)
     if (!present(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
         s->warmup = s->warmup / usual * epochs;
     if (s->device == RECIPE_CUDA && !present(s, "eval_batch"))
-        s->eval_batch = 1024; /* a GPU is idle with the CPU's 100 */
+        s->eval_batch = 1024; /* the CPU's 100 would leave a GPU idle */
     if (isnan(s->lr))
         s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
-    if (!present(s, "min_lr")) /* the usual end would lie above the peak of a small batch */
+    if (!present(s, "min_lr")) /* the default may exceed the peak of a small batch */
         s->min_lr = fmin(s->min_lr, s->lr);
 }
 
@@ -214,7 +215,7 @@ static void idle_rules(const train_settings *s, idle_rule out[IDLE_RULES])
     memcpy(out, rules, sizeof rules);
 }
 
-/* One batch alone fixes what is in its preset, but for these. */
+/* overfit_batch fixes the settings of its preset, except these. */
 static int overfit_fixes(const train_settings *s, const char *key)
 {
     static const char *const may[] = {"batch", "lr", "weight_decay"};
@@ -235,7 +236,7 @@ void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MA
         idle[i] |= (unsigned char)overfit_fixes(s, train_settings_table[i].key);
 }
 
-/* A setting that would do nothing is a mistake of the user's, and silence would hide it. */
+/* Refuses settings without effect: silence would hide the user's mistake. */
 berlu_status recipe_idle(const train_settings *s)
 {
     idle_rule rules[IDLE_RULES];
@@ -269,7 +270,7 @@ static berlu_status check(const train_settings *s)
         return berlu_fail(BERLU_ERR_ARG, "model: say which network to train, for example --model vit_micro");
     if (!*s->data)
         return berlu_fail(BERLU_ERR_ARG, "data: say what to train on, for example --data synthetic");
-    if (s->acts == 0 && strcmp(s->model, "linear") != 0) /* the one network that has none */
+    if (s->acts == 0 && strcmp(s->model, "linear") != 0) /* the only network without an activation */
         return berlu_fail(BERLU_ERR_ARG, "act: say which activation to use, for example --act berlu");
     if (s->distill != RECIPE_DISTILL_NONE && !*s->teacher)
         return berlu_fail(BERLU_ERR_ARG, "distill: needs a teacher, --teacher RUN or --teacher MODEL:FILE");
@@ -280,31 +281,25 @@ static berlu_status check(const train_settings *s)
     if (s->min_lr > s->lr && s->schedule != SCHEDULE_CONSTANT)
         return berlu_fail(BERLU_ERR_ARG, "min_lr: %g is above lr, %g, where the schedule begins to fall; lower it",
                           s->min_lr, s->lr);
-    berlu_status status = recipe_idle(s);
-    if (status == BERLU_OK)
-        status = check_mix(s);
+    TRY(recipe_idle(s));
+    TRY(check_mix(s));
     constraint bounds;
-    if (status == BERLU_OK)
-        status = constraint_parse(&bounds, s->act_constraint);
-    if (status == BERLU_OK)
-        status = constraint_idle(s->act_constraint, s->act, s->acts);
-    return status;
+    TRY(constraint_parse(&bounds, s->act_constraint));
+    return constraint_idle(s->act_constraint, s->act, s->acts);
 }
 
 berlu_status recipe_complete(train_settings *s)
 {
-    berlu_status status = fill_rest(s);
-    if (status == BERLU_OK)
-        s->model = model_canonical(s->model); /* one network has one name in run.json */
-    if (status == BERLU_OK && !*s->mean != !*s->std)
+    TRY(fill_rest(s));
+    s->model = model_canonical(s->model); /* run.json has one name per network */
+    if (!*s->mean != !*s->std)
         return berlu_fail(BERLU_ERR_ARG, "%s: mean and std belong together; give both", *s->mean ? "std" : "mean");
-    if (status == BERLU_OK)
-        derive(s);
-    return status;
+    derive(s);
+    return BERLU_OK;
 }
 
 berlu_status recipe_resolve(train_settings *s)
 {
-    berlu_status status = recipe_complete(s);
-    return status == BERLU_OK ? check(s) : status;
+    TRY(recipe_complete(s));
+    return check(s);
 }

@@ -1,6 +1,8 @@
-/* recipe.c - the table of settings and how a value gets in and out of it. SPDX-License-Identifier: MIT
+/* recipe.c - the table of settings, and setting and reading its values.
+ * SPDX-License-Identifier: MIT
  *
- * The list itself is settings.h; presets and conflicts are in preset.c, JSON and printing in recipe_text.c. */
+ * The list itself is settings.h; presets and conflicts are in preset.c, JSON and printing in
+ * recipe_text.c. */
 #include "train/recipe.h"
 
 #include <math.h>
@@ -81,7 +83,7 @@ static berlu_status fail_choice(const setting *row, const char *value)
     return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is none of %s", row->key, value, list);
 }
 
-/* The recipe's choice is kept as its text, all others as their number. */
+/* The recipe is stored as its name, all other choices as an index. */
 static berlu_status set_choice(train_settings *s, const setting *row, const char *value)
 {
     for (int64_t i = 0; row->choices[i]; i++) {
@@ -131,7 +133,7 @@ static berlu_status set_flag(train_settings *s, const setting *row, const char *
 
 static berlu_status set_text(train_settings *s, const setting *row, const char *value)
 {
-    size_t good = utf8_span(value); /* run.json can hold nothing else */
+    size_t good = utf8_span(value); /* JSON text is UTF-8 */
     if (value[good])
         return berlu_fail(BERLU_ERR_ARG, "%s: '%.*s\\x%02x...' is not UTF-8 text; give a path that is", row->key,
                           good < 200 ? (int)good : 200, value, (unsigned char)value[good]);
@@ -168,10 +170,9 @@ berlu_status recipe_set(train_settings *s, const char *key, const char *value)
     const setting *row = recipe_find(key);
     if (!row)
         return fail_unknown(key);
-    berlu_status status = recipe_fill(s, row, value);
-    if (status == BERLU_OK)
-        s->given[row - train_settings_table] = GIVEN;
-    return status;
+    TRY(recipe_fill(s, row, value));
+    s->given[row - train_settings_table] = GIVEN;
+    return BERLU_OK;
 }
 
 int recipe_given(const train_settings *s, const char *key)
@@ -244,9 +245,8 @@ berlu_status recipe_set_yaml(train_settings *s, const yaml_tree *tree, const yam
             return berlu_fail_in(BERLU_ERR_INPUT, place);
         }
         unsigned char *given = &s->given[row - train_settings_table];
-        berlu_status status = *given ? BERLU_OK : set_item(s, tree, row, item);
-        if (status != BERLU_OK)
-            return status;
+        if (!*given)
+            TRY(set_item(s, tree, row, item));
         *given = GIVEN;
     }
     return BERLU_OK;

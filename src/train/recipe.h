@@ -1,12 +1,14 @@
-/* recipe.h - all settings of a training run: one table of keys, presets over it, and the checks between them.
+/* recipe.h - all settings of a training run: one table of keys, presets and consistency checks.
  * SPDX-License-Identifier: MIT
  *
- * A setting has one line in settings.h: key, kind, default, range, help. The command's options (--weight-decay
- * for weight_decay), the keys of a YAML file, the settings of run.json and the start-up table all come from those lines,
- * so a new setting is one field and one line. A preset is a list of (key, value) texts over the same rows.
+ * A setting has one line in settings.h: key, kind, default, range, help. The command's options
+ * (--weight-decay for weight_decay), the keys of a YAML file, the settings of run.json and the
+ * start-up table all come from those lines, so a new setting is one field and one line. A preset is
+ * a list of (key, value) texts over the same rows.
  *
- * What the user gave always wins: recipe_set() marks a key as given; recipe_resolve() fills the others from the preset,
- * then from the defaults, derives what has a rule (lr from the batch) and refuses what contradicts itself. */
+ * Values given by the user take precedence: recipe_set() marks a key as given; recipe_resolve()
+ * fills the others from the preset, then from the defaults, derives some by rule (lr from the
+ * batch) and refuses contradictions. */
 #ifndef TRAIN_RECIPE_H
 #define TRAIN_RECIPE_H
 
@@ -31,7 +33,8 @@ typedef enum recipe_eval_crop { RECIPE_CROP_AUTO, RECIPE_CROP_CENTER, RECIPE_CRO
 
 enum { RECIPE_KEYS_MAX = 96, RECIPE_ACTS_MAX = 128 };
 
-/* Texts live in `memory`. Counts are int64_t and reals double, whatever their range, so that one row suits them all. */
+/* Strings live in `memory`. Counts are int64_t and reals double whatever their range, so that rows
+ * of one kind share their code. */
 typedef struct train_settings {
     const char *model, *data, *run, *recipe, *teacher, *teacher_act, *act_constraint, *algorithms, *init, *init_sha256;
     const char *act[RECIPE_ACTS_MAX]; /* one for all sites, or one per site */
@@ -56,8 +59,8 @@ typedef struct train_settings {
     int64_t distill;
     double distill_alpha, distill_tau, ema;
     int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, data_on, threads, overfit_batch;
-    const char *algorithms_record;        /* of the run that these settings come from (run.json); NULL: it has none */
-    unsigned char given[RECIPE_KEYS_MAX]; /* by place in the table: 0, GIVEN or RECORDED */
+    const char *algorithms_record;        /* of the run these settings come from (run.json); NULL: none */
+    unsigned char given[RECIPE_KEYS_MAX]; /* by index in the table: 0, GIVEN or RECORDED */
     arena memory;
 } train_settings;
 
@@ -70,18 +73,20 @@ typedef enum setting_kind {
     SETTING_FLAG
 } setting_kind;
 
-/* What a setting is to the numbers of a run, and whether it may differ when the run is resumed. */
+/* Whether a setting changes the results of a run, and whether a resume may change it. */
 typedef enum setting_role {
-    SETTING_FIXED,  /* changes them; part of the settings' hash */
-    SETTING_LATER,  /* the same, but came after format 1: its default is left out of the hash, so that what earlier runs
-                     * recorded stays true */
-    SETTING_FREE,   /* changes none; may differ */
-    SETTING_LENGTH, /* only where the run ends; may differ */
-    SETTING_PLACE,  /* where something lies whose content counts, and is hashed; may differ */
-    SETTING_NAME    /* says where other settings' values came from, and those count */
+    SETTING_FIXED, /* changes results; part of the settings' hash */
+    /* the same, added after format 1: its default is omitted from the hash, which keeps earlier
+     * hashes valid */
+    SETTING_LATER,
+    SETTING_FREE,   /* changes no result; may differ */
+    SETTING_LENGTH, /* changes the length of the run only; may differ */
+    SETTING_PLACE,  /* a path whose content is hashed instead; may differ */
+    SETTING_NAME    /* the origin of other settings, which are hashed themselves */
 } setting_role;
 
-/* Given by the user, who is told when it has no effect; or read from the record of another run, which is no mistake. */
+/* Given by the user, and refused where it has no effect; or read from the record of another run,
+ * and ignored there. */
 enum { GIVEN = 1, RECORDED = 2 };
 
 typedef struct setting {
@@ -91,13 +96,13 @@ typedef struct setting {
     const char *value; /* default, as text; "auto" for a real that recipe_resolve() derives (NaN until then) */
     double least, most;
     const char *const *choices;
-    const char *unit; /* what stands for the value in --help */
+    const char *unit; /* placeholder of the value in --help */
     const char *help;
     setting_role role;
 } setting;
 
-/* Where and in which dtypes the network runs: part of what a run is known by, but a checkpoint may be taken up elsewhere;
- * numbers then agree within rounding from there on, and the run says so. */
+/* Device and dtypes of the network: part of a run's identity, but a checkpoint may be resumed with
+ * others; results then agree within rounding from there on, with a warning. */
 int setting_moves(const setting *row);
 
 static inline int setting_may_differ(const setting *row) /* on a resume */
@@ -119,51 +124,53 @@ const setting *recipe_find(const char *key);
 berlu_status recipe_set(train_settings *s, const char *key, const char *value);
 int recipe_given(const train_settings *s, const char *key); /* by the user */
 
-/* The same for a row, without marking it as given: how presets and defaults come in. */
+/* The same for a row, without marking it as given: for presets and defaults. */
 berlu_status recipe_fill(train_settings *s, const setting *row, const char *value);
 
-/* All keys of a YAML map (the root, or a part of a study). Failures name file and line; keys that were given before, on
- * the command line, stay as they are. */
+/* Sets all keys of a YAML map (the root, or a part of a study), except keys already given on the
+ * command line. Failures name file and line. */
 berlu_status recipe_set_yaml(train_settings *s, const yaml_tree *tree, const yaml_item *map);
 
-/* Presets, defaults, derived values, conflicts. recipe_complete() is the first three without the last. */
+/* Applies presets, defaults and derived values and refuses conflicts; recipe_complete() omits the
+ * last. */
 berlu_status recipe_resolve(train_settings *s);
 berlu_status recipe_complete(train_settings *s);
 
-/* Refuses what was given and would do nothing beside the other settings; recipe_resolve() does this, too. */
+/* Refuses given settings that have no effect beside the others; recipe_resolve() includes this. */
 berlu_status recipe_idle(const train_settings *s);
 
-/* Marks the rows that have no effect beside the others, given or not. */
+/* Marks rows without effect beside the others, given or not. */
 void recipe_idle_rows(const train_settings *s, unsigned char idle[RECIPE_KEYS_MAX]);
 
-/* Takes over what `from` holds and was not given, marked as recorded; those that change no number and idle ones
- * stay behind. How a run is repeated from its run.json. */
+/* Copies settings of `from` that were not given, marked as recorded, except those that change no
+ * result or have no effect. This is how a run is repeated from its run.json. */
 berlu_status recipe_take(train_settings *s, const train_settings *from);
 
-/* The product algorithms of another run, copied; NULL: none. */
+/* Copies the GEMM algorithms of another run; NULL: none. */
 berlu_status recipe_take_algorithms(train_settings *s, const char *record);
 
-/* One value as text, as recipe_set() takes it. Lists: one text per index; false past the end. */
+/* One value in the syntax of recipe_set(). Lists: one text per index; false past the end. */
 int recipe_value(const train_settings *s, const setting *row, size_t index, text *out);
 
-/* Settings as the text of a JSON object (for run.json), every number with the digits that read back to the same bits,
- * without the rows marked in `leave_out` (may be NULL); and from a parsed one, with nothing marked as given. Unknown keys
- * are refused. A text that is not UTF-8 has no JSON: then out->failed. */
+/* Settings as a JSON object (for run.json), numbers with enough digits to read back the same bits,
+ * without the rows marked in `leave_out` (may be NULL); and back, with nothing marked as given.
+ * Unknown keys are refused. A text that is not UTF-8 sets out->failed. */
 void recipe_json(const train_settings *s, const unsigned char *leave_out, text *out);
 void recipe_json_string(text *out, const char *value);
 berlu_status recipe_from_json(train_settings *s, const json_t *object, const char *path);
 
 int recipe_is_zero(const train_settings *s, const setting *row); /* a count or a real that is 0 */
 
-/* The values of a row as one text: those of a list with a blank between. */
+/* The values of a row as one text, those of a list separated by blanks. */
 void recipe_values(const train_settings *s, const setting *row, text *out);
 
-/* All settings but those marked in `leave_out` (may be NULL), two columns of key and value in the order of the table.
- * Values the user gave are marked. */
+/* All settings but those marked in `leave_out` (may be NULL), two columns of key and value in the
+ * order of the table. Values the user gave are marked. */
 void recipe_print(const train_settings *s, const unsigned char *leave_out, text *out);
 
-/* Names into `out` the keys that were given in `asked` and differ from `saved`; returns how many. A value that asks for the
- * model's or the data's own differs from nothing, and activations are compared by what they mean. */
+/* Appends to `out` the keys that were given in `asked` and differ from `saved`; returns their
+ * number. "The model's own" or "the data's own" equals any value, and activations are compared by
+ * meaning. */
 size_t recipe_differences(const train_settings *asked, const train_settings *saved, text *out);
 
 #endif

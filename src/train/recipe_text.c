@@ -1,7 +1,8 @@
-/* recipe_text.c - settings as text and as JSON, and the difference of two of them. SPDX-License-Identifier: MIT
+/* recipe_text.c - settings as text and as JSON, and the difference of two of them.
+ * SPDX-License-Identifier: MIT
  *
- * Every value has one text, the one recipe_set() reads back to the same bits. Two settings are equal when their texts
- * are; run.json holds numbers as numbers, for programs. */
+ * Every value has one text, the one recipe_set() reads back to the same bits. Two settings are
+ * equal when their texts are; run.json holds numbers as numbers, for programs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ int recipe_is_zero(const train_settings *s, const setting *row)
     return row->kind == SETTING_COUNT && *(const int64_t *)field(s, row) == 0;
 }
 
-/* A JSON string, quotes and all. jansson knows the rules of escaping. */
+/* A quoted JSON string; jansson escapes it. */
 void recipe_json_string(text *out, const char *value)
 {
     json_t *string = json_string(value ? value : "");
@@ -133,7 +134,7 @@ berlu_status recipe_from_json(train_settings *s, const json_t *object, const cha
     berlu_status status = object_read(s, object);
     if (status == BERLU_OK)
         status = recipe_complete(s);
-    memset(s->given, 0, sizeof s->given); /* nobody asked for them this time */
+    memset(s->given, 0, sizeof s->given); /* not given by the user this time */
     return status == BERLU_OK || status == BERLU_ERR_MEMORY ? status : berlu_fail_in(BERLU_ERR_INPUT, path);
 }
 
@@ -176,7 +177,7 @@ void recipe_print(const train_settings *s, const unsigned char *leave_out, text 
         text_string(out, "\n");
 }
 
-/* What has a rule of its own: "auto", and a zero that means the model's or the data's value. */
+/* Whether the value is derived: "auto", or a zero that means the model's or the data's value. */
 static int is_own(const train_settings *s, const setting *row)
 {
     static const char *const zero_is_own[] = {"image_size",   "patch",    "stride",    "stem",      "classes",
@@ -195,7 +196,8 @@ static int is_own(const train_settings *s, const setting *row)
     return 0;
 }
 
-/* The activations as they are once made: "berlu" and "berlu:alpha=0.01" are one. What cannot be made stays as it is. */
+/* The activations in canonical form: "berlu" and "berlu:alpha=0.01" are equal. A text that is no
+ * activation is copied. */
 static void acts_add(const train_settings *s, text *out)
 {
     for (size_t i = 0; i < s->acts; i++) {

@@ -1,6 +1,7 @@
 /* run_folder.c - see run_folder.h. SPDX-License-Identifier: MIT */
 #include "train/run_folder.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +24,12 @@ int run_exists(const char *path)
     return path_in(json, path, "run.json") == BERLU_OK && file_exists(json);
 }
 
-/* Whether there is nothing but what a cut write and a lock leave. */
+/* Whether the folder holds nothing but a lock and leftovers of an interrupted write. */
 static berlu_status folder_empty(const char *path, int *empty)
 {
     DIR *dir = opendir(path);
     if (!dir)
-        return file_fail_read(path); /* nobody knows what is in it */
+        return file_fail_read(path); /* its content is unknown */
     *empty = 1;
     for (struct dirent *entry; (entry = readdir(dir));)
         *empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, "lock") == 0;
@@ -36,8 +37,8 @@ static berlu_status folder_empty(const char *path, int *empty)
     return BERLU_OK;
 }
 
-/* log.txt is for people: a line that cannot be written is no reason to stop a run, the next
- * checkpoint will tell. */
+/* A line that cannot be written to log.txt does not stop a run; the next checkpoint reports a full
+ * or failed disk. */
 static void log_write(void *context, berlu_log_level level, const char *line)
 {
     run_folder *run = context;
@@ -61,20 +62,21 @@ berlu_status run_begin(run_folder *run, const run_about *about)
     return status;
 }
 
-/* What is there must not be in the way of a new run. */
+/* Refuses a folder that holds a run or anything else. */
 static berlu_status place_check(const char *path)
 {
     if (run_exists(path))
         return berlu_fail(BERLU_ERR_ARG,
                           "%s: holds a run already; add --resume to continue it, or choose another folder", path);
     int empty = 1;
-    berlu_status status = folder_exists(path) ? folder_empty(path, &empty) : BERLU_OK;
-    if (status == BERLU_OK && !empty)
+    if (folder_exists(path))
+        TRY(folder_empty(path, &empty));
+    if (!empty)
         return berlu_fail(BERLU_ERR_ARG, "%s: is not empty and holds no run; choose another folder", path);
-    return status;
+    return BERLU_OK;
 }
 
-/* The folder itself, or the nearest one above it that is there, must take new files. */
+/* The folder, or the nearest existing one above it, must be writable. */
 static berlu_status writable_check(const char *path)
 {
     char place[RUN_PATH];
@@ -106,21 +108,18 @@ berlu_status run_check(const char *path, int resume)
 {
     int held = 0;
     run_record record = {0};
-    berlu_status status = path_check(path);
-    if (status == BERLU_OK && folder_exists(path))
-        status = run_record_read(&record, &held, path);
-    if (status == BERLU_OK && !(resume && (run_exists(path) || record.attempt > 0)))
-        status = place_check(path);
-    if (status == BERLU_OK)
-        status = writable_check(path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(path_check(path));
+    if (folder_exists(path))
+        TRY(run_record_read(&record, &held, path));
+    if (!(resume && (run_exists(path) || record.attempt > 0)))
+        TRY(place_check(path));
+    TRY(writable_check(path));
     if (held)
-        status = berlu_fail(BERLU_ERR_BUSY,
-                            "%s: another process is training in this run (process %lld on %s); --wait SECONDS "
-                            "waits for it",
-                            path, (long long)record.process, record.host);
-    return status;
+        return berlu_fail(BERLU_ERR_BUSY,
+                          "%s: another process is training in this run (process %lld on %s); --wait SECONDS "
+                          "waits for it",
+                          path, (long long)record.process, record.host);
+    return BERLU_OK;
 }
 
 void run_init(run_folder *run)
@@ -128,8 +127,8 @@ void run_init(run_folder *run)
     *run = (run_folder){.folder = {.fd = -1}, .lock = {.fd = -1}};
 }
 
-/* A machine may keep for a minute what it knows of names on NFS, that one is not there included. A change of the folder by
- * itself makes it ask the server again. Where that fails, the folder is as before. */
+/* An NFS client may cache names, including that a name does not exist, for a minute. Changing the
+ * folder makes it ask the server again; a failure here is harmless. */
 static void names_refresh(const run_folder *run)
 {
     static const char *const names[] = {".refresh", "checkpoints/.refresh"};
@@ -141,8 +140,9 @@ static void names_refresh(const run_folder *run)
     }
 }
 
-/* Of a folder that is locked, so that of two that ask at once one finds the other's run; the
- * locked file itself knows of a run whose other files this machine may not see yet. */
+/* Looks for a run under the lock, so that the second of two processes finds the first one's run.
+ * The record in the locked file reveals a run whose other files this machine may not see yet
+ * (NFS). */
 static berlu_status locked_check(const run_folder *run, int resume, int *there)
 {
     *there = file_exists_in(&run->folder, "run.json");
@@ -150,9 +150,7 @@ static berlu_status locked_check(const run_folder *run, int resume, int *there)
         return place_check(run->path);
     int empty = 1;
     if (!*there && run->lock.record.attempt > 0) {
-        berlu_status status = folder_empty(run->path, &empty);
-        if (status != BERLU_OK)
-            return status;
+        TRY(folder_empty(run->path, &empty));
     }
     if (!empty)
         return berlu_fail(BERLU_ERR_INPUT,
@@ -164,31 +162,26 @@ static berlu_status locked_check(const run_folder *run, int resume, int *there)
 
 berlu_status run_take(run_folder *out, const char *path, const run_taking *how, int *there)
 {
+    char lock[RUN_PATH];
+    berlu_status status;
     run_init(out);
-    berlu_status status = path_check(path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(path_check(path));
     strcpy(out->path, path);
     out->echo = how->echo;
     out->log = (berlu_log){.write = log_write, .context = out};
-    status = writable_check(path);
-    char lock[RUN_PATH];
-    if (status == BERLU_OK && !run_exists(path) && !(path_in(lock, path, "lock") == BERLU_OK && file_exists(lock)))
-        status = place_check(path); /* before anything is written; what counts is looked at under the lock */
-    if (status == BERLU_OK)
-        status = folder_make(path);
-    if (status == BERLU_OK)
-        status = folder_hold(&out->folder, out->path);
-    if (status == BERLU_OK)
-        status = run_lock_take(&out->lock, &out->folder, how->wait, how->stop);
-    if (status == BERLU_OK && out->lock.record.attempt > 0)
+    TRY_DONE(writable_check(path));
+    if (!run_exists(path) && !(path_in(lock, path, "lock") == BERLU_OK && file_exists(lock)))
+        TRY_DONE(place_check(path)); /* before anything is written; locked_check() decides */
+    TRY_DONE(folder_make(path));
+    TRY_DONE(folder_hold(&out->folder, out->path));
+    TRY_DONE(run_lock_take(&out->lock, &out->folder, how->wait, how->stop));
+    if (out->lock.record.attempt > 0)
         names_refresh(out);
-    if (status == BERLU_OK)
-        status = locked_check(out, how->resume, there);
-    if (status == BERLU_OK)
-        status = run_in_place(out);
-    if (status != BERLU_OK)
-        run_close(out);
+    TRY_DONE(locked_check(out, how->resume, there));
+    TRY_DONE(run_in_place(out));
+    return BERLU_OK;
+done:
+    run_close(out);
     return status;
 }
 
@@ -201,6 +194,7 @@ void run_close(run_folder *run)
 
 berlu_status run_mark(run_folder *run, run_state state, uint64_t step)
 {
+    assert(run->lock.fd >= 0);
     run->lock.record.state = state;
     run->lock.record.step = step;
     return run_lock_write(&run->lock, &run->folder);
@@ -218,16 +212,16 @@ berlu_status run_in_place(const run_folder *run)
 
 berlu_status run_intact(const run_folder *run)
 {
-    berlu_status status = run_in_place(run);
-    if (status == BERLU_OK && !file_exists_in(&run->folder, "run.json"))
+    TRY(run_in_place(run));
+    if (!file_exists_in(&run->folder, "run.json"))
         return berlu_fail(BERLU_ERR_IO, "%s/run.json: was removed while the run was training here; put it back",
                           run->path);
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status run_settings(train_settings *out, run_facts *facts, const char *folder)
 {
     char path[RUN_PATH];
-    berlu_status status = path_in(path, folder, "run.json");
-    return status == BERLU_OK ? run_json_read(out, facts, path) : status;
+    TRY(path_in(path, folder, "run.json"));
+    return run_json_read(out, facts, path);
 }

@@ -13,10 +13,10 @@
 
 enum { JSON_LIMIT = 16 << 20 };
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* A text from outside the settings (a word of the command line, a host) may hold any bytes: what
- * JSON cannot hold becomes a question mark. */
+/* A text from outside the settings (a word of the command line, a host) may hold any bytes: those
+ * that are not UTF-8 become question marks. */
 static void any_string(text *out, const char *value)
 {
     text before = *out;
@@ -153,7 +153,7 @@ void run_json_write(const run_about *a, text *out)
     text_string(out, "}\n");
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void text_take(char *out, size_t size, const json_t *object, const char *key)
 {
@@ -205,11 +205,12 @@ static berlu_status settings_take(train_settings *out, const json_t *root, const
     train_settings s;
     recipe_init(&s);
     const json_t *settings = json_object_get(root, "settings");
-    berlu_status status = recipe_from_json(&s, settings, path);
-    if (status == BERLU_OK && s.normalize == RECIPE_OWN && !json_object_get(settings, "mean"))
-        s.normalize = RECIPE_CUSTOMARY; /* what `own` meant before a run kept its mean */
-    if (status == BERLU_OK)
-        status = algorithms_take(&s, json_object_get(root, "algorithms"), path);
+    berlu_status status;
+    TRY_DONE(recipe_from_json(&s, settings, path));
+    if (s.normalize == RECIPE_OWN && !json_object_get(settings, "mean"))
+        s.normalize = RECIPE_CUSTOMARY; /* the meaning of `own` before run.json recorded the mean */
+    TRY_DONE(algorithms_take(&s, json_object_get(root, "algorithms"), path));
+done:
     if (status != BERLU_OK) {
         recipe_free(&s);
         return status;
@@ -226,11 +227,13 @@ berlu_status run_json_parse(train_settings *settings, run_facts *facts, const ch
     json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
-    berlu_status status = facts_take(&found, root, path);
-    if (status == BERLU_OK && settings)
-        status = settings_take(settings, root, path);
-    if (status == BERLU_OK && facts)
+    berlu_status status;
+    TRY_DONE(facts_take(&found, root, path));
+    if (settings)
+        TRY_DONE(settings_take(settings, root, path));
+    if (facts)
         *facts = found;
+done:
     json_decref(root);
     return status;
 }
@@ -266,7 +269,7 @@ int run_json_knew(const char *path, const char *hash)
     return found;
 }
 
-/* ---- what computed --------------------------------------------------------------------------------------------- */
+/* ---- what computed --------------------------------------------------------------------------- */
 
 size_t run_engine_differences(const run_engine *then, const run_engine *now, text *out)
 {

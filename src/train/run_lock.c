@@ -1,7 +1,7 @@
 /* run_lock.c - see run_lock.h. SPDX-License-Identifier: MIT
  *
- * The record is written over itself, never renamed, because the lock belongs to this very file;
- * its length is fixed, so that one write replaces all of it. */
+ * The record is overwritten in place, never renamed, because the lock belongs to this inode; its
+ * length is fixed, so that one write replaces all of it. */
 #include "train/run_lock.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void record_read(run_record *out, int fd)
     run_record_parse(out, bytes, got > 0 ? (size_t)got : 0);
 }
 
-/* ---- the lock -------------------------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 static struct flock whole_file(void)
 {
@@ -96,7 +96,7 @@ static berlu_status lock_try(int *out, const folder_handle *run)
     berlu_status status = BERLU_OK;
     if (fcntl(fd, F_OFD_SETLK, &all) != 0)
         status = errno == EAGAIN || errno == EACCES ? fail_busy(run, fd) : fail_lock(run);
-    else if (run_lock_named(&(run_lock){.fd = fd}, run) != 1) /* somebody may have removed it in between */
+    else if (run_lock_named(&(run_lock){.fd = fd}, run) != 1) /* it may have been removed in between */
         status = berlu_fail(BERLU_ERR_BUSY, "%s/lock: was removed while it was being locked", run->path);
     if (status == BERLU_OK)
         *out = fd;
@@ -133,7 +133,7 @@ berlu_status run_lock_write(run_lock *lock, const folder_handle *run)
 {
     char line[RECORD + 1], host[sizeof lock->record.host] = "";
     gethostname(host, sizeof host - 1);
-    for (char *c = host; *c; c++) /* a name that JSON would have to escape is no host name */
+    for (char *c = host; *c; c++) /* a host name needs no JSON escapes */
         *c = *c < ' ' || *c > '~' || *c == '"' || *c == '\\' ? '?' : *c;
     lock->record.process = getpid();
     snprintf(lock->record.host, sizeof lock->record.host, "%s", host);
@@ -153,11 +153,10 @@ berlu_status run_record_read(run_record *out, int *held, const char *run)
     folder_handle folder;
     *out = (run_record){0};
     *held = 0;
-    berlu_status status = folder_hold(&folder, run);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status = BERLU_OK;
+    TRY(folder_hold(&folder, run));
     int fd = openat(folder.fd, "lock", O_RDWR | O_CLOEXEC);
-    if (fd < 0) /* who may not write there may still read the record */
+    if (fd < 0) /* without write permission the record can still be read */
         fd = openat(folder.fd, "lock", O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT)
         status = file_fail_read(file_shown((char[FILE_SHOWN]){0}, &folder, "lock"));

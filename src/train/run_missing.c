@@ -11,7 +11,7 @@
 
 enum { PLACE = 4096 };
 
-/* Counts the runs directly inside a folder and keeps the name of one. */
+/* Counts the runs directly inside a folder and copies the name of one. */
 static size_t runs_inside(const char *path, char one[256])
 {
     size_t count = 0;

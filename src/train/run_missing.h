@@ -1,10 +1,11 @@
-/* run_missing.h - why a path is no run, and what to give instead. SPDX-License-Identifier: MIT */
+/* run_missing.h - the error for a path that is no run. SPDX-License-Identifier: MIT */
 #ifndef TRAIN_RUN_MISSING_H
 #define TRAIN_RUN_MISSING_H
 
 #include "base/status.h"
 
-/* BERLU_ERR_INPUT with the reason: the name of a model, no such folder, a folder of runs, a checkpoint, something else. */
+/* BERLU_ERR_INPUT with the reason: the name of a model, no such folder, a folder of runs, a
+ * checkpoint, something else. */
 berlu_status run_missing(const char *path);
 
 #endif

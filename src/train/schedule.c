@@ -1,8 +1,8 @@
 /* schedule.c - see schedule.h for what the families mean. SPDX-License-Identifier: MIT
  *
- * Every rule is written over t, the time in its own unit (updates or epochs), with total T and warm-up W in that unit.
- * The expressions keep the order of operations of their sources, so that the reference numbers are met to the last bit
- * or two; do not tidy them algebraically. */
+ * Every rule is written over t, the time in its own unit (updates or epochs), with total T and
+ * warm-up W in that unit. The expressions have the order of operations of their sources, so that
+ * they agree with them to the last bit or two; do not simplify them algebraically. */
 #include "train/schedule.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static double timm_rate(const schedule *s, double t, double T, double W)
     return t < T ? half_cosine(s->peak, s->floor, t / T) : s->floor;
 }
 
-/* linspace(start, peak, W): both ends are met, so W = 1 gives the start alone. */
+/* linspace(start, peak, W) includes both ends, so W = 1 gives the start alone. */
 static double convnext_rate(const schedule *s, double t, double T, double W)
 {
     if (t < W)

@@ -1,15 +1,20 @@
 /* schedule.h - the learning rate of every update. SPDX-License-Identifier: MIT
  *
- * A schedule is a pure function of the update's number, so a resumed run needs no state of it. The families differ in
- * small ways that change results; each is the exact rule of its source, in double:
+ * A schedule is a pure function of the update's number, so a resume needs no state of it. The
+ * families differ in details that change results; each is the exact rule of its source, in double:
  *
- *   cosine-step  linear warm-up, then half a cosine, per update; the warm-up counts among the epochs (preset `paper`)
- *   timm-update  timm's CosineLRScheduler per update: the cosine runs from the start, the warm-up only covers its head
+ *   cosine-step  linear warm-up, then half a cosine, per update; the warm-up counts among the
+ *                epochs (preset `paper`)
+ *   timm-update  timm's CosineLRScheduler per update: the cosine runs from the start, the warm-up
+ *                only covers its head
  *   timm-epoch   the same per epoch
- *   deit         timm-epoch as DeiT's script calls it: one epoch late, so the first rate is used for two epochs
- *   convnext     per update; the warm-up is a linspace whose last point is the peak, so the peak comes twice
+ *   deit         timm-epoch as DeiT's script calls it: one epoch late, so the first rate is used
+ *                for two epochs
+ *   convnext     per update; the warm-up is a linspace whose last point is the peak, so the peak
+ *                comes twice
  *   linear       warm-up, then a straight line down
- *   step         warm-up, then the rate is multiplied by `step_factor` after every `step_every` epochs
+ *   step         warm-up, then the rate is multiplied by `step_factor` after every `step_every`
+ *                epochs
  *   constant     warm-up, then the peak */
 #ifndef TRAIN_SCHEDULE_H
 #define TRAIN_SCHEDULE_H
@@ -42,7 +47,7 @@ typedef struct schedule {
     double step_factor;
 } schedule;
 
-/* Refuses what has no meaning: no updates, negative rates, a warm-up that leaves nothing after it. */
+/* Refuses meaningless schedules: no updates, negative rates, a warm-up as long as the run. */
 berlu_status schedule_check(const schedule *s);
 
 /* The rate of update number `update`, counted from 0. */

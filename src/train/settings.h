@@ -1,9 +1,10 @@
 /* settings.h - every setting of a training run, once. SPDX-License-Identifier: MIT
  *
- * This list makes the rows of recipe.c, the options of the command, the keys of YAML files and of run.json:
- * _(key, option, kind, default, least, most, choices, what stands for the value in --help, help, role). The key is also
- * the name of the field in train_settings. Default "auto" is for a real that recipe_resolve() derives. The role says what
- * a setting is to the numbers of a run (setting_role in recipe.h); a new one that changes numbers is LATER. */
+ * This list makes the rows of recipe.c, the options of the command, the keys of YAML files and of
+ * run.json: _(key, option, kind, default, least, most, choices, what stands for the value in
+ * --help, help, role). The key is also the name of the field in train_settings. Default "auto" is
+ * for a real that recipe_resolve() derives. The role states how a setting affects the results of a
+ * run (setting_role in recipe.h); a new one that changes results is LATER. */
 #ifndef TRAIN_SETTINGS_H
 #define TRAIN_SETTINGS_H
 

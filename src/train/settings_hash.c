@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a row belongs into the text. */
+/* Whether a row is part of the text. */
 static int counts(const train_settings *s, const setting *row, text *out)
 {
     if (row->role != SETTING_LATER)

@@ -1,11 +1,11 @@
-/* settings_hash.h - one canonical text of every setting that changes a number of a run, and its
- * hash. SPDX-License-Identifier: MIT
+/* settings_hash.h - the canonical text of all settings that change a run's results, and its hash.
+ * SPDX-License-Identifier: MIT
  *
  * The text has a line KEY=VALUE per setting, in the order of the table, resolved: no zero that
- * means a default, and nothing that has no effect beside the others. Paths are replaced by the
- * hash of what they lead to. So equal texts mean equal runs, wherever and by whomever; the
- * version, the machine, threads and folders are no part of it. Every checkpoint holds the text
- * and the hash, run.json the hash; the hash is how studies know a run. */
+ * means a default, and no setting without effect. Paths are replaced by the hash of their content.
+ * So equal texts mean equal runs on any machine; the version, the machine, threads and folders are
+ * not part of it. Every checkpoint holds the text and the hash, run.json the hash; studies identify
+ * runs by the hash. */
 #ifndef TRAIN_SETTINGS_HASH_H
 #define TRAIN_SETTINGS_HASH_H
 
@@ -20,8 +20,8 @@ void settings_text(const train_settings *s, const unsigned char leave_out[RECIPE
                    const char *teacher, text *out);
 const char *settings_hash(char out[SETTINGS_HASH], const char *canonical);
 
-/* Names into `out` the keys whose lines differ, "lr (0.002, not 0.003)"; returns how many. Lines that a move to another
- * device changes (setting_moves()) are left out. */
+/* Appends to `out` the keys whose lines differ, "lr (0.002, not 0.003)"; returns their number.
+ * Lines that another device changes (setting_moves()) are ignored. */
 size_t settings_text_differences(const char *here, const char *there, text *out);
 
 /* The same for settings against a canonical text: only keys of the text that are settings. For a

@@ -5,8 +5,8 @@
 
 #include "data/permute.h"
 
-/* A part of a split as a list of places in the drawn order: a holdout is its first N places
- * (loader_plan.c), so the order serves for all parts. */
+/* A part of a split as a range of positions in the shuffled order: a holdout is its first N
+ * positions (loader_plan.c). */
 typedef struct part_range {
     permutation order;
     uint64_t first, count;
@@ -23,12 +23,12 @@ static part_range part_of(const data_source *data, data_split split, loader_part
     return r;
 }
 
-/* How many of each class: as equal as what is there allows, the first classes one more. On entry
- * quota[c] is how many there are. */
+/* Chooses the number of images per class, as equal as possible, the first classes getting one more.
+ * On entry quota[c] is the number available. */
 static void quotas_find(uint64_t *quota, size_t classes, uint64_t wanted)
 {
     uint64_t level = 0, left = wanted;
-    for (;;) { /* raise the level of all classes that have more */
+    for (;;) { /* raise the level of all classes that have more images */
         uint64_t open = 0, step = UINT64_MAX;
         for (size_t c = 0; c < classes; c++)
             if (quota[c] > level) {

@@ -1,4 +1,4 @@
-/* trainer_describe.c - what is about to be trained, in ten lines. SPDX-License-Identifier: MIT */
+/* trainer_describe.c - a summary of the run in ten lines. SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "train/trainer_internal.h"
@@ -8,7 +8,7 @@ static void line_add(text *out, const char *name)
     text_add(out, "%-10s ", name);
 }
 
-/* One setting by its key, as it stands in run.json. */
+/* Appends one setting by its key, formatted as in run.json. */
 static void value_add(const trainer *t, const char *before, const char *key, text *out)
 {
     const setting *row = recipe_find(key);

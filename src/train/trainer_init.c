@@ -1,13 +1,12 @@
-/* trainer_init.c - a run that begins with the weights of a file. SPDX-License-Identifier: MIT
+/* trainer_init.c - initial weights from a file (--init). SPDX-License-Identifier: MIT
  *
- * What counts for the numbers is the content of the file, so its SHA-256 becomes the setting
- * init_sha256, which the settings' hash and run.json hold; the path may change. Weights are drawn
- * first and the file's put over them: what it has not (a head for these classes, parameters of
- * another activation) keeps what was drawn.
+ * Results depend on the file's content and not on its path, so its SHA-256 becomes the setting
+ * init_sha256, part of the settings' hash and of run.json. All weights are drawn first and those of
+ * the file overwrite them: tensors that the file lacks (a head for these classes, parameters of
+ * another activation) keep their drawn values.
  *
- * A run with a checkpoint needs the file no more. Whether there is one is known only after the
- * trainer is open (trainer_begin()), so a file that is gone or changed is remembered here and
- * reported by init_missing(). */
+ * A run that has a checkpoint no longer needs the file. Only trainer_begin() finds out whether it
+ * has one, so a missing or changed file is recorded here and reported by init_missing(). */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +31,12 @@ static berlu_status path_find(trainer *t)
 static berlu_status hash_find(trainer *t)
 {
     const char *recorded = t->settings.init_sha256;
-    berlu_status status = path_find(t);
-    if (status == BERLU_OK)
-        status = sha256_file(t->init_hash, t->init_path);
-    if (status == BERLU_OK && *recorded && strcmp(recorded, t->init_hash) != 0)
-        status = berlu_fail(BERLU_ERR_INPUT, "init: %s is another file: its SHA-256 is %.12s..., not %.12s...",
-                            t->init_path, t->init_hash, recorded);
-    return status;
+    TRY(path_find(t));
+    TRY(sha256_file(t->init_hash, t->init_path));
+    if (*recorded && strcmp(recorded, t->init_hash) != 0)
+        return berlu_fail(BERLU_ERR_INPUT, "init: %s is another file: its SHA-256 is %.12s..., not %.12s...",
+                          t->init_path, t->init_hash, recorded);
+    return BERLU_OK;
 }
 
 berlu_status init_settle(trainer *t)
@@ -67,7 +65,7 @@ berlu_status trainer_init_check(const trainer *t)
     return init_missing(t);
 }
 
-/* ", gelu there": the activation that the file names, if it is not the run's. */
+/* Notes the activation that the file names where it differs from the run's. */
 static void activation_note(const trainer *t, const safetensors *file, text *note)
 {
     const char *there = safetensors_metadata(file, CHECKPOINT_ACTIVATION);
@@ -96,7 +94,7 @@ static void note_make(trainer *t, const weights_begun *b, const safetensors *fil
     text_free(&note);
 }
 
-/* init_std and init_std_fc1 act on what is drawn, and of that nothing may be left. */
+/* init_std and init_std_fc1 apply to drawn weights; refuses them where the file overwrites all. */
 static berlu_status idle_check(const trainer *t, const weights_begun *b)
 {
     const char *const keys[] = {"init_std", "init_std_fc1"};
@@ -107,19 +105,18 @@ static berlu_status idle_check(const trainer *t, const weights_begun *b)
     return BERLU_OK;
 }
 
-berlu_status init_take(trainer *t)
+berlu_status init_load(trainer *t)
 {
     safetensors *file = NULL;
     weights_begun begun;
     if (*t->init_problem)
         return BERLU_OK;
-    berlu_status status = safetensors_open(&file, t->init_path);
-    if (status == BERLU_OK)
-        status = weights_begin(t->train, file, &begun);
-    if (status == BERLU_OK)
-        status = idle_check(t, &begun);
-    if (status == BERLU_OK)
-        note_make(t, &begun, file);
+    berlu_status status;
+    TRY_DONE(safetensors_open(&file, t->init_path));
+    TRY_DONE(weights_begin(t->train, file, &begun));
+    TRY_DONE(idle_check(t, &begun));
+    note_make(t, &begun, file);
+done:
     safetensors_close(file);
     return status;
 }

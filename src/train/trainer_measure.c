@@ -1,8 +1,10 @@
-/* trainer_measure.c - what a run will take: time from a few updates, memory from plans. SPDX-License-Identifier: MIT
+/* trainer_measure.c - estimates a run's time from a few updates and its memory from plans.
+ * SPDX-License-Identifier: MIT
  *
- * trainer_measure() trains for about a second on the trainer's own weights, which are of no use afterwards: it is for
- * --dry-run. memory_advice() answers an allocation that failed with what the run needs, what there is and the batch
- * that fits; plans are made without memory, so that it can be asked for any batch. */
+ * trainer_measure() serves --dry-run: it trains for about a second and leaves the trainer's weights
+ * useless. memory_advice() extends the message of a failed allocation by the memory needed, the
+ * memory free and the largest batch that fits; a plan allocates nothing, so any batch can be
+ * tried. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,47 +14,47 @@
 #include "base/file.h"
 #include "train/trainer_internal.h"
 
-/* Seconds of one evaluation of all images, from some batches of it. */
+/* Extrapolates the seconds of a full evaluation from some of its batches. */
 static berlu_status evaluation_time(trainer *t, double budget, double *out)
 {
     const loader_batch *b = NULL;
     uint64_t images = 0, all = loader_images(t->test) + loader_images(t->probe);
     double began = clock_seconds(), spent = 0;
-    berlu_status status = loader_start(t->test, 0, 0);
-    while (status == BERLU_OK && spent < budget && (status = loader_next(t->test, &b)) == BERLU_OK && b) {
+    TRY(loader_start(t->test, 0, 0));
+    while (spent < budget) {
+        TRY(loader_next(t->test, &b));
+        if (!b)
+            break;
         network_feed(t->eval, b);
-        status = engine_forward(t->eval, &(engine_step){0});
-        if (status == BERLU_OK && !engine_logits(t->eval)) /* waits for a device */
-            status = BERLU_ERR_DEVICE;
+        TRY(engine_forward(t->eval, &(engine_step){0}));
+        if (!engine_logits(t->eval)) /* waits for the device */
+            return BERLU_ERR_DEVICE;
         images += b->count;
         spent = clock_seconds() - began;
     }
     *out = images ? spent / (double)images * (double)all : 0;
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out)
 {
     double update = 0, evaluation = 0, images = (double)(t->settings.batch * t->settings.accumulate);
     *out = (train_estimate){.updates = t->updates, .planned_bytes = report_planned_bytes(t)};
-    berlu_status status = evaluation_time(t, seconds / 4, &evaluation);
-    if (status != BERLU_OK)
-        return status;
-    /* A backward takes twice a forward: good enough where a single update would take many times the time there is. */
+    TRY(evaluation_time(t, seconds / 4, &evaluation));
+    /* A backward costs about two forwards: a sufficient estimate where one update exceeds the time
+     * given. */
     update = 3 * images * evaluation / (double)(loader_images(t->test) + loader_images(t->probe));
     if (update < 3 * seconds)
-        status = updates_time(t, seconds, &update);
-    if (status != BERLU_OK)
-        return status;
+        TRY(updates_time(t, seconds, &update));
     uint64_t epochs = (t->updates + t->epoch_updates - 1) / t->epoch_updates, every = (uint64_t)t->settings.eval_every;
     out->images_per_s = images / update;
     out->seconds = update * (double)t->updates + evaluation * (double)((epochs + every - 1) / every);
     return BERLU_OK;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Bytes that this process may still take: of the machine, and of its own limit. */
+/* Bytes that this process can still allocate, by the machine's free memory and its own limit. */
 static double bytes_available(void)
 {
     char line[256];
@@ -83,11 +85,11 @@ static double bytes_needed(const trainer *t, const engine_options *train, const 
         engine_plan_memory(&b, t->model->graph, eval) != BERLU_OK)
         return 0;
     double side = t->model->config.image_size, pixels = 3 * side * side * sizeof(float);
-    double loaders = 4 * pixels * (train->batch + 2.0 * eval->batch); /* each makes four batches ahead */
+    double loaders = 4 * pixels * (train->batch + 2.0 * eval->batch); /* each prefetches four batches */
     return (double)(a.total + a.library + b.total + b.library) - (double)b.parameters + loaders;
 }
 
-/* The larger of the two plans is halved until both fit; 0: not even one image does. */
+/* Halves the larger of the two batches until both plans fit. */
 void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval)
 {
     char reason[512];

@@ -1,11 +1,11 @@
-/* trainer_prolong.c - a resume with more epochs than the run was begun with. SPDX-License-Identifier: MIT
+/* trainer_prolong.c - resumes a run with more epochs than it was started with.
+ * SPDX-License-Identifier: MIT
  *
- * The number of epochs is part of what a run is known by, so a prolonged run is another one: it
- * gets another settings hash, and run.json is written anew with the old record under `history`.
- * Its checkpoints were written under the old settings; they are accepted if the hash of their
- * settings stands in that history. A learning rate that falls towards the end of the run has
- * fallen already: the longer schedule goes on from the epoch that was reached, which is not what
- * one longer run would have done, and prolong_tell() says so. */
+ * The number of epochs is part of a run's identity, so a prolonged run gets another settings hash,
+ * and run.json is rewritten with the old record under `history`. A checkpoint written under the old
+ * settings is accepted if the hash of its settings is in that history. A learning rate that decays
+ * over the run has already decayed: the longer schedule continues from the epoch reached, which
+ * differs from a single longer run, and prolong_warn() says so. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,15 +52,13 @@ static berlu_status record_read(json_t **out, const char *run)
     size_t count;
     json_error_t error;
     snprintf(path, sizeof path, "%s/run.json", run);
-    berlu_status status = file_read_all(&bytes, &count, path, JSON_LIMIT);
-    if (status != BERLU_OK)
-        return status;
+    TRY(file_read_all(&bytes, &count, path, JSON_LIMIT));
     *out = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
     free(bytes);
     return *out ? BERLU_OK : berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
 }
 
-/* The record as it is, less its own history, at the end of that history. */
+/* Returns the history with the current record, less its own history, appended. */
 static json_t *history_with(json_t *root)
 {
     json_t *before = json_object_get(root, "history");
@@ -76,9 +74,7 @@ static json_t *history_with(json_t *root)
 berlu_status prolong_history(const trainer *t, text *out)
 {
     json_t *root = NULL;
-    berlu_status status = record_read(&root, t->run.path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(record_read(&root, t->run.path));
     json_t *list = history_with(root);
     char *words = list ? json_dumps(list, JSON_COMPACT) : NULL;
     if (words)
@@ -89,7 +85,7 @@ berlu_status prolong_history(const trainer *t, text *out)
     return words ? text_status(out) : berlu_fail_memory(0, "run.json");
 }
 
-void prolong_tell(const trainer *t)
+void prolong_warn(const trainer *t)
 {
     int same = t->settings.schedule == SCHEDULE_CONSTANT || t->settings.schedule == SCHEDULE_STEP;
     log_line(&t->run.log, BERLU_LOG_WARNING, "prolonged from %lld to %lld epochs: %s", (long long)t->shorter,

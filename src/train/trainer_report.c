@@ -1,5 +1,9 @@
-/* trainer_report.c - what a trainer writes down and tells: metrics.csv, timing.csv, TensorBoard, progress, and the name of
- * the tensor that went bad. SPDX-License-Identifier: MIT */
+/* trainer_report.c - a run's output besides its checkpoints: metrics.csv, timing.csv, start.csv,
+ * TensorBoard and progress. SPDX-License-Identifier: MIT
+ *
+ * metrics.csv is part of a run's identity: its bytes are summed in the training state, so a resume
+ * notices a file that was edited, and truncates rows that the checkpoint does not cover. timing.csv
+ * depends on the machine and is only ever appended to. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,14 +30,14 @@ uint64_t report_planned_bytes(const trainer *t)
     return train.total + eval.total - eval.parameters;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static const char timing_names[] =
     "epoch,step,images,seconds,images_per_s,forward_s,backward_s,update_s,teacher_s,data_s,"
     "diagnose_s,wait_percent,overhead_percent,evaluate_s,checkpoint_s,peak_bytes,planned_bytes\n";
 
 typedef struct compared {
-    const char *expected; /* what has still to come */
+    const char *expected; /* bytes not yet compared */
     int same;
 } compared;
 
@@ -44,7 +48,7 @@ static void compared_add(void *context, const void *bytes, size_t count)
     c->expected += count;
 }
 
-/* Whether a file of the run begins with these bytes. */
+/* Whether a file of the run begins with these bytes; 0 also where it cannot be read. */
 static int begins_with(const trainer *t, const char *name, const char *bytes, size_t count)
 {
     compared c = {.expected = bytes, .same = 1};
@@ -52,9 +56,9 @@ static int begins_with(const trainer *t, const char *name, const char *bytes, si
     berlu_status status = file_in_open_in(&file, &t->run.folder, name, name);
     if (status == BERLU_OK && file.size >= count)
         status = file_in_each(&file, count, compared_add, &c);
-    int whole = status == BERLU_OK && file.size >= count;
+    int compared_all = status == BERLU_OK && file.size >= count;
     file_in_close(&file);
-    return whole && c.same;
+    return compared_all && c.same;
 }
 
 static const char metrics_name[] = "metrics.csv";
@@ -81,7 +85,7 @@ static berlu_status metrics_create(trainer *t)
     return status;
 }
 
-/* A run that 0.1.0 began keeps its columns. */
+/* A run started by berlu 0.1.0 keeps its columns. */
 static berlu_status columns_find(trainer *t)
 {
     int found = 0;
@@ -107,7 +111,8 @@ static void sum_add(void *context, const void *bytes, size_t count)
     *sum = crc32c(*sum, bytes, count);
 }
 
-/* The rows that the checkpoint knows must be the bytes that were written; what stands behind them is written again. */
+/* Verifies the rows that the checkpoint covers against their sum and truncates later ones: the
+ * resumed run writes them again. */
 static berlu_status metrics_resume(trainer *t)
 {
     char shown[FILE_SHOWN];
@@ -139,30 +144,26 @@ static berlu_status metrics_resume(trainer *t)
     return file_truncate_in(&t->run.folder, metrics_name, t->state.metrics_bytes);
 }
 
-/* Times are for people: columns of another version are no reason to stop, but they are not mixed with ours either. */
+/* Columns of another version do not stop a run; their file is moved aside rather than mixed. */
 static berlu_status timing_begin(trainer *t, int fresh)
 {
     static const char name[] = "timing.csv";
     char aside[64];
-    berlu_status status = BERLU_OK;
     if (!fresh && begins_with(t, name, timing_names, sizeof timing_names - 1))
         return BERLU_OK;
     if (!fresh && file_exists_in(&t->run.folder, name)) {
         snprintf(aside, sizeof aside, "timing-until-%llu.csv", (unsigned long long)t->state.updates);
-        status = path_rename_in(&t->run.folder, name, aside);
-        if (status == BERLU_OK)
-            log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", aside);
+        TRY(path_rename_in(&t->run.folder, name, aside));
+        log_line(&t->run.log, BERLU_LOG_INFO, "timing.csv had other columns and is kept as %s", aside);
     }
-    return status == BERLU_OK ? file_write_atomic_in(&t->run.folder, name, timing_names, sizeof timing_names - 1)
-                              : status;
+    return file_write_atomic_in(&t->run.folder, name, timing_names, sizeof timing_names - 1);
 }
 
 berlu_status report_start(trainer *t, int fresh)
 {
-    berlu_status status = fresh ? metrics_create(t) : metrics_resume(t);
-    if (status == BERLU_OK)
-        status = timing_begin(t, fresh);
-    return status == BERLU_OK ? tb_open_in(&t->tb, &t->run.folder, clock_wall_seconds()) : status;
+    TRY(fresh ? metrics_create(t) : metrics_resume(t));
+    TRY(timing_begin(t, fresh));
+    return tb_open_in(&t->tb, &t->run.folder, clock_wall_seconds());
 }
 
 static void events_add(trainer *t, const metrics_row *row)
@@ -194,7 +195,7 @@ static void events_add(trainer *t, const metrics_row *row)
         }
 }
 
-/* A row of an epoch that was cut short is not counted in the state: the resumed run writes the whole epoch's. */
+/* The row of an epoch cut short is not counted in the state: a resumed run overwrites it. */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
 {
     text line = {0};
@@ -226,15 +227,15 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
     return status;
 }
 
-/* ---- the start ------------------------------------------------------------------------------------------------------- */
+/* ---- start.csv ------------------------------------------------------------------------------- */
 
 berlu_status report_initial_forward(trainer *t)
 {
     return diagnosis_forward(t->diagnosis, t->train, t->initial, NULL, 0, 0);
 }
 
-/* A file of its own: readers of metrics.csv take its first row for the first epoch. The same bytes however often a run dies
- * before its first checkpoint. */
+/* A separate file, because readers of metrics.csv expect the first epoch in its first row. Its
+ * bytes do not depend on how often a run was killed before its first checkpoint. */
 berlu_status report_initial_backward(trainer *t)
 {
     text lines = {0};
@@ -303,7 +304,7 @@ berlu_status report_timing(trainer *t)
                              m->checkpoint};
     for (size_t i = 0; i < COUNT(values); i++) {
         char digits[NUMBER_TEXT];
-        csv_text(&line, number_text_f32(digits, (float)values[i])); /* a clock has no more */
+        csv_text(&line, number_text_f32(digits, (float)values[i])); /* a clock has no more digits */
     }
     csv_int(&line, (long long)report_peak_bytes());
     csv_int(&line, (long long)report_planned_bytes(t));
@@ -336,126 +337,4 @@ void report_progress(const trainer *t, const char *phase, uint64_t done, uint64_
                         .top1 = t->top1,
                         .images_per_s = m->loop > 0 ? (double)m->images / m->loop : 0};
     t->hooks.progress(t->hooks.context, &p);
-}
-
-/* ---- what went bad --------------------------------------------------------------------------------------------------- */
-
-static int finite_all(const float *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return 0;
-    return 1;
-}
-
-/* The first parameter of an array with a number that is not finite; gradients in the order the backward makes them. */
-static const char *bad_parameter(trainer *t, engine_array array, int backwards)
-{
-    const graph *g = engine_graph(t->train);
-    int count = graph_param_count(g);
-    for (int i = 0; i < count; i++) {
-        int p = backwards ? count - 1 - i : i;
-        const tensor_info *info = graph_tensor(g, graph_param(g, p));
-        size_t elements = (size_t)tensor_elements(info);
-        const float *place = engine_host(t->train, array, p);
-        float *values = place ? NULL : malloc(elements * sizeof *values);
-        if (values && engine_get(t->train, array, p, values) == BERLU_OK)
-            place = values;
-        int bad = place && !finite_all(place, elements);
-        free(values);
-        if (bad)
-            return info->name;
-    }
-    return NULL;
-}
-
-static const char *bad_site(trainer *t)
-{
-    const graph *g = engine_graph(t->train);
-    for (int i = 0; i < graph_site_count(g); i++) {
-        int64_t rows = engine_site_rows(t->train, i), channels = graph_site_at(g, i)->channels;
-        float *values = malloc((size_t)(rows * channels) * sizeof *values);
-        int bad = values && engine_site_read(t->train, i, 0, rows, values) == BERLU_OK &&
-                  !finite_all(values, (size_t)(rows * channels));
-        free(values);
-        if (bad)
-            return graph_site_at(g, i)->name;
-    }
-    return NULL;
-}
-
-/* Whether somebody removed what was saved. */
-static int saved_gone(const trainer *t)
-{
-    char name[64];
-    snprintf(name, sizeof name, "checkpoints/step-%08llu", (unsigned long long)t->saved_updates);
-    return t->saved_updates != UINT64_MAX && !folder_exists_in(&t->run.folder, name);
-}
-
-static const char *kept_text(char out[64], const trainer *t)
-{
-    if (saved_gone(t))
-        strcpy(out, "its checkpoints were removed too");
-    else if (t->saved_updates == UINT64_MAX)
-        strcpy(out, "there is no checkpoint yet");
-    else
-        snprintf(out, 64, "the checkpoint of step %llu is kept", (unsigned long long)t->saved_updates);
-    return out;
-}
-
-/* A checkpoint is only written when it can be gone on from. Weights may overflow in the very update that followed a finite
- * loss, and moments and averages with them. */
-berlu_status report_state_finite(const trainer *t, engine *e, uint64_t updates)
-{
-    static const struct {
-        engine_array array;
-        const char *what;
-    } arrays[] = {{ARRAY_WEIGHT, "the weight "},
-                  {ARRAY_MOMENT1, "the first moment of "},
-                  {ARRAY_MOMENT2, "the second moment of "},
-                  {ARRAY_EMA, "the average of "}};
-    for (size_t i = 0; i < COUNT(arrays); i++) {
-        char kept[64];
-        not_finite found = {0};
-        berlu_status status = engine_has(e, arrays[i].array) ? finite_look(e, arrays[i].array, &found) : BERLU_OK;
-        if (status != BERLU_OK)
-            return report_not_saved(t, status);
-        if (found.name)
-            return berlu_fail(
-                BERLU_ERR_NUMERIC,
-                "step %llu: after the update %s%s is not finite (%s; a lower --lr or --clip 1 needs a new run)",
-                (unsigned long long)updates, arrays[i].what, found.name, kept_text(kept, t));
-    }
-    return BERLU_OK;
-}
-
-berlu_status report_not_saved(const trainer *t, berlu_status status)
-{
-    char sentence[1024], kept[64];
-    snprintf(sentence, sizeof sentence, "%s", berlu_last_error());
-    return berlu_fail(status, "%s (%s%s)", sentence, kept_text(kept, t),
-                      saved_gone(t) ? "" : "; mend it and continue with --resume");
-}
-
-/* In the order of the computation: images, weights, activations, logits; for a norm, the gradients. */
-berlu_status report_not_finite(trainer *t, const char *what)
-{
-    (void)trainer_save_finish(t); /* the sentence says which checkpoint there is */
-    size_t side = (size_t)t->model->config.image_size, images = (size_t)t->settings.batch * 3 * side * side;
-    const char *kind = "the logits", *name = "";
-    const char *gradient = strcmp(what, "loss") == 0 ? NULL : bad_parameter(t, ARRAY_GRADIENT, 1);
-    const char *weight = gradient ? NULL : bad_parameter(t, ARRAY_WEIGHT, 0);
-    const char *input = gradient || weight ? NULL : bad_site(t);
-    if (t->images && !finite_all(t->images, images))
-        kind = "the images";
-    else if (gradient)
-        kind = "the gradient of ", name = gradient;
-    else if (weight)
-        kind = "the weight ", name = weight;
-    else if (input)
-        kind = "what enters ", name = input;
-    char kept[64];
-    return berlu_fail(BERLU_ERR_NUMERIC,
-                      "step %llu: the %s is not finite; first bad: %s%s (%s; a lower --lr or --clip 1 needs a new run)",
-                      (unsigned long long)t->state.updates + 1, what, kind, name, kept_text(kept, t));
 }

@@ -1,11 +1,14 @@
-/* trainer_save.c - checkpoints of a run: at once, or from a snapshot while the device goes on. SPDX-License-Identifier: MIT
+/* trainer_save.c - checkpoints of a run, synchronous or from a snapshot in the background.
+ * SPDX-License-Identifier: MIT
  *
- * Where device memory is the host's, a checkpoint is written between two updates. A device that runs on its own would stand
- * still meanwhile: there the arrays are fetched in one transfer each, and a thread writes the same files from an engine in
- * host memory while training continues. One checkpoint is in the making at a time; it is waited for before the next one,
- * before the next row of metrics.csv, and before the run ends or stops, so everything on disk comes in the same order as
- * without the thread, and a death in between finds the checkpoint before. Its failure ends the run at the next of these
- * moments. */
+ * Where device memory is host memory, a checkpoint is written between two updates. An asynchronous
+ * device would idle meanwhile: its arrays are downloaded in one transfer each, and a thread writes
+ * the same files from an engine in host memory while training continues. At most one checkpoint is
+ * in flight; trainer_save_finish() joins it before the next one, before the next row of metrics.csv
+ * and before the run ends. So everything reaches the disk in the same order as without the thread,
+ * a kill in between leaves the previous checkpoint, and a failed write ends the run at the next
+ * join. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,22 +22,17 @@
 struct saver {
     const trainer *t;
     engine *copy;   /* in host memory */
-    void *snapshot; /* pinned: the arrays as the device has them */
+    void *snapshot; /* pinned memory, arrays in the device's layout */
     pthread_t thread;
-    int busy;
-    train_state state; /* site_metrics are its own */
-    berlu_status status;
-    char message[1024], warning[512]; /* of the thread */
+    int busy;             /* 1: the thread runs; -1: written without a thread; 0: idle */
+    train_state state;    /* owns its site_metrics */
+    kept_failure failure; /* written by the thread, as the next */
+    char warning[512];
 };
-
-static const backend *backend_of(const trainer *t)
-{
-    return ((const struct device_base *)engine_device(t->train))->backend;
-}
 
 berlu_status trainer_saver_open(trainer *t, const engine_options *like)
 {
-    if (!backend_of(t)->asynchronous)
+    if (!engine_backend(t->train)->asynchronous)
         return BERLU_OK;
     saver *s = t->saver = calloc(1, sizeof *s);
     if (!s)
@@ -45,11 +43,9 @@ berlu_status trainer_saver_open(trainer *t, const engine_options *like)
     o.opening = (device_options){0};
     o.batch = o.threads = 1;
     o.accumulate = 0;
-    berlu_status status = engine_create(&s->copy, t->model->graph, &o);
-    if (status != BERLU_OK)
-        return status;
-    s->snapshot = backend_of(t)->alloc(engine_device(t->train), MEMORY_HOST, engine_snapshot_bytes(t->train),
-                                       "a snapshot of the parameters");
+    TRY(engine_create(&s->copy, t->model->graph, &o));
+    s->snapshot = engine_backend(t->train)->alloc(engine_device(t->train), MEMORY_HOST, engine_snapshot_bytes(t->train),
+                                                  "a snapshot of the parameters");
     return s->snapshot ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
@@ -61,14 +57,14 @@ void trainer_saver_close(trainer *t)
     if (s->busy)
         pthread_join(s->thread, NULL);
     if (s->snapshot)
-        backend_of(t)->release(engine_device(t->train), MEMORY_HOST, s->snapshot);
+        engine_backend(t->train)->release(engine_device(t->train), MEMORY_HOST, s->snapshot);
     engine_free(s->copy);
     free(s->state.site_metrics);
     free(s);
     t->saver = NULL;
 }
 
-/* ---- the thread ---- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void warning_keep(void *context, berlu_log_level level, const char *line)
 {
@@ -82,30 +78,25 @@ static berlu_status snapshot_write(saver *s)
     berlu_log log = {.write = warning_keep, .context = s};
     checkpoint_store store = s->t->store;
     store.log = &log;
-    berlu_status status = engine_snapshot_put(s->copy, s->t->train, s->snapshot);
-    if (status == BERLU_OK)
-        status = report_state_finite(s->t, s->copy, s->state.updates);
-    if (status != BERLU_OK)
-        return status;
-    status = checkpoint_save(&store, s->copy, &s->state);
+    TRY(engine_snapshot_put(s->copy, s->t->train, s->snapshot));
+    TRY(report_state_finite(s->t, s->copy, s->state.updates));
+    berlu_status status = checkpoint_save(&store, s->copy, &s->state);
     return status == BERLU_OK ? status : report_not_saved(s->t, status);
 }
 
 static void *saver_run(void *context)
 {
     saver *s = context;
-    s->status = snapshot_write(s);
-    if (s->status != BERLU_OK)
-        snprintf(s->message, sizeof s->message, "%s", berlu_last_error());
+    failure_keep(&s->failure, snapshot_write(s));
     return NULL;
 }
 
-static berlu_status state_keep(saver *s, const train_state *now)
+static berlu_status state_copy(saver *s, const train_state *now)
 {
     size_t count = now->site_metric_count;
     double *metrics = s->state.site_metrics ? s->state.site_metrics : calloc(count + 1, sizeof *metrics);
     if (!metrics)
-        return berlu_fail_memory(count * sizeof *metrics, "the figures of sites");
+        return berlu_fail_memory(count * sizeof *metrics, "the metrics of sites");
     s->state = *now;
     s->state.site_metrics = metrics;
     memcpy(metrics, now->site_metrics, count * sizeof *metrics);
@@ -116,31 +107,29 @@ static berlu_status saver_start(trainer *t)
 {
     saver *s = t->saver;
     sigset_t before;
-    berlu_status status = state_keep(s, &t->state);
-    if (status == BERLU_OK)
-        status = engine_snapshot_take(t->train, s->snapshot);
-    if (status != BERLU_OK)
-        return status;
-    *s->message = *s->warning = 0;
-    signals_block(&before); /* as all threads of ours do */
+    assert(!s->busy);
+    TRY(state_copy(s, &t->state));
+    TRY(engine_snapshot_take(t->train, s->snapshot));
+    *s->warning = 0;
+    signals_block(&before); /* the new thread inherits the mask: signals go to the main thread */
     s->busy = pthread_create(&s->thread, NULL, saver_run, s) == 0;
     signals_restore(&before);
     if (s->busy)
         return BERLU_OK;
     s->busy = 1;
-    saver_run(s); /* no thread to be had: here and now */
+    saver_run(s); /* no thread available: write synchronously */
     s->busy = -1;
     return BERLU_OK;
 }
 
-/* ---- what the loop asks for ---- */
+/* ---- called by the loop ---------------------------------------------------------------------- */
 
-/* A checkpoint of this state is in place. */
-static berlu_status saved(trainer *t, const train_state *state)
+/* Records that a checkpoint of this state is in place. */
+static berlu_status saved_record(trainer *t, const train_state *state)
 {
     t->saved_updates = state->updates;
     t->saved_batches = state->batches;
-    /* For people and schedulers; the checkpoint is what counts. */
+    /* Informs people and schedulers; a failure here is harmless. */
     (void)run_mark(&t->run, RUN_RUNNING, state->updates);
     berlu_status status = run_intact(&t->run);
     return status == BERLU_OK ? BERLU_OK : report_not_saved(t, status);
@@ -158,26 +147,26 @@ berlu_status trainer_save_finish(trainer *t)
     t->times.checkpoint += clock_seconds() - began;
     if (*s->warning)
         log_line(&t->run.log, BERLU_LOG_WARNING, "%s", s->warning);
-    return s->status == BERLU_OK ? saved(t, &s->state) : berlu_fail(s->status, "%s", s->message);
+    TRY(failure_report(&s->failure));
+    return saved_record(t, &s->state);
 }
 
 berlu_status trainer_save(trainer *t)
 {
-    berlu_status status = trainer_save_finish(t);
-    if (status != BERLU_OK || (t->saved_updates == t->state.updates && t->saved_batches == t->state.batches))
-        return status; /* nothing happened since */
+    TRY(trainer_save_finish(t));
+    if (t->saved_updates == t->state.updates && t->saved_batches == t->state.batches)
+        return BERLU_OK; /* already saved */
     double began = clock_seconds();
-    status = trainer_results(t);
-    if (status == BERLU_OK && !t->saver)
-        status = report_state_finite(t, t->train, t->state.updates);
-    if (status != BERLU_OK)
-        return status;
-    /* A folder that was moved, or lost its lock file, is still ours to save into; under a lock of another's it is not. */
-    status = run_lock_named(&t->run.lock, &t->run.folder) < 0 ? run_in_place(&t->run) : BERLU_OK;
+    TRY(trainer_results(t));
+    if (!t->saver)
+        TRY(report_state_finite(t, t->train, t->state.updates));
+    /* A folder that was moved or lost its lock file is still ours; one locked by another process is
+     * not. */
+    berlu_status status = run_lock_named(&t->run.lock, &t->run.folder) < 0 ? run_in_place(&t->run) : BERLU_OK;
     if (status == BERLU_OK)
         status = t->saver ? saver_start(t) : checkpoint_save(&t->store, t->train, &t->state);
     t->times.checkpoint += clock_seconds() - began;
     if (status != BERLU_OK)
         return report_not_saved(t, status);
-    return t->saver ? BERLU_OK : saved(t, &t->state);
+    return t->saver ? BERLU_OK : saved_record(t, &t->state);
 }

@@ -1,10 +1,9 @@
-/* trainer_settle.c - settings as the run uses them: every "the model's own" replaced by its value,
- * every row without effect marked. SPDX-License-Identifier: MIT
+/* trainer_settle.c - resolves settings: every "the model's own" becomes a value, every row without
+ * effect is marked. SPDX-License-Identifier: MIT
  *
- * run.json, the checkpoints and the start-up table show these, so that a run can be repeated
- * from its record alone and two runs can be compared by it. Everything here must be a no-op for
- * the numbers: the value written is the value that the model, the loader or the engine would
- * have taken. */
+ * run.json, the checkpoints and the start-up table show resolved settings, so that a run can be
+ * repeated from its record alone and compared with others by it. Resolving never changes a result:
+ * each value is the one that the model, the loader or the engine would have used. */
 #include <string.h>
 
 #include "train/content.h"
@@ -20,8 +19,7 @@ static void sizes_settle(train_settings *s, const model_config *m)
     s->classes = m->classes;
 }
 
-/* The deviation that all weights have which init_std would change; 0 where they have several, or
- * there are none. */
+/* The common standard deviation of all weights that init_std applies to; 0 where there is none. */
 static double own_deviation(const graph *g)
 {
     double found = 0;
@@ -69,7 +67,7 @@ static void leave_out(trainer *t, const char *key, int idle)
         t->leave_out[recipe_find(key) - train_settings_table] = 1;
 }
 
-/* Rows without effect beside the others, for this network and this set, and values that say
+/* Marks rows without effect for this network, this set and the other settings, and values that mean
  * "none" or "all". */
 static void effect_settle(trainer *t)
 {
@@ -105,9 +103,7 @@ berlu_status trainer_settle(trainer *t)
         s->act[i] = berlu_act_spec(t->model->acts[i]);
     deviation_settle(s, t->model->graph);
     images_settle(t);
-    berlu_status status = init_settle(t);
-    if (status != BERLU_OK)
-        return status;
+    TRY(init_settle(t));
     effect_settle(t);
     return *t->data_hash ? BERLU_OK : content_of_data(t->data_hash, t->data); /* known: train_canonical() */
 }
@@ -115,10 +111,9 @@ berlu_status trainer_settle(trainer *t)
 berlu_status trainer_identify(trainer *t)
 {
     settings_text(&t->settings, t->leave_out, t->data_hash, t->teacher.hash, &t->settings_text);
-    berlu_status status = text_status(&t->settings_text);
-    if (status == BERLU_OK)
-        settings_hash(t->settings_hash, t->settings_text.data);
-    return status;
+    TRY(text_status(&t->settings_text));
+    settings_hash(t->settings_hash, t->settings_text.data);
+    return BERLU_OK;
 }
 
 const char *trainer_settings_hash(const trainer *t)

@@ -1,5 +1,8 @@
-/* trainer_start.c - where a run begins: a new folder, or the newest whole checkpoint of an old one.
- * SPDX-License-Identifier: MIT */
+/* trainer_start.c - starts a run in a new folder, or resumes it from its newest intact checkpoint.
+ * SPDX-License-Identifier: MIT
+ *
+ * A resume reads and compares everything (settings, data, engine) before it writes anything: a run
+ * that cannot be resumed is left as it was. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +11,8 @@
 #include "cpu/cpu.h"
 #include "train/trainer_internal.h"
 
-/* Settings of a run that a resume may not change and that no difference of values tells: more epochs prolong the run
- * (trainer_prolong.c), and weights to begin with come too late. */
+/* Two settings need more than a comparison of values: more epochs prolong the run
+ * (trainer_prolong.c), and initial weights no longer apply. */
 static berlu_status resume_check(train_settings *asked, train_settings *saved)
 {
     const setting *epochs = recipe_find("epochs"), *init = recipe_find("init");
@@ -25,10 +28,8 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
 {
     train_settings saved, shallow = *wanted, *asked = &shallow;
     text differing = {0};
-    berlu_status status = run_settings(&saved, NULL, asked->run);
-    if (status != BERLU_OK)
-        return status;
-    status = resume_check(asked, &saved);
+    TRY(run_settings(&saved, NULL, asked->run));
+    berlu_status status = resume_check(asked, &saved);
     if (status == BERLU_OK && recipe_differences(asked, &saved, &differing) > 0)
         status = berlu_fail(BERLU_ERR_ARG,
                             "%s: the run was started with other settings: %s; leave them out, or start a new run",
@@ -49,13 +50,13 @@ berlu_status trainer_resume_settings(train_settings *out, const train_settings *
         recipe_free(&saved);
         return status;
     }
-    if (recipe_given(asked, "algorithms")) /* what is asked for now wins over the record */
+    if (recipe_given(asked, "algorithms")) /* the command line overrides the record */
         saved.algorithms_record = NULL;
     *out = saved;
     return BERLU_OK;
 }
 
-/* ---- what the run was begun with ------------------------------------------------------------------------------- */
+/* ---- the record of the run ------------------------------------------------------------------- */
 
 static const char *isa_name(void)
 {
@@ -63,12 +64,11 @@ static const char *isa_name(void)
     return cpu_isa_pick(&isa) == BERLU_OK ? cpu_isa_name(isa) : "unknown";
 }
 
-/* The product algorithms that the device has chosen; empty where it chooses none. */
+/* The GEMM algorithms that the device has chosen; empty where it has no choice. */
 static berlu_status choices_now(const trainer *t, text *out)
 {
-    const device *d = engine_device(t->train);
-    const backend *b = ((const struct device_base *)d)->backend;
-    return b->choices ? b->choices(d, out) : BERLU_OK;
+    const backend *b = engine_backend(t->train);
+    return b->choices ? b->choices(engine_device(t->train), out) : BERLU_OK;
 }
 
 static berlu_status engine_now(const trainer *t, run_engine *out)
@@ -80,11 +80,9 @@ static berlu_status engine_now(const trainer *t, run_engine *out)
     snprintf(e.products, sizeof e.products, "%s", cpu_blas_name());
     snprintf(e.instructions, sizeof e.instructions, "%s", isa_name());
     snprintf(e.device, sizeof e.device, "cpu");
-    if (t->settings.device != RECIPE_CPU) { /* its name and library; they decide about bits as the CPU's do */
-        const device *d = engine_device(t->train);
-        ((const struct device_base *)d)->backend->describe(d, e.device, sizeof e.device);
-    }
-    if (status == BERLU_OK && choices.length) { /* chosen by time, so they may differ from day to day */
+    if (t->settings.device != RECIPE_CPU) /* device name and library: results depend on both */
+        engine_backend(t->train)->describe(engine_device(t->train), e.device, sizeof e.device);
+    if (status == BERLU_OK && choices.length) { /* chosen by measured time, so they vary between processes */
         char hash[SETTINGS_HASH];
         snprintf(e.device + strlen(e.device), sizeof e.device - strlen(e.device), ", algorithms %.12s",
                  settings_hash(hash, choices.data));
@@ -96,9 +94,11 @@ static berlu_status engine_now(const trainer *t, run_engine *out)
 
 static berlu_status json_begin(trainer *t, const train_start *how)
 {
-    text history = {0};
-    berlu_status status = t->shorter ? prolong_history(t, &history) : BERLU_OK;
+    text history = {0}, choices = {0};
     const data_info *info = data_describe(t->data);
+    berlu_status status;
+    if (t->shorter)
+        TRY_DONE(prolong_history(t, &history));
     run_about about = {.settings = &t->settings,
                        .leave_out = t->leave_out,
                        .settings_hash = t->settings_hash,
@@ -111,20 +111,17 @@ static berlu_status json_begin(trainer *t, const train_start *how)
                        .commit = how->commit,
                        .data_on = t->set ? "device" : "host",
                        .history = history.data};
-    text choices = {0};
-    if (status == BERLU_OK)
-        status = engine_now(t, &about.engine);
-    if (status == BERLU_OK)
-        status = choices_now(t, &choices);
+    TRY_DONE(engine_now(t, &about.engine));
+    TRY_DONE(choices_now(t, &choices));
     about.algorithms = choices.length ? choices.data : NULL;
-    if (status == BERLU_OK)
-        status = run_begin(&t->run, &about);
+    TRY_DONE(run_begin(&t->run, &about));
+done:
     text_free(&choices);
     text_free(&history);
     return status;
 }
 
-/* Bits are promised for the same machine and libraries; whoever goes on with others should know. */
+/* Bit-equal results are guaranteed for the same machine and libraries only; warns of any other. */
 static berlu_status engine_compare(trainer *t, const run_facts *facts, int strict)
 {
     text differing = {0};
@@ -144,7 +141,7 @@ static berlu_status engine_compare(trainer *t, const run_facts *facts, int stric
     return status;
 }
 
-/* `there` is the text of a checkpoint; NULL: only the hash of run.json is known. */
+/* `there` is the canonical text in the checkpoint `what`. */
 static berlu_status settings_compare(trainer *t, const char *there, const char *what)
 {
     text differing = {0}, then = {0};
@@ -157,7 +154,7 @@ static berlu_status settings_compare(trainer *t, const char *there, const char *
     }
     size_t count = settings_text_differences(then.data, there, &differing);
     text_free(&then);
-    if (count == 0) { /* another device: engine_compare() says so */
+    if (count == 0) { /* they differ in the device only: engine_compare() reports it */
         text_free(&differing);
         return BERLU_OK;
     }
@@ -173,35 +170,32 @@ static berlu_status json_compare(trainer *t, int strict)
 {
     run_facts facts;
     train_settings begun;
-    berlu_status status = run_settings(&begun, &facts, t->run.path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(run_settings(&begun, &facts, t->run.path));
     int moved = begun.device != t->settings.device || begun.precision != t->settings.precision ||
                 begun.residual != t->settings.residual;
     recipe_free(&begun);
     if (*facts.data_hash && strcmp(facts.data_hash, t->data_hash) != 0)
-        status = berlu_fail(BERLU_ERR_INPUT,
-                            "%s: %s is not the set that the run was begun with; put it back as it was, or "
-                            "start a new run",
-                            t->run.path, t->settings.data);
-    if (status == BERLU_OK && *facts.settings_hash && strcmp(facts.settings_hash, t->settings_hash) != 0 &&
-        t->resumed_format < 1 && !t->shorter && !moved) /* a checkpoint can tell which */
-        status = berlu_fail(BERLU_ERR_INPUT,
-                            "%s: the settings in run.json are not those it was written with; put it back as it was, or "
-                            "start a new run",
-                            t->run.path);
-    return status == BERLU_OK ? engine_compare(t, &facts, strict) : status;
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: %s is not the set that the run was begun with; put it back as it was, or "
+                          "start a new run",
+                          t->run.path, t->settings.data);
+    if (*facts.settings_hash && strcmp(facts.settings_hash, t->settings_hash) != 0 && t->resumed_format < 1 &&
+        !t->shorter && !moved) /* a checkpoint names the setting instead */
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: the settings in run.json are not those it was written with; put it back as it was, or "
+                          "start a new run",
+                          t->run.path);
+    return engine_compare(t, &facts, strict);
 }
 
-/* ---- where it stands ------------------------------------------------------------------------------------------- */
+/* ---- the checkpoint -------------------------------------------------------------------------- */
 
-/* The settings of a checkpoint against ours, before anything of it is taken. */
+/* Compares the settings of a checkpoint with ours, before anything is loaded from it. */
 static berlu_status facts_compare(trainer *t, const char *path)
 {
     checkpoint_facts facts;
-    berlu_status status = checkpoint_facts_read(&facts, path);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status = BERLU_OK;
+    TRY(checkpoint_facts_read(&facts, path));
     t->resumed_format = facts.format;
     if (facts.format == 0)
         log_line(&t->run.log, BERLU_LOG_WARNING,
@@ -214,21 +208,16 @@ static berlu_status facts_compare(trainer *t, const char *path)
     return status;
 }
 
-static berlu_status checkpoint_take(trainer *t, int *found)
+static berlu_status checkpoint_resume(trainer *t, int *found)
 {
     char path[CHECKPOINT_PATH];
-    int ema = engine_has(t->train, ARRAY_EMA);
-    berlu_status status = checkpoint_recover(&t->store);
-    if (status == BERLU_OK)
-        status = checkpoint_newest(t->run.path, ema, path, &t->run.log);
-    *found = status == BERLU_OK && *path;
-    if (*found)
-        status = facts_compare(t, path);
-    if (!*found || status != BERLU_OK)
-        return status;
-    status = checkpoint_load(path, t->train, &t->state);
-    if (status != BERLU_OK)
-        return status;
+    TRY(checkpoint_recover(&t->store));
+    TRY(checkpoint_newest(t->run.path, engine_has(t->train, ARRAY_EMA), path, &t->run.log));
+    *found = *path != 0;
+    if (!*found)
+        return BERLU_OK;
+    TRY(facts_compare(t, path));
+    TRY(checkpoint_load(path, t->train, &t->state));
     if (t->state.epoch > (uint64_t)t->settings.epochs || t->state.batches > t->epoch_batches)
         return berlu_fail(BERLU_ERR_INPUT, "%s: counts more than this run has; it belongs to another run", path);
     t->saved_updates = t->state.updates;
@@ -236,7 +225,7 @@ static berlu_status checkpoint_take(trainer *t, int *found)
     return BERLU_OK;
 }
 
-/* Links, leftovers and the best checkpoint: only once everything was found to fit. */
+/* Repairs links, leftovers and the best checkpoint, once every comparison has passed. */
 static berlu_status checkpoint_tidy(trainer *t)
 {
     if (t->state.best_updates != t->state.updates)
@@ -252,14 +241,12 @@ berlu_status trainer_start(trainer *t, int resume)
 
 static berlu_status run_continue(trainer *t, const train_start *how, int *found)
 {
-    berlu_status status = prolong_check(t);
-    if (status == BERLU_OK)
-        status = checkpoint_take(t, found);
-    if (status == BERLU_OK)
-        status = json_compare(t, how->strict);
-    if (status == BERLU_OK && !*found)
+    TRY(prolong_check(t));
+    TRY(checkpoint_resume(t, found));
+    TRY(json_compare(t, how->strict));
+    if (!*found)
         log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status trainer_begin(trainer *t, const train_start *how)
@@ -270,9 +257,7 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
     run_taking taking = {.resume = how->resume, .wait = how->wait, .stop = t->hooks.stop, .echo = t->hooks.log};
-    berlu_status status = run_take(&t->run, folder, &taking, &there);
-    if (status != BERLU_OK)
-        return status;
+    TRY(run_take(&t->run, folder, &taking, &there));
     network_describe(&t->facts, &t->model->config, t->settings.mean, t->settings.std);
     t->store = (checkpoint_store){.run = &t->run.folder,
                                   .log = &t->run.log,
@@ -280,19 +265,17 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
                                   .fact_count = t->facts.count,
                                   .settings = t->settings_text.data};
     if (there)
-        status = run_continue(t, how, &found); /* reads and checks; writes nothing but the log */
-    if (status == BERLU_OK && !found)
-        status = init_missing(t);
+        TRY(run_continue(t, how, &found)); /* writes nothing but the log */
+    if (!found)
+        TRY(init_missing(t));
     t->run.lock.record.attempt++;
-    if (status == BERLU_OK)
-        status = run_mark(&t->run, RUN_WAITING, found ? t->state.updates : 0);
-    if (status == BERLU_OK && (!there || t->shorter))
-        status = json_begin(t, how);
-    if (status == BERLU_OK && t->shorter)
-        prolong_tell(t);
-    if (status == BERLU_OK)
-        status = report_start(t, !found);
-    if (status == BERLU_OK && how->record_steps)
-        status = steps_begin(t);
-    return status == BERLU_OK && found ? checkpoint_tidy(t) : status;
+    TRY(run_mark(&t->run, RUN_WAITING, found ? t->state.updates : 0));
+    if (!there || t->shorter)
+        TRY(json_begin(t, how));
+    if (t->shorter)
+        prolong_warn(t);
+    TRY(report_start(t, !found));
+    if (how->record_steps)
+        TRY(steps_begin(t));
+    return found ? checkpoint_tidy(t) : BERLU_OK;
 }

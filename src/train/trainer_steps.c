@@ -1,11 +1,10 @@
-/* trainer_steps.c - a run's first weights, the order of its images and the loss of every batch, on
- * request. SPDX-License-Identifier: MIT
+/* trainer_steps.c - records initial weights, image order and the loss of every batch
+ * (--record-steps). SPDX-License-Identifier: MIT
  *
- * With these three and the settings anyone can repeat a run in another program and compare loss by
- * loss (bench/losses_torch.py does it in PyTorch). Results arrive in the order of their batches and
- * the order of images is computed, not stored, so counting results is enough to tell the images of
- * each: the record asks nothing of the loop. A row reaches the file at the end of its epoch, or of
- * the process. */
+ * With this record and the settings another program can repeat the run and compare loss by loss
+ * (bench/losses_torch.py does so in PyTorch). Results arrive in the order of their batches, and the
+ * order of images is a function of the epoch, so counting results suffices to name the images of
+ * each. Rows reach the file at the end of an epoch or of the process. */
 #include "io/csv.h"
 #include "train/checkpoint_files.h"
 #include "train/trainer_internal.h"
@@ -40,7 +39,7 @@ void steps_add(trainer *t, const step_result *r, double loss, int ends_update)
         csv_empty(&s->rows);
     s->updates += (uint64_t)ends_update;
     text images = {0};
-    for (size_t i = 0; i < rows; i++) /* the one batch of an overfit is the first, again and again */
+    for (size_t i = 0; i < rows; i++) /* overfit_batch repeats the first batch */
         text_add(&images, "%s%llu", i ? " " : "",
                  (unsigned long long)loader_index_at(t->batches, (uint32_t)epoch,
                                                      (t->settings.overfit_batch ? 0 : batch * rows) + i));

@@ -31,7 +31,7 @@ static void look(const site_values *v, int threads, double figures[SITE_METRICS]
     memset(figures, 0, SITE_METRICS * sizeof *figures);
     value_parts *parts = value_parts_make(&memory, CHANNELS, berlu_act_workspace(v->act, BERLU_ACT_SLOPE, &v->call));
     assert_non_null(parts);
-    assert_int_equal(values_look(parts, v, threads, figures), BERLU_OK);
+    assert_int_equal(values_measure(parts, v, threads, figures), BERLU_OK);
     arena_free(&memory);
 }
 
