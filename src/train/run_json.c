@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "io/json_parse.h"
 
 enum { JSON_LIMIT = 16 << 20 };
 
@@ -221,12 +222,12 @@ static berlu_status settings_take(train_settings *out, const json_t *root, const
 berlu_status run_json_parse(train_settings *settings, run_facts *facts, const char *bytes, size_t count,
                             const char *path)
 {
-    json_error_t error;
     run_facts found;
-    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
-    berlu_status status = facts_take(&found, root, path);
+    json_t *root;
+    berlu_status status = json_parse(&root, bytes, count, path, NULL);
+    if (status != BERLU_OK)
+        return status;
+    status = facts_take(&found, root, path);
     if (status == BERLU_OK && settings)
         status = settings_take(settings, root, path);
     if (status == BERLU_OK && facts)

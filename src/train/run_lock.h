@@ -52,7 +52,8 @@ berlu_status run_lock_write(run_lock *lock, const folder_handle *run);
  * file (0.1.0 wrote none) has an empty record. */
 berlu_status run_record_read(run_record *out, int *held, const char *run);
 
-/* From the bytes of a lock file: 1, or 0 for a damaged one, which leaves an empty record. */
+/* From the bytes of a lock file: 1, or 0 for a damaged one, or -1 without memory to read it; both
+ * leave an empty record. */
 int run_record_parse(run_record *out, const char *bytes, size_t count);
 
 #endif
