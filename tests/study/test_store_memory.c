@@ -342,7 +342,8 @@ static void a_damaged_page_never_makes_fewer_runs(void **state)
 
 int main(void)
 {
-    fail_libraries();
+    fail_sqlite();
+    fail_json();
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
     const struct CMUnitTest tests[] = {
         CASE(reading_gives_all_or_says_so),

@@ -327,7 +327,12 @@ static void sqlite_stop(void *context)
     (void)context;
 }
 
-void fail_libraries(void)
+void fail_json(void)
+{
+    json_set_alloc_funcs(malloc, free);
+}
+
+void fail_sqlite(void)
 {
     static sqlite3_mem_methods methods = {.xMalloc = sqlite_malloc,
                                           .xFree = free,
@@ -336,7 +341,6 @@ void fail_libraries(void)
                                           .xRoundup = sqlite_roundup,
                                           .xInit = sqlite_start,
                                           .xShutdown = sqlite_stop};
-    json_set_alloc_funcs(malloc, free);
     if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK)
         abort(); /* SQLite was used before */
 }

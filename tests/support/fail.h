@@ -11,8 +11,8 @@
  *
  * fail_hit() also switches the failing off, so assertions and clean-up in the loop's body run undisturbed. Only calls
  * made by the objects linked into the program are routed: what libc or another library does inside (strdup, fopen) is
- * not, which is why the library calls open() and write() itself where a failure matters. fail_libraries() routes jansson
- * and SQLite too. An arena asks the system once for many small pieces, so that failing malloc() leaves most of the checks
+ * not, which is why the library calls open() and write() itself where a failure matters. fail_sqlite() and fail_json()
+ * route those two. An arena asks the system once for many small pieces, so that failing malloc() leaves most of the checks
  * behind them untried: FAIL_ARENA fails the pieces themselves. Counting is per process and atomic, so code under test may
  * use threads. */
 #ifndef TESTS_SUPPORT_FAIL_H
@@ -38,8 +38,9 @@ void fail_after(int kinds, int n); /* the n-th call of these kinds from now on f
 int fail_hit(void);                /* whether it happened; switches off */
 int fail_calls(void);              /* how many calls of the kinds were seen since fail_after() */
 
-/* Lets jansson and SQLite allocate through the wrapped calls; once per program, before either is used. */
-void fail_libraries(void);
+/* Let SQLite or jansson allocate through the wrapped calls; once per program, before it is used. */
+void fail_sqlite(void);
+void fail_json(void);
 
 /* `watch` is called before every fsync (with its descriptor; the call itself is then not passed on to the system) and every
  * rename (with -1), until it is NULL again. crash.h is made of it. */
