@@ -8,8 +8,8 @@ berlu_status json_parse(json_t **out, const char *bytes, size_t count, const cha
     json_error_t own;
     if (!error)
         error = &own;
-    /* jansson reports a failed allocation as a broken text, or leaves bytes of a string out; only the
-     * allocator's errno tells. */
+    /* jansson reports a failed allocation as a broken text, or leaves bytes of a string out; only
+     * the allocator's errno tells. */
     errno = 0;
     *out = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, error);
     if (errno == ENOMEM) {
