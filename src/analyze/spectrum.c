@@ -80,7 +80,8 @@ static berlu_status matrices_look(spectrum *s, const opened *o, int state, int t
     berlu_status status = BERLU_OK;
     for (size_t i = 0; status == BERLU_OK && i < s->matrices; i++)
         if (w.status[i] != BERLU_OK)
-            status = berlu_fail(w.status[i], "%s: its singular values could not be computed", s->matrix[i].name);
+            status = berlu_fail(w.status[i], "%s: its singular values could not be computed%s", s->matrix[i].name,
+                                w.status[i] == BERLU_ERR_MEMORY ? ": no memory" : "");
     free(w.status);
     return status;
 }

@@ -164,17 +164,19 @@ static berlu_status size_check(const cifar_layout *l, size_t f, const char *path
                       (unsigned long long)size, l->file_names[f], l->kind, expected, l->kind);
 }
 
-/* The folder itself, or the one inside it that the archive contains. */
+/* The folder itself, or the one inside it that the archive contains; NULL without memory. */
 static const char *folder_of(arena *a, const cifar_layout *l, const char *path)
 {
     const char *inner = arena_printf(a, "%s/%s", path, l->folder);
-    return inner && folder_exists(inner) ? inner : path;
+    return inner && !folder_exists(inner) ? path : inner;
 }
 
 static berlu_status open_folder(data_source *s, const char *path)
 {
     cifar_state *c = s->state;
     const char *folder = folder_of(&s->memory, c->layout, path);
+    if (!folder)
+        return BERLU_ERR_MEMORY;
     for (size_t f = 0; f < c->layout->files; f++) {
         const char *file = arena_printf(&s->memory, "%s/%s", folder, c->layout->file_names[f]);
         if (!file)

@@ -265,14 +265,17 @@ done:
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static const char *first_folder(arena *memory, const char *root, const char *const *names)
+/* The first of `names` that is a folder in `root`; NULL where none is. */
+static berlu_status first_folder(const char **out, arena *memory, const char *root, const char *const *names)
 {
-    for (; *names; names++) {
+    *out = NULL;
+    for (; *names && !*out; names++) {
         const char *path = arena_printf(memory, "%s/%s", root, *names);
-        if (path && folder_exists(path))
-            return path;
+        if (!path)
+            return BERLU_ERR_MEMORY;
+        *out = folder_exists(path) ? path : NULL;
     }
-    return NULL;
+    return BERLU_OK;
 }
 
 /* torchvision calls a class folder without images an error; so a class cannot be lost unnoticed. */
@@ -290,10 +293,10 @@ static berlu_status splits_scan(data_source *s, const char *path)
     static const char *const train[] = {"train", "training", NULL};
     static const char *const test[] = {"val", "valid", "validation", "test", NULL};
     folder_state *f = s->state;
-    const char *root = first_folder(&s->memory, path, train);
+    const char *root;
+    TRY(first_folder(&root, &s->memory, path, train));
     f->splits[DATA_TRAIN].root = root ? root : s->info.path;
-    f->splits[DATA_TEST].root = root ? first_folder(&s->memory, path, test) : NULL;
-    berlu_status status = BERLU_OK;
+    berlu_status status = root ? first_folder(&f->splits[DATA_TEST].root, &s->memory, path, test) : BERLU_OK;
     for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++)
         if (f->splits[i].root)
             status = scan_folder(&f->splits[i].files, f->splits[i].root, f->natural);

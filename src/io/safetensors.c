@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/file_in.h"
+#include "io/json_parse.h"
 
 struct safetensors {
     arena memory; /* names, entries, metadata */
@@ -286,10 +287,13 @@ static berlu_status header_parse(safetensors *file, const unsigned char *header,
 {
     json_error_t error;
     TRY(header_scan(header, size, file->path));
-    json_t *root = json_loadb((const char *)header, size, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: header byte %d: %s", file->path, error.position, error.text);
-    berlu_status status = header_read(file, root, data_size);
+    json_t *root;
+    berlu_status status = json_parse(&root, (const char *)header, size, file->path, &error);
+    if (status == BERLU_ERR_INPUT)
+        return berlu_fail(status, "%s: header byte %d: %s", file->path, error.position, error.text);
+    if (status != BERLU_OK)
+        return status;
+    status = header_read(file, root, data_size);
     json_decref(root);
     return status;
 }

@@ -21,9 +21,11 @@
  * everything else as it is. */
 static berlu_status json_text_add(text *t, const char *string)
 {
+    if (utf8_span(string) != strlen(string))
+        return berlu_fail(BERLU_ERR_ARG, "safetensors: '%.40s' is not UTF-8", string);
     json_t *value = json_string(string);
     if (!value)
-        return berlu_fail(BERLU_ERR_ARG, "safetensors: '%.40s' is not UTF-8", string);
+        return berlu_fail_memory(strlen(string), "a text of a safetensors header");
     char *quoted = json_dumps(value, JSON_ENCODE_ANY);
     json_decref(value);
     if (!quoted)

@@ -301,6 +301,7 @@ static const char *berlu_call(onnx_emitter *e, const berlu_act *act, const char 
     int m = onnx_half_degree(act);
     const char *name = m == 1 ? "BerLU" : arena_printf(&e->body.memory, "BerLU%d", 2 * m);
     e->degrees |= 1u << m;
+    e->body.nodes.failed |= !name;
     return name ? onnx_call(&e->body, name, ONNX_IN(x, params[0], params[1])) : "";
 }
 

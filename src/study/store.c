@@ -45,8 +45,11 @@ static const char schema[] =
 
 berlu_status store_fail(const store *s, const char *what)
 {
-    int full = sqlite3_errcode(s->db) == SQLITE_FULL || sqlite3_errcode(s->db) == SQLITE_IOERR;
-    return berlu_fail(full ? BERLU_ERR_IO : BERLU_ERR_INPUT, "%s: %s: %s", s->path, what, sqlite3_errmsg(s->db));
+    int code = sqlite3_errcode(s->db) & 0xff;
+    berlu_status status = code == SQLITE_NOMEM                          ? BERLU_ERR_MEMORY
+                          : code == SQLITE_FULL || code == SQLITE_IOERR ? BERLU_ERR_IO
+                                                                        : BERLU_ERR_INPUT;
+    return berlu_fail(status, "%s: %s: %s", s->path, what, sqlite3_errmsg(s->db));
 }
 
 berlu_status store_exec(store *s, const char *sql)
@@ -59,10 +62,11 @@ berlu_status store_prepare(store *s, sqlite3_stmt **out, const char *sql)
     return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) == SQLITE_OK ? BERLU_OK : store_fail(s, "preparing");
 }
 
+/* Not copied: a copy without memory would bind NULL and be written as such. */
 void store_bind_text(sqlite3_stmt *q, int at, const char *value)
 {
     if (value)
-        sqlite3_bind_text(q, at, value, -1, SQLITE_TRANSIENT);
+        sqlite3_bind_text(q, at, value, -1, SQLITE_STATIC);
     else
         sqlite3_bind_null(q, at);
 }
@@ -77,8 +81,9 @@ void store_bind_real(sqlite3_stmt *q, int at, double value) /* a NaN is NULL: no
 
 const char *store_text_at(arena *memory, sqlite3_stmt *q, int column)
 {
+    int absent = sqlite3_column_type(q, column) == SQLITE_NULL;
     const char *value = (const char *)sqlite3_column_text(q, column);
-    return arena_strdup(memory, value ? value : "");
+    return absent ? "" : value ? arena_strdup(memory, value) : NULL;
 }
 
 double store_real_at(sqlite3_stmt *q, int column)
@@ -91,6 +96,30 @@ berlu_status store_step(store *s, sqlite3_stmt *q)
     int rc = sqlite3_step(q);
     sqlite3_finalize(q);
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? BERLU_OK : store_fail(s, "writing");
+}
+
+berlu_status store_read_end(store *s, sqlite3_stmt *q, int rc)
+{
+    berlu_status status = rc == SQLITE_DONE || rc == SQLITE_ROW ? BERLU_OK : store_fail(s, "reading");
+    sqlite3_finalize(q);
+    return status;
+}
+
+berlu_status store_count(store *s, size_t *out, const char *sql, const char *first, const char *second)
+{
+    sqlite3_stmt *q;
+    *out = 0;
+    berlu_status status = store_prepare(s, &q, sql);
+    if (status != BERLU_OK)
+        return status;
+    if (first)
+        store_bind_text(q, 1, first);
+    if (second)
+        store_bind_text(q, 2, second);
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW)
+        *out = (size_t)sqlite3_column_int64(q, 0);
+    return store_read_end(s, q, rc);
 }
 
 berlu_status store_commit(store *s, berlu_status status)
@@ -145,10 +174,11 @@ int store_has_table(store *s, const char *schema_name, const char *name)
     sqlite3_stmt *q;
     char sql[128];
     snprintf(sql, sizeof sql, "SELECT 1 FROM %s.sqlite_master WHERE type = 'table' AND name = ?", schema_name);
-    int found = 0;
+    int found = -1;
     if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK) {
         store_bind_text(q, 1, name);
-        found = sqlite3_step(q) == SQLITE_ROW;
+        int rc = sqlite3_step(q);
+        found = rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
     }
     sqlite3_finalize(q);
     return found;
@@ -172,9 +202,25 @@ static int is_ours(store *s)
         pragma_int(s, "PRAGMA user_version") != STORE_VERSION)
         return 0;
     for (size_t i = 0; i < COUNT(tables); i++)
-        if (!store_has_table(s, "main", tables[i]))
+        if (store_has_table(s, "main", tables[i]) != 1)
             return 0;
     return pragma_int(s, "SELECT count(*) FROM run") >= 0;
+}
+
+/* Tells a file that is no store of ours (BERLU_ERR_INPUT) from a question that could not be asked:
+ * for want of memory, of a disk or of a lock nobody's results are set aside. */
+static berlu_status ours_check(store *s)
+{
+    if (is_ours(s))
+        return BERLU_OK;
+    int code = sqlite3_errcode(s->db) & 0xff;
+    static const int answers[] = {SQLITE_OK, SQLITE_ROW, SQLITE_DONE, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_CORRUPT};
+    for (size_t i = 0; i < COUNT(answers); i++)
+        if (code == answers[i])
+            return berlu_fail(BERLU_ERR_INPUT, "%s: not a store of berlu studies, or of another version", s->path);
+    berlu_status status = store_fail(s, "reading");
+    return status == BERLU_ERR_INPUT ? berlu_fail(BERLU_ERR_IO, "%s: reading: %s", s->path, sqlite3_errmsg(s->db))
+                                     : status;
 }
 
 static berlu_status schema_make(store *s)
@@ -205,10 +251,14 @@ berlu_status store_open(store **out, const char *folder, text *notes)
     store *s = NULL;
     if (status == BERLU_OK)
         status = database_open(&s, path, flags);
-    if (status == BERLU_OK && there && !is_ours(s)) {
+    berlu_status ours = status == BERLU_OK && there ? ours_check(s) : status;
+    if (ours != BERLU_OK) {
         store_close(s);
         s = NULL;
         there = 0;
+        status = ours;
+    }
+    if (status == BERLU_ERR_INPUT) {
         status = set_aside(path, notes);
         if (status == BERLU_OK)
             status = database_open(&s, path, flags);
@@ -237,10 +287,11 @@ berlu_status store_open_read(store **out, const char *path)
 {
     if (!file_exists(path))
         return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such store", path);
+    *out = NULL;
     berlu_status status = database_open(out, path, SQLITE_OPEN_READONLY);
-    if (status == BERLU_OK && !is_ours(*out)) {
+    if (status == BERLU_OK && (status = ours_check(*out)) != BERLU_OK) {
         store_close(*out);
-        return berlu_fail(BERLU_ERR_INPUT, "%s: not a store of berlu studies, or of another version", path);
+        *out = NULL;
     }
     return status;
 }

@@ -78,17 +78,15 @@ static int row_take(store_cost *out, arena *memory, sqlite3_stmt *q)
 berlu_status store_read_cost(store *s, arena *memory, store_cost **out, size_t *count)
 {
     sqlite3_stmt *q;
-    size_t most = 0;
+    size_t most;
+    int rc = SQLITE_DONE;
     *out = NULL;
     *count = 0;
     if (!store_has_table(s, "main", "cost"))
         return BERLU_OK;
-    berlu_status status = store_prepare(s, &q, "SELECT count(*) FROM cost");
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM cost", NULL, NULL);
     if (status != BERLU_OK)
         return status;
-    if (sqlite3_step(q) == SQLITE_ROW)
-        most = (size_t)sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
     *out = ARENA_ARRAY(memory, store_cost, most + 1);
     if (!*out)
         return BERLU_ERR_MEMORY;
@@ -97,9 +95,9 @@ berlu_status store_read_cost(store *s, arena *memory, store_cost **out, size_t *
                            " ORDER BY c.study, c.machine, x.place, c.cell, c.again, c.keep, c.round");
     if (status != BERLU_OK)
         return status;
-    while (*count < most && status == BERLU_OK && sqlite3_step(q) == SQLITE_ROW)
+    while (*count < most && status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
         if (!row_take(&(*out)[(*count)++], memory, q))
             status = BERLU_ERR_MEMORY;
-    sqlite3_finalize(q);
-    return status;
+    berlu_status ended = store_read_end(s, q, rc);
+    return status == BERLU_OK ? ended : status;
 }

@@ -48,30 +48,22 @@ berlu_status store_put_import(store *s, const import_rows *rows)
     return store_commit(s, status);
 }
 
-static size_t rows_in(store *s, const char *sql)
-{
-    sqlite3_stmt *q;
-    size_t count = 0;
-    if (store_prepare(s, &q, sql) != BERLU_OK)
-        return 0;
-    if (sqlite3_step(q) == SQLITE_ROW)
-        count = (size_t)sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    return count;
-}
-
 berlu_status store_read_import(store *s, import_rows *out)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
+    size_t most;
+    int rc = SQLITE_DONE;
     *out = (import_rows){0};
     if (!store_has_table(s, "main", "imported"))
         return BERLU_OK;
-    size_t most = rows_in(s, "SELECT count(*) FROM imported");
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM imported", NULL, NULL);
+    if (status != BERLU_OK)
+        return status;
     out->items = ARENA_ARRAY(&out->memory, import_row, most + 1);
     if (!out->items)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(s, &q, "SELECT * FROM imported ORDER BY study, source, cell, seed");
-    while (status == BERLU_OK && out->count < most && sqlite3_step(q) == SQLITE_ROW) {
+    status = store_prepare(s, &q, "SELECT * FROM imported ORDER BY study, source, cell, seed");
+    while (status == BERLU_OK && out->count < most && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         import_row *r = &out->items[out->count++];
         *r = (import_row){.study = store_text_at(&out->memory, q, 0),
                           .source = store_text_at(&out->memory, q, 1),
@@ -83,7 +75,8 @@ berlu_status store_read_import(store *s, import_rows *out)
         if (!r->study || !r->source || !r->cell)
             status = BERLU_ERR_MEMORY;
     }
-    sqlite3_finalize(q);
+    berlu_status ended = store_read_end(s, q, rc);
+    status = status == BERLU_OK ? ended : status;
     if (status != BERLU_OK)
         import_free(out);
     return status;
@@ -91,17 +84,21 @@ berlu_status store_read_import(store *s, import_rows *out)
 
 berlu_status store_read_equals(store *s, arena *memory, store_equal **out, size_t *count)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
+    size_t most;
+    int rc = SQLITE_DONE;
     *out = NULL;
     *count = 0;
     if (!store_has_table(s, "main", "equivalence"))
         return BERLU_OK;
-    size_t most = rows_in(s, "SELECT count(*) FROM equivalence");
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM equivalence", NULL, NULL);
+    if (status != BERLU_OK)
+        return status;
     *out = ARENA_ARRAY(memory, store_equal, most + 1);
     if (!*out)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(s, &q, "SELECT * FROM equivalence ORDER BY rowid");
-    while (status == BERLU_OK && *count < most && sqlite3_step(q) == SQLITE_ROW) {
+    status = store_prepare(s, &q, "SELECT * FROM equivalence ORDER BY rowid");
+    while (status == BERLU_OK && *count < most && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         store_equal *e = &(*out)[(*count)++];
         *e = (store_equal){.study = store_text_at(memory, q, 0),
                            .source = store_text_at(memory, q, 1),
@@ -114,6 +111,6 @@ berlu_status store_read_equals(store *s, arena *memory, store_equal **out, size_
         if (!e->study || !e->source || !e->name || !e->a || !e->b || !e->registered)
             status = BERLU_ERR_MEMORY;
     }
-    sqlite3_finalize(q);
-    return status;
+    berlu_status ended = store_read_end(s, q, rc);
+    return status == BERLU_OK ? ended : status;
 }

@@ -15,13 +15,20 @@ struct store {
 berlu_status store_fail(const store *s, const char *what); /* with SQLite's reason */
 berlu_status store_exec(store *s, const char *sql);
 berlu_status store_prepare(store *s, sqlite3_stmt **out, const char *sql);
-void store_bind_text(sqlite3_stmt *q, int at, const char *value);
+void store_bind_text(sqlite3_stmt *q, int at, const char *value); /* must live until q is finalized */
 void store_bind_real(sqlite3_stmt *q, int at, double value);
 const char *store_text_at(arena *memory, sqlite3_stmt *q, int column); /* a copy; "" for NULL; NULL without memory */
 double store_real_at(sqlite3_stmt *q, int column);                     /* NaN for NULL */
-berlu_status store_step(store *s, sqlite3_stmt *q);       /* runs it to its end and finalizes it */
-berlu_status store_commit(store *s, berlu_status status); /* or rolls back where the status is a failure */
-int store_has_table(store *s, const char *schema, const char *name);
+berlu_status store_step(store *s, sqlite3_stmt *q);                    /* runs it to its end and finalizes it */
+
+/* After the last sqlite3_step(), which returned `rc`, of a query: finalizes it. Rows that could not be read are an error,
+ * not fewer rows. */
+berlu_status store_read_end(store *s, sqlite3_stmt *q, int rc);
+
+/* The first number of a query; `first` and `second` are bound where they are not NULL. */
+berlu_status store_count(store *s, size_t *out, const char *sql, const char *first, const char *second);
+berlu_status store_commit(store *s, berlu_status status);            /* or rolls back where the status is a failure */
+int store_has_table(store *s, const char *schema, const char *name); /* -1: cannot be asked; what follows then fails */
 const char *store_now(char out[32]);
 
 #endif

@@ -19,11 +19,12 @@ static berlu_status conflicts_check(store *s, const char *path)
                                         " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1");
     if (status != BERLU_OK)
         return status;
-    if (sqlite3_step(q) == SQLITE_ROW)
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: run %s has another result here; neither is taken", path,
                             (const char *)sqlite3_column_text(q, 0));
-    sqlite3_finalize(q);
-    return status;
+    berlu_status ended = store_read_end(s, q, rc);
+    return status == BERLU_OK ? ended : status;
 }
 
 /* Tables that stores of earlier versions do not have. */

@@ -6,28 +6,13 @@
 
 #include "study/store_internal.h"
 
-/* How many rows a query over one study and perhaps one cell has. */
-static size_t rows_count(store *s, const char *sql, const char *name, const char *cell)
-{
-    sqlite3_stmt *q;
-    size_t count = 0;
-    if (store_prepare(s, &q, sql) != BERLU_OK)
-        return 0;
-    store_bind_text(q, 1, name);
-    if (cell)
-        store_bind_text(q, 2, cell);
-    if (sqlite3_step(q) == SQLITE_ROW)
-        count = (size_t)sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    return count;
-}
-
 static const unsigned char *blob_at(arena *memory, sqlite3_stmt *q, int column, size_t *bytes)
 {
     size_t size = (size_t)sqlite3_column_bytes(q, column);
-    unsigned char *copy = size ? arena_alloc(memory, size, 1) : NULL;
+    const void *blob = sqlite3_column_blob(q, column);
+    unsigned char *copy = size && blob ? arena_alloc(memory, size, 1) : NULL;
     if (copy)
-        memcpy(copy, sqlite3_column_blob(q, column), size);
+        memcpy(copy, blob, size);
     *bytes = copy ? size : 0;
     return copy;
 }
@@ -61,19 +46,23 @@ static int result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
 static berlu_status epochs_read(store *s, store_result *r, arena *memory)
 {
     sqlite3_stmt *q;
-    size_t most = rows_count(s, "SELECT count(*) FROM epoch WHERE run=?", r->key, NULL);
+    size_t most;
+    int rc = SQLITE_DONE;
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM epoch WHERE run=?", r->key, NULL);
+    if (status != BERLU_OK)
+        return status;
     r->epochs = ARENA_ARRAY(memory, store_epoch, most + 1);
     if (!r->epochs)
         return BERLU_ERR_MEMORY;
-    berlu_status status =
+    status =
         store_prepare(s, &q, "SELECT epoch, train_loss, test_loss, test_top1 FROM epoch WHERE run=? ORDER BY epoch");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, r->key);
-    while (r->epoch_count < most && sqlite3_step(q) == SQLITE_ROW)
-        r->epochs[r->epoch_count++] = (store_epoch){store_real_at(q, 0), store_real_at(q, 1), store_real_at(q, 2), store_real_at(q, 3)};
-    sqlite3_finalize(q);
-    return BERLU_OK;
+    while (r->epoch_count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        r->epochs[r->epoch_count++] =
+            (store_epoch){store_real_at(q, 0), store_real_at(q, 1), store_real_at(q, 2), store_real_at(q, 3)};
+    return store_read_end(s, q, rc);
 }
 
 static berlu_status runs_read(store *s, const char *name, store_cell *cell, arena *memory)
@@ -86,19 +75,24 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
         " FROM member m LEFT JOIN run r ON r.key = m.run LEFT JOIN final f ON f.run = m.run"
         " WHERE m.study=? AND m.cell=? ORDER BY m.seed";
     sqlite3_stmt *q;
-    size_t most = rows_count(s, members, name, cell->label);
+    size_t most;
+    int rc = SQLITE_DONE;
+    berlu_status status = store_count(s, &most, members, name, cell->label);
+    if (status != BERLU_OK)
+        return status;
     cell->runs = ARENA_ARRAY(memory, store_result, most + 1);
     if (!cell->runs)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(s, &q, sql);
+    status = store_prepare(s, &q, sql);
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, name);
     store_bind_text(q, 2, cell->label);
-    while (status == BERLU_OK && cell->count < most && sqlite3_step(q) == SQLITE_ROW)
+    while (status == BERLU_OK && cell->count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
         if (!result_fill(&cell->runs[cell->count++], memory, q))
             status = berlu_fail_memory(0, "a run of a store");
-    sqlite3_finalize(q);
+    berlu_status ended = store_read_end(s, q, rc);
+    status = status == BERLU_OK ? ended : status;
     for (size_t i = 0; i < cell->count && status == BERLU_OK; i++)
         status = epochs_read(s, &cell->runs[i], memory);
     return status;
@@ -107,17 +101,22 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
 static berlu_status cells_read(store *s, store_study *t, arena *memory)
 {
     sqlite3_stmt *q;
-    size_t most = rows_count(s, "SELECT count(*) FROM cell WHERE study=?", t->name, NULL);
+    size_t most;
+    int rc = SQLITE_DONE;
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM cell WHERE study=?", t->name, NULL);
+    if (status != BERLU_OK)
+        return status;
     t->cells = ARENA_ARRAY(memory, store_cell, most + 1);
     if (!t->cells)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(s, &q, "SELECT label, settings FROM cell WHERE study=? ORDER BY place");
+    status = store_prepare(s, &q, "SELECT label, settings FROM cell WHERE study=? ORDER BY place");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, t->name);
-    while (t->cell_count < most && sqlite3_step(q) == SQLITE_ROW)
-        t->cells[t->cell_count++] = (store_cell){.label = store_text_at(memory, q, 0), .settings = store_text_at(memory, q, 1)};
-    sqlite3_finalize(q);
+    while (t->cell_count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        t->cells[t->cell_count++] =
+            (store_cell){.label = store_text_at(memory, q, 0), .settings = store_text_at(memory, q, 1)};
+    status = store_read_end(s, q, rc);
     for (size_t c = 0; c < t->cell_count && status == BERLU_OK; c++)
         status = runs_read(s, t->name, &t->cells[c], memory);
     return status;
@@ -135,18 +134,26 @@ static size_t cell_index(const store_study *t, const char *label)
 static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
 {
     sqlite3_stmt *q;
-    size_t most = rows_count(s, "SELECT count(*) FROM contrast WHERE study=?", t->name, NULL);
+    size_t most;
+    int rc = SQLITE_DONE;
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM contrast WHERE study=?", t->name, NULL);
+    if (status != BERLU_OK)
+        return status;
     t->contrasts = ARENA_ARRAY(memory, store_contrast, most + 1);
     if (!t->contrasts)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(
+    status = store_prepare(
         s, &q, "SELECT name, a, b, expect, paper, current, registered FROM contrast WHERE study=? ORDER BY rowid");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, t->name);
-    while (t->contrast_count < most && sqlite3_step(q) == SQLITE_ROW) {
-        size_t a = cell_index(t, (const char *)sqlite3_column_text(q, 1)),
-               b = cell_index(t, (const char *)sqlite3_column_text(q, 2));
+    while (t->contrast_count < most && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *first = store_text_at(memory, q, 1), *second = store_text_at(memory, q, 2);
+        size_t a = cell_index(t, first), b = cell_index(t, second);
+        if (!first || !second) {
+            sqlite3_finalize(q);
+            return berlu_fail_memory(0, "a contrast of a store");
+        }
         if (a == t->cell_count || b == t->cell_count)
             continue;
         t->contrasts[t->contrast_count++] = (store_contrast){.name = store_text_at(memory, q, 0),
@@ -157,22 +164,22 @@ static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
                                                              .current = sqlite3_column_int(q, 5),
                                                              .registered = store_text_at(memory, q, 6)};
     }
-    sqlite3_finalize(q);
-    return BERLU_OK;
+    return store_read_end(s, q, rc);
 }
 
-static const char *first_run_of(store *s, const char *name, arena *memory)
+static berlu_status first_run_read(store *s, store_study *t, arena *memory)
 {
     sqlite3_stmt *q;
-    const char *found = "";
-    if (store_prepare(s, &q, "SELECT min(r.began) FROM member m JOIN run r ON r.key = m.run WHERE m.study=?") !=
-        BERLU_OK)
-        return found;
-    store_bind_text(q, 1, name);
-    if (sqlite3_step(q) == SQLITE_ROW)
-        found = store_text_at(memory, q, 0);
-    sqlite3_finalize(q);
-    return found;
+    t->first_run = "";
+    berlu_status status =
+        store_prepare(s, &q, "SELECT min(r.began) FROM member m JOIN run r ON r.key = m.run WHERE m.study=?");
+    if (status != BERLU_OK)
+        return status;
+    store_bind_text(q, 1, t->name);
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW)
+        t->first_run = store_text_at(memory, q, 0);
+    return store_read_end(s, q, rc);
 }
 
 /* Every text was copied; a NULL among them is a lack of memory that nobody looked at where it happened. */
@@ -199,26 +206,29 @@ static int texts_whole(const store_contents *c)
 berlu_status store_read(store *s, store_contents *out)
 {
     sqlite3_stmt *q;
+    size_t most = 0;
+    int rc = SQLITE_DONE;
     *out = (store_contents){0};
-    size_t most = rows_count(s, "SELECT count(*) FROM study WHERE ?1 IS NULL", NULL, NULL);
-    out->studies = ARENA_ARRAY(&out->memory, store_study, most + 1);
-    berlu_status status = out->studies
-                              ? store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid")
-                              : BERLU_ERR_MEMORY;
+    berlu_status status = store_count(s, &most, "SELECT count(*) FROM study", NULL, NULL);
+    if (status == BERLU_OK && !(out->studies = ARENA_ARRAY(&out->memory, store_study, most + 1)))
+        status = BERLU_ERR_MEMORY;
+    if (status == BERLU_OK)
+        status = store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid");
     if (status != BERLU_OK) {
         store_contents_free(out);
         return status;
     }
-    while (out->count < most && sqlite3_step(q) == SQLITE_ROW)
+    while (out->count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
         out->studies[out->count++] = (store_study){.name = store_text_at(&out->memory, q, 0),
                                                    .yaml = store_text_at(&out->memory, q, 1),
                                                    .sha256 = store_text_at(&out->memory, q, 2),
                                                    .registered = store_text_at(&out->memory, q, 3)};
-    sqlite3_finalize(q);
+    status = store_read_end(s, q, rc);
     for (size_t i = 0; i < out->count && status == BERLU_OK; i++) {
         store_study *t = &out->studies[i];
-        t->first_run = first_run_of(s, t->name, &out->memory);
-        status = cells_read(s, t, &out->memory);
+        status = first_run_read(s, t, &out->memory);
+        if (status == BERLU_OK)
+            status = cells_read(s, t, &out->memory);
         if (status == BERLU_OK)
             status = contrasts_read(s, t, &out->memory);
     }

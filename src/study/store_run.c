@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "io/csv.h"
+#include "io/json_parse.h"
 #include "study/run_hash.h"
 #include "study/store_internal.h"
 
@@ -42,15 +43,20 @@ static const char *json_text(const json_t *object, const char *key)
 static berlu_status run_row_put(store *s, const study_entry *run, const run_files *f, const char *error)
 {
     sqlite3_stmt *q;
-    json_t *about = f->json ? json_loadb(f->json, f->json_bytes, 0, NULL) : NULL;
+    json_t *about = NULL;
+    berlu_status status = f->json ? json_parse(&about, f->json, f->json_bytes, "run.json", NULL) : BERLU_OK;
+    if (status == BERLU_ERR_MEMORY)
+        return status;
     const json_t *engine = json_object_get(about, "engine"), *data = json_object_get(about, "data");
     /* Where the data lay means nothing elsewhere and is no part of the key: its kind is
      * recorded. */
-    if (json_text(data, "kind"))
-        json_object_set(json_object_get(about, "settings"), "data", json_object_get(data, "kind"));
-    char *settings =
-        about ? json_dumps(json_object_get(about, "settings"), JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    json_t *said = json_object_get(about, "settings");
+    int lost = said && json_text(data, "kind") && json_object_set(said, "data", json_object_get(data, "kind")) != 0;
+    char *settings = said && !lost ? json_dumps(said, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    if (said && !settings)
+        status = berlu_fail_memory(f->json_bytes, "run.json");
+    else
+        status = store_prepare(s, &q, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
     if (status == BERLU_OK) {
         store_bind_text(q, 1, run->key);
         store_bind_text(q, 2, settings);

@@ -212,7 +212,7 @@ static void axes_read(study_reader *r, const yaml_item *map, study_part *part)
         study_axis *axis = &part->axes[part->axis_count];
         *axis =
             (study_axis){.name = study_copy(r, item->key), .values = study_array(r, item->count, sizeof *axis->values)};
-        for (const yaml_item *value = item->first; value && axis->values; value = value->next)
+        for (const yaml_item *value = item->first; value && axis->values && *axis->name; value = value->next)
             value_read(r, value, axis);
         if (!item->count)
             study_problem(r, item->line, item->column, "%s: an axis needs at least one value", item->key);

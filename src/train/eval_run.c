@@ -46,6 +46,8 @@ berlu_status run_record_check(const train_settings *s, const char *weights)
         status = berlu_fail(BERLU_ERR_INPUT,
                             "%s: run.json has other settings than this checkpoint: %s; put run.json back as it was",
                             folder, differing.data ? differing.data : "?");
+    if (differing.failed)
+        status = text_status(&differing);
     text_free(&differing);
     text_free(&facts.settings);
     return status;

@@ -18,10 +18,33 @@ static berlu_status path_in(char out[RUN_PATH], const char *folder, const char *
     return BERLU_OK;
 }
 
+/* A client of NFS may keep for a minute that a name is not there. Opening a folder makes it ask the
+ * server for the folder's state and so forget such names: each folder of the path is opened, from
+ * the root on, because any of them may be new. Where that fails, the names are as before. */
+static void folders_reopen(const char *path)
+{
+    char part[RUN_PATH];
+    size_t length = strlen(path);
+    for (size_t i = 0; i <= length && i < sizeof part; i++) {
+        if (i && path[i] && path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        int fd = open(i ? part : *path == '/' ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
 int run_exists(const char *path)
 {
     char json[RUN_PATH];
-    return path_in(json, path, "run.json") == BERLU_OK && file_exists(json);
+    if (path_in(json, path, "run.json") != BERLU_OK)
+        return 0;
+    if (file_exists(json))
+        return 1;
+    folders_reopen(path);
+    return file_exists(json);
 }
 
 /* Whether the folder holds nothing but a lock and leftovers of an interrupted write. */

@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "io/json_parse.h"
 
 enum { JSON_LIMIT = 16 << 20 };
 
@@ -222,11 +223,9 @@ done:
 berlu_status run_json_parse(train_settings *settings, run_facts *facts, const char *bytes, size_t count,
                             const char *path)
 {
-    json_error_t error;
     run_facts found;
-    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
+    json_t *root;
+    TRY(json_parse(&root, bytes, count, path, NULL));
     berlu_status status;
     TRY_DONE(facts_take(&found, root, path));
     if (settings)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "io/json_parse.h"
 
 enum { RECORD = 256, POLL_NS = 100000000 };
 
@@ -22,8 +23,10 @@ const char *const run_state_names[RUN_STATES] = {"waiting", "running", "stopped"
 
 int run_record_parse(run_record *out, const char *bytes, size_t count)
 {
+    json_t *root;
     *out = (run_record){0};
-    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, NULL);
+    if (json_parse(&root, bytes, count, "lock", NULL) == BERLU_ERR_MEMORY)
+        return -1;
     const char *state = json_string_value(json_object_get(root, "state"));
     const char *host = json_string_value(json_object_get(root, "host"));
     json_int_t attempt = json_integer_value(json_object_get(root, "attempt"));
@@ -44,11 +47,12 @@ int run_record_parse(run_record *out, const char *bytes, size_t count)
     return known;
 }
 
-static void record_read(run_record *out, int fd)
+/* A damaged record is an empty one; lack of memory is no damage. */
+static berlu_status record_read(run_record *out, int fd)
 {
     char bytes[RECORD + 1];
     ssize_t got = pread(fd, bytes, RECORD, 0);
-    run_record_parse(out, bytes, got > 0 ? (size_t)got : 0);
+    return run_record_parse(out, bytes, got > 0 ? (size_t)got : 0) < 0 ? berlu_fail_memory(RECORD, "lock") : BERLU_OK;
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */
@@ -62,7 +66,7 @@ static berlu_status fail_busy(const folder_handle *run, int fd)
 {
     run_record holder;
     char who[128] = "";
-    record_read(&holder, fd);
+    (void)record_read(&holder, fd);
     if (holder.attempt)
         snprintf(who, sizeof who, " (process %lld on %s)", (long long)holder.process, holder.host);
     return berlu_fail(BERLU_ERR_BUSY, "%s: another process is training in this run%s; --wait SECONDS waits for it",
@@ -112,7 +116,7 @@ berlu_status run_lock_take(run_lock *out, const folder_handle *run, double wait,
     for (;;) {
         berlu_status status = lock_try(&out->fd, run);
         if (status == BERLU_OK)
-            record_read(&out->record, out->fd);
+            status = record_read(&out->record, out->fd);
         if (status != BERLU_ERR_BUSY || clock_seconds() >= until)
             return status;
         if (stop && *stop)
@@ -163,7 +167,7 @@ berlu_status run_record_read(run_record *out, int *held, const char *run)
     if (fd >= 0) {
         struct flock all = whole_file();
         *held = fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
-        record_read(out, fd);
+        status = record_read(out, fd);
         close(fd);
     }
     folder_release(&folder);

@@ -112,7 +112,9 @@ size_t settings_against_text(const train_settings *s, const char *canonical, tex
             continue;
         recipe_values(s, row, &value);
         line here = {.value = value.data ? value.data : "", .value_length = (int)value.length};
-        if (here.value_length != there.value_length || strncmp(here.value, there.value, (size_t)here.value_length) != 0)
+        out->failed |= value.failed; /* a value that could not be written down differs from nothing */
+        if (!value.failed && (here.value_length != there.value_length ||
+                              strncmp(here.value, there.value, (size_t)here.value_length) != 0))
             difference_add(out, &count, &there, &here, &there);
         text_free(&value);
     }

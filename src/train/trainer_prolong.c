@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "io/json_parse.h"
 #include "train/trainer_internal.h"
 
 enum { JSON_LIMIT = 16 << 20 };
@@ -50,12 +51,11 @@ static berlu_status record_read(json_t **out, const char *run)
 {
     char path[RUN_PATH + 16], *bytes;
     size_t count;
-    json_error_t error;
     snprintf(path, sizeof path, "%s/run.json", run);
     TRY(file_read_all(&bytes, &count, path, JSON_LIMIT));
-    *out = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
+    berlu_status status = json_parse(out, bytes, count, path, NULL);
     free(bytes);
-    return *out ? BERLU_OK : berlu_fail(BERLU_ERR_INPUT, "%s:%d: %s", path, error.line, error.text);
+    return status;
 }
 
 /* Returns the history with the current record, less its own history, appended. */

@@ -27,7 +27,7 @@ static void a_network_that_finds_no_memory_says_so(void **state)
     assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
     berlu_status status;
     int n = 1;
-    for (; fail_after(FAIL_ALLOC, n), status = depth_find(&d, act, &settings), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = depth_find(&d, act, &settings), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     assert_true(n > 3); /* the plane, leaky relu and its text, the network */
@@ -44,13 +44,14 @@ static void a_card_that_cannot_be_drawn_leaves_no_file(void **state)
     folder_path(path, folder, "card.svg");
     assert_int_equal(berlu_act_make(&act, "smelu:scale=2"), BERLU_OK);
     berlu_status status;
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = act_centred(&centred, act), fail_hit(); n++) {
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = act_centred(&centred, act), fail_hit(); n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         assert_null(centred);
     }
     assert_int_equal(status, BERLU_OK);
     berlu_act_free(centred);
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = card_plot(&c, act, "smelu", path), fail_hit(); n++) {
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = card_plot(&c, act, "smelu", path), fail_hit();
+         n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         assert_int_not_equal(access(path, F_OK), 0);
     }
@@ -98,12 +99,12 @@ static void a_landscape_that_finds_no_memory_says_so(void **state)
     berlu_status status;
     if (opened_make(&o, &options) != BERLU_OK || opened_start(&o) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = spectrum_find(&s, &o, 1), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = spectrum_find(&s, &o, 1), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     spectrum_free(&s);
     int n = 1;
-    for (; fail_after(FAIL_ALLOC, n), status = landscape_find(&l, &o, &tiny), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = landscape_find(&l, &o, &tiny), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     assert_true(n > 10);
@@ -119,21 +120,23 @@ static void a_run_that_finds_no_memory_says_so(void **state)
     berlu_status status;
     int n = 1;
     run_whole(run_place(run, "analyze_memory"), one);
-    for (; fail_after(FAIL_ALLOC, n), status = run_look(run), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = run_look(run), fail_hit(); n++)
         if (status != BERLU_ERR_MEMORY && (status == BERLU_OK || !strstr(berlu_last_error(), "memory"))) /* a checkpoint
             that cannot be read is passed over, and the last of them named */
             fail_msg("allocation %d: %d, %s", n, status, berlu_last_error());
     assert_int_equal(status, BERLU_OK);
     assert_true(n > 50);
     regions r;
-    for (n = 1; fail_after(FAIL_ALLOC, n), status = regions_read(&r, run), fail_hit(); n++)
+    for (n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = regions_read(&r, run), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     regions_free(&r);
     arena memory = {0};
     contour c;
     const double square[4] = {0, 1, 1, 0}, side[2] = {0, 1};
-    for (n = 1; fail_after(FAIL_ALLOC, n), status = contour_find(&c, &memory, square, side, 2, 0.4), fail_hit(); n++) {
+    for (n = 1;
+         fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = contour_find(&c, &memory, square, side, 2, 0.4), fail_hit();
+         n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         arena_free(&memory);
     }
@@ -141,7 +144,7 @@ static void a_run_that_finds_no_memory_says_so(void **state)
     arena_free(&memory);
     const float matrix[4] = {1, 2, 3, 4};
     double values[2];
-    for (n = 1; fail_after(FAIL_ALLOC, n), status = singular_values(values, matrix, 2, 2), fail_hit(); n++)
+    for (n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = singular_values(values, matrix, 2, 2), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
 }

@@ -43,7 +43,7 @@ static void opening_any_kind_survives_the_failure_of_each_allocation(void **stat
     for (size_t t = 0; t < COUNT(texts); t++) {
         berlu_status status;
         int n = 1;
-        for (s = NULL; fail_after(FAIL_ALLOC, n), status = data_open(&s, texts[t], &o), fail_hit(); n++) {
+        for (s = NULL; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = data_open(&s, texts[t], &o), fail_hit(); n++) {
             assert_int_equal(status, BERLU_ERR_MEMORY);
             assert_null(s);
         }
@@ -118,7 +118,7 @@ static void loading_survives_the_failure_of_each_allocation(void **state)
     int n = 1;
     small_folder(folder, "fail_load");
     assert_ok(data_open(&s, folder, NULL));
-    for (; fail_after(FAIL_ALLOC, n), status = epoch_run(s), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = epoch_run(s), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_ok(status);
     assert_true(n > 5);
@@ -153,7 +153,7 @@ static void drawing_survives_the_failure_of_each_allocation(void **state)
     berlu_status status;
     int n = 1;
     assert_ok(data_open(&s, "synthetic", &(data_options){.images = 10, .threads = 1}));
-    for (; fail_after(FAIL_ALLOC, n), status = draws_run(s, pixels), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = draws_run(s, pixels), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_ok(status);
     assert_true(n > 4);
@@ -170,17 +170,20 @@ static void measuring_and_sheets_survive_the_failure_of_each_allocation(void **s
     image sheet = {0};
     small_folder(folder, "fail_measure");
     assert_ok(data_open(&s, folder, NULL));
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_measure(s, DATA_TRAIN, 0, 0, 1, &m), fail_hit(); n++)
+    for (int n = 1;
+         fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = data_measure(s, DATA_TRAIN, 0, 0, 1, &m), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_ok(status);
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_contact_sheet(s, 2, 2, 8, &sheet), fail_hit(); n++) {
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = data_contact_sheet(s, 2, 2, 8, &sheet), fail_hit();
+         n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         image_free(&sheet);
     }
     assert_ok(status);
     image_free(&sheet);
     data_verification found;
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = data_verify(s, 1, NULL, NULL, &found), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = data_verify(s, 1, NULL, NULL, &found), fail_hit();
+         n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_ok(status);
     assert_int_equal(found.images, 10);

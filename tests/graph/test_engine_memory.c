@@ -41,7 +41,8 @@ static void a_failed_allocation_leaves_nothing_behind(void **state)
             assert_int_equal(berlu_act_make(&act, c->act), BERLU_OK);
         for (int machine = 0; machine < 2; machine++) {
             const backend *b = machine ? cpu_f64_backend() : cpu_backend();
-            for (int n = 1; fail_after(FAIL_ALLOC, n), status = build_and_create(c, b, act, &e), fail_hit(); n++) {
+            for (int n = 1;
+                 fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = build_and_create(c, b, act, &e), fail_hit(); n++) {
                 assert_int_equal(status, BERLU_ERR_MEMORY);
                 assert_null(e);
             }
@@ -72,7 +73,7 @@ static void a_set_of_images_survives_every_failed_allocation(void **state)
     prepared p = case_prepare(&graph_cases[0], cpu_backend(), 1);
     berlu_status status;
     int n = 1;
-    for (; fail_after(FAIL_ALLOC, n), status = images_take(p.e), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = images_take(p.e), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     assert_true(n > 3);
@@ -93,7 +94,7 @@ static void looking_at_a_graph_survives_every_failed_allocation(void **state)
     assert_int_equal(engine_forward(p.e, &p.step), BERLU_OK);
     for (int what = 0; what < 3; what++) {
         text out = {0};
-        for (int n = 1; fail_after(FAIL_ALLOC, n),
+        for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n),
                  status = what == 0   ? engine_profile_text(p.e, PROFILE_BY_SHAPE, &out)
                           : what == 1 ? engine_pass_print(p.g, &o, PASS_PLAN, &out, 0)
                                       : engine_pass_print(p.g, &o, PASS_FUSE, &out, 1),

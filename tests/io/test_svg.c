@@ -303,7 +303,7 @@ static void lack_of_memory_is_reported(void **state)
     svg_figure figure = {.plots = &plot, .count = 1};
     text out = {0};
     berlu_status status;
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = svg_write(&out, &figure), fail_hit(); n++) {
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = svg_write(&out, &figure), fail_hit(); n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         text_free(&out);
         out = (text){0};

@@ -26,7 +26,7 @@ static void making_a_model_survives_every_failed_allocation(void **state)
         model *m = NULL;
         berlu_status status = BERLU_OK;
         int n = 1;
-        for (; fail_after(FAIL_ALLOC, n), status = model_create(&m, names[i], &options), fail_hit(); n++) {
+        for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = model_create(&m, names[i], &options), fail_hit(); n++) {
             assert_int_equal(status, BERLU_ERR_MEMORY);
             assert_null(m);
         }
@@ -59,7 +59,8 @@ static void loading_and_saving_survive_every_failed_allocation_and_file_call(voi
     open_model(&m, &e);
     assert_int_equal(weights_init(e, 1, NULL), BERLU_OK);
     one_parameter(e, before);
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = weights_save(e, ARRAY_WEIGHT, PATH, NULL, 0), fail_hit(); n++)
+    for (int n = 1;
+         fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = weights_save(e, ARRAY_WEIGHT, PATH, NULL, 0), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     for (int n = 1; fail_after(FAIL_WRITE, n), status = weights_save(e, ARRAY_WEIGHT, PATH, NULL, 0), fail_hit(); n++)
@@ -90,10 +91,10 @@ static void drawing_and_filling_survive_every_failed_allocation(void **state)
     engine *e;
     berlu_status status = BERLU_OK;
     open_model(&m, &e);
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = weights_init(e, 1, NULL), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = weights_init(e, 1, NULL), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
-    for (int n = 1; fail_after(FAIL_ALLOC, n), status = weights_fill(e), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = weights_fill(e), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
     engine_free(e);

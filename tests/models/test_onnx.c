@@ -46,7 +46,8 @@ static void a_failed_allocation_or_write_leaves_no_file(void **state)
         berlu_status status = BERLU_OK;
         open_model(&m, &e, cases[i].name, cases[i].act);
         int step = 1;
-        for (int n = 1; fail_after(FAIL_ALLOC, n), status = model_write_onnx(path, m, e, &options), fail_hit();
+        for (int n = 1;
+             fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = model_write_onnx(path, m, e, &options), fail_hit();
              n += step++ % 7 + 1) {
             assert_true(status == BERLU_ERR_MEMORY || status == BERLU_ERR_UNSUPPORTED);
             assert_false(file_exists(path));

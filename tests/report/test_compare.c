@@ -124,11 +124,11 @@ static void a_comparison_that_finds_no_memory_says_so(void **state)
     berlu_status status;
     int n = 1;
     folder_path(path, folder_fresh(folder, "compare_plot"), "c.svg");
-    for (; fail_after(FAIL_ALLOC, n), status = compare_read(&c, paths, 2), fail_hit(); n++)
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = compare_read(&c, paths, 2), fail_hit(); n++)
         if (status == BERLU_OK) /* jansson's own failures are those of a file that cannot be read */
             fail_msg("allocation %d was not noticed", n);
     assert_true(status == BERLU_OK && n > 50);
-    for (n = 1; fail_after(FAIL_ALLOC, n), status = compare_draw(&c, path), fail_hit(); n++) {
+    for (n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = compare_draw(&c, path), fail_hit(); n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         assert_false(file_exists(path));
     }

@@ -331,7 +331,9 @@ static void lack_of_memory_is_reported_at_every_allocation(void **state)
     berlu_status status;
     study s;
     int n = 1;
-    for (; fail_after(FAIL_ALLOC, n), status = study_parse(&s, parts, strlen(parts), "s.yaml", NULL), fail_hit(); n++) {
+    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = study_parse(&s, parts, strlen(parts), "s.yaml", NULL),
+                                                   fail_hit();
+         n++) {
         assert_int_equal(status, BERLU_ERR_MEMORY);
         assert_null(s.cells);
     }

@@ -6,11 +6,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <malloc.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/arena.h"
 
 static void (*watcher)(int fd);
 static atomic_int kinds_now, calls, target, hit, for_ever, cut;
@@ -239,4 +246,101 @@ int __wrap_ftruncate(int fd, off_t size);
 int __wrap_ftruncate(int fd, off_t size)
 {
     return now(FAIL_TRUNCATE, EIO) ? -1 : __real_ftruncate(fd, size);
+}
+
+/* ---- arenas ---------------------------------------------------------------------------------- */
+
+static int arena_fails(size_t bytes)
+{
+    if (!now(FAIL_ARENA, ENOMEM))
+        return 0;
+    berlu_fail_memory(bytes, "arena");
+    return 1;
+}
+
+void *__real_arena_alloc(arena *a, size_t bytes, size_t align);
+void *__wrap_arena_alloc(arena *a, size_t bytes, size_t align);
+void *__wrap_arena_alloc(arena *a, size_t bytes, size_t align)
+{
+    return arena_fails(bytes) ? NULL : __real_arena_alloc(a, bytes, align);
+}
+
+void *__real_arena_array(arena *a, size_t count, size_t size, size_t align);
+void *__wrap_arena_array(arena *a, size_t count, size_t size, size_t align);
+void *__wrap_arena_array(arena *a, size_t count, size_t size, size_t align)
+{
+    return arena_fails(count * size) ? NULL : __real_arena_array(a, count, size, align);
+}
+
+char *__real_arena_strdup(arena *a, const char *text);
+char *__wrap_arena_strdup(arena *a, const char *text);
+char *__wrap_arena_strdup(arena *a, const char *text)
+{
+    return arena_fails(0) ? NULL : __real_arena_strdup(a, text);
+}
+
+char *__wrap_arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *__wrap_arena_printf(arena *a, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *out = arena_fails((size_t)length + 1) ? NULL : __real_arena_alloc(a, (size_t)length + 1, 1);
+    if (out)
+        vsnprintf(out, (size_t)length + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return out;
+}
+
+/* ---- libraries that take an allocator -------------------------------------------------------- */
+
+static void *sqlite_malloc(int bytes)
+{
+    return malloc((size_t)bytes);
+}
+
+static void *sqlite_realloc(void *memory, int bytes)
+{
+    return realloc(memory, (size_t)bytes);
+}
+
+static int sqlite_size(void *memory)
+{
+    return (int)malloc_usable_size(memory);
+}
+
+static int sqlite_roundup(int bytes)
+{
+    return (bytes + 7) & ~7;
+}
+
+static int sqlite_start(void *context)
+{
+    (void)context;
+    return SQLITE_OK;
+}
+
+static void sqlite_stop(void *context)
+{
+    (void)context;
+}
+
+void fail_json(void)
+{
+    json_set_alloc_funcs(malloc, free);
+}
+
+void fail_sqlite(void)
+{
+    static sqlite3_mem_methods methods = {.xMalloc = sqlite_malloc,
+                                          .xFree = free,
+                                          .xRealloc = sqlite_realloc,
+                                          .xSize = sqlite_size,
+                                          .xRoundup = sqlite_roundup,
+                                          .xInit = sqlite_start,
+                                          .xShutdown = sqlite_stop};
+    if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK)
+        abort(); /* SQLite was used before */
 }

@@ -5,8 +5,9 @@
 # different options or versions of NFS, or one and the server's own path). Who comes second is told
 # so and exits with 4; who waits gets the run when the first dies; a run handed over between the two
 # at kills and signals comes to the bytes of one that stayed; a reader that holds files of old
-# checkpoints open ends no run. `make test` runs it with one local folder under two names, which
-# shows that the script works; docs/reliability.md says where it was run over NFS.
+# checkpoints open ends no run; a bare --resume finds a run that it missed just before. `make test`
+# runs it with one local folder under two names, which shows that the script works;
+# docs/reliability.md says where it was run over NFS.
 set -u
 berlu=$1 here=$2/shared there=$3/shared
 options="--model vit_micro --image-size 16 --patch 8 --data synthetic --synthetic-images 64 --act berlu --batch 8
@@ -83,6 +84,18 @@ for ((n = 0, code = 1; code != 0; n++)); do
 done
 for file in checkpoints/last/{model,state,ema}.safetensors metrics.csv; do
     cmp "$here/whole/$file" "$there/moving/$file" || fail "$file differs after $n starts"
+done
+
+# Whoever asked for a run before it was there finds it at once: a client keeps that a name is missing for up to a minute.
+for folder in "$here/late" "$there/late"; do
+    "$berlu" train --run "$folder" --resume --quiet 2> "$messages"
+    code=$?
+    [ $code = 2 ] || fail "a resume of no run ended with $code instead of 2"
+    [ "$folder" = "$here/late" ] && other=$there/late || other=$here/late
+    train "$other" --epochs 2 || fail "the run asked for too early ended with $?"
+    "$berlu" train --run "$folder" --resume --quiet 2> "$messages" || fail "a bare resume of a new run ended with $?"
+    rm -rf "$other"
+    for ((i = 0; i < 6000; i++)); do [ -e "$folder" ] || break; sleep 0.02; done
 done
 
 train "$there/read" --epochs 8 --checkpoint-every 2 &
