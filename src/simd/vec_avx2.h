@@ -163,6 +163,10 @@ V_FN v_f32 v_lookup16(const float *table,
     __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), j);
     return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(j, 28)));
 }
+V_FN v_f32 v_lookup8(const float *table, v_i32 j)
+{
+    return _mm256_permutevar8x32_ps(_mm256_load_ps(table), j);
+}
 #define V_LOOKUP32_IN_HALVES 1 /* selecting from two results is cheaper than thirteen operations per coefficient */
 V_FN v_f32 v_lookup32(const float *table, v_i32 j)
 {

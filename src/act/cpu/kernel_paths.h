@@ -12,7 +12,7 @@
 enum {
     VALUE_PATHS = ACT_VALUE_PATHS && ACT_INTERLEAVED > 1,
     SLOPE_PATHS = ACT_SLOPE_PATHS && ACT_INTERLEAVED > 1,
-    PATH_GROUP = 4,
+    PATH_GROUP = V_LANES == 16 ? 4 : 2, /* of a small group fewer take the slow path, and registers suffice */
     PATH_STEP = PATH_GROUP * V_LANES
 };
 _Static_assert(PATH_GROUP % ACT_INTERLEAVED == 0 && (ACT_PARAMS == 0 || !(VALUE_PATHS || SLOPE_PATHS)),
@@ -140,8 +140,13 @@ V_FN v_f32 value_beyond(v_f32 x, v_f32 dy)
     return act_value(x, &(act_consts){0});
 }
 
+V_FN v_f32 slope_beyond(v_f32 x, v_f32 dy)
+{
+    return ACT_PRODUCT(act_slope(x, &(act_consts){0}), dy);
+}
+
 static const paths value_paths = {act_value_path, value_near, value_far, value_beyond, 0};
-static const paths slope_paths = {act_slope_path, act_near_times, act_far_times, act_near_times, 1};
+static const paths slope_paths = {act_slope_path, act_near_times, act_far_times, slope_beyond, 1};
 
 LOOP_FN far_value_f32(iterator w, int stream)
 {
