@@ -7,6 +7,7 @@
 
 #include "act/cpu/kernels.h"
 #include "act/formulas/definition.h"
+#include "base/cpu.h"
 #include "base/text.h"
 
 enum { ISA_COUNT = BERLU_ISA_NEON + 1, ACT_NAME_CAPACITY = 64 };
@@ -21,12 +22,16 @@ const act_row *act_row_at(size_t index);       /* NULL after the last */
 const act_row *act_row_find(const char *name); /* NULL when there is none */
 const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
-/* The threshold of non-temporal stores: they pay for more bytes read and written than this (times
- * threads where the cache is private). */
+/* The threshold of non-temporal stores: they pay for more bytes read and written than `bytes` for
+ * every `sharers` threads, at least once (stream.c). */
 typedef struct stream_rule {
     size_t bytes;
-    int per_thread;
+    unsigned sharers;  /* 0: all threads together */
+    const char *cause; /* for people */
 } stream_rule;
+
+stream_rule stream_rule_for(const cpu_caches *caches);
+size_t stream_limit(const stream_rule *rule, int threads);
 
 struct berlu_act {
     const act_definition *definition;

@@ -247,7 +247,7 @@ static size_t rows_of_unit(const act_job *job, size_t params)
     return rows;
 }
 
-/* Non-temporal stores pay when the output would not stay in the cache anyway (dispatch.c). In place
+/* Non-temporal stores pay when the output would not stay in the cache anyway (stream.c). In place
  * the lines are in the cache already, so ordinary stores are always better. */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
@@ -258,7 +258,7 @@ int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *ca
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;
     size_t bytes = call->rows * call->channels * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
-    return bytes > act->stream.bytes * (size_t)(act->stream.per_thread ? threads : 1);
+    return bytes > stream_limit(&act->stream, threads);
 }
 
 /* Sets the fields that job_place() has left. */
