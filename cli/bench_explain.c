@@ -32,6 +32,9 @@ berlu_status bench_explain(const char *spec, int threads)
     limit_print(&act->stream, 1);
     if (threads > 1)
         limit_print(&act->stream, threads);
+    printf(act->stream.interleave ? "  loops prefetch, and interleave streams that leave the caches\n"
+                                  : "  loops prefetch within %.4g MiB per thread; beyond, the processor does\n",
+           mib(act->stream.near_bytes));
     berlu_act_free(act);
     return BERLU_OK;
 }

@@ -247,6 +247,12 @@ static size_t rows_of_unit(const act_job *job, size_t params)
     return rows;
 }
 
+/* Bytes read and written. */
+static size_t bytes_moved(berlu_act_op op, const berlu_act_call *call)
+{
+    return call->rows * call->channels * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
+}
+
 /* Non-temporal stores pay when the output would not stay in the cache anyway (stream.c). In place
  * the lines are in the cache already, so ordinary stores are always better. */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
@@ -257,8 +263,14 @@ int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *ca
         return 0;
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;
-    size_t bytes = call->rows * call->channels * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
-    return bytes > stream_limit(&act->stream, threads);
+    return bytes_moved(op, call) > stream_limit(&act->stream, threads);
+}
+
+void job_streams(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    job->stream = call_streams(act, op, call, job->threads);
+    job->interleave = act->stream.interleave;
+    job->ahead = stream_ahead(&act->stream, bytes_moved(op, call), job->threads);
 }
 
 /* Sets the fields that job_place() has left. */
@@ -281,7 +293,7 @@ static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const 
     job->dx = call->dx;
     job->bias = from_output ? NULL : call->bias;
     job->threads = call_threads(threads, job->count);
-    job->stream = call_streams(act, op, call, job->threads);
+    job_streams(job, act, op, call);
     int by_rows = job->bias || job->bias_sum || job->vector_consts;
     job->unit_rows = job->count && by_rows ? rows_of_unit(job, act->definition->param_count) : 0;
 }

@@ -62,6 +62,20 @@ static void a_machine_without_an_l3_or_without_a_word_has_a_limit_too(void **sta
     assert_int_equal(limit(silent, 8), limit(silent, 1));
 }
 
+static void prefetches_reach_ahead_in_the_l2_and_where_the_processor_needs_help(void **state)
+{
+    (void)state;
+    cpu_caches server = {2 * MIB, 105 * MIB, 112}, silent = {0, 0, 0};
+    stream_rule rules[] = {stream_rule_for(&zen3), stream_rule_for(&server), stream_rule_for(&silent)};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (int threads = 1; threads <= 64; threads *= 4) {
+            assert_true(stream_ahead(&rules[i], 128 * KIB * (size_t)threads, threads) > 0);
+            assert_int_equal(stream_ahead(&rules[i], 64 * MIB * (size_t)threads, threads) > 0, rules[i].interleave);
+        }
+    assert_false(rules[0].interleave);
+    assert_true(rules[1].interleave && rules[2].interleave);
+}
+
 /* Streams from the limit on, whatever the threads: the same sum of bytes as in the rule. */
 static void a_call_streams_beyond_the_limit_and_not_before(void **state)
 {
@@ -88,6 +102,7 @@ int main(void)
         cmocka_unit_test(a_team_that_spans_several_l3s_has_all_of_them),
         cmocka_unit_test(a_large_l2_decides_by_itself_and_belongs_to_one_thread),
         cmocka_unit_test(a_machine_without_an_l3_or_without_a_word_has_a_limit_too),
+        cmocka_unit_test(prefetches_reach_ahead_in_the_l2_and_where_the_processor_needs_help),
         cmocka_unit_test(a_call_streams_beyond_the_limit_and_not_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,8 +31,9 @@ typedef struct paths {
 typedef struct iterator {
     const char *x, *dy;
     char *out;
-    size_t left; /* groups */
-    int far;     /* the output is prefetched too */
+    size_t left;  /* groups */
+    size_t ahead; /* prefetch distance */
+    int far;      /* the output is prefetched too */
 } iterator;
 
 V_FN void iterator_step(iterator *w, berlu_dtype dtype, int slopes, size_t groups)
@@ -48,13 +49,13 @@ V_FN void iterator_step(iterator *w, berlu_dtype dtype, int slopes, size_t group
 /* Loads dy of the group and prefetches for later ones. */
 V_FN void iterator_load(const iterator *w, berlu_dtype dtype, int slopes, v_f32 *dy)
 {
-    group_prefetch(w->x, dtype, PATH_GROUP, AHEAD);
+    group_prefetch(w->x, dtype, PATH_GROUP, w->ahead);
     if (slopes) {
-        group_prefetch(w->dy, dtype, PATH_GROUP, AHEAD);
+        group_prefetch(w->dy, dtype, PATH_GROUP, w->ahead);
         group_load(dy, w->dy, dtype, PATH_GROUP);
     }
     if (w->far)
-        group_prefetch(w->out, dtype, PATH_GROUP, AHEAD);
+        group_prefetch(w->out, dtype, PATH_GROUP, w->ahead);
 }
 
 /* The slow path, up to the first group that does not need it; returns the number of groups. */
@@ -88,6 +89,7 @@ V_FN void paths_run(const paths *f, const act_job *job, size_t from, size_t grou
                   .dy = f->slopes ? (const char *)job->dy + from * size : NULL,
                   .out = (char *)(f->slopes ? job->dx : job->y) + from * size,
                   .left = groups,
+                  .ahead = job->ahead,
                   .far = !stream && output_is_far(job, size)};
     while (w.left) {
         v_f32 x[PATH_GROUP], g[PATH_GROUP];
