@@ -235,10 +235,10 @@ static size_t common_divisor(size_t a, size_t b)
 }
 
 /* Rows of a unit: whole blocks of column sums, whole blocks of layer sums too where there are any,
- * and enough work. */
+ * and enough work. Without sums no more than that: many threads share small units more evenly. */
 static size_t rows_of_unit(const act_job *job, size_t params)
 {
-    size_t rows = ACT_ROWS;
+    size_t rows = is_backward(job->op) ? ACT_ROWS : 1;
     for (size_t p = 0; p < params; p++)
         if (job->layer_sum[p])
             rows = ACT_ROWS * (ACT_BLOCK / ACT_ROWS / common_divisor(job->channels, ACT_BLOCK / ACT_ROWS));
