@@ -1,13 +1,16 @@
 /* peers.c - berlu's activations beside oneDNN, SLEEF and XNNPACK, interleaved in one process.
  * SPDX-License-Identifier: MIT
  *
- *     bench_peers [N [ROUNDS]]    one thread, f32, x uniform in +-3 and in +-12, where the rare
- *                                 paths run
+ *     bench_peers [N [ROUNDS [least]]]    one thread, f32, x uniform in +-3 and in +-12, where the
+ *                                         rare paths run
  *
  * Every library that the build found takes part. Each round runs every subject once, in an order
- * that rotates; it prints medians, and our time over the best peer's. SLEEF has no activations, so
- * its loops are written as a careful programmer would over its 1-ULP functions. Peers that are less
- * accurate than we are take part all the same. */
+ * that rotates; it prints medians, and our time over the best peer's. `least` prints the fastest
+ * round instead: on a machine where other programs run, medians measure the scheduler. SLEEF has no
+ * activations, so its loops (peers_sleef.h) are written as a careful programmer would over its
+ * 1-ULP functions. Peers that are less accurate than we are take part all the same.
+ *
+ * BERLU_ISA=avx2 limits us and SLEEF, DNNL_MAX_CPU_ISA=AVX2 oneDNN; nothing limits XNNPACK. */
 #include <berlu/berlu.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,11 +43,12 @@ typedef struct subject {
 #ifdef PEERS_XNNPACK
     xnn_operator_t operation;
 #endif
-    double times[ROUNDS_MOST], median;
+    double times[ROUNDS_MOST], time; /* of each round in s; of an element in ns */
 } subject;
 
 static subject subjects[SUBJECTS];
 static size_t count, n;
+static int least;
 static float *x, *dy, *y;
 
 static subject *add(const char *who, const char *act, int backward, void (*run)(subject *))
@@ -137,88 +141,39 @@ static void add_dnnl(void)
 
 #if defined(PEERS_SLEEF) && defined(__x86_64__)
 #include <immintrin.h>
-#define WIDE __attribute__((target("avx512f")))
-typedef __m512 wide;
-extern wide Sleef_erff16_u10avx512f(wide), Sleef_expf16_u10avx512f(wide), Sleef_expm1f16_u10avx512f(wide);
 
 static void loop_run(subject *s)
 {
     s->loop(y, x, dy, n / 16 * 16);
 }
 
-WIDE static void sleef_gelu(float *out, const float *in, const float *g, size_t size)
-{
-    (void)g;
-    for (size_t i = 0; i < size; i += 16) {
-        wide a = _mm512_loadu_ps(in + i), e = Sleef_erff16_u10avx512f(_mm512_mul_ps(a, _mm512_set1_ps(0.70710678f)));
-        wide half = _mm512_mul_ps(a, _mm512_set1_ps(0.5f));
-        _mm512_storeu_ps(out + i, _mm512_fmadd_ps(half, e, half));
-    }
-}
-
-WIDE static void sleef_gelu_back(float *out, const float *in, const float *g, size_t size)
-{
-    for (size_t i = 0; i < size; i += 16) {
-        wide a = _mm512_loadu_ps(in + i), half = _mm512_set1_ps(0.5f);
-        wide e = Sleef_erff16_u10avx512f(_mm512_mul_ps(a, _mm512_set1_ps(0.70710678f)));
-        wide bell = Sleef_expf16_u10avx512f(_mm512_mul_ps(_mm512_mul_ps(a, a), _mm512_set1_ps(-0.5f)));
-        wide slope =
-            _mm512_fmadd_ps(_mm512_mul_ps(a, _mm512_set1_ps(0.39894228f)), bell, _mm512_fmadd_ps(half, e, half));
-        _mm512_storeu_ps(out + i, _mm512_mul_ps(_mm512_loadu_ps(g + i), slope));
-    }
-}
-
-WIDE static void sleef_silu(float *out, const float *in, const float *g, size_t size)
-{
-    (void)g;
-    for (size_t i = 0; i < size; i += 16) {
-        wide a = _mm512_loadu_ps(in + i), e = Sleef_expf16_u10avx512f(_mm512_sub_ps(_mm512_setzero_ps(), a));
-        _mm512_storeu_ps(out + i, _mm512_div_ps(a, _mm512_add_ps(e, _mm512_set1_ps(1))));
-    }
-}
-
-WIDE static void sleef_silu_back(float *out, const float *in, const float *g, size_t size)
-{
-    wide one = _mm512_set1_ps(1);
-    for (size_t i = 0; i < size; i += 16) {
-        wide a = _mm512_loadu_ps(in + i), e = Sleef_expf16_u10avx512f(_mm512_sub_ps(_mm512_setzero_ps(), a));
-        wide s = _mm512_div_ps(one, _mm512_add_ps(e, one));
-        wide slope = _mm512_mul_ps(s, _mm512_fmadd_ps(a, _mm512_sub_ps(one, s), one));
-        _mm512_storeu_ps(out + i, _mm512_mul_ps(_mm512_loadu_ps(g + i), slope));
-    }
-}
-
-WIDE static void sleef_mish(float *out, const float *in, const float *g, size_t size)
-{
-    (void)g;
-    for (size_t i = 0; i < size; i += 16) {
-        wide a = _mm512_loadu_ps(in + i), two = _mm512_set1_ps(2);
-        wide e = Sleef_expf16_u10avx512f(_mm512_min_ps(a, _mm512_set1_ps(30))),
-             w = _mm512_mul_ps(e, _mm512_add_ps(e, two));
-        _mm512_storeu_ps(out + i, _mm512_div_ps(_mm512_mul_ps(a, w), _mm512_add_ps(w, two)));
-    }
-}
-
-WIDE static void sleef_elu(float *out, const float *in, const float *g, size_t size)
-{
-    (void)g;
-    for (size_t i = 0; i < size; i += 16) {
-        wide a = _mm512_loadu_ps(in + i), zero = _mm512_setzero_ps();
-        wide e = Sleef_expm1f16_u10avx512f(_mm512_min_ps(a, zero));
-        _mm512_storeu_ps(out + i, _mm512_mask_mov_ps(a, _mm512_cmp_ps_mask(a, zero, _CMP_LT_OQ), e));
-    }
-}
+/* The loops with 512-bit vectors, then with 256-bit ones. */
+#define WIDE_FN                  __attribute__((target("avx512f"))) static
+#define WIDE_LANES               16
+#define WIDE_OP(name)            _mm512_##name##_ps
+#define WIDE_SLEEF(f)            Sleef_##f##16_u10avx512f
+#define WIDE_LOOP(name)          name##_avx512
+#define WIDE_LESS(a, b, yes, no) _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), yes)
+#define wide                     __m512
+#include "peers_sleef.h"
+#define WIDE_FN                  __attribute__((target("avx2,fma"))) static
+#define WIDE_LANES               8
+#define WIDE_OP(name)            _mm256_##name##_ps
+#define WIDE_SLEEF(f)            Sleef_##f##8_u10avx2
+#define WIDE_LOOP(name)          name##_avx2
+#define WIDE_LESS(a, b, yes, no) _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ))
+#define wide                     __m256
+#include "peers_sleef.h"
 
 static void add_sleef(void)
 {
-    if (!__builtin_cpu_supports("avx512f"))
-        return;
-    add("SLEEF", "gelu", 0, loop_run)->loop = sleef_gelu;
-    add("SLEEF", "gelu", 1, loop_run)->loop = sleef_gelu_back;
-    add("SLEEF", "silu", 0, loop_run)->loop = sleef_silu;
-    add("SLEEF", "silu", 1, loop_run)->loop = sleef_silu_back;
-    add("SLEEF", "mish", 0, loop_run)->loop = sleef_mish;
-    add("SLEEF", "elu", 0, loop_run)->loop = sleef_elu;
+    const char *limit = getenv("BERLU_ISA");
+    if (limit && strcmp(limit, "avx2") == 0 && __builtin_cpu_supports("avx2"))
+        add_sleef_avx2();
+    else if (__builtin_cpu_supports("avx512f"))
+        add_sleef_avx512();
+    else if (__builtin_cpu_supports("avx2"))
+        add_sleef_avx2();
 }
 #endif
 
@@ -249,9 +204,17 @@ static void add_xnnpack(void)
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
+static double minimum(double *v, size_t size)
+{
+    double low = v[0];
+    for (size_t i = 1; i < size; i++)
+        low = fmin(low, v[i]);
+    return low;
+}
+
 static void rounds_run(int rounds)
 {
-    int repeats = n >= 1 << 20 ? 1 : (int)((1 << 20) / n) + 1;
+    int repeats = least || n >= 1 << 20 ? 1 : (int)((1 << 20) / n) + 1; /* a short one ends before it is interrupted */
     for (int r = 0; r < rounds; r++)
         for (size_t j = 0; j < count; j++) {
             subject *s = &subjects[(j + (size_t)r) % count];
@@ -262,12 +225,12 @@ static void rounds_run(int rounds)
             s->times[r] = (clock_seconds() - start) / repeats;
         }
     for (size_t i = 0; i < count; i++)
-        subjects[i].median = median(subjects[i].times, (size_t)rounds) / (double)n * 1e9;
+        subjects[i].time = (least ? minimum : median)(subjects[i].times, (size_t)rounds) / (double)n * 1e9;
 }
 
 static void report(double range)
 {
-    printf("\nx in +-%g, %zu numbers, one thread: ns per number (median)\n", range, n);
+    printf("\nx in +-%g, %zu numbers, one thread: ns per number (%s)\n", range, n, least ? "least" : "median");
     for (size_t a = 0; a < sizeof names / sizeof *names; a++)
         for (int back = 0; back < 2; back++) {
             double own = 0, best = INFINITY;
@@ -276,11 +239,11 @@ static void report(double range)
                 subject *s = &subjects[i];
                 if (strcmp(s->act, names[a]) || s->backward != back)
                     continue;
-                printf("  %s %.4f", s->who, s->median);
+                printf("  %s %.4f", s->who, s->time);
                 if (s->own)
-                    own = s->median;
+                    own = s->time;
                 else
-                    best = fmin(best, s->median);
+                    best = fmin(best, s->time);
             }
             printf(isfinite(best) ? "  -> %.2f of the best peer\n" : "\n", own / best);
         }
@@ -289,6 +252,7 @@ static void report(double range)
 int main(int argc, char **argv)
 {
     int rounds = argc > 2 ? atoi(argv[2]) : 51;
+    least = argc > 3 && strcmp(argv[3], "least") == 0;
     n = argc > 1 ? strtoull(argv[1], NULL, 0) : 1 << 18;
     rounds = rounds < 1 ? 1 : rounds > ROUNDS_MOST ? ROUNDS_MOST : rounds;
     x = aligned_alloc(64, (n * 4 + 127) / 64 * 64);

@@ -10,6 +10,7 @@
 #include "act_args.h"
 #include "base/threads.h"
 #include "bench/bench_act.h"
+#include "bench_explain.h"
 #include "build_info.h"
 #include "commands.h"
 #include "io/act_text.h"
@@ -29,6 +30,7 @@ static const option_row rows[] = {
     {"seconds", OPTION_FLOAT, "S", .standard = "2", .least = 0.01, .most = 3600,
      .help = "time for each size, on the CPU"},
     {"device", OPTION_CHOICE, .standard = "cpu", .choices = "cpu|cuda", .help = "where"},
+    {"explain", OPTION_FLAG, .help = "which kind of stores each row takes, by which rule, and why"},
     {0}};
 
 static const char *const op_names[] = {"forward", "backward", "backward_from_output"};
@@ -171,8 +173,11 @@ static berlu_status bench_size(options *o, output *out, size_t n)
     for (size_t i = 0; status == BERLU_OK && i < step; i++)
         if (options_json(o))
             row_json(out, &list.rows[i], step, ranges);
-        else
+        else {
             row_print(&list.rows[i], step, ranges);
+            if (options_flag(o, "explain"))
+                bench_explain_row(&list.rows[i]);
+        }
     free(list.rows);
     return status;
 }
@@ -180,7 +185,7 @@ static berlu_status bench_size(options *o, output *out, size_t n)
 /* Refuses options that only the CPU's kernels have, instead of silently ignoring them on a GPU. */
 static berlu_status check_device(const options *o)
 {
-    static const char *const cpu_only[] = {"seconds", "hint", "threads", "isa"};
+    static const char *const cpu_only[] = {"seconds", "hint", "threads", "isa", "explain"};
     for (size_t i = 0; options_choice(o, "device") && i < sizeof cpu_only / sizeof cpu_only[0]; i++)
         if (options_given(o, cpu_only[i]))
             return berlu_fail(BERLU_ERR_ARG, "option --%s: goes with --device cpu", cpu_only[i]);
@@ -190,6 +195,13 @@ static berlu_status check_device(const options *o)
 static berlu_status bench_act(options *o)
 {
     berlu_status status = check_device(o);
+    if (status != BERLU_OK)
+        return status;
+    if (options_flag(o, "explain") && options_json(o))
+        return berlu_fail(BERLU_ERR_ARG, "option --explain: goes without --json, where each row has its hint");
+    if (options_flag(o, "explain"))
+        status = bench_explain(options_count(o, "act") ? options_strings(o, "act")[0] : berlu_act_builtin(0),
+                               threads_granted(options_threads(o)));
     if (status != BERLU_OK)
         return status;
     output out;

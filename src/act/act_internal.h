@@ -7,6 +7,7 @@
 
 #include "act/cpu/kernels.h"
 #include "act/formulas/definition.h"
+#include "base/cpu.h"
 #include "base/text.h"
 
 enum { ISA_COUNT = BERLU_ISA_NEON + 1, ACT_NAME_CAPACITY = 64 };
@@ -21,12 +22,21 @@ const act_row *act_row_at(size_t index);       /* NULL after the last */
 const act_row *act_row_find(const char *name); /* NULL when there is none */
 const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
-/* The threshold of non-temporal stores: they pay for more bytes read and written than this (times
- * threads where the cache is private). */
+/* How loops treat the caches of this machine (stream.c). Non-temporal stores pay for more bytes read
+ * and written than `bytes` for every `sharers` threads, at least once. */
 typedef struct stream_rule {
     size_t bytes;
-    int per_thread;
+    unsigned sharers;  /* 0: all threads together */
+    size_t near_bytes; /* of a thread's data, up to which its L2 holds them */
+    int interleave;    /* beyond that the processor must be helped: prefetch, and interleave streams */
+    const char *cause; /* for people */
 } stream_rule;
+
+stream_rule stream_rule_for(const cpu_caches *caches);
+size_t stream_limit(const stream_rule *rule, int threads);
+
+/* The prefetch distance for that many bytes read and written. */
+size_t stream_ahead(const stream_rule *rule, size_t bytes, int threads);
 
 struct berlu_act {
     const act_definition *definition;
@@ -71,6 +81,9 @@ int call_threads(int asked, size_t count);
 
 /* Whether a checked call uses non-temporal stores on that many threads (call.c). */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads);
+
+/* Sets the fields of a job that follow from the caches and its number of threads (call.c). */
+void job_streams(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
 
 /* Makes the job of a checked call, after the checks that need the workspace and the parameters'
  * values (call.c). */

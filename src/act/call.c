@@ -235,10 +235,10 @@ static size_t common_divisor(size_t a, size_t b)
 }
 
 /* Rows of a unit: whole blocks of column sums, whole blocks of layer sums too where there are any,
- * and enough work. */
+ * and enough work. Without sums no more than that: many threads share small units more evenly. */
 static size_t rows_of_unit(const act_job *job, size_t params)
 {
-    size_t rows = ACT_ROWS;
+    size_t rows = is_backward(job->op) ? ACT_ROWS : 1;
     for (size_t p = 0; p < params; p++)
         if (job->layer_sum[p])
             rows = ACT_ROWS * (ACT_BLOCK / ACT_ROWS / common_divisor(job->channels, ACT_BLOCK / ACT_ROWS));
@@ -247,7 +247,13 @@ static size_t rows_of_unit(const act_job *job, size_t params)
     return rows;
 }
 
-/* Non-temporal stores pay when the output would not stay in the cache anyway (dispatch.c). In place
+/* Bytes read and written. */
+static size_t bytes_moved(berlu_act_op op, const berlu_act_call *call)
+{
+    return call->rows * call->channels * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
+}
+
+/* Non-temporal stores pay when the output would not stay in the cache anyway (stream.c). In place
  * the lines are in the cache already, so ordinary stores are always better. */
 int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, int threads)
 {
@@ -257,8 +263,14 @@ int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *ca
         return 0;
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;
-    size_t bytes = call->rows * call->channels * berlu_dtype_size(call->dtype) * (is_backward(op) ? 3 : 2);
-    return bytes > act->stream.bytes * (size_t)(act->stream.per_thread ? threads : 1);
+    return bytes_moved(op, call) > stream_limit(&act->stream, threads);
+}
+
+void job_streams(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    job->stream = call_streams(act, op, call, job->threads);
+    job->interleave = act->stream.interleave;
+    job->ahead = stream_ahead(&act->stream, bytes_moved(op, call), job->threads);
 }
 
 /* Sets the fields that job_place() has left. */
@@ -281,7 +293,7 @@ static void job_fill(act_job *job, const berlu_act *act, berlu_act_op op, const 
     job->dx = call->dx;
     job->bias = from_output ? NULL : call->bias;
     job->threads = call_threads(threads, job->count);
-    job->stream = call_streams(act, op, call, job->threads);
+    job_streams(job, act, op, call);
     int by_rows = job->bias || job->bias_sum || job->vector_consts;
     job->unit_rows = job->count && by_rows ? rows_of_unit(job, act->definition->param_count) : 0;
 }

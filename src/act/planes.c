@@ -173,7 +173,8 @@ static berlu_status plane_job(planes *s, const berlu_act *act, berlu_act_op op, 
         return status;
     flatten(&flat, s->call);
     s->job.threads = call_threads(threads, s->count * s->call->inner);
-    s->job.stream = s->plane_bytes >= STREAM_LEAST && call_streams(act, op, &flat, s->job.threads);
+    job_streams(&s->job, act, op, &flat);
+    s->job.stream &= s->plane_bytes >= STREAM_LEAST;
     return BERLU_OK;
 }
 

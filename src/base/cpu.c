@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -96,6 +97,52 @@ berlu_status cpu_isa_pick(cpu_isa *out)
     }
     *out = isa == CPU_BEST ? best_isa() : isa;
     return BERLU_OK;
+}
+
+int cpu_cache_add(cpu_caches *c, uint32_t eax, uint32_t ebx, uint32_t ecx)
+{
+    enum { NONE = 0, CODE = 2 };
+    unsigned kind = eax & 31, level = eax >> 5 & 7;
+    if (kind == NONE)
+        return 0;
+    size_t ways = (ebx >> 22) + 1, partitions = (ebx >> 12 & 1023) + 1, line = (ebx & 4095) + 1, sets = (size_t)ecx + 1;
+    if (kind != CODE && level == 2)
+        c->l2 = ways * partitions * line * sets;
+    if (kind != CODE && level == 3) {
+        c->l3 = ways * partitions * line * sets;
+        c->l3_threads = (eax >> 14 & 4095) + 1;
+    }
+    return 1;
+}
+
+#ifdef CPU_X86
+static cpu_caches caches_of_leaf(unsigned leaf)
+{
+    cpu_caches c = {0};
+    uint32_t a, b, ecx, d;
+    for (unsigned i = 0; i < 8 && __get_cpuid_count(leaf, i, &a, &b, &ecx, &d); i++)
+        if (!cpu_cache_add(&c, a, b, ecx))
+            break;
+    return c;
+}
+#endif
+
+/* The C library comes second: on AMD servers its L3 is the sum of all that the processor has. */
+cpu_caches cpu_caches_read(void)
+{
+    cpu_caches c = {0};
+#ifdef CPU_X86
+    c = caches_of_leaf(4);
+    if (!c.l2)
+        c = caches_of_leaf(0x8000001du);
+#endif
+#if defined(_SC_LEVEL2_CACHE_SIZE) && defined(_SC_LEVEL3_CACHE_SIZE)
+    if (!c.l2) {
+        long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+        c = (cpu_caches){.l2 = l2 > 0 ? (size_t)l2 : 0, .l3 = l3 > 0 ? (size_t)l3 : 0};
+    }
+#endif
+    return c;
 }
 
 const char *cpu_model(char *out, size_t size)

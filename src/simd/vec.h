@@ -25,7 +25,8 @@
  *                 its lower half, else it may become another number). v_order2(&a, &b) brings
  *                 such a pair into the order of the elements, v_deal2 reverts it.
  *                 v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE);
- *                 v_lookup32 likewise.
+ *                 v_lookup32 likewise; v_lookup8 where j mod 16 is below 8 in every lane (for any
+ *                 other j it is one of the sixteen).
  *     Constants   v_set(c) v_zero() v_one(), v_iset(i)
  *     Arithmetic  v_add v_sub v_mul v_div v_sqrt; v_fma a*b + c, v_fms a*b - c, v_fnma c - a*b,
  *                 each rounded once

@@ -103,14 +103,15 @@ V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the even words,
     *a = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     *b = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000)));
 }
-V_FN __m256i v_narrow2_bf16(v_f32 a,
-                            v_f32 b) /* upper halves, plus one where lower + 0x7fff + the last kept bit carries */
+/* Upper halves, plus one where the lower half, less one beside an even upper half, is at least 0x8000
+ * (a difference below 0 saturates) */
+V_FN __m256i v_narrow2_bf16(v_f32 a, v_f32 b)
 {
     __m256i even = _mm256_castps_si256(a), odd = _mm256_castps_si256(b), one = _mm256_set1_epi16(1);
     __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
     __m256i lower = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
-    __m256i tie = _mm256_or_si256(_mm256_and_si256(upper, one), _mm256_set1_epi16(0x7ffe));
-    return _mm256_add_epi16(upper, _mm256_srli_epi16(_mm256_avg_epu16(lower, tie), 15)); /* vpavgw adds the 1 */
+    __m256i past = _mm256_subs_epu16(lower, _mm256_andnot_si256(upper, one));
+    return _mm256_add_epi16(upper, _mm256_srli_epi16(past, 15));
 }
 V_FN void v_store2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
@@ -162,6 +163,10 @@ V_FN v_f32 v_lookup16(const float *table,
     __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), j);
     __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), j);
     return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(j, 28)));
+}
+V_FN v_f32 v_lookup8(const float *table, v_i32 j)
+{
+    return _mm256_permutevar8x32_ps(_mm256_load_ps(table), j);
 }
 #define V_LOOKUP32_IN_HALVES 1 /* selecting from two results is cheaper than thirteen operations per coefficient */
 V_FN v_f32 v_lookup32(const float *table, v_i32 j)

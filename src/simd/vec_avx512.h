@@ -150,6 +150,10 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* vpermps reads the low four
 {
     return _mm512_permutexvar_ps(j, _mm512_load_ps(table));
 }
+V_FN v_f32 v_lookup8(const float *table, v_i32 j)
+{
+    return v_lookup16(table, j);
+}
 V_FN v_f32 v_lookup32(const float *table, v_i32 j) /* vpermt2ps likewise the low five */
 {
     return _mm512_permutex2var_ps(_mm512_load_ps(table), j, _mm512_load_ps(table + 16));

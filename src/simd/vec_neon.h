@@ -127,6 +127,13 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j) /* tbl works on bytes: entry 
     uint32x4_t index = vaddq_u32(first, vdupq_n_u32(0x03020100u));
     return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(index)));
 }
+V_FN v_f32 v_lookup8(const float *table, v_i32 j) /* two registers of bytes instead of four */
+{
+    uint8x16x2_t bytes = vld1q_u8_x2((const uint8_t *)table);
+    uint32x4_t first = vmulq_n_u32(vandq_u32(vreinterpretq_u32_s32(j), vdupq_n_u32(7)), 0x04040404u);
+    uint32x4_t index = vaddq_u32(first, vdupq_n_u32(0x03020100u));
+    return vreinterpretq_f32_u8(vqtbl2q_u8(bytes, vreinterpretq_u8_u32(index)));
+}
 /* tbx keeps lanes whose index is out of range: bytes 64 to 127 come second */
 V_FN v_f32 v_lookup32(const float *table, v_i32 j)
 {

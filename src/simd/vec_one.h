@@ -49,6 +49,10 @@ V_FN v_f32 v_lookup16(const float *table, v_i32 j)
 {
     return table[j & 15];
 }
+V_FN v_f32 v_lookup8(const float *table, v_i32 j)
+{
+    return table[j & 7];
+}
 V_FN v_f32 v_lookup32(const float *table, v_i32 j)
 {
     return table[j & 31];

@@ -159,6 +159,15 @@ V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f
     return v_piecewise_rows(table[0], 16, degree, interval, x);
 }
 
+/* The same for a vector whose intervals are all among the first eight. */
+V_FN v_f32 v_piecewise8(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
+{
+    v_f32 h = v_sub(x, v_lookup8(table[0], interval)), sum = v_lookup8(table[degree + 1], interval);
+    V_FOR(int i = degree; i > 0; i--)
+        sum = v_fma(sum, h, v_lookup8(table[i], interval));
+    return sum;
+}
+
 /* The first sixteen of thirty-two intervals, for a vector that needs no others; then all. */
 V_FN v_f32 v_piecewise_near(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
 {

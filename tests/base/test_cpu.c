@@ -48,6 +48,32 @@ static void the_environment_chooses_a_usable_one(void **state)
     unsetenv("BERLU_ISA");
 }
 
+/* The registers of two processors, cache by cache. */
+static void caches_are_read_from_the_registers_of_x86(void **state)
+{
+    (void)state;
+    cpu_caches zen3 = {0}, rapids = {0};
+    assert_true(cpu_cache_add(&zen3, 0x00004121, 0x01c0003f, 0x3f));   /* 32 KiB of data */
+    assert_true(cpu_cache_add(&zen3, 0x00004122, 0x01c0003f, 0x3f));   /* 32 KiB of code */
+    assert_true(cpu_cache_add(&zen3, 0x00004143, 0x01c0003f, 0x3ff));  /* 512 KiB */
+    assert_true(cpu_cache_add(&zen3, 0x0003c163, 0x03c0003f, 0x7fff)); /* 32 MiB for sixteen threads */
+    assert_false(cpu_cache_add(&zen3, 0, 0, 0));
+    assert_int_equal(zen3.l2, 512 << 10);
+    assert_int_equal(zen3.l3, 32 << 20);
+    assert_int_equal(zen3.l3_threads, 16);
+    assert_true(cpu_cache_add(&rapids, 0x1c004143, 0x03c0003f, 0x7ff)); /* 2 MiB */
+    assert_int_equal(rapids.l2, 2 << 20);
+    assert_int_equal(rapids.l3, 0);
+}
+
+static void the_caches_of_this_machine_are_plausible(void **state)
+{
+    (void)state;
+    cpu_caches c = cpu_caches_read();
+    assert_true(c.l2 < (size_t)1 << 30 && c.l3 < (size_t)1 << 34);
+    assert_true(c.l3 || !c.l3_threads);
+}
+
 static void an_unknown_name_in_the_environment_is_an_error(void **state)
 {
     (void)state;
@@ -76,6 +102,8 @@ int main(void)
         cmocka_unit_test(names_parse_back),
         cmocka_unit_test(the_best_usable_one_is_picked),
         cmocka_unit_test(the_environment_chooses_a_usable_one),
+        cmocka_unit_test(caches_are_read_from_the_registers_of_x86),
+        cmocka_unit_test(the_caches_of_this_machine_are_plausible),
         cmocka_unit_test(an_unknown_name_in_the_environment_is_an_error),
         cmocka_unit_test(scalar_is_always_there_and_the_model_has_a_name),
     };

@@ -269,6 +269,24 @@ static void w_lookup16(ARGS) /* the table is b, the index a's bits */
         v_store((float *)out + i, v_lookup16(table, v_bits(v_load(a + i))));
 }
 
+static void w_lookup8(ARGS) /* likewise, with the fourth bit of each index cleared */
+{
+    UNUSED;
+    _Alignas(64) float table[WORDS_LANES];
+    for (int i = 0; i < WORDS_LANES; i++)
+        table[i] = b[i];
+    for (int i = 0; i < WORDS_LANES; i += V_LANES) {
+        float low[V_LANES];
+        for (int v = 0; v < V_LANES; v++) {
+            uint32_t bits;
+            memcpy(&bits, a + i + v, sizeof bits);
+            bits &= ~(uint32_t)8;
+            memcpy(low + v, &bits, sizeof bits);
+        }
+        v_store((float *)out + i, v_lookup8(table, v_bits(v_load(low))));
+    }
+}
+
 static void w_lookup32(ARGS) /* likewise, b and then c */
 {
     UNUSED;
@@ -453,6 +471,7 @@ const word WORDS[] = {
     {"truncate", WORD_BITS, w_truncate, 1},
     {"from_int", WORD_FLOAT, w_from_int, 0},
     {"lookup16", WORD_BITS, w_lookup16, 0},
+    {"lookup8", WORD_BITS, w_lookup8, 0},
     {"lookup32", WORD_BITS, w_lookup32, 0},
     {"load_store_n", WORD_FLOAT, w_load_store_n, 0},
     {"load_n", WORD_BITS, w_load_n_zeros, 0},

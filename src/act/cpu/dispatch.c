@@ -4,8 +4,6 @@
  * Both are decided once, when the activation is made: querying the processor is slow on virtual
  * machines, preparing constants takes as long as a thousand elements, and the library keeps no
  * state of its own between calls. */
-#include <unistd.h>
-
 #include "act/act_internal.h"
 #include "base/arena.h"
 #include "base/cpu.h"
@@ -16,21 +14,6 @@ static const cpu_isa cpu_of[ISA_COUNT] = {
     [BERLU_ISA_AVX512] = CPU_AVX512,
     [BERLU_ISA_NEON] = CPU_NEON,
 };
-
-/* Measured on two kinds of machine (docs/performance.md). A large private cache comes with a slow
- * shared one: streaming pays as soon as the private one is full. A small private cache comes with a
- * fast shared one: streaming pays beyond that. */
-static stream_rule stream_choose(void)
-{
-    enum { LARGE = 5 << 18, SHARED = 30 << 20 };
-    long second = -1;
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    second = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#endif
-    if (second >= LARGE)
-        return (stream_rule){(size_t)second + (size_t)second / 4, 1};
-    return (stream_rule){SHARED, 0};
-}
 
 berlu_status kernels_choose(berlu_act *act, const act_row *row)
 {
@@ -45,7 +28,8 @@ berlu_status kernels_choose(berlu_act *act, const act_row *row)
             if (cpu_of[isa] == pick)
                 act->kernels[BERLU_ISA_BEST] = row->kernels[isa];
         }
-    act->stream = stream_choose();
+    cpu_caches caches = cpu_caches_read();
+    act->stream = stream_rule_for(&caches);
     if (!act->kernels[BERLU_ISA_BEST]) /* the build has fewer instruction sets than the machine */
         act->kernels[BERLU_ISA_BEST] = act->kernels[BERLU_ISA_SCALAR];
     return BERLU_OK;

@@ -262,10 +262,10 @@ static size_t head_of(const act_job *job, int backward)
 }
 
 /* Elements of an interleaved range. Short ranges keep more cache lines in flight; each costs one
- * loop call. Without non-temporal stores a single range covers everything. */
+ * loop call. Where nothing is interleaved a single range covers everything. */
 static size_t range_of(const act_job *job)
 {
-    if (!job->stream)
+    if (!job->stream || !job->interleave)
         return SIZE_MAX;
     return ACT_COSTLY ? RANGE : SHORT_BYTES / berlu_dtype_size(job->dtype);
 }
@@ -277,9 +277,10 @@ typedef struct traversal {
     int backward;
 } traversal;
 
-/* Processes consecutive blocks of the same size; more than one are whole. Streaming interleaves
- * them, a few lines of each at a time: with arithmetic between the loads a single stream does not
- * keep enough lines in flight to hide the latency of memory. The order within a block stays. */
+/* Processes consecutive blocks of the same size; more than one are whole. Streaming may
+ * interleave them (job->interleave), a few lines of each at a time: with arithmetic between the
+ * loads a single stream does not keep enough lines in flight to hide the latency of memory, unless
+ * the processor itself fetches ahead. The order within a block stays. */
 static void traverse_blocks(const act_job *job, const traversal *w, size_t from, size_t size, size_t blocks)
 {
     lanes sums[ACT_UNIT / ACT_BLOCK];

@@ -1,8 +1,9 @@
 /* kernel_loops.h - the fast loops of kernel.c: whole groups of vectors over flat arrays.
  * SPDX-License-Identifier: MIT
  *
- * A group is loaded, computed, stored. Lines of later groups are prefetched: with arithmetic
- * between the loads a processor does not look far enough ahead by itself, not even into L2. Each
+ * A group is loaded, computed, stored. Lines of later groups are prefetched, where that pays
+ * (stream.c): with arithmetic between the loads a processor may not look far enough ahead by
+ * itself, not even into L2. Each
  * loop is a function of its own with dtype, sums and fast path as constants, because loops in one
  * function compete for registers, and a sum that is spilled to memory makes every addition wait for
  * the last one. Loops that a formula does not have are never referenced, so the compiler drops
@@ -14,7 +15,6 @@ enum {
     MAP_GROUP = 4, /* vectors of a group */
     /* with sums: few registers with AVX2; with AVX-512 two were faster where memory is the limit */
     SUM_GROUP = V_LANES == 8 || (V_LANES == 16 && !ACT_COSTLY) ? 2 : 4,
-    AHEAD = 512, /* prefetch distance in bytes */
     /* Outputs up to this many bytes per thread are not prefetched: they are in L2, and only with
      * AVX-512 is there time to spare for prefetching them all the same. */
     NEAR_BYTES = V_LANES == 16 ? 0 : 3 << 18,
@@ -51,7 +51,7 @@ V_FN void put_group(int stream, void *p, berlu_dtype dtype, const v_f32 *r, int 
 /* Whether the output is prefetched too. */
 V_FN int output_is_far(const act_job *job, size_t size)
 {
-    return NEAR_BYTES == 0 || job->count * size > (size_t)NEAR_BYTES * (size_t)job->threads;
+    return job->ahead && (NEAR_BYTES == 0 || job->count * size > (size_t)NEAR_BYTES * (size_t)job->threads);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ V_FN size_t value_groups(const act_job *job, const span *s, berlu_dtype dtype, i
     enum { STEP = MAP_GROUP * V_LANES };
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
-    const size_t groups = s->n / STEP;
+    const size_t groups = s->n / STEP, ahead = job->ahead;
     const int far = !stream && output_is_far(job, size);
     if (assume != ANY && !ACT_FAST_PATH(&k))
         __builtin_unreachable();
@@ -74,9 +74,9 @@ V_FN size_t value_groups(const act_job *job, const span *s, berlu_dtype dtype, i
         char *y = (char *)job->y + at;
         for (size_t left = groups; left; left--, x += STEP * size, y += STEP * size) {
             v_f32 r[MAP_GROUP];
-            group_prefetch(x, dtype, MAP_GROUP, AHEAD);
+            group_prefetch(x, dtype, MAP_GROUP, ahead);
             if (far)
-                group_prefetch(y, dtype, MAP_GROUP, AHEAD);
+                group_prefetch(y, dtype, MAP_GROUP, ahead);
             group_load(r, x, dtype, MAP_GROUP);
             V_FOR(int v = 0; v < MAP_GROUP; v++)
                 r[v] = act_value(r[v], &k);
@@ -169,7 +169,7 @@ V_FN size_t slope_groups(const act_job *job, const span *s, berlu_dtype dtype, i
     enum { STEP = SUM_GROUP * V_LANES };
     const size_t size = dtype == BERLU_F32 ? 4 : 2;
     const act_consts k = ((const consts *)job->consts)->f;
-    const size_t groups = s->n / STEP;
+    const size_t groups = s->n / STEP, ahead = job->ahead;
     const int far = !stream && output_is_far(job, size);
     if (assume != ANY && !ACT_FAST_PATH(&k))
         __builtin_unreachable();
@@ -184,10 +184,10 @@ V_FN size_t slope_groups(const act_job *job, const span *s, berlu_dtype dtype, i
             lanes_load(s->sums[b].lane[p], dtype, sum[p]);
         for (size_t left = groups; left; left--, in += STEP * size, dy += STEP * size, dx += STEP * size) {
             v_f32 x[SUM_GROUP], g[SUM_GROUP];
-            group_prefetch(in, dtype, SUM_GROUP, AHEAD);
-            group_prefetch(dy, dtype, SUM_GROUP, AHEAD);
+            group_prefetch(in, dtype, SUM_GROUP, ahead);
+            group_prefetch(dy, dtype, SUM_GROUP, ahead);
             if (far)
-                group_prefetch(dx, dtype, SUM_GROUP, AHEAD);
+                group_prefetch(dx, dtype, SUM_GROUP, ahead);
             group_load(x, in, dtype, SUM_GROUP);
             group_load(g, dy, dtype, SUM_GROUP);
             V_FOR(int v = 0; v < SUM_GROUP; v += 2)

@@ -12,7 +12,7 @@
 enum {
     VALUE_PATHS = ACT_VALUE_PATHS && ACT_INTERLEAVED > 1,
     SLOPE_PATHS = ACT_SLOPE_PATHS && ACT_INTERLEAVED > 1,
-    PATH_GROUP = 4,
+    PATH_GROUP = V_LANES == 16 ? 4 : 2, /* of a small group fewer take the slow path, and registers suffice */
     PATH_STEP = PATH_GROUP * V_LANES
 };
 _Static_assert(PATH_GROUP % ACT_INTERLEAVED == 0 && (ACT_PARAMS == 0 || !(VALUE_PATHS || SLOPE_PATHS)),
@@ -31,8 +31,9 @@ typedef struct paths {
 typedef struct iterator {
     const char *x, *dy;
     char *out;
-    size_t left; /* groups */
-    int far;     /* the output is prefetched too */
+    size_t left;  /* groups */
+    size_t ahead; /* prefetch distance */
+    int far;      /* the output is prefetched too */
 } iterator;
 
 V_FN void iterator_step(iterator *w, berlu_dtype dtype, int slopes, size_t groups)
@@ -48,13 +49,13 @@ V_FN void iterator_step(iterator *w, berlu_dtype dtype, int slopes, size_t group
 /* Loads dy of the group and prefetches for later ones. */
 V_FN void iterator_load(const iterator *w, berlu_dtype dtype, int slopes, v_f32 *dy)
 {
-    group_prefetch(w->x, dtype, PATH_GROUP, AHEAD);
+    group_prefetch(w->x, dtype, PATH_GROUP, w->ahead);
     if (slopes) {
-        group_prefetch(w->dy, dtype, PATH_GROUP, AHEAD);
+        group_prefetch(w->dy, dtype, PATH_GROUP, w->ahead);
         group_load(dy, w->dy, dtype, PATH_GROUP);
     }
     if (w->far)
-        group_prefetch(w->out, dtype, PATH_GROUP, AHEAD);
+        group_prefetch(w->out, dtype, PATH_GROUP, w->ahead);
 }
 
 /* The slow path, up to the first group that does not need it; returns the number of groups. */
@@ -88,6 +89,7 @@ V_FN void paths_run(const paths *f, const act_job *job, size_t from, size_t grou
                   .dy = f->slopes ? (const char *)job->dy + from * size : NULL,
                   .out = (char *)(f->slopes ? job->dx : job->y) + from * size,
                   .left = groups,
+                  .ahead = job->ahead,
                   .far = !stream && output_is_far(job, size)};
     while (w.left) {
         v_f32 x[PATH_GROUP], g[PATH_GROUP];
@@ -140,8 +142,13 @@ V_FN v_f32 value_beyond(v_f32 x, v_f32 dy)
     return act_value(x, &(act_consts){0});
 }
 
+V_FN v_f32 slope_beyond(v_f32 x, v_f32 dy)
+{
+    return ACT_PRODUCT(act_slope(x, &(act_consts){0}), dy);
+}
+
 static const paths value_paths = {act_value_path, value_near, value_far, value_beyond, 0};
-static const paths slope_paths = {act_slope_path, act_near_times, act_far_times, act_near_times, 1};
+static const paths slope_paths = {act_slope_path, act_near_times, act_far_times, slope_beyond, 1};
 
 LOOP_FN far_value_f32(iterator w, int stream)
 {

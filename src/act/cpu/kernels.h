@@ -30,8 +30,10 @@ enum {
 typedef struct act_job {
     berlu_act_op op;
     berlu_dtype dtype;
-    int stream; /* non-temporal stores; the output is then aligned to its element */
-    int plain;  /* scale 1 and no centering */
+    int stream;     /* non-temporal stores; the output is then aligned to its element */
+    int interleave; /* streams, see kernel.c */
+    size_t ahead;   /* prefetch distance in bytes */
+    int plain;      /* scale 1 and no centering */
     float scale;
     int center;
     int param_index;

@@ -25,6 +25,7 @@
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
 #define ACT_VALUE_PATHS 1
+#define ACT_SLOPE_PATHS (V_LANES < 16) /* with AVX-512 single vectors are faster on data of variance 1 */
 
 ACT_NO_CONSTS
 
@@ -115,6 +116,12 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return y;
 }
 
+/* From f'(-t) to f'(x) */
+V_FN v_f32 gelu_side(v_f32 part, v_f32 x)
+{
+    return v_select(v_less_equal(v_zero(), x), v_sub(v_one(), part), part);
+}
+
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     (void)k;
@@ -128,7 +135,26 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
         if (!v_all(inside))
             part = v_select(v_is_nan(x), x, v_select(inside, part, gelu_edge(gelu_slope_part, t)));
     }
-    return v_select(v_less_equal(v_zero(), x), v_sub(v_one(), part), part);
+    return gelu_side(part, x);
+}
+
+V_FN int act_slope_path(const v_f32 *x, int n)
+{
+    return act_value_path(x, n);
+}
+
+V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+{
+    v_f32 t = v_abs(x), part = v_piecewise_near(gelu_slope_part, 5, v_bits(gelu_place(t)), t);
+    return v_mul(gelu_side(part, x), dy);
+}
+
+V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+{
+    v_f32 t[ACT_INTERLEAVED], size[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED];
+    ACT_EACH t[v] = v_abs(x[v]);
+    gelu_sizes(size, gelu_slope_part, t, shifted, n);
+    ACT_EACH x[v] = v_mul(gelu_side(v_mul(size[v], v_power(shifted[v])), x[v]), dy[v]);
 }
 
 /* (2 - x^2) n(x) */

@@ -19,11 +19,14 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
+#define ACT_VALUE_PATHS 1
+#define ACT_SLOPE_PATHS 1
 
 ACT_NO_CONSTS
 
 #define MISH_LEFT  -13.0f /* value: inside the table above */
 #define MISH_RIGHT 9.04f  /* value: the factor rounds to 1 from here on */
+#define MISH_FIRST 4.9f   /* value: inside the first eight intervals */
 #define MISH_NEAR  4.0f   /* derivatives: inside the tables */
 #define MISH_EDGE  80.0f  /* derivatives: results are normal up to here */
 #define MISH_LIMIT 110.0f /* x e^x rounds to zero below -108.7 */
@@ -37,16 +40,42 @@ V_FN v_f32 mish_far(v_f32 x)
     return v_shrink(v_fma(z, v_sub(tail, v_fma(half, tail, half)), z), shifted);
 }
 
+/* The interval of the factor; the one around 0 is number 4, so that the first eight, which take a
+ * cheaper look-up, are those from -6.4 to 4.9. */
+V_FN v_i32 mish_place(v_f32 x)
+{
+    return v_bits(v_fma(x, v_set(0.703125f), v_set(V_SHIFT + 4.0f)));
+}
+
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
     v_f32 z = v_min(x, v_set(MISH_RIGHT));
-    v_i32 interval = v_bits(v_fma(z, v_set(0.703125f), v_set(V_SHIFT)));
-    v_f32 y = v_mul(x, v_piecewise(mish_factor, 9, interval, z));
+    v_f32 y = v_mul(x, v_piecewise(mish_factor, 9, mish_place(z), z));
     v_mask far = v_less(x, v_set(MISH_LEFT));
     if (v_any(far))
         y = v_select(far, mish_far(x), y);
     return y;
+}
+
+V_FN int act_value_path(const v_f32 *x, int n)
+{
+    v_f32 most = act_most(x, n);
+    if (v_all(v_less_equal(most, v_set(MISH_FIRST))))
+        return ACT_ALL_NEAR;
+    return v_all(v_less(most, v_set(-MISH_LEFT))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
+}
+
+V_FN v_f32 act_near_value(v_f32 x)
+{
+    return v_mul(x, v_piecewise8(mish_factor, 9, mish_place(x), x));
+}
+
+V_FN void act_far_value(v_f32 *x, int n)
+{
+    v_f32 z[ACT_INTERLEAVED];
+    ACT_EACH z[v] = v_min(x[v], v_set(MISH_RIGHT));
+    ACT_EACH x[v] = v_mul(x[v], v_piecewise(mish_factor, 9, mish_place(z[v]), z[v]));
 }
 
 V_FN v_i32 mish_interval(v_f32 x)
@@ -85,6 +114,27 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
         slope = v_select(near, slope, far);
     }
     return slope;
+}
+
+V_FN int act_slope_path(const v_f32 *x, int n)
+{
+    v_f32 most = act_most(x, n);
+    if (v_all(v_less(most, v_set(MISH_NEAR))))
+        return ACT_ALL_NEAR;
+    return v_all(v_less(most, v_set(MISH_EDGE))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
+}
+
+V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+{
+    return v_mul(v_piecewise(mish_slope_part, 6, mish_interval(x), x), dy);
+}
+
+V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+{
+    v_f32 near[ACT_INTERLEAVED], far[ACT_INTERLEAVED];
+    ACT_EACH near[v] = v_piecewise(mish_slope_part, 6, mish_interval(x[v]), x[v]);
+    ACT_EACH far[v] = mish_slope_far(x[v]);
+    ACT_EACH x[v] = v_mul(v_select(v_less(v_abs(x[v]), v_set(MISH_NEAR)), near[v], far[v]), dy[v]);
 }
 
 /* left:  q ((2 + x) - q ((2 + 2 x) - q^2 ((2 + 4 x) - q (5/2 + 25 x / 4))))

@@ -21,10 +21,12 @@
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 0
 #define ACT_COSTLY      1
+#define ACT_SLOPE_PATHS (V_LANES < 16) /* with AVX-512 all look-ups cost the same */
 
 ACT_NO_CONSTS
 
 #define SILU_FAR   -16.0f /* value: 1 + 2^k is exact above */
+#define SILU_FIRST 6.0f   /* derivative: inside the first eight intervals */
 #define SILU_NEAR  12.5f  /* derivatives: inside the tables */
 #define SILU_LIMIT 110.0f /* x e^x rounds to zero below -108.7 */
 
@@ -63,6 +65,12 @@ V_FN v_f32 silu_series(v_f32 t, float a, float b, float c, float d)
     return v_shrink(v_fma(size, tail, size), shifted);
 }
 
+/* From f'(-t) to f'(x) */
+V_FN v_f32 silu_side(v_f32 part, v_f32 x)
+{
+    return v_select(v_is_negative(x), part, v_sub(v_one(), part));
+}
+
 /* f'(-t) = q (1 + x) - q^2 (1 + 2 x) ... */
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
@@ -71,7 +79,29 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     v_mask far = v_less_equal(v_set(SILU_NEAR), t);
     if (v_any(far))
         part = v_select(far, silu_series(t, 1, 1, 1, 2), part);
-    return v_select(v_is_negative(x), part, v_sub(v_one(), part));
+    return silu_side(part, x);
+}
+
+V_FN int act_slope_path(const v_f32 *x, int n)
+{
+    v_f32 most = act_most(x, n);
+    if (v_all(v_less_equal(most, v_set(SILU_FIRST))))
+        return ACT_ALL_NEAR;
+    return v_all(v_less(most, v_set(SILU_NEAR))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
+}
+
+V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+{
+    v_f32 t = v_abs(x), part = v_piecewise8(silu_slope_part, 7, silu_interval(t), t);
+    return v_mul(silu_side(part, x), dy);
+}
+
+V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+{
+    v_f32 t[ACT_INTERLEAVED], part[ACT_INTERLEAVED];
+    ACT_EACH t[v] = v_abs(x[v]);
+    ACT_EACH part[v] = v_piecewise(silu_slope_part, 7, silu_interval(t[v]), t[v]);
+    ACT_EACH x[v] = v_mul(silu_side(part[v], x[v]), dy[v]);
 }
 
 /* q (2 + x) - q^2 (4 + 4 x) ... */
