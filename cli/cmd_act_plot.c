@@ -16,7 +16,7 @@
 
 static const option_row plot_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT, .help = "activations (default: all)"},
-    {"svg", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "the plot"},
+    {"svg", OPTION_STRING, "FILE", .flags = OPTION_REQUIRED, .help = "the plot; - for standard output"},
     {"from", OPTION_FLOAT, "A", .help = "left end (default -4, or by eps)"},
     {"to", OPTION_FLOAT, "B", .help = "right end (default 4, or by eps)"},
     NO_COMPUTE_ROWS,

@@ -29,4 +29,7 @@ extern const command *const commands[]; /* NULL-terminated, in the order of --he
 /* How --help of a command is laid out, given what else the command line says; no groups for most. */
 help_layout command_layout(const command *cmd, const options *o);
 
+/* The command meant by another name ("plot": "act plot"), or NULL. `group`: the first word, where that was right. */
+const char *hint_command(const char *word, const char *group);
+
 #endif
