@@ -232,7 +232,7 @@ const command cmd_smooth = {
     "polynomials (degree 2 to 5) hard_swish elu.\n\n"
     "  berlu smooth leaky_relu --eps 0.5 --degree 4          a BerLU of degree 4\n"
     "  berlu smooth --kinks -3,3 --slopes 0,1,0 --eps 1      a function of one's own\n"
-    "  berlu smooth --points -1:0,0:0,2:1 --eps 0.5          the same by its corners\n"
+    "  berlu smooth --points -1:0,0:0,2:1 --eps 0.5          another, by its corners\n"
     "  berlu smooth relu6 --eps 1 --degree 6 --svg relu6.svg  and its plot\n"
     "  berlu smooth relu --eps 1 --overlay degree=2,4,8 --svg degrees.svg\n"
     "  berlu smooth hard_swish --eps 0.5 --emit c --name swish  as C source\n\n"

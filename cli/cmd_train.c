@@ -203,6 +203,8 @@ static berlu_status file_take(train_settings *s, const char *path)
         recipe_free(&recorded);
         return read;
     }
+    if (run_exists(path))
+        return berlu_fail(BERLU_ERR_ARG, "option --config: %s is the folder of a run; give %s/run.json", path, path);
     berlu_status status = yaml_tree_read(&tree, path);
     if (status != BERLU_OK)
         return status;
@@ -392,11 +394,25 @@ static berlu_status train_with(const train_settings *s, const options *o)
     return status;
 }
 
+/* `train --resume` and `train --run OLD`: half of what continues a run. */
+static berlu_status half_resume_check(const options *o)
+{
+    const char *run = options_given(o, "run") ? options_string(o, "run") : NULL;
+    if (options_flag(o, "resume") && !run && !options_given(o, "config"))
+        return berlu_fail(BERLU_ERR_ARG, "option --resume: say which run to continue: --run DIR --resume");
+    if (!options_flag(o, "resume") && run && !options_given(o, "model") && !options_given(o, "config") &&
+        run_exists(run))
+        return berlu_fail(BERLU_ERR_ARG, "%s: holds a run already; add --resume to continue it", run);
+    return BERLU_OK;
+}
+
 static berlu_status train(options *o)
 {
     train_settings s;
     recipe_init(&s);
-    berlu_status status = settings_take(&s, o);
+    berlu_status status = half_resume_check(o);
+    if (status == BERLU_OK)
+        status = settings_take(&s, o);
     if (status == BERLU_OK)
         status = train_with(&s, o);
     recipe_free(&s);

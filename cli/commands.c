@@ -7,8 +7,8 @@
 /* clang-format off */
 #define COMMANDS(_) \
     _(doctor) \
-    _(smooth_check) /* before smooth: the longer name is tried first */ \
     _(smooth) \
+    _(smooth_check) \
     _(act_list) \
     _(act_eval) \
     _(act_plot) \

@@ -70,11 +70,21 @@ static void title_print(FILE *file, const option_row *row)
         fprintf(file, "  %-*s", TITLE, title);
 }
 
+/* Bytes of the next thing that stays in one line: a word, and in a command an option with its value. */
+static size_t unit_length(const char *words, int is_command)
+{
+    size_t length = strcspn(words, " "), blank = strspn(words + length, " ");
+    const char *value = words + length + blank;
+    if (is_command && strncmp(words, "--", 2) == 0 && *value && *value != '-')
+        length += blank + strcspn(value, " ");
+    return length;
+}
+
 void help_wrap(FILE *file, const char *words, size_t column, size_t indent, const char *more)
 {
     size_t start = column, width = WIDTH - strlen(more);
     for (int first = 1; *words; first = 0) {
-        size_t length = strcspn(words, " "), rest = strspn(words + length, " ");
+        size_t length = unit_length(words, *more != 0), rest = strspn(words + length, " ");
         size_t limit = words[length + rest] ? width : WIDTH; /* nothing follows the last word */
         if (!first && column > start && column + 1 + length > limit) {
             fprintf(file, "%s\n%*s", more, (int)indent, "");
@@ -98,11 +108,13 @@ void help_text(FILE *file, const char *text_of_command)
             help_wrap(file, paragraph, 0, 0, "");
             *paragraph = 0;
         }
-        if (!plain && length <= WIDTH) {
-            fprintf(file, "%.*s\n", (int)length, line);
+        size_t blank = strspn(line, " ");
+        if (!plain && length <= blank) {
+            fputc('\n', file);
+        } else if (!plain && length - blank + 2 <= WIDTH) {
+            fprintf(file, "  %.*s\n", (int)(length - blank), line + blank);
         } else if (!plain) {
             char example[1024];
-            size_t blank = strspn(line, " ");
             snprintf(example, sizeof example, "%.*s", (int)(length - blank), line + blank);
             fputs("  ", file);
             help_wrap(file, example, 2, 6, " \\");

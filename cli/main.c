@@ -15,6 +15,7 @@
 #include "commit.h"
 #include "cpu/gemm.h"
 #include "machine.h"
+#include "plot_target.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -85,22 +86,23 @@ static void command_help(const command *cmd, const options *o)
     options_help(stdout, cmd->rows, &layout);
 }
 
-/* Finds "act eval" in two words or "doctor" in one; `words` is the number used. NULL after a
- * failure. */
+/* Finds "act eval" in two words or "doctor" in one; "smooth check" goes before "smooth". `words` is
+ * the number used. NULL: there is none. */
 static const command *command_find(int argc, char *const *argv, int *words)
 {
+    const command *one = NULL;
     for (const command *const *cmd = commands; *cmd; cmd++) {
         const char *space = strchr((*cmd)->name, ' ');
-        if (!space && strcmp((*cmd)->name, argv[0]) == 0) {
-            *words = 1;
-            return *cmd;
-        }
+        if (!space && strcmp((*cmd)->name, argv[0]) == 0)
+            one = *cmd;
         if (space && argc > 1 && in_group(*cmd, argv[0]) && strcmp(space + 1, argv[1]) == 0) {
             *words = 2;
             return *cmd;
         }
     }
-    return NULL;
+    if (one)
+        *words = 1;
+    return one;
 }
 
 /* Suggests the nearest name: among the first words of all commands, or the second words of a
@@ -119,7 +121,8 @@ static berlu_status fail_unknown(const char *word, const char *group)
         names[count] = words[count];
         count++;
     }
-    const char *near = nearest_name(word, names);
+    const char *near = hint_command(word, group);
+    near = near ? near : nearest_name(word, names);
     if (near)
         return berlu_fail(BERLU_ERR_ARG, "unknown command '%s'; did you mean '%s'?", word, near);
     return berlu_fail(BERLU_ERR_ARG, "unknown command '%s'; `berlu%s%s --help` lists them", word, group ? " " : "",
@@ -199,7 +202,8 @@ static int command_run(const command *cmd, int argc, char *const *argv)
     if (status == BERLU_OK && options_flag(o, "help")) {
         command_help(cmd, o);
         status = output_flush();
-    } else if (status == BERLU_OK && (status = machine_prepare(o)) == BERLU_OK) {
+    } else if (status == BERLU_OK && (status = machine_prepare(o)) == BERLU_OK &&
+               (status = plot_target_take(o)) == BERLU_OK) {
         status = cmd->run(o);
         if (status == BERLU_OK)
             status = output_flush();

@@ -86,7 +86,7 @@ static berlu_status row_choice(const option_row *row, const char *word, int64_t 
         }
         count++;
     }
-    const char *near = nearest_name(word, names);
+    const char *near = nearest_name(strcmp(word, "gpu") == 0 ? "cuda" : word, names); /* not cpu */
     char sentence[640];
     snprintf(sentence, sizeof sentence, near ? "is not one of %s; did you mean '%s'?" : "is not one of %s",
              row->choices, near);

@@ -1,6 +1,7 @@
 /* smooth_args.c - see smooth_args.h. SPDX-License-Identifier: MIT */
 #include "smooth_args.h"
 
+#include <berlu/act.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,6 +189,24 @@ static void title_make(smooth_made *m, const options *o, const char *parameter)
     text_free(&title);
 }
 
+/* An activation that the catalogue lacks (gelu) is not a misspelt function of it (relu). */
+static berlu_status known_elsewhere(const char *name)
+{
+    const char *own, *builtin = berlu_act_builtin(0);
+    char list[256] = "";
+    for (size_t i = 1; builtin && strcmp(builtin, name) != 0; i++)
+        builtin = berlu_act_builtin(i);
+    if (!builtin || strcmp(name, "berlu") == 0 || strcmp(name, "smelu") == 0)
+        return BERLU_OK;
+    for (size_t i = 0; (own = berlu_smooth_name(i)); i++) {
+        if (strcmp(own, name) == 0)
+            return BERLU_OK;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", own);
+    }
+    return berlu_fail(BERLU_ERR_ARG, "%s is an activation, but not in the catalogue of what is smoothed: %s", name,
+                      list);
+}
+
 static berlu_status from_catalogue(const options *o, const char *name, smooth_made *out)
 {
     static const char *const own[] = {"kinks", "slopes", "eps-right", "at", "form"};
@@ -240,6 +259,9 @@ berlu_status smooth_make(const options *o, smooth_made *out)
     }
     if (name && !path && strncmp(name, "smooth(", 7) != 0) {
         snprintf(out->name, sizeof out->name, "%s", name);
+        berlu_status status = known_elsewhere(name);
+        if (status != BERLU_OK)
+            return status;
         return from_catalogue(o, name, out);
     }
     berlu_status status = from_elsewhere(o, name, path, out);

@@ -226,9 +226,24 @@ static const char *nearer(const char *word, const char *near, const char *other)
     return nearest_name(word, (const char *const[]){near ? near : other, near ? other : NULL, NULL});
 }
 
+/* berlu(alpha=0.1) and berlu,alpha=0.1 instead of berlu:alpha=0.1 */
+static const char *name_before_parameters(const char *name)
+{
+    const char *builtin;
+    size_t length = strcspn(name, "(,");
+    for (size_t i = 0; name[length] && (builtin = berlu_act_builtin(i)); i++)
+        if (strlen(builtin) == length && strncmp(builtin, name, length) == 0)
+            return builtin;
+    return NULL;
+}
+
 static berlu_status fail_unknown_name(const char *name, const berlu_registry *names)
 {
-    const char *near = act_guess(name), *next;
+    const char *near = name_before_parameters(name), *next;
+    if (near)
+        return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; parameters follow a colon, as in %s:key=value",
+                          name, near);
+    near = act_guess(name);
     if (near)
         return berlu_fail(BERLU_ERR_ARG, "activation '%s' is unknown; did you mean '%s'?", name, near);
     for (size_t i = 0; (next = berlu_act_builtin(i)); i++)

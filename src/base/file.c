@@ -144,9 +144,21 @@ static berlu_status open_temporary(file_out *f)
     return status;
 }
 
+/* /dev/stdout and /dev/fd/9 are links, which a rename would replace: as root, for everybody. */
+static int is_descriptor(const file_out *f)
+{
+    struct stat info;
+    return (strncmp(f->name, "/dev/", 5) == 0 || strncmp(f->name, "/proc/", 6) == 0) &&
+           fstatat(f->at, f->name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+}
+
 static berlu_status open_target(file_out *f)
 {
     struct stat info;
+    if (is_descriptor(f)) { /* a file that a shell has opened is continued, never cut */
+        f->fd = open_again(f->at, f->name, O_WRONLY | O_APPEND);
+        return f->fd < 0 ? fail_write(f->path, "open") : BERLU_OK;
+    }
     if (fstatat(f->at, f->name, &info, 0) != 0 || S_ISREG(info.st_mode))
         return open_temporary(f);
     if (S_ISDIR(info.st_mode))

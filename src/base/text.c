@@ -177,10 +177,29 @@ static size_t least(size_t a, size_t b)
 
 enum { WORD = 64 };
 
-/* Edit distance where swapping two neighbours counts as one error. Keeps three rows of the usual
- * table. */
-static size_t word_distance(const char *a, const char *b)
+/* ASCII alone, in every locale. */
+static char lower(char c)
 {
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+/* Does `word` begin with all of `head`, whatever the case? */
+static int begins_with(const char *word, const char *head)
+{
+    for (; *head && lower(*word) == lower(*head); head++)
+        word++;
+    return !*head;
+}
+
+/* Edit distance where swapping two neighbours counts as one error and case as none. Keeps three
+ * rows of the usual table. */
+static size_t word_distance(const char *first, const char *second)
+{
+    char a[WORD + 1] = "", b[WORD + 1] = "";
+    for (size_t i = 0; first[i]; i++)
+        a[i] = lower(first[i]);
+    for (size_t i = 0; second[i]; i++)
+        b[i] = lower(second[i]);
     size_t rows[3][WORD + 1], columns = strlen(b);
     size_t *before = rows[0], *above = rows[1], *row = rows[2];
     for (size_t j = 0; j <= columns; j++)
@@ -257,8 +276,25 @@ int name_is_identifier(const char *word)
     return *word && memchr(tail, *word, LETTERS) && word[strspn(word, tail)] == '\0';
 }
 
+/* The one name that continues `word` (optim, optimizer), or that `word` continues (cuda:0, cuda).
+ * Short beginnings fit too much. */
+static const char *completion(const char *word, const char *const *names)
+{
+    enum { SHORT = 3 };
+    const char *found = NULL;
+    for (; *names; names++)
+        if ((strlen(word) >= SHORT && begins_with(*names, word)) ||
+            (strlen(*names) > SHORT && begins_with(word, *names) && strchr(":.-= ", word[strlen(*names)]))) {
+            if (found)
+                return NULL;
+            found = *names;
+        }
+    return found;
+}
+
 const char *nearest_name(const char *word, const char *const *names)
 {
+    const char *const *all = names;
     size_t length = strlen(word), best = length / 3 + 1; /* an error or two, not another word */
     const char *nearest = NULL;
     if (length > WORD)
@@ -272,5 +308,5 @@ const char *nearest_name(const char *word, const char *const *names)
             nearest = *names;
         }
     }
-    return nearest;
+    return nearest ? nearest : completion(word, all);
 }

@@ -54,9 +54,7 @@ static berlu_status kind_of(const char *text, const data_kind **kind, const char
             return BERLU_OK;
         }
     if (!file_exists(text) && !folder_exists(text))
-        return berlu_fail(BERLU_ERR_INPUT,
-                          "%s: no such folder or file (a data set is `synthetic`, a folder, an archive, or KIND:PATH)",
-                          text);
+        return data_unknown(text);
     return berlu_fail(
         BERLU_ERR_INPUT,
         "%s: not recognised as a data set; name its kind (cifar10:PATH, cifar100:PATH, folder:PATH, packed:PATH)",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/source.h"
 
 berlu_status data_find(const data_kind *kind, char *out, size_t size)
@@ -27,4 +28,14 @@ berlu_status data_find(const data_kind *kind, char *out, size_t size)
                       "%s: not found in the folder `data`; get it with `berlu data get %s`, name its place, "
                       "%s:PATH, or set BERLU_DATA to the folder that holds it",
                       kind->name, kind->name, kind->name);
+}
+
+berlu_status data_unknown(const char *name)
+{
+    const char *near = nearest_name(name, (const char *const[]){"synthetic", "cifar10", "cifar100", NULL});
+    if (near)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: no such folder or file; did you mean '%s'?", name, near);
+    return berlu_fail(BERLU_ERR_INPUT,
+                      "%s: no such folder or file (a data set is `synthetic`, a folder, an archive, or KIND:PATH)",
+                      name);
 }

@@ -29,6 +29,7 @@ typedef struct data_kind {
 /* Finds a published set that was named without a path. The message of BERLU_ERR_INPUT says how to
  * get it. */
 berlu_status data_find(const data_kind *kind, char *out, size_t size);
+berlu_status data_unknown(const char *name); /* the failure for a name that is nothing */
 
 extern const data_kind data_cifar10, data_cifar100, data_folder, data_synthetic, data_packed;
 

@@ -80,7 +80,9 @@ static berlu_status fail_choice(const setting *row, const char *value)
     char list[256] = "";
     for (const char *const *c = row->choices; *c; c++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", *c);
-    return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is none of %s", row->key, value, list);
+    const char *near = nearest_name(strcmp(value, "gpu") == 0 ? "cuda" : value, row->choices);
+    return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is none of %s%s%s%s", row->key, value, list,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 /* The recipe is stored as its name, all other choices as an index. */

@@ -44,7 +44,7 @@ berlu_status run_missing(const char *path)
     if (!folder_exists(path) && !file_exists(path) && model_configure(&config, path, NULL) == BERLU_OK)
         return berlu_fail(
             BERLU_ERR_INPUT,
-            "%s: is a model; give its --weights FILE (and --data), or the folder of a run, which knows them", path);
+            "%s: is a model; give the folder of a run (or, to `berlu eval`, its --weights FILE and --data too)", path);
     if (!folder_exists(path))
         return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path,
                           file_exists(path) ? "is a file, not the folder of a run" : "no such folder of a run");

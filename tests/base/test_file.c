@@ -153,6 +153,23 @@ static void things_that_are_no_files_are_not_replaced(void **state)
     assert_int_equal(entries(folder), 0);
 }
 
+static void a_file_behind_a_descriptor_is_continued_in_place(void **state)
+{
+    (void)state;
+    char name[32], *data = NULL;
+    struct stat before, after;
+    int fd = open(path, O_WRONLY | O_CREAT, 0666);
+    assert_true(fd >= 0 && write(fd, "a", 1) == 1 && fstat(fd, &before) == 0);
+    snprintf(name, sizeof name, "/dev/fd/%d", fd);
+    assert_int_equal(file_write_atomic(name, "b", 1), BERLU_OK);
+    close(fd);
+    assert_int_equal(file_read_all(&data, NULL, path, 10), BERLU_OK);
+    assert_string_equal(data, "ab");
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(before.st_ino == after.st_ino);
+    free(data);
+}
+
 static void reading_says_what_is_wrong(void **state)
 {
     (void)state;
@@ -224,6 +241,7 @@ int main(void)
         cmocka_unit_test_setup(a_failure_at_any_call_leaves_the_old_file_whole, set_up),
         cmocka_unit_test_setup(a_write_in_two_halves_still_arrives_whole, set_up),
         cmocka_unit_test_setup(things_that_are_no_files_are_not_replaced, set_up),
+        cmocka_unit_test_setup(a_file_behind_a_descriptor_is_continued_in_place, set_up),
         cmocka_unit_test_setup(reading_says_what_is_wrong, set_up),
         cmocka_unit_test_setup(reading_survives_failures_too, set_up),
         cmocka_unit_test_setup(an_empty_file_is_read_as_nothing, set_up),

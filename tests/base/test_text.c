@@ -157,6 +157,12 @@ static void a_slip_finds_its_name_and_another_word_none(void **state)
     assert_string_equal(nearest_name("hard-swish", names), "hard_swish");
     assert_string_equal(nearest_name("thread", names), "threads");
     assert_string_equal(nearest_name("relu", names), "relu");
+    assert_string_equal(nearest_name("GELU", names), "gelu");
+    assert_string_equal(nearest_name("Threads", names), "threads");
+    assert_string_equal(nearest_name("hard", names), "hard_swish"); /* one name continues it, */
+    assert_null(nearest_name("gel", (const char *const[]){"gelu_tanh", "gelu_quick", NULL})); /* two do */
+    assert_string_equal(nearest_name("relu:0.1", names), "relu");
+    assert_null(nearest_name("relu_of_some_kind", names));
     assert_null(nearest_name("convnext", names));
     assert_null(nearest_name("", names));
     char word[200];

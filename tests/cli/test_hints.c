@@ -66,7 +66,7 @@ static const mistake mistakes[] = {
     {"train --resume r", "write --run r --resume", 0},
     {"eval nosuchrun", "no such folder of a run", 0},
     {"eval runs", "holds 2 runs; name one of them, for example runs/a", 0},
-    {"eval vit_micro", "is a model; give its --weights FILE", 0},
+    {"eval vit_micro", "is a model; give the folder of a run (or, to `berlu eval`, its --weights FILE", 0},
     {"eval typo.yaml", "is a file, not the folder of a run", 0},
     {"eval empty", "there is no run.json", 0},
     {"eval vit_micro --data synthetic --weights old.pth", "safetensors.torch.save_file(torch.load('old.pth'", 0},
@@ -79,6 +79,49 @@ static const mistake mistakes[] = {
     {"smooth berlu", "it is leaky_relu smoothed", 0},
     {"smooth", "berlu smooth leaky_relu", 0},
     {"summary", "`berlu models` lists them", 0},
+    /* commands under other names */
+    {"plot gelu", "did you mean 'act plot'?", 0},
+    {"activations", "did you mean 'act list'?", 0},
+    {"version", "did you mean '--version'?", 0},
+    {"smooth-check relu", "did you mean 'smooth check'?", 0},
+    {"data download cifar10", "did you mean 'data get'?", 0},
+    {"lipschitz gelu", "did you mean 'analyze lipschitz'?", 0},
+    {"analyze lip gelu", "did you mean 'lipschitz'?", 0},
+    {"evaluate r", "did you mean 'eval'?", 0},
+    /* options under other names, and values */
+    {"train --arch vit_micro", "did you mean --model?", 0},
+    {T "--output runs/x", "did you mean --run?", 0},
+    {T "--out runs/x", "did you mean --run?", 0},
+    {T "--optim sgd", "did you mean --optimizer?", 0},
+    {T "--amp", "did you mean --precision?", 0},
+    {T "--continue", "did you mean --resume?", 0},
+    {"smooth relu --epsilon 0.5", "did you mean --eps?", 0},
+    {"act eval gelu --at 1", "did you mean --x?", 0},
+    {"act plot gelu --out g.svg", "did you mean --svg?", 0},
+    {"bench act --size 4Ki", "did you mean --n?", 0},
+    {"data get cifar10 --dir data", "did you mean --out?", 0},
+    {T "--device gpu", "did you mean 'cuda'?", 0},
+    {"bench step --device gpu", "did you mean 'cuda'?", 0},
+    {T "--device cuda:0", "did you mean 'cuda'?", 0},
+    {T "--recipe Paper", "did you mean 'paper'?", 0},
+    {T "--optimizer adam", "did you mean 'adamw'?", 0},
+    {T "--schedule cosine", "did you mean 'cosine-step'?", 0},
+    {"data get CIFAR10", "did you mean 'cifar10'?", 0},
+    {"train --model vit_micro --act berlu --run z --data CIFAR10", "did you mean 'cifar10'?", 0},
+    {"train --model vit_micro --act berlu --run z --data cifar-10", "did you mean 'cifar10'?", 0},
+    {WITHOUT_ACT "--act leaky", "did you mean 'leaky_relu'?", 0},
+    {WITHOUT_ACT "--act squared_relu", "did you mean 'relu2'?", 0},
+    {WITHOUT_ACT "--act berlu(eps=0.1)", "parameters follow a colon, as in berlu:key=value", 0},
+    {WITHOUT_ACT "--act berlu,eps=0.1", "parameters follow a colon, as in berlu:key=value", 0},
+    /* half of what is needed, and the wrong kind of thing */
+    {"train --resume", "--run DIR --resume", 0},
+    {"train --run runs/a", "add --resume to continue it", 0},
+    {T "--config runs/a", "give runs/a/run.json", 0},
+    {"predict vit_micro x.png", "is a model; give the folder of a run", 0},
+    {"export onnx vit_micro x.onnx", "is a model; give the folder of a run", 0},
+    {"smooth gelu", "gelu is an activation, but not in the catalogue of what is smoothed: relu", 0},
+    {"act plot gelu --svg gelu.png", "write gelu.svg", 0},
+    {"act plot gelu --svg - --json", "standard output takes one thing", 0},
 };
 
 static void file_put(const char *path, const char *bytes, size_t count)
@@ -157,9 +200,28 @@ static void a_published_set_is_looked_for_where_the_variable_points(void **state
     unsetenv("BERLU_DATA");
 }
 
+/* The plot alone goes to standard output, so that it can be piped; tables go to standard error. */
+static void a_dash_sends_the_plot_to_standard_output(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"act plot gelu --svg -", "smooth relu --eps 0.5 --svg -",
+                                        "analyze linearity gelu --svg -"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        command_result r;
+        answer(&r, lines[i]);
+        assert_int_equal(r.code, 0);
+        assert_int_equal(strncmp(r.out, "<svg", 4), 0);
+        assert_string_equal(r.out + strlen(r.out) - 7, "</svg>\n");
+        assert_null(strstr(r.err, "<svg"));
+        assert_int_not_equal(access("-", F_OK), 0);
+        command_free(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dash_sends_the_plot_to_standard_output),
         cmocka_unit_test(every_mistake_is_told_what_to_do),
         cmocka_unit_test(numbers_may_follow_an_option_one_by_one),
         cmocka_unit_test(a_published_set_is_looked_for_where_the_variable_points),

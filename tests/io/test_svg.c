@@ -83,6 +83,35 @@ static void every_mark_is_drawn_and_named(void **state)
     free(svg);
 }
 
+/* The top of the frame of plot `index`: frames are the rectangles without a fill. */
+static double frame_top(const char *svg, int index)
+{
+    double y = NAN;
+    for (const char *at = svg; index >= 0 && (at = strstr(at, "<rect x=")); at++)
+        if (strstr(at, "fill=\"none\"") && strstr(at, "fill=\"none\"") < strchr(at, '>')) {
+            assert_int_equal(sscanf(at, "<rect x=\"%*f\" y=\"%lf\"", &y), 1);
+            index--;
+        }
+    return index < 0 ? y : NAN;
+}
+
+static void a_legend_that_plots_share_leaves_their_frames_aligned(void **state)
+{
+    (void)state;
+    double x[] = {0, 1};
+    svg_series named = {.label = "curve", .x = x, .y = x, .count = 2}, bare = {.x = x, .y = x, .count = 2};
+    svg_plot shared[] = {{"a", {0}, {0}, &named, 1}, {"b", {0}, {0}, &bare, 1}};
+    svg_plot own[] = {{"a", {0}, {0}, &bare, 1}, {"b", {0}, {0}, &named, 1}};
+    char *svg = write(&(svg_figure){.plots = shared, .count = 2, .columns = 2});
+    assert_int_equal(occurrences(svg, "curve</text>"), 1);
+    assert_true(frame_top(svg, 0) == frame_top(svg, 1));
+    free(svg);
+    svg = write(&(svg_figure){.plots = own, .count = 2, .columns = 2}); /* the second's alone: it stays there */
+    assert_int_equal(occurrences(svg, "curve</text>"), 1);
+    assert_true(frame_top(svg, 0) < frame_top(svg, 1));
+    free(svg);
+}
+
 static void a_gap_lifts_the_pen(void **state)
 {
     (void)state;
@@ -133,6 +162,22 @@ static void ticks_are_round_and_cover_the_axis(void **state)
             }
             double step = ticks.value[1] - ticks.value[0], lead = step / pow(10, floor(log10(step) + 1e-9));
             assert_true(fabs(lead - 1) < 1e-6 || fabs(lead - 2) < 1e-6 || fabs(lead - 5) < 1e-6);
+        }
+}
+
+static void a_narrow_logarithmic_axis_has_three_numbers_or_more(void **state)
+{
+    (void)state;
+    for (double low = -3; low < 3; low += 0.037)
+        for (double span = 0.02; span < 4; span *= 1.3) {
+            svg_scale scale = {.low = low, .high = low + span, .log = 1};
+            svg_ticks ticks;
+            svg_ticks_make(&ticks, &scale, 8);
+            assert_true(ticks.count >= (span > 2 ? 2 : 3));
+            for (size_t i = 0; i < ticks.count; i++) {
+                double at = svg_scale_map(&scale, ticks.value[i]);
+                assert_true(at > -1e-6 && at < 1 + 1e-6);
+            }
         }
 }
 
@@ -316,9 +361,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mark_is_drawn_and_named),
+        cmocka_unit_test(a_legend_that_plots_share_leaves_their_frames_aligned),
         cmocka_unit_test(a_gap_lifts_the_pen),
         cmocka_unit_test(axes_are_those_asked_for),
         cmocka_unit_test(ticks_are_round_and_cover_the_axis),
+        cmocka_unit_test(a_narrow_logarithmic_axis_has_three_numbers_or_more),
         cmocka_unit_test(empty_and_constant_series_have_an_axis_too),
         cmocka_unit_test(bars_stand_side_by_side_on_zero_with_their_whiskers),
         cmocka_unit_test(categories_run_from_top_to_bottom),

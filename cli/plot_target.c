@@ -1,0 +1,58 @@
+/* plot_target.c - see plot_target.h. SPDX-License-Identifier: MIT */
+#include "plot_target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options_internal.h"
+
+static const char *const plot_options[] = {"svg", "confusion"};
+
+/* x.png would be a file that no viewer of PNG opens. */
+static berlu_status check_name(const char *option, const char *path)
+{
+    static const char *const others[] = {".png", ".pdf", ".jpg", ".jpeg", ".eps"};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (length > strlen(others[i]) && strcmp(path + length - strlen(others[i]), others[i]) == 0)
+            return berlu_fail(BERLU_ERR_ARG,
+                              "option --%s: plots are SVG; write %.*s.svg (rsvg-convert or a browser converts it)",
+                              option, (int)(length - strlen(others[i])), path);
+    return BERLU_OK;
+}
+
+/* Keeps the old standard output under another number and sends what is printed to standard error. */
+static berlu_status swap_output(options *o, const option_row *row)
+{
+    enum { PATH = 32 };
+    char *path = ARENA_ARRAY(&o->memory, char, PATH);
+    if (!path)
+        return BERLU_ERR_MEMORY;
+    int kept = dup(STDOUT_FILENO);
+    if (kept < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
+    snprintf(path, PATH, "/dev/fd/%d", kept);
+    options_value(o, row)->string = path;
+    return BERLU_OK;
+}
+
+berlu_status plot_target_take(options *o)
+{
+    const option_row *target = NULL;
+    for (size_t i = 0; i < COUNT(plot_options); i++) {
+        const option_row *row = options_row(o, plot_options[i], strlen(plot_options[i]));
+        const char *path = row && options_given(o, plot_options[i]) ? options_string(o, plot_options[i]) : NULL;
+        if (!path)
+            continue;
+        TRY(check_name(plot_options[i], path));
+        if (strcmp(path, "-") != 0)
+            continue;
+        if (target || options_json(o))
+            return berlu_fail(BERLU_ERR_ARG, "option --%s: standard output takes one thing, but %s goes there too",
+                              plot_options[i], target ? "another plot" : "JSON");
+        target = row;
+    }
+    return target ? swap_output(o, target) : BERLU_OK;
+}
