@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output.h"
 #include "report/cost.h"
 #include "report/equivalence.h"
 #include "report/report.h"
@@ -49,6 +50,38 @@ static berlu_status contents_of(store_contents *out, report_cost *cost, report_e
     return status;
 }
 
+/* How many runs there are, how many are finished, and the verdicts; claims.json has the rest. */
+static berlu_status result_print(const options *o, const report *r, size_t studies)
+{
+    size_t done = 0, failed = 0;
+    for (size_t i = 0; i < r->v.run_count; i++) {
+        done += strcmp(r->v.runs[i].run->state, "done") == 0;
+        failed += strcmp(r->v.runs[i].run->state, "failed") == 0;
+    }
+    if (!options_json(o)) {
+        printf("%zu studies: %s\n", studies, options_string(o, "out"));
+        return BERLU_OK;
+    }
+    output out;
+    output_start(&out);
+    output_string(&out, "out", options_string(o, "out"));
+    output_int(&out, "studies", (int64_t)studies);
+    output_int(&out, "runs", (int64_t)r->v.run_count);
+    output_int(&out, "done", (int64_t)done);
+    output_int(&out, "failed", (int64_t)failed);
+    output_array(&out, "claims");
+    for (size_t i = 0; i < CLAIMS; i++) {
+        output_object(&out, NULL);
+        output_string(&out, "id", r->claims[i].of->id);
+        output_string(&out, "direction", r->claims[i].direction);
+        output_string(&out, "size", r->claims[i].size);
+        output_bool(&out, "partial", r->claims[i].partial);
+        output_end(&out);
+    }
+    output_end(&out);
+    return output_print(&out);
+}
+
 static berlu_status report_study(options *o)
 {
     size_t count = options_count(o, "from"), studies = 0;
@@ -80,8 +113,8 @@ static berlu_status report_study(options *o)
         status = report_cost_write(&cost, options_string(o, "out"), formats);
     if (status == BERLU_OK)
         status = report_equivalence_write(&equal, options_string(o, "out"), formats);
-    if (status == BERLU_OK && !options_json(o))
-        printf("%zu studies: %s\n", studies, options_string(o, "out"));
+    if (status == BERLU_OK)
+        status = result_print(o, &r, studies);
     report_free(&r);
     report_cost_free(&cost);
     report_equivalence_free(&equal);

@@ -35,6 +35,12 @@ static void workers_print(text *out, const study_view *v, int *lines)
         if (!w->process)
             continue;
         const study_entry *r = &v->runs->items[w->run];
+        if (w->landscape) {
+            text_add(out, "  %-28.28s seed %-3lld landscape of its weights\n", v->study->cells[r->cell].label,
+                     (long long)r->seed);
+            ++*lines;
+            continue;
+        }
         text_add(out, "  %-28.28s seed %-3lld epoch %-4llu %3.0f %%  loss %-7.4f", v->study->cells[r->cell].label,
                  (long long)r->seed, (unsigned long long)w->epoch,
                  w->steps ? 100.0 * (double)w->step / (double)w->steps : 0.0, w->loss);

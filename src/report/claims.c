@@ -36,6 +36,12 @@ int claim_speaks(const view_study *s, const view_cell *c, const char *id)
     return is_paper_data(c->data) && !c->own_recipe;
 }
 
+int claim_counts(const view_study *s, const view_cell *c, const char *id)
+{
+    const view_study *other = s->within[c->group];
+    return claim_speaks(s, c, id) && !(other && claim_speaks(other, c, id));
+}
+
 void claim_study(claim_result *r, const evidence *e, const view_study *s)
 {
     const char *at = r->studies;
@@ -257,6 +263,8 @@ berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)
         status = claims_widths(out, e);
     if (status == BERLU_OK)
         status = claims_runs(out, e);
+    if (status == BERLU_OK)
+        status = claims_landscape(out, e);
     if (status == BERLU_OK)
         status = claims_cost(out, e);
     for (size_t i = 0; i < CLAIMS && status == BERLU_OK; i++)

@@ -6,7 +6,7 @@
  * their own (claims.inc). Size: whether the paper's figures lie inside our intervals. A study
  * speaks to a claim when its file names it, or when its data and settings are the paper's. Files:
  * claims.c (comparisons, and the list), claims_theory.c (C1 to C6), claims_widths.c (C11 to C13),
- * claims_runs.c (C17, C19), claims_cost.c (C14 to C16), claims_json.c. */
+ * claims_runs.c (C17, C19), claims_landscape.c (C18), claims_cost.c (C14 to C16), claims_json.c. */
 #ifndef REPORT_CLAIMS_H
 #define REPORT_CLAIMS_H
 
@@ -45,12 +45,15 @@ const char *claim_word_name(claim_word w);
 claim_word claim_worst(claim_word a, claim_word b); /* of two parts of a claim; one that was not tested says nothing */
 
 int claim_speaks(const view_study *s, const view_cell *c, const char *id);
+/* The same for evidence from runs: 0 where another study that speaks shows the same runs. */
+int claim_counts(const view_study *s, const view_cell *c, const char *id);
 void claim_study(claim_result *r, const evidence *e, const view_study *s); /* adds its name; NULL: no memory */
 
 /* Each fills direction, size, figures, n, studies, partial, why of the claims it knows. */
 berlu_status claims_theory(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_widths(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e);
+berlu_status claims_landscape(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_cost(claim_result out[CLAIMS], const evidence *e);
 
 /* All claims and contrasts as one JSON object; numbers read back to the same bits. */

@@ -1,7 +1,5 @@
 /* claims_runs.c - C17 and C19: dead units and gradients, as the runs measured them.
- * SPDX-License-Identifier: MIT
- *
- * C18 is about the landscape of trained weights, which no store holds: it is not tested. */
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +23,7 @@ static const cell_sites *sites_of(const evidence *e, size_t at_study, size_t gro
     const view_study *s = &e->v->studies[at_study];
     for (size_t c = 0; c < s->cell_count; c++)
         if (s->cells[c].group == group && strcmp(s->cells[c].act, act) == 0 &&
-            sites_have(&e->sites[at_study][c], SITE_DEAD) && claim_speaks(s, &s->cells[c], "C17"))
+            sites_have(&e->sites[at_study][c], SITE_DEAD) && claim_counts(s, &s->cells[c], "C17"))
             return &e->sites[at_study][c];
     return NULL;
 }
@@ -92,7 +90,7 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
     const view_study *s = &e->v->studies[at_study];
     const view_cell *cell = &s->cells[c];
     const cell_sites *sites = &e->sites[at_study][c];
-    if (strcmp(cell->act, "berlu") != 0 || !claim_speaks(s, cell, "C19") || sites->epochs < 1 ||
+    if (strcmp(cell->act, "berlu") != 0 || !claim_counts(s, cell, "C19") || sites->epochs < 1 ||
         !sites_have(sites, SITE_GRAD))
         return BERLU_OK;
     growth first = growth_at(sites, 0), last = growth_at(sites, sites->epochs - 1);
@@ -115,7 +113,7 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
 
 berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e)
 {
-    enum { C17 = 16, C18 = 17, C19 = 18 };
+    enum { C17 = 16, C19 = 18 };
     claim_word dead = CLAIM_NOT_TESTED, grown = CLAIM_NOT_TESTED;
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++) {
@@ -124,6 +122,5 @@ berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e)
         for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++)
             status = gradients_judge(&out[C19], e, i, c, &grown);
     }
-    out[C18].why = "needs the weights of trained runs, which a store does not hold";
     return status;
 }

@@ -167,7 +167,7 @@ static double alpha_trained(claim_result *r, const evidence *e)
         for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             const view_cell *cell = &e->v->studies[i].cells[c];
             const cell_sites *s = &e->sites[i][c];
-            if (isnan(cell->eps) || !claim_speaks(&e->v->studies[i], cell, "C4"))
+            if (isnan(cell->eps) || !claim_counts(&e->v->studies[i], cell, "C4"))
                 continue;
             for (size_t k = 0; k < s->run_count; k++)
                 if (!isnan(s->runs[k].alpha)) {

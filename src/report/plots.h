@@ -26,7 +26,7 @@ berlu_status figure_write(text *out, const svg_plot *plot, int width, int height
 
 const char *metric_words(const view_study *s); /* "test accuracy, %" */
 
-/* "study, model on data, 100 epochs" */
+/* "study: model on data, 100 epochs" */
 const char *group_words(const evidence *e, const view_study *s, size_t group);
 
 #endif

@@ -133,7 +133,8 @@ berlu_status plot_learning(text *out, const evidence *e, size_t *shown)
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
-            status = group_learning(out, e, &e->v->studies[i], g, shown);
+            if (!e->v->studies[i].within[g])
+                status = group_learning(out, e, &e->v->studies[i], g, shown);
     return status;
 }
 
@@ -191,7 +192,7 @@ berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
         for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++) {
             ladder l;
             status = ladder_find(&l, &e->v->studies[i], c, e->memory);
-            if (status == BERLU_OK && l.count > 1)
+            if (status == BERLU_OK && l.count > 1 && !l.study->within[l.group])
                 status = ladder_draw(out, e, &l, shown);
         }
     return status;
@@ -251,7 +252,7 @@ berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown)
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++)
-            for (int last = 0; last < 2 && status == BERLU_OK; last++)
+            for (int last = 0; last < 2 && status == BERLU_OK && !e->v->studies[i].within[g]; last++)
                 status = cloud_draw(out, e, i, g, last, shown);
     return status;
 }

@@ -215,6 +215,7 @@ berlu_status plot_dots(text *out, const evidence *e, size_t *shown)
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
-            status = group_dots(out, e, &e->v->studies[i], g, shown);
+            if (!e->v->studies[i].within[g])
+                status = group_dots(out, e, &e->v->studies[i], g, shown);
     return status;
 }

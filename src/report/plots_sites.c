@@ -137,10 +137,11 @@ berlu_status plot_sites(text *out, const evidence *e, size_t *shown)
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++) {
             const cell_sites *s = &e->sites[i][c];
-            if (!s->sites || s->epochs < 2 || !sites_have(s, SITE_LEFT))
+            const view_study *of = &e->v->studies[i];
+            if (!s->sites || s->epochs < 2 || !sites_have(s, SITE_LEFT) || of->within[of->cells[c].group])
                 continue;
             if (cells++ < CELLS_MOST)
-                status = cell_draw(out, &e->v->studies[i], &e->v->studies[i].cells[c], s, e->memory, shown);
+                status = cell_draw(out, of, &of->cells[c], s, e->memory, shown);
             else
                 left_out++;
         }

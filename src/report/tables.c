@@ -19,8 +19,9 @@ static const char *const contrast_columns[] = {
     "difference",  "low",  "high",       "p",           "p_holm",     "test",   "p_equal",    "p_flip",   "paired_low",
     "paired_high", "r",    "images_low", "images_high", "detectable", "paper",  "registered", "failed_a", "failed_b",
     "verdict",     "size", "failures",   "metric",      "levene",     "why"};
-static const char *const run_columns[] = {"study", "cell",   "seed",    "key",    "state",   "top1",   "top5",
-                                          "loss",  "device", "version", "commit", "message", "command"};
+static const char *const run_columns[] = {"study",  "cell",    "seed",    "key",       "state",
+                                          "top1",   "top5",    "loss",    "device",    "version",
+                                          "commit", "message", "command", "sharpness", "eigenvalue"};
 static const char *const aa_columns[] = {"study", "seeds", "n", "difference", "low", "high", "p"};
 static const char *const machine_columns[] = {"version", "commit", "device", "host", "data", "data_sha256", "runs"};
 
@@ -229,6 +230,8 @@ static berlu_status run_row(table *t, const view_study *s, const view_cell *c, c
                                       : "";
     table_word(t, command);
     table_mark(t, "code");
+    table_number(t, r->landscape ? r->landscape->sharpness : NAN, 4);
+    table_number(t, r->landscape ? r->landscape->eigenvalue : NAN, 4);
     return command ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
@@ -249,20 +252,18 @@ static void machines_fill(table *t, const view *v)
 {
     machine all[64];
     size_t count = 0;
-    for (size_t s = 0; s < v->count; s++)
-        for (size_t c = 0; c < v->studies[s].cell_count; c++)
-            for (size_t r = 0; r < v->studies[s].cells[c].of->count; r++) {
-                const store_result *run = &v->studies[s].cells[c].of->runs[r];
-                size_t i = 0;
-                if (!*run->version && !*run->device)
-                    continue;
-                while (i < count && !same_machine(all[i].run, run))
-                    i++;
-                if (i == count && count < COUNT(all))
-                    all[count++] = (machine){run, v->studies[s].cells[c].data, 0};
-                if (i < count)
-                    all[i].runs++;
-            }
+    for (size_t r = 0; r < v->run_count; r++) {
+        const store_result *run = v->runs[r].run;
+        size_t i = 0;
+        if (!*run->version && !*run->device)
+            continue;
+        while (i < count && !same_machine(all[i].run, run))
+            i++;
+        if (i == count && count < COUNT(all))
+            all[count++] = (machine){run, v->runs[r].cell->data, 0};
+        if (i < count)
+            all[i].runs++;
+    }
     for (size_t i = 0; i < count; i++) {
         table_word(t, all[i].run->version);
         table_word(t, all[i].run->commit);

@@ -46,14 +46,26 @@ typedef struct view_study {
     size_t claim_count;
     view_cell *cells;
     size_t cell_count, group_count;
+    const struct view_study **within; /* by group: the study that shows it, see view_make(); NULL: this one */
 } view_study;
+
+typedef struct view_run {
+    const store_result *run;
+    const view_cell *cell; /* the first that has it */
+    size_t place;          /* in the order of the report */
+} view_run;
 
 typedef struct view {
     view_study *studies;
     size_t count;
+    view_run *runs; /* each once, however many cells have it */
+    size_t run_count;
     arena memory;
 } view;
 
+/* Studies share runs. A group all of whose cells stand in one group of another study, with the same
+ * finished runs under the same labels, would give the same plots and the same evidence twice:
+ * `within` names the study that has more cells, of equals the first. */
 berlu_status view_make(view *out, const store_contents *from);
 void view_free(view *v);
 

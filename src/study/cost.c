@@ -27,14 +27,6 @@ static int is_bench_setting(const char *key)
     return 0;
 }
 
-static const char *setting_of(const study_cell *cell, const char *key)
-{
-    for (size_t i = 0; i < cell->settings.count; i++)
-        if (strcmp(cell->settings.items[i].key, key) == 0)
-            return cell->settings.items[i].values[0];
-    return NULL;
-}
-
 static void words_add(arena *memory, char **words, size_t *count, const char *option, const char *value)
 {
     words[(*count)++] = arena_printf(memory, "--%s", option);
@@ -46,7 +38,7 @@ static void batch_add(arena *memory, char **words, size_t *count, const study *s
 {
     train_settings resolved;
     char number[32];
-    if (setting_of(&s->cells[cell], "batch") ||
+    if (study_setting_of(&s->cells[cell], "batch") ||
         study_run_settings(s, &(study_run){.cell = cell}, &resolved) != BERLU_OK)
         return;
     snprintf(number, sizeof number, "%lld", (long long)resolved.batch);
@@ -57,7 +49,7 @@ static void batch_add(arena *memory, char **words, size_t *count, const study *s
 char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb)
 {
     const study_cell *c = &s->cells[cell];
-    const char *model = setting_of(c, "model"), *keep = setting_of(c, "keep");
+    const char *model = study_setting_of(c, "model"), *keep = study_setting_of(c, "keep");
     size_t most = 32, count = 0;
     char number[32];
     for (size_t i = 0; i < c->settings.count; i++)

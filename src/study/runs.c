@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/landscape_file.h"
 #include "base/file.h"
 #include "base/median.h"
 #include "io/csv.h"
@@ -213,6 +214,10 @@ static berlu_status results_read(study_entry *r)
     r->best_top1 = best_of(&table);
     csv_free(&table);
     timing_read(r);
+    snprintf(path, sizeof path, "%s/checkpoints", r->path);
+    r->weights = folder_exists(path);
+    snprintf(path, sizeof path, "%s/" LANDSCAPE_FILE, r->path);
+    r->landscape = file_exists(path);
     return BERLU_OK;
 }
 
@@ -222,6 +227,7 @@ berlu_status study_entry_look(study_entry *r)
     r->state = STUDY_WAITING;
     r->best_top1 = r->images_per_s = r->seconds = NAN;
     r->peak_bytes = 0;
+    r->weights = r->landscape = 0;
     r->record = (run_record){0};
     if (!folder_exists(r->path))
         return BERLU_OK;

@@ -40,6 +40,7 @@ typedef struct study_entry {
     metrics_row last;                        /* of a run that is done */
     double best_top1, images_per_s, seconds; /* over all processes that worked on it, from timing.csv */
     uint64_t peak_bytes;
+    int weights, landscape; /* of a run that is done: its folder has checkpoints, landscape.json */
 } study_entry;
 
 typedef struct study_entries {

@@ -17,6 +17,7 @@ enum { STUDY_JOBS = 64 };
 typedef struct study_worker {
     long process; /* 0: this slot is free */
     size_t run;
+    int landscape; /* measures the weights of the run, which is done, instead of training it */
     uint64_t epoch, epochs, step, steps;
     double loss, top1, images_per_s, began;
     double epoch_began, epoch_seconds; /* the last whole epoch; 0 before there was one */

@@ -26,7 +26,9 @@ static const char additions[] =
     "CREATE TABLE IF NOT EXISTS imported(study TEXT, source TEXT, cell TEXT, seed INTEGER, n INTEGER, mean REAL,"
     " sd REAL, PRIMARY KEY(study, source, cell, seed));"
     "CREATE TABLE IF NOT EXISTS equivalence(study TEXT, source TEXT, name TEXT, a TEXT, b TEXT, margin REAL,"
-    " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));";
+    " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));"
+    "CREATE TABLE IF NOT EXISTS landscape(run TEXT PRIMARY KEY, how TEXT, loss REAL, gradient REAL, sharpness REAL,"
+    " eigenvalue REAL, error REAL);";
 
 static const char schema[] =
     "CREATE TABLE study(name TEXT PRIMARY KEY, yaml TEXT, sha256 TEXT, registered TEXT);"

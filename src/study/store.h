@@ -10,6 +10,7 @@
 #ifndef STUDY_STORE_H
 #define STUDY_STORE_H
 
+#include "analyze/landscape_file.h"
 #include "study/runs.h"
 
 typedef struct store store;
@@ -61,6 +62,7 @@ typedef struct store_result {
     size_t metrics_packed, metrics_bytes;
     store_epoch *epochs;
     size_t epoch_count;
+    const landscape_summary *landscape; /* NULL: not measured */
 } store_result;
 
 typedef struct store_cell {

@@ -24,4 +24,7 @@ berlu_status store_commit(store *s, berlu_status status); /* or rolls back where
 int store_has_table(store *s, const char *schema, const char *name);
 const char *store_now(char out[32]);
 
+berlu_status store_put_landscape(store *s, const study_entry *run); /* store_landscape.c */
+berlu_status store_read_landscapes(store *s, store_contents *c);
+
 #endif

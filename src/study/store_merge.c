@@ -29,7 +29,7 @@ static berlu_status conflicts_check(store *s, const char *path)
 /* Tables that stores of earlier versions do not have. */
 static berlu_status additions_merge(store *into)
 {
-    static const char *const tables[] = {"hash", "cost", "imported", "equivalence"};
+    static const char *const tables[] = {"hash", "cost", "imported", "equivalence", "landscape"};
     berlu_status status = BERLU_OK;
     for (size_t i = 0; i < COUNT(tables) && status == BERLU_OK; i++) {
         char sql[96];

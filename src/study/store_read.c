@@ -71,7 +71,8 @@ static berlu_status epochs_read(store *s, store_result *r, arena *memory)
         return status;
     store_bind_text(q, 1, r->key);
     while (r->epoch_count < most && sqlite3_step(q) == SQLITE_ROW)
-        r->epochs[r->epoch_count++] = (store_epoch){store_real_at(q, 0), store_real_at(q, 1), store_real_at(q, 2), store_real_at(q, 3)};
+        r->epochs[r->epoch_count++] =
+            (store_epoch){store_real_at(q, 0), store_real_at(q, 1), store_real_at(q, 2), store_real_at(q, 3)};
     sqlite3_finalize(q);
     return BERLU_OK;
 }
@@ -116,7 +117,8 @@ static berlu_status cells_read(store *s, store_study *t, arena *memory)
         return status;
     store_bind_text(q, 1, t->name);
     while (t->cell_count < most && sqlite3_step(q) == SQLITE_ROW)
-        t->cells[t->cell_count++] = (store_cell){.label = store_text_at(memory, q, 0), .settings = store_text_at(memory, q, 1)};
+        t->cells[t->cell_count++] =
+            (store_cell){.label = store_text_at(memory, q, 0), .settings = store_text_at(memory, q, 1)};
     sqlite3_finalize(q);
     for (size_t c = 0; c < t->cell_count && status == BERLU_OK; c++)
         status = runs_read(s, t->name, &t->cells[c], memory);
@@ -222,6 +224,8 @@ berlu_status store_read(store *s, store_contents *out)
         if (status == BERLU_OK)
             status = contrasts_read(s, t, &out->memory);
     }
+    if (status == BERLU_OK)
+        status = store_read_landscapes(s, out);
     if (status == BERLU_OK && !texts_whole(out))
         status = berlu_fail_memory(0, "a store");
     if (status != BERLU_OK)

@@ -154,6 +154,8 @@ static berlu_status rows_put(store *s, const study_entry *run, const run_files *
         status = final_put(s, run, f);
     if (status == BERLU_OK && run->state == STUDY_DONE)
         status = hash_put(s, run);
+    if (status == BERLU_OK && run->state == STUDY_DONE)
+        status = store_put_landscape(s, run);
     return store_commit(s, status);
 }
 
@@ -181,10 +183,13 @@ int store_is_current(store *s, const study_entry *run)
     if (run->state != STUDY_DONE ||
         store_prepare(s, &q,
                       "SELECT 1 FROM run r JOIN final f ON f.run = r.key JOIN hash h ON h.run = r.key"
-                      " WHERE r.key = ? AND r.state = 'done' AND r.attempts = ?") != BERLU_OK)
+                      " LEFT JOIN landscape l ON l.run = r.key"
+                      " WHERE r.key = ? AND r.state = 'done' AND r.attempts = ? AND (l.run IS NOT NULL OR NOT ?)") !=
+            BERLU_OK)
         return 0;
     store_bind_text(q, 1, run->key);
     sqlite3_bind_int64(q, 2, (int64_t)run->record.attempt);
+    sqlite3_bind_int(q, 3, run->landscape);
     current = sqlite3_step(q) == SQLITE_ROW;
     sqlite3_finalize(q);
     return current;

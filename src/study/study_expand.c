@@ -417,6 +417,14 @@ void study_expand(study_reader *r)
         study_problem(r, 1, 1, "no cell is left");
 }
 
+const char *study_setting_of(const study_cell *cell, const char *key)
+{
+    for (size_t i = 0; i < cell->settings.count; i++)
+        if (strcmp(cell->settings.items[i].key, key) == 0)
+            return cell->settings.items[i].values[0];
+    return NULL;
+}
+
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out)
 {
     char seed[24];

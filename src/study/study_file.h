@@ -158,4 +158,7 @@ void study_free(study *s);
  * keys say (runs.h). */
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
 
+/* The first value of a setting as the file has it; NULL where it has none. */
+const char *study_setting_of(const study_cell *cell, const char *key);
+
 #endif
