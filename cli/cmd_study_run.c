@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/threads.h"
 #include "signals.h"
-#include "study/algorithms.h"
 #include "study/cost.h"
-#include "study/estimate.h"
+#include "study/lacks.h"
 #include "study/scheduler.h"
 #include "study_launch.h"
 #include "study_open.h"
+#include "study_plan.h"
 #include "study_screen.h"
 
 static const option_row run_rows[] = {
@@ -32,7 +31,7 @@ static const option_row run_rows[] = {
     {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES,
      .help = "slurm: options for sbatch, such as \"--time=60 --gres=gpu:1\""},
     {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
-    {"dry-run", OPTION_FLAG, .help = "list cells and seeds and what is left; run nothing"},
+    {"dry-run", OPTION_FLAG, .help = "list cells, seeds, memory and expected time; run nothing"},
     {"quiet", OPTION_FLAG, .help = "no progress"},
     {0}};
 
@@ -60,57 +59,6 @@ static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options 
     return BERLU_OK;
 }
 
-/* Cells, seeds and how their runs stand; without keys (the data is not here) the seeds alone. */
-static void plan_print(const study_opened *x)
-{
-    for (size_t c = 0; c < x->s.cell_count; c++) {
-        printf("%-32s", x->s.cells[c].label);
-        for (size_t i = 0; i < x->runs.count; i++)
-            if (x->runs.items[i].cell == c)
-                printf(" %lld:%s", (long long)x->runs.items[i].seed, study_state_names[x->runs.items[i].state]);
-        for (size_t i = 0; !x->runs.count && i < x->s.run_count; i++)
-            if (x->s.runs[i].cell == c)
-                printf(" %lld", (long long)x->s.runs[i].seed);
-        printf("\n");
-    }
-    for (size_t i = 0; i < x->s.pair_count; i++)
-        printf("contrast %-22s %s - %s\n", x->s.pairs[i].name, x->s.cells[x->s.pairs[i].a].label,
-               x->s.cells[x->s.pairs[i].b].label);
-}
-
-/* Small networks leave cores idle: as many runs as cores then. */
-static int jobs_default(const study_opened *x)
-{
-    enum { SMALL = 2000000 };
-    study_estimate e;
-    for (size_t c = 0; c < x->s.cell_count; c++)
-        if (study_algorithms_wanted(&x->s.cells[c])) /* on a GPU --devices and --per-device say it */
-            return 1;
-    if (study_estimate_make(&e, &x->s, &x->runs) != BERLU_OK || e.parameters >= SMALL)
-        return 1;
-    int cores = threads_default();
-    return cores < 1 ? 1 : cores < STUDY_JOBS ? cores : STUDY_JOBS;
-}
-
-/* What it will need: what this machine lacks of it is for people to see, and no mistake. */
-static void needs_print(const study_opened *x, const options *o)
-{
-    study_estimate e;
-    size_t left = 0;
-    int jobs = options_given(o, "jobs") ? (int)options_int(o, "jobs") : jobs_default(x);
-    if (study_estimate_make(&e, &x->s, &x->runs) != BERLU_OK)
-        return;
-    for (size_t i = 0; i < x->runs.count; i++)
-        left += x->runs.items[i].same_as == i &&
-                (x->runs.items[i].state == STUDY_WAITING || x->runs.items[i].state == STUDY_CUT);
-    printf("needs: up to %.2f million parameters", (double)e.parameters / 1e6);
-    if (e.bytes)
-        printf(", %.0f MiB a run", (double)e.bytes / (1024.0 * 1024.0));
-    if (e.seconds > 0)
-        printf(", %.0f s a run, %.1f min in all at %d jobs", e.seconds, e.seconds * (double)left / jobs / 60, jobs);
-    printf("\n");
-}
-
 /* Collects what is done and hands the rest to Slurm. */
 static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
@@ -134,8 +82,7 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
     study_schedule how = {.program = program,
                           .jobs = options_given(o, "jobs")      ? (int)options_int(o, "jobs")
                                   : options_count(o, "devices") ? 1
-                                                                : jobs_default(x),
-                          .threads = options_threads(o),
+                                                                : study_jobs_default(x),
                           .retries = (int)options_int(o, "retries"),
                           .slim = options_flag(o, "slim"),
                           .only = options_string(o, "only"),
@@ -156,8 +103,7 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
         how.device_count = device_count;
         how.jobs = options_given(o, "jobs") ? how.jobs : device_count;
     }
-    if (!how.threads && !device_count && how.jobs > 1)
-        how.threads = threads_default() / how.jobs > 0 ? threads_default() / how.jobs : 1;
+    how.threads = study_threads(o, how.jobs);
     *slots = how.jobs;
     run_lock lock;
     status = run_lock_take(&lock, folder, 0, NULL); /* a second scheduler is refused and learns of the first */
@@ -216,7 +162,7 @@ static berlu_status cost_run(options *o, study_opened *x)
     double began = clock_seconds();
     if (options_flag(o, "dry-run")) {
         if (!options_json(o))
-            plan_print(x);
+            study_plan_print(x);
         return study_cost_answer(o, x, 0);
     }
     berlu_status status = folder_make(x->folder);
@@ -239,6 +185,27 @@ static berlu_status cost_run(options *o, study_opened *x)
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
+/* Refuses, before anything runs, what this machine cannot do, every cell of it with its place in the
+ * file. `found` is the status of study_runs_find(); it remains where no cell is to blame. */
+static berlu_status machine_check(const study_opened *x, const options *o, berlu_status found)
+{
+    text problems = {0};
+    size_t left = 0;
+    for (size_t i = 0; i < x->runs.count; i++)
+        left += x->runs.items[i].state == STUDY_WAITING || x->runs.items[i].state == STUDY_CUT;
+    if (found == BERLU_OK && (!left || options_choice(o, "launcher") == 1)) /* another machine runs them */
+        return BERLU_OK;
+    char message[1024];
+    snprintf(message, sizeof message, "%s", found == BERLU_OK ? "" : berlu_last_error());
+    berlu_status status = study_lacks(&x->s, options_string(o, "file"), found != BERLU_OK, &problems);
+    if (status == BERLU_OK && problems.length)
+        status = berlu_fail(BERLU_ERR_INPUT, "%.*s", (int)problems.length - 1, problems.data);
+    else if (status == BERLU_OK && found != BERLU_OK)
+        status = berlu_fail(found, "%s", message);
+    text_free(&problems);
+    return status;
+}
+
 static berlu_status run_study(options *o)
 {
     study_opened x;
@@ -255,18 +222,12 @@ static berlu_status run_study(options *o)
         study_opened_free(&x);
         return status;
     }
-    if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
-        if (study_runs_find(&x, o) != BERLU_OK)
-            fprintf(stderr, "note: %s\n", berlu_last_error());
-        if (!options_json(o)) {
-            plan_print(&x);
-            needs_print(&x, o);
-        }
-        status = study_answer(o, &x, 0, 0);
+    if (options_flag(o, "dry-run")) {
+        status = study_plan(o, &x);
         study_opened_free(&x);
         return status;
     }
-    status = study_runs_find(&x, o);
+    status = machine_check(&x, o, study_runs_find(&x, o));
     if (status == BERLU_OK)
         status = folder_make(x.folder);
     if (status == BERLU_OK)

@@ -38,6 +38,22 @@ int study_setting_is_learning(const char *key)
     return 0;
 }
 
+int study_same_size(const study_cell *a, const study_cell *b)
+{
+    size_t i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a->settings.count && study_setting_is_learning(a->settings.items[i].key))
+            i++;
+        while (k < b->settings.count && study_setting_is_learning(b->settings.items[k].key))
+            k++;
+        if (i == a->settings.count || k == b->settings.count)
+            return i == a->settings.count && k == b->settings.count;
+        const study_setting *x = &a->settings.items[i], *y = &b->settings.items[k];
+        if (strcmp(x->key, y->key) != 0 || x->count != 1 || y->count != 1 || strcmp(x->values[0], y->values[0]) != 0)
+            return 0;
+    }
+}
+
 /* Forgets the data unless these settings mean the same. */
 static berlu_status data_recall(data_memory *m, const train_settings *s)
 {

@@ -58,6 +58,10 @@ void study_entries_free(study_entries *r);
 /* Settings that say how a network learns, and nothing about its images or its shape. All others may mean other ones. */
 int study_setting_is_learning(const char *key);
 
+/* Whether two cells differ at most in how they learn: their networks and images are of one size, but
+ * for learned activations. */
+int study_same_size(const study_cell *a, const study_cell *b);
+
 /* Reads how a run stands from its folder. A folder that is damaged counts as cut. */
 berlu_status study_entry_look(study_entry *r);
 
