@@ -46,7 +46,12 @@ static void workers_print(text *out, const study_view *v, int *lines)
                  w->steps ? 100.0 * (double)w->step / (double)w->steps : 0.0, w->loss);
         if (!isnan(w->top1))
             text_add(out, " top-1 %5.2f", w->top1);
-        text_add(out, " %.0f images/s\n", w->images_per_s);
+        text_add(out, " %.0f images/s, left ", w->images_per_s);
+        time_print(out,
+                   w->step > w->first_step && w->steps >= w->step
+                       ? (clock_seconds() - w->began) * (double)(w->steps - w->step) / (double)(w->step - w->first_step)
+                       : NAN);
+        text_string(out, "\n");
         ++*lines;
     }
 }

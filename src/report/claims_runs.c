@@ -98,15 +98,20 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
         return BERLU_OK;
     *word = claim_worst(*word, first.grew + last.grew ? CLAIM_NOT_HELD : CLAIM_HELD);
     r->direction = claim_word_name(*word);
-    r->figures =
-        arena_printf(e->memory,
-                     "%s%s%s, from the last layer to the first: after epoch %g the norm grows by %zu of %zu "
-                     "layers, in all by %.2f; after epoch %g by %zu of %zu, in all by %.2f",
-                     r->figures, *r->figures ? "; " : "", s->of->name, sites->epoch[0], first.grew, first.layers,
-                     first.factor, sites->epoch[sites->epochs - 1], last.grew, last.layers, last.factor);
+    int from_start = sites->epoch[0] == 0; /* else runs of a version that measured no start */
+    const char *begin = from_start ? "at the start" : arena_printf(e->memory, "after epoch %g", sites->epoch[0]);
+    r->figures = begin
+                     ? arena_printf(e->memory,
+                                    "%s%s%s, from the last layer to the first: %s the norm grows by %zu of %zu "
+                                    "layers, in all by %.2f; after epoch %g by %zu of %zu, in all by %.2f",
+                                    r->figures, *r->figures ? "; " : "", s->of->name, begin, first.grew, first.layers,
+                                    first.factor, sites->epoch[sites->epochs - 1], last.grew, last.layers, last.factor)
+                     : NULL;
     r->n += sites->run_count;
-    r->partial = 1;
-    r->why = *cell->differs ? cell->differs : "measured at the activations, first after epoch 1; not at the start";
+    r->why = *cell->differs ? cell->differs
+             : from_start   ? ""
+                            : "measured at the activations, first after epoch 1; not at the start";
+    r->partial |= *r->why != 0;
     claim_study(r, e, s);
     return r->figures ? BERLU_OK : BERLU_ERR_MEMORY;
 }

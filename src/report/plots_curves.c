@@ -237,7 +237,9 @@ static berlu_status cloud_draw(text *out, const evidence *e, size_t at_study, si
     }
     if (count < 2)
         return BERLU_OK;
-    const char *words = arena_printf(e->memory, "1 \u2212 R\u00b2, mean over the sites, after epoch %g", epoch),
+    const char *words = epoch == 0
+                            ? "1 \u2212 R\u00b2, mean over the sites, at the start"
+                            : arena_printf(e->memory, "1 \u2212 R\u00b2, mean over the sites, after epoch %g", epoch),
                *title = group_words(e, s, group);
     svg_plot plot = {.title = title,
                      .x = {.title = words, .log = 1},

@@ -56,7 +56,7 @@ static double mean_over(const csv_table *t, size_t row, const int *columns, size
 {
     double sum = 0;
     size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && row < t->rows; i++) {
         double value = csv_number(t, row, columns[i]);
         if (isfinite(value))
             sum += value, n++;
@@ -81,7 +81,7 @@ static berlu_status run_add(cell_sites *s, const csv_table *t, const store_resul
             }
         }
         if (m == SITE_NONLINEAR) {
-            r->nonlinear_first = mean_over(t, 0, columns, sites);
+            r->nonlinear_first = mean_over(t, row_of(t, s->epoch[0]), columns, sites);
             r->nonlinear_last = mean_over(t, t->rows - 1, columns, sites);
         }
         if (m == SITE_DEAD)

@@ -18,7 +18,7 @@ typedef struct study_worker {
     long process; /* 0: this slot is free */
     size_t run;
     int landscape; /* measures the weights of the run, which is done, instead of training it */
-    uint64_t epoch, epochs, step, steps;
+    uint64_t epoch, step, steps, first_step; /* first_step: of the first report, after a resume */
     double loss, top1, images_per_s, began;
     double epoch_began, epoch_seconds; /* the last whole epoch; 0 before there was one */
     char error[512];                   /* the last line it wrote to stderr */

@@ -58,7 +58,7 @@ typedef struct store_result {
     size_t correct_bytes;
     const char *device, *version, *commit, *settings;
     const char *host, *data;      /* the data's hash */
-    const unsigned char *metrics; /* metrics.csv, deflated; NULL where there is none */
+    const unsigned char *metrics; /* metrics.csv behind the row of start.csv, deflated; NULL: none */
     size_t metrics_packed, metrics_bytes;
     store_epoch *epochs;
     size_t epoch_count;

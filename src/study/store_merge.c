@@ -130,12 +130,13 @@ static berlu_status metrics_thin(text *out, const packed_metrics *m)
     berlu_status status = csv_parse(&t, m->bytes, m->count, "metrics.csv");
     if (status != BERLU_OK)
         return berlu_fail_in(status, m->key);
-    int epoch = csv_column(&t, "epoch");
+    int epoch = csv_column(&t, "epoch"), started = t.rows && csv_number(&t, 0, epoch) == 0; /* the row of start.csv */
     for (size_t c = 0; c < t.columns; c++)
         csv_text(out, t.names[c]);
     csv_end(out);
     for (size_t i = 0; i < t.rows; i++)
-        if (i == 0 || i + 1 == t.rows || (epoch >= 0 && (long long)csv_number(&t, i, epoch) % 10 == 0))
+        if (i == 0 || (i == 1 && started) || i + 1 == t.rows ||
+            (epoch >= 0 && (long long)csv_number(&t, i, epoch) % 10 == 0))
             row_thin(out, &t, i);
     csv_free(&t);
     return text_status(out);

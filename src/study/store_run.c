@@ -10,13 +10,14 @@
 #include "study/store_internal.h"
 
 typedef struct run_files {
-    char *json, *metrics, *correct, *message;
-    size_t json_bytes, metrics_bytes, correct_bytes, message_bytes;
+    char *json, *start, *metrics, *correct, *message;
+    size_t json_bytes, start_bytes, metrics_bytes, correct_bytes, message_bytes;
 } run_files;
 
 static void files_free(run_files *f)
 {
     free(f->json);
+    free(f->start);
     free(f->metrics);
     free(f->correct);
     free(f->message);
@@ -98,16 +99,42 @@ static berlu_status epochs_put(store *s, const study_entry *run, const run_files
     return status;
 }
 
+/* metrics.csv with the row of start.csv, epoch 0, before its own: the columns are the same. Runs of
+ * earlier versions have no start.csv. */
+static berlu_status metrics_join(text *out, const run_files *f)
+{
+    const char *own = f->metrics ? f->metrics : "", *start = f->start ? f->start : "";
+    size_t head = strcspn(own, "\n");
+    int same = own[head] && strncmp(own, start, head + 1) == 0;
+    text_bytes(out, own, same ? head + 1 : 0);
+    text_string(out, same ? start + head + 1 : "");
+    text_bytes(out, own + (same ? head + 1 : 0), f->metrics_bytes - (same ? head + 1 : 0));
+    return text_status(out);
+}
+
+static berlu_status metrics_pack(Bytef **out, uLongf *packed, size_t *count, const run_files *f)
+{
+    text joined = {0};
+    berlu_status status = metrics_join(&joined, f);
+    *count = joined.length;
+    *packed = compressBound(joined.length);
+    *out = status == BERLU_OK ? malloc(*packed) : NULL;
+    if (status == BERLU_OK &&
+        (!*out || compress2(*out, packed, (const Bytef *)(joined.data ? joined.data : ""), joined.length, 9) != Z_OK))
+        status = berlu_fail_memory(joined.length, "metrics.csv");
+    if (status != BERLU_OK)
+        free(*out);
+    text_free(&joined);
+    return status;
+}
+
 static berlu_status final_put(store *s, const study_entry *run, const run_files *f)
 {
     sqlite3_stmt *q;
-    uLongf packed = compressBound(f->metrics_bytes);
-    Bytef *bytes = malloc(packed ? packed : 1);
-    if (!bytes ||
-        compress2(bytes, &packed, (const Bytef *)(f->metrics ? f->metrics : ""), f->metrics_bytes, 9) != Z_OK) {
-        free(bytes);
-        return berlu_fail_memory(f->metrics_bytes, "metrics.csv");
-    }
+    uLongf packed;
+    Bytef *bytes;
+    size_t count;
+    TRY(metrics_pack(&bytes, &packed, &count, f));
     berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO final VALUES(?,?,?,?,?,?,?,?,?,?,?)");
     if (status == BERLU_OK) {
         store_bind_text(q, 1, run->key);
@@ -121,7 +148,7 @@ static berlu_status final_put(store *s, const study_entry *run, const run_files 
         if (f->correct)
             sqlite3_bind_blob64(q, 9, f->correct, f->correct_bytes, SQLITE_STATIC);
         sqlite3_bind_blob64(q, 10, bytes, packed, SQLITE_STATIC);
-        sqlite3_bind_int64(q, 11, (int64_t)f->metrics_bytes);
+        sqlite3_bind_int64(q, 11, (int64_t)count);
         status = store_step(s, q);
     }
     free(bytes);
@@ -166,6 +193,8 @@ berlu_status store_put_run(store *s, const study_entry *run, const char *error)
     berlu_status status = file_take(&f.json, &f.json_bytes, run, "run.json");
     if (status == BERLU_OK && finished)
         status = file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
+    if (status == BERLU_OK && finished)
+        status = file_take(&f.start, &f.start_bytes, run, "start.csv");
     if (status == BERLU_OK && finished)
         status = file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
     if (status == BERLU_OK && run->state == STUDY_FAILED && (!error || !*error))

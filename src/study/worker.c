@@ -116,7 +116,9 @@ static void progress_take(study_worker *w, const char *text_line)
         w->epoch_began = now;
     }
     w->epoch = epoch;
-    w->step = (uint64_t)number_at(line, "step", (double)w->step);
+    uint64_t step = (uint64_t)number_at(line, "step", (double)w->step);
+    w->first_step = w->step ? w->first_step : step;
+    w->step = step;
     w->steps = (uint64_t)number_at(line, "steps", (double)w->steps);
     w->loss = number_at(line, "loss", number_at(line, "train_loss", w->loss));
     w->top1 = number_at(line, "test_top1", w->top1);
