@@ -199,7 +199,7 @@ static berlu_status machine_check(const study_opened *x, const options *o, berlu
     snprintf(message, sizeof message, "%s", found == BERLU_OK ? "" : berlu_last_error());
     berlu_status status = study_lacks(&x->s, options_string(o, "file"), found != BERLU_OK, &problems);
     if (status == BERLU_OK && problems.length)
-        status = berlu_fail(BERLU_ERR_INPUT, "%.*s", (int)problems.length - 1, problems.data);
+        status = study_problems(options_string(o, "file"), &problems);
     else if (status == BERLU_OK && found != BERLU_OK)
         status = berlu_fail(found, "%s", message);
     text_free(&problems);

@@ -41,6 +41,18 @@ static berlu_status yaml_of_store(char **out, const char *folder)
     return status;
 }
 
+berlu_status study_problems(const char *file, const text *problems)
+{
+    enum { MESSAGE = 900 }; /* what a message of the library holds for certain */
+    size_t lines = 0;
+    for (size_t i = 0; i < problems->length; i++)
+        lines += problems->data[i] == '\n';
+    if (problems->length < MESSAGE)
+        return berlu_fail(BERLU_ERR_INPUT, "%.*s", (int)problems->length - 1, problems->data);
+    fputs(problems->data, stderr);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: %zu problems, each in a line above", file, lines);
+}
+
 berlu_status study_open(study_opened *x, const options *o)
 {
     text problems = {0};
@@ -52,10 +64,7 @@ berlu_status study_open(study_opened *x, const options *o)
     if (status == BERLU_OK)
         status = study_parse(&x->s, x->yaml, is_folder ? strlen(x->yaml) : bytes, file, &problems);
     if (status != BERLU_OK && problems.data) {
-        char *last = strrchr(problems.data, '\n');
-        if (last)
-            *last = 0;
-        status = berlu_fail(BERLU_ERR_INPUT, "%s", problems.data);
+        status = study_problems(file, &problems);
     }
     text_free(&problems);
     if (status != BERLU_OK) {

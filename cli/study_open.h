@@ -35,6 +35,9 @@ typedef struct study_opened {
 
 void study_opened_free(study_opened *x);
 berlu_status study_open(study_opened *x, const options *o); /* reads the file; STUDY_ROWS */
+
+/* BERLU_ERR_INPUT with all of these lines; a long list is printed first. */
+berlu_status study_problems(const char *file, const text *problems);
 berlu_status study_runs_find(study_opened *x,
                              const options *o); /* runs, and which of them stores elsewhere hold; KNOWN_ROW */
 berlu_status study_open_runs(study_opened *x, const options *o); /* both */

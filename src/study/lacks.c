@@ -14,16 +14,18 @@ typedef struct finder {
     text *problems;
 } finder;
 
-/* A problem of a cell, at the setting `key` where the file has it; the same line is added once. */
-static void problem(finder *f, const study_cell *cell, const char *key, const char *message)
+/* The place of the setting `key` where the file has it, else of the cell; 0 as a line is --set. */
+static void problem(finder *f, const study_cell *cell, const char *key, size_t length, const char *message)
 {
     char line[1024];
     int at_line = cell->line, at_column = cell->column;
-    for (size_t i = 0; i < cell->settings.count; i++)
-        if (strcmp(cell->settings.items[i].key, key) == 0 && cell->settings.items[i].line > 0) /* 0: --set */
-            at_line = cell->settings.items[i].line, at_column = cell->settings.items[i].column;
-    snprintf(line, sizeof line, "%s:%d:%d: %s: %.600s\n", f->file, at_line, at_column, cell->label, message);
-    if (!f->problems->data || !strstr(f->problems->data, line))
+    for (size_t i = 0; i < cell->settings.count; i++) {
+        const study_setting *s = &cell->settings.items[i];
+        if (strlen(s->key) == length && strncmp(s->key, key, length) == 0 && s->line > 0)
+            at_line = s->line, at_column = s->column;
+    }
+    snprintf(line, sizeof line, "%s:%d:%d: %.600s\n", f->file, at_line, at_column, message);
+    if (!f->problems->data || !strstr(f->problems->data, line)) /* a mistake of base is one of every cell */
         text_string(f->problems, line);
 }
 
@@ -37,7 +39,7 @@ static void memory_check(finder *f, const study_cell *cell, const train_settings
                         .threads = (int)settings->threads,
                         .loss = LOSS_CROSS_ENTROPY};
     if (network_device(&o, settings) != BERLU_OK) {
-        problem(f, cell, "device", berlu_last_error());
+        problem(f, cell, "device", strlen("device"), berlu_last_error());
         return;
     }
     if (settings->device != RECIPE_CPU) /* a GPU is asked by its worker: a context here would take its memory */
@@ -47,35 +49,58 @@ static void memory_check(finder *f, const study_cell *cell, const train_settings
         return;
     snprintf(message, sizeof message, "a step needs %.1f GiB and this machine has %.1f; a smaller batch would do",
              (double)needs.total / 0x1p30, there / 0x1p30);
-    problem(f, cell, "batch", message);
+    problem(f, cell, "batch", strlen("batch"), message);
 }
 
-static berlu_status cell_check(finder *f, size_t at, int data)
+static berlu_status size_check(finder *f, size_t at)
 {
-    enum { CLASSES = 10 }; /* where neither settings nor data say */
+    enum { CLASSES = 10 }; /* where the settings do not say */
+    train_settings settings;
+    model *m = NULL;
+    TRY(study_run_settings(f->s, &(study_run){.cell = at}, &settings));
+    berlu_status status = network_create(&m, &settings, settings.classes > 0 ? (size_t)settings.classes : CLASSES);
+    if (status == BERLU_OK)
+        memory_check(f, &f->s->cells[at], &settings, m);
+    model_free(m);
+    recipe_free(&settings);
+    return status;
+}
+
+/* What training would say of the cell once it has looked at the data. */
+static berlu_status cell_check(finder *f, size_t at, study_data *seen)
+{
     const study_cell *cell = &f->s->cells[at];
     train_settings settings;
     data_source *source = NULL;
-    model *m = NULL;
-    size_t classes = 0;
-    TRY(study_run_settings(f->s, &(study_run){.cell = at}, &settings));
-    if (data && network_data(&source, &classes, &settings, NULL) != BERLU_OK)
-        problem(f, cell, "data", berlu_last_error());
-    classes = classes ? classes : settings.classes > 0 ? (size_t)settings.classes : CLASSES;
-    berlu_status status = network_create(&m, &settings, classes);
+    text canonical = {0};
+    char message[1024];
+    size_t classes;
+    berlu_status status = study_cell_canonical(&canonical, f->s, &(study_run){.cell = at}, seen, "teacher");
+    text_free(&canonical);
     if (status == BERLU_OK)
-        memory_check(f, cell, &settings, m);
-    model_free(m);
+        return BERLU_OK;
+    snprintf(message, sizeof message, "%s", berlu_last_error());
+    TRY(study_run_settings(f->s, &(study_run){.cell = at}, &settings));
+    if (network_data(&source, &classes, &settings, NULL) != BERLU_OK)
+        problem(f, cell, "data", strlen("data"), berlu_last_error());
+    else if (status != BERLU_ERR_MEMORY) /* that is for size_check() to explain */
+        problem(f, cell, message, strcspn(message, ":"), message);
     data_close(source);
     recipe_free(&settings);
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status study_lacks(const study *s, const char *file, int data, text *problems)
 {
     finder f = {s, file, problems};
-    for (size_t c = 0; c < s->cell_count; c++)
-        if (!c || !study_same_size(&s->cells[c - 1], &s->cells[c]))
-            TRY(cell_check(&f, c, data));
-    return text_status(problems);
+    study_data seen = {0};
+    berlu_status status = BERLU_OK;
+    for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++) {
+        if (data)
+            status = cell_check(&f, c, &seen);
+        if (status == BERLU_OK && (!c || !study_same_size(&s->cells[c - 1], &s->cells[c])))
+            status = size_check(&f, c);
+    }
+    study_data_close(&seen);
+    return status == BERLU_OK ? text_status(problems) : status;
 }

@@ -7,8 +7,8 @@
 
 #include "study/study_file.h"
 
-/* Adds a line "FILE:LINE:COLUMN: ..." for each problem. Cells that differ in how they learn alone
- * are looked at once. `data`: also try to open the data, which may take a second for each set. */
+/* Adds a line "FILE:LINE:COLUMN: ..." for each problem. `data`: also open the data and check what
+ * training would refuse once it knows it, which may take a second for each set. */
 berlu_status study_lacks(const study *s, const char *file, int data, text *problems);
 
 #endif

@@ -14,6 +14,7 @@
 #include "study/study_file.h"
 #include "train/metrics.h"
 #include "train/run_lock.h"
+#include "train/trainer.h"
 
 enum { STUDY_KEY = 17, STUDY_PATH = 4096 }; /* the first 16 digits of the hash name the folder */
 
@@ -50,6 +51,17 @@ typedef struct study_entries {
 
 /* Puts "KEY=VALUE" texts (NULL-terminated, or NULL) over the settings of every cell: --set. */
 berlu_status study_set(study *s, const char *const *set);
+
+/* The text whose hash is the key of a run (train_canonical()). `data` holds the data of the call
+ * before, or {0}: it is opened again only where the settings may mean another. `teacher_key` stands
+ * for the teacher of a student. */
+typedef struct study_data {
+    text settings; /* that could change it */
+    train_data data;
+} study_data;
+berlu_status study_cell_canonical(text *out, const study *s, const study_run *run, study_data *data,
+                                  const char *teacher_key);
+void study_data_close(study_data *data);
 
 /* Keys need the data to be there: a missing set is BERLU_ERR_INPUT. `folder` is the study's. */
 berlu_status study_entries_make(study_entries *out, const study *s, const char *folder);

@@ -19,8 +19,8 @@ void store_bind_text(sqlite3_stmt *q, int at, const char *value);
 void store_bind_real(sqlite3_stmt *q, int at, double value);
 const char *store_text_at(arena *memory, sqlite3_stmt *q, int column); /* a copy; "" for NULL; NULL without memory */
 double store_real_at(sqlite3_stmt *q, int column);                     /* NaN for NULL */
-berlu_status store_step(store *s, sqlite3_stmt *q);       /* runs it to its end and finalizes it */
-berlu_status store_commit(store *s, berlu_status status); /* or rolls back where the status is a failure */
+berlu_status store_step(store *s, sqlite3_stmt *q);                    /* runs it to its end and finalizes it */
+berlu_status store_commit(store *s, berlu_status status);              /* or rolls back where the status is a failure */
 int store_has_table(store *s, const char *schema, const char *name);
 const char *store_now(char out[32]);
 
