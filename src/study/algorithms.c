@@ -78,7 +78,7 @@ void study_algorithms_recall(const char *folder, const char *key, const char *ru
         (void)copy(kept, own);
 }
 
-/* The second line begins with it: "NVIDIA H200, 132 processors|13.1.0|...". */
+/* The device begins the second line: "NVIDIA H200, 132 processors|13.1.0|...". */
 void study_algorithms_machine(char out[STUDY_MACHINE], const char *run)
 {
     char path[STUDY_PATH + 32], *bytes = NULL;

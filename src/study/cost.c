@@ -33,7 +33,7 @@ static void words_add(arena *memory, char **words, size_t *count, const char *op
     words[(*count)++] = arena_strdup(memory, value);
 }
 
-/* The batch of the recipe where none is written. */
+/* The recipe's batch where the file gives none. */
 static void batch_add(arena *memory, char **words, size_t *count, const study *s, size_t cell)
 {
     train_settings resolved;
@@ -160,8 +160,7 @@ size_t study_cost_count(const study *s)
     return (s->cell_count + 1) * (size_t)s->rounds;
 }
 
-/* Whether a measurement is in the store: any of its policies is enough, they are written
- * together. */
+/* Whether the store has a measurement. One of its policies is enough: they are written together. */
 static berlu_status is_done(int *out, store *index, const study *s, size_t cell, int again, int round)
 {
     sqlite3_stmt *q;

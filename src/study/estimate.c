@@ -8,7 +8,7 @@
 #include "train/network.h"
 #include "train/trainer.h"
 
-enum { CLASSES = 10 }; /* where neither settings nor data say */
+enum { CLASSES = 10 }; /* when neither settings nor data specify it */
 
 static int64_t parameters_of(const model *m)
 {
@@ -54,17 +54,17 @@ berlu_status study_estimate_make(study_estimate *out, const study *s)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Cells of one size, known by the first of them. */
+/* Cells of one size, represented by the first of them. */
 typedef struct size_class {
     size_t cell;
-    double epoch_seconds; /* sum over the finished runs, then the mean; 0: not known */
+    double epoch_seconds; /* sum over the finished runs, then the mean; 0: unknown */
     size_t finished, left;
 } size_class;
 
 typedef struct size_classes {
     size_class *items;
     size_t count, *of; /* `of` by cell */
-    double *epochs;    /* by cell; NaN: the cell has no settings that work */
+    double *epochs;    /* by cell; NaN: its settings do not resolve */
 } size_classes;
 
 static void classes_free(size_classes *k)
@@ -100,7 +100,7 @@ static berlu_status classes_make(size_classes *out, const study *s)
     return BERLU_OK;
 }
 
-/* Seconds an epoch by training for a moment; 0 where that is not possible here. */
+/* Measures seconds per epoch by training briefly; 0 where that is impossible here. */
 static double epoch_measure(const study *s, size_t cell, int threads, double seconds)
 {
     train_settings settings;

@@ -87,7 +87,7 @@ static int by_place(const void *x, const void *y)
     return order ? order : a->seed < b->seed ? -1 : a->seed > b->seed;
 }
 
-/* Sorted: a seed twice, or a summary beside runs, would count something twice. */
+/* Sorts first: a repeated seed, or a summary next to runs, would be counted twice. */
 static berlu_status rows_check(const import_rows *r, const char *name)
 {
     for (size_t i = 1; i < r->count; i++) {

@@ -44,7 +44,7 @@ static berlu_status entries_fill(study_entries *runs, store *s)
     return status;
 }
 
-/* Weights are no part of a store: a teacher that students still need is trained here. */
+/* A store holds no weights: a teacher that students still need is trained here. */
 static berlu_status teacher_recall(study_entries *runs)
 {
     int needed = 0;

@@ -42,7 +42,7 @@ static void memory_check(finder *f, const study_cell *cell, const train_settings
         problem(f, cell, "device", strlen("device"), berlu_last_error());
         return;
     }
-    if (settings->device != RECIPE_CPU) /* a GPU is asked by its worker: a context here would take its memory */
+    if (settings->device != RECIPE_CPU) /* the worker checks its GPU: a context in this process would use its memory */
         return;
     double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (engine_plan_memory(&needs, m->graph, &o) != BERLU_OK || !(there > 0) || (double)needs.total <= there)
@@ -54,7 +54,7 @@ static void memory_check(finder *f, const study_cell *cell, const train_settings
 
 static berlu_status size_check(finder *f, size_t at)
 {
-    enum { CLASSES = 10 }; /* where the settings do not say */
+    enum { CLASSES = 10 }; /* when the settings do not specify it */
     train_settings settings;
     model *m = NULL;
     TRY(study_run_settings(f->s, &(study_run){.cell = at}, &settings));
@@ -66,7 +66,7 @@ static berlu_status size_check(finder *f, size_t at)
     return status;
 }
 
-/* What training would say of the cell once it has looked at the data. */
+/* Checks what training would refuse once it has seen the data. */
 static berlu_status cell_check(finder *f, size_t at, study_data *seen)
 {
     const study_cell *cell = &f->s->cells[at];
@@ -83,7 +83,7 @@ static berlu_status cell_check(finder *f, size_t at, study_data *seen)
     TRY(study_run_settings(f->s, &(study_run){.cell = at}, &settings));
     if (network_data(&source, &classes, &settings, NULL) != BERLU_OK)
         problem(f, cell, "data", strlen("data"), berlu_last_error());
-    else if (status != BERLU_ERR_MEMORY) /* that is for size_check() to explain */
+    else if (status != BERLU_ERR_MEMORY) /* size_check() explains it */
         problem(f, cell, message, strcspn(message, ":"), message);
     data_close(source);
     recipe_free(&settings);

@@ -26,8 +26,7 @@ static berlu_status pipes_make(int out[2], int err[2])
     return BERLU_OK;
 }
 
-/* In the child: signals as a fresh program has them, an end together with the parent, output into
- * the pipes. */
+/* Runs in the child: default signals, an end together with the parent, output into the pipes. */
 static void child_run(char *const *words, int out, int err, int device, pid_t parent)
 {
     char visible[16];
@@ -35,7 +34,7 @@ static void child_run(char *const *words, int out, int err, int device, pid_t pa
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it died before the line above */
+    if (getppid() != parent) /* the parent died before prctl() */
         _exit(3);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
@@ -71,8 +70,8 @@ berlu_status study_process_start(study_process *p, char *const *words, int devic
     return BERLU_OK;
 }
 
-/* 0 at the end of the output. What is beyond the limit is read and dropped, so that the writer
- * never blocks. */
+/* Returns 0 at the end of the output. Bytes beyond the limit are read and dropped, so that the
+ * writer never blocks. */
 static int output_take(int fd, text *out)
 {
     char piece[4096];

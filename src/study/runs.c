@@ -47,7 +47,7 @@ int study_same_size(const study_cell *a, const study_cell *b)
     }
 }
 
-/* Forgets the data unless these settings mean the same. */
+/* Closes the data unless these settings mean the same. */
 static berlu_status data_recall(study_data *m, const train_settings *s)
 {
     text now = {0};
@@ -187,8 +187,8 @@ static double best_of(const csv_table *t)
     return best;
 }
 
-/* Speed is the median epoch's, time and memory those of all processes that worked on the run. A run without timing.csv has
- * its results all the same. */
+/* Speed is that of the median epoch, time and memory those of all processes that worked on the run.
+ * A run without timing.csv still has its results. */
 static void timing_read(study_entry *r)
 {
     char path[STUDY_PATH + 16];

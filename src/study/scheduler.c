@@ -88,7 +88,7 @@ static int wants_landscape(const scheduler *x, size_t i)
            !x->measured[i];
 }
 
-/* Landscapes come first: with --slim the weights they need take up the disk. */
+/* Landscapes first: with --slim the weights they need still occupy the disk. */
 static int next_run(const scheduler *x)
 {
     for (size_t i = 0; i < x->runs->count; i++)
@@ -102,19 +102,18 @@ static int next_run(const scheduler *x)
 
 /* ---- the end of a worker --------------------------------------------------------------------- */
 
-/* Deletes checkpoints that nothing needs any more. The index has the hash of the weights by then; a
- * teacher is needed by its students, a landscape that could not be measured may be tried again. */
+/* Deletes checkpoints that are no longer needed. The index has the hash of the weights by then. A
+ * teacher's are needed by its students; those of a failed landscape may be measured again. */
 static void slim(const scheduler *x, const study_entry *r)
 {
     char path[STUDY_PATH + 16];
     if (!x->how->slim || r->state != STUDY_DONE || r->cell == x->s->teacher_cell || (x->landscapes && !r->landscape))
         return;
     snprintf(path, sizeof path, "%s/checkpoints", r->path);
-    (void)folder_remove(path); /* a reader may hold a file of it: then it stays, and nothing depends on it */
+    (void)folder_remove(path); /* a reader may hold a file of it open: then it stays, which does no harm */
 }
 
-/* Writes the reason of a failure into the folder: an index rebuilt from folders has no process to
- * ask. */
+/* Writes the reason of a failure into the folder, for an index rebuilt from folders. */
 static void message_save(const study_entry *r, const char *message)
 {
     char path[STUDY_PATH + 16];
@@ -123,8 +122,9 @@ static void message_save(const study_entry *r, const char *message)
         (void)file_write_atomic(path, message, strlen(message));
 }
 
-/* How a run stands after its training process: the folder decides, not the exit code. Only bad
- * input (2) is believed, since it leaves no trace in the folder and would never end otherwise. */
+/* Decides the state of a run after its training process: by the folder, not by the exit code. Only
+ * bad input (2) is believed, since it leaves no trace in the folder and would be retried for ever.
+ * */
 static void state_settle(scheduler *x, study_entry *r, const study_worker *w, int code)
 {
     size_t run = w->run;
@@ -169,7 +169,7 @@ static berlu_status worker_end(scheduler *x, int at)
     TRY(study_entry_look(r));
     TRY(w->landscape ? landscape_end(x, w, r) : training_end(x, w, r, code));
     slim(x, r);
-    for (size_t i = 0; i < x->runs->count; i++) /* cells that mean the same run */
+    for (size_t i = 0; i < x->runs->count; i++) /* cells that share the run */
         if (x->runs->items[i].same_as == w->run && i != w->run)
             TRY(study_entry_look(&x->runs->items[i]));
     return BERLU_OK;
@@ -229,7 +229,7 @@ static int time_is_up(const scheduler *x)
     return x->how->seconds > 0 && clock_seconds() - x->began >= x->how->seconds;
 }
 
-/* Whether a run that begins now can end an epoch within the limit, by the longest epoch seen. */
+/* Whether a run started now can finish an epoch within the limit, by the longest epoch so far. */
 static int time_for_epoch(const scheduler *x)
 {
     double longest = x->epoch_seconds;
@@ -273,7 +273,7 @@ static berlu_status loop(scheduler *x)
         }
     }
     view_show(x);
-    x->stopping |= next_run(x) >= 0; /* nothing more fits into the time */
+    x->stopping |= next_run(x) >= 0; /* the rest does not fit into the time limit */
     return status == BERLU_OK && x->stopping ? berlu_fail(BERLU_ERR_STOPPED, "stopped; all runs are saved") : status;
 }
 

@@ -5,7 +5,7 @@
 #include "study/cost.h"
 #include "study/store_internal.h"
 
-/* Rows of another machine would be compared with these as if they were its own. */
+/* Refuses rows of another machine: a report would compare them as if they were from one. */
 static berlu_status machine_check(store *s, const char *name, const char *machine)
 {
     sqlite3_stmt *q;

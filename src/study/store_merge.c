@@ -1,4 +1,4 @@
-/* store_merge.c - finished runs of several stores in one, and what a store may leave out.
+/* store_merge.c - joining the finished runs of several stores, and slimming a store.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "io/csv.h"
 #include "study/store_internal.h"
 
-/* Two results of one key: the numbers must be the same, else one of them is wrong and a report
- * could not say which. */
+/* Two results of one key must have equal metrics; else one of them is wrong and a report could not
+ * tell which. */
 static berlu_status conflicts_check(store *s, const char *path)
 {
     sqlite3_stmt *q;
@@ -26,7 +26,7 @@ static berlu_status conflicts_check(store *s, const char *path)
     return status;
 }
 
-/* Tables that stores of earlier versions do not have. */
+/* Tables that stores of earlier versions lack. */
 static berlu_status additions_merge(store *into)
 {
     static const char *const tables[] = {"hash", "cost", "imported", "equivalence", "landscape"};
@@ -87,7 +87,7 @@ enum { METRICS_BYTES = 64 << 20 };
 
 typedef struct packed_metrics {
     char key[STUDY_KEY];
-    char *bytes; /* metrics.csv; a NUL behind it */
+    char *bytes; /* metrics.csv, NUL-terminated */
     size_t count;
 } packed_metrics;
 
@@ -142,7 +142,7 @@ static berlu_status metrics_thin(text *out, const packed_metrics *m)
     return text_status(out);
 }
 
-/* The hash of the whole file is kept where nobody did so before. */
+/* Stores the hash of the whole file unless there is one. */
 static berlu_status metrics_hash_keep(store *s, const packed_metrics *m)
 {
     sqlite3_stmt *q;

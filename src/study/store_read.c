@@ -1,4 +1,5 @@
-/* store_read.c - the index of a study as plain structs, for reports. SPDX-License-Identifier: MIT */
+/* store_read.c - reads the index of a study into structs, for reports. SPDX-License-Identifier: MIT
+ * */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 
 #include "study/store_internal.h"
 
-/* How many rows a query over one study and perhaps one cell has. */
+/* Counts the rows of a query over one study and perhaps one cell. */
 static size_t rows_count(store *s, const char *sql, const char *name, const char *cell)
 {
     sqlite3_stmt *q;
@@ -32,7 +33,7 @@ static const unsigned char *blob_at(arena *memory, sqlite3_stmt *q, int column, 
     return copy;
 }
 
-/* 0: there was no memory for what it holds. */
+/* Returns 0 without memory for its texts and blobs. */
 static int result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
 {
     *r = (store_result){.key = store_text_at(memory, q, 0),
@@ -133,7 +134,7 @@ static size_t cell_index(const store_study *t, const char *label)
     return t->cell_count;
 }
 
-/* Contrasts of an earlier file whose cells are gone are left out: there is nothing to compare. */
+/* Leaves out contrasts of an earlier file whose cells are gone: there is nothing to compare. */
 static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
 {
     sqlite3_stmt *q;
@@ -177,7 +178,7 @@ static const char *first_run_of(store *s, const char *name, arena *memory)
     return found;
 }
 
-/* Every text was copied; a NULL among them is a lack of memory that nobody looked at where it happened. */
+/* Checks the copied texts at once: a NULL among them is an allocation that failed. */
 static int texts_whole(const store_contents *c)
 {
     int whole = 1;

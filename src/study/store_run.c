@@ -1,4 +1,4 @@
-/* store_run.c - a run as its folder has it, as rows. SPDX-License-Identifier: MIT */
+/* store_run.c - the rows of a run, read from its folder. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void files_free(run_files *f)
     free(f->message);
 }
 
-/* A file that is missing or cannot be read is left out; lack of memory is not that. */
+/* Leaves out a file that is missing or unreadable; lack of memory is an error. */
 static berlu_status file_take(char **out, size_t *bytes, const study_entry *run, const char *name)
 {
     char path[STUDY_PATH + 32];
@@ -45,8 +45,8 @@ static berlu_status run_row_put(store *s, const study_entry *run, const run_file
     sqlite3_stmt *q;
     json_t *about = f->json ? json_loadb(f->json, f->json_bytes, 0, NULL) : NULL;
     const json_t *engine = json_object_get(about, "engine"), *data = json_object_get(about, "data");
-    /* Where the data lay means nothing elsewhere and is no part of the key: its kind is
-     * recorded. */
+    /* Records the kind of the data instead of its path, which means nothing elsewhere and is not
+     * part of the key. */
     if (json_text(data, "kind"))
         json_object_set(json_object_get(about, "settings"), "data", json_object_get(data, "kind"));
     char *settings =

@@ -34,7 +34,7 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     return status;
 }
 
-/* A contrast that is new gets the time; one that is known keeps its own. */
+/* A new contrast is registered now; a known one retains its time. */
 static berlu_status pair_put(store *s, const study *from, const study_pair *pair, const char *now)
 {
     sqlite3_stmt *q;
@@ -55,8 +55,7 @@ static berlu_status pair_put(store *s, const study *from, const study_pair *pair
     return store_step(s, q);
 }
 
-/* The same for what is to equal another program's results; another margin is another
- * registration. */
+/* The same for equivalences to another program; another margin is a new registration. */
 static berlu_status equal_put(store *s, const study *from, const study_equal *e, const char *now)
 {
     sqlite3_stmt *q;

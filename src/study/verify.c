@@ -151,7 +151,7 @@ static void difference_add(text *out, const char *what, const char *then, const 
         text_add(out, "%s%s (%s then, %s now)", out->length ? ", " : "", what, then, now);
 }
 
-/* What may change bits between the two times. */
+/* Lists the differences between the two times that may change bits. */
 static berlu_status differences(text *why, const char *then_run, const char *now_run, const store_origin *origin)
 {
     run_facts then = {0}, now = {0};

@@ -1,9 +1,9 @@
-/* worker.h - one process of a study: its command line, its pipes, what it reports.
+/* worker.h - one process of a study: its command line, its pipes, its reports.
  * SPDX-License-Identifier: MIT
  *
- * Two kinds: `berlu train --resume --json-lines` makes a run or continues it from its checkpoint,
+ * Two kinds: `berlu train --resume --json-lines` starts a run or resumes it from its checkpoint,
  * `berlu analyze landscape --save` measures the weights of a finished one before --slim deletes
- * them. Which run comes next, and what its end means, is the scheduler's business (scheduler.c). */
+ * them. Which run is next, and the meaning of its end, is up to the scheduler (scheduler.c). */
 #ifndef STUDY_WORKER_H
 #define STUDY_WORKER_H
 
