@@ -1,7 +1,8 @@
-/* cmd_analyze.c - `berlu analyze`: the theory of activations, computed. SPDX-License-Identifier: MIT
+/* cmd_analyze.c - `berlu analyze`: the theory of activations, computed. SPDX-License-Identifier:
+ * MIT
  *
- * Each command prints a table, or `rows` with --json, and draws with --svg. What is computed
- * stands in src/analyze; the card is in cmd_analyze_card.c, the plots are in analyze_plot.c. */
+ * Each command prints a table, or `rows` with --json, and plots with --svg. The computations are in
+ * src/analyze, the card in cmd_analyze_card.c, the plots in analyze_plot.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static const char *paper_first(size_t index)
     return NULL;
 }
 
-/* The folder of a run among the arguments; an activation's own name is never one. */
+/* The folder of a run among the arguments; the name of an activation is never one. */
 static const char *run_among(const options *o)
 {
     for (size_t i = 0; i < options_count(o, "act"); i++) {

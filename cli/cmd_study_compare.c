@@ -27,7 +27,7 @@ static const char *label_of(const study_cell *c, const char *axis, size_t length
     return NULL;
 }
 
-/* Whether a cell has the labels that an option asks for. */
+/* Whether a cell has the labels of an option. */
 static int fits(const study_cell *c, const options *o, const char *side)
 {
     for (size_t i = 0; i < options_count(o, side); i++) {
@@ -144,8 +144,8 @@ static berlu_status pairs_answer(const options *o, const study_opened *x, const 
     return output_print(&out);
 }
 
-/* The store is brought up to date with the folders where the data is here to know them by; else it
- * is read as it is. */
+/* Updates the store from the folders where the data is here, which their keys need; else reads it
+ * as it is. */
 static berlu_status store_contents_of(store_contents *out, study_opened *x)
 {
     char path[STUDY_PATH + 16];

@@ -1,5 +1,5 @@
-/* cmd_study_run.c - `berlu study run`: makes the runs that a study still lacks.
- * SPDX-License-Identifier: MIT */
+/* cmd_study_run.c - `berlu study run`: runs what a study still lacks. SPDX-License-Identifier: MIT
+ * */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options 
     return BERLU_OK;
 }
 
-/* Collects what is done and hands the rest to Slurm. */
+/* Indexes finished runs and submits the rest to Slurm. */
 static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
     const char *words = options_string(o, "sbatch");
@@ -106,7 +106,8 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
     how.threads = study_threads(o, how.jobs);
     *slots = how.jobs;
     run_lock lock;
-    status = run_lock_take(&lock, folder, 0, NULL); /* a second scheduler is refused and learns of the first */
+    status = run_lock_take(&lock, folder, 0,
+                           NULL); /* a second scheduler is refused with the host and process of the first */
     if (status != BERLU_OK)
         return status;
     lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
@@ -185,8 +186,8 @@ static berlu_status cost_run(options *o, study_opened *x)
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-/* Refuses, before anything runs, what this machine cannot do, every cell of it with its place in the
- * file. `found` is the status of study_runs_find(); it remains where no cell is to blame. */
+/* Refuses, before anything runs, what this machine cannot do: every such cell with its place in the
+ * file. `found` is the status of study_runs_find(); it is returned where no cell is the cause. */
 static berlu_status machine_check(const study_opened *x, const options *o, berlu_status found)
 {
     text problems = {0};

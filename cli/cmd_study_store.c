@@ -1,5 +1,5 @@
-/* cmd_study_store.c - `berlu study rebuild|pack|merge`: the index of a study, rebuilt and carried.
- * SPDX-License-Identifier: MIT */
+/* cmd_study_store.c - `berlu study rebuild|pack|merge`: rebuilds, packs and merges the index of a
+ * study. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static berlu_status rebuild_study(options *o)
         study_opened_free(&x);
         return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
     }
-    status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here, and nothing from elsewhere */
+    status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here alone */
     if (status == BERLU_OK)
         status = study_index_make(&x);
     if (status == BERLU_OK)

@@ -43,7 +43,7 @@ static berlu_status yaml_of_store(char **out, const char *folder)
 
 berlu_status study_problems(const char *file, const text *problems)
 {
-    enum { MESSAGE = 900 }; /* what a message of the library holds for certain */
+    enum { MESSAGE = 900 }; /* bytes that fit into a message of the library */
     size_t lines = 0;
     for (size_t i = 0; i < problems->length; i++)
         lines += problems->data[i] == '\n';

@@ -81,7 +81,7 @@ static berlu_status plan_json(const study_opened *x, const study_estimate *e, co
     return output_print(&out);
 }
 
-/* What this machine lacks, a line each. */
+/* Prints what this machine lacks, a line each. */
 static berlu_status notes_print(const options *o, study_opened *x)
 {
     text problems = {0};
@@ -112,7 +112,6 @@ berlu_status study_plan(const options *o, study_opened *x)
     needs_print(&needs, &time, jobs);
     if (x->runs.count)
         return study_answer(o, x, 0, 0);
-    printf("%s: %zu runs; which of them are done is not known here (%s)\n", x->s.name, x->s.run_count,
-           x->folder);
+    printf("%s: %zu runs; which of them are done is not known here (%s)\n", x->s.name, x->s.run_count, x->folder);
     return BERLU_OK;
 }

@@ -5,8 +5,8 @@
 
 #include "study_open.h"
 
-/* Runs at a time where nobody says: as many as cores for small networks, which leave cores idle;
- * else 1. On a GPU --devices and --per-device say it. */
+/* The default number of runs at a time: the number of cores for small networks, which leave cores
+ * idle; else 1. On a GPU --devices and --per-device decide. */
 int study_jobs_default(const study_opened *x);
 
 /* Threads of each of `jobs` workers; 0: the default. */

@@ -10,8 +10,8 @@
 #include "base/threads.h"
 #include "train/diagnose.h"
 
-/* "blocks.0.mlp.act" lies between "blocks.0.mlp.fc1" and "blocks.0.mlp.fc2"; LayerScale is
- * "blocks.0.gamma". `levels` names are taken off the end. */
+/* "blocks.0.mlp.act" is between "blocks.0.mlp.fc1" and "blocks.0.mlp.fc2"; LayerScale is
+ * "blocks.0.gamma". Removes the last `levels` names. */
 static void name_beside(char out[512], const char *site, int levels, const char *name)
 {
     size_t length = strlen(site);

@@ -99,7 +99,7 @@ typedef struct lanczos {
     const surface *s;
     const double *weights;
     const hessian_options *o;
-    size_t most, made;           /* vectors that there is memory for; that there are */
+    size_t most, made;           /* vectors allocated; in use */
     double *basis, *next, *work; /* most, one and two vectors */
     double *diagonal, *beside;   /* of the tridiagonal matrix, `most` each */
     double h;
@@ -137,7 +137,7 @@ static void first_vector(const lanczos *l)
         v[i] /= length;
 }
 
-/* One step. The space is exhausted where nothing but rounding is left of the new vector. */
+/* One step. The space is exhausted when only rounding is left of the new vector. */
 static berlu_status extend(lanczos *l, int *exhausted)
 {
     size_t k = l->made - 1, n = l->s->count;
@@ -146,7 +146,7 @@ static berlu_status extend(lanczos *l, int *exhausted)
         return status;
     double before = sqrt(dot_product(l->next, l->next, n));
     l->diagonal[k] = dot_product(l->next, vector(l, k), n);
-    for (int twice = 0; twice < 2; twice++) /* the second time takes away what rounding left of the first */
+    for (int twice = 0; twice < 2; twice++) /* the second pass removes the rounding of the first */
         for (size_t i = 0; i <= k; i++)
             add_multiple(l->next, vector(l, i), -dot_product(l->next, vector(l, i), n), n);
     double length = sqrt(dot_product(l->next, l->next, n));
@@ -220,7 +220,7 @@ berlu_status hessian_largest(eigenvalue *out, size_t *found, const surface *s, c
     while (status == BERLU_OK && !over) {
         size_t before = l.made;
         status = extend(&l, &over);
-        over |= l.made == before; /* exhausted, or as many as were asked for */
+        over |= l.made == before; /* exhausted, or as many as wanted */
     }
     if (status == BERLU_OK)
         status = ritz_pairs(&l, out, found);

@@ -59,7 +59,7 @@ static berlu_status network_evaluate(void *context, const double *weights, doubl
     return status;
 }
 
-/* The gradient, a rise, each point of lines and plane but their middles, curvatures, the
+/* The gradient, a rise, each point of lines and plane but the weights themselves, curvatures, the
  * eigenvalues' products. */
 size_t landscape_passes(const landscape_options *o)
 {
@@ -67,7 +67,7 @@ size_t landscape_passes(const landscape_options *o)
            (o->eigenvalues ? 2 * (o->steps + o->eigenvalues) : 0);
 }
 
-/* Memory of a search: the weights, the directions, a gradient and two vectors of scratch. */
+/* Memory of a search: the weights, the directions, a gradient and two scratch vectors. */
 typedef struct search {
     surface s;
     watch watch;
@@ -79,7 +79,7 @@ static double *direction_at(const search *f, size_t i)
     return f->direction + i * f->s.count;
 }
 
-/* The loss at w + a d0 + b d1; d1 may be NULL. In the middle it is known. */
+/* The loss at w + a d0 + b d1; d1 may be NULL. At the weights it is known. */
 static berlu_status loss_at(search *f, const landscape *l, double a, const double *d0, double b, const double *d1,
                             double *out)
 {
@@ -121,7 +121,7 @@ static berlu_status plane_find(landscape *l, search *f, const landscape_options 
     return status;
 }
 
-/* d' H d, from gradients: second differences of the loss drown in its rounding. */
+/* d' H d, from gradients: second differences of the loss are lost in its rounding. */
 static berlu_status curvatures_find(landscape *l, search *f, const landscape_options *o)
 {
     size_t n = f->s.count;
@@ -201,7 +201,7 @@ berlu_status landscape_find(landscape *out, opened *o, const landscape_options *
     if (status == BERLU_OK && options->eigenvalues)
         status = hessian_largest(out->eigen, &out->found, &f.s, f.weights, &lanczos);
     if (status == BERLU_OK)
-        status = opened_set(o, f.weights); /* as it was found */
+        status = opened_set(o, f.weights); /* restores the weights */
     free(f.weights);
     if (status != BERLU_OK)
         landscape_free(out);

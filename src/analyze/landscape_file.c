@@ -43,7 +43,7 @@ berlu_status landscape_save(const char *folder, const landscape_summary *s)
     TRY(path_make(path, folder));
     text_add(&json, "{\"berlu\": \"%s\"", berlu_version());
     for (size_t i = 0; i < COUNT(numbers); i++)
-        if (isfinite(*number_of(&copy, i))) /* JSON has no NaN: what was not computed is left out */
+        if (isfinite(*number_of(&copy, i))) /* JSON has no NaN: unknown values are left out */
             text_add(&json, ", \"%s\": %.17g", numbers[i].key, *number_of(&copy, i));
     text_add(&json, ", \"how\": \"%s\"}\n", s->how);
     berlu_status status = text_status(&json);

@@ -1,10 +1,10 @@
 /* landscape_file.h - RUN/landscape.json: how sharp the loss of a run is around its last weights.
  * SPDX-License-Identifier: MIT
  *
- * A study deletes weights to save space, and a report has none; what a verdict about flatness
- * (claim C18) needs of them is measured while they exist and stored in the run's folder: sharpness,
- * the largest eigenvalue of the Hessian with its error, and how they were measured. Figures measured
- * in different ways are never compared, so the settings are part of the file. */
+ * A study deletes weights to save space, and a report has none. The figures that a verdict about
+ * flatness (claim C18) needs are measured while the weights exist and stored in the run's folder:
+ * sharpness, the largest eigenvalue of the Hessian with its error, and how they were measured.
+ * Figures measured in different ways are never compared, so the settings are part of the file. */
 #ifndef ANALYZE_LANDSCAPE_FILE_H
 #define ANALYZE_LANDSCAPE_FILE_H
 

@@ -21,8 +21,8 @@ _Static_assert(sizeof((opened *)0)->weights >= CHECKPOINT_PATH, "the path of a c
 
 /* ---- which network --------------------------------------------------------------------------- */
 
-/* The number of classes that a file of weights was trained for, so that a run can be looked at
- * where its data are not. */
+/* The number of classes that a file of weights was trained for, so that a run can be analysed
+ * without its data. */
 static berlu_status classes_of(size_t *out, const char *weights)
 {
     static const char *const heads[] = {"head.bias", "head.fc.bias"};
@@ -88,7 +88,7 @@ static berlu_status images_copy(opened *out, loader *l)
     return status;
 }
 
-/* As many images as are asked for, or all that the run uses where those are fewer. */
+/* The requested number of images, or all that the run uses if fewer. */
 static berlu_status images_take(opened *out, data_source *data, const opened_options *o)
 {
     train_settings s = out->settings;
@@ -174,8 +174,8 @@ void opened_free(opened *out)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Weights that came from a file are not the seed's. The setting is looked up by name: versions
- * without it have no such runs. */
+/* Weights from a file are not the seed's. The setting is found by name: versions without it have no
+ * such runs. */
 static berlu_status start_is_drawn(const opened *o)
 {
     text value = {0};

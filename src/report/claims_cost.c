@@ -61,10 +61,11 @@ static berlu_status time_judge(claim_result *r, const evidence *e, const char *w
                high = table_number_at(t, row, forward ? "forward_high" : "backward_high"),
                noise = cost_noise(t, row, what);
         double near = sign < 0 ? -high : low, far = sign < 0 ? -low : high; /* along the claim's direction */
-        claim_word here = isnan(noise) || isnan(low)            ? CLAIM_UNDECIDED
-                          : near > noise                        ? CLAIM_HELD
-                          : far <= noise && noise < fabs(paper) ? CLAIM_NOT_HELD /* it could have seen the paper's */
-                                                                : CLAIM_UNDECIDED;
+        claim_word here = isnan(noise) || isnan(low) ? CLAIM_UNDECIDED
+                          : near > noise             ? CLAIM_HELD
+                          : far <= noise && noise < fabs(paper)
+                              ? CLAIM_NOT_HELD /* the paper's difference would have been visible */
+                              : CLAIM_UNDECIDED;
         word = claim_worst(word, here);
         r->size = strcmp(r->size, "outside") == 0 || !(low <= paper && paper <= high) ? "outside" : "inside";
         berlu_status status =
@@ -91,7 +92,7 @@ static berlu_status memory_judge(claim_result *r, const evidence *e)
 {
     static const struct {
         const char *act;
-        int more; /* than BerLU, by the paper */
+        int more; /* relative to BerLU, in the paper */
     } rivals[] = {{"gelu", 1}, {"silu", 1}, {"elu", 1}, {"celu", 1}, {"mish", 1}, {"prelu", 0}};
     const table *t = e->cost;
     claim_word word = CLAIM_NOT_TESTED;

@@ -39,7 +39,7 @@ static berlu_status dead_judge(claim_result *r, const evidence *e, size_t at_stu
     stats_estimate gap = stats_welch(of_relu, of_berlu);
     stats_interval at = stats_range(gap, 0.95);
     double of_r = stats_mean(of_relu), of_b = stats_mean(of_berlu);
-    /* Two constants that differ have no interval: the difference is what it is. */
+    /* Two different constants have no interval; their difference is exact. */
     int more = at.low > 0 || (isnan(at.low) && of_r > of_b && of_relu.count > 1), less = at.high < 0 || of_r == of_b;
     claim_word here = more && of_b == 0 ? CLAIM_HELD : more || !less ? CLAIM_UNDECIDED : CLAIM_NOT_HELD;
     r->figures = arena_printf(e->memory, "%s%s%s: dead units after training, relu %.3f %%, berlu %.3f %%", r->figures,
@@ -55,7 +55,7 @@ static berlu_status dead_judge(claim_result *r, const evidence *e, size_t at_stu
             r->partial = 1;
             r->why = *cell->differs ? cell->differs : "fewer seeds than registered";
         }
-        if (cell->done.count != cell->of->count) /* as for contrasts: only the registered seeds decide */
+        if (cell->done.count != cell->of->count) /* as for contrasts, only the registered number of seeds decides */
             here = CLAIM_UNDECIDED;
     }
     *word = claim_worst(*word, here);

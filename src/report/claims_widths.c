@@ -85,7 +85,7 @@ static rung_result best_at_hundredth(const ladder *l, const evidence *e)
         }
     }
     stats_estimate gap = ladder_difference(l, best, own);
-    stats_interval at = stats_range(gap, 1 - 0.05 / (double)others); /* the best of so many was picked */
+    stats_interval at = stats_range(gap, 1 - 0.05 / (double)others); /* the best of several was selected */
     r.word = best != own && at.low > 0 ? CLAIM_NOT_HELD : judged_better == others ? CLAIM_HELD : CLAIM_UNDECIDED;
     for (size_t i = 0; i < COUNT(paper_widths); i++)
         r.partial |= !ladder_at(l, paper_widths[i]);

@@ -175,7 +175,7 @@ static berlu_status cells_measure(compare *c)
     return BERLU_OK;
 }
 
-/* A run counted twice would look like two seeds that agree. */
+/* A repeated run would look like two seeds that agree. */
 static berlu_status repeats_refuse(const char *const *paths, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -194,7 +194,7 @@ berlu_status compare_read(compare *out, const char *const *paths, size_t count)
     out->run = ARENA_ARRAY(&out->memory, compare_run, count + 1);
     berlu_status status = out->run ? repeats_refuse(paths, count) : BERLU_ERR_MEMORY;
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
-        out->runs++; /* what was read of it is freed also where it failed */
+        out->runs++; /* is freed even when reading it failed */
         status = run_read(&out->run[i], paths[i]);
     }
     if (status == BERLU_OK)
@@ -261,7 +261,7 @@ berlu_status compare_column(compare_curve *out, compare *c, size_t cell, const c
     return BERLU_OK;
 }
 
-/* Bands first, so that the lines lie over them. */
+/* Bands first, below the lines. */
 static berlu_status curves_add(compare *c, const char *column, svg_series *out, size_t *count, int labels)
 {
     size_t lines = 0;

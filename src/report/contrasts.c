@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A copy of a sample whose values may be sorted; NULL values when memory ran out. */
+/* A copy of a sample whose values may be sorted; values are NULL without memory. */
 static sample sample_copy(arena *memory, const sample *s)
 {
     sample copy = *s;
@@ -106,7 +106,7 @@ static void judge(judged *j)
     }
 }
 
-/* One list over all of them, for the runs that are done and again with failures at chance. */
+/* Holm over one list of all of them, for finished runs and again with failures at chance. */
 static berlu_status holm_all(judgements *all, arena *memory)
 {
     double *p = ARENA_ARRAY(memory, double, 4 * all->current + 1);

@@ -9,7 +9,7 @@
 #include "report/files.h"
 #include "study/stats.h"
 
-enum { ROUNDS = 1000 }; /* most that a study file may ask for */
+enum { ROUNDS = 1000 }; /* the most a study file may set */
 
 static const char *const columns[] = {
     "study",        "machine",          "cell",         "keep",          "rounds",     "forward_ms",      "backward_ms",
@@ -49,7 +49,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A column of a row, by its place in cost_row. */
+/* A column of a row, by its offset in cost_row. */
 static double value_of(const cost_row *r, size_t offset)
 {
     double value;

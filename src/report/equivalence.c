@@ -25,7 +25,7 @@ void report_equivalence_free(report_equivalence *r)
     *r = (report_equivalence){0};
 }
 
-/* Our cell in numbers; failed runs are no part of it, and the source's are not known either. */
+/* Summarises our cell without its failed runs; the source's failures are unknown too. */
 static berlu_status ours_of(stats_summary *out, int *partial, const store_contents *from, const char *name,
                             const char *label)
 {

@@ -55,7 +55,7 @@ static const plot_section plots[] = {
      "No study of kind cost is in this report.", plot_cost, 1},
 };
 
-/* Plots show cells that studies share once; this says where. */
+/* Names the study whose plots show the cells that another one shares with it. */
 static void shared_write(text *out, const view *v)
 {
     for (size_t i = 0; i < v->count; i++)
@@ -112,7 +112,7 @@ static void runs_write(text *out, const page_parts *p)
     section_end(out);
 }
 
-/* When each contrast was registered, against the first run of its study. */
+/* Lists contrasts that changed, or were registered after the first run of their study. */
 static void registered_write(text *out, const store_study *s)
 {
     size_t changed = 0;

@@ -1,4 +1,4 @@
-/* plots_cost.c - what a step costs: bars against the first cell, with the band of its second
+/* plots_cost.c - the cost of a step: bars against the first cell, with the band of its second
  * measurement. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ typedef struct bars {
     size_t count;
 } bars;
 
-/* The cells beside `row`; the second measurement is the band, not a bar. */
+/* The cells with the study, machine and policy of `row`; the second measurement is the band, not a
+ * bar. */
 static void bars_take(bars *b, const table *t, size_t row)
 {
     size_t again = cost_again(t, row);
@@ -92,7 +93,7 @@ static berlu_status bytes_draw(text *out, const evidence *e, const bars *b, size
     return title ? figure_write(out, &plot, 0, 0, table_word_at(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
 }
 
-/* The numbers beside the paper's table III. */
+/* The medians next to the paper's table III. */
 static void cost_table(text *out, const table *t)
 {
     static const char *const columns[] = {"forward_ms", "backward_ms", "peak_bytes"};

@@ -38,8 +38,7 @@ static size_t values_at(double *out, const view_cell *c, const char *metric, dou
     return n;
 }
 
-/* From three runs on the band is the t interval of the mean, below it the lowest and the
- * highest. */
+/* The band is the t interval of the mean from three runs on, below that the range. */
 static void point_set(curve *c, size_t at, double epoch, double *values, size_t n)
 {
     stats_sample s = {values, n};
@@ -68,7 +67,7 @@ static curve *curve_of(const view_cell *c, const char *metric, curve_kind kind, 
     for (size_t k = 0; out && values && longest && k < longest->epoch_count; k++) {
         if (!isfinite(epoch_value(&longest->epochs[k], kind)))
             continue;
-        /* Thinned evenly, the last one always kept. */
+        /* Thins evenly and always includes the last. */
         size_t step = (measured + CURVE_POINTS - 1) / CURVE_POINTS;
         if ((measured - 1 - seen++) % step == 0 && out->count <= CURVE_POINTS) {
             double epoch = longest->epochs[k].epoch;

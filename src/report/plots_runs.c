@@ -168,7 +168,7 @@ static int dots_add(dots *d, const view_cell *c, arena *memory)
     d->names[at] = c->failed ? arena_printf(memory, "%.28s (%zu failed)", c->label, c->failed)
                              : arena_printf(memory, "%.40s", c->label);
     d->low[at] = i.low, d->high[at] = i.high;
-    d->mean[at] = n > 1 ? stats_mean(sample_values(&c->done)) : NAN; /* a ring would hide the one run */
+    d->mean[at] = n > 1 ? stats_mean(sample_values(&c->done)) : NAN; /* a ring would cover the only run */
     d->row[at] = (double)at;
     int good = d->names[at] != NULL;
     for (size_t k = 0; k < n && good; k++) {

@@ -9,7 +9,7 @@
 #include "report/plots.h"
 #include "report/table.h"
 
-enum { CELLS_MOST = 24, LAYERS_MOST = 12 }; /* of the page, for its size; layers are thinned evenly */
+enum { CELLS_MOST = 24, LAYERS_MOST = 12 }; /* limits the size of the page; layers are thinned evenly */
 
 typedef struct lines {
     svg_series series[LAYERS_MOST];
@@ -54,8 +54,7 @@ static stats_interval extent(const cell_sites *s, site_metric what)
     return all;
 }
 
-/* Nothing is drawn of what never changes: a slope that is not learned, units of which none is
- * dead. */
+/* Skips constant measurements: a slope that is not learned, sites without dead units. */
 static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, const char *title, double unit,
                              arena *memory, size_t *shown)
 {

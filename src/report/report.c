@@ -24,8 +24,8 @@ static berlu_status sites_all(report *r)
     return status;
 }
 
-/* "" unless an interval of ours minus another program's lies beyond its margin: then nothing else
- * counts before it. */
+/* "" unless an interval of ours minus another program's lies beyond its margin: that takes
+ * precedence over all results. */
 static const char *differences_line(report *r)
 {
     const table *t = r->more.equivalence;
@@ -41,8 +41,8 @@ static const char *differences_line(report *r)
     return line;
 }
 
-/* Joins the descriptions of the studies. Whoever reads one line must learn that contrasts were
- * chosen after a look at the test set, so studies that say so come first. */
+/* Joins the descriptions of the studies. A reader of one line must learn that contrasts were chosen
+ * after pilot runs on the test set, so studies that mention them come first. */
 static berlu_status first_line_make(report *r)
 {
     const char *line = differences_line(r);
@@ -156,7 +156,7 @@ static berlu_status latex_save(const report *r, const char *folder)
 
 static berlu_status page_save(const report *r, const char *folder)
 {
-    report held = *r; /* plots take memory of their own from an arena that ends with the page */
+    report held = *r; /* plots allocate from an arena that ends with the page */
     text content = {0};
     held.memory = (arena){0};
     evidence e = evidence_of(&held);

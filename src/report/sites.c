@@ -19,8 +19,8 @@ static size_t columns_find(const csv_table *t, site_metric what, int *out, size_
     return count;
 }
 
-/* The epochs of a cell are those of its shortest table: runs of slim stores have few, and all must
- * have each. */
+/* Takes the epochs of a cell from its shortest table: runs of slim stores have few, and each must
+ * be in all of them. */
 static berlu_status shape_take(cell_sites *s, const csv_table *t, const store_result *run, arena *memory)
 {
     (void)run;
@@ -94,7 +94,7 @@ static berlu_status run_add(cell_sites *s, const csv_table *t, const store_resul
 
 typedef berlu_status (*metrics_use)(cell_sites *s, const csv_table *t, const store_result *run, arena *memory);
 
-/* Inflates and reads one run's metrics.csv and hands it on; runs without rows are left out. */
+/* Inflates and parses one run's metrics.csv for `use`; runs without rows are left out. */
 static berlu_status metrics_with(cell_sites *s, const store_result *run, metrics_use use, arena *memory)
 {
     char *content = NULL;

@@ -1,6 +1,6 @@
 /* tables.c - see tables.h. SPDX-License-Identifier: MIT
  *
- * Columns are only ever added at the end: other programs read these files by place. */
+ * New columns are only added at the end: other programs read these files by position. */
 #include "report/tables.h"
 
 #include <math.h>
@@ -247,7 +247,8 @@ static int same_machine(const store_result *a, const store_result *b)
            strcmp(a->device, b->device) == 0 && strcmp(a->host, b->host) == 0 && strcmp(a->data, b->data) == 0;
 }
 
-/* Runs by what they ran on: two commits or two cards in one table are for the reader to know. */
+/* Groups runs by version, commit, device, host and data: a reader must see when results mix them.
+ * */
 static void machines_fill(table *t, const view *v)
 {
     machine all[64];

@@ -1,6 +1,6 @@
 /* view.c - see view.h. SPDX-License-Identifier: MIT
  *
- * Settings come from settings.c; here are studies, cells and samples. */
+ * Studies, cells and samples; settings are in settings.c. */
 #include "report/view.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "io/yaml.h"
 #include "report/settings.h"
 
-#define MARGIN 0.5 /* points within which two functions count as equal, unless the study says otherwise */
+#define MARGIN 0.5 /* points within which two functions count as equal, unless the study sets another */
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -90,8 +90,8 @@ static int fit_together(const view_cell *a, const view_cell *b)
            (a->epochs == b->epochs || isnan(a->epochs));
 }
 
-/* Cells whose epochs no run has resolved come last and join the first group of their model and
- * data. */
+/* Cells with unknown epochs (no run has resolved them) come last and join the first group of their
+ * model and data. */
 static void groups_find(view_study *s)
 {
     for (int unknown = 0; unknown < 2; unknown++)
@@ -130,8 +130,8 @@ static const char *word_of(const yaml_item *root, const char *key, const char *s
     return item && item->kind == YAML_TEXT && *item->text ? item->text : standard;
 }
 
-/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; one
- * that cannot be read any more (an imported source has none) leaves the defaults. */
+/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; an
+ * unreadable one (an imported source has none) leaves the defaults. */
 static berlu_status file_view(view_study *s, arena *memory)
 {
     yaml_tree tree;
@@ -164,7 +164,7 @@ static berlu_status study_view(view_study *s, const store_study *of, arena *memo
     if (!s->cells)
         return BERLU_ERR_MEMORY;
     berlu_status status = file_view(s, memory);
-    /* Cells of a cost study have no runs; they stand in the table of costs. */
+    /* Cells of a cost study have no runs; the table of costs has them. */
     for (size_t c = 0; c < of->cell_count && !s->cost && status == BERLU_OK; c++) {
         status = cell_view(&s->cells[c], &of->cells[c], s, memory);
         s->cell_count++;
