@@ -227,11 +227,9 @@ static berlu_status analyze_landscape(options *o)
     opened net;
     landscape l;
     progress bar;
-    berlu_status status = settings_check(o, &settings);
-    if (status != BERLU_OK)
-        return status;
+    TRY(settings_check(o, &settings));
     opened_options wanted = network_from_options(o, run);
-    status = opened_make(&net, &wanted);
+    berlu_status status = opened_make(&net, &wanted);
     if (status != BERLU_OK)
         return status;
     if (!net.is_run)

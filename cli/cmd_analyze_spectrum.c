@@ -219,10 +219,8 @@ static berlu_status analyze_spectrum(options *o)
     opened_options wanted = network_from_options(o, name);
     wanted.settings = (const char *const(*)[2])settings;
     wanted.setting_count = settings_given(o, settings);
-    berlu_status status = opened_make(&net, &wanted);
-    if (status != BERLU_OK)
-        return status;
-    status = spectrum_find(&s, &net, options_threads(o));
+    TRY(opened_make(&net, &wanted));
+    berlu_status status = spectrum_find(&s, &net, options_threads(o));
     if (status == BERLU_OK) {
         if (options_given(o, "svg"))
             status = spectrum_draw(options_string(o, "svg"), name, &s);

@@ -168,10 +168,8 @@ static berlu_status compare_study(options *o)
     study_opened x;
     store_contents all = {0};
     size_t i = 0;
-    berlu_status status = study_open(&x, o);
-    if (status != BERLU_OK)
-        return status;
-    status = store_contents_of(&all, &x);
+    TRY(study_open(&x, o));
+    berlu_status status = store_contents_of(&all, &x);
     while (status == BERLU_OK && i < all.count && strcmp(all.studies[i].name, x.s.name) != 0)
         i++;
     if (status == BERLU_OK)
@@ -203,10 +201,8 @@ static berlu_status import_study(options *o)
     import_rows rows;
     text notes = {0};
     store *index = NULL;
-    berlu_status status = import_read(&rows, options_string(o, "file"));
-    if (status != BERLU_OK)
-        return status;
-    status = store_open(&index, options_string(o, "out"), &notes);
+    TRY(import_read(&rows, options_string(o, "file")));
+    berlu_status status = store_open(&index, options_string(o, "out"), &notes);
     if (status == BERLU_OK)
         status = store_put_import(index, &rows);
     berlu_status closed = store_close(index);

@@ -52,9 +52,7 @@ static berlu_status scale_of(double *out, const opened *o, const char *site)
     name_beside(full, site, 2, "gamma");
     if (graph_find(engine_graph(o->engine), full) == TENSOR_NONE)
         return BERLU_OK;
-    berlu_status status = opened_parameter(o, ARRAY_WEIGHT, full, &values, &info);
-    if (status != BERLU_OK)
-        return status;
+    TRY(opened_parameter(o, ARRAY_WEIGHT, full, &values, &info));
     *out = 0;
     for (int64_t i = 0; i < tensor_elements(info); i++)
         *out = fmax(*out, fabsf(values[i]));

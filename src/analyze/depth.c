@@ -216,9 +216,7 @@ static berlu_status edge_find(depth *out, const subject *s, const breaks *b, dou
     berlu_act *kinked;
     double rival = NAN;
     moments_find(&m, s, b, sqrt(q));
-    berlu_status status = kinked_make(&kinked, s->act);
-    if (status != BERLU_OK)
-        return status;
+    TRY(kinked_make(&kinked, s->act));
     if (kinked) {
         subject line = subject_of(kinked, PARAMS_AS_WRITTEN);
         breaks_find(&kinked_breaks, &line, EXPECT_REACH * sqrt(q));

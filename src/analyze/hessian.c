@@ -141,9 +141,7 @@ static void first_vector(const lanczos *l)
 static berlu_status extend(lanczos *l, int *exhausted)
 {
     size_t k = l->made - 1, n = l->s->count;
-    berlu_status status = times(l, l->next, vector(l, k), l->h);
-    if (status != BERLU_OK)
-        return status;
+    TRY(times(l, l->next, vector(l, k), l->h));
     double before = sqrt(dot_product(l->next, l->next, n));
     l->diagonal[k] = dot_product(l->next, vector(l, k), n);
     for (int twice = 0; twice < 2; twice++) /* the second pass removes the rounding of the first */
@@ -167,9 +165,7 @@ static berlu_status ritz_error(lanczos *l, eigenvalue *out, const double *part, 
     memset(y, 0, n * sizeof *y);
     for (size_t i = 0; i < l->made; i++)
         add_multiple(y, vector(l, i), part[i], n);
-    berlu_status status = times(l, l->next, y, l->h / 2);
-    if (status != BERLU_OK)
-        return status;
+    TRY(times(l, l->next, y, l->h / 2));
     add_multiple(l->next, y, -out->value, n);
     out->error = sqrt(dot_product(l->next, l->next, n));
     return BERLU_OK;

@@ -142,14 +142,12 @@ static berlu_status curvatures_find(landscape *l, search *f, const landscape_opt
 static berlu_status middle_find(landscape *l, search *f, const landscape_options *o)
 {
     double up;
-    berlu_status status = f->s.evaluate(f->s.context, f->weights, &l->loss, f->gradient);
-    if (status != BERLU_OK)
-        return status;
+    TRY(f->s.evaluate(f->s.context, f->weights, &l->loss, f->gradient));
     l->gradient = sqrt(dot_product(f->gradient, f->gradient, f->s.count));
     l->sharpness = 0;
     if (!(l->gradient > 0))
         return BERLU_OK;
-    status = loss_at(f, l, o->rho / l->gradient, f->gradient, 0, NULL, &up);
+    berlu_status status = loss_at(f, l, o->rho / l->gradient, f->gradient, 0, NULL, &up);
     l->sharpness = up - l->loss;
     return status;
 }

@@ -27,9 +27,7 @@ static berlu_status classes_of(size_t *out, const char *weights)
 {
     static const char *const heads[] = {"head.bias", "head.fc.bias"};
     safetensors *file;
-    berlu_status status = safetensors_open(&file, weights);
-    if (status != BERLU_OK)
-        return status;
+    TRY(safetensors_open(&file, weights));
     *out = 0;
     for (size_t i = 0; i < COUNT(heads); i++) {
         const st_tensor *t = safetensors_find(file, heads[i]);
@@ -197,8 +195,8 @@ berlu_status opened_start(opened *o)
     if (drawn != BERLU_OK)
         return drawn;
     init_options init = {.std = o->settings.init_std, .std_fc1 = o->settings.init_std_fc1};
-    berlu_status status = weights_init(o->engine, (uint64_t)o->settings.seed, &init);
-    return status == BERLU_OK ? engine_apply_bounds(o->engine) : status;
+    TRY(weights_init(o->engine, (uint64_t)o->settings.seed, &init));
+    return engine_apply_bounds(o->engine);
 }
 
 berlu_status opened_checkpoint(opened *o)
@@ -258,9 +256,7 @@ static berlu_status batch_loss(opened *o, size_t first, double *loss, int backwa
     memset(in + here * numbers, 0, (rows - here) * numbers * sizeof *in);
     for (size_t i = 0; i < rows; i++)
         labels[i] = i < here ? o->labels[first + i] : -1;
-    berlu_status status = engine_forward(o->engine, &(engine_step){0});
-    if (status != BERLU_OK)
-        return status;
+    TRY(engine_forward(o->engine, &(engine_step){0}));
     *loss = engine_loss(o->engine) * (double)here;
     return backward ? engine_backward(o->engine) : BERLU_OK;
 }

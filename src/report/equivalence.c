@@ -104,10 +104,8 @@ berlu_status report_equivalence_add(report_equivalence *r, store *s, const store
     import_rows rows;
     store_equal *equals;
     size_t count;
-    berlu_status status = store_read_import(s, &rows);
-    if (status != BERLU_OK)
-        return status;
-    status = store_read_equals(s, &r->memory, &equals, &count);
+    TRY(store_read_import(s, &rows));
+    berlu_status status = store_read_equals(s, &r->memory, &equals, &count);
     for (size_t i = 0; i < count && status == BERLU_OK; i++)
         status = row_add(&r->table, &equals[i], &rows, from);
     import_free(&rows);

@@ -114,12 +114,9 @@ static berlu_status cell_view(view_cell *c, const store_cell *of, const view_stu
         c->failed += failed;
         c->waiting += !failed && !view_run_done(&of->runs[i], s->metric);
     }
-    berlu_status status = settings_read(c, memory);
-    if (status == BERLU_OK)
-        status = sample_fill(&c->done, memory, c, s->metric, 0);
-    if (status == BERLU_OK)
-        status = sample_fill(&c->chance, memory, c, s->metric, 1);
-    return status;
+    TRY(settings_read(c, memory));
+    TRY(sample_fill(&c->done, memory, c, s->metric, 0));
+    return sample_fill(&c->chance, memory, c, s->metric, 1);
 }
 
 /* ---- studies --------------------------------------------------------------------------------- */

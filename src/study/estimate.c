@@ -23,10 +23,8 @@ static berlu_status cell_estimate(study_estimate *out, const study *s, size_t ce
     train_settings settings;
     model *m = NULL;
     engine_memory memory;
-    berlu_status status = study_run_settings(s, &(study_run){.cell = cell}, &settings);
-    if (status != BERLU_OK)
-        return status;
-    status = network_create(&m, &settings, settings.classes > 0 ? (size_t)settings.classes : CLASSES);
+    TRY(study_run_settings(s, &(study_run){.cell = cell}, &settings));
+    berlu_status status = network_create(&m, &settings, settings.classes > 0 ? (size_t)settings.classes : CLASSES);
     if (status == BERLU_OK) {
         int64_t parameters = parameters_of(m);
         engine_options o = {.mode = ENGINE_TRAIN,

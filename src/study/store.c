@@ -184,8 +184,8 @@ static berlu_status schema_make(store *s)
 {
     char sql[96];
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION, STORE_VERSION);
-    berlu_status status = store_exec(s, sql);
-    return status == BERLU_OK ? store_exec(s, schema) : status;
+    TRY(store_exec(s, sql));
+    return store_exec(s, schema);
 }
 
 static berlu_status set_aside(const char *path, text *notes)

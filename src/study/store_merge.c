@@ -45,11 +45,9 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     sqlite3_stmt *q;
     store *check;
     *added = 0;
-    berlu_status status = store_open_read(&check, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_open_read(&check, path));
     store_close(check);
-    status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
+    berlu_status status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, path);
@@ -150,9 +148,7 @@ static berlu_status metrics_hash_keep(store *s, const packed_metrics *m)
     char digits[SHA256_TEXT];
     sha256_start(&hash);
     sha256_add(&hash, m->bytes, m->count);
-    berlu_status status = store_prepare(s, &q, "INSERT OR IGNORE INTO hash(run, metrics) VALUES(?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT OR IGNORE INTO hash(run, metrics) VALUES(?,?)"));
     store_bind_text(q, 1, m->key);
     store_bind_text(q, 2, sha256_finish(&hash, digits));
     return store_step(s, q);

@@ -66,10 +66,7 @@ static berlu_status epochs_read(store *s, store_result *r, arena *memory)
     r->epochs = ARENA_ARRAY(memory, store_epoch, most + 1);
     if (!r->epochs)
         return BERLU_ERR_MEMORY;
-    berlu_status status =
-        store_prepare(s, &q, "SELECT epoch, train_loss, test_loss, test_top1 FROM epoch WHERE run=? ORDER BY epoch");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "SELECT epoch, train_loss, test_loss, test_top1 FROM epoch WHERE run=? ORDER BY epoch"));
     store_bind_text(q, 1, r->key);
     while (r->epoch_count < most && sqlite3_step(q) == SQLITE_ROW)
         r->epochs[r->epoch_count++] =
@@ -142,10 +139,8 @@ static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
     t->contrasts = ARENA_ARRAY(memory, store_contrast, most + 1);
     if (!t->contrasts)
         return BERLU_ERR_MEMORY;
-    berlu_status status = store_prepare(
-        s, &q, "SELECT name, a, b, expect, paper, current, registered FROM contrast WHERE study=? ORDER BY rowid");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(
+        s, &q, "SELECT name, a, b, expect, paper, current, registered FROM contrast WHERE study=? ORDER BY rowid"));
     store_bind_text(q, 1, t->name);
     while (t->contrast_count < most && sqlite3_step(q) == SQLITE_ROW) {
         size_t a = cell_index(t, (const char *)sqlite3_column_text(q, 1)),

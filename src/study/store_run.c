@@ -160,9 +160,7 @@ static berlu_status hash_put(store *s, const study_entry *run)
     sqlite3_stmt *q;
     run_hash hash;
     run_hash_read(&hash, run->path);
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO hash VALUES(?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT OR REPLACE INTO hash VALUES(?,?,?,?)"));
     const char *each[] = {run->key, hash.weights, hash.metrics, hash.correct};
     for (size_t i = 0; i < COUNT(each); i++)
         store_bind_text(q, (int)i + 1, *each[i] ? each[i] : NULL);
@@ -171,10 +169,8 @@ static berlu_status hash_put(store *s, const study_entry *run)
 
 static berlu_status rows_put(store *s, const study_entry *run, const run_files *f, const char *error)
 {
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status != BERLU_OK)
-        return status;
-    status = run_row_put(s, run, f, error);
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    berlu_status status = run_row_put(s, run, f, error);
     if (status == BERLU_OK)
         status = epochs_put(s, run, f);
     if (status == BERLU_OK && run->state == STUDY_DONE)
@@ -228,9 +224,7 @@ berlu_status store_event(store *s, const char *key, const char *what)
 {
     char now[32];
     sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "INSERT INTO event VALUES(?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT INTO event VALUES(?,?,?)"));
     store_bind_text(q, 1, store_now(now));
     store_bind_text(q, 2, key);
     store_bind_text(q, 3, what);

@@ -286,10 +286,8 @@ berlu_status study_read(study *out, const char *path, text *problems)
     char *bytes;
     size_t count;
     *out = (study){0};
-    berlu_status status = file_read_all(&bytes, &count, path, YAML_BYTES);
-    if (status != BERLU_OK)
-        return status;
-    status = study_parse(out, bytes, count, path, problems);
+    TRY(file_read_all(&bytes, &count, path, YAML_BYTES));
+    berlu_status status = study_parse(out, bytes, count, path, problems);
     free(bytes);
     return status;
 }
