@@ -30,9 +30,7 @@ static berlu_status acts_open(analyze_acts *list, const options *o, const char *
     for (; list->count < count; list->count++) {
         size_t i = list->count;
         const char *words = given ? options_strings(o, "act")[i] : standard ? standard[i] : berlu_act_builtin(i);
-        berlu_status status = act_from_text(&list->acts[i], words);
-        if (status != BERLU_OK)
-            return status;
+        TRY(act_from_text(&list->acts[i], words));
         list->names[i] = words;
     }
     return BERLU_OK;

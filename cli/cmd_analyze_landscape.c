@@ -121,9 +121,7 @@ static berlu_status levels_make(svg_series series[LEVELS], char labels[LEVELS][N
     for (int k = 0; k < LEVELS; k++) {
         double share = (k + 1.0) / (LEVELS + 1), level = low + (high - low) * share * share;
         contour c;
-        berlu_status status = contour_find(&c, memory, l->plane, l->side, l->grid, level);
-        if (status != BERLU_OK)
-            return status;
+        TRY(contour_find(&c, memory, l->plane, l->side, l->grid, level));
         snprintf(labels[k], NUMBER_TEXT, "%.4g", level);
         series[k] = (svg_series){.label = labels[k], .x = c.x, .y = c.y, .count = c.count, .color = k};
     }

@@ -93,28 +93,24 @@ static berlu_status report_study(options *o)
     report_cost_start(&cost);
     report_equivalence equal;
     report_equivalence_start(&equal);
-    berlu_status status =
-        all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies");
-    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
-        status = contents_of(&all[i], &cost, &equal, options_strings(o, "from")[i]);
+    store_contents whole = {0};
+    berlu_status status = BERLU_OK;
+    TRY_DONE(all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies"));
+    for (size_t i = 0; i < count; i++) {
+        TRY_DONE(contents_of(&all[i], &cost, &equal, options_strings(o, "from")[i]));
         studies += all[i].count;
     }
-    if (status == BERLU_OK && !(joined = calloc(studies + 1, sizeof *joined)))
-        status = berlu_fail_memory(studies * sizeof *joined, "studies");
-    store_contents whole = {.studies = joined};
-    for (size_t i = 0; i < count && status == BERLU_OK; i++)
+    joined = whole.studies = calloc(studies + 1, sizeof *joined);
+    TRY_DONE(joined ? BERLU_OK : berlu_fail_memory(studies * sizeof *joined, "studies"));
+    for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < all[i].count; k++)
             joined[whole.count++] = all[i].studies[k];
-    if (status == BERLU_OK)
-        status = report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table});
-    if (status == BERLU_OK)
-        status = report_write(&r, &whole, options_string(o, "out"), formats);
-    if (status == BERLU_OK)
-        status = report_cost_write(&cost, options_string(o, "out"), formats);
-    if (status == BERLU_OK)
-        status = report_equivalence_write(&equal, options_string(o, "out"), formats);
-    if (status == BERLU_OK)
-        status = result_print(o, &r, studies);
+    TRY_DONE(report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table}));
+    TRY_DONE(report_write(&r, &whole, options_string(o, "out"), formats));
+    TRY_DONE(report_cost_write(&cost, options_string(o, "out"), formats));
+    TRY_DONE(report_equivalence_write(&equal, options_string(o, "out"), formats));
+    TRY_DONE(result_print(o, &r, studies));
+done:
     report_free(&r);
     report_cost_free(&cost);
     report_equivalence_free(&equal);
@@ -125,8 +121,9 @@ static berlu_status report_study(options *o)
     return status;
 }
 
-const command cmd_study_report = {"study report", "tables of what studies found",
-                                  "Cells with means, deviations and intervals, the registered contrasts with Holm's p "
+const command cmd_study_report = {"study report", "tables and a page of the results of studies",
+                                  "Verdicts about the paper's claims, cells with means, deviations and intervals, the "
+                                  "registered contrasts with Holm's p "
                                   "over all of them, and every run.\n\n"
                                   "    berlu study report studies/quick.yaml --out report\n"
                                   "    berlu study report docs/results --out page --format html,latex",

@@ -25,7 +25,7 @@ static const option_row run_rows[] = {
     {"only", OPTION_STRING, "TEXT", .help = "cells whose label holds this"},
     KNOWN_ROW,
     {"retries", OPTION_INT, "N", .standard = "2", .least = 0, .most = 100,
-     .help = "how often a cut run is taken up again without progress"},
+     .help = "how often an interrupted run is resumed without progress"},
     {"launcher", OPTION_CHOICE, .standard = "here", .choices = "here|slurm",
      .help = "who starts the runs: this process, or one array job of Slurm"},
     {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES,
@@ -65,13 +65,24 @@ static berlu_status launcher_start(const study_opened *x, const options *o, stor
     const char *words = options_string(o, "sbatch");
     if (words && strchr(words, '\n'))
         return berlu_fail(BERLU_ERR_ARG, "--sbatch: options in one line are expected");
-    berlu_status status = store_put_study(index, &x->s, x->yaml, &x->runs);
-    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++) {
+    TRY(store_put_study(index, &x->s, x->yaml, &x->runs));
+    for (size_t i = 0; i < x->runs.count; i++) {
         const study_entry *r = &x->runs.items[i];
         if (r->same_as == i && r->state != STUDY_WAITING && !r->known && !store_is_current(index, r))
-            status = store_put_run(index, r, NULL);
+            TRY(store_put_run(index, r, NULL));
     }
-    return status == BERLU_OK ? study_launch_slurm(x, o) : status;
+    return study_launch_slurm(x, o);
+}
+
+/* A second scheduler is refused with the host and process of the first. */
+static berlu_status scheduler_lock(run_lock *lock, folder_handle *folder)
+{
+    TRY(run_lock_take(lock, folder, 0, NULL));
+    lock->record = (run_record){.state = RUN_RUNNING, .attempt = lock->record.attempt + 1};
+    berlu_status status = run_lock_write(lock, folder);
+    if (status != BERLU_OK)
+        run_lock_drop(lock);
+    return status;
 }
 
 static berlu_status scheduler_start(study_opened *x, const options *o, store *index, folder_handle *folder, int *slots)
@@ -91,13 +102,9 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
                           .stop = signals_stop(),
                           .tick = study_show,
                           .context = &shown};
-    berlu_status status = time_parse(&how.seconds, options_string(o, "for"));
-    if (status == BERLU_OK)
-        status = devices_take(devices, &device_count, o);
-    if (status == BERLU_OK)
-        status = program_path(program);
-    if (status != BERLU_OK)
-        return status;
+    TRY(time_parse(&how.seconds, options_string(o, "for")));
+    TRY(devices_take(devices, &device_count, o));
+    TRY(program_path(program));
     if (device_count) {
         how.devices = devices;
         how.device_count = device_count;
@@ -106,14 +113,8 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
     how.threads = study_threads(o, how.jobs);
     *slots = how.jobs;
     run_lock lock;
-    status = run_lock_take(&lock, folder, 0,
-                           NULL); /* a second scheduler is refused with the host and process of the first */
-    if (status != BERLU_OK)
-        return status;
-    lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
-    status = run_lock_write(&lock, folder);
-    if (status == BERLU_OK)
-        status = study_schedule_run(&how, &x->s, &x->runs, index);
+    TRY(scheduler_lock(&lock, folder));
+    berlu_status status = study_schedule_run(&how, &x->s, &x->runs, index);
     run_lock_drop(&lock);
     return status;
 }
@@ -137,50 +138,14 @@ static berlu_status cost_start(study_opened *x, const options *o, store *index, 
                       .stop = signals_stop(),
                       .tick = cost_show,
                       .context = &quiet};
-    berlu_status status = time_parse(&how.seconds, options_string(o, "for"));
-    if (status == BERLU_OK)
-        status = program_path(program);
     run_lock lock;
-    if (status == BERLU_OK)
-        status = run_lock_take(&lock, folder, 0, NULL);
-    if (status != BERLU_OK)
-        return status;
-    lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
-    status = run_lock_write(&lock, folder);
-    if (status == BERLU_OK)
-        status = store_put_study(index, &x->s, x->yaml, &(study_entries){0});
+    TRY(time_parse(&how.seconds, options_string(o, "for")));
+    TRY(program_path(program));
+    TRY(scheduler_lock(&lock, folder));
+    berlu_status status = store_put_study(index, &x->s, x->yaml, &(study_entries){0});
     if (status == BERLU_OK)
         status = study_cost_run(&how, &x->s, index);
     run_lock_drop(&lock);
-    return status;
-}
-
-static berlu_status cost_run(options *o, study_opened *x)
-{
-    text notes = {0};
-    store *index = NULL;
-    folder_handle folder = {.fd = -1};
-    double began = clock_seconds();
-    if (options_flag(o, "dry-run")) {
-        if (!options_json(o))
-            study_plan_print(x);
-        return study_cost_answer(o, x, 0);
-    }
-    berlu_status status = folder_make(x->folder);
-    if (status == BERLU_OK)
-        status = folder_hold(&folder, x->folder);
-    if (status == BERLU_OK)
-        status = store_open(&index, x->folder, &notes);
-    if (notes.data)
-        fputs(notes.data, stderr);
-    if (status == BERLU_OK)
-        status = cost_start(x, o, index, &folder);
-    berlu_status closed = store_close(index);
-    status = status == BERLU_OK ? closed : status;
-    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
-        (void)study_cost_answer(o, x, clock_seconds() - began);
-    folder_release(&folder);
-    text_free(&notes);
     return status;
 }
 
@@ -207,59 +172,73 @@ static berlu_status machine_check(const study_opened *x, const options *o, berlu
     return status;
 }
 
-static berlu_status run_study(options *o)
+/* Opens the study's folder and index, runs what is missing, closes them. */
+static berlu_status missing_run(study_opened *x, const options *o, int *slots)
 {
-    study_opened x;
     text notes = {0};
     store *index = NULL;
     folder_handle folder = {.fd = -1};
-    int slots = 0;
-    double began = clock_seconds();
-    berlu_status status = study_open(&x, o);
-    if (status != BERLU_OK)
-        return status;
-    if (x.s.kind == STUDY_COST) {
-        status = cost_run(o, &x);
-        study_opened_free(&x);
-        return status;
-    }
-    if (options_flag(o, "dry-run")) {
-        status = study_plan(o, &x);
-        study_opened_free(&x);
-        return status;
-    }
-    status = machine_check(&x, o, study_runs_find(&x, o));
-    if (status == BERLU_OK)
-        status = folder_make(x.folder);
-    if (status == BERLU_OK)
-        status = folder_hold(&folder, x.folder);
-    if (status == BERLU_OK)
-        status = store_open(&index, x.folder, &notes);
+    TRY(folder_make(x->folder));
+    TRY(folder_hold(&folder, x->folder));
+    berlu_status status = store_open(&index, x->folder, &notes);
     if (notes.data)
         fputs(notes.data, stderr);
     if (status == BERLU_OK)
-        status = options_choice(o, "launcher") == 1 ? launcher_start(&x, o, index)
-                                                    : scheduler_start(&x, o, index, &folder, &slots);
+        status = x->s.kind == STUDY_COST              ? cost_start(x, o, index, &folder)
+                 : options_choice(o, "launcher") == 1 ? launcher_start(x, o, index)
+                                                      : scheduler_start(x, o, index, &folder, slots);
     berlu_status closed = store_close(index);
-    status = status == BERLU_OK ? closed : status;
-    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
-        (void)study_answer(o, &x, clock_seconds() - began, slots);
-    size_t counts[STUDY_STATES] = {0};
-    study_counts(&x.runs, counts);
-    if (status == BERLU_OK && counts[STUDY_FAILED])
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs failed; berlu study report tells which and why",
-                            counts[STUDY_FAILED], x.runs.count);
     folder_release(&folder);
     text_free(&notes);
+    return status == BERLU_OK ? closed : status;
+}
+
+static berlu_status cost_study(study_opened *x, const options *o)
+{
+    double began = clock_seconds();
+    if (options_flag(o, "dry-run") && !options_json(o))
+        study_plan_print(x);
+    if (options_flag(o, "dry-run"))
+        return study_cost_answer(o, x, 0);
+    berlu_status status = missing_run(x, o, NULL);
+    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
+        (void)study_cost_answer(o, x, clock_seconds() - began);
+    return status;
+}
+
+static berlu_status train_study(study_opened *x, const options *o)
+{
+    int slots = 0;
+    size_t counts[STUDY_STATES] = {0};
+    double began = clock_seconds();
+    if (options_flag(o, "dry-run"))
+        return study_plan(o, x);
+    TRY(machine_check(x, o, study_runs_find(x, o)));
+    berlu_status status = missing_run(x, o, &slots);
+    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
+        (void)study_answer(o, x, clock_seconds() - began, slots);
+    study_counts(&x->runs, counts);
+    if (status == BERLU_OK && counts[STUDY_FAILED])
+        status =
+            berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs failed; berlu study report lists them with their messages",
+                       counts[STUDY_FAILED], x->runs.count);
+    return status;
+}
+
+static berlu_status run_study(options *o)
+{
+    study_opened x;
+    TRY(study_open(&x, o));
+    berlu_status status = x.s.kind == STUDY_COST ? cost_study(&x, o) : train_study(&x, o);
     study_opened_free(&x);
     return status;
 }
 
 const command cmd_study_run = {
     "study run", "run what a study still lacks",
-    "Makes the runs of a study file, seed by seed, each in DIR/runs/KEY. Runs that are done are not run again, cut "
-    "ones\n"
-    "are taken up from their checkpoint, and Ctrl-C or --for saves everything and exits with 3.\n\n"
+    "Runs a study file seed by seed, each run in DIR/runs/KEY. Finished runs are not repeated, interrupted ones "
+    "resume\n"
+    "from their checkpoint, and Ctrl-C or --for saves everything and exits with 3.\n\n"
     "    berlu study run studies/quick.yaml --jobs 2\n"
     "    berlu study run studies/vit_cifar10.yaml --devices 0 --per-device 2 --for 25m --slim",
     run_rows, run_study};

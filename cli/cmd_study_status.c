@@ -21,15 +21,14 @@ static const option_row status_rows[] = {
 /* Rereads the folders; finished runs do not change. */
 static berlu_status runs_look(study_opened *x, study_view *v)
 {
-    berlu_status status = BERLU_OK;
     *v = (study_view){.study = &x->s, .runs = &x->runs, .left = NAN};
-    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < x->runs.count; i++) {
         study_entry *r = &x->runs.items[i];
         if (r->state != STUDY_DONE)
-            status = study_entry_look(r);
+            TRY(study_entry_look(r));
         v->counts[r->state]++;
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* The time left, at the speed since the watch began. */

@@ -197,9 +197,7 @@ static berlu_status kinked_make(berlu_act **out, const berlu_act *act)
     berlu_act_param_info info = {.value = 0};
     *out = NULL;
     if (strcmp(berlu_act_name(act), "berlu") == 0) {
-        berlu_status status = berlu_act_param(act, 0, &info);
-        if (status != BERLU_OK)
-            return status;
+        TRY(berlu_act_param(act, 0, &info));
         assert(strcmp(info.name, "alpha") == 0);
     } else if (strcmp(berlu_act_name(act), "smelu") != 0) {
         return BERLU_OK;

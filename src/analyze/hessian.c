@@ -84,9 +84,7 @@ berlu_status hessian_times(double *out, const surface *s, const double *weights,
     for (int side = -1; side <= 1; side += 2) {
         for (size_t i = 0; i < s->count; i++)
             moved[i] = weights[i] + side * h * v[i];
-        berlu_status status = s->evaluate(s->context, moved, &loss, side < 0 ? behind : out);
-        if (status != BERLU_OK)
-            return status;
+        TRY(s->evaluate(s->context, moved, &loss, side < 0 ? behind : out));
     }
     for (size_t i = 0; i < s->count; i++)
         out[i] = (out[i] - behind[i]) / (2 * h);
@@ -113,11 +111,11 @@ static double *vector(const lanczos *l, size_t i)
 
 static berlu_status times(lanczos *l, double *out, const double *v, double h)
 {
-    berlu_status status = hessian_times(out, l->s, l->weights, v, h, l->work);
+    TRY(hessian_times(out, l->s, l->weights, v, h, l->work));
     l->gradients += 2;
-    if (status == BERLU_OK && l->o->tick)
+    if (l->o->tick)
         l->o->tick(l->o->context, l->gradients);
-    return status;
+    return BERLU_OK;
 }
 
 static void add_multiple(double *to, const double *v, double factor, size_t count)

@@ -120,17 +120,14 @@ static berlu_status engine_open(opened *out, const opened_options *o)
                         .loss = LOSS_CROSS_ENTROPY,
                         .no_update = 1,
                         .bounds = bounds};
-    berlu_status status = constraint_parse(&rules, out->settings.act_constraint);
-    if (status == BERLU_OK)
-        status = network_device(&e, &out->settings);
-    if (status != BERLU_OK)
-        return status;
+    TRY(constraint_parse(&rules, out->settings.act_constraint));
+    TRY(network_device(&e, &out->settings));
     e.bound_count = constraint_bounds(&rules, bounds);
-    status = engine_create(&out->engine, out->model->graph, &e);
+    TRY(engine_create(&out->engine, out->model->graph, &e));
     const graph *g = out->model->graph;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(g); i++)
+    for (int i = 0; i < graph_param_count(g); i++)
         out->parameters += (size_t)tensor_elements(graph_tensor(g, graph_param(g, i)));
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status opened_make(opened *out, const opened_options *o)
@@ -203,13 +200,12 @@ berlu_status opened_checkpoint(opened *o)
 {
     not_finite found;
     assert(o->is_run);
-    berlu_status status = weights_load_path(o->engine, o->weights);
-    if (status == BERLU_OK)
-        status = finite_look(o->engine, ARRAY_WEIGHT, &found);
-    if (status == BERLU_OK && found.name)
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite", o->weights, found.bad,
-                            found.count, found.name);
-    return status;
+    TRY(weights_load_path(o->engine, o->weights));
+    TRY(finite_look(o->engine, ARRAY_WEIGHT, &found));
+    if (found.name)
+        return berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite", o->weights, found.bad,
+                          found.count, found.name);
+    return BERLU_OK;
 }
 
 static size_t elements_of(const opened *o, int parameter)
@@ -220,12 +216,11 @@ static size_t elements_of(const opened *o, int parameter)
 
 static berlu_status array_get(const opened *o, engine_array array, double *out)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(engine_graph(o->engine)); i++) {
-        status = engine_get_f64(o->engine, array, i, out);
+    for (int i = 0; i < graph_param_count(engine_graph(o->engine)); i++) {
+        TRY(engine_get_f64(o->engine, array, i, out));
         out += elements_of(o, i);
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status opened_get(const opened *o, double *weights)
@@ -235,12 +230,11 @@ berlu_status opened_get(const opened *o, double *weights)
 
 berlu_status opened_set(opened *o, const double *weights)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(engine_graph(o->engine)); i++) {
-        status = engine_set_f64(o->engine, ARRAY_WEIGHT, i, weights);
+    for (int i = 0; i < graph_param_count(engine_graph(o->engine)); i++) {
+        TRY(engine_set_f64(o->engine, ARRAY_WEIGHT, i, weights));
         weights += elements_of(o, i);
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- the loss -------------------------------------------------------------------------------- */

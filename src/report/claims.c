@@ -256,18 +256,14 @@ berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)
                                 .figures = "",
                                 .studies = "",
                                 .why = "no runs of it in this report"};
-    berlu_status status = comparisons(out, e);
-    if (status == BERLU_OK)
-        status = claims_theory(out, e);
-    if (status == BERLU_OK)
-        status = claims_widths(out, e);
-    if (status == BERLU_OK)
-        status = claims_runs(out, e);
-    if (status == BERLU_OK)
-        status = claims_landscape(out, e);
-    if (status == BERLU_OK)
-        status = claims_cost(out, e);
-    for (size_t i = 0; i < CLAIMS && status == BERLU_OK; i++)
-        status = out[i].studies ? BERLU_OK : BERLU_ERR_MEMORY;
-    return status;
+    TRY(comparisons(out, e));
+    TRY(claims_theory(out, e));
+    TRY(claims_widths(out, e));
+    TRY(claims_runs(out, e));
+    TRY(claims_landscape(out, e));
+    TRY(claims_cost(out, e));
+    for (size_t i = 0; i < CLAIMS; i++)
+        if (!out[i].studies)
+            return BERLU_ERR_MEMORY;
+    return BERLU_OK;
 }

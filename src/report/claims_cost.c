@@ -68,12 +68,9 @@ static berlu_status time_judge(claim_result *r, const evidence *e, const char *w
                               : CLAIM_UNDECIDED;
         word = claim_worst(word, here);
         r->size = strcmp(r->size, "outside") == 0 || !(low <= paper && paper <= high) ? "outside" : "inside";
-        berlu_status status =
-            words_add(r, e, row,
+        TRY(words_add(r, e, row,
                       arena_printf(e->memory, "%+.2f %% [%+.2f, %+.2f] of GELU's %s time, A/A within %.2f", value, low,
-                                   high, what, noise));
-        if (status != BERLU_OK)
-            return status;
+                                   high, what, noise)));
     }
     if (word != CLAIM_NOT_TESTED) {
         r->direction = claim_word_name(word);
@@ -111,11 +108,9 @@ static berlu_status memory_judge(claim_result *r, const evidence *e)
         if (!seen)
             continue;
         word = claim_worst(word, right == seen ? CLAIM_HELD : CLAIM_NOT_HELD);
-        berlu_status status =
-            words_add(r, e, row,
-                      arena_printf(e->memory, "%.1f MB, as the paper says against %zu of %zu", own / 1e6, right, seen));
-        if (status != BERLU_OK)
-            return status;
+        TRY(words_add(
+            r, e, row,
+            arena_printf(e->memory, "%.1f MB, as the paper says against %zu of %zu", own / 1e6, right, seen)));
         if (seen < COUNT(rivals)) {
             r->partial = 1;
             r->why = "not every rival was measured";
@@ -133,8 +128,7 @@ berlu_status claims_cost(claim_result out[CLAIMS], const evidence *e)
         out[i].why = "no table of costs in this report";
     if (!e->cost)
         return BERLU_OK;
-    berlu_status status = time_judge(&out[C14], e, "forward", -1);
-    if (status == BERLU_OK)
-        status = time_judge(&out[C15], e, "backward", 1);
-    return status == BERLU_OK ? memory_judge(&out[C16], e) : status;
+    TRY(time_judge(&out[C14], e, "forward", -1));
+    TRY(time_judge(&out[C15], e, "backward", 1));
+    return memory_judge(&out[C16], e);
 }

@@ -120,12 +120,11 @@ berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e)
 {
     enum { C17 = 16, C19 = 18 };
     claim_word dead = CLAIM_NOT_TESTED, grown = CLAIM_NOT_TESTED;
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++) {
-        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
-            status = dead_judge(&out[C17], e, i, g, &dead);
-        for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++)
-            status = gradients_judge(&out[C19], e, i, c, &grown);
+        for (size_t g = 0; g < e->v->studies[i].group_count; g++)
+            TRY(dead_judge(&out[C17], e, i, g, &dead));
+        for (size_t c = 0; c < e->v->studies[i].cell_count; c++)
+            TRY(gradients_judge(&out[C19], e, i, c, &grown));
     }
-    return status;
+    return BERLU_OK;
 }

@@ -192,9 +192,7 @@ static berlu_status c4(claim_result *r, const evidence *e)
     double worst = 0, trained = alpha_trained(r, e);
     for (size_t i = 0; i < COUNT(tries); i++) {
         lipschitz l = {0};
-        berlu_status status = found_of(&l, tries[i].spec);
-        if (status != BERLU_OK)
-            return status;
+        TRY(found_of(&l, tries[i].spec));
         worst = fmax(worst, fabs(l.found - tries[i].want));
     }
     const char *figures = isnan(trained)
@@ -204,12 +202,12 @@ static berlu_status c4(claim_result *r, const evidence *e)
                                              "%.3f over the sites of %zu runs",
                                              worst, trained, r->n);
     claim_word word = worst <= 1e-12 && !(trained > 1) ? CLAIM_HELD : CLAIM_NOT_HELD;
-    berlu_status status = settle(r, word, isnan(trained) || trained <= 1 ? "inside" : "outside", figures);
+    TRY(settle(r, word, isnan(trained) || trained <= 1 ? "inside" : "outside", figures));
     if (isnan(trained)) {
         r->partial = 1;
         r->why = "no trained alpha in this report";
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status c5(claim_result *r, const evidence *e)
@@ -219,11 +217,9 @@ static berlu_status c5(claim_result *r, const evidence *e)
     for (size_t i = 0; lipschitz_paper_act(i); i++) {
         const char *name = lipschitz_paper_act(i);
         lipschitz l = {0};
-        berlu_status status = strcmp(name, "berlu") == 0 ? BERLU_OK : found_of(&l, name);
-        if (status != BERLU_OK)
-            return status;
         if (strcmp(name, "berlu") == 0) /* judged by C4 */
             continue;
+        TRY(found_of(&l, name));
         wrong += strcmp(l.verdict, "right") != 0;
         figures = arena_printf(e->memory, "%s%s%s %.6f (paper %.3f: %s)", figures, *figures ? ", " : "", name, l.found,
                                l.paper, l.verdict);
@@ -264,8 +260,7 @@ static berlu_status c6(claim_result *r, const evidence *e)
 berlu_status claims_theory(claim_result out[CLAIMS], const evidence *e)
 {
     static berlu_status (*const each[])(claim_result *, const evidence *) = {c1, c2, c3, c4, c5, c6};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(each) && status == BERLU_OK; i++)
-        status = each[i](&out[i], e);
-    return status;
+    for (size_t i = 0; i < COUNT(each); i++)
+        TRY(each[i](&out[i], e));
+    return BERLU_OK;
 }

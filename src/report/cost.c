@@ -131,13 +131,13 @@ berlu_status report_cost_add(report_cost *r, store *from)
 {
     store_cost *rows;
     size_t count;
-    berlu_status status = store_read_cost(from, &r->memory, &rows, &count);
-    for (size_t i = 0, n; status == BERLU_OK && i < count; i += n) {
+    TRY(store_read_cost(from, &r->memory, &rows, &count));
+    for (size_t i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && same_group(&rows[i], &rows[i + n]);)
             n++;
         group_add(&r->table, (cost_group){&rows[i], n}, reference_of(rows, count, &rows[i]));
     }
-    return status == BERLU_OK ? table_status(&r->table) : status;
+    return table_status(&r->table);
 }
 
 berlu_status report_cost_write(const report_cost *r, const char *folder, unsigned formats)

@@ -69,11 +69,9 @@ static berlu_status row_add(table *t, const store_equal *e, const import_rows *r
     static const double weights[] = {1, -1, -1, 1};
     stats_summary all[4]; /* ours a, ours b, theirs a, theirs b */
     int two = *e->b != 0, partial = 0;
-    berlu_status status = ours_of(&all[0], &partial, from, e->study, e->a);
-    if (status == BERLU_OK && two)
-        status = ours_of(&all[1], &partial, from, e->study, e->b);
-    if (status != BERLU_OK)
-        return status;
+    TRY(ours_of(&all[0], &partial, from, e->study, e->a));
+    if (two)
+        TRY(ours_of(&all[1], &partial, from, e->study, e->b));
     all[2] = theirs_of(rows, e, e->a);
     if (two)
         all[3] = theirs_of(rows, e, e->b);

@@ -133,8 +133,7 @@ static void cost_table(text *out, const table *t)
 
 berlu_status plot_cost(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
-    for (size_t row = 0; e->cost && row < table_rows(e->cost) && status == BERLU_OK; row++) {
+    for (size_t row = 0; e->cost && row < table_rows(e->cost); row++) {
         size_t first = 0;
         bars b;
         while (!cost_same(e->cost, first, row))
@@ -142,11 +141,10 @@ berlu_status plot_cost(text *out, const evidence *e, size_t *shown)
         if (first != row)
             continue;
         bars_take(&b, e->cost, row);
-        status = time_draw(out, e, &b, row, shown);
-        if (status == BERLU_OK)
-            status = bytes_draw(out, e, &b, row, shown);
+        TRY(time_draw(out, e, &b, row, shown));
+        TRY(bytes_draw(out, e, &b, row, shown));
     }
-    if (e->cost && status == BERLU_OK)
+    if (e->cost)
         cost_table(out, e->cost);
-    return status;
+    return BERLU_OK;
 }

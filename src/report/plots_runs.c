@@ -10,7 +10,7 @@ berlu_status figure_write(text *out, const svg_plot *plot, int width, int height
 {
     svg_figure figure = {.plots = plot, .count = 1, .width = width, .height = height, .inside_page = 1};
     text_string(out, width == SVG_SMALL_WIDTH ? "<figure class=\"small\">" : "<figure>");
-    berlu_status status = svg_write(out, &figure);
+    TRY(svg_write(out, &figure));
     if (caption) {
         text_string(out, "<figcaption>");
         html_text(out, caption);
@@ -18,7 +18,7 @@ berlu_status figure_write(text *out, const svg_plot *plot, int width, int height
     }
     text_string(out, "</figure>\n");
     ++*shown;
-    return status;
+    return BERLU_OK;
 }
 
 const char *metric_words(const view_study *s)
@@ -212,10 +212,9 @@ static berlu_status group_dots(text *out, const evidence *e, const view_study *s
 
 berlu_status plot_dots(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
+        for (size_t g = 0; g < e->v->studies[i].group_count; g++)
             if (!e->v->studies[i].within[g])
-                status = group_dots(out, e, &e->v->studies[i], g, shown);
-    return status;
+                TRY(group_dots(out, e, &e->v->studies[i], g, shown));
+    return BERLU_OK;
 }

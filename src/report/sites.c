@@ -120,11 +120,12 @@ berlu_status sites_read(cell_sites *out, const view_cell *c, const char *metric,
         if (view_run_done(r, metric) && r->metrics && (!shortest || r->metrics_bytes < shortest->metrics_bytes))
             shortest = r;
     }
-    berlu_status status = shortest ? metrics_with(out, shortest, shape_take, memory) : BERLU_OK;
-    for (size_t i = 0; i < c->of->count && status == BERLU_OK; i++)
+    if (shortest)
+        TRY(metrics_with(out, shortest, shape_take, memory));
+    for (size_t i = 0; i < c->of->count; i++)
         if (view_run_done(&c->of->runs[i], metric))
-            status = metrics_with(out, &c->of->runs[i], run_add, memory);
-    return status;
+            TRY(metrics_with(out, &c->of->runs[i], run_add, memory));
+    return BERLU_OK;
 }
 
 double sites_at(const cell_sites *s, site_metric what, size_t site, size_t epoch)

@@ -121,9 +121,7 @@ static berlu_status beside_fill(table *t, const view_study *s, arena *memory)
         return BERLU_ERR_MEMORY;
     for (size_t g = 0; g < s->group_count; g++) {
         size_t best;
-        berlu_status status = best_find(s, g, &best, p, memory);
-        if (status != BERLU_OK)
-            return status;
+        TRY(best_find(s, g, &best, p, memory));
         for (size_t c = 0; c < s->cell_count; c++)
             if (s->cells[c].group == g)
                 beside_row(t, s, &s->cells[c], c == best, p[c]);
@@ -287,7 +285,6 @@ void tables_list(const report_tables *t, const table *out[TABLES])
 berlu_status tables_make(report_tables *out, const evidence *e, const claim_result claims[CLAIMS])
 {
     arena *memory = e->memory;
-    berlu_status status = BERLU_OK;
     out->claims = table_make(memory, "claims", "The paper's claims", claim_columns, COUNT(claim_columns));
     out->beside = table_make(memory, "beside", "Beside the paper's tables", beside_columns, COUNT(beside_columns));
     out->contrasts = table_make(memory, "contrasts", "Registered contrasts, a minus b in points", contrast_columns,
@@ -301,21 +298,20 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
     for (size_t i = 0; i < e->judged->count; i++)
         for (int chance = 0; chance < 2; chance++)
             contrast_row(&out->contrasts, &e->judged->items[i], chance);
-    for (size_t i = 0; i < e->v->count && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < e->v->count; i++) {
         const view_study *s = &e->v->studies[i];
-        status = beside_fill(&out->beside, s, memory);
-        if (status == BERLU_OK)
-            status = tables_aa(&out->aa, s, memory);
-        for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++) {
+        TRY(beside_fill(&out->beside, s, memory));
+        TRY(tables_aa(&out->aa, s, memory));
+        for (size_t c = 0; c < s->cell_count; c++) {
             cell_row(&out->cells, s, &s->cells[c]);
-            for (size_t r = 0; r < s->cells[c].of->count && status == BERLU_OK; r++)
-                status = run_row(&out->runs, s, &s->cells[c], &s->cells[c].of->runs[r]);
+            for (size_t r = 0; r < s->cells[c].of->count; r++)
+                TRY(run_row(&out->runs, s, &s->cells[c], &s->cells[c].of->runs[r]));
         }
     }
     machines_fill(&out->machines, e->v);
     const table *all[TABLES];
     tables_list(out, all);
-    for (size_t i = 0; i < TABLES && status == BERLU_OK; i++)
-        status = table_status(all[i]);
-    return status;
+    for (size_t i = 0; i < TABLES; i++)
+        TRY(table_status(all[i]));
+    return BERLU_OK;
 }

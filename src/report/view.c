@@ -160,14 +160,14 @@ static berlu_status study_view(view_study *s, const store_study *of, arena *memo
     *s = (view_study){.of = of, .cells = ARENA_ARRAY(memory, view_cell, of->cell_count + 1)};
     if (!s->cells)
         return BERLU_ERR_MEMORY;
-    berlu_status status = file_view(s, memory);
+    TRY(file_view(s, memory));
     /* Cells of a cost study have no runs; the table of costs has them. */
-    for (size_t c = 0; c < of->cell_count && !s->cost && status == BERLU_OK; c++) {
-        status = cell_view(&s->cells[c], &of->cells[c], s, memory);
+    for (size_t c = 0; c < of->cell_count && !s->cost; c++) {
+        TRY(cell_view(&s->cells[c], &of->cells[c], s, memory));
         s->cell_count++;
     }
     groups_find(s);
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- runs that several studies have ---------------------------------------------------------- */

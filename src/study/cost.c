@@ -192,16 +192,15 @@ static void place(const study *s, int round, size_t i, size_t *cell, int *again)
 berlu_status study_cost_done(size_t *out, store *index, const study *s)
 {
     *out = 0;
-    berlu_status status = BERLU_OK;
     for (int round = 0; round < (int)s->rounds; round++)
-        for (size_t i = 0; i <= s->cell_count && status == BERLU_OK; i++) {
+        for (size_t i = 0; i <= s->cell_count; i++) {
             size_t cell;
             int again, done = 0;
             place(s, round, i, &cell, &again);
-            status = is_done(&done, index, s, cell, again, round);
+            TRY(is_done(&done, index, s, cell, again, round));
             *out += (size_t)done;
         }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status study_cost_run(const study_cost *how, const study *s, store *index)

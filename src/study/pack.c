@@ -76,25 +76,21 @@ berlu_status study_pack(const char *folder, const char *out, size_t *count)
     if (snprintf(index, sizeof index, "%s/study.db", folder) >= (int)sizeof index ||
         snprintf(snapshot, sizeof snapshot, "%s.index-%ld", out, (long)getpid()) >= (int)sizeof snapshot)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    berlu_status status = store_copy(index, snapshot);
-    if (status == BERLU_OK)
-        status = store_open_read(&s, snapshot);
-    if (status == BERLU_OK)
-        status = tar_open(&t, out);
-    if (status == BERLU_OK)
-        status = tar_add_file(&t, "study/study.db", snapshot);
-    if (status == BERLU_OK)
-        status = runs_add(&t, s, folder, count);
-    if (status == BERLU_OK)
-        status = tar_commit(&t);
-    else
-        tar_discard(&t);
+    berlu_status status = BERLU_OK;
+    TRY_DONE(store_copy(index, snapshot));
+    TRY_DONE(store_open_read(&s, snapshot));
+    TRY_DONE(tar_open(&t, out));
+    TRY_DONE(tar_add_file(&t, "study/study.db", snapshot));
+    TRY_DONE(runs_add(&t, s, folder, count));
+    status = tar_commit(&t);
+done:
+    tar_discard(&t);
     store_close(s);
     unlink(snapshot);
     return status;
 }
 
-/* ---- the way back ---------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
 static int is_key(const char *name)
 {

@@ -158,8 +158,7 @@ static berlu_status cell_set(study *s, study_cell *c, const char *key, const cha
 
 berlu_status study_set(study *s, const char *const *set)
 {
-    berlu_status status = BERLU_OK;
-    for (; set && *set && status == BERLU_OK; set++) {
+    for (; set && *set; set++) {
         const char *equals = strchr(*set, '=');
         char *key = arena_strdup(&s->memory, *set);
         if (!key)
@@ -168,10 +167,10 @@ berlu_status study_set(study *s, const char *const *set)
             key[equals - *set] = 0;
         if (!equals || !recipe_find(key))
             return berlu_fail(BERLU_ERR_ARG, "--set %s: SETTING=VALUE is expected", *set);
-        for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++)
-            status = cell_set(s, &s->cells[c], key, equals + 1);
+        for (size_t c = 0; c < s->cell_count; c++)
+            TRY(cell_set(s, &s->cells[c], key, equals + 1));
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- folders ---- */

@@ -240,13 +240,12 @@ static int time_for_epoch(const scheduler *x)
 
 static berlu_status slots_fill(scheduler *x)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; i < x->how->jobs && status == BERLU_OK && !x->stopping; i++) {
+    for (int i = 0; i < x->how->jobs && !x->stopping; i++) {
         int run = x->workers[i].process || !time_for_epoch(x) ? -1 : next_run(x);
         if (run >= 0)
-            status = worker_start(x, i, (size_t)run);
+            TRY(worker_start(x, i, (size_t)run));
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status loop(scheduler *x)

@@ -30,14 +30,13 @@ static berlu_status conflicts_check(store *s, const char *path)
 static berlu_status additions_merge(store *into)
 {
     static const char *const tables[] = {"hash", "cost", "imported", "equivalence", "landscape"};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(tables) && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < COUNT(tables); i++) {
         char sql[96];
         snprintf(sql, sizeof sql, "INSERT OR IGNORE INTO main.%s SELECT * FROM other.%s", tables[i], tables[i]);
         if (store_has_table(into, "other", tables[i]))
-            status = store_exec(into, sql);
+            TRY(store_exec(into, sql));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status store_merge(store *into, const char *path, size_t *added)

@@ -17,11 +17,8 @@
 berlu_status study_settings_apply(const study_settings *list, train_settings *out)
 {
     for (size_t i = 0; i < list->count; i++)
-        for (size_t k = 0; k < list->items[i].count; k++) {
-            berlu_status status = recipe_set(out, list->items[i].key, list->items[i].values[k]);
-            if (status != BERLU_OK)
-                return status;
-        }
+        for (size_t k = 0; k < list->items[i].count; k++)
+            TRY(recipe_set(out, list->items[i].key, list->items[i].values[k]));
     return BERLU_OK;
 }
 
@@ -51,12 +48,11 @@ static berlu_status network_check(const train_settings *s)
 static berlu_status resolve(const study_settings *list, int trained_teacher, train_settings *out)
 {
     recipe_init(out);
-    berlu_status status = study_settings_apply(list, out);
-    if (status == BERLU_OK && trained_teacher)
-        status = recipe_set(out, "teacher", STUDY_TEACHER);
-    if (status == BERLU_OK)
-        status = recipe_resolve(out);
-    return status == BERLU_OK ? network_check(out) : status;
+    TRY(study_settings_apply(list, out));
+    if (trained_teacher)
+        TRY(recipe_set(out, "teacher", STUDY_TEACHER));
+    TRY(recipe_resolve(out));
+    return network_check(out);
 }
 
 /* The index of the setting that a message "KEY: ..." is about; the list's length if it names none.
