@@ -232,6 +232,10 @@ static void lack_of_memory_is_reported_and_leaves_nothing(void **state)
     folder_fresh(folder, "report_memory");
     synthetic_make(&contents,
                    &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .sites = 2, .epochs = 3, .spread = 1});
+    const landscape_summary flat = {1, 0.1, 0.01, 20, 1, "256 training images"}; /* C18 is judged as well */
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 2; i++)
+            contents.studies[0].cells[c].runs[i].landscape = &flat;
     for (; fail_after(FAIL_ALLOC, n), status = report_make(&r, &contents), fail_hit(); n += 1) {
         if (status != BERLU_ERR_MEMORY)
             fail_msg("allocation %d: status %d", n, status);
