@@ -1,7 +1,8 @@
-/* cmd_analyze.c - `berlu analyze`: the theory of activations, computed. SPDX-License-Identifier: MIT
+/* cmd_analyze.c - `berlu analyze`: the theory of activations, computed. SPDX-License-Identifier:
+ * MIT
  *
- * Each command prints a table, or `rows` with --json, and draws with --svg. What is computed
- * stands in src/analyze; the card is in cmd_analyze_card.c, the plots are in analyze_plot.c. */
+ * Each command prints a table, or `rows` with --json, and plots with --svg. The computations are in
+ * src/analyze, the card in cmd_analyze_card.c, the plots in analyze_plot.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +30,7 @@ static berlu_status acts_open(analyze_acts *list, const options *o, const char *
     for (; list->count < count; list->count++) {
         size_t i = list->count;
         const char *words = given ? options_strings(o, "act")[i] : standard ? standard[i] : berlu_act_builtin(i);
-        berlu_status status = act_from_text(&list->acts[i], words);
-        if (status != BERLU_OK)
-            return status;
+        TRY(act_from_text(&list->acts[i], words));
         list->names[i] = words;
     }
     return BERLU_OK;
@@ -92,7 +91,7 @@ static const char *paper_first(size_t index)
     return NULL;
 }
 
-/* The folder of a run among the arguments; an activation's own name is never one. */
+/* The folder of a run among the arguments; the name of an activation is never one. */
 static const char *run_among(const options *o)
 {
     for (size_t i = 0; i < options_count(o, "act"); i++) {

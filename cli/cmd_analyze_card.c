@@ -1,7 +1,8 @@
-/* cmd_analyze_card.c - `berlu analyze card`: one activation on one page. SPDX-License-Identifier: MIT
+/* cmd_analyze_card.c - `berlu analyze card`: one activation on one page. SPDX-License-Identifier:
+ * MIT
  *
- * Everything from src/analyze, and how fast the kernels are on this machine beside a copy of
- * the same memory. */
+ * All of src/analyze, and the speed of the kernels on this machine relative to a copy of the same
+ * memory. */
 #include <math.h>
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
 
 #include "analyze/contour.h"
 #include "analyze/landscape.h"
+#include "analyze/landscape_file.h"
 #include "analyze_out.h"
 #include "commands.h"
 #include "io/svg.h"
@@ -29,6 +30,7 @@ static const option_row rows[] = {
      .help = "length of the step up the gradient that measures sharpness"},
     {"seed", OPTION_INT, "N", .standard = "0", .least = 0, .most = 9007199254740992.0, .help = "of directions"},
     {"svg", OPTION_STRING, "FILE", .help = "draw the lines and the plane's level lines"},
+    {"save", OPTION_FLAG, .help = "write sharpness and eigenvalue into RUN/landscape.json, for studies (claim C18)"},
     {0}};
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -119,9 +121,7 @@ static berlu_status levels_make(svg_series series[LEVELS], char labels[LEVELS][N
     for (int k = 0; k < LEVELS; k++) {
         double share = (k + 1.0) / (LEVELS + 1), level = low + (high - low) * share * share;
         contour c;
-        berlu_status status = contour_find(&c, memory, l->plane, l->side, l->grid, level);
-        if (status != BERLU_OK)
-            return status;
+        TRY(contour_find(&c, memory, l->plane, l->side, l->grid, level));
         snprintf(labels[k], NUMBER_TEXT, "%.4g", level);
         series[k] = (svg_series){.label = labels[k], .x = c.x, .y = c.y, .count = c.count, .color = k};
     }
@@ -205,6 +205,19 @@ static berlu_status settings_check(const options *o, landscape_options *s)
     return BERLU_OK;
 }
 
+static berlu_status summary_save(const options *o, const landscape *l, size_t images)
+{
+    landscape_summary s = {.loss = l->loss,
+                           .gradient = l->gradient,
+                           .sharpness = l->sharpness,
+                           .eigenvalue = l->found ? l->eigen[0].value : NAN,
+                           .error = l->found ? l->eigen[0].error : NAN};
+    snprintf(s.how, sizeof s.how, "%zu %s images, %s%s weights, rho %g", images,
+             options_choice(o, "split") == 1 ? "test" : "training", options_string(o, "which"),
+             options_flag(o, "ema") ? " averaged" : "", options_float(o, "rho"));
+    return landscape_save(options_string(o, "run"), &s);
+}
+
 static berlu_status analyze_landscape(options *o)
 {
     landscape_options settings;
@@ -212,11 +225,9 @@ static berlu_status analyze_landscape(options *o)
     opened net;
     landscape l;
     progress bar;
-    berlu_status status = settings_check(o, &settings);
-    if (status != BERLU_OK)
-        return status;
+    TRY(settings_check(o, &settings));
     opened_options wanted = network_from_options(o, run);
-    status = opened_make(&net, &wanted);
+    berlu_status status = opened_make(&net, &wanted);
     if (status != BERLU_OK)
         return status;
     if (!net.is_run)
@@ -228,10 +239,13 @@ static berlu_status analyze_landscape(options *o)
     if (status == BERLU_OK)
         status = landscape_find(&l, &net, &settings);
     progress_clear(&bar);
+    size_t images = net.count;
     opened_free(&net);
     if (status != BERLU_OK)
         return status;
-    if (options_given(o, "svg"))
+    if (options_flag(o, "save"))
+        status = summary_save(o, &l, images);
+    if (status == BERLU_OK && options_given(o, "svg"))
         status = landscape_draw(options_string(o, "svg"), run, &l);
     if (status == BERLU_OK && options_json(o))
         status = landscape_json(o, &l);
@@ -247,5 +261,6 @@ const command cmd_analyze_landscape = {
     "the largest eigenvalues of the Hessian (Lanczos over differences of gradients, each with its error) "
     "and the sharpness. The loss is plain cross entropy on some images without augmentation.\n\n"
     "  berlu analyze landscape runs/first --svg landscape.svg\n"
-    "  berlu analyze landscape runs/first --images 1000 --grid 0 --eigenvalues 5 --steps 40",
+    "  berlu analyze landscape runs/first --images 1000 --grid 0 --eigenvalues 5 --steps 40\n"
+    "  berlu analyze landscape runs/first --grid 0 --save",
     rows, analyze_landscape};

@@ -92,11 +92,8 @@ berlu_status analyze_lipschitz_run(const options *o, const char *run)
     opened net;
     branch *branches = NULL;
     size_t count = 0;
-    berlu_status status =
-        opened_make(&net, &(opened_options){.name = run, .which = "last", .batch = 1, .threads = options_threads(o)});
-    if (status != BERLU_OK)
-        return status;
-    status = opened_checkpoint(&net);
+    TRY(opened_make(&net, &(opened_options){.name = run, .which = "last", .batch = 1, .threads = options_threads(o)}));
+    berlu_status status = opened_checkpoint(&net);
     if (status == BERLU_OK)
         status = branches_find(&branches, &count, &net, options_threads(o));
     if (status == BERLU_OK && count == 0)

@@ -118,7 +118,7 @@ static int is_fc1(const spectrum_matrix *m)
     return end && end - m->name >= 4 && strncmp(end - 4, ".fc1", 4) == 0;
 }
 
-/* A value of every matrix or site against its place in the network, a curve for each state. */
+/* A value of every matrix or site over its place in the network, a curve for each state. */
 static berlu_status by_depth(arena *memory, svg_series *out, const spectrum *s, int of_sites)
 {
     size_t count = of_sites ? s->sites : s->matrices;
@@ -198,7 +198,7 @@ static berlu_status spectrum_draw(const char *path, const char *name, const spec
 
 enum { SETTINGS_MOST = 136 };
 
-/* What a model is made of; each of them has no effect on a run. */
+/* Options of a model; none of them affects a run. */
 static size_t settings_given(const options *o, const char *out[SETTINGS_MOST][2])
 {
     static const char *const keys[] = {"data", "seed", "image-size", "patch", "stride", "stem", "act-params"};
@@ -219,10 +219,8 @@ static berlu_status analyze_spectrum(options *o)
     opened_options wanted = network_from_options(o, name);
     wanted.settings = (const char *const(*)[2])settings;
     wanted.setting_count = settings_given(o, settings);
-    berlu_status status = opened_make(&net, &wanted);
-    if (status != BERLU_OK)
-        return status;
-    status = spectrum_find(&s, &net, options_threads(o));
+    TRY(opened_make(&net, &wanted));
+    berlu_status status = spectrum_find(&s, &net, options_threads(o));
     if (status == BERLU_OK) {
         if (options_given(o, "svg"))
             status = spectrum_draw(options_string(o, "svg"), name, &s);

@@ -27,7 +27,7 @@ static const char *label_of(const study_cell *c, const char *axis, size_t length
     return NULL;
 }
 
-/* Whether a cell has the labels that an option asks for. */
+/* Whether a cell has the labels of an option. */
 static int fits(const study_cell *c, const options *o, const char *side)
 {
     for (size_t i = 0; i < options_count(o, side); i++) {
@@ -144,8 +144,8 @@ static berlu_status pairs_answer(const options *o, const study_opened *x, const 
     return output_print(&out);
 }
 
-/* The store is brought up to date with the folders where the data is here to know them by; else it
- * is read as it is. */
+/* Updates the store from the folders where the data is here, which their keys need; else reads it
+ * as it is. */
 static berlu_status store_contents_of(store_contents *out, study_opened *x)
 {
     char path[STUDY_PATH + 16];
@@ -168,10 +168,8 @@ static berlu_status compare_study(options *o)
     study_opened x;
     store_contents all = {0};
     size_t i = 0;
-    berlu_status status = study_open(&x, o);
-    if (status != BERLU_OK)
-        return status;
-    status = store_contents_of(&all, &x);
+    TRY(study_open(&x, o));
+    berlu_status status = store_contents_of(&all, &x);
     while (status == BERLU_OK && i < all.count && strcmp(all.studies[i].name, x.s.name) != 0)
         i++;
     if (status == BERLU_OK)
@@ -203,10 +201,8 @@ static berlu_status import_study(options *o)
     import_rows rows;
     text notes = {0};
     store *index = NULL;
-    berlu_status status = import_read(&rows, options_string(o, "file"));
-    if (status != BERLU_OK)
-        return status;
-    status = store_open(&index, options_string(o, "out"), &notes);
+    TRY(import_read(&rows, options_string(o, "file")));
+    berlu_status status = store_open(&index, options_string(o, "out"), &notes);
     if (status == BERLU_OK)
         status = store_put_import(index, &rows);
     berlu_status closed = store_close(index);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output.h"
 #include "report/cost.h"
 #include "report/equivalence.h"
 #include "report/report.h"
@@ -49,6 +50,38 @@ static berlu_status contents_of(store_contents *out, report_cost *cost, report_e
     return status;
 }
 
+/* How many runs there are, how many are finished, and the verdicts; claims.json has the rest. */
+static berlu_status result_print(const options *o, const report *r, size_t studies)
+{
+    size_t done = 0, failed = 0;
+    for (size_t i = 0; i < r->v.run_count; i++) {
+        done += strcmp(r->v.runs[i].run->state, "done") == 0;
+        failed += strcmp(r->v.runs[i].run->state, "failed") == 0;
+    }
+    if (!options_json(o)) {
+        printf("%zu studies: %s\n", studies, options_string(o, "out"));
+        return BERLU_OK;
+    }
+    output out;
+    output_start(&out);
+    output_string(&out, "out", options_string(o, "out"));
+    output_int(&out, "studies", (int64_t)studies);
+    output_int(&out, "runs", (int64_t)r->v.run_count);
+    output_int(&out, "done", (int64_t)done);
+    output_int(&out, "failed", (int64_t)failed);
+    output_array(&out, "claims");
+    for (size_t i = 0; i < CLAIMS; i++) {
+        output_object(&out, NULL);
+        output_string(&out, "id", r->claims[i].of->id);
+        output_string(&out, "direction", r->claims[i].direction);
+        output_string(&out, "size", r->claims[i].size);
+        output_bool(&out, "partial", r->claims[i].partial);
+        output_end(&out);
+    }
+    output_end(&out);
+    return output_print(&out);
+}
+
 static berlu_status report_study(options *o)
 {
     size_t count = options_count(o, "from"), studies = 0;
@@ -60,28 +93,24 @@ static berlu_status report_study(options *o)
     report_cost_start(&cost);
     report_equivalence equal;
     report_equivalence_start(&equal);
-    berlu_status status =
-        all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies");
-    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
-        status = contents_of(&all[i], &cost, &equal, options_strings(o, "from")[i]);
+    store_contents whole = {0};
+    berlu_status status = BERLU_OK;
+    TRY_DONE(all ? formats_parse(&formats, options_string(o, "format")) : berlu_fail_memory(count, "studies"));
+    for (size_t i = 0; i < count; i++) {
+        TRY_DONE(contents_of(&all[i], &cost, &equal, options_strings(o, "from")[i]));
         studies += all[i].count;
     }
-    if (status == BERLU_OK && !(joined = calloc(studies + 1, sizeof *joined)))
-        status = berlu_fail_memory(studies * sizeof *joined, "studies");
-    store_contents whole = {.studies = joined};
-    for (size_t i = 0; i < count && status == BERLU_OK; i++)
+    joined = whole.studies = calloc(studies + 1, sizeof *joined);
+    TRY_DONE(joined ? BERLU_OK : berlu_fail_memory(studies * sizeof *joined, "studies"));
+    for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < all[i].count; k++)
             joined[whole.count++] = all[i].studies[k];
-    if (status == BERLU_OK)
-        status = report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table});
-    if (status == BERLU_OK)
-        status = report_write(&r, &whole, options_string(o, "out"), formats);
-    if (status == BERLU_OK)
-        status = report_cost_write(&cost, options_string(o, "out"), formats);
-    if (status == BERLU_OK)
-        status = report_equivalence_write(&equal, options_string(o, "out"), formats);
-    if (status == BERLU_OK && !options_json(o))
-        printf("%zu studies: %s\n", studies, options_string(o, "out"));
+    TRY_DONE(report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table}));
+    TRY_DONE(report_write(&r, &whole, options_string(o, "out"), formats));
+    TRY_DONE(report_cost_write(&cost, options_string(o, "out"), formats));
+    TRY_DONE(report_equivalence_write(&equal, options_string(o, "out"), formats));
+    TRY_DONE(result_print(o, &r, studies));
+done:
     report_free(&r);
     report_cost_free(&cost);
     report_equivalence_free(&equal);
@@ -92,8 +121,9 @@ static berlu_status report_study(options *o)
     return status;
 }
 
-const command cmd_study_report = {"study report", "tables of what studies found",
-                                  "Cells with means, deviations and intervals, the registered contrasts with Holm's p "
+const command cmd_study_report = {"study report", "tables and a page of the results of studies",
+                                  "Verdicts about the paper's claims, cells with means, deviations and intervals, the "
+                                  "registered contrasts with Holm's p "
                                   "over all of them, and every run.\n\n"
                                   "    berlu study report studies/quick.yaml --out report\n"
                                   "    berlu study report docs/results --out page --format html,latex",

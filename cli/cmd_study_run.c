@@ -1,19 +1,18 @@
-/* cmd_study_run.c - `berlu study run`: makes the runs that a study still lacks.
- * SPDX-License-Identifier: MIT */
+/* cmd_study_run.c - `berlu study run`: runs what a study still lacks. SPDX-License-Identifier: MIT
+ * */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/threads.h"
 #include "signals.h"
-#include "study/algorithms.h"
 #include "study/cost.h"
-#include "study/estimate.h"
+#include "study/lacks.h"
 #include "study/scheduler.h"
 #include "study_launch.h"
 #include "study_open.h"
+#include "study_plan.h"
 #include "study_screen.h"
 
 static const option_row run_rows[] = {
@@ -26,13 +25,13 @@ static const option_row run_rows[] = {
     {"only", OPTION_STRING, "TEXT", .help = "cells whose label holds this"},
     KNOWN_ROW,
     {"retries", OPTION_INT, "N", .standard = "2", .least = 0, .most = 100,
-     .help = "how often a cut run is taken up again without progress"},
+     .help = "how often an interrupted run is resumed without progress"},
     {"launcher", OPTION_CHOICE, .standard = "here", .choices = "here|slurm",
      .help = "who starts the runs: this process, or one array job of Slurm"},
     {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES,
      .help = "slurm: options for sbatch, such as \"--time=60 --gres=gpu:1\""},
     {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
-    {"dry-run", OPTION_FLAG, .help = "list cells and seeds and what is left; run nothing"},
+    {"dry-run", OPTION_FLAG, .help = "list cells, seeds, memory and expected time; run nothing"},
     {"quiet", OPTION_FLAG, .help = "no progress"},
     {0}};
 
@@ -60,70 +59,30 @@ static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options 
     return BERLU_OK;
 }
 
-/* Cells, seeds and how their runs stand; without keys (the data is not here) the seeds alone. */
-static void plan_print(const study_opened *x)
-{
-    for (size_t c = 0; c < x->s.cell_count; c++) {
-        printf("%-32s", x->s.cells[c].label);
-        for (size_t i = 0; i < x->runs.count; i++)
-            if (x->runs.items[i].cell == c)
-                printf(" %lld:%s", (long long)x->runs.items[i].seed, study_state_names[x->runs.items[i].state]);
-        for (size_t i = 0; !x->runs.count && i < x->s.run_count; i++)
-            if (x->s.runs[i].cell == c)
-                printf(" %lld", (long long)x->s.runs[i].seed);
-        printf("\n");
-    }
-    for (size_t i = 0; i < x->s.pair_count; i++)
-        printf("contrast %-22s %s - %s\n", x->s.pairs[i].name, x->s.cells[x->s.pairs[i].a].label,
-               x->s.cells[x->s.pairs[i].b].label);
-}
-
-/* Small networks leave cores idle: as many runs as cores then. */
-static int jobs_default(const study_opened *x)
-{
-    enum { SMALL = 2000000 };
-    study_estimate e;
-    for (size_t c = 0; c < x->s.cell_count; c++)
-        if (study_algorithms_wanted(&x->s.cells[c])) /* on a GPU --devices and --per-device say it */
-            return 1;
-    if (study_estimate_make(&e, &x->s, &x->runs) != BERLU_OK || e.parameters >= SMALL)
-        return 1;
-    int cores = threads_default();
-    return cores < 1 ? 1 : cores < STUDY_JOBS ? cores : STUDY_JOBS;
-}
-
-/* What it will need: what this machine lacks of it is for people to see, and no mistake. */
-static void needs_print(const study_opened *x, const options *o)
-{
-    study_estimate e;
-    size_t left = 0;
-    int jobs = options_given(o, "jobs") ? (int)options_int(o, "jobs") : jobs_default(x);
-    if (study_estimate_make(&e, &x->s, &x->runs) != BERLU_OK)
-        return;
-    for (size_t i = 0; i < x->runs.count; i++)
-        left += x->runs.items[i].same_as == i &&
-                (x->runs.items[i].state == STUDY_WAITING || x->runs.items[i].state == STUDY_CUT);
-    printf("needs: up to %.2f million parameters", (double)e.parameters / 1e6);
-    if (e.bytes)
-        printf(", %.0f MiB a run", (double)e.bytes / (1024.0 * 1024.0));
-    if (e.seconds > 0)
-        printf(", %.0f s a run, %.1f min in all at %d jobs", e.seconds, e.seconds * (double)left / jobs / 60, jobs);
-    printf("\n");
-}
-
-/* Collects what is done and hands the rest to Slurm. */
+/* Indexes finished runs and submits the rest to Slurm. */
 static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
     const char *words = options_string(o, "sbatch");
     if (words && strchr(words, '\n'))
         return berlu_fail(BERLU_ERR_ARG, "--sbatch: options in one line are expected");
-    berlu_status status = store_put_study(index, &x->s, x->yaml, &x->runs);
-    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++) {
+    TRY(store_put_study(index, &x->s, x->yaml, &x->runs));
+    for (size_t i = 0; i < x->runs.count; i++) {
         const study_entry *r = &x->runs.items[i];
         if (r->same_as == i && r->state != STUDY_WAITING && !r->known && !store_is_current(index, r))
-            status = store_put_run(index, r, NULL);
+            TRY(store_put_run(index, r, NULL));
     }
-    return status == BERLU_OK ? study_launch_slurm(x, o) : status;
+    return study_launch_slurm(x, o);
+}
+
+/* A second scheduler is refused with the host and process of the first. */
+static berlu_status scheduler_lock(run_lock *lock, folder_handle *folder)
+{
+    TRY(run_lock_take(lock, folder, 0, NULL));
+    lock->record = (run_record){.state = RUN_RUNNING, .attempt = lock->record.attempt + 1};
+    berlu_status status = run_lock_write(lock, folder);
+    if (status != BERLU_OK)
+        run_lock_drop(lock);
+    return status;
 }
 
 static berlu_status scheduler_start(study_opened *x, const options *o, store *index, folder_handle *folder, int *slots)
@@ -134,8 +93,7 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
     study_schedule how = {.program = program,
                           .jobs = options_given(o, "jobs")      ? (int)options_int(o, "jobs")
                                   : options_count(o, "devices") ? 1
-                                                                : jobs_default(x),
-                          .threads = options_threads(o),
+                                                                : study_jobs_default(x),
                           .retries = (int)options_int(o, "retries"),
                           .slim = options_flag(o, "slim"),
                           .only = options_string(o, "only"),
@@ -144,29 +102,19 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
                           .stop = signals_stop(),
                           .tick = study_show,
                           .context = &shown};
-    berlu_status status = time_parse(&how.seconds, options_string(o, "for"));
-    if (status == BERLU_OK)
-        status = devices_take(devices, &device_count, o);
-    if (status == BERLU_OK)
-        status = program_path(program);
-    if (status != BERLU_OK)
-        return status;
+    TRY(time_parse(&how.seconds, options_string(o, "for")));
+    TRY(devices_take(devices, &device_count, o));
+    TRY(program_path(program));
     if (device_count) {
         how.devices = devices;
         how.device_count = device_count;
         how.jobs = options_given(o, "jobs") ? how.jobs : device_count;
     }
-    if (!how.threads && !device_count && how.jobs > 1)
-        how.threads = threads_default() / how.jobs > 0 ? threads_default() / how.jobs : 1;
+    how.threads = study_threads(o, how.jobs);
     *slots = how.jobs;
     run_lock lock;
-    status = run_lock_take(&lock, folder, 0, NULL); /* a second scheduler is refused and learns of the first */
-    if (status != BERLU_OK)
-        return status;
-    lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
-    status = run_lock_write(&lock, folder);
-    if (status == BERLU_OK)
-        status = study_schedule_run(&how, &x->s, &x->runs, index);
+    TRY(scheduler_lock(&lock, folder));
+    berlu_status status = study_schedule_run(&how, &x->s, &x->runs, index);
     run_lock_drop(&lock);
     return status;
 }
@@ -190,114 +138,107 @@ static berlu_status cost_start(study_opened *x, const options *o, store *index, 
                       .stop = signals_stop(),
                       .tick = cost_show,
                       .context = &quiet};
-    berlu_status status = time_parse(&how.seconds, options_string(o, "for"));
-    if (status == BERLU_OK)
-        status = program_path(program);
     run_lock lock;
-    if (status == BERLU_OK)
-        status = run_lock_take(&lock, folder, 0, NULL);
-    if (status != BERLU_OK)
-        return status;
-    lock.record = (run_record){.state = RUN_RUNNING, .attempt = lock.record.attempt + 1};
-    status = run_lock_write(&lock, folder);
-    if (status == BERLU_OK)
-        status = store_put_study(index, &x->s, x->yaml, &(study_entries){0});
+    TRY(time_parse(&how.seconds, options_string(o, "for")));
+    TRY(program_path(program));
+    TRY(scheduler_lock(&lock, folder));
+    berlu_status status = store_put_study(index, &x->s, x->yaml, &(study_entries){0});
     if (status == BERLU_OK)
         status = study_cost_run(&how, &x->s, index);
     run_lock_drop(&lock);
     return status;
 }
 
-static berlu_status cost_run(options *o, study_opened *x)
+/* ---- run ------------------------------------------------------------------------------------- */
+
+/* Refuses, before anything runs, what this machine cannot do: every such cell with its place in the
+ * file. `found` is the status of study_runs_find(); it is returned where no cell is the cause. */
+static berlu_status machine_check(const study_opened *x, const options *o, berlu_status found)
+{
+    text problems = {0};
+    size_t left = 0;
+    for (size_t i = 0; i < x->runs.count; i++)
+        left += x->runs.items[i].state == STUDY_WAITING || x->runs.items[i].state == STUDY_CUT;
+    if (found == BERLU_OK && (!left || options_choice(o, "launcher") == 1)) /* another machine runs them */
+        return BERLU_OK;
+    char message[1024];
+    snprintf(message, sizeof message, "%s", found == BERLU_OK ? "" : berlu_last_error());
+    berlu_status status = study_lacks(&x->s, options_string(o, "file"), found != BERLU_OK, &problems);
+    if (status == BERLU_OK && problems.length)
+        status = study_problems(options_string(o, "file"), &problems);
+    else if (status == BERLU_OK && found != BERLU_OK)
+        status = berlu_fail(found, "%s", message);
+    text_free(&problems);
+    return status;
+}
+
+/* Opens the study's folder and index, runs what is missing, closes them. */
+static berlu_status missing_run(study_opened *x, const options *o, int *slots)
 {
     text notes = {0};
     store *index = NULL;
     folder_handle folder = {.fd = -1};
-    double began = clock_seconds();
-    if (options_flag(o, "dry-run")) {
-        if (!options_json(o))
-            plan_print(x);
-        return study_cost_answer(o, x, 0);
-    }
-    berlu_status status = folder_make(x->folder);
-    if (status == BERLU_OK)
-        status = folder_hold(&folder, x->folder);
-    if (status == BERLU_OK)
-        status = store_open(&index, x->folder, &notes);
+    TRY(folder_make(x->folder));
+    TRY(folder_hold(&folder, x->folder));
+    berlu_status status = store_open(&index, x->folder, &notes);
     if (notes.data)
         fputs(notes.data, stderr);
     if (status == BERLU_OK)
-        status = cost_start(x, o, index, &folder);
+        status = x->s.kind == STUDY_COST              ? cost_start(x, o, index, &folder)
+                 : options_choice(o, "launcher") == 1 ? launcher_start(x, o, index)
+                                                      : scheduler_start(x, o, index, &folder, slots);
     berlu_status closed = store_close(index);
-    status = status == BERLU_OK ? closed : status;
-    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
-        (void)study_cost_answer(o, x, clock_seconds() - began);
     folder_release(&folder);
     text_free(&notes);
+    return status == BERLU_OK ? closed : status;
+}
+
+static berlu_status cost_study(study_opened *x, const options *o)
+{
+    double began = clock_seconds();
+    if (options_flag(o, "dry-run") && !options_json(o))
+        study_plan_print(x);
+    if (options_flag(o, "dry-run"))
+        return study_cost_answer(o, x, 0);
+    berlu_status status = missing_run(x, o, NULL);
+    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
+        (void)study_cost_answer(o, x, clock_seconds() - began);
     return status;
 }
 
-/* ---- run ------------------------------------------------------------------------------------- */
+static berlu_status train_study(study_opened *x, const options *o)
+{
+    int slots = 0;
+    size_t counts[STUDY_STATES] = {0};
+    double began = clock_seconds();
+    if (options_flag(o, "dry-run"))
+        return study_plan(o, x);
+    TRY(machine_check(x, o, study_runs_find(x, o)));
+    berlu_status status = missing_run(x, o, &slots);
+    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
+        (void)study_answer(o, x, clock_seconds() - began, slots);
+    study_counts(&x->runs, counts);
+    if (status == BERLU_OK && counts[STUDY_FAILED])
+        status =
+            berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs failed; berlu study report lists them with their messages",
+                       counts[STUDY_FAILED], x->runs.count);
+    return status;
+}
 
 static berlu_status run_study(options *o)
 {
     study_opened x;
-    text notes = {0};
-    store *index = NULL;
-    folder_handle folder = {.fd = -1};
-    int slots = 0;
-    double began = clock_seconds();
-    berlu_status status = study_open(&x, o);
-    if (status != BERLU_OK)
-        return status;
-    if (x.s.kind == STUDY_COST) {
-        status = cost_run(o, &x);
-        study_opened_free(&x);
-        return status;
-    }
-    if (options_flag(o, "dry-run")) { /* what this machine lacks is a note; only mistakes of the file are errors */
-        if (study_runs_find(&x, o) != BERLU_OK)
-            fprintf(stderr, "note: %s\n", berlu_last_error());
-        if (!options_json(o)) {
-            plan_print(&x);
-            needs_print(&x, o);
-        }
-        status = study_answer(o, &x, 0, 0);
-        study_opened_free(&x);
-        return status;
-    }
-    status = study_runs_find(&x, o);
-    if (status == BERLU_OK)
-        status = folder_make(x.folder);
-    if (status == BERLU_OK)
-        status = folder_hold(&folder, x.folder);
-    if (status == BERLU_OK)
-        status = store_open(&index, x.folder, &notes);
-    if (notes.data)
-        fputs(notes.data, stderr);
-    if (status == BERLU_OK)
-        status = options_choice(o, "launcher") == 1 ? launcher_start(&x, o, index)
-                                                    : scheduler_start(&x, o, index, &folder, &slots);
-    berlu_status closed = store_close(index);
-    status = status == BERLU_OK ? closed : status;
-    if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
-        (void)study_answer(o, &x, clock_seconds() - began, slots);
-    size_t counts[STUDY_STATES] = {0};
-    study_counts(&x.runs, counts);
-    if (status == BERLU_OK && counts[STUDY_FAILED])
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs failed; berlu study report tells which and why",
-                            counts[STUDY_FAILED], x.runs.count);
-    folder_release(&folder);
-    text_free(&notes);
+    TRY(study_open(&x, o));
+    berlu_status status = x.s.kind == STUDY_COST ? cost_study(&x, o) : train_study(&x, o);
     study_opened_free(&x);
     return status;
 }
 
 const command cmd_study_run = {
     "study run", "run what a study still lacks",
-    "Makes the runs of a study file, seed by seed, each in DIR/runs/KEY. Runs that are done are not run again, cut "
-    "ones\n"
-    "are taken up from their checkpoint, and Ctrl-C or --for saves everything and exits with 3.\n\n"
+    "Runs a study file seed by seed, each run in DIR/runs/KEY. Finished runs are not repeated, interrupted ones "
+    "resume\n"
+    "from their checkpoint, and Ctrl-C or --for saves everything and exits with 3.\n\n"
     "    berlu study run studies/quick.yaml --jobs 2\n"
     "    berlu study run studies/vit_cifar10.yaml --devices 0 --per-device 2 --for 25m --slim",
     run_rows, run_study};

@@ -1,4 +1,4 @@
-/* cmd_study_status.c - `berlu study status|list`: how the runs of a study stand.
+/* cmd_study_status.c - `berlu study status|list`: the state of a study's runs.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
@@ -18,21 +18,20 @@ static const option_row status_rows[] = {
     NO_COMPUTE_ROWS,
     {0}};
 
-/* Looks at the folders again; runs that were done stay so. */
+/* Rereads the folders; finished runs do not change. */
 static berlu_status runs_look(study_opened *x, study_view *v)
 {
-    berlu_status status = BERLU_OK;
     *v = (study_view){.study = &x->s, .runs = &x->runs, .left = NAN};
-    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < x->runs.count; i++) {
         study_entry *r = &x->runs.items[i];
         if (r->state != STUDY_DONE)
-            status = study_entry_look(r);
+            TRY(study_entry_look(r));
         v->counts[r->state]++;
     }
-    return status;
+    return BERLU_OK;
 }
 
-/* What is left at the speed of this watch. */
+/* The time left, at the speed since the watch began. */
 static double time_left(const study_view *v, size_t done_before, double began)
 {
     size_t done = v->counts[STUDY_DONE] - done_before;

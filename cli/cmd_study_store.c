@@ -1,5 +1,5 @@
-/* cmd_study_store.c - `berlu study rebuild|pack|merge`: the index of a study, rebuilt and carried.
- * SPDX-License-Identifier: MIT */
+/* cmd_study_store.c - `berlu study rebuild|pack|merge`: rebuilds, packs and merges the index of a
+ * study. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,14 +13,12 @@ static const option_row rebuild_rows[] = {STUDY_ROWS, {0}};
 static berlu_status rebuild_study(options *o)
 {
     study_opened x;
-    berlu_status status = study_open(&x, o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(study_open(&x, o));
     if (x.s.kind == STUDY_COST) {
         study_opened_free(&x);
         return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
     }
-    status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here, and nothing from elsewhere */
+    berlu_status status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here alone */
     if (status == BERLU_OK)
         status = study_index_make(&x);
     if (status == BERLU_OK)
@@ -55,12 +53,10 @@ static berlu_status pack_study(options *o)
 {
     char path[STUDY_PATH];
     size_t count = 0;
-    berlu_status status = study_store_find(path, options_string(o, "from"));
-    if (status != BERLU_OK)
-        return status;
+    TRY(study_store_find(path, options_string(o, "from")));
     *strrchr(path, '/') = 0; /* the folder of study.db */
-    status = study_pack(path, options_string(o, "out"), &count);
-    return status == BERLU_OK ? count_answer(o, "packed", count, "packed into") : status;
+    TRY(study_pack(path, options_string(o, "out"), &count));
+    return count_answer(o, "packed", count, "packed into");
 }
 
 const command cmd_study_pack = {"study pack", "carry finished runs in one file",

@@ -1,4 +1,4 @@
-/* cmd_study_verify.c - `berlu study verify`: trains finished runs again and compares.
+/* cmd_study_verify.c - `berlu study verify`: repeats finished runs and compares the results.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>

@@ -20,26 +20,58 @@ void study_opened_free(study_opened *x)
     free(x->yaml);
 }
 
+/* The file of the one study whose store lies in a folder, as it was registered. */
+static berlu_status yaml_of_store(char **out, const char *folder)
+{
+    char path[STUDY_PATH];
+    store *s = NULL;
+    store_contents all = {0};
+    if (snprintf(path, sizeof path, "%s/study.db", folder) >= (int)sizeof path || !file_exists(path))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: no study.db in this folder; give the study's file", folder);
+    berlu_status status = store_open_read(&s, path);
+    if (status == BERLU_OK)
+        status = store_read(s, &all);
+    store_close(s);
+    if (status == BERLU_OK && all.count != 1)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s holds %zu studies; give the file of one, and --dir %s", path,
+                            all.count, folder);
+    if (status == BERLU_OK && !(*out = strdup(all.studies[0].yaml)))
+        status = berlu_fail_memory(strlen(all.studies[0].yaml), "a study");
+    store_contents_free(&all);
+    return status;
+}
+
+berlu_status study_problems(const char *file, const text *problems)
+{
+    enum { MESSAGE = 900 }; /* bytes that fit into a message of the library */
+    size_t lines = 0;
+    for (size_t i = 0; i < problems->length; i++)
+        lines += problems->data[i] == '\n';
+    if (problems->length < MESSAGE)
+        return berlu_fail(BERLU_ERR_INPUT, "%.*s", (int)problems->length - 1, problems->data);
+    fputs(problems->data, stderr);
+    return berlu_fail(BERLU_ERR_INPUT, "%s: %zu problems, each in a line above", file, lines);
+}
+
 berlu_status study_open(study_opened *x, const options *o)
 {
     text problems = {0};
     *x = (study_opened){0};
-    size_t bytes;
-    berlu_status status = file_read_all(&x->yaml, &bytes, options_string(o, "file"), YAML_BYTES);
+    const char *file = options_string(o, "file"), *dir = options_string(o, "dir");
+    int is_folder = folder_exists(file);
+    size_t bytes = 0;
+    berlu_status status = is_folder ? yaml_of_store(&x->yaml, file) : file_read_all(&x->yaml, &bytes, file, YAML_BYTES);
     if (status == BERLU_OK)
-        status = study_parse(&x->s, x->yaml, bytes, options_string(o, "file"), &problems);
+        status = study_parse(&x->s, x->yaml, is_folder ? strlen(x->yaml) : bytes, file, &problems);
     if (status != BERLU_OK && problems.data) {
-        char *last = strrchr(problems.data, '\n');
-        if (last)
-            *last = 0;
-        status = berlu_fail(BERLU_ERR_INPUT, "%s", problems.data);
+        status = study_problems(file, &problems);
     }
     text_free(&problems);
     if (status != BERLU_OK) {
         free(x->yaml);
         return status;
     }
-    const char *dir = options_string(o, "dir");
+    dir = dir ? dir : is_folder ? file : NULL;
     snprintf(x->folder, sizeof x->folder, dir ? "%s" : "runs/%s", dir ? dir : x->s.name);
     size_t count = options_count(o, "set");
     x->set = calloc(count + 1, sizeof *x->set);

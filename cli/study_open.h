@@ -1,7 +1,7 @@
 /* study_open.h - what the verbs of `berlu study` share: opening a study, its place, its answer.
  * SPDX-License-Identifier: MIT
  *
- * Every verb takes the study's file; the study lives in runs/NAME unless --dir says otherwise. The
+ * Every verb takes the study's file, or the folder it lives in: runs/NAME unless --dir says otherwise. The
  * folders of the runs are the truth (study/runs.h), study.db is an index made from them
  * (study/store.h), and the report reads the index. */
 #ifndef CLI_STUDY_OPEN_H
@@ -17,7 +17,8 @@
     }
 
 #define STUDY_ROWS                                                                                                     \
-    {"file", OPTION_STRING, "FILE", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "the study, a YAML file"},     \
+    {"file", OPTION_STRING, "FILE|DIR", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,                                    \
+     .help = "the study: a YAML file, or the folder it lives in"},                                                     \
         {"dir", OPTION_STRING, "DIR", .help = "where the study lives (default runs/NAME)"},                            \
     {                                                                                                                  \
         "set", OPTION_STRINGS, "KEY=VALUE", .help = "a setting for all runs, over the file's; may be repeated"         \
@@ -34,6 +35,9 @@ typedef struct study_opened {
 
 void study_opened_free(study_opened *x);
 berlu_status study_open(study_opened *x, const options *o); /* reads the file; STUDY_ROWS */
+
+/* BERLU_ERR_INPUT with all of these lines; a long list is printed first. */
+berlu_status study_problems(const char *file, const text *problems);
 berlu_status study_runs_find(study_opened *x,
                              const options *o); /* runs, and which of them stores elsewhere hold; KNOWN_ROW */
 berlu_status study_open_runs(study_opened *x, const options *o); /* both */

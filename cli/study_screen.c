@@ -35,12 +35,23 @@ static void workers_print(text *out, const study_view *v, int *lines)
         if (!w->process)
             continue;
         const study_entry *r = &v->runs->items[w->run];
+        if (w->landscape) {
+            text_add(out, "  %-28.28s seed %-3lld landscape of its weights\n", v->study->cells[r->cell].label,
+                     (long long)r->seed);
+            ++*lines;
+            continue;
+        }
         text_add(out, "  %-28.28s seed %-3lld epoch %-4llu %3.0f %%  loss %-7.4f", v->study->cells[r->cell].label,
                  (long long)r->seed, (unsigned long long)w->epoch,
                  w->steps ? 100.0 * (double)w->step / (double)w->steps : 0.0, w->loss);
         if (!isnan(w->top1))
             text_add(out, " top-1 %5.2f", w->top1);
-        text_add(out, " %.0f images/s\n", w->images_per_s);
+        text_add(out, " %.0f images/s, left ", w->images_per_s);
+        time_print(out,
+                   w->step > w->first_step && w->steps >= w->step
+                       ? (clock_seconds() - w->began) * (double)(w->steps - w->step) / (double)(w->step - w->first_step)
+                       : NAN);
+        text_string(out, "\n");
         ++*lines;
     }
 }

@@ -10,8 +10,8 @@
 #include "base/threads.h"
 #include "train/diagnose.h"
 
-/* "blocks.0.mlp.act" lies between "blocks.0.mlp.fc1" and "blocks.0.mlp.fc2"; LayerScale is
- * "blocks.0.gamma". `levels` names are taken off the end. */
+/* "blocks.0.mlp.act" is between "blocks.0.mlp.fc1" and "blocks.0.mlp.fc2"; LayerScale is
+ * "blocks.0.gamma". Removes the last `levels` names. */
 static void name_beside(char out[512], const char *site, int levels, const char *name)
 {
     size_t length = strlen(site);
@@ -52,9 +52,7 @@ static berlu_status scale_of(double *out, const opened *o, const char *site)
     name_beside(full, site, 2, "gamma");
     if (graph_find(engine_graph(o->engine), full) == TENSOR_NONE)
         return BERLU_OK;
-    berlu_status status = opened_parameter(o, ARRAY_WEIGHT, full, &values, &info);
-    if (status != BERLU_OK)
-        return status;
+    TRY(opened_parameter(o, ARRAY_WEIGHT, full, &values, &info));
     *out = 0;
     for (int64_t i = 0; i < tensor_elements(info); i++)
         *out = fmax(*out, fabsf(values[i]));

@@ -1,9 +1,9 @@
 /* branch.h - the Lipschitz bound of every MLP branch of a network. SPDX-License-Identifier: MIT
  *
- * x -> fc2(f(fc1(x))) stretches distances by at most ||fc2|| Lip(f) ||fc1||, spectral norms, times
- * the largest |gamma| where LayerScale follows. That is all that can be said of a transformer
- * block: a layer norm divides by a deviation that may be arbitrarily small, and dot-product
- * attention is not Lipschitz on an unbounded domain (Kim, Papamakarios, Mnih 2021). */
+ * x -> fc2(f(fc1(x))) increases distances by at most ||fc2|| Lip(f) ||fc1||, spectral norms, times
+ * the largest |gamma| where LayerScale follows. No more can be said of a transformer block: a layer
+ * norm divides by a deviation that may be arbitrarily small, and dot-product attention is not
+ * Lipschitz on an unbounded domain (Kim, Papamakarios, Mnih 2021). */
 #ifndef ANALYZE_BRANCH_H
 #define ANALYZE_BRANCH_H
 

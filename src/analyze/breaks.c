@@ -1,11 +1,11 @@
 /* breaks.c - where a function is not smooth. SPDX-License-Identifier: MIT
  *
- * The joins of smoothed functions are known to the library, at any width and order of contact.
- * Everything else is found by looking, so that an activation added tomorrow needs no entry here:
- * an interval is smooth when the slope inside it follows the cubic through slope and curvature
- * at its ends, and the curvature their mean. Otherwise it is halved; smooth functions stop after
- * a few halvings, a jump of slope or curvature is followed down to neighbouring numbers. The
- * first intervals are powers of two around 0, where narrow features are. */
+ * The library knows the joins of smoothed functions, at any width and order of contact. All other
+ * breaks are found by search, so that a new activation needs no entry here: an interval is smooth
+ * when the slope inside it follows the cubic through slope and curvature at its ends, and the
+ * curvature their mean. Otherwise it is bisected; smooth functions stop after a few bisections, a
+ * jump of slope or curvature is narrowed down to adjacent numbers. The first intervals are powers
+ * of two around 0, where narrow features are. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct hunt {
     breaks *out;
     const subject *subject;
     double steepest;
-    int left; /* intervals that may still be looked at: a bound for functions that are rough everywhere */
+    int left; /* intervals left to examine: bounds the search in functions that are rough everywhere */
 } hunt;
 
 static spot look(const subject *s, double x)
@@ -54,8 +54,8 @@ static double beside(double x)
     return 8 * DBL_EPSILON * fabs(x) + 0x1p-72;
 }
 
-/* Keeps the list in order and each place once: a place seen from both sides differs by some
- * units of its last digit. */
+/* Inserts in order and without duplicates: a break seen from both sides differs by a few units of
+ * its last digit. */
 static void add(hunt *h, double x)
 {
     breaks *b = h->out;

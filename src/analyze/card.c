@@ -26,8 +26,8 @@ berlu_status act_centred(berlu_act **out, const berlu_act *act)
     return status;
 }
 
-/* A bound in ULP says little about a function of one's own, whose bound is absolute; what is measured can be held against
- * it. The reference takes the parameters that the kernels have, in f32. */
+/* For functions of one's own the bound is absolute and one in ULP says little; the measured error
+ * can be compared with it. The reference uses the kernels' parameters, in f32. */
 static berlu_status errors_measure(card *out, const berlu_act *act)
 {
     float *x = malloc(4 * CARD_FLOATS * sizeof *x);

@@ -1,4 +1,4 @@
-/* card.h - one activation on one page: everything that can be said about it without a network.
+/* card.h - one activation on one page: everything known about it without a network.
  * SPDX-License-Identifier: MIT */
 #ifndef ANALYZE_CARD_H
 #define ANALYZE_CARD_H

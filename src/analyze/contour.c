@@ -9,8 +9,8 @@ typedef struct point {
     double x, y;
 } point;
 
-/* Corners of a cell in a circle: (a, b), (a+1, b), (a+1, b+1), (a, b+1); edge i goes from corner i
- * to the next. */
+/* Corners of a cell in circular order: (a, b), (a+1, b), (a+1, b+1), (a, b+1); edge i goes from
+ * corner i to the next. */
 static size_t crossings(point out[EDGES], const double v[EDGES], const point at[EDGES], double level)
 {
     size_t count = 0;
@@ -47,8 +47,8 @@ static void cell_add(contour *out, const double *values, const double *side, siz
         piece_add(out, cross[0], cross[1]);
     if (count != 4)
         return;
-    /* A saddle: the mean decides which corners belong together. Edges in a circle, so neighbours
-     * cut off one corner. */
+    /* A saddle: the mean decides which corners are connected. Edges are in circular order, so
+     * neighbours cut off one corner. */
     int apart = ((v[0] + v[1] + v[2] + v[3]) / 4 > level) == (v[0] > level);
     piece_add(out, cross[0], cross[apart ? 1 : 3]);
     piece_add(out, cross[2], cross[apart ? 3 : 1]);

@@ -11,9 +11,9 @@ typedef struct contour {
     double *x, *y;
 } contour;
 
-/* The places where `values` (n x n, row by row: row b at side[b] upwards, column a at side[a])
- * reaches `level`, linear inside the cells. Cells with a value that is not finite are left out.
- * Memory from the arena: BERLU_ERR_MEMORY where there is none. */
+/* The points where `values` (n x n, row by row: row b at side[b] upwards, column a at side[a])
+ * reaches `level`, by linear interpolation inside the cells. Cells with a value that is not finite
+ * are left out. Allocates from the arena. */
 berlu_status contour_find(contour *out, arena *memory, const double *values, const double *side, size_t n,
                           double level);
 

@@ -27,7 +27,7 @@ enum { EDGES = 2 * BREAKS_MAX + 64, OUTER_MAX = 4096 };
 typedef struct plane {
     const subject *subject;
     const breaks *breaks;
-    gauss_rule rule, brief; /* the second for panels far narrower than the first could hold */
+    gauss_rule rule, brief; /* the second for panels too narrow for the first */
     double scale, width;    /* sqrt(q); panels of the inner variable */
     double across, along;   /* of the outer and of the inner variable: C and S, or S and C */
     int positive;           /* c >= 0: u is the inner variable */
@@ -67,7 +67,7 @@ static double pair_square(const plane *p, double inner, double outer)
     return change * change;
 }
 
-/* Where X or Y meets a break for this outer value, sorted, between the ends. */
+/* Where X or Y meets a break at this outer value, sorted, between the ends. */
 static size_t inner_edges(const plane *p, double outer, double edges[EDGES])
 {
     size_t count = 0;
@@ -151,7 +151,7 @@ static double difference(plane *p, double gap, int threads)
     p->across = p->positive ? near : common;
     outer_edges(p);
     threads_for(threads, p->panels, outer_panel, p);
-    return 2 * tree_sum(p->part, p->panels); /* the half that was left out is its mirror image */
+    return 2 * tree_sum(p->part, p->panels); /* the other half is its mirror image */
 }
 
 /* difference() / gap for a fixed q. The map is analytic in log gap, so sixteen nodes an octave
@@ -190,16 +190,14 @@ static double kink_coefficient(const breaks *b, double sw2, double q)
     return 4 / (bend * bend);
 }
 
-/* The function that a transition of no width leaves: leaky_relu for berlu, relu for smelu. */
+/* The limit of a transition of width 0: leaky_relu for berlu, relu for smelu. */
 static berlu_status kinked_make(berlu_act **out, const berlu_act *act)
 {
     char words[96], number[NUMBER_TEXT], slope[NUMBER_TEXT];
     berlu_act_param_info info = {.value = 0};
     *out = NULL;
     if (strcmp(berlu_act_name(act), "berlu") == 0) {
-        berlu_status status = berlu_act_param(act, 0, &info);
-        if (status != BERLU_OK)
-            return status;
+        TRY(berlu_act_param(act, 0, &info));
         assert(strcmp(info.name, "alpha") == 0);
     } else if (strcmp(berlu_act_name(act), "smelu") != 0) {
         return BERLU_OK;
@@ -216,9 +214,7 @@ static berlu_status edge_find(depth *out, const subject *s, const breaks *b, dou
     berlu_act *kinked;
     double rival = NAN;
     moments_find(&m, s, b, sqrt(q));
-    berlu_status status = kinked_make(&kinked, s->act);
-    if (status != BERLU_OK)
-        return status;
+    TRY(kinked_make(&kinked, s->act));
     if (kinked) {
         subject line = subject_of(kinked, PARAMS_AS_WRITTEN);
         breaks_find(&kinked_breaks, &line, EXPECT_REACH * sqrt(q));
@@ -267,7 +263,7 @@ berlu_status depth_find(depth *out, const berlu_act *act, const depth_settings *
     for (int layer = 1; status == BERLU_OK && layer <= s->layers; layer++) {
         moments m;
         if (layer == 1 || !out->edge) { /* on the edge q stays */
-            if (q > 3 * s->q) /* the search covered twice the reach: only functions without an edge drift so far */
+            if (q > 3 * s->q) /* the search covered twice the range: only functions without an edge drift this far */
                 breaks_find(&b, &f, EXPECT_REACH * sqrt(q));
             moments_find(&m, &f, &b, sqrt(q));
             p->width = panels_width(&f, &b, sqrt(q));

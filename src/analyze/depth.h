@@ -1,11 +1,11 @@
-/* depth.h - how the correlation of two inputs travels through a deep random network. SPDX-License-Identifier: MIT
+/* depth.h - how the correlation of two inputs evolves through a deep random network.
+ * SPDX-License-Identifier: MIT
  *
- * Mean-field theory of wide fully connected networks (Hayou, Doucet, Rousseau 2019): weights
- * N(0, sw2 / width), biases N(0, sb2). On the edge of chaos (chi = sw2 E f'^2 = 1 at the fixed
- * point q) two inputs neither merge nor part exponentially: 1 - c_l falls as beta_q / l for
- * functions with a finite curvature and as a constant over l^2 for those with a kink. An edge
- * needs sb2 >= 0; convex functions with f(0) > 0 such as BerLU have none, at any width of the
- * transition. */
+ * Mean-field theory of wide fully connected networks (Hayou, Doucet, Rousseau 2019): weights N(0,
+ * sw2 / width), biases N(0, sb2). On the edge of chaos (chi = sw2 E f'^2 = 1 at the fixed point q)
+ * two inputs neither converge nor diverge exponentially: 1 - c_l falls as beta_q / l for functions
+ * with a finite curvature and as a constant over l^2 for those with a kink. An edge needs sb2 >= 0;
+ * convex functions with f(0) > 0 such as BerLU have none, at any width of the transition. */
 #ifndef ANALYZE_DEPTH_H
 #define ANALYZE_DEPTH_H
 
@@ -19,7 +19,7 @@ typedef struct depth_settings {
     double c0;     /* correlation of the inputs, -1 to 1 */
     int layers;    /* >= 1 */
     int threads;   /* 0: the default */
-    size_t width;  /* of a simulated network beside the theory; 0: none */
+    size_t width;  /* of a simulated network; 0: none */
     uint64_t seed; /* of its weights */
 } depth_settings;
 
@@ -34,9 +34,10 @@ typedef struct depth_point {
 enum { DEPTH_POINTS = 64 };
 
 typedef struct depth {
-    int edge;           /* whether there is an edge of chaos at this q */
-    double sw2, sb2;    /* on it; without: sb2 = 0 and the gain of the kinked function, or the one that keeps q */
-    double chi;         /* sw2 E f'^2 at q: 1 on the edge */
+    int edge; /* whether there is an edge of chaos at this q */
+    double sw2,
+        sb2;    /* on the edge; without one: sb2 = 0 and the gain of the kinked function, or the one that preserves q */
+    double chi; /* sw2 E f'^2 at q: 1 on the edge */
     int exponent;       /* of the law: 1 smooth, 2 kinked; 0 without an edge (exponential) */
     double beta_q;      /* 2 E f'^2 / (q E f''^2); 0 for a kink */
     double coefficient; /* 1 - c_l ~ coefficient / l^exponent; NaN without an edge */

@@ -1,8 +1,8 @@
 /* expect.c - Gauss-Legendre panels between the breaks of a function. SPDX-License-Identifier: MIT
  *
- * Panels are halved until both halves together say the same as the whole, for all averages at
- * once. The share of variance that a line leaves unexplained is integrated as a square, so that
- * it keeps its digits where it is tiny. */
+ * Panels are bisected until both halves together agree with the whole, for all averages at once.
+ * The share of variance that a line leaves unexplained is integrated as a square, which preserves
+ * its digits where it is tiny. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ typedef struct job {
     const subject *subject;
     gauss_rule rule;
     double scale, mean, line; /* of the last sum: f is compared with mean + line Z */
-    double floor[SUMS];       /* what need not be resolved: rounding of the whole */
+    double floor[SUMS];       /* absolute tolerance: the rounding of the total */
 } job;
 
 static void panel(const job *j, double low, double high, double sums[SUMS])
@@ -82,7 +82,7 @@ static void panel(const job *j, double low, double high, double sums[SUMS])
     }
 }
 
-/* Adds the integral over a panel whose plain sums are known. */
+/* Adds the integral over a panel whose unrefined sums are known. */
 static void refine(const job *j, double low, double high, const double *whole, double *totals, int depth)
 {
     double left[SUMS], right[SUMS], middle = low + (high - low) / 2;
@@ -135,7 +135,7 @@ static void take_panel(void *context, double low, double high)
         t->totals[k] += whole[k];
 }
 
-/* All sums, refined. A plain pass first says how large they are. */
+/* All sums, refined. An unrefined pass first estimates their size. */
 static void integrate(job *j, const breaks *b, double totals[SUMS])
 {
     taking plain = {.job = j}, fine = {.job = j, .adapt = 1};

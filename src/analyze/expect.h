@@ -1,10 +1,10 @@
-/* expect.h - averages of an activation over normal inputs, exact at its kinks. SPDX-License-Identifier: MIT
+/* expect.h - averages of an activation over normal inputs, exact at its kinks.
+ * SPDX-License-Identifier: MIT
  *
- * The theory of deep networks asks for E[f(sZ)^2], E[f'(sZ)^2] and the like. Gauss-Hermite
- * rules are of no use for functions with kinks or narrow transitions (no node falls inside a
- * transition of width 0.02), so integrals here are split where the function is not smooth and
- * use Gauss-Legendre panels between. The places are found for any activation, a user's own
- * included (breaks.c). */
+ * The theory of deep networks needs E[f(sZ)^2], E[f'(sZ)^2] and the like. Gauss-Hermite rules fail
+ * for functions with kinks or narrow transitions (no node falls inside a transition of width 0.02),
+ * so integrals here are split where the function is not smooth and use Gauss-Legendre panels
+ * between. The breaks are found for any activation, including a user's own (breaks.c). */
 #ifndef ANALYZE_EXPECT_H
 #define ANALYZE_EXPECT_H
 
@@ -14,8 +14,8 @@
 
 enum { GAUSS_POINTS = 20, BREAKS_MAX = 64 };
 
-/* An activation under analysis. Its parameters are f32 (0.01 is 0.0099999998); theory is about
- * the number that was written, so the averages take the shortest decimal of each. */
+/* An activation under analysis. Its parameters are f32 (0.01 is 0.0099999998); theory is about the
+ * number as written, so the averages use the shortest decimal of each. */
 typedef struct subject {
     const berlu_act *act;
     double params[BERLU_ACT_PARAMS];
@@ -39,7 +39,7 @@ typedef struct breaks {
     double jump[BREAKS_MAX]; /* of the slope; 0 at a join */
 } breaks;
 
-/* Searches [-range, range]; at most BREAKS_MAX places are kept. */
+/* Searches [-range, range]; stores at most BREAKS_MAX breaks. */
 void breaks_find(breaks *out, const subject *s, double range);
 
 /* Averages over x = scale Z, Z standard normal. */
@@ -53,8 +53,8 @@ typedef struct moments {
 
 void moments_find(moments *out, const subject *s, const breaks *b, double scale);
 
-/* The width of panels, in units of Z, at which a plain rule gives E f^2 and E f'^2 to rounding;
- * for integrals over two inputs. */
+/* The width of panels, in units of Z, at which an unrefined rule gives E f^2 and E f'^2 to
+ * rounding; for integrals over two inputs. */
 double panels_width(const subject *s, const breaks *b, double scale);
 
 enum { EXPECT_REACH = 9 }; /* integrals end at 9 deviations: the rest is below 1e-17 for functions that grow like x */

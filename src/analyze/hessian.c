@@ -84,9 +84,7 @@ berlu_status hessian_times(double *out, const surface *s, const double *weights,
     for (int side = -1; side <= 1; side += 2) {
         for (size_t i = 0; i < s->count; i++)
             moved[i] = weights[i] + side * h * v[i];
-        berlu_status status = s->evaluate(s->context, moved, &loss, side < 0 ? behind : out);
-        if (status != BERLU_OK)
-            return status;
+        TRY(s->evaluate(s->context, moved, &loss, side < 0 ? behind : out));
     }
     for (size_t i = 0; i < s->count; i++)
         out[i] = (out[i] - behind[i]) / (2 * h);
@@ -99,7 +97,7 @@ typedef struct lanczos {
     const surface *s;
     const double *weights;
     const hessian_options *o;
-    size_t most, made;           /* vectors that there is memory for; that there are */
+    size_t most, made;           /* vectors allocated; in use */
     double *basis, *next, *work; /* most, one and two vectors */
     double *diagonal, *beside;   /* of the tridiagonal matrix, `most` each */
     double h;
@@ -113,11 +111,11 @@ static double *vector(const lanczos *l, size_t i)
 
 static berlu_status times(lanczos *l, double *out, const double *v, double h)
 {
-    berlu_status status = hessian_times(out, l->s, l->weights, v, h, l->work);
+    TRY(hessian_times(out, l->s, l->weights, v, h, l->work));
     l->gradients += 2;
-    if (status == BERLU_OK && l->o->tick)
+    if (l->o->tick)
         l->o->tick(l->o->context, l->gradients);
-    return status;
+    return BERLU_OK;
 }
 
 static void add_multiple(double *to, const double *v, double factor, size_t count)
@@ -137,16 +135,14 @@ static void first_vector(const lanczos *l)
         v[i] /= length;
 }
 
-/* One step. The space is exhausted where nothing but rounding is left of the new vector. */
+/* One step. The space is exhausted when only rounding is left of the new vector. */
 static berlu_status extend(lanczos *l, int *exhausted)
 {
     size_t k = l->made - 1, n = l->s->count;
-    berlu_status status = times(l, l->next, vector(l, k), l->h);
-    if (status != BERLU_OK)
-        return status;
+    TRY(times(l, l->next, vector(l, k), l->h));
     double before = sqrt(dot_product(l->next, l->next, n));
     l->diagonal[k] = dot_product(l->next, vector(l, k), n);
-    for (int twice = 0; twice < 2; twice++) /* the second time takes away what rounding left of the first */
+    for (int twice = 0; twice < 2; twice++) /* the second pass removes the rounding of the first */
         for (size_t i = 0; i <= k; i++)
             add_multiple(l->next, vector(l, i), -dot_product(l->next, vector(l, i), n), n);
     double length = sqrt(dot_product(l->next, l->next, n));
@@ -167,9 +163,7 @@ static berlu_status ritz_error(lanczos *l, eigenvalue *out, const double *part, 
     memset(y, 0, n * sizeof *y);
     for (size_t i = 0; i < l->made; i++)
         add_multiple(y, vector(l, i), part[i], n);
-    berlu_status status = times(l, l->next, y, l->h / 2);
-    if (status != BERLU_OK)
-        return status;
+    TRY(times(l, l->next, y, l->h / 2));
     add_multiple(l->next, y, -out->value, n);
     out->error = sqrt(dot_product(l->next, l->next, n));
     return BERLU_OK;
@@ -220,7 +214,7 @@ berlu_status hessian_largest(eigenvalue *out, size_t *found, const surface *s, c
     while (status == BERLU_OK && !over) {
         size_t before = l.made;
         status = extend(&l, &over);
-        over |= l.made == before; /* exhausted, or as many as were asked for */
+        over |= l.made == before; /* exhausted, or as many as wanted */
     }
     if (status == BERLU_OK)
         status = ritz_pairs(&l, out, found);

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT
  *
  * Lanczos with full reorthogonalisation over H v = (g(w + h v) - g(w - h v)) / 2h. Every value
- * comes with an error: || H y - theta y || of its unit Ritz vector, with H taken anew at half the
- * step. For a symmetric matrix some eigenvalue lies that near to theta, so the error counts what
- * Lanczos has not converged, the curvature of the gradient over a step, and its rounding. */
+ * comes with an error: || H y - theta y || of its unit Ritz vector, with H recomputed at half the
+ * step. For a symmetric matrix some eigenvalue lies within that distance of theta, so the error
+ * includes unconverged Lanczos, the curvature of the gradient over a step, and its rounding. */
 #ifndef ANALYZE_HESSIAN_H
 #define ANALYZE_HESSIAN_H
 
@@ -21,10 +21,10 @@ typedef struct surface {
 } surface;
 
 typedef struct hessian_options {
-    size_t wanted; /* eigenvalues, at least 1 */
-    size_t steps;  /* of Lanczos, at least `wanted`; no more than there are weights are made */
-    double step;   /* h; 0: hessian_step() */
-    uint64_t seed; /* of the first vector */
+    size_t wanted;                                 /* eigenvalues, at least 1 */
+    size_t steps;                                  /* of Lanczos, at least `wanted`; limited to the number of weights */
+    double step;                                   /* h; 0: hessian_step() */
+    uint64_t seed;                                 /* of the first vector */
     void (*tick)(void *context, size_t gradients); /* after every gradient; may be NULL */
     void *context;
 } hessian_options;
@@ -33,8 +33,8 @@ typedef struct eigenvalue {
     double value, error;
 } eigenvalue;
 
-/* The algebraically largest first. `found` is less than `wanted` only where the space that the
- * first vector reaches is smaller. `out` holds `wanted`. */
+/* The algebraically largest first. `found` is less than `wanted` only where the Krylov space of the
+ * first vector is smaller. `out` has space for `wanted`. */
 berlu_status hessian_largest(eigenvalue *out, size_t *found, const surface *s, const double *weights,
                              const hessian_options *o);
 
@@ -45,8 +45,8 @@ berlu_status hessian_times(double *out, const surface *s, const double *weights,
 
 double hessian_step(const surface *s, const double *weights); /* a ten-thousandth of their length; 1e-4 for none */
 
-/* Eigenvalues, largest first, and vectors (row k belongs to value k) of a symmetric n x n matrix
- * by Jacobi rotations; the matrix is lost. */
+/* Eigenvalues, largest first, and vectors (row k belongs to value k) of a symmetric n x n matrix by
+ * Jacobi rotations; overwrites the matrix. */
 void symmetric_eigen(double *matrix, size_t n, double *values, double *vectors);
 
 #endif

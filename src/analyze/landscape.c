@@ -50,16 +50,15 @@ typedef struct watch {
 static berlu_status network_evaluate(void *context, const double *weights, double *loss, double *gradient)
 {
     watch *w = context;
-    berlu_status status = opened_set(w->o, weights);
-    if (status == BERLU_OK)
-        status = opened_loss(w->o, loss, gradient);
+    TRY(opened_set(w->o, weights));
+    berlu_status status = opened_loss(w->o, loss, gradient); /* a loss that is not finite took a pass too */
     w->done++;
     if (w->options->tick)
         w->options->tick(w->options->context, w->done, landscape_passes(w->options));
     return status;
 }
 
-/* The gradient, a rise, each point of lines and plane but their middles, curvatures, the
+/* The gradient, a rise, each point of lines and plane but the weights themselves, curvatures, the
  * eigenvalues' products. */
 size_t landscape_passes(const landscape_options *o)
 {
@@ -67,7 +66,7 @@ size_t landscape_passes(const landscape_options *o)
            (o->eigenvalues ? 2 * (o->steps + o->eigenvalues) : 0);
 }
 
-/* Memory of a search: the weights, the directions, a gradient and two vectors of scratch. */
+/* Memory of a search: the weights, the directions, a gradient and two scratch vectors. */
 typedef struct search {
     surface s;
     watch watch;
@@ -79,7 +78,7 @@ static double *direction_at(const search *f, size_t i)
     return f->direction + i * f->s.count;
 }
 
-/* The loss at w + a d0 + b d1; d1 may be NULL. In the middle it is known. */
+/* The loss at w + a d0 + b d1; d1 may be NULL. At the weights it is known. */
 static berlu_status loss_at(search *f, const landscape *l, double a, const double *d0, double b, const double *d1,
                             double *out)
 {
@@ -102,26 +101,24 @@ static void places(double *out, size_t count, double radius)
 
 static berlu_status lines_find(landscape *l, search *f, const landscape_options *o)
 {
-    berlu_status status = BERLU_OK;
     places(l->t, l->points, o->radius);
     for (size_t d = 0; d < l->directions; d++)
-        for (size_t i = 0; status == BERLU_OK && i < l->points; i++)
-            status = loss_at(f, l, l->t[i], direction_at(f, d), 0, NULL, &l->line[d * l->points + i]);
-    return status;
+        for (size_t i = 0; i < l->points; i++)
+            TRY(loss_at(f, l, l->t[i], direction_at(f, d), 0, NULL, &l->line[d * l->points + i]));
+    return BERLU_OK;
 }
 
 static berlu_status plane_find(landscape *l, search *f, const landscape_options *o)
 {
-    berlu_status status = BERLU_OK;
     places(l->side, l->grid, o->radius);
     for (size_t b = 0; b < l->grid; b++)
-        for (size_t a = 0; status == BERLU_OK && a < l->grid; a++)
-            status = loss_at(f, l, l->side[a], direction_at(f, 0), l->side[b], direction_at(f, 1),
-                             &l->plane[b * l->grid + a]);
-    return status;
+        for (size_t a = 0; a < l->grid; a++)
+            TRY(loss_at(f, l, l->side[a], direction_at(f, 0), l->side[b], direction_at(f, 1),
+                        &l->plane[b * l->grid + a]));
+    return BERLU_OK;
 }
 
-/* d' H d, from gradients: second differences of the loss drown in its rounding. */
+/* d' H d, from gradients: second differences of the loss are lost in its rounding. */
 static berlu_status curvatures_find(landscape *l, search *f, const landscape_options *o)
 {
     size_t n = f->s.count;
@@ -142,16 +139,14 @@ static berlu_status curvatures_find(landscape *l, search *f, const landscape_opt
 static berlu_status middle_find(landscape *l, search *f, const landscape_options *o)
 {
     double up;
-    berlu_status status = f->s.evaluate(f->s.context, f->weights, &l->loss, f->gradient);
-    if (status != BERLU_OK)
-        return status;
+    TRY(f->s.evaluate(f->s.context, f->weights, &l->loss, f->gradient));
     l->gradient = sqrt(dot_product(f->gradient, f->gradient, f->s.count));
     l->sharpness = 0;
     if (!(l->gradient > 0))
         return BERLU_OK;
-    status = loss_at(f, l, o->rho / l->gradient, f->gradient, 0, NULL, &up);
+    TRY(loss_at(f, l, o->rho / l->gradient, f->gradient, 0, NULL, &up));
     l->sharpness = up - l->loss;
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -183,25 +178,22 @@ berlu_status landscape_find(landscape *out, opened *o, const landscape_options *
     assert(options->directions >= (options->grid ? 2 : 1) && options->points % 2 == 1);
     assert(options->grid == 0 || options->grid % 2 == 1);
     search f = {.watch = {.o = o, .options = options}};
-    berlu_status status = memory_make(out, &f, o, options);
-    if (status == BERLU_OK)
-        status = opened_get(o, f.weights);
-    for (size_t i = 0; status == BERLU_OK && i < options->directions; i++)
-        direction_draw(direction_at(&f, i), o->model->graph, f.weights, options->seed, (uint32_t)i);
-    if (status == BERLU_OK)
-        status = middle_find(out, &f, options);
-    if (status == BERLU_OK)
-        status = lines_find(out, &f, options);
-    if (status == BERLU_OK && options->grid)
-        status = plane_find(out, &f, options);
-    if (status == BERLU_OK)
-        status = curvatures_find(out, &f, options);
     const hessian_options lanczos = {
         .wanted = options->eigenvalues, .steps = options->steps, .step = options->step, .seed = options->seed};
-    if (status == BERLU_OK && options->eigenvalues)
-        status = hessian_largest(out->eigen, &out->found, &f.s, f.weights, &lanczos);
-    if (status == BERLU_OK)
-        status = opened_set(o, f.weights); /* as it was found */
+    berlu_status status = BERLU_OK;
+    TRY_DONE(memory_make(out, &f, o, options));
+    TRY_DONE(opened_get(o, f.weights));
+    for (size_t i = 0; i < options->directions; i++)
+        direction_draw(direction_at(&f, i), o->model->graph, f.weights, options->seed, (uint32_t)i);
+    TRY_DONE(middle_find(out, &f, options));
+    TRY_DONE(lines_find(out, &f, options));
+    if (options->grid)
+        TRY_DONE(plane_find(out, &f, options));
+    TRY_DONE(curvatures_find(out, &f, options));
+    if (options->eigenvalues)
+        TRY_DONE(hessian_largest(out->eigen, &out->found, &f.s, f.weights, &lanczos));
+    TRY_DONE(opened_set(o, f.weights)); /* restores the weights */
+done:
     free(f.weights);
     if (status != BERLU_OK)
         landscape_free(out);

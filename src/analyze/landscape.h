@@ -1,13 +1,13 @@
 /* landscape.h - the loss of a network around its weights. SPDX-License-Identifier: MIT
  *
  * Directions are random and filter-normalised (Li et al. 2018): every row of a linear layer and
- * every kernel of a convolution gets the length of that row of the weights, because a ReLU network
- * behind a norm may scale its weights without changing what it computes. Biases, norms, positions,
- * tokens and activation parameters stay where they are. Lines and planes are in units of that
- * normalisation: at 1 the weights have moved by as much as they are long.
+ * every kernel of a convolution has the length of that row of the weights, because a ReLU network
+ * before a norm may scale its weights without changing its output. Biases, norms, positions, tokens
+ * and activation parameters do not move. Lines and planes are in units of that normalisation: at 1
+ * every filter has moved by its own length.
  *
- * Sharpness is the rise of the loss after one step of length rho up the gradient, as sharpness-
- * aware minimisation takes it (Foret et al. 2021). All of it is deterministic by the seed. */
+ * Sharpness is the rise of the loss after one step of length rho up the gradient, as in
+ * sharpness-aware minimisation (Foret et al. 2021). Everything is deterministic given the seed. */
 #ifndef ANALYZE_LANDSCAPE_H
 #define ANALYZE_LANDSCAPE_H
 

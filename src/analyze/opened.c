@@ -21,15 +21,13 @@ _Static_assert(sizeof((opened *)0)->weights >= CHECKPOINT_PATH, "the path of a c
 
 /* ---- which network --------------------------------------------------------------------------- */
 
-/* The number of classes that a file of weights was trained for, so that a run can be looked at
- * where its data are not. */
+/* The number of classes that a file of weights was trained for, so that a run can be analysed
+ * without its data. */
 static berlu_status classes_of(size_t *out, const char *weights)
 {
     static const char *const heads[] = {"head.bias", "head.fc.bias"};
     safetensors *file;
-    berlu_status status = safetensors_open(&file, weights);
-    if (status != BERLU_OK)
-        return status;
+    TRY(safetensors_open(&file, weights));
     *out = 0;
     for (size_t i = 0; i < COUNT(heads); i++) {
         const st_tensor *t = safetensors_find(file, heads[i]);
@@ -88,7 +86,7 @@ static berlu_status images_copy(opened *out, loader *l)
     return status;
 }
 
-/* As many images as are asked for, or all that the run uses where those are fewer. */
+/* The requested number of images, or all that the run uses if fewer. */
 static berlu_status images_take(opened *out, data_source *data, const opened_options *o)
 {
     train_settings s = out->settings;
@@ -122,17 +120,14 @@ static berlu_status engine_open(opened *out, const opened_options *o)
                         .loss = LOSS_CROSS_ENTROPY,
                         .no_update = 1,
                         .bounds = bounds};
-    berlu_status status = constraint_parse(&rules, out->settings.act_constraint);
-    if (status == BERLU_OK)
-        status = network_device(&e, &out->settings);
-    if (status != BERLU_OK)
-        return status;
+    TRY(constraint_parse(&rules, out->settings.act_constraint));
+    TRY(network_device(&e, &out->settings));
     e.bound_count = constraint_bounds(&rules, bounds);
-    status = engine_create(&out->engine, out->model->graph, &e);
+    TRY(engine_create(&out->engine, out->model->graph, &e));
     const graph *g = out->model->graph;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(g); i++)
+    for (int i = 0; i < graph_param_count(g); i++)
         out->parameters += (size_t)tensor_elements(graph_tensor(g, graph_param(g, i)));
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status opened_make(opened *out, const opened_options *o)
@@ -174,8 +169,8 @@ void opened_free(opened *out)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Weights that came from a file are not the seed's. The setting is looked up by name: versions
- * without it have no such runs. */
+/* Weights from a file are not the seed's. The setting is found by name: versions without it have no
+ * such runs. */
 static berlu_status start_is_drawn(const opened *o)
 {
     text value = {0};
@@ -197,21 +192,20 @@ berlu_status opened_start(opened *o)
     if (drawn != BERLU_OK)
         return drawn;
     init_options init = {.std = o->settings.init_std, .std_fc1 = o->settings.init_std_fc1};
-    berlu_status status = weights_init(o->engine, (uint64_t)o->settings.seed, &init);
-    return status == BERLU_OK ? engine_apply_bounds(o->engine) : status;
+    TRY(weights_init(o->engine, (uint64_t)o->settings.seed, &init));
+    return engine_apply_bounds(o->engine);
 }
 
 berlu_status opened_checkpoint(opened *o)
 {
     not_finite found;
     assert(o->is_run);
-    berlu_status status = weights_load_path(o->engine, o->weights);
-    if (status == BERLU_OK)
-        status = finite_look(o->engine, ARRAY_WEIGHT, &found);
-    if (status == BERLU_OK && found.name)
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite", o->weights, found.bad,
-                            found.count, found.name);
-    return status;
+    TRY(weights_load_path(o->engine, o->weights));
+    TRY(finite_look(o->engine, ARRAY_WEIGHT, &found));
+    if (found.name)
+        return berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite", o->weights, found.bad,
+                          found.count, found.name);
+    return BERLU_OK;
 }
 
 static size_t elements_of(const opened *o, int parameter)
@@ -222,12 +216,11 @@ static size_t elements_of(const opened *o, int parameter)
 
 static berlu_status array_get(const opened *o, engine_array array, double *out)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(engine_graph(o->engine)); i++) {
-        status = engine_get_f64(o->engine, array, i, out);
+    for (int i = 0; i < graph_param_count(engine_graph(o->engine)); i++) {
+        TRY(engine_get_f64(o->engine, array, i, out));
         out += elements_of(o, i);
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status opened_get(const opened *o, double *weights)
@@ -237,12 +230,11 @@ berlu_status opened_get(const opened *o, double *weights)
 
 berlu_status opened_set(opened *o, const double *weights)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(engine_graph(o->engine)); i++) {
-        status = engine_set_f64(o->engine, ARRAY_WEIGHT, i, weights);
+    for (int i = 0; i < graph_param_count(engine_graph(o->engine)); i++) {
+        TRY(engine_set_f64(o->engine, ARRAY_WEIGHT, i, weights));
         weights += elements_of(o, i);
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- the loss -------------------------------------------------------------------------------- */
@@ -258,9 +250,7 @@ static berlu_status batch_loss(opened *o, size_t first, double *loss, int backwa
     memset(in + here * numbers, 0, (rows - here) * numbers * sizeof *in);
     for (size_t i = 0; i < rows; i++)
         labels[i] = i < here ? o->labels[first + i] : -1;
-    berlu_status status = engine_forward(o->engine, &(engine_step){0});
-    if (status != BERLU_OK)
-        return status;
+    TRY(engine_forward(o->engine, &(engine_step){0}));
     *loss = engine_loss(o->engine) * (double)here;
     return backward ? engine_backward(o->engine) : BERLU_OK;
 }

@@ -1,10 +1,10 @@
 /* opened.h - the network of a run, or of a model by name, with some images to compute on.
  * SPDX-License-Identifier: MIT
  *
- * The analyses of trained networks need weights as they were at the start (drawn again: they are
- * a function of the seed), weights of a checkpoint, and the loss and its gradient on a fixed set
- * of images. Images are prepared as the run's evaluations do, nothing is random (no augmentation,
- * no drop path), and the loss is plain cross entropy. On a GPU products are in f32. */
+ * The analyses of trained networks need the initial weights (redrawn: they are a function of the
+ * seed), the weights of a checkpoint, and the loss and its gradient on a fixed set of images.
+ * Images are prepared as in the run's evaluations, nothing is random (no augmentation, no drop
+ * path), and the loss is cross entropy. On a GPU products are in f32. */
 #ifndef ANALYZE_OPENED_H
 #define ANALYZE_OPENED_H
 
@@ -31,10 +31,10 @@ typedef struct opened {
     engine *engine;
     char weights[4096]; /* the file of the checkpoint; "" for a model */
     size_t count;       /* of images */
-    float *images;      /* count of them, as the engine takes them */
+    float *images;      /* `count` images, in the engine's format */
     int32_t *labels;
     int batch;
-    size_t parameters; /* numbers of all weights, in state-dict order */
+    size_t parameters; /* elements of all weights, in state-dict order */
 } opened;
 
 berlu_status opened_make(opened *out, const opened_options *o); /* weights are not set yet */

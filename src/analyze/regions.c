@@ -63,9 +63,7 @@ static berlu_status rows_add(regions *out, const csv_table *t, const char *path)
 static berlu_status tables_join(regions *out, const csv_table *start, const csv_table *metrics, const char *path)
 {
     size_t rows = start->rows + metrics->rows, all;
-    berlu_status status = sites_find(out, metrics, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(sites_find(out, metrics, path));
     if (rows == 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: no epoch is over yet", path);
     out->epoch = ARENA_ARRAY(&out->memory, uint64_t, rows);
@@ -73,8 +71,8 @@ static berlu_status tables_join(regions *out, const csv_table *start, const csv_
     if (!out->epoch || !out->values)
         return BERLU_ERR_MEMORY;
     out->has_start = start->rows > 0;
-    status = rows_add(out, start, path);
-    return status == BERLU_OK ? rows_add(out, metrics, path) : status;
+    TRY(rows_add(out, start, path));
+    return rows_add(out, metrics, path);
 }
 
 berlu_status regions_read(regions *out, const char *run)

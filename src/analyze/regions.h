@@ -1,9 +1,9 @@
 /* regions.h - where the pre-activations of a run's sites lie, epoch by epoch.
  * SPDX-License-Identifier: MIT
  *
- * Read from what training recorded (train/diagnose.h): start.csv for the initial weights, which
- * runs of earlier versions do not have, and metrics.csv for the end of every epoch. `nonlinear` is
- * the measured 1 - R^2, to be held against `berlu analyze linearity` at the same scale. */
+ * Read from the files of training (train/diagnose.h): start.csv for the initial weights, which runs
+ * of earlier versions lack, and metrics.csv for the end of every epoch. `nonlinear` is the measured
+ * 1 - R^2, to compare with `berlu analyze linearity` at the same scale. */
 #ifndef ANALYZE_REGIONS_H
 #define ANALYZE_REGIONS_H
 
@@ -27,7 +27,7 @@ typedef struct regions {
     arena memory;
 } regions;
 
-/* BERLU_ERR_INPUT for a folder that is no run, or one that recorded nothing yet. */
+/* BERLU_ERR_INPUT for a folder that is not a run, or without recorded epochs. */
 berlu_status regions_read(regions *out, const char *run);
 void regions_free(regions *r);
 

@@ -1,9 +1,10 @@
-/* simulate.c - one wide random network of real layers, beside the theory of infinitely wide ones. SPDX-License-Identifier: MIT
+/* simulate.c - one wide random network of real layers, to compare with the theory of infinitely
+ * wide ones. SPDX-License-Identifier: MIT
  *
- * Two inputs of variance q and correlation c0 pass through fully connected layers with the
- * weights of depth.h, activations by the f32 kernels. Weights are drawn where they are used
- * (Philox: purpose analyze, the layer as epoch, the weight as index), so a network of any depth
- * needs four rows of memory and its result does not depend on the threads. */
+ * Two inputs of variance q and correlation c0 pass through fully connected layers with the weights
+ * of depth.h, activations by the f32 kernels. Weights are drawn on use (Philox: purpose analyze,
+ * the layer as epoch, the weight as index), so a network of any depth needs four rows of memory and
+ * its result does not depend on the number of threads. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ typedef struct network {
     float *in[2], *out[2];
 } network;
 
-/* Unit `unit` of both inputs: the same weights, so each is drawn once. */
+/* Unit `unit` of both inputs: they share weights, so each weight is drawn once. */
 static void unit_run(void *context, size_t unit)
 {
     network *n = context;

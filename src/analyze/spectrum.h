@@ -3,7 +3,7 @@
  *
  * At the start (the weights that the seed draws) and, for a run, after training. The gradient is
  * that of the mean loss over the images of the opened network. A site's gradient is the norm of
- * fc1's bias gradient, as in metrics.csv: what reaches the activation, summed over positions. If
+ * fc1's bias gradient, as in metrics.csv: the gradient at the activation, summed over positions. If
  * expansive activations let gradients grow as L^depth, the norms of a network at its start fall
  * from the first site to the last by that factor a layer. */
 #ifndef ANALYZE_SPECTRUM_H
@@ -18,7 +18,7 @@ extern const char *const spectrum_states[SPECTRUM_STATES]; /* "start", "trained"
 typedef struct spectrum_matrix {
     const char *name;
     size_t rows, columns, count;       /* count: the smaller of the two */
-    double *singular[SPECTRUM_STATES]; /* largest first; NULL where the state was not looked at */
+    double *singular[SPECTRUM_STATES]; /* largest first; NULL where the state was not analysed */
     double gradient[SPECTRUM_STATES];  /* Frobenius norm of the loss's gradient */
 } spectrum_matrix;
 
@@ -31,7 +31,7 @@ typedef struct spectrum {
     size_t matrices, sites;
     spectrum_matrix *matrix;
     spectrum_site *site;
-    int states; /* 1: the start alone */
+    int states; /* 1: only the start */
     double loss[SPECTRUM_STATES];
     double growth[SPECTRUM_STATES]; /* factor a site from the last to the first, geometric mean; NaN for one site */
     arena memory;

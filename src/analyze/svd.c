@@ -74,8 +74,8 @@ static int larger_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The rows or the columns as vectors, whichever are fewer; false for a number that is not
- * finite. */
+/* Takes the rows or the columns as vectors, whichever are fewer; false if a number is not finite.
+ * */
 static int vectors_fill(double *vectors, const float *matrix, size_t rows, size_t columns)
 {
     int across = rows <= columns, finite = 1;

@@ -1,7 +1,7 @@
 /* claims.c - see claims.h. SPDX-License-Identifier: MIT
  *
- * Comparisons: BerLU against each rival of the paper's tables, by the registered contrasts alone.
- * What was not registered against a rival is not tested against it, and the verdict is partial. */
+ * Comparisons: BerLU against each rival of the paper's tables, by registered contrasts alone.
+ * Without a registered contrast a rival is not tested, and the verdict is partial. */
 #include "report/claims.h"
 
 #include <math.h>
@@ -34,6 +34,12 @@ int claim_speaks(const view_study *s, const view_cell *c, const char *id)
         if (strcmp(s->claims[i], id) == 0)
             return 1;
     return is_paper_data(c->data) && !c->own_recipe;
+}
+
+int claim_counts(const view_study *s, const view_cell *c, const char *id)
+{
+    const view_study *other = s->within[c->group];
+    return claim_speaks(s, c, id) && !(other && claim_speaks(other, c, id));
 }
 
 void claim_study(claim_result *r, const evidence *e, const view_study *s)
@@ -78,7 +84,7 @@ static duel duel_find(const evidence *e, const char *id, const char *data, const
             strcmp(j->a->family, family) != 0 || strcmp(j->study->metric, "top1") != 0 ||
             !claim_speaks(j->study, j->a, id))
             continue;
-        if (d.j && d.n >= j->n) /* several studies have it: the one with more seeds */
+        if (d.j && d.n >= j->n) /* of several studies the one with more seeds */
             continue;
         d.j = j, d.stats = j->stats, d.p_holm = j->p_holm, d.n = j->n, d.registered = j->registered;
         d.differs = j->a->differs;
@@ -168,7 +174,7 @@ static int place_ran(const evidence *e, const place *p)
     return 0;
 }
 
-/* Better than every rival in each place; `ran`: of the places that were run. */
+/* Better than every rival in each row; `ran`: of the rows that have runs. */
 static berlu_status each_place(claim_result *r, const evidence *e, const place *places, size_t count, int ran)
 {
     bout b = {0};
@@ -180,9 +186,9 @@ static berlu_status each_place(claim_result *r, const evidence *e, const place *
     return bout_end(&b, r, e);
 }
 
-/* The mean of the differences over the models: errors add up in squares, degrees of freedom by
- * Welch and Satterthwaite, and since a mean over models is no registered contrast its p is
- * multiplied by all of the report's. */
+/* The mean of the differences over the models: errors add in squares, degrees of freedom by Welch
+ * and Satterthwaite. A mean over models is not a registered contrast, so its p is multiplied by the
+ * number of all contrasts of the report. */
 static duel duel_mean(const duel *each, size_t count, size_t contrasts, double paper)
 {
     duel m = {.p_holm = NAN, .paper = paper, .differs = ""};
@@ -250,16 +256,14 @@ berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)
                                 .figures = "",
                                 .studies = "",
                                 .why = "no runs of it in this report"};
-    berlu_status status = comparisons(out, e);
-    if (status == BERLU_OK)
-        status = claims_theory(out, e);
-    if (status == BERLU_OK)
-        status = claims_widths(out, e);
-    if (status == BERLU_OK)
-        status = claims_runs(out, e);
-    if (status == BERLU_OK)
-        status = claims_cost(out, e);
-    for (size_t i = 0; i < CLAIMS && status == BERLU_OK; i++)
-        status = out[i].studies ? BERLU_OK : BERLU_ERR_MEMORY;
-    return status;
+    TRY(comparisons(out, e));
+    TRY(claims_theory(out, e));
+    TRY(claims_widths(out, e));
+    TRY(claims_runs(out, e));
+    TRY(claims_landscape(out, e));
+    TRY(claims_cost(out, e));
+    for (size_t i = 0; i < CLAIMS; i++)
+        if (!out[i].studies)
+            return BERLU_ERR_MEMORY;
+    return BERLU_OK;
 }

@@ -61,18 +61,16 @@ static berlu_status time_judge(claim_result *r, const evidence *e, const char *w
                high = table_number_at(t, row, forward ? "forward_high" : "backward_high"),
                noise = cost_noise(t, row, what);
         double near = sign < 0 ? -high : low, far = sign < 0 ? -low : high; /* along the claim's direction */
-        claim_word here = isnan(noise) || isnan(low)            ? CLAIM_UNDECIDED
-                          : near > noise                        ? CLAIM_HELD
-                          : far <= noise && noise < fabs(paper) ? CLAIM_NOT_HELD /* it could have seen the paper's */
-                                                                : CLAIM_UNDECIDED;
+        claim_word here = isnan(noise) || isnan(low) ? CLAIM_UNDECIDED
+                          : near > noise             ? CLAIM_HELD
+                          : far <= noise && noise < fabs(paper)
+                              ? CLAIM_NOT_HELD /* the paper's difference would have been visible */
+                              : CLAIM_UNDECIDED;
         word = claim_worst(word, here);
         r->size = strcmp(r->size, "outside") == 0 || !(low <= paper && paper <= high) ? "outside" : "inside";
-        berlu_status status =
-            words_add(r, e, row,
+        TRY(words_add(r, e, row,
                       arena_printf(e->memory, "%+.2f %% [%+.2f, %+.2f] of GELU's %s time, A/A within %.2f", value, low,
-                                   high, what, noise));
-        if (status != BERLU_OK)
-            return status;
+                                   high, what, noise)));
     }
     if (word != CLAIM_NOT_TESTED) {
         r->direction = claim_word_name(word);
@@ -91,7 +89,7 @@ static berlu_status memory_judge(claim_result *r, const evidence *e)
 {
     static const struct {
         const char *act;
-        int more; /* than BerLU, by the paper */
+        int more; /* relative to BerLU, in the paper */
     } rivals[] = {{"gelu", 1}, {"silu", 1}, {"elu", 1}, {"celu", 1}, {"mish", 1}, {"prelu", 0}};
     const table *t = e->cost;
     claim_word word = CLAIM_NOT_TESTED;
@@ -110,11 +108,9 @@ static berlu_status memory_judge(claim_result *r, const evidence *e)
         if (!seen)
             continue;
         word = claim_worst(word, right == seen ? CLAIM_HELD : CLAIM_NOT_HELD);
-        berlu_status status =
-            words_add(r, e, row,
-                      arena_printf(e->memory, "%.1f MB, as the paper says against %zu of %zu", own / 1e6, right, seen));
-        if (status != BERLU_OK)
-            return status;
+        TRY(words_add(
+            r, e, row,
+            arena_printf(e->memory, "%.1f MB, as the paper says against %zu of %zu", own / 1e6, right, seen)));
         if (seen < COUNT(rivals)) {
             r->partial = 1;
             r->why = "not every rival was measured";
@@ -132,8 +128,7 @@ berlu_status claims_cost(claim_result out[CLAIMS], const evidence *e)
         out[i].why = "no table of costs in this report";
     if (!e->cost)
         return BERLU_OK;
-    berlu_status status = time_judge(&out[C14], e, "forward", -1);
-    if (status == BERLU_OK)
-        status = time_judge(&out[C15], e, "backward", 1);
-    return status == BERLU_OK ? memory_judge(&out[C16], e) : status;
+    TRY(time_judge(&out[C14], e, "forward", -1));
+    TRY(time_judge(&out[C15], e, "backward", 1));
+    return memory_judge(&out[C16], e);
 }

@@ -1,6 +1,6 @@
 /* claims_json.c - claims and contrasts as JSON, for programs. SPDX-License-Identifier: MIT
  *
- * Reals are the shortest text that reads back to the same bits; what is not known is null. */
+ * Reals are the shortest text that reads back to the same bits; unknown values are null. */
 #include <math.h>
 
 #include "report/claims.h"

@@ -1,7 +1,5 @@
 /* claims_runs.c - C17 and C19: dead units and gradients, as the runs measured them.
- * SPDX-License-Identifier: MIT
- *
- * C18 is about the landscape of trained weights, which no store holds: it is not tested. */
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +23,7 @@ static const cell_sites *sites_of(const evidence *e, size_t at_study, size_t gro
     const view_study *s = &e->v->studies[at_study];
     for (size_t c = 0; c < s->cell_count; c++)
         if (s->cells[c].group == group && strcmp(s->cells[c].act, act) == 0 &&
-            sites_have(&e->sites[at_study][c], SITE_DEAD) && claim_speaks(s, &s->cells[c], "C17"))
+            sites_have(&e->sites[at_study][c], SITE_DEAD) && claim_counts(s, &s->cells[c], "C17"))
             return &e->sites[at_study][c];
     return NULL;
 }
@@ -41,7 +39,7 @@ static berlu_status dead_judge(claim_result *r, const evidence *e, size_t at_stu
     stats_estimate gap = stats_welch(of_relu, of_berlu);
     stats_interval at = stats_range(gap, 0.95);
     double of_r = stats_mean(of_relu), of_b = stats_mean(of_berlu);
-    /* Two constants that differ have no interval: the difference is what it is. */
+    /* Two different constants have no interval; their difference is exact. */
     int more = at.low > 0 || (isnan(at.low) && of_r > of_b && of_relu.count > 1), less = at.high < 0 || of_r == of_b;
     claim_word here = more && of_b == 0 ? CLAIM_HELD : more || !less ? CLAIM_UNDECIDED : CLAIM_NOT_HELD;
     r->figures = arena_printf(e->memory, "%s%s%s: dead units after training, relu %.3f %%, berlu %.3f %%", r->figures,
@@ -57,7 +55,7 @@ static berlu_status dead_judge(claim_result *r, const evidence *e, size_t at_stu
             r->partial = 1;
             r->why = *cell->differs ? cell->differs : "fewer seeds than registered";
         }
-        if (cell->done.count != cell->of->count) /* as for contrasts: only the registered seeds decide */
+        if (cell->done.count != cell->of->count) /* as for contrasts, only the registered number of seeds decides */
             here = CLAIM_UNDECIDED;
     }
     *word = claim_worst(*word, here);
@@ -92,7 +90,7 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
     const view_study *s = &e->v->studies[at_study];
     const view_cell *cell = &s->cells[c];
     const cell_sites *sites = &e->sites[at_study][c];
-    if (strcmp(cell->act, "berlu") != 0 || !claim_speaks(s, cell, "C19") || sites->epochs < 1 ||
+    if (strcmp(cell->act, "berlu") != 0 || !claim_counts(s, cell, "C19") || sites->epochs < 1 ||
         !sites_have(sites, SITE_GRAD))
         return BERLU_OK;
     growth first = growth_at(sites, 0), last = growth_at(sites, sites->epochs - 1);
@@ -100,30 +98,33 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
         return BERLU_OK;
     *word = claim_worst(*word, first.grew + last.grew ? CLAIM_NOT_HELD : CLAIM_HELD);
     r->direction = claim_word_name(*word);
-    r->figures =
-        arena_printf(e->memory,
-                     "%s%s%s, from the last layer to the first: after epoch %g the norm grows by %zu of %zu "
-                     "layers, in all by %.2f; after epoch %g by %zu of %zu, in all by %.2f",
-                     r->figures, *r->figures ? "; " : "", s->of->name, sites->epoch[0], first.grew, first.layers,
-                     first.factor, sites->epoch[sites->epochs - 1], last.grew, last.layers, last.factor);
+    int from_start = sites->epoch[0] == 0; /* else runs of a version that measured no start */
+    const char *begin = from_start ? "at the start" : arena_printf(e->memory, "after epoch %g", sites->epoch[0]);
+    r->figures = begin
+                     ? arena_printf(e->memory,
+                                    "%s%s%s, from the last layer to the first: %s the norm grows by %zu of %zu "
+                                    "layers, in all by %.2f; after epoch %g by %zu of %zu, in all by %.2f",
+                                    r->figures, *r->figures ? "; " : "", s->of->name, begin, first.grew, first.layers,
+                                    first.factor, sites->epoch[sites->epochs - 1], last.grew, last.layers, last.factor)
+                     : NULL;
     r->n += sites->run_count;
-    r->partial = 1;
-    r->why = *cell->differs ? cell->differs : "measured at the activations, first after epoch 1; not at the start";
+    r->why = *cell->differs ? cell->differs
+             : from_start   ? ""
+                            : "measured at the activations, first after epoch 1; not at the start";
+    r->partial |= *r->why != 0;
     claim_study(r, e, s);
     return r->figures ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
 berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e)
 {
-    enum { C17 = 16, C18 = 17, C19 = 18 };
+    enum { C17 = 16, C19 = 18 };
     claim_word dead = CLAIM_NOT_TESTED, grown = CLAIM_NOT_TESTED;
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++) {
-        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
-            status = dead_judge(&out[C17], e, i, g, &dead);
-        for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++)
-            status = gradients_judge(&out[C19], e, i, c, &grown);
+        for (size_t g = 0; g < e->v->studies[i].group_count; g++)
+            TRY(dead_judge(&out[C17], e, i, g, &dead));
+        for (size_t c = 0; c < e->v->studies[i].cell_count; c++)
+            TRY(gradients_judge(&out[C19], e, i, c, &grown));
     }
-    out[C18].why = "needs the weights of trained runs, which a store does not hold";
-    return status;
+    return BERLU_OK;
 }

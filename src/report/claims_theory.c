@@ -1,7 +1,7 @@
-/* claims_theory.c - C1 to C6: what needs no training. SPDX-License-Identifier: MIT
+/* claims_theory.c - C1 to C6: claims that need no training. SPDX-License-Identifier: MIT
  *
  * Exact arithmetic is arithmetic in double on numbers whose products need few bits (1/4, 3/64):
- * nothing is rounded, so "equal" means equal. The rest is src/analyze. */
+ * nothing is rounded, so "equal" means equal. The rest is in src/analyze. */
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ static berlu_status settle(claim_result *r, claim_word word, const char *size, c
 
 /* ---- C1 -------------------------------------------------------------------------------------- */
 
-/* Continuously differentiable, with the slopes of the kinked function as bounds: so its Lipschitz
- * constant and its monotony are kept. */
+/* Continuously differentiable, with slopes between those of the kinked function: this preserves its
+ * Lipschitz constant and its monotony. */
 static int keeps_shape(const berlu_smooth *f)
 {
     double low = INFINITY, high = -INFINITY;
@@ -53,8 +53,8 @@ static berlu_status c1(claim_result *r, const evidence *e)
             berlu_status status = berlu_smooth_named(&f, berlu_smooth_name(i), NULL, 0.125, degrees[d]);
             if (status == BERLU_ERR_MEMORY)
                 return status;
-            /* Functions made of curves (elu, hard_swish) are smoothed otherwise; the claim is about
-             * lines. */
+            /* Functions of curved pieces (elu, hard_swish) are smoothed differently; the claim is
+             * about lines. */
             double slope[BERLU_SMOOTH_MAX_KINKS + 1];
             if (f && berlu_smooth_gradient(f, 0, slope, NULL, NULL) == BERLU_OK) {
                 tried++;
@@ -126,7 +126,7 @@ static berlu_status c3(claim_result *r, const evidence *e)
     if (status == BERLU_OK)
         status = berlu_smooth_named(&f, "leaky_relu", &alpha, eps, 2);
     for (int i = 0; i < POINTS; i++)
-        x[i] = (float)(i - POINTS / 2) / 77; /* not exact, as kernels meet them */
+        x[i] = (float)(i - POINTS / 2) / 77; /* rounded, as inputs of kernels are */
     if (status == BERLU_OK)
         status = berlu_act_forward(act, BERLU_F32, y, x, POINTS);
     for (int i = 0; i < POINTS && status == BERLU_OK; i++) {
@@ -167,7 +167,7 @@ static double alpha_trained(claim_result *r, const evidence *e)
         for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             const view_cell *cell = &e->v->studies[i].cells[c];
             const cell_sites *s = &e->sites[i][c];
-            if (isnan(cell->eps) || !claim_speaks(&e->v->studies[i], cell, "C4"))
+            if (isnan(cell->eps) || !claim_counts(&e->v->studies[i], cell, "C4"))
                 continue;
             for (size_t k = 0; k < s->run_count; k++)
                 if (!isnan(s->runs[k].alpha)) {
@@ -192,9 +192,7 @@ static berlu_status c4(claim_result *r, const evidence *e)
     double worst = 0, trained = alpha_trained(r, e);
     for (size_t i = 0; i < COUNT(tries); i++) {
         lipschitz l = {0};
-        berlu_status status = found_of(&l, tries[i].spec);
-        if (status != BERLU_OK)
-            return status;
+        TRY(found_of(&l, tries[i].spec));
         worst = fmax(worst, fabs(l.found - tries[i].want));
     }
     const char *figures = isnan(trained)
@@ -204,12 +202,12 @@ static berlu_status c4(claim_result *r, const evidence *e)
                                              "%.3f over the sites of %zu runs",
                                              worst, trained, r->n);
     claim_word word = worst <= 1e-12 && !(trained > 1) ? CLAIM_HELD : CLAIM_NOT_HELD;
-    berlu_status status = settle(r, word, isnan(trained) || trained <= 1 ? "inside" : "outside", figures);
+    TRY(settle(r, word, isnan(trained) || trained <= 1 ? "inside" : "outside", figures));
     if (isnan(trained)) {
         r->partial = 1;
         r->why = "no trained alpha in this report";
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status c5(claim_result *r, const evidence *e)
@@ -219,11 +217,9 @@ static berlu_status c5(claim_result *r, const evidence *e)
     for (size_t i = 0; lipschitz_paper_act(i); i++) {
         const char *name = lipschitz_paper_act(i);
         lipschitz l = {0};
-        berlu_status status = strcmp(name, "berlu") == 0 ? BERLU_OK : found_of(&l, name);
-        if (status != BERLU_OK)
-            return status;
-        if (strcmp(name, "berlu") == 0) /* that is C4 */
+        if (strcmp(name, "berlu") == 0) /* judged by C4 */
             continue;
+        TRY(found_of(&l, name));
         wrong += strcmp(l.verdict, "right") != 0;
         figures = arena_printf(e->memory, "%s%s%s %.6f (paper %.3f: %s)", figures, *figures ? ", " : "", name, l.found,
                                l.paper, l.verdict);
@@ -264,8 +260,7 @@ static berlu_status c6(claim_result *r, const evidence *e)
 berlu_status claims_theory(claim_result out[CLAIMS], const evidence *e)
 {
     static berlu_status (*const each[])(claim_result *, const evidence *) = {c1, c2, c3, c4, c5, c6};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(each) && status == BERLU_OK; i++)
-        status = each[i](&out[i], e);
-    return status;
+    for (size_t i = 0; i < COUNT(each); i++)
+        TRY(each[i](&out[i], e));
+    return BERLU_OK;
 }

@@ -85,7 +85,7 @@ static rung_result best_at_hundredth(const ladder *l, const evidence *e)
         }
     }
     stats_estimate gap = ladder_difference(l, best, own);
-    stats_interval at = stats_range(gap, 1 - 0.05 / (double)others); /* the best of so many was picked */
+    stats_interval at = stats_range(gap, 1 - 0.05 / (double)others); /* the best of several was selected */
     r.word = best != own && at.low > 0 ? CLAIM_NOT_HELD : judged_better == others ? CLAIM_HELD : CLAIM_UNDECIDED;
     for (size_t i = 0; i < COUNT(paper_widths); i++)
         r.partial |= !ladder_at(l, paper_widths[i]);
@@ -182,18 +182,16 @@ berlu_status claims_widths(claim_result out[CLAIMS], const evidence *e)
                                                                              falls_beyond_fifth};
     enum { FIRST = 10 }; /* C11 */
     claim_word words[COUNT(rules)] = {CLAIM_NOT_TESTED};
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             ladder l;
-            if (status == BERLU_OK)
-                status = ladder_find(&l, &e->v->studies[i], c, e->memory);
-            for (size_t k = 0; k < COUNT(rules) && status == BERLU_OK && l.count; k++) {
+            TRY(ladder_find(&l, &e->v->studies[i], c, e->memory));
+            for (size_t k = 0; k < COUNT(rules) && l.count; k++) {
                 if (!claim_speaks(l.study, l.cells[0], out[FIRST + k].of->id))
                     continue;
                 rung_result r = rules[k](&l, e);
-                status = result_add(&out[FIRST + k], &r, &l, e, &words[k]);
+                TRY(result_add(&out[FIRST + k], &r, &l, e, &words[k]));
             }
         }
-    return status;
+    return BERLU_OK;
 }

@@ -42,11 +42,9 @@ static berlu_status run_read(compare_run *out, const char *path)
         return run_missing(path);
     if (snprintf(file, sizeof file, "%s/metrics.csv", path) >= (int)sizeof file)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
-    berlu_status status = run_settings(&out->settings, NULL, path);
-    if (status == BERLU_OK && file_exists(file))
-        status = csv_read(&out->metrics, file);
-    if (status != BERLU_OK)
-        return status;
+    TRY(run_settings(&out->settings, NULL, path));
+    if (file_exists(file))
+        TRY(csv_read(&out->metrics, file));
     double epochs = last_of(&out->metrics, "epoch");
     out->seed = out->settings.seed;
     out->epochs = epochs >= 0 && epochs < 0x1p53 ? (uint64_t)epochs : 0;
@@ -175,7 +173,7 @@ static berlu_status cells_measure(compare *c)
     return BERLU_OK;
 }
 
-/* A run counted twice would look like two seeds that agree. */
+/* A repeated run would look like two seeds that agree. */
 static berlu_status repeats_refuse(const char *const *paths, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -194,7 +192,7 @@ berlu_status compare_read(compare *out, const char *const *paths, size_t count)
     out->run = ARENA_ARRAY(&out->memory, compare_run, count + 1);
     berlu_status status = out->run ? repeats_refuse(paths, count) : BERLU_ERR_MEMORY;
     for (size_t i = 0; status == BERLU_OK && i < count; i++) {
-        out->runs++; /* what was read of it is freed also where it failed */
+        out->runs++; /* is freed even when reading it failed */
         status = run_read(&out->run[i], paths[i]);
     }
     if (status == BERLU_OK)
@@ -261,7 +259,7 @@ berlu_status compare_column(compare_curve *out, compare *c, size_t cell, const c
     return BERLU_OK;
 }
 
-/* Bands first, so that the lines lie over them. */
+/* Bands first, below the lines. */
 static berlu_status curves_add(compare *c, const char *column, svg_series *out, size_t *count, int labels)
 {
     size_t lines = 0;
@@ -270,9 +268,7 @@ static berlu_status curves_add(compare *c, const char *column, svg_series *out, 
         return BERLU_ERR_MEMORY;
     for (size_t k = 0; k < c->cells; k++) {
         compare_curve curve;
-        berlu_status status = compare_column(&curve, c, k, column);
-        if (status != BERLU_OK)
-            return status;
+        TRY(compare_column(&curve, c, k, column));
         if (c->cell[k].count > 1)
             out[(*count)++] = (svg_series){.x = curve.epoch,
                                            .y = curve.least,
@@ -305,9 +301,7 @@ berlu_status compare_draw(compare *c, const char *path)
     for (size_t i = 0; i < COUNT(curves); i++) {
         svg_series *series = ARENA_ARRAY(&c->memory, svg_series, 2 * c->cells);
         size_t count = 0;
-        berlu_status status = series ? curves_add(c, curves[i].column, series, &count, i == 0) : BERLU_ERR_MEMORY;
-        if (status != BERLU_OK)
-            return status;
+        TRY(series ? curves_add(c, curves[i].column, series, &count, i == 0) : BERLU_ERR_MEMORY);
         plots[i] = (svg_plot){.title = curves[i].title,
                               .x = {.title = "epoch"},
                               .y = {.title = curves[i].unit},

@@ -1,11 +1,11 @@
 /* compare.h - several runs side by side: settings that differ, results, curves.
  * SPDX-License-Identifier: MIT
  *
- * Runs that differ in their seed alone are one cell: its mean, its deviation, its range by epoch.
- * A setting counts where it changes a number of the run (train/recipe.h: roles) or says how long
- * it lasts; paths count only for the data. Any run folder will do, also one that still trains and
- * one of an earlier version. Nothing is judged here: contrasts that were fixed beforehand belong
- * into a study. */
+ * Runs that differ in their seed alone are one cell: its mean, its deviation, its range by epoch. A
+ * setting counts where it changes a number of the run (train/recipe.h: roles) or how long it lasts;
+ * paths count only for the data. Any run folder works, including one still in training and one of
+ * an earlier version. Nothing is judged here: contrasts that were fixed in advance belong in a
+ * study. */
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
@@ -20,12 +20,12 @@ typedef struct compare_run {
     train_settings settings;
     csv_table metrics;                              /* all rows of metrics.csv */
     uint64_t epochs;                                /* done */
-    int complete;                                   /* all epochs that were asked for are done */
+    int complete;                                   /* all requested epochs are done */
     double top1, top5, loss, train_loss, best_top1; /* of the last evaluation; the best test accuracy of all */
 } compare_run;
 
 typedef struct compare_cell {
-    const char *label;                 /* the values that tell it from the others */
+    const char *label;                 /* the values that distinguish it from the others */
     size_t count;                      /* of runs */
     double mean, deviation, low, high; /* of top1: sample deviation and 95 % t interval, NaN for one run */
     double best, loss;                 /* means */
@@ -40,7 +40,7 @@ typedef struct compare_key {
 typedef struct compare {
     size_t runs, cells, keys;
     compare_run *run;
-    compare_cell *cell; /* in the order in which they were named */
+    compare_cell *cell; /* in the order given */
     compare_key *key;
     arena memory;
 } compare;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A copy of a sample whose values may be sorted; NULL values when memory ran out. */
+/* A copy of a sample whose values may be sorted; values are NULL without memory. */
 static sample sample_copy(arena *memory, const sample *s)
 {
     sample copy = *s;
@@ -73,12 +73,11 @@ static berlu_status judged_make(judged *j, const view_study *s, const store_cont
     j->n = least(j->a->done.count, j->b->done.count);
     j->chance_n = least(j->a->chance.count, j->b->chance.count);
     j->registered = least(j->a->of->count, j->b->of->count); /* a cell has as many members as seeds were registered */
-    berlu_status status = compare(&j->stats, j, 0, current, memory);
-    if (status == BERLU_OK)
-        status = compare(&j->chance, j, 1, current, memory);
+    TRY(compare(&j->stats, j, 0, current, memory));
+    TRY(compare(&j->chance, j, 1, current, memory));
     j->images =
         stats_range(stats_crossed(sample_images(&j->a->done), sample_images(&j->b->done), j->stats.judged), 0.95);
-    return status;
+    return BERLU_OK;
 }
 
 /* Where less is better (loss) a positive difference is worse. */
@@ -106,7 +105,7 @@ static void judge(judged *j)
     }
 }
 
-/* One list over all of them, for the runs that are done and again with failures at chance. */
+/* Holm over one list of all of them, for finished runs and again with failures at chance. */
 static berlu_status holm_all(judgements *all, arena *memory)
 {
     double *p = ARENA_ARRAY(memory, double, 4 * all->current + 1);
@@ -146,14 +145,14 @@ berlu_status contrasts_judge(judgements *out, const view *v, arena *memory)
             out->current += v->studies[i].of->contrasts[c].current != 0;
     }
     out->items = ARENA_ARRAY(memory, judged, most + 1);
-    berlu_status status = out->items ? BERLU_OK : BERLU_ERR_MEMORY;
-    for (size_t i = 0; i < v->count && status == BERLU_OK; i++)
-        for (size_t c = 0; c < contrast_count(&v->studies[i]) && status == BERLU_OK; c++)
-            status = judged_make(&out->items[out->count++], &v->studies[i], &v->studies[i].of->contrasts[c],
-                                 out->current, memory);
-    if (status == BERLU_OK)
-        status = holm_all(out, memory);
-    for (size_t i = 0; i < out->count && status == BERLU_OK; i++)
+    if (!out->items)
+        return BERLU_ERR_MEMORY;
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t c = 0; c < contrast_count(&v->studies[i]); c++)
+            TRY(judged_make(&out->items[out->count++], &v->studies[i], &v->studies[i].of->contrasts[c], out->current,
+                            memory));
+    TRY(holm_all(out, memory));
+    for (size_t i = 0; i < out->count; i++)
         judge(&out->items[i]);
-    return status;
+    return BERLU_OK;
 }

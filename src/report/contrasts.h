@@ -1,8 +1,8 @@
 /* contrasts.h - the contrasts of a report, judged in one list. SPDX-License-Identifier: MIT
  *
  * The difference of means with the deviation pooled over the cells of the same model, data and
- * epochs; Holm over all registered contrasts of the report; beside it the paired and the per-image
- * view, and the whole once more with failed runs at chance. Contrasts of an earlier version of a
+ * epochs; Holm over all registered contrasts of the report; next to it the paired and the per-image
+ * interval, and all of it again with failed runs at chance. Contrasts of an earlier version of a
  * study's file are shown, not judged. */
 #ifndef REPORT_CONTRASTS_H
 #define REPORT_CONTRASTS_H
@@ -24,7 +24,7 @@ typedef struct judged {
 
 typedef struct judgements {
     judged *items;
-    size_t count, current; /* current: registered in the files as they are now, the list of Holm */
+    size_t count, current; /* current: registered in the present files, Holm's list */
 } judgements;
 
 berlu_status contrasts_judge(judgements *out, const view *v, arena *memory);

@@ -9,7 +9,7 @@
 #include "report/files.h"
 #include "study/stats.h"
 
-enum { ROUNDS = 1000 }; /* most that a study file may ask for */
+enum { ROUNDS = 1000 }; /* the most a study file may set */
 
 static const char *const columns[] = {
     "study",        "machine",          "cell",         "keep",          "rounds",     "forward_ms",      "backward_ms",
@@ -49,7 +49,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A column of a row, by its place in cost_row. */
+/* A column of a row, by its offset in cost_row. */
 static double value_of(const cost_row *r, size_t offset)
 {
     double value;
@@ -131,13 +131,13 @@ berlu_status report_cost_add(report_cost *r, store *from)
 {
     store_cost *rows;
     size_t count;
-    berlu_status status = store_read_cost(from, &r->memory, &rows, &count);
-    for (size_t i = 0, n; status == BERLU_OK && i < count; i += n) {
+    TRY(store_read_cost(from, &r->memory, &rows, &count));
+    for (size_t i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && same_group(&rows[i], &rows[i + n]);)
             n++;
         group_add(&r->table, (cost_group){&rows[i], n}, reference_of(rows, count, &rows[i]));
     }
-    return status == BERLU_OK ? table_status(&r->table) : status;
+    return table_status(&r->table);
 }
 
 berlu_status report_cost_write(const report_cost *r, const char *folder, unsigned formats)

@@ -1,11 +1,11 @@
-/* cost.h - the table of what a step costs, from studies of kind `cost`.
- * SPDX-License-Identifier: MIT
+/* cost.h - the table of the cost of a step, from studies of kind `cost`. SPDX-License-Identifier:
+ * MIT
  *
  * A row per cell and `keep` policy: medians over the rounds, and the paired difference to the
- * study's first cell in percent. Rounds are interleaved, so the difference is taken round by round
- * and a slow moment of the machine falls out of it. The row whose cell ends in "(again)" is the
- * first cell measured a second time: its interval is the noise, and a difference that lies inside
- * it is none. */
+ * study's first cell in percent. Rounds are interleaved and the difference is taken round by round,
+ * which cancels slow phases of the machine. The row whose cell ends in "(again)" is the first cell
+ * measured a second time: its interval is the noise, and differences inside it are not
+ * distinguishable from 0. */
 #ifndef REPORT_COST_H
 #define REPORT_COST_H
 

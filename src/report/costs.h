@@ -1,4 +1,4 @@
-/* costs.h - reading the table of what a step costs. SPDX-License-Identifier: MIT
+/* costs.h - reading the table of costs. SPDX-License-Identifier: MIT
  *
  * The table has a row per study, machine, cell and `keep` policy, medians over rounds, and the
  * difference to the study's first cell in percent with its 95 % interval. The row whose cell ends
@@ -14,12 +14,13 @@
 /* Whether two rows are of the same study, machine and policy. */
 int cost_same(const table *t, size_t a, size_t b);
 
-/* The row of a cell beside `like`; table_rows() when there is none. */
+/* The row of a cell with the study, machine and policy of `like`; table_rows() when there is none.
+ * */
 size_t cost_row_of(const table *t, size_t like, const char *cell);
-size_t cost_again(const table *t, size_t like); /* the A/A row beside it */
+size_t cost_again(const table *t, size_t like); /* its A/A row */
 
-/* The largest distance from 0 that the A/A interval of "forward" or "backward" reaches beside a
- * row; NaN without one. */
+/* The largest distance from 0 that the A/A interval of "forward" or "backward" reaches for the
+ * study, machine and policy of a row; NaN without one. */
 double cost_noise(const table *t, size_t like, const char *what);
 
 #endif

@@ -25,7 +25,7 @@ void report_equivalence_free(report_equivalence *r)
     *r = (report_equivalence){0};
 }
 
-/* Our cell in numbers; failed runs are no part of it, and the source's are not known either. */
+/* Summarises our cell without its failed runs; the source's failures are unknown too. */
 static berlu_status ours_of(stats_summary *out, int *partial, const store_contents *from, const char *name,
                             const char *label)
 {
@@ -69,11 +69,9 @@ static berlu_status row_add(table *t, const store_equal *e, const import_rows *r
     static const double weights[] = {1, -1, -1, 1};
     stats_summary all[4]; /* ours a, ours b, theirs a, theirs b */
     int two = *e->b != 0, partial = 0;
-    berlu_status status = ours_of(&all[0], &partial, from, e->study, e->a);
-    if (status == BERLU_OK && two)
-        status = ours_of(&all[1], &partial, from, e->study, e->b);
-    if (status != BERLU_OK)
-        return status;
+    TRY(ours_of(&all[0], &partial, from, e->study, e->a));
+    if (two)
+        TRY(ours_of(&all[1], &partial, from, e->study, e->b));
     all[2] = theirs_of(rows, e, e->a);
     if (two)
         all[3] = theirs_of(rows, e, e->b);
@@ -104,10 +102,8 @@ berlu_status report_equivalence_add(report_equivalence *r, store *s, const store
     import_rows rows;
     store_equal *equals;
     size_t count;
-    berlu_status status = store_read_import(s, &rows);
-    if (status != BERLU_OK)
-        return status;
-    status = store_read_equals(s, &r->memory, &equals, &count);
+    TRY(store_read_import(s, &rows));
+    berlu_status status = store_read_equals(s, &r->memory, &equals, &count);
     for (size_t i = 0; i < count && status == BERLU_OK; i++)
         status = row_add(&r->table, &equals[i], &rows, from);
     import_free(&rows);

@@ -1,10 +1,10 @@
-/* equivalence.h - whether another program's results are the same as ours.
- * SPDX-License-Identifier: MIT
+/* equivalence.h - whether another program's results are the same as ours. SPDX-License-Identifier:
+ * MIT
  *
  * Two one-sided tests per row: the 90 % interval of ours minus theirs must lie inside the
- * registered margin (p below 0.05). A row is a cell, or a difference of two cells, which is then a
+ * registered margin (p below 0.05). A row is a cell, or a difference of two cells, which makes it a
  * difference of differences. The engines count as equivalent when every row does, so no correction
- * for their number is needed: that would only ask for less. */
+ * for their number is needed: it would only weaken the requirement. */
 #ifndef REPORT_EQUIVALENCE_H
 #define REPORT_EQUIVALENCE_H
 

@@ -23,10 +23,9 @@ static berlu_status form_write(const table *t, const char *folder, const char *e
 
 berlu_status table_files_write(const table *t, const char *folder, unsigned formats)
 {
-    berlu_status status = BERLU_OK;
     if (t->row_count && (formats & REPORT_CSV))
-        status = form_write(t, folder, "csv", table_csv);
-    if (t->row_count && (formats & REPORT_MARKDOWN) && status == BERLU_OK)
-        status = form_write(t, folder, "md", table_markdown);
-    return status;
+        TRY(form_write(t, folder, "csv", table_csv));
+    if (t->row_count && (formats & REPORT_MARKDOWN))
+        TRY(form_write(t, folder, "md", table_markdown));
+    return BERLU_OK;
 }

@@ -55,6 +55,22 @@ static const plot_section plots[] = {
      "No study of kind cost is in this report.", plot_cost, 1},
 };
 
+/* Names the study whose plots show the cells that another one shares with it. */
+static void shared_write(text *out, const view *v)
+{
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t g = 0; g < v->studies[i].group_count; g++) {
+            const view_study *s = &v->studies[i];
+            if (!s->within[g])
+                continue;
+            text_string(out, "<p class=\"soft\">Cells of ");
+            html_text(out, s->of->name);
+            text_string(out, " are cells of ");
+            html_text(out, s->within[g]->of->name);
+            text_string(out, " with the same runs: the plots of this page show them there.</p>\n");
+        }
+}
+
 static berlu_status plot_section_write(text *out, const plot_section *s, const evidence *e)
 {
     text drawn = {0};
@@ -67,6 +83,8 @@ static berlu_status plot_section_write(text *out, const plot_section *s, const e
     if (status == BERLU_OK && shown) {
         if (s->about)
             text_add(out, "<p class=\"soft\">%s</p>\n", s->about);
+        if (s->draw == plot_dots)
+            shared_write(out, e->v);
         text_string(out, s->grid ? "<div class=\"grid\">\n" : "");
         text_bytes(out, drawn.data, drawn.length);
         text_string(out, s->grid ? "</div>\n" : "");
@@ -94,7 +112,7 @@ static void runs_write(text *out, const page_parts *p)
     section_end(out);
 }
 
-/* When each contrast was registered, against the first run of its study. */
+/* Lists contrasts that changed, or were registered after the first run of their study. */
 static void registered_write(text *out, const store_study *s)
 {
     size_t changed = 0;
@@ -159,7 +177,11 @@ static void machines_write(text *out, const page_parts *p)
 static void head_write(text *out, const page_parts *p)
 {
     const view *v = p->e->v;
-    size_t done = 0, failed = 0, waiting = 0;
+    size_t done = 0, failed = 0;
+    for (size_t i = 0; i < v->run_count; i++) {
+        done += strcmp(v->runs[i].run->state, "done") == 0;
+        failed += strcmp(v->runs[i].run->state, "failed") == 0;
+    }
     text_string(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\" /><meta name=\"viewport\" "
                      "content=\"width=device-width, initial-scale=1\" /><title>berlu: ");
     for (size_t i = 0; i < v->count; i++) {
@@ -170,11 +192,6 @@ static void head_write(text *out, const page_parts *p)
     for (size_t i = 0; i < v->count; i++) {
         text_string(out, i ? ", " : "");
         html_text(out, v->studies[i].of->name);
-        for (size_t c = 0; c < v->studies[i].cell_count; c++) {
-            done += v->studies[i].cells[c].done.count;
-            failed += v->studies[i].cells[c].failed;
-            waiting += v->studies[i].cells[c].waiting;
-        }
     }
     text_string(out, "</h1>\n");
     if (*p->first_line) {
@@ -182,8 +199,8 @@ static void head_write(text *out, const page_parts *p)
         html_text(out, p->first_line);
         text_string(out, "</p>\n");
     }
-    text_add(out, "<p>%zu of %zu runs are done%s; %zu failed.</p>\n", done, done + failed + waiting,
-             waiting ? ", so what follows is partial" : "", failed);
+    text_add(out, "<p>%zu of %zu runs are done%s; %zu failed.</p>\n", done, v->run_count,
+             done + failed < v->run_count ? ", so what follows is partial" : "", failed);
 }
 
 static void links_write(text *out)

@@ -1,7 +1,7 @@
 /* page.h - a report as one self-contained page. SPDX-License-Identifier: MIT
  *
- * HTML that is well-formed XML too; it asks for nothing from anywhere and is complete without its
- * script. Sections stand in a fixed order (page.c); one without data is one line. */
+ * HTML that is well-formed XML too; it makes no requests and is complete without its script.
+ * Sections have a fixed order (page.c); one without data is one line. */
 #ifndef REPORT_PAGE_H
 #define REPORT_PAGE_H
 

@@ -1,8 +1,8 @@
 /* page_style.c - the style sheet and the script of the page. SPDX-License-Identifier: MIT
  *
- * Colours are variables, set once for light, once for dark, once for print; the figures' classes
- * use the same. The script sorts a table by a column and filters rows; it holds no '<' and no '&',
- * so that the page is XML too. */
+ * Colours are variables, set for light, dark and print; the classes of the plots use the same. The
+ * script sorts a table by a column and filters rows; it contains no '<' and no '&', so that the
+ * page is XML too. */
 #include "report/page.h"
 
 const char page_css[] =

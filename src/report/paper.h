@@ -1,8 +1,8 @@
 /* paper.h - the paper's claims and figures as data. SPDX-License-Identifier: MIT
  *
- * The lists are claims.inc and paper.inc. Two of its own figures speak against the third digit
- * of others: ELU and CELU with alpha = 1 are one function, and differ by up to 0.8 points (once
- * by 16.4, a misprint). */
+ * The lists are claims.inc and paper.inc. Two of its own columns limit the precision of the others:
+ * ELU and CELU with alpha = 1 are one function, and differ by up to 0.8 points (once by 16.4, a
+ * misprint). */
 #ifndef REPORT_PAPER_H
 #define REPORT_PAPER_H
 

@@ -1,8 +1,8 @@
-/* plots.h - the figures of the page. SPDX-License-Identifier: MIT
+/* plots.h - the plots of the page. SPDX-License-Identifier: MIT
  *
- * Each function writes its figures with captions, or nothing where there is nothing to show;
- * `*shown` counts them. Files: plots_runs.c (contrasts, runs), plots_curves.c (epochs, widths),
- * plots_sites.c (measurements by layer), plots_cost.c (time and memory). */
+ * Each function writes its plots with captions, or nothing without data; `*shown` counts them.
+ * Files: plots_runs.c (contrasts, runs), plots_curves.c (epochs, widths), plots_sites.c
+ * (measurements by layer), plots_cost.c (time and memory). */
 #ifndef REPORT_PLOTS_H
 #define REPORT_PLOTS_H
 
@@ -21,12 +21,12 @@ berlu_status plot_cost(text *out, const evidence *e, size_t *shown);
 
 #include "io/svg.h"
 
-/* One plot as a figure of the page; `caption` may hold no markup. Height 0: the usual one. */
+/* One plot as a figure of the page; `caption` has no markup. Height 0: the default. */
 berlu_status figure_write(text *out, const svg_plot *plot, int width, int height, const char *caption, size_t *shown);
 
 const char *metric_words(const view_study *s); /* "test accuracy, %" */
 
-/* "study, model on data, 100 epochs" */
+/* "study: model on data, 100 epochs" */
 const char *group_words(const evidence *e, const view_study *s, size_t group);
 
 #endif

@@ -1,4 +1,4 @@
-/* plots_cost.c - what a step costs: bars against the first cell, with the band of its second
+/* plots_cost.c - the cost of a step: bars against the first cell, with the band of its second
  * measurement. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ typedef struct bars {
     size_t count;
 } bars;
 
-/* The cells beside `row`; the second measurement is the band, not a bar. */
+/* The cells with the study, machine and policy of `row`; the second measurement is the band, not a
+ * bar. */
 static void bars_take(bars *b, const table *t, size_t row)
 {
     size_t again = cost_again(t, row);
@@ -92,7 +93,7 @@ static berlu_status bytes_draw(text *out, const evidence *e, const bars *b, size
     return title ? figure_write(out, &plot, 0, 0, table_word_at(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
 }
 
-/* The numbers beside the paper's table III. */
+/* The medians next to the paper's table III. */
 static void cost_table(text *out, const table *t)
 {
     static const char *const columns[] = {"forward_ms", "backward_ms", "peak_bytes"};
@@ -132,8 +133,7 @@ static void cost_table(text *out, const table *t)
 
 berlu_status plot_cost(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
-    for (size_t row = 0; e->cost && row < table_rows(e->cost) && status == BERLU_OK; row++) {
+    for (size_t row = 0; e->cost && row < table_rows(e->cost); row++) {
         size_t first = 0;
         bars b;
         while (!cost_same(e->cost, first, row))
@@ -141,11 +141,10 @@ berlu_status plot_cost(text *out, const evidence *e, size_t *shown)
         if (first != row)
             continue;
         bars_take(&b, e->cost, row);
-        status = time_draw(out, e, &b, row, shown);
-        if (status == BERLU_OK)
-            status = bytes_draw(out, e, &b, row, shown);
+        TRY(time_draw(out, e, &b, row, shown));
+        TRY(bytes_draw(out, e, &b, row, shown));
     }
-    if (e->cost && status == BERLU_OK)
+    if (e->cost)
         cost_table(out, e->cost);
-    return status;
+    return BERLU_OK;
 }

@@ -38,8 +38,7 @@ static size_t values_at(double *out, const view_cell *c, const char *metric, dou
     return n;
 }
 
-/* From three runs on the band is the t interval of the mean, below it the lowest and the
- * highest. */
+/* The band is the t interval of the mean from three runs on, below that the range. */
 static void point_set(curve *c, size_t at, double epoch, double *values, size_t n)
 {
     stats_sample s = {values, n};
@@ -68,7 +67,7 @@ static curve *curve_of(const view_cell *c, const char *metric, curve_kind kind, 
     for (size_t k = 0; out && values && longest && k < longest->epoch_count; k++) {
         if (!isfinite(epoch_value(&longest->epochs[k], kind)))
             continue;
-        /* Thinned evenly, the last one always kept. */
+        /* Thins evenly and always includes the last. */
         size_t step = (measured + CURVE_POINTS - 1) / CURVE_POINTS;
         if ((measured - 1 - seen++) % step == 0 && out->count <= CURVE_POINTS) {
             double epoch = longest->epochs[k].epoch;
@@ -112,29 +111,28 @@ static berlu_status learning_draw(text *out, const evidence *e, const view_study
 
 static berlu_status group_learning(text *out, const evidence *e, const view_study *s, size_t group, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
     const char *title = group_words(e, s, group);
     if (!title)
         return BERLU_ERR_MEMORY;
-    for (size_t next = 0; next < s->cell_count && status == BERLU_OK;) {
+    for (size_t next = 0; next < s->cell_count;) {
         const view_cell *cells[CURVES];
         size_t count = 0;
         for (; next < s->cell_count && count < CURVES; next++)
             if (s->cells[next].group == group && s->cells[next].done.count)
                 cells[count++] = &s->cells[next];
-        for (int kind = CURVE_TOP1; kind <= CURVE_LOSS && count && status == BERLU_OK; kind++)
-            status = learning_draw(out, e, s, cells, count, (curve_kind)kind, title, shown);
+        for (int kind = CURVE_TOP1; kind <= CURVE_LOSS && count; kind++)
+            TRY(learning_draw(out, e, s, cells, count, (curve_kind)kind, title, shown));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status plot_learning(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
-            status = group_learning(out, e, &e->v->studies[i], g, shown);
-    return status;
+        for (size_t g = 0; g < e->v->studies[i].group_count; g++)
+            if (!e->v->studies[i].within[g])
+                TRY(group_learning(out, e, &e->v->studies[i], g, shown));
+    return BERLU_OK;
 }
 
 /* ---- the width of the transition ------------------------------------------------------------- */
@@ -186,15 +184,14 @@ static berlu_status ladder_draw(text *out, const evidence *e, const ladder *l, s
 
 berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++) {
+        for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             ladder l;
-            status = ladder_find(&l, &e->v->studies[i], c, e->memory);
-            if (status == BERLU_OK && l.count > 1)
-                status = ladder_draw(out, e, &l, shown);
+            TRY(ladder_find(&l, &e->v->studies[i], c, e->memory));
+            if (l.count > 1 && !l.study->within[l.group])
+                TRY(ladder_draw(out, e, &l, shown));
         }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- nonlinearity ---------------------------------------------------------------------------- */
@@ -236,7 +233,9 @@ static berlu_status cloud_draw(text *out, const evidence *e, size_t at_study, si
     }
     if (count < 2)
         return BERLU_OK;
-    const char *words = arena_printf(e->memory, "1 \u2212 R\u00b2, mean over the sites, after epoch %g", epoch),
+    const char *words = epoch == 0
+                            ? "1 \u2212 R\u00b2, mean over the sites, at the start"
+                            : arena_printf(e->memory, "1 \u2212 R\u00b2, mean over the sites, after epoch %g", epoch),
                *title = group_words(e, s, group);
     svg_plot plot = {.title = title,
                      .x = {.title = words, .log = 1},
@@ -248,10 +247,9 @@ static berlu_status cloud_draw(text *out, const evidence *e, size_t at_study, si
 
 berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++)
-            for (int last = 0; last < 2 && status == BERLU_OK; last++)
-                status = cloud_draw(out, e, i, g, last, shown);
-    return status;
+            for (int last = 0; last < 2 && !e->v->studies[i].within[g]; last++)
+                TRY(cloud_draw(out, e, i, g, last, shown));
+    return BERLU_OK;
 }

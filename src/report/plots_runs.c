@@ -10,7 +10,7 @@ berlu_status figure_write(text *out, const svg_plot *plot, int width, int height
 {
     svg_figure figure = {.plots = plot, .count = 1, .width = width, .height = height, .inside_page = 1};
     text_string(out, width == SVG_SMALL_WIDTH ? "<figure class=\"small\">" : "<figure>");
-    berlu_status status = svg_write(out, &figure);
+    TRY(svg_write(out, &figure));
     if (caption) {
         text_string(out, "<figcaption>");
         html_text(out, caption);
@@ -18,7 +18,7 @@ berlu_status figure_write(text *out, const svg_plot *plot, int width, int height
     }
     text_string(out, "</figure>\n");
     ++*shown;
-    return status;
+    return BERLU_OK;
 }
 
 const char *metric_words(const view_study *s)
@@ -168,7 +168,7 @@ static int dots_add(dots *d, const view_cell *c, arena *memory)
     d->names[at] = c->failed ? arena_printf(memory, "%.28s (%zu failed)", c->label, c->failed)
                              : arena_printf(memory, "%.40s", c->label);
     d->low[at] = i.low, d->high[at] = i.high;
-    d->mean[at] = n > 1 ? stats_mean(sample_values(&c->done)) : NAN; /* a ring would hide the one run */
+    d->mean[at] = n > 1 ? stats_mean(sample_values(&c->done)) : NAN; /* a ring would cover the only run */
     d->row[at] = (double)at;
     int good = d->names[at] != NULL;
     for (size_t k = 0; k < n && good; k++) {
@@ -212,9 +212,9 @@ static berlu_status group_dots(text *out, const evidence *e, const view_study *s
 
 berlu_status plot_dots(text *out, const evidence *e, size_t *shown)
 {
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t g = 0; g < e->v->studies[i].group_count && status == BERLU_OK; g++)
-            status = group_dots(out, e, &e->v->studies[i], g, shown);
-    return status;
+        for (size_t g = 0; g < e->v->studies[i].group_count; g++)
+            if (!e->v->studies[i].within[g])
+                TRY(group_dots(out, e, &e->v->studies[i], g, shown));
+    return BERLU_OK;
 }

@@ -9,7 +9,7 @@
 #include "report/plots.h"
 #include "report/table.h"
 
-enum { CELLS_MOST = 24, LAYERS_MOST = 12 }; /* of the page, for its size; layers are thinned evenly */
+enum { CELLS_MOST = 24, LAYERS_MOST = 12 }; /* limits the size of the page; layers are thinned evenly */
 
 typedef struct lines {
     svg_series series[LAYERS_MOST];
@@ -54,8 +54,7 @@ static stats_interval extent(const cell_sites *s, site_metric what)
     return all;
 }
 
-/* Nothing is drawn of what never changes: a slope that is not learned, units of which none is
- * dead. */
+/* Skips constant measurements: a slope that is not learned, sites without dead units. */
 static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, const char *title, double unit,
                              arena *memory, size_t *shown)
 {
@@ -63,11 +62,11 @@ static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, c
     stats_interval all = extent(s, what);
     if (!(all.low < all.high))
         return BERLU_OK;
-    berlu_status status = lines_make(&l, s, what, unit, memory);
+    TRY(lines_make(&l, s, what, unit, memory));
     svg_plot plot = {.title = title, .x = {.title = "epoch"}, .series = l.series, .count = l.count};
     if (what == SITE_DEAD)
         plot.y = (svg_axis){.low = 0, .high = fmax(1, 1.05 * unit * all.high)};
-    return status == BERLU_OK ? figure_write(out, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL, shown) : status;
+    return figure_write(out, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL, shown);
 }
 
 /* Shares as stacked areas: over the layers after the last epoch, or over the epochs as the mean of
@@ -119,33 +118,30 @@ static berlu_status cell_draw(text *out, const view_study *s, const view_cell *c
     if (extent(sites, SITE_DEAD).high == 0)
         text_string(out, " <span class=\"soft\">(no dead unit in any epoch)</span>");
     text_string(out, "</h3>\n<div class=\"row\">\n");
-    berlu_status status = by_epoch(out, sites, SITE_ALPHA, "slope alpha", 1, memory, shown);
-    if (status == BERLU_OK)
-        status = occupancy(out, sites, 0, memory, shown);
-    if (status == BERLU_OK)
-        status = occupancy(out, sites, 1, memory, shown);
-    if (status == BERLU_OK)
-        status = by_epoch(out, sites, SITE_DEAD, "dead units, %", 100, memory, shown);
+    TRY(by_epoch(out, sites, SITE_ALPHA, "slope alpha", 1, memory, shown));
+    TRY(occupancy(out, sites, 0, memory, shown));
+    TRY(occupancy(out, sites, 1, memory, shown));
+    TRY(by_epoch(out, sites, SITE_DEAD, "dead units, %", 100, memory, shown));
     text_string(out, "</div>\n");
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status plot_sites(text *out, const evidence *e, size_t *shown)
 {
     size_t cells = 0, left_out = 0;
-    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < e->v->count; i++)
-        for (size_t c = 0; c < e->v->studies[i].cell_count && status == BERLU_OK; c++) {
+        for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             const cell_sites *s = &e->sites[i][c];
-            if (!s->sites || s->epochs < 2 || !sites_have(s, SITE_LEFT))
+            const view_study *of = &e->v->studies[i];
+            if (!s->sites || s->epochs < 2 || !sites_have(s, SITE_LEFT) || of->within[of->cells[c].group])
                 continue;
             if (cells++ < CELLS_MOST)
-                status = cell_draw(out, &e->v->studies[i], &e->v->studies[i].cells[c], s, e->memory, shown);
+                TRY(cell_draw(out, of, &of->cells[c], s, e->memory, shown));
             else
                 left_out++;
         }
     if (left_out)
         text_add(out, "<p>%zu more cells have these measurements; the page shows the first %d.</p>\n", left_out,
                  CELLS_MOST);
-    return status;
+    return BERLU_OK;
 }

@@ -12,20 +12,21 @@
 static berlu_status sites_all(report *r)
 {
     r->sites = ARENA_ARRAY(&r->memory, cell_sites *, r->v.count + 1);
-    berlu_status status = r->sites ? BERLU_OK : BERLU_ERR_MEMORY;
-    for (size_t i = 0; i < r->v.count && status == BERLU_OK; i++) {
+    if (!r->sites)
+        return BERLU_ERR_MEMORY;
+    for (size_t i = 0; i < r->v.count; i++) {
         const view_study *s = &r->v.studies[i];
         r->sites[i] = ARENA_ARRAY(&r->memory, cell_sites, s->cell_count + 1);
         if (!r->sites[i])
             return BERLU_ERR_MEMORY;
-        for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++)
-            status = sites_read(&r->sites[i][c], &s->cells[c], s->metric, &r->memory);
+        for (size_t c = 0; c < s->cell_count; c++)
+            TRY(sites_read(&r->sites[i][c], &s->cells[c], s->metric, &r->memory));
     }
-    return status;
+    return BERLU_OK;
 }
 
-/* "" unless an interval of ours minus another program's lies beyond its margin: then nothing else
- * counts before it. */
+/* "" unless an interval of ours minus another program's lies beyond its margin: that takes
+ * precedence over all results. */
 static const char *differences_line(report *r)
 {
     const table *t = r->more.equivalence;
@@ -41,8 +42,8 @@ static const char *differences_line(report *r)
     return line;
 }
 
-/* Joins the descriptions of the studies. Whoever reads one line must learn that contrasts were
- * chosen after a look at the test set, so studies that say so come first. */
+/* Joins the descriptions of the studies. A reader of one line must learn that contrasts were chosen
+ * after pilot runs on the test set, so studies that mention them come first. */
 static berlu_status first_line_make(report *r)
 {
     const char *line = differences_line(r);
@@ -119,15 +120,14 @@ static berlu_status csv_save(const report *r, const char *folder)
 {
     const table *all[TABLES];
     text content = {0};
-    berlu_status status = BERLU_OK;
     tables_list(&r->tables, all);
-    for (size_t i = 0; i < TABLES && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < TABLES; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s.csv", all[i]->name);
         table_csv(all[i], &content);
-        status = text_save(folder, name, &content);
+        TRY(text_save(folder, name, &content));
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status markdown_save(const report *r, const char *folder)
@@ -156,7 +156,7 @@ static berlu_status latex_save(const report *r, const char *folder)
 
 static berlu_status page_save(const report *r, const char *folder)
 {
-    report held = *r; /* plots take memory of their own from an arena that ends with the page */
+    report held = *r; /* plots allocate from an arena that ends with the page */
     text content = {0};
     held.memory = (arena){0};
     evidence e = evidence_of(&held);
@@ -177,17 +177,15 @@ berlu_status report_write(const report *r, const store_contents *from, const cha
 {
     (void)from; /* the report points into it */
     text json = {0};
-    berlu_status status = folder_make(folder);
-    if (status == BERLU_OK && (formats & REPORT_CSV))
-        status = csv_save(r, folder);
-    if (status == BERLU_OK && (formats & REPORT_MARKDOWN))
-        status = markdown_save(r, folder);
-    if (status == BERLU_OK && (formats & REPORT_LATEX))
-        status = latex_save(r, folder);
-    if (status == BERLU_OK && (formats & REPORT_HTML))
-        status = page_save(r, folder);
-    if (status != BERLU_OK)
-        return status;
+    TRY(folder_make(folder));
+    if (formats & REPORT_CSV)
+        TRY(csv_save(r, folder));
+    if (formats & REPORT_MARKDOWN)
+        TRY(markdown_save(r, folder));
+    if (formats & REPORT_LATEX)
+        TRY(latex_save(r, folder));
+    if (formats & REPORT_HTML)
+        TRY(page_save(r, folder));
     (void)claims_json(&json, r->claims, &r->judged, r->first_line);
     return text_save(folder, "claims.json", &json);
 }

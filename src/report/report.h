@@ -1,17 +1,15 @@
-/* report.h - what studies found: verdicts, tables and plots, as one page and as files.
+/* report.h - the results of studies: verdicts, tables and plots, as one page and as files.
  * SPDX-License-Identifier: MIT
  *
- * Reads the index alone (study/store.h). view.h finds what each cell is, contrasts.h judges
- * contrasts, claims.h the paper's claims, tables.h and plots.h show them, page.h puts them on a
- * page. Failed runs are counted in every table, and every contrast has a second line with failures
- * as chance. */
+ * Reads the index alone (study/store.h). view.h describes the cells, contrasts.h judges contrasts,
+ * claims.h the paper's claims, tables.h and plots.h present them, page.h makes the page. Failed
+ * runs are counted in every table, and every contrast has a second line with failures at chance. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
 #include "report/tables.h"
 
-/* Tables that come from other parts of a store; NULL or empty: there is nothing of it. Columns are
- * found by name. */
+/* Tables from other parts of a store; NULL or empty: none. Columns are found by name. */
 typedef struct report_more {
     const table *cost; /* costs.h */
     const table

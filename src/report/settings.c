@@ -1,7 +1,7 @@
 /* settings.c - see settings.h. SPDX-License-Identifier: MIT
  *
- * A run's settings are the JSON object of its run.json; a cell's are the lines "key=value" that its
- * file and axes came to. Imported results may have neither. */
+ * A run's settings are the JSON object of its run.json; a cell's are the lines "key=value" of its
+ * file and axes. Imported results may have neither. */
 #include "report/settings.h"
 
 #include <jansson.h>
@@ -16,7 +16,8 @@
 enum { PAPER_EPOCHS = 100 };
 
 /* Settings of recipe `paper` (recipes: docs/training.md) that change results. A cell with another
- * value is not a cell of the paper's tables. What a run does not record is not compared. */
+ * value is not a cell of the paper's tables. Settings that a run does not record are not compared.
+ * */
 static const struct {
     const char *key, *value;
 } pins[] = {{"lr", "0.001"},           {"batch", "1024"},   {"weight_decay", "0.05"}, {"clip", "1"},
@@ -29,7 +30,7 @@ typedef struct reader {
     const view_cell *c;
     const json_t *settings; /* NULL: no run has any */
     arena *memory;
-    int lost; /* a word did not fit into memory */
+    int lost; /* an allocation failed */
 } reader;
 
 static const char *kept(reader *r, const char *copy)
@@ -72,7 +73,7 @@ static double number_at(reader *r, const char *key)
 
 /* ---- what the paper would call it ------------------------------------------------------------ */
 
-/* The models that stand for the paper's rows; facts about sizes are those of its text. */
+/* The models that represent the paper's rows; sizes as its text gives them. */
 static const struct {
     const char *prefix, *family, *whole;
 } families[] = {
@@ -141,7 +142,7 @@ static berlu_status act_find(view_cell *c, const char *spec, reader *r)
     c->act = "";
     c->eps = NAN;
     berlu_status status = *spec ? berlu_act_make(&act, spec) : BERLU_OK;
-    if (!act) /* several sites, or a file that is not here */
+    if (!act) /* several sites, or a missing file */
         return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
     const char *name = berlu_act_name(act);
     status = act_same(act, name, &same);
@@ -175,7 +176,7 @@ static void word_quoted(text *out, const char *word, size_t length)
     text_string(out, plain ? "" : "'");
 }
 
-/* The file's own words as options of `berlu train`: short, and what a person would type. */
+/* The file's settings as options of `berlu train`: short, as a person would type them. */
 static berlu_status command_find(const char **found, const view_cell *c, int with_act, arena *memory)
 {
     text out = {0};
@@ -208,7 +209,7 @@ berlu_status settings_read(view_cell *c, arena *memory)
     c->data = word_at(&r, "data");
     c->epochs = number_at(&r, "epochs");
     c->classes = number_at(&r, "classes");
-    /* The file's spelling first: a resolved one names every parameter. */
+    /* Prefers the file's spelling: a resolved one names every parameter. */
     const char *spec = line_value(&r, "act");
     berlu_status status = act_find(c, spec ? spec : word_at(&r, "act"), &r);
     differs_find(c, &r);

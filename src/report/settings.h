@@ -5,7 +5,7 @@
 #include "report/view.h"
 
 /* Fills model, data, family, act, eps, epochs, classes, differs and command of a cell whose `of` is
- * set. Only lack of memory fails: what is not known is "" or NaN. */
+ * set. Only lack of memory fails: unknown values are "" or NaN. */
 berlu_status settings_read(view_cell *c, arena *memory);
 
 #endif

@@ -19,8 +19,8 @@ static size_t columns_find(const csv_table *t, site_metric what, int *out, size_
     return count;
 }
 
-/* The epochs of a cell are those of its shortest table: runs of slim stores have few, and all must
- * have each. */
+/* Takes the epochs of a cell from its shortest table: runs of slim stores have few, and each must
+ * be in all of them. */
 static berlu_status shape_take(cell_sites *s, const csv_table *t, const store_result *run, arena *memory)
 {
     (void)run;
@@ -56,7 +56,7 @@ static double mean_over(const csv_table *t, size_t row, const int *columns, size
 {
     double sum = 0;
     size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && row < t->rows; i++) {
         double value = csv_number(t, row, columns[i]);
         if (isfinite(value))
             sum += value, n++;
@@ -81,7 +81,7 @@ static berlu_status run_add(cell_sites *s, const csv_table *t, const store_resul
             }
         }
         if (m == SITE_NONLINEAR) {
-            r->nonlinear_first = mean_over(t, 0, columns, sites);
+            r->nonlinear_first = mean_over(t, row_of(t, s->epoch[0]), columns, sites);
             r->nonlinear_last = mean_over(t, t->rows - 1, columns, sites);
         }
         if (m == SITE_DEAD)
@@ -94,7 +94,7 @@ static berlu_status run_add(cell_sites *s, const csv_table *t, const store_resul
 
 typedef berlu_status (*metrics_use)(cell_sites *s, const csv_table *t, const store_result *run, arena *memory);
 
-/* Inflates and reads one run's metrics.csv and hands it on; runs without rows are left out. */
+/* Inflates and parses one run's metrics.csv for `use`; runs without rows are left out. */
 static berlu_status metrics_with(cell_sites *s, const store_result *run, metrics_use use, arena *memory)
 {
     char *content = NULL;
@@ -120,11 +120,12 @@ berlu_status sites_read(cell_sites *out, const view_cell *c, const char *metric,
         if (view_run_done(r, metric) && r->metrics && (!shortest || r->metrics_bytes < shortest->metrics_bytes))
             shortest = r;
     }
-    berlu_status status = shortest ? metrics_with(out, shortest, shape_take, memory) : BERLU_OK;
-    for (size_t i = 0; i < c->of->count && status == BERLU_OK; i++)
+    if (shortest)
+        TRY(metrics_with(out, shortest, shape_take, memory));
+    for (size_t i = 0; i < c->of->count; i++)
         if (view_run_done(&c->of->runs[i], metric))
-            status = metrics_with(out, &c->of->runs[i], run_add, memory);
-    return status;
+            TRY(metrics_with(out, &c->of->runs[i], run_add, memory));
+    return BERLU_OK;
 }
 
 double sites_at(const cell_sites *s, site_metric what, size_t site, size_t epoch)

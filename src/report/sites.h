@@ -1,23 +1,24 @@
-/* sites.h - what was measured at the activation sites of a cell's runs, layer by layer.
+/* sites.h - measurements at the activation sites of a cell's runs, layer by layer.
  * SPDX-License-Identifier: MIT
  *
- * metrics.csv has a column per site and measurement (train/metrics.h). A report needs their mean
- * over the runs of a cell at a few dozen epochs, and some single numbers of each run. Runs are
- * inflated and read one at a time. Stores whose runs have no such columns (imported results, other
- * versions) give tracks without sites. */
+ * metrics.csv has a column per site and measurement (train/metrics.h); its row of epoch 0, where a
+ * run has one, is from before the first update. A report needs their mean over the runs of a cell
+ * at a few dozen epochs, and some values of each run. Runs are inflated and read one at a time.
+ * Runs without such columns (imported results, other versions) have no sites. */
 #ifndef REPORT_SITES_H
 #define REPORT_SITES_H
 
 #include "report/view.h"
 #include "train/metrics.h"
 
-enum { TRACK_EPOCHS = 24 }; /* kept: the first, the last and evenly between */
+enum { TRACK_EPOCHS = 24 }; /* the first, the last and evenly between */
 
 typedef struct run_sites {
     const store_result *run;
-    double nonlinear_first, nonlinear_last; /* 1 - R^2, mean over the sites, after the first and the last epoch */
-    double alpha;                           /* the largest |alpha| of a site after the last epoch */
-    double dead;                            /* mean over the sites after the last epoch, a share */
+    double nonlinear_first,
+        nonlinear_last; /* 1 - R^2, mean over the sites, at the first and the last epoch of the cell */
+    double alpha;       /* the largest |alpha| of a site after the last epoch */
+    double dead;        /* mean over the sites after the last epoch, a share */
 } run_sites;
 
 typedef struct cell_sites {

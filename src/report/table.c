@@ -153,7 +153,8 @@ static const char *entity_of(char c)
     return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : NULL;
 }
 
-/* Messages of processes may hold any bytes: what XML does not allow is left out or replaced. */
+/* Messages of processes may contain any bytes: those that XML does not allow are removed or
+ * replaced. */
 void html_text(text *out, const char *value)
 {
     const char *broken = value + utf8_span(value);

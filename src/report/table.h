@@ -1,8 +1,8 @@
-/* table.h - a table of a report, and its forms: CSV, Markdown, HTML, LaTeX.
+/* table.h - a table of a report, and its formats: CSV, Markdown, HTML, LaTeX.
  * SPDX-License-Identifier: MIT
  *
- * A cell is a word or a number with the digits people want to see. All forms carry the same cells;
- * CSV has every digit. */
+ * A cell is a word or a number with the digits to display. All formats carry the same cells; CSV
+ * has every digit. */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
@@ -12,8 +12,8 @@
 typedef struct table_cell {
     const char *word; /* NULL: a number */
     double value;
-    int digits;       /* behind the point, for people; 6 significant ones where negative */
-    const char *mark; /* NULL, or how people see it: "best", "near" (not distinguishable from the best), "soft" */
+    int digits;       /* after the decimal point, for display; 6 significant ones if negative */
+    const char *mark; /* NULL, or how it is displayed: "best", "near" (not distinguishable from the best), "soft" */
 } table_cell;
 
 typedef struct table {
@@ -24,8 +24,8 @@ typedef struct table {
     arena *memory;
 } table;
 
-/* A row is added cell by cell, exactly column_count of them. Out of memory: nothing is added,
- * table_status() says so. */
+/* Adds a row cell by cell, exactly column_count of them. Without memory nothing is added, and
+ * table_status() reports it. */
 table table_make(arena *memory, const char *name, const char *title, const char *const *columns, size_t column_count);
 void table_word(table *t, const char *word); /* copied */
 void table_number(table *t, double value, int digits);
@@ -42,12 +42,11 @@ void table_csv(const table *t, text *out);
 void table_markdown(const table *t, text *out);
 void table_html(const table *t, text *out);
 
-/* Some columns and rows of a table, under words for people; everything of it where `columns` is
- * NULL. */
+/* A selection of columns and rows with display names; all of them where `columns` is NULL. */
 typedef struct table_part {
     const char *id, *caption;
     const char *const *columns; /* names of the table's columns */
-    const char *const *heads;   /* what the page calls them; NULL: the same */
+    const char *const *heads;   /* display names; NULL: the same */
     size_t column_count;
     size_t first, rows; /* rows 0: all */
 } table_part;

@@ -1,6 +1,6 @@
 /* tables.c - see tables.h. SPDX-License-Identifier: MIT
  *
- * Columns are only ever added at the end: other programs read these files by place. */
+ * New columns are only added at the end: other programs read these files by position. */
 #include "report/tables.h"
 
 #include <math.h>
@@ -19,8 +19,9 @@ static const char *const contrast_columns[] = {
     "difference",  "low",  "high",       "p",           "p_holm",     "test",   "p_equal",    "p_flip",   "paired_low",
     "paired_high", "r",    "images_low", "images_high", "detectable", "paper",  "registered", "failed_a", "failed_b",
     "verdict",     "size", "failures",   "metric",      "levene",     "why"};
-static const char *const run_columns[] = {"study", "cell",   "seed",    "key",    "state",   "top1",   "top5",
-                                          "loss",  "device", "version", "commit", "message", "command"};
+static const char *const run_columns[] = {"study",  "cell",    "seed",    "key",       "state",
+                                          "top1",   "top5",    "loss",    "device",    "version",
+                                          "commit", "message", "command", "sharpness", "eigenvalue"};
 static const char *const aa_columns[] = {"study", "seeds", "n", "difference", "low", "high", "p"};
 static const char *const machine_columns[] = {"version", "commit", "device", "host", "data", "data_sha256", "runs"};
 
@@ -120,9 +121,7 @@ static berlu_status beside_fill(table *t, const view_study *s, arena *memory)
         return BERLU_ERR_MEMORY;
     for (size_t g = 0; g < s->group_count; g++) {
         size_t best;
-        berlu_status status = best_find(s, g, &best, p, memory);
-        if (status != BERLU_OK)
-            return status;
+        TRY(best_find(s, g, &best, p, memory));
         for (size_t c = 0; c < s->cell_count; c++)
             if (s->cells[c].group == g)
                 beside_row(t, s, &s->cells[c], c == best, p[c]);
@@ -229,6 +228,8 @@ static berlu_status run_row(table *t, const view_study *s, const view_cell *c, c
                                       : "";
     table_word(t, command);
     table_mark(t, "code");
+    table_number(t, r->landscape ? r->landscape->sharpness : NAN, 4);
+    table_number(t, r->landscape ? r->landscape->eigenvalue : NAN, 4);
     return command ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
@@ -244,25 +245,24 @@ static int same_machine(const store_result *a, const store_result *b)
            strcmp(a->device, b->device) == 0 && strcmp(a->host, b->host) == 0 && strcmp(a->data, b->data) == 0;
 }
 
-/* Runs by what they ran on: two commits or two cards in one table are for the reader to know. */
+/* Groups runs by version, commit, device, host and data: a reader must see when results mix them.
+ * */
 static void machines_fill(table *t, const view *v)
 {
     machine all[64];
     size_t count = 0;
-    for (size_t s = 0; s < v->count; s++)
-        for (size_t c = 0; c < v->studies[s].cell_count; c++)
-            for (size_t r = 0; r < v->studies[s].cells[c].of->count; r++) {
-                const store_result *run = &v->studies[s].cells[c].of->runs[r];
-                size_t i = 0;
-                if (!*run->version && !*run->device)
-                    continue;
-                while (i < count && !same_machine(all[i].run, run))
-                    i++;
-                if (i == count && count < COUNT(all))
-                    all[count++] = (machine){run, v->studies[s].cells[c].data, 0};
-                if (i < count)
-                    all[i].runs++;
-            }
+    for (size_t r = 0; r < v->run_count; r++) {
+        const store_result *run = v->runs[r].run;
+        size_t i = 0;
+        if (!*run->version && !*run->device)
+            continue;
+        while (i < count && !same_machine(all[i].run, run))
+            i++;
+        if (i == count && count < COUNT(all))
+            all[count++] = (machine){run, v->runs[r].cell->data, 0};
+        if (i < count)
+            all[i].runs++;
+    }
     for (size_t i = 0; i < count; i++) {
         table_word(t, all[i].run->version);
         table_word(t, all[i].run->commit);
@@ -285,7 +285,6 @@ void tables_list(const report_tables *t, const table *out[TABLES])
 berlu_status tables_make(report_tables *out, const evidence *e, const claim_result claims[CLAIMS])
 {
     arena *memory = e->memory;
-    berlu_status status = BERLU_OK;
     out->claims = table_make(memory, "claims", "The paper's claims", claim_columns, COUNT(claim_columns));
     out->beside = table_make(memory, "beside", "Beside the paper's tables", beside_columns, COUNT(beside_columns));
     out->contrasts = table_make(memory, "contrasts", "Registered contrasts, a minus b in points", contrast_columns,
@@ -299,21 +298,20 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
     for (size_t i = 0; i < e->judged->count; i++)
         for (int chance = 0; chance < 2; chance++)
             contrast_row(&out->contrasts, &e->judged->items[i], chance);
-    for (size_t i = 0; i < e->v->count && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < e->v->count; i++) {
         const view_study *s = &e->v->studies[i];
-        status = beside_fill(&out->beside, s, memory);
-        if (status == BERLU_OK)
-            status = tables_aa(&out->aa, s, memory);
-        for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++) {
+        TRY(beside_fill(&out->beside, s, memory));
+        TRY(tables_aa(&out->aa, s, memory));
+        for (size_t c = 0; c < s->cell_count; c++) {
             cell_row(&out->cells, s, &s->cells[c]);
-            for (size_t r = 0; r < s->cells[c].of->count && status == BERLU_OK; r++)
-                status = run_row(&out->runs, s, &s->cells[c], &s->cells[c].of->runs[r]);
+            for (size_t r = 0; r < s->cells[c].of->count; r++)
+                TRY(run_row(&out->runs, s, &s->cells[c], &s->cells[c].of->runs[r]));
         }
     }
     machines_fill(&out->machines, e->v);
     const table *all[TABLES];
     tables_list(out, all);
-    for (size_t i = 0; i < TABLES && status == BERLU_OK; i++)
-        status = table_status(all[i]);
-    return status;
+    for (size_t i = 0; i < TABLES; i++)
+        TRY(table_status(all[i]));
+    return BERLU_OK;
 }

@@ -1,4 +1,4 @@
-/* tables.h - the tables of a report; their columns are the interface that docs/studies.md names.
+/* tables.h - the tables of a report; docs/studies.md documents their columns.
  * SPDX-License-Identifier: MIT */
 #ifndef REPORT_TABLES_H
 #define REPORT_TABLES_H

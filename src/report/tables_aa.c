@@ -1,9 +1,9 @@
-/* tables_aa.c - elu against celu, one function under two names: what noise alone gives.
+/* tables_aa.c - elu against celu, one function under two names: the effect of noise alone.
  * SPDX-License-Identifier: MIT
  *
  * With equal seeds the two differ in last bits only, which training amplifies; with disjoint seeds
- * (elu on every other seed, celu on those between) they differ as any two runs do. An interval that
- * does not hold 0 in more than one of twenty such rows means that the statistics are wrong. */
+ * (elu on every other seed, celu on those between) they differ as any two runs do. Intervals
+ * without 0 in more than one of twenty such rows would mean that the statistics are wrong. */
 #include <math.h>
 #include <string.h>
 

@@ -40,7 +40,8 @@ verdict verdict_of_contrast(const verdict_input *in)
             : in->n > in->registered ? "more seeds than registered"
             : in->differs            ? "not the paper's models, epochs or sizes"
                                      : "";
-    /* Seeds that were added or lost on sight decide nothing; what is there is shown. */
+    /* Seeds added or lost after a look at the results decide nothing; the difference is still
+     * shown. */
     v.direction = in->n == in->registered ? direction_of(in) : VERDICT_UNDECIDED;
     if (!isnan(in->paper) && !isnan(in->contrast->low))
         v.size = in->contrast->low <= in->paper && in->paper <= in->contrast->high ? VERDICT_INSIDE : VERDICT_OUTSIDE;

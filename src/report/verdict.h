@@ -1,11 +1,10 @@
 /* verdict.h - from contrasts to a verdict about a claim. SPDX-License-Identifier: MIT
  *
- * Two verdicts, because "better" and "better by as much" are two claims. The direction is the
- * first that applies: better or worse (Holm's p below 0.05), no difference (the 90 % interval
- * lies inside the margin on both sides: two one-sided tests), undecided. The size asks whether
- * the paper's difference lies inside our 95 % interval. Judged is only what was registered, at
- * the number of seeds that was registered: looking, then adding seeds until something shows
- * turns 5 % into 16 %. */
+ * Two verdicts, because "better" and "better by as much" are two claims. The direction is the first
+ * that applies: better or worse (Holm's p below 0.05), no difference (the 90 % interval lies inside
+ * the margin on both sides: two one-sided tests), undecided. The size tells whether the paper's
+ * difference lies inside our 95 % interval. Only registered contrasts are judged, at the registered
+ * number of seeds: adding seeds after each look until something shows turns 5 % into 16 %. */
 #ifndef REPORT_VERDICT_H
 #define REPORT_VERDICT_H
 
@@ -38,7 +37,7 @@ typedef struct verdict_input {
 typedef struct verdict {
     verdict_direction direction;
     verdict_size size;
-    int partial;     /* not the whole of what was claimed or registered */
+    int partial;     /* less than was claimed or registered */
     const char *why; /* the reason of `partial`; "" without */
 } verdict;
 

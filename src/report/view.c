@@ -1,6 +1,6 @@
 /* view.c - see view.h. SPDX-License-Identifier: MIT
  *
- * Settings come from settings.c; here are studies, cells and samples. */
+ * Studies, cells and samples; settings are in settings.c. */
 #include "report/view.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "io/yaml.h"
 #include "report/settings.h"
 
-#define MARGIN 0.5 /* points within which two functions count as equal, unless the study says otherwise */
+#define MARGIN 0.5 /* points within which two functions count as equal, unless the study sets another */
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -90,8 +90,8 @@ static int fit_together(const view_cell *a, const view_cell *b)
            (a->epochs == b->epochs || isnan(a->epochs));
 }
 
-/* Cells whose epochs no run has resolved come last and join the first group of their model and
- * data. */
+/* Cells with unknown epochs (no run has resolved them) come last and join the first group of their
+ * model and data. */
 static void groups_find(view_study *s)
 {
     for (int unknown = 0; unknown < 2; unknown++)
@@ -114,12 +114,9 @@ static berlu_status cell_view(view_cell *c, const store_cell *of, const view_stu
         c->failed += failed;
         c->waiting += !failed && !view_run_done(&of->runs[i], s->metric);
     }
-    berlu_status status = settings_read(c, memory);
-    if (status == BERLU_OK)
-        status = sample_fill(&c->done, memory, c, s->metric, 0);
-    if (status == BERLU_OK)
-        status = sample_fill(&c->chance, memory, c, s->metric, 1);
-    return status;
+    TRY(settings_read(c, memory));
+    TRY(sample_fill(&c->done, memory, c, s->metric, 0));
+    return sample_fill(&c->chance, memory, c, s->metric, 1);
 }
 
 /* ---- studies --------------------------------------------------------------------------------- */
@@ -130,8 +127,8 @@ static const char *word_of(const yaml_item *root, const char *key, const char *s
     return item && item->kind == YAML_TEXT && *item->text ? item->text : standard;
 }
 
-/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; one
- * that cannot be read any more (an imported source has none) leaves the defaults. */
+/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; an
+ * unreadable one (an imported source has none) leaves the defaults. */
 static berlu_status file_view(view_study *s, arena *memory)
 {
     yaml_tree tree;
@@ -163,14 +160,108 @@ static berlu_status study_view(view_study *s, const store_study *of, arena *memo
     *s = (view_study){.of = of, .cells = ARENA_ARRAY(memory, view_cell, of->cell_count + 1)};
     if (!s->cells)
         return BERLU_ERR_MEMORY;
-    berlu_status status = file_view(s, memory);
-    /* Cells of a cost study have no runs; they stand in the table of costs. */
-    for (size_t c = 0; c < of->cell_count && !s->cost && status == BERLU_OK; c++) {
-        status = cell_view(&s->cells[c], &of->cells[c], s, memory);
+    TRY(file_view(s, memory));
+    /* Cells of a cost study have no runs; the table of costs has them. */
+    for (size_t c = 0; c < of->cell_count && !s->cost; c++) {
+        TRY(cell_view(&s->cells[c], &of->cells[c], s, memory));
         s->cell_count++;
     }
     groups_find(s);
-    return status;
+    return BERLU_OK;
+}
+
+/* ---- runs that several studies have ---------------------------------------------------------- */
+
+static int has_run(const view_cell *c, const char *key)
+{
+    for (size_t i = 0; i < c->of->count; i++)
+        if (strcmp(c->of->runs[i].key, key) == 0)
+            return 1;
+    return 0;
+}
+
+static int same_runs(const view_study *s, const view_cell *a, const view_study *t, const view_cell *b)
+{
+    if (strcmp(a->label, b->label) != 0 || strcmp(s->metric, t->metric) != 0 || a->done.count != b->done.count)
+        return 0;
+    for (size_t i = 0; i < a->of->count; i++)
+        if (view_run_done(&a->of->runs[i], s->metric) && !has_run(b, a->of->runs[i].key))
+            return 0;
+    return 1;
+}
+
+/* Whether group g of s is the whole or a part of one group of t; `more` when t's has more cells. */
+static int is_within(const view_study *s, size_t g, const view_study *t, int *more)
+{
+    size_t cells = 0, others = 0, group = NO_GROUP;
+    for (size_t c = 0; c < s->cell_count; c++) {
+        size_t k = 0;
+        if (s->cells[c].group != g || !s->cells[c].done.count)
+            continue;
+        while (k < t->cell_count && !same_runs(s, &s->cells[c], t, &t->cells[k]))
+            k++;
+        if (k == t->cell_count || (group != NO_GROUP && t->cells[k].group != group))
+            return 0;
+        group = t->cells[k].group;
+        cells++;
+    }
+    for (size_t k = 0; k < t->cell_count; k++)
+        others += t->cells[k].group == group && t->cells[k].done.count;
+    *more = others > cells;
+    return cells > 0;
+}
+
+static berlu_status within_find(view *v, size_t at)
+{
+    view_study *s = &v->studies[at];
+    s->within = ARENA_ARRAY(&v->memory, const view_study *, s->group_count + 1);
+    if (!s->within)
+        return BERLU_ERR_MEMORY;
+    for (size_t g = 0; g < s->group_count; g++)
+        for (size_t i = 0; i < v->count && !s->within[g]; i++) {
+            int more = 0;
+            if (i != at && is_within(s, g, &v->studies[i], &more) && (more || i < at))
+                s->within[g] = &v->studies[i];
+        }
+    return BERLU_OK;
+}
+
+/* By key; of one key a finished run first, then the order of the report. */
+static int by_key(const void *a, const void *b)
+{
+    const view_run *x = a, *y = b;
+    int order = strcmp(x->run->key, y->run->key),
+        done = (strcmp(y->run->state, "done") == 0) - (strcmp(x->run->state, "done") == 0);
+    return order ? order : done ? done : x->place < y->place ? -1 : 1;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const view_run *x = a, *y = b;
+    return x->place < y->place ? -1 : 1;
+}
+
+/* Each run once, however many cells have it. */
+static berlu_status runs_list(view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t c = 0; c < v->studies[i].cell_count; c++)
+            n += v->studies[i].cells[c].of->count;
+    v->runs = ARENA_ARRAY(&v->memory, view_run, n + 1);
+    if (!v->runs)
+        return BERLU_ERR_MEMORY;
+    n = 0;
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t c = 0; c < v->studies[i].cell_count; c++)
+            for (size_t k = 0; k < v->studies[i].cells[c].of->count; k++, n++)
+                v->runs[n] = (view_run){&v->studies[i].cells[c].of->runs[k], &v->studies[i].cells[c], n};
+    qsort(v->runs, n, sizeof *v->runs, by_key);
+    for (size_t i = 0; i < n; i++)
+        if (!v->run_count || strcmp(v->runs[v->run_count - 1].run->key, v->runs[i].run->key) != 0)
+            v->runs[v->run_count++] = v->runs[i];
+    qsort(v->runs, v->run_count, sizeof *v->runs, by_place);
+    return BERLU_OK;
 }
 
 berlu_status view_make(view *out, const store_contents *from)
@@ -180,6 +271,10 @@ berlu_status view_make(view *out, const store_contents *from)
     berlu_status status = out->studies ? BERLU_OK : BERLU_ERR_MEMORY;
     for (size_t i = 0; i < from->count && status == BERLU_OK; i++)
         status = study_view(&out->studies[out->count++], &from->studies[i], &out->memory);
+    for (size_t i = 0; i < out->count && status == BERLU_OK; i++)
+        status = within_find(out, i);
+    if (status == BERLU_OK)
+        status = runs_list(out);
     if (status != BERLU_OK)
         view_free(out);
     return status;

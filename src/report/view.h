@@ -1,11 +1,11 @@
 /* view.h - studies as the report sees them: cells with their settings, samples and groups.
  * SPDX-License-Identifier: MIT
  *
- * The store has texts; tables, plots and verdicts want to know which function, model and data a
- * cell is, what the paper has for it, and which cells may share a deviation. All of it is found
- * once, here. A cell without a finished run has the settings of its file; otherwise those that the
- * first run resolved. Samples exist twice: of the runs that are done, and with failed runs at
- * chance, for the second line of every contrast. */
+ * The store has texts; tables, plots and verdicts need the function, model and data of a cell, the
+ * paper's value for it, and the cells that may share a deviation. All of it is determined here,
+ * once. A cell has the settings that its first run resolved, or those of its file before it has a
+ * run. Samples exist twice: of the finished runs, and with failed runs at chance, for the second
+ * line of every contrast. */
 #ifndef REPORT_VIEW_H
 #define REPORT_VIEW_H
 
@@ -28,7 +28,7 @@ typedef struct view_cell {
     double eps;               /* BerLU's half-width when all else is its default; else NaN */
     double epochs, classes;   /* NaN where unknown */
     const char *differs;      /* from the paper's data, model, epochs or settings; "" */
-    int own_recipe;           /* a setting that the paper fixes is another one: not a cell of its tables */
+    int own_recipe;           /* a setting differs from one that the paper fixes: not a cell of its tables */
     const char *others;       /* `command` without the activation */
     const char *command;      /* arguments of `berlu train` but --seed and --run */
     size_t group;             /* cells of the same model, data and epochs share one */
@@ -40,20 +40,32 @@ typedef struct view_study {
     const store_study *of;
     const char *about, *metric; /* metric: top1, top5 or loss */
     double margin;
-    int pilots; /* its text says that contrasts were chosen after pilot runs */
+    int pilots; /* its description says that contrasts were chosen after pilot runs */
     int cost;   /* kind: cost */
     const char **claims;
     size_t claim_count;
     view_cell *cells;
     size_t cell_count, group_count;
+    const struct view_study **within; /* by group: the study that shows it, see view_make(); NULL: this one */
 } view_study;
+
+typedef struct view_run {
+    const store_result *run;
+    const view_cell *cell; /* the first that has it */
+    size_t place;          /* in the order of the report */
+} view_run;
 
 typedef struct view {
     view_study *studies;
     size_t count;
+    view_run *runs; /* each once, however many cells have it */
+    size_t run_count;
     arena memory;
 } view;
 
+/* Studies share runs. A group all of whose cells are in one group of another study, with the same
+ * finished runs under the same labels, would give the same plots and the same evidence twice:
+ * `within` names the study that has more cells, of equals the first. */
 berlu_status view_make(view *out, const store_contents *from);
 void view_free(view *v);
 

@@ -44,10 +44,10 @@ berlu_status study_algorithms_prepare(char path[STUDY_PATH], const char *folder,
     char common[STUDY_PATH];
     if (snprintf(common, sizeof common, "%s/algorithms", folder) >= STUDY_PATH || !path_in(path, folder, key))
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    berlu_status status = folder_make(common);
-    if (status == BERLU_OK && !file_exists(path) && path_in(common, folder, "common"))
+    TRY(folder_make(common));
+    if (!file_exists(path) && path_in(common, folder, "common"))
         (void)copy(common, path);
-    return status;
+    return BERLU_OK;
 }
 
 static size_t bytes_of(const char *path)
@@ -78,7 +78,7 @@ void study_algorithms_recall(const char *folder, const char *key, const char *ru
         (void)copy(kept, own);
 }
 
-/* The second line begins with it: "NVIDIA H200, 132 processors|13.1.0|...". */
+/* The device begins the second line: "NVIDIA H200, 132 processors|13.1.0|...". */
 void study_algorithms_machine(char out[STUDY_MACHINE], const char *run)
 {
     char path[STUDY_PATH + 32], *bytes = NULL;

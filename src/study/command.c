@@ -1,4 +1,4 @@
-/* command.c - the command line of a run: what a worker is started with and what people may copy.
+/* command.c - the command line of a run, for workers and for people who repeat it.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>

@@ -20,8 +20,8 @@ static int has_seed(const store_cell *c, int64_t seed, const char *metric)
     return 0;
 }
 
-/* The values of a cell, those whose seeds `other` has too first; runs come by seed, so pairs are in
- * the same order. */
+/* The values of a cell, those whose seeds `other` has too first; runs are sorted by seed, so pairs
+ * are in the same order. */
 static size_t values_take(double *out, const store_cell *c, const store_cell *other, const char *metric, size_t *pairs)
 {
     size_t count = 0;

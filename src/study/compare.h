@@ -1,7 +1,7 @@
 /* compare.h - two cells of a study, compared after the fact. SPDX-License-Identifier: MIT
  *
- * The same estimate, intervals and tests as a registered contrast has (stats_contrast_make()), and
- * no verdict: what is asked after the runs were seen is not registered and says so. */
+ * The estimate, intervals and tests of a registered contrast (stats_contrast_make()) without a
+ * verdict: a comparison chosen after the runs were seen is not registered, and is marked so. */
 #ifndef STUDY_COMPARE_H
 #define STUDY_COMPARE_H
 

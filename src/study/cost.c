@@ -27,26 +27,18 @@ static int is_bench_setting(const char *key)
     return 0;
 }
 
-static const char *setting_of(const study_cell *cell, const char *key)
-{
-    for (size_t i = 0; i < cell->settings.count; i++)
-        if (strcmp(cell->settings.items[i].key, key) == 0)
-            return cell->settings.items[i].values[0];
-    return NULL;
-}
-
 static void words_add(arena *memory, char **words, size_t *count, const char *option, const char *value)
 {
     words[(*count)++] = arena_printf(memory, "--%s", option);
     words[(*count)++] = arena_strdup(memory, value);
 }
 
-/* The batch of the recipe where none is written. */
+/* The recipe's batch where the file gives none. */
 static void batch_add(arena *memory, char **words, size_t *count, const study *s, size_t cell)
 {
     train_settings resolved;
     char number[32];
-    if (setting_of(&s->cells[cell], "batch") ||
+    if (study_setting_of(&s->cells[cell], "batch") ||
         study_run_settings(s, &(study_run){.cell = cell}, &resolved) != BERLU_OK)
         return;
     snprintf(number, sizeof number, "%lld", (long long)resolved.batch);
@@ -57,7 +49,7 @@ static void batch_add(arena *memory, char **words, size_t *count, const study *s
 char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb)
 {
     const study_cell *c = &s->cells[cell];
-    const char *model = setting_of(c, "model"), *keep = setting_of(c, "keep");
+    const char *model = study_setting_of(c, "model"), *keep = study_setting_of(c, "keep");
     size_t most = 32, count = 0;
     char number[32];
     for (size_t i = 0; i < c->settings.count; i++)
@@ -168,8 +160,7 @@ size_t study_cost_count(const study *s)
     return (s->cell_count + 1) * (size_t)s->rounds;
 }
 
-/* Whether a measurement is in the store: any of its policies is enough, they are written
- * together. */
+/* Whether the store has a measurement. One of its policies is enough: they are written together. */
 static berlu_status is_done(int *out, store *index, const study *s, size_t cell, int again, int round)
 {
     sqlite3_stmt *q;
@@ -201,16 +192,15 @@ static void place(const study *s, int round, size_t i, size_t *cell, int *again)
 berlu_status study_cost_done(size_t *out, store *index, const study *s)
 {
     *out = 0;
-    berlu_status status = BERLU_OK;
     for (int round = 0; round < (int)s->rounds; round++)
-        for (size_t i = 0; i <= s->cell_count && status == BERLU_OK; i++) {
+        for (size_t i = 0; i <= s->cell_count; i++) {
             size_t cell;
             int again, done = 0;
             place(s, round, i, &cell, &again);
-            status = is_done(&done, index, s, cell, again, round);
+            TRY(is_done(&done, index, s, cell, again, round));
             *out += (size_t)done;
         }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status study_cost_run(const study_cost *how, const study *s, store *index)

@@ -3,11 +3,11 @@
  *
  * Each cell is measured by `bench step` (forward, backward and update at each `keep` policy) in
  * `rounds` rounds, and once by `bench memory`, each in a process of its own. The cells of a round
- * follow each other and every round begins with another one, so that a machine that slows down
- * slows all of them; the first cell is measured twice a round, and what its two rows differ by
- * (A/A) is the noise that every other difference must exceed. Rows land in the table `cost` one
- * measurement at a time: a study that was cut goes on where it was. Rows of two machines never
- * mix. */
+ * are measured one after the other and each round begins with another cell, so that a slow phase of
+ * the machine affects all of them; the first cell is measured twice a round, and the difference of
+ * its two rows (A/A) is the noise that every other difference must exceed. Rows are written to the
+ * table `cost` one measurement at a time, so an interrupted study continues where it was. Rows of
+ * different machines are never mixed. */
 #ifndef STUDY_COST_H
 #define STUDY_COST_H
 
@@ -25,9 +25,9 @@ typedef struct cost_row {
 
 typedef struct study_cost {
     const char *program;
-    int threads;            /* 0: not said */
-    int device;             /* GPU; -1: not said */
-    double seconds;         /* stop after so long; 0: never */
+    int threads;            /* 0: the default */
+    int device;             /* GPU; -1: the default */
+    double seconds;         /* time limit; 0: none */
     const char *only;       /* cells whose label holds this; NULL: all */
     const atomic_int *stop; /* may be NULL */
     void (*tick)(void *context, const char *cell, int64_t round, size_t done, size_t all);
@@ -39,7 +39,7 @@ size_t study_cost_count(const study *s); /* measurements in all: (cells + 1) x r
 /* How many of them a store has. */
 berlu_status study_cost_done(size_t *out, store *index, const study *s);
 
-/* BERLU_ERR_STOPPED: a stop or the time limit came; what was measured is in the store. */
+/* BERLU_ERR_STOPPED after a stop or at the time limit; finished measurements are in the store. */
 berlu_status study_cost_run(const study_cost *how, const study *s, store *index);
 
 /* The command of one measurement, NULL-terminated; `verb` is "step" or "memory". */

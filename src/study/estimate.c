@@ -2,11 +2,13 @@
 #include "study/estimate.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "train/network.h"
+#include "train/trainer.h"
 
-enum { CLASSES = 10 }; /* where neither settings nor data say */
+enum { CLASSES = 10 }; /* when neither settings nor data specify it */
 
 static int64_t parameters_of(const model *m)
 {
@@ -21,10 +23,8 @@ static berlu_status cell_estimate(study_estimate *out, const study *s, size_t ce
     train_settings settings;
     model *m = NULL;
     engine_memory memory;
-    berlu_status status = study_run_settings(s, &(study_run){.cell = cell}, &settings);
-    if (status != BERLU_OK)
-        return status;
-    status = network_create(&m, &settings, settings.classes > 0 ? (size_t)settings.classes : CLASSES);
+    TRY(study_run_settings(s, &(study_run){.cell = cell}, &settings));
+    berlu_status status = network_create(&m, &settings, settings.classes > 0 ? (size_t)settings.classes : CLASSES);
     if (status == BERLU_OK) {
         int64_t parameters = parameters_of(m);
         engine_options o = {.mode = ENGINE_TRAIN,
@@ -41,36 +41,123 @@ static berlu_status cell_estimate(study_estimate *out, const study *s, size_t ce
     return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
 }
 
-/* Whether two cells differ at most in how they learn: their networks are of one size, but for
- * learned activations. */
-static int same_size(const study_cell *a, const study_cell *b)
+berlu_status study_estimate_make(study_estimate *out, const study *s)
 {
-    size_t i = 0, k = 0;
-    for (;; i++, k++) {
-        while (i < a->settings.count && study_setting_is_learning(a->settings.items[i].key))
+    *out = (study_estimate){0};
+    for (size_t c = 0; c < s->cell_count; c++)
+        if (!c || !study_same_size(&s->cells[c - 1], &s->cells[c]))
+            TRY(cell_estimate(out, s, c));
+    return BERLU_OK;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* Cells of one size, represented by the first of them. */
+typedef struct size_class {
+    size_t cell;
+    double epoch_seconds; /* sum over the finished runs, then the mean; 0: unknown */
+    size_t finished, left;
+} size_class;
+
+typedef struct size_classes {
+    size_class *items;
+    size_t count, *of; /* `of` by cell */
+    double *epochs;    /* by cell; NaN: its settings do not resolve */
+} size_classes;
+
+static void classes_free(size_classes *k)
+{
+    free(k->items);
+    free(k->of);
+    free(k->epochs);
+}
+
+static berlu_status classes_make(size_classes *out, const study *s)
+{
+    *out = (size_classes){.items = calloc(s->cell_count + 1, sizeof *out->items),
+                          .of = calloc(s->cell_count + 1, sizeof *out->of),
+                          .epochs = calloc(s->cell_count + 1, sizeof *out->epochs)};
+    if (!out->items || !out->of || !out->epochs) {
+        classes_free(out);
+        return berlu_fail_memory(s->cell_count * sizeof *out->items, "an estimate");
+    }
+    for (size_t c = 0; c < s->cell_count; c++) {
+        train_settings settings;
+        size_t i = 0;
+        while (i < out->count && !study_same_size(&s->cells[out->items[i].cell], &s->cells[c]))
             i++;
-        while (k < b->settings.count && study_setting_is_learning(b->settings.items[k].key))
-            k++;
-        if (i == a->settings.count || k == b->settings.count)
-            return i == a->settings.count && k == b->settings.count;
-        const study_setting *x = &a->settings.items[i], *y = &b->settings.items[k];
-        if (strcmp(x->key, y->key) != 0 || x->count != 1 || y->count != 1 || strcmp(x->values[0], y->values[0]) != 0)
-            return 0;
+        if (i == out->count)
+            out->items[out->count++].cell = c;
+        out->of[c] = i;
+        out->epochs[c] = NAN;
+        if (study_run_settings(s, &(study_run){.cell = c}, &settings) == BERLU_OK) {
+            out->epochs[c] = (double)settings.epochs;
+            recipe_free(&settings);
+        }
+    }
+    return BERLU_OK;
+}
+
+/* Measures seconds per epoch by training briefly; 0 where that is impossible here. */
+static double epoch_measure(const study *s, size_t cell, int threads, double seconds)
+{
+    train_settings settings;
+    train_estimate e = {0};
+    trainer *t = NULL;
+    if (study_run_settings(s, &(study_run){.cell = cell}, &settings) != BERLU_OK)
+        return 0;
+    settings.threads = threads ? threads : settings.threads;
+    if (trainer_open(&t, &settings, NULL) != BERLU_OK || trainer_measure(t, seconds, &e) != BERLU_OK)
+        e.seconds = 0;
+    trainer_close(t);
+    double epochs = (double)settings.epochs;
+    recipe_free(&settings);
+    return epochs > 0 ? e.seconds / epochs : 0;
+}
+
+static int is_left(const study_entries *runs, size_t i)
+{
+    const study_entry *r = &runs->items[i];
+    return r->same_as == i && (r->state == STUDY_WAITING || r->state == STUDY_CUT);
+}
+
+static void speeds_find(study_time *out, size_classes *k, const study *s, int threads, double budget)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < k->count; i++)
+        missing += k->items[i].left && !k->items[i].finished;
+    for (size_t i = 0; i < k->count; i++) {
+        size_class *c = &k->items[i];
+        if (c->finished)
+            c->epoch_seconds /= (double)c->finished;
+        else if (c->left)
+            c->epoch_seconds = epoch_measure(s, c->cell, threads, budget / (double)missing);
+        out->measured |= c->left && !c->finished && c->epoch_seconds > 0;
     }
 }
 
-berlu_status study_estimate_make(study_estimate *out, const study *s, const study_entries *runs)
+berlu_status study_time_make(study_time *out, const study *s, const study_entries *runs, int threads, double budget)
 {
-    double sum = 0;
-    size_t count = 0;
-    *out = (study_estimate){0};
-    berlu_status status = BERLU_OK;
-    for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++)
-        if (!c || !same_size(&s->cells[c - 1], &s->cells[c]))
-            status = cell_estimate(out, s, c);
-    for (size_t i = 0; i < runs->count; i++)
-        if (runs->items[i].state == STUDY_DONE && runs->items[i].seconds > 0)
-            sum += runs->items[i].seconds, count++;
-    out->seconds = count ? sum / (double)count : NAN;
-    return status;
+    size_classes k;
+    *out = (study_time){0};
+    TRY(classes_make(&k, s));
+    for (size_t i = 0; i < runs->count; i++) {
+        const study_entry *r = &runs->items[i];
+        size_class *c = &k.items[k.of[r->cell]];
+        c->left += (size_t)is_left(runs, i);
+        if (r->state == STUDY_DONE && r->seconds > 0 && k.epochs[r->cell] > 0)
+            c->epoch_seconds += r->seconds / k.epochs[r->cell], c->finished++;
+    }
+    speeds_find(out, &k, s, threads, budget);
+    for (size_t i = 0; i < runs->count; i++) {
+        size_t cell = runs->items[i].cell;
+        double seconds = k.items[k.of[cell]].epoch_seconds * k.epochs[cell];
+        if (!is_left(runs, i))
+            continue;
+        out->unknown += !(seconds > 0);
+        out->seconds += seconds > 0 ? seconds : 0;
+        out->seconds_run = seconds > out->seconds_run ? seconds : out->seconds_run;
+    }
+    classes_free(&k);
+    return BERLU_OK;
 }

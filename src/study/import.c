@@ -87,7 +87,7 @@ static int by_place(const void *x, const void *y)
     return order ? order : a->seed < b->seed ? -1 : a->seed > b->seed;
 }
 
-/* Sorted: a seed twice, or a summary beside runs, would count something twice. */
+/* Sorts first: a repeated seed, or a summary next to runs, would be counted twice. */
 static berlu_status rows_check(const import_rows *r, const char *name)
 {
     for (size_t i = 1; i < r->count; i++) {
@@ -114,10 +114,8 @@ berlu_status import_parse(import_rows *out, const char *bytes, size_t count, con
     import_columns columns;
     import_rows r = {0};
     *out = (import_rows){0};
-    berlu_status status = csv_parse(&t, bytes, count, name);
-    if (status != BERLU_OK)
-        return status;
-    status = columns_find(&columns, &t, name);
+    TRY(csv_parse(&t, bytes, count, name));
+    berlu_status status = columns_find(&columns, &t, name);
     if (status == BERLU_OK && (!t.rows || t.rows > IMPORT_ROWS))
         status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", name, t.rows ? "too many rows" : "no rows");
     if (status == BERLU_OK && !(r.items = ARENA_ARRAY(&r.memory, import_row, t.rows)))
@@ -144,10 +142,8 @@ berlu_status import_read(import_rows *out, const char *path)
     char *bytes = NULL;
     size_t count = 0;
     *out = (import_rows){0};
-    berlu_status status = file_read_all(&bytes, &count, path, CSV_BYTES);
-    if (status != BERLU_OK)
-        return status;
-    status = import_parse(out, bytes, count, path);
+    TRY(file_read_all(&bytes, &count, path, CSV_BYTES));
+    berlu_status status = import_parse(out, bytes, count, path);
     free(bytes);
     return status;
 }

@@ -1,11 +1,11 @@
-/* import.h - results of another program, beside ours and never mixed with them.
+/* import.h - results of another program, next to ours and never mixed with them.
  * SPDX-License-Identifier: MIT
  *
- * A CSV file with a line of names. Columns: study, source (the program), cell (its label in the
- * study), and either seed and value, a row per run, or n, mean and sd, a row per cell where that is
- * all that is known. Values are those of the study's metric. Other columns are ignored. The rows of
- * a source go into a table of their own; importing a source again replaces what it had for those
- * studies. */
+ * A CSV file with a header line. Columns: study, source (the program), cell (its label in the
+ * study), and either seed and value (a row per run) or n, mean and sd (a row per cell, when no more
+ * is known). Values are those of the study's metric. Other columns are ignored. The rows of a
+ * source have a table of their own; importing a source again replaces its rows for those studies.
+ * */
 #ifndef STUDY_IMPORT_H
 #define STUDY_IMPORT_H
 
@@ -26,7 +26,7 @@ typedef struct import_rows {
     arena memory;
 } import_rows;
 
-/* BERLU_ERR_INPUT names the line and what is wrong with it; nothing is kept then. `name` is for
+/* BERLU_ERR_INPUT names the line and what is wrong with it; `out` is then empty. `name` is for
  * messages. */
 berlu_status import_parse(import_rows *out, const char *bytes, size_t count, const char *name);
 berlu_status import_read(import_rows *out, const char *path);

@@ -44,7 +44,7 @@ static berlu_status entries_fill(study_entries *runs, store *s)
     return status;
 }
 
-/* Weights are no part of a store: a teacher that students still need is trained here. */
+/* A store holds no weights: a teacher that students still need is trained here. */
 static berlu_status teacher_recall(study_entries *runs)
 {
     int needed = 0;
@@ -65,10 +65,8 @@ berlu_status study_known_take(study_entries *runs, const char *path)
             return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
         path = inside;
     }
-    berlu_status status = store_open_read(&s, path);
-    if (status != BERLU_OK)
-        return status;
-    status = entries_fill(runs, s);
+    TRY(store_open_read(&s, path));
+    berlu_status status = entries_fill(runs, s);
     store_close(s);
     return status == BERLU_OK ? teacher_recall(runs) : status;
 }

@@ -1,18 +1,18 @@
 /* known.h - runs that another store already holds, so that nothing runs twice on any machine.
  * SPDX-License-Identifier: MIT
  *
- * A machine that is at hand for minutes keeps nothing: the finished runs lie in a store elsewhere,
- * perhaps without their folders. Keys are the same everywhere, so a run that such a store holds as
- * done is done here too. Its results stay where they are: the index of this study gets only what
- * its own folders hold, and `study merge` brings the stores together. */
+ * A machine borrowed for minutes stores nothing permanently: finished runs are in a store
+ * elsewhere, perhaps without their folders. Keys are the same everywhere, so a run that such a
+ * store holds as done is done here too. Its results stay there: the index of this study has only
+ * what its own folders hold, and `study merge` joins the stores. */
 #ifndef STUDY_KNOWN_H
 #define STUDY_KNOWN_H
 
 #include "study/store.h"
 
 /* Marks every run without results of its own that the store at `path` (a file, or a folder with a
- * study.db) holds as done: state, last metrics, `known`. A run that is being trained here keeps its
- * state. Nothing is written. */
+ * study.db) holds as done: state, last metrics, `known`. A run in training here keeps its state.
+ * Nothing is written. */
 berlu_status study_known_take(study_entries *runs, const char *path);
 
 #endif

@@ -30,7 +30,7 @@ static berlu_status run_add(tar_out *t, const char *folder, const char *key)
     struct stat info;
     run_hash hash;
     snprintf(run, sizeof run, "%.4000s/runs/%.16s", folder, key);
-    run_hash_read(&hash, run); /* leaves weights.sha256 there */
+    run_hash_read(&hash, run); /* writes weights.sha256 where it is missing */
     int count = scandir(run, &names, NULL, name_order);
     if (count < 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: %s", run, strerror(errno));
@@ -46,7 +46,7 @@ static berlu_status run_add(tar_out *t, const char *folder, const char *key)
     return status;
 }
 
-/* Runs that are finished and have a folder here; others travel in the index. */
+/* Finished runs with a folder here; all others are in the index alone. */
 static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *count)
 {
     sqlite3_stmt *q;
@@ -76,25 +76,21 @@ berlu_status study_pack(const char *folder, const char *out, size_t *count)
     if (snprintf(index, sizeof index, "%s/study.db", folder) >= (int)sizeof index ||
         snprintf(snapshot, sizeof snapshot, "%s.index-%ld", out, (long)getpid()) >= (int)sizeof snapshot)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    berlu_status status = store_copy(index, snapshot);
-    if (status == BERLU_OK)
-        status = store_open_read(&s, snapshot);
-    if (status == BERLU_OK)
-        status = tar_open(&t, out);
-    if (status == BERLU_OK)
-        status = tar_add_file(&t, "study/study.db", snapshot);
-    if (status == BERLU_OK)
-        status = runs_add(&t, s, folder, count);
-    if (status == BERLU_OK)
-        status = tar_commit(&t);
-    else
-        tar_discard(&t);
+    berlu_status status = BERLU_OK;
+    TRY_DONE(store_copy(index, snapshot));
+    TRY_DONE(store_open_read(&s, snapshot));
+    TRY_DONE(tar_open(&t, out));
+    TRY_DONE(tar_add_file(&t, "study/study.db", snapshot));
+    TRY_DONE(runs_add(&t, s, folder, count));
+    status = tar_commit(&t);
+done:
+    tar_discard(&t);
     store_close(s);
     unlink(snapshot);
     return status;
 }
 
-/* ---- the way back ---------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
 static int is_key(const char *name)
 {
@@ -159,7 +155,7 @@ berlu_status study_unpack(store *into, const char *folder, const char *pack, siz
         status = store_merge(into, index, added);
     if (status == BERLU_OK)
         status = runs_move(incoming, folder);
-    char message[1024]; /* cleaning up must not replace the reason */
+    char message[1024]; /* cleaning up must not replace the message */
     snprintf(message, sizeof message, "%s", status == BERLU_OK ? "" : berlu_last_error());
     berlu_status cleared = folder_remove(incoming);
     return status == BERLU_OK ? cleared : berlu_fail(status, "%s", message);

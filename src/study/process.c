@@ -26,8 +26,7 @@ static berlu_status pipes_make(int out[2], int err[2])
     return BERLU_OK;
 }
 
-/* In the child: signals as a fresh program has them, an end together with the parent, output into
- * the pipes. */
+/* Runs in the child: default signals, an end together with the parent, output into the pipes. */
 static void child_run(char *const *words, int out, int err, int device, pid_t parent)
 {
     char visible[16];
@@ -35,7 +34,7 @@ static void child_run(char *const *words, int out, int err, int device, pid_t pa
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it died before the line above */
+    if (getppid() != parent) /* the parent died before prctl() */
         _exit(3);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
@@ -51,9 +50,7 @@ static void child_run(char *const *words, int out, int err, int device, pid_t pa
 berlu_status study_process_start(study_process *p, char *const *words, int device)
 {
     int out[2], err[2];
-    berlu_status status = pipes_make(out, err);
-    if (status != BERLU_OK)
-        return status;
+    TRY(pipes_make(out, err));
     pid_t parent = getpid(), child = fork();
     if (child == 0)
         child_run(words, out[1], err[1], device, parent);
@@ -71,8 +68,8 @@ berlu_status study_process_start(study_process *p, char *const *words, int devic
     return BERLU_OK;
 }
 
-/* 0 at the end of the output. What is beyond the limit is read and dropped, so that the writer
- * never blocks. */
+/* Returns 0 at the end of the output. Bytes beyond the limit are read and dropped, so that the
+ * writer never blocks. */
 static int output_take(int fd, text *out)
 {
     char piece[4096];
@@ -109,9 +106,7 @@ berlu_status study_process_run(char *const *words, int device, const atomic_int 
 {
     study_process p;
     int open_out = 1, open_err = 1, stopped = 0, code = 0;
-    berlu_status status = study_process_start(&p, words, device);
-    if (status != BERLU_OK)
-        return status;
+    TRY(study_process_start(&p, words, device));
     while (open_out || open_err) {
         struct pollfd fds[2] = {{.fd = open_out ? p.out : -1, .events = POLLIN},
                                 {.fd = open_err ? p.err : -1, .events = POLLIN}};
@@ -129,7 +124,7 @@ berlu_status study_process_run(char *const *words, int device, const atomic_int 
     close(p.err);
     while (waitpid((pid_t)p.id, &code, 0) < 0 && errno == EINTR)
         ;
-    status = text_status(out);
+    berlu_status status = text_status(out);
     if (status == BERLU_OK)
         status = exit_status(code, err);
     return stopped ? berlu_fail(BERLU_ERR_STOPPED, "stopped") : status;

@@ -20,7 +20,7 @@ static void file_hash(char out[SHA256_TEXT], const char *run, const char *name)
         *out = 0;
 }
 
-/* The record of an earlier look: 64 digits and the name of the file, as sha256sum writes them. */
+/* Reads the recorded hash: 64 digits and the name of the file, as sha256sum writes them. */
 static int record_read(char out[SHA256_TEXT], const char *path)
 {
     char *bytes = NULL;

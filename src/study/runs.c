@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/landscape_file.h"
 #include "base/file.h"
 #include "base/median.h"
 #include "io/csv.h"
 #include "train/settings_hash.h"
-#include "train/trainer.h"
 
 const char *const study_state_names[STUDY_STATES] = {"waiting", "running", "done", "cut", "failed"};
 
@@ -20,12 +20,6 @@ void study_entries_free(study_entries *r)
     free(r->items);
     *r = (study_entries){0};
 }
-
-/* The data of the cell before, by the settings that could change it. */
-typedef struct data_memory {
-    text settings;
-    train_data data;
-} data_memory;
 
 int study_setting_is_learning(const char *key)
 {
@@ -37,8 +31,24 @@ int study_setting_is_learning(const char *key)
     return 0;
 }
 
-/* Forgets the data unless these settings mean the same. */
-static berlu_status data_recall(data_memory *m, const train_settings *s)
+int study_same_size(const study_cell *a, const study_cell *b)
+{
+    size_t i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a->settings.count && study_setting_is_learning(a->settings.items[i].key))
+            i++;
+        while (k < b->settings.count && study_setting_is_learning(b->settings.items[k].key))
+            k++;
+        if (i == a->settings.count || k == b->settings.count)
+            return i == a->settings.count && k == b->settings.count;
+        const study_setting *x = &a->settings.items[i], *y = &b->settings.items[k];
+        if (strcmp(x->key, y->key) != 0 || x->count != 1 || y->count != 1 || strcmp(x->values[0], y->values[0]) != 0)
+            return 0;
+    }
+}
+
+/* Closes the data unless these settings mean the same. */
+static berlu_status data_recall(study_data *m, const train_settings *s)
 {
     text now = {0};
     for (size_t i = 0; i < train_settings_count; i++)
@@ -54,20 +64,22 @@ static berlu_status data_recall(data_memory *m, const train_settings *s)
     return status;
 }
 
-/* The runs of a cell differ in the line of the seed alone, so the data is opened once a cell, and looked at where it may be
- * another than that of the cell before. */
-static berlu_status cell_canonical(text *out, const study *s, const study_entry *e, data_memory *m,
-                                   const char *teacher_key)
+berlu_status study_cell_canonical(text *out, const study *s, const study_run *run, study_data *m,
+                                  const char *teacher_key)
 {
     train_settings settings;
-    berlu_status status = study_run_settings(s, &(study_run){e->cell, e->seed}, &settings);
-    if (status == BERLU_OK) {
-        status = data_recall(m, &settings);
-        if (status == BERLU_OK)
-            status = train_canonical(out, &settings, &m->data, teacher_key);
-        recipe_free(&settings);
-    }
-    return status == BERLU_OK ? status : berlu_fail_in(status, s->cells[e->cell].label);
+    TRY(study_run_settings(s, run, &settings));
+    berlu_status status = data_recall(m, &settings);
+    if (status == BERLU_OK)
+        status = train_canonical(out, &settings, &m->data, teacher_key);
+    recipe_free(&settings);
+    return status;
+}
+
+void study_data_close(study_data *m)
+{
+    text_free(&m->settings);
+    train_data_close(&m->data);
 }
 
 static berlu_status entry_identify(study_entry *e, const char *canonical, const char *folder)
@@ -92,15 +104,18 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
 {
     study_entries r = {.items = calloc(s->run_count + 1, sizeof *r.items)};
     text *canonical = calloc(s->cell_count + 1, sizeof *canonical);
-    data_memory seen = {0};
+    study_data seen = {0};
     berlu_status status =
         r.items && canonical ? BERLU_OK : berlu_fail_memory(s->run_count * sizeof *r.items, "the runs of a study");
     for (size_t k = 0; k < s->run_count && status == BERLU_OK; k++) {
         study_entry *entry = &r.items[r.count];
         *entry = (study_entry){.cell = s->runs[k].cell, .seed = s->runs[k].seed, .same_as = r.count};
         int student = s->teacher_cell != STUDY_NO_CELL && entry->cell != s->teacher_cell; /* the teacher is run 0 */
-        if (!canonical[entry->cell].data)
-            status = cell_canonical(&canonical[entry->cell], s, entry, &seen, student ? r.items[0].key : NULL);
+        if (!canonical[entry->cell].data) /* the runs of a cell differ in the line of the seed alone */
+            status =
+                study_cell_canonical(&canonical[entry->cell], s, &s->runs[k], &seen, student ? r.items[0].key : NULL);
+        if (status != BERLU_OK)
+            berlu_fail_in(status, s->cells[entry->cell].label);
         if (status == BERLU_OK)
             status = entry_identify(entry, canonical[entry->cell].data, folder);
         if (student)
@@ -115,8 +130,7 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     for (size_t c = 0; canonical && c < s->cell_count; c++)
         text_free(&canonical[c]);
     free(canonical);
-    text_free(&seen.settings);
-    train_data_close(&seen.data);
+    study_data_close(&seen);
     if (status != BERLU_OK)
         study_entries_free(&r);
     else
@@ -144,8 +158,7 @@ static berlu_status cell_set(study *s, study_cell *c, const char *key, const cha
 
 berlu_status study_set(study *s, const char *const *set)
 {
-    berlu_status status = BERLU_OK;
-    for (; set && *set && status == BERLU_OK; set++) {
+    for (; set && *set; set++) {
         const char *equals = strchr(*set, '=');
         char *key = arena_strdup(&s->memory, *set);
         if (!key)
@@ -154,10 +167,10 @@ berlu_status study_set(study *s, const char *const *set)
             key[equals - *set] = 0;
         if (!equals || !recipe_find(key))
             return berlu_fail(BERLU_ERR_ARG, "--set %s: SETTING=VALUE is expected", *set);
-        for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++)
-            status = cell_set(s, &s->cells[c], key, equals + 1);
+        for (size_t c = 0; c < s->cell_count; c++)
+            TRY(cell_set(s, &s->cells[c], key, equals + 1));
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- folders ---- */
@@ -173,8 +186,8 @@ static double best_of(const csv_table *t)
     return best;
 }
 
-/* Speed is the median epoch's, time and memory those of all processes that worked on the run. A run without timing.csv has
- * its results all the same. */
+/* Speed is that of the median epoch, time and memory those of all processes that worked on the run.
+ * A run without timing.csv still has its results. */
 static void timing_read(study_entry *r)
 {
     char path[STUDY_PATH + 16];
@@ -213,6 +226,10 @@ static berlu_status results_read(study_entry *r)
     r->best_top1 = best_of(&table);
     csv_free(&table);
     timing_read(r);
+    snprintf(path, sizeof path, "%s/checkpoints", r->path);
+    r->weights = folder_exists(path);
+    snprintf(path, sizeof path, "%s/" LANDSCAPE_FILE, r->path);
+    r->landscape = file_exists(path);
     return BERLU_OK;
 }
 
@@ -222,6 +239,7 @@ berlu_status study_entry_look(study_entry *r)
     r->state = STUDY_WAITING;
     r->best_top1 = r->images_per_s = r->seconds = NAN;
     r->peak_bytes = 0;
+    r->weights = r->landscape = 0;
     r->record = (run_record){0};
     if (!folder_exists(r->path))
         return BERLU_OK;

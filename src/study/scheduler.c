@@ -1,9 +1,10 @@
 /* scheduler.c - see scheduler.h. SPDX-License-Identifier: MIT
  *
- * One loop: fill free slots, wait for output with poll(), take in lines, reap. Nothing here needs a thread or a handler. */
+ * One loop: fill free slots, wait for output with poll(), read lines, reap; no thread and no signal
+ * handler is needed. Processes and their pipes are in worker.c. */
 #include "study/scheduler.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,26 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "study/algorithms.h"
-#include "study/process.h"
+#include "study/worker.h"
 
-enum { LINE = 4096, TRIES = 8 };
-
-/* Bytes of a pipe that are no whole line yet. */
-typedef struct line_pipe {
-    int fd;
-    size_t used;
-    char bytes[LINE];
-} line_pipe;
-
-typedef struct slot {
-    line_pipe out, err;
-    int device; /* -1: not said */
-} slot;
+static const char flatness[] = "C18"; /* the claim that needs the weights of every run */
 
 typedef struct scheduler {
     const study_schedule *how;
@@ -38,57 +26,36 @@ typedef struct scheduler {
     study_entries *runs;
     store *index;
     study_worker workers[STUDY_JOBS];
-    slot slots[STUDY_JOBS];
+    worker_pipes pipes[STUDY_JOBS];
     int *attempts;             /* per run: processes without progress */
+    int *measured;             /* per run: its landscape was started; once is enough */
     uint64_t *steps_known;     /* per run: the step of the newest checkpoint when a process began */
     double began, run_seconds; /* of finished runs, to estimate the rest */
     size_t run_count;
     double epoch_seconds; /* the longest epoch of processes that have ended */
     int stopping;
+    int landscapes; /* the study names the claim that needs them */
 } scheduler;
 
-/* ---- processes ---- */
-
-/* The words of study_command() with those that only a scheduler adds; the array has space for them. */
-static char **worker_command(arena *memory, const scheduler *x, size_t run)
-{
-    const study_entry *r = &x->runs->items[run];
-    char **words = study_command(memory, x->s, r, x->how), path[STUDY_PATH];
-    size_t n = 0;
-    while (words && words[n])
-        n++;
-    if (!words)
-        return NULL;
-    if (x->how->folder && study_algorithms_wanted(&x->s->cells[r->cell]) &&
-        study_algorithms_prepare(path, x->how->folder, r->key) == BERLU_OK) {
-        words[n++] = arena_strdup(memory, "--algorithms");
-        words[n++] = arena_strdup(memory, path);
-    }
-    words[n++] = arena_strdup(memory, "--json-lines");
-    words[n++] = arena_strdup(memory, "--quiet");
-    words[n] = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (!words[i])
-            return NULL;
-    return words;
-}
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static berlu_status worker_start(scheduler *x, int at, size_t run)
 {
     arena memory = {0};
-    study_process p;
-    char **words = worker_command(&memory, x, run);
-    berlu_status status =
-        words ? study_process_start(&p, words, x->slots[at].device) : berlu_fail_memory(LINE, "a command line");
+    study_entry *r = &x->runs->items[run];
+    int trains = r->state != STUDY_DONE;
+    x->workers[at] =
+        (study_worker){.run = run, .landscape = !trains, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
+    char **words = trains ? worker_train(&memory, x->how, x->s, r) : worker_landscape(&memory, x->how, x->s, r);
+    berlu_status status = words ? worker_spawn(&x->workers[at], &x->pipes[at], words) : BERLU_ERR_MEMORY;
     arena_free(&memory);
-    if (status != BERLU_OK)
+    if (status != BERLU_OK || !trains) {
+        x->measured[run] = !trains;
         return status;
-    x->slots[at].out = (line_pipe){.fd = p.out};
-    x->slots[at].err = (line_pipe){.fd = p.err};
-    x->workers[at] = (study_worker){.process = p.id, .run = run, .loss = NAN, .top1 = NAN, .began = clock_seconds()};
-    x->steps_known[run] = x->runs->items[run].record.step;
-    x->runs->items[run].state = STUDY_RUNNING;
-    return store_put_run(x->index, &x->runs->items[run], NULL);
+    }
+    x->steps_known[run] = r->record.step;
+    r->state = STUDY_RUNNING;
+    return store_put_run(x->index, r, NULL);
 }
 
 static void workers_signal(scheduler *x, int signal)
@@ -98,102 +65,56 @@ static void workers_signal(scheduler *x, int signal)
             kill((pid_t)x->workers[i].process, signal);
 }
 
-/* ---- output of workers ---- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
-static double number_at(const json_t *line, const char *key, double otherwise)
-{
-    const json_t *value = json_object_get(line, key);
-    return json_is_number(value) ? json_number_value(value) : otherwise;
-}
-
-static void progress_take(study_worker *w, const char *text_line)
-{
-    json_t *line = json_loads(text_line, 0, NULL);
-    if (!json_is_object(line)) {
-        json_decref(line);
-        return;
-    }
-    uint64_t epoch = (uint64_t)number_at(line, "epoch", (double)w->epoch);
-    if (epoch > w->epoch) {
-        double now = clock_seconds();
-        w->epoch_seconds = w->epoch ? now - w->epoch_began : 0;
-        w->epoch_began = now;
-    }
-    w->epoch = epoch;
-    w->step = (uint64_t)number_at(line, "step", (double)w->step);
-    w->steps = (uint64_t)number_at(line, "steps", (double)w->steps);
-    w->loss = number_at(line, "loss", number_at(line, "train_loss", w->loss));
-    w->top1 = number_at(line, "test_top1", w->top1);
-    w->images_per_s = number_at(line, "images_per_s", w->images_per_s);
-    json_decref(line);
-}
-
-static void error_take(study_worker *w, const char *line)
-{
-    if (*line)
-        snprintf(w->error, sizeof w->error, "%s", line);
-}
-
-/* Whole lines to `take`; the rest waits. Returns 0 at the end of the output. */
-static int pipe_read(line_pipe *p, study_worker *w, void (*take)(study_worker *, const char *))
-{
-    if (p->fd < 0)
-        return 0;
-    ssize_t got = read(p->fd, p->bytes + p->used, LINE - 1 - p->used);
-    if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
-    if (got == 0)
-        return 0;
-    p->used += (size_t)got;
-    p->bytes[p->used] = 0;
-    char *line = p->bytes, *end;
-    while ((end = strchr(line, '\n'))) {
-        *end = 0;
-        take(w, line);
-        line = end + 1;
-    }
-    p->used = strlen(line);
-    memmove(p->bytes, line, p->used + 1);
-    if (p->used == LINE - 1) /* no line is that long */
-        p->used = 0;
-    return 1;
-}
-
-static void pipe_close(line_pipe *p)
-{
-    if (p->fd >= 0)
-        close(p->fd);
-    p->fd = -1;
-}
-
-/* ---- the loop ---- */
-
-static int is_wanted(const scheduler *x, size_t i)
+static int is_selected(const scheduler *x, size_t i)
 {
     const study_entry *r = &x->runs->items[i];
     const char *only = x->how->only;
-    return r->same_as == i && (!only || r->cell == x->s->teacher_cell || strstr(x->s->cells[r->cell].label, only)) &&
-           (r->state == STUDY_WAITING || r->state == STUDY_CUT) && x->attempts[i] <= x->how->retries &&
-           study_entry_ready(x->runs, r);
+    return r->same_as == i && (!only || r->cell == x->s->teacher_cell || strstr(x->s->cells[r->cell].label, only));
 }
 
+static int wants_training(const scheduler *x, size_t i)
+{
+    const study_entry *r = &x->runs->items[i];
+    return is_selected(x, i) && (r->state == STUDY_WAITING || r->state == STUDY_CUT) &&
+           x->attempts[i] <= x->how->retries && study_entry_ready(x->runs, r);
+}
+
+static int wants_landscape(const scheduler *x, size_t i)
+{
+    const study_entry *r = &x->runs->items[i];
+    return x->landscapes && is_selected(x, i) && r->state == STUDY_DONE && !r->known && r->weights && !r->landscape &&
+           !x->measured[i];
+}
+
+/* Landscapes first: with --slim the weights they need still occupy the disk. */
 static int next_run(const scheduler *x)
 {
     for (size_t i = 0; i < x->runs->count; i++)
-        if (is_wanted(x, i))
+        if (wants_landscape(x, i))
+            return (int)i;
+    for (size_t i = 0; i < x->runs->count; i++)
+        if (wants_training(x, i))
             return (int)i;
     return -1;
 }
 
-static void slim(const study_entry *r)
+/* ---- the end of a worker --------------------------------------------------------------------- */
+
+/* Deletes checkpoints that are no longer needed. The index has the hash of the weights by then. A
+ * teacher's are needed by its students; those of a failed landscape may be measured again. */
+static void slim(const scheduler *x, const study_entry *r)
 {
     char path[STUDY_PATH + 16];
+    if (!x->how->slim || r->state != STUDY_DONE || r->cell == x->s->teacher_cell || (x->landscapes && !r->landscape))
+        return;
     snprintf(path, sizeof path, "%s/checkpoints", r->path);
-    (void)folder_remove(path); /* a reader may hold a file of it: then it stays, and nothing depends on it */
+    (void)folder_remove(path); /* a reader may hold a file of it open: then it stays, which does no harm */
 }
 
-/* The reason of a failure goes into the folder: the folders are the truth, and the process that said it is gone. */
-static void message_keep(const study_entry *r, const char *message)
+/* Writes the reason of a failure into the folder, for an index rebuilt from folders. */
+static void message_save(const study_entry *r, const char *message)
 {
     char path[STUDY_PATH + 16];
     snprintf(path, sizeof path, "%s/message.txt", r->path);
@@ -201,45 +122,60 @@ static void message_keep(const study_entry *r, const char *message)
         (void)file_write_atomic(path, message, strlen(message));
 }
 
-static berlu_status worker_end(scheduler *x, int at)
+/* Decides the state of a run after its training process: by the folder, not by the exit code. Only
+ * bad input (2) is believed, since it leaves no trace in the folder and would be retried for ever.
+ * */
+static void state_settle(scheduler *x, study_entry *r, const study_worker *w, int code)
 {
-    study_worker *w = &x->workers[at];
-    study_entry *r = &x->runs->items[w->run];
-    int code = 0;
-    while (waitpid((pid_t)w->process, &code, 0) < 0 && errno == EINTR)
-        ;
+    size_t run = w->run;
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 2 && r->state != STUDY_DONE)
+        r->state = STUDY_FAILED;
+    if (r->state == STUDY_CUT || r->state == STUDY_WAITING)
+        x->attempts[run] = r->record.step > x->steps_known[run] || x->stopping ? 0 : x->attempts[run] + 1;
+    if ((r->state == STUDY_CUT || r->state == STUDY_WAITING) && x->attempts[run] > x->how->retries)
+        r->state = STUDY_FAILED;
+    if (r->state == STUDY_FAILED)
+        message_save(r, w->error);
+}
+
+static berlu_status training_end(scheduler *x, study_worker *w, study_entry *r, int code)
+{
     x->epoch_seconds = fmax(x->epoch_seconds, w->epoch_seconds);
-    pipe_close(&x->slots[at].out);
-    pipe_close(&x->slots[at].err);
-    berlu_status status = study_entry_look(r);
-    if (status != BERLU_OK)
-        return status;
     if (r->state == STUDY_DONE) {
         x->run_seconds += clock_seconds() - w->began;
         if (x->how->folder)
             study_algorithms_keep(x->how->folder, r);
         x->run_count++;
     }
-    int bad_input = WIFEXITED(code) && WEXITSTATUS(code) == 2;
-    if (bad_input && r->state != STUDY_DONE)
-        r->state = STUDY_FAILED;
-    if (r->state == STUDY_CUT || r->state == STUDY_WAITING)
-        x->attempts[w->run] = r->record.step > x->steps_known[w->run] || x->stopping ? 0 : x->attempts[w->run] + 1;
-    if ((r->state == STUDY_CUT || r->state == STUDY_WAITING) && x->attempts[w->run] > x->how->retries)
-        r->state = STUDY_FAILED;
-    if (r->state == STUDY_FAILED)
-        message_keep(r, w->error);
-    status = store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error);
-    if (status == BERLU_OK)
-        status = store_event(x->index, r->key, study_state_names[r->state]);
-    if (status == BERLU_OK && r->state == STUDY_DONE && x->how->slim && r->cell != x->s->teacher_cell)
-        slim(r);                                                      /* the index has the hash of the weights by now */
-    for (size_t i = 0; i < x->runs->count && status == BERLU_OK; i++) /* cells that mean the same run */
-        if (x->runs->items[i].same_as == w->run && i != w->run)
-            status = study_entry_look(&x->runs->items[i]);
-    w->process = 0;
-    return status;
+    state_settle(x, r, w, code);
+    TRY(store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error));
+    return store_event(x->index, r->key, study_state_names[r->state]);
 }
+
+static berlu_status landscape_end(scheduler *x, const study_worker *w, const study_entry *r)
+{
+    char what[sizeof w->error + 32];
+    snprintf(what, sizeof what, r->landscape ? "landscape" : "landscape failed: %s", w->error);
+    if (r->landscape)
+        TRY(store_put_run(x->index, r, NULL));
+    return store_event(x->index, r->key, what);
+}
+
+static berlu_status worker_end(scheduler *x, int at)
+{
+    study_worker *w = &x->workers[at];
+    study_entry *r = &x->runs->items[w->run];
+    int code = worker_reap(w, &x->pipes[at]);
+    TRY(study_entry_look(r));
+    TRY(w->landscape ? landscape_end(x, w, r) : training_end(x, w, r, code));
+    slim(x, r);
+    for (size_t i = 0; i < x->runs->count; i++) /* cells that share the run */
+        if (x->runs->items[i].same_as == w->run && i != w->run)
+            TRY(study_entry_look(&x->runs->items[i]));
+    return BERLU_OK;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static int workers_busy(const scheduler *x)
 {
@@ -277,17 +213,14 @@ static berlu_status outputs_take(scheduler *x)
     for (int i = 0; i < x->how->jobs; i++) {
         if (!x->workers[i].process)
             continue;
-        owner[count] = i, fds[count++] = (struct pollfd){.fd = x->slots[i].out.fd, .events = POLLIN};
-        owner[count] = i, fds[count++] = (struct pollfd){.fd = x->slots[i].err.fd, .events = POLLIN};
+        owner[count] = i, fds[count++] = (struct pollfd){.fd = x->pipes[i].out.fd, .events = POLLIN};
+        owner[count] = i, fds[count++] = (struct pollfd){.fd = x->pipes[i].err.fd, .events = POLLIN};
     }
     poll(fds, (nfds_t)count, 250);
     berlu_status status = BERLU_OK;
-    for (int k = 0; k < count && status == BERLU_OK; k += 2) {
-        int i = owner[k];
-        int more = pipe_read(&x->slots[i].out, &x->workers[i], progress_take);
-        if (!pipe_read(&x->slots[i].err, &x->workers[i], error_take) && !more)
-            status = worker_end(x, i);
-    }
+    for (int k = 0; k < count && status == BERLU_OK; k += 2)
+        if (!worker_read(&x->workers[owner[k]], &x->pipes[owner[k]]))
+            status = worker_end(x, owner[k]);
     return status;
 }
 
@@ -296,7 +229,7 @@ static int time_is_up(const scheduler *x)
     return x->how->seconds > 0 && clock_seconds() - x->began >= x->how->seconds;
 }
 
-/* Whether a run that begins now can end an epoch within the limit, by the longest epoch seen. */
+/* Whether a run started now can finish an epoch within the limit, by the longest epoch so far. */
 static int time_for_epoch(const scheduler *x)
 {
     double longest = x->epoch_seconds;
@@ -307,13 +240,12 @@ static int time_for_epoch(const scheduler *x)
 
 static berlu_status slots_fill(scheduler *x)
 {
-    berlu_status status = BERLU_OK;
-    for (int i = 0; i < x->how->jobs && status == BERLU_OK && !x->stopping; i++) {
+    for (int i = 0; i < x->how->jobs && !x->stopping; i++) {
         int run = x->workers[i].process || !time_for_epoch(x) ? -1 : next_run(x);
         if (run >= 0)
-            status = worker_start(x, i, (size_t)run);
+            TRY(worker_start(x, i, (size_t)run));
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status loop(scheduler *x)
@@ -340,7 +272,7 @@ static berlu_status loop(scheduler *x)
         }
     }
     view_show(x);
-    x->stopping |= next_run(x) >= 0; /* nothing more fits into the time */
+    x->stopping |= next_run(x) >= 0; /* the rest does not fit into the time limit */
     return status == BERLU_OK && x->stopping ? berlu_fail(BERLU_ERR_STOPPED, "stopped; all runs are saved") : status;
 }
 
@@ -354,12 +286,16 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
     }
     *x = (scheduler){.how = how, .s = s, .runs = runs, .index = index, .began = clock_seconds()};
     x->attempts = calloc(runs->count + 1, sizeof *x->attempts);
+    x->measured = calloc(runs->count + 1, sizeof *x->measured);
     x->steps_known = calloc(runs->count + 1, sizeof *x->steps_known);
+    for (size_t i = 0; i < s->claim_count; i++)
+        x->landscapes |= strcmp(s->claims[i], flatness) == 0;
     for (int i = 0; i < STUDY_JOBS; i++) {
-        x->slots[i].device = how->devices ? how->devices[i % how->device_count] : -1;
-        x->slots[i].out.fd = x->slots[i].err.fd = -1;
+        x->pipes[i].device = how->devices ? how->devices[i % how->device_count] : -1;
+        x->pipes[i].out.fd = x->pipes[i].err.fd = -1;
     }
-    berlu_status status = x->attempts && x->steps_known ? BERLU_OK : berlu_fail_memory(runs->count, "a scheduler");
+    berlu_status status =
+        x->attempts && x->measured && x->steps_known ? BERLU_OK : berlu_fail_memory(runs->count, "a scheduler");
     if (status == BERLU_OK)
         status = store_put_study(index, s, how->yaml, runs);
     for (size_t i = 0; i < runs->count && status == BERLU_OK; i++)
@@ -369,6 +305,7 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
     if (status == BERLU_OK)
         status = loop(x);
     free(x->attempts);
+    free(x->measured);
     free(x->steps_known);
     free(x);
     return status;

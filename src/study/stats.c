@@ -1,10 +1,10 @@
-/* stats.c - samples, contrasts between them, and the tests a report prints. SPDX-License-Identifier: MIT
+/* stats.c - samples, contrasts between them, and the tests of a report. SPDX-License-Identifier:
+ * MIT
  *
  * A contrast is judged by the deviation pooled over all comparable cells: seeds hardly pair
- * (correlations of 0.0 to 0.2), so a paired test would throw away half of the degrees of
- * freedom, and the deviation of three values alone is a poor guess. Where Levene's test says at
- * 0.01 that the deviations differ, Welch's test replaces it. Read stats_contrast_make() for the
- * order of things. */
+ * (correlations of 0.0 to 0.2), so a paired test would discard half of the degrees of freedom, and
+ * the deviation of three values alone is a poor estimate. Where Levene's test rejects equal
+ * deviations at 0.01, Welch's test replaces it. Begin with stats_contrast_make(). */
 #include <assert.h>
 #include <math.h>
 
@@ -98,12 +98,11 @@ stats_estimate stats_combined(const stats_summary *samples, const double *weight
         variance += part;
         spread += part * part / (s->n - 1);
     }
-    double freedom = spread > 0 ? variance * variance / spread : 1; /* without any error it is not used */
+    double freedom = spread > 0 ? variance * variance / spread : 1; /* unused without any error */
     return (stats_estimate){value, sqrt(variance), isnan(variance) ? NAN : freedom};
 }
 
-/* The t of a shifted estimate; without any error 0 stays 0 and everything else is infinitely far
- * from it. */
+/* The t of a shifted estimate; without any error 0 stays 0 and all else is infinite. */
 static double t_value(double value, double error)
 {
     return error == 0 ? (value == 0 ? 0 : copysign(INFINITY, value)) : value / error;

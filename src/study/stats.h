@@ -54,9 +54,9 @@ typedef struct stats_interval {
 stats_estimate stats_of_mean(stats_sample s);
 stats_estimate stats_welch(stats_sample a, stats_sample b); /* mean a - mean b, unequal variances */
 
-/* mean a - mean b with the deviation pooled over `cells`, which hold a and b among them: more
- * degrees of freedom than two samples of three have alone. Only right where the cells share a
- * deviation; stats_levene() says whether they seem to. */
+/* mean a - mean b with the deviation pooled over `cells`, which include a and b: more degrees of
+ * freedom than two samples of three have alone. Valid only where the cells share a deviation;
+ * stats_levene() tests that. */
 stats_estimate stats_pooled(stats_sample a, stats_sample b, const stats_sample *cells, size_t count);
 double stats_pooled_deviation(const stats_sample *cells, size_t count, double *df);
 
@@ -84,14 +84,14 @@ double stats_p_equivalent(stats_estimate e, double margin);
  * 0.05 / k. */
 double stats_detectable(stats_estimate e, double alpha, double power);
 
-/* Where one more value of the same cell lies with probability `level`. */
+/* Where one more value of the cell lies with probability `level`. */
 stats_interval stats_prediction(stats_sample s, double level);
 
 /* -- tests over samples -- */
 
-/* Levene's test of equal deviations around medians (Brown and Forsythe): its p. Samples below
- * three values say nothing here (both of two values are equally far from their median) and are
- * left out; NaN when fewer than two samples are left. */
+/* Levene's test of equal deviations around medians (Brown and Forsythe): its p. Samples below three
+ * values carry no information (both of two values are equally far from their median) and are left
+ * out; NaN when fewer than two samples remain. */
 double stats_levene(const stats_sample *cells, size_t count);
 
 double stats_correlation(stats_sample a, stats_sample b); /* Pearson's r of pairs; NaN when one side is constant */
@@ -120,10 +120,10 @@ typedef struct stats_images {
 double stats_images_deviation(stats_images cell);
 
 /* The difference of two cells, in points, as an estimate over new seeds and new test images at
- * once: seeds and images are crossed random factors. `seeds` is the contrast that judges (its
- * error and degrees of freedom are kept); the images add the variance of the per-image mean
- * differences, less the part of it that comes from the seeds. NaN when the cells do not share
- * their images. */
+ * once: seeds and images are crossed random factors. `seeds` is the contrast that judges (its error
+ * and degrees of freedom are retained); the images add the variance of the per-image mean
+ * differences, less the part of it that comes from the seeds. NaN when the cells do not share their
+ * images. */
 stats_estimate stats_crossed(stats_images a, stats_images b, stats_estimate seeds);
 
 /* -- a contrast, as a report prints it -- */
@@ -146,7 +146,7 @@ typedef struct stats_contrast {
     stats_test test;       /* Welch where Levene's p is below 0.01 */
     double levene;
     double low, high, p;           /* 95 % */
-    double low90, high90, p_equal; /* 90 %: what the two one-sided tests read */
+    double low90, high90, p_equal; /* 90 %, for the two one-sided tests */
     double p_flip, paired_low, paired_high, r;
     double detectable; /* with 80 % power at the first Holm step */
 } stats_contrast;

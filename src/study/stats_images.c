@@ -64,8 +64,8 @@ static double squares_of_runs(stats_images cell)
     return (squares - sum * sum / n) / (double)cell.images; /* integers below 2^53: exact until the divisions */
 }
 
-/* The variance of one image's result in one run that neither the seed nor the image explains.
- * One run has no residual. */
+/* The variance of one image's result in one run that neither the seed nor the image explains. A
+ * single run has no residual. */
 static double residual(stats_images cell)
 {
     if (cell.runs < 2)
@@ -90,7 +90,7 @@ stats_estimate stats_crossed(stats_images a, stats_images b, stats_estimate seed
     double by_image = points * squares / (images - 1), twice = points * (residual(a) / na + residual(b) / nb);
     double by_seed = seeds.error * seeds.error;
     double total = by_seed + fmax(0, by_image - twice);
-    /* Welch and Satterthwaite; the few seeds decide where they carry the variance */
+    /* Welch and Satterthwaite: the few seeds decide where they carry the variance */
     double df =
         total > 0 ? total * total / (by_seed * by_seed / seeds.df + by_image * by_image / (images - 1)) : seeds.df;
     return (stats_estimate){100 * sum / images, sqrt(total), fmax(df, fmin(seeds.df, images - 1))};

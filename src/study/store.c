@@ -1,7 +1,8 @@
 /* store.c - opening and closing the index of a study. SPDX-License-Identifier: MIT
  *
- * Every public function of the store is one transaction. SQL stands beside the values it binds; nothing is put together from
- * texts. Read on: store_study.c and store_run.c write, store_merge.c joins stores, store_read.c is the way back. */
+ * Every public function of the store is one transaction. SQL is next to the values it binds; no
+ * statement is assembled from texts. Read on: store_study.c and store_run.c write, store_merge.c
+ * joins stores, store_read.c reads for reports. */
 #include "study/store.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@
 #include "base/file_in.h"
 #include "study/store_internal.h"
 
-/* Tables that came later; a store without them is whole, and one that is opened for writing gets them. */
+/* Tables added later. A store without them is valid; opening it for writing adds them. */
 static const char additions[] =
     "CREATE TABLE IF NOT EXISTS hash(run TEXT PRIMARY KEY, weights TEXT, metrics TEXT, correct TEXT);"
     "CREATE TABLE IF NOT EXISTS cost(study TEXT, machine TEXT, cell TEXT, keep TEXT, again INTEGER, round INTEGER,"
@@ -26,7 +27,9 @@ static const char additions[] =
     "CREATE TABLE IF NOT EXISTS imported(study TEXT, source TEXT, cell TEXT, seed INTEGER, n INTEGER, mean REAL,"
     " sd REAL, PRIMARY KEY(study, source, cell, seed));"
     "CREATE TABLE IF NOT EXISTS equivalence(study TEXT, source TEXT, name TEXT, a TEXT, b TEXT, margin REAL,"
-    " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));";
+    " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));"
+    "CREATE TABLE IF NOT EXISTS landscape(run TEXT PRIMARY KEY, how TEXT, loss REAL, gradient REAL, sharpness REAL,"
+    " eigenvalue REAL, error REAL);";
 
 static const char schema[] =
     "CREATE TABLE study(name TEXT PRIMARY KEY, yaml TEXT, sha256 TEXT, registered TEXT);"
@@ -71,7 +74,7 @@ void store_bind_text(sqlite3_stmt *q, int at, const char *value)
         sqlite3_bind_null(q, at);
 }
 
-void store_bind_real(sqlite3_stmt *q, int at, double value) /* a NaN is NULL: not known */
+void store_bind_real(sqlite3_stmt *q, int at, double value) /* NaN is stored as NULL: unknown */
 {
     if (isnan(value))
         sqlite3_bind_null(q, at);
@@ -133,7 +136,7 @@ berlu_status store_commit(store *s, berlu_status status)
 
 /* ---- opening ---- */
 
-/* File systems of other machines: there a reader's shared memory is not the writer's. */
+/* Network file systems, where readers and the writer share no memory. */
 static int is_remote(const char *folder)
 {
     static const long remote[] = {0x6969 /* NFS */, 0xff534d42 /* CIFS */,   0xfe534d42 /* SMB2 */,
@@ -194,7 +197,7 @@ static int pragma_int(store *s, const char *sql)
     return value;
 }
 
-/* Tables, not views of these names: a view could be a query without end. */
+/* Tables, not views of these names: a view could be an endless query. */
 static int is_ours(store *s)
 {
     static const char *const tables[] = {"study", "contrast", "cell", "run", "member", "epoch", "final", "event"};
@@ -227,15 +230,15 @@ static berlu_status schema_make(store *s)
 {
     char sql[96];
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION, STORE_VERSION);
-    berlu_status status = store_exec(s, sql);
-    return status == BERLU_OK ? store_exec(s, schema) : status;
+    TRY(store_exec(s, sql));
+    return store_exec(s, schema);
 }
 
 static berlu_status set_aside(const char *path, text *notes)
 {
     char aside[STUDY_PATH + 16];
     snprintf(aside, sizeof aside, "%s.old", path);
-    for (int n = 2; file_exists(aside) && n < 1000; n++) /* runs whose folders are gone may stand in it */
+    for (int n = 2; file_exists(aside) && n < 1000; n++) /* it may hold runs whose folders are gone */
         snprintf(aside, sizeof aside, "%s.old-%d", path, n);
     text_add(notes, "%s is no store of this program, or damaged: set aside as %s and made anew\n", path, aside);
     return path_rename(path, aside);
@@ -298,7 +301,7 @@ berlu_status store_open_read(store **out, const char *path)
 
 int store_is_database(const char *path)
 {
-    static const char magic[] = "SQLite format 3"; /* and the NUL behind it */
+    static const char magic[] = "SQLite format 3"; /* with its NUL */
     char first[sizeof magic];
     file_in in;
     if (file_in_open(&in, path) != BERLU_OK)
@@ -314,7 +317,7 @@ berlu_status store_close(store *s)
     if (!s)
         return BERLU_OK;
     berlu_status status = BERLU_OK;
-    if (s->writes) /* so that the one file is all */
+    if (s->writes) /* so that the one file holds everything */
         status = store_exec(s, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE");
     sqlite3_close(s->db);
     free(s);

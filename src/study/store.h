@@ -1,42 +1,46 @@
 /* store.h - the index of a study: one SQLite file, DIR/study.db. SPDX-License-Identifier: MIT
  *
- * Run folders are the truth; the store holds what reports need of them and can be made again from them at any time. It has
- * one writer, the scheduler: workers never open it, so no run waits for a locked database or dies of one. On a local disk
- * readers never block (WAL); on a network file system there is no WAL, because two clients lost committed rows that way, and
- * the journal is the plain one. A change of state is one transaction, synced. After a clean end the one file is all.
+ * Run folders are authoritative; the store holds what reports need of them and can be rebuilt from
+ * them at any time. It has one writer, the scheduler: workers never open it, so no run waits for a
+ * locked database or fails because of one. On a local disk readers never block (WAL); on a network
+ * file system, where two WAL clients lost committed rows, it uses a rollback journal. A change of
+ * state is one transaction, synced. After a clean end the one file holds everything.
  *
- * A store can outlive its folders: finished runs are whole in it (last row, all epochs, the deflated metrics.csv, one bit per
- * test image), so it can be carried and merged. */
+ * A store can outlive its folders: it holds all of a finished run but its weights (last row, all
+ * epochs, the deflated metrics.csv, one bit per test image), so it can be copied and merged. */
 #ifndef STUDY_STORE_H
 #define STUDY_STORE_H
 
+#include "analyze/landscape_file.h"
 #include "study/runs.h"
 
 typedef struct store store;
 
 enum { STORE_APPLICATION = 0x4265724c, STORE_VERSION = 1 }; /* "BerL" */
 
-/* Opens or makes DIR/study.db for writing; a file that is no store of ours, or damaged, is set aside with a message in
- * `notes` and made anew. */
+/* Opens or creates DIR/study.db for writing; a foreign or damaged file is renamed, with a message
+ * in `notes`, and a new store created. */
 berlu_status store_open(store **out, const char *folder, text *notes);
 berlu_status store_open_read(store **out, const char *path); /* a file; read only */
 int store_is_database(const char *path);                     /* by its first bytes */
 berlu_status store_close(store *s);                          /* NULL is allowed */
 
-/* The study, its cells, members and contrasts. What was registered earlier and changed stays, with its time. */
+/* The study, its cells, members and contrasts. What was registered earlier and has changed stays,
+ * with its time. */
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs);
-/* A run as its folder has it; `error` is the last message of its process, or NULL. */
+/* A run as its folder describes it; `error` is the last message of its process, or NULL. */
 berlu_status store_put_run(store *s, const study_entry *run, const char *error);
-/* Whether the store has a run as it stands; what is finished never changes. */
+/* Whether the store is up to date with a run; finished runs never change. */
 int store_is_current(store *s, const study_entry *run);
 berlu_status store_event(store *s, const char *key, const char *what);
 
-/* All finished and failed runs of another store that this one lacks. One key with two different results is an error that
- * names it. */
+/* Adds all finished and failed runs of another store that this one lacks. One key with two
+ * different results is an error that names it. */
 berlu_status store_merge(store *into, const char *path, size_t *added);
 
-/* Leaves the per-site columns of every metrics.csv to the first, the last and every tenth epoch, six digits each; all epochs of
- * the other columns stay in the table `epoch`, and the hashes stay those of the whole file. At most 20 kB a run are left. */
+/* Reduces the per-site columns of every metrics.csv to epochs 0 and 1, the last and every tenth,
+ * six digits each; the table `epoch` retains all epochs of the other columns, and the hashes are
+ * still those of the whole file. At most 20 kB a run remain. */
 berlu_status store_slim(store *s);
 
 /* A consistent copy of a store that may be in use, as one file that must not exist yet. */
@@ -57,10 +61,11 @@ typedef struct store_result {
     size_t correct_bytes;
     const char *device, *version, *commit, *settings;
     const char *host, *data;      /* the data's hash */
-    const unsigned char *metrics; /* metrics.csv, deflated; NULL where there is none */
+    const unsigned char *metrics; /* metrics.csv after the row of start.csv, deflated; NULL: none */
     size_t metrics_packed, metrics_bytes;
     store_epoch *epochs;
     size_t epoch_count;
+    const landscape_summary *landscape; /* NULL: not measured */
 } store_result;
 
 typedef struct store_cell {
@@ -74,12 +79,12 @@ typedef struct store_contrast {
     const char *name, *expect;
     size_t a, b; /* cells */
     double paper;
-    int current; /* 0: of an earlier version of the file */
+    int current; /* 0: from an earlier version of the file */
     const char *registered;
 } store_contrast;
 
 typedef struct store_study {
-    const char *name, *yaml, *sha256, *registered, *first_run; /* times; first_run "" if none began */
+    const char *name, *yaml, *sha256, *registered, *first_run; /* times; first_run is "" before the first run */
     store_cell *cells;
     size_t cell_count;
     store_contrast *contrasts;

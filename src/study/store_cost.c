@@ -5,7 +5,7 @@
 #include "study/cost.h"
 #include "study/store_internal.h"
 
-/* Rows of another machine would be compared with these as if they were its own. */
+/* Refuses rows of another machine: a report would compare them as if they were from one. */
 static berlu_status machine_check(store *s, const char *name, const char *machine)
 {
     sqlite3_stmt *q;
@@ -28,9 +28,7 @@ static berlu_status row_put(store *s, const char *name, const cost_row *r)
 {
     sqlite3_stmt *q;
     char now[32];
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO cost VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT OR REPLACE INTO cost VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
     const char *const words[] = {name, r->machine, r->cell, r->keep};
     const double numbers[] = {r->forward_ms, r->backward_ms,   r->update_ms, r->images_per_s,
                               r->kept_bytes, r->planned_bytes, r->peak_bytes};
@@ -84,15 +82,14 @@ berlu_status store_read_cost(store *s, arena *memory, store_cost **out, size_t *
     *count = 0;
     if (!store_has_table(s, "main", "cost"))
         return BERLU_OK;
-    berlu_status status = store_count(s, &most, "SELECT count(*) FROM cost", NULL, NULL);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_count(s, &most, "SELECT count(*) FROM cost", NULL, NULL));
     *out = ARENA_ARRAY(memory, store_cost, most + 1);
     if (!*out)
         return BERLU_ERR_MEMORY;
-    status = store_prepare(s, &q,
-                           "SELECT c.* FROM cost c LEFT JOIN cell x ON x.study = c.study AND x.label = c.cell"
-                           " ORDER BY c.study, c.machine, x.place, c.cell, c.again, c.keep, c.round");
+    berlu_status status =
+        store_prepare(s, &q,
+                      "SELECT c.* FROM cost c LEFT JOIN cell x ON x.study = c.study AND x.label = c.cell"
+                      " ORDER BY c.study, c.machine, x.place, c.cell, c.again, c.keep, c.round");
     if (status != BERLU_OK)
         return status;
     while (*count < most && status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)

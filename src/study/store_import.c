@@ -9,9 +9,7 @@
 static berlu_status source_clear(store *s, const import_row *r)
 {
     sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "DELETE FROM imported WHERE study=? AND source=?");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "DELETE FROM imported WHERE study=? AND source=?"));
     store_bind_text(q, 1, r->study);
     store_bind_text(q, 2, r->source);
     return store_step(s, q);
@@ -20,9 +18,7 @@ static berlu_status source_clear(store *s, const import_row *r)
 static berlu_status row_put(store *s, const import_row *r)
 {
     sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "INSERT INTO imported VALUES(?,?,?,?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT INTO imported VALUES(?,?,?,?,?,?,?)"));
     store_bind_text(q, 1, r->study);
     store_bind_text(q, 2, r->source);
     store_bind_text(q, 3, r->cell);

@@ -31,4 +31,7 @@ berlu_status store_commit(store *s, berlu_status status);            /* or rolls
 int store_has_table(store *s, const char *schema, const char *name); /* -1: cannot be asked; what follows then fails */
 const char *store_now(char out[32]);
 
+berlu_status store_put_landscape(store *s, const study_entry *run); /* store_landscape.c */
+berlu_status store_read_landscapes(store *s, store_contents *c);
+
 #endif

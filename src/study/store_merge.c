@@ -1,4 +1,4 @@
-/* store_merge.c - finished runs of several stores in one, and what a store may leave out.
+/* store_merge.c - joining the finished runs of several stores, and slimming a store.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "io/csv.h"
 #include "study/store_internal.h"
 
-/* Two results of one key: the numbers must be the same, else one of them is wrong and a report
- * could not say which. */
+/* Two results of one key must have equal metrics; else one of them is wrong and a report could not
+ * tell which. */
 static berlu_status conflicts_check(store *s, const char *path)
 {
     sqlite3_stmt *q;
@@ -27,18 +27,17 @@ static berlu_status conflicts_check(store *s, const char *path)
     return status == BERLU_OK ? ended : status;
 }
 
-/* Tables that stores of earlier versions do not have. */
+/* Tables that stores of earlier versions lack. */
 static berlu_status additions_merge(store *into)
 {
-    static const char *const tables[] = {"hash", "cost", "imported", "equivalence"};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(tables) && status == BERLU_OK; i++) {
+    static const char *const tables[] = {"hash", "cost", "imported", "equivalence", "landscape"};
+    for (size_t i = 0; i < COUNT(tables); i++) {
         char sql[96];
         snprintf(sql, sizeof sql, "INSERT OR IGNORE INTO main.%s SELECT * FROM other.%s", tables[i], tables[i]);
         if (store_has_table(into, "other", tables[i]))
-            status = store_exec(into, sql);
+            TRY(store_exec(into, sql));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status store_merge(store *into, const char *path, size_t *added)
@@ -46,11 +45,9 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     sqlite3_stmt *q;
     store *check;
     *added = 0;
-    berlu_status status = store_open_read(&check, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_open_read(&check, path));
     store_close(check);
-    status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
+    berlu_status status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, path);
@@ -88,7 +85,7 @@ enum { METRICS_BYTES = 64 << 20 };
 
 typedef struct packed_metrics {
     char key[STUDY_KEY];
-    char *bytes; /* metrics.csv; a NUL behind it */
+    char *bytes; /* metrics.csv, NUL-terminated */
     size_t count;
 } packed_metrics;
 
@@ -131,18 +128,19 @@ static berlu_status metrics_thin(text *out, const packed_metrics *m)
     berlu_status status = csv_parse(&t, m->bytes, m->count, "metrics.csv");
     if (status != BERLU_OK)
         return berlu_fail_in(status, m->key);
-    int epoch = csv_column(&t, "epoch");
+    int epoch = csv_column(&t, "epoch"), started = t.rows && csv_number(&t, 0, epoch) == 0; /* the row of start.csv */
     for (size_t c = 0; c < t.columns; c++)
         csv_text(out, t.names[c]);
     csv_end(out);
     for (size_t i = 0; i < t.rows; i++)
-        if (i == 0 || i + 1 == t.rows || (epoch >= 0 && (long long)csv_number(&t, i, epoch) % 10 == 0))
+        if (i == 0 || (i == 1 && started) || i + 1 == t.rows ||
+            (epoch >= 0 && (long long)csv_number(&t, i, epoch) % 10 == 0))
             row_thin(out, &t, i);
     csv_free(&t);
     return text_status(out);
 }
 
-/* The hash of the whole file is kept where nobody did so before. */
+/* Stores the hash of the whole file unless there is one. */
 static berlu_status metrics_hash_keep(store *s, const packed_metrics *m)
 {
     sqlite3_stmt *q;
@@ -150,9 +148,7 @@ static berlu_status metrics_hash_keep(store *s, const packed_metrics *m)
     char digits[SHA256_TEXT];
     sha256_start(&hash);
     sha256_add(&hash, m->bytes, m->count);
-    berlu_status status = store_prepare(s, &q, "INSERT OR IGNORE INTO hash(run, metrics) VALUES(?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT OR IGNORE INTO hash(run, metrics) VALUES(?,?)"));
     store_bind_text(q, 1, m->key);
     store_bind_text(q, 2, sha256_finish(&hash, digits));
     return store_step(s, q);

@@ -1,4 +1,5 @@
-/* store_read.c - the index of a study as plain structs, for reports. SPDX-License-Identifier: MIT */
+/* store_read.c - reads the index of a study into structs, for reports. SPDX-License-Identifier: MIT
+ * */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static const unsigned char *blob_at(arena *memory, sqlite3_stmt *q, int column, 
     return copy;
 }
 
-/* 0: there was no memory for what it holds. */
+/* Returns 0 without memory for its texts and blobs. */
 static int result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
 {
     *r = (store_result){.key = store_text_at(memory, q, 0),
@@ -130,7 +131,7 @@ static size_t cell_index(const store_study *t, const char *label)
     return t->cell_count;
 }
 
-/* Contrasts of an earlier file whose cells are gone are left out: there is nothing to compare. */
+/* Leaves out contrasts of an earlier file whose cells are gone: there is nothing to compare. */
 static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
 {
     sqlite3_stmt *q;
@@ -182,7 +183,7 @@ static berlu_status first_run_read(store *s, store_study *t, arena *memory)
     return store_read_end(s, q, rc);
 }
 
-/* Every text was copied; a NULL among them is a lack of memory that nobody looked at where it happened. */
+/* Checks the copied texts at once: a NULL among them is an allocation that failed. */
 static int texts_whole(const store_contents *c)
 {
     int whole = 1;
@@ -232,6 +233,8 @@ berlu_status store_read(store *s, store_contents *out)
         if (status == BERLU_OK)
             status = contrasts_read(s, t, &out->memory);
     }
+    if (status == BERLU_OK)
+        status = store_read_landscapes(s, out);
     if (status == BERLU_OK && !texts_whole(out))
         status = berlu_fail_memory(0, "a store");
     if (status != BERLU_OK)

@@ -1,4 +1,4 @@
-/* store_run.c - a run as its folder has it, as rows. SPDX-License-Identifier: MIT */
+/* store_run.c - the rows of a run, read from its folder. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +11,20 @@
 #include "study/store_internal.h"
 
 typedef struct run_files {
-    char *json, *metrics, *correct, *message;
-    size_t json_bytes, metrics_bytes, correct_bytes, message_bytes;
+    char *json, *start, *metrics, *correct, *message;
+    size_t json_bytes, start_bytes, metrics_bytes, correct_bytes, message_bytes;
 } run_files;
 
 static void files_free(run_files *f)
 {
     free(f->json);
+    free(f->start);
     free(f->metrics);
     free(f->correct);
     free(f->message);
 }
 
-/* A file that is missing or cannot be read is left out; lack of memory is not that. */
+/* Leaves out a file that is missing or unreadable; lack of memory is an error. */
 static berlu_status file_take(char **out, size_t *bytes, const study_entry *run, const char *name)
 {
     char path[STUDY_PATH + 32];
@@ -104,16 +105,42 @@ static berlu_status epochs_put(store *s, const study_entry *run, const run_files
     return status;
 }
 
+/* metrics.csv with the row of start.csv, epoch 0, before its own: the columns are the same. Runs of
+ * earlier versions have no start.csv. */
+static berlu_status metrics_join(text *out, const run_files *f)
+{
+    const char *own = f->metrics ? f->metrics : "", *start = f->start ? f->start : "";
+    size_t head = strcspn(own, "\n");
+    int same = own[head] && strncmp(own, start, head + 1) == 0;
+    text_bytes(out, own, same ? head + 1 : 0);
+    text_string(out, same ? start + head + 1 : "");
+    text_bytes(out, own + (same ? head + 1 : 0), f->metrics_bytes - (same ? head + 1 : 0));
+    return text_status(out);
+}
+
+static berlu_status metrics_pack(Bytef **out, uLongf *packed, size_t *count, const run_files *f)
+{
+    text joined = {0};
+    berlu_status status = metrics_join(&joined, f);
+    *count = joined.length;
+    *packed = compressBound(joined.length);
+    *out = status == BERLU_OK ? malloc(*packed) : NULL;
+    if (status == BERLU_OK &&
+        (!*out || compress2(*out, packed, (const Bytef *)(joined.data ? joined.data : ""), joined.length, 9) != Z_OK))
+        status = berlu_fail_memory(joined.length, "metrics.csv");
+    if (status != BERLU_OK)
+        free(*out);
+    text_free(&joined);
+    return status;
+}
+
 static berlu_status final_put(store *s, const study_entry *run, const run_files *f)
 {
     sqlite3_stmt *q;
-    uLongf packed = compressBound(f->metrics_bytes);
-    Bytef *bytes = malloc(packed ? packed : 1);
-    if (!bytes ||
-        compress2(bytes, &packed, (const Bytef *)(f->metrics ? f->metrics : ""), f->metrics_bytes, 9) != Z_OK) {
-        free(bytes);
-        return berlu_fail_memory(f->metrics_bytes, "metrics.csv");
-    }
+    uLongf packed;
+    Bytef *bytes;
+    size_t count;
+    TRY(metrics_pack(&bytes, &packed, &count, f));
     berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO final VALUES(?,?,?,?,?,?,?,?,?,?,?)");
     if (status == BERLU_OK) {
         store_bind_text(q, 1, run->key);
@@ -127,7 +154,7 @@ static berlu_status final_put(store *s, const study_entry *run, const run_files 
         if (f->correct)
             sqlite3_bind_blob64(q, 9, f->correct, f->correct_bytes, SQLITE_STATIC);
         sqlite3_bind_blob64(q, 10, bytes, packed, SQLITE_STATIC);
-        sqlite3_bind_int64(q, 11, (int64_t)f->metrics_bytes);
+        sqlite3_bind_int64(q, 11, (int64_t)count);
         status = store_step(s, q);
     }
     free(bytes);
@@ -139,9 +166,7 @@ static berlu_status hash_put(store *s, const study_entry *run)
     sqlite3_stmt *q;
     run_hash hash;
     run_hash_read(&hash, run->path);
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO hash VALUES(?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT OR REPLACE INTO hash VALUES(?,?,?,?)"));
     const char *each[] = {run->key, hash.weights, hash.metrics, hash.correct};
     for (size_t i = 0; i < COUNT(each); i++)
         store_bind_text(q, (int)i + 1, *each[i] ? each[i] : NULL);
@@ -150,16 +175,16 @@ static berlu_status hash_put(store *s, const study_entry *run)
 
 static berlu_status rows_put(store *s, const study_entry *run, const run_files *f, const char *error)
 {
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status != BERLU_OK)
-        return status;
-    status = run_row_put(s, run, f, error);
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    berlu_status status = run_row_put(s, run, f, error);
     if (status == BERLU_OK)
         status = epochs_put(s, run, f);
     if (status == BERLU_OK && run->state == STUDY_DONE)
         status = final_put(s, run, f);
     if (status == BERLU_OK && run->state == STUDY_DONE)
         status = hash_put(s, run);
+    if (status == BERLU_OK && run->state == STUDY_DONE)
+        status = store_put_landscape(s, run);
     return store_commit(s, status);
 }
 
@@ -170,6 +195,8 @@ berlu_status store_put_run(store *s, const study_entry *run, const char *error)
     berlu_status status = file_take(&f.json, &f.json_bytes, run, "run.json");
     if (status == BERLU_OK && finished)
         status = file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
+    if (status == BERLU_OK && finished)
+        status = file_take(&f.start, &f.start_bytes, run, "start.csv");
     if (status == BERLU_OK && finished)
         status = file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
     if (status == BERLU_OK && run->state == STUDY_FAILED && (!error || !*error))
@@ -187,10 +214,13 @@ int store_is_current(store *s, const study_entry *run)
     if (run->state != STUDY_DONE ||
         store_prepare(s, &q,
                       "SELECT 1 FROM run r JOIN final f ON f.run = r.key JOIN hash h ON h.run = r.key"
-                      " WHERE r.key = ? AND r.state = 'done' AND r.attempts = ?") != BERLU_OK)
+                      " LEFT JOIN landscape l ON l.run = r.key"
+                      " WHERE r.key = ? AND r.state = 'done' AND r.attempts = ? AND (l.run IS NOT NULL OR NOT ?)") !=
+            BERLU_OK)
         return 0;
     store_bind_text(q, 1, run->key);
     sqlite3_bind_int64(q, 2, (int64_t)run->record.attempt);
+    sqlite3_bind_int(q, 3, run->landscape);
     current = sqlite3_step(q) == SQLITE_ROW;
     sqlite3_finalize(q);
     return current;
@@ -200,9 +230,7 @@ berlu_status store_event(store *s, const char *key, const char *what)
 {
     char now[32];
     sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "INSERT INTO event VALUES(?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT INTO event VALUES(?,?,?)"));
     store_bind_text(q, 1, store_now(now));
     store_bind_text(q, 2, key);
     store_bind_text(q, 3, what);

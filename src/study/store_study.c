@@ -34,16 +34,13 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     return status;
 }
 
-/* A contrast that is new gets the time; one that is known keeps its own. */
+/* A new contrast is registered now; a known one retains its time. */
 static berlu_status pair_put(store *s, const study *from, const study_pair *pair, const char *now)
 {
     sqlite3_stmt *q;
-    berlu_status status =
-        store_prepare(s, &q,
+    TRY(store_prepare(s, &q,
                       "INSERT INTO contrast VALUES(?,?,?,?,?,?,?,1) ON CONFLICT DO UPDATE SET current=1,"
-                      " expect=excluded.expect, paper=excluded.paper");
-    if (status != BERLU_OK)
-        return status;
+                      " expect=excluded.expect, paper=excluded.paper"));
     store_bind_text(q, 1, from->name);
     const study_contrast *c = &from->contrasts[pair->contrast];
     store_bind_text(q, 2, pair->name);
@@ -55,18 +52,14 @@ static berlu_status pair_put(store *s, const study *from, const study_pair *pair
     return store_step(s, q);
 }
 
-/* The same for what is to equal another program's results; another margin is another
- * registration. */
+/* The same for equivalences to another program; another margin is a new registration. */
 static berlu_status equal_put(store *s, const study *from, const study_equal *e, const char *now)
 {
     sqlite3_stmt *q;
-    berlu_status status =
-        store_prepare(s, &q,
+    TRY(store_prepare(s, &q,
                       "INSERT INTO equivalence VALUES(?,?,?,?,?,?,?,1) ON CONFLICT DO UPDATE SET current=1,"
                       " registered = CASE WHEN margin = excluded.margin THEN registered ELSE excluded.registered END,"
-                      " margin = excluded.margin");
-    if (status != BERLU_OK)
-        return status;
+                      " margin = excluded.margin"));
     store_bind_text(q, 1, from->name);
     store_bind_text(q, 2, from->equivalence.source);
     store_bind_text(q, 3, e->name);
@@ -80,9 +73,7 @@ static berlu_status equal_put(store *s, const study *from, const study_equal *e,
 static berlu_status member_put(store *s, const study *from, const study_entry *run)
 {
     sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO member VALUES(?,?,?,?)");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "INSERT OR REPLACE INTO member VALUES(?,?,?,?)"));
     store_bind_text(q, 1, from->name);
     store_bind_text(q, 2, from->cells[run->cell].label);
     store_bind_text(q, 3, run->key);
@@ -97,12 +88,10 @@ static berlu_status study_row_put(store *s, const study *from, const char *yaml,
     char digits[SHA256_TEXT];
     sha256_start(&hash);
     sha256_add(&hash, yaml, strlen(yaml));
-    berlu_status status = store_prepare(s, &q,
-                                        "INSERT INTO study VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET"
-                                        " registered = CASE WHEN sha256 = excluded.sha256 THEN registered"
-                                        " ELSE excluded.registered END, yaml=excluded.yaml, sha256=excluded.sha256");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q,
+                      "INSERT INTO study VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET"
+                      " registered = CASE WHEN sha256 = excluded.sha256 THEN registered"
+                      " ELSE excluded.registered END, yaml=excluded.yaml, sha256=excluded.sha256"));
     store_bind_text(q, 1, from->name);
     store_bind_text(q, 2, yaml);
     store_bind_text(q, 3, sha256_finish(&hash, digits));
@@ -130,10 +119,8 @@ static berlu_status old_clear(store *s, const char *name)
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs)
 {
     char now[32];
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status != BERLU_OK)
-        return status;
-    status = study_row_put(s, from, yaml, store_now(now));
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    berlu_status status = study_row_put(s, from, yaml, store_now(now));
     if (status == BERLU_OK)
         status = old_clear(s, from->name);
     for (size_t c = 0; c < from->cell_count && status == BERLU_OK; c++)

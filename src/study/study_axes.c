@@ -1,8 +1,8 @@
 /* study_axes.c - settings, axes, parts and seeds of a study file. SPDX-License-Identifier: MIT
  *
- * Keys are checked against the table of training settings and values by the same functions
- * that read them for a run, each where it stands in the file; what contradicts itself is found
- * later, in the cells (study_expand.c). */
+ * Keys are checked against the table of training settings, and values by the functions that read
+ * them for a run, each at its place in the file; contradictions between settings are found later,
+ * in the cells (study_expand.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static int is_own(study_reader *r, const yaml_item *item, const setting *row)
     return 1;
 }
 
-/* Activations and models are texts to the table of settings; whether there is such a one is
- * checked where it is written. */
+/* Activations and models are texts to the table of settings; their existence is checked where they
+ * are written. */
 static berlu_status name_check(const setting *row, const char *value)
 {
     berlu_status status = BERLU_OK;
@@ -142,7 +142,7 @@ void study_base_read(study_reader *r, const yaml_item *item)
 
 /* -- axes, parts, seeds -- */
 
-/* "0.1" as it stands; a list's values joined. */
+/* "0.1" as written; a list's values joined. */
 static const char *label_of(study_reader *r, const study_setting *s)
 {
     text words = {0};
@@ -185,7 +185,7 @@ static void value_read(study_reader *r, const yaml_item *item, study_axis *axis)
     axis->count++;
 }
 
-/* An axis of plain values is a setting; said once, not for every value. */
+/* An axis of plain values is a setting; reported once, not for every value. */
 static int axis_is_known(study_reader *r, const yaml_item *item)
 {
     int plain = 0;
@@ -260,7 +260,7 @@ static void seeds_read(study_reader *r, const yaml_item *item, study_part *part)
         part->seeds[part->seed_count++] = i;
 }
 
-/* A cost has no seed; its cells still are those of a run. */
+/* A cost has no seeds; its cells are still those of runs. */
 static void seed_zero(study_reader *r, study_part *part)
 {
     part->seeds = study_array(r, 1, sizeof *part->seeds);
@@ -285,7 +285,7 @@ static void part_read(study_reader *r, const yaml_item *map, const yaml_item *se
         study_problem(r, map->line, map->column, "seeds: say how many, or which");
 }
 
-/* Either `parts`, or the file itself is the one part. */
+/* Either `parts`, or the file itself is the only part. */
 void study_parts_read(study_reader *r, const yaml_item *root)
 {
     const yaml_item *parts = yaml_find(root, "parts"), *axes = yaml_find(root, "axes"),

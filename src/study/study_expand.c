@@ -1,11 +1,9 @@
-/* study_expand.c - the grid of a study: cells, runs in seed order, contrasts at every open value.
- * SPDX-License-Identifier: MIT
+/* study_expand.c - the grid of a study: cells, and runs in seed order. SPDX-License-Identifier: MIT
  *
- * Each cell is resolved with the rules of `berlu train` (train/recipe, the model's table, the
- * activations' texts), so that what training would refuse is refused before anything runs. A
- * setting that does nothing beside the others of its cell is dropped there with a note: in a
- * grid that is no slip but a corner. */
-#include <math.h>
+ * Each cell is resolved with the rules of `berlu train` (train/recipe, the table of models, the
+ * texts of activations), so that what training would refuse is refused before anything runs. A
+ * setting without effect next to the others of its cell is dropped there with a note: in a grid
+ * that is not a slip but a corner. Contrasts: study_contrasts.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,34 +12,13 @@
 #include "models/models.h"
 #include "study/study_internal.h"
 
-static const char *label_of(const study_cell *cell, const char *axis)
-{
-    for (size_t i = 0; i < cell->axis_count; i++)
-        if (strcmp(cell->axes[i], axis) == 0)
-            return cell->labels[i];
-    return NULL;
-}
-
-static int matches(const study_cell *cell, const study_match *m)
-{
-    for (size_t i = 0; i < m->count; i++) {
-        const char *label = label_of(cell, m->axes[i]);
-        if (!label || strcmp(label, m->labels[i]) != 0)
-            return 0;
-    }
-    return m->count > 0;
-}
-
 /* -- resolving a cell -- */
 
 berlu_status study_settings_apply(const study_settings *list, train_settings *out)
 {
     for (size_t i = 0; i < list->count; i++)
-        for (size_t k = 0; k < list->items[i].count; k++) {
-            berlu_status status = recipe_set(out, list->items[i].key, list->items[i].values[k]);
-            if (status != BERLU_OK)
-                return status;
-        }
+        for (size_t k = 0; k < list->items[i].count; k++)
+            TRY(recipe_set(out, list->items[i].key, list->items[i].values[k]));
     return BERLU_OK;
 }
 
@@ -71,16 +48,15 @@ static berlu_status network_check(const train_settings *s)
 static berlu_status resolve(const study_settings *list, int trained_teacher, train_settings *out)
 {
     recipe_init(out);
-    berlu_status status = study_settings_apply(list, out);
-    if (status == BERLU_OK && trained_teacher)
-        status = recipe_set(out, "teacher", STUDY_TEACHER);
-    if (status == BERLU_OK)
-        status = recipe_resolve(out);
-    return status == BERLU_OK ? network_check(out) : status;
+    TRY(study_settings_apply(list, out));
+    if (trained_teacher)
+        TRY(recipe_set(out, "teacher", STUDY_TEACHER));
+    TRY(recipe_resolve(out));
+    return network_check(out);
 }
 
-/* The place of the setting that a message "KEY: ..." is about; the list's end when it names
- * none. */
+/* The index of the setting that a message "KEY: ..." is about; the list's length if it names none.
+ * */
 static size_t named(const study_settings *list, const char *message)
 {
     size_t i = 0, length = strcspn(message, ":");
@@ -104,7 +80,8 @@ static void note(study_reader *r, const char *label, const char *message)
     s->notes = longer;
 }
 
-/* Whether these words stand in the list, wherever: a mistake of base is one of every cell. */
+/* Whether the list has this message already, at any place: a mistake of base is one of every cell.
+ * */
 static int is_reported(const study_reader *r, const char *message)
 {
     for (size_t i = 0; i < r->count && i < STUDY_PROBLEMS; i++)
@@ -113,8 +90,8 @@ static int is_reported(const study_reader *r, const char *message)
     return 0;
 }
 
-/* Drops what has no effect, one by one, and reports what is wrong otherwise, where the setting
- * was written. */
+/* Drops settings without effect, one by one, and reports other problems where the setting was
+ * written. */
 static void cell_check(study_reader *r, study_cell *cell)
 {
     for (;;) {
@@ -148,7 +125,7 @@ static void cell_check(study_reader *r, study_cell *cell)
 static int is_skipped(const study *s, const study_cell *cell)
 {
     for (size_t i = 0; i < s->skip_count; i++)
-        if (matches(cell, &s->skip[i]))
+        if (study_cell_matches(cell, &s->skip[i]))
             return 1;
     return 0;
 }
@@ -212,7 +189,7 @@ static void part_expand(study_reader *r, size_t part)
     }
 }
 
-/* -- runs and pairs -- */
+/* -- runs -- */
 
 /* The teacher is a cell of its own with one run, the first. */
 static void teacher_add(study_reader *r)
@@ -250,108 +227,6 @@ static void runs_make(study_reader *r)
             if (k < p->seed_count)
                 s->runs[s->run_count++] = (study_run){i, p->seeds[k]};
         }
-}
-
-static int names_axis(const study_match *m, const char *axis)
-{
-    for (size_t i = 0; i < m->count; i++)
-        if (strcmp(m->axes[i], axis) == 0)
-            return 1;
-    return 0;
-}
-
-/* Whether b is the partner of a: the same label on every axis that the contrast leaves open. */
-static int is_partner(const study_contrast *c, const study_cell *a, const study_cell *b)
-{
-    if (a->axis_count != b->axis_count)
-        return 0;
-    for (size_t i = 0; i < a->axis_count; i++) {
-        const char *other = label_of(b, a->axes[i]);
-        if (!other || (!names_axis(&c->a, a->axes[i]) && strcmp(other, a->labels[i]) != 0))
-            return 0;
-    }
-    return 1;
-}
-
-/* The contrast's name with the labels of the open axes behind it: "smoothness, augmented". */
-static const char *pair_name(study_reader *r, const study_contrast *c, const study_cell *a)
-{
-    text words = {0};
-    text_string(&words, c->name);
-    for (size_t i = 0; i < a->axis_count; i++)
-        if (!names_axis(&c->a, a->axes[i]))
-            text_add(&words, ", %s", a->labels[i]);
-    const char *name = words.failed ? NULL : arena_strdup(&r->study->memory, words.data);
-    r->failed |= !name;
-    text_free(&words);
-    return name;
-}
-
-/* Both sides name axes and labels that exist, and the same axes. */
-int study_contrast_check(study_reader *r, const study_contrast *c)
-{
-    const study *s = r->study;
-    const study_match *const sides[] = {&c->a, &c->b};
-    int right = c->a.count && c->b.count;
-    for (int side = 0; side < 2 && right; side++) {
-        size_t found = 0;
-        for (size_t i = 0; i < s->cell_count; i++)
-            found += (size_t)matches(&s->cells[i], sides[side]);
-        if (!found)
-            study_problem(r, sides[side]->line, sides[side]->column, "contrast '%.60s': %c matches no cell", c->name,
-                          side ? 'b' : 'a');
-        for (size_t i = 0; i < sides[side]->count; i++)
-            if (!names_axis(sides[!side], sides[side]->axes[i])) {
-                study_problem(r, sides[!side]->line, sides[!side]->column,
-                              "contrast '%.60s': both sides must name %.60s", c->name, sides[side]->axes[i]);
-                right = 0;
-            }
-        right &= found > 0;
-    }
-    return right;
-}
-
-size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out)
-{
-    size_t count = 0;
-    for (size_t a = 0; a < s->cell_count; a++)
-        for (size_t b = 0; b < s->cell_count && matches(&s->cells[a], &c->a); b++)
-            if (a != b && matches(&s->cells[b], &c->b) && is_partner(c, &s->cells[a], &s->cells[b])) {
-                if (out)
-                    out[count] = (study_cells){a, b};
-                count++;
-            }
-    return count;
-}
-
-static void contrast_pairs(study_reader *r, size_t index)
-{
-    study *s = r->study;
-    const study_contrast *c = &s->contrasts[index];
-    size_t count = study_contrast_cells(s, c, NULL);
-    study_cells *cells = study_array(r, count, sizeof *cells);
-    if (!cells)
-        return;
-    study_contrast_cells(s, c, cells);
-    for (size_t i = 0; i < count; i++)
-        s->pairs[s->pair_count++] = (study_pair){index, cells[i].a, cells[i].b, pair_name(r, c, &s->cells[cells[i].a])};
-}
-
-static void pairs_make(study_reader *r)
-{
-    study *s = r->study;
-    size_t count = 0;
-    for (size_t i = 0; i < s->contrast_count; i++) {
-        const study_contrast *c = &s->contrasts[i];
-        size_t found = study_contrast_check(r, c) ? study_contrast_cells(s, c, NULL) : 1;
-        if (!found)
-            study_problem(r, c->line, c->column, "contrast '%.60s': no two cells differ by it alone", c->name);
-        count += found;
-    }
-    if (r->count || !(s->pairs = study_array(r, count, sizeof *s->pairs)))
-        return;
-    for (size_t i = 0; i < s->contrast_count; i++)
-        contrast_pairs(r, i);
 }
 
 static void teacher_check(study_reader *r)
@@ -410,11 +285,19 @@ void study_expand(study_reader *r)
     if (!r->failed)
         runs_make(r);
     if (!r->failed)
-        pairs_make(r);
+        study_pairs_make(r);
     if (!r->failed)
         study_equivalence_expand(r);
     if (!r->count && !s->cell_count && !r->failed)
         study_problem(r, 1, 1, "no cell is left");
+}
+
+const char *study_setting_of(const study_cell *cell, const char *key)
+{
+    for (size_t i = 0; i < cell->settings.count; i++)
+        if (strcmp(cell->settings.items[i].key, key) == 0)
+            return cell->settings.items[i].values[0];
+    return NULL;
 }
 
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out)

@@ -1,7 +1,8 @@
-/* study_file.c - reads the YAML of a study into study_file.h's struct. SPDX-License-Identifier: MIT
+/* study_file.c - reads the YAML of a study into the struct of study_file.h.
+ * SPDX-License-Identifier: MIT
  *
- * Reading never stops at a mistake: it is noted with its place and the rest is read on, so
- * that one look at the file mends all of it. Only lack of memory ends the work early. */
+ * Reading does not stop at a mistake: it is noted with its place and reading continues, so that all
+ * mistakes of a file are reported at once. Only lack of memory ends it early. */
 #include "study/study_file.h"
 
 #include <math.h>
@@ -83,7 +84,7 @@ double study_real(study_reader *r, const yaml_item *item, const char *what)
     return value;
 }
 
-/* Reports an unknown word, with the nearest one. */
+/* Reports an unknown word and suggests the nearest one. */
 void study_unknown(study_reader *r, const yaml_item *item, const char *what, const char *const *names)
 {
     const char *near = nearest_name(item->key, names);
@@ -285,10 +286,8 @@ berlu_status study_read(study *out, const char *path, text *problems)
     char *bytes;
     size_t count;
     *out = (study){0};
-    berlu_status status = file_read_all(&bytes, &count, path, YAML_BYTES);
-    if (status != BERLU_OK)
-        return status;
-    status = study_parse(out, bytes, count, path, problems);
+    TRY(file_read_all(&bytes, &count, path, YAML_BYTES));
+    berlu_status status = study_parse(out, bytes, count, path, problems);
     free(bytes);
     return status;
 }

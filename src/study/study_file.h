@@ -24,7 +24,7 @@
  * study_read() checks all of it, expands the grid and resolves every cell as `berlu train`
  * would, and reports every problem at once with line and column. Nothing runs and no data is
  * looked for here. Files: study_file.c (the file), study_axes.c (settings, axes, seeds),
- * study_expand.c (the grid). */
+ * study_expand.c (the grid), study_contrasts.c (which cells are compared). */
 #ifndef STUDY_STUDY_FILE_H
 #define STUDY_STUDY_FILE_H
 
@@ -37,7 +37,7 @@
 enum { STUDY_CELLS = 4096, STUDY_RUNS = 65536, STUDY_SEEDS = 4096, STUDY_AXES = 16, STUDY_PROBLEMS = 64 };
 #define STUDY_NO_CELL SIZE_MAX
 
-/* One setting as it was written. A list (`act` per site) has several values. */
+/* One setting as written. A list (`act` per site) has several values. */
 typedef struct study_setting {
     const char *key;
     const char **values;
@@ -80,13 +80,13 @@ typedef struct study_match {
 typedef struct study_contrast {
     const char *name;
     study_match a, b;
-    int expect;   /* -1: a is less, 1: a is greater, 0: not said */
+    int expect;   /* -1: a is less, 1: a is greater, 0: none given */
     double paper; /* the paper's a - b, in points; NaN: none */
     int line, column;
 } study_contrast;
 
-/* A cell of the grid. Its settings are those of base with those of its axes put over them,
- * without what has no effect there. */
+/* A cell of the grid. Its settings are those of base overridden by those of its axes, without those
+ * that have no effect there. */
 typedef struct study_cell {
     const char *label; /* the labels of its axes, joined by ", "; the study's name when there are no axes */
     const char **axes, **labels;
@@ -100,20 +100,20 @@ typedef struct study_run {
     int64_t seed;
 } study_run;
 
-/* A contrast at one value of the axes that it leaves open. */
+/* A contrast at one value of each axis that it leaves open. */
 typedef struct study_pair {
     size_t contrast, a, b; /* places in contrasts[] and cells[] */
-    const char *name;      /* the contrast's, with the open axes' labels behind it */
+    const char *name;      /* the contrast's, followed by the labels of the open axes */
 } study_pair;
 
-/* What is to be the same in another program's results: a cell's mean, or a difference of two. */
+/* An equivalence to another program's results: of a cell's mean, or of a difference of two. */
 typedef struct study_equal {
     size_t a, b; /* places in cells[]; b is STUDY_NO_CELL for a single cell */
     double margin;
     const char *name;
 } study_equal;
 
-/* The section `equivalence` as it was written. */
+/* The section `equivalence` as written. */
 typedef struct study_equivalence {
     const char *source; /* NULL: there is none */
     double margin;
@@ -129,15 +129,14 @@ typedef struct study {
     study_kind kind;
     int64_t rounds;
     double margin;
-    study_settings base,
-        teacher; /* the teacher's settings are complete with the data of base; empty: none is trained */
+    study_settings base, teacher; /* the teacher's include the data of base; empty: none is trained */
     study_part *parts;
     study_match *skip;
     study_contrast *contrasts;
     const char **claims;
-    study_cell *cells;   /* a teacher that is trained first is the last of them, without axes */
+    study_cell *cells;   /* a teacher that is trained first is the last, without axes */
     size_t teacher_cell; /* STUDY_NO_CELL: there is none */
-    study_run *runs;     /* seed by seed, so that a study that is cut anywhere is balanced */
+    study_run *runs;     /* seed by seed, so that a study interrupted anywhere is balanced */
     study_pair *pairs;
     study_equivalence equivalence;
     study_equal *equals;
@@ -154,8 +153,11 @@ berlu_status study_read(study *out, const char *path, text *problems);
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems);
 void study_free(study *s);
 
-/* The settings of a run, resolved; the caller frees them. The teacher of a student is a placeholder: which run that is, the
- * keys say (runs.h). */
+/* The settings of a run, resolved; the caller frees them. The teacher of a student is a placeholder
+ * (runs.h has its key). */
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
+
+/* The first value of a setting as the file has it; NULL where it has none. */
+const char *study_setting_of(const study_cell *cell, const char *key);
 
 #endif

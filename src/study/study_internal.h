@@ -1,4 +1,4 @@
-/* study_internal.h - what reading and expanding a study share. SPDX-License-Identifier: MIT */
+/* study_internal.h - shared by reading and expanding a study. SPDX-License-Identifier: MIT */
 #ifndef STUDY_STUDY_INTERNAL_H
 #define STUDY_STUDY_INTERNAL_H
 
@@ -16,17 +16,17 @@ typedef struct study_reader {
     study *study;
     yaml_tree tree;
     study_complaint list[STUDY_PROBLEMS]; /* in the order of the file */
-    size_t count;                         /* those beyond STUDY_PROBLEMS are counted only */
-    int failed;                           /* memory is gone */
+    size_t count;                         /* beyond STUDY_PROBLEMS they are only counted */
+    int failed;                           /* an allocation failed */
 } study_reader;
 
-/* Notes a problem, unless the same words stand in the list for that place. */
+/* Notes a problem, unless the list has the same message for that place. */
 void study_problem(study_reader *r, int line, int column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void *study_array(study_reader *r, size_t count, size_t size); /* zeroed; NULL marks the reader as failed */
 
-/* Parts of reading: the text of a scalar, a number, the right kind of item, an unknown key. Each
- * notes a problem where it must. */
+/* The text of a scalar, a number, the expected kind of item, an unknown key. Each notes a problem
+ * where there is one. */
 const char *study_copy(study_reader *r, const char *words);
 const char *study_scalar(study_reader *r, const yaml_item *item, const char *what);
 double study_real(study_reader *r, const yaml_item *item, const char *what); /* NaN with a problem */
@@ -38,22 +38,25 @@ study_match study_match_read(study_reader *r, const yaml_item *item, const char 
 void study_equivalence_read(study_reader *r, const yaml_item *item); /* study_equal.c */
 void study_equivalence_expand(study_reader *r);
 
-/* Cells that differ by a contrast alone; `out` may be NULL. Returns how many (study_expand.c). */
+/* Cells that differ by a contrast alone; `out` may be NULL. Returns how many (study_contrasts.c).
+ * */
 typedef struct study_cells {
     size_t a, b;
 } study_cells;
 size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out);
-int study_contrast_check(study_reader *r, const study_contrast *c);
+int study_contrast_check(study_reader *r, const study_contrast *c); /* 1, or notes problems */
+void study_pairs_make(study_reader *r);
+int study_cell_matches(const study_cell *cell, const study_match *m);
 
 void study_base_read(study_reader *r, const yaml_item *item);  /* base and its teacher (study_axes.c) */
 void study_parts_read(study_reader *r, const yaml_item *root); /* parts, axes, seeds */
 
-/* `over` put over `base`: a key of both has the value of `over`. */
+/* `base` overridden by `over`. */
 study_settings study_settings_merge(study_reader *r, const study_settings *base, const study_settings *over);
 
 berlu_status study_settings_apply(const study_settings *list, train_settings *out);
 
-/* Cells, runs and pairs of what has been read (study_expand.c). */
+/* Expands what has been read into cells, runs and pairs. */
 void study_expand(study_reader *r);
 
 #endif

@@ -151,16 +151,14 @@ static void difference_add(text *out, const char *what, const char *then, const 
         text_add(out, "%s%s (%s then, %s now)", out->length ? ", " : "", what, then, now);
 }
 
-/* What may change bits between the two times. */
+/* Lists the differences between the two times that may change bits. */
 static berlu_status differences(text *why, const char *then_run, const char *now_run, const store_origin *origin)
 {
     run_facts then = {0}, now = {0};
     char path[STUDY_PATH + 32], commit_then[64], commit_now[64];
     char machine_then[STUDY_MACHINE], machine_now[STUDY_MACHINE];
     snprintf(path, sizeof path, "%.4000s/run.json", now_run);
-    berlu_status status = run_json_read(NULL, &now, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(run_json_read(NULL, &now, path));
     snprintf(path, sizeof path, "%.4000s/run.json", then_run);
     commit_read(commit_now, now_run);
     if (file_exists(path) && run_json_read(NULL, &then, path) == BERLU_OK) {

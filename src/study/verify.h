@@ -1,10 +1,10 @@
-/* verify.h - finished runs trained again, and what came of it. SPDX-License-Identifier: MIT
+/* verify.h - repeats finished runs and compares the results. SPDX-License-Identifier: MIT
  *
  * A run is repeated in FOLDER/verify/runs/KEY with its recorded algorithms (algorithms.h), and the
  * SHA-256 of its weights, metrics.csv and correct.bin are compared with those of the first time.
- * Equal is the only answer that passes where the same program ran on the same device with the same
- * library. Elsewhere bits may differ ("not comparable bit for bit"), and the metric is tested
- * instead: one more value of the cell lies inside its 95 % prediction interval 19 times of 20. */
+ * Where the same program ran on the same device with the same library, only equal hashes pass.
+ * Elsewhere bits may differ ("not comparable bit for bit"), and the metric is tested instead: one
+ * more value of the cell lies inside its 95 % prediction interval 19 times of 20. */
 #ifndef STUDY_VERIFY_H
 #define STUDY_VERIFY_H
 
@@ -13,12 +13,12 @@
 #include "study/store.h"
 
 typedef enum verify_verdict {
-    VERIFY_EQUAL,     /* every hash that is known of both */
+    VERIFY_EQUAL,     /* every hash known of both */
     VERIFY_INSIDE,    /* not comparable bit for bit; the metric fits */
     VERIFY_OUTSIDE,   /* not comparable bit for bit; the metric does not fit */
     VERIFY_DIFFERENT, /* comparable, and another result */
     VERIFY_UNKNOWN,   /* nothing to compare with: no hash, or fewer than two runs in the cell */
-    VERIFY_CUT,       /* the repetition did not end */
+    VERIFY_CUT,       /* the repetition did not finish */
     VERIFY_VERDICTS
 } verify_verdict;
 extern const char *const verify_verdict_names[VERIFY_VERDICTS];
@@ -29,23 +29,23 @@ typedef struct verify_row {
     run_hash then, now;
     double metric_then, metric_now;
     stats_interval range; /* prediction interval of the cell */
-    text why;             /* what makes the bits not comparable; empty: they are */
+    text why;             /* why bits are not comparable; empty: they are */
     verify_verdict verdict;
 } verify_row;
 
-/* `count` different finished runs by chance, or all if there are fewer; returns how many. */
+/* Draws `count` different finished runs, or all if there are fewer; returns how many. */
 size_t verify_pick(size_t *out, size_t count, const study_entries *runs, uint64_t seed);
 
-/* Entries for repeating them, with folders in FOLDER/verify; whatever was there is removed. */
+/* Entries for repeating them, with folders in FOLDER/verify, which is emptied first. */
 berlu_status verify_prepare(study_entries *out, const study_entries *runs, const size_t *picked, size_t count,
                             const char *folder);
 
-/* What came of one; `again` is the repeated entry, `index` the study's store or NULL. Free
+/* Judges one repetition: `again` is the repeated entry, `index` the study's store or NULL. Free
  * row->why. */
 berlu_status verify_compare(verify_row *row, const study *s, const study_entries *runs, size_t run,
                             const study_entry *again, store *index);
 
-/* What a store knows of a run's first time, for runs without a folder here. */
+/* Reads the first results from a store, for runs without a folder here. */
 typedef struct store_origin {
     run_hash hash;
     char device[192], version[32], commit[64];

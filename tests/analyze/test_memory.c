@@ -1,5 +1,6 @@
 /* test_memory.c - every allocation of the analyses fails once.
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include "analyze/card.h"
 #include "analyze/contour.h"
 #include "analyze/landscape.h"
+#include "analyze/landscape_file.h"
 #include "analyze/regions.h"
 #include "analyze/spectrum.h"
 #include "analyze/svd.h"
@@ -149,6 +151,38 @@ static void a_run_that_finds_no_memory_says_so(void **state)
     assert_int_equal(status, BERLU_OK);
 }
 
+/* Written whole or not at all; read to the same bits, or refused by name. */
+static void a_landscape_file_survives_failures(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    const landscape_summary s = {1.0 / 3, 0.1, 1e-7, NAN, NAN, "3 test images"};
+    static const char *const broken[] = {"", "[", "[1]", "{\"how\": 1}",
+                                         "{\"how\": \"x\", \"loss\": 1, \"gradient\": 1}"};
+    landscape_summary back;
+    folder_fresh(folder, "analyze_landscape_file");
+    folder_path(path, folder, LANDSCAPE_FILE);
+    berlu_status status;
+    assert_int_equal(landscape_load(&back, folder), BERLU_ERR_INPUT);
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = landscape_save(folder, &s), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    for (int n = 1; fail_after(FAIL_WRITE | FAIL_SHORT | FAIL_SYNC, n), status = landscape_save(folder, &s), fail_hit();
+         n++)
+        assert_int_equal(status, BERLU_ERR_IO);
+    assert_int_equal(status, BERLU_OK);
+    for (int n = 1; fail_after(FAIL_ALLOC, n), status = landscape_load(&back, folder), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    assert_true(back.loss == s.loss && back.gradient == s.gradient && back.sharpness == s.sharpness);
+    assert_true(isnan(back.eigenvalue) && isnan(back.error));
+    assert_string_equal(back.how, s.how);
+    for (size_t i = 0; i < COUNT(broken); i++) {
+        assert_int_equal(file_write_atomic(path, broken[i], strlen(broken[i])), BERLU_OK);
+        assert_int_equal(landscape_load(&back, folder), BERLU_ERR_INPUT);
+        assert_non_null(strstr(berlu_last_error(), LANDSCAPE_FILE));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_card_that_cannot_be_drawn_leaves_no_file),
         cmocka_unit_test(a_landscape_that_finds_no_memory_says_so),
         cmocka_unit_test(a_run_that_finds_no_memory_says_so),
+        cmocka_unit_test(a_landscape_file_survives_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -225,6 +225,78 @@ static void widths_are_judged_by_their_rules(void **state)
     done(&r, &contents);
 }
 
+/* ---- landscapes ------------------------------------------------------------------------------ */
+
+/* Every finished run of a cell gets a landscape around these figures, a hundredth apart. */
+static void landscapes_put(store_contents *c, size_t cell, double sharpness, double eigenvalue, double error)
+{
+    store_cell *of = &c->studies[0].cells[cell];
+    for (size_t i = 0; i < of->count; i++) {
+        landscape_summary *l = ARENA_NEW(&c->memory, landscape_summary);
+        double factor = 1 + 0.01 * (double)i;
+        *l = (landscape_summary){1, 0.1, sharpness * factor, eigenvalue * factor, error, "256 training images"};
+        of->runs[i].landscape = l;
+    }
+}
+
+static void flatness_is_judged_by_sharpness_and_eigenvalues_together(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"relu", 77, 0}, {"leaky_relu", 77, 0}, {"prelu", 77, 0}};
+    static const struct {
+        double sharpness, eigenvalue, error; /* of berlu and each error; rivals have 1 and 20 */
+        const char *direction;
+    } cases[] = {{0.5, 10, 0, "held"},
+                 {0.5, 10, 6, "undecided"}, /* the errors of the eigenvalues reach each other */
+                 {1, 10, 0, "undecided"},   /* no flatter by one of the two */
+                 {0.5, 40, 0, "not held"},
+                 {0.5, 40, 11, "undecided"}};
+    synthetic s = {.cells = cells, .cell_count = 4, .seeds = 4, .epochs = 2, .spread = 0.2};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        store_contents contents;
+        report r;
+        synthetic_make(&contents, &s);
+        landscapes_put(&contents, 0, cases[i].sharpness, cases[i].eigenvalue, cases[i].error);
+        for (size_t c = 1; c < 4; c++)
+            landscapes_put(&contents, c, 1, 20, cases[i].error);
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        is(&r, 18, cases[i].direction);
+        assert_false(claim(&r, 18)->partial);
+        assert_int_equal(claim(&r, 18)->n, 4);
+        done(&r, &contents);
+    }
+}
+
+/* What was not measured, or in another way, decides nothing. */
+static void flatness_needs_every_registered_run_measured_alike(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"relu", 77, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 0.2};
+    static const char *const why[] = {"not all of relu, leaky_relu and prelu",
+                                      "not every registered run has a landscape",
+                                      "landscapes were measured in different ways"};
+    for (int damage = 0; damage < 4; damage++) {
+        store_contents contents;
+        report r;
+        synthetic_make(&contents, &s);
+        landscapes_put(&contents, 0, 0.5, 10, 0);
+        if (damage < 3)
+            landscapes_put(&contents, 1, 1, 20, 0);
+        if (damage == 1)
+            contents.studies[0].cells[1].runs[3].landscape = NULL;
+        if (damage == 2)
+            contents.studies[0].cells[1].runs[3].landscape =
+                &(landscape_summary){1, 0.1, 1, 20, 0, "1000 training images"};
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        is(&r, 18, damage == 0 ? "held" : damage == 3 ? "not tested" : "undecided");
+        assert_int_equal(claim(&r, 18)->partial, damage < 3);
+        if (damage < 3)
+            assert_string_equal(claim(&r, 18)->why, why[damage]);
+        done(&r, &contents);
+    }
+}
+
 /* ---- cost ------------------------------------------------------------------------------------ */
 
 typedef struct cost_line {
@@ -410,6 +482,8 @@ int main(void)
         cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
         cmocka_unit_test(widths_are_judged_by_their_rules),
+        cmocka_unit_test(flatness_is_judged_by_sharpness_and_eigenvalues_together),
+        cmocka_unit_test(flatness_needs_every_registered_run_measured_alike),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
         cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
         cmocka_unit_test(a_difference_to_another_program_is_the_first_line),

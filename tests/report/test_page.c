@@ -232,6 +232,10 @@ static void lack_of_memory_is_reported_and_leaves_nothing(void **state)
     folder_fresh(folder, "report_memory");
     synthetic_make(&contents,
                    &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .sites = 2, .epochs = 3, .spread = 1});
+    const landscape_summary flat = {1, 0.1, 0.01, 20, 1, "256 training images"}; /* C18 is judged as well */
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 2; i++)
+            contents.studies[0].cells[c].runs[i].landscape = &flat;
     for (; fail_after(FAIL_ALLOC, n), status = report_make(&r, &contents), fail_hit(); n += 1) {
         if (status != BERLU_ERR_MEMORY)
             fail_msg("allocation %d: status %d", n, status);
@@ -261,10 +265,67 @@ static void a_damaged_metrics_blob_is_an_error_that_names_the_run(void **state)
     store_contents_free(&contents);
 }
 
+/* A second study with some cells of the first: its runs are the same folders. */
+static void share(store_contents *c, size_t cells)
+{
+    store_study *both = ARENA_ARRAY(&c->memory, store_study, 2);
+    both[1] = c->studies[0];
+    both[0] = c->studies[0];
+    both[0].name = "part";
+    both[0].yaml = "study: part\n";
+    both[0].cell_count = cells;
+    both[0].contrast_count = 0;
+    c->studies = both;
+    c->count = 2;
+}
+
+static size_t occurrences(const char *in, const char *words)
+{
+    size_t n = 0;
+    while ((in = strstr(in, words)))
+        n++, in += strlen(words);
+    return n;
+}
+
+static void cells_that_studies_share_are_drawn_and_counted_once(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    folder_fresh(folder, "report_shared");
+    for (int same = 0; same < 2; same++) {
+        store_contents contents;
+        report r;
+        synthetic_make(&contents, &paper_like);
+        share(&contents, same ? 2 : 3);
+        if (!same) { /* one more seed in the part: another mean, another plot */
+            store_cell *cells = ARENA_ARRAY(&contents.memory, store_cell, 3);
+            memcpy(cells, contents.studies[1].cells, 3 * sizeof *cells);
+            cells[0].count--;
+            contents.studies[0].cells = cells;
+        }
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        assert_int_equal(r.v.run_count, 35);
+        assert_true((r.v.studies[0].within[0] == &r.v.studies[1]) == same);
+        assert_null(r.v.studies[1].within[0]);
+        assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
+        char *page = slurp(folder, "index.html");
+        assert_non_null(strstr(page, "34 of 35 runs are done; 1 failed."));
+        size_t whole = occurrences(page, ">made: vit_tiny_cifar on cifar10, 100 epochs<");
+        assert_true(whole >= 5); /* dots, two curves, two clouds */
+        assert_int_equal(occurrences(page, ">part: vit_tiny_cifar on cifar10, 100 epochs<"), same ? 0 : whole);
+        assert_int_equal(occurrences(page, "<h3>part: "), same ? 0 : 3);
+        assert_int_equal(occurrences(page, "Cells of part are cells of made"), same);
+        free(page);
+        report_free(&r);
+        store_contents_free(&contents);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sections_stand_in_their_order),
+        cmocka_unit_test(cells_that_studies_share_are_drawn_and_counted_once),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(no_address_stands_outside_of_text),
         cmocka_unit_test(a_choice_after_pilot_runs_is_the_first_line),

@@ -14,4 +14,50 @@ done
 [ -z "$(ls -d runs 2>/dev/null)" ] # a plan leaves nothing behind
 # Data that is here gives keys to any study: the built-in set in the place of the real one.
 "$berlu" study run "$studies/deit_distilled.yaml" --set data=synthetic --set synthetic_images=64 --set batch=16 --set device=cpu --dry-run | grep -q "34 runs: .* 34 waiting"
+# Expected time: from two seconds of training before any run is done.
+"$berlu" study run "$studies/quick.yaml" --dry-run | grep -q "^needs: .* about [0-9]* s a run, .* min in all at .*two seconds"
+"$berlu" study run "$studies/quick.yaml" --dry-run --json | grep -q '"expected_seconds": [0-9]*[1-9].*"runs_without_estimate": 0'
+[ -z "$(ls -d runs 2>/dev/null)" ]
+
+# What this machine lacks, every cell of it with its place: notes of a plan, and a refusal before anything runs.
+cat >lacks.yaml <<END
+study: lacks
+base: {model: vit_tiny, act: relu, epochs: 1, recipe: paper}
+axes:
+  how:
+    - {label: a, data: "cifar10:$folder/nowhere"}
+    - {label: b, data: "folder:$folder/nowhere"}
+    - {label: c, data: synthetic, synthetic_images: 1048576, batch: 1048576}
+seeds: 1
+END
+"$berlu" study run lacks.yaml --dry-run >plan 2>message
+[ "$(grep -c "^note: lacks.yaml:[567]:" message)" = 3 ] && grep -q "^lacks: 3 runs" plan
+code=0
+"$berlu" study run lacks.yaml 2>message || code=$?
+[ $code = 2 ] && [ "$(grep -c "lacks.yaml:[567]:" message)" = 3 ] && [ ! -e runs ]
+
+# A list of problems longer than any message is printed whole, and what training refuses has a place too.
+{ echo "study: long"; echo "base: {model: vit_micro, data: synthetic}"; echo "axes:"; echo "  act:"
+  for i in $(seq 30); do echo "    - no_such_activation_$i"; done; echo "seeds: 1"; } >long.yaml
+code=0
+"$berlu" study run long.yaml 2>message || code=$?
+[ $code = 2 ] && [ "$(grep -c "long.yaml:[0-9]*:7: activation" message)" = 30 ] && grep -q "30 problems" message
+echo "study: late
+base: {model: vit_micro, act: relu, data: synthetic, synthetic_images: 64}
+axes: {how: [{label: a, train_images: 4096}, {label: b, epochs: 2, warmup: 2}]}
+seeds: 1" >late.yaml
+code=0
+"$berlu" study run late.yaml 2>message || code=$?
+[ $code = 2 ] && grep -q "late.yaml:3:39: train_images: 4096" message && grep -q "late.yaml:3:46: schedule: " message && [ ! -e runs ]
+
+# A folder stands for its one study.
+echo "study: tiny
+base: {model: linear, image_size: 8, data: synthetic, synthetic_images: 64, batch: 16, epochs: 1, warmup: 0, lr: 1e-3}
+seeds: 1" >tiny.yaml
+"$berlu" study run tiny.yaml --dir here --quiet >/dev/null
+"$berlu" study status here | grep -q "^tiny: 1 runs: 1 done"
+[ "$("$berlu" study list here --commands | wc -l)" = 0 ]
+code=0
+"$berlu" study status "$folder" 2>message || code=$?
+[ $code = 2 ] && grep -q "no study.db" message
 echo "$count study files"

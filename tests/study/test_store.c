@@ -20,7 +20,10 @@
 #include <cmocka.h>
 
 #include "store_fixture.h"
+#include "base/file.h"
+#include "study/estimate.h"
 #include "study/known.h"
+#include "study/lacks.h"
 #include "study/pack.h"
 #include "study/scheduler.h"
 #include "support/fail.h"
@@ -301,6 +304,71 @@ static void the_scheduler_survives_lack_of_memory(void **state)
     contents_check(f, folder);
 }
 
+/* A landscape measured after the run was indexed makes the index out of date once. */
+static void a_landscape_joins_its_run_later(void **state)
+{
+    fixture *f = *state;
+    study_entry *r = &f->runs.items[0];
+    const landscape_summary l = {1, 2, 3, 4, 0.5, "8 training images"};
+    store_contents c;
+    text notes = {0};
+    store *s;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(contents_read(&c, f->folder), BERLU_OK);
+    assert_null(c.studies[0].cells[0].runs[0].landscape);
+    store_contents_free(&c);
+    assert_int_equal(landscape_save(r->path, &l), BERLU_OK);
+    assert_int_equal(study_entry_look(r), BERLU_OK);
+    assert_int_equal(store_open(&s, f->folder, &notes), BERLU_OK);
+    assert_false(store_is_current(s, r));
+    assert_true(store_is_current(s, &f->runs.items[1]));
+    assert_int_equal(store_put_run(s, r, NULL), BERLU_OK);
+    assert_true(store_is_current(s, r));
+    assert_int_equal(store_close(s), BERLU_OK);
+    assert_int_equal(contents_read(&c, f->folder), BERLU_OK);
+    const landscape_summary *back = c.studies[0].cells[0].runs[0].landscape;
+    assert_non_null(back);
+    assert_true(back->loss == 1 && back->gradient == 2 && back->sharpness == 3 && back->eigenvalue == 4 &&
+                back->error == 0.5);
+    assert_string_equal(back->how, l.how);
+    store_contents_free(&c);
+}
+
+/* What a machine lacks, and how long runs take, is known or an error: never a crash. */
+static void every_allocation_of_a_plan_may_fail(void **state)
+{
+    fixture *f = *state;
+    study_estimate needs;
+    study_time time;
+    berlu_status status;
+    int n = 1;
+    for (; fail_after(FAIL_ALLOC, n), status = study_estimate_make(&needs, &f->s), fail_hit(); n++)
+        assert_true(status == BERLU_OK || status == BERLU_ERR_MEMORY);
+    assert_int_equal(status, BERLU_OK);
+    for (n = 1;; n++) {
+        text problems = {0};
+        fail_after(FAIL_ALLOC, n);
+        status = study_lacks(&f->s, "t.yaml", 1, &problems);
+        int hit = fail_hit();
+        assert_true(status == BERLU_OK || status == BERLU_ERR_MEMORY);
+        if (!hit)
+            assert_true(status == BERLU_OK && !problems.length);
+        text_free(&problems);
+        if (!hit)
+            break;
+    }
+    assert_true(n > 8);
+    for (n = 1; n <= 16; n++) { /* beyond these it is the trainer's memory */
+        fail_after(FAIL_ALLOC, n);
+        status = study_time_make(&time, &f->s, &f->runs, 1, 0.01);
+        (void)fail_hit();
+        assert_true(status == BERLU_OK || status == BERLU_ERR_MEMORY);
+    }
+    assert_int_equal(study_time_make(&time, &f->s, &f->runs, 1, 0.01), BERLU_OK);
+    assert_true(time.measured && time.seconds > 0 && time.seconds >= time.seconds_run);
+    assert_int_equal(time.unknown, 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -318,6 +386,8 @@ int main(void)
         CASE(looking_at_a_run_tells_memory_from_damage),
         CASE(every_allocation_of_the_keys_may_fail),
         CASE(the_scheduler_survives_lack_of_memory),
+        CASE(a_landscape_joins_its_run_later),
+        CASE(every_allocation_of_a_plan_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
