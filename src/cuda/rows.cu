@@ -1,0 +1,195 @@
+/* rows.cu - a product with one activation as its epilogue. SPDX-License-Identifier: MIT
+ *
+ * Compiled once per activation for sm_90a (CMakeLists.txt), with the formula's header as
+ * ACT_FORMULA; the product is rows_kernel.cuh's, the elements are those of act/cuda/fused.cuh, so a
+ * fused layer has the same bits here and in two launches wherever the product has.
+ *
+ *     value_finish   u = product + bias, rounded; y from the rounded u
+ *     slope_finish   du = product x slope of u; column sums of du; sums of learned parameters;
+ *                    y recomputed from u
+ *
+ * The product that meets the slope is not rounded. Read on: rows.c for when this is used. */
+#include "cuda/rows_kernel.cuh"
+
+#include "act/cuda/fused.cuh"
+
+namespace
+{
+
+/* Where a formula has a short form for the usual parameters, a tile has a copy in which the compiler
+ * knows that they are. The other copy is a loop over single elements in local memory: unrolled, the
+ * long forms take half a minute to compile. */
+#ifdef ACT_FORMULAS_SMOOTHED_H
+#define FAST_FORM(k) false /* tables of pieces; rows.c leaves it to two launches */
+#else
+#define FAST_FORM(k) (ACT_FAST_PATH(&(k).f) && ACT_EXACT_KNEE(&(k).f))
+#endif
+
+constexpr int ROWS_ELEMENTS = ROWS_VECTORS * WIDTH; /* of a tile, that a thread has */
+
+struct value_finish {
+    static constexpr bool BY_DEPTH = false;
+    const rows_job &job;
+    const consts k;
+    int channel;
+    float bias[ROWS_HALF / 4] = {};
+
+    __device__ __forceinline__ value_finish(const rows_job &job_, int channel_)
+        : job(job_), k(consts_at(job_.act)), channel(channel_)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS_HALF / 32; i++)
+            if (job.bias)
+                unpack<BERLU_BF16>(load_vector<BERLU_BF16>(job.bias, channel + i * 32), bias + i * WIDTH);
+    }
+    __device__ __forceinline__ void fetch(int64_t, const bool *)
+    {
+    }
+    __device__ __forceinline__ void store(uint4 u, uint4 y, int64_t row, int i, const bool *there) const
+    {
+        size_t at = vector_index(job, row, channel, i);
+        if (there[i % 2] && job.u)
+            store_vector<BERLU_BF16>(job.u, at, u);
+        if (there[i % 2])
+            store_vector<BERLU_BF16>(job.act.y, at, y);
+    }
+    __device__ __forceinline__ void tile(const float (*acc)[4], int64_t row, const bool *there) const
+    {
+        uint4 u[ROWS_VECTORS];
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++) {
+            float v[WIDTH];
+            vector_of(v, acc, i);
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                v[j] += bias[i / 2 * 8 + j];
+            u[i] = pack<BERLU_BF16>(v);
+        }
+        if (FAST_FORM(k)) {
+            __builtin_assume(FAST_FORM(k));
+#pragma unroll
+            for (int i = 0; i < ROWS_VECTORS; i++)
+                store(u[i], values_estimate<false>(u[i], k), row, i, there);
+        } else {
+            slow_tile(u, row, there);
+        }
+    }
+    __device__ __forceinline__ void slow_tile(const uint4 *u, int64_t row, const bool *there) const
+    {
+        float v[ROWS_ELEMENTS];
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++)
+            unpack<BERLU_BF16>(u[i], v + i * WIDTH);
+#pragma unroll 1
+        for (int i = 0; i < ROWS_ELEMENTS; i++)
+            v[i] = value_estimate<false>(v[i], k);
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++)
+            store(u[i], pack<BERLU_BF16>(v + i * WIDTH), row, i, there);
+    }
+    __device__ __forceinline__ void end(float *, const rows_place &) const
+    {
+    }
+};
+
+template <int SUMS> struct slope_finish {
+    static constexpr bool BY_DEPTH = true;
+    const rows_job &job;
+    const consts k;
+    int channel;
+    uint4 u[ROWS_VECTORS];
+    float column[ROWS_HALF / 4] = {}, sum[SUMS ? SUMS : 1] = {};
+
+    __device__ __forceinline__ slope_finish(const rows_job &job_, int channel_)
+        : job(job_), k(consts_at(job_.act)), channel(channel_)
+    {
+    }
+    /* Missing rows are zero, and so is their product: they add nothing to the sums. */
+    __device__ __forceinline__ void fetch(int64_t row, const bool *there)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++)
+            u[i] = there[i % 2] ? load_vector<BERLU_BF16>(job.act.x, vector_index(job, row, channel, i)) : make_uint4(0, 0, 0, 0);
+    }
+    __device__ __forceinline__ void tile(const float (*acc)[4], int64_t row, const bool *there)
+    {
+        if (!FAST_FORM(k)) {
+            slow_tile(acc, row, there);
+            return;
+        }
+        __builtin_assume(FAST_FORM(k));
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++) {
+            size_t at = vector_index(job, row, channel, i);
+            float dy[WIDTH];
+            vector_of(dy, acc, i);
+            uint4 du = slopes_estimate<SUMS, false>(u[i], dy, k, column + i / 2 * WIDTH, sum);
+            if (there[i % 2])
+                store_vector<BERLU_BF16>(job.act.dx, at, du);
+            if (there[i % 2] && job.act.y)
+                store_vector<BERLU_BF16>(job.act.y, at, values_estimate<false>(u[i], k));
+        }
+    }
+    __device__ __forceinline__ void slow_tile(const float (*acc)[4], int64_t row, const bool *there)
+    {
+        float x[ROWS_ELEMENTS], v[ROWS_ELEMENTS];
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++) {
+            unpack<BERLU_BF16>(u[i], x + i * WIDTH);
+            vector_of(v + i * WIDTH, acc, i);
+        }
+#pragma unroll 1
+        for (int i = 0; i < ROWS_ELEMENTS; i++) {
+            v[i] = slope_estimate<SUMS, false>(x[i], v[i], k, sum);
+            x[i] = job.act.y ? value_estimate<false>(x[i], k) : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS_VECTORS; i++) {
+            size_t at = vector_index(job, row, channel, i);
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                column[i / 2 * WIDTH + j] += v[i * WIDTH + j];
+            if (there[i % 2])
+                store_vector<BERLU_BF16>(job.act.dx, at, pack<BERLU_BF16>(v + i * WIDTH));
+            if (there[i % 2] && job.act.y)
+                store_vector<BERLU_BF16>(job.act.y, at, pack<BERLU_BF16>(x + i * WIDTH));
+        }
+    }
+    __device__ __forceinline__ void end(float *shared, const rows_place &at)
+    {
+        int slices = (int)(job.act.channels / ROWS_SLICE), group = blockIdx.x / slices, n0 = channel - at.column;
+        if (job.act.bias_sum)
+            columns_end(job.act.bias_sum + group * job.act.channels + n0, shared, column, at);
+#pragma unroll
+        for (int p = 0; p < SUMS; p++) {
+            double total = block_sum((double)sum[p]);
+            if (threadIdx.x == 0 && job.act.layer_sum[p])
+                job.act.layer_sum[p][blockIdx.x] = total;
+        }
+    }
+};
+
+template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
+{
+    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, ROWS_SHARED, *job);
+}
+
+berlu_status launch(const rows_job *job, cuda_stream stream)
+{
+    int sums = 0;
+    for (int p = 0; p < PARAMS; p++)
+        sums = job->act.layer_sum[p] ? p + 1 : sums;
+    if (!job->act.dx)
+        launch_one<value_finish>(job, stream);
+    else if (sums == 0)
+        launch_one<slope_finish<0>>(job, stream);
+    else if (sums == 1)
+        launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
+    else
+        launch_one<slope_finish<PARAMS>>(job, stream);
+    return gpu_launch_status();
+}
+
+} // namespace
+
+extern "C" const rows_kernels ROWS_TABLE = {launch};
