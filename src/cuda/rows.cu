@@ -25,8 +25,6 @@ namespace
 #define FAST_FORM(k) (ACT_FAST_PATH(&(k).f) && ACT_EXACT_KNEE(&(k).f))
 #endif
 
-constexpr int ROWS_ELEMENTS = ROWS_VECTORS * WIDTH; /* of a tile, that a thread has */
-
 struct value_finish {
     static constexpr bool BY_DEPTH = false;
     const rows_job &job;
@@ -42,50 +40,38 @@ struct value_finish {
             if (job.bias)
                 unpack<BERLU_BF16>(load_vector<BERLU_BF16>(job.bias, channel + i * 32), bias + i * WIDTH);
     }
-    __device__ __forceinline__ void fetch(int64_t, const bool *)
+    __device__ __forceinline__ void fetch(int, int)
     {
     }
-    __device__ __forceinline__ void store(uint4 u, uint4 y, int64_t row, int i, const bool *there) const
+    __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part) const
     {
-        size_t at = vector_index(job, row, channel, i);
-        if (there[i % 2] && job.u)
-            store_vector<BERLU_BF16>(job.u, at, u);
-        if (there[i % 2])
-            store_vector<BERLU_BF16>(job.act.y, at, y);
-    }
-    __device__ __forceinline__ void tile(const float (*acc)[4], int64_t row, const bool *there) const
-    {
-        uint4 u[ROWS_VECTORS];
 #pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++) {
+        for (int below = 0; below < 2; below++, row += 8) {
             float v[WIDTH];
-            vector_of(v, acc, i);
+            vector_of(v, acc, below);
 #pragma unroll
             for (int j = 0; j < WIDTH; j++)
-                v[j] += bias[i / 2 * 8 + j];
-            u[i] = pack<BERLU_BF16>(v);
-        }
-        if (FAST_FORM(k)) {
-            __builtin_assume(FAST_FORM(k));
-#pragma unroll
-            for (int i = 0; i < ROWS_VECTORS; i++)
-                store(u[i], values_estimate<false>(u[i], k), row, i, there);
-        } else {
-            slow_tile(u, row, there);
+                v[j] += bias[part * WIDTH + j];
+            uint4 u = pack<BERLU_BF16>(v), y = values(u);
+            uint32_t at = vector_index(job, row, channel, part);
+            if (row < (int)job.act.rows && job.u)
+                ((uint4 *)job.u)[at] = u;
+            if (row < (int)job.act.rows)
+                ((uint4 *)job.act.y)[at] = y;
         }
     }
-    __device__ __forceinline__ void slow_tile(const uint4 *u, int64_t row, const bool *there) const
+    __device__ __forceinline__ uint4 values(uint4 u) const
     {
-        float v[ROWS_ELEMENTS];
-#pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++)
-            unpack<BERLU_BF16>(u[i], v + i * WIDTH);
+        if (FAST_FORM(k)) {
+            __builtin_assume(FAST_FORM(k));
+            return values_estimate<false>(u, k);
+        }
+        float v[WIDTH];
+        unpack<BERLU_BF16>(u, v);
 #pragma unroll 1
-        for (int i = 0; i < ROWS_ELEMENTS; i++)
-            v[i] = value_estimate<false>(v[i], k);
-#pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++)
-            store(u[i], pack<BERLU_BF16>(v + i * WIDTH), row, i, there);
+        for (int j = 0; j < WIDTH; j++)
+            v[j] = value_estimate<false>(v[j], k);
+        return pack<BERLU_BF16>(v);
     }
     __device__ __forceinline__ void end(float *, const rows_place &) const
     {
@@ -97,7 +83,7 @@ template <int SUMS> struct slope_finish {
     const rows_job &job;
     const consts k;
     int channel;
-    uint4 u[ROWS_VECTORS];
+    uint4 u[ROWS_PARTS][2];
     float column[ROWS_HALF / 4] = {}, sum[SUMS ? SUMS : 1] = {};
 
     __device__ __forceinline__ slope_finish(const rows_job &job_, int channel_)
@@ -105,55 +91,52 @@ template <int SUMS> struct slope_finish {
     {
     }
     /* Missing rows are zero, and so is their product: they add nothing to the sums. */
-    __device__ __forceinline__ void fetch(int64_t row, const bool *there)
+    __device__ __forceinline__ void fetch(int row, int part)
     {
 #pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++)
-            u[i] = there[i % 2] ? load_vector<BERLU_BF16>(job.act.x, vector_index(job, row, channel, i)) : make_uint4(0, 0, 0, 0);
+        for (int below = 0; below < 2; below++, row += 8)
+            u[part][below] = row < (int)job.act.rows
+                                 ? ((const uint4 *)job.act.x)[vector_index(job, row, channel, part)]
+                                 : make_uint4(0, 0, 0, 0);
     }
-    __device__ __forceinline__ void tile(const float (*acc)[4], int64_t row, const bool *there)
+    __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part)
     {
-        if (!FAST_FORM(k)) {
-            slow_tile(acc, row, there);
+#pragma unroll
+        for (int below = 0; below < 2; below++, row += 8) {
+            float dy[WIDTH];
+            vector_of(dy, acc, below);
+            uint32_t at = vector_index(job, row, channel, part);
+            uint4 du, y;
+            elements(du, y, u[part][below], dy, column + part * WIDTH);
+            if (row < (int)job.act.rows)
+                ((uint4 *)job.act.dx)[at] = du;
+            if (row < (int)job.act.rows && job.act.y)
+                ((uint4 *)job.act.y)[at] = y;
+        }
+    }
+    __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
+    {
+        if (FAST_FORM(k)) {
+            __builtin_assume(FAST_FORM(k));
+            du = slopes_estimate<SUMS, false>(x, dy, k, column, sum);
+            y = job.act.y ? values_estimate<false>(x, k) : x;
             return;
         }
-        __builtin_assume(FAST_FORM(k));
+        float v[WIDTH], d[WIDTH];
+        unpack<BERLU_BF16>(x, v);
 #pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++) {
-            size_t at = vector_index(job, row, channel, i);
-            float dy[WIDTH];
-            vector_of(dy, acc, i);
-            uint4 du = slopes_estimate<SUMS, false>(u[i], dy, k, column + i / 2 * WIDTH, sum);
-            if (there[i % 2])
-                store_vector<BERLU_BF16>(job.act.dx, at, du);
-            if (there[i % 2] && job.act.y)
-                store_vector<BERLU_BF16>(job.act.y, at, values_estimate<false>(u[i], k));
-        }
-    }
-    __device__ __forceinline__ void slow_tile(const float (*acc)[4], int64_t row, const bool *there)
-    {
-        float x[ROWS_ELEMENTS], v[ROWS_ELEMENTS];
-#pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++) {
-            unpack<BERLU_BF16>(u[i], x + i * WIDTH);
-            vector_of(v + i * WIDTH, acc, i);
-        }
+        for (int j = 0; j < WIDTH; j++)
+            d[j] = dy[j];
 #pragma unroll 1
-        for (int i = 0; i < ROWS_ELEMENTS; i++) {
-            v[i] = slope_estimate<SUMS, false>(x[i], v[i], k, sum);
-            x[i] = job.act.y ? value_estimate<false>(x[i], k) : 0;
+        for (int j = 0; j < WIDTH; j++) {
+            d[j] = slope_estimate<SUMS, false>(v[j], d[j], k, sum);
+            v[j] = value_estimate<false>(v[j], k);
         }
 #pragma unroll
-        for (int i = 0; i < ROWS_VECTORS; i++) {
-            size_t at = vector_index(job, row, channel, i);
-#pragma unroll
-            for (int j = 0; j < WIDTH; j++)
-                column[i / 2 * WIDTH + j] += v[i * WIDTH + j];
-            if (there[i % 2])
-                store_vector<BERLU_BF16>(job.act.dx, at, pack<BERLU_BF16>(v + i * WIDTH));
-            if (there[i % 2] && job.act.y)
-                store_vector<BERLU_BF16>(job.act.y, at, pack<BERLU_BF16>(x + i * WIDTH));
-        }
+        for (int j = 0; j < WIDTH; j++)
+            column[j] += d[j];
+        du = pack<BERLU_BF16>(d);
+        y = pack<BERLU_BF16>(v);
     }
     __device__ __forceinline__ void end(float *shared, const rows_place &at)
     {

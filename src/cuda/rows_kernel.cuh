@@ -2,21 +2,22 @@
  *
  * With 192 inputs the weights of 192 columns are 72 KiB: a block keeps such a slice for its whole
  * life, and every processor has one block. Four warpgroups work in two pairs; a pair takes 64 rows
- * at a time, each warpgroup half of the columns. The next rows of a pair are copied while it works
- * on these, and while one pair finishes its elements the tensor cores multiply for the other. So
- * the product costs nothing beside the memory traffic and the arithmetic of the epilogue.
+ * at a time, each warpgroup half of the columns in three parts of 32. The products of all parts
+ * start together, and a part is finished while tensor cores still compute the next; the next rows
+ * are copied meanwhile. So the product costs little beside the memory traffic and the arithmetic of
+ * the epilogue.
  *
  * The epilogue happens in registers. mma leaves a thread two columns of every eight; rows of W are
  * therefore permuted as they are copied (column_place), such that a thread has eight columns that
  * follow each other in memory. Results leave as vectors of 16 bytes, four threads side by side,
- * without a detour through shared memory, and threads need not wait for each other.
+ * without a detour through shared memory, and warps need not wait for each other.
  *
  * FINISH is the epilogue:
- *     BY_DEPTH                      W is stored [depth][channels], not [channels][depth]
- *     FINISH(job, channel)          for a thread whose first column is `channel`; others lie 32 and 64 on
- *     fetch(row, there)             loads what it needs, before the product is complete; there[1] is of row + 8
- *     tile(acc, row, there)         finishes the elements of a tile
- *     end(shared, place)            after the last row; all threads of the block
+ *     BY_DEPTH                       W is stored [depth][channels], not [channels][depth]
+ *     FINISH(job, channel)           for a thread whose columns are eight from `channel` on, and 32 and 64 on
+ *     fetch(row, part)               loads what it needs of a part, while the one before is finished
+ *     finish(acc, row, part)         the elements of a part: eight columns of row and of row + 8
+ *     end(shared, place)             after the last row; all threads of the block
  * Read on: wgmma.cuh for the product, rows.cu for the epilogues. */
 #ifndef CUDA_ROWS_KERNEL_CUH
 #define CUDA_ROWS_KERNEL_CUH
@@ -31,7 +32,7 @@ constexpr int TILE_BLOCK = ROWS_TILE * BLOCK_ROW_BYTES, WEIGHT_BLOCK = ROWS_SLIC
 constexpr int TILE_BYTES = ROWS_BLOCKS * TILE_BLOCK, WEIGHT_BYTES = ROWS_BLOCKS * WEIGHT_BLOCK;
 constexpr int ROWS_ALIGN = 1024;
 constexpr int ROWS_SHARED = ROWS_ALIGN + WEIGHT_BYTES + 4 * TILE_BYTES; /* two tiles a pair */
-constexpr int ROWS_VECTORS = ROWS_HALF / 32 * 2;                        /* of 8 columns, that a thread has of a tile */
+constexpr int ROWS_PART = 32, ROWS_PARTS = ROWS_HALF / ROWS_PART;
 
 /* Where thread and warp stand in the block. */
 struct rows_place {
@@ -52,12 +53,11 @@ DEVICE int column_place(int n)
 }
 
 /* Starts the copy of a tile of rows by the threads of a pair, four to a row; missing rows are zero. */
-DEVICE void rows_fetch(unsigned char *to, const rows_job &job, int64_t tile)
+DEVICE void rows_fetch(unsigned char *to, const rows_job &job, int tile)
 {
-    int thread = threadIdx.x % ROWS_PAIR, row = thread / 4, quarter = thread % 4;
-    int64_t from = tile * ROWS_TILE + row;
-    bool there = from < (int64_t)job.act.rows;
-    const uint16_t *line = (const uint16_t *)job.a + (there ? from : 0) * ROWS_DEPTH;
+    int thread = threadIdx.x % ROWS_PAIR, row = thread / 4, quarter = thread % 4, from = tile * ROWS_TILE + row;
+    bool there = from < (int)job.act.rows;
+    const uint16_t *line = (const uint16_t *)job.a + (int64_t)(there ? from : 0) * ROWS_DEPTH;
 #pragma unroll
     for (int i = 0; i < ROWS_DEPTH / 8; i += 4) {
         int chunk = i + quarter;
@@ -106,15 +106,17 @@ DEVICE void weights_transpose(unsigned char *to, const rows_job &job, int n0)
     }
 }
 
-/* Starts the product of a tile and half of the slice. */
-DEVICE void tile_multiply(float (*acc)[4], const unsigned char *tile, const unsigned char *weights)
+/* Starts the product of a tile and 32 columns. */
+DEVICE void part_multiply(float (*acc)[4], const unsigned char *tile, const unsigned char *weights)
 {
-    uint64_t a = block_descriptor(tile), b = block_descriptor(weights);
+    uint32_t a = block_operand(tile), b = block_operand(weights);
+    operand_hide(a);
+    operand_hide(b);
     product_begin();
 #pragma unroll
     for (int k = 0; k < ROWS_DEPTH / 16; k++) {
         int block = k / 4, within = k % 4 * 2;
-        product_64x96(acc, a + block * (TILE_BLOCK / 16) + within, b + block * (WEIGHT_BLOCK / 16) + within, k > 0);
+        product_64x32(acc, a + block * (TILE_BLOCK / 16) + within, b + block * (WEIGHT_BLOCK / 16) + within, k > 0);
     }
     product_end();
 }
@@ -126,9 +128,10 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
     unsigned char *weights = raw + (-shared_address(raw) & (ROWS_ALIGN - 1));
     const rows_place at = place_of(threadIdx.x);
     unsigned char *now = weights + WEIGHT_BYTES + at.pair * 2 * TILE_BYTES, *next = now + TILE_BYTES;
+    const unsigned char *half = weights + at.half * ROWS_HALF * BLOCK_ROW_BYTES;
     int slices = (int)(job.act.channels / ROWS_SLICE), n0 = blockIdx.x % slices * ROWS_SLICE;
-    int64_t tiles = ((int64_t)job.act.rows + ROWS_TILE - 1) / ROWS_TILE, step = gridDim.x / slices * 2;
-    int64_t tile = blockIdx.x / slices * 2 + at.pair;
+    int tiles = ((int)job.act.rows + ROWS_TILE - 1) / ROWS_TILE, step = (int)gridDim.x / slices * 2;
+    int tile = (int)blockIdx.x / slices * 2 + at.pair;
     rows_fetch(now, job, tile);
     if (FINISH::BY_DEPTH)
         weights_transpose(weights, job, n0);
@@ -139,19 +142,29 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
     copy_wait<0>();
     shared_publish();
     __syncthreads();
+    finish.fetch(tile * ROWS_TILE + at.row, 0);
     for (; tile < tiles; tile += step) {
         copy_wait<0>();
         shared_publish();
         barrier_wait(1 + at.pair, ROWS_PAIR); /* this tile is here, and nobody reads the one before */
-        float acc[ROWS_HALF / 8][4];
-        tile_multiply(acc, now, weights + at.half * ROWS_HALF * BLOCK_ROW_BYTES);
+        float acc[ROWS_PARTS][ROWS_PART / 8][4];
+#pragma unroll
+        for (int part = 0; part < ROWS_PARTS; part++)
+            part_multiply(acc[part], now, half + part * ROWS_PART * BLOCK_ROW_BYTES);
         rows_fetch(next, job, tile + step);
         copy_commit();
-        int64_t row = tile * ROWS_TILE + at.row;
-        bool there[2] = {row < (int64_t)job.act.rows, row + 8 < (int64_t)job.act.rows};
-        finish.fetch(row, there);
-        product_wait(acc);
-        finish.tile(acc, row, there);
+#pragma unroll
+        for (int part = 0; part < ROWS_PARTS; part++) {
+            if (part == 0)
+                product_wait<2>(acc[part]);
+            else if (part == 1)
+                product_wait<1>(acc[part]);
+            else
+                product_wait<0>(acc[part]);
+            bool last = part == ROWS_PARTS - 1;
+            finish.fetch((last ? tile + step : tile) * ROWS_TILE + at.row, last ? 0 : part + 1);
+            finish.finish(acc[part], tile * ROWS_TILE + at.row, part);
+        }
         unsigned char *swap = now;
         now = next;
         next = swap;
@@ -161,18 +174,18 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
     finish.end((float *)weights, at);
 }
 
-/* Vector i of a thread: eight columns from channel + 32 (i / 2) on, of row + 8 (i % 2). Its index in
- * a matrix like the result, and its accumulators. */
-DEVICE size_t vector_index(const rows_job &job, int64_t row, int channel, int i)
+/* The vector of a part of a row: its place in a matrix like the result, counted in vectors (32 bits
+ * suffice, rows.c), and its accumulators, of row (below 0) or row + 8 (1). */
+DEVICE uint32_t vector_index(const rows_job &job, int row, int channel, int part)
 {
-    return (size_t)(row + i % 2 * 8) * job.act.channels + channel + i / 2 * 32;
+    return (uint32_t)row * (uint32_t)(job.act.channels / 8) + (uint32_t)(channel + part * ROWS_PART) / 8;
 }
 
-DEVICE void vector_of(float *v, const float (*acc)[4], int i)
+DEVICE void vector_of(float *v, const float (*acc)[4], int below)
 {
 #pragma unroll
     for (int j = 0; j < 8; j++)
-        v[j] = acc[i / 2 * 4 + j / 2][i % 2 * 2 + j % 2];
+        v[j] = acc[j / 2][below * 2 + j % 2];
 }
 
 /* Sums over the rows of a block: 24 columns a thread, column[8 i + j] being column + 32 i + j. `to`

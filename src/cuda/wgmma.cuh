@@ -1,12 +1,12 @@
 /* wgmma.cuh - products of whole warpgroups by Hopper's tensor cores, and what orders them. SPDX-License-Identifier: MIT
  *
- * Four warps together multiply 64 rows of A by 96 rows of B, both bf16 in shared memory, 16 channels
+ * Four warps together multiply 64 rows of A by 32 rows of B, both bf16 in shared memory, 16 channels
  * at a time, into f32 registers: D = A B^T. The instruction runs beside the threads that issued it:
  *
  *     product_begin();
- *     product_64x96(acc, a, b, 0); ... product_64x96(acc, a, b, 1);
- *     product_end();      what is between may use other registers than acc
- *     product_wait(acc);  acc is complete
+ *     product_64x32(acc, a, b, 0); ... product_64x32(acc, a, b, 1);
+ *     product_end();             what is between may use other registers than acc
+ *     product_wait<LEFT>(acc);   all but the last LEFT products are complete, acc's among them
  *
  * Operands lie as blocks of 64 channels: a row is 128 bytes, and its eight chunks of 16 bytes are
  * permuted by the row, chunk c at c ^ (row % 8), so that eight rows meet every bank once. A block
@@ -29,12 +29,14 @@ DEVICE int block_chunk(int row, int chunk)
     return row * BLOCK_ROW_BYTES + ((chunk ^ (row & 7)) << 4);
 }
 
-/* The instruction's name for a block, or for the block from channel 16 i on (add 2 i): address, 1024
- * bytes from eight rows to the next eight, chunks permuted within 128 bytes. */
-DEVICE uint64_t block_descriptor(const void *block)
+/* A block as an operand, the low word of the instruction's descriptor: the address in units of 16
+ * bytes, so that + 2 is 16 channels on. The high word is the same for all: 1024 bytes from eight
+ * rows to the next eight, chunks permuted within 128 bytes. */
+constexpr uint32_t OPERAND_HIGH = 8 * BLOCK_ROW_BYTES / 16 | 1u << 30;
+
+DEVICE uint32_t block_operand(const void *block)
 {
-    uint64_t stride = 8 * BLOCK_ROW_BYTES / 16, permuted = 1;
-    return (shared_address(block) & 0x3ffff) >> 4 | (uint64_t)1 << 16 | stride << 32 | permuted << 62;
+    return (shared_address(block) & 0x3ffff) >> 4 | 1u << 16;
 }
 
 #ifndef CUDA_EMULATED
@@ -61,30 +63,36 @@ DEVICE void product_end()
 }
 
 /* The second half keeps the compiler from using an accumulator before it. */
-DEVICE void product_wait(float (*d)[4])
+template <int LEFT> DEVICE void product_wait(float (*d)[4])
 {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 #pragma unroll
-    for (int n = 0; n < 12; n++)
+    for (int n = 0; n < 4; n++)
         asm volatile("" : "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])::"memory");
 }
 
 /* d = a b^T, or added to d. */
-DEVICE void product_64x96(float (*d)[4], uint64_t a, uint64_t b, int add)
+DEVICE void product_64x32(float (*d)[4], uint32_t a, uint32_t b, int add)
 {
 #define FOUR(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
     asm volatile("{\n"
                  ".reg .pred add;\n"
-                 "setp.ne.b32 add, %50, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 "
-                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
-                 "%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47}, "
-                 "%48, %49, add, 1, 1, 0, 0;\n"
+                 ".reg .b64 a, b;\n"
+                 "setp.ne.b32 add, %18, 0;\n"
+                 "mov.b64 a, {%16, %19};\n"
+                 "mov.b64 b, {%17, %19};\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, a, b, add, 1, 1, 0, 0;\n"
                  "}\n"
-                 : FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7), FOUR(8), FOUR(9), FOUR(10),
-                   FOUR(11)
-                 : "l"(a), "l"(b), "r"(add));
+                 : FOUR(0), FOUR(1), FOUR(2), FOUR(3)
+                 : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
 #undef FOUR
+}
+
+/* Keeps the compiler from computing all operands of a loop before it: they would fill the registers. */
+DEVICE void operand_hide(uint32_t &operand)
+{
+    asm volatile("" : "+r"(operand));
 }
 
 #endif

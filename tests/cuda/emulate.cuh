@@ -347,50 +347,65 @@ DEVICE void shared_publish()
 /* A product happens when it is waited for, as late as the device may: an operand that is overwritten
  * too early shows. */
 struct emulate_product {
-    uint64_t a, b;
+    float (*d)[4];
+    uint32_t a, b;
     int add;
 };
-static std::vector<emulate_product> emulate_products[1024];
+static std::vector<std::vector<emulate_product>> emulate_products[1024]; /* per thread, the last one being issued */
 
 DEVICE void product_begin()
 {
 }
 
+DEVICE void product_64x32(float (*d)[4], uint32_t a, uint32_t b, int add)
+{
+    auto &mine = emulate_products[threadIdx.x];
+    if (mine.empty())
+        mine.emplace_back();
+    mine.back().push_back({d, a, b, add});
+}
+
 DEVICE void product_end()
 {
+    emulate_products[threadIdx.x].emplace_back();
 }
 
-DEVICE void product_64x96(float (*)[4], uint64_t a, uint64_t b, int add)
+DEVICE void operand_hide(uint32_t &)
 {
-    emulate_products[threadIdx.x].push_back({a, b, add});
 }
 
-/* Element (row, k) of an operand: rows of 128 bytes, eight of them `stride` apart, chunks of 16 bytes
- * permuted by bits 7 to 9 of the address. */
-DEVICE float emulate_element(uint64_t descriptor, int row, int k)
+/* Element (row, k) of an operand: rows of 128 bytes, chunks of 16 bytes permuted by bits 7 to 9 of
+ * the address. */
+DEVICE float emulate_element(uint32_t operand, int row, int k)
 {
-    uint32_t start = (uint32_t)(descriptor & 0x3fff) << 4, stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
-    uint32_t at = start + row / 8 * stride + row % 8 * 128 + k * 2;
+    uint32_t start = (operand & 0x3fff) << 4, at = start + row * 128 + k * 2;
     uint16_t bits;
-    if (descriptor >> 62 != 1 || (start & 0x3ff) >= 128)
-        emulate_fail("not the layout that is emulated");
+    if ((start & 0x3ff) >= 128)
+        emulate_fail("an operand that does not begin at a multiple of 1024 bytes");
     memcpy(&bits, emulate_shared + (at ^ (at >> 7 & 7) << 4), 2);
     return __uint_as_float((uint32_t)bits << 16);
 }
 
-DEVICE void product_wait(float (*d)[4])
+DEVICE void emulate_multiply(const emulate_product &p)
 {
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
-    for (const emulate_product &p : emulate_products[threadIdx.x])
-        for (int n = 0; n < 12; n++)
-            for (int i = 0; i < 4; i++) {
-                float sum = p.add ? d[n][i] : 0;
-                for (int k = 0; k < 16; k++)
-                    sum += emulate_element(p.a, row + i / 2 * 8, k) *
-                           emulate_element(p.b, n * 8 + lane % 4 * 2 + i % 2, k);
-                d[n][i] = sum;
-            }
-    emulate_products[threadIdx.x].clear();
+    for (int n = 0; n < 4; n++)
+        for (int i = 0; i < 4; i++) {
+            float sum = p.add ? p.d[n][i] : 0;
+            for (int k = 0; k < 16; k++)
+                sum += emulate_element(p.a, row + i / 2 * 8, k) * emulate_element(p.b, n * 8 + lane % 4 * 2 + i % 2, k);
+            p.d[n][i] = sum;
+        }
+}
+
+template <int LEFT> DEVICE void product_wait(float (*)[4])
+{
+    auto &mine = emulate_products[threadIdx.x];
+    while ((int)mine.size() > LEFT + 1) {
+        for (const emulate_product &p : mine.front())
+            emulate_multiply(p);
+        mine.erase(mine.begin());
+    }
 }
 
 #endif
