@@ -2,10 +2,9 @@
  *
  * With 192 inputs the weights of 192 columns are 72 KiB: a block keeps such a slice for its whole
  * life, and every processor has one block. Four warpgroups work in two pairs; a pair takes 64 rows
- * at a time, each warpgroup half of the columns in three parts of 32. The products of all parts
- * start together, and a part is finished while tensor cores still compute the next; the next rows
- * are copied meanwhile. So the product costs little beside the memory traffic and the arithmetic of
- * the epilogue.
+ * at a time, each warpgroup half of the columns in three parts of 32. The first part is finished
+ * while tensor cores still compute the other two, and the next rows are copied meanwhile. So the
+ * product costs little beside the memory traffic and the arithmetic of the epilogue.
  *
  * The epilogue happens in registers. mma leaves a thread two columns of every eight; rows of W are
  * therefore permuted as they are copied (column_place), such that a thread has eight columns that
@@ -41,8 +40,8 @@ struct rows_place {
 
 DEVICE rows_place place_of(int thread)
 {
-    int lane = thread % 32, half = thread / ROWS_GROUP % 2;
-    return {thread / ROWS_PAIR, half, thread / 32 % 4 * 16 + lane / 4, half * ROWS_HALF + lane % 4 * 8};
+    int lane = thread % 32, group = warp_uniform(thread / ROWS_GROUP), half = group % 2;
+    return {group / 2, half, thread / 32 % 4 * 16 + lane / 4, half * ROWS_HALF + lane % 4 * 8};
 }
 
 /* The row of the operand in which a column of the slice lies: among 32 columns 8 t + 2 j + e is at
@@ -106,17 +105,15 @@ DEVICE void weights_transpose(unsigned char *to, const rows_job &job, int n0)
     }
 }
 
-/* Starts the product of a tile and 32 columns. */
-DEVICE void part_multiply(float (*acc)[4], const unsigned char *tile, const unsigned char *weights)
+/* Starts the product of a tile and N columns. */
+template <int N> DEVICE void part_multiply(float (*acc)[4], const unsigned char *tile, const unsigned char *weights)
 {
     uint32_t a = block_operand(tile), b = block_operand(weights);
-    operand_hide(a);
-    operand_hide(b);
     product_begin();
 #pragma unroll
     for (int k = 0; k < ROWS_DEPTH / 16; k++) {
         int block = k / 4, within = k % 4 * 2;
-        product_64x32(acc, a + block * (TILE_BLOCK / 16) + within, b + block * (WEIGHT_BLOCK / 16) + within, k > 0);
+        product<N>(acc, a + block * (TILE_BLOCK / 16) + within, b + block * (WEIGHT_BLOCK / 16) + within, k > 0);
     }
     product_end();
 }
@@ -147,23 +144,20 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
         copy_wait<0>();
         shared_publish();
         barrier_wait(1 + at.pair, ROWS_PAIR); /* this tile is here, and nobody reads the one before */
-        float acc[ROWS_PARTS][ROWS_PART / 8][4];
-#pragma unroll
-        for (int part = 0; part < ROWS_PARTS; part++)
-            part_multiply(acc[part], now, half + part * ROWS_PART * BLOCK_ROW_BYTES);
+        float acc[ROWS_HALF / 8][4];
+        part_multiply<ROWS_PART>(acc, now, half);
+        part_multiply<2 * ROWS_PART>(acc + ROWS_PART / 8, now, half + ROWS_PART * BLOCK_ROW_BYTES);
         rows_fetch(next, job, tile + step);
         copy_commit();
 #pragma unroll
         for (int part = 0; part < ROWS_PARTS; part++) {
             if (part == 0)
-                product_wait<2>(acc[part]);
+                product_wait<ROWS_PART, 1>(acc);
             else if (part == 1)
-                product_wait<1>(acc[part]);
-            else
-                product_wait<0>(acc[part]);
+                product_wait<2 * ROWS_PART, 0>(acc + ROWS_PART / 8);
             bool last = part == ROWS_PARTS - 1;
             finish.fetch((last ? tile + step : tile) * ROWS_TILE + at.row, last ? 0 : part + 1);
-            finish.finish(acc[part], tile * ROWS_TILE + at.row, part);
+            finish.finish(acc + part * ROWS_PART / 8, tile * ROWS_TILE + at.row, part);
         }
         unsigned char *swap = now;
         now = next;

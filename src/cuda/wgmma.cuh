@@ -1,12 +1,12 @@
 /* wgmma.cuh - products of whole warpgroups by Hopper's tensor cores, and what orders them. SPDX-License-Identifier: MIT
  *
- * Four warps together multiply 64 rows of A by 32 rows of B, both bf16 in shared memory, 16 channels
+ * Four warps together multiply 64 rows of A by N rows of B, both bf16 in shared memory, 16 channels
  * at a time, into f32 registers: D = A B^T. The instruction runs beside the threads that issued it:
  *
  *     product_begin();
- *     product_64x32(acc, a, b, 0); ... product_64x32(acc, a, b, 1);
- *     product_end();             what is between may use other registers than acc
- *     product_wait<LEFT>(acc);   all but the last LEFT products are complete, acc's among them
+ *     product<N>(acc, a, b, 0); ... product<N>(acc, a, b, 1);
+ *     product_end();                what is between may use other registers than acc
+ *     product_wait<N, LEFT>(acc);   all but the last LEFT products are complete, acc's among them
  *
  * Operands lie as blocks of 64 channels: a row is 128 bytes, and its eight chunks of 16 bytes are
  * permuted by the row, chunk c at c ^ (row % 8), so that eight rows meet every bank once. A block
@@ -63,36 +63,54 @@ DEVICE void product_end()
 }
 
 /* The second half keeps the compiler from using an accumulator before it. */
-template <int LEFT> DEVICE void product_wait(float (*d)[4])
+template <int N, int LEFT> DEVICE void product_wait(float (*d)[4])
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 #pragma unroll
-    for (int n = 0; n < 4; n++)
+    for (int n = 0; n < N / 8; n++)
         asm volatile("" : "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])::"memory");
 }
 
-/* d = a b^T, or added to d. */
-DEVICE void product_64x32(float (*d)[4], uint32_t a, uint32_t b, int add)
-{
 #define FOUR(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 ".reg .b64 a, b;\n"
-                 "setp.ne.b32 add, %18, 0;\n"
-                 "mov.b64 a, {%16, %19};\n"
-                 "mov.b64 b, {%17, %19};\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
-                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, a, b, add, 1, 1, 0, 0;\n"
-                 "}\n"
-                 : FOUR(0), FOUR(1), FOUR(2), FOUR(3)
-                 : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
-#undef FOUR
+
+/* d = a b^T, or added to d. */
+template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int add)
+{
+    static_assert(N == 32 || N == 64, "what is used");
+    if constexpr (N == 32)
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     ".reg .b64 a, b;\n"
+                     "setp.ne.b32 add, %18, 0;\n"
+                     "mov.b64 a, {%16, %19};\n"
+                     "mov.b64 b, {%17, %19};\n"
+                     "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+                     "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, a, b, add, 1, 1, 0, 0;\n"
+                     "}\n"
+                     : FOUR(0), FOUR(1), FOUR(2), FOUR(3)
+                     : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
+    else
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     ".reg .b64 a, b;\n"
+                     "setp.ne.b32 add, %34, 0;\n"
+                     "mov.b64 a, {%32, %35};\n"
+                     "mov.b64 b, {%33, %35};\n"
+                     "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+                     "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                     "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, a, b, add, 1, 1, 0, 0;\n"
+                     "}\n"
+                     : FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7)
+                     : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
 }
 
-/* Keeps the compiler from computing all operands of a loop before it: they would fill the registers. */
-DEVICE void operand_hide(uint32_t &operand)
+#undef FOUR
+
+/* A number that is the same in all threads of a warp, said so that the compiler knows it: operands
+ * must be in uniform registers, and a move into these costs as much as the arithmetic of an element. */
+DEVICE int warp_uniform(int v)
 {
-    asm volatile("" : "+r"(operand));
+    return __shfl_sync(0xffffffffu, v, 0);
 }
 
 #endif

@@ -349,7 +349,7 @@ DEVICE void shared_publish()
 struct emulate_product {
     float (*d)[4];
     uint32_t a, b;
-    int add;
+    int columns, add;
 };
 static std::vector<std::vector<emulate_product>> emulate_products[1024]; /* per thread, the last one being issued */
 
@@ -357,12 +357,12 @@ DEVICE void product_begin()
 {
 }
 
-DEVICE void product_64x32(float (*d)[4], uint32_t a, uint32_t b, int add)
+template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int add)
 {
     auto &mine = emulate_products[threadIdx.x];
     if (mine.empty())
         mine.emplace_back();
-    mine.back().push_back({d, a, b, add});
+    mine.back().push_back({d, a, b, N, add});
 }
 
 DEVICE void product_end()
@@ -370,8 +370,9 @@ DEVICE void product_end()
     emulate_products[threadIdx.x].emplace_back();
 }
 
-DEVICE void operand_hide(uint32_t &)
+DEVICE int warp_uniform(int v)
 {
+    return v;
 }
 
 /* Element (row, k) of an operand: rows of 128 bytes, chunks of 16 bytes permuted by bits 7 to 9 of
@@ -389,7 +390,7 @@ DEVICE float emulate_element(uint32_t operand, int row, int k)
 DEVICE void emulate_multiply(const emulate_product &p)
 {
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
-    for (int n = 0; n < 4; n++)
+    for (int n = 0; n < p.columns / 8; n++)
         for (int i = 0; i < 4; i++) {
             float sum = p.add ? p.d[n][i] : 0;
             for (int k = 0; k < 16; k++)
@@ -398,7 +399,7 @@ DEVICE void emulate_multiply(const emulate_product &p)
         }
 }
 
-template <int LEFT> DEVICE void product_wait(float (*)[4])
+template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
 {
     auto &mine = emulate_products[threadIdx.x];
     while ((int)mine.size() > LEFT + 1) {

@@ -531,8 +531,8 @@ static void rows_all()
             rows_forward_case(gelu, rows, channels, rows == 1, true);
             rows_backward_case(gelu, rows, channels, 0, rows != 1);
         }
-    rows_forward_case(berlu, 17000, 768, false, true);
-    rows_backward_case(berlu, 17000, 768, 1, true);
+    rows_forward_case(berlu, 8500, 768, false, true);
+    rows_backward_case(berlu, 8500, 768, 1, true);
 #endif
 }
 
