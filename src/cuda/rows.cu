@@ -19,11 +19,7 @@ namespace
 /* Where a formula has a short form for the usual parameters, a tile has a copy in which the compiler
  * knows that they are. The other copy is a loop over single elements in local memory: unrolled, the
  * long forms take half a minute to compile. */
-#ifdef ACT_FORMULAS_SMOOTHED_H
-#define FAST_FORM(k) false /* tables of pieces; rows.c leaves it to two launches */
-#else
 #define FAST_FORM(k) (ACT_FAST_PATH(&(k).f) && ACT_EXACT_KNEE(&(k).f))
-#endif
 
 struct value_finish {
     static constexpr bool BY_DEPTH = false;
@@ -95,9 +91,8 @@ template <int SUMS> struct slope_finish {
     {
 #pragma unroll
         for (int below = 0; below < 2; below++, row += 8)
-            u[part][below] = row < (int)job.act.rows
-                                 ? ((const uint4 *)job.act.x)[vector_index(job, row, channel, part)]
-                                 : make_uint4(0, 0, 0, 0);
+            u[part][below] = row < (int)job.act.rows ? ((const uint4 *)job.act.x)[vector_index(job, row, channel, part)]
+                                                     : make_uint4(0, 0, 0, 0);
     }
     __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part)
     {
@@ -152,27 +147,44 @@ template <int SUMS> struct slope_finish {
     }
 };
 
+/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass of
+ * their own, where more threads share a processor. So are a smoothed function's tables of pieces. */
+#ifdef ACT_FORMULAS_SMOOTHED_H
+constexpr bool FORWARD = false, BACKWARD = false;
+#else
+constexpr bool FORWARD = !ACT_COSTLY || QUICK_VALUE, BACKWARD = !ACT_COSTLY || QUICK_SLOPE;
+#endif
+
 template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
 {
     kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, ROWS_SHARED, *job);
 }
 
-berlu_status launch(const rows_job *job, cuda_stream stream)
+/* Templates, so that what is not used is not compiled either. */
+template <bool USED> berlu_status forward(const rows_job *job, cuda_stream stream)
+{
+    if constexpr (USED)
+        launch_one<value_finish>(job, stream);
+    return gpu_launch_status();
+}
+
+template <bool USED> berlu_status backward(const rows_job *job, cuda_stream stream)
 {
     int sums = 0;
     for (int p = 0; p < PARAMS; p++)
         sums = job->act.layer_sum[p] ? p + 1 : sums;
-    if (!job->act.dx)
-        launch_one<value_finish>(job, stream);
-    else if (sums == 0)
-        launch_one<slope_finish<0>>(job, stream);
-    else if (sums == 1)
-        launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
-    else
-        launch_one<slope_finish<PARAMS>>(job, stream);
+    if constexpr (USED) {
+        if (sums == 0)
+            launch_one<slope_finish<0>>(job, stream);
+        else if (sums == 1)
+            launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
+        else
+            launch_one<slope_finish<PARAMS>>(job, stream);
+    }
     return gpu_launch_status();
 }
 
 } // namespace
 
-extern "C" const rows_kernels ROWS_TABLE = {launch};
+extern "C" const rows_kernels ROWS_TABLE = {FORWARD ? forward<FORWARD> : nullptr,
+                                            BACKWARD ? backward<BACKWARD> : nullptr};

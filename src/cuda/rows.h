@@ -20,6 +20,7 @@ enum {
     ROWS_SLICE = 192,      /* columns whose weights a block keeps in shared memory */
     ROWS_TILE = 64,        /* rows that stream past them at a time */
     ROWS_PROCESSORS = 132, /* of an H200: one block each; the grid is the same on every GPU */
+    ROWS_FEWEST = 16384,   /* rows for which it is faster; with 4,160 it is not */
 };
 
 /* bf16 throughout. Forward: act.y and u are written, u only where it is given. Backward: act.x is
@@ -32,8 +33,10 @@ typedef struct rows_job {
     void *u;
 } rows_job;
 
+/* NULL: slower than a product and a pass. */
 typedef struct rows_kernels {
-    berlu_status (*launch)(const rows_job *job, cuda_stream stream);
+    berlu_status (*forward)(const rows_job *job, cuda_stream stream);
+    berlu_status (*backward)(const rows_job *job, cuda_stream stream);
 } rows_kernels;
 
 /* Blocks that share the rows: so many partial sums has a column, and as often as there are slices a parameter. */
@@ -49,7 +52,8 @@ static inline size_t rows_blocks(const fused_job *job)
     return rows_groups(job) * (job->channels / ROWS_SLICE);
 }
 
-/* rows.c: does a kernel take a linear_act or linear_dx_act, and is it faster than product and pass? The other two only then. */
+/* rows.c: does a kernel take a linear_act or linear_dx_act, and is it faster than product and pass?
+ * The other two only then. */
 int cuda_rows_takes(const op_call *c);
 size_t cuda_rows_workspace(const op_call *c);
 void cuda_rows(const op_call *c);

@@ -38,7 +38,7 @@
 #define __grid_constant__
 #define __builtin_assume(CONDITION) ((void)0)
 #define _Alignas(N) __attribute__((aligned(N))) /* simd/vec_scalar.h is C */
-#define DEVICE       static inline
+#define DEVICE static inline
 
 struct emulate_fiber {
     ucontext_t context; /* to start; jumps switch from then on, since swapcontext() calls the kernel each time */

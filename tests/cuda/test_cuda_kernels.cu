@@ -408,7 +408,7 @@ static void rows_launch(const std::string &name, const rows_act &f, const rows_j
 {
     std::vector<std::vector<char>> first;
     for (int turn = 0; turn < 2; turn++) {
-        if (f.kernels->launch(&job, NULL) != BERLU_OK)
+        if ((job.act.dx ? f.kernels->backward : f.kernels->forward)(&job, NULL) != BERLU_OK)
             fail(name + ": not launched");
         for (size_t i = 0; i < outputs.size(); i++) {
             std::vector<char> raw = outputs[i]->raw(name);
@@ -447,7 +447,8 @@ static void rows_forward_case(const rows_act &f, int64_t rows, int64_t channels,
     job.u = u.data();
     job.act.y = y.data();
     rows_launch(name, f, job, {&u, &y});
-    compare(name + " u", u.raw(name), rows_multiply(a, w, false, with_bias ? bias.value.data() : NULL), DTYPE_BF16, NULL);
+    compare(name + " u", u.raw(name), rows_multiply(a, w, false, with_bias ? bias.value.data() : NULL), DTYPE_BF16,
+            NULL);
     rows_values_compare(name, f, u, y);
     if (keep)
         return;
@@ -461,7 +462,8 @@ static void rows_forward_case(const rows_act &f, int64_t rows, int64_t channels,
 /* learn: how many parameters have gradients. */
 static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels, int learn, bool again)
 {
-    std::string name = std::string(f.name) + " rows backward " + std::to_string(rows) + " x " + std::to_string(channels);
+    std::string name =
+        std::string(f.name) + " rows backward " + std::to_string(rows) + " x " + std::to_string(channels);
     test_tensor a(rows, ROWS_DEPTH, DTYPE_BF16), w(ROWS_DEPTH, channels, DTYPE_BF16), u(rows, channels, DTYPE_BF16);
     test_tensor du(rows, channels, DTYPE_BF16), y(rows, channels, DTYPE_BF16);
     a.fill(0, 1);
@@ -516,7 +518,8 @@ static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels
 
 static void rows_all()
 {
-    const rows_act berlu = {"berlu", &cuda_rows_berlu, 0.25, 0.5, 0}, long_form = {"long berlu", &cuda_rows_berlu, 1.5, 0.5, 0};
+    const rows_act berlu = {"berlu", &cuda_rows_berlu, 0.25, 0.5, 0},
+                   long_form = {"long berlu", &cuda_rows_berlu, 1.5, 0.5, 0};
     rows_forward_case(berlu, 130, 384, false, true);
     rows_forward_case(long_form, 63, 192, true, false);
     rows_backward_case(berlu, 1, 192, 1, true);

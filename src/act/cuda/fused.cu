@@ -14,8 +14,8 @@
  * thread always has the same channels and keeps their sums in registers. Blocks stride over the
  * rows, as many as one H200 holds at a time. How threads lie and rows are dealt depends on rows and
  * channels alone, so the bits of sums do too. */
-#include "act/cuda/fused.h"
 #include "act/cuda/fused.cuh"
+#include "act/cuda/fused.h"
 
 namespace
 {
