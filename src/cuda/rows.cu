@@ -13,6 +13,12 @@
 
 #include "act/cuda/fused.cuh"
 
+/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass of
+ * their own, where more threads share a processor; so are a smoothed function's tables of pieces. */
+#if defined(ACT_FORMULAS_SMOOTHED_H) || (ACT_COSTLY && !(QUICK_VALUE && QUICK_SLOPE))
+extern "C" const rows_kernels ROWS_TABLE = {};
+#else
+
 namespace
 {
 
@@ -147,44 +153,33 @@ template <int SUMS> struct slope_finish {
     }
 };
 
-/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass of
- * their own, where more threads share a processor. So are a smoothed function's tables of pieces. */
-#ifdef ACT_FORMULAS_SMOOTHED_H
-constexpr bool FORWARD = false, BACKWARD = false;
-#else
-constexpr bool FORWARD = !ACT_COSTLY || QUICK_VALUE, BACKWARD = !ACT_COSTLY || QUICK_SLOPE;
-#endif
-
 template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
 {
     kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, ROWS_SHARED, *job);
 }
 
-/* Templates, so that what is not used is not compiled either. */
-template <bool USED> berlu_status forward(const rows_job *job, cuda_stream stream)
+berlu_status forward(const rows_job *job, cuda_stream stream)
 {
-    if constexpr (USED)
-        launch_one<value_finish>(job, stream);
+    launch_one<value_finish>(job, stream);
     return gpu_launch_status();
 }
 
-template <bool USED> berlu_status backward(const rows_job *job, cuda_stream stream)
+berlu_status backward(const rows_job *job, cuda_stream stream)
 {
     int sums = 0;
     for (int p = 0; p < PARAMS; p++)
         sums = job->act.layer_sum[p] ? p + 1 : sums;
-    if constexpr (USED) {
-        if (sums == 0)
-            launch_one<slope_finish<0>>(job, stream);
-        else if (sums == 1)
-            launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
-        else
-            launch_one<slope_finish<PARAMS>>(job, stream);
-    }
+    if (sums == 0)
+        launch_one<slope_finish<0>>(job, stream);
+    else if (sums == 1)
+        launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
+    else
+        launch_one<slope_finish<PARAMS>>(job, stream);
     return gpu_launch_status();
 }
 
 } // namespace
 
-extern "C" const rows_kernels ROWS_TABLE = {FORWARD ? forward<FORWARD> : nullptr,
-                                            BACKWARD ? backward<BACKWARD> : nullptr};
+extern "C" const rows_kernels ROWS_TABLE = {forward, backward};
+
+#endif
