@@ -1,16 +1,23 @@
-/* linear_act.c - a product and the activation behind it or before it, as two launches. SPDX-License-Identifier: MIT
+/* linear_act.c - a product and the activation behind it or before it. SPDX-License-Identifier: MIT
  *
- * The product runs as linear.c runs it, bias in its epilogue, and the activation follows in one pass. Forward there is no gain
+ * One launch where rows.c has a kernel that is faster; two otherwise: the product runs as linear.c runs it, bias in its epilogue, and the activation follows in one pass. Forward there is no gain
  * over two nodes; backward there is: the pass that multiplies by the slope has du in registers, so it also gives the bias
  * gradient of the layer before (one read of du less) and recomputes the activation's output (one read of u less). u is kept
  * with its bias: adding it while reading would make the activation walk by columns. */
 #include <assert.h>
 
 #include "cuda/kernels.h"
+#include "cuda/rows.h"
 
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* Two launches need `bytes`; so does one, where it takes over. */
+static size_t either(const op_call *c, size_t bytes)
+{
+    return cuda_rows_takes(c) ? larger(bytes, cuda_rows_workspace(c)) : bytes;
 }
 
 /* ---- forward ---- */
@@ -39,13 +46,17 @@ static op_call forward_site(const op_call *c)
 size_t cuda_linear_act_workspace(const op_call *c)
 {
     op_call product = forward_product(c), site = forward_site(c);
-    return larger(cuda_linear_workspace(&product), cuda_act_site_workspace(&site, 1));
+    return either(c, larger(cuda_linear_workspace(&product), cuda_act_site_workspace(&site, 1)));
 }
 
 void cuda_linear_act(const op_call *c)
 {
     op_call product = forward_product(c), site = forward_site(c);
     assert(!c->attr->raw);
+    if (cuda_rows_takes(c)) {
+        cuda_rows(c);
+        return;
+    }
     cuda_linear(&product);
     cuda_act_site(&site, 1);
 }
@@ -82,13 +93,17 @@ static op_call backward_site(const op_call *c)
 size_t cuda_linear_dx_act_workspace(const op_call *c)
 {
     op_call product = backward_product(c), site = backward_site(c);
-    return larger(cuda_linear_workspace(&product), cuda_act_site_workspace(&site, 1));
+    return either(c, larger(cuda_linear_workspace(&product), cuda_act_site_workspace(&site, 1)));
 }
 
 void cuda_linear_dx_act(const op_call *c)
 {
     op_call product = backward_product(c), site = backward_site(c);
     assert(!c->attr->raw);
+    if (cuda_rows_takes(c)) {
+        cuda_rows(c);
+        return;
+    }
     cuda_linear_dx(&product);
     cuda_act_site(&site, 1);
 }

@@ -32,7 +32,13 @@
 #define __shared__ static /* one block runs at a time */
 #define __launch_bounds__(...)
 #define __align__(N) alignas(N)
-#define DEVICE       static inline
+#undef __forceinline__
+#undef __grid_constant__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __builtin_assume(CONDITION) ((void)0)
+#define _Alignas(N) __attribute__((aligned(N))) /* simd/vec_scalar.h is C */
+#define DEVICE static inline
 
 struct emulate_fiber {
     ucontext_t context; /* to start; jumps switch from then on, since swapcontext() calls the kernel each time */
@@ -54,6 +60,7 @@ static ucontext_t emulate_main;
 static jmp_buf emulate_scheduler;
 static std::function<void()> emulate_body;
 static int emulate_arrived, emulate_generation;
+static int emulate_named_arrived[16], emulate_named_generation[16];
 
 #define SHARED_BYTES(NAME) unsigned char *NAME = emulate_shared
 
@@ -100,6 +107,19 @@ static void __syncthreads()
         return;
     }
     while (emulate_generation == g)
+        emulate_yield();
+}
+
+/* `threads` of the block meet at one of its further barriers. */
+static void barrier_wait(int id, int threads)
+{
+    int g = emulate_named_generation[id];
+    if (++emulate_named_arrived[id] == threads) {
+        emulate_named_arrived[id] = 0;
+        emulate_named_generation[id]++;
+        return;
+    }
+    while (emulate_named_generation[id] == g)
         emulate_yield();
 }
 
@@ -223,11 +243,16 @@ DEVICE float __shfl_xor_sync(unsigned, float v, int mask)
     return r;
 }
 
-DEVICE double __shfl_down_sync(unsigned, double v,
-                               int) /* cuda/storage.cuh names it; no kernel that runs here uses it */
+DEVICE double __shfl_down_sync(unsigned, double v, int step)
 {
-    emulate_fail("shuffles of doubles are not emulated");
-    return v;
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    double r;
+    memcpy(w.slot[lane], &v, 8);
+    __syncwarp();
+    memcpy(&r, w.slot[lane + step < 32 ? lane + step : lane], 8);
+    __syncwarp();
+    return r;
 }
 
 template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool there)
@@ -306,6 +331,82 @@ DEVICE void mma8(float *d, uint32_t a0, uint32_t a1, uint32_t b)
 {
     const uint32_t a[2] = {a0, a1};
     emulate_mma<8>(d, a, &b);
+}
+
+/* ---- products of warpgroups (cuda/wgmma.cuh) ---- */
+
+DEVICE uint32_t shared_address(const void *p)
+{
+    return (uint32_t)((const unsigned char *)p - emulate_shared);
+}
+
+DEVICE void shared_publish()
+{
+}
+
+/* A product happens when it is waited for, as late as the device may: an operand that is overwritten
+ * too early shows. */
+struct emulate_product {
+    float (*d)[4];
+    uint32_t a, b;
+    int columns, add;
+};
+static std::vector<std::vector<emulate_product>> emulate_products[1024]; /* per thread, the last one being issued */
+
+DEVICE void product_begin()
+{
+}
+
+template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int add)
+{
+    auto &mine = emulate_products[threadIdx.x];
+    if (mine.empty())
+        mine.emplace_back();
+    mine.back().push_back({d, a, b, N, add});
+}
+
+DEVICE void product_end()
+{
+    emulate_products[threadIdx.x].emplace_back();
+}
+
+DEVICE int warp_uniform(int v)
+{
+    return v;
+}
+
+/* Element (row, k) of an operand: rows of 128 bytes, chunks of 16 bytes permuted by bits 7 to 9 of
+ * the address. */
+DEVICE float emulate_element(uint32_t operand, int row, int k)
+{
+    uint32_t start = (operand & 0x3fff) << 4, at = start + row * 128 + k * 2;
+    uint16_t bits;
+    if ((start & 0x3ff) >= 128)
+        emulate_fail("an operand that does not begin at a multiple of 1024 bytes");
+    memcpy(&bits, emulate_shared + (at ^ (at >> 7 & 7) << 4), 2);
+    return __uint_as_float((uint32_t)bits << 16);
+}
+
+DEVICE void emulate_multiply(const emulate_product &p)
+{
+    int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+    for (int n = 0; n < p.columns / 8; n++)
+        for (int i = 0; i < 4; i++) {
+            float sum = p.add ? p.d[n][i] : 0;
+            for (int k = 0; k < 16; k++)
+                sum += emulate_element(p.a, row + i / 2 * 8, k) * emulate_element(p.b, n * 8 + lane % 4 * 2 + i % 2, k);
+            p.d[n][i] = sum;
+        }
+}
+
+template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
+{
+    auto &mine = emulate_products[threadIdx.x];
+    while ((int)mine.size() > LEFT + 1) {
+        for (const emulate_product &p : mine.front())
+            emulate_multiply(p);
+        mine.erase(mine.begin());
+    }
 }
 
 #endif

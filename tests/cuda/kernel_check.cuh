@@ -30,6 +30,14 @@ extern "C" void cuda_launched(const op_call *c)
 #endif
     (void)c;
 }
+extern "C" berlu_status gpu_launch_status(void)
+{
+#ifndef CUDA_EMULATED
+    return cudaGetLastError() == cudaSuccess ? BERLU_OK : BERLU_ERR_DEVICE;
+#else
+    return BERLU_OK;
+#endif
+}
 #endif
 
 enum { ZONE = 256, ZONE_BYTE = 0xa5 };

@@ -11,6 +11,7 @@
 
 #include <berlu/act_cuda.h>
 
+#include "act/act_internal.h"
 #include "act/cuda/fused_call.h"
 #include "base/half.h"
 #include "cpu/cpu.h"
@@ -22,7 +23,7 @@ stub_machine stub;
 void stub_reset(void)
 {
     int alive = stub.allocations;
-    stub = (stub_machine){.gpus = 1, .memory = (size_t)1 << 32, .version = "13.1.0", .offers = 3};
+    stub = (stub_machine){.gpus = 1, .memory = (size_t)1 << 32, .version = "13.1.0", .offers = 3, .processors = 7};
     stub.cost[0] = 3e-6, stub.cost[1] = 1e-6, stub.cost[2] = 2e-6;
     stub.allocations = alive;
 }
@@ -114,7 +115,8 @@ berlu_status gpu_count(int *out)
 berlu_status gpu_describe(gpu_properties *out, int index)
 {
     assert_true(index >= 0 && index < stub.gpus);
-    *out = (gpu_properties){.name = "Stub|GPU", .major = 9, .processors = 7, .memory = stub.memory};
+    *out = (gpu_properties){
+        .name = "Stub|GPU", .major = 9, .minor = stub.minor, .processors = stub.processors, .memory = stub.memory};
     return BERLU_OK;
 }
 
@@ -765,8 +767,11 @@ berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const ber
 
 int act_cuda_fused_takes(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
-    (void)act, (void)op, (void)call;
-    return 0; /* the CPU has no estimates */
+    (void)act, (void)op;
+    int takes = call->dtype == BERLU_BF16; /* the CPU has no estimates: what follows is the library's own */
+    for (int p = 0; p < BERLU_ACT_PARAMS; p++)
+        takes = takes && !call->param[p].stride;
+    return takes;
 }
 
 size_t act_cuda_fused_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
@@ -778,3 +783,61 @@ berlu_status act_cuda_fused(const berlu_act *act, berlu_act_op op, const berlu_a
 {
     return berlu_act_cuda_run(act, op, call, stream);
 }
+
+/* ---- rows.cu: the jobs alone ---- */
+
+size_t act_cuda_fused_row(const berlu_act *act)
+{
+    return act->place;
+}
+
+fused_job act_cuda_fused_job(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+{
+    return (fused_job){.rows = call->rows,
+                       .channels = call->channels,
+                       .scale = act->scale,
+                       .center = act->center,
+                       .shape_count = (int)act->shape.count,
+                       .x = call->x,
+                       .y = call->y,
+                       .dx = op == BERLU_ACT_BACKWARD ? call->dx : NULL};
+}
+
+size_t act_cuda_fused_place(fused_job *job, const berlu_act *act, const berlu_act_call *call, size_t row_blocks,
+                            size_t tiles, uintptr_t base)
+{
+    (void)act;
+    uintptr_t at = base;
+    for (int p = 0; p < BERLU_ACT_PARAMS && job->dx; p++)
+        if (call->param[p].grad) {
+            job->layer_sum[p] = (double *)at;
+            at += tiles * sizeof(double);
+        }
+    if (call->dbias && job->dx) {
+        job->bias_sum = (float *)at;
+        at += row_blocks * job->channels * sizeof(float);
+    }
+    return at - base;
+}
+
+berlu_status act_cuda_fused_join(const fused_job *job, const berlu_act *act, const berlu_act_call *call,
+                                 size_t row_blocks, size_t tiles, void *stream)
+{
+    (void)act, (void)call, (void)stream;
+    for (int p = 0; p < BERLU_ACT_PARAMS; p++)
+        stub.joined_layers += job->layer_sum[p] ? tiles : 0;
+    stub.joined_columns += job->bias_sum ? row_blocks : 0;
+    return BERLU_OK;
+}
+
+static berlu_status rows_launch(const rows_job *job, cuda_stream stream)
+{
+    (void)stream;
+    stub.rows++;
+    stub.rows_job = *job;
+    return launch_ok() ? BERLU_OK : gpu_launch_status();
+}
+
+#define ACT(name) const rows_kernels cuda_rows_##name = {rows_launch, rows_launch};
+#include "act/list.h"
+#undef ACT

@@ -7,12 +7,14 @@
 #define TESTS_CUDA_STUB_H
 
 #include "cuda/device.h"
+#include "cuda/rows.h"
 
 typedef struct stub_machine {
     /* what there is */
     int gpus;
     int old_driver, no_library, no_code; /* 1: that is what is wrong */
     size_t memory;                       /* bytes that can still be allocated */
+    int minor, processors;               /* of compute capability 9; multiprocessors */
     const char *version;                 /* of cuBLASLt */
     int offers;                          /* algorithms per product; number i takes cost[i] seconds */
     double cost[8];
@@ -23,8 +25,11 @@ typedef struct stub_machine {
 
     /* what happened */
     int launches, products, captures, graph_launches, copies;
-    int side_work;   /* pieces of work that ran on a second stream */
-    int allocations; /* alive: memory, events, streams, graphs, plans, libraries */
+    int side_work; /* pieces of work that ran on a second stream */
+    int rows;      /* launches of rows.cu, which does nothing here, and the last one's job */
+    rows_job rows_job;
+    size_t joined_columns, joined_layers; /* partial sums that its end was asked to join */
+    int allocations;                      /* alive: memory, events, streams, graphs, plans, libraries */
 } stub_machine;
 extern stub_machine stub;
 

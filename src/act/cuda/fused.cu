@@ -14,41 +14,11 @@
  * thread always has the same channels and keeps their sums in registers. Blocks stride over the
  * rows, as many as one H200 holds at a time. How threads lie and rows are dealt depends on rows and
  * channels alone, so the bits of sums do too. */
+#include "act/cuda/fused.cuh"
 #include "act/cuda/fused.h"
-#include "act/cuda/storage.cuh"
-#include ACT_FORMULA
-
-#include "act/cuda/quick.cuh"
-#include "act/formulas/full.h"
-
-#include "act/cuda/estimate.cuh"
 
 namespace
 {
-
-constexpr int PARAMS = ACT_PARAMS, WIDTH = 8;
-
-__device__ __forceinline__ consts consts_at(const fused_job &job)
-{
-    const act_shape shape = {job.degree, (size_t)job.shape_count, job.shape_numbers, nullptr};
-    float params[PARAMS ? PARAMS : 1] = {};
-#pragma unroll
-    for (int p = 0; p < PARAMS; p++)
-        params[p] = job.param[p] ? *job.param[p] : job.own[p];
-    return consts_make(params, &shape, job.scale, job.center);
-}
-
-/* Eight values; SCALED: with scale and center. */
-template <bool SCALED> __device__ __forceinline__ uint4 values(uint4 x, const consts &k)
-{
-    float v[WIDTH];
-    unpack<BERLU_BF16>(x, v);
-#pragma unroll
-    for (int j = 0; j < WIDTH; j++)
-        v[j] = SCALED ? (estimate_value(v[j] * k.scale, k.f) - k.offset) * quick_reciprocal(k.scale)
-                      : estimate_value(v[j], k.f);
-    return pack<BERLU_BF16>(v);
-}
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
@@ -71,7 +41,7 @@ __global__ void __launch_bounds__(VALUE_THREADS) fused_value(const __grid_consta
 #pragma unroll
     for (int d = 0; d < VALUE_DEPTH; d++)
         if (at + d * VALUE_THREADS < vectors)
-            store_vector<BERLU_BF16>(job.y, (at + d * VALUE_THREADS) * WIDTH, values<SCALED>(x[d], k));
+            store_vector<BERLU_BF16>(job.y, (at + d * VALUE_THREADS) * WIDTH, values_estimate<SCALED>(x[d], k));
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -105,29 +75,6 @@ slope_shape slope_shape_of(const fused_job *job)
     size_t most = (job->rows + s.deep - 1) / s.deep;
     s.grid = dim3((unsigned)(blocks < most ? blocks : most), (unsigned)parts);
     return s;
-}
-
-/* dx of one vector; its terms are added to the sums of its channels and of the first SUMS
- * parameters. */
-template <int SUMS, bool SCALED>
-__device__ __forceinline__ uint4 slopes(uint4 x, uint4 gradient, const consts &k, float *column, float *sum)
-{
-    float v[WIDTH], dy[WIDTH];
-    unpack<BERLU_BF16>(x, v);
-    unpack<BERLU_BF16>(gradient, dy);
-#pragma unroll
-    for (int j = 0; j < WIDTH; j++) {
-        if constexpr (SUMS > 0) {
-            float by[PARAMS];
-            full_param_slopes(v[j], &k, !SCALED, by);
-#pragma unroll
-            for (int p = 0; p < SUMS; p++)
-                sum[p] = fmaf(dy[j], by[p], sum[p]);
-        }
-        v[j] = dy[j] * estimate_slope(SCALED ? v[j] * k.scale : v[j], k.f);
-        column[j] += v[j];
-    }
-    return pack<BERLU_BF16>(v);
 }
 
 /* One float per thread joined by a fixed tree in double; thread 0 has the result. */
@@ -166,9 +113,11 @@ __device__ __forceinline__ void rows_walk(const fused_job &job, const consts &k,
         for (int d = 0; d < SLOPE_DEPTH; d++)
             if (row + d * step < job.rows) {
                 size_t at = (row + d * step) * job.channels + channel;
-                store_vector<BERLU_BF16>(job.dx, at, slopes<SUMS, SCALED>(x[d], g[d], k, column, sum));
+                float dy[WIDTH];
+                unpack<BERLU_BF16>(g[d], dy);
+                store_vector<BERLU_BF16>(job.dx, at, slopes_estimate<SUMS, SCALED>(x[d], dy, k, column, sum));
                 if (job.y)
-                    store_vector<BERLU_BF16>(job.y, at, values<SCALED>(x[d], k));
+                    store_vector<BERLU_BF16>(job.y, at, values_estimate<SCALED>(x[d], k));
             }
     }
 }

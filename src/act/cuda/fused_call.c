@@ -23,6 +23,14 @@ static const fused_kernels *const fused_rows[] = {
 };
 #undef ACT
 
+static berlu_status status_of(const berlu_act *act, cudaError_t error)
+{
+    if (error == cudaSuccess)
+        return BERLU_OK;
+    cudaGetLastError(); /* clears the error for the next call */
+    return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)", act->name, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
 int act_cuda_fused_takes(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     uintptr_t all = (uintptr_t)call->x | (uintptr_t)call->y | (uintptr_t)call->dy | (uintptr_t)call->dx;
@@ -34,7 +42,12 @@ int act_cuda_fused_takes(const berlu_act *act, berlu_act_op op, const berlu_act_
     return takes;
 }
 
-static fused_job job_make(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
+size_t act_cuda_fused_row(const berlu_act *act)
+{
+    return act->place;
+}
+
+fused_job act_cuda_fused_job(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     fused_job job = {.rows = call->rows,
                      .channels = call->channels,
@@ -55,14 +68,12 @@ static fused_job job_make(const berlu_act *act, berlu_act_op op, const berlu_act
     return job;
 }
 
-/* Assigns the sums their addresses from `base` on, which may be 0 for counting; returns the
- * bytes. */
-static size_t job_place(fused_job *job, const berlu_act *act, const berlu_act_call *call, uintptr_t base)
+size_t act_cuda_fused_place(fused_job *job, const berlu_act *act, const berlu_act_call *call, size_t row_blocks,
+                            size_t tiles, uintptr_t base)
 {
-    size_t used = 0, row_blocks, tiles;
+    size_t used = 0;
     if (!job->dx)
         return 0;
-    fused_rows[act->place]->partials(job, &row_blocks, &tiles);
     for (size_t p = 0; p < act->definition->param_count; p++)
         if (call->param[p].grad) {
             job->layer_sum[p] = (double *)(base + used);
@@ -75,30 +86,49 @@ static size_t job_place(fused_job *job, const berlu_act *act, const berlu_act_ca
     return used;
 }
 
+berlu_status act_cuda_fused_join(const fused_job *job, const berlu_act *act, const berlu_act_call *call,
+                                 size_t row_blocks, size_t tiles, void *stream)
+{
+    cudaError_t error = cudaSuccess;
+    for (size_t p = 0; p < act->definition->param_count && error == cudaSuccess; p++)
+        if (job->layer_sum[p])
+            error = cuda_join_layer(call->param[p].grad, job->layer_sum[p], tiles, (cudaStream_t)stream);
+    if (job->bias_sum && error == cudaSuccess)
+        error = cuda_join_columns(call->dbias, job->bias_sum, row_blocks, job->channels, (cudaStream_t)stream);
+    return status_of(act, error);
+}
+
+/* ---- a whole call ---- */
+
+static void partials_of(const fused_job *job, const berlu_act *act, size_t *row_blocks, size_t *tiles)
+{
+    *row_blocks = *tiles = 0;
+    if (job->dx)
+        fused_rows[act->place]->partials(job, row_blocks, tiles);
+}
+
 size_t act_cuda_fused_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
-    fused_job job = job_make(act, op, call);
-    size_t bytes = job_place(&job, act, call, 0);
+    fused_job job = act_cuda_fused_job(act, op, call);
+    size_t row_blocks, tiles;
+    partials_of(&job, act, &row_blocks, &tiles);
+    size_t bytes = act_cuda_fused_place(&job, act, call, row_blocks, tiles, 0);
     return bytes ? bytes + 63 : 0; /* to align the first byte */
 }
 
 berlu_status act_cuda_fused(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
 {
-    const fused_kernels *kernels = fused_rows[act->place];
-    fused_job job = job_make(act, op, call);
-    size_t row_blocks = 0, tiles = 0;
-    size_t bytes = job_place(&job, act, call, ((uintptr_t)call->workspace + 63) / 64 * 64);
+    fused_job job = act_cuda_fused_job(act, op, call);
+    size_t row_blocks, tiles;
+    partials_of(&job, act, &row_blocks, &tiles);
+    size_t bytes =
+        act_cuda_fused_place(&job, act, call, row_blocks, tiles, ((uintptr_t)call->workspace + 63) / 64 * 64);
     assert(!bytes || call->workspace_bytes >= bytes + 63);
-    cudaError_t error = job.rows && job.channels ? kernels->launch(&job, (cudaStream_t)stream) : cudaSuccess;
-    if (job.dx)
-        kernels->partials(&job, &row_blocks, &tiles);
-    for (size_t p = 0; p < act->definition->param_count && error == cudaSuccess; p++)
-        if (job.layer_sum[p])
-            error = cuda_join_layer(call->param[p].grad, job.layer_sum[p], tiles, (cudaStream_t)stream);
-    if (job.bias_sum && error == cudaSuccess)
-        error = cuda_join_columns(call->dbias, job.bias_sum, row_blocks, job.channels, (cudaStream_t)stream);
-    if (error == cudaSuccess)
-        return BERLU_OK;
-    cudaGetLastError(); /* clears the error for the next call */
-    return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)", act->name, cudaGetErrorString(error), cudaGetErrorName(error));
+    (void)bytes;
+    if (job.rows && job.channels) {
+        berlu_status status = status_of(act, fused_rows[act->place]->launch(&job, (cudaStream_t)stream));
+        if (status != BERLU_OK)
+            return status;
+    }
+    return act_cuda_fused_join(&job, act, call, row_blocks, tiles, stream);
 }

@@ -1,0 +1,81 @@
+/* cuda/fused.cuh - elements of an activation beside a product. SPDX-License-Identifier: MIT
+ *
+ *     consts_at(job)                        constants of the formula, from parameters in device memory
+ *     value_estimate(), values_estimate()   y from x, one element or eight
+ *     slope_estimate(), slopes_estimate()   dx from x and dy, and its terms of the sums over columns
+ *                                           and parameters
+ *
+ * Elements are estimates good to 2^-13 where a formula is long (estimate.cuh). Included by the
+ * kernels that are compiled once per activation: fused.cu and src/cuda/rows.cu. SCALED: the
+ * activation has scale or center. */
+#ifndef ACT_CUDA_FUSED_CUH
+#define ACT_CUDA_FUSED_CUH
+
+#include "act/cuda/fused_job.h"
+#include "act/cuda/storage.cuh"
+#include ACT_FORMULA
+
+#include "act/cuda/quick.cuh"
+#include "act/formulas/full.h"
+
+#include "act/cuda/estimate.cuh"
+
+constexpr int PARAMS = ACT_PARAMS, WIDTH = 8;
+
+static __device__ __forceinline__ consts consts_at(const fused_job &job)
+{
+    const act_shape shape = {job.degree, (size_t)job.shape_count, job.shape_numbers, nullptr};
+    float params[PARAMS ? PARAMS : 1] = {};
+#pragma unroll
+    for (int p = 0; p < PARAMS; p++)
+        params[p] = job.param[p] ? *job.param[p] : job.own[p];
+    return consts_make(params, &shape, job.scale, job.center);
+}
+
+/* One element. */
+template <bool SCALED> static __device__ __forceinline__ float value_estimate(float x, const consts &k)
+{
+    return SCALED ? (estimate_value(x * k.scale, k.f) - k.offset) * quick_reciprocal(k.scale) : estimate_value(x, k.f);
+}
+
+/* One element of dx; its terms are added to the sums of the first SUMS parameters. */
+template <int SUMS, bool SCALED>
+static __device__ __forceinline__ float slope_estimate(float x, float dy, const consts &k, float *sum)
+{
+    if constexpr (SUMS > 0) {
+        float by[PARAMS];
+        full_param_slopes(x, &k, !SCALED, by);
+#pragma unroll
+        for (int p = 0; p < SUMS; p++)
+            sum[p] = fmaf(dy, by[p], sum[p]);
+    }
+    return dy * estimate_slope(SCALED ? x * k.scale : x, k.f);
+}
+
+/* Eight elements. */
+template <bool SCALED> static __device__ __forceinline__ uint4 values_estimate(uint4 x, const consts &k)
+{
+    float v[WIDTH];
+    unpack<BERLU_BF16>(x, v);
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++)
+        v[j] = value_estimate<SCALED>(v[j], k);
+    return pack<BERLU_BF16>(v);
+}
+
+/* Eight elements of dx, added to the sums of their columns. */
+template <int SUMS, bool SCALED>
+static __device__ __forceinline__ uint4 slopes_estimate(uint4 x, const float *dy, const consts &k, float *column,
+                                                        float *sum)
+{
+    float v[WIDTH];
+    unpack<BERLU_BF16>(x, v);
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        v[j] = slope_estimate<SUMS, SCALED>(v[j], dy[j], k, sum);
+        column[j] += v[j];
+    }
+    return pack<BERLU_BF16>(v);
+}
+
+#endif

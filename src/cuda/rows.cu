@@ -1,0 +1,185 @@
+/* rows.cu - a product with one activation as its epilogue. SPDX-License-Identifier: MIT
+ *
+ * Compiled once per activation for sm_90a (CMakeLists.txt), with the formula's header as
+ * ACT_FORMULA; the product is rows_kernel.cuh's, the elements are those of act/cuda/fused.cuh, so a
+ * fused layer has the same bits here and in two launches wherever the product has.
+ *
+ *     value_finish   u = product + bias, rounded; y from the rounded u
+ *     slope_finish   du = product x slope of u; column sums of du; sums of learned parameters;
+ *                    y recomputed from u
+ *
+ * The product that meets the slope is not rounded. Read on: rows.c for when this is used. */
+#include "cuda/rows_kernel.cuh"
+
+#include "act/cuda/fused.cuh"
+
+/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass of
+ * their own, where more threads share a processor; so are a smoothed function's tables of pieces. */
+#if defined(ACT_FORMULAS_SMOOTHED_H) || (ACT_COSTLY && !(QUICK_VALUE && QUICK_SLOPE))
+extern "C" const rows_kernels ROWS_TABLE = {};
+#else
+
+namespace
+{
+
+/* Where a formula has a short form for the usual parameters, a tile has a copy in which the compiler
+ * knows that they are. The other copy is a loop over single elements in local memory: unrolled, the
+ * long forms take half a minute to compile. */
+#define FAST_FORM(k) (ACT_FAST_PATH(&(k).f) && ACT_EXACT_KNEE(&(k).f))
+
+struct value_finish {
+    static constexpr bool BY_DEPTH = false;
+    const rows_job &job;
+    const consts k;
+    int channel;
+    float bias[ROWS_HALF / 4] = {};
+
+    __device__ __forceinline__ value_finish(const rows_job &job_, int channel_)
+        : job(job_), k(consts_at(job_.act)), channel(channel_)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS_HALF / 32; i++)
+            if (job.bias)
+                unpack<BERLU_BF16>(load_vector<BERLU_BF16>(job.bias, channel + i * 32), bias + i * WIDTH);
+    }
+    __device__ __forceinline__ void fetch(int, int)
+    {
+    }
+    __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part) const
+    {
+#pragma unroll
+        for (int below = 0; below < 2; below++, row += 8) {
+            float v[WIDTH];
+            vector_of(v, acc, below);
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                v[j] += bias[part * WIDTH + j];
+            uint4 u = pack<BERLU_BF16>(v), y = values(u);
+            uint32_t at = vector_index(job, row, channel, part);
+            if (row < (int)job.act.rows && job.u)
+                ((uint4 *)job.u)[at] = u;
+            if (row < (int)job.act.rows)
+                ((uint4 *)job.act.y)[at] = y;
+        }
+    }
+    __device__ __forceinline__ uint4 values(uint4 u) const
+    {
+        if (FAST_FORM(k)) {
+            __builtin_assume(FAST_FORM(k));
+            return values_estimate<false>(u, k);
+        }
+        float v[WIDTH];
+        unpack<BERLU_BF16>(u, v);
+#pragma unroll 1
+        for (int j = 0; j < WIDTH; j++)
+            v[j] = value_estimate<false>(v[j], k);
+        return pack<BERLU_BF16>(v);
+    }
+    __device__ __forceinline__ void end(float *, const rows_place &) const
+    {
+    }
+};
+
+template <int SUMS> struct slope_finish {
+    static constexpr bool BY_DEPTH = true;
+    const rows_job &job;
+    const consts k;
+    int channel;
+    uint4 u[ROWS_PARTS][2];
+    float column[ROWS_HALF / 4] = {}, sum[SUMS ? SUMS : 1] = {};
+
+    __device__ __forceinline__ slope_finish(const rows_job &job_, int channel_)
+        : job(job_), k(consts_at(job_.act)), channel(channel_)
+    {
+    }
+    /* Missing rows are zero, and so is their product: they add nothing to the sums. */
+    __device__ __forceinline__ void fetch(int row, int part)
+    {
+#pragma unroll
+        for (int below = 0; below < 2; below++, row += 8)
+            u[part][below] = row < (int)job.act.rows ? ((const uint4 *)job.act.x)[vector_index(job, row, channel, part)]
+                                                     : make_uint4(0, 0, 0, 0);
+    }
+    __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part)
+    {
+#pragma unroll
+        for (int below = 0; below < 2; below++, row += 8) {
+            float dy[WIDTH];
+            vector_of(dy, acc, below);
+            uint32_t at = vector_index(job, row, channel, part);
+            uint4 du, y;
+            elements(du, y, u[part][below], dy, column + part * WIDTH);
+            if (row < (int)job.act.rows)
+                ((uint4 *)job.act.dx)[at] = du;
+            if (row < (int)job.act.rows && job.act.y)
+                ((uint4 *)job.act.y)[at] = y;
+        }
+    }
+    __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
+    {
+        if (FAST_FORM(k)) {
+            __builtin_assume(FAST_FORM(k));
+            du = slopes_estimate<SUMS, false>(x, dy, k, column, sum);
+            y = job.act.y ? values_estimate<false>(x, k) : x;
+            return;
+        }
+        float v[WIDTH], d[WIDTH];
+        unpack<BERLU_BF16>(x, v);
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++)
+            d[j] = dy[j];
+#pragma unroll 1
+        for (int j = 0; j < WIDTH; j++) {
+            d[j] = slope_estimate<SUMS, false>(v[j], d[j], k, sum);
+            v[j] = value_estimate<false>(v[j], k);
+        }
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++)
+            column[j] += d[j];
+        du = pack<BERLU_BF16>(d);
+        y = pack<BERLU_BF16>(v);
+    }
+    __device__ __forceinline__ void end(float *shared, const rows_place &at)
+    {
+        int slices = (int)(job.act.channels / ROWS_SLICE), group = blockIdx.x / slices, n0 = channel - at.column;
+        if (job.act.bias_sum)
+            columns_end(job.act.bias_sum + group * job.act.channels + n0, shared, column, at);
+#pragma unroll
+        for (int p = 0; p < SUMS; p++) {
+            double total = block_sum((double)sum[p]);
+            if (threadIdx.x == 0 && job.act.layer_sum[p])
+                job.act.layer_sum[p][blockIdx.x] = total;
+        }
+    }
+};
+
+template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
+{
+    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, ROWS_SHARED, *job);
+}
+
+berlu_status forward(const rows_job *job, cuda_stream stream)
+{
+    launch_one<value_finish>(job, stream);
+    return gpu_launch_status();
+}
+
+berlu_status backward(const rows_job *job, cuda_stream stream)
+{
+    int sums = 0;
+    for (int p = 0; p < PARAMS; p++)
+        sums = job->act.layer_sum[p] ? p + 1 : sums;
+    if (sums == 0)
+        launch_one<slope_finish<0>>(job, stream);
+    else if (sums == 1)
+        launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
+    else
+        launch_one<slope_finish<PARAMS>>(job, stream);
+    return gpu_launch_status();
+}
+
+} // namespace
+
+extern "C" const rows_kernels ROWS_TABLE = {forward, backward};
+
+#endif
