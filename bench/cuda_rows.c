@@ -117,7 +117,7 @@ static int ascending(const void *a, const void *b)
 
 static double microseconds(cuda_device *d, layer *l, const berlu_act *act, variant v)
 {
-    cuda_graph graph;
+    cuda_graph calls;
     cuda_event from, to;
     double seconds[REPLAYS + 2];
     variant_run(&l[0], act, v); /* chooses algorithms */
@@ -125,19 +125,19 @@ static double microseconds(cuda_device *d, layer *l, const berlu_act *act, varia
     must(gpu_capture_begin(d->stream));
     for (int i = 0; i < CALLS; i++)
         variant_run(&l[i % SETS], act, v);
-    must(gpu_capture_end(d->stream, &graph));
+    must(gpu_capture_end(d->stream, &calls));
     must(gpu_event_create(&from, 1));
     must(gpu_event_create(&to, 1));
     for (int i = 0; i < REPLAYS + 2; i++) {
         must(gpu_event_record(from, d->stream));
-        must(gpu_graph_launch(graph, d->stream));
+        must(gpu_graph_launch(calls, d->stream));
         must(gpu_event_record(to, d->stream));
         must(gpu_event_wait(to));
         must(gpu_event_seconds(&seconds[i], from, to));
     }
     gpu_event_destroy(from);
     gpu_event_destroy(to);
-    gpu_graph_free(graph);
+    gpu_graph_free(calls);
     if (d->failed != BERLU_OK) {
         fprintf(stderr, "%s\n", d->failure);
         exit(1);
