@@ -1,10 +1,14 @@
-/* cuda_rows.c - a linear layer and its activation as one kernel, beside a product and a pass. SPDX-License-Identifier: MIT
+/* cuda_rows.c - a linear layer and its activation as one kernel, beside a product and a pass.
+ * SPDX-License-Identifier: MIT
  *
- * The engine's own ops at the shape of ViT-Tiny's MLP: fc1 with its activation, and dX of fc2 with the slope. A graph has 24
- * calls over three sets of buffers, so that nothing is found in L2; the figure is the median of ten replays over 24. Two
- * launches are what the backend does on a GPU it has no such kernel for (rows.c), so that is what the device is made to be.
+ * The engine's own ops at the shape of ViT-Tiny's MLP: fc1 with its activation, and dX of fc2 with
+ * the slope. A graph has 24 calls over three sets of buffers, so that nothing is found in L2; the
+ * figure is the median of ten replays over 24. Two launches are what the backend does on a GPU it
+ * has no such kernel for (rows.c), so that is what the device is made to be.
  *
- *     bench_cuda_rows [ROWS [ACT...]]      by default 66560 (batch 1024), gelu berlu relu silu prelu */
+ *     bench_cuda_rows [ROWS [ACT...]]
+ *
+ * By default 66560 rows (batch 1024) and gelu berlu relu silu prelu. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +27,7 @@ static void must(berlu_status status)
     exit(1);
 }
 
-/* ---- operands: random numbers of one host buffer ---- */
+/* ---- operands: random numbers of one host buffer --------------------------------------------- */
 
 static uint16_t *numbers_make(int64_t count)
 {
@@ -87,7 +91,7 @@ static void layer_free(layer *l)
         gpu_free(all[i]);
 }
 
-/* ---- what is timed ---- */
+/* ---- what is timed --------------------------------------------------------------------------- */
 
 typedef enum variant { U_AND_Y, Y_ALONE, DU, DU_AND_Y, DU_AND_ALPHA, VARIANTS } variant;
 
@@ -113,7 +117,7 @@ static int ascending(const void *a, const void *b)
 
 static double microseconds(cuda_device *d, layer *l, const berlu_act *act, variant v)
 {
-    cuda_graph graph;
+    cuda_graph calls;
     cuda_event from, to;
     double seconds[REPLAYS + 2];
     variant_run(&l[0], act, v); /* chooses algorithms */
@@ -121,19 +125,19 @@ static double microseconds(cuda_device *d, layer *l, const berlu_act *act, varia
     must(gpu_capture_begin(d->stream));
     for (int i = 0; i < CALLS; i++)
         variant_run(&l[i % SETS], act, v);
-    must(gpu_capture_end(d->stream, &graph));
+    must(gpu_capture_end(d->stream, &calls));
     must(gpu_event_create(&from, 1));
     must(gpu_event_create(&to, 1));
     for (int i = 0; i < REPLAYS + 2; i++) {
         must(gpu_event_record(from, d->stream));
-        must(gpu_graph_launch(graph, d->stream));
+        must(gpu_graph_launch(calls, d->stream));
         must(gpu_event_record(to, d->stream));
         must(gpu_event_wait(to));
         must(gpu_event_seconds(&seconds[i], from, to));
     }
     gpu_event_destroy(from);
     gpu_event_destroy(to);
-    gpu_graph_free(graph);
+    gpu_graph_free(calls);
     if (d->failed != BERLU_OK) {
         fprintf(stderr, "%s\n", d->failure);
         exit(1);

@@ -1,11 +1,11 @@
 /* rows.c - which fused layers run as one kernel, and their jobs. SPDX-License-Identifier: MIT
  *
- * A linear_act or linear_dx_act with 192 inputs can be one launch (rows.cu) instead of a product and
- * a pass over its result (linear_act.c). It is chosen where it was measured faster on an H200
+ * A linear_act or linear_dx_act with 192 inputs can be one launch (rows.cu) instead of a product
+ * and a pass over its result (linear_act.c). It is chosen where it was measured faster on an H200
  * (docs/performance.md, 9): bf16, many rows, a formula that is short or has an estimate. All else,
- * other GPUs included, runs as two launches. The choice depends on shapes, dtypes and the GPU alone,
- * so a plan knows it; only a pointer that is not aligned would overrule it, and the workspace
- * suffices for both. */
+ * other GPUs included, runs as two launches. The choice depends on shapes, dtypes and the GPU
+ * alone, so a plan knows it; only a pointer that is not aligned would overrule it, and the
+ * workspace suffices for both. */
 #include "cuda/rows.h"
 
 #include <assert.h>
@@ -30,7 +30,8 @@ static int forward_of(const op_call *c)
     return c->op == OP_LINEAR_ACT;
 }
 
-/* Where an operand lies, or will lie: a plan asks before there are addresses, and any aligned one stands for them. */
+/* Where an operand lies, or will lie: a plan asks before there are addresses, and any aligned one
+ * stands for them. */
 static void *address_of(const op_operand *o)
 {
     return !o->info ? NULL : o->data ? o->data : (void *)256;
@@ -67,7 +68,8 @@ static rows_job job_of(const op_call *c, const berlu_act_call *call)
     return job;
 }
 
-/* Operands that the kernel reads and writes as vectors of bf16: of a missing one nothing is asked. */
+/* Operands that the kernel reads and writes as vectors of bf16: of a missing one nothing is
+ * asked. */
 static int vectors(const op_operand *o)
 {
     return !o->info || (o->dtype == DTYPE_BF16 && (uintptr_t)o->data % 16 == 0);

@@ -13,8 +13,9 @@
 
 #include "act/cuda/fused.cuh"
 
-/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass of
- * their own, where more threads share a processor; so are a smoothed function's tables of pieces. */
+/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass
+ * of their own, where more threads share a processor; so are a smoothed function's tables of
+ * pieces. */
 #if defined(ACT_FORMULAS_SMOOTHED_H) || (ACT_COSTLY && !(QUICK_VALUE && QUICK_SLOPE))
 extern "C" const rows_kernels ROWS_TABLE = {};
 #else
@@ -22,9 +23,9 @@ extern "C" const rows_kernels ROWS_TABLE = {};
 namespace
 {
 
-/* Where a formula has a short form for the usual parameters, a tile has a copy in which the compiler
- * knows that they are. The other copy is a loop over single elements in local memory: unrolled, the
- * long forms take half a minute to compile. */
+/* Where a formula has a short form for the usual parameters, a tile has a copy in which the
+ * compiler knows that they are. The other copy is a loop over single elements in local memory:
+ * unrolled, the long forms take half a minute to compile. */
 #define FAST_FORM(k) (ACT_FAST_PATH(&(k).f) && ACT_EXACT_KNEE(&(k).f))
 
 struct value_finish {

@@ -1,4 +1,5 @@
-/* rows.h - a product with an activation as its epilogue: the kernels' interface. SPDX-License-Identifier: MIT
+/* rows.h - a product with an activation as its epilogue: the kernels' interface.
+ * SPDX-License-Identifier: MIT
  *
  *     forward    u = a W^T + bias, y = act(u)
  *     backward   du = (a W) act'(u), its column sums, sums of learned parameters, y = act(u) recomputed
@@ -39,7 +40,8 @@ typedef struct rows_kernels {
     berlu_status (*backward)(const rows_job *job, cuda_stream stream);
 } rows_kernels;
 
-/* Blocks that share the rows: so many partial sums has a column, and as often as there are slices a parameter. */
+/* Blocks that share the rows: so many partial sums has a column, and as often as there are slices a
+ * parameter. */
 static inline size_t rows_groups(const fused_job *job)
 {
     size_t slices = job->channels / ROWS_SLICE, most = (job->rows + 2 * ROWS_TILE - 1) / (2 * ROWS_TILE);

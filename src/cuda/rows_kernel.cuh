@@ -1,4 +1,5 @@
-/* rows_kernel.cuh - rows stream past weights that stay in shared memory. SPDX-License-Identifier: MIT
+/* rows_kernel.cuh - rows stream past weights that stay in shared memory.
+ * SPDX-License-Identifier: MIT
  *
  * With 192 inputs the weights of 192 columns are 72 KiB: a block keeps such a slice for its whole
  * life, and every processor has one block. Four warpgroups work in two pairs; a pair takes 64 rows
@@ -51,7 +52,8 @@ DEVICE int column_place(int n)
     return (n & ~31) | (n & 6) << 2 | (n >> 3 & 3) << 1 | (n & 1);
 }
 
-/* Starts the copy of a tile of rows by the threads of a pair, four to a row; missing rows are zero. */
+/* Starts the copy of a tile of rows by the threads of a pair, four to a row; missing rows are
+ * zero. */
 DEVICE void rows_fetch(unsigned char *to, const rows_job &job, int tile)
 {
     int thread = threadIdx.x % ROWS_PAIR, row = thread / 4, quarter = thread % 4, from = tile * ROWS_TILE + row;

@@ -1,4 +1,5 @@
-/* wgmma.cuh - products of whole warpgroups by Hopper's tensor cores, and what orders them. SPDX-License-Identifier: MIT
+/* wgmma.cuh - products of whole warpgroups by Hopper's tensor cores, and what orders them.
+ * SPDX-License-Identifier: MIT
  *
  * Four warps together multiply 64 rows of A by N rows of B, both bf16 in shared memory, 16 channels
  * at a time, into f32 registers: D = A B^T. The instruction runs beside the threads that issued it:
@@ -14,8 +15,8 @@
  * warp w of four has rows 16 w on.
  *
  * Shared memory that threads have written reaches the tensor cores after a shared_publish() of the
- * writers and a barrier. All this needs code for sm_90a; tests/cuda/emulate.cuh has it for the host.
- * Read on: rows_kernel.cuh. */
+ * writers and a barrier. All this needs code for sm_90a; tests/cuda/emulate.cuh has it for the
+ * host. Read on: rows_kernel.cuh. */
 #ifndef CUDA_WGMMA_CUH
 #define CUDA_WGMMA_CUH
 
@@ -107,7 +108,8 @@ template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int 
 #undef FOUR
 
 /* A number that is the same in all threads of a warp, said so that the compiler knows it: operands
- * must be in uniform registers, and a move into these costs as much as the arithmetic of an element. */
+ * must be in uniform registers, and a move into these costs as much as the arithmetic of an
+ * element. */
 DEVICE int warp_uniform(int v)
 {
     return __shfl_sync(0xffffffffu, v, 0);

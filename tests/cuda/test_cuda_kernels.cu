@@ -1,4 +1,4 @@
-/* test_cuda_kernels.cu - norm and attention kernels against doubles, over shapes and dtypes.
+/* test_cuda_kernels.cu - norm, attention and rows kernels against doubles, over shapes and dtypes.
  * SPDX-License-Identifier: MIT
  *
  * Every case runs twice with equal bytes, and nothing is written outside the outputs. Inputs are
@@ -14,12 +14,15 @@
  *              is rounded itself: off by u scale p (2 |dp - delta| + D). dq and dk are sums of ds times |k| or |q|.
  *              Terms of second order are below a hundredth of these, which the bounds add. Then the output is rounded.
  *
+ *   rows       rows_check.cuh
+ *
  * Exit 77 without a GPU. The same file with CUDA_EMULATED runs the kernels on the host
- * (emulate.cuh), with fewer and smaller shapes. By hand:
+ * (emulate.cuh), with fewer and smaller shapes. By hand, with
+ * objects of src/cuda/rows.cu for berlu and gelu (src/cuda/CMakeLists.txt):
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_kernels.cu \
- *       src/cuda/norm.cu src/cuda/attention.cu -o test_cuda_kernels */
-#include "cuda/rows.h"
+ *       src/cuda/norm.cu src/cuda/attention.cu rows_berlu.o rows_gelu.o -o test_cuda_kernels */
 #include "kernel_check.cuh"
+#include "rows_check.cuh"
 
 static const double BF16_UNIT = 1.01 / 256;
 
@@ -338,207 +341,6 @@ static void attention_all()
     attention_case({40, 65, 3, 64, false, DTYPE_BF16});
     attention_case({700, 16, 4, 6, true, DTYPE_BF16});
     attention_case({9, 197, 3, 64, false, DTYPE_BF16});
-#endif
-}
-
-/* ---- rows: products with an activation ---- */
-
-extern "C" const rows_kernels cuda_rows_berlu, cuda_rows_gelu;
-
-static bool rows_there() /* compute capability 9.0 */
-{
-#ifdef CUDA_EMULATED
-    return true;
-#else
-    cudaDeviceProp gpu;
-    return cudaGetDeviceProperties(&gpu, 0) == cudaSuccess && gpu.major == 9 && gpu.minor == 0;
-#endif
-}
-
-/* An activation in double. alpha and eps of BerLU; GELU has none. */
-struct rows_act {
-    const char *name;
-    const rows_kernels *kernels;
-    double alpha, eps, estimate; /* relative error of its elements */
-};
-
-struct rows_point {
-    double value, slope, by[2];
-};
-
-static rows_point rows_point_of(const rows_act &f, double x)
-{
-    if (f.eps == 0) { /* GELU */
-        double half = 0.5 * erfc(-x * sqrt(0.5));
-        return {x * half, half + x * exp(-0.5 * x * x) / sqrt(2 * M_PI), {}};
-    }
-    double d = fmax(0, f.eps - fabs(x)), left = x < 0, bump = d * d / (4 * f.eps), jump = 1 - f.alpha;
-    return {(left ? f.alpha * x : x) + jump * bump,
-            left ? f.alpha + jump * d / (2 * f.eps) : 1 - jump * d / (2 * f.eps),
-            {fmin(x, 0) - bump, d > 0 ? jump * (f.eps * f.eps - x * x) / (4 * f.eps * f.eps) : 0}};
-}
-
-/* out[r, j] = sum over i of a[r, i] w(i, j) + bias[j] */
-static std::vector<double> rows_multiply(const test_tensor &a, const test_tensor &w, bool by_depth, const double *bias)
-{
-    int64_t depth = a.channels, columns = by_depth ? w.channels : w.rows;
-    std::vector<double> out((size_t)(a.rows * columns));
-    for (int64_t r = 0; r < a.rows; r++)
-        for (int64_t j = 0; j < columns; j++) {
-            double sum = bias ? bias[j] : 0;
-            for (int64_t i = 0; i < depth; i++)
-                sum += a.value[r * depth + i] * w.value[by_depth ? i * columns + j : j * depth + i];
-            out[r * columns + j] = sum;
-        }
-    return out;
-}
-
-static rows_job rows_job_of(const rows_act &f, int64_t rows, int64_t channels)
-{
-    rows_job job = {};
-    job.act.rows = rows;
-    job.act.channels = channels;
-    job.act.scale = 1;
-    job.act.degree = 2;
-    job.act.own[0] = (float)f.alpha;
-    job.act.own[1] = (float)f.eps;
-    return job;
-}
-
-/* Twice, with equal bytes in every tensor that is named. */
-static void rows_launch(const std::string &name, const rows_act &f, const rows_job &job,
-                        const std::vector<test_tensor *> &outputs)
-{
-    std::vector<std::vector<char>> first;
-    for (int turn = 0; turn < 2; turn++) {
-        if ((job.act.dx ? f.kernels->backward : f.kernels->forward)(&job, NULL) != BERLU_OK)
-            fail(name + ": not launched");
-        for (size_t i = 0; i < outputs.size(); i++) {
-            std::vector<char> raw = outputs[i]->raw(name);
-            if (turn == 0)
-                first.push_back(raw);
-            else if (raw != first[i])
-                fail(name + ": other bytes the second time");
-        }
-    }
-}
-
-/* y, from the u that was written: its rounding is no error of the activation. */
-static void rows_values_compare(const std::string &name, const rows_act &f, const test_tensor &u, const test_tensor &y)
-{
-    std::vector<char> raw = u.raw(name);
-    std::vector<double> want(y.size()), slack(y.size());
-    for (size_t i = 0; i < y.size(); i++) {
-        want[i] = rows_point_of(f, got_value(raw, DTYPE_BF16, i)).value;
-        slack[i] = f.estimate * fabs(want[i]);
-    }
-    compare(name + " y", y.raw(name), want, DTYPE_BF16, slack.data());
-}
-
-static void rows_forward_case(const rows_act &f, int64_t rows, int64_t channels, bool keep, bool with_bias)
-{
-    std::string name = std::string(f.name) + " rows forward " + std::to_string(rows) + " x " + std::to_string(channels);
-    test_tensor a(rows, ROWS_DEPTH, DTYPE_BF16), w(channels, ROWS_DEPTH, DTYPE_BF16), bias(1, channels, DTYPE_BF16);
-    test_tensor u(rows, channels, DTYPE_BF16), y(rows, channels, DTYPE_BF16), alone(rows, channels, DTYPE_BF16);
-    a.fill(0, 1);
-    w.fill(0, 0.09);
-    bias.fill(0, 0.3);
-    rows_job job = rows_job_of(f, rows, channels);
-    job.a = a.data();
-    job.w = w.data();
-    job.bias = with_bias ? bias.data() : NULL;
-    job.u = u.data();
-    job.act.y = y.data();
-    rows_launch(name, f, job, {&u, &y});
-    compare(name + " u", u.raw(name), rows_multiply(a, w, false, with_bias ? bias.value.data() : NULL), DTYPE_BF16,
-            NULL);
-    rows_values_compare(name, f, u, y);
-    if (keep)
-        return;
-    job.u = NULL;
-    job.act.y = alone.data();
-    rows_launch(name + " alone", f, job, {&alone});
-    if (alone.raw(name) != y.raw(name))
-        fail(name + ": another y where u is not wanted");
-}
-
-/* learn: how many parameters have gradients. */
-static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels, int learn, bool again)
-{
-    std::string name =
-        std::string(f.name) + " rows backward " + std::to_string(rows) + " x " + std::to_string(channels);
-    test_tensor a(rows, ROWS_DEPTH, DTYPE_BF16), w(ROWS_DEPTH, channels, DTYPE_BF16), u(rows, channels, DTYPE_BF16);
-    test_tensor du(rows, channels, DTYPE_BF16), y(rows, channels, DTYPE_BF16);
-    a.fill(0, 1);
-    w.fill(0, 0.09);
-    u.fill(0.1, 1);
-    rows_job job = rows_job_of(f, rows, channels);
-    int64_t groups = (int64_t)rows_groups(&job.act), blocks = (int64_t)rows_blocks(&job.act);
-    test_tensor sums(groups, channels, DTYPE_F32), by0(blocks, 2, DTYPE_F32), by1(blocks, 2, DTYPE_F32);
-    job.a = a.data();
-    job.w = w.data();
-    job.act.x = u.data();
-    job.act.dx = du.data();
-    job.act.y = again ? y.data() : NULL;
-    job.act.bias_sum = (float *)sums.data();
-    std::vector<test_tensor *> outputs = {&du, &sums};
-    if (again)
-        outputs.push_back(&y);
-    for (int p = 0; p < learn; p++) {
-        job.act.layer_sum[p] = (double *)(p ? by1 : by0).data(); /* two floats are as long as a double */
-        outputs.push_back(p ? &by1 : &by0);
-    }
-    rows_launch(name, f, job, outputs);
-
-    std::vector<double> want = rows_multiply(a, w, true, NULL), slack(want.size()), column(channels), off(channels);
-    double by[2] = {}, far[2] = {};
-    for (size_t i = 0; i < want.size(); i++) {
-        rows_point point = rows_point_of(f, u.value[i]);
-        for (int p = 0; p < 2; p++)
-            by[p] += want[i] * point.by[p], far[p] += fabs(want[i] * point.by[p]) + 1e-5;
-        slack[i] = f.estimate * (fabs(want[i] * point.slope) + fabs(want[i]) / 8);
-        want[i] *= point.slope;
-        column[i % channels] += want[i];
-        off[i % channels] += slack[i] + 1e-5 * fabs(want[i]);
-    }
-    compare(name + " du", du.raw(name), want, DTYPE_BF16, slack.data());
-    if (again)
-        rows_values_compare(name, f, u, y);
-    std::vector<char> raw = sums.raw(name);
-    for (int64_t i = 0; i < groups * channels; i++)
-        column[i % channels] -= got_value(raw, DTYPE_F32, i);
-    for (int64_t j = 0; j < channels; j++)
-        if (!(fabs(column[j]) <= off[j] + 1e-5))
-            fail(name + ": the sum of column " + std::to_string(j) + " is off by " + std::to_string(column[j]));
-    for (int p = 0; p < learn; p++) {
-        raw = (p ? by1 : by0).raw(name);
-        for (int64_t i = 0; i < blocks; i++)
-            by[p] -= ((const double *)raw.data())[i];
-        if (!(fabs(by[p]) <= 1e-5 * far[p]))
-            fail(name + ": the sum of parameter " + std::to_string(p) + " is off by " + std::to_string(by[p]));
-    }
-}
-
-static void rows_all()
-{
-    const rows_act berlu = {"berlu", &cuda_rows_berlu, 0.25, 0.5, 0},
-                   long_form = {"long berlu", &cuda_rows_berlu, 1.5, 0.5, 0};
-    rows_forward_case(berlu, 130, 384, false, true);
-    rows_forward_case(long_form, 63, 192, true, false);
-    rows_backward_case(berlu, 1, 192, 1, true);
-    rows_backward_case(berlu, 130, 384, 2, false);
-    rows_backward_case(long_form, 67, 192, 2, true);
-    /* several tiles a pair: as many slices as there are processors, one block each */
-    rows_backward_case(berlu, 5 * ROWS_TILE + 3, ROWS_PROCESSORS * ROWS_SLICE, 0, true);
-#ifndef CUDA_EMULATED
-    const rows_act gelu = {"gelu", &cuda_rows_gelu, 0, 0, 0x1p-13};
-    for (int64_t rows : {1, 200, 4225})
-        for (int64_t channels : {192, 768}) {
-            rows_forward_case(gelu, rows, channels, rows == 1, true);
-            rows_backward_case(gelu, rows, channels, 0, rows != 1);
-        }
-    rows_forward_case(berlu, 8500, 768, false, true);
-    rows_backward_case(berlu, 8500, 768, 1, true);
 #endif
 }
 

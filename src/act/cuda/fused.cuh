@@ -1,9 +1,9 @@
 /* cuda/fused.cuh - elements of an activation beside a product. SPDX-License-Identifier: MIT
  *
- *     consts_at(job)                        constants of the formula, from parameters in device memory
+ *     consts_at(job)                        constants of the formula, for parameters on the device
  *     value_estimate(), values_estimate()   y from x, one element or eight
- *     slope_estimate(), slopes_estimate()   dx from x and dy, and its terms of the sums over columns
- *                                           and parameters
+ *     slope_estimate(), slopes_estimate()   dx from x and dy; its terms of sums over columns and
+ *                                           parameters
  *
  * Elements are estimates good to 2^-13 where a formula is long (estimate.cuh). Included by the
  * kernels that are compiled once per activation: fused.cu and src/cuda/rows.cu. SCALED: the

@@ -98,7 +98,7 @@ berlu_status act_cuda_fused_join(const fused_job *job, const berlu_act *act, con
     return status_of(act, error);
 }
 
-/* ---- a whole call ---- */
+/* ---- a whole call ---------------------------------------------------------------------------- */
 
 static void partials_of(const fused_job *job, const berlu_act *act, size_t *row_blocks, size_t *tiles)
 {

@@ -23,9 +23,9 @@ size_t act_cuda_fused_workspace(const berlu_act *act, berlu_act_op op, const ber
 berlu_status act_cuda_fused(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream);
 
 /* The same in parts, for kernels that compute the product themselves (src/cuda/rows.c): the
- * activation's row in list.h, the job of a call, the addresses of its sums from `base` on (which may
- * be 0 for counting; returns the bytes), and joining them. A column has `row_blocks` partial sums, a
- * parameter `tiles`. */
+ * activation's row in list.h, the job of a call, the addresses of its sums from `base` on (which
+ * may be 0 for counting; returns the bytes), and joining them. A column has `row_blocks` partial
+ * sums, a parameter `tiles`. */
 size_t act_cuda_fused_row(const berlu_act *act);
 fused_job act_cuda_fused_job(const berlu_act *act, berlu_act_op op, const berlu_act_call *call);
 size_t act_cuda_fused_place(fused_job *job, const berlu_act *act, const berlu_act_call *call, size_t row_blocks,
