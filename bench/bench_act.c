@@ -89,9 +89,7 @@ static berlu_status subject_run(const bench *b, subject *s, int repeats)
             continue;
         }
         berlu_exec exec = {s->row->isa, b->threads};
-        berlu_status status = berlu_act_run(s->act, s->row->op, &call, &exec);
-        if (status != BERLU_OK)
-            return status;
+        TRY(berlu_act_run(s->act, s->row->op, &call, &exec));
     }
     return BERLU_OK;
 }
@@ -233,11 +231,11 @@ static void rows_fill(bench *b)
 berlu_status bench_act_run(bench_row *rows, size_t count, double seconds)
 {
     bench b = {.n = rows[0].n, .threads = rows[0].threads};
-    berlu_status status = subjects_make(&b, rows, count);
-    if (status == BERLU_OK)
-        status = bench_rounds(&b, seconds);
-    if (status == BERLU_OK)
-        rows_fill(&b);
+    berlu_status status;
+    TRY_DONE(subjects_make(&b, rows, count));
+    TRY_DONE(bench_rounds(&b, seconds));
+    rows_fill(&b);
+done:
     bench_free(&b);
     return status;
 }

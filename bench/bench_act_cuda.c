@@ -104,9 +104,7 @@ static berlu_status subjects_make(device_bench *b, bench_row *rows, size_t count
             continue;
         subject *s = &b->subjects[b->count++];
         s->row = &rows[i];
-        berlu_status status = act_from_text(&s->act, rows[i].act);
-        if (status != BERLU_OK)
-            return status;
+        TRY(act_from_text(&s->act, rows[i].act));
         berlu_act_call call = call_of(b, s);
         size_t bytes = berlu_act_cuda_workspace(s->act, rows[i].op, &call);
         b->workspace_bytes = bytes > b->workspace_bytes ? bytes : b->workspace_bytes;
@@ -116,20 +114,14 @@ static berlu_status subjects_make(device_bench *b, bench_row *rows, size_t count
 
 static berlu_status bench_make(device_bench *b, bench_row *rows, size_t count)
 {
-    berlu_status status = cuda_status(cudaMalloc((void **)&b->grad, BERLU_ACT_PARAMS * sizeof(float)), "a bench");
-    if (status == BERLU_OK)
-        status = device_numbers(&b->x, b->n, b->dtype, rows[0].range, 1);
-    if (status == BERLU_OK)
-        status = device_numbers(&b->dy, b->n, b->dtype, 1, 2);
-    if (status == BERLU_OK)
-        status = cuda_status(cudaMalloc(&b->y, b->n * berlu_dtype_size(b->dtype)), "the arrays of a bench");
-    if (status == BERLU_OK)
-        status = subjects_make(b, rows, count);
-    if (status == BERLU_OK)
-        status = cuda_status(cudaMalloc(&b->workspace, b->workspace_bytes + 64), "the workspace of a bench");
-    if (status == BERLU_OK)
-        status = cuda_status(cudaEventCreate(&b->start), "an event");
-    return status == BERLU_OK ? cuda_status(cudaEventCreate(&b->stop), "an event") : status;
+    TRY(cuda_status(cudaMalloc((void **)&b->grad, BERLU_ACT_PARAMS * sizeof(float)), "a bench"));
+    TRY(device_numbers(&b->x, b->n, b->dtype, rows[0].range, 1));
+    TRY(device_numbers(&b->dy, b->n, b->dtype, 1, 2));
+    TRY(cuda_status(cudaMalloc(&b->y, b->n * berlu_dtype_size(b->dtype)), "the arrays of a bench"));
+    TRY(subjects_make(b, rows, count));
+    TRY(cuda_status(cudaMalloc(&b->workspace, b->workspace_bytes + 64), "the workspace of a bench"));
+    TRY(cuda_status(cudaEventCreate(&b->start), "an event"));
+    return cuda_status(cudaEventCreate(&b->stop), "an event");
 }
 
 static void bench_free(device_bench *b)
@@ -152,17 +144,12 @@ static berlu_status bench_rounds(device_bench *b)
         for (size_t j = 0; j < b->count; j++) {
             subject *s = &b->subjects[(j + (size_t)(r + 2)) % b->count];
             float ms = 0;
-            berlu_status status = cuda_status(cudaEventRecord(b->start, 0), "an event");
-            for (int i = 0; i < INNER && status == BERLU_OK; i++)
-                status = subject_run(b, s);
-            if (status == BERLU_OK)
-                status = cuda_status(cudaEventRecord(b->stop, 0), "an event");
-            if (status == BERLU_OK)
-                status = cuda_status(cudaEventSynchronize(b->stop), "a kernel");
-            if (status == BERLU_OK)
-                status = cuda_status(cudaEventElapsedTime(&ms, b->start, b->stop), "an event");
-            if (status != BERLU_OK)
-                return status;
+            TRY(cuda_status(cudaEventRecord(b->start, 0), "an event"));
+            for (int i = 0; i < INNER; i++)
+                TRY(subject_run(b, s));
+            TRY(cuda_status(cudaEventRecord(b->stop, 0), "an event"));
+            TRY(cuda_status(cudaEventSynchronize(b->stop), "a kernel"));
+            TRY(cuda_status(cudaEventElapsedTime(&ms, b->start, b->stop), "an event"));
             if (r >= 0)
                 s->times[r] = ms / INNER;
         }

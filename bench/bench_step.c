@@ -1,4 +1,4 @@
-/* bench_step.c - times forward, backward and update of whole steps on random images.
+/* bench_step.c - times forward, backward and update of steps on random images.
  * SPDX-License-Identifier: MIT
  *
  * A step is that of training: forward, loss, backward, clipping to norm 1, AdamW. Medians, because
@@ -68,8 +68,8 @@ static void batch_fill(engine *e, const model *m, int batch)
         engine_labels(e)[i] = (int32_t)(i % classes);
 }
 
-/* Where a device has memory of its own a set of random bytes lies on it, and batches are made there
- * from draws, as training does it; else the network reads the feeds. */
+/* A device with its own memory holds a set of random bytes and computes batches from draws, as in
+ * training; otherwise the network reads the feeds. */
 typedef struct images {
     image_set *set;
     image_draw *draws;
@@ -102,13 +102,12 @@ static berlu_status images_place(images *out, engine *e, const model *m, const b
         pixels[i] = (uint8_t)philox_draw(1, PURPOSE_SYNTHETIC, 0, i, 0).w[0];
     for (int i = 0; i < batch; i++)
         out->draws[i] = (image_draw){.index = i, .label = (int32_t)(i % classes), .partner = i, .flip = i % 2};
-    berlu_status status = image_set_create(&out->set, on, engine_device(e), (int)input->size[1], (size_t)batch, levels);
-    if (status == BERLU_OK)
-        status = image_set_write(out->set, 0, (size_t)batch, pixels);
-    if (status == BERLU_OK)
-        status = engine_use_images(e, out->set);
-    if (status == BERLU_OK)
-        engine_set_draws(e, out->draws);
+    berlu_status status;
+    TRY_DONE(image_set_create(&out->set, on, engine_device(e), (int)input->size[1], (size_t)batch, levels));
+    TRY_DONE(image_set_write(out->set, 0, (size_t)batch, pixels));
+    TRY_DONE(engine_use_images(e, out->set));
+    engine_set_draws(e, out->draws);
+done:
     free(pixels);
     return status;
 }
@@ -137,75 +136,67 @@ static engine_step step_of(uint32_t step)
     return (engine_step){.seed = 1, .step = step, .count = step + 1, .lr = 1e-4, .weight_decay = 0.05, .clip = 1};
 }
 
-/* A step in its three phases, each waited for. */
+/* Runs a step in its three phases and waits for each. */
 static berlu_status one_step(bench_step *b, engine *e, times *t, uint32_t step)
 {
     engine_step s = step_of(step);
     double marks[4] = {time_now(b)};
-    berlu_status status = engine_forward(e, &s);
-    if (status == BERLU_OK)
-        status = phase_wait(b, e);
+    TRY(engine_forward(e, &s));
+    TRY(phase_wait(b, e));
     marks[1] = marks[2] = marks[3] = time_now(b);
-    if (status == BERLU_OK && b->options.mode == ENGINE_TRAIN) {
-        status = engine_backward(e);
-        if (status == BERLU_OK)
-            status = phase_wait(b, e);
+    if (b->options.mode == ENGINE_TRAIN) {
+        TRY(engine_backward(e));
+        TRY(phase_wait(b, e));
         marks[2] = time_now(b);
-        if (status == BERLU_OK)
-            status = engine_update(e);
-        if (status == BERLU_OK)
-            status = phase_wait(b, e);
+        TRY(engine_update(e));
+        TRY(phase_wait(b, e));
         marks[3] = time_now(b);
     }
     if (step < WARM_UP || t->count == STEPS_MOST)
-        return status;
+        return BERLU_OK;
     t->forward[t->count] = marks[1] - marks[0];
     t->backward[t->count] = marks[2] - marks[1];
     t->update[t->count] = marks[3] - marks[2];
     t->all[t->count++] = marks[3] - marks[0];
-    return status;
+    return BERLU_OK;
 }
 
-/* Whole steps as training enqueues them, without waiting in between: the speed of an asynchronous
+/* Runs steps as training enqueues them, without waiting in between: the speed of an asynchronous
  * device. */
 static berlu_status steps_stream(bench_step *b, engine *e, times *t, uint32_t first)
 {
     enum { STREAM = 20 };
     double begin = time_now(b);
-    berlu_status status = BERLU_OK;
-    for (uint32_t i = 0; i < STREAM && status == BERLU_OK; i++) {
+    for (uint32_t i = 0; i < STREAM; i++) {
         engine_step s = step_of(first + i);
-        status = b->options.mode == ENGINE_TRAIN ? engine_step_run(e, &s) : engine_forward(e, &s);
+        TRY(b->options.mode == ENGINE_TRAIN ? engine_step_run(e, &s) : engine_forward(e, &s));
     }
-    if (status == BERLU_OK)
-        status = engine_wait(e);
+    TRY(engine_wait(e));
     if (t->streams < STEPS_MOST)
         t->stream[t->streams++] = (time_now(b) - begin) / STREAM;
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)
 {
-    berlu_status status = weights_init(e, 1, NULL);
-    if (status != BERLU_OK)
-        return status;
+    TRY(weights_init(e, 1, NULL));
     malloc_trim(0);
     peak_reset();
     batch_fill(e, m, b->options.batch);
     double begin = clock_seconds();
-    for (uint32_t i = 0; status == BERLU_OK; i++) {
+    for (uint32_t i = 0;; i++) {
         if (i == WARM_UP) {
             begin = clock_seconds();
             engine_profile_reset(e);
         }
         if (t->count >= b->steps && clock_seconds() - begin >= b->seconds)
             break;
-        status = one_step(b, e, t, i);
-        if (status == BERLU_OK && i >= WARM_UP && b->options.backend->asynchronous)
-            status = steps_stream(b, e, t, i);
+        TRY(one_step(b, e, t, i));
+        if (i >= WARM_UP && b->options.backend->asynchronous)
+            TRY(steps_stream(b, e, t, i));
     }
     b->loss = b->options.loss == LOSS_NONE ? 0 : engine_loss(e);
-    return status;
+    return BERLU_OK;
 }
 
 /* Runs one step, so that code which libraries load and compile on first use is not counted as the
@@ -215,17 +206,17 @@ static berlu_status libraries_wake(const bench_step *b, const model *m)
 {
     bench_step one = *b;
     engine *e = NULL;
-    berlu_status status = engine_create(&e, m->graph, &one.options);
-    if (status == BERLU_OK)
-        status = weights_init(e, 1, NULL);
-    if (status == BERLU_OK)
-        status = one_step(&one, e, NULL, 0);
+    berlu_status status;
+    TRY_DONE(engine_create(&e, m->graph, &one.options));
+    TRY_DONE(weights_init(e, 1, NULL));
+    TRY_DONE(one_step(&one, e, NULL, 0));
+done:
     engine_free(e);
     return status;
 }
 
-/* A device's own memory is asked for by a second handle, opened before: what that one takes is not
- * the engine's. */
+/* Opens a second handle to query free device memory, before the engine: its own use must not count
+ * as the engine's. */
 static berlu_status watch_open(device **out, const bench_step *b)
 {
     const backend *on = b->options.backend;

@@ -1,16 +1,17 @@
 /* yardstick.c - see yardstick.h. SPDX-License-Identifier: MIT
  *
- * A part does whole groups, four loads before four stores, as the kernels do. Streaming parts also
- * interleave four streams that lie 16 KiB apart, a few lines of each at a time: on a single stream
- * a core does not keep enough lines in flight to use the full memory bandwidth (at 64 Mi elements
- * 15 % for a copy, 4 % for an add). Elements behind the last whole group go one by one. */
+ * A part processes complete groups, four loads before four stores, as the kernels do. Streaming
+ * parts also interleave four streams 16 KiB apart, a few cache lines of each at a time: with a
+ * single stream a core does not have enough lines in flight to use the full memory bandwidth (at 64
+ * Mi elements 15 % for a copy, 4 % for an add). Elements after the last complete group follow
+ * singly. */
 #include "bench/yardstick.h"
 
 #include <string.h>
 
 #include "base/threads.h"
 
-enum { GROUP = 64, TURN = 64, PLACE = 4096, PLACES = 4 };
+enum { GROUP = 64, RANGE = 64, STREAM = 4096, STREAMS = 4 }; /* elements; four streams */
 
 static void copy_libc(float *y, const float *x, const float *dy, size_t n)
 {
@@ -18,7 +19,7 @@ static void copy_libc(float *y, const float *x, const float *dy, size_t n)
     memcpy(y, x, n * sizeof *y);
 }
 
-static void add_plain(float *y, const float *x, const float *dy, size_t n)
+static void add_scalar(float *y, const float *x, const float *dy, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] + dy[i];
@@ -64,7 +65,7 @@ static void stream_end(void)
 
 static const yardstick rows[] = {
     {"copy libc", YARDSTICK_COPY, copy_libc, CPU_SCALAR, ORDINARY},
-    {"add plain", YARDSTICK_ADD, add_plain, CPU_SCALAR, ORDINARY},
+    {"add plain", YARDSTICK_ADD, add_scalar, CPU_SCALAR, ORDINARY},
 #ifdef __x86_64__
     {"copy avx2", YARDSTICK_COPY, copy_avx2, CPU_AVX2, ORDINARY},
     {"copy avx2 stream", YARDSTICK_COPY, copy_avx2_stream, CPU_AVX2, STREAMED},
@@ -89,14 +90,14 @@ const yardstick *yardstick_at(size_t index)
     return NULL;
 }
 
-/* Runs whole rounds over all streams; returns the number of elements done. */
+/* Interleaves short ranges of all streams; returns the number of elements done. */
 static size_t ranges_run(const yardstick *s, float *y, const float *x, const float *dy, size_t n)
 {
-    size_t round = (size_t)PLACES * PLACE, done = n / round * round;
+    size_t round = (size_t)STREAMS * STREAM, done = n / round * round;
     for (size_t from = 0; from < done; from += round)
-        for (size_t turn = 0; turn < PLACE; turn += TURN)
-            for (size_t at = from + turn; at < from + round; at += PLACE)
-                s->part(y + at, x + at, dy + at, TURN);
+        for (size_t range = 0; range < STREAM; range += RANGE)
+            for (size_t at = from + range; at < from + round; at += STREAM)
+                s->part(y + at, x + at, dy + at, RANGE);
     return done;
 }
 
@@ -111,9 +112,9 @@ static void part_run(void *context, size_t index)
 {
     const share *s = context;
     size_t from = index * s->part, to = from + s->part < s->n ? from + s->part : s->n;
-    size_t whole = to > from ? (to - from) / GROUP * GROUP : 0, end = from + whole;
+    size_t grouped = to > from ? (to - from) / GROUP * GROUP : 0, end = from + grouped;
     if (s->stick->stores == INTERLEAVED)
-        from += ranges_run(s->stick, s->y + from, s->x + from, s->dy + from, whole);
+        from += ranges_run(s->stick, s->y + from, s->x + from, s->dy + from, grouped);
     if (from < end)
         s->stick->part(s->y + from, s->x + from, s->dy + from, end - from);
     if (s->stick->stores != ORDINARY)

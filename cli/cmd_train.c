@@ -386,11 +386,8 @@ static berlu_status train_with(const train_settings *s, const options *o)
             status = result_print(o, &result, &d);
     }
     trainer_close(t);
-    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch ")) {
-        char reason[512];
-        snprintf(reason, sizeof reason, "%s", berlu_last_error());
-        berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", reason);
-    }
+    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch "))
+        berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", berlu_last_error());
     return status;
 }
 

@@ -7,7 +7,7 @@ SPDX-License-Identifier: MIT
     berlu.timm berlu.hf       the names of berlu inside these libraries
     berlu.onnx berlu.jax      export, and the same functions in jnp
 
-Importing berlu loads the C library and nothing else. docs/python.md tells the whole story."""
+Importing berlu loads the C library and nothing else. docs/python.md is the manual."""
 
 from ._act import Act, Parameter, act, names, smooth
 from ._lib import VERSION as __version__, Error, library_path

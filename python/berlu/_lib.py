@@ -1,7 +1,7 @@
-"""The C library through ctypes: where it lies, its structs and its functions.
+"""The C library through ctypes: its path, structs and functions.
 SPDX-License-Identifier: MIT
 
-Nothing here knows numpy or torch. Structs mirror include/berlu/act.h member by member;
+Nothing here depends on numpy or torch. Structs mirror include/berlu/act.h member by member;
 tests/python/test_structs.py compiles a C program that compares every offset. ctypes releases the
 GIL during a call. Read library_path() first, then check().
 """

@@ -41,7 +41,7 @@ def _laid_as(a: Array, like: Array) -> Array:
 
 
 def _output(x: Array, out: Optional[Array], inputs: List[Array]) -> Array:
-    """The array that the library writes: `out` where that can be written as it lies, else a new
+    """The array that the library writes: `out` where its layout allows, else a new
     one."""
     fresh = np.empty_like(x, subok=False)
     if out is None:
@@ -183,7 +183,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """Makes the function of an activation when it is first asked for."""
+    """Creates the function of an activation on first use."""
     if name.startswith("_") or name not in names():
         raise AttributeError(f"module 'berlu.numpy' has no attribute '{name}'")
     function = globals()[name] = _function(name)

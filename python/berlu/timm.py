@@ -31,7 +31,7 @@ from .torch import Act
 
 
 class _Layers(Dict[str, Any]):
-    """timm's table of activation layers, which also takes a whole spec for a name."""
+    """timm's table of activation layers, extended so that a name may be a full spec."""
 
     def __missing__(self, name: str) -> Any:
         try:
@@ -156,7 +156,7 @@ def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
 
 def save(model: nn.Module, file: Union[str, "os.PathLike[str]"]) -> None:
     """Writes a timm model's weights for `berlu eval MODEL --weights FILE` and `berlu forward`; the
-    activation stands in the metadata. Written under another name first, so that a failure leaves no
+    activation is in the metadata. Written under another name first, so that a failure leaves no
     half file."""
     specs = {m.spec for m in model.modules() if isinstance(m, Act)}
     metadata = {"format": "pt", **({"activation": specs.pop()} if len(specs) == 1 else {})}

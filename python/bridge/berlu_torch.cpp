@@ -8,7 +8,7 @@
  * p and q are the activation's parameters number 0 and 1 (None: the value of the spec), f32, one
  * number or one per channel of dimension `dim`. Outputs are laid out as torch.empty_like(x) does
  * it: a dense x keeps its strides, whatever their order; then channel c of an element at offset
- * o is o / stride[dim] mod size[dim], which is what berlu_act_call.inner says, so no layout
+ * o is o / stride[dim] mod size[dim], which berlu_act_call.inner describes, so no layout
  * needs a transpose. Another x is copied once. Threads are torch's, and so are streams, devices
  * and memory; nothing waits. Errors are C++ exceptions: a boxed kernel has no other way to
  * report one, and torch makes them RuntimeErrors. berlu_torch_register() is called once by
@@ -271,7 +271,7 @@ Tensor set_grad(berlu_act_call &call, int index, bool wanted, const Tensor &p, c
     return grad;
 }
 
-/* `known` is x, or y for the form that goes by the output. */
+/* `known` is x, or y for the derivative computed from the output. */
 void backward_from(berlu_act_op op, StableIValue *stack)
 {
     Tensor dy = take_tensor(stack[0]), known = take_tensor(stack[1]);

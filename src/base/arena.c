@@ -5,6 +5,7 @@
  * its own size, so an allocation fails only when the system's does. */
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,11 +59,13 @@ static arena_block *block_add(arena *a, size_t bytes, size_t align)
 void *arena_alloc(arena *a, size_t bytes, size_t align)
 {
     arena_block *block = a->blocks;
+    assert(align > 0 && (align & (align - 1)) == 0);
     if (!block || !block_fits(block, bytes, align))
         block = block_add(a, bytes, align);
     if (!block)
         return NULL;
     size_t offset = block_offset(block, align);
+    assert(offset <= block->size && bytes <= block->size - offset);
     block->used = offset + bytes;
     a->used += bytes;
     return (char *)(block + 1) + offset;

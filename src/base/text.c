@@ -6,6 +6,7 @@
  * allocating. */
 #include "base/text.h"
 
+#include <assert.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -43,6 +44,7 @@ void text_bytes(text *t, const void *bytes, size_t count)
     if (count)
         memcpy(t->data + t->length, bytes, count);
     t->length += count;
+    assert(t->length < t->capacity);
     t->data[t->length] = 0;
 }
 

@@ -4,6 +4,7 @@
  * A text is `synthetic`, KIND:PATH, or a path that is tried with the kinds in the order of the
  * table. Broken images are recorded here, once each, so that a run can report at its end which it
  * left out and two runs can be compared. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,7 @@ const data_info *data_describe(const data_source *s)
 
 int data_label(const data_source *s, data_split split, size_t index)
 {
+    assert(index < s->info.images[split]);
     return s->kind->label(s, split, index);
 }
 

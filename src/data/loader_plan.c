@@ -8,6 +8,7 @@
  * permutation of the split: its first N images are held out. */
 #include "data/loader_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,11 +111,13 @@ size_t plan_own(const loader_plan *p, size_t batch)
 size_t plan_number(const loader_plan *p, size_t own)
 {
     size_t share = p->o.group / (size_t)p->o.ranks;
+    assert(share > 0 && p->o.group % (size_t)p->o.ranks == 0);
     return own / share * p->o.group + share * (size_t)p->o.rank + own % share;
 }
 
 size_t plan_rows(const loader_plan *p, size_t batch)
 {
+    assert(batch < p->batches && batch * p->o.batch < p->samples);
     size_t left = p->samples - batch * p->o.batch;
     return left < p->o.batch ? left : p->o.batch;
 }
@@ -123,6 +126,7 @@ uint64_t plan_index(const loader_plan *p, uint32_t epoch, uint64_t position, uin
 {
     const loader_options *o = &p->o;
     uint64_t place = position / (uint64_t)o->repeats;
+    assert(place < p->pool);
     if (o->shuffle)
         place = permutation_at(&(permutation){p->pool, o->seed, PURPOSE_SHUFFLE, epoch}, place);
     place = (place + further) % p->pool;
@@ -206,6 +210,7 @@ berlu_status plan_fill_row(const loader_plan *p, uint32_t epoch, size_t batch, s
     uint64_t position = row_position(p, batch, row);
     uint64_t copy = position % (uint64_t)o->repeats;
     berlu_status status = BERLU_OK;
+    assert(row < p->rows);
     for (uint64_t further = 0; further < p->pool; further++) {
         uint64_t index = plan_index(p, epoch, position, further);
         out->indices[row] = index;

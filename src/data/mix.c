@@ -6,6 +6,7 @@
  * method. */
 #include "data/mix.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "data/draws.h"
@@ -97,6 +98,7 @@ static void pair_swap(float *a, float *b, size_t n)
 void mix_images(const mix_draw *d, float *images, size_t rows, int channels, int height, int width)
 {
     size_t plane = (size_t)height * (size_t)width, floats = (size_t)channels * plane;
+    assert(d->lam >= 0 && d->lam <= 1);
     if (d->lam == 1)
         return;
     for (size_t i = 0; i < rows / 2; i++) { /* the middle row of an odd group is its own partner */

@@ -5,6 +5,7 @@
  * HistogramProto {1 min .. 5 sum_squares, 6 limits, 7 counts}. */
 #include "io/tensorboard.h"
 
+#include <assert.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -221,6 +222,7 @@ static void buckets_count(double counts[BUCKETS], size_t buckets, const tb_histo
     uint32_t found[TABLES][SLOTS] = {{0}};
     float buffer[FEW];
     int place[FEW];
+    assert(buckets > 0 && buckets <= BUCKETS);
     double min = h->min, last = (double)(buckets - 1);
     for (size_t i = 0; i < count; i += FEW) {
         size_t few = count - i < FEW ? count - i : FEW;

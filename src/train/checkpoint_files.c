@@ -119,6 +119,7 @@ berlu_status state_write(const folder_handle *in, const char *name, engine *e, c
     list[count++] = (st_tensor){.name = "sums", .dtype = ST_F64, .rank = 1, .shape = {SUMS}, .data = sums};
     list[count++] = (st_tensor){
         .name = "figures", .dtype = ST_F64, .rank = 1, .shape = {s->site_metric_count}, .data = s->site_metrics};
+    assert(count <= 2 * (size_t)parameters + 3);
     char version[16], hash[SETTINGS_HASH] = "";
     snprintf(version, sizeof version, "%d", CHECKPOINT_FORMAT);
     if (settings)

@@ -192,9 +192,8 @@ static berlu_status weights_finite(engine *e, const char *path)
     not_finite found;
     TRY(finite_look(e, ARRAY_WEIGHT, &found));
     if (found.name)
-        return berlu_fail(BERLU_ERR_NUMERIC,
-                          "%s: %zu of %zu elements of %s are not finite; these weights cannot be used", path, found.bad,
-                          found.count, found.name);
+        return berlu_fail(BERLU_ERR_NUMERIC, "%s: %zu of %zu numbers of %s are not finite; these weights are of no use",
+                          path, found.bad, found.count, found.name);
     return BERLU_OK;
 }
 

@@ -5,6 +5,7 @@
  * recipe_text.c. */
 #include "train/recipe.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,6 +155,7 @@ static berlu_status set_text(train_settings *s, const setting *row, const char *
 
 berlu_status recipe_fill(train_settings *s, const setting *row, const char *value)
 {
+    assert(row >= train_settings_table && row < train_settings_table + train_settings_count);
     switch (row->kind) {
     case SETTING_TEXT:
     case SETTING_LIST:

@@ -5,6 +5,7 @@
  * they agree with them to the last bit or two; do not simplify them algebraically. */
 #include "train/schedule.h"
 
+#include <assert.h>
 #include <math.h>
 
 const char *const schedule_names[SCHEDULE_COUNT + 1] = {
@@ -64,6 +65,7 @@ static double convnext_rate(const schedule *s, double t, double T, double W)
 
 double schedule_rate(const schedule *s, uint64_t update)
 {
+    assert(s->updates > 0 && (unsigned)s->kind < SCHEDULE_COUNT);
     double n = (double)s->updates, t = (double)update, epoch = floor(t / n);
     double T = floor(s->epochs * n), W = floor(s->warmup * n);
     switch (s->kind) {

@@ -230,28 +230,24 @@ static berlu_status end_mark(trainer *t, berlu_status status)
     return failure_report(&first);
 }
 
-static berlu_status epochs_run(trainer *t)
+berlu_status trainer_run(trainer *t, train_result *out)
 {
     uint64_t epochs = (uint64_t)t->settings.epochs;
-    TRY(run_mark(&t->run, RUN_RUNNING, t->run.lock.record.step));
     int complete = t->state.epoch >= epochs || (t->state.updates >= t->updates && !t->state.batches);
+    berlu_status status;
+    TRY_DONE(run_mark(&t->run, RUN_RUNNING, t->run.lock.record.step));
     if (complete)
-        TRY(last_row_read(t));
+        TRY_DONE(last_row_read(t));
     while (!complete) {
-        berlu_status status = epoch_train(t);
+        status = epoch_train(t);
         if (status == BERLU_OK)
             status = epoch_end(t);
         berlu_status recorded = steps_write(t); /* also after a failure */
-        TRY(status);
-        TRY(recorded);
+        TRY_DONE(status == BERLU_OK ? recorded : status);
         complete = t->state.epoch >= epochs || t->state.updates >= t->updates;
     }
-    return trainer_save_finish(t);
-}
-
-berlu_status trainer_run(trainer *t, train_result *out)
-{
-    berlu_status status = epochs_run(t);
+    status = trainer_save_finish(t);
+done:
     if (out)
         result_fill(t, out);
     return end_mark(t, status);

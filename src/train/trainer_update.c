@@ -136,21 +136,6 @@ static berlu_status batch_run(trainer *t, int diagnose, int ends_update)
     return ends_update ? BERLU_OK : step_end(t, 0);
 }
 
-static berlu_status update_apply(trainer *t, int diagnose)
-{
-    double began = clock_seconds();
-    if (diagnose)
-        TRY(diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics));
-    if (at_initial_weights(t))
-        TRY(report_initial_backward(t));
-    t->times.diagnose += clock_seconds() - began;
-    began = clock_seconds();
-    TRY(engine_update(t->train));
-    TRY(step_end(t, 1));
-    t->times.update += clock_seconds() - began;
-    return BERLU_OK;
-}
-
 /* Forward, backward and update of one batch as one list of calls. */
 static berlu_status update_as_one_list(trainer *t)
 {
@@ -174,7 +159,17 @@ static berlu_status update_by_phases(trainer *t, uint64_t micro_batches, int dia
         TRY(batch_next(t));
         TRY(batch_run(t, diagnose && last, last));
     }
-    return update_apply(t, diagnose);
+    double began = clock_seconds();
+    if (diagnose)
+        TRY(diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics));
+    if (at_initial_weights(t))
+        TRY(report_initial_backward(t));
+    t->times.diagnose += clock_seconds() - began;
+    began = clock_seconds();
+    TRY(engine_update(t->train));
+    TRY(step_end(t, 1));
+    t->times.update += clock_seconds() - began;
+    return BERLU_OK;
 }
 
 /* The last update of an epoch may have fewer micro-batches and divides by their number. A device

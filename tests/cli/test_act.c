@@ -148,7 +148,7 @@ static void bad_questions_get_one_line_and_exit_2(void **state)
     assert_true(access("never", F_OK) != 0 && access("never.svg", F_OK) != 0);
 }
 
-/* No figure is judged: only that each row tells what it was asked for. */
+/* Checks that each row names what was timed; times themselves are not checked. */
 static void a_bench_row_tells_what_was_timed(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static char *plotted(const char *path, const char *act)
     return svg;
 }
 
-/* 22 curves in one plot would tangle; a knee of 0.01 is a corner from afar. */
+/* 22 curves in one plot would be unreadable; at a larger scale a knee of 0.01 looks like a corner. */
 static void plots_show_each_function_and_its_knee(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ static void options_without_effect_are_refused(void **state)
                    "--act", "relu", "--dry-run", "--json", "--json-lines");
 }
 
-/* What people get wrong when they train, evaluate and prepare data: told before anything is written or shown. */
+/* Common mistakes in training, evaluation and data: reported before anything is written or shown. */
 static void mistakes_in_training_and_data_are_told_at_once(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void every_command_explains_itself(void **state)
     *strstr(list, "\n\n") = 0;
     for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), count++) {
         char name[32] = "", *words[] = {"berlu", name, "--help", NULL, NULL}, *space;
-        if (line[2] == ' ') /* the summary goes on */
+        if (line[2] == ' ') /* continuation of the summary */
             continue;
         snprintf(name, sizeof name, "%.18s", line + 2);
         for (char *end = name + strlen(name); end > name && end[-1] == ' ';)

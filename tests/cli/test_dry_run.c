@@ -1,4 +1,4 @@
-/* test_dry_run.c - what the command tells before it trains, and one object of JSON from every command.
+/* test_dry_run.c - the command's report before training, and one JSON object from every command.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>

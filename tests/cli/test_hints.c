@@ -1,4 +1,4 @@
-/* test_hints.c - wrong command lines, and what they are answered with. SPDX-License-Identifier: MIT
+/* test_hints.c - wrong command lines and their error messages. SPDX-License-Identifier: MIT
  *
  * The lines were typed by people who used the program for the first time. Each must end with exit 2 (or 1 where only the
  * attempt shows it), nothing on stdout, one line on stderr, and that line must say what to do. */
@@ -129,7 +129,7 @@ static void file_put(const char *path, const char *bytes, size_t count)
     assert_int_equal(file_write_atomic(path, bytes, count), BERLU_OK);
 }
 
-/* A folder with what the lines speak of; the tests run inside it. */
+/* A folder with the files that the lines name; the tests run inside it. */
 static int folder_enter(void **state)
 {
     static char folder[FOLDER_PATH];

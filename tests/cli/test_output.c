@@ -1,4 +1,4 @@
-/* test_output.c - JSON that any reader takes, with numbers that keep their bits. SPDX-License-Identifier: MIT */
+/* test_output.c - valid JSON, with numbers that read back to the same bits. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

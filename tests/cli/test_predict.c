@@ -1,7 +1,7 @@
 /* test_predict.c - berlu predict and the fine print of berlu eval. SPDX-License-Identifier: MIT
  *
- * A run is trained on a folder of PNG files. Evaluation and prediction go through the same images by different doors, so what
- * they say must be the same, image by image. */
+ * A run is trained on a folder of PNG files. Evaluation and prediction read the same images by
+ * different code, so their results must be equal, image by image. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static size_t class_named(const json_t *rows, const char *name)
     return 0;
 }
 
-/* Files of one class of the test split: their answers counted, as the row of the matrix counts them. */
+/* Files of one class of the test split: counts of their predictions equal the row of the matrix. */
 static void predictions_are_the_answers_of_the_evaluation(void **state)
 {
     (void)state;

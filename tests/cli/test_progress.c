@@ -1,9 +1,9 @@
 /* test_progress.c - the progress line in pseudo-terminals of several widths. SPDX-License-Identifier: MIT
  *
- * A child draws (or is the command itself) with a pseudo-terminal as its stderr; the test reads what it wrote and plays
- * terminal: "\r\033[K" begins a line anew, colours take no column. A line as wide as the window would wrap, and the next
- * redraw would leave a row of it behind: that is what must never happen. The clock is not waited for: the child moves the
- * beginning of its work into the past. */
+ * A child draws (or is the command itself) with a pseudo-terminal as its stderr; the test reads its
+ * output and emulates a terminal: "\r\033[K" restarts a line, colours take no column. A line as wide
+ * as the window would wrap, and the next redraw would leave a row of it: this must never happen. The
+ * test does not wait: the child moves the start of its work into the past. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* test_signals.c - signals sent to `berlu train`, and what its threads let through.
  * SPDX-License-Identifier: MIT
  *
- * Runs too long to end by themselves; whatever ends them is what the test sent. Loops that wait
- * for a file or for a task look whether the process is still there, so a wrong end fails instead
- * of waiting for ever. */
+ * Runs are too long to end by themselves; only a signal of the test ends them. Loops that wait for a
+ * file or a task check that the process still exists, so a wrong end fails instead of waiting for
+ * ever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,7 @@ static void every_signal_that_asks_for_a_stop_saves_and_exits_3(void **state)
     }
 }
 
-/* The signal is there before the program is: nothing it does comes first. */
+/* The signal is pending before the program starts. */
 static void a_signal_at_the_first_line_of_the_command_saves_and_exits_3(void **state)
 {
     (void)state;

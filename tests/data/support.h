@@ -27,7 +27,7 @@
             fail_msg("%s: %s", #call, berlu_last_error());                                                             \
     } while (0)
 
-/* It failed that way, and the sentence names `word`. */
+/* The call failed with that status, and the message names `word`. */
 #define assert_refused(call, expected, word)                                                                           \
     do {                                                                                                               \
         assert_int_equal((call), expected);                                                                            \
@@ -35,7 +35,7 @@
             fail_msg("'%s' does not name '%s'", berlu_last_error(), word);                                             \
     } while (0)
 
-/* A path below BERLU_TEST_DATA, or NULL when there are no real files; the test then says so and is skipped. */
+/* A path below BERLU_TEST_DATA, or NULL without real files; the test is then skipped. */
 static inline const char *real_data(char out[FOLDER_PATH], const char *name)
 {
     const char *root = getenv("BERLU_TEST_DATA");
@@ -48,7 +48,8 @@ static inline const char *real_data(char out[FOLDER_PATH], const char *name)
     return NULL;
 }
 
-/* A CIFAR-like set of a few records: every pixel is a function of its place, so that a mistake in order shows. */
+/* A CIFAR-like set of a few records: every pixel is a function of its position, so that a wrong order
+ * is detected. */
 static inline uint8_t tiny_pixel(size_t record, int channel, int y, int x)
 {
     return (uint8_t)(record * 7 + (size_t)channel * 64 + (size_t)y * 5 + (size_t)x * 3);

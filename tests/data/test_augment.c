@@ -36,7 +36,7 @@ static void presets_are_the_recipes(void **state)
     assert_refused(augment_preset(&o, "strong", 32), BERLU_ERR_ARG, "strong");
 }
 
-/* ---- one current, many draws: a source of one image whose pixel (x, y) is (x, y, 200) ---- */
+/* ---- one image, many draws: a source of one image whose pixel (x, y) is (x, y, 200) ---- */
 
 static berlu_status one_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
 {
@@ -210,7 +210,7 @@ static void jitter_orders_its_four_operations_at_random(void **state)
     image_free(&a);
 }
 
-/* Counts which operations change a current, through the whole of randaugment_apply. */
+/* Counts the operations that change an image, through randaugment_apply(). */
 static void randaugment_leaves_a_quarter_untouched(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void randaugment_leaves_a_quarter_untouched(void **state)
         assert_ok(image_reserve(&a, 16, 16));
         for (int k = 0; k < 768; k++)
             a.pixels[k] =
-                (uint8_t)(20 + k * 37 % 200); /* a full-range current, so that no operation is the identity by luck */
+                (uint8_t)(20 + k * 37 % 200); /* a full-range image, so that no operation is the identity by chance */
         assert_ok(randaugment_apply(&p, &d, &a, &spare));
         int same = 1;
         for (int k = 0; k < 768 && same; k++)

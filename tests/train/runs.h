@@ -1,4 +1,4 @@
-/* runs.h - what the tests of the trainer share: a tiny run, runs that stop, runs compared. SPDX-License-Identifier: MIT
+/* runs.h - helpers of the trainer's tests: a tiny run, stopping runs, comparing runs. SPDX-License-Identifier: MIT
  *
  * The network is vit_micro on 16 x 16 images with patches of 8: five tokens, milliseconds a step. */
 #ifndef TESTS_TRAIN_RUNS_H
@@ -19,10 +19,10 @@
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
-/* The settings of the tiny run. What a test says, "key=value" texts up to NULL, wins; "key=" leaves that key out. */
+/* The settings of the tiny run, overridden by `extra`: "key=value" texts up to NULL; "key=" omits a key. */
 void tiny_settings(train_settings *s, const char *run, const char *const *extra);
 
-/* Stops a run after so many calls of the progress hook in the phase that is asked for. */
+/* Stops a run after a number of calls of the progress hook in a given phase. */
 typedef struct stopper {
     atomic_int stop;
     const char *phase;
@@ -33,7 +33,7 @@ void stopper_tick(void *context, const train_progress *p);
 berlu_status run_with(const train_settings *s, int resume, stopper *stop, train_result *result);
 train_result run_whole(const char *run, const char *const *extra);
 
-/* A fresh place for a run: the folder itself must not be there yet. */
+/* A new path for a run; the folder itself does not exist yet. */
 const char *run_place(char out[FOLDER_PATH], const char *name);
 
 void tree_copy(const char *from, const char *to); /* files, folders and links; hidden ones are left out */

@@ -1,4 +1,4 @@
-/* test_checkpoint.c - checkpoints come back to the bit, appear whole or not at all, and do not pile up.
+/* test_checkpoint.c - checkpoints are restored to the bit, appear complete or not at all, and are pruned.
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static int step_there(const bench *b, unsigned step)
     return folder_exists(path);
 }
 
-/* Fills an array with numbers that depend on array, parameter and place. */
+/* Fills an array with values that depend on array, parameter and index. */
 static void array_fill(engine *e, engine_array array, float salt)
 {
     for (int p = 0; p < graph_param_count(engine_graph(e)); p++) {
@@ -165,7 +165,8 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     bench_close(&b);
 }
 
-/* One flipped bit anywhere in any file: the checkpoint before it is taken. With none left the run is not begun anew. */
+/* One flipped bit anywhere in any file: the previous checkpoint is loaded. With none left the resume
+ * is refused rather than started over. */
 static void a_flipped_bit_is_noticed(void **state)
 {
     (void)state;
@@ -257,8 +258,9 @@ static void a_checkpoint_of_another_model_is_refused_and_changes_nothing(void **
     bench_close(&before);
 }
 
-/* Every file call and (in strides) every allocation of a save fails once, in turn: what was there stays readable, and no
- * half folder shows. A failure is reported unless it only concerned the closing of what was already safe. */
+/* Every file call and (in strides) every allocation of a save fails once: earlier checkpoints stay
+ * readable, and no incomplete folder appears. A failure is reported unless it only concerned closing a
+ * file that was already synced. */
 static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
 {
     (void)state;
@@ -289,8 +291,8 @@ static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
     bench_close(&b);
 }
 
-/* From the n-th file call on nothing works any more, as after a death: the only checkpoint, being replaced by one of its
- * own step, is found again. */
+/* From the n-th file call on every call fails, as if the process were killed: the only checkpoint, being
+ * replaced by one of the same step, is recovered. */
 static void a_step_that_is_saved_again_is_never_lost(void **state)
 {
     (void)state;

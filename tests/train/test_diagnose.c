@@ -1,4 +1,4 @@
-/* test_diagnose.c - the figures of activation sites against plain loops. SPDX-License-Identifier: MIT */
+/* test_diagnose.c - site metrics compared with reference loops. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +84,7 @@ static void figures_are_those_of_plain_loops_on_any_number_of_threads(void **sta
         look(&v, threads, again);
         assert_memory_equal(once, again, sizeof once);
     }
-    v.edge_stride = 1; /* the same numbers, said once per channel */
+    v.edge_stride = 1; /* the same edge, given per channel */
     v.call.param[0] = (berlu_act_param_arg){.value = alphas, .stride = 1};
     look(&v, 2, again);
     assert_memory_equal(once, again, sizeof once);

@@ -1,7 +1,8 @@
 /* test_guarded.c - training on a device whose memory the host cannot touch gives the CPU's bytes. SPDX-License-Identifier: MIT
  *
- * The trainer asks backend_find() for its backend; here the linker puts a function of ours in between. The guarded backend's
- * results arrive three steps late, so this is also the proof that sums, checkpoints, evaluation and a stop wait for them. */
+ * The linker replaces backend_find(), from which the trainer gets its backend. Results of the guarded
+ * backend arrive three steps late, so this also proves that sums, checkpoints, evaluation and a stop
+ * wait for them. */
 #include "graph/guarded.h"
 #include "runs.h"
 
@@ -93,7 +94,7 @@ static void a_set_that_streams_is_refused_on_the_device(void **state)
     recipe_free(&s);
 }
 
-/* Puts a file in the place of the folder of checkpoints in the middle of the second epoch. */
+/* Replaces the folder of checkpoints by a file in the middle of the second epoch. */
 static void checkpoints_spoil(void *context, const train_progress *p)
 {
     const char *run = context;
@@ -106,7 +107,7 @@ static void checkpoints_spoil(void *context, const train_progress *p)
         assert_int_equal(file_write_atomic(path, "x", 1), BERLU_OK);
 }
 
-/* The checkpoint is written by a thread; its failure ends the run, and says which one is kept. */
+/* A thread writes the checkpoint; its failure ends the run, and the message names the one that is left. */
 static void a_checkpoint_that_cannot_be_written_ends_the_run(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void a_checkpoint_that_cannot_be_written_ends_the_run(void **state)
     recipe_free(&s);
 }
 
-/* Whatever the device's failing call was for, the run ends with its message. */
+/* Whichever call of the device fails, the run ends with its message. */
 static void a_failing_device_ends_the_run_with_its_message(void **state)
 {
     (void)state;

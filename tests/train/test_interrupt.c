@@ -11,7 +11,7 @@ static const char *const everything[] = {
     "ema=0.9",       "drop_path=0.2",      "augment=crop-flip",       "mixup=0.8", "cutmix=1", "accumulate=3",
     "smoothing=0.1", "checkpoint_every=2", "act_constraint=alpha:0:", NULL};
 
-/* Runs until stopped, again and again, each time a little further. */
+/* Stops and resumes repeatedly, each time a little later. */
 static void stopped_often_equals_uninterrupted(const char *const *extra, const char *phase, const char *name)
 {
     char whole[FOLDER_PATH], cut[FOLDER_PATH];
@@ -125,7 +125,8 @@ static void a_run_without_a_checkpoint_resumes_from_the_beginning(void **state)
     recipe_free(&s);
 }
 
-/* Death between a checkpoint's rename and the renewal of `last`: the resume finds a complete run and mends the link. */
+/* Killed between a checkpoint's rename and the update of `last`: the resume finds a complete run and
+ * repairs the link. */
 static void a_link_that_lags_behind_is_mended(void **state)
 {
     (void)state;
@@ -141,7 +142,8 @@ static void a_link_that_lags_behind_is_mended(void **state)
     recipe_free(&s);
 }
 
-/* Runs that an earlier version began: times are set aside, metrics of other columns are an error and stay as they are. */
+/* Runs of an earlier version: timing.csv is moved aside, metrics.csv with other columns is an error and
+ * stays unchanged. */
 static void columns_of_another_version_are_not_mixed_with_ours(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_record.c - what a run records of itself is checked when it is taken up: settings, data,
- * rows, sums, the machine. SPDX-License-Identifier: MIT */
+/* test_record.c - a resume checks the record of the run: settings, data, rows, sums, machine.
+ * SPDX-License-Identifier: MIT */
 #include <jansson.h>
 #include <math.h>
 #include <omp.h>
@@ -169,8 +169,7 @@ static char *hash_of(const char *const *extra)
     return out;
 }
 
-/* The key of a study's run: what is said twice counts once, what changes no number does not
- * count. */
+/* The key of a study's run depends on settings that change results, however they are given. */
 static void the_hash_is_of_what_changes_a_number(void **state)
 {
     (void)state;
@@ -220,7 +219,7 @@ static void a_changed_row_of_metrics_is_noticed(void **state)
     assert_int_equal(resume(run, 0, NULL), BERLU_OK);
 }
 
-/* Losing the list of sums must not switch the check off. */
+/* Losing the checksums must not disable the check. */
 static void a_checkpoint_without_its_checksums_is_passed_over(void **state)
 {
     (void)state;
@@ -394,7 +393,7 @@ static void run_json_repeats_the_run(void **state)
     }
 }
 
-/* No zero that means a default, nothing without effect, and what changes no number stands under
+/* No zero that means a default, no setting without effect; settings that change no result are under
  * hardware. */
 static void run_json_holds_resolved_settings_only(void **state)
 {

@@ -50,7 +50,7 @@ static int lock_from_outside(const char *run)
     return fd;
 }
 
-/* The lock comes before run.json: who comes second into an empty folder writes nothing. */
+/* The lock is taken before run.json is written: the second process in an empty folder writes nothing. */
 static void of_two_that_start_at_once_one_is_refused(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void who_waits_gets_the_run_when_the_other_ends(void **state)
     close(first);
 }
 
-static volatile int lock_error; /* what fcntl() answers to a lock; 0: the truth */
+static volatile int lock_error; /* error that fcntl() returns for a lock; 0: the real call */
 int __real_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...)
@@ -110,7 +110,7 @@ int __wrap_fcntl(int fd, int command, ...)
     return __real_fcntl(fd, command, argument);
 }
 
-/* As a Lustre without -o flock answers: not "another process", which nobody would ever find. */
+/* As on Lustre without -o flock: the message must not blame another process. */
 static void a_file_system_without_locks_is_reported_as_that(void **state)
 {
     (void)state;
@@ -185,7 +185,8 @@ static void a_damaged_lock_file_loses_no_run(void **state)
     recipe_free(&s);
 }
 
-/* On NFS the names of a run that another machine just began may not show up for a minute; the lock file tells of it. */
+/* On NFS the files of a run just started on another machine may be invisible for a minute; the lock file
+ * reveals it. */
 static void a_run_whose_other_files_are_not_seen_is_not_called_a_foreign_folder(void **state)
 {
     (void)state;
@@ -277,14 +278,14 @@ static void moved(const char *place, int replace)
     assert_true(same_file(m.moved, "run.json", &settings));
     assert_true(folder_exists(folder_path(path, m.moved, "checkpoints/step-00000008"))); /* nothing is lost */
     if (!replace) {
-        assert_false(folder_exists(m.run)); /* nobody made it again */
+        assert_false(folder_exists(m.run)); /* not recreated */
     } else {
         csv_table rows = metrics_of(m.run); /* one epoch of the other run, and nothing of ours */
         assert_int_equal(rows.rows, 1);
         csv_free(&rows);
     }
     recipe_free(&s);
-    tiny_settings(&s, m.moved, NULL); /* where it lies now it goes on */
+    tiny_settings(&s, m.moved, NULL); /* resumes at its new path */
     assert_int_equal(run_with(&s, 1, NULL, NULL), BERLU_OK);
     run_whole(folder_path(path, base, "whole"), NULL);
     runs_equal(path, m.moved);
@@ -306,7 +307,7 @@ static void a_run_whose_folder_is_replaced_does_not_touch_the_new_one(void **sta
 typedef struct remover {
     const char *run, *only; /* that file of it */
     uint64_t at;
-    int read_only, again, done; /* again: somebody makes the file anew */
+    int read_only, again, done; /* again: the file is recreated */
 } remover;
 
 static void remover_tick(void *context, const train_progress *p)
@@ -379,7 +380,7 @@ static void a_run_that_loses_its_lock_or_run_json_saves_and_ends(void **state)
     }
 }
 
-/* Root may write there all the same, and then nothing happens. */
+/* Root may still write there; then nothing happens. */
 static void a_run_whose_folder_becomes_read_only_keeps_its_last_checkpoint(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_trouble.c - what goes wrong leaves the last good state, and bad input leaves nothing.
+/* test_trouble.c - failures leave the last good state, and bad input leaves nothing.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <omp.h>
@@ -39,7 +39,8 @@ static void a_folder_that_vanishes_stops_the_run(void **state)
     recipe_free(&s);
 }
 
-/* The disk is full from the n-th write on: the run stops with an error, and once there is space it ends as it should. */
+/* The disk is full from the n-th write on: the run stops with an error, and completes once there is
+ * space. */
 static void a_full_disk_stops_the_run_and_nothing_is_lost(void **state)
 {
     (void)state;
@@ -163,7 +164,7 @@ static void a_resume_with_other_settings_names_them(void **state)
     recipe_free(&merged);
 }
 
-/* Calls of these kinds fail in a resume, each in its turn: an error at worst, and the folder is as good as before. */
+/* Calls of these kinds fail in a resume, one at a time: at worst an error, and the folder is unchanged. */
 static void failures_in_a_resume(int kinds, int least)
 {
     char whole[FOLDER_PATH], run[FOLDER_PATH], newest[FOLDER_PATH];

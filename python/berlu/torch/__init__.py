@@ -10,7 +10,7 @@ SPDX-License-Identifier: MIT
     parameter_groups, project_, lipschitz
     backend                 chooses what computes; native, cuda say what there is; tested: torch versions
 
-docs/python.md tells the story; _ops.py says what computes when."""
+docs/python.md is the manual; _ops.py explains which implementation runs when."""
 
 from typing import Any, List, Optional
 

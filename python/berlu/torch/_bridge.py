@@ -1,4 +1,4 @@
-"""Opens libberlu_torch and registers the operators; says why where that fails.
+"""Opens libberlu_torch and registers the operators, or records why that failed.
 SPDX-License-Identifier: MIT
 
 The bridge needs no particular torch, only that the loaded one exports the stable C shim. Where it
@@ -76,7 +76,7 @@ def give_up(why: str) -> None:
 
 def _cuda_path() -> pathlib.Path:
     """The CUDA library: BERLU_CUDA_LIBRARY, that of the package berlu-cuda, or the one beside
-    libberlu. OSError says why there is none."""
+    libberlu. OSError explains why there is none."""
     named = os.environ.get("BERLU_CUDA_LIBRARY")
     if named:
         return pathlib.Path(named)
@@ -92,7 +92,7 @@ def _cuda_path() -> pathlib.Path:
         package = importlib.import_module("berlu_cuda")
         version = importlib.metadata.version("berlu-cuda")
         path = pathlib.Path(package.library_path)
-    except Exception as error:  # whatever an installed package does wrong, the CPU goes on
+    except Exception as error:  # a broken package must not disable the CPU
         raise OSError(f"the package berlu_cuda cannot be used: {error}") from None
     if version != _lib.VERSION:
         raise OSError(f"berlu-cuda is version {version}, and berlu is {_lib.VERSION}; both must be the same")

@@ -18,7 +18,7 @@ from ._ops import apply, check_backend
 Tensor = torch.Tensor
 Numbers = Union[float, Sequence[float], Tensor]
 
-# keep="output" takes the slope from y. Below this alpha the rounding of y spoils it (docs/math.md);
+# keep="output" computes the slope from y. Below this alpha the rounding of y spoils it (docs/math.md);
 # 2^-7 in 16 bits.
 LEAST_ALPHA = 0.001
 

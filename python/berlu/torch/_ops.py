@@ -5,7 +5,7 @@ SPDX-License-Identifier: MIT
                                        autograd costs 50 us more
     torch.compile                      the operator where a parameter's gradient is wanted, else
                                        the pure form, which fuses
-    export, jit, functorch, forward    the pure form as a plain composition, which all of them
+    export, jit, functorch, forward    the pure form as a composition of operators, which all of them
     AD, tensor subclasses              differentiate themselves
     f64, other devices                 the pure form with its own backward formula
 
@@ -20,14 +20,15 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 import torch
 
 from . import _bridge
-from ._forms import Form, Number, Site, site_of
+from ._form import Form, Number
+from ._forms import Site, site_of
 
 Tensor = torch.Tensor
 Parameter = Optional[Tensor]
 
 _NATIVE_DTYPES = frozenset((torch.float32, torch.bfloat16, torch.float16))
 _DTYPES = _NATIVE_DTYPES | {torch.float64}
-_WIDTHS = ("eps", "beta")  # of a transition: the library takes what is not positive for the kink itself
+_WIDTHS = ("eps", "beta")  # of a transition: the library treats a width that is not positive as a kink
 
 
 # ---- Parameters and their sums -------------------------------------------------------------------
@@ -66,7 +67,7 @@ def _wide(x: Tensor) -> torch.dtype:
 
 
 def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
-    """The value in torch operations; whoever transforms it differentiates it."""
+    """The value in torch operations, for transforms that differentiate it themselves."""
     site, dtype = site_of(spec), _wide(x)
     return site.form.value(x.to(dtype), _values(site, x, (p, q), dim, dtype)).to(x.dtype)
 
@@ -331,7 +332,7 @@ def _device_is_native(x: Tensor, p: Parameter, q: Parameter, dim: int) -> bool:
 
 
 def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
-    """What would else end in NaN, in a broadcast nobody meant, or deep inside torch."""
+    """Refuses arguments that would end in NaN, an unintended broadcast, or an error deep inside torch."""
     if not isinstance(x, Tensor):
         raise TypeError(f"berlu: x is a {type(x).__name__}; it must be a tensor")
     if x.dtype not in _DTYPES:
@@ -425,7 +426,7 @@ def is_plain_berlu(spec: str) -> bool:
 
 
 def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
-    """What an exported program holds: standard operators, or the node of the function form."""
+    """The nodes of an exported program: standard operators, or the node of the function form."""
     if not _symbolic or not is_plain_berlu(spec):
         return composition(x, p, q, spec, dim)
     site = site_of(spec)

@@ -1,4 +1,4 @@
-"""Puts other activations into a given model, and tells what could not be reached.
+"""Replaces the activations of a given model, and reports those that it could not reach.
 SPDX-License-Identifier: MIT
 
 Models hold activations as modules of torch, timm or transformers; those are replaced wherever they

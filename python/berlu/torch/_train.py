@@ -1,4 +1,4 @@
-"""What training asks of activation parameters: no decay, bounds, and their Lipschitz constants.
+"""Activation parameters in training: no weight decay, bounds, Lipschitz constants.
 SPDX-License-Identifier: MIT"""
 
 from __future__ import annotations

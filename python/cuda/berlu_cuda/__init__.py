@@ -1,4 +1,4 @@
-"""Where the CUDA library of berlu lies; `berlu` looks here when this package is installed.
+"""The path of berlu's CUDA library; `berlu` looks here when this package is installed.
 SPDX-License-Identifier: MIT
 
 Nothing is loaded on import: berlu.torch opens the library, and bt.cuda() says why where that

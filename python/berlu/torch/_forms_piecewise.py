@@ -1,0 +1,80 @@
+"""Piecewise polynomial activations in torch operations: identity to hard_swish and relu2.
+SPDX-License-Identifier: MIT"""
+
+from __future__ import annotations
+
+import math
+from typing import List
+
+import torch
+
+from ._form import Form, Tensor, Values
+
+
+class Lines(Form):
+    """clamp(a x + b, low, high): identity, relu, relu6, hard_tanh, hard_sigmoid. At a kink the
+    slope is 0."""
+
+    def __init__(self, scale: float, shift: float, low: float, high: float) -> None:
+        self.scale, self.shift, self.low, self.high = scale, shift, low, high
+
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        line = x * 1 if self.scale == 1 and self.shift == 0 else (x + self.shift) * self.scale
+        low, high = (None if math.isinf(end) else end for end in (self.low, self.high))
+        return line if low is None and high is None else torch.clamp(line, low, high)
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        first, last = self.low / self.scale - self.shift, self.high / self.scale - self.shift
+        return torch.where(x.isnan(), x, ((x > first) & (x < last)).to(x.dtype) * self.scale)
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return y / self.scale - self.shift
+
+
+class Leaky(Form):
+    """leaky_relu and prelu; v = alpha."""
+
+    params = ("alpha",)
+
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return torch.where(x > 0, x, v[0] * x)
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return torch.where(x > 0, torch.ones_like(x), v[0] + x * 0)
+
+    def by_param(self, x: Tensor, v: Values) -> List[Tensor]:
+        return [torch.where(x > 0, torch.zeros_like(x), x)]
+
+    def slope_by_param(self, x: Tensor, v: Values) -> List[Tensor]:
+        return [torch.where(x > 0, torch.zeros_like(x), torch.ones_like(x))]
+
+    def by_params(self, x: Tensor, v: Values) -> List[List[Tensor]]:
+        return [[torch.zeros_like(x)]]
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return torch.where(y > 0, y, y / v[0])
+
+
+class HardSwish(Form):
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return x * torch.clamp(x + 3, 0, 6) / 6
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return torch.where(x <= -3, torch.zeros_like(x), torch.where(x >= 3, torch.ones_like(x), x / 3 + 0.5))
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        return ((x > -3) & (x < 3)).to(x.dtype) / 3
+
+
+class Relu2(Form):
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return torch.clamp(x, min=0) ** 2
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return 2 * torch.clamp(x, min=0)
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        return torch.where(x > 0, 2.0, torch.where(torch.isnan(x), x, 0.0)).to(x.dtype)
+
+    def inverse(self, y: Tensor, v: Values) -> Tensor:
+        return torch.sqrt(torch.clamp(y, min=0))

@@ -1,0 +1,161 @@
+"""berlu.torch under torch.compile, export, functorch, autocast and checkpointing.
+SPDX-License-Identifier: MIT"""
+
+import unittest
+import warnings
+
+import torch
+from torch import nn
+
+import berlu
+import berlu.torch as bt
+from berlu.torch._forms import site_of
+
+
+class Compile(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def model(self, **keys):
+        torch.manual_seed(8)
+        return nn.Sequential(
+            nn.Linear(12, 16), bt.BerLU(eps=0.5, **keys), nn.Linear(16, 8), bt.Act("gelu"), nn.Linear(8, 4)
+        )
+
+    def gradients(self, model, x):
+        for p in model.parameters():
+            p.grad = None
+        y = model(x)
+        y.square().sum().backward()
+        return [y.detach().clone(), *(p.grad.clone() for p in model.parameters())]
+
+    def test_one_graph_with_the_values_of_eager_to_the_bit(self):
+        x = torch.randn(10, 16, generator=torch.Generator().manual_seed(9))
+        for keys in (
+            {},
+            {"channels": 16},
+            {"learn": "alpha+eps"},
+            {"keep": "output"},
+            {"learn": "none", "backend": "native"},
+        ):
+            with self.subTest(**keys):
+                act = bt.BerLU(eps=0.5, **keys)
+                compiled = torch.compile(act, fullgraph=True)
+                for rows in (10, 7):
+                    leaves = [x[:rows].clone().requires_grad_() for _ in range(2)]
+                    got = [f(leaf) for f, leaf in zip((act, compiled), leaves)]
+                    self.assertTrue(torch.equal(*got))
+                    grads = [
+                        torch.autograd.grad(y.square().sum(), [leaf, *act.parameters()]) for y, leaf in zip(got, leaves)
+                    ]
+                    for a, b in zip(*grads):
+                        self.assertTrue(torch.equal(a, b))
+
+    def test_a_network_compiles_to_one_graph_with_dynamic_shapes(self):
+        for keys in (
+            {},
+            {"channels": 16},
+            {"learn": "none"},
+            {"keep": "output"},
+            {"backend": "torch"},
+            {"backend": "native"},
+        ):
+            with self.subTest(**keys):
+                torch._dynamo.reset()
+                model = self.model(**keys)
+                compiled = torch.compile(model, fullgraph=True, dynamic=True)
+                for rows in (5, 9, 6):
+                    x = torch.randn(rows, 12)
+                    for a, b in zip(self.gradients(model, x), self.gradients(compiled, x)):
+                        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+    def test_the_default_is_native_where_a_parameter_learns_and_pure_where_not(self):
+        def operators(act):
+            seen = []
+
+            def look(graph, inputs):
+                seen.extend(str(n.target) for n in graph.graph.nodes if n.op == "call_function")
+                return graph.forward
+
+            torch._dynamo.reset()
+            torch.compile(act, backend=look, fullgraph=True)(torch.randn(4, 4, requires_grad=True))
+            return any("berlu.forward" in s for s in seen)
+
+        if bt.native() is None:
+            self.assertTrue(operators(bt.BerLU()))
+            self.assertTrue(operators(bt.BerLU(learn="none", backend="native")))
+            with bt.backend("torch"):
+                self.assertFalse(operators(bt.BerLU()))
+        self.assertFalse(operators(bt.BerLU(learn="none")))
+        self.assertFalse(operators(bt.BerLU(backend="torch")))
+
+    def test_export_holds_standard_operators_only(self):
+        act = bt.BerLU(channels=6, dim=1)
+        x = torch.randn(2, 6, 3)
+        program = torch.export.export(act, (x,))
+        self.assertFalse(any("berlu" in str(n.target) for n in program.graph.nodes if n.op == "call_function"))
+        torch.testing.assert_close(program.module()(x), act(x))
+
+    def test_jit_trace(self):
+        act, x = bt.BerLU(eps=0.5), torch.randn(3, 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            traced = torch.jit.trace(act, (x,))
+        torch.testing.assert_close(traced(2 * x), act(2 * x))
+
+
+class Transforms(unittest.TestCase):
+    def test_vmap_grad_jvp_jacrev_hessian_and_per_sample_gradients(self):
+        torch.manual_seed(10)
+        x, alpha = torch.randn(5, 4), torch.tensor([0.3])
+
+        def f(x, alpha):
+            return bt.berlu(x, alpha, 0.5)
+
+        double = [t.double() for t in (x, alpha)]
+        torch.testing.assert_close(torch.vmap(f, (0, None))(x, alpha), f(x, alpha))
+        value, tangent = torch.func.jvp(lambda t: f(t, alpha), (x,), (torch.ones_like(x),))
+        torch.testing.assert_close(tangent, site_of("berlu:eps=0.5").form.slope(x, [alpha, 0.5]))
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+            torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(f(dual, alpha)).tangent, tangent)
+        hessian = torch.func.hessian(lambda t: f(t, alpha).square().sum())(x[0])
+        want = torch.func.hessian(lambda t: f(t, double[1]).square().sum())(double[0][0])
+        torch.testing.assert_close(hessian.double(), want, rtol=1e-5, atol=1e-5)
+        self.assertEqual(torch.func.jacrev(lambda t: f(t, alpha))(x[0]).shape, (4, 4))
+        samples = torch.vmap(torch.func.grad(lambda a, t: f(t, a).sum()), (None, 0))(alpha, x)
+        each = [torch.func.grad(lambda a: f(t, a).sum())(alpha) for t in x]
+        torch.testing.assert_close(samples, torch.stack(each))
+
+    def test_autocast_keeps_the_gradient_of_alpha_in_f32(self):
+        for dtype in (torch.bfloat16, torch.float16):
+            model = nn.Sequential(nn.Linear(8, 8), bt.BerLU(), nn.Linear(8, 2))
+            with torch.autocast("cpu", dtype):
+                y = model(torch.randn(4, 8))
+            self.assertEqual(y.dtype, dtype)
+            y.float().sum().backward()
+            self.assertEqual(model[1].alpha.grad.dtype, torch.float32)
+
+    def test_checkpointing_and_saved_tensor_hooks(self):
+        from torch.utils.checkpoint import checkpoint
+
+        act, x = bt.BerLU(eps=0.5), torch.randn(6, 4, requires_grad=True)
+        want = torch.autograd.grad(act(x).sum(), [x, act.alpha])
+        got = torch.autograd.grad(checkpoint(act, x, use_reentrant=False).sum(), [x, act.alpha])
+        for a, b in zip(want, got):
+            self.assertTrue(torch.equal(a, b))
+        with torch.autograd.graph.save_on_cpu():
+            y = act(x)
+        self.assertTrue(torch.equal(torch.autograd.grad(y.sum(), x)[0], want[0]))
+
+    def test_inference_mode_and_meta(self):
+        act, x = bt.BerLU(), torch.randn(3, 4)
+        with torch.inference_mode():
+            y = act(x)
+        self.assertTrue(torch.equal(y, act(x)))
+        meta = bt.BerLU(device="meta", channels=4)
+        self.assertEqual(meta(torch.empty(3, 4, device="meta")).shape, (3, 4))
+
+
+if __name__ == "__main__":
+    unittest.main()

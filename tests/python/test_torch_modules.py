@@ -1,0 +1,261 @@
+"""berlu.torch: modules, training helpers, and the behaviour without native operators.
+SPDX-License-Identifier: MIT"""
+
+import copy
+import doctest
+import io
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import torch
+from torch import nn
+
+import berlu
+import berlu.torch as bt
+from berlu.torch import _modules, _ops, _replace, _train
+
+
+class Modules(unittest.TestCase):
+    def test_modules_copy_pickle_and_load_by_the_names_of_run_folders(self):
+        act = bt.BerLU(alpha=[0.1, 0.2, 0.3], channels=3, learn="alpha+eps", degree=4, dim=1)
+        self.assertEqual(list(act.state_dict()), ["alpha", "eps"])
+        x = torch.randn(2, 3, 5)
+        for other in (copy.deepcopy(act), pickle.loads(pickle.dumps(act))):
+            self.assertTrue(torch.equal(other(x), act(x)))
+        file = io.BytesIO()
+        torch.save(act.state_dict(), file)
+        file.seek(0)
+        fresh = bt.BerLU(channels=3, learn="alpha+eps", degree=4, dim=1)
+        fresh.load_state_dict(torch.load(file, weights_only=True))
+        self.assertEqual(fresh.alpha.tolist(), act.alpha.tolist())
+        self.assertIn("degree=4", repr(act))
+
+    def test_act_learns_what_its_spec_says(self):
+        self.assertEqual([n for n, _ in bt.Act("prelu").named_parameters()], ["alpha"])
+        self.assertEqual([n for n, _ in bt.Act("elu").named_parameters()], [])
+        self.assertEqual([n for n, _ in bt.Act("smelu:learn=beta").named_parameters()], ["beta"])
+        act = bt.Act("smelu:learn=beta")
+        act(torch.randn(50)).sum().backward()
+        self.assertGreater(act.beta.grad.item(), 0)
+
+    def test_functions_take_numbers_and_tensors(self):
+        x = torch.randn(4, 3)
+        torch.testing.assert_close(bt.berlu(x, 0.2, 0.5), bt.berlu(x, torch.tensor(0.2), eps=torch.tensor([0.5] * 3)))
+        torch.testing.assert_close(bt.elu(x, 2.0), nn.functional.elu(x, 2.0))
+        self.assertTrue(set(berlu.names()) <= set(dir(bt)))
+        with self.assertRaises(AttributeError):
+            bt.nothing
+
+    def test_bad_input_is_refused_by_name(self):
+        x = torch.randn(2, 8)
+        for error, text, what in (
+            (TypeError, "torch.int64", lambda: bt.BerLU()(torch.arange(4))),
+            (TypeError, "torch.int64", lambda: bt.gelu(torch.arange(4), backend="torch")),
+            (TypeError, "torch.complex64", lambda: bt.gelu(x.to(torch.complex64))),
+            (TypeError, "float8", lambda: bt.BerLU()(x.to(torch.float8_e4m3fn))),
+            (TypeError, "x is a list", lambda: bt.BerLU()([1.0, 2.0])),
+            (ValueError, "alpha=nan", lambda: bt.BerLU(alpha=float("nan"))),
+            (ValueError, "dimension 5", lambda: bt.BerLU(channels=8, dim=5)(x)),
+            (ValueError, "4 channels", lambda: bt.BerLU(channels=4)(x)),
+            (ValueError, "lies on meta", lambda: bt.BerLU(device="meta")(x)),
+            (ValueError, "eps", lambda: bt.BerLU(eps=0)),
+            (ValueError, "eps", lambda: bt.BerLU(eps=[0.1, 1e30], channels=2, learn="eps")),
+            (ValueError, "alpha has 2 values", lambda: bt.BerLU(alpha=[1, 2], channels=3)),
+            (ValueError, "must be learned", lambda: bt.BerLU(alpha=[1, 2], channels=2, learn="none")),
+            (ValueError, "degree", lambda: bt.BerLU(degree=99)),
+            (ValueError, "learn", lambda: bt.BerLU(learn="gamma")),
+            (ValueError, "keep is", lambda: bt.BerLU(keep="nothing")),
+            (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", degree=4)),
+            (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", alpha=0)),
+            (ValueError, "0.001", lambda: bt.BerLU(keep="output", alpha=0.0001)),
+            (ValueError, "keep='input'", lambda: bt.Act("gelu", keep="output")),
+            (ValueError, "backend is", lambda: bt.BerLU(backend="fast")),
+            (ValueError, "channels is", lambda: bt.BerLU(channels=0)),
+            (TypeError, "no parameter 'beta'", lambda: bt.forward("gelu", x, beta=x)),
+            (ValueError, "did you mean", lambda: bt.Act("gulu")),
+        ):
+            with self.assertRaisesRegex(error, text):
+                what()
+
+    def test_parameters_that_training_drove_out_of_range_give_no_nan(self):
+        x = torch.randn(4, 8, requires_grad=True)
+        for backend in ("native", "torch"):
+            act = bt.BerLU(alpha=0.1, learn="alpha+eps", backend=backend)
+            for eps in (0.0, -1.0):
+                with torch.no_grad():
+                    act.eps.fill_(eps)
+                y = act(x)
+                torch.testing.assert_close(y, nn.functional.leaky_relu(x, 0.1))
+                self.assertFalse(any(g.isnan().any() for g in torch.autograd.grad(y.sum(), [x, *act.parameters()])))
+        kept = bt.BerLU(keep="output", backend="native")
+        with torch.no_grad():
+            kept.alpha.fill_(-0.5)
+        if bt.native() is None:
+            with self.assertRaisesRegex(RuntimeError, "with alpha = -0.5 its slope cannot be had from the output"):
+                kept(x).sum().backward()
+
+    def test_the_examples_of_the_docstrings_hold(self):
+        for module in (bt, _modules, _ops, _train, _replace):
+            failed, tried = doctest.testmod(module)
+            self.assertEqual(failed, 0, module.__name__)
+            self.assertGreater(tried, 0, module.__name__)
+        for name in berlu.names():
+            finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+            for test in finder.find(getattr(bt, name), name, globs={}):
+                runner.run(test)
+            self.assertEqual((runner.failures, runner.tries), (0, 3), name)
+
+
+class Training(unittest.TestCase):
+    def test_slopes_do_not_decay_and_may_have_their_own_rate(self):
+        model = nn.Sequential(nn.Linear(4, 4), bt.BerLU(), nn.LayerNorm(4), nn.PReLU(), nn.Linear(4, 2))
+        groups = {g["name"]: g for g in bt.parameter_groups(model, 0.05, act_lr=0.1, lr=1e-2)}
+        self.assertEqual([groups[n]["weight_decay"] for n in ("decay", "no_decay", "activation")], [0.05, 0, 0])
+        self.assertEqual([len(groups[n]["params"]) for n in ("decay", "no_decay", "activation")], [2, 4, 2])
+        self.assertAlmostEqual(groups["activation"]["lr"], 1e-3)
+        torch.optim.AdamW(list(groups.values()))
+        with self.assertRaisesRegex(ValueError, "lr must be given"):
+            bt.parameter_groups(model, 0.05, act_lr=0.1)
+
+    def test_what_a_model_names_does_not_decay(self):
+        class Tokens(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.token, self.fc = nn.Parameter(torch.zeros(1, 1, 4)), nn.Linear(4, 4)
+
+            def no_weight_decay(self):
+                return {"token"}
+
+        groups = {g["name"]: len(g["params"]) for g in bt.parameter_groups(Tokens(), 0.05)}
+        self.assertEqual(groups, {"decay": 1, "no_decay": 2})
+
+    def test_project_keeps_parameters_inside(self):
+        model = nn.Sequential(bt.BerLU(alpha=-1, learn="alpha+eps"), bt.BerLU(alpha=3))
+        with torch.no_grad():
+            model[0].eps.fill_(-1)
+        self.assertEqual(bt.project_(model, "alpha:0.001:2"), 2)
+        self.assertEqual([round(m.alpha.item(), 6) for m in model], [0.001, 2])
+        self.assertGreater(model[0].eps.item(), 0)
+        for rule, want in (("|alpha|<=1", 1.0), ("alpha<=0.5", 0.5), ("alpha>=0.75,eps>=0.25", 0.75)):
+            bt.project_(model, rule)
+            self.assertEqual(model[1].alpha.item(), want)
+        for bad in ("alpha", "alpha:2:1", "alpha:x:", "|alpha|>=1"):
+            with self.assertRaisesRegex(ValueError, "is no rule"):
+                bt.project_(model, bad)
+        with self.assertRaisesRegex(ValueError, "learns 'beta'"):
+            bt.project_(model, "beta:0:")
+
+    def test_lipschitz_constants_follow_the_parameters(self):
+        model = nn.Sequential(bt.BerLU(alpha=[0.5, -3], channels=2), bt.Act("hard_swish"), bt.BerLU(learn="none"))
+        constants = bt.lipschitz(model)
+        self.assertEqual(constants.sites, {"0": 3.0, "1": 1.5, "2": 1.0})
+        self.assertEqual(constants.largest, 3.0)
+
+    def test_a_network_learns_alpha(self):
+        torch.manual_seed(11)
+        model = nn.Sequential(nn.Linear(2, 16), bt.BerLU(channels=16), nn.Linear(16, 1))
+        before = model[1].alpha.clone()
+        optimizer = torch.optim.AdamW(bt.parameter_groups(model, 0.01), lr=1e-2)
+        x = torch.randn(256, 2)
+        y = (x[:, :1] * x[:, 1:]).sin()
+        losses = []
+        for _ in range(60):
+            optimizer.zero_grad()
+            loss = (model(x) - y).square().mean()
+            loss.backward()
+            optimizer.step()
+            bt.project_(model, "alpha:0.001:")
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.5 * losses[0])
+        self.assertFalse(torch.equal(before, model[1].alpha))
+
+
+class Fallback(unittest.TestCase):
+    def test_without_the_bridge_the_pure_form_computes_and_one_warning_says_so(self):
+        code = (
+            "import warnings, torch; warnings.simplefilter('always')\n"
+            "with warnings.catch_warnings(record=True) as seen:\n"
+            "    import berlu.torch as bt\n"
+            "x = torch.randn(4, requires_grad=True); bt.BerLU()(x).sum().backward()\n"
+            "off = [w for w in seen if 'native operators are off' in str(w.message)]\n"
+            "print(len(off), bt.native() is None, x.grad is not None)"
+        )
+        answer = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "BERLU_TORCH_LIBRARY": "/nowhere.so"},
+        )
+        self.assertEqual(answer.stdout.split(), ["1", "False", "True"], answer.stderr)
+
+    def test_a_torch_without_the_shim_is_said_and_the_pure_form_computes(self):
+        code = (
+            "import torch; torch.__file__ = '{}/torch/__init__.py'\n"
+            "import berlu.torch as bt\n"
+            "print(bt.native()); bt.BerLU()(torch.randn(4))"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(f"{folder}/torch/lib")
+            maps = pathlib.Path("/proc/self/maps").read_text().splitlines()
+            math = next(line.split()[-1] for line in maps if "/libm.so" in line or "/libm-" in line)
+            for file, word in ((None, "libtorch_cpu.so"), (math, "aoti_torch")):
+                if file:
+                    os.symlink(file, f"{folder}/torch/lib/libtorch_cpu.so")
+                answer = subprocess.run(
+                    [sys.executable, "-W", "ignore", "-c", code.format(folder)], capture_output=True, text=True, timeout=300
+                )
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertIn(word, answer.stdout)
+
+    @unittest.skipIf(bt.native(), "no native operators")
+    def test_a_cuda_package_that_fails_is_said_and_leaves_the_cpu_working(self):
+        code = "import torch, berlu.torch as bt; bt.BerLU()(torch.randn(4)); print(bt.native(), bt.cuda())"
+        good = "import pathlib\nlibrary_path = str(pathlib.Path(__file__).parent / 'libberlu_cuda.so')\n"
+        environment = {k: v for k, v in os.environ.items() if k != "BERLU_CUDA_LIBRARY"}
+        for text, version, library, words in (
+            ("raise RuntimeError('out of tune')", berlu.__version__, b"", "berlu_cuda cannot be used: out of tune"),
+            ("", berlu.__version__, b"", "library_path"),
+            (good, "9.9.9", b"", "berlu-cuda is version 9.9.9"),
+            (good, berlu.__version__, b"no library", "libberlu_cuda"),
+        ):
+            with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
+                package, info = pathlib.Path(folder, "berlu_cuda"), pathlib.Path(folder, "berlu_cuda-1.dist-info")
+                package.mkdir()
+                info.mkdir()
+                (package / "__init__.py").write_text(text)
+                (package / "libberlu_cuda.so").write_bytes(library)
+                (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: berlu-cuda\nVersion: {version}\n")
+                path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+                answer = subprocess.run(
+                    [sys.executable, "-c", code],
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                    env={**environment, "PYTHONPATH": path},
+                )
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertTrue(answer.stdout.startswith("None "), answer.stdout)
+                if "libtorch_cuda.so is not loaded" not in answer.stdout or version == "9.9.9":
+                    self.assertIn(words, answer.stdout)
+
+    @unittest.skipIf(bt.native(), "no native operators")
+    def test_one_openmp_runtime_and_torchs_threads(self):
+        for order in ("import torch, berlu.torch as bt", "import berlu, berlu.torch as bt, torch"):
+            code = (
+                f"{order}\nbt.gelu(torch.randn(1000, 1000))\n"
+                "names = ('gomp', 'libomp', 'iomp')\n"
+                "print(len({l.split()[-1] for l in open('/proc/self/maps') if any(n in l for n in names)}))"
+            )
+            answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+            self.assertEqual(answer.stdout.strip(), "1", answer.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
