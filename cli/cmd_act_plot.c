@@ -1,8 +1,8 @@
 /* cmd_act_plot.c - `berlu act plot`: functions with their derivatives as one figure. SPDX-License-Identifier: MIT
  *
  * A few activations are overlaid in three plots: f, f', f''. More than eight would tangle, so they get a small plot each, with
- * f and f' in it. Without --from and --to a plot shows -4 to 4, or, where all of its functions have a knee of half-width
- * eps, four times that: an eps of 0.01 is a corner from afar. Values are the reference's, in double. */
+ * f and f' in it. Without --from and --to plots show -4 to 4, or, where all functions have a knee of half-width eps, four
+ * times that: an eps of 0.01 is a corner from afar. Values are the reference's, in double. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ typedef struct drawing {
     size_t count;
     svg_series *series; /* PANES for each curve */
     svg_plot *plots;
-    char title[160];
+    char title[160], second_title[64];
 } drawing;
 
 /* The half-width of the knee; NaN where there is none. */
@@ -97,9 +97,8 @@ static berlu_status curves_make(drawing *d, const options *o)
 
 static berlu_status curves_fill(drawing *d, const options *o)
 {
-    int apart = d->count > OVERLAID;
     for (size_t i = 0; i < d->count; i++) {
-        double most = apart ? reach(d, i, 1) : reach(d, 0, d->count);
+        double most = reach(d, 0, d->count);
         double from = options_given(o, "from") ? options_float(o, "from") : -most;
         double to = options_given(o, "to") ? options_float(o, "to") : most;
         if (!(from < to))
@@ -107,6 +106,38 @@ static berlu_status curves_fill(drawing *d, const options *o)
         curve_fill(&d->curves[i], from, to);
     }
     return BERLU_OK;
+}
+
+static double largest(const curve *c)
+{
+    double most = 0;
+    for (size_t i = 0; i < POINTS; i++)
+        most = fmax(most, fabs(c->y[2][i]));
+    return most;
+}
+
+/* The second derivative of a narrow knee (49.5 for an eps of 0.01) would flatten all others: where some curves are far
+ * above the rest, the plot shows the rest, and its title names the highest value. */
+static void cut_second(drawing *d)
+{
+    const double far = 8;
+    double low = 0, high = 0, limit = 0, most = 0;
+    for (size_t i = 0; i < d->count; i++)
+        most = fmax(most, largest(&d->curves[i]));
+    for (size_t i = 0; i < d->count; i++)
+        if (largest(&d->curves[i]) * far < most)
+            limit = fmax(limit, largest(&d->curves[i]));
+    if (limit == 0)
+        return;
+    for (size_t i = 0; i < d->count; i++)
+        for (size_t k = 0; k < POINTS && largest(&d->curves[i]) <= limit; k++) {
+            low = fmin(low, d->curves[i].y[2][k]);
+            high = fmax(high, d->curves[i].y[2][k]);
+        }
+    snprintf(d->second_title, sizeof d->second_title, "f''(x), cut off: the highest value is %.4g", most);
+    d->plots[2].title = d->second_title;
+    d->plots[2].y.low = low - 0.1 * limit;
+    d->plots[2].y.high = high + 0.1 * limit;
 }
 
 /* Three plots with all curves in each. */
@@ -128,10 +159,13 @@ static void overlay(drawing *d, svg_figure *figure)
     figure->columns = d->count <= SIDE ? PANES : 1;
     figure->width = d->count <= SIDE ? 430 : 900;
     figure->height = d->count <= SIDE ? 340 : 420;
-    if (d->count <= SIDE) /* the names stand over the first plot, one under the other would be too many */
-        snprintf(d->title, sizeof d->title, "%s%s%s%s%s", d->curves[0].label, d->count > 1 ? ", " : "",
-                 d->count > 1 ? d->curves[1].label : "", d->count > 2 ? ", " : "",
-                 d->count > 2 ? d->curves[2].label : "");
+    cut_second(d);
+    size_t length = 0;
+    for (size_t i = 0; i < d->count && length < sizeof d->title; i++)
+        length +=
+            (size_t)snprintf(d->title + length, sizeof d->title - length, "%s%s", i ? ", " : "", d->curves[i].label);
+    if (length > (d->count <= SIDE ? 120u : 80u))
+        snprintf(d->title, sizeof d->title, "%zu activations", d->count);
 }
 
 /* A small plot for each. */

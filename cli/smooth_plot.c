@@ -77,6 +77,8 @@ static berlu_status joins_add(drawing *d, svg_series *out, double low, double hi
     double *x = ARENA_ARRAY(&d->memory, double, 2 * kinks + 1);
     if (!x)
         return BERLU_ERR_MEMORY;
+    if (d->count > 1 && kinks && transition_at(d->curves[1].f, 0).to != transition_at(f, 0).to)
+        kinks = 0;                                     /* several eps: lines of the first one alone would mislead */
     for (size_t i = 0; i < kinks && kinks <= 6; i++) { /* more of them would be a hatching */
         berlu_transition t = transition_at(f, i);
         if (t.to < low || t.from > high)

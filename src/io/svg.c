@@ -1,7 +1,7 @@
 /* svg.c - draws plots: frame, axes, legend, figure. SPDX-License-Identifier: MIT
  *
  * A plot from top to bottom: title, legend (one row, more when it does not fit), the frame with
- * grid and curves, numbers, the axis' title. Curves live in a nested <svg>, which clips them at the
+ * grid and curves, numbers, the axis' title. A legend that all plots share stands above them. Curves live in a nested <svg>, which clips them at the
  * frame. Colours are attributes, for programs without style sheets; the style sheet only inverts
  * the greys for dark mode. */
 #include "io/svg.h"
@@ -22,6 +22,7 @@ enum {
     CHARACTER_WIDTH = 7, /* of the legend, on average */
     SWATCH = 26,
     LEGEND_GAP = 18,
+    LEGEND_BELOW = 6, /* between the legend of a figure and its plots */
     HEAD_TITLE = 34,
     HEAD_SUBTITLE = 28,
 };
@@ -176,9 +177,20 @@ static int legend_draw(text *out, const svg_plot *plot, double left, double y, d
     return rows;
 }
 
+/* Whether the legend of the first plot is that of the whole figure: no other plot has one. It then
+ * goes over all plots, whose frames stay aligned. */
+static int legend_is_shared(const svg_figure *figure)
+{
+    for (size_t i = 1; i < figure->count; i++)
+        if (legend_draw(NULL, &figure->plots[i], 0, 0, SVG_WIDTH))
+            return 0;
+    return figure->count > 1;
+}
+
 /* ---- plot and figure ------------------------------------------------------------------------- */
 
-static berlu_status plot_draw(text *out, const svg_plot *plot, double left, double top, double width, double height)
+static berlu_status plot_draw(text *out, const svg_plot *plot, double left, double top, double width, double height,
+                              int with_legend)
 {
     double side = MARGIN_LEFT, below = BOTTOM_HEIGHT;
     if (plot->y.names) /* names may take two fifths; longer ones are clipped at the edge */
@@ -189,12 +201,13 @@ static berlu_status plot_draw(text *out, const svg_plot *plot, double left, doub
     TRY(svg_scale_make(&f.x, plot, 0));
     TRY(svg_scale_make(&f.y, plot, 1));
     double title = plot->title ? TITLE_HEIGHT : 8;
-    int rows = legend_draw(NULL, plot, 0, 0, f.width);
+    int rows = with_legend ? legend_draw(NULL, plot, 0, 0, f.width) : 0;
     f.top = top + title + rows * LEGEND_HEIGHT + (rows ? 4 : 0);
     f.height = fmax(top + height - below - (plot->x.title ? AXIS_TITLE : 0) - f.top, 40);
     if (plot->title)
         words_at(out, left + fmin(side, MARGIN_LEFT), top + 17, 14, "start", "ink", plot->title);
-    legend_draw(out, plot, f.left, top + title + LEGEND_HEIGHT / 2.0, f.width);
+    if (with_legend)
+        legend_draw(out, plot, f.left, top + title + LEGEND_HEIGHT / 2.0, f.width);
     axis_draw(out, &f, &plot->x, 0, side, below);
     axis_draw(out, &f, &plot->y, 1, side, below);
     text_add(out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" overflow=\"hidden\">\n", f.left, f.top,
@@ -239,10 +252,16 @@ berlu_status svg_write(text *out, const svg_figure *figure)
     double width = figure->width > 0 ? figure->width : SVG_WIDTH,
            height = figure->height > 0 ? figure->height : SVG_HEIGHT;
     double head = (figure->title ? HEAD_TITLE : 6) + (figure->subtitle ? HEAD_SUBTITLE : 0);
+    double all = width * (double)columns - MARGIN_LEFT - MARGIN_RIGHT, legend = head + LEGEND_HEIGHT / 2.0;
+    int shared = legend_is_shared(figure);
+    int lines = shared ? legend_draw(NULL, figure->plots, 0, 0, all) : 0;
+    head += LEGEND_HEIGHT * lines + (lines ? LEGEND_BELOW : 0);
     head_draw(out, figure, width * (double)columns, head + (height + 8) * (double)rows + 6);
+    if (shared)
+        legend_draw(out, figure->plots, MARGIN_LEFT, legend, all);
     for (size_t i = 0; i < figure->count; i++) {
         double left = width * (double)(i % columns), top = head + (height + 8) * (double)(i / columns);
-        TRY(plot_draw(out, &figure->plots[i], left, top, width, height));
+        TRY(plot_draw(out, &figure->plots[i], left, top, width, height, !shared));
     }
     text_string(out, "</svg>\n");
     return text_status(out);

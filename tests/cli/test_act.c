@@ -209,6 +209,22 @@ static void plots_show_each_function_and_its_knee(void **state)
     free(svg);
 }
 
+static void a_narrow_knee_does_not_flatten_the_other_curves(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "act", "plot", "gelu", "berlu", "--svg", "-", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "cut off: the highest value is 49.5"));
+    assert_null(strstr(r.out, ">50</text>"));
+    command_free(&r);
+    command_run(&r, "act", "plot", "gelu", "tanh", "relu", "--svg", "-", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, ">gelu, tanh, relu</text>"));
+    assert_null(strstr(r.out, "cut off"));
+    command_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +235,7 @@ int main(void)
         cmocka_unit_test(bad_questions_get_one_line_and_exit_2),
         cmocka_unit_test(a_bench_row_tells_what_was_timed),
         cmocka_unit_test(plots_show_each_function_and_its_knee),
+        cmocka_unit_test(a_narrow_knee_does_not_flatten_the_other_curves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,35 @@ static void every_mark_is_drawn_and_named(void **state)
     free(svg);
 }
 
+/* The top of the frame of plot `index`: frames are the rectangles without a fill. */
+static double frame_top(const char *svg, int index)
+{
+    double y = NAN;
+    for (const char *at = svg; index >= 0 && (at = strstr(at, "<rect x=")); at++)
+        if (strstr(at, "fill=\"none\"") && strstr(at, "fill=\"none\"") < strchr(at, '>')) {
+            assert_int_equal(sscanf(at, "<rect x=\"%*f\" y=\"%lf\"", &y), 1);
+            index--;
+        }
+    return index < 0 ? y : NAN;
+}
+
+static void a_legend_that_plots_share_leaves_their_frames_aligned(void **state)
+{
+    (void)state;
+    double x[] = {0, 1};
+    svg_series named = {.label = "curve", .x = x, .y = x, .count = 2}, bare = {.x = x, .y = x, .count = 2};
+    svg_plot shared[] = {{"a", {0}, {0}, &named, 1}, {"b", {0}, {0}, &bare, 1}};
+    svg_plot own[] = {{"a", {0}, {0}, &bare, 1}, {"b", {0}, {0}, &named, 1}};
+    char *svg = write(&(svg_figure){.plots = shared, .count = 2, .columns = 2});
+    assert_int_equal(occurrences(svg, "curve</text>"), 1);
+    assert_true(frame_top(svg, 0) == frame_top(svg, 1));
+    free(svg);
+    svg = write(&(svg_figure){.plots = own, .count = 2, .columns = 2}); /* the second's alone: it stays there */
+    assert_int_equal(occurrences(svg, "curve</text>"), 1);
+    assert_true(frame_top(svg, 0) < frame_top(svg, 1));
+    free(svg);
+}
+
 static void a_gap_lifts_the_pen(void **state)
 {
     (void)state;
@@ -316,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mark_is_drawn_and_named),
+        cmocka_unit_test(a_legend_that_plots_share_leaves_their_frames_aligned),
         cmocka_unit_test(a_gap_lifts_the_pen),
         cmocka_unit_test(axes_are_those_asked_for),
         cmocka_unit_test(ticks_are_round_and_cover_the_axis),
