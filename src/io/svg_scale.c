@@ -120,21 +120,32 @@ static void decades_make(svg_ticks *out, const svg_scale *scale, int most)
     }
 }
 
-void svg_ticks_make(svg_ticks *out, const svg_scale *scale, int most)
+/* Multiples of 1, 2 or 5 times a power of ten, about `most` of them. */
+static void multiples_make(svg_ticks *out, double low, double high, int most)
 {
-    *out = (svg_ticks){0};
-    if (scale->log) {
-        decades_make(out, scale, most);
-        return;
-    }
     static const double steps[] = {1, 2, 5, 10};
-    double span = scale->high - scale->low, power = pow(10, floor(log10(span / most))), step = 0;
+    double span = high - low, power = pow(10, floor(log10(span / most))), step = 0;
     for (size_t i = 0; i < COUNT(steps) && !(step > 0 && span / step <= most); i++)
         step = steps[i] * power;
     int digits = (int)-floor(log10(step) + 1e-9);
-    double size = fmax(fabs(scale->low), fabs(scale->high));
+    double size = fmax(fabs(low), fabs(high));
     out->decimals = size >= 1e6 || size < 1e-4 ? -1 : digits > 0 ? digits : 0;
-    double first = ceil(scale->low / step - 1e-9);
-    for (int i = 0; i < SVG_TICKS && (first + i) * step <= scale->high + 1e-9 * span; i++)
+    double first = ceil(low / step - 1e-9);
+    for (int i = 0; i < SVG_TICKS && (first + i) * step <= high + 1e-9 * span; i++)
         out->value[out->count++] = (first + i) * step + 0.0; /* + 0: no "-0" */
+}
+
+void svg_ticks_make(svg_ticks *out, const svg_scale *scale, int most)
+{
+    enum { FEWEST = 3 }; /* a scale with one or two numbers cannot be read */
+    *out = (svg_ticks){0};
+    if (scale->log)
+        decades_make(out, scale, most);
+    if (scale->log && (out->count >= FEWEST || scale->high - scale->low > 1))
+        return;
+    *out = (svg_ticks){0};
+    if (scale->log)
+        multiples_make(out, pow(10, scale->low), pow(10, scale->high), most);
+    else
+        multiples_make(out, scale->low, scale->high, most);
 }

@@ -165,6 +165,22 @@ static void ticks_are_round_and_cover_the_axis(void **state)
         }
 }
 
+static void a_narrow_logarithmic_axis_has_three_numbers_or_more(void **state)
+{
+    (void)state;
+    for (double low = -3; low < 3; low += 0.037)
+        for (double span = 0.02; span < 4; span *= 1.3) {
+            svg_scale scale = {.low = low, .high = low + span, .log = 1};
+            svg_ticks ticks;
+            svg_ticks_make(&ticks, &scale, 8);
+            assert_true(ticks.count >= (span > 2 ? 2 : 3));
+            for (size_t i = 0; i < ticks.count; i++) {
+                double at = svg_scale_map(&scale, ticks.value[i]);
+                assert_true(at > -1e-6 && at < 1 + 1e-6);
+            }
+        }
+}
+
 static void empty_and_constant_series_have_an_axis_too(void **state)
 {
     (void)state;
@@ -349,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_gap_lifts_the_pen),
         cmocka_unit_test(axes_are_those_asked_for),
         cmocka_unit_test(ticks_are_round_and_cover_the_axis),
+        cmocka_unit_test(a_narrow_logarithmic_axis_has_three_numbers_or_more),
         cmocka_unit_test(empty_and_constant_series_have_an_axis_too),
         cmocka_unit_test(bars_stand_side_by_side_on_zero_with_their_whiskers),
         cmocka_unit_test(categories_run_from_top_to_bottom),
