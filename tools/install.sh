@@ -24,8 +24,17 @@ cmake -DCMAKE_INSTALL_PREFIX="$prefix" "$build" >/dev/null
 cmake --build "$build"
 cmake --install "$build" --prefix "$prefix" --strip
 [ -z "${DESTDIR:-}" ] || exit 0
-if [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null 2>&1; then
-    ldconfig
-else
-    echo "berlu: run ldconfig as root, so that programs find libberlu.so.0 (or set LD_LIBRARY_PATH=$prefix/lib)"
-fi
+libraries=$(dirname "$(grep '/libberlu\.so\.0$' "$build/install_manifest.txt" | head -n 1)")
+case $libraries in
+/usr/lib* | /lib* | /usr/local/lib*)
+    if [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null 2>&1; then
+        ldconfig
+    else
+        echo "berlu: run ldconfig as root, so that programs find libberlu.so.0 (or set LD_LIBRARY_PATH=$libraries)"
+    fi
+    ;;
+*) # neither the linker nor pkg-config looks there by itself
+    echo "berlu: in $prefix it is found with"
+    echo "    export PATH=$prefix/bin:\$PATH LD_LIBRARY_PATH=$libraries PKG_CONFIG_PATH=$libraries/pkgconfig"
+    ;;
+esac
