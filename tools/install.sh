@@ -12,7 +12,9 @@ if [ "$1" = --remove ]; then
         while read -r file || [ -n "$file" ]; do
             rm -f "${DESTDIR:-}$file"
             folder=$(dirname "${DESTDIR:-}$file")
-            case $folder in */berlu) rmdir "$folder" 2>/dev/null || : ;; esac # ours alone, once empty
+            while case $folder in */berlu | */berlu/*) rmdir "$folder" 2>/dev/null ;; *) false ;; esac; do
+                folder=$(dirname "$folder") # folders called berlu, and those inside, are ours alone: gone once empty
+            done
         done <"$build/install_manifest.txt"
         rm -f "$build/install_manifest.txt"
         echo "berlu: removed"

@@ -40,3 +40,4 @@ DESTDIR=$work/root "$BERLU_SOURCE_DIR/tools/install.sh" --remove "$work"
 left=$(find "$work/root" -type f -o -type l)
 [ "$left" = "$work/root/opt/berlu/bin/other" ] || { echo "left after uninstall: $left"; exit 1; }
 [ ! -e "$work/root/opt/berlu/include/berlu" ] || { echo "an empty include/berlu is left"; exit 1; }
+[ ! -e "$work/root/opt/berlu/share/doc/berlu" ] || { echo "an empty share/doc/berlu is left"; exit 1; }
