@@ -92,7 +92,8 @@ void confusion_json(const confusion *c, const char *const *names, output *o)
 
 /* ---- the plot -------------------------------------------------------------------------------- */
 
-enum { MARGIN = 130, HEAD = 88, NAMES_MOST = 40, NUMBERS_MOST = 20 };
+enum { MARGIN = 130, HEAD = 88, NAMES_MOST = 100, NUMBERS_MOST = 20 };
+static const double faintest = 0.04, faintest_alone = 0.12; /* a cell with its number, and one without */
 
 static void escape(text *out, const char *words)
 {
@@ -103,9 +104,25 @@ static void escape(text *out, const char *words)
             text_bytes(out, words, 1);
 }
 
-/* Rows are labels, columns answers; the diagonal is what was right. */
-static void cells_write(text *out, const confusion *c, double side)
+/* Cells too small for a number say it when the mouse rests on them. Ends the element. */
+static void cell_title_write(text *out, const confusion *c, const char *const *names, size_t label, size_t answer,
+                             double share)
 {
+    if (c->classes <= NUMBERS_MOST || c->classes > NAMES_MOST) {
+        text_string(out, "/>\n");
+        return;
+    }
+    text_string(out, "><title>");
+    escape(out, names[label]);
+    text_string(out, " as ");
+    escape(out, names[answer]);
+    text_add(out, ": %.0f %%</title></rect>\n", share);
+}
+
+/* Rows are labels, columns answers; the diagonal is what was right. */
+static void cells_write(text *out, const confusion *c, const char *const *names, double side)
+{
+    int numbers = c->classes <= NUMBERS_MOST;
     for (size_t label = 0; label < c->classes; label++) {
         uint64_t images = row_of(c, label).images;
         for (size_t i = 0; i < c->classes; i++) {
@@ -113,10 +130,11 @@ static void cells_write(text *out, const confusion *c, double side)
             double x = MARGIN + (double)i * side, y = HEAD + (double)label * side;
             if (!(share > 0))
                 continue;
-            text_add(out,
-                     "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"%.3f\"/>\n",
-                     x, y, side, side, i == label ? "#2f9e5b" : "#d1495b", fmax(0.04, share));
-            if (c->classes <= NUMBERS_MOST)
+            text_add(
+                out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"%.3f\"", x,
+                y, side, side, i == label ? "#2f9e5b" : "#d1495b", fmax(numbers ? faintest : faintest_alone, share));
+            cell_title_write(out, c, names, label, i, 100 * share);
+            if (numbers)
                 text_add(out,
                          "<text x=\"%.1f\" y=\"%.1f\" font-size=\"11\" text-anchor=\"middle\" class=\"ink\" "
                          "fill=\"#22262e\">%.0f</text>\n",
@@ -129,15 +147,16 @@ static void names_write(text *out, const confusion *c, const char *const *names,
 {
     for (size_t i = 0; c->classes <= NAMES_MOST && i < c->classes; i++) {
         double middle = ((double)i + 0.5) * side + 4;
+        int size = c->classes <= NUMBERS_MOST ? 12 : 10;
         char name[24];
         snprintf(name, sizeof name, "%.18s", names[i]);
-        text_add(out, "<text x=\"%d\" y=\"%.1f\" font-size=\"12\" text-anchor=\"end\" class=\"soft\" fill=\"#5b616b\">",
-                 MARGIN - 8, HEAD + middle);
+        text_add(out, "<text x=\"%d\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"end\" class=\"soft\" fill=\"#5b616b\">",
+                 MARGIN - 8, HEAD + middle, size);
         escape(out, name);
         text_add(out,
-                 "</text>\n<text transform=\"translate(%.1f %.1f) rotate(90)\" font-size=\"12\" class=\"soft\" "
+                 "</text>\n<text transform=\"translate(%.1f %.1f) rotate(90)\" font-size=\"%d\" class=\"soft\" "
                  "fill=\"#5b616b\">",
-                 MARGIN + middle - 8, HEAD + (double)c->classes * side + 8);
+                 MARGIN + middle - 8, HEAD + (double)c->classes * side + 8, size);
         escape(out, name);
         text_string(out, "</text>\n");
     }
@@ -162,7 +181,7 @@ berlu_status confusion_save(const confusion *c, const char *const *names, const 
     escape(&out, subtitle);
     text_string(&out, "</text>\n<text x=\"16\" y=\"66\" font-size=\"12\" class=\"soft\" fill=\"#5b616b\">"
                       "rows: the right class; columns: the answer; percent of the row</text>\n");
-    cells_write(&out, c, side);
+    cells_write(&out, c, names, side);
     names_write(&out, c, names, side);
     text_add(&out,
              "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" class=\"axis\" "

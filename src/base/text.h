@@ -53,8 +53,8 @@ int name_is_identifier(const char *word);
  * valid. */
 size_t utf8_span(const char *string);
 
-/* The entry of `names` (NULL-terminated) nearest to `word` by edit distance, whatever the case, if it
- * is near enough to be a typing error; else the only one that continues it or that it continues
+/* The entry of `names` (NULL-terminated) nearest to `word` by edit distance, whatever the case, if
+ * it is near enough to be a typing error; else the only one that continues it or that it continues
  * (optim, optimizer; cuda:0, cuda), else NULL. */
 const char *nearest_name(const char *word, const char *const *names);
 

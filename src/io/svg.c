@@ -1,9 +1,9 @@
 /* svg.c - draws plots: frame, axes, legend, figure. SPDX-License-Identifier: MIT
  *
  * A plot from top to bottom: title, legend (one row, more when it does not fit), the frame with
- * grid and curves, numbers, the axis' title. A legend that all plots share stands above them. Curves live in a nested <svg>, which clips them at the
- * frame. Colours are attributes, for programs without style sheets; the style sheet only inverts
- * the greys for dark mode. */
+ * grid and curves, numbers, the axis' title. A legend that all plots share stands above them.
+ * Curves live in a nested <svg>, which clips them at the frame. Colours are attributes, for
+ * programs without style sheets; the style sheet only inverts the greys for dark mode. */
 #include "io/svg.h"
 
 #include <math.h>
