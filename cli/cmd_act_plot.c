@@ -147,7 +147,7 @@ static void overlay(drawing *d, svg_figure *figure)
     for (int pane = 0; pane < PANES; pane++) {
         svg_series *series = d->series + (size_t)pane * d->count;
         for (size_t i = 0; i < d->count; i++)
-            series[i] = (svg_series){.label = pane == 0 ? d->curves[i].label : NULL,
+            series[i] = (svg_series){.label = pane == 0 && d->count > 1 ? d->curves[i].label : NULL,
                                      .x = d->curves[i].x,
                                      .y = d->curves[i].y[pane],
                                      .count = POINTS,

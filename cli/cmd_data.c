@@ -200,6 +200,7 @@ static const option_row get_rows[] = {
      .help = "which set"},
     {"out", OPTION_STRING, "DIR", .standard = "data", .help = "folder to put it in"},
     {"url", OPTION_STRING, "URL", .help = "another place of the same archive"},
+    {"file", OPTION_STRING, "ARCHIVE", .help = "the archive, fetched by other means, instead of a download"},
     {"sha256", OPTION_STRING, "HEX", .help = "accept an archive with this hash instead of the published one"},
     {"keep-archive", OPTION_FLAG, .help = "do not remove the archive after unpacking"},
     NO_COMPUTE_ROWS,
@@ -210,14 +211,19 @@ static berlu_status get_run(options *o)
     const cifar_layout *layout = options_choice(o, "set") == 0 ? &cifar10_layout : &cifar100_layout;
     const char *folder = options_string(o, "out");
     progress bar;
+    if (options_given(o, "file") && options_given(o, "url"))
+        return berlu_fail(BERLU_ERR_ARG, "option --url has no effect with --file");
     download from = {.url = options_string(o, "url"),
+                     .file = options_string(o, "file"),
                      .sha256 = options_string(o, "sha256"),
                      .progress = on_download,
                      .context = &bar,
                      .stop = signals_stop()};
-    progress_start(&bar, layout->archive, "MiB", layout->archive_bytes >> 20, 0);
+    if (!from.file)
+        progress_start(&bar, layout->archive, "MiB", layout->archive_bytes >> 20, 0);
     berlu_status status = data_get(layout, folder, &from, options_flag(o, "keep-archive"));
-    progress_finish(&bar);
+    if (!from.file)
+        progress_finish(&bar);
     TRY(status);
     return report_new(o, layout->kind, folder, NULL);
 }
@@ -227,6 +233,7 @@ const command cmd_data_get = {
     "A cut download goes on where it stopped when the command is given again. The archive's hash must be the\n"
     "published one; the set appears under DIR whole or not at all.\n\n"
     "    berlu data get cifar10\n"
+    "    berlu data get cifar10 --file Downloads/cifar-10-binary.tar.gz\n"
     "    berlu data get cifar100 --out ~/sets --url http://mirror.example/cifar-100-binary.tar.gz",
     get_rows, get_run};
 

@@ -9,6 +9,7 @@
 
 typedef struct download {
     const char *url;    /* http or https; redirections are followed */
+    const char *file;   /* data_get() only: an archive on this machine, used instead of the url */
     const char *path;   /* destination; PATH.part holds the bytes so far and is resumed by the next call */
     uint64_t bytes;     /* expected length, 0: unknown */
     uint64_t most;      /* refused beyond this where the length is unknown, 0: no bound */

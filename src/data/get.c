@@ -78,10 +78,13 @@ berlu_status data_get(const cifar_layout *l, const char *folder, const download 
         status = cifar_verify(l, target); /* never removed by us: it may be somebody's only copy */
         goto done;
     }
+    if (from->file)
+        TRY_DONE(tarball_check(from->file, from->sha256 ? from->sha256 : l->sha256));
     TRY_DONE(folder_make(folder));
-    TRY_DONE(archive_fetch(l, archive, from));
-    TRY_DONE(set_unpack(l, archive, target, &a));
-    if (!keep_archive)
+    if (!from->file)
+        TRY_DONE(archive_fetch(l, archive, from));
+    TRY_DONE(set_unpack(l, from->file ? from->file : archive, target, &a));
+    if (!keep_archive && !from->file)
         unlink(archive);
 done:
     arena_free(&a);

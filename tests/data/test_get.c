@@ -378,6 +378,25 @@ static void a_set_is_fetched_checked_unpacked_and_verified(void **state)
     assert_int_equal(file_exists(made), 1); /* never removed by us */
 }
 
+static void an_archive_at_hand_needs_no_network_and_stays(void **state)
+{
+    const server *s = *state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], out[FOLDER_PATH], hex[SHA256_TEXT];
+    cifar_layout l = tiny_layout(&cifar100_layout, 100);
+    archive_serve(s, &l, hex, 0);
+    folder_path(path, s->folder, l.archive);
+    folder_path(out, folder_fresh(folder, "get_file"), "sets");
+    download from = {.url = "http://127.0.0.1:1/nobody-listens", .file = path};
+    l.sha256 = cifar100_layout.sha256;
+    assert_refused(data_get(&l, out, &from, 0), BERLU_ERR_INPUT, "not the published archive");
+    assert_false(folder_exists(out)); /* nothing was written */
+    from.sha256 = hex;
+    assert_ok(data_get(&l, out, &from, 0));
+    assert_int_equal(entries_in(out), 1);
+    assert_true(folder_exists(folder_path(folder, out, "cifar-100-binary")));
+    assert_true(file_exists(path));
+}
+
 /* The hash is right (somebody gave it), the labels are not: the set does not get its name. */
 static void a_set_with_the_right_hash_and_wrong_content_is_set_aside(void **state)
 {
@@ -415,6 +434,7 @@ int main(void)
         cmocka_unit_test(a_file_of_unknown_length_is_cut_off_at_its_bound),
         cmocka_unit_test(stopping_keeps_the_part),
         cmocka_unit_test(a_set_is_fetched_checked_unpacked_and_verified),
+        cmocka_unit_test(an_archive_at_hand_needs_no_network_and_stays),
         cmocka_unit_test(a_set_with_the_right_hash_and_wrong_content_is_set_aside),
     };
     int failed = cmocka_run_group_tests_name("archives", archives, NULL, NULL);

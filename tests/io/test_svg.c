@@ -192,6 +192,12 @@ static void empty_and_constant_series_have_an_axis_too(void **state)
     free(write(&figure));
     figure = (svg_figure){0};
     free(write(&figure));
+    double zero[] = {0, 0};
+    svg_series flat = {.x = y, .y = zero, .count = 2};
+    svg_plot share = {"share", {0}, {0}, &flat, 1};
+    char *svg = write(&(svg_figure){.plots = &share, .count = 1});
+    assert_null(strstr(svg, ">\u22121")); /* no negative shares on the axis */
+    free(svg);
 }
 
 /* The number behind the n-th occurrence of `key="`, as in x="12.5". */
