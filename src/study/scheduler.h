@@ -46,6 +46,7 @@ typedef struct study_schedule {
     int device_count;
     double seconds; /* time limit, after which workers save and end; 0: none */
     int retries;
+    int landscapes;         /* measure those of finished runs if the study names STUDY_FLATNESS */
     int slim;               /* delete the checkpoints of finished runs */
     const char *only;       /* cells whose label holds this text; NULL: all */
     const atomic_int *stop; /* non-zero: all workers save and end; may be NULL */

@@ -157,6 +157,10 @@ void study_free(study *s);
  * (runs.h has its key). */
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
 
+/* Whether its `claims` name one; STUDY_FLATNESS is the claim that needs the weights of every run. */
+#define STUDY_FLATNESS "C18"
+int study_names_claim(const study *s, const char *id);
+
 /* The first value of a setting as the file has it; NULL where it has none. */
 const char *study_setting_of(const study_cell *cell, const char *key);
 
