@@ -138,7 +138,7 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     return status;
 }
 
-/* ---- --set ---- */
+/* ---- --set ----------------------------------------------------------------------------------- */
 
 static berlu_status cell_set(study *s, study_cell *c, const char *key, const char *value)
 {
@@ -173,7 +173,7 @@ berlu_status study_set(study *s, const char *const *set)
     return BERLU_OK;
 }
 
-/* ---- folders ---- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static double best_of(const csv_table *t)
 {

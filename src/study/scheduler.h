@@ -58,7 +58,8 @@ typedef struct study_schedule {
  * nothing; its state is in `runs`. The store is written here and nowhere else. */
 berlu_status study_schedule_run(const study_schedule *how, const study *s, study_entries *runs, store *index);
 
-/* The command line of a run, NULL-terminated, allocated from `memory`; for `study list --commands` too. */
+/* The command line of a run, NULL-terminated, allocated from `memory`; for `study list --commands`
+ * too. */
 char **study_command(arena *memory, const study *s, const study_entry *run, const study_schedule *how);
 
 #endif
