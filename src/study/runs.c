@@ -48,7 +48,7 @@ int study_same_size(const study_cell *a, const study_cell *b)
 }
 
 /* Closes the data unless these settings mean the same. */
-static berlu_status data_recall(study_data *m, const train_settings *s)
+static berlu_status data_reuse(study_data *m, const train_settings *s)
 {
     text now = {0};
     for (size_t i = 0; i < train_settings_count; i++)
@@ -69,7 +69,7 @@ berlu_status study_cell_canonical(text *out, const study *s, const study_run *ru
 {
     train_settings settings;
     TRY(study_run_settings(s, run, &settings));
-    berlu_status status = data_recall(m, &settings);
+    berlu_status status = data_reuse(m, &settings);
     if (status == BERLU_OK)
         status = train_canonical(out, &settings, &m->data, teacher_key);
     recipe_free(&settings);
