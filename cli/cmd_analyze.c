@@ -44,7 +44,7 @@ static void acts_close(analyze_acts *list)
     free(list->names);
 }
 
-/* ---- lipschitz ---- */
+/* ---- lipschitz ------------------------------------------------------------------------------- */
 
 static const option_row lipschitz_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT,
@@ -150,7 +150,7 @@ const command cmd_analyze_lipschitz = {
     "  berlu analyze lipschitz runs/first",
     lipschitz_rows, analyze_lipschitz};
 
-/* ---- depth ---- */
+/* ---- depth ----------------------------------------------------------------------------------- */
 
 static const option_row depth_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT,
@@ -300,7 +300,7 @@ const command cmd_analyze_depth = {"analyze depth", "how two inputs merge in a d
                                    "  berlu analyze depth silu --layers 100 --simulate 1000",
                                    depth_rows, analyze_depth};
 
-/* ---- linearity ---- */
+/* ---- linearity ------------------------------------------------------------------------------- */
 
 static const option_row linearity_rows[] = {
     {"act", OPTION_STRINGS, "ACT", .flags = OPTION_ARGUMENT, .help = "activations (default: all)"},

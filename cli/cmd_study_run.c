@@ -95,6 +95,7 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
                                   : options_count(o, "devices") ? 1
                                                                 : study_jobs_default(x),
                           .retries = (int)options_int(o, "retries"),
+                          .landscapes = 1,
                           .slim = options_flag(o, "slim"),
                           .only = options_string(o, "only"),
                           .yaml = x->yaml,
@@ -206,6 +207,23 @@ static berlu_status cost_study(study_opened *x, const options *o)
     return status;
 }
 
+/* Their process has ended with its message; the command repeats it. */
+static void landscapes_note(const study_opened *x)
+{
+    const study_entry *first = NULL;
+    size_t missing = 0;
+    for (size_t i = 0; i < x->runs.count && study_names_claim(&x->s, STUDY_FLATNESS); i++) {
+        const study_entry *r = &x->runs.items[i];
+        if (r->state != STUDY_DONE || r->known || !r->weights || r->landscape || r->same_as != i)
+            continue;
+        first = first ? first : r;
+        missing++;
+    }
+    if (first)
+        fprintf(stderr, "note: %zu runs have no landscape yet; to see why: berlu analyze landscape %s --save\n",
+                missing, first->path);
+}
+
 static berlu_status train_study(study_opened *x, const options *o)
 {
     int slots = 0;
@@ -217,6 +235,7 @@ static berlu_status train_study(study_opened *x, const options *o)
     berlu_status status = missing_run(x, o, &slots);
     if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
         (void)study_answer(o, x, clock_seconds() - began, slots);
+    landscapes_note(x);
     study_counts(&x->runs, counts);
     if (status == BERLU_OK && counts[STUDY_FAILED])
         status =

@@ -1,9 +1,9 @@
 /* study_open.h - what the verbs of `berlu study` share: opening a study, its place, its answer.
  * SPDX-License-Identifier: MIT
  *
- * Every verb takes the study's file, or the folder it lives in: runs/NAME unless --dir says otherwise. The
- * folders of the runs are the truth (study/runs.h), study.db is an index made from them
- * (study/store.h), and the report reads the index. */
+ * Every verb takes the study's file, or the folder it lives in: runs/NAME unless --dir says
+ * otherwise. The folders of the runs are the truth (study/runs.h), study.db is an index made from
+ * them (study/store.h), and the report reads the index. */
 #ifndef CLI_STUDY_OPEN_H
 #define CLI_STUDY_OPEN_H
 

@@ -7,6 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 wrapped="include/berlu src/base src/smooth src/simd src/act src/io src/graph src/passes src/engine src/cpu src/models bench tests/act tests/simd tests/smooth tests/base"
 wrapped="$wrapped src/data $(ls src/train/*.[ch] | grep -v settings.h | tr '\n' ' ')"
+wrapped="$wrapped src/analyze src/study src/report"
 format=clang-format-14
 if ! command -v $format >/dev/null 2>&1; then
     echo "$format is not installed: skipped" >&2

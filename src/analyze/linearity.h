@@ -1,4 +1,5 @@
-/* linearity.h - how far from a straight line an activation is at a scale of its inputs. SPDX-License-Identifier: MIT
+/* linearity.h - how far from a straight line an activation is at a scale of its inputs.
+ * SPDX-License-Identifier: MIT
  *
  * For x = s Z the best line explains R^2 = s^2 (E f')^2 / Var f of the variance (Stein's
  * identity). 1 - R^2 is the nonlinearity that a layer can use at that scale: a smooth function

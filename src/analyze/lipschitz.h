@@ -1,4 +1,5 @@
-/* lipschitz.h - the largest slope and the largest curvature of an activation, by search. SPDX-License-Identifier: MIT
+/* lipschitz.h - the largest slope and the largest curvature of an activation, by search.
+ * SPDX-License-Identifier: MIT
  *
  * The library states a Lipschitz constant for every activation; this search does not know it.
  * It looks at the reference in double on both sides of every break and at every zero of the

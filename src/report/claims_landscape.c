@@ -4,10 +4,10 @@
  * Two figures of every finished run, measured while its weights existed (analyze/landscape_file.h):
  * sharpness and the largest eigenvalue of the Hessian. BerLU is compared with each piecewise-linear
  * function of its group in both figures by Welch's interval. The claim holds when BerLU lies below
- * all of them: every comparison must hold, so 95 % each is enough. It fails when BerLU lies above any:
- * one of several is picked there, so the level is corrected for their number. Eigenvalues come with
- * an error, large where a difference of gradients crosses a kink; each test takes both sides at the
- * ends of their errors that speak against it. */
+ * all of them: every comparison must hold, so 95 % each is enough. It fails when BerLU lies above
+ * any: one of several is picked there, so the level is corrected for their number. Eigenvalues come
+ * with an error, large where a difference of gradients crosses a kink; each test takes both sides
+ * at the ends of their errors that speak against it. */
 #include <math.h>
 #include <string.h>
 
@@ -74,8 +74,8 @@ static claim_word compare(const flatness *berlu, const flatness *rival, size_t f
                                                                            : CLAIM_UNDECIDED;
 }
 
-/* Why the verdict is partial, the gravest reason last; `decides` becomes 0 where the registered runs
- * were not all measured in one way. */
+/* Why the verdict is partial, the gravest reason last; `decides` becomes 0 where the registered
+ * runs were not all measured in one way. */
 static const char *partial_why(const flatness *berlu, const flatness *others, size_t count, int *decides)
 {
     const char *why = *berlu->cell->differs   ? berlu->cell->differs

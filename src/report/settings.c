@@ -33,7 +33,8 @@ typedef struct reader {
     int lost; /* an allocation failed */
 } reader;
 
-static const char *kept(reader *r, const char *copy)
+/* Notes a copy that failed; "" stands for it. */
+static const char *checked(reader *r, const char *copy)
 {
     r->lost |= !copy;
     return copy ? copy : "";
@@ -46,7 +47,7 @@ static const char *line_value(reader *r, const char *key)
     for (const char *at = r->c->of->settings; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
         if (strncmp(at, key, length) == 0 && at[length] == '=') {
             const char *value = at + length + 1;
-            return kept(r, arena_printf(r->memory, "%.*s", (int)strcspn(value, "\n"), value));
+            return checked(r, arena_printf(r->memory, "%.*s", (int)strcspn(value, "\n"), value));
         }
     return NULL;
 }
@@ -58,9 +59,9 @@ static const char *word_at(reader *r, const char *key)
     if (json_is_array(value)) /* one activation for all sites is a list of one */
         value = json_array_size(value) == 1 ? json_array_get(value, 0) : NULL;
     if (json_is_string(value))
-        return kept(r, arena_strdup(r->memory, json_string_value(value)));
+        return checked(r, arena_strdup(r->memory, json_string_value(value)));
     if (json_is_number(value))
-        return kept(r, arena_printf(r->memory, "%.17g", json_number_value(value)));
+        return checked(r, arena_printf(r->memory, "%.17g", json_number_value(value)));
     const char *written = line_value(r, key);
     return written ? written : "";
 }
@@ -112,13 +113,13 @@ static void differs_find(view_cell *c, reader *r)
     if (strncmp(c->data, "cifar10", 7) != 0)
         c->differs = "not the paper's data";
     else if (*whole && strcmp(c->model, whole) != 0)
-        c->differs = kept(r, arena_printf(r->memory, "%s is not the paper's model", c->model));
+        c->differs = checked(r, arena_printf(r->memory, "%s is not the paper's model", c->model));
     else if (!isnan(c->epochs) && c->epochs != PAPER_EPOCHS)
-        c->differs = kept(r, arena_printf(r->memory, "%g epochs, the paper's are %d", c->epochs, PAPER_EPOCHS));
+        c->differs = checked(r, arena_printf(r->memory, "%g epochs, the paper's are %d", c->epochs, PAPER_EPOCHS));
     else if (part > 0)
-        c->differs = kept(r, arena_printf(r->memory, "%g training images, the paper's are all", part));
+        c->differs = checked(r, arena_printf(r->memory, "%g training images, the paper's are all", part));
     else if (pin)
-        c->differs = kept(r, arena_printf(r->memory, "%s %s is not the paper's", pin, value));
+        c->differs = checked(r, arena_printf(r->memory, "%s %s is not the paper's", pin, value));
     else
         c->differs = "";
 }
@@ -147,7 +148,7 @@ static berlu_status act_find(view_cell *c, const char *spec, reader *r)
     const char *name = berlu_act_name(act);
     status = act_same(act, name, &same);
     if (same)
-        c->act = kept(r, arena_strdup(r->memory, name));
+        c->act = checked(r, arena_strdup(r->memory, name));
     int eps = berlu_act_param_find(act, "eps");
     if (status == BERLU_OK && strcmp(name, "berlu") == 0 && berlu_act_param(act, (size_t)eps, &info) == BERLU_OK) {
         char wide[64], number[NUMBER_TEXT];

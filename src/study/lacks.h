@@ -1,7 +1,9 @@
-/* lacks.h - what this machine lacks for a study: data, a device, memory. SPDX-License-Identifier: MIT
+/* lacks.h - what this machine lacks for a study: data, a device, memory.
+ * SPDX-License-Identifier: MIT
  *
  * The file may be right and the machine too small. `study run` refuses before anything runs, with
- * the place in the file for each cell that cannot run here; `--dry-run` prints the same as notes. */
+ * the place in the file for each cell that cannot run here; `--dry-run` prints the same as
+ * notes. */
 #ifndef STUDY_LACKS_H
 #define STUDY_LACKS_H
 

@@ -48,7 +48,7 @@ int study_same_size(const study_cell *a, const study_cell *b)
 }
 
 /* Closes the data unless these settings mean the same. */
-static berlu_status data_recall(study_data *m, const train_settings *s)
+static berlu_status data_reuse(study_data *m, const train_settings *s)
 {
     text now = {0};
     for (size_t i = 0; i < train_settings_count; i++)
@@ -69,7 +69,7 @@ berlu_status study_cell_canonical(text *out, const study *s, const study_run *ru
 {
     train_settings settings;
     TRY(study_run_settings(s, run, &settings));
-    berlu_status status = data_recall(m, &settings);
+    berlu_status status = data_reuse(m, &settings);
     if (status == BERLU_OK)
         status = train_canonical(out, &settings, &m->data, teacher_key);
     recipe_free(&settings);
@@ -138,7 +138,7 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     return status;
 }
 
-/* ---- --set ---- */
+/* ---- --set ----------------------------------------------------------------------------------- */
 
 static berlu_status cell_set(study *s, study_cell *c, const char *key, const char *value)
 {
@@ -173,7 +173,7 @@ berlu_status study_set(study *s, const char *const *set)
     return BERLU_OK;
 }
 
-/* ---- folders ---- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static double best_of(const csv_table *t)
 {

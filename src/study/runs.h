@@ -71,8 +71,8 @@ void study_entries_free(study_entries *r);
 /* Whether a setting is about how a network learns, and not about its images or its shape. */
 int study_setting_is_learning(const char *key);
 
-/* Whether two cells differ at most in how they learn: their networks and images are of one size, but
- * for learned activations. */
+/* Whether two cells differ at most in how they learn: their networks and images are of one size,
+ * but for learned activations. */
 int study_same_size(const study_cell *a, const study_cell *b);
 
 /* Reads the state of a run from its folder. A damaged folder counts as cut. */

@@ -18,8 +18,6 @@
 #include "study/algorithms.h"
 #include "study/worker.h"
 
-static const char flatness[] = "C18"; /* the claim that needs the weights of every run */
-
 typedef struct scheduler {
     const study_schedule *how;
     const study *s;
@@ -34,7 +32,7 @@ typedef struct scheduler {
     size_t run_count;
     double epoch_seconds; /* the longest epoch of processes that have ended */
     int stopping;
-    int landscapes; /* the study names the claim that needs them */
+    int landscapes; /* of finished runs are measured */
 } scheduler;
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -288,8 +286,7 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
     x->attempts = calloc(runs->count + 1, sizeof *x->attempts);
     x->measured = calloc(runs->count + 1, sizeof *x->measured);
     x->steps_known = calloc(runs->count + 1, sizeof *x->steps_known);
-    for (size_t i = 0; i < s->claim_count; i++)
-        x->landscapes |= strcmp(s->claims[i], flatness) == 0;
+    x->landscapes = how->landscapes && study_names_claim(s, STUDY_FLATNESS);
     for (int i = 0; i < STUDY_JOBS; i++) {
         x->pipes[i].device = how->devices ? how->devices[i % how->device_count] : -1;
         x->pipes[i].out.fd = x->pipes[i].err.fd = -1;

@@ -46,6 +46,7 @@ typedef struct study_schedule {
     int device_count;
     double seconds; /* time limit, after which workers save and end; 0: none */
     int retries;
+    int landscapes;         /* measure those of finished runs if the study names STUDY_FLATNESS */
     int slim;               /* delete the checkpoints of finished runs */
     const char *only;       /* cells whose label holds this text; NULL: all */
     const atomic_int *stop; /* non-zero: all workers save and end; may be NULL */
@@ -57,7 +58,8 @@ typedef struct study_schedule {
  * nothing; its state is in `runs`. The store is written here and nowhere else. */
 berlu_status study_schedule_run(const study_schedule *how, const study *s, study_entries *runs, store *index);
 
-/* The command line of a run, NULL-terminated, allocated from `memory`; for `study list --commands` too. */
+/* The command line of a run, NULL-terminated, allocated from `memory`; for `study list --commands`
+ * too. */
 char **study_command(arena *memory, const study *s, const study_entry *run, const study_schedule *how);
 
 #endif

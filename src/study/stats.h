@@ -1,4 +1,5 @@
-/* stats.h - the statistics of a study: intervals, contrasts, corrections, power. SPDX-License-Identifier: MIT
+/* stats.h - the statistics of a study: intervals, contrasts, corrections, power.
+ * SPDX-License-Identifier: MIT
  *
  * Few seeds, so everything rests on Student's t and nothing on large samples or resampling of
  * means (at three seeds a percentile bootstrap of 95 % covers 75 %). No function allocates or
@@ -64,9 +65,10 @@ double stats_pooled_deviation(const stats_sample *cells, size_t count, double *d
  * order. */
 stats_estimate stats_paired(stats_sample a, stats_sample b);
 
-/* A sum of means, each times its weight, from n, mean and deviation of each sample alone: a difference is the weights 1 and
- * -1, a difference of differences 1, -1, -1, 1. Unequal variances; the degrees of freedom are Welch and Satterthwaite's. NaN
- * where a sample has fewer than two values. */
+/* A sum of means, each times its weight, from n, mean and deviation of each sample alone: a
+ * difference is the weights 1 and -1, a difference of differences 1, -1, -1, 1. Unequal variances;
+ * the degrees of freedom are Welch and Satterthwaite's. NaN where a sample has fewer than two
+ * values. */
 typedef struct stats_summary {
     double n, mean, deviation;
 } stats_summary;

@@ -1,4 +1,5 @@
-/* stats_images.c - what one bit per test image adds to a mean over seeds. SPDX-License-Identifier: MIT
+/* stats_images.c - what one bit per test image adds to a mean over seeds.
+ * SPDX-License-Identifier: MIT
  *
  * An accuracy moves for two reasons: other seeds, and other test images. Seeds are what a
  * contrast judges; the second interval here asks whether the difference would hold on another draw

@@ -1,4 +1,5 @@
-/* stats_special.c - Student's t, Fisher's F and the noncentral t, from the incomplete beta function. SPDX-License-Identifier: MIT
+/* stats_special.c - Student's t, Fisher's F and the noncentral t, from the incomplete beta
+ * function. SPDX-License-Identifier: MIT
  *
  * The degrees of freedom of a study run from 2 to some thousands, and p values far below 1e-10
  * occur, so everything is computed as a tail, with relative accuracy: no 1 - p before the end.
@@ -165,8 +166,8 @@ static double outside(double shift, double bound)
  * u = log S the density is proportional to exp(df (u - (e^2u - 1) / 2)), a single smooth peak at 0
  * that falls at least exponentially on both sides: the trapezoidal rule converges faster than any
  * power of its step there. The step follows the narrower of the peak, 1 / sqrt(2 df), and the
- * change of outside() over u, about 1 / shift; below 0.1 because e^u doubles back at Im u = pi / 4, which
- * leaves an error of exp(-2 pi (pi / 4) / 0.1). */
+ * change of outside() over u, about 1 / shift; below 0.1 because e^u doubles back at Im u = pi / 4,
+ * which leaves an error of exp(-2 pi (pi / 4) / 0.1). */
 double stats_t_power(double shift, double df, double alpha)
 {
     double critical = -stats_t_quantile(alpha / 2, df);

@@ -134,7 +134,7 @@ berlu_status store_commit(store *s, berlu_status status)
     return status;
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Network file systems, where readers and the writer share no memory. */
 static int is_remote(const char *folder)

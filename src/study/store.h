@@ -46,7 +46,7 @@ berlu_status store_slim(store *s);
 /* A consistent copy of a store that may be in use, as one file that must not exist yet. */
 berlu_status store_copy(const char *path, const char *to);
 
-/* ---- reading, for reports ---- */
+/* ---- reading, for reports -------------------------------------------------------------------- */
 
 /* One evaluated or trained epoch; NaN where it was not measured. */
 typedef struct store_epoch {

@@ -141,7 +141,7 @@ static berlu_status metrics_thin(text *out, const packed_metrics *m)
 }
 
 /* Stores the hash of the whole file unless there is one. */
-static berlu_status metrics_hash_keep(store *s, const packed_metrics *m)
+static berlu_status metrics_hash_store(store *s, const packed_metrics *m)
 {
     sqlite3_stmt *q;
     sha256 hash;
@@ -179,7 +179,7 @@ static berlu_status run_slim(store *s, sqlite3_stmt *q)
     packed_metrics m = {0};
     text thin = {0};
     berlu_status status = metrics_inflate(&m, q);
-    if (status == BERLU_OK && m.count && (status = metrics_hash_keep(s, &m)) == BERLU_OK &&
+    if (status == BERLU_OK && m.count && (status = metrics_hash_store(s, &m)) == BERLU_OK &&
         (status = metrics_thin(&thin, &m)) == BERLU_OK && thin.length < m.count)
         status = metrics_replace(s, m.key, &thin);
     free(m.bytes);

@@ -292,6 +292,14 @@ void study_expand(study_reader *r)
         study_problem(r, 1, 1, "no cell is left");
 }
 
+int study_names_claim(const study *s, const char *id)
+{
+    for (size_t i = 0; i < s->claim_count; i++)
+        if (strcmp(s->claims[i], id) == 0)
+            return 1;
+    return 0;
+}
+
 const char *study_setting_of(const study_cell *cell, const char *key)
 {
     for (size_t i = 0; i < cell->settings.count; i++)

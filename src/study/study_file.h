@@ -6,8 +6,8 @@
  *
  *     study       its name, a plain word
  *     about       a text
- *     base        settings of every run: the words of `berlu train --config`. `teacher` may be a map:
- *                 a run that is trained first
+ *     base        settings of every run: the words of `berlu train --config`. `teacher` may be a
+ *                 map: a run that is trained first
  *     axes        AXIS: [VALUE, ...]. VALUE is a value of the setting AXIS, or a map
  *                 {label: TEXT, SETTING: VALUE, ...}
  *     seeds       a number n for 0 to n - 1, or a list
@@ -16,9 +16,9 @@
  *     contrasts   {name, a: {AXIS: LABEL}, b: {AXIS: LABEL}, expect: less|greater, paper: NUMBER}
  *     margin      of equivalence, in points (0.5)
  *     metric      top1 (default), top5 or loss
- *     claims      [C7, ...]: what of the paper it speaks to
- *     equivalence {source: NAME, margin: 0.5, differences: [{a, b, margin}]}: cells, and differences of
- *                 cells, that are to equal those of another program (study import)
+ *     claims      [C7, ...]: claims of the paper that it feeds
+ *     equivalence {source: NAME, margin: 0.5, differences: [{a, b, margin}]}: cells, and
+ *                 differences of cells, that are to equal those of another program (study import)
  *     kind        train (default) or cost; rounds: how often a cost is measured (7)
  *
  * study_read() checks all of it, expands the grid and resolves every cell as `berlu train`
@@ -156,6 +156,11 @@ void study_free(study *s);
 /* The settings of a run, resolved; the caller frees them. The teacher of a student is a placeholder
  * (runs.h has its key). */
 berlu_status study_run_settings(const study *s, const study_run *run, train_settings *out);
+
+/* Whether its `claims` name one; STUDY_FLATNESS is the claim that needs the weights of every
+ * run. */
+#define STUDY_FLATNESS "C18"
+int study_names_claim(const study *s, const char *id);
 
 /* The first value of a setting as the file has it; NULL where it has none. */
 const char *study_setting_of(const study_cell *cell, const char *key);
