@@ -254,16 +254,11 @@ berlu_status store_open(store **out, const char *folder, text *notes)
     store *s = NULL;
     if (status == BERLU_OK)
         status = database_open(&s, path, flags);
-    berlu_status ours = status == BERLU_OK && there ? ours_check(s) : status;
-    if (ours != BERLU_OK) {
+    if (status == BERLU_OK && there && (status = ours_check(s)) != BERLU_OK) {
         store_close(s);
         s = NULL;
         there = 0;
-        status = ours;
-    }
-    if (status == BERLU_ERR_INPUT) {
-        status = set_aside(path, notes);
-        if (status == BERLU_OK)
+        if (status == BERLU_ERR_INPUT && (status = set_aside(path, notes)) == BERLU_OK)
             status = database_open(&s, path, flags);
     }
     if (status != BERLU_OK)

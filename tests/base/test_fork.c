@@ -70,15 +70,15 @@ static int same_bits_on_one_thread(void *context)
 {
     work *parent = context, own = *parent;
     own.y = calloc(NUMBERS, sizeof *own.y), own.dx = calloc(NUMBERS, sizeof *own.dx);
-    if (!own.y || !own.dx || threads_default() != 1 || threads_granted(7) != 1)
-        return 0;
-    for (int threads = 0; threads < 5; threads += 4) { /* a number that is asked for is not taken either */
+    int same = own.y && own.dx && threads_default() == 1 && threads_granted(7) == 1;
+    for (int threads = 0; same && threads < 5; threads += 4) { /* a number that is asked for is not taken either */
         work_run(&own, threads);
-        if (memcmp(own.y, parent->y, NUMBERS * sizeof *own.y) != 0 ||
-            memcmp(own.dx, parent->dx, NUMBERS * sizeof *own.dx) != 0 || memcmp(&own.grad, &parent->grad, 4) != 0)
-            return 0;
+        same = memcmp(own.y, parent->y, NUMBERS * sizeof *own.y) == 0 &&
+               memcmp(own.dx, parent->dx, NUMBERS * sizeof *own.dx) == 0 && memcmp(&own.grad, &parent->grad, 4) == 0;
     }
-    return 1;
+    free(own.y);
+    free(own.dx);
+    return same;
 }
 
 /* A server that forks, and whose children fork. */

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -39,8 +41,48 @@ static void what_is_no_store_is_set_aside_under_a_name_of_its_own(void **state)
     }
 }
 
+/* A limit of open files, another process's lock: what cannot be looked at is not judged. */
+static void a_store_that_cannot_be_opened_stays(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], *before, *after;
+    size_t size, found;
+    store *s = NULL;
+    text notes = {0};
+    struct rlimit usual, none;
+    folder_fresh(folder, "store-stays");
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_event(s, "key", "something to lose"), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    assert_int_equal(file_read_all(&before, &size, folder_path(path, folder, "study.db"), 1 << 20), BERLU_OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    int next = dup(0), refused = 0;
+    assert_true(next >= 0);
+    close(next);
+    for (int more = 0; more < 6; more++) {
+        none = usual;
+        none.rlim_cur = (rlim_t)next + (rlim_t)more;
+        s = NULL;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        berlu_status status = store_open(&s, folder, &notes);
+        berlu_status closed = store_close(s);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        refused += status != BERLU_OK || closed != BERLU_OK;
+        assert_false(file_exists(folder_path(path, folder, "study.db.old")));
+    }
+    assert_true(refused > 0);
+    assert_int_equal(file_read_all(&after, &found, folder_path(path, folder, "study.db"), 1 << 20), BERLU_OK);
+    assert_true(found == size && memcmp(before + 100, after + 100, size - 100) == 0); /* the head counts changes */
+    free(before);
+    free(after);
+    text_free(&notes);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_no_store_is_set_aside_under_a_name_of_its_own)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_store_is_set_aside_under_a_name_of_its_own),
+        cmocka_unit_test(a_store_that_cannot_be_opened_stays),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
