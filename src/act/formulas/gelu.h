@@ -56,15 +56,14 @@ V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f3
     v_f32 place[ACT_INTERLEAVED], rate[ACT_INTERLEAVED], square[ACT_INTERLEAVED], r[ACT_INTERLEAVED],
         series[ACT_INTERLEAVED];
     v_i32 interval[ACT_INTERLEAVED];
-    ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
-    ACT_EACH square[v] = v_mul(t[v], t[v]);
     ACT_EACH place[v] =
         v_fma(t[v], v_set(1.29f), v_set(V_SHIFT + 12.0f)); /* flatter, and crosses the near line at 3.2 */
-    ACT_EACH place[v] = v_min(gelu_place(t[v]), place[v]);
+    ACT_EACH interval[v] = v_bits(v_min(gelu_place(t[v]), place[v]));
+    v_piecewises(size, table[0], 32, 5, interval, t, n, 1);
+    ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
+    ACT_EACH square[v] = v_mul(t[v], t[v]);
     ACT_EACH shifted[v] = v_fma(square[v], rate[v], v_set(V_EXP_SHIFT));
     ACT_EACH r[v] = v_fms(square[v], rate[v], v_unshift(shifted[v]));
-    ACT_EACH interval[v] = v_bits(place[v]);
-    v_piecewises(size, table[0], 32, 5, interval, t, n, 1);
     ACT_EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
     ACT_EACH series[v] = v_set(v_exp2_terms[5]);
     V_FOR(int i = 4; i >= 0; i--)
