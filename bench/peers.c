@@ -8,8 +8,8 @@
  * that rotates; it prints medians, and our time over the best peer's. `least` prints the fastest
  * round instead: on a machine where other programs run, medians measure the scheduler. SLEEF has no
  * activations, so its loops (peers_sleef.h) are written as a careful programmer would over its
- * 1-ULP functions. Peers that are less accurate than we are take part all the same. BerLU's peers are
- * a copy and, for its backward with the gradient of alpha, an add (yardstick.h).
+ * 1-ULP functions. Peers that are less accurate than we are take part all the same. BerLU's peers
+ * are a copy and, for its backward with the gradient of alpha, an add (yardstick.h).
  *
  * BERLU_ISA=avx2 limits us and SLEEF, DNNL_MAX_CPU_ISA=AVX2 oneDNN; nothing limits XNNPACK. */
 #include <berlu/berlu.h>

@@ -104,8 +104,8 @@ V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the even words,
     *a = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     *b = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000)));
 }
-/* Upper halves, plus one where the lower half, less one beside an even upper half, is at least 0x8000
- * (a difference below 0 saturates) */
+/* Upper halves, plus one where the lower half, less one beside an even upper half, is at least
+ * 0x8000 (a difference below 0 saturates) */
 V_FN __m256i v_narrow2_bf16(v_f32 a, v_f32 b)
 {
     __m256i even = _mm256_castps_si256(a), odd = _mm256_castps_si256(b), one = _mm256_set1_epi16(1);

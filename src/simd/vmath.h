@@ -163,8 +163,8 @@ V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f
 V_FN v_f32 v_piecewise8(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
 {
 #ifdef V_FEW_REGISTERS
-    /* Hides that all vectors of a loop read the same rows: the compiler would keep the rows, and not the
-     * vectors, in registers. */
+    /* Hides that all vectors of a loop read the same rows: the compiler would keep the rows, and
+     * not the vectors, in registers. */
     __asm__("" : "+r"(table));
 #endif
     v_f32 h = v_sub(x, v_lookup8(table[0], interval)), sum = v_lookup8(table[degree + 1], interval);

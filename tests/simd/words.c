@@ -298,7 +298,8 @@ static void w_lookup32(ARGS) /* likewise, b and then c */
         v_store((float *)out + i, v_lookup32(table, v_bits(v_load(a + i))));
 }
 
-/* Four vectors at once, the first two of them and once more in reverse order: out has either pair. */
+/* Four vectors at once, the first two of them and once more in reverse order: out has either
+ * pair. */
 static void lookups(uint32_t *out, const float *a, const float *table, int last, int all)
 {
     v_f32 x[2 * WORDS_LANES / V_LANES], r[2 * WORDS_LANES / V_LANES];
