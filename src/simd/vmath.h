@@ -173,11 +173,7 @@ V_FN v_f32 v_piecewise8(const float (*table)[16], int degree, v_i32 interval, v_
     return sum;
 }
 
-/* The first sixteen of thirty-two intervals, for a vector that needs no others; then all. */
-V_FN v_f32 v_piecewise_near(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
-{
-    return v_piecewise_rows(table[0], 32, degree, interval, x);
-}
+/* The same for thirty-two intervals. */
 V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
 {
 #ifdef V_LOOKUP32_IN_HALVES
@@ -205,8 +201,8 @@ V_FN void v_lookups(v_f32 *r, const float *table, const v_i32 *j, int n)
         r[v] = v_lookup32(table, j[v]);
 }
 
-/* The same for n vectors, where the target looks up several at once: the first sixteen intervals of
- * rows of `width`, or all thirty-two of them. */
+/* Piecewise polynomials of n vectors, where the target looks up several at once: over the first
+ * sixteen intervals of rows of `width`, or over all thirty-two. */
 V_FN void v_piecewises(v_f32 *sum, const float *table, size_t width, int degree, const v_i32 *interval, const v_f32 *x,
                        int n, int all)
 {
