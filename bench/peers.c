@@ -1,14 +1,15 @@
 /* peers.c - berlu's activations beside oneDNN, SLEEF and XNNPACK, interleaved in one process.
  * SPDX-License-Identifier: MIT
  *
- *     bench_peers [N [ROUNDS [least]]]    one thread, f32, x uniform in +-3 and in +-12, where the
- *                                         rare paths run
+ *     bench_peers [N [ROUNDS [least|median [ACT...]]]]    one thread, f32, x uniform in +-3 and
+ *                                                         in +-12, where the rare paths run
  *
  * Every library that the build found takes part. Each round runs every subject once, in an order
  * that rotates; it prints medians, and our time over the best peer's. `least` prints the fastest
  * round instead: on a machine where other programs run, medians measure the scheduler. SLEEF has no
  * activations, so its loops (peers_sleef.h) are written as a careful programmer would over its
- * 1-ULP functions. Peers that are less accurate than we are take part all the same.
+ * 1-ULP functions. Peers that are less accurate than we are take part all the same. BerLU's peers
+ * are a copy and, for its backward with the gradient of alpha, an add (yardstick.h).
  *
  * BERLU_ISA=avx2 limits us and SLEEF, DNNL_MAX_CPU_ISA=AVX2 oneDNN; nothing limits XNNPACK. */
 #include <berlu/berlu.h>
@@ -20,6 +21,7 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/philox.h"
+#include "bench/yardstick.h"
 
 #ifdef PEERS_DNNL
 #include <dnnl.h>
@@ -37,6 +39,7 @@ typedef struct subject {
     void (*run)(struct subject *s);
     berlu_act *own;
     void (*loop)(float *y, const float *x, const float *dy, size_t n);
+    const yardstick *stick;
 #ifdef PEERS_DNNL
     dnnl_primitive_t primitive;
 #endif
@@ -50,6 +53,8 @@ static subject subjects[SUBJECTS];
 static size_t count, n;
 static int least;
 static float *x, *dy, *y;
+static void *workspace; /* for the sums of BerLU's gradient */
+static size_t workspace_bytes;
 
 static subject *add(const char *who, const char *act, int backward, void (*run)(subject *))
 {
@@ -65,11 +70,17 @@ static const char *const names[] = {"relu",      "leaky_relu", "hard_swish", "el
 
 static void own_run(subject *s)
 {
-    berlu_act_call call = {.hint = BERLU_HINT_REUSE, .rows = n, .channels = 1, .x = x, .y = y};
+    float grad;
+    int berlu = strcmp(s->act, "berlu") == 0; /* its peers, copy and add, choose their stores too */
+    berlu_act_call call = {.rows = n, .channels = 1, .x = x, .y = y};
+    call.hint = berlu ? BERLU_HINT_AUTO : BERLU_HINT_REUSE;
     if (s->backward) {
         call.y = NULL;
         call.dy = dy;
         call.dx = y;
+        call.workspace = workspace;
+        call.workspace_bytes = workspace_bytes;
+        call.param[0].grad = berlu ? &grad : NULL;
     }
     berlu_act_run(s->own, s->backward ? BERLU_ACT_BACKWARD : BERLU_ACT_FORWARD, &call,
                   &(berlu_exec){BERLU_ISA_BEST, 1});
@@ -80,6 +91,23 @@ static void add_own(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int back = 0; back < 2; back++)
             berlu_act_make(&add("berlu", names[i], back, own_run)->own, names[i]);
+}
+
+/* ---- Copy and add, beside BerLU -------------------------------------------------------------- */
+
+static void stick_run(subject *s)
+{
+    yardstick_run(s->stick, 1, y, x, dy, n / 64 * 64);
+}
+
+static void add_yardsticks(void)
+{
+    const char *limit = getenv("BERLU_ISA");
+    int narrow = limit && strcmp(limit, "avx2") == 0;
+    for (size_t i = 0; yardstick_at(i); i++)
+        if (!narrow || yardstick_at(i)->isa != CPU_AVX512)
+            add(yardstick_at(i)->name, "berlu", yardstick_at(i)->kind == YARDSTICK_ADD, stick_run)->stick =
+                yardstick_at(i);
 }
 
 /* ---- oneDNN ---------------------------------------------------------------------------------- */
@@ -234,6 +262,11 @@ static void report(double range)
     for (size_t a = 0; a < sizeof names / sizeof *names; a++)
         for (int back = 0; back < 2; back++) {
             double own = 0, best = INFINITY;
+            int found = 0;
+            for (size_t i = 0; i < count; i++)
+                found |= strcmp(subjects[i].act, names[a]) == 0;
+            if (!found)
+                continue;
             printf("%-11s %-8s", names[a], back ? "backward" : "forward");
             for (size_t i = 0; i < count; i++) {
                 subject *s = &subjects[i];
@@ -249,6 +282,19 @@ static void report(double range)
         }
 }
 
+static void keep_named(char **acts, int named)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        int found = named == 0;
+        for (int a = 0; a < named; a++)
+            found |= strcmp(subjects[i].act, acts[a]) == 0;
+        if (found)
+            subjects[kept++] = subjects[i];
+    }
+    count = kept;
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 2 ? atoi(argv[2]) : 51;
@@ -260,7 +306,12 @@ int main(int argc, char **argv)
     y = aligned_alloc(64, (n * 4 + 127) / 64 * 64);
     if (!n || !x || !dy || !y)
         return fputs("bench_peers: N is 0 or too large\n", stderr), 1;
+    workspace_bytes = n / 256 + 4096; /* a double for each block of 4096, and alignment */
+    workspace = malloc(workspace_bytes);
+    if (!workspace)
+        return fputs("bench_peers: no memory\n", stderr), 1;
     add_own();
+    add_yardsticks();
 #ifdef PEERS_DNNL
     add_dnnl();
 #endif
@@ -270,6 +321,7 @@ int main(int argc, char **argv)
 #ifdef PEERS_XNNPACK
     add_xnnpack();
 #endif
+    keep_named(argv + 4, argc > 4 ? argc - 4 : 0);
     for (int far = 0; far < 2; far++) {
         float range = far ? 12 : 3;
         for (size_t i = 0; i < n; i++) {

@@ -27,6 +27,9 @@
  *                 v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE);
  *                 v_lookup32 likewise; v_lookup8 where j mod 16 is below 8 in every lane (for any
  *                 other j it is one of the sixteen).
+ *                 Where V_LOOKUPS is defined, v_lookups16(r, table, index) and v_lookups32 find
+ *                 those of so many vectors at once, index = v_index_of(their j); use them through
+ *                 v_piecewises() and v_lookups() of vmath.h.
  *     Constants   v_set(c) v_zero() v_one(), v_iset(i)
  *     Arithmetic  v_add v_sub v_mul v_div v_sqrt; v_fma a*b + c, v_fms a*b - c, v_fnma c - a*b,
  *                 each rounded once

@@ -12,10 +12,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#define V_FN       static inline __attribute__((always_inline))
-#define V_TABLE    static const _Alignas(64)
-#define V_LANES    8
-#define V_ISA_TEXT "avx2"
+#define V_FN            static inline __attribute__((always_inline))
+#define V_TABLE         static const _Alignas(64)
+#define V_LANES         8
+#define V_ISA_TEXT      "avx2"
+#define V_FEW_REGISTERS 1
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;
@@ -103,8 +104,8 @@ V_FN void v_load2_bf16(const uint16_t *p, v_f32 *a, v_f32 *b) /* the even words,
     *a = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     *b = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000)));
 }
-/* Upper halves, plus one where the lower half, less one beside an even upper half, is at least 0x8000
- * (a difference below 0 saturates) */
+/* Upper halves, plus one where the lower half, less one beside an even upper half, is at least
+ * 0x8000 (a difference below 0 saturates) */
 V_FN __m256i v_narrow2_bf16(v_f32 a, v_f32 b)
 {
     __m256i even = _mm256_castps_si256(a), odd = _mm256_castps_si256(b), one = _mm256_set1_epi16(1);
@@ -174,6 +175,7 @@ V_FN v_f32 v_lookup32(const float *table, v_i32 j)
     __m256 fifth = _mm256_castsi256_ps(_mm256_slli_epi32(j, 27));
     return _mm256_blendv_ps(v_lookup16(table, j), v_lookup16(table + 16, j), fifth);
 }
+#include "simd/vec_avx2_lookups.h"
 
 /* Constants */
 V_FN v_f32 v_set(float c)

@@ -162,17 +162,18 @@ V_FN v_f32 v_piecewise(const float (*table)[16], int degree, v_i32 interval, v_f
 /* The same for a vector whose intervals are all among the first eight. */
 V_FN v_f32 v_piecewise8(const float (*table)[16], int degree, v_i32 interval, v_f32 x)
 {
+#ifdef V_FEW_REGISTERS
+    /* Hides that all vectors of a loop read the same rows: the compiler would keep the rows, and
+     * not the vectors, in registers. */
+    __asm__("" : "+r"(table));
+#endif
     v_f32 h = v_sub(x, v_lookup8(table[0], interval)), sum = v_lookup8(table[degree + 1], interval);
     V_FOR(int i = degree; i > 0; i--)
         sum = v_fma(sum, h, v_lookup8(table[i], interval));
     return sum;
 }
 
-/* The first sixteen of thirty-two intervals, for a vector that needs no others; then all. */
-V_FN v_f32 v_piecewise_near(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
-{
-    return v_piecewise_rows(table[0], 32, degree, interval, x);
-}
+/* The same for thirty-two intervals. */
 V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v_f32 x)
 {
 #ifdef V_LOOKUP32_IN_HALVES
@@ -185,6 +186,45 @@ V_FN v_f32 v_piecewise32(const float (*table)[32], int degree, v_i32 interval, v
         sum = v_fma(sum, h, v_lookup32(table[i], interval));
     return sum;
 #endif
+}
+
+/* Look-ups of n vectors among thirty-two, where the target finds several at once. */
+V_FN void v_lookups(v_f32 *r, const float *table, const v_i32 *j, int n)
+{
+#ifdef V_LOOKUPS
+    if (n == V_LOOKUPS) {
+        v_lookups32(r, table, v_index_of(j));
+        return;
+    }
+#endif
+    V_FOR(int v = 0; v < n; v++)
+        r[v] = v_lookup32(table, j[v]);
+}
+
+/* Piecewise polynomials of n vectors, where the target looks up several at once: over the first
+ * sixteen intervals of rows of `width`, or over all thirty-two. */
+V_FN void v_piecewises(v_f32 *sum, const float *table, size_t width, int degree, const v_i32 *interval, const v_f32 *x,
+                       int n, int all)
+{
+#ifdef V_LOOKUPS
+    if (n == V_LOOKUPS) {
+        v_index index = v_index_of(interval);
+        v_f32 h[V_LOOKUPS], c[V_LOOKUPS];
+        (all ? v_lookups32 : v_lookups16)(c, table, index);
+        V_FOR(int v = 0; v < V_LOOKUPS; v++)
+            h[v] = v_sub(x[v], c[v]);
+        (all ? v_lookups32 : v_lookups16)(sum, table + (size_t)(degree + 1) * width, index);
+        V_FOR(int i = degree; i > 0; i--) {
+            (all ? v_lookups32 : v_lookups16)(c, table + (size_t)i * width, index);
+            V_FOR(int v = 0; v < V_LOOKUPS; v++)
+                sum[v] = v_fma(sum[v], h[v], c[v]);
+        }
+        return;
+    }
+#endif
+    V_FOR(int v = 0; v < n; v++)
+        sum[v] = all ? v_piecewise32((const float(*)[32])table, degree, interval[v], x[v])
+                     : v_piecewise_rows(table, width, degree, interval[v], x[v]);
 }
 
 /* c[0] + c[1] x + ... + c[degree] x^degree */

@@ -1,4 +1,5 @@
-/* test_schedule.c - how the units of a call are shared by 8 to 64 threads. SPDX-License-Identifier: MIT
+/* test_schedule.c - how the units of a call are shared by 8 to 64 threads.
+ * SPDX-License-Identifier: MIT
  *
  * Kernels that only record which units they are given replace those of an activation, so that the
  * schedule of call.c itself runs, with as many threads as asked for, over arrays that need not
@@ -148,8 +149,8 @@ static void partial_sums_share_at_most_one_line_per_boundary(void **state)
     }
 }
 
-/* A bias makes units of whole rows: without sums they are small enough for many threads, with column
- * sums they are blocks of 64 rows, whose order the sums depend on. */
+/* A bias makes units of whole rows: without sums they are small enough for many threads, with
+ * column sums they are blocks of 64 rows, whose order the sums depend on. */
 static void calls_by_rows_are_balanced(void **state)
 {
     (void)state;

@@ -134,6 +134,8 @@ static void bad_questions_get_one_line_and_exit_2(void **state)
         {"act", "plot", "gelu"},
         {"bench", "act", "--device", "cuda", "--threads", "2"},
         {"bench", "act", "--device", "cuda", "--seconds", "1"},
+        {"bench", "act", "--device", "cuda", "--explain"},
+        {"bench", "act", "--explain", "--json"},
         {"bench", "act", "--n", "0"},
         {"bench", "act", "--act", "nothing", "--n", "16"},
         {"act", "plot", "nothing", "--svg", "never.svg"},
@@ -174,6 +176,19 @@ static void a_bench_row_tells_what_was_timed(void **state)
         assert_true(json_number_value(json_object_get(wide, "ratio")) > 0);
     }
     json_decref(root);
+}
+
+static void a_bench_explains_its_kind_of_stores(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "bench", "act", "--act", "relu", "--op", "forward", "--n", "1000", "--seconds", "0.01", "--threads",
+                "2", "--range", "3", "--explain", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "MiB read and written on 1 thread: "));
+    assert_non_null(strstr(r.out, "MiB read and written on 2 threads: "));
+    assert_non_null(strstr(r.out, "    does not stream: 0.007629 MiB read and written on 1 thread\n"));
+    command_free(&r);
 }
 
 static char *plotted(const char *path, const char *act)
@@ -234,6 +249,7 @@ int main(void)
         cmocka_unit_test(a_plot_has_all_names),
         cmocka_unit_test(bad_questions_get_one_line_and_exit_2),
         cmocka_unit_test(a_bench_row_tells_what_was_timed),
+        cmocka_unit_test(a_bench_explains_its_kind_of_stores),
         cmocka_unit_test(plots_show_each_function_and_its_knee),
         cmocka_unit_test(a_narrow_knee_does_not_flatten_the_other_curves),
     };

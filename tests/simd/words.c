@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "simd/vec.h"
+#include "simd/vmath.h"
 
 V_FN void map1(void *out, const float *a, v_f32 (*f)(v_f32))
 {
@@ -297,6 +298,47 @@ static void w_lookup32(ARGS) /* likewise, b and then c */
         v_store((float *)out + i, v_lookup32(table, v_bits(v_load(a + i))));
 }
 
+/* Four vectors at once, the first two of them and once more in reverse order: out has either
+ * pair. */
+static void lookups(uint32_t *out, const float *a, const float *table, int last, int all)
+{
+    v_f32 x[2 * WORDS_LANES / V_LANES], r[2 * WORDS_LANES / V_LANES];
+    v_i32 j[2 * WORDS_LANES / V_LANES];
+    enum { VECTORS = WORDS_LANES / V_LANES, BOTH = 2 * VECTORS };
+    for (int v = 0; v < VECTORS; v++) {
+        x[v] = x[BOTH - 1 - v] = v_zero();
+        j[v] = j[BOTH - 1 - v] = v_bits(v_load(a + v * V_LANES));
+    }
+    v_piecewises(r, table, 32, 0, j, x, BOTH, all); /* of degree 0: the second row */
+    for (int v = 0; v < VECTORS; v++)
+        v_store((float *)out + v * V_LANES, r[last ? BOTH - 1 - v : v]);
+}
+
+static void lookups_of(uint32_t *out, const float *a, const float *b, const float *c, int all)
+{
+    _Alignas(64) float table[64];
+    for (int i = 0; i < 32; i++) {
+        table[i] = 0;
+        table[32 + i] = i < 16 ? b[i] : c[i - 16];
+    }
+    uint32_t first[WORDS_LANES];
+    lookups(first, a, table, 0, all);
+    lookups(out, a, table, 1, all);
+    for (int i = 0; i < WORDS_LANES; i++)
+        if (first[i] != out[i])
+            out[i] = first[i] ^ 1;
+}
+
+static void w_lookups16(ARGS)
+{
+    UNUSED, lookups_of(out, a, b, c, 0);
+}
+
+static void w_lookups32(ARGS)
+{
+    UNUSED, lookups_of(out, a, b, c, 1);
+}
+
 /* Whether any and all lanes are true, per group of sixteen whatever the width. */
 static void w_any_all(ARGS)
 {
@@ -473,6 +515,8 @@ const word WORDS[] = {
     {"lookup16", WORD_BITS, w_lookup16, 0},
     {"lookup8", WORD_BITS, w_lookup8, 0},
     {"lookup32", WORD_BITS, w_lookup32, 0},
+    {"lookups16", WORD_BITS, w_lookups16, 0},
+    {"lookups32", WORD_BITS, w_lookups32, 0},
     {"load_store_n", WORD_FLOAT, w_load_store_n, 0},
     {"load_n", WORD_BITS, w_load_n_zeros, 0},
     {"stream", WORD_BITS, w_stream, 0},

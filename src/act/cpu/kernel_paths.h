@@ -12,16 +12,15 @@
 enum {
     VALUE_PATHS = ACT_VALUE_PATHS && ACT_INTERLEAVED > 1,
     SLOPE_PATHS = ACT_SLOPE_PATHS && ACT_INTERLEAVED > 1,
-    PATH_GROUP = V_LANES == 16 ? 4 : 2, /* of a small group fewer take the slow path, and registers suffice */
+    PATH_GROUP = ACT_INTERLEAVED > 1 ? ACT_INTERLEAVED : 2,
     PATH_STEP = PATH_GROUP * V_LANES
 };
-_Static_assert(PATH_GROUP % ACT_INTERLEAVED == 0 && (ACT_PARAMS == 0 || !(VALUE_PATHS || SLOPE_PATHS)),
-               "whole groups, and no parameters");
+_Static_assert(ACT_PARAMS == 0 || !(VALUE_PATHS || SLOPE_PATHS), "no parameters");
 
 /* The functions of formula.h; those of the value ignore dy. */
 typedef struct paths {
     int (*path)(const v_f32 *x, int n);
-    v_f32 (*near)(v_f32 x, v_f32 dy);
+    void (*near)(v_f32 *x, const v_f32 *dy, int n);
     void (*far)(v_f32 *x, const v_f32 *dy, int n);
     v_f32 (*beyond)(v_f32 x, v_f32 dy);
     int slopes;
@@ -67,8 +66,7 @@ V_FN size_t far_loop(const paths *f, iterator w, berlu_dtype dtype, int stream)
     group_load(x, w.x, dtype, PATH_GROUP);
     do {
         iterator_load(&w, dtype, f->slopes, g);
-        V_FOR(int v = 0; v < PATH_GROUP; v += ACT_INTERLEAVED)
-            f->far(x + v, dy + v, ACT_INTERLEAVED);
+        f->far(x, dy, PATH_GROUP);
         put_group(stream, w.out, dtype, x, PATH_GROUP);
         iterator_step(&w, dtype, f->slopes, 1);
         if (w.left == 0)
@@ -101,8 +99,11 @@ V_FN void paths_run(const paths *f, const act_job *job, size_t from, size_t grou
             continue;
         }
         iterator_load(&w, dtype, f->slopes, g);
-        V_FOR(int v = 0; v < PATH_GROUP; v++)
-            x[v] = path == ACT_ALL_NEAR ? f->near(x[v], dy[v]) : f->beyond(x[v], dy[v]);
+        if (path == ACT_ALL_NEAR)
+            f->near(x, dy, PATH_GROUP);
+        else
+            V_FOR(int v = 0; v < PATH_GROUP; v++)
+                x[v] = f->beyond(x[v], dy[v]);
         put_group(stream, w.out, dtype, x, PATH_GROUP);
         iterator_step(&w, dtype, f->slopes, 1);
     }
@@ -124,10 +125,10 @@ V_FN size_t far_groups(const paths *f, iterator w, berlu_dtype dtype, int stream
     return stream ? far_loop(f, w, dtype, 1) : far_loop(f, w, dtype, 0);
 }
 
-V_FN v_f32 value_near(v_f32 x, v_f32 dy)
+V_FN void value_near(v_f32 *x, const v_f32 *dy, int n)
 {
     (void)dy;
-    return act_near_value(x);
+    act_near_value(x, n);
 }
 
 V_FN void value_far(v_f32 *x, const v_f32 *dy, int n)

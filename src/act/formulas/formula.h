@@ -19,12 +19,12 @@
  *         V_FN int act_value_path(const v_f32 *x, int n);    of n vectors: ACT_ALL_NEAR,
  *                                                            ACT_SOME_FAR, or ACT_SOME_BEYOND,
  *                                                            where act_value() is called
- *         V_FN v_f32 act_near_value(v_f32 x);
- *         V_FN void act_far_value(v_f32 *x, int n);          in place, n <= ACT_INTERLEAVED vectors
+ *         V_FN void act_near_value(v_f32 *x, int n);         in place, n <= ACT_INTERLEAVED vectors
+ *         V_FN void act_far_value(v_f32 *x, int n);
  *     #define ACT_SLOPE_PATHS 1     the same for f' times dy, with the bits of ACT_PRODUCT; beyond
  *                                   is act_slope() and that product
  *         V_FN int act_slope_path(const v_f32 *x, int n);
- *         V_FN v_f32 act_near_times(v_f32 x, v_f32 dy);
+ *         V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n);
  *         V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);
  *     #define ACT_QUICK 1           act/cuda/quick.cuh has an estimate of it
  *     #define ACT_DEGREES 1         the formula reads shape->degree: one copy per common degree
@@ -74,9 +74,9 @@
 #include "act/formulas/shape.h"
 #include "simd/vec.h"
 
-/* Vectors that a slow path interleaves: four where there are enough registers. With one lane there
- * is nothing to choose for a group, and paths are not used. */
-#define ACT_INTERLEAVED (V_LANES == 16 ? 4 : V_LANES > 1 ? 2 : 1)
+/* Vectors of a group that takes one path; the slow path interleaves them. With one lane there is
+ * nothing to choose for a group, and paths are not used. */
+#define ACT_INTERLEAVED (V_LANES > 1 ? 4 : 1)
 
 enum { ACT_ALL_NEAR, ACT_SOME_FAR, ACT_SOME_BEYOND };
 

@@ -50,9 +50,9 @@ V_FN int act_value_path(const v_f32 *x, int n)
     (void)x, (void)n;
     return ACT_SOME_BEYOND;
 }
-V_FN v_f32 act_near_value(v_f32 x)
+V_FN void act_near_value(v_f32 *x, int n)
 {
-    return x;
+    (void)x, (void)n;
 }
 V_FN void act_far_value(v_f32 *x, int n)
 {
@@ -67,10 +67,9 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     (void)x, (void)n;
     return ACT_SOME_BEYOND;
 }
-V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
 {
-    (void)dy;
-    return x;
+    (void)x, (void)dy, (void)n;
 }
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
 {

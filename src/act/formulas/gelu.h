@@ -40,19 +40,30 @@ V_FN v_f32 gelu_place(v_f32 t)
     return v_fma(t, v_set(5.0f), v_set(V_SHIFT));
 }
 
+/* For near x: the piecewise polynomial */
+V_FN void gelu_near(v_f32 *part, const float (*table)[32], const v_f32 *x, int n)
+{
+    v_f32 t[ACT_INTERLEAVED];
+    v_i32 place[ACT_INTERLEAVED];
+    ACT_EACH t[v] = v_abs(x[v]);
+    ACT_EACH place[v] = v_bits(gelu_place(t[v]));
+    v_piecewises(part, table[0], 32, 5, place, t, n, 0);
+}
+
 /* For any t < 15: the piecewise polynomial, beyond the near intervals times 2^(RATE t^2 - k) */
 V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n)
 {
     v_f32 place[ACT_INTERLEAVED], rate[ACT_INTERLEAVED], square[ACT_INTERLEAVED], r[ACT_INTERLEAVED],
         series[ACT_INTERLEAVED];
-    ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
-    ACT_EACH square[v] = v_mul(t[v], t[v]);
+    v_i32 interval[ACT_INTERLEAVED];
     ACT_EACH place[v] =
         v_fma(t[v], v_set(1.29f), v_set(V_SHIFT + 12.0f)); /* flatter, and crosses the near line at 3.2 */
-    ACT_EACH place[v] = v_min(gelu_place(t[v]), place[v]);
+    ACT_EACH interval[v] = v_bits(v_min(gelu_place(t[v]), place[v]));
+    v_piecewises(size, table[0], 32, 5, interval, t, n, 1);
+    ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
+    ACT_EACH square[v] = v_mul(t[v], t[v]);
     ACT_EACH shifted[v] = v_fma(square[v], rate[v], v_set(V_EXP_SHIFT));
     ACT_EACH r[v] = v_fms(square[v], rate[v], v_unshift(shifted[v]));
-    ACT_EACH size[v] = v_piecewise32(table, 5, v_bits(place[v]), t[v]);
     ACT_EACH r[v] = v_fma(v_fms(t[v], t[v], square[v]), rate[v], r[v]);
     ACT_EACH series[v] = v_set(v_exp2_terms[5]);
     V_FOR(int i = 4; i >= 0; i--)
@@ -89,10 +100,11 @@ V_FN int act_value_path(const v_f32 *x, int n)
     return v_all(v_less(most, v_set(GELU_EDGE))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
-V_FN v_f32 act_near_value(v_f32 x)
+V_FN void act_near_value(v_f32 *x, int n)
 {
-    v_f32 t = v_abs(x);
-    return v_sub(gelu_line(x), v_piecewise_near(gelu_part, 5, v_bits(gelu_place(t)), t));
+    v_f32 part[ACT_INTERLEAVED];
+    gelu_near(part, gelu_part, x, n);
+    ACT_EACH x[v] = v_sub(gelu_line(x[v]), part[v]);
 }
 
 V_FN void act_far_value(v_f32 *x, int n)
@@ -107,9 +119,11 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
     (void)k;
     int range = act_value_path(&x, 1);
-    if (range == ACT_ALL_NEAR)
-        return act_near_value(x);
     v_f32 y = x, t = v_abs(x);
+    if (range == ACT_ALL_NEAR) {
+        act_near_value(&y, 1);
+        return y;
+    }
     act_far_value(&y, 1);
     if (range == ACT_SOME_BEYOND)
         y = v_select(v_less(t, v_set(GELU_EDGE)), y, v_sub(gelu_line(x), gelu_edge(gelu_part, t)));
@@ -128,7 +142,7 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     v_f32 t = v_abs(x), shifted, part;
     v_mask near = v_less_equal(t, v_set(GELU_NEAR)), inside = v_less(t, v_set(GELU_EDGE));
     if (v_all(near)) {
-        part = v_piecewise_near(gelu_slope_part, 5, v_bits(gelu_place(t)), t);
+        gelu_near(&part, gelu_slope_part, &x, 1);
     } else {
         v_f32 size = gelu_size(gelu_slope_part, t, &shifted);
         part = v_mul(size, v_power(shifted));
@@ -143,10 +157,11 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return act_value_path(x, n);
 }
 
-V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
 {
-    v_f32 t = v_abs(x), part = v_piecewise_near(gelu_slope_part, 5, v_bits(gelu_place(t)), t);
-    return v_mul(gelu_side(part, x), dy);
+    v_f32 part[ACT_INTERLEAVED];
+    gelu_near(part, gelu_slope_part, x, n);
+    ACT_EACH x[v] = v_mul(gelu_side(part[v], x[v]), dy[v]);
 }
 
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)

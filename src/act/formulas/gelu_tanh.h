@@ -112,10 +112,14 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return v_all(v_less_equal(act_most(x, n), v_set(TANH_NEAR))) ? ACT_ALL_NEAR : ACT_SOME_FAR;
 }
 
-V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
 {
-    v_f32 t = v_abs(x);
-    return v_mul(tanh_side(v_piecewise_near(tanh_slope_part, 5, v_bits(tanh_near_place(t)), t), x), dy);
+    v_f32 t[ACT_INTERLEAVED], part[ACT_INTERLEAVED];
+    v_i32 place[ACT_INTERLEAVED];
+    ACT_EACH t[v] = v_abs(x[v]);
+    ACT_EACH place[v] = v_bits(tanh_near_place(t[v]));
+    v_piecewises(part, tanh_slope_part[0], 32, 5, place, t, n, 0);
+    ACT_EACH x[v] = v_mul(tanh_side(part[v], x[v]), dy[v]);
 }
 
 /* f'(-t), times 2^64 from interval 28 on, where it is rounded as the derivative itself would be: by
@@ -123,24 +127,26 @@ V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
 V_FN void tanh_far_part(v_f32 *part, const v_f32 *x, int n)
 {
     v_f32 t[ACT_INTERLEAVED], h[ACT_INTERLEAVED], base[ACT_INTERLEAVED], first[ACT_INTERLEAVED],
-        shifted[ACT_INTERLEAVED], r[ACT_INTERLEAVED], series[ACT_INTERLEAVED];
+        second[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED], r[ACT_INTERLEAVED], series[ACT_INTERLEAVED];
     v_i32 j[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_min(v_abs(x[v]), v_set(TANH_END));
     ACT_EACH shifted[v] = v_fma(t[v], v_set(TANH_STEP), v_set(V_SHIFT + 10.0f));
     ACT_EACH j[v] = v_bits(v_min(tanh_near_place(v_abs(x[v])), shifted[v]));
-    ACT_EACH h[v] = v_sub(t[v], v_lookup32(tanh_slope_part[0], j[v]));
-    ACT_EACH base[v] = v_lookup32(tanh_slope_scale[0], j[v]);
-    ACT_EACH first[v] = v_lookup32(tanh_slope_scale[1], j[v]);
+    v_lookups(h, tanh_slope_part[0], j, n);
+    ACT_EACH h[v] = v_sub(t[v], h[v]);
+    v_lookups(base, tanh_slope_scale[0], j, n);
+    v_lookups(first, tanh_slope_scale[1], j, n);
     ACT_EACH shifted[v] = v_fma(first[v], h[v], base[v]);
-    ACT_EACH part[v] = v_piecewise32(tanh_slope_part, 5, j[v], t[v]);
+    v_piecewises(part, tanh_slope_part[0], 32, 5, j, t, n, 1);
     ACT_EACH base[v] = v_sub(shifted[v], base[v]);
     ACT_EACH r[v] = v_fms(first[v], h[v], base[v]);
-    ACT_EACH r[v] = v_fma(v_mul(v_lookup32(tanh_slope_scale[2], j[v]), h[v]), h[v], r[v]); /* from -3/4 to 1/2 */
+    v_lookups(second, tanh_slope_scale[2], j, n);
+    ACT_EACH r[v] = v_fma(v_mul(second[v], h[v]), h[v], r[v]); /* from -3/4 to 1/2 */
     ACT_EACH series[v] = v_set(tanh_exp2_terms[5]);
     V_FOR(int i = 4; i >= 0; i--)
         ACT_EACH series[v] = v_fma(series[v], r[v], v_set(tanh_exp2_terms[i]));
     ACT_EACH r[v] = v_mul(part[v], r[v]);
-    ACT_EACH base[v] = v_lookup32(tanh_slope_scale[3], j[v]);
+    v_lookups(base, tanh_slope_scale[3], j, n);
     ACT_EACH part[v] = v_fma(r[v], series[v], part[v]);
     ACT_EACH part[v] = v_fms(part[v], v_power(shifted[v]), base[v]);
     ACT_EACH part[v] = v_add(part[v], base[v]);
@@ -169,8 +175,9 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     (void)k;
     v_f32 one = v_one();
     if (act_slope_path(&x, 1) == ACT_ALL_NEAR)
-        return act_near_times(x, one);
-    act_far_times(&x, &one, 1);
+        act_near_times(&x, &one, 1);
+    else
+        act_far_times(&x, &one, 1);
     return x;
 }
 

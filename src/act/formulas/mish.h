@@ -66,16 +66,19 @@ V_FN int act_value_path(const v_f32 *x, int n)
     return v_all(v_less(most, v_set(-MISH_LEFT))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
-V_FN v_f32 act_near_value(v_f32 x)
+V_FN void act_near_value(v_f32 *x, int n)
 {
-    return v_mul(x, v_piecewise8(mish_factor, 9, mish_place(x), x));
+    ACT_EACH x[v] = v_mul(x[v], v_piecewise8(mish_factor, 9, mish_place(x[v]), x[v]));
 }
 
 V_FN void act_far_value(v_f32 *x, int n)
 {
-    v_f32 z[ACT_INTERLEAVED];
+    v_f32 z[ACT_INTERLEAVED], factor[ACT_INTERLEAVED];
+    v_i32 place[ACT_INTERLEAVED];
     ACT_EACH z[v] = v_min(x[v], v_set(MISH_RIGHT));
-    ACT_EACH x[v] = v_mul(x[v], v_piecewise(mish_factor, 9, mish_place(z[v]), z[v]));
+    ACT_EACH place[v] = mish_place(z[v]);
+    v_piecewises(factor, mish_factor[0], 16, 9, place, z, n, 0);
+    ACT_EACH x[v] = v_mul(x[v], factor[v]);
 }
 
 V_FN v_i32 mish_interval(v_f32 x)
@@ -124,15 +127,24 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return v_all(v_less(most, v_set(MISH_EDGE))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
-V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+V_FN void mish_slope_near(v_f32 *slope, const v_f32 *x, int n)
 {
-    return v_mul(v_piecewise(mish_slope_part, 6, mish_interval(x), x), dy);
+    v_i32 interval[ACT_INTERLEAVED];
+    ACT_EACH interval[v] = mish_interval(x[v]);
+    v_piecewises(slope, mish_slope_part[0], 16, 6, interval, x, n, 0);
+}
+
+V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
+{
+    v_f32 slope[ACT_INTERLEAVED];
+    mish_slope_near(slope, x, n);
+    ACT_EACH x[v] = v_mul(slope[v], dy[v]);
 }
 
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 near[ACT_INTERLEAVED], far[ACT_INTERLEAVED];
-    ACT_EACH near[v] = v_piecewise(mish_slope_part, 6, mish_interval(x[v]), x[v]);
+    mish_slope_near(near, x, n);
     ACT_EACH far[v] = mish_slope_far(x[v]);
     ACT_EACH x[v] = v_mul(v_select(v_less(v_abs(x[v]), v_set(MISH_NEAR)), near[v], far[v]), dy[v]);
 }

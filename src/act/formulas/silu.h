@@ -90,17 +90,22 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return v_all(v_less(most, v_set(SILU_NEAR))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
-V_FN v_f32 act_near_times(v_f32 x, v_f32 dy)
+V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
 {
-    v_f32 t = v_abs(x), part = v_piecewise8(silu_slope_part, 7, silu_interval(t), t);
-    return v_mul(silu_side(part, x), dy);
+    ACT_EACH
+    {
+        v_f32 t = v_abs(x[v]), part = v_piecewise8(silu_slope_part, 7, silu_interval(t), t);
+        x[v] = v_mul(silu_side(part, x[v]), dy[v]);
+    }
 }
 
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 t[ACT_INTERLEAVED], part[ACT_INTERLEAVED];
+    v_i32 interval[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_abs(x[v]);
-    ACT_EACH part[v] = v_piecewise(silu_slope_part, 7, silu_interval(t[v]), t[v]);
+    ACT_EACH interval[v] = silu_interval(t[v]);
+    v_piecewises(part, silu_slope_part[0], 16, 7, interval, t, n, 0);
     ACT_EACH x[v] = v_mul(silu_side(part[v], x[v]), dy[v]);
 }
 
