@@ -30,11 +30,14 @@ __device__ float distance(float x, float exact, guess g)
     return g.within > 0 && !isinf(g.near) ? (float)(fabs((double)exact - g.near) / g.within) : 0.0f;
 }
 
-/* The bound of estimate.cuh: relative, or `least` where the result is smaller. */
+/* The bound of estimate.cuh: relative, or `least` where the result is smaller. A result near the end of the floats may be
+ * infinite. */
 __device__ float estimate_distance(float exact, float got, double least)
 {
     if (isnan(exact) || isinf(exact))
         return isnan(exact) == isnan(got) && (isnan(exact) || got == exact) ? 0.0f : INFINITY;
+    if (isinf(got) && fabsf(exact) >= 0x1p127f && (got > 0) == (exact > 0))
+        return 0.0f;
     double bound = fmax(0x1p-13 * fabs((double)exact), least), error = fabs((double)exact - got);
     return isnan(error) ? INFINITY : (float)(error / bound);
 }
