@@ -8,8 +8,10 @@
  * one before it has just written them. A depthwise convolution is bound by its multiply-adds: its
  * share of the floor also counts 49 of them per element at 29.6e12 a second.
  *
- * By hand: nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude bench/cuda_kernels.cu \
- *     src/cuda/{norm,attention,depthwise,columns}.cu -o cuda_kernels && ./cuda_kernels [norm|attention|depthwise] */
+ * By hand:
+ *   nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude \
+ *       bench/cuda_kernels.cu src/cuda/{norm,attention,depthwise,columns}.cu -o cuda_kernels
+ *   ./cuda_kernels [norm|attention|depthwise] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

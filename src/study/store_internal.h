@@ -21,8 +21,8 @@ const char *store_text_at(arena *memory, sqlite3_stmt *q, int column); /* a copy
 double store_real_at(sqlite3_stmt *q, int column);                     /* NaN for NULL */
 berlu_status store_step(store *s, sqlite3_stmt *q);                    /* runs it to its end and finalizes it */
 
-/* After the last sqlite3_step(), which returned `rc`, of a query: finalizes it. Rows that could not be read are an error,
- * not fewer rows. */
+/* Finalizes a query after its last sqlite3_step(), which returned `rc`. Rows that could not be read
+ * are an error, not fewer rows. */
 berlu_status store_read_end(store *s, sqlite3_stmt *q, int rc);
 
 /* The first number of a query; `first` and `second` are bound where they are not NULL. */

@@ -1,9 +1,10 @@
 /* test_cuda_quick.c - the bounds that cuda/quick.cuh and cuda/estimate.cuh promise hold.
  * SPDX-License-Identifier: MIT
  *
- * Every guess of quick.cuh encloses the result of the formula. With that, and because rounding and multiplying are monotone, the 16-bit results of the quick
- * kernels are those of the formula. All inputs of both formats, and for the ELU family alpha of
- * both signs. Estimates keep within 2^-13 of the result, in bf16. Prints how much of the bounds is used. */
+ * Every guess of quick.cuh encloses the result of the formula. With that, and because rounding and
+ * multiplying are monotone, the 16-bit results of the quick kernels are those of the formula. All
+ * inputs of both formats, and for the ELU family alpha of both signs. Estimates keep within 2^-13
+ * of the result, in bf16. Prints how much of the bounds is used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -3,11 +3,11 @@
  *
  *     estimate_value(x, k), estimate_slope(x, k)
  *
- * within 2^-13 of the result: a sixteenth of the rounding to bf16. Where a derivative passes through
- * zero the bound is 2^-16, where a value is tiny (GELU below -QUICK_END) 2^-29; a result
- * beyond 2^127 may be infinite. Checked on all inputs by tests/act/test_cuda_quick.c. Formulas with a quick form (quick.cuh) use it without its
- * bound, which is most of its cost; GELU has a shorter polynomial; all others are the formula
- * itself. Included after quick.cuh, by fused.cu. */
+ * within 2^-13 of the result: a sixteenth of the rounding to bf16. Where a derivative passes
+ * through zero the bound is 2^-16, where a value is tiny (GELU below -QUICK_END) 2^-29; a result
+ * beyond 2^127 may be infinite. Checked on all inputs by tests/act/test_cuda_quick.c. Formulas with
+ * a quick form (quick.cuh) use it without its bound, which is most of its cost; GELU has a shorter
+ * polynomial; all others are the formula itself. Included after quick.cuh, by fused.cuh. */
 #ifndef ACT_CUDA_ESTIMATE_CUH
 #define ACT_CUDA_ESTIMATE_CUH
 
