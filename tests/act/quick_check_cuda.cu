@@ -30,8 +30,8 @@ __device__ float distance(float x, float exact, guess g)
     return g.within > 0 && !isinf(g.near) ? (float)(fabs((double)exact - g.near) / g.within) : 0.0f;
 }
 
-/* The bound of estimate.cuh: relative, or `least` where the result is smaller. A result near the end
- * of the floats may be infinite. */
+/* The bound of estimate.cuh: relative, or `least` where the result is smaller. A result near the
+ * end of the floats may be infinite. */
 __device__ float estimate_distance(float exact, float got, double least)
 {
     if (isnan(exact) || isinf(exact))
