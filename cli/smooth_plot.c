@@ -80,7 +80,7 @@ static berlu_status joins_add(drawing *d, svg_series *out, double low, double hi
     if (!x)
         return BERLU_ERR_MEMORY;
     if (d->count > 1 && kinks && transition_at(d->curves[1].f, 0).to != transition_at(f, 0).to)
-        kinks = 0; /* several eps: lines of the first one alone would mislead */
+        kinks = 0;                                     /* several eps: lines of the first one alone would mislead */
     for (size_t i = 0; i < kinks && kinks <= 6; i++) { /* more lines would be unreadable */
         berlu_transition t = transition_at(f, i);
         if (t.to < low || t.from > high)

@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "store_fixture.h"
 #include "base/file.h"
+#include "store_fixture.h"
 #include "study/estimate.h"
 #include "study/known.h"
 #include "study/lacks.h"
