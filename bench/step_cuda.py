@@ -15,8 +15,8 @@ each on torch's own choice of attention, or on one: graph+cudnn, graph+flash, gr
 
 Every cell is a process that stays alive and idle between its turns; a round gives each a turn of --seconds, so that clocks
 and temperature are shared. Figures are medians over rounds, then the ratio of berlu to the fastest cell. BerLU in torch is
-the composition of torch operations, or with --berlu-torch the module of this project's Python package. Memory is what the
-driver counts, less that of an empty context. Nothing compiles while a row is measured; --ahead N prepares N rows side by
+the composition of torch operations, or with --berlu-torch the module of this project's Python package. Torch's memory is
+what its allocator holds, berlu's what it planned. Nothing compiles while a row is measured; --ahead N prepares N rows side by
 side, which saves time where compiling takes longer than measuring. --inference times answers alone. Needs torch and timm."""
 import argparse, json, os, statistics, subprocess, sys, time
 
@@ -114,8 +114,6 @@ def step_make(row, mode, inference, package):
 def torch_side(args):
     import torch
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = True
-    torch.zeros(1, device="cuda")
-    free, _ = torch.cuda.mem_get_info()
     row, mode = args.torch_side.rsplit("/", 1)
     mode, _, attention = mode.partition("+")
     if attention:
@@ -139,7 +137,7 @@ def torch_side(args):
     for _ in range(6):
         step()
     torch.cuda.synchronize()
-    memory = free - torch.cuda.mem_get_info()[0]
+    memory = torch.cuda.memory_reserved()
     print("ready", flush=True)
     batch = int(row.split(":")[2])
     for _ in sys.stdin:  # one measurement per line
