@@ -31,7 +31,7 @@ def properties(test):
 
 def run(test):
     values = properties(test)
-    env = dict(os.environ, OMP_NUM_THREADS="2", BERLU_REPLAY="short", BERLU_ISA="scalar",
+    env = dict(os.environ, OMP_NUM_THREADS="2", BERLU_REPLAY="16", BERLU_ISA="scalar",
                **dict(pair.split("=", 1) for pair in values.get("ENVIRONMENT", [])))
     done = subprocess.run(VALGRIND + test["command"], cwd=values.get("WORKING_DIRECTORY"), env=env, capture_output=True,
                           text=True, errors="replace", timeout=1800)
