@@ -8,11 +8,26 @@
 #include "base/arena.h"
 #include "io/svg.h"
 
-enum { POINTS = 1201, CURVE = 97, WIDTH = 900, HEIGHT = 520 };
+enum { POINTS = 1201, CURVE = 97, WIDTH = 900, HEIGHT = 520, OVERLAID = 8 };
 
 static berlu_status draw(const char *path, const char *title, const svg_plot *plot)
 {
     return svg_save(path, &(svg_figure){.title = title, .plots = plot, .count = 1, .width = WIDTH, .height = HEIGHT});
+}
+
+/* More curves than OVERLAID would be unreadable, so each gets a small plot. */
+static berlu_status draw_small(const char *path, const char *title, svg_series *series, size_t count, arena *memory)
+{
+    svg_plot *plots = ARENA_ARRAY(memory, svg_plot, count);
+    if (!plots)
+        return BERLU_ERR_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        plots[i] = (svg_plot){.title = series[i].label, .series = &series[i], .count = 1};
+        series[i].color = 0;
+        series[i].label = NULL;
+    }
+    return svg_save(
+        path, &(svg_figure){.title = title, .plots = plots, .count = count, .columns = 4, .width = 300, .height = 200});
 }
 
 berlu_status analyze_plot_slopes(const analyze_acts *list, const char *path)
@@ -33,8 +48,12 @@ berlu_status analyze_plot_slopes(const analyze_acts *list, const char *path)
             y[i] = berlu_act_at(list->acts[k], x[i], NULL).slope;
         series[k] = (svg_series){.label = list->names[k], .x = x, .y = y, .count = POINTS, .color = (int)k};
     }
-    status = draw(path, "Slopes",
-                  &(svg_plot){.x = {.title = "x"}, .y = {.title = "f'(x)"}, .series = series, .count = list->count});
+    if (list->count > OVERLAID)
+        status = draw_small(path, "Slopes f'(x)", series, list->count, &memory);
+    else
+        status =
+            draw(path, "Slopes",
+                 &(svg_plot){.x = {.title = "x"}, .y = {.title = "f'(x)"}, .series = series, .count = list->count});
 done:
     arena_free(&memory);
     return status;
