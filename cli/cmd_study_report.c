@@ -59,7 +59,7 @@ static berlu_status result_print(const options *o, const report *r, size_t studi
         failed += strcmp(r->v.runs[i].run->state, "failed") == 0;
     }
     if (!options_json(o)) {
-        printf("%zu studies: %s\n", studies, options_string(o, "out"));
+        printf("%zu %s: %s\n", studies, studies == 1 ? "study" : "studies", options_string(o, "out"));
         return BERLU_OK;
     }
     output out;
