@@ -54,7 +54,7 @@ static void range_find(const svg_plot *plot, int vertical, int log, double *low,
     int dots_alone = (has_mark(plot, SVG_POINTS) || has_mark(plot, SVG_HOLLOW)) && !has_mark(plot, SVG_LINE) &&
                      !has_mark(plot, SVG_DASHED);
     double margin = vertical || has_mark(plot, SVG_INTERVALS) || dots_alone ? 0.06 * (*high - *low) : 0;
-    if (!(*high - *low > 1e-12 * fmax(fabs(*low), fabs(*high)))) /* all the same */
+    if (!(*high - *low > 1e-9 * fmax(fabs(*low), fabs(*high)))) /* all the same, up to rounding */
         margin = *low == 0 ? 1 : 0.5 * fabs(*low);
     int flat = *low == 0 && *high == 0 && !log; /* zero throughout: a share or a count more often than not */
     int rests = *low == 0 && !log && (has_mark(plot, SVG_BARS) || has_mark(plot, SVG_STACK));

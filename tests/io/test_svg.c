@@ -198,6 +198,12 @@ static void empty_and_constant_series_have_an_axis_too(void **state)
     char *svg = write(&(svg_figure){.plots = &share, .count = 1});
     assert_null(strstr(svg, ">\u22121")); /* no negative shares on the axis */
     free(svg);
+    double nearly[] = {0.3, 0.3 + 1e-11}; /* a constant with rounding errors is one */
+    svg_series noise = {.x = y, .y = nearly, .count = 2};
+    svg_plot slope = {"slope", {0}, {0}, &noise, 1};
+    svg = write(&(svg_figure){.plots = &slope, .count = 1});
+    assert_null(strstr(svg, ">0.30000"));
+    free(svg);
 }
 
 /* The number behind the n-th occurrence of `key="`, as in x="12.5". */
