@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "capture.h"
 #include "support/command.h"
 #include "support/fail.h"
 #include "support/folder.h"
@@ -96,35 +97,12 @@ static const attempt shown[] = {
     {12, "study pack study --out out.tar"},
 };
 
-/* Standard output and error of one run, in files without names. */
-typedef struct capture {
-    int saved_out, saved_err;
-    FILE *out, *err;
-} capture;
-
-static void capture_begin(capture *c)
-{
-    c->out = tmpfile();
-    c->err = tmpfile();
-    fflush(stdout);
-    fflush(stderr);
-    c->saved_out = dup(STDOUT_FILENO);
-    c->saved_err = dup(STDERR_FILENO);
-    dup2(fileno(c->out), STDOUT_FILENO);
-    dup2(fileno(c->err), STDERR_FILENO);
-}
-
 static void capture_end(capture *c, command_result *r)
 {
     size_t size;
-    fflush(stdout);
-    fflush(stderr);
-    dup2(c->saved_out, STDOUT_FILENO);
-    dup2(c->saved_err, STDERR_FILENO);
+    capture_restore(c);
     r->out = command_slurp(c->out, &r->out_size);
     r->err = command_slurp(c->err, &size);
-    close(c->saved_out);
-    close(c->saved_err);
 }
 
 /* One run of the command in this process, with the n-th call of `kinds` failing (0: none). */

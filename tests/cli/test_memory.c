@@ -12,42 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "support/fail.h"
 
 int berlu_main(int argc, char **argv);
 
-/* Standard output and error of one run, in files without names. */
-typedef struct capture {
-    int saved_out, saved_err;
-    FILE *out, *err;
-} capture;
-
-static void capture_begin(capture *c)
-{
-    c->out = tmpfile();
-    c->err = tmpfile();
-    fflush(stdout);
-    fflush(stderr);
-    c->saved_out = dup(STDOUT_FILENO);
-    c->saved_err = dup(STDERR_FILENO);
-    dup2(fileno(c->out), STDOUT_FILENO);
-    dup2(fileno(c->err), STDERR_FILENO);
-}
-
 static void capture_end(capture *c, char out[4096], char err[4096])
 {
-    fflush(stdout);
-    fflush(stderr);
-    dup2(c->saved_out, STDOUT_FILENO);
-    dup2(c->saved_err, STDERR_FILENO);
+    capture_restore(c);
     rewind(c->out);
     rewind(c->err);
     out[fread(out, 1, 4095, c->out)] = 0;
     err[fread(err, 1, 4095, c->err)] = 0;
     fclose(c->out);
     fclose(c->err);
-    close(c->saved_out);
-    close(c->saved_err);
 }
 
 static void lack_of_memory_at_any_allocation_is_exit_1(void **state)
