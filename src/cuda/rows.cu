@@ -23,10 +23,9 @@ extern "C" const rows_kernels ROWS_TABLE = {};
 namespace
 {
 
-/* Where a formula has a short form for the usual parameters, a tile has a copy in which the
- * compiler knows that they are. The other copy is a loop over single elements in local memory:
- * unrolled, the long forms take half a minute to compile. */
-#define FAST_FORM(k) (ACT_FAST_PATH(&(k).f) && ACT_EXACT_KNEE(&(k).f))
+/* Where a formula has a short form for the usual parameters (ESTIMATE_SHORT), a tile has a copy in
+ * which the compiler knows that they are. The other copy is a loop over single elements in local
+ * memory: unrolled, the long forms take half a minute to compile. */
 
 struct value_finish {
     static constexpr bool BY_DEPTH = false;
@@ -65,8 +64,8 @@ struct value_finish {
     }
     __device__ __forceinline__ uint4 values(uint4 u) const
     {
-        if (FAST_FORM(k)) {
-            __builtin_assume(FAST_FORM(k));
+        if (ESTIMATE_SHORT(&k.f)) {
+            __builtin_assume(ESTIMATE_SHORT(&k.f));
             return values_estimate<false>(u, k);
         }
         float v[WIDTH];
@@ -118,8 +117,8 @@ template <int SUMS> struct slope_finish {
     }
     __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
     {
-        if (FAST_FORM(k)) {
-            __builtin_assume(FAST_FORM(k));
+        if (ESTIMATE_SHORT(&k.f)) {
+            __builtin_assume(ESTIMATE_SHORT(&k.f));
             du = slopes_estimate<SUMS, false>(x, dy, k, column, sum);
             y = job.act.y ? values_estimate<false>(x, k) : x;
             return;

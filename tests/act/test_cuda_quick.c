@@ -3,8 +3,8 @@
  *
  * Every guess of quick.cuh encloses the result of the formula. With that, and because rounding and
  * multiplying are monotone, the 16-bit results of the quick kernels are those of the formula. All
- * inputs of both formats, and for the ELU family alpha of both signs. Estimates keep within 2^-13
- * of the result, in bf16. Prints how much of the bounds is used. */
+ * inputs of both formats, and for BerLU and the ELU family alpha of both signs. Estimates keep
+ * within 2^-13 of the result, in bf16. Prints how much of the bounds is used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 typedef float check_function(float alpha, berlu_dtype dtype, int slope, int estimate);
 check_function quick_check_silu, quick_check_gelu, quick_check_gelu_tanh, quick_check_mish, quick_check_elu,
-    quick_check_selu, quick_check_celu;
+    quick_check_selu, quick_check_celu, quick_check_berlu;
 
 static const struct {
     const char *name;
@@ -26,7 +26,7 @@ static const struct {
     int alphas;
 } all[] = {{"silu", quick_check_silu, 1}, {"gelu", quick_check_gelu, 1}, {"gelu_tanh", quick_check_gelu_tanh, 1},
            {"mish", quick_check_mish, 1}, {"selu", quick_check_selu, 1}, {"elu", quick_check_elu, 7},
-           {"celu", quick_check_celu, 7}};
+           {"celu", quick_check_celu, 7}, {"berlu", quick_check_berlu, 7}};
 
 /* The largest share of the bound over the alphas and formats that apply. */
 static float worst_share(size_t i, int slope, int estimate)
@@ -47,9 +47,10 @@ static float worst_share(size_t i, int slope, int estimate)
 
 static void shares_print(int estimate)
 {
+    static const char *const names[] = {"value", "slope", "by alpha"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        for (int slope = 0; slope < 2; slope++)
-            print_message("%-10s %s: at most %.2f of the bound\n", all[i].name, slope ? "slope" : "value",
+        for (int slope = 0; slope < 3; slope++)
+            print_message("%-10s %s: at most %.2f of the bound\n", all[i].name, names[slope],
                           (double)worst_share(i, slope, estimate));
 }
 

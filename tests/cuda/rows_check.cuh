@@ -190,8 +190,11 @@ static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels
 static void rows_all()
 {
     const rows_act berlu = {"berlu", &cuda_rows_berlu, 0.25, 0.5, 0},
-                   long_form = {"long berlu", &cuda_rows_berlu, 1.5, 0.5, 0};
+                   negative = {"negative berlu", &cuda_rows_berlu, -0.25, 0.5, 0},
+                   long_form = {"long berlu", &cuda_rows_berlu, 80, 0.5, 0};
     rows_forward_case(berlu, 130, 384, false, true);
+    rows_forward_case(negative, 63, 192, true, false);
+    rows_backward_case(negative, 67, 192, 2, true);
     rows_forward_case(long_form, 63, 192, true, false);
     rows_backward_case(berlu, 1, 192, 1, true);
     rows_backward_case(berlu, 130, 384, 2, false);

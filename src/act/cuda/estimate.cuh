@@ -1,13 +1,16 @@
 /* cuda/estimate.cuh - values and derivatives for results in bf16 that nobody compares bit for bit.
  * SPDX-License-Identifier: MIT
  *
- *     estimate_value(x, k), estimate_slope(x, k)
+ *     estimate_value(x, k), estimate_slope(x, k), estimate_param_slopes(x, k, by)
+ *     ESTIMATE_SHORT(k)     the parameters are usual ones, for which these are short: a kernel has a
+ *                           copy of its loop in which the compiler knows it
  *
  * within 2^-13 of the result: a sixteenth of the rounding to bf16. Where a derivative passes
  * through zero the bound is 2^-16, where a value is tiny (GELU below -QUICK_END) 2^-29; a result
  * beyond 2^127 may be infinite. Checked on all inputs by tests/act/test_cuda_quick.c. Formulas with
  * a quick form (quick.cuh) use it without its bound, which is most of its cost; GELU has a shorter
- * polynomial; all others are the formula itself. Included after quick.cuh, by fused.cuh. */
+ * polynomial, BerLU one form for every alpha; all others are the formula itself. Included after
+ * quick.cuh, by fused.cuh. */
 #ifndef ACT_CUDA_ESTIMATE_CUH
 #define ACT_CUDA_ESTIMATE_CUH
 
@@ -38,6 +41,30 @@ static __device__ __forceinline__ float estimate_slope(float x, const act_consts
     return x < 0 ? part : 1.0f - part;
 }
 
+#elif defined(ACT_FORMULAS_BERLU_H)
+
+/* A learned alpha usually becomes negative in training. The formula then takes a longer form, so
+ * that f' is 1 and d/dalpha 0 to the bit right of eps; beside a product a difference of
+ * 2^-24 |alpha| is as good. */
+#define ESTIMATE_SHORT(k) ((k)->order == 1 && fabsf((k)->alpha) <= 64.0f)
+
+static __device__ __forceinline__ float estimate_value(float x, const act_consts &k)
+{
+    return ESTIMATE_SHORT(&k) ? berlu_smoothed(x, berlu_line_any(x, &k), &k) : act_value(x, &k);
+}
+
+static __device__ __forceinline__ float estimate_slope(float x, const act_consts &k)
+{
+    return ESTIMATE_SHORT(&k) ? berlu_slope_unit_interval(x, &k) : act_slope(x, &k);
+}
+
+static __device__ __forceinline__ void estimate_param_slopes(float x, const act_consts &k, float *by)
+{
+    act_param_slopes(x, &k, by);
+    if (ESTIMATE_SHORT(&k))
+        by[0] = berlu_slope_by_alpha_short(x, &k);
+}
+
 #else
 
 static __device__ __forceinline__ float estimate_value(float x, const act_consts &k)
@@ -48,6 +75,16 @@ static __device__ __forceinline__ float estimate_value(float x, const act_consts
 static __device__ __forceinline__ float estimate_slope(float x, const act_consts &k)
 {
     return QUICK_SLOPE ? quick_slope(x, k).near : act_slope(x, &k);
+}
+
+#endif
+
+#ifndef ESTIMATE_SHORT
+#define ESTIMATE_SHORT(k) (ACT_FAST_PATH(k) && ACT_EXACT_KNEE(k))
+
+static __device__ __forceinline__ void estimate_param_slopes(float x, const act_consts &k, float *by)
+{
+    act_param_slopes(x, &k, by);
 }
 
 #endif

@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(SLOPE_THREADS, SLOPE_RESIDENT)
     float column[WIDTH] = {}, sum[SUMS ? SUMS : 1] = {};
     if (down < deep && channel < job.channels) {
         const consts k = consts_at(job);
-        if (ACT_FAST_PATH(&k.f) && ACT_EXACT_KNEE(&k.f)) { /* a copy in which the compiler knows it */
-            __builtin_assume(ACT_FAST_PATH(&k.f) && ACT_EXACT_KNEE(&k.f));
+        if (ESTIMATE_SHORT(&k.f)) { /* a copy in which the compiler knows it */
+            __builtin_assume(ESTIMATE_SHORT(&k.f));
             rows_walk<SUMS, SCALED>(job, k, row, step, channel, column, sum);
         } else {
             rows_walk<SUMS, SCALED>(job, k, row, step, channel, column, sum);

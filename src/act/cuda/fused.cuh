@@ -44,7 +44,10 @@ static __device__ __forceinline__ float slope_estimate(float x, float dy, const 
 {
     if constexpr (SUMS > 0) {
         float by[PARAMS];
-        full_param_slopes(x, &k, !SCALED, by);
+        if (SCALED)
+            full_param_slopes(x, &k, 0, by);
+        else
+            estimate_param_slopes(x, k.f, by);
 #pragma unroll
         for (int p = 0; p < SUMS; p++)
             sum[p] = fmaf(dy, by[p], sum[p]);

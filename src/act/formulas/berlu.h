@@ -52,21 +52,31 @@ V_FN v_f32 berlu_power(v_f32 r, int n);
 
 /* ---- The function and its derivatives -------------------------------------------------------- */
 
-/* x or alpha x. In the second form one of the two terms is 0, so it holds for every alpha, 0 * inf
- * included; for 0 < alpha <= 1 both have the same bits. */
+/* x or alpha x, for every alpha: one of the two terms is 0, 0 * inf included. */
+V_FN v_f32 berlu_line_any(v_f32 x, const act_consts *k)
+{
+    return v_fma(k->alpha, v_min0(x), v_max0(x));
+}
+
+/* The same in fewer operations for 0 < alpha <= 1; both have the same bits there. */
 V_FN v_f32 berlu_line(v_f32 x, const act_consts *k)
 {
-    if (k->all_alpha_in_unit_interval)
-        return v_max(x, v_mul(k->alpha, x));
-    return v_fma(k->alpha, v_min0(x), v_max0(x));
+    return k->all_alpha_in_unit_interval ? v_max(x, v_mul(k->alpha, x)) : berlu_line_any(x, k);
+}
+
+/* Degree 2: the bump added to the line. */
+V_FN v_f32 berlu_smoothed(v_f32 x, v_f32 line, const act_consts *k)
+{
+    v_f32 depth = v_sub(k->eps, v_min_abs(x, k->eps)); /* berlu_depth() but for NaN, which the line keeps */
+    return v_fma(v_mul(k->square, depth), depth, line);
 }
 
 V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 {
-    v_f32 depth = v_sub(k->eps, v_min_abs(x, k->eps)); /* berlu_depth() but for NaN, which the line keeps */
     v_f32 line = berlu_line(x, k);
     if (k->order == 1)
-        return v_fma(v_mul(k->square, depth), depth, line);
+        return berlu_smoothed(x, line, k);
+    v_f32 depth = v_sub(k->eps, v_min_abs(x, k->eps));
     /* eps times h first: it is at most eps, so a bump of 0 stays 0 where jump eps would overflow */
     return v_fma(k->jump, berlu_bump(k->eps, berlu_r(depth, k), k->order), line);
 }
@@ -121,15 +131,21 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 
 /* Degree 2, by alpha: x on the left, -(eps - x)^2 / (4 eps) inside, 0 on the right. With w the
  * distance, capped - w^2 / (4 eps) is all three. It cancels: the error is up to 2.5 ulp of eps (of
- * the other form 5), and near eps its sign may be wrong. Where it would not be 0 on the right (no
- * knee_exact), use the square of the distance to slope_end, and the part of x beyond -eps. */
-V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
+ * the other form 5), and near eps its sign may be wrong. */
+V_FN v_f32 berlu_slope_by_alpha_short(v_f32 x, const act_consts *k)
 {
     v_f32 capped = v_min(x, k->slope_end), distance = berlu_distance(capped, k);
-    v_f32 exact = v_fnma(v_mul(k->alpha_rate, distance), distance, capped);
+    return v_fnma(v_mul(k->alpha_rate, distance), distance, capped);
+}
+
+/* Where that would not be 0 on the right (no knee_exact), use the square of the distance to
+ * slope_end, and the part of x beyond -eps. */
+V_FN v_f32 berlu_slope_by_alpha(v_f32 x, const act_consts *k)
+{
+    v_f32 exact = berlu_slope_by_alpha_short(x, k);
     if (k->all_knee_exact)
         return exact;
-    v_f32 held = v_max(capped, v_neg(k->eps)), rest = v_sub(k->slope_end, held);
+    v_f32 capped = v_min(x, k->slope_end), held = v_max(capped, v_neg(k->eps)), rest = v_sub(k->slope_end, held);
     v_f32 longer = v_fnma(v_mul(k->quarter, rest), rest, v_sub(capped, held));
     return k->some_knee_exact ? v_select(k->knee_exact, exact, longer) : longer;
 }
