@@ -21,8 +21,16 @@ enum {
 };
 
 /* Conditions that the compiler may assume in a loop: none; ACT_FAST_PATH, and with sums
- * ACT_EXACT_KNEE; ACT_FAST_PATH without ACT_EXACT_KNEE. */
-enum { ANY, FAST, FAST_INEXACT };
+ * ACT_EXACT_KNEE; ACT_FAST_PATH without ACT_EXACT_KNEE; ACT_SECOND_PATH. */
+enum { ANY, FAST, FAST_INEXACT, SECOND };
+
+V_FN void assume_path(const act_consts *k, int assume)
+{
+    if ((assume == FAST || assume == FAST_INEXACT) && !ACT_FAST_PATH(k))
+        __builtin_unreachable();
+    if (assume == SECOND && !ACT_SECOND_PATH(k))
+        __builtin_unreachable();
+}
 
 #define LOOP_FN static __attribute__((noinline)) size_t
 
@@ -66,8 +74,7 @@ V_FN size_t value_groups(const act_job *job, const span *s, berlu_dtype dtype, i
     const act_consts k = ((const consts *)job->consts)->f; /* a copy, so that no store can seem to change it */
     const size_t groups = s->n / STEP, ahead = job->ahead;
     const int far = !stream && output_is_far(job, size);
-    if (assume != ANY && !ACT_FAST_PATH(&k))
-        __builtin_unreachable();
+    assume_path(&k, assume);
     for (size_t b = 0; b < s->blocks; b++) {
         const size_t at = (s->from + b * ACT_BLOCK) * size;
         const char *x = (const char *)job->x + at;
@@ -112,13 +119,23 @@ LOOP_FN value_f16(const act_job *job, const span *s)
 }
 
 /* Any dtype in one function: off the fast path arithmetic takes the time anyway. */
-LOOP_FN value_any(const act_job *job, const span *s)
+V_FN size_t value_slow(const act_job *job, const span *s, int assume)
 {
     if (job->dtype == BERLU_F32)
-        return value_loop(job, s, BERLU_F32, ANY);
+        return value_loop(job, s, BERLU_F32, assume);
     if (job->dtype == BERLU_BF16)
-        return value_loop(job, s, BERLU_BF16, ANY);
-    return value_loop(job, s, BERLU_F16, ANY);
+        return value_loop(job, s, BERLU_BF16, assume);
+    return value_loop(job, s, BERLU_F16, assume);
+}
+
+LOOP_FN value_any(const act_job *job, const span *s)
+{
+    return value_slow(job, s, ANY);
+}
+
+LOOP_FN value_second(const act_job *job, const span *s)
+{
+    return value_slow(job, s, SECOND);
 }
 
 /* ---- Derivatives and their sums -------------------------------------------------------------- */
@@ -171,9 +188,8 @@ V_FN size_t slope_groups(const act_job *job, const span *s, berlu_dtype dtype, i
     const act_consts k = ((const consts *)job->consts)->f;
     const size_t groups = s->n / STEP, ahead = job->ahead;
     const int far = !stream && output_is_far(job, size);
-    if (assume != ANY && !ACT_FAST_PATH(&k))
-        __builtin_unreachable();
-    if (assume != ANY && wanted && !ACT_EXACT_KNEE(&k) != (assume == FAST_INEXACT))
+    assume_path(&k, assume);
+    if ((assume == FAST || assume == FAST_INEXACT) && wanted && !ACT_EXACT_KNEE(&k) != (assume == FAST_INEXACT))
         __builtin_unreachable();
     for (size_t b = 0; b < s->blocks; b++) {
         const size_t at = (s->from + b * ACT_BLOCK) * size;
@@ -261,43 +277,54 @@ LOOP_FN slope_inexact_f16(const act_job *job, const span *s)
 }
 
 /* Any dtype in one function, off the fast path. */
-V_FN size_t slope_any(const act_job *job, const span *s, int wanted, const void *source, map_fn slope, params_fn slopes)
+V_FN size_t slope_any(const act_job *job, const span *s, int assume, int wanted, const void *source, map_fn slope,
+                      params_fn slopes)
 {
     if (job->dtype == BERLU_F32)
-        return slope_loop(job, s, BERLU_F32, ANY, wanted, source, slope, slopes);
+        return slope_loop(job, s, BERLU_F32, assume, wanted, source, slope, slopes);
     if (job->dtype == BERLU_BF16)
-        return slope_loop(job, s, BERLU_BF16, ANY, wanted, source, slope, slopes);
-    return slope_loop(job, s, BERLU_F16, ANY, wanted, source, slope, slopes);
+        return slope_loop(job, s, BERLU_BF16, assume, wanted, source, slope, slopes);
+    return slope_loop(job, s, BERLU_F16, assume, wanted, source, slope, slopes);
 }
 
 LOOP_FN slope_any_0(const act_job *job, const span *s)
 {
-    return slope_any(job, s, 0, job->x, act_slope, act_param_slopes);
+    return slope_any(job, s, ANY, 0, job->x, act_slope, act_param_slopes);
 }
 
 LOOP_FN slope_any_1(const act_job *job, const span *s)
 {
-    return slope_any(job, s, 1, job->x, act_slope, act_param_slopes);
+    return slope_any(job, s, ANY, 1, job->x, act_slope, act_param_slopes);
+}
+
+LOOP_FN slope_second_0(const act_job *job, const span *s)
+{
+    return slope_any(job, s, SECOND, 0, job->x, act_slope, act_param_slopes);
+}
+
+LOOP_FN slope_second_1(const act_job *job, const span *s)
+{
+    return slope_any(job, s, SECOND, 1, job->x, act_slope, act_param_slopes);
 }
 
 LOOP_FN slope_any_all(const act_job *job, const span *s)
 {
-    return slope_any(job, s, PARAMS, job->x, act_slope, act_param_slopes);
+    return slope_any(job, s, ANY, PARAMS, job->x, act_slope, act_param_slopes);
 }
 
 LOOP_FN output_slope_0(const act_job *job, const span *s)
 {
-    return slope_any(job, s, 0, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+    return slope_any(job, s, ANY, 0, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
 
 LOOP_FN output_slope_1(const act_job *job, const span *s)
 {
-    return slope_any(job, s, 1, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+    return slope_any(job, s, ANY, 1, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
 
 LOOP_FN output_slope_all(const act_job *job, const span *s)
 {
-    return slope_any(job, s, PARAMS, job->y_in, act_slope_from_output, act_param_slopes_from_output);
+    return slope_any(job, s, ANY, PARAMS, job->y_in, act_slope_from_output, act_param_slopes_from_output);
 }
 
 /* ---- The choice ------------------------------------------------------------------------------ */
@@ -318,6 +345,8 @@ static loop_fn slope_pick(const act_job *job, const act_consts *k, int wanted)
     }
     if (PARAMS > 1 && wanted > 1)
         return slope_any_all;
+    if (!ACT_FAST_PATH(k) && ACT_SECOND_PATH(k))
+        return PARAMS > 0 && wanted ? slope_second_1 : slope_second_0;
     if (!ACT_FAST_PATH(k))
         return PARAMS > 0 && wanted ? slope_any_1 : slope_any_0;
     if (PARAMS > 0 && wanted)
@@ -340,7 +369,7 @@ static loop_fn loop_pick(const act_job *job)
         return slope_pick(job, k, wanted);
     if (job->op != BERLU_ACT_FORWARD)
         return NULL;
-    return ACT_FAST_PATH(k) ? value[job->dtype] : value_any;
+    return ACT_FAST_PATH(k) ? value[job->dtype] : ACT_SECOND_PATH(k) ? value_second : value_any;
 }
 
 #endif

@@ -25,7 +25,9 @@
 #define ACT_FROM_OUTPUT   1 /* degree 2, alpha > 0 */
 #define ACT_FAST_PATH(k)  ((k)->order == 1 && (k)->all_alpha_in_unit_interval && !(k)->some_knee_exact)
 #define ACT_EXACT_KNEE(k) ((k)->all_knee_exact)
-#define ACT_DEGREES       1 /* shape->degree selects the polynomial */
+#define ACT_SECOND_PATH(k)                                                                                             \
+    ((k)->order == 1 && (k)->no_alpha_in_unit_interval && !(k)->all_knee_exact && !(k)->some_knee_exact)
+#define ACT_DEGREES 1 /* shape->degree selects the polynomial */
 
 typedef struct act_consts {
     v_f32 alpha, eps;
@@ -40,6 +42,7 @@ typedef struct act_consts {
     v_mask knee_exact; /* alpha_in_unit_interval, slope_end is eps, and 2 eps alpha_rate is 1/2 to the bit */
     int order;         /* m: half the degree */
     int all_alpha_in_unit_interval; /* in every lane */
+    int no_alpha_in_unit_interval;  /* in no lane: a learned alpha usually becomes negative */
     int all_knee_exact;             /* in every lane */
     int some_knee_exact;            /* in some lanes, not in all: only where parameters are per channel */
 } act_consts;
@@ -111,7 +114,9 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     else
         t = berlu_step(berlu_r(depth, k), k->order);
     v_f32 slope = v_select(v_less(x, v_zero()), v_fma(rate, t, k->alpha), v_fnma(rate, t, v_one()));
-    return k->order == 1 ? v_select(k->alpha_in_unit_interval, berlu_slope_unit_interval(x, k), slope) : slope;
+    return k->order > 1 || k->no_alpha_in_unit_interval
+               ? slope
+               : v_select(k->alpha_in_unit_interval, berlu_slope_unit_interval(x, k), slope);
 }
 
 /* (1 - alpha) / (2 eps) K_m w^(m-1), w = 1 - (x / eps)^2 = 4 r (1 - r); the joins belong to the
@@ -328,6 +333,7 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                     .order = shape->degree / 2};
     k.slope_rate = v_add(k.square, k.square);
     k.all_alpha_in_unit_interval = v_all(k.alpha_in_unit_interval);
+    k.no_alpha_in_unit_interval = !v_any(k.alpha_in_unit_interval);
     berlu_fit_slope(&k);
     berlu_fit_alpha(&k);
     return k;

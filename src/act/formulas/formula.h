@@ -33,6 +33,8 @@
  *                                   a condition on uniform members of act_consts under which the
  *                                   function is simpler: loops have a copy in which the compiler
  *                                   knows that it is true
+ *     #define ACT_SECOND_PATH(k) ((k)->order == 1)
+ *                                   another such condition, asked where ACT_FAST_PATH is false
  *     #define ACT_EXACT_KNEE(k) ((k)->all_knee_exact)
  *                                   where ACT_FAST_PATH holds, df/dp of the first parameter has
  *                                   two forms: loops that sum it alone have a copy for each

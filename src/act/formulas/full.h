@@ -20,6 +20,9 @@
 #ifndef ACT_FAST_PATH
 #define ACT_FAST_PATH(k) ((void)(k), 1)
 #endif
+#ifndef ACT_SECOND_PATH
+#define ACT_SECOND_PATH(k) ((void)(k), 0)
+#endif
 #ifndef ACT_EXACT_KNEE
 #define ACT_EXACT_KNEE(k) ((void)(k), 1)
 #endif
