@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT
  *
  * Compiled once per activation that has a quick form or an estimate of its own, as cuda/kernel.cu
- * is; QUICK_CHECK is the name of the exported function. It evaluates all 65,536 inputs of a 16-bit format and returns the worst
- * error as a share of the bound that the header promises, or -1 where the device failed.
- * test_cuda_quick.c calls it. */
+ * is; QUICK_CHECK is the name of the exported function. It evaluates all 65,536 inputs of a 16-bit
+ * format and returns the worst error as a share of the bound that the header promises, or -1 where
+ * the device failed. test_cuda_quick.c calls it. */
 #include "act/cuda/kernels.h"
 #include "act/cuda/storage.cuh"
 #include ACT_FORMULA
