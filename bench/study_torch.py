@@ -7,18 +7,19 @@
 Trains timm's ViT-Tiny/4 on CIFAR-10 by the recipe `paper` (docs/training.md): AdamW 1e-3 at batch 1024, five epochs of
 warm-up, half a cosine, decay 0.05 on matrices, clip 1, 100 epochs, no augmentation, bf16 autocast, accuracy on the test
 images after the last epoch. Weights come from timm's own initialisation and the order of the images from torch's own
-generator: nothing of berlu takes part, only the activation composed of torch operations is shared with
-losses_torch.py.
+generator: nothing of berlu takes part, only the activation composed of torch operations is shared with losses_torch.py.
 
-FILE is what `berlu study import` reads (docs/studies.md), a row per run. Rows that are there are kept and not run again,
-so the same line tops a file up to ten seeds, and goes on where --for or a kill ended it: the file is replaced as a whole
-after every run. Rows made with other epochs, batches or fewer images belong to a study `trial`, which no report takes up.
+FILE is what `berlu study import` reads (docs/studies.md), a row per run. Rows that are there are kept and not run
+again, so the same line tops a file up to ten seeds, and goes on where --for or a kill ended it: the file is replaced as
+a whole after every run. Rows made with other epochs, batches or fewer images belong to a study `trial`, which no report
+takes up.
 
 On a GPU the step, from the bytes of the images to the updated weights, is one captured CUDA graph around a compiled
 model; the learning rate and the position in the epoch are read from device memory. A second seed of a function replays
 the same graph after weights, moments and counters were set again in place. Where a capture or a compilation fails, its
 traceback is printed and the runs are made by the compiled or the plain step: slower, the same training. On the CPU the
-step is plain and in f32; a run gives the same bits whether it comes first in a process or later (tests/python/test_study_torch.py).
+step is plain and in f32; a run gives the same bits whether it comes first in a process or later
+(tests/python/test_study_torch.py).
 Needs torch, timm and numpy."""
 
 import argparse
@@ -274,8 +275,8 @@ def seeds_read(text):
 
 def arguments_read():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder with data_batch_1.bin ... test_batch.bin")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="CSV file for `berlu study import`; kept and extended")
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder with data_batch_1.bin, test_batch.bin")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="CSV file for `berlu study import`; extended")
     parser.add_argument("--functions", default=",".join(FUNCTIONS))
     parser.add_argument("--seeds", default="1-10")
     parser.add_argument("--for", dest="seconds", type=float, help="start no run that cannot end within these seconds")

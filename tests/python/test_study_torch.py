@@ -1,4 +1,4 @@
-"""bench/study_torch.py: runs do not depend on what a process did before, and results are kept. SPDX-License-Identifier: MIT"""
+"""bench/study_torch.py: a run does not depend on those before it; rows are kept. SPDX-License-Identifier: MIT"""
 
 import csv
 import pathlib
@@ -32,8 +32,8 @@ class StudyTorch(unittest.TestCase):
             rows.tofile(self.folder / f"{name}.bin")
 
     def call(self, out, *words):
-        options = ["--data", self.folder, "--device", "cpu", "--batch", "4", "--epochs", "2", "--out", self.folder / out]
-        call = [sys.executable, BENCH / "study_torch.py", *options, *words]
+        options = ["--data", self.folder, "--device", "cpu", "--batch", "4", "--epochs", "2"]
+        call = [sys.executable, BENCH / "study_torch.py", *options, "--out", self.folder / out, *words]
         answer = subprocess.run(call, capture_output=True, text=True, timeout=600)
         rows = []
         if (self.folder / out).exists():

@@ -2,9 +2,10 @@
 # kill_cuda.sh BERLU [KILLS [SIGNALS [FOLDER]]] - kill.sh on a GPU: bf16, captured steps, images on the device.
 # SPDX-License-Identifier: MIT
 #
-# A process spends a second or more on the driver, so a run is long enough for most moments to lie in training, and they
-# reach over all of it. The product algorithms are chosen by the first, whole run and kept in a file of this test: chosen
-# again by timing they could differ, and with them the bits. Without a GPU the script says so and exits with 77.
+# A process spends a second or more on the driver, so a run is long enough for most moments to lie in
+# training, and they reach over all of it. The product algorithms are chosen by the first, whole run
+# and kept in a file of this test: chosen again by timing they could differ, and with them the bits.
+# Without a GPU the script says so and exits with 77.
 set -eu
 berlu=$1 kills=${2:-20} signals=${3:-5} work=${4:-$(mktemp -d)}
 if "$berlu" doctor --json | grep -q '"gpus": \[\]'; then
