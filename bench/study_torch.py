@@ -296,8 +296,12 @@ def arguments_read():
         raise Mistake("--device cuda: PyTorch finds no GPU")
     first = STEPS.index(args.step) if args.step else 0
     args.kinds = STEPS[first:] if args.device == "cuda" else ("plain",)
-    args.study = "equivalence" if (args.epochs, args.batch, args.limit) == (EPOCHS, BATCH, None) else "trial"
     return args
+
+
+def study_name(args, images):
+    sizes = (args.epochs, args.batch, len(images.labels), len(images.test_labels))
+    return "equivalence" if sizes == (EPOCHS, BATCH, 50000, 10000) else "trial"
 
 
 def work_left(args, rows):
@@ -331,6 +335,7 @@ def runs_make(args):
     rows, images = Rows(args.out), Images(args.data, args.device, args.limit)
     if len(images.labels) < args.batch:
         raise Mistake(f"--batch {args.batch}: the set has {len(images.labels)} images")
+    args.study = study_name(args, images)
     failed, longest = 0, 0.0
     for cell, seeds in work_left(args, rows):
         begin = time.monotonic()
