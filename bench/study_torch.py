@@ -11,7 +11,7 @@ generator: nothing of berlu takes part, only the activation composed of torch op
 
 FILE is what `berlu study import` reads (docs/studies.md), a row per run. Rows that are there are kept and not run
 again, so the same line tops a file up to ten seeds, and goes on where --for or a kill ended it: the file is replaced as
-a whole after every run. Rows made with other epochs, batches or fewer images belong to a study `trial`, which no report
+a whole after every run, under a lock, so several processes may share it. Rows made with other epochs, batches or fewer images belong to a study `trial`, which no report
 takes up.
 
 On a GPU the step, from the bytes of the images to the updated weights, is one captured CUDA graph around a compiled
@@ -24,6 +24,7 @@ Needs torch, timm and numpy."""
 
 import argparse
 import csv
+import fcntl
 import gc
 import hashlib
 import math
@@ -86,24 +87,34 @@ class Images:
 
 
 class Rows:
-    """The results, kept in a CSV file that is whole at any time."""
+    """The results, kept in a CSV file that is whole at any time and may be shared: a process per function, for instance."""
 
     def __init__(self, path):
-        self.path, self.items = path, []
-        if path.exists():
-            with open(path, newline="") as file:
-                self.items = list(csv.DictReader(file))
-            if any(not row.get(key) for row in self.items for key in COLUMNS[:5]):
-                raise Mistake(f"{path}: columns {', '.join(COLUMNS[:5])} are needed in every row")
+        self.path, self.items = path, self.read(path)
+
+    @staticmethod
+    def read(path):
+        if not path.exists():
+            return []
+        with open(path, newline="") as file:
+            items = list(csv.DictReader(file))
+        if any(not row.get(key) for row in items for key in COLUMNS[:5]):
+            raise Mistake(f"{path}: columns {', '.join(COLUMNS[:5])} are needed in every row")
+        return items
 
     def has(self, study, cell, seed):
         return any((row["study"], row["cell"], row["seed"]) == (study, cell, str(seed)) for row in self.items)
 
     def add(self, row):
-        self.items.append({key: str(value) for key, value in row.items()})
+        with open(self.path.with_name(self.path.name + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.items = [*self.read(self.path), {key: str(value) for key, value in row.items()}]
+            self.write()
+
+    def write(self):
         order = {cell: i for i, cell in enumerate(FUNCTIONS)}
         self.items.sort(key=lambda r: (r["study"], order.get(r["cell"], len(order)), r["cell"], int(r["seed"])))
-        columns = list(dict.fromkeys(key for key in COLUMNS + [key for row in self.items for key in row]))
+        columns = list(dict.fromkeys([*COLUMNS, *(key for row in self.items for key in row)]))
         draft = self.path.with_name(self.path.name + ".new")
         with open(draft, "w", newline="") as file:
             writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")

@@ -63,6 +63,14 @@ class StudyTorch(unittest.TestCase):
         answer, rows = self.call("rows.csv", "--functions", "relu", "--seeds", "6", "--for", "0.001")
         self.assertEqual((answer.returncode, len(rows)), (3, 3), answer.stderr)
 
+    def test_processes_share_a_file(self):
+        path = self.folder / "shared.csv"
+        first, second = study_torch.Rows(path), study_torch.Rows(path)
+        for rows, cell, seed in ((first, "relu", 2), (second, "gelu", 10), (first, "relu", 1), (second, "gelu", 9)):
+            rows.add(dict(zip(study_torch.COLUMNS, ("trial", "pytorch", cell, seed, 50.0))))
+        kept = [(row["cell"], row["seed"]) for row in study_torch.Rows(path).items]
+        self.assertEqual(kept, [("gelu", "9"), ("gelu", "10"), ("relu", "1"), ("relu", "2")])
+
     def test_mistakes_are_one_line(self):
         for words in (("--seeds", "x"), ("--seeds", "9-8"), ("--functions", "gelu,tanh"), ("--batch", "99"),
                       ("--data", "/nowhere")):  # fmt: skip
