@@ -11,8 +11,8 @@ generator: nothing of berlu takes part, only the activation composed of torch op
 
 FILE is what `berlu study import` reads (docs/studies.md), a row per run. Rows that are there are kept and not run
 again, so the same line tops a file up to ten seeds, and goes on where --for or a kill ended it: the file is replaced as
-a whole after every run, under a lock, so several processes may share it. Rows made with other epochs, batches or fewer images belong to a study `trial`, which no report
-takes up.
+a whole after every run, under a lock, so several processes may share it. Rows made with other epochs, batches or fewer
+images belong to a study `trial`, which no report takes up.
 
 On a GPU the step, from the bytes of the images to the updated weights, is one captured CUDA graph around a compiled
 model; the learning rate and the position in the epoch are read from device memory. A second seed of a function replays
@@ -87,7 +87,7 @@ class Images:
 
 
 class Rows:
-    """The results, kept in a CSV file that is whole at any time and may be shared: a process per function, for instance."""
+    """The results, kept in a CSV file that is whole at any time; processes may share it, one per function for instance."""
 
     def __init__(self, path):
         self.path, self.items = path, self.read(path)
@@ -106,10 +106,13 @@ class Rows:
         return any((row["study"], row["cell"], row["seed"]) == (study, cell, str(seed)) for row in self.items)
 
     def add(self, row):
-        with open(self.path.with_name(self.path.name + ".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = os.open(self.path.resolve().parent, os.O_RDONLY)  # locked itself, so that no lock file stays behind
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
             self.items = [*self.read(self.path), {key: str(value) for key, value in row.items()}]
             self.write()
+        finally:
+            os.close(folder)
 
     def write(self):
         order = {cell: i for i, cell in enumerate(FUNCTIONS)}
