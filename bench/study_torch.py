@@ -87,7 +87,7 @@ class Images:
 
 
 class Rows:
-    """The results, kept in a CSV file that is whole at any time; processes may share it, one per function for instance."""
+    """The results, kept in a CSV file that is whole at any time; processes may share it."""
 
     def __init__(self, path):
         self.path, self.items = path, self.read(path)
