@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "commit.h"
 #include "output.h"
 #include "signals.h"
 #include "study/known.h"
@@ -25,6 +26,8 @@ static const option_row verify_rows[] = {
     {"sample", OPTION_INT, "N", .standard = "3", .least = 1, .most = SAMPLE,
      .help = "how many finished runs, by chance"},
     {"sample-seed", OPTION_INT, "N", .least = 0, .help = "of that chance (default: the clock)"},
+    {"comparable", OPTION_FLAG,
+     .help = "only runs that this version and commit made, on a GPU with recorded algorithms"},
     {"jobs", OPTION_INT, "N", .standard = "1", .least = 1, .most = STUDY_JOBS, .help = "runs at a time"},
     {"quiet", OPTION_FLAG, .help = "no progress"},
     {0}};
@@ -93,7 +96,27 @@ static void row_print(const study_opened *x, const verify_row *r)
                r->range.low, r->range.high);
 }
 
-static berlu_status rows_answer(const options *o, const study_opened *x, const verify_row *rows, size_t count)
+/* The runs that could be drawn, and the part of them whose bits can be held to this program. */
+typedef struct candidates {
+    unsigned char *marked; /* one byte per entry */
+    size_t finished, comparable;
+} candidates;
+
+static void summary_print(const candidates *of, const verify_row *rows, size_t count)
+{
+    size_t comparable = 0, equal = 0;
+    for (size_t i = 0; i < count; i++) {
+        comparable += rows[i].verdict != VERIFY_CUT && (!rows[i].why.length || rows[i].verdict == VERIFY_EQUAL);
+        equal += rows[i].verdict == VERIFY_EQUAL;
+    }
+    printf("%zu of %zu runs comparable bit for bit, %zu equal; candidates for that: %zu of %zu finished runs (made by "
+           "%s%s%s)\n",
+           comparable, count, equal, of->comparable, of->finished, berlu_version(), *BERLU_COMMIT ? ", " : "",
+           BERLU_COMMIT);
+}
+
+static berlu_status rows_answer(const options *o, const study_opened *x, const candidates *of, const verify_row *rows,
+                                size_t count)
 {
     if (options_json(o)) {
         output out;
@@ -103,34 +126,63 @@ static berlu_status rows_answer(const options *o, const study_opened *x, const v
         for (size_t i = 0; i < count; i++)
             row_json(&out, x, &rows[i]);
         output_end(&out);
+        output_int(&out, "finished", (int64_t)of->finished);
+        output_int(&out, "comparable", (int64_t)of->comparable);
         return output_print(&out);
     }
     for (size_t i = 0; i < count; i++)
         row_print(x, &rows[i]);
+    summary_print(of, rows, count);
     return BERLU_OK;
+}
+
+static berlu_status index_open(store **out, const study_opened *x)
+{
+    char path[STUDY_PATH + 16];
+    snprintf(path, sizeof path, "%s/study.db", x->folder);
+    *out = NULL;
+    return file_exists(path) ? store_open_read(out, path) : BERLU_OK;
 }
 
 static berlu_status rows_make(verify_row *rows, const study_opened *x, const study_entries *again, const size_t *picked)
 {
-    char path[STUDY_PATH + 16];
-    store *index = NULL;
-    snprintf(path, sizeof path, "%s/study.db", x->folder);
-    berlu_status status = file_exists(path) ? store_open_read(&index, path) : BERLU_OK;
+    store *index;
+    berlu_status status = index_open(&index, x);
     for (size_t i = 0; i < again->count && status == BERLU_OK; i++)
         status = verify_compare(&rows[i], &x->s, &x->runs, picked[i], &again->items[i], index);
     store_close(index);
     return status;
 }
 
-static berlu_status sample_verify(const options *o, const study_opened *x)
+/* Marks the runs to draw from; refuses, before anything is trained, where there are none. Free
+ * marked, also after an error. */
+static berlu_status candidates_find(candidates *out, const study_opened *x, int only_comparable)
 {
-    size_t picked[SAMPLE];
-    uint64_t seed = options_given(o, "sample-seed") ? (uint64_t)options_int(o, "sample-seed")
-                                                    : (uint64_t)(clock_wall_seconds() * 1e6);
-    size_t count = verify_pick(picked, (size_t)options_int(o, "sample"), &x->runs, seed), bad = 0;
-    study_entries again = {0};
-    if (!count)
+    store *index;
+    *out = (candidates){.marked = malloc(x->runs.count + 1)};
+    if (!out->marked)
+        return berlu_fail_memory(x->runs.count, "runs");
+    out->finished = verify_finished(out->marked, &x->runs);
+    if (!out->finished)
         return berlu_fail(BERLU_ERR_INPUT, "%s: no run is finished yet", x->folder);
+    TRY(index_open(&index, x));
+    berlu_status status = verify_comparable(out->marked, &out->comparable, &x->s, &x->runs, index, BERLU_COMMIT);
+    store_close(index);
+    if (status == BERLU_OK && only_comparable && !out->comparable)
+        status = berlu_fail(BERLU_ERR_INPUT,
+                            "%s: of %zu finished runs none was made by this program (%s, commit %s) with its "
+                            "algorithms recorded; without --comparable metrics are tested where bits cannot be",
+                            x->folder, out->finished, berlu_version(), *BERLU_COMMIT ? BERLU_COMMIT : "unknown");
+    if (!only_comparable)
+        verify_finished(out->marked, &x->runs);
+    return status;
+}
+
+static berlu_status picked_verify(const options *o, const study_opened *x, const candidates *of, const size_t *picked,
+                                  size_t count)
+{
+    study_entries again = {0};
+    size_t bad = 0;
     verify_row *rows = calloc(count, sizeof *rows);
     berlu_status status = rows ? verify_prepare(&again, &x->runs, picked, count, x->folder)
                                : berlu_fail_memory(count * sizeof *rows, "rows");
@@ -139,7 +191,7 @@ static berlu_status sample_verify(const options *o, const study_opened *x)
     if (status == BERLU_OK)
         status = rows_make(rows, x, &again, picked);
     if (status == BERLU_OK)
-        status = rows_answer(o, x, rows, count);
+        status = rows_answer(o, x, of, rows, count);
     for (size_t i = 0; rows && i < count; i++) {
         bad += !verify_passes(rows[i].verdict);
         text_free(&rows[i].why);
@@ -148,6 +200,21 @@ static berlu_status sample_verify(const options *o, const study_opened *x)
     study_entries_free(&again);
     if (status == BERLU_OK && bad)
         status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs did not come out as before", bad, count);
+    return status;
+}
+
+static berlu_status sample_verify(const options *o, const study_opened *x)
+{
+    size_t picked[SAMPLE];
+    candidates of;
+    uint64_t seed = options_given(o, "sample-seed") ? (uint64_t)options_int(o, "sample-seed")
+                                                    : (uint64_t)(clock_wall_seconds() * 1e6);
+    berlu_status status = candidates_find(&of, x, options_flag(o, "comparable"));
+    if (status == BERLU_OK) {
+        size_t count = verify_pick(picked, (size_t)options_int(o, "sample"), &x->runs, of.marked, seed);
+        status = picked_verify(o, x, &of, picked, count);
+    }
+    free(of.marked);
     return status;
 }
 
@@ -171,6 +238,7 @@ const command cmd_study_verify = {
     "study verify", "train finished runs again and compare",
     "Repeats some finished runs in DIR/verify, with their recorded product algorithms, and compares the SHA-256 of "
     "weights, metrics.csv and correct.bin. On another GPU, library or program bits may differ: that is said, and the "
-    "metric must lie inside the cell's 95 % prediction interval. Exit 1 when a run came out otherwise.\n\n"
+    "metric must lie inside the cell's 95 % prediction interval. --comparable draws only from runs that this program "
+    "made. Exit 1 when a run came out otherwise.\n\n"
     "    berlu study verify studies/quick.yaml --sample 3",
     verify_rows, verify_study};

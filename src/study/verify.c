@@ -24,21 +24,31 @@ int verify_passes(verify_verdict v)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-size_t verify_pick(size_t *out, size_t count, const study_entries *runs, uint64_t seed)
+size_t verify_finished(unsigned char *marked, const study_entries *runs)
 {
-    size_t done = 0, taken = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        marked[i] = runs->items[i].same_as == i && runs->items[i].state == STUDY_DONE;
+        count += marked[i];
+    }
+    return count;
+}
+
+size_t verify_pick(size_t *out, size_t count, const study_entries *runs, const unsigned char *marked, uint64_t seed)
+{
+    size_t left = 0, taken = 0;
     for (size_t i = 0; i < runs->count; i++)
-        done += runs->items[i].same_as == i && runs->items[i].state == STUDY_DONE;
-    count = count < done ? count : done;
-    /* Selection sampling: each finished run is taken with the share that is still wanted of those
+        left += marked[i];
+    count = count < left ? count : left;
+    /* Selection sampling: each marked run is taken with the share that is still wanted of those
      * that are left. */
     for (size_t i = 0; i < runs->count && taken < count; i++) {
-        if (runs->items[i].same_as != i || runs->items[i].state != STUDY_DONE)
+        if (!marked[i])
             continue;
         uint32_t draw = philox_draw(seed, PURPOSE_ANALYZE, 0, i, 0).w[0];
-        if ((uint64_t)draw * done >> 32 < count - taken)
+        if ((uint64_t)draw * left >> 32 < count - taken)
             out[taken++] = i;
-        done--;
+        left--;
     }
     return taken;
 }
@@ -133,17 +143,51 @@ berlu_status store_read_origin(store *s, const char *key, store_origin *out)
     return status;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------- */
+/* ---- by which program ------------------------------------------------------------------------ */
 
-static void commit_read(char out[64], const char *run)
+/* The program of a run: from its folder, where it has one, or what the store says. */
+static void program_read(run_engine *engine, char commit[64], const char *run, const store_origin *origin)
 {
     char path[STUDY_PATH + 32];
+    run_facts facts = {0};
     snprintf(path, sizeof path, "%.4000s/run.json", run);
-    json_t *about = json_load_file(path, 0, NULL);
-    const char *word = json_string_value(json_object_get(about, "commit"));
-    snprintf(out, 64, "%s", word ? word : "");
-    json_decref(about);
+    if (file_exists(path) && run_json_read(NULL, &facts, path) == BERLU_OK) {
+        json_t *about = json_load_file(path, 0, NULL);
+        const char *word = json_string_value(json_object_get(about, "commit"));
+        *engine = facts.engine;
+        snprintf(commit, 64, "%s", word ? word : "");
+        json_decref(about);
+        return;
+    }
+    *engine = (run_engine){0};
+    snprintf(engine->version, sizeof engine->version, "%s", origin->version);
+    snprintf(engine->device, sizeof engine->device, "%.159s", origin->device);
+    snprintf(commit, 64, "%s", origin->commit);
 }
+
+berlu_status verify_comparable(unsigned char *marked, size_t *count, const study *s, const study_entries *runs,
+                               store *index, const char *commit)
+{
+    *count = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        const study_entry *e = &runs->items[i];
+        store_origin origin = {0};
+        run_engine engine;
+        char made[64], machine[STUDY_MACHINE];
+        if (!marked[i])
+            continue;
+        if (index)
+            TRY(store_read_origin(index, e->key, &origin));
+        program_read(&engine, made, e->path, &origin);
+        study_algorithms_machine(machine, e->path);
+        marked[i] = strcmp(engine.version, berlu_version()) == 0 && strcmp(made, commit) == 0 &&
+                    (*machine || !study_algorithms_wanted(&s->cells[e->cell]));
+        *count += marked[i];
+    }
+    return BERLU_OK;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static void difference_add(text *out, const char *what, const char *then, const char *now)
 {
@@ -154,26 +198,16 @@ static void difference_add(text *out, const char *what, const char *then, const 
 /* Lists the differences between the two times that may change bits. */
 static berlu_status differences(text *why, const char *then_run, const char *now_run, const store_origin *origin)
 {
-    run_facts then = {0}, now = {0};
-    char path[STUDY_PATH + 32], commit_then[64], commit_now[64];
-    char machine_then[STUDY_MACHINE], machine_now[STUDY_MACHINE];
-    snprintf(path, sizeof path, "%.4000s/run.json", now_run);
-    TRY(run_json_read(NULL, &now, path));
-    snprintf(path, sizeof path, "%.4000s/run.json", then_run);
-    commit_read(commit_now, now_run);
-    if (file_exists(path) && run_json_read(NULL, &then, path) == BERLU_OK) {
-        run_engine_differences(&then.engine, &now.engine, why);
-        commit_read(commit_then, then_run);
-    } else {
-        difference_add(why, "berlu", origin->version, now.engine.version);
-        difference_add(why, "device", origin->device, now.engine.device);
-        snprintf(commit_then, sizeof commit_then, "%s", origin->commit);
-    }
+    run_engine then, now;
+    char commit_then[64], commit_now[64], machine_then[STUDY_MACHINE], machine_now[STUDY_MACHINE];
+    program_read(&then, commit_then, then_run, origin);
+    program_read(&now, commit_now, now_run, &(store_origin){0});
+    run_engine_differences(&then, &now, why);
     study_algorithms_machine(machine_then, then_run);
     study_algorithms_machine(machine_now, now_run);
     difference_add(why, "machine", machine_then, machine_now);
     difference_add(why, "program", commit_then, commit_now);
-    if (strncmp(now.engine.device, "cpu", 3) != 0 && !*machine_then)
+    if (strncmp(now.device, "cpu", 3) != 0 && !*machine_then)
         text_add(why, "%sproduct algorithms were not recorded", why->length ? ", " : "");
     return text_status(why);
 }

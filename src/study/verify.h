@@ -33,8 +33,17 @@ typedef struct verify_row {
     verify_verdict verdict;
 } verify_row;
 
-/* Draws `count` different finished runs, or all if there are fewer; returns how many. */
-size_t verify_pick(size_t *out, size_t count, const study_entries *runs, uint64_t seed);
+/* Marks every finished run, one byte per entry; returns how many. */
+size_t verify_finished(unsigned char *marked, const study_entries *runs);
+
+/* Keeps the marks of runs whose bits a repetition can be held to: made by this version and commit,
+ * and on a GPU with recorded algorithms. Whether the device is the same shows when the repetition
+ * ran. `index` is the study's store or NULL; `count` is how many are left. */
+berlu_status verify_comparable(unsigned char *marked, size_t *count, const study *s, const study_entries *runs,
+                               store *index, const char *commit);
+
+/* Draws `count` different marked runs, or all if there are fewer; returns how many. */
+size_t verify_pick(size_t *out, size_t count, const study_entries *runs, const unsigned char *marked, uint64_t seed);
 
 /* Entries for repeating them, with folders in FOLDER/verify, which is emptied first. */
 berlu_status verify_prepare(study_entries *out, const study_entries *runs, const size_t *picked, size_t count,

@@ -359,9 +359,11 @@ static void the_plan_says_how_much_memory_is_taken(void **state)
     cuda_backend()->close(d);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     device *d = NULL;
+    if (argc > 1) /* one test, or those of a pattern: everything under compute-sanitizer takes hours */
+        cmocka_set_test_filter(argv[1]);
     if (cuda_backend()->open(&d, cuda_backend(), &(device_options){.algorithms = "first"}) != BERLU_OK) {
         fprintf(stderr, "skipped: %s\n", berlu_last_error());
         return SKIPPED;

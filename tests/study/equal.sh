@@ -28,6 +28,20 @@ cp page/runs.csv before.csv
 [ "$(grep -c ",equivalent," page/equivalence.csv)" = 3 ] && [ -s page/equivalence.md ]
 awk -F, 'NR > 1 && ($10 != 0 || $4 != 3 || $7 != 3) { exit 1 }' page/equivalence.csv
 cmp before.csv page/runs.csv # nothing of it is among our runs
+# More seeds of the other program, as bench/study_torch.py writes them: columns of its own, rows of a trial beside them.
+# Both sides may have different numbers of seeds; the verdict is whole when ours are all there.
+{
+    echo study,source,cell,seed,value,loss,torch,device
+    sed -n '2,$s/$/,,,/p' same.csv
+    for seed in 7 8; do for cell in 1e-1 1e-3; do echo "equal,other,$cell,$seed,50,1.5,2.11,gpu"; done; done
+    echo trial,other,1e-1,7,99,0.1,2.11,gpu
+} >topped.csv
+"$berlu" study import topped.csv --out wide | grep -q "11 rows"
+"$berlu" study report wide --out page --format csv >/dev/null
+awk -F, 'NR > 1 && ($4 != 3 || $7 != 5) { exit 1 }' page/equivalence.csv
+[ "$(grep -c ",equivalent," page/equivalence.csv)" = 3 ] && ! grep -q partial page/equivalence.csv
+cmp before.csv page/runs.csv
+"$berlu" study import same.csv --out wide >/dev/null # replaces: a file has all rows of its source
 "$berlu" study rebuild narrow.yaml --dir wide >/dev/null # another margin is another registration
 "$berlu" study report wide --out page --format csv >/dev/null
 [ "$(grep -c ",not shown," page/equivalence.csv)" = 3 ]

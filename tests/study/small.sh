@@ -109,6 +109,13 @@ code=0
 sed -i 's/"commit": "/"commit": "0/' "$run/run.json"
 "$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified
 [ "$(grep -c "not comparable bit for bit: program" verified)" = 1 ] && grep -q " inside " verified
+grep -q "^7 of 8 runs comparable bit for bit, 7 equal; candidates for that: 7 of 8 finished runs" verified
+"$berlu" study verify "$study" --dir whole --sample 8 --comparable --quiet >verified # draws none of another program's
+grep -q "^7 of 7 runs comparable bit for bit, 7 equal" verified && ! grep -q "${run##*/}" verified
+rm -rf other && cp -r whole other && sed -i 's/"commit": "/"commit": "0/' other/runs/*/run.json && rm -rf other/verify
+code=0
+"$berlu" study verify "$study" --dir other --comparable --quiet 2>message || code=$?
+[ $code = 2 ] && grep -q "of 8 finished runs none was made by this program" message && [ ! -e other/verify ]
 code=0
 "$berlu" study verify "$study" --dir nowhere --quiet 2>message || code=$?
 [ $code = 2 ] && grep -q "no run is finished" message

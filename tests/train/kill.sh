@@ -7,10 +7,11 @@
 # four families in turn, until KILLS (default 20) were killed with SIGKILL and SIGNALS (default 20)
 # got a signal that asks for a stop. After such a signal the command must have ended with 3, and the
 # newest checkpoint must be the step it names; or with 0, when it was done; of three signals at once
-# the third may end it. Before that: bad input exits with 2 and writes nothing, and a limit of open
-# files or memory with 1.
+# the third may end it. Before that: bad input exits with 2 and writes nothing, and with the four
+# families a limit of open files or memory with 1.
 # SEED in the environment repeats a sequence of moments as far as the machine allows; FAMILY, the
-# options of a run, takes the place of the four; THREADS that of one or two at random.
+# options of a run, takes the place of the four; THREADS that of one or two at random; REACH is the
+# percentage of a whole run within which the moments lie (50).
 set -um # jobs of their own: without -m the shell starts what runs beside it with SIGINT ignored
 berlu=$1 kills=${2:-20} signals=${3:-20} work=${4:-$(mktemp -d)}
 RANDOM=${SEED:-1}
@@ -40,11 +41,11 @@ start()
     child=$!
 }
 
-# Sleeps for a random part of half a whole run, or until it ends.
+# Sleeps for a random part of REACH percent of a whole run, or until it ends.
 nap()
 {
     local moment=$((RANDOM * 32768 + RANDOM))
-    moment=$((moment % (${span[$family]} / 2)))
+    moment=$((moment % (${span[$family]} * ${REACH:-50} / 100 + 1)))
     sleep "$(printf '%d.%03d' $((moment / 1000)) $((moment % 1000)))" &
     local sleeper=$!
     wait -n $child $sleeper
@@ -102,7 +103,7 @@ done
 
 # A limit of open files is no fault of the input (1, not 2), and a run is never taken for one without checkpoints; the
 # whole run is compared with below.
-for ((open = 4; open < 9; open++)); do
+for ((open = 4; open < 9 && ${#families[@]} > 1; open++)); do
     for run in "$work/whole0" "$work/other"; do
         (ulimit -n $open && exec $berlu train $common ${families[0]} --run "$run" --resume --threads 1) 2> "$work/error"
         code=$?
@@ -113,6 +114,7 @@ for ((open = 4; open < 9; open++)); do
 done
 # Nor does a limit of memory end in a signal, wherever it strikes: here also in the matrix library's code generator.
 for space in 150 200 220 240 260 300 350; do
+    [ ${#families[@]} -gt 1 ] || break
     (ulimit -v ${space}000 && exec $berlu train $common ${families[3]} --run "$work/other" --threads 1) 2> "$work/error"
     code=$?
     [ $code -le 1 ] || [ $code = 127 ] || fail "with $space MB of memory a run ended with $code"
