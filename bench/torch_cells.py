@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import queue
+import signal
 import statistics
 import subprocess
 import sys
@@ -76,6 +77,17 @@ def captured(run):
     return replay
 
 
+def compile_blocks(model):
+    """Compiles each block by itself: blocks of one shape share the result, which takes a fifth of the time."""
+    import torch
+
+    torch._dynamo.config.recompile_limit = 64
+    torch._dynamo.config.automatic_dynamic_shapes = False  # a block of another shape is another program
+    for name, module in model.named_modules():
+        if name.rpartition(".")[2].isdigit() and any(hasattr(module, part) for part in ("mlp", "conv3", "fc1")):
+            module.compile()
+
+
 class Step:
     """A training step as a call: AdamW, bf16 autocast on a GPU and f32 on a CPU."""
 
@@ -93,8 +105,11 @@ class Step:
         # A small rate: hundreds of steps on noise shall not move alpha below what keep="output" needs.
         self.optimizer = torch.optim.AdamW(bt.parameter_groups(self.model, 0.05), lr=1e-5, **fast)
         mode = "reduce-overhead" if cell["kind"] == "reduce-overhead" else None
-        compiled = cell["kind"] in ("compiled", "reduce-overhead")
-        self.call = torch.compile(self.model, mode=mode) if compiled else self.model
+        self.call = self.model
+        if cell["kind"] == "blocks":
+            compile_blocks(self.model)
+        elif cell["kind"] in ("compiled", "reduce-overhead"):
+            self.call = torch.compile(self.model, mode=mode)
         self.run = self.once
         if cell["kind"] == "captured":
             self.run = captured(self.once)
@@ -156,17 +171,19 @@ def cell_main(cell):
         facts["peak"] = step.peak()
     if cell["numbers"]:
         facts["losses"], facts["again"] = step.losses(), step.losses()
+    # The time of one thread is its own: neighbours on the machine change it little.
+    clock = time.process_time if cell["threads"] == 1 and not step.cuda else time.perf_counter
     count = 1
     print("ready", json.dumps(facts), flush=True)
     for line in sys.stdin:
         step.run()  # takes back from the driver what it gave back below
         step.run()
         step.wait()
-        begin = time.perf_counter()
+        begin = clock()
         for _ in range(count):
             step.run()
         step.wait()
-        seconds = (time.perf_counter() - begin) / count
+        seconds = (clock() - begin) / count
         count = max(1, round(float(line) / seconds))
         if step.cuda:
             torch.cuda.empty_cache()  # what an idle cell holds the others lack
@@ -182,9 +199,10 @@ class Cell:
         self.process, self.lines = None, queue.Queue()
 
     def start(self):
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors, self.begin = tempfile.TemporaryFile("w+"), time.monotonic()
         self.process = subprocess.Popen([sys.executable, __file__, json.dumps(self.what)], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)  # fmt: skip
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+                                        start_new_session=True)  # fmt: skip
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -209,7 +227,7 @@ class Cell:
         """Whether the cell is ready, or has failed."""
         answer = self.answer(0.02)
         if answer and answer[0] == "ready":
-            self.facts = json.loads(answer[1])
+            self.facts, self.prepared = json.loads(answer[1]), time.monotonic() - self.begin
         return answer is not None
 
     def turn(self, seconds):
@@ -224,8 +242,13 @@ class Cell:
 
     def stop(self, why):
         self.fault = self.fault or why
-        if self.process:
-            self.process.kill()
+        self.kill()
+
+    def kill(self):
+        """Together with the processes that compile for it; returns before they are gone."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.process:
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def prepare(cells, jobs, seconds):
@@ -292,6 +315,7 @@ def numbers(cells):
 
 # ---- the tables ------------------------------------------------------------------------------------------------------
 
+COMPILED = {"compiled": "compiled", "blocks": "its blocks compiled one by one"}
 ACTS = {"nn.GELU": None, "berlu": {}, "berlu keep=output": {"keep": "output"}}
 
 
@@ -308,8 +332,8 @@ def steps(args, device):
     cells = [
         Cell(f"{kind} {name}", what(args, device, "ViT-Tiny/4", act, kind, batch, numbers=cuda))
         for kind in kinds
+        if not args.kinds or kind in args.kinds
         for name, act in ACTS.items()
-        if not (kind == "reduce-overhead" and act is None)  # only its numbers are asked for
     ]
     yield f"ViT-Tiny/4, batch {batch}, {'bf16' if cuda else 'f32'}, a training step on {device}", cells
 
@@ -329,11 +353,12 @@ def defaults(args, device):
         batch = args.batch or (large if device == "cuda" else small)
         cells = [
             Cell(f"{'learned' if learn == 'alpha' else 'fixed'} alpha, {'native' if backend == 'native' else 'pure'}",
-                 what(args, device, name, {"learn": learn, "backend": backend}, "compiled", batch, side, nice=10))
+                 what(args, device, name, {"learn": learn, "backend": backend}, args.compile, batch, side, nice=10))
             for learn in ("alpha", "none")
             for backend in ("native", "torch")
         ]  # fmt: skip
-        yield f"{name}, batch {batch}, {'bf16' if device == 'cuda' else 'f32'}, a compiled step on {device}", cells
+        dtype, how = "bf16" if device == "cuda" else "f32", COMPILED[args.compile]
+        yield f"{name}, batch {batch}, {dtype}, a step on {device}, {how}", cells
 
 
 def run(tables, args):
@@ -347,17 +372,20 @@ def run(tables, args):
         begin = time.monotonic()
         try:
             prepare([cell for _, cells in some for cell in cells], jobs, args.prepare)
-            print(f"\nprepared in {time.monotonic() - begin:.0f} s", flush=True)
+            times = ", ".join(f"{cell.prepared:.0f}" for _, cells in some for cell in cells if cell.facts is not None)
+            print(f"\nprepared in {time.monotonic() - begin:.0f} s ({times})", flush=True)
+            if args.pause:
+                sys.stdin.readline()
             for title, cells in some:
                 measure(cells, args)
                 report(title, cells)
                 numbers(cells)
         finally:  # all at once: freeing the memory of a GPU takes each a while
-            started = [cell.process for _, cells in some for cell in cells if cell.process]
-            for process in started:
-                process.kill()
-            for process in started:
-                process.wait()
+            used = [cell for _, cells in some for cell in cells if cell.process]
+            for cell in used:
+                cell.kill()
+            for cell in used:
+                cell.process.wait()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ Tables of training steps (medians and least times of turns; torch_cells.py, a pr
     defaults compiled steps of ViT-Tiny/4, ConvNeXt-T and ResNet-50 with native and with pure operators, alpha
              learned and fixed, on --device: what backend="auto" chooses by
 
+On a CPU with --threads 1 the times of steps are those of the processor, which a busy machine changes least.
+
     bench/torch_ops.py [TABLE ...] [--device cpu|cuda] [--threads 2] [--seconds 2] [--ahead 1] [--jobs N]"""
 
 import argparse
@@ -182,7 +184,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=0, metavar="N", help="candidates that compile at once")
     parser.add_argument("--prepare", type=float, default=1800, metavar="S", help="leave out what compiles longer")
     parser.add_argument("--batch", type=int, default=0, help="of the training steps")
+    parser.add_argument("--kinds", nargs="*", help="of the tables step and gpu_step: eager, compiled, ...")
     parser.add_argument("--networks", nargs="*", help="of the table defaults")
+    parser.add_argument("--compile", choices=("compiled", "blocks"), default="compiled", help="of the table defaults")
+    parser.add_argument("--pause", action="store_true", help="measure after a line of standard input")
     args = parser.parse_args()
     for name in args.tables:
         if name not in {**CALLS, **STEPS}:
