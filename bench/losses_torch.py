@@ -8,7 +8,8 @@
 RUN is made by `berlu train OPTIONS --record-steps --max-steps STEPS` unless it is there already. PyTorch then trains
 from its initial.safetensors on the images that steps.csv names, with AdamW, decay groups, clipping and learning rates
 worked out from run.json alone, and the losses are put side by side. Nothing of berlu's Python package takes part: the
-model is timm's (a ViT by hand where there is no timm), the activation is composed of torch operations.
+model is timm's (a ViT by hand where there is no timm), the activation is composed of torch operations, on a GPU as one
+compiled kernel.
 
 The same losses are also computed by PyTorch with other orders of summation: the rows of each batch in other orders;
 `--also attention`: the other of its two fused attentions; `--also compiled`: torch.compile. Limits: in f32 every loss
@@ -189,6 +190,10 @@ def train(args, settings, facts, steps, way):
     order = way if isinstance(way, int) else 0
     model = model_make(settings, safetensors(args.run / "initial.safetensors")).to(args.device)
     optimizer = optimizer_make(model, settings)
+    if args.device == "cuda":  # in single operations these take twice the time of the rest of a step
+        for module in model.modules():
+            if isinstance(module, (BerLU, PReLU)):
+                module.compile()
     call = torch.compile(model) if way == "compiled" else model
     pixels, labels = args.images
     mean, std = (
