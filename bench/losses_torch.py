@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """losses_torch.py - the same training in berlu and in PyTorch, loss by loss. SPDX-License-Identifier: MIT
 
-    bench/losses_torch.py RUN [--berlu build/berlu] [--steps 200] [--device cpu|cuda] [--orders 3]
+    bench/losses_torch.py RUN [--berlu build/berlu] [--steps 200] [--device cpu|cuda] [--precision f32|bf16]
+                          [--orders 2] [--also attention] [--also compiled]
                           -- --model vit_tiny_cifar --data cifar10:DIR --act berlu --batch 128
 
 RUN is made by `berlu train OPTIONS --record-steps --max-steps STEPS` unless it is there already. PyTorch then trains
 from its initial.safetensors on the images that steps.csv names, with AdamW, decay groups, clipping and learning rates
 worked out from run.json alone, and the losses are put side by side. Nothing of berlu's Python package takes part: the
-model is timm's (a ViT by hand where there is no timm), the activation is composed of torch operations.
+model is timm's (a ViT by hand where there is no timm), the activation is composed of torch operations, on a GPU as one
+compiled kernel.
 
-The same losses are also computed by PyTorch with the rows of each batch in other orders, which changes nothing but the
-order of sums. Limits: in f32 every loss within 1e-4 (exit 1 otherwise); with `--precision bf16` on a GPU (autocast) the
-distance between the programs, as root mean square over the steps, may not exceed the largest distance between two of
-PyTorch's orders. Images must reach the network as they are stored: `--augment none`, no mixing, no drop path.
+The same losses are also computed by PyTorch with other orders of summation: the rows of each batch in other orders;
+`--also attention`: the other of its two fused attentions; `--also compiled`: torch.compile. Limits: in f32 every loss
+within 1e-4 (exit 1 otherwise); with `--precision bf16` on a GPU (autocast, whose residual stream is f32, and so is
+berlu's then) the distance between the programs, as root mean square over the steps, may not exceed the largest distance
+between two of PyTorch's own. Images must reach the network as they are stored: `--augment none`, no mixing, no drop path.
 Needs torch and numpy."""
 
 import argparse
+import contextlib
 import csv
 import json
 import math
@@ -172,26 +176,41 @@ def rate(s, step, per_epoch):
     return s["min_lr"] + 0.5 * (s["lr"] - s["min_lr"]) * (1 + math.cos(math.pi * share))
 
 
-def train(args, settings, facts, steps, order):
-    """The losses of PyTorch; `order` 0 takes the rows of a batch as berlu does, others rotate and reverse them."""
+def attention_of(way):
+    """torch's own choice of attention, or for `attention` the one that tiles its sums in another way."""
+    if way != "attention":
+        return contextlib.nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
+
+
+def train(args, settings, facts, steps, way):
+    """The losses of PyTorch; way 0 takes the rows of a batch as berlu does, other numbers rotate and reverse them."""
+    order = way if isinstance(way, int) else 0
     model = model_make(settings, safetensors(args.run / "initial.safetensors")).to(args.device)
     optimizer = optimizer_make(model, settings)
+    if args.device == "cuda":  # in single operations these take twice the time of the rest of a step
+        for module in model.modules():
+            if isinstance(module, (BerLU, PReLU)):
+                module.compile()
+    call = torch.compile(model) if way == "compiled" else model
     pixels, labels = args.images
     mean, std = (
         torch.tensor([float(v) for v in settings[k].split(",")]).view(3, 1, 1).to(args.device) for k in ("mean", "std")
     )
     per_epoch, losses = facts["train_images"] // settings["batch"], []
     for index, step in enumerate(steps):
-        rows = torch.tensor([int(i) for i in step["images"].split()])
+        rows = torch.tensor([int(i) for i in step["images"].split()], device=args.device)
         if order:
             rows = rows.flip(0).roll(order)
         lr = rate(settings, index, per_epoch)
         assert abs(lr - float(step["lr"])) <= 1e-12 * lr, f"learning rates differ in step {index + 1}"
         for group in optimizer.param_groups:
             group["lr"] = lr
-        x = (pixels[rows].to(args.device).float() / 255 - mean) / std
-        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
-            loss = nn.functional.cross_entropy(model(x).float(), labels[rows].to(args.device))
+        x = (pixels[rows].float() / 255 - mean) / std
+        with attention_of(way), torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = nn.functional.cross_entropy(call(x).float(), labels[rows])
         optimizer.zero_grad()
         loss.backward()
         if settings["clip"]:
@@ -208,6 +227,7 @@ def run_make(args, options):
     if not (args.run / "run.json").exists():
         command = [args.berlu, "train", "--run", args.run, "--record-steps", "--max-steps", str(args.steps), "--quiet"]
         cuda = ["--device", "cuda", "--precision", args.precision] if args.device == "cuda" else []
+        cuda += ["--residual", "f32"] if cuda and args.precision == "bf16" else []
         subprocess.run([*command, *cuda, *options], check=True)
     record = json.loads((args.run / "run.json").read_text())
     settings, facts = record["settings"], record["data"]
@@ -222,11 +242,16 @@ def run_make(args, options):
         return settings, facts, list(csv.DictReader(file))[: args.steps]
 
 
+def name_of(way):
+    return ("plain" if way == 0 else f"order {way}") if isinstance(way, int) else way
+
+
 def distances(title, a, b):
     gap = (a - b).abs()
-    most, rms = gap.max().item(), gap.square().mean().sqrt().item()
+    most, rms, bias = gap.max().item(), gap.square().mean().sqrt().item(), (a - b).mean().item()
     grown = " ".join(f"{gap[:n].max().item():.0e}" for n in (1, 10, 50, 100, 200) if n <= len(gap))
-    print(f"{title:28} largest {most:.2e} (step {int(gap.argmax()) + 1}), rms {rms:.2e}; up to step 1, 10, 50 ...: {grown}")
+    print(f"{title:34} largest {most:.2e} (step {int(gap.argmax()) + 1}), rms {rms:.2e}, mean {bias:+.1e}; "
+          f"up to step 1, 10, 50 ...: {grown}", flush=True)  # fmt: skip
     return most, rms
 
 
@@ -238,6 +263,7 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--orders", type=int, default=2, help="orders of summation in PyTorch, berlu's among them")
+    parser.add_argument("--also", action="append", default=[], choices=("attention", "compiled"))
     parser.add_argument("--threads", type=int, default=0)
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args, options = parser.parse_args(sys.argv[1:cut]), sys.argv[cut + 1 :]
@@ -245,14 +271,19 @@ def main():
     if args.threads:
         torch.set_num_threads(args.threads)
     settings, facts, steps = run_make(args, options)
-    args.images = images_of(args, settings)
+    args.images = [t.to(args.device) for t in images_of(args, settings)]
     ours = torch.tensor([float(step["loss"]) for step in steps], dtype=torch.float64)
-    theirs = [train(args, settings, facts, steps, order) for order in range(args.orders)]
     print(f"{settings['model']} {settings['act'][0]} batch {settings['batch']}, {len(steps)} steps on {args.device}, "
-          f"{args.precision}, torch {torch.__version__}: loss {ours[0]:.6f} to {ours[-1]:.6f}")  # fmt: skip
-    most, rms = distances("berlu and PyTorch", ours, theirs[0])
-    pairs = [(j, i) for i in range(args.orders) for j in range(i)]
-    spread = max((distances(f"PyTorch, orders {j} and {i}", theirs[j], theirs[i])[1] for j, i in pairs), default=0.0)
+          f"{args.precision}, torch {torch.__version__}: loss {ours[0]:.6f} to {ours[-1]:.6f}", flush=True)  # fmt: skip
+    theirs, rms, most, spread = {}, 0.0, 0.0, 0.0
+    for way in [*range(args.orders), *args.also]:
+        losses = train(args, settings, facts, steps, way)
+        apart = distances(f"berlu and PyTorch, {name_of(way)}", ours, losses)
+        most, rms = (most, rms) if theirs else apart
+        for other, before in theirs.items():
+            pair = f"PyTorch, {name_of(other)} and {name_of(way)}"
+            spread = max(spread, distances(pair, before, losses)[1])
+        theirs[way] = losses
     good = most <= LIMIT if args.precision == "f32" else rms <= spread
     if good:
         print("the same losses")

@@ -3,27 +3,36 @@
 SPDX-License-Identifier: MIT
 
 Needs torch; timm for ConvNeXt and ResNet (the ViT is written by hand where timm is missing).
-docs/python.md says how to install. Candidates of a table run in turns, in blocks, and the least
-time of a block counts: a ratio within one table says more on a busy machine than any time. Tables:
+docs/python.md says how to install. Candidates of a table run in turns: a ratio within one table
+says more on a busy machine than any time. Tables of single calls (the least time of a block counts):
 
     call     64 elements: what a call costs besides computing
     large    256 Ki and 4 Mi elements (CPU), forward and backward with the gradient of alpha, eager and compiled
     memory   bytes kept between forward and backward of ViT-Tiny/4, batch 32
-    step     a training step of ViT-Tiny/4 with each activation
-    defaults compiled steps of ViT-Tiny/4, ConvNeXt-T and ResNet-50 with native and with pure operators, alpha
-             learned and fixed, on the CPU and on a GPU where there is one: what backend="auto" chooses by
     gpu      128 Mi bf16 against a copy and an add
-    gpu_step ViT-Tiny/4, batch 1024, bf16 autocast: eager, compiled, reduce-overhead, a captured graph; peak memory
 
-    bench/torch_ops.py [TABLE ...] [--threads 2] [--seconds 2]"""
+Tables of training steps (medians and least times of turns; torch_cells.py, a process for each candidate):
+
+    step     ViT-Tiny/4 with each activation on the CPU, eager and compiled
+    gpu_step the same on a GPU, batch 1024, bf16 autocast, also in reduce-overhead mode and as a captured graph;
+             peak memory, and whether the losses are the same
+    defaults compiled steps of ViT-Tiny/4, ConvNeXt-T and ResNet-50 with native and with pure operators, alpha
+             learned and fixed, on --device: what backend="auto" chooses by
+
+On a CPU with --threads 1 the times of steps are those of the processor, which a busy machine changes least.
+
+    bench/torch_ops.py [TABLE ...] [--device cpu|cuda] [--threads 2] [--seconds 2] [--ahead 1] [--jobs N]"""
 
 import argparse
+import signal
+import sys
 import time
 
 import torch
 from torch import nn
 
 import berlu.torch as bt
+import torch_cells
 
 
 class Composition(nn.Module):
@@ -61,7 +70,7 @@ def interleaved(candidates, seconds, wait=lambda: None, clock=time.perf_counter)
 def table(title, best, base):
     print(f"\n{title}\n{'':34} {'us':>10} {'x of ' + base:>16}")
     for name, seconds in best.items():
-        print(f"{name:34} {seconds * 1e6:10.1f} {seconds / best[base]:16.2f}")
+        print(f"{name:34} {seconds * 1e6:10.1f} {seconds / best[base]:16.3f}", flush=True)
 
 
 def both(module, x, dy):
@@ -116,29 +125,11 @@ def large(args):
         )
 
 
-def vit(act):
-    torch.manual_seed(0)
-    try:
-        import timm
-    except ImportError:
-        from vit_by_hand import ViT
-
-        model = ViT(image=32, patch=4, width=192, depth=12, heads=3, classes=10)
-    else:
-        model = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10)
-    if act:
-        bt.replace_activations(model, act)
-    return model.train()
-
-
-VITS = {"nn.GELU": None, "berlu": bt.BerLU, "berlu keep=output": lambda: bt.BerLU(keep="output")}
-
-
 def memory(args):
     print("\nViT-Tiny/4, batch 32, kept between forward and backward")
     base = None
-    for name, act in VITS.items():
-        model, x, kept = vit(act), torch.randn(32, 3, 32, 32), {}
+    for name, act in torch_cells.ACTS.items():
+        model, x, kept = torch_cells.network("ViT-Tiny/4", act), torch.randn(32, 3, 32, 32), {}
         owned = {p.untyped_storage().data_ptr() for p in model.parameters()}
 
         def pack(t):
@@ -154,123 +145,32 @@ def memory(args):
         del loss
 
 
-def step(args):
-    x, labels, runs = torch.randn(32, 3, 32, 32), torch.arange(32) % 10, {}
-    for compiled in (False, True):
-        for name, act in VITS.items():
-            model = vit(act)
-            optimizer = torch.optim.AdamW(bt.parameter_groups(model, 0.05), lr=1e-4)
-            f = torch.compile(model) if compiled else model
-
-            def run(f=f, optimizer=optimizer):
-                optimizer.zero_grad()
-                nn.functional.cross_entropy(f(x), labels).backward()
-                optimizer.step()
-
-            runs[("compiled " if compiled else "") + name] = run
-    table("ViT-Tiny/4, batch 32, a training step", interleaved(runs, args.seconds), "nn.GELU")
-
-
-def training_step(f, model, x, labels, autocast=None):
-    """One step of AdamW as a call without arguments."""
-    optimizer = torch.optim.AdamW(bt.parameter_groups(model, 0.05), lr=1e-4, capturable=x.is_cuda)
-
-    def run():
-        optimizer.zero_grad()
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=bool(autocast)):
-            loss = nn.functional.cross_entropy(f(x).float(), labels)
-        loss.backward()
-        optimizer.step()
-
-    return run
-
-
-def networks():
-    """(name, model with its own activations, side, batches on CPU and GPU)."""
-    yield "ViT-Tiny/4", lambda: vit(None), 32, (32, 1024)
-    try:
-        import timm
-    except ImportError as error:
-        print(f"{error}: ConvNeXt-T and ResNet-50 are left out")
-        return
-    yield "ConvNeXt-T", lambda: timm.create_model("convnext_tiny"), 224, (2, 64)
-    yield "ResNet-50", lambda: timm.create_model("resnet50"), 224, (2, 64)
-
-
-def defaults(args):
-    for place, device in enumerate(("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)):
-        for name, make, side, batches in networks():
-            batch, runs = batches[place], {}
-            x, labels = torch.randn(batch, 3, side, side, device=device), torch.arange(batch, device=device) % 10
-            for learn in ("alpha", "none"):
-                for backend in ("native", "torch"):
-                    torch._dynamo.reset()
-                    torch.manual_seed(0)
-                    model = make()
-                    bt.replace_activations(model, lambda: bt.BerLU(learn=learn, backend=backend))
-                    model = model.to(device).train()
-                    run = training_step(torch.compile(model), model, x, labels, device == "cuda")
-                    run()  # compiled before the next one resets the compiler
-                    runs[f"{'learned' if learn == 'alpha' else 'fixed'} alpha, {backend}"] = run
-            wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-            table(f"{name}, batch {batch}, {device}, compiled step", interleaved(runs, args.seconds, wait), next(iter(runs)))
-
-
-def captured(run):
-    """The step inside a CUDA graph, after three runs on a stream of its own."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
-
-
-def gpu_step(args):
-    if not torch.cuda.is_available():
-        print("\nno GPU: the table gpu_step is left out")
-        return
-    x, labels = torch.randn(1024, 3, 32, 32, device="cuda"), torch.arange(1024, device="cuda") % 10
-    runs, peaks = {}, {}
-    for kind in ("eager", "compiled", "reduce-overhead", "captured"):
-        for name, act in VITS.items():
-            model = vit(act).cuda()
-            mode = "reduce-overhead" if kind == "reduce-overhead" else None
-            f = torch.compile(model, mode=mode) if kind in ("compiled", "reduce-overhead") else model
-            run = training_step(f, model, x, labels, autocast=True)
-            run()
-            if kind == "eager":
-                torch.cuda.reset_peak_memory_stats()
-                before = torch.cuda.memory_allocated()
-                run()
-                peaks[name] = torch.cuda.max_memory_allocated() - before
-            runs[f"{kind} {name}"] = captured(run) if kind == "captured" else run
-    table("ViT-Tiny/4, batch 1024, bf16, a step", interleaved(runs, args.seconds, torch.cuda.synchronize), "eager nn.GELU")
-    for name, peak in peaks.items():
-        print(f"peak of a step, {name:24} {peak / 2**20:8.0f} MiB {peak / peaks['nn.GELU']:6.3f}")
-
-
-def gpu(args):
-    if not torch.cuda.is_available():
+def gpu(args, device="cuda", count=128 << 20):
+    if not torch.cuda.is_available() and device == "cuda":
         print("\nno GPU: the table gpu is left out")
         return
-    x = torch.randn(128 << 20, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-    dy, out = torch.randn_like(x), torch.empty_like(x)
-    with torch.no_grad():
-        runs = {"copy": lambda: out.copy_(x.detach()), "add": lambda: torch.add(x.detach(), dy, out=out)}
-    modules = {n: m().cuda() for n, m in MODULES.items()}
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    x = torch.randn(count, device=device, dtype=torch.bfloat16, requires_grad=True)
+    dy, out, plain = torch.randn_like(x), torch.empty_like(x), x.detach()
+    modules = {n: m().to(device) for n, m in MODULES.items()}
+    for name in ("nn.PReLU", "composition"):  # torch's own take a bf16 x with bf16 parameters only, or answer in f32
+        modules[name].to(torch.bfloat16)
+    runs = {"copy": lambda: out.copy_(plain)}
     runs.update({f"{n}, forward": forward_only(m, x) for n, m in modules.items()})
-    table("128 Mi bf16, forward", interleaved(runs, args.seconds, torch.cuda.synchronize), "copy")
-    with torch.no_grad():
-        adds = {"add": lambda: torch.add(x.detach(), dy, out=out)}
+    table(f"{count >> 20} Mi bf16, forward", interleaved(runs, args.seconds, wait), "copy")
+    runs = {"add": lambda: torch.add(plain, dy, out=out)}
     for n, m in modules.items():
         y = m(x)
-        adds[f"{n}, backward"] = lambda y=y, m=m: torch.autograd.grad(y, [x, *m.parameters()], dy, retain_graph=True)
-    table("128 Mi bf16, backward", interleaved(adds, args.seconds, torch.cuda.synchronize), "add")
+        runs[f"{n}, backward"] = lambda y=y, m=m: torch.autograd.grad(y, [x, *m.parameters()], dy, retain_graph=True)
+    table(f"{count >> 20} Mi bf16, backward", interleaved(runs, args.seconds, wait), "add")
+
+
+CALLS = {"call": call, "large": large, "memory": memory, "gpu": gpu}
+STEPS = {
+    "step": lambda args: torch_cells.steps(args, "cpu"),
+    "gpu_step": lambda args: torch_cells.steps(args, "cuda"),
+    "defaults": lambda args: torch_cells.defaults(args, args.device),
+}
 
 
 def main():
@@ -278,18 +178,34 @@ def main():
     parser.add_argument("tables", nargs="*", default=["call", "large", "memory", "step", "gpu", "gpu_step"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2, help="per candidate")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--turn", type=float, default=0.25, help="seconds of a turn of a training step")
+    parser.add_argument("--ahead", type=int, default=1, metavar="N", help="tables of steps prepared side by side")
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="candidates that compile at once")
+    parser.add_argument("--prepare", type=float, default=1800, metavar="S", help="leave out what compiles longer")
+    parser.add_argument("--batch", type=int, default=0, help="of the training steps")
+    parser.add_argument("--kinds", nargs="*", help="of the tables step and gpu_step: eager, compiled, ...")
+    parser.add_argument("--networks", nargs="*", help="of the table defaults")
+    parser.add_argument("--compile", choices=("compiled", "blocks"), default="compiled", help="of the table defaults")
+    parser.add_argument("--pause", action="store_true", help="measure after a line of standard input")
     args = parser.parse_args()
+    for name in args.tables:
+        if name not in {**CALLS, **STEPS}:
+            parser.error(f"there is no table '{name}'; there are {', '.join({**CALLS, **STEPS})}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that candidates end with this process
     torch.set_num_threads(args.threads)
     print(
         f"torch {torch.__version__}, {args.threads} threads, native operators: {bt.native() or 'yes'}; "
-        f"CUDA: {bt.cuda() or 'yes'}"
+        f"CUDA: {bt.cuda() or 'yes'}",
+        flush=True,
     )
-    known = {"call": call, "large": large, "memory": memory, "step": step, "defaults": defaults, "gpu": gpu}
-    known["gpu_step"] = gpu_step
     for name in args.tables:
-        if name not in known:
-            parser.error(f"there is no table '{name}'; there are {', '.join(known)}")
-        known[name](args)
+        if name in CALLS:
+            CALLS[name](args)
+    if "gpu_step" in args.tables and not torch.cuda.is_available():
+        print("\nno GPU: the table gpu_step is left out")
+        args.tables.remove("gpu_step")
+    torch_cells.run([STEPS[name](args) for name in args.tables if name in STEPS], args)
 
 
 if __name__ == "__main__":

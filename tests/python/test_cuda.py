@@ -89,6 +89,47 @@ class Cuda(unittest.TestCase):
                 for a, b in zip(want, got):
                     self.assertTrue(torch.equal(a, b.clone()))
 
+    @unittest.skipUnless(shutil.which("gcc") or shutil.which("clang"), "torch.compile needs a C compiler")
+    def test_graphs_train_as_what_they_record(self):
+        for keep in ("input", "output"):
+            eager = self.losses("eager", keep)
+            self.assertLess(eager[-1], eager[0])
+            self.assertEqual(self.losses("captured", keep), eager)
+            self.assertEqual(self.losses("reduce-overhead", keep), self.losses("compiled", keep))
+
+    def losses(self, kind, keep, steps=6):
+        """Those of a few steps of AdamW, after three that a graph needs to warm up."""
+        torch._dynamo.reset()
+        torch.manual_seed(4)
+        layers = torch.nn.Linear(64, 256), bt.BerLU(eps=0.1, keep=keep), torch.nn.Linear(256, 64)
+        model, x = torch.nn.Sequential(*layers).cuda(), torch.randn(128, 64, device="cuda")
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)
+        mode = "reduce-overhead" if kind == "reduce-overhead" else None
+        f = torch.compile(model, mode=mode) if kind in ("compiled", "reduce-overhead") else model
+
+        def step():
+            optimizer.zero_grad()
+            loss = (f(x) - x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                step()
+        torch.cuda.current_stream().wait_stream(stream)
+        if kind != "captured":
+            return [step().item() for _ in range(steps)]
+        graph, out = torch.cuda.CUDAGraph(), []
+        with torch.cuda.graph(graph):
+            loss = step()
+        for _ in range(steps):
+            graph.replay()
+            out.append(loss.item())
+        return out
+
     def test_second_order_is_that_of_the_cpu(self):
         results = []
         for device in ("cpu", "cuda"):
