@@ -100,8 +100,4 @@ berlu_status engine_allocate(engine *e); /* all memory the plan names */
 void *engine_device_take(engine *e, uint64_t bytes, const char *what);
 void *engine_data(const engine *e, tensor t); /* device memory of a tensor; NULL if it has none */
 
-/* run.c */
-berlu_status engine_program_run(engine *e, program_id id);
-berlu_status engine_shadow_refresh(engine *e);
-
 #endif
