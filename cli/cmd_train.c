@@ -171,14 +171,13 @@ static void epoch_show(void *context, const metrics_row *row, const train_speed 
 static berlu_status setting_take(train_settings *s, const options *o, const setting *row)
 {
     char digits[32];
-    berlu_status status = BERLU_OK;
     if (!options_given(o, row->option))
         return BERLU_OK;
     switch (row->kind) {
     case SETTING_LIST:
-        for (size_t i = 0; status == BERLU_OK && i < options_count(o, row->option); i++)
-            status = recipe_set(s, row->key, options_strings(o, row->option)[i]);
-        return status;
+        for (size_t i = 0; i < options_count(o, row->option); i++)
+            TRY(recipe_set(s, row->key, options_strings(o, row->option)[i]));
+        return BERLU_OK;
     case SETTING_COUNT:
         snprintf(digits, sizeof digits, "%lld", (long long)options_int(o, row->option));
         return recipe_set(s, row->key, digits);
@@ -196,19 +195,15 @@ static berlu_status file_take(train_settings *s, const char *path)
     train_settings recorded;
     const char *dot = strrchr(path, '.');
     if (dot && strcmp(dot, ".json") == 0) {
-        berlu_status read = run_json_read(&recorded, NULL, path);
-        if (read != BERLU_OK)
-            return read;
-        read = recipe_take(s, &recorded);
+        TRY(run_json_read(&recorded, NULL, path));
+        berlu_status read = recipe_take(s, &recorded);
         recipe_free(&recorded);
         return read;
     }
     if (run_exists(path))
         return berlu_fail(BERLU_ERR_ARG, "option --config: %s is the folder of a run; give %s/run.json", path, path);
-    berlu_status status = yaml_tree_read(&tree, path);
-    if (status != BERLU_OK)
-        return status;
-    status = recipe_set_yaml(s, &tree, tree.root);
+    TRY(yaml_tree_read(&tree, path));
+    berlu_status status = recipe_set_yaml(s, &tree, tree.root);
     yaml_tree_free(&tree);
     return status;
 }
