@@ -1,4 +1,4 @@
-/* cuda/estimate.cuh - values and derivatives for results in bf16 that nobody compares bit for bit.
+/* cuda/estimate.cuh - values and derivatives for bf16 results that need not be exact.
  * SPDX-License-Identifier: MIT
  *
  *     estimate_value(x, k), estimate_slope(x, k)
