@@ -1,5 +1,9 @@
 /* engine_internal.h - the struct behind engine.h, for the files of this layer and its tests.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * An engine is a graph, a plan, the calls that build.c lowered them to, and the memory they point
+ * to. The store (parameters, moments, average) may be shared by several engines. Files: create.c,
+ * build.c, memory.c, run.c, params.c, image_set.c. */
 #ifndef ENGINE_ENGINE_INTERNAL_H
 #define ENGINE_ENGINE_INTERNAL_H
 
