@@ -132,22 +132,22 @@ static berlu_status sample_verify(const options *o, const study_opened *x)
     if (!count)
         return berlu_fail(BERLU_ERR_INPUT, "%s: no run is finished yet", x->folder);
     verify_row *rows = calloc(count, sizeof *rows);
-    if (!rows)
-        return berlu_fail_memory(count * sizeof *rows, "rows");
-    berlu_status status;
-    TRY_DONE(verify_prepare(&again, &x->runs, picked, count, x->folder));
-    TRY_DONE(runs_repeat(x, o, &again));
-    TRY_DONE(rows_make(rows, x, &again, picked));
-    TRY_DONE(rows_answer(o, x, rows, count));
-    for (size_t i = 0; i < count; i++)
+    berlu_status status = rows ? verify_prepare(&again, &x->runs, picked, count, x->folder)
+                               : berlu_fail_memory(count * sizeof *rows, "rows");
+    if (status == BERLU_OK)
+        status = runs_repeat(x, o, &again);
+    if (status == BERLU_OK)
+        status = rows_make(rows, x, &again, picked);
+    if (status == BERLU_OK)
+        status = rows_answer(o, x, rows, count);
+    for (size_t i = 0; rows && i < count; i++) {
         bad += !verify_passes(rows[i].verdict);
-    if (bad)
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs did not come out as before", bad, count);
-done:
-    for (size_t i = 0; i < count; i++)
         text_free(&rows[i].why);
+    }
     free(rows);
     study_entries_free(&again);
+    if (status == BERLU_OK && bad)
+        status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs did not come out as before", bad, count);
     return status;
 }
 
@@ -155,9 +155,12 @@ static berlu_status verify_study(options *o)
 {
     study_opened x;
     char path[STUDY_PATH + 16];
-    TRY(study_open_runs(&x, o));
+    berlu_status status = study_open_runs(&x, o);
+    if (status != BERLU_OK)
+        return status;
     snprintf(path, sizeof path, "%s/study.db", x.folder);
-    berlu_status status = file_exists(path) ? study_known_take(&x.runs, path) : BERLU_OK; /* folders elsewhere */
+    if (file_exists(path)) /* results whose folders are elsewhere */
+        status = study_known_take(&x.runs, path);
     if (status == BERLU_OK)
         status = sample_verify(o, &x);
     study_opened_free(&x);
