@@ -87,7 +87,7 @@ def instructions(program, spec, steps):
         out = os.path.join(folder, "counts")
         step(program, spec, ["--threads", "1", "--steps", str(steps), "--seconds", "0"],
              ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}"], env)
-        listed = subprocess.run(["callgrind_annotate", "--threshold=100", "--inclusive=no", out],
+        listed = subprocess.run(["callgrind_annotate", "--threshold=100", "--inclusive=no", "--auto=no", out],
                                 stdout=subprocess.PIPE, text=True, check=True).stdout
     rows = re.findall(r"^\s*([\d,]+) \(.*?\)\s+(.*)$", listed, re.M)
     count = {name: int(value.replace(",", "")) for value, name in rows if name.startswith("PROGRAM TOTALS")}
@@ -118,7 +118,10 @@ def main():
     p.add_argument("--instructions", action="store_true")
     p.add_argument("--steps", type=int, default=4, help="with --instructions: steps to count")
     p.add_argument("--log", metavar="FILE")
-    args = p.parse_args()
+    args = p.parse_intermixed_args()
+    for program in (args.old, args.new):
+        if not os.access(program, os.X_OK):
+            p.error(f"{program}: no program")
     for spec in args.models or (MICRO if args.instructions else MODELS):
         count(args, spec) if args.instructions else measure(args, spec)
 
