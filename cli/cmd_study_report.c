@@ -48,7 +48,7 @@ done:
     return status;
 }
 
-/* How many runs there are, how many are finished, and the verdicts; claims.json has the rest. */
+/* The numbers of runs and of finished runs, and the verdicts; claims.json has the rest. */
 static berlu_status result_print(const options *o, const report *r, size_t studies)
 {
     size_t done = 0, failed = 0;

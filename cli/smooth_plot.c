@@ -263,7 +263,7 @@ static berlu_status figure_fill(drawing *d, svg_figure *figure)
     return BERLU_OK;
 }
 
-/* What the curves of an overlay have in common: the title without the key that differs. */
+/* The common part of the curves of an overlay: the title without the key that differs. */
 static void title_shorten(char title[SMOOTH_TITLE], const char *overlay)
 {
     char *degree = strstr(title, ", degree "), *eps = strstr(title, ", eps ");

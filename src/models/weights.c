@@ -52,7 +52,7 @@ static const st_tensor *find_prelu(const graph *g, const char *name, const safet
     return NULL;
 }
 
-/* What DataParallel, torch.compile and Lightning put in front of every name. NULL: not the
+/* The prefixes that DataParallel, torch.compile and Lightning add to every name. NULL: not the
  * reason. */
 static const char *prefix_of(const char *name, const safetensors *file)
 {
