@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 MODELS = ("vit_tiny_cifar:32", "deit_tiny_cifar:32", "tnt_s_cifar:16", "convnext_atto_cifar:16")
-MICRO = ("vit_micro:8", "deit_micro:8", "tnt_micro:8", "convnext_micro:8")
+MICRO = ("vit_micro:2", "deit_micro:2", "tnt_micro:2", "convnext_micro:2")
 LIMIT = 0.01
 
 
