@@ -89,7 +89,7 @@ def main():
         torch.set_num_threads(threads)
         for n in args.n:
             for width in args.range:
-                print(f"\n{n} numbers in +-{width:g}, {threads} thread{'s' if threads > 1 else ''}")
+                print(f"\n{n} elements in +-{width:g}, {threads} thread{'s' if threads > 1 else ''}")
                 x, g = (torch.rand(n) * 2 - 1) * width, torch.rand(n) * 2 - 1
                 y, d = torch.empty(n), torch.empty(n)
                 for spec, name, learned in chosen:

@@ -41,7 +41,7 @@ typedef struct bench {
 } bench;
 
 /* n elements uniform in +-range, stored as dtype; NULL without memory. */
-static float *numbers(size_t n, berlu_dtype dtype, double range, uint64_t seed)
+static float *values_random(size_t n, berlu_dtype dtype, double range, uint64_t seed)
 {
     float *out = memory_aligned(n * berlu_dtype_size(dtype) + 64, "the arrays of a bench");
     for (size_t i = 0; out && i < n; i += 4) {
@@ -105,9 +105,9 @@ static berlu_status subject_numbers(bench *b, size_t index)
         if ((other ? other->dtype : BERLU_F32) == dtype && (other ? other->range : 3) == range)
             s->x = b->subjects[i].x;
     }
-    if (!s->x && !(s->x = numbers(b->n, dtype, range, 1)))
+    if (!s->x && !(s->x = values_random(b->n, dtype, range, 1)))
         return BERLU_ERR_MEMORY;
-    if (!b->dy16[dtype] && !(b->dy16[dtype] = numbers(b->n, dtype, 1, 2)))
+    if (!b->dy16[dtype] && !(b->dy16[dtype] = values_random(b->n, dtype, 1, 2)))
         return BERLU_ERR_MEMORY;
     return BERLU_OK;
 }
@@ -143,7 +143,7 @@ static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
             return status;
     }
     b->dy = b->dy16[BERLU_F32];
-    b->y = numbers(b->n, BERLU_F32, 0, 3);
+    b->y = values_random(b->n, BERLU_F32, 0, 3);
     b->workspace = memory_aligned(b->workspace_bytes + 64, "the workspace of a bench");
     return b->y && b->workspace ? BERLU_OK : BERLU_ERR_MEMORY;
 }

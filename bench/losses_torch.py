@@ -71,7 +71,7 @@ def activation(spec):
     raise SystemExit(f"losses_torch.py: no PyTorch form of '{spec}' here")
 
 
-# ---- what the run left -----------------------------------------------------------------------------------------------
+# ---- files of the run ------------------------------------------------------------------------------------------------
 
 
 def safetensors(path):

@@ -1,4 +1,4 @@
-/* mask.c - what it costs to keep signals away from a product. SPDX-License-Identifier: MIT
+/* mask.c - the cost of keeping signals away from a product. SPDX-License-Identifier: MIT
  *
  *     cmake --build build --target bench_mask && build/bench/bench_mask
  *

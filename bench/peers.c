@@ -34,7 +34,7 @@
 enum { SUBJECTS = 96, ROUNDS_MOST = 501 };
 
 typedef struct subject {
-    const char *who, *act;
+    const char *library, *act;
     int backward;
     void (*run)(struct subject *s);
     berlu_act *own;
@@ -56,10 +56,10 @@ static float *x, *dy, *y;
 static void *workspace; /* for the sums of BerLU's gradient */
 static size_t workspace_bytes;
 
-static subject *add(const char *who, const char *act, int backward, void (*run)(subject *))
+static subject *add(const char *library, const char *act, int backward, void (*run)(subject *))
 {
     subject *s = &subjects[count++];
-    *s = (subject){.who = who, .act = act, .backward = backward, .run = run};
+    *s = (subject){.library = library, .act = act, .backward = backward, .run = run};
     return s;
 }
 
@@ -258,7 +258,7 @@ static void rounds_run(int rounds)
 
 static void report(double range)
 {
-    printf("\nx in +-%g, %zu numbers, one thread: ns per number (%s)\n", range, n, least ? "least" : "median");
+    printf("\nx in +-%g, %zu elements, one thread: ns per element (%s)\n", range, n, least ? "least" : "median");
     for (size_t a = 0; a < sizeof names / sizeof *names; a++)
         for (int back = 0; back < 2; back++) {
             double own = 0, best = INFINITY;
@@ -272,7 +272,7 @@ static void report(double range)
                 subject *s = &subjects[i];
                 if (strcmp(s->act, names[a]) || s->backward != back)
                     continue;
-                printf("  %s %.4f", s->who, s->time);
+                printf("  %s %.4f", s->library, s->time);
                 if (s->own)
                     own = s->time;
                 else
@@ -322,8 +322,8 @@ int main(int argc, char **argv)
     add_xnnpack();
 #endif
     keep_named(argv + 4, argc > 4 ? argc - 4 : 0);
-    for (int far = 0; far < 2; far++) {
-        float range = far ? 12 : 3;
+    for (int wide = 0; wide < 2; wide++) {
+        float range = wide ? 12 : 3;
         for (size_t i = 0; i < n; i++) {
             philox_words r = philox_draw(1, PURPOSE_TEST, 2, i, 0);
             x[i] = (philox_f32(r.w[0]) * 2 - 1) * range;

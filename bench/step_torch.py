@@ -7,8 +7,8 @@ SPDX-License-Identifier: MIT
 
 A step is forward, cross entropy, backward, clipping to norm 1, AdamW, in f32. Each round runs berlu and then every
 peer for some seconds, each in a process of its own; peers stay alive between rounds, asleep, so that rounds can be
-short and follow each other closely: on a machine shared with other guests minutes differ more than programs. Results
-are medians over the rounds. Peers:
+short and follow each other closely: on a machine shared with other virtual machines minutes differ more than programs.
+Results are medians over the rounds. Peers:
 
     eager      timm's model, fused AdamW, malloc kept from returning memory (worth a factor of 1.2)
     compiled   the same under torch.compile (needs a C++ compiler; the first run compiles for a minute or two)
@@ -100,17 +100,17 @@ def torch_start(args, spec, python, flags, env):
     return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def answer_read(process, beginning):
+def line_read(process, beginning):
     for line in process.stdout:
         if line.startswith(beginning):
             return line
     sys.exit(f"{' '.join(process.args)}: ended with code {process.wait()}")
 
 
-def turn(process):
+def measured(process):
     process.stdin.write("go\n")
     process.stdin.flush()
-    return json.loads(answer_read(process, "{"))
+    return json.loads(line_read(process, "{"))
 
 
 def berlu_run(args, spec, what, flags=()):
@@ -124,7 +124,7 @@ def berlu_run(args, spec, what, flags=()):
 
 def memory_compare(args, spec):
     with torch_start(args, spec, sys.executable, ["--memory"], {}) as process:
-        theirs = json.loads(answer_read(process, "{"))
+        theirs = json.loads(line_read(process, "{"))
     for words, flags in (("", []), (", attention recomputed", ["--remake-attention"])):
         ours = berlu_run(args, spec, "memory", flags)
         print(f"{spec}{words}: kept by berlu {ours['kept_bytes'] / 2**20:.1f} MiB, by torch {theirs['version']} {theirs['kept'] / 2**20:.1f} MiB, "
@@ -142,7 +142,7 @@ def peers_start(args, spec):
             setting = " ".join(f"{key}={value}" for key, value in env.items())
             process = torch_start(args, spec, args.debian_python if peer == "debian" else sys.executable, flags, env)
             peers.append((f"{peer} {setting}".strip(), process))
-            answer_read(process, "ready")
+            line_read(process, "ready")
     return peers
 
 
@@ -156,8 +156,8 @@ def measure(args, spec, log):
     for _ in range(args.rounds):
         note("berlu", berlu_run(args, spec, "step")["images_per_s"])
         for name, process in peers:
-            answer = turn(process)
-            note(name, answer["images_per_s"], answer["version"])
+            result = measured(process)
+            note(name, result["images_per_s"], result["version"])
     for _, process in peers:
         process.stdin.close()
         process.wait()

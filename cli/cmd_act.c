@@ -115,16 +115,17 @@ static berlu_status act_list(options *o)
     if (!options_json(o))
         printf("%-*s  %-9s  %-9s  %s\n", SPEC_WIDTH, given ? "activation" : "activation with its defaults", "dy from y",
                "Lipschitz", "ULP");
-    for (size_t i = 0; status == BERLU_OK && (given ? i < given : berlu_act_builtin(i) != NULL); i++)
-        status = act_show(o, &out, given ? asked[i] : berlu_act_builtin(i));
-    if (status == BERLU_OK && options_json(o))
+    for (size_t i = 0; given ? i < given : berlu_act_builtin(i) != NULL; i++)
+        TRY_DONE(act_show(o, &out, given ? asked[i] : berlu_act_builtin(i)));
+    if (options_json(o))
         return output_print(&out);
-    text_free(&out.json);
-    if (status == BERLU_OK && !given)
+    if (!given)
         puts("\ndy from y: the slope can be computed from the output alone. ULP: bound of the\n"
              "value's error. learn= says what training changes; scale=k means f(kx)/k and\n"
              "center=1 means f - f(0), for every activation. smooth(kinks=...; slopes=...)\n"
              "makes more of them.");
+done:
+    text_free(&out.json);
     return status;
 }
 

@@ -116,8 +116,9 @@ static double largest(const curve *c)
     return most;
 }
 
-/* The second derivative of a narrow knee (49.5 for an eps of 0.01) would flatten all others: where some curves are far
- * above the rest, the plot shows the rest, and its title names the highest value. */
+/* The second derivative of a narrow knee (49.5 for an eps of 0.01) would flatten all others: where
+ * some curves are far above the rest, the plot shows the rest, and its title names the highest
+ * value. */
 static void cut_second(drawing *d)
 {
     const double far = 8;
@@ -213,16 +214,15 @@ static berlu_status json_print(const drawing *d, const char *path)
 static berlu_status act_plot(options *o)
 {
     drawing d = {.title = "activations"};
-    berlu_status status = curves_make(&d, o);
-    if (status == BERLU_OK)
-        status = curves_fill(&d, o);
-    if (status == BERLU_OK) {
-        svg_figure figure = {.title = d.title, .plots = d.plots};
-        (d.count > OVERLAID ? multiples : overlay)(&d, &figure);
-        status = svg_save(options_string(o, "svg"), &figure);
-    }
-    if (status == BERLU_OK && options_json(o))
+    berlu_status status;
+    TRY_DONE(curves_make(&d, o));
+    TRY_DONE(curves_fill(&d, o));
+    svg_figure figure = {.title = d.title, .plots = d.plots};
+    (d.count > OVERLAID ? multiples : overlay)(&d, &figure);
+    TRY_DONE(svg_save(options_string(o, "svg"), &figure));
+    if (options_json(o))
         status = json_print(&d, options_string(o, "svg"));
+done:
     drawing_free(&d);
     return status;
 }

@@ -116,23 +116,23 @@ static berlu_status analyze_lipschitz(options *o)
         order[i] = paper_first(i);
     analyze_acts list = {0};
     int json = options_json(o);
-    berlu_status status = acts_open(&list, o, order);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = analyze_plot_slopes(&list, options_string(o, "svg"));
-    if (status == BERLU_OK) {
-        output out;
-        output_start(&out);
-        output_array(&out, "rows");
-        if (!json)
-            printf("%-20s %-20s %-20s %-20s %-23s %-22s %-6s %s\n", "activation", "Lipschitz constant", "at", "found",
-                   "found at", "largest curvature", "paper", "verdict");
-        for (size_t i = 0; i < list.count; i++) {
-            lipschitz l;
-            lipschitz_find(&l, list.acts[i]);
-            lipschitz_write(&out, list.names[i], &l, json);
-        }
-        status = rows_end(&out, json);
+    berlu_status status;
+    TRY_DONE(acts_open(&list, o, order));
+    if (options_given(o, "svg"))
+        TRY_DONE(analyze_plot_slopes(&list, options_string(o, "svg")));
+    output out;
+    output_start(&out);
+    output_array(&out, "rows");
+    if (!json)
+        printf("%-20s %-20s %-20s %-20s %-23s %-22s %-6s %s\n", "activation", "Lipschitz constant", "at", "found",
+               "found at", "largest curvature", "paper", "verdict");
+    for (size_t i = 0; i < list.count; i++) {
+        lipschitz l;
+        lipschitz_find(&l, list.acts[i]);
+        lipschitz_write(&out, list.names[i], &l, json);
     }
+    status = rows_end(&out, json);
+done:
     acts_close(&list);
     return status;
 }
@@ -224,20 +224,17 @@ static berlu_status depth_of(const berlu_act *act, const char *name, const depth
 {
     depth *d = &found->depth[found->count];
     snprintf(found->name[found->count], sizeof found->name[0], "%s", name);
-    berlu_status status = depth_find(d, act, s);
-    if (status != BERLU_OK)
-        return status;
+    TRY(depth_find(d, act, s));
     found->count++;
+    if (d->edge)
+        return BERLU_OK;
     berlu_act *centred = NULL;
-    if (!d->edge)
-        status = act_centred(&centred, act);
-    if (status == BERLU_OK && centred) {
-        const char *keys = strrchr(name, ')');
-        snprintf(found->name[found->count], sizeof found->name[0], "%s%ccenter=1", name,
-                 strchr(keys ? keys : name, ':') ? ',' : ':');
-        status = depth_find(&found->depth[found->count], centred, s);
-        found->count += status == BERLU_OK;
-    }
+    TRY(act_centred(&centred, act));
+    const char *keys = strrchr(name, ')');
+    snprintf(found->name[found->count], sizeof found->name[0], "%s%ccenter=1", name,
+             strchr(keys ? keys : name, ':') ? ',' : ':');
+    berlu_status status = depth_find(&found->depth[found->count], centred, s);
+    found->count += status == BERLU_OK;
     berlu_act_free(centred);
     return status;
 }
@@ -267,23 +264,23 @@ static berlu_status analyze_depth(options *o)
     analyze_acts list = {0};
     depth_list found = {0};
     progress bar;
-    berlu_status status = acts_open(&list, o, usual);
-    if (status == BERLU_OK) {
-        found.depth = calloc(2 * list.count, sizeof *found.depth);
-        found.name = calloc(2 * list.count, sizeof *found.name);
-        if (!found.depth || !found.name)
-            status = berlu_fail_memory(2 * list.count * sizeof *found.depth, "the curves");
-    }
+    berlu_status status;
+    TRY_DONE(acts_open(&list, o, usual));
+    found.depth = calloc(2 * list.count, sizeof *found.depth);
+    found.name = calloc(2 * list.count, sizeof *found.name);
+    if (!found.depth || !found.name)
+        TRY_DONE(berlu_fail_memory(2 * list.count * sizeof *found.depth, "the curves"));
     progress_start(&bar, "depth", "activations", list.count, 0);
     for (size_t i = 0; i < list.count && status == BERLU_OK; i++) {
         status = depth_of(list.acts[i], list.names[i], &settings, &found);
         progress_step(&bar, i + 1);
     }
     progress_clear(&bar);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = analyze_plot_depth(&found, options_string(o, "svg"));
-    if (status == BERLU_OK)
-        status = depth_print_all(&found, options_json(o), settings.width > 0);
+    TRY_DONE(status);
+    if (options_given(o, "svg"))
+        TRY_DONE(analyze_plot_depth(&found, options_string(o, "svg")));
+    status = depth_print_all(&found, options_json(o), settings.width > 0);
+done:
     free(found.depth);
     free(found.name);
     acts_close(&list);
@@ -338,25 +335,25 @@ static berlu_status analyze_linearity(options *o)
     size_t count = given ? options_count(o, "scales") : CARD_SCALES;
     const double *scales = given ? options_floats(o, "scales") : linearity_scales;
     linearity *rows = calloc(count, sizeof *rows);
-    berlu_status status = rows ? acts_open(&list, o, NULL) : berlu_fail_memory(count * sizeof *rows, "the table");
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = analyze_plot_linearity(&list, scales, count, options_string(o, "svg"));
-    if (status == BERLU_OK) {
-        output out;
-        output_start(&out);
-        output_array(&out, "rows");
-        if (!json)
-            printf("%-24s", "1 - R^2 at scale");
-        for (size_t i = 0; i < count && !json; i++)
-            printf(" %-12.5g", scales[i]);
-        if (!json)
-            putchar('\n');
-        for (size_t i = 0; i < list.count; i++) {
-            linearity_find(rows, list.acts[i], scales, count);
-            linearity_write(&out, list.names[i], rows, count, json);
-        }
-        status = rows_end(&out, json);
+    berlu_status status;
+    TRY_DONE(rows ? acts_open(&list, o, NULL) : berlu_fail_memory(count * sizeof *rows, "the table"));
+    if (options_given(o, "svg"))
+        TRY_DONE(analyze_plot_linearity(&list, scales, count, options_string(o, "svg")));
+    output out;
+    output_start(&out);
+    output_array(&out, "rows");
+    if (!json)
+        printf("%-24s", "1 - R^2 at scale");
+    for (size_t i = 0; i < count && !json; i++)
+        printf(" %-12.5g", scales[i]);
+    if (!json)
+        putchar('\n');
+    for (size_t i = 0; i < list.count; i++) {
+        linearity_find(rows, list.acts[i], scales, count);
+        linearity_write(&out, list.names[i], rows, count, json);
     }
+    status = rows_end(&out, json);
+done:
     acts_close(&list);
     free(rows);
     return status;

@@ -127,17 +127,17 @@ static berlu_status analyze_card(options *o)
     berlu_act *act = NULL;
     card c;
     bench_row speed[OPS];
-    berlu_status status = act_from_text(&act, options_string(o, "act"));
-    if (status == BERLU_OK)
-        status = card_make(&c, act, options_threads(o));
-    if (status == BERLU_OK)
-        status = speed_measure(o, speed);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = card_plot(&c, act, options_string(o, "act"), options_string(o, "svg"));
-    if (status == BERLU_OK && options_json(o))
+    berlu_status status;
+    TRY_DONE(act_from_text(&act, options_string(o, "act")));
+    TRY_DONE(card_make(&c, act, options_threads(o)));
+    TRY_DONE(speed_measure(o, speed));
+    if (options_given(o, "svg"))
+        TRY_DONE(card_plot(&c, act, options_string(o, "act"), options_string(o, "svg")));
+    if (options_json(o))
         status = card_json(act, &c, speed);
-    else if (status == BERLU_OK)
+    else
         card_print(act, &c, speed);
+done:
     berlu_act_free(act);
     return status;
 }

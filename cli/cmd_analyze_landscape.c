@@ -227,13 +227,9 @@ static berlu_status analyze_landscape(options *o)
     progress bar;
     TRY(settings_check(o, &settings));
     opened_options wanted = network_from_options(o, run);
-    berlu_status status = opened_make(&net, &wanted);
-    if (status != BERLU_OK)
-        return status;
-    if (!net.is_run)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s is a model; give the folder of a run", run);
-    if (status == BERLU_OK)
-        status = opened_checkpoint(&net);
+    TRY(opened_make(&net, &wanted));
+    berlu_status status = net.is_run ? opened_checkpoint(&net)
+                                     : berlu_fail(BERLU_ERR_INPUT, "%s is a model; give the folder of a run", run);
     progress_start(&bar, "landscape", "passes", landscape_passes(&settings), 0);
     settings.context = &bar;
     if (status == BERLU_OK)
@@ -241,16 +237,16 @@ static berlu_status analyze_landscape(options *o)
     progress_clear(&bar);
     size_t images = net.count;
     opened_free(&net);
-    if (status != BERLU_OK)
-        return status;
+    TRY(status);
     if (options_flag(o, "save"))
-        status = summary_save(o, &l, images);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = landscape_draw(options_string(o, "svg"), run, &l);
-    if (status == BERLU_OK && options_json(o))
+        TRY_DONE(summary_save(o, &l, images));
+    if (options_given(o, "svg"))
+        TRY_DONE(landscape_draw(options_string(o, "svg"), run, &l));
+    if (options_json(o))
         status = landscape_json(o, &l);
-    else if (status == BERLU_OK)
+    else
         landscape_print(o, &l);
+done:
     landscape_free(&l);
     return status;
 }

@@ -93,17 +93,18 @@ berlu_status analyze_lipschitz_run(const options *o, const char *run)
     branch *branches = NULL;
     size_t count = 0;
     TRY(opened_make(&net, &(opened_options){.name = run, .which = "last", .batch = 1, .threads = options_threads(o)}));
-    berlu_status status = opened_checkpoint(&net);
-    if (status == BERLU_OK)
-        status = branches_find(&branches, &count, &net, options_threads(o));
-    if (status == BERLU_OK && count == 0)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s has no activation", run, net.model->config.name);
-    if (status == BERLU_OK && options_given(o, "svg"))
-        status = branches_draw(options_string(o, "svg"), run, branches, count);
-    if (status == BERLU_OK && options_json(o))
+    berlu_status status;
+    TRY_DONE(opened_checkpoint(&net));
+    TRY_DONE(branches_find(&branches, &count, &net, options_threads(o)));
+    if (count == 0)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %s has no activation", run, net.model->config.name));
+    if (options_given(o, "svg"))
+        TRY_DONE(branches_draw(options_string(o, "svg"), run, branches, count));
+    if (options_json(o))
         status = branches_json(&net, run, branches, count);
-    else if (status == BERLU_OK)
+    else
         branches_print(branches, count);
+done:
     free(branches);
     opened_free(&net);
     return status;

@@ -131,13 +131,12 @@ static berlu_status analyze_regions(options *o)
 {
     regions r;
     const char *run = options_string(o, "run");
-    berlu_status status = regions_read(&r, run);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status;
+    TRY(regions_read(&r, run));
     if (options_given(o, "svg"))
-        status = regions_draw(options_string(o, "svg"), run, &r);
-    if (status == BERLU_OK)
-        status = regions_show(o, &r);
+        TRY_DONE(regions_draw(options_string(o, "svg"), run, &r));
+    status = regions_show(o, &r);
+done:
     regions_free(&r);
     return status;
 }

@@ -165,31 +165,29 @@ static berlu_status spectrum_draw(const char *path, const char *name, const spec
     svg_series norms[SPECTRUM_STATES], gradients[SPECTRUM_STATES];
     svg_series *curves = ARENA_ARRAY(&memory, svg_series, 2 * s->matrices + 1);
     size_t count = 0;
-    berlu_status status = curves ? by_depth(&memory, norms, s, 0) : BERLU_ERR_MEMORY;
-    if (status == BERLU_OK)
-        status = by_depth(&memory, gradients, s, 1);
-    if (status == BERLU_OK)
-        status = spectra(&memory, curves, &count, s);
-    if (status == BERLU_OK) {
-        const svg_plot plots[] = {{.title = "largest singular value of each matrix",
-                                   .x = {.title = "matrix, in the order of the network"},
-                                   .series = norms,
-                                   .count = (size_t)s->states},
-                                  {.title = s->states > 1 ? "singular values of every fc1 (grey: at the start)"
-                                                          : "singular values of every fc1",
-                                   .x = {.title = "place, from the largest (0) to the smallest (1)"},
-                                   .series = curves,
-                                   .count = count},
-                                  {.title = "gradient norm at the activation sites",
-                                   .x = {.title = "site"},
-                                   .y = {.log = 1},
-                                   .series = gradients,
-                                   .count = (size_t)s->states}};
-        status = svg_save(path, &(svg_figure){.title = "Spectra and gradients by depth",
-                                              .subtitle = name,
-                                              .plots = plots,
-                                              .count = s->sites ? 3 : 1});
-    }
+    berlu_status status;
+    TRY_DONE(curves ? by_depth(&memory, norms, s, 0) : BERLU_ERR_MEMORY);
+    TRY_DONE(by_depth(&memory, gradients, s, 1));
+    TRY_DONE(spectra(&memory, curves, &count, s));
+    const svg_plot plots[] = {
+        {.title = "largest singular value of each matrix",
+         .x = {.title = "matrix, in the order of the network"},
+         .series = norms,
+         .count = (size_t)s->states},
+        {.title = s->states > 1 ? "singular values of every fc1 (grey: at the start)" : "singular values of every fc1",
+         .x = {.title = "place, from the largest (0) to the smallest (1)"},
+         .series = curves,
+         .count = count},
+        {.title = "gradient norm at the activation sites",
+         .x = {.title = "site"},
+         .y = {.log = 1},
+         .series = gradients,
+         .count = (size_t)s->states}};
+    status = svg_save(path, &(svg_figure){.title = "Spectra and gradients by depth",
+                                          .subtitle = name,
+                                          .plots = plots,
+                                          .count = s->sites ? 3 : 1});
+done:
     arena_free(&memory);
     return status;
 }
@@ -215,21 +213,21 @@ static berlu_status analyze_spectrum(options *o)
 {
     const char *settings[SETTINGS_MOST][2], *name = options_string(o, "network");
     opened net;
-    spectrum s;
+    spectrum s = {0};
     opened_options wanted = network_from_options(o, name);
     wanted.settings = (const char *const(*)[2])settings;
     wanted.setting_count = settings_given(o, settings);
     TRY(opened_make(&net, &wanted));
-    berlu_status status = spectrum_find(&s, &net, options_threads(o));
-    if (status == BERLU_OK) {
-        if (options_given(o, "svg"))
-            status = spectrum_draw(options_string(o, "svg"), name, &s);
-        if (status == BERLU_OK && options_json(o))
-            status = spectrum_json(name, &s);
-        else if (status == BERLU_OK)
-            spectrum_print(&s);
-        spectrum_free(&s);
-    }
+    berlu_status status;
+    TRY_DONE(spectrum_find(&s, &net, options_threads(o)));
+    if (options_given(o, "svg"))
+        TRY_DONE(spectrum_draw(options_string(o, "svg"), name, &s));
+    if (options_json(o))
+        status = spectrum_json(name, &s);
+    else
+        spectrum_print(&s);
+done:
+    spectrum_free(&s);
     opened_free(&net);
     return status;
 }

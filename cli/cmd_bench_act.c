@@ -73,8 +73,9 @@ static berlu_status add_variants(row_list *list, const options *o, bench_row row
 static berlu_status add_act(row_list *list, const options *o, const char *spec, size_t n, double range)
 {
     berlu_act *act = NULL;
-    berlu_status status = act_from_text(&act, spec);
-    for (int op = 0; status == BERLU_OK && op < 3; op++) {
+    berlu_status status;
+    TRY_DONE(act_from_text(&act, spec));
+    for (int op = 0; op < 3; op++) {
         int asked = options_choice(o, "op");
         if ((asked && asked != op + 1) || (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && !berlu_act_has_from_output(act)))
             continue;
@@ -83,8 +84,9 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
         berlu_isa asked_isa = act_isa_of(options_isa(o));
         row.isa = asked_isa == BERLU_ISA_BEST ? berlu_act_isa(act) : asked_isa;
         row.threads = threads_granted(options_threads(o));
-        status = add_variants(list, o, row);
+        TRY_DONE(add_variants(list, o, row));
     }
+done:
     berlu_act_free(act);
     return status;
 }
@@ -153,10 +155,9 @@ static berlu_status run_rows(const options *o, row_list *list, size_t step)
     if (!options_choice(o, "device"))
         return bench_act_run(list->rows, list->count, options_float(o, "seconds"));
 #if BUILD_CUDA
-    berlu_status status = BERLU_OK;
-    for (size_t at = 0; at < list->count && status == BERLU_OK; at += step)
-        status = bench_act_cuda_run(list->rows + at, step);
-    return status;
+    for (size_t at = 0; at < list->count; at += step)
+        TRY(bench_act_cuda_run(list->rows + at, step));
+    return BERLU_OK;
 #else
     (void)step;
     return berlu_fail(BERLU_ERR_UNSUPPORTED, "--device cuda: this build has no CUDA (berlu doctor tells what it has)");
@@ -166,11 +167,11 @@ static berlu_status run_rows(const options *o, row_list *list, size_t step)
 static berlu_status bench_size(options *o, output *out, size_t n)
 {
     row_list list = {0};
-    berlu_status status = rows_of_size(&list, o, n);
+    berlu_status status;
+    TRY_DONE(rows_of_size(&list, o, n));
     size_t ranges = options_count(o, "range"), step = list.count / ranges;
-    if (status == BERLU_OK)
-        status = run_rows(o, &list, step);
-    for (size_t i = 0; status == BERLU_OK && i < step; i++)
+    TRY_DONE(run_rows(o, &list, step));
+    for (size_t i = 0; i < step; i++)
         if (options_json(o))
             row_json(out, &list.rows[i], step, ranges);
         else {
@@ -178,6 +179,7 @@ static berlu_status bench_size(options *o, output *out, size_t n)
             if (options_flag(o, "explain"))
                 bench_explain_row(&list.rows[i]);
         }
+done:
     free(list.rows);
     return status;
 }
@@ -194,16 +196,13 @@ static berlu_status check_device(const options *o)
 
 static berlu_status bench_act(options *o)
 {
-    berlu_status status = check_device(o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(check_device(o));
     if (options_flag(o, "explain") && options_json(o))
         return berlu_fail(BERLU_ERR_ARG, "option --explain: goes without --json, where each row has its hint");
     if (options_flag(o, "explain"))
-        status = bench_explain(options_count(o, "act") ? options_strings(o, "act")[0] : berlu_act_builtin(0),
-                               threads_granted(options_threads(o)));
-    if (status != BERLU_OK)
-        return status;
+        TRY(bench_explain(options_count(o, "act") ? options_strings(o, "act")[0] : berlu_act_builtin(0),
+                          threads_granted(options_threads(o))));
+    berlu_status status = BERLU_OK;
     output out;
     progress p;
     size_t sizes = options_count(o, "n");

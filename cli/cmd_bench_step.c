@@ -99,15 +99,13 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                                  .bounds = &(engine_bound){"alpha", 0.001f, INFINITY},
                                  .bound_count = keep == KEEP_OUTPUT,
                                  .profile = options_given(o, "profile")};
-    berlu_status status = device_from_options(&b.options, o);
-    if (status == BERLU_OK)
-        status = bench_step_run(&b, m, &profile);
-    if (status == BERLU_OK && options_json(o))
-        row_json(r, &b);
-    else if (status == BERLU_OK)
-        row_print(r, &b);
-    if (status == BERLU_OK && profile.data)
+    berlu_status status;
+    TRY_DONE(device_from_options(&b.options, o));
+    TRY_DONE(bench_step_run(&b, m, &profile));
+    (options_json(o) ? row_json : row_print)(r, &b);
+    if (profile.data)
         fputs(profile.data, stderr);
+done:
     text_free(&profile);
     return status;
 }
@@ -126,17 +124,13 @@ static berlu_status model_cases(const bench_run *r, const model *m, const char *
 {
     enum { ALL = KEEP_OUTPUT + 1 };
     int keep = options_choice(r->o, "keep"), mode = options_choice(r->o, "mode");
-    berlu_status status = BERLU_OK;
-    for (int k = KEEP_INPUT; k <= KEEP_OUTPUT && status == BERLU_OK; k++) {
+    for (int k = KEEP_INPUT; k <= KEEP_OUTPUT; k++) {
         if (mode == 1 || (keep != ALL && keep != k))
             continue;
-        status = case_run(r, m, name, (engine_keep)k, ENGINE_TRAIN);
-        if (keep == ALL && k == KEEP_OUTPUT)
-            status = keep_reported(r, status);
+        berlu_status status = case_run(r, m, name, (engine_keep)k, ENGINE_TRAIN);
+        TRY(keep == ALL && k == KEEP_OUTPUT ? keep_reported(r, status) : status);
     }
-    if (status == BERLU_OK && mode != 0)
-        status = case_run(r, m, name, KEEP_INPUT, ENGINE_INFER);
-    return status;
+    return mode != 0 ? case_run(r, m, name, KEEP_INPUT, ENGINE_INFER) : BERLU_OK;
 }
 
 /* The activations of --act; gelu by default, if the network has a site. */

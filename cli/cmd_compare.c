@@ -147,18 +147,18 @@ static void runs_print(const compare *c)
 static berlu_status compare_run_command(options *o)
 {
     compare c;
-    berlu_status status = compare_read(&c, options_strings(o, "run"), options_count(o, "run"));
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status = BERLU_OK;
+    TRY(compare_read(&c, options_strings(o, "run"), options_count(o, "run")));
     if (options_given(o, "svg"))
-        status = compare_draw(&c, options_string(o, "svg"));
-    if (status == BERLU_OK && options_json(o))
+        TRY_DONE(compare_draw(&c, options_string(o, "svg")));
+    if (options_json(o))
         status = compare_json(&c);
-    else if (status == BERLU_OK) {
+    else {
         differences_print(&c);
         cells_print(&c);
         runs_print(&c);
     }
+done:
     compare_free(&c);
     return status;
 }

@@ -17,7 +17,7 @@
 #include "progress.h"
 #include "signals.h"
 
-/* ---- the report --------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 /* `verified` is NULL without --verify. */
 static void report_json(data_source *source, const data_statistics *measured, const data_verification *verified,
@@ -163,10 +163,11 @@ static berlu_status verify(data_source *source, const options *o, data_verificat
     progress_start(&bar, "verify", "images", info->images[DATA_TRAIN] + info->images[DATA_TEST], 0);
     berlu_status status = data_verify(source, options_threads(o), on_count, &bar, found);
     progress_finish(&bar);
-    if (status == BERLU_OK && found->damaged)
+    TRY(status);
+    if (found->damaged)
         return berlu_fail(BERLU_ERR_INPUT, "%s (%zu of %zu images are damaged)", found->message, found->damaged,
                           found->images);
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status info_run(options *o)

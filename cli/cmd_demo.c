@@ -132,7 +132,7 @@ static berlu_status run_train(demo *d, const char *run, const options *o, train_
     TRY_DONE(earlier_remove(run));
     TRY_DONE(trainer_open(&t, &s, &hooks));
     TRY_DONE(trainer_start(t, 0));
-    TRY_DONE(trainer_run(t, result));
+    status = trainer_run(t, result);
 done:
     trainer_close(t);
     recipe_free(&s);
@@ -226,7 +226,8 @@ static berlu_status all_train(const options *o, const char *folder, outcome *all
         status = act_train(&d, folder, o, &all[i]);
     }
     progress_finish(&d.bar);
-    return status == BERLU_OK ? plot_save(folder, all) : status;
+    TRY(status);
+    return plot_save(folder, all);
 }
 
 static berlu_status demo_run(options *o)
@@ -240,14 +241,14 @@ static berlu_status demo_run(options *o)
             "vit_micro on %lld synthetic images, %d activations, %d seeds, %lld epochs. One of these runs by hand:\n",
             (long long)options_int(o, "images"), (int)COUNT(acts), SEEDS, (long long)options_int(o, "epochs"));
     command_print(stderr, o);
-    berlu_status status = all_train(o, folder, all);
-    if (status == BERLU_OK) {
-        table_print(stderr, all);
-        fprintf(stderr, "\n%.0f s; the curves are in %s/curves.svg, all numbers in %s/*/metrics.csv\n",
-                clock_seconds() - began, folder, folder);
-        if (options_json(o))
-            status = json_print(all);
-    }
+    berlu_status status;
+    TRY_DONE(all_train(o, folder, all));
+    table_print(stderr, all);
+    fprintf(stderr, "\n%.0f s; the curves are in %s/curves.svg, all numbers in %s/*/metrics.csv\n",
+            clock_seconds() - began, folder, folder);
+    if (options_json(o))
+        status = json_print(all);
+done:
     free(all);
     return status;
 }

@@ -117,18 +117,17 @@ static berlu_status score_json(const options *o, const score *s, const eval_repo
 
 static berlu_status results_show(const options *o, const score *s, const eval_report *report, const confusion *matrix)
 {
-    berlu_status status = BERLU_OK;
     char title[128];
     if (matrix->failed)
         return berlu_fail(BERLU_ERR_MEMORY, "the counts of answers: no memory for %zu classes", report->classes);
     snprintf(title, sizeof title, "%.40s: top1 %.2f (%llu images)", report->model, score_top1(s),
              (unsigned long long)s->images);
     if (options_given(o, "svg"))
-        status = curves_save(options_string(o, "svg"), options_string(o, "run"));
-    if (status == BERLU_OK && options_given(o, "confusion"))
-        status = confusion_save(matrix, report->class_names, title, report->act, options_string(o, "confusion"));
-    if (status != BERLU_OK || options_json(o))
-        return status == BERLU_OK ? score_json(o, s, report, matrix) : status;
+        TRY(curves_save(options_string(o, "svg"), options_string(o, "run")));
+    if (options_given(o, "confusion"))
+        TRY(confusion_save(matrix, report->class_names, title, report->act, options_string(o, "confusion")));
+    if (options_json(o))
+        return score_json(o, s, report, matrix);
     printf("top1 %.2f  top5 %.2f  loss %.4f  (%llu images)\n", score_top1(s), score_top5(s), score_loss(s),
            (unsigned long long)s->images);
     if (options_flag(o, "per-class")) {
@@ -143,9 +142,7 @@ static berlu_status eval(options *o)
     watch w = {0};
     eval_report report = {0};
     const char *settings[COUNT(passed_on)][2];
-    berlu_status status = effect_check(o);
-    if (status != BERLU_OK)
-        return status;
+    TRY(effect_check(o));
     eval_request request = {
         .run = options_string(o, "run"),
         .weights = options_string(o, "weights"),
@@ -167,7 +164,7 @@ static berlu_status eval(options *o)
     score s;
     request.log = &(berlu_log){.write = warning_show, .context = &w.bar};
     progress_start(&w.bar, "eval", "images", 0, 0);
-    status = eval_run(&request, &s);
+    berlu_status status = eval_run(&request, &s);
     progress_finish(&w.bar);
     if (status == BERLU_OK)
         status = results_show(o, &s, &report, &w.matrix);

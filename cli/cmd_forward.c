@@ -137,16 +137,15 @@ static berlu_status results_write(engine *e, const model *m, const batch *b, int
     const graph *g = engine_graph(e);
     size_t count = grads ? (size_t)graph_param_count(g) : 0;
     arena copies = {0};
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     st_tensor *tensors = calloc(count + 2, sizeof *tensors);
     if (!tensors)
         return berlu_fail_memory((count + 2) * sizeof *tensors, path);
-    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         const tensor_info *p = graph_tensor(g, graph_param(g, (int)i));
         tensors[i] = (st_tensor){.name = p->name, .dtype = ST_F32, .rank = p->rank};
         tensors[i].data = values_of(e, (int)i, &copies);
-        if (!tensors[i].data)
-            status = BERLU_ERR_MEMORY;
+        TRY_DONE(tensors[i].data ? BERLU_OK : BERLU_ERR_MEMORY);
         for (int d = 0; d < p->rank; d++)
             tensors[i].shape[d] = (uint64_t)p->size[d];
     }
@@ -158,8 +157,8 @@ static berlu_status results_write(engine *e, const model *m, const batch *b, int
                                    .data = engine_logits(e)};
     if (b->labelled)
         tensors[count++] = (st_tensor){.name = "loss", .dtype = ST_F32, .rank = 0, .data = &loss};
-    if (status == BERLU_OK)
-        status = safetensors_write(path, tensors, count, &(st_text){"format", "pt"}, 1);
+    status = safetensors_write(path, tensors, count, &(st_text){"format", "pt"}, 1);
+done:
     arena_free(&copies);
     free(tensors);
     return status;

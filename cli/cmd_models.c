@@ -70,22 +70,22 @@ static berlu_status models(options *o)
     output_array(&out, "models");
     if (!options_json(o))
         printf("%-25s  %-32s %6s %5s %5s\n", "model", "timm's name", "image", "par.", "MACs");
-    for (size_t i = 0; status == BERLU_OK && model_name(i); i++) {
+    for (size_t i = 0; model_name(i); i++) {
         model *m = NULL;
-        status = model_create(&m, model_name(i), NULL);
-        if (status == BERLU_OK && options_json(o))
+        TRY_DONE(model_create(&m, model_name(i), NULL));
+        if (options_json(o))
             model_json(&out, m);
-        else if (status == BERLU_OK)
+        else
             model_line(m);
         model_free(m);
     }
-    if (status == BERLU_OK && options_json(o))
+    if (options_json(o))
         return output_print(&out);
+    puts("\nimage: side and patch (ConvNeXt: stem); --image-size, --patch and --stem change\n"
+         "them. par.: parameters. MACs: multiply-adds for one image. Classes: 1000 at 224,\n"
+         "10 at 32, unless --classes or the data say otherwise. timm's names work, too.");
+done:
     text_free(&out.json);
-    if (status == BERLU_OK)
-        puts("\nimage: side and patch (ConvNeXt: stem); --image-size, --patch and --stem change\n"
-             "them. par.: parameters. MACs: multiply-adds for one image. Classes: 1000 at 224,\n"
-             "10 at 32, unless --classes or the data say otherwise. timm's names work, too.");
     return status;
 }
 

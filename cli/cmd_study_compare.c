@@ -121,27 +121,28 @@ static berlu_status pairs_answer(const options *o, const study_opened *x, const 
     output_start(&out);
     output_array(&out, "rows");
     for (size_t i = 0; i < x->s.cell_count; i++)
-        for (size_t k = 0; k < x->s.cell_count && status == BERLU_OK && fits(&x->s.cells[i], o, "a"); k++) {
+        for (size_t k = 0; k < x->s.cell_count && fits(&x->s.cells[i], o, "a"); k++) {
             size_t a = place_of(t, x->s.cells[i].label), b = place_of(t, x->s.cells[k].label);
             study_comparison c;
             if (i == k || !fits(&x->s.cells[k], o, "b") || !is_partner(&x->s.cells[i], &x->s.cells[k], o) ||
                 a == t->cell_count || b == t->cell_count)
                 continue;
             found++;
-            status = study_compare(&c, t, a, b, x->s.metric, x->s.margin);
-            if (status == BERLU_OK && options_json(o))
+            TRY_DONE(study_compare(&c, t, a, b, x->s.metric, x->s.margin));
+            if (options_json(o))
                 comparison_json(&out, t, &c, x->s.metric);
-            else if (status == BERLU_OK)
+            else
                 comparison_print(t, &c, x->s.metric);
         }
-    if (status == BERLU_OK && !found)
-        status = berlu_fail(BERLU_ERR_INPUT, "no two cells of %s differ by --a and --b alone", x->s.name);
-    if (status != BERLU_OK || !options_json(o)) {
-        text_free(&out.json);
-        return status;
+    if (!found)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "no two cells of %s differ by --a and --b alone", x->s.name));
+    if (options_json(o)) {
+        output_end(&out);
+        return output_print(&out);
     }
-    output_end(&out);
-    return output_print(&out);
+done:
+    text_free(&out.json);
+    return status;
 }
 
 /* Updates the store from the folders where the data is here, which their keys need; else reads it
@@ -150,13 +151,12 @@ static berlu_status store_contents_of(store_contents *out, study_opened *x)
 {
     char path[STUDY_PATH + 16];
     store *s = NULL;
-    berlu_status status = study_entries_make(&x->runs, &x->s, x->folder);
-    if (status == BERLU_OK)
-        status = study_index_make(x);
+    if (study_entries_make(&x->runs, &x->s, x->folder) == BERLU_OK)
+        (void)study_index_make(x);
     else
         fprintf(stderr, "note: %s\n", berlu_last_error());
     snprintf(path, sizeof path, "%s/study.db", x->folder);
-    status = store_open_read(&s, path);
+    berlu_status status = store_open_read(&s, path);
     if (status == BERLU_OK)
         status = store_read(s, out);
     store_close(s);
@@ -169,12 +169,13 @@ static berlu_status compare_study(options *o)
     store_contents all = {0};
     size_t i = 0;
     TRY(study_open(&x, o));
-    berlu_status status = store_contents_of(&all, &x);
-    while (status == BERLU_OK && i < all.count && strcmp(all.studies[i].name, x.s.name) != 0)
+    berlu_status status;
+    TRY_DONE(store_contents_of(&all, &x));
+    while (i < all.count && strcmp(all.studies[i].name, x.s.name) != 0)
         i++;
-    if (status == BERLU_OK)
-        status = i < all.count ? pairs_answer(o, &x, &all.studies[i])
-                               : berlu_fail(BERLU_ERR_INPUT, "%s: nothing of %s is in it", x.folder, x.s.name);
+    status = i < all.count ? pairs_answer(o, &x, &all.studies[i])
+                           : berlu_fail(BERLU_ERR_INPUT, "%s: nothing of %s is in it", x.folder, x.s.name);
+done:
     store_contents_free(&all);
     study_opened_free(&x);
     return status;
@@ -210,13 +211,15 @@ static berlu_status import_study(options *o)
     if (notes.data)
         fputs(notes.data, stderr);
     text_free(&notes);
-    if (status == BERLU_OK && options_json(o)) {
+    TRY_DONE(status);
+    if (options_json(o)) {
         output out;
         output_start(&out);
         output_int(&out, "rows", (int64_t)rows.count);
         status = output_print(&out);
-    } else if (status == BERLU_OK)
+    } else
         printf("%zu rows imported into %s\n", rows.count, options_string(o, "out"));
+done:
     import_free(&rows);
     return status;
 }

@@ -37,20 +37,18 @@ static berlu_status contents_of(store_contents *out, report_cost *cost, report_e
 {
     char path[STUDY_PATH];
     store *s = NULL;
-    berlu_status status = study_store_find(path, from);
-    if (status == BERLU_OK)
-        status = store_open_read(&s, path);
-    if (status == BERLU_OK)
-        status = store_read(s, out);
-    if (status == BERLU_OK)
-        status = report_cost_add(cost, s);
-    if (status == BERLU_OK)
-        status = report_equivalence_add(equal, s, out);
+    berlu_status status;
+    TRY_DONE(study_store_find(path, from));
+    TRY_DONE(store_open_read(&s, path));
+    TRY_DONE(store_read(s, out));
+    TRY_DONE(report_cost_add(cost, s));
+    status = report_equivalence_add(equal, s, out);
+done:
     store_close(s);
     return status;
 }
 
-/* How many runs there are, how many are finished, and the verdicts; claims.json has the rest. */
+/* The numbers of runs and of finished runs, and the verdicts; claims.json has the rest. */
 static berlu_status result_print(const options *o, const report *r, size_t studies)
 {
     size_t done = 0, failed = 0;
@@ -109,7 +107,7 @@ static berlu_status report_study(options *o)
     TRY_DONE(report_write(&r, &whole, options_string(o, "out"), formats));
     TRY_DONE(report_cost_write(&cost, options_string(o, "out"), formats));
     TRY_DONE(report_equivalence_write(&equal, options_string(o, "out"), formats));
-    TRY_DONE(result_print(o, &r, studies));
+    status = result_print(o, &r, studies);
 done:
     report_free(&r);
     report_cost_free(&cost);

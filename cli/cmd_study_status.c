@@ -44,17 +44,16 @@ static berlu_status study_watch(study_opened *x)
     study_screen shown = {.terminal = isatty(STDERR_FILENO)};
     study_view v;
     double began = clock_seconds();
-    berlu_status status = runs_look(x, &v);
+    TRY(runs_look(x, &v));
     size_t before = v.counts[STUDY_DONE];
-    while (status == BERLU_OK) {
+    for (;;) {
         v.left = time_left(&v, before, began);
         study_show(&shown, &v);
         if (!v.counts[STUDY_WAITING] && !v.counts[STUDY_RUNNING] && !v.counts[STUDY_CUT])
-            break;
+            return BERLU_OK;
         sleep(2);
-        status = runs_look(x, &v);
+        TRY(runs_look(x, &v));
     }
-    return status;
 }
 
 static berlu_status status_study(options *o)
@@ -68,11 +67,11 @@ static berlu_status status_study(options *o)
         study_opened_free(&x);
         return status;
     }
-    status = study_runs_find(&x, o);
-    if (status == BERLU_OK && options_flag(o, "watch"))
-        status = study_watch(&x);
-    if (status == BERLU_OK)
-        status = study_answer(o, &x, 0, 0);
+    TRY_DONE(study_runs_find(&x, o));
+    if (options_flag(o, "watch"))
+        TRY_DONE(study_watch(&x));
+    status = study_answer(o, &x, 0, 0);
+done:
     for (size_t i = 0; !options_json(o) && i < x.runs.count; i++) {
         const study_entry *r = &x.runs.items[i];
         if (r->state == STUDY_RUNNING || r->state == STUDY_CUT || r->state == STUDY_FAILED)
@@ -132,12 +131,9 @@ static berlu_status list_study(options *o)
     study_opened x;
     char program[STUDY_PATH];
     size_t first, step, later = 0;
-    berlu_status status = part_parse(&first, &step, options_string(o, "part"));
-    if (status == BERLU_OK)
-        status = study_open_runs(&x, o);
-    if (status != BERLU_OK)
-        return status;
-    status = program_path(program);
+    TRY(part_parse(&first, &step, options_string(o, "part")));
+    TRY(study_open_runs(&x, o));
+    berlu_status status = program_path(program);
     for (size_t i = first; i < x.runs.count && status == BERLU_OK; i += step) {
         const study_entry *r = &x.runs.items[i];
         arena memory = {0};

@@ -18,11 +18,11 @@ static berlu_status rebuild_study(options *o)
         study_opened_free(&x);
         return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
     }
-    berlu_status status = study_entries_make(&x.runs, &x.s, x.folder); /* the folders here alone */
-    if (status == BERLU_OK)
-        status = study_index_make(&x);
-    if (status == BERLU_OK)
-        status = study_answer(o, &x, 0, 0);
+    berlu_status status;
+    TRY_DONE(study_entries_make(&x.runs, &x.s, x.folder)); /* the folders here alone */
+    TRY_DONE(study_index_make(&x));
+    status = study_answer(o, &x, 0, 0);
+done:
     study_opened_free(&x);
     return status;
 }
@@ -106,7 +106,8 @@ static berlu_status merge_study(options *o)
     if (notes.data)
         fputs(notes.data, stderr);
     text_free(&notes);
-    return status == BERLU_OK ? count_answer(o, "added", all, "added to") : status;
+    TRY(status);
+    return count_answer(o, "added", all, "added to");
 }
 
 const command cmd_study_merge = {"study merge", "add the finished runs of other stores to one",

@@ -171,14 +171,13 @@ static void epoch_show(void *context, const metrics_row *row, const train_speed 
 static berlu_status setting_take(train_settings *s, const options *o, const setting *row)
 {
     char digits[32];
-    berlu_status status = BERLU_OK;
     if (!options_given(o, row->option))
         return BERLU_OK;
     switch (row->kind) {
     case SETTING_LIST:
-        for (size_t i = 0; status == BERLU_OK && i < options_count(o, row->option); i++)
-            status = recipe_set(s, row->key, options_strings(o, row->option)[i]);
-        return status;
+        for (size_t i = 0; i < options_count(o, row->option); i++)
+            TRY(recipe_set(s, row->key, options_strings(o, row->option)[i]));
+        return BERLU_OK;
     case SETTING_COUNT:
         snprintf(digits, sizeof digits, "%lld", (long long)options_int(o, row->option));
         return recipe_set(s, row->key, digits);
@@ -196,19 +195,15 @@ static berlu_status file_take(train_settings *s, const char *path)
     train_settings recorded;
     const char *dot = strrchr(path, '.');
     if (dot && strcmp(dot, ".json") == 0) {
-        berlu_status read = run_json_read(&recorded, NULL, path);
-        if (read != BERLU_OK)
-            return read;
-        read = recipe_take(s, &recorded);
+        TRY(run_json_read(&recorded, NULL, path));
+        berlu_status read = recipe_take(s, &recorded);
         recipe_free(&recorded);
         return read;
     }
     if (run_exists(path))
         return berlu_fail(BERLU_ERR_ARG, "option --config: %s is the folder of a run; give %s/run.json", path, path);
-    berlu_status status = yaml_tree_read(&tree, path);
-    if (status != BERLU_OK)
-        return status;
-    status = recipe_set_yaml(s, &tree, tree.root);
+    TRY(yaml_tree_read(&tree, path));
+    berlu_status status = recipe_set_yaml(s, &tree, tree.root);
     yaml_tree_free(&tree);
     return status;
 }
@@ -359,38 +354,6 @@ static berlu_status run_start(trainer *t, const options *o)
     return status;
 }
 
-static berlu_status train_with(const train_settings *s, const options *o)
-{
-    display d = {.quiet = options_flag(o, "quiet"), .lines = options_flag(o, "json-lines")};
-    berlu_log log = {.write = log_show, .context = &d};
-    train_hooks hooks = {
-        .stop = signals_stop(), .progress = progress_show, .epoch = epoch_show, .log = &log, .context = &d};
-    train_result result;
-    trainer *t = NULL;
-    berlu_status status = early_checks(s, o);
-    if (status == BERLU_OK && !options_given(o, "threads")) /* a settings file or the run may set them */
-        status = machine_threads((int)s->threads);
-    if (status == BERLU_OK)
-        status = trainer_open(&t, s, &hooks);
-    if (status == BERLU_OK)
-        table_show(t, &d, options_flag(o, "verbose")), rate_warn(s, o, &d);
-    if (status == BERLU_OK && options_flag(o, "dry-run"))
-        status = dry_run(t, o, &d);
-    if (status == BERLU_OK && !options_flag(o, "dry-run")) {
-        status = run_start(t, o);
-        if (status == BERLU_OK)
-            status = trainer_run(t, &result);
-        if (d.started)
-            progress_clear(&d.bar);
-        if (status == BERLU_OK)
-            status = result_print(o, &result, &d);
-    }
-    trainer_close(t);
-    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch "))
-        berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", berlu_last_error());
-    return status;
-}
-
 /* `train --resume` and `train --run OLD`: half of what continues a run. */
 static berlu_status half_resume_check(const options *o)
 {
@@ -405,14 +368,38 @@ static berlu_status half_resume_check(const options *o)
 
 static berlu_status train(options *o)
 {
+    display d = {.quiet = options_flag(o, "quiet"), .lines = options_flag(o, "json-lines")};
+    berlu_log log = {.write = log_show, .context = &d};
+    train_hooks hooks = {
+        .stop = signals_stop(), .progress = progress_show, .epoch = epoch_show, .log = &log, .context = &d};
     train_settings s;
+    train_result result;
+    trainer *t = NULL;
+    berlu_status status;
     recipe_init(&s);
-    berlu_status status = half_resume_check(o);
-    if (status == BERLU_OK)
-        status = settings_take(&s, o);
-    if (status == BERLU_OK)
-        status = train_with(&s, o);
+    TRY_DONE(half_resume_check(o));
+    TRY_DONE(settings_take(&s, o));
+    TRY_DONE(early_checks(&s, o));
+    if (!options_given(o, "threads")) /* a settings file or the run may set them */
+        TRY_DONE(machine_threads((int)s.threads));
+    TRY_DONE(trainer_open(&t, &s, &hooks));
+    table_show(t, &d, options_flag(o, "verbose"));
+    rate_warn(&s, o, &d);
+    if (options_flag(o, "dry-run"))
+        TRY_DONE(dry_run(t, o, &d));
+    else {
+        TRY_DONE(run_start(t, o));
+        status = trainer_run(t, &result);
+        if (d.started)
+            progress_clear(&d.bar);
+        TRY_DONE(status);
+        TRY_DONE(result_print(o, &result, &d));
+    }
+done:
+    trainer_close(t);
     recipe_free(&s);
+    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch "))
+        berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", berlu_last_error());
     return status;
 }
 

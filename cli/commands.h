@@ -30,7 +30,8 @@ extern const command *const commands[]; /* NULL-terminated, in the order of --he
 /* The layout of a command's --help, which may depend on its other options; most have no groups. */
 help_layout command_layout(const command *cmd, const options *o);
 
-/* The command meant by another name ("plot": "act plot"), or NULL. `group`: the first word, where that was right. */
+/* The command meant by another name ("plot": "act plot"), or NULL. `group`: the first word, where
+ * that was right. */
 const char *hint_command(const char *word, const char *group);
 
 #endif

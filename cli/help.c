@@ -70,7 +70,8 @@ static void title_print(FILE *file, const option_row *row)
         fprintf(file, "  %-*s", TITLE, title);
 }
 
-/* Bytes of the next thing that stays in one line: a word, and in a command an option with its value. */
+/* Bytes of the next thing that stays in one line: a word, and in a command an option with its
+ * value. */
 static size_t unit_length(const char *words, int is_command)
 {
     size_t length = strcspn(words, " "), blank = strspn(words + length, " ");

@@ -82,14 +82,14 @@ berlu_status machine_threads(int asked)
 berlu_status machine_prepare(const options *o)
 {
     cpu_isa isa = CPU_BEST;
-    berlu_status status = machine_threads(options_threads(o));
-    if (status != BERLU_OK || !options_given(o, "isa"))
-        return status == BERLU_OK ? cpu_isa_pick(&isa) : status;
+    TRY(machine_threads(options_threads(o)));
+    if (!options_given(o, "isa"))
+        return cpu_isa_pick(&isa);
     const char *asked = options_string(o, "isa");
-    status = cpu_isa_parse(&isa, asked);
-    if (status == BERLU_OK && isa != CPU_BEST && !cpu_has(isa))
+    TRY(cpu_isa_parse(&isa, asked));
+    if (isa != CPU_BEST && !cpu_has(isa))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "option --isa: this processor has no %s", asked);
-    if (status == BERLU_OK && setenv("BERLU_ISA", asked, 1) != 0)
+    if (setenv("BERLU_ISA", asked, 1) != 0)
         return berlu_fail_memory(strlen(asked), "the environment");
-    return status;
+    return BERLU_OK;
 }

@@ -191,23 +191,23 @@ static berlu_status output_flush(void)
 
 static int command_run(const command *cmd, int argc, char *const *argv)
 {
-    options *o;
+    options *o = NULL;
     berlu_status status = is_stoppable(cmd) ? signals_start(cmd->name) : BERLU_OK;
     if (status != BERLU_OK)
         return tell(cmd->name, status);
     if (is_stoppable(cmd) || !signals_caught())
         gemm_expect_no_handlers();
     machine_guard(cmd->name);
-    status = options_parse(&o, cmd->rows, argc, argv);
-    if (status == BERLU_OK && options_flag(o, "help")) {
+    TRY_DONE(options_parse(&o, cmd->rows, argc, argv));
+    if (options_flag(o, "help"))
         command_help(cmd, o);
-        status = output_flush();
-    } else if (status == BERLU_OK && (status = machine_prepare(o)) == BERLU_OK &&
-               (status = plot_target_take(o)) == BERLU_OK) {
-        status = cmd->run(o);
-        if (status == BERLU_OK)
-            status = output_flush();
+    else {
+        TRY_DONE(machine_prepare(o));
+        TRY_DONE(plot_target_take(o));
+        TRY_DONE(cmd->run(o));
     }
+    status = output_flush();
+done:
     options_free(o);
     machine_guard(NULL);
     return signals_finish(tell(cmd->name, status));

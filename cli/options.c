@@ -115,19 +115,18 @@ static berlu_status list_grow(options *o, void **list, size_t count, size_t size
 
 static berlu_status list_add(options *o, const option_row *row, option_value *v, const char *word)
 {
-    berlu_status status;
     if (row->type == OPTION_INTS) {
-        if ((status = list_grow(o, (void **)&v->ints, v->count, sizeof *v->ints)) == BERLU_OK)
-            status = row_int(row, word, &v->ints[v->count]);
+        TRY(list_grow(o, (void **)&v->ints, v->count, sizeof *v->ints));
+        TRY(row_int(row, word, &v->ints[v->count]));
     } else if (row->type == OPTION_FLOATS) {
-        if ((status = list_grow(o, (void **)&v->floats, v->count, sizeof *v->floats)) == BERLU_OK)
-            status = row_float(row, word, &v->floats[v->count]);
+        TRY(list_grow(o, (void **)&v->floats, v->count, sizeof *v->floats));
+        TRY(row_float(row, word, &v->floats[v->count]));
     } else {
-        if ((status = list_grow(o, (void **)&v->strings, v->count, sizeof *v->strings)) == BERLU_OK)
-            v->strings[v->count] = word;
+        TRY(list_grow(o, (void **)&v->strings, v->count, sizeof *v->strings));
+        v->strings[v->count] = word;
     }
-    v->count += status == BERLU_OK;
-    return status;
+    v->count++;
+    return BERLU_OK;
 }
 
 static berlu_status list_add_all(options *o, const option_row *row, option_value *v, char *words)

@@ -23,7 +23,8 @@ static berlu_status check_name(const char *option, const char *path)
     return BERLU_OK;
 }
 
-/* Keeps the old standard output under another number and sends what is printed to standard error. */
+/* Keeps the old standard output under another number and sends what is printed to standard
+ * error. */
 static berlu_status swap_output(options *o, const option_row *row)
 {
     enum { PATH = 32 };

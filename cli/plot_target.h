@@ -1,7 +1,8 @@
 /* plot_target.h - where a plot goes. SPDX-License-Identifier: MIT
  *
- * --svg FILE and --confusion FILE write a file; `-` is standard output, and what the command prints goes to standard error
- * instead, so that `berlu smooth relu --svg - | rsvg-convert` works for every command. Names of other formats are refused. */
+ * --svg FILE and --confusion FILE write a file; `-` is standard output, and what the command prints
+ * goes to standard error instead, so that `berlu smooth relu --svg - | rsvg-convert` works for
+ * every command. Names of other formats are refused. */
 #ifndef CLI_PLOT_TARGET_H
 #define CLI_PLOT_TARGET_H
 

@@ -78,7 +78,7 @@ static void add_bar(layout *l, size_t width, double part)
     memset(l->line + l->bar, '=', l->full);
 }
 
-/* How many bytes the first `items` items of a note have; they are separated by ", ". */
+/* The bytes of the first `items` items of a note, which are separated by ", ". */
 static size_t note_length(const char *note, int items)
 {
     const char *end = note;

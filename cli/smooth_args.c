@@ -130,7 +130,7 @@ done:
 static berlu_status from_options(const options *o, berlu_smooth **out)
 {
     smooth_settings settings;
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     if (!options_given(o, "kinks") && !options_given(o, "slopes") && !options_given(o, "points"))
         return berlu_fail(BERLU_ERR_ARG,
                           "say which function: a name of the catalogue, for example `berlu smooth leaky_relu "
@@ -139,14 +139,14 @@ static berlu_status from_options(const options *o, berlu_smooth **out)
         return berlu_fail(BERLU_ERR_ARG, "option --outer goes with --points alone");
     settings_start(&settings);
     if (options_given(o, "points"))
-        status = points_take(o, &settings);
-    for (size_t i = 0; i < COUNT(setting_options) && status == BERLU_OK; i++) {
+        TRY_DONE(points_take(o, &settings));
+    for (size_t i = 0; i < COUNT(setting_options); i++) {
         const char *option = setting_options[i], *key = strcmp(option, "eps-right") == 0 ? "eps_right" : option;
         if (options_given(o, option))
-            status = settings_set(&settings, key, options_string(o, option));
+            TRY_DONE(settings_set(&settings, key, options_string(o, option)));
     }
-    if (status == BERLU_OK)
-        status = settings_make(&settings, out);
+    status = settings_make(&settings, out);
+done:
     settings_free(&settings);
     return status;
 }
@@ -211,40 +211,37 @@ static berlu_status from_catalogue(const options *o, const char *name, smooth_ma
 {
     static const char *const own[] = {"kinks", "slopes", "eps-right", "at", "form"};
     double eps = 0.01, degree = 2, parameter = NAN;
-    berlu_status status = refuse_beside(o, own, COUNT(own), "a function of the catalogue");
-    if (status != BERLU_OK || (status = number_option(o, "eps", &eps)) != BERLU_OK ||
-        (status = number_option(o, "degree", &degree)) != BERLU_OK)
-        return status;
+    TRY(refuse_beside(o, own, COUNT(own), "a function of the catalogue"));
+    TRY(number_option(o, "eps", &eps));
+    TRY(number_option(o, "degree", &degree));
     if (!(fabs(degree) < 1000) || degree != floor(degree))
         return berlu_fail(BERLU_ERR_ARG, "option --degree: '%s' is not a whole number from 2 to 16",
                           options_string(o, "degree"));
     const char *option = strcmp(name, "soft_shrink") == 0 ? "lambda" : "alpha";
     const char *const other[] = {strcmp(name, "soft_shrink") == 0 ? "alpha" : "lambda"};
-    if ((status = refuse_beside(o, other, 1, name)) != BERLU_OK)
-        return status;
+    TRY(refuse_beside(o, other, 1, name));
     if (options_given(o, option))
         parameter = options_float(o, option);
-    status = berlu_smooth_named(&out->f, name, options_given(o, option) ? &parameter : NULL, eps, (int)degree);
-    if (status == BERLU_OK)
-        title_make(out, o, option);
-    return status;
+    TRY(berlu_smooth_named(&out->f, name, options_given(o, option) ? &parameter : NULL, eps, (int)degree));
+    title_make(out, o, option);
+    return BERLU_OK;
 }
 
 static berlu_status from_elsewhere(const options *o, const char *name, size_t path, smooth_made *out)
 {
     static const char *const parameters[] = {"alpha", "lambda"};
-    berlu_status status = refuse_beside(o, parameters, COUNT(parameters), "a function that is not of the catalogue");
-    if (status != BERLU_OK || !name)
-        return status == BERLU_OK ? from_options(o, &out->f) : status;
-    status = refuse_beside(o, setting_options, COUNT(setting_options), "a text or file that says it already");
-    if (status != BERLU_OK || !path)
-        return status == BERLU_OK ? berlu_smooth_parse(&out->f, name) : status;
+    TRY(refuse_beside(o, parameters, COUNT(parameters), "a function that is not of the catalogue"));
+    if (!name)
+        return from_options(o, &out->f);
+    TRY(refuse_beside(o, setting_options, COUNT(setting_options), "a text or file that says it already"));
+    if (!path)
+        return berlu_smooth_parse(&out->f, name);
     if (name[path])
         return berlu_fail(BERLU_ERR_ARG, "'%s' belongs to an activation; name the file alone", name + path + 1);
-    status = smooth_yaml_read(&out->f, out->name, name);
-    if (status == BERLU_OK && !*out->name)
+    TRY(smooth_yaml_read(&out->f, out->name, name));
+    if (!*out->name)
         strcpy(out->name, "smoothed");
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status smooth_make(const options *o, smooth_made *out)
@@ -252,25 +249,18 @@ berlu_status smooth_make(const options *o, smooth_made *out)
     const char *name = options_string(o, "function");
     size_t path = name ? smooth_yaml_path(name) : 0;
     *out = (smooth_made){.name = "smoothed"};
-    if (name) {
-        berlu_status status = refuse_beside(o, point_options, COUNT(point_options), "a function that has a name");
-        if (status != BERLU_OK)
-            return status;
-    }
+    if (name)
+        TRY(refuse_beside(o, point_options, COUNT(point_options), "a function that has a name"));
     if (name && !path && strncmp(name, "smooth(", 7) != 0) {
         snprintf(out->name, sizeof out->name, "%s", name);
-        berlu_status status = known_elsewhere(name);
-        if (status != BERLU_OK)
-            return status;
+        TRY(known_elsewhere(name));
         return from_catalogue(o, name, out);
     }
-    berlu_status status = from_elsewhere(o, name, path, out);
-    if (status == BERLU_OK) {
-        title_make(out, o, NULL);
-        if (strcmp(out->name, "smoothed") == 0)
-            memmove(out->title, out->title + strlen("smoothed "), strlen(out->title) - strlen("smoothed ") + 1);
-    }
-    return status;
+    TRY(from_elsewhere(o, name, path, out));
+    title_make(out, o, NULL);
+    if (strcmp(out->name, "smoothed") == 0)
+        memmove(out->title, out->title + strlen("smoothed "), strlen(out->title) - strlen("smoothed ") + 1);
+    return BERLU_OK;
 }
 
 /* ---- variants of a function ------------------------------------------------------------------ */

@@ -260,19 +260,20 @@ berlu_status smooth_emit_print(const berlu_smooth *f, smooth_emit kind, const ch
     if (!name_is_identifier(name))
         return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_'", name);
     if (kind == EMIT_C || kind == EMIT_C_F32)
-        status = smooth_source_as(f, prefix, name, kind == EMIT_C_F32, &source);
+        TRY_DONE(smooth_source_as(f, prefix, name, kind == EMIT_C_F32, &source));
     else if (kind == EMIT_PYTHON)
         python_write(&t, f, prefix, name);
     else if (kind == EMIT_LATEX)
         latex_write(&t, f, name);
     else
-        status = own_write(&t, f, name, kind == EMIT_YAML);
-    if (status == BERLU_OK && !source)
-        status = text_status(&t);
-    if (status == BERLU_OK && source)
+        TRY_DONE(own_write(&t, f, name, kind == EMIT_YAML));
+    if (source)
         fputs(source, stdout);
-    else if (status == BERLU_OK)
+    else {
+        TRY_DONE(text_status(&t));
         fwrite(t.data, 1, t.length, stdout);
+    }
+done:
     text_free(&t);
     free(source);
     return status;

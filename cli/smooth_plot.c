@@ -156,23 +156,23 @@ static berlu_status plot_add(drawing *d, svg_plot *out, double low, double high,
         return BERLU_ERR_MEMORY;
     for (size_t i = 0; i < POINTS; i++)
         x[i] = low + (high - low) * (double)i / (POINTS - 1);
-    berlu_status status = joins_add(d, &series[count++], low, high);
-    if (status == BERLU_OK && order < 2)
-        status = given_add(d, &series[count++], x, order);
-    for (size_t i = 0; status == BERLU_OK && i < d->count; i++)
-        status = curve_add(d, &series[count++], x, i, order);
-    if (status == BERLU_OK && d->count == 1 && order < 2 && berlu_smooth_kink_count(d->curves[0].f) > 0 &&
+    TRY(joins_add(d, &series[count++], low, high));
+    if (order < 2)
+        TRY(given_add(d, &series[count++], x, order));
+    for (size_t i = 0; i < d->count; i++)
+        TRY(curve_add(d, &series[count++], x, i, order));
+    if (d->count == 1 && order < 2 && berlu_smooth_kink_count(d->curves[0].f) > 0 &&
         (!d->close || *around)) /* the points would hide a tiny transition */
-        status = controls_add(d, &series[count++], low, high, order);
+        TRY(controls_add(d, &series[count++], low, high, order));
     text_add(&title, "%s%s", titles[order], around);
     const char *kept = title.failed ? NULL : arena_strdup(&d->memory, title.data);
     text_free(&title);
-    if (status == BERLU_OK && !kept)
-        status = BERLU_ERR_MEMORY;
+    if (!kept)
+        return BERLU_ERR_MEMORY;
     *out = (svg_plot){.title = kept, .x = {.low = low, .high = high}, .series = series, .count = count};
     if (order + 1 == d->orders)
         out->x.title = "x";
-    return status;
+    return BERLU_OK;
 }
 
 /* The range that shows all kinks with some of the outer lines, for the widest of the curves. */
@@ -246,26 +246,24 @@ static berlu_status figure_fill(drawing *d, svg_figure *figure)
 {
     double low, high;
     char around[64];
-    berlu_status status = BERLU_OK;
     berlu_transition first = transition_at(d->curves[0].f, 0);
     range_find(d, &low, &high);
     d->orders = orders_find(d);
     double width = first.to - first.from;
     d->close = width > 0 && width < (high - low) / 12;
     snprintf(around, sizeof around, ", around the kink at %.6g", first.x);
-    for (int order = 0; status == BERLU_OK && order < d->orders; order++) {
-        status = plot_add(d, &d->plots[figure->count++], low, high, order, "");
-        if (status == BERLU_OK && d->close)
-            status =
-                plot_add(d, &d->plots[figure->count++], first.from - width / 2, first.to + width / 2, order, around);
+    for (int order = 0; order < d->orders; order++) {
+        TRY(plot_add(d, &d->plots[figure->count++], low, high, order, ""));
+        if (d->close)
+            TRY(plot_add(d, &d->plots[figure->count++], first.from - width / 2, first.to + width / 2, order, around));
     }
     figure->columns = d->close || figure->count > 3 ? 2 : 1;
     figure->width = figure->columns == 2 ? 520 : 680;
     figure->height = figure->count > 2 ? 280 : 0;
-    return status;
+    return BERLU_OK;
 }
 
-/* What the curves of an overlay have in common: the title without the key that differs. */
+/* The common part of the curves of an overlay: the title without the key that differs. */
 static void title_shorten(char title[SMOOTH_TITLE], const char *overlay)
 {
     char *degree = strstr(title, ", degree "), *eps = strstr(title, ", eps ");

@@ -112,16 +112,15 @@ static berlu_status job_submit(const char *script, const char *record, size_t ta
     text submit = {0}, answer = {0};
     text_add(&submit, "sbatch --parsable --array=0-%zu ", tasks - 1);
     quoted_add(&submit, script);
-    berlu_status status = text_status(&submit);
-    if (status == BERLU_OK)
-        status = slurm_ask(&answer, submit.data);
-    if (status == BERLU_OK && (!answer.data || !strspn(answer.data, "0123456789")))
-        status = berlu_fail(BERLU_ERR_INPUT, "sbatch did not answer with the number of a job");
-    if (status == BERLU_OK) {
-        answer.data[strspn(answer.data, "0123456789")] = 0;
-        status = file_write_atomic(record, answer.data, strlen(answer.data));
-        fprintf(stderr, "job %s: %zu tasks\n", answer.data, tasks);
-    }
+    berlu_status status;
+    TRY_DONE(text_status(&submit));
+    TRY_DONE(slurm_ask(&answer, submit.data));
+    if (!answer.data || !strspn(answer.data, "0123456789"))
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "sbatch did not answer with the number of a job"));
+    answer.data[strspn(answer.data, "0123456789")] = 0;
+    fprintf(stderr, "job %s: %zu tasks\n", answer.data, tasks);
+    status = file_write_atomic(record, answer.data, strlen(answer.data));
+done:
     text_free(&submit);
     text_free(&answer);
     return status;
@@ -146,19 +145,16 @@ berlu_status study_launch_slurm(const study_opened *x, const options *o)
     if (!left || is_queued(record))
         return BERLU_OK;
     snprintf(path, sizeof path, "%s/slurm", x->folder);
-    berlu_status status = folder_make(path);
-    if (status == BERLU_OK)
-        status = program_path(program);
+    TRY(folder_make(path));
+    TRY(program_path(program));
     snprintf(path, sizeof path, "%s/slurm/study.yaml", x->folder);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, x->yaml, strlen(x->yaml));
+    TRY(file_write_atomic(path, x->yaml, strlen(x->yaml)));
     snprintf(path, sizeof path, "%s/slurm/job.sh", x->folder);
-    if (status == BERLU_OK)
-        status = study_slurm_script(&script, x, o, program, tasks);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, script.data, script.length);
-    if (status == BERLU_OK)
-        status = job_submit(path, record, tasks);
+    berlu_status status;
+    TRY_DONE(study_slurm_script(&script, x, o, program, tasks));
+    TRY_DONE(file_write_atomic(path, script.data, script.length));
+    status = job_submit(path, record, tasks);
+done:
     text_free(&script);
     return status;
 }

@@ -28,15 +28,16 @@ static berlu_status yaml_of_store(char **out, const char *folder)
     store_contents all = {0};
     if (snprintf(path, sizeof path, "%s/study.db", folder) >= (int)sizeof path || !file_exists(path))
         return berlu_fail(BERLU_ERR_INPUT, "%s: no study.db in this folder; give the study's file", folder);
-    berlu_status status = store_open_read(&s, path);
-    if (status == BERLU_OK)
-        status = store_read(s, &all);
-    store_close(s);
-    if (status == BERLU_OK && all.count != 1)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s holds %zu studies; give the file of one, and --dir %s", path,
-                            all.count, folder);
-    if (status == BERLU_OK && !(*out = strdup(all.studies[0].yaml)))
+    berlu_status status;
+    TRY_DONE(store_open_read(&s, path));
+    TRY_DONE(store_read(s, &all));
+    if (all.count != 1)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s holds %zu studies; give the file of one, and --dir %s", path,
+                            all.count, folder));
+    if (!(*out = strdup(all.studies[0].yaml)))
         status = berlu_fail_memory(strlen(all.studies[0].yaml), "a study");
+done:
+    store_close(s);
     store_contents_free(&all);
     return status;
 }
@@ -98,12 +99,12 @@ berlu_status study_runs_find(study_opened *x, const options *o)
 
 berlu_status study_open_runs(study_opened *x, const options *o)
 {
-    berlu_status status = study_open(x, o);
-    if (status == BERLU_OK && x->s.kind == STUDY_COST) {
-        status = berlu_fail(BERLU_ERR_ARG, "%s is a study of kind cost: it has measurements and no runs", x->s.name);
-        study_opened_free(x);
-    }
-    if (status == BERLU_OK && (status = study_runs_find(x, o)) != BERLU_OK)
+    TRY(study_open(x, o));
+    berlu_status status =
+        x->s.kind == STUDY_COST
+            ? berlu_fail(BERLU_ERR_ARG, "%s is a study of kind cost: it has measurements and no runs", x->s.name)
+            : study_runs_find(x, o);
+    if (status != BERLU_OK)
         study_opened_free(x);
     return status;
 }
@@ -145,8 +146,7 @@ berlu_status study_cost_answer(const options *o, const study_opened *x, double s
     if (status == BERLU_OK && index)
         status = study_cost_done(&done, index, &x->s);
     store_close(index);
-    if (status != BERLU_OK)
-        return status;
+    TRY(status);
     if (options_json(o)) {
         output out;
         output_start(&out);

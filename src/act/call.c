@@ -172,17 +172,16 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
 berlu_status call_check_values(const berlu_act *act, const berlu_act_call *call)
 {
     size_t channels = 1;
-    berlu_status status = BERLU_OK;
     for (size_t p = 0; p < act->definition->param_count; p++)
         if (call->param[p].stride)
             channels = call->channels;
-    for (size_t c = 0; c < channels && status == BERLU_OK; c++) {
+    for (size_t c = 0; c < channels; c++) {
         double v[BERLU_ACT_PARAMS] = {0};
         for (size_t p = 0; p < act->definition->param_count; p++)
             v[p] = (double)(call->param[p].value ? call->param[p].value[call->param[p].stride * c] : act->params[p]);
-        status = check_from_output_at(act, v);
+        TRY(check_from_output_at(act, v));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status berlu_act_check(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)

@@ -190,12 +190,10 @@ berlu_status planes_run(const berlu_act *act, berlu_act_op op, const berlu_act_c
     if (!call->workspace || call->workspace_bytes < used)
         return berlu_fail(BERLU_ERR_ARG, "%s: the call needs a workspace of %zu bytes and has %zu", act->name, used,
                           call->workspace ? call->workspace_bytes : (size_t)0);
-    berlu_status status = op == BERLU_ACT_BACKWARD_FROM_OUTPUT ? call_check_values(act, call) : BERLU_OK;
+    if (op == BERLU_ACT_BACKWARD_FROM_OUTPUT)
+        TRY(call_check_values(act, call));
     s.plane_bytes = call->inner * berlu_dtype_size(call->dtype);
-    if (status == BERLU_OK)
-        status = plane_job(&s, act, op, exec ? exec->threads : 0);
-    if (status != BERLU_OK)
-        return status;
+    TRY(plane_job(&s, act, op, exec ? exec->threads : 0));
     prepare_channels(&s, act);
     s.units = call->inner / ACT_UNIT + (call->inner % ACT_UNIT != 0);
     s.shares = s.count < (size_t)s.job.threads ? s.count : (size_t)s.job.threads;

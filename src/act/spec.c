@@ -284,24 +284,23 @@ static berlu_status act_start(berlu_act **out, const act_row *row)
  * failure; frees it on any failure. */
 static berlu_status act_finish(berlu_act **out, berlu_act *act, berlu_status status, const char *pairs)
 {
-    if (status == BERLU_OK && pairs)
-        status = set_pairs(act, pairs);
-    if (status == BERLU_OK)
-        status = write_spec(act);
-    if (status == BERLU_OK)
-        status = kernels_prepare(act);
-    if (status == BERLU_OK)
-        *out = act;
-    else
-        berlu_act_free(act);
+    TRY_DONE(status);
+    if (pairs)
+        TRY_DONE(set_pairs(act, pairs));
+    TRY_DONE(write_spec(act));
+    TRY_DONE(kernels_prepare(act));
+    *out = act;
+    return BERLU_OK;
+done:
+    berlu_act_free(act);
     return status;
 }
 
 static berlu_status make_builtin(berlu_act **out, const act_row *row, const char *pairs)
 {
     berlu_act *act = NULL;
-    berlu_status status = act_start(&act, row);
-    return status == BERLU_OK ? act_finish(out, act, BERLU_OK, pairs) : status;
+    TRY(act_start(&act, row));
+    return act_finish(out, act, BERLU_OK, pairs);
 }
 
 static berlu_status make_smooth(berlu_act **out, const char *name, const berlu_smooth *f, const char *pairs)
@@ -339,8 +338,8 @@ berlu_status berlu_act_make_smooth(berlu_act **out, const char *name, const berl
         *out = NULL;
     if (!out || !name || !f)
         return berlu_fail(BERLU_ERR_ARG, "berlu_act_make_smooth: the answer, the name or the function is NULL");
-    berlu_status status = act_name_check(name);
-    return status == BERLU_OK ? make_smooth(out, name, f, NULL) : status;
+    TRY(act_name_check(name));
+    return make_smooth(out, name, f, NULL);
 }
 
 berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_registry *names)

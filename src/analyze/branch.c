@@ -1,4 +1,8 @@
-/* branch.c - see branch.h. SPDX-License-Identifier: MIT */
+/* branch.c - spectral norms of both layers of every MLP branch, and their product.
+ * SPDX-License-Identifier: MIT
+ *
+ * branch.h has the bound. branches_find() takes the sites in order and finds the matrices beside
+ * each by their names; the norms of all matrices are computed in parallel. */
 #include "analyze/branch.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* card.c - see card.h. SPDX-License-Identifier: MIT */
+/* card.c - measures everything known about an activation, and draws it on one sheet.
+ * SPDX-License-Identifier: MIT
+ *
+ * card_make() fills the card: Lipschitz constant, depth, linearity, and the errors of the kernels
+ * beside the reference in double. card_plot() draws it. */
 #include "analyze/card.h"
 
 #include <math.h>

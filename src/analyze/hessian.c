@@ -1,4 +1,9 @@
-/* hessian.c - see hessian.h. SPDX-License-Identifier: MIT */
+/* hessian.c - Lanczos over differences of gradients, and Jacobi's method for its small matrix.
+ * SPDX-License-Identifier: MIT
+ *
+ * hessian.h says what is computed and how far it may be off. Read hessian_largest(): extend() adds
+ * a vector to the basis, ritz_pairs() takes the eigenvalues of the projected matrix, ritz_error()
+ * measures each of them again at half the step. */
 #include "analyze/hessian.h"
 
 #include <assert.h>

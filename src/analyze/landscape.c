@@ -1,4 +1,8 @@
-/* landscape.c - see landscape.h. SPDX-License-Identifier: MIT */
+/* landscape.c - the loss along random directions, on a plane, and up the gradient.
+ * SPDX-License-Identifier: MIT
+ *
+ * landscape.h defines directions and sharpness. Every point is one evaluation of the network at
+ * moved weights (loss_at); curvatures use gradients. Read landscape_find(). */
 #include "analyze/landscape.h"
 
 #include <assert.h>

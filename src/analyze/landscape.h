@@ -47,7 +47,7 @@ void landscape_free(landscape *l);
 /* Direction `index` around the weights of a network. */
 void direction_draw(double *out, const graph *g, const double *weights, uint64_t seed, uint32_t index);
 
-/* How many passes over the images landscape_find() makes. */
+/* The number of passes over the images that landscape_find() makes. */
 size_t landscape_passes(const landscape_options *o);
 
 #endif

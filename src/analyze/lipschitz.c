@@ -1,4 +1,9 @@
-/* lipschitz.c - see lipschitz.h. SPDX-License-Identifier: MIT */
+/* lipschitz.c - searches the reference of an activation for its largest slope and curvature.
+ * SPDX-License-Identifier: MIT
+ *
+ * lipschitz_find() looks at both sides of every break and samples the ranges between them
+ * (see_between); a change of sign of the curvature is halved down to neighbouring floats, a largest
+ * curvature is found by golden section. */
 #include "analyze/lipschitz.h"
 
 #include <float.h>

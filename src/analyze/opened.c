@@ -1,4 +1,9 @@
-/* opened.c - see opened.h. SPDX-License-Identifier: MIT */
+/* opened.c - opens a run or a model: settings, data, engine, weights, a set of images.
+ * SPDX-License-Identifier: MIT
+ *
+ * opened.h says what the analyses need of it. opened_make() finds settings and images and builds
+ * the engine; opened_start() and opened_checkpoint() set weights, opened_get() and opened_set()
+ * move them as one vector, opened_loss() returns the loss over all images and its gradient. */
 #include "analyze/opened.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
-/* regions.c - see regions.h. SPDX-License-Identifier: MIT */
+/* regions.c - reads the columns of the sites from start.csv and metrics.csv.
+ * SPDX-License-Identifier: MIT
+ *
+ * The names of the sites come from the header of the table; rows of both files are joined in the
+ * order of epochs. Read regions_read(). */
 #include "analyze/regions.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
-/* spectrum.c - see spectrum.h. SPDX-License-Identifier: MIT */
+/* spectrum.c - singular values of all matrices, in parallel, and gradient norms of the sites.
+ * SPDX-License-Identifier: MIT
+ *
+ * For each state (start, trained): one backward over the images gives the norms (gradients_look),
+ * then every matrix is decomposed by svd.h in a task of its own (matrices_look). Read
+ * spectrum_find(). */
 #include "analyze/spectrum.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* svd.c - see svd.h. SPDX-License-Identifier: MIT */
+/* svd.c - QR by Gram-Schmidt, then Jacobi rotations of pairs of rows until all are orthogonal.
+ * SPDX-License-Identifier: MIT
+ *
+ * svd.h has the method and its error. singular_values() reduces the matrix to a triangle and sweeps
+ * over all pairs; the lengths of the vectors are then the singular values. */
 #include "analyze/svd.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
-/* ref_elementwise.c - sums, factors, means, dropout. SPDX-License-Identifier: MIT */
+/* ref_elementwise.c - the reference of ops on single elements: sums, factors, means, dropout.
+ * SPDX-License-Identifier: MIT
+ *
+ * By definition, in the type `real` (float or double), without blocks or vectors. The fast kernels
+ * are compared with them, and the backend uses their f32 versions where an op takes little time. */
 #include "cpu/draw.h"
 #include "cpu/real.h"
 

@@ -1,5 +1,8 @@
-/* ref_linear.c - products and the unfolding around them, by their definition.
- * SPDX-License-Identifier: MIT */
+/* ref_linear.c - the reference of products and of the unfolding around them, by definition.
+ * SPDX-License-Identifier: MIT
+ *
+ * Linear layers with their gradients, then unfold and its reverse: windows of an image as rows of a
+ * matrix, so that a convolution is a product. window_box() clips a window at the border. */
 #include "cpu/real.h"
 
 void REF(linear)(const op_call *c)

@@ -1,4 +1,8 @@
-/* ref_tokens.c - ops along the token dimension. SPDX-License-Identifier: MIT */
+/* ref_tokens.c - the reference of ops along the token dimension. SPDX-License-Identifier: MIT
+ *
+ * Class token and positions, positions of pixels and added tokens (TNT), selected tokens, with
+ * their gradients. Parameters are shared by the images of a batch, so their gradients are sums over
+ * images, in order. */
 #include <string.h>
 
 #include "cpu/real.h"

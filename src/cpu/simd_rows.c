@@ -1,4 +1,9 @@
-/* simd_rows.c - sums and factors over rows; the optimizer. SPDX-License-Identifier: MIT */
+/* simd_rows.c - loops over rows and elements: bias, column sums, scale, AdamW, sums of squares.
+ * SPDX-License-Identifier: MIT
+ *
+ * Compiled once per instruction set (simd_internal.h: SIMD_FN, the v_ vocabulary); simd_kernels.c
+ * lists the functions. Elements are independent, and every sum has an order that does not depend on
+ * the vector length, so all instruction sets give the same bits. */
 #include "cpu/simd_internal.h"
 
 void SIMD_FN(finish_rows)(float *y, const float *bias, const float *residual, int64_t rows, int64_t n)

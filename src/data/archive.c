@@ -111,24 +111,24 @@ static berlu_status wanted_all(struct archive *a, const char *path, const tarbal
 {
     uint64_t seen = 0; /* a bit per file */
     struct archive_entry *entry;
-    berlu_status status;
-    while ((status = entry_next(a, path, &entry)) == BERLU_OK && entry) {
-        if ((status = entry_check(entry, path)) != BERLU_OK)
-            return status;
+    for (;;) {
+        TRY(entry_next(a, path, &entry));
+        if (!entry)
+            break;
+        TRY(entry_check(entry, path));
         for (size_t f = 0; f < count; f++) {
             if (strcmp(base_name(archive_entry_pathname(entry)), files[f].name) != 0)
                 continue;
             if (seen >> f & 1)
                 return berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is in it twice", path, files[f].name);
-            if ((status = wanted_fill(a, path, &files[f])) != BERLU_OK)
-                return status;
+            TRY(wanted_fill(a, path, &files[f]));
             seen |= (uint64_t)1 << f;
         }
     }
-    for (size_t f = 0; status == BERLU_OK && f < count; f++)
+    for (size_t f = 0; f < count; f++)
         if (!(seen >> f & 1))
             return berlu_fail(BERLU_ERR_INPUT, "%s: '%s' is not in it", path, files[f].name);
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status tarball_read_memory(const void *bytes, size_t size, const tarball_file *files, size_t count)
@@ -164,30 +164,26 @@ static berlu_status file_unpack(unpacking *u, const char *to)
 {
     char piece[PIECE];
     file_out *out = NULL;
-    berlu_status status = file_out_open(&out, to);
-    while (status == BERLU_OK) {
-        la_ssize_t got = archive_read_data(u->a, piece, sizeof piece);
-        if (got <= 0) {
-            status = got < 0 ? lib_fail(u->a, u->path) : BERLU_OK;
-            break;
-        }
+    la_ssize_t got;
+    berlu_status status;
+    TRY_DONE(file_out_open(&out, to));
+    while ((got = archive_read_data(u->a, piece, sizeof piece)) > 0) {
         if ((uint64_t)got > u->left.most_bytes)
-            status = berlu_fail(BERLU_ERR_INPUT, "%s: unpacks to more than was expected; refused", u->path);
-        else
-            status = file_out_write(out, piece, (size_t)got);
+            TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: unpacks to more than was expected; refused", u->path));
+        TRY_DONE(file_out_write(out, piece, (size_t)got));
         u->left.most_bytes -= (uint64_t)got;
     }
-    if (status == BERLU_OK)
+    if (got == 0)
         return file_out_commit(out);
+    status = lib_fail(u->a, u->path);
+done:
     file_out_discard(out);
     return status;
 }
 
 static berlu_status entry_unpack(unpacking *u, struct archive_entry *entry)
 {
-    berlu_status status = entry_check(entry, u->path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(entry_check(entry, u->path));
     if (u->left.most_files-- == 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: more files than were expected; refused", u->path);
     const char *name = archive_entry_pathname(entry);
@@ -202,18 +198,14 @@ static berlu_status entry_unpack(unpacking *u, struct archive_entry *entry)
     const char *rest = name + length + (name[length] == '/');
     text to = {0};
     text_add(&to, "%s/%s", u->into, rest);
-    if ((status = text_status(&to)) != BERLU_OK)
-        return status;
-    if (archive_entry_filetype(entry) == AE_IFDIR) {
-        status = folder_make(to.data);
-    } else {
-        char *slash = strrchr(to.data, '/');
-        *slash = '\0';
-        status = folder_make(to.data);
-        *slash = '/';
-        if (status == BERLU_OK)
-            status = file_unpack(u, to.data);
-    }
+    TRY(text_status(&to));
+    int is_folder = archive_entry_filetype(entry) == AE_IFDIR;
+    char *slash = strrchr(to.data, '/');
+    *slash = is_folder ? '/' : '\0'; /* the folder of a file */
+    berlu_status status = folder_make(to.data);
+    *slash = '/';
+    if (status == BERLU_OK && !is_folder)
+        status = file_unpack(u, to.data);
     text_free(&to);
     return status;
 }
@@ -221,13 +213,15 @@ static berlu_status entry_unpack(unpacking *u, struct archive_entry *entry)
 static berlu_status entries_unpack(unpacking *u)
 {
     struct archive_entry *entry;
-    berlu_status status =
-        archive_read_open_filename(u->a, u->path, PIECE) == ARCHIVE_OK ? BERLU_OK : lib_fail(u->a, u->path);
-    if (status == BERLU_OK)
-        status = folder_make(u->into);
-    while (status == BERLU_OK && (status = entry_next(u->a, u->path, &entry)) == BERLU_OK && entry)
-        status = entry_unpack(u, entry);
-    return status;
+    if (archive_read_open_filename(u->a, u->path, PIECE) != ARCHIVE_OK)
+        return lib_fail(u->a, u->path);
+    TRY(folder_make(u->into));
+    for (;;) {
+        TRY(entry_next(u->a, u->path, &entry));
+        if (!entry)
+            return BERLU_OK;
+        TRY(entry_unpack(u, entry));
+    }
 }
 
 berlu_status tarball_unpack(const char *path, const char *folder, const char *target, tarball_limits limits)
@@ -236,15 +230,14 @@ berlu_status tarball_unpack(const char *path, const char *folder, const char *ta
         return berlu_fail(BERLU_ERR_ARG, "%s: already there; remove it first", target);
     text into = {0};
     text_add(&into, "%s.tmp-%ld", target, (long)getpid());
-    berlu_status status = text_status(&into);
+    TRY(text_status(&into));
     unpacking u = {reader_new(), path, folder, into.data, limits};
-    if (status == BERLU_OK && !u.a)
-        status = berlu_fail_memory(0, path);
-    if (status == BERLU_OK)
-        status = folder_remove(into.data);
-    if (status == BERLU_OK && (status = entries_unpack(&u)) == BERLU_OK)
-        status = path_rename(into.data, target);
-    if (status != BERLU_OK && into.data) {
+    berlu_status status;
+    TRY_DONE(u.a ? folder_remove(into.data) : berlu_fail_memory(0, path));
+    TRY_DONE(entries_unpack(&u));
+    status = path_rename(into.data, target);
+done:
+    if (status != BERLU_OK) {
         kept_failure first;
         failure_keep(&first, status);
         folder_remove(into.data);

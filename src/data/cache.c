@@ -90,13 +90,12 @@ static berlu_status pack_file(packing *p, file_out *file, const packed_header *h
     char front[PACKED_HEADER] = {0};
     size_t all = h->train + h->test;
     memcpy(front, h, sizeof *h);
-    berlu_status status = file_out_write(file, front, sizeof front);
-    for (p->first = 0; p->first < all && status == BERLU_OK; p->first += p->count) {
+    TRY(file_out_write(file, front, sizeof front));
+    for (p->first = 0; p->first < all; p->first += p->count) {
         p->count = all - p->first < BLOCK ? all - p->first : BLOCK;
         threads_for(threads, GROUPS, pack_group, p);
-        status = block_settle(p);
-        if (status == BERLU_OK)
-            status = file_out_write(file, p->pixels, p->count * p->bytes);
+        TRY(block_settle(p));
+        TRY(file_out_write(file, p->pixels, p->count * p->bytes));
         if (progress)
             progress(context, p->first + p->count, all);
     }
@@ -105,11 +104,11 @@ static berlu_status pack_file(packing *p, file_out *file, const packed_header *h
         size_t count;
     } tail[] = {{p->sums, all * sizeof *p->sums}, {p->labels, all * sizeof *p->labels}, {names->data, names->length}};
     uint32_t checksum = crc32c(0, front, sizeof front);
-    for (size_t i = 0; i < COUNT(tail) && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < COUNT(tail); i++) {
         checksum = crc32c(checksum, tail[i].bytes, tail[i].count);
-        status = file_out_write(file, tail[i].bytes, tail[i].count);
+        TRY(file_out_write(file, tail[i].bytes, tail[i].count));
     }
-    return status == BERLU_OK ? file_out_write(file, &checksum, sizeof checksum) : status;
+    return file_out_write(file, &checksum, sizeof checksum);
 }
 
 static berlu_status packing_make(packing **out, data_source *source, int side)

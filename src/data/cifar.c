@@ -116,16 +116,17 @@ static berlu_status file_check(cifar_state *c, size_t f, const char *path, size_
     unsigned char *piece = c->records[f] ? NULL : malloc(PIECE * bytes);
     berlu_status status = BERLU_OK;
     if (!c->labels[f] || (!piece && !c->records[f]))
-        status = berlu_fail_memory(PIECE * bytes, l->file_names[f]);
+        TRY_DONE(berlu_fail_memory(PIECE * bytes, l->file_names[f]));
     for (size_t first = 0; status == BERLU_OK && first < all; first += PIECE) {
         size_t count = all - first < PIECE ? all - first : PIECE;
-        if (piece && (status = file_in_read(&c->files[f], (uint64_t)first * bytes, piece, count * bytes)) != BERLU_OK)
-            break;
+        if (piece)
+            TRY_DONE(file_in_read(&c->files[f], (uint64_t)first * bytes, piece, count * bytes));
         status = records_check(l, l->file_names[f], piece ? piece : c->records[f] + first * bytes, first, count,
                                per_class, c->labels[f]);
         if (status != BERLU_OK)
             berlu_fail_in(status, path);
     }
+done:
     free(piece);
     return status;
 }

@@ -18,8 +18,8 @@
 typedef enum data_split { DATA_TRAIN, DATA_TEST, DATA_SPLITS } data_split;
 extern const char *const data_split_names[DATA_SPLITS]; /* "train", "test" (a folder's val or valid counts as test) */
 
-/* How to open. {0} means the defaults in brackets. Options that do not apply to a kind are
- * refused. */
+/* Options for opening a set. {0} means the defaults in brackets. Options that do not apply to a
+ * kind are refused. */
 typedef struct data_options {
     const char *class_order; /* of folders: "torchvision" (by code point) or "timm" (natural order) ["torchvision"] */
     const char *labels;      /* of CIFAR-100: "fine" or "coarse" ["fine"] */

@@ -31,7 +31,7 @@ static inline uint32_t draws_word(draws *d)
     return d->words.w[--d->left];
 }
 
-/* How many words were handed out, and the row from there on: what is drawn later can begin where
+/* The number of words handed out, and the row from there on: what is drawn later can begin where
  * this left off. */
 static inline uint32_t draws_taken(const draws *d)
 {

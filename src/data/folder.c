@@ -55,23 +55,23 @@ static berlu_status file_into(image_file *file, const char *path, size_t *size)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, strerror(errno));
-    berlu_status status = BERLU_OK;
+    berlu_status status;
+    *size = 0;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: not a plain file", path);
-    else if (info.st_size > IMAGE_FILE_LIMIT)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: a file of %lld bytes is over the limit of %d", path,
-                            (long long)info.st_size, IMAGE_FILE_LIMIT);
-    if (status == BERLU_OK)
-        status = image_file_reserve(file, (size_t)info.st_size, path);
-    for (*size = 0; status == BERLU_OK && *size < (size_t)info.st_size;) {
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: not a plain file", path));
+    if (info.st_size > IMAGE_FILE_LIMIT)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: a file of %lld bytes is over the limit of %d", path,
+                            (long long)info.st_size, IMAGE_FILE_LIMIT));
+    TRY_DONE(image_file_reserve(file, (size_t)info.st_size, path));
+    while (*size < (size_t)info.st_size) {
         ssize_t got = read(fd, file->bytes + *size, (size_t)info.st_size - *size);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, got < 0 ? strerror(errno) : "ends early");
-        else
-            *size += (size_t)got;
+            TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, got < 0 ? strerror(errno) : "ends early"));
+        *size += (size_t)got;
     }
+done:
     close(fd);
     return status;
 }
@@ -296,18 +296,18 @@ static berlu_status splits_scan(data_source *s, const char *path)
     const char *root;
     TRY(first_folder(&root, &s->memory, path, train));
     f->splits[DATA_TRAIN].root = root ? root : s->info.path;
-    berlu_status status = root ? first_folder(&f->splits[DATA_TEST].root, &s->memory, path, test) : BERLU_OK;
-    for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++)
+    TRY(root ? first_folder(&f->splits[DATA_TEST].root, &s->memory, path, test) : BERLU_OK);
+    for (int i = 0; i < DATA_SPLITS; i++)
         if (f->splits[i].root)
-            status = scan_folder(&f->splits[i].files, f->splits[i].root, f->natural);
-    for (int i = 0; i < DATA_SPLITS && status == BERLU_OK; i++) {
+            TRY(scan_folder(&f->splits[i].files, f->splits[i].root, f->natural));
+    for (int i = 0; i < DATA_SPLITS; i++) {
         const char *message = f->splits[i].files.skipped;
-        for (size_t k = 0; k < f->splits[i].files.skipped_count && status == BERLU_OK; k++) {
-            status = data_report_skipped(s, message);
+        for (size_t k = 0; k < f->splits[i].files.skipped_count; k++) {
+            TRY(data_report_skipped(s, message));
             message += strlen(message) + 1;
         }
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status classes_find(data_source *s, const data_options *o)
@@ -315,21 +315,20 @@ static berlu_status classes_find(data_source *s, const data_options *o)
     folder_state *f = s->state;
     class_names c = {.natural = f->natural};
     folder_split *train = &f->splits[DATA_TRAIN], *test = &f->splits[DATA_TEST];
-    berlu_status status = classes_collect(&c, &s->memory, &train->files, train->root);
-    if (status == BERLU_OK)
-        status = split_label(train, &c);
-    if (status == BERLU_OK && test->root)
-        status = o->val_labels ? split_label_flat(test, &c, o->val_labels) : split_label(test, &c);
-    if (status == BERLU_OK) {
-        const char **names = ARENA_ARRAY(&s->memory, const char *, c.count);
-        if (names)
-            memcpy(names, c.names, c.count * sizeof *names);
-        s->info.class_names = names;
-        s->info.classes = c.count;
-        status = names ? BERLU_OK : BERLU_ERR_MEMORY;
-    }
+    berlu_status status;
+    TRY_DONE(classes_collect(&c, &s->memory, &train->files, train->root));
+    TRY_DONE(split_label(train, &c));
+    if (test->root)
+        TRY_DONE(o->val_labels ? split_label_flat(test, &c, o->val_labels) : split_label(test, &c));
+    const char **names = ARENA_ARRAY(&s->memory, const char *, c.count);
+    TRY_DONE(names ? BERLU_OK : BERLU_ERR_MEMORY);
+    memcpy(names, c.names, c.count * sizeof *names);
+    s->info.class_names = names;
+    s->info.classes = c.count;
+    status = classes_none_empty(s);
+done:
     free(c.names);
-    return status == BERLU_OK ? classes_none_empty(s) : status;
+    return status;
 }
 
 static berlu_status folder_open(data_source *s, const char *path, const data_options *o)

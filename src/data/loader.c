@@ -188,24 +188,23 @@ berlu_status loader_open(loader **out, data_source *source, const loader_options
     l->paused = 1;
     int workers = options->workers > 0 ? options->workers : threads_default();
     workers = workers > WORKERS_MOST ? WORKERS_MOST : workers;
-    berlu_status status = loader_plan_make(&l->plan, source, options);
-    if (status == BERLU_OK && options->draws)
+    berlu_status status;
+    TRY_DONE(loader_plan_make(&l->plan, source, options));
+    if (options->draws)
         l->slot_count = 1;
-    else if (status == BERLU_OK)
-        status = budget_share(l, options->budget, workers);
-    if (status == BERLU_OK)
-        status = slots_make(l);
-    if (status == BERLU_OK && !options->draws) {
+    else
+        TRY_DONE(budget_share(l, options->budget, workers));
+    TRY_DONE(slots_make(l));
+    if (!options->draws) {
         l->workers = calloc((size_t)workers, sizeof *l->workers);
-        status = l->workers ? workers_start(l, workers)
-                            : berlu_fail_memory((size_t)workers * sizeof *l->workers, "the data loader");
-    }
-    if (status != BERLU_OK) {
-        loader_close(l);
-        return status;
+        TRY_DONE(l->workers ? workers_start(l, workers)
+                            : berlu_fail_memory((size_t)workers * sizeof *l->workers, "the data loader"));
     }
     *out = l;
     return BERLU_OK;
+done:
+    loader_close(l);
+    return status;
 }
 
 void loader_close(loader *l)

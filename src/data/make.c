@@ -32,8 +32,10 @@ static const char *const split_folders[DATA_SPLITS] = {"train", "val"};
 static berlu_status bytes_write(const char *path, const unsigned char *bytes, size_t size)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    berlu_status status = fd >= 0 ? BERLU_OK : berlu_fail(BERLU_ERR_IO, "%s: %s", path, strerror(errno));
-    while (status == BERLU_OK && size > 0) {
+    if (fd < 0)
+        return berlu_fail(BERLU_ERR_IO, "%s: %s", path, strerror(errno));
+    berlu_status status = BERLU_OK;
+    while (size > 0) {
         ssize_t wrote = write(fd, bytes, size);
         if (wrote < 0 && errno == EINTR)
             continue;
@@ -44,7 +46,7 @@ static berlu_status bytes_write(const char *path, const unsigned char *bytes, si
         bytes += wrote;
         size -= (size_t)wrote;
     }
-    if (fd >= 0 && close(fd) != 0 && status == BERLU_OK)
+    if (close(fd) != 0 && status == BERLU_OK)
         status = berlu_fail(BERLU_ERR_IO, "%s: %s", path, strerror(errno));
     return status;
 }
@@ -143,12 +145,12 @@ berlu_status make_folder(data_source *source, const char *folder, int threads, m
         length--;
     text_add(&temporary, "%.*s.tmp-%ld", (int)length, folder, (long)getpid());
     making *m = calloc(1, sizeof *m);
-    berlu_status status = m ? text_status(&temporary) : berlu_fail_memory(sizeof *m, folder);
-    if (status == BERLU_OK) {
-        m->source = source;
-        m->folder = temporary.data;
-        status = making_run(m, folder, threads, progress, context);
-    }
+    berlu_status status;
+    TRY_DONE(m ? text_status(&temporary) : berlu_fail_memory(sizeof *m, folder));
+    m->source = source;
+    m->folder = temporary.data;
+    status = making_run(m, folder, threads, progress, context);
+done:
     free(m);
     text_free(&temporary);
     return status;

@@ -123,12 +123,12 @@ berlu_status data_measure(data_source *source, data_split split, size_t limit, s
         threads_for(threads, BLOCKS, block_measure, &m);
     block_sum total = {0};
     berlu_status status = BERLU_OK;
-    for (int b = 0; b < BLOCKS && status == BERLU_OK; b++) {
-        status = failure_report(&m.blocks[b].failure);
+    for (int b = 0; b < BLOCKS; b++) {
+        TRY_DONE(failure_report(&m.blocks[b].failure));
         blocks_join(&total, &m.blocks[b]);
     }
-    if (status == BERLU_OK)
-        statistics_from(out, &total);
+    statistics_from(out, &total);
+done:
     free(m.blocks);
     return status;
 }
@@ -158,28 +158,29 @@ berlu_status data_contact_sheet(data_source *source, int rows, int columns, int 
     const data_info *info = &source->info;
     data_split split = info->images[DATA_TRAIN] ? DATA_TRAIN : DATA_TEST;
     rows = (size_t)rows < info->classes ? rows : (int)info->classes;
-    berlu_status status = image_reserve(out, columns * (cell + GAP) + GAP, rows * (cell + GAP) + GAP);
+    berlu_status status;
     int *filled = calloc((size_t)rows, sizeof *filled), left = rows * columns;
     image read = {0}, small = {0};
     resize_scratch scratch = {0};
     if (!filled)
-        status = berlu_fail_memory((size_t)rows * sizeof *filled, "a contact sheet");
-    if (status == BERLU_OK)
-        memset(out->pixels, 255, (size_t)out->width * (size_t)out->height * 3);
-    for (size_t i = 0; i < info->images[split] && left > 0 && status == BERLU_OK; i++) {
+        TRY_DONE(berlu_fail_memory((size_t)rows * sizeof *filled, "a contact sheet"));
+    TRY_DONE(image_reserve(out, columns * (cell + GAP) + GAP, rows * (cell + GAP) + GAP));
+    memset(out->pixels, 255, (size_t)out->width * (size_t)out->height * 3);
+    for (size_t i = 0; i < info->images[split] && left > 0; i++) {
         int label = data_label(source, split, i);
         if (label >= rows || filled[label] == columns)
             continue;
         status = data_read(source, split, i, NULL, &read);
         if (status == BERLU_ERR_INPUT) {
-            status = data_report_bad(source, split, i);
+            TRY_DONE(data_report_bad(source, split, i));
             continue;
         }
-        if (status == BERLU_OK)
-            status = cell_fill(out, GAP + filled[label]++ * (cell + GAP), GAP + label * (cell + GAP), cell, &read,
-                               &small, &scratch);
+        TRY_DONE(status);
+        TRY_DONE(cell_fill(out, GAP + filled[label]++ * (cell + GAP), GAP + label * (cell + GAP), cell, &read, &small,
+                           &scratch));
         left--;
     }
+done:
     image_free(&read);
     image_free(&small);
     resize_scratch_free(&scratch);

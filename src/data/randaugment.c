@@ -36,13 +36,11 @@ typedef struct op_call {
 
 static berlu_status affine_apply(op_call *o, affine m)
 {
-    berlu_status status = pixels_affine(o->spare, o->current, m, o->filter, o->plan->fill);
-    if (status == BERLU_OK) {
-        image kept = *o->current;
-        *o->current = *o->spare;
-        *o->spare = kept;
-    }
-    return status;
+    TRY(pixels_affine(o->spare, o->current, m, o->filter, o->plan->fill));
+    image kept = *o->current;
+    *o->current = *o->spare;
+    *o->spare = kept;
+    return BERLU_OK;
 }
 
 /* The factor of an enhancement: 1 +- 0.09 per level, at least 0.1. */

@@ -78,14 +78,15 @@ berlu_status data_verify(data_source *source, int threads, void (*progress)(void
     if (!v)
         return berlu_fail_memory(sizeof *v, "verifying a set");
     berlu_status status = BERLU_OK;
-    for (size_t first = 0; first < all && status == BERLU_OK; first += STEP) {
+    for (size_t first = 0; first < all; first += STEP) {
         *v = (verifying){.source = source, .first = first, .count = all - first < STEP ? all - first : STEP};
         threads_for(threads, RANGES, range_check, v);
-        status = step_settle(v, out);
+        TRY_DONE(step_settle(v, out));
         out->images = first + v->count;
         if (progress)
             progress(context, out->images, all);
     }
+done:
     free(v);
     return status;
 }

@@ -1,5 +1,9 @@
 /* engine_internal.h - the struct behind engine.h, for the files of this layer and its tests.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * An engine is a graph, a plan, the calls that build.c lowered them to, and the memory they point
+ * to. The store (parameters, moments, average) may be shared by several engines. Files: create.c,
+ * build.c, memory.c, run.c, params.c, image_set.c. */
 #ifndef ENGINE_ENGINE_INTERNAL_H
 #define ENGINE_ENGINE_INTERNAL_H
 
@@ -99,9 +103,5 @@ berlu_status engine_draws_upload(engine *e);
 berlu_status engine_allocate(engine *e); /* all memory the plan names */
 void *engine_device_take(engine *e, uint64_t bytes, const char *what);
 void *engine_data(const engine *e, tensor t); /* device memory of a tensor; NULL if it has none */
-
-/* run.c */
-berlu_status engine_program_run(engine *e, program_id id);
-berlu_status engine_shadow_refresh(engine *e);
 
 #endif

@@ -1,4 +1,9 @@
-/* image_set.c - see image_set.h. SPDX-License-Identifier: MIT */
+/* image_set.c - the set in device memory, and the op that makes batches of it.
+ * SPDX-License-Identifier: MIT
+ *
+ * image_set.h shows its use. engine_use_images() fills the call `images`, which stands before the
+ * first call of the forward: its inputs are the set and the draws, its outputs the feeds. Only the
+ * draws are uploaded for a step. */
 #include "engine/image_set.h"
 
 #include <assert.h>

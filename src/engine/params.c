@@ -261,21 +261,21 @@ berlu_status engine_site_read(const engine *e, int site, int64_t first, int64_t 
                           (long long)(first + count));
     tensor_dtype dtype = graph_tensor(e->g, s->x)->dtype;
     const char *x = engine_data(e, s->x);
-    berlu_status status = elements_get(e, out, x + (size_t)(first * s->channels) * dtype_bytes(dtype), dtype,
-                                       (size_t)(count * s->channels), 0);
+    TRY(elements_get(e, out, x + (size_t)(first * s->channels) * dtype_bytes(dtype), dtype,
+                     (size_t)(count * s->channels), 0));
     tensor bias = site_bias(e, s->x);
     enum { PART = 1024 };
     float part[PART];
-    for (int64_t c = 0; c < s->channels && bias != TENSOR_NONE && status == BERLU_OK; c += PART) {
+    for (int64_t c = 0; c < s->channels && bias != TENSOR_NONE; c += PART) {
         int64_t n = s->channels - c < PART ? s->channels - c : PART;
         tensor_dtype type = graph_tensor(e->g, bias)->dtype;
         const char *from = (const char *)engine_data(e, bias) + (size_t)c * dtype_bytes(type);
-        status = elements_get(e, part, from, type, (size_t)n, 0);
-        for (int64_t r = 0; r < count && status == BERLU_OK; r++)
+        TRY(elements_get(e, part, from, type, (size_t)n, 0));
+        for (int64_t r = 0; r < count; r++)
             for (int64_t i = 0; i < n; i++)
                 out[r * s->channels + c + i] += part[i];
     }
-    return status;
+    return BERLU_OK;
 }
 
 /* ---- memory use ------------------------------------------------------------------------------ */

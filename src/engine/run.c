@@ -43,21 +43,23 @@ berlu_status engine_set_step(engine *e, const engine_step *step)
     return e->backend->upload(e->device, e->step, &e->host_step, sizeof e->host_step);
 }
 
-berlu_status engine_program_run(engine *e, program_id id)
+/* Lists of calls are prepared before their first run: not every engine runs all of them. */
+static berlu_status program_prepare(engine *e, program_id id)
 {
     assert(id >= 0 && id < PROGRAM_COUNT && e->first[id] >= IMAGES_CALL && e->count[id] >= 0);
-    if (!e->program[id])
-        TRY(e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
-                                &(program_options){.profile = e->options.profile}));
-    return e->backend->run(e->program[id]);
+    if (e->program[id])
+        return BERLU_OK;
+    return e->backend->prepare(e->device, &e->program[id], e->calls + e->first[id], e->count[id],
+                               &(program_options){.profile = e->options.profile});
 }
 
-berlu_status engine_shadow_refresh(engine *e)
+static berlu_status shadow_refresh(engine *e)
 {
     if (!e->store->shadow || !e->store->shadow_stale)
         return BERLU_OK;
     e->store->shadow_stale = 0;
-    return engine_program_run(e, PROGRAM_SHADOW);
+    TRY(program_prepare(e, PROGRAM_SHADOW));
+    return e->backend->run(e->program[PROGRAM_SHADOW]);
 }
 
 static berlu_status labels_check(const engine *e)
@@ -98,15 +100,18 @@ static berlu_status step_begin(engine *e, const engine_step *step)
 {
     TRY(engine_set_step(e, step));
     TRY(feeds_upload(e));
-    return engine_shadow_refresh(e);
+    return shadow_refresh(e);
 }
 
 berlu_status engine_forward(engine *e, const engine_step *step)
 {
     TRY(step_begin(e, step));
-    if (e->host_draws)
-        TRY(engine_program_run(e, PROGRAM_IMAGES));
-    return engine_program_run(e, PROGRAM_FORWARD);
+    if (e->host_draws) {
+        TRY(program_prepare(e, PROGRAM_IMAGES));
+        TRY(e->backend->run(e->program[PROGRAM_IMAGES]));
+    }
+    TRY(program_prepare(e, PROGRAM_FORWARD));
+    return e->backend->run(e->program[PROGRAM_FORWARD]);
 }
 
 berlu_status engine_step_run(engine *e, const engine_step *step)
@@ -115,7 +120,9 @@ berlu_status engine_step_run(engine *e, const engine_step *step)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
     TRY(step_begin(e, step));
     e->profiled_steps++;
-    return engine_program_run(e, e->host_draws ? PROGRAM_IMAGES_STEP : PROGRAM_STEP);
+    program_id id = e->host_draws ? PROGRAM_IMAGES_STEP : PROGRAM_STEP;
+    TRY(program_prepare(e, id));
+    return e->backend->run(e->program[id]);
 }
 
 berlu_status engine_backward(engine *e)
@@ -123,31 +130,37 @@ berlu_status engine_backward(engine *e)
     if (e->options.mode != ENGINE_TRAIN)
         return berlu_fail(BERLU_ERR_ARG, "engine: an engine made for inference has no backward");
     e->profiled_steps++;
-    return engine_program_run(e, PROGRAM_BACKWARD);
+    TRY(program_prepare(e, PROGRAM_BACKWARD));
+    return e->backend->run(e->program[PROGRAM_BACKWARD]);
 }
 
 berlu_status engine_compute_grad_norm(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN)
         return berlu_fail(BERLU_ERR_ARG, "engine: an engine made for inference has no gradients");
-    return engine_program_run(e, PROGRAM_NORM);
+    TRY(program_prepare(e, PROGRAM_NORM));
+    return e->backend->run(e->program[PROGRAM_NORM]);
 }
 
 berlu_status engine_update(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN || e->options.no_update)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without an optimizer");
-    return engine_program_run(e, PROGRAM_UPDATE);
+    TRY(program_prepare(e, PROGRAM_UPDATE));
+    return e->backend->run(e->program[PROGRAM_UPDATE]);
 }
 
 berlu_status engine_warm_up(engine *e)
 {
     static const step_result nothing;
     TRY(engine_set_step(e, &(engine_step){0}));
-    TRY(engine_shadow_refresh(e));
-    TRY(engine_program_run(e, PROGRAM_FORWARD));
-    if (e->options.mode == ENGINE_TRAIN)
-        TRY(engine_program_run(e, PROGRAM_BACKWARD));
+    TRY(shadow_refresh(e));
+    TRY(program_prepare(e, PROGRAM_FORWARD));
+    TRY(e->backend->run(e->program[PROGRAM_FORWARD]));
+    if (e->options.mode == ENGINE_TRAIN) {
+        TRY(program_prepare(e, PROGRAM_BACKWARD));
+        TRY(e->backend->run(e->program[PROGRAM_BACKWARD]));
+    }
     return e->backend->upload(e->device, e->result, &nothing, sizeof nothing);
 }
 

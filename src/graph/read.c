@@ -1,5 +1,8 @@
 /* read.c - queries of a graph: its tensors, nodes, parameters, sites and counts.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * Handles are checked by asserts: a tensor or node that is not in the graph is a mistake of ours.
+ * graph_macs() counts multiply-adds of a forward over the rules of the ops. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

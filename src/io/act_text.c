@@ -33,11 +33,13 @@ berlu_status act_from_text(berlu_act **out, const char *words)
     text path = {0};
     *out = NULL;
     text_bytes(&path, words, length);
-    berlu_status status = text_status(&path);
-    if (status == BERLU_OK)
-        status = smooth_yaml_read(&f, name, path.data);
-    if (status == BERLU_OK && (status = make_under(out, *name ? name : "smoothed", f, words + length)) != BERLU_OK)
+    berlu_status status;
+    TRY_DONE(text_status(&path));
+    TRY_DONE(smooth_yaml_read(&f, name, path.data));
+    status = make_under(out, *name ? name : "smoothed", f, words + length);
+    if (status != BERLU_OK)
         berlu_fail_in(status, path.data);
+done:
     text_free(&path);
     berlu_smooth_free(f);
     return status;

@@ -1,6 +1,7 @@
-/* csv.c - see csv.h. SPDX-License-Identifier: MIT
+/* csv.c - writes cells, and reads a table in two passes. SPDX-License-Identifier: MIT
  *
- * Reading takes two passes: one counts cells and checks the shape, one extracts them. */
+ * csv.h has the format. The first pass (shape_read) counts cells and checks that all rows have as
+ * many as the header, the second (cells_read) extracts them. */
 #include "io/csv.h"
 
 #include <math.h>

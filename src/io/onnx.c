@@ -176,15 +176,14 @@ static berlu_status parts_write(const char *path, const text *const *parts, size
 {
     file_out *file = NULL;
     berlu_status status = BERLU_OK;
-    for (size_t i = 0; status == BERLU_OK && i < count; i++)
-        status = text_status(parts[i]);
-    if (status == BERLU_OK)
-        status = file_out_open(&file, path);
-    for (size_t i = 0; status == BERLU_OK && i < count; i++)
+    for (size_t i = 0; i < count; i++)
+        TRY_DONE(text_status(parts[i]));
+    TRY_DONE(file_out_open(&file, path));
+    for (size_t i = 0; i < count; i++)
         if (parts[i]->length)
-            status = file_out_write(file, parts[i]->data, parts[i]->length);
-    if (status == BERLU_OK)
-        return file_out_commit(file);
+            TRY_DONE(file_out_write(file, parts[i]->data, parts[i]->length));
+    return file_out_commit(file);
+done:
     file_out_discard(file);
     return status;
 }
@@ -203,12 +202,10 @@ berlu_status onnx_write(const char *path, const onnx_model *m)
     pb_length(&head, MODEL_GRAPH, nodes->length + weights->length + ports.length);
     model_end(&tail, m);
     const text *parts[] = {&head, nodes, weights, &ports, &tail, m->functions ? m->functions : &none};
-    berlu_status status = BERLU_OK;
-    if (nodes->length + weights->length > (size_t)2047 << 20)
-        status = berlu_fail(BERLU_ERR_UNSUPPORTED,
-                            "%s: the network is larger than the 2 GiB that an ONNX file can hold", path);
-    if (status == BERLU_OK)
-        status = parts_write(path, parts, COUNT(parts));
+    berlu_status status = nodes->length + weights->length <= (size_t)2047 << 20
+                              ? parts_write(path, parts, COUNT(parts))
+                              : berlu_fail(BERLU_ERR_UNSUPPORTED,
+                                           "%s: the network is larger than the 2 GiB that an ONNX file can hold", path);
     text_free(&head);
     text_free(&ports);
     text_free(&tail);

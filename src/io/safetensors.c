@@ -257,29 +257,24 @@ static berlu_status header_read(safetensors *file, json_t *root, uint64_t data_s
         return BERLU_ERR_MEMORY;
     const char *name;
     json_t *entry;
-    berlu_status status = BERLU_OK;
     json_object_foreach(root, name, entry)
     {
         if (strcmp(name, "__metadata__") == 0) {
-            status = metadata_read(file, entry);
-        } else {
-            status = name_check(name, file->path);
-            st_tensor *t = &file->tensors[file->count];
-            if (status == BERLU_OK && !(t->name = arena_strdup(&file->memory, name)))
-                status = BERLU_ERR_MEMORY;
-            if (status == BERLU_OK)
-                status = entry_read(t, entry, data_size, file->path);
-            file->count++;
+            TRY(metadata_read(file, entry));
+            continue;
         }
-        if (status != BERLU_OK)
-            return status;
+        st_tensor *t = &file->tensors[file->count++];
+        TRY(name_check(name, file->path));
+        if (!(t->name = arena_strdup(&file->memory, name)))
+            return BERLU_ERR_MEMORY;
+        TRY(entry_read(t, entry, data_size, file->path));
     }
     if (file->count > ST_TENSORS_MAX)
         return berlu_fail(BERLU_ERR_INPUT, "%s: the header lists more than %d tensors", file->path, ST_TENSORS_MAX);
-    status = tensors_tile(file->tensors, file->count, data_size, file->path);
-    if (status == BERLU_OK && file->count)
+    TRY(tensors_tile(file->tensors, file->count, data_size, file->path));
+    if (file->count)
         qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
-    return status;
+    return BERLU_OK;
 }
 
 /* The header as text, for a file whose data follows it with `data_size` bytes. */

@@ -115,21 +115,20 @@ static berlu_status entry_add(text *header, const piece *p, size_t begin)
 
 static berlu_status header_make(text *header, const piece *pieces, size_t count, const st_text *metadata, size_t texts)
 {
-    berlu_status status = BERLU_OK;
     size_t begin = 0;
     text_string(header, "{");
     if (texts)
-        status = metadata_add(header, metadata, texts);
-    for (size_t i = 0; status == BERLU_OK && i < count; i++) {
+        TRY(metadata_add(header, metadata, texts));
+    for (size_t i = 0; i < count; i++) {
         if (i || texts)
             text_string(header, ",");
-        status = entry_add(header, &pieces[i], begin);
+        TRY(entry_add(header, &pieces[i], begin));
         begin += pieces[i].bytes;
     }
     text_string(header, "}");
     while (!header->failed && header->length % 8)
         text_string(header, " ");
-    return status != BERLU_OK ? status : text_status(header);
+    return text_status(header);
 }
 
 /* The values of one tensor; those of another open file are copied in pieces. */

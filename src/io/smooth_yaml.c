@@ -45,17 +45,16 @@ static berlu_status list_join(text *out, const yaml_tree *tree, const yaml_item 
 static berlu_status key_take(smooth_settings *settings, const yaml_tree *tree, const yaml_item *item)
 {
     text joined = {0};
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     if (item->kind == YAML_MAP)
-        status = yaml_fail(tree, item, "%s must be a number or a list of numbers", item->key);
-    else if (item->kind == YAML_LIST)
-        status = list_join(&joined, tree, item);
-    if (status == BERLU_OK) {
-        const char *value = item->kind == YAML_TEXT ? item->text : joined.data ? joined.data : "";
-        status = settings_set(settings, item->key, value);
-        if (status == BERLU_ERR_ARG)
-            status = yaml_fail(tree, item, "%s", berlu_last_error());
-    }
+        return yaml_fail(tree, item, "%s must be a number or a list of numbers", item->key);
+    if (item->kind == YAML_LIST)
+        TRY_DONE(list_join(&joined, tree, item));
+    const char *value = item->kind == YAML_TEXT ? item->text : joined.data ? joined.data : "";
+    status = settings_set(settings, item->key, value);
+    if (status == BERLU_ERR_ARG)
+        status = yaml_fail(tree, item, "%s", berlu_last_error());
+done:
     text_free(&joined);
     return status;
 }
@@ -77,14 +76,13 @@ berlu_status smooth_yaml_take(berlu_smooth **out, char name[SMOOTH_NAME], const 
         return yaml_fail(tree, tree->root, "expected keys and values (kinks, slopes, ...)");
     smooth_settings settings;
     settings_start(&settings);
-    berlu_status status = BERLU_OK;
-    for (const yaml_item *item = tree->root->first; item && status == BERLU_OK; item = item->next)
-        status = strcmp(item->key, "name") == 0 ? name_take(name, tree, item) : key_take(&settings, tree, item);
-    if (status == BERLU_OK) {
-        status = settings_make(&settings, out);
-        if (status == BERLU_ERR_ARG)
-            status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", tree->name, berlu_last_error());
-    }
+    berlu_status status;
+    for (const yaml_item *item = tree->root->first; item; item = item->next)
+        TRY_DONE(strcmp(item->key, "name") == 0 ? name_take(name, tree, item) : key_take(&settings, tree, item));
+    status = settings_make(&settings, out);
+    if (status == BERLU_ERR_ARG)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", tree->name, berlu_last_error());
+done:
     settings_free(&settings);
     return status;
 }

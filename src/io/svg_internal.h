@@ -42,7 +42,7 @@ void svg_swatch_draw(text *out, const svg_series *s, double x, double y); /* 18 
 /* The sum of the stacks up to series `index` (itself included) at its point i. */
 double svg_stacked(const svg_plot *plot, size_t index, size_t i);
 
-/* How far from x, in units of the axis, the bars of series `index` stand, and how wide they are. */
+/* The distance of the bars of series `index` from x, in units of the axis, and their width. */
 double svg_bar_place(const svg_plot *plot, size_t index, double *width);
 
 #endif

@@ -62,18 +62,16 @@ berlu_status tar_add_file(tar_out *t, const char *name, const char *path)
 {
     file_in in;
     char piece[PIECE];
-    berlu_status status = file_in_open(&in, path);
-    if (status != BERLU_OK)
-        return status;
-    status = header_write(t, name, in.size);
-    for (uint64_t at = 0; at < in.size && status == BERLU_OK; at += PIECE) {
+    berlu_status status;
+    TRY(file_in_open(&in, path));
+    TRY_DONE(header_write(t, name, in.size));
+    for (uint64_t at = 0; at < in.size; at += PIECE) {
         size_t count = in.size - at < PIECE ? (size_t)(in.size - at) : PIECE;
-        status = file_in_read(&in, at, piece, count);
-        if (status == BERLU_OK)
-            status = file_out_write(t->file, piece, count);
+        TRY_DONE(file_in_read(&in, at, piece, count));
+        TRY_DONE(file_out_write(t->file, piece, count));
     }
-    if (status == BERLU_OK)
-        status = blocks_fill(t, in.size);
+    status = blocks_fill(t, in.size);
+done:
     file_in_close(&in);
     return status;
 }

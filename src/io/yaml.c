@@ -138,16 +138,11 @@ static berlu_status read_value(reader *r, const yaml_event_t *event, int depth, 
                                                                 : YAML_TEXT;
     if (kind != YAML_TEXT && depth >= YAML_DEPTH)
         return fail_at(r, event->start_mark, "nested too deeply");
-    yaml_item *item = NULL;
-    berlu_status status = item_new(r, event, kind, &item);
-    if (status == BERLU_OK && kind == YAML_TEXT) {
-        item->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-        status = text_copy(r, event, &item->text);
-    } else if (status == BERLU_OK) {
-        status = read_children(r, item, depth + 1);
-    }
-    *out = item;
-    return status;
+    TRY(item_new(r, event, kind, out));
+    if (kind != YAML_TEXT)
+        return read_children(r, *out, depth + 1);
+    (*out)->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    return text_copy(r, event, &(*out)->text);
 }
 
 /* Stream start, at most one document, stream end. */

@@ -110,9 +110,7 @@ berlu_status model_configure(model_config *out, const char *name, const model_op
     static const model_options none = {0};
     const model_options *o = options ? options : &none;
     const model_config *row = NULL;
-    berlu_status status = row_find(&row, name);
-    if (status != BERLU_OK)
-        return status;
+    TRY(row_find(&row, name));
     model_config m = *row;
     const struct {
         int *place, value, most, known;
@@ -124,10 +122,8 @@ berlu_status model_configure(model_config *out, const char *name, const model_op
         {&m.stride, o->stride, IMAGE_MOST, m.family->options & HAS_STRIDE, "--stride"},
         {&m.stem, o->stem, 4, m.family->options & HAS_STEM, "--stem"},
     };
-    for (size_t i = 0; status == BERLU_OK && i < COUNT(puts); i++)
-        status = option_put(&m, puts[i].place, puts[i].value, puts[i].most, puts[i].known, puts[i].option);
-    if (status != BERLU_OK)
-        return status;
+    for (size_t i = 0; i < COUNT(puts); i++)
+        TRY(option_put(&m, puts[i].place, puts[i].value, puts[i].most, puts[i].known, puts[i].option));
     if (!(o->drop_path >= 0 && o->drop_path <= MODEL_DROP_PATH_MOST))
         return berlu_fail(BERLU_ERR_ARG, "%s: --drop-path %g is outside 0 to %g", m.name, o->drop_path,
                           MODEL_DROP_PATH_MOST);
@@ -140,9 +136,9 @@ berlu_status model_configure(model_config *out, const char *name, const model_op
                           sites, o->act_count);
     m.drop_path = (float)o->drop_path;
     m.per_channel = o->per_channel;
-    if ((status = m.family->check(&m)) == BERLU_OK)
-        *out = m;
-    return status;
+    TRY(m.family->check(&m));
+    *out = m;
+    return BERLU_OK;
 }
 
 /* ---- Helpers of the families ----------------------------------------------------------------- */
@@ -188,10 +184,9 @@ static berlu_status acts_make(model *m, const model_options *options)
     m->acts = calloc((size_t)count, sizeof *m->acts);
     if (!m->acts)
         return berlu_fail_memory((size_t)count * sizeof *m->acts, "the activations of a model");
-    berlu_status status = BERLU_OK;
-    for (; status == BERLU_OK && m->act_count < count; m->act_count++)
-        status = act_from_text(&m->acts[m->act_count], specs[m->act_count]);
-    return status;
+    for (; m->act_count < count; m->act_count++)
+        TRY(act_from_text(&m->acts[m->act_count], specs[m->act_count]));
+    return BERLU_OK;
 }
 
 berlu_status model_create(model **out, const char *name, const model_options *options)
@@ -204,18 +199,14 @@ berlu_status model_create(model **out, const char *name, const model_options *op
     if (!m)
         return berlu_fail_memory(sizeof *m, name);
     m->config = config;
-    status = acts_make(m, options);
-    if (status == BERLU_OK)
-        status = graph_create(&m->graph);
-    if (status == BERLU_OK) {
-        model_builder builder = {.g = m->graph, .m = &m->config, .acts = m->acts, .act_count = m->act_count};
-        config.family->build(&builder);
-        status = graph_status(m->graph);
-    }
-    if (status == BERLU_OK) {
-        *out = m;
-        m = NULL;
-    }
+    TRY_DONE(acts_make(m, options));
+    TRY_DONE(graph_create(&m->graph));
+    model_builder builder = {.g = m->graph, .m = &m->config, .acts = m->acts, .act_count = m->act_count};
+    config.family->build(&builder);
+    TRY_DONE(graph_status(m->graph));
+    *out = m;
+    m = NULL;
+done:
     model_free(m);
     return status;
 }

@@ -40,16 +40,14 @@ static berlu_status file_write(const char *path, onnx_emitter *e, const onnx_opt
 berlu_status model_write_onnx(const char *path, const model *m, engine *weights, const onnx_options *options)
 {
     onnx_emitter e = {.g = m->graph, .e = weights, .functions = options->functions};
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     e.names = ARENA_ARRAY(&e.body.memory, const char *, (size_t)graph_tensor_count(e.g));
-    if (!e.names)
-        status = BERLU_ERR_MEMORY;
-    else
-        e.names[graph_image(e.g)] = "image";
-    for (int i = 0; status == BERLU_OK && i < graph_node_count(e.g); i++)
-        status = onnx_emit(&e, graph_node(e.g, i));
-    if (status == BERLU_OK)
-        status = file_write(path, &e, options);
+    TRY_DONE(e.names ? BERLU_OK : BERLU_ERR_MEMORY);
+    e.names[graph_image(e.g)] = "image";
+    for (int i = 0; i < graph_node_count(e.g); i++)
+        TRY_DONE(onnx_emit(&e, graph_node(e.g, i)));
+    status = file_write(path, &e, options);
+done:
     onnx_free(&e.body);
     return status;
 }

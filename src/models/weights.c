@@ -52,7 +52,7 @@ static const st_tensor *find_prelu(const graph *g, const char *name, const safet
     return NULL;
 }
 
-/* What DataParallel, torch.compile and Lightning put in front of every name. NULL: not the
+/* The prefixes that DataParallel, torch.compile and Lightning add to every name. NULL: not the
  * reason. */
 static const char *prefix_of(const char *name, const safetensors *file)
 {
@@ -185,18 +185,21 @@ static berlu_status values_take(engine *e, const st_tensor *const *found, int co
     for (int i = 0; i < count; i++)
         all += found[i] ? found[i]->count : 0;
     float *values = memory_aligned((all + 1) * sizeof *values, path);
-    berlu_status status = values ? BERLU_OK : BERLU_ERR_MEMORY;
-    for (int i = 0; status == BERLU_OK && i < count; i++)
+    if (!values)
+        return BERLU_ERR_MEMORY;
+    berlu_status status = BERLU_OK;
+    for (int i = 0; i < count; i++)
         if (found[i]) {
-            status = st_read_f32(found[i], values + at);
+            TRY_DONE(st_read_f32(found[i], values + at));
             at += found[i]->count;
         }
     at = 0;
-    for (int i = 0; status == BERLU_OK && i < count; i++)
+    for (int i = 0; i < count; i++)
         if (found[i]) {
-            status = engine_set(e, ARRAY_WEIGHT, i, values + at);
+            TRY_DONE(engine_set(e, ARRAY_WEIGHT, i, values + at));
             at += found[i]->count;
         }
+done:
     free(values);
     return status;
 }
@@ -207,18 +210,17 @@ static berlu_status take(engine *e, const safetensors *file, weights_begun *begu
     int count = graph_param_count(g);
     const st_tensor **found = calloc((size_t)count + 1, sizeof *found);
     char *used = calloc(safetensors_count(file) + 1, 1);
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     if (!found || !used)
-        status = berlu_fail_memory((size_t)count * sizeof *found, safetensors_path(file));
-    if (status == BERLU_OK)
-        status = match(found, g, file, used, begun);
-    for (int i = 0; status == BERLU_OK && begun && i < count; i++)
+        TRY_DONE(berlu_fail_memory((size_t)count * sizeof *found, safetensors_path(file)));
+    TRY_DONE(match(found, g, file, used, begun));
+    for (int i = 0; begun && i < count; i++)
         begun->taken += found[i] != NULL;
-    if (status == BERLU_OK && begun && begun->taken == 0)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: nothing of it fits this network and these classes",
-                            safetensors_path(file));
-    if (status == BERLU_OK)
-        status = values_take(e, found, count, safetensors_path(file));
+    if (begun && begun->taken == 0)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: nothing of it fits this network and these classes",
+                            safetensors_path(file)));
+    status = values_take(e, found, count, safetensors_path(file));
+done:
     free(used);
     free(found);
     return status;
@@ -249,12 +251,14 @@ berlu_status weights_fill(engine *e)
 {
     const graph *g = engine_graph(e);
     float *values = NULL;
-    berlu_status status = buffer_make(&values, g);
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(g); i++) {
+    berlu_status status;
+    TRY_DONE(buffer_make(&values, g));
+    for (int i = 0; i < graph_param_count(g); i++) {
         const tensor_info *p = parameter_at(g, i);
         fill_parameter(values, p->name, p->rank, p->size);
-        status = engine_set(e, ARRAY_WEIGHT, i, values);
+        TRY_DONE(engine_set(e, ARRAY_WEIGHT, i, values));
     }
+done:
     free(values);
     return status;
 }
@@ -266,8 +270,7 @@ berlu_status weights_fill(engine *e)
 static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *e, engine_array array)
 {
     const graph *g = engine_graph(e);
-    berlu_status status = BERLU_OK;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(g); i++) {
+    for (int i = 0; i < graph_param_count(g); i++) {
         const tensor_info *p = parameter_at(g, i);
         tensors[i] = (st_tensor){.name = p->name, .dtype = ST_F32, .rank = p->rank};
         for (int d = 0; d < p->rank; d++)
@@ -276,9 +279,9 @@ static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *
         if (tensors[i].data)
             continue;
         tensors[i].data = copies[i] = memory_aligned((size_t)tensor_elements(p) * sizeof(float), p->name);
-        status = copies[i] ? engine_get(e, array, i, copies[i]) : BERLU_ERR_MEMORY;
+        TRY(copies[i] ? engine_get(e, array, i, copies[i]) : BERLU_ERR_MEMORY);
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts)
@@ -293,17 +296,15 @@ berlu_status weights_save_in(engine *e, engine_array array, const folder_handle 
     st_tensor *tensors = calloc(count + 1, sizeof *tensors);
     float **copies = calloc(count + 1, sizeof *copies);
     st_text *all = calloc(texts + 1, sizeof *all);
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     if (!tensors || !copies || !all)
-        status = berlu_fail_memory(count * sizeof *tensors, path);
-    if (status == BERLU_OK)
-        status = tensors_collect(tensors, copies, e, array);
-    if (status == BERLU_OK) {
-        all[0] = (st_text){"format", "pt"};
-        if (texts)
-            memcpy(all + 1, metadata, texts * sizeof *all);
-        status = safetensors_write_in(in, path, tensors, count, all, texts + 1);
-    }
+        TRY_DONE(berlu_fail_memory(count * sizeof *tensors, path));
+    TRY_DONE(tensors_collect(tensors, copies, e, array));
+    all[0] = (st_text){"format", "pt"};
+    if (texts)
+        memcpy(all + 1, metadata, texts * sizeof *all);
+    status = safetensors_write_in(in, path, tensors, count, all, texts + 1);
+done:
     for (size_t i = 0; copies && i < count; i++)
         free(copies[i]);
     free(all);

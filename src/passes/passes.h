@@ -26,8 +26,8 @@ berlu_status graph_fuse(graph *g, const op_entry *ops);
  * read copies of them. */
 berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype of_role[ROLE_COUNT]);
 
-/* How often each tensor is read; outputs and gradients count once more. NULL with the error text
- * set. */
+/* The number of readers of each tensor; outputs and gradients count once more. NULL with the error
+ * text set. */
 int *graph_uses(const graph *g);
 
 #endif

@@ -63,13 +63,12 @@ berlu_status graph_prune(graph *g, int train)
     int count = graph_node_count(g), tensors = graph_tensor_count(g);
     char *read = calloc((size_t)tensors + 1, 1);
     node *kept = calloc((size_t)count + 1, sizeof *kept);
-    berlu_status status =
-        read && kept ? BERLU_OK : berlu_fail_memory((size_t)count * sizeof *kept, "simplifying a graph");
-    if (status == BERLU_OK) {
-        outputs_mark(g, read);
-        int left = nodes_filter(g, read, kept);
-        graph_set_nodes(g, kept + (count - left), left);
-    }
+    berlu_status status;
+    TRY_DONE(read && kept ? BERLU_OK : berlu_fail_memory((size_t)count * sizeof *kept, "pruning a graph"));
+    outputs_mark(g, read);
+    int left = nodes_filter(g, read, kept);
+    graph_set_nodes(g, kept + (count - left), left);
+done:
     free(read);
     free(kept);
     return status;

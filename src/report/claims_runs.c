@@ -1,5 +1,8 @@
 /* claims_runs.c - C17 and C19: dead units and gradients, as the runs measured them.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * Both claims are about the sites of trained networks (sites.h), not about accuracies: the share of
+ * dead units by activation, and the growth of gradients from site to site. Read claims_runs(). */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
-/* compare.c - see compare.h. SPDX-License-Identifier: MIT */
+/* compare.c - reads runs, finds the settings that differ, groups runs into cells, draws curves.
+ * SPDX-License-Identifier: MIT
+ *
+ * compare.h says what counts as a difference. compare_read() reads all runs first, then keys_find()
+ * keeps the settings that are not equal everywhere and cells_make() joins runs that differ in the
+ * seed alone. */
 #include "report/compare.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* contrasts.c - see contrasts.h. SPDX-License-Identifier: MIT */
+/* contrasts.c - differences of cells with their intervals, and Holm over the whole list.
+ * SPDX-License-Identifier: MIT
+ *
+ * contrasts.h has the statistics. contrasts_judge() computes every contrast twice, for finished
+ * runs and with failures at chance; holm_all() then corrects over all registered ones at once. */
 #include "report/contrasts.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* cost.c - see cost.h. SPDX-License-Identifier: MIT */
+/* cost.c - medians of the rounds of each cell, and paired differences to the first cell.
+ * SPDX-License-Identifier: MIT
+ *
+ * cost.h explains the design. report_cost_add() groups the rows of a store by cell and policy and
+ * finds the reference of each group; percent_add() pairs the rounds that both have. */
 #include "report/cost.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* equivalence.c - see equivalence.h. SPDX-License-Identifier: MIT */
+/* equivalence.c - two one-sided tests of our cells against another program's.
+ * SPDX-License-Identifier: MIT
+ *
+ * equivalence.h has the rule. report_equivalence_add() takes the registered rows of a store, each a
+ * cell or a difference of two; side_add() summarises one side of it. */
 #include "report/equivalence.h"
 
 #include <math.h>

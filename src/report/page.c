@@ -1,4 +1,8 @@
-/* page.c - see page.h. SPDX-License-Identifier: MIT */
+/* page.c - the page: its head, its sections in a fixed order, its links.
+ * SPDX-License-Identifier: MIT
+ *
+ * page_write() is the list of sections. page_verdicts.c writes those of the results, plots.h the
+ * plots; runs, files and machines follow here. */
 #include "report/page.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* page_verdicts.c - the results on the page: verdicts, tables beside the paper's, contrasts.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * Called by page.c. A verdict is a badge with the numbers it follows from; the tables are those of
+ * tables.h, with the paper's values beside ours. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* plots_cost.c - the cost of a step: bars against the first cell, with the band of its second
- * measurement. SPDX-License-Identifier: MIT */
+ * measurement. SPDX-License-Identifier: MIT
+ *
+ * For every study, machine and policy a figure of the time and one of the memory, then all medians
+ * as a table. A bar inside the band is not distinguishable from 0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* plots_curves.c - learning curves, accuracy by width, accuracy by measured nonlinearity.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * plot_learning() draws the mean of a cell by epoch with its interval, plot_widths() the ladder of
+ * widths, plot_nonlinear() a point per run. Groups of cells (view.h) are a plot each. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

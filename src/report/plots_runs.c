@@ -1,4 +1,8 @@
-/* plots_runs.c - contrasts as intervals, runs as dots. SPDX-License-Identifier: MIT */
+/* plots_runs.c - contrasts as intervals, runs as dots. SPDX-License-Identifier: MIT
+ *
+ * plot_forest() draws each contrast with its interval beside the margin; plot_dots() each run of
+ * each cell, so that a reader sees the sample behind a mean. Here are also the words that all plots
+ * share. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

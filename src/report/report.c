@@ -1,4 +1,7 @@
-/* report.c - see report.h. SPDX-License-Identifier: MIT */
+/* report.c - the steps of a report, and the files it writes. SPDX-License-Identifier: MIT
+ *
+ * report_make_with() reads the stores, makes views, contrasts, claims and tables in this order
+ * (report.h names the layers); report_write() writes CSV, Markdown, LaTeX and the page. */
 #include "report/report.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* sites.c - see sites.h. SPDX-License-Identifier: MIT */
+/* sites.c - means over a cell's runs of the columns of metrics.csv, site by site.
+ * SPDX-License-Identifier: MIT
+ *
+ * sites.h says what a site's metrics are. sites_read() inflates one run at a time, takes epochs
+ * that all runs have (shape_take) and adds the run to the means of its cell. */
 #include "report/sites.h"
 
 #include <math.h>

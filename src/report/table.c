@@ -1,4 +1,7 @@
-/* table.c - see table.h. SPDX-License-Identifier: MIT */
+/* table.c - cells of a table, and its four formats. SPDX-License-Identifier: MIT
+ *
+ * Cells are appended row by row (table_word, table_number); a failed allocation is kept and
+ * reported once, by table_status(). Then one writer per format: CSV, Markdown, HTML, LaTeX. */
 #include "report/table.h"
 
 #include <assert.h>

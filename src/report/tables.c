@@ -1,6 +1,7 @@
-/* tables.c - see tables.h. SPDX-License-Identifier: MIT
+/* tables.c - fills every table of a report, row by row. SPDX-License-Identifier: MIT
  *
- * New columns are only added at the end: other programs read these files by position. */
+ * tables_list() names them, tables_make() fills them from the evidence. New columns are only added
+ * at the end: other programs read these files by position. */
 #include "report/tables.h"
 
 #include <math.h>

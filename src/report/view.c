@@ -1,6 +1,8 @@
-/* view.c - see view.h. SPDX-License-Identifier: MIT
+/* view.c - from the rows of a store to studies, cells, samples and groups.
+ * SPDX-License-Identifier: MIT
  *
- * Studies, cells and samples; settings are in settings.c. */
+ * view_make() goes through studies, then cells (cell_view), then joins cells into groups
+ * (groups_find) and lists each run once. The settings of a cell are in settings.c. */
 #include "report/view.h"
 
 #include <math.h>

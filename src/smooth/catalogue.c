@@ -107,9 +107,8 @@ berlu_status berlu_smooth_named(berlu_smooth **out, const char *name, const doub
     if (i == COUNT(entries))
         return fail_unknown(name);
     entry e = entries[i];
-    berlu_status status = parameter_apply(&e, parameter);
-    if (status != BERLU_OK)
-        return status;
+    TRY(parameter_apply(&e, parameter));
+    berlu_status status;
     if (e.curved) {
         berlu_smooth_curves spec = {e.count, e.kinks, e.curves, &eps, 1, degree};
         status = berlu_smooth_make_curves(out, &spec);

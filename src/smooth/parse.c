@@ -88,8 +88,8 @@ static berlu_status anchor_read(smooth_settings *s, char *value)
     if (!equals)
         return berlu_fail(BERLU_ERR_ARG, "at: '%.40s' is not of the form x=y", value);
     *equals = '\0';
-    berlu_status status = number_read(&s->at_x, trim(value), "at");
-    return status == BERLU_OK ? number_read(&s->at_y, trim(equals + 1), "at") : status;
+    TRY(number_read(&s->at_x, trim(value), "at"));
+    return number_read(&s->at_y, trim(equals + 1), "at");
 }
 
 static berlu_status degree_read(int *out, const char *value)

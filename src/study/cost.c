@@ -1,4 +1,8 @@
-/* cost.c - see cost.h. SPDX-License-Identifier: MIT */
+/* cost.c - measures the cells of a study in interleaved rounds. SPDX-License-Identifier: MIT
+ *
+ * cost.h has the design. study_cost_run() goes through the measurements that the store lacks;
+ * place() gives the cell of the i-th one of a round, measure() runs the command in a process of its
+ * own and joins its rows. */
 #include "study/cost.h"
 
 #include <jansson.h>

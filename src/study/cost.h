@@ -36,7 +36,7 @@ typedef struct study_cost {
 
 size_t study_cost_count(const study *s); /* measurements in all: (cells + 1) x rounds */
 
-/* How many of them a store has. */
+/* The number of them that a store has. */
 berlu_status study_cost_done(size_t *out, store *index, const study *s);
 
 /* BERLU_ERR_STOPPED after a stop or at the time limit; finished measurements are in the store. */

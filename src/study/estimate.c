@@ -1,4 +1,8 @@
-/* estimate.c - see estimate.h. SPDX-License-Identifier: MIT */
+/* estimate.c - plans each kind of cell, and times a short training of it.
+ * SPDX-License-Identifier: MIT
+ *
+ * Memory comes from the engine's plan without an engine (study_estimate_make); time from a trainer
+ * that runs for a moment (epoch_measure), once per class of cells with the same sizes. */
 #include "study/estimate.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* import.c - reading another program's results. SPDX-License-Identifier: MIT */
+/* import.c - reads another program's results from CSV and checks them. SPDX-License-Identifier: MIT
+ *
+ * import.h has the columns. Rows are parsed one by one, then sorted and checked together
+ * (rows_check): a seed twice, or a summary beside runs, is refused. Read import_parse(). */
 #include "study/import.h"
 
 #include <math.h>

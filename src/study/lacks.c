@@ -1,4 +1,9 @@
-/* lacks.c - see lacks.h. SPDX-License-Identifier: MIT */
+/* lacks.c - checks each cell against this machine, before anything runs.
+ * SPDX-License-Identifier: MIT
+ *
+ * study_lacks() makes a line per problem, with the place in the study's file. cell_check() repeats
+ * the checks of training that need the data; memory_check() compares the plan with what the device
+ * has. */
 #include "study/lacks.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* pack.c - see pack.h. SPDX-License-Identifier: MIT */
+/* pack.c - writes and reads the archive of a study's finished runs. SPDX-License-Identifier: MIT
+ *
+ * pack.h has the layout. study_pack() takes a snapshot of the index and adds the files of each
+ * finished run in the order of their names; study_unpack() unpacks into a temporary folder, merges
+ * the index and moves the runs into place. */
 #include "study/pack.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* process.c - see process.h. SPDX-License-Identifier: MIT */
+/* process.c - starts a child with pipes, or runs it to its end and keeps its output.
+ * SPDX-License-Identifier: MIT
+ *
+ * process.h has the promises. study_process_start() forks and leaves the rest to child_run();
+ * study_process_run() reads both pipes until they end and turns the exit code into a status with
+ * the last line as its message. */
 #include "study/process.h"
 
 #include <errno.h>

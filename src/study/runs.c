@@ -1,4 +1,8 @@
-/* runs.c - see runs.h. SPDX-License-Identifier: MIT */
+/* runs.c - expands a study into runs, finds their keys, reads their state and results.
+ * SPDX-License-Identifier: MIT
+ *
+ * runs.h says what identifies a run. study_entries_make() resolves each cell once and hashes it per
+ * seed (entry_identify); study_entry_look() reads the folder of one run. */
 #include "study/runs.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* store_cost.c - the table `cost` of a store. SPDX-License-Identifier: MIT */
+/* store_cost.c - the table `cost` of a store. SPDX-License-Identifier: MIT
+ *
+ * A row is one measurement of one cell at one policy in one round. Rows name the machine, and a
+ * store takes those of one machine only. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
-/* store_import.c - the tables `imported` and `equivalence` of a store. SPDX-License-Identifier:
- * MIT */
+/* store_import.c - the tables `imported` and `equivalence` of a store. SPDX-License-Identifier: MIT
+ *
+ * Importing a source again replaces its rows of these studies (source_clear), in one transaction.
+ * The registered equivalences are written by store_study.c and read here. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,9 @@
 /* store_merge.c - joining the finished runs of several stores, and slimming a store.
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ * store_merge() attaches the other database and copies the rows of keys that are missing here; two
+ * results of one key must agree. store_slim() thins the metrics of long runs and keeps the hash of
+ * the whole file, so that a run can still be verified. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* store_read.c - reads the index of a study into structs, for reports. SPDX-License-Identifier: MIT
- * */
+ *
+ * store_read() takes the studies, and for each its cells with their runs and its contrasts; texts
+ * and blobs are copied, so the store may be closed before they are used. metrics.csv stays packed
+ * until store_metrics() is called. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

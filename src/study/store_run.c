@@ -1,4 +1,9 @@
-/* store_run.c - the rows of a run, read from its folder. SPDX-License-Identifier: MIT */
+/* store_run.c - the rows of a run, read from its folder. SPDX-License-Identifier: MIT
+ *
+ * store_put_run() reads run.json and, once the run is finished, start.csv, metrics.csv and
+ * correct.bin, and puts all rows of the key (rows_put). metrics.csv is stored packed, with the
+ * hashes of the results. store_is_current() tells whether a finished run is in the index
+ * already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
-/* store_study.c - a study, its cells, members and contrasts, as rows. SPDX-License-Identifier:
- * MIT */
+/* store_study.c - a study, its cells, members and contrasts, as rows. SPDX-License-Identifier: MIT
+ *
+ * store_put_study() registers the file. Its cells and members are replaced; contrasts and
+ * equivalences that it no longer has stay, marked as not current, and those it still has keep the
+ * time of their first registration. */
 #include <stdio.h>
 #include <string.h>
 

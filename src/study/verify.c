@@ -1,4 +1,8 @@
-/* verify.c - see verify.h. SPDX-License-Identifier: MIT */
+/* verify.c - chooses runs, compares hashes and settings of both times, judges.
+ * SPDX-License-Identifier: MIT
+ *
+ * verify.h has the rule. verify_pick() draws the sample by seed, verify_prepare() makes its entries
+ * under FOLDER/verify, verify_compare() reads both results; judge() is the table of verdicts. */
 #include "study/verify.h"
 
 #include <jansson.h>

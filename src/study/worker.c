@@ -1,4 +1,9 @@
-/* worker.c - see worker.h. SPDX-License-Identifier: MIT */
+/* worker.c - command lines of a study's processes, and what they write.
+ * SPDX-License-Identifier: MIT
+ *
+ * worker.h names the two kinds. worker_read() takes complete lines: JSON lines of progress from
+ * standard output, the last message from standard error. worker_reap() returns how a process
+ * ended. */
 #include "study/worker.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* constraint.c - see constraint.h. SPDX-License-Identifier: MIT */
+/* constraint.c - parses the rules, and turns them into intervals of floats.
+ * SPDX-License-Identifier: MIT
+ *
+ * constraint.h has the syntax. constraint_parse() splits a list into items, item_parse() an item
+ * into name and ends; constraint_bounds() makes what the engine takes, rounded inwards.
+ * constraint_idle() finds rules for parameters that no activation learns. */
 #include "train/constraint.h"
 
 #include <math.h>

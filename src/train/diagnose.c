@@ -1,4 +1,10 @@
-/* diagnose.c - see diagnose.h. SPDX-License-Identifier: MIT */
+/* diagnose.c - reads the pre-activations of every site in the last step of an epoch.
+ * SPDX-License-Identifier: MIT
+ *
+ * diagnose.h has the metrics. diagnosis_forward() runs between forward and backward, while the step
+ * holds them, diagnosis_backward() after the backward, for gradients; the statistics of one site
+ * are in diagnose_values.c. diagnosis_parameters() follows the learned parameters and the Lipschitz
+ * constant they give. */
 #include "train/diagnose.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* diagnose_values.c - see diagnose_values.h. SPDX-License-Identifier: MIT */
+/* diagnose_values.c - moments, shares and dead units of one site, over a fixed number of parts.
+ * SPDX-License-Identifier: MIT
+ *
+ * part_measure() processes blocks of rows that stay in cache, values_measure() joins the parts in
+ * order. Moments are shifted by the first value, so that a mean far from zero costs no
+ * precision. */
 #include "train/diagnose_values.h"
 
 #include <math.h>

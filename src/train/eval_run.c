@@ -1,4 +1,9 @@
-/* eval_run.c - see eval_run.h. SPDX-License-Identifier: MIT */
+/* eval_run.c - settings and weights of what is evaluated, then a pass over its images.
+ * SPDX-License-Identifier: MIT
+ *
+ * eval_run() serves `berlu eval` and `predict`: the network is that of a run or of a file of
+ * weights, the images are those of its set, of another set or files of the caller, prepared as in
+ * training's evaluations. Weights that are not finite are refused. */
 #include "train/eval_run.h"
 
 #include <limits.h>

@@ -8,7 +8,7 @@
 #include "train/metrics.h"
 #include "train/recipe.h"
 
-/* What was evaluated. Texts live in `memory`; free it with arena_free(). */
+/* The network and images of an evaluation. Texts live in `memory`; free it with arena_free(). */
 typedef struct eval_report {
     const char *model, *act, *data; /* the activations of several sites are joined by "; " */
     uint64_t step;                  /* of the checkpoint; 0 for a file of weights */

@@ -1,4 +1,8 @@
-/* export.c - see export.h. SPDX-License-Identifier: MIT */
+/* export.c - writes ONNX, or a folder with weights and settings for timm.
+ * SPDX-License-Identifier: MIT
+ *
+ * exported_open() makes the network of a run and loads its weights; models/onnx.h writes the graph.
+ * A folder is written under a temporary name and renamed. */
 #include "train/export.h"
 
 #include <stdio.h>

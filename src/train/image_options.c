@@ -1,4 +1,9 @@
-/* image_options.c - see image_options.h. SPDX-License-Identifier: MIT */
+/* image_options.c - from settings to the loader's augmentation, evaluation crop, mean and
+ * deviation. SPDX-License-Identifier: MIT
+ *
+ * A setting without effect at this image size or with this augmentation is found by
+ * image_options_idle(). normalization_find() takes published values of known sets and measures
+ * others. */
 #include "train/image_options.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* metrics.c - see metrics.h. SPDX-License-Identifier: MIT */
+/* metrics.c - scores of batches, and the columns of metrics.csv. SPDX-License-Identifier: MIT
+ *
+ * score_add() counts one row by the rank of its label (equal logits rank by class number, NaN last)
+ * and adds its loss; metrics_names() and metrics_line() write the header and a row. */
 #include "train/metrics.h"
 
 #include <math.h>

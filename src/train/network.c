@@ -1,4 +1,9 @@
-/* network.c - see network.h. SPDX-License-Identifier: MIT */
+/* network.c - makes model, device, data and weights from settings; opens teachers.
+ * SPDX-License-Identifier: MIT
+ *
+ * The one place where a name in the settings becomes an object, for training, evaluation, export
+ * and analyses. Weights are found from a file, a run or a checkpoint's name (network_weights); a
+ * teacher is a network of its own in evaluation (teacher_open). */
 #include "train/network.h"
 
 #include <fcntl.h>

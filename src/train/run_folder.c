@@ -1,4 +1,8 @@
-/* run_folder.c - see run_folder.h. SPDX-License-Identifier: MIT */
+/* run_folder.c - finds, creates, locks and closes the folder of a run. SPDX-License-Identifier: MIT
+ *
+ * run_folder.h has the rules. run_check() refuses early, without writing; run_take() takes the lock
+ * and looks again under it; run_begin() writes run.json. Network file systems may show old names
+ * for a minute, so folders are opened anew before a name counts as missing. */
 #include "train/run_folder.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* run_json.c - see run_json.h. SPDX-License-Identifier: MIT */
+/* run_json.c - writes and reads run.json. SPDX-License-Identifier: MIT
+ *
+ * run_json_write() writes the document in its order, run_json_parse() takes the settings by the
+ * table of train/settings.h. run_engine_differences() lists what may change bits on a resume. */
 #include "train/run_json.h"
 
 #include <stdio.h>

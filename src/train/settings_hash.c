@@ -1,4 +1,8 @@
-/* settings_hash.c - see settings_hash.h. SPDX-License-Identifier: MIT */
+/* settings_hash.c - writes the canonical text and compares two of them line by line.
+ * SPDX-License-Identifier: MIT
+ *
+ * settings_text() goes through the table of settings; counts() decides whether a row is part of the
+ * text. The differences of two texts are the message of a resume that does not fit. */
 #include "train/settings_hash.h"
 
 #include <stdio.h>

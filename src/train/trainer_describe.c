@@ -1,4 +1,7 @@
-/* trainer_describe.c - a summary of the run in ten lines. SPDX-License-Identifier: MIT */
+/* trainer_describe.c - a summary of the run in ten lines. SPDX-License-Identifier: MIT
+ *
+ * Shown before training and by --dry-run: network, data, recipe, memory, what the user gave. Values
+ * are formatted as in run.json. */
 #include <string.h>
 
 #include "train/trainer_internal.h"

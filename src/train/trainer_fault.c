@@ -1,5 +1,8 @@
-/* trainer_fault.c - messages of a run that cannot continue: which tensor first held a value that is
- * not finite, and which checkpoint is left. SPDX-License-Identifier: MIT */
+/* trainer_fault.c - messages of a run that cannot continue. SPDX-License-Identifier: MIT
+ *
+ * report_not_finite() names the tensor that first held a value that is not finite, in the order of
+ * the computation, and the checkpoint that is left; report_state_finite() keeps such values out of
+ * checkpoints; report_not_saved() explains a failed write. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

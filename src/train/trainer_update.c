@@ -47,11 +47,29 @@ static berlu_status batch_next(trainer *t)
     return batch_borrow(t, b);
 }
 
+/* Whether this is the run's first update, whose diagnosis describes the initial weights
+ * (start.csv). A trainer that only measures (--dry-run) has no folder to write it to. */
+static int at_initial_weights(const trainer *t)
+{
+    return t->state.updates == 0 && t->run.folder.fd >= 0;
+}
+
 static berlu_status diagnose_forward(trainer *t)
 {
     double began = clock_seconds();
     TRY(diagnosis_forward(t->diagnosis, t->train, t->state.site_metrics, t->tb, clock_wall_seconds(),
                           (int64_t)t->state.updates + 1));
+    t->times.diagnose += clock_seconds() - began;
+    return BERLU_OK;
+}
+
+static berlu_status diagnose_backward(trainer *t, int diagnose)
+{
+    double began = clock_seconds();
+    if (diagnose)
+        TRY(diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics));
+    if (at_initial_weights(t))
+        TRY(report_initial_backward(t));
     t->times.diagnose += clock_seconds() - began;
     return BERLU_OK;
 }
@@ -111,13 +129,6 @@ static berlu_status step_end(trainer *t, int ends_update)
     return results_collect(t, RESULTS_OUTSTANDING);
 }
 
-/* Whether this is the run's first update, whose diagnosis describes the initial weights
- * (start.csv). A trainer that only measures (--dry-run) has no folder to write it to. */
-static int at_initial_weights(const trainer *t)
-{
-    return t->state.updates == 0 && t->run.folder.fd >= 0;
-}
-
 /* Forward and backward of one batch; with `diagnose` the sites are measured in between. */
 static berlu_status batch_run(trainer *t, int diagnose, int ends_update)
 {
@@ -150,30 +161,9 @@ static berlu_status update_as_one_list(trainer *t)
     return BERLU_OK;
 }
 
-/* Forward and backward of each micro-batch, then the update. */
-static berlu_status update_by_phases(trainer *t, uint64_t micro_batches, int diagnose)
-{
-    for (uint64_t m = 0; m < micro_batches; m++) {
-        int last = m + 1 == micro_batches;
-        t->step.micro_batch = (uint32_t)m;
-        TRY(batch_next(t));
-        TRY(batch_run(t, diagnose && last, last));
-    }
-    double began = clock_seconds();
-    if (diagnose)
-        TRY(diagnosis_backward(t->diagnosis, t->train, t->state.site_metrics));
-    if (at_initial_weights(t))
-        TRY(report_initial_backward(t));
-    t->times.diagnose += clock_seconds() - began;
-    began = clock_seconds();
-    TRY(engine_update(t->train));
-    TRY(step_end(t, 1));
-    t->times.update += clock_seconds() - began;
-    return BERLU_OK;
-}
-
-/* The last update of an epoch may have fewer micro-batches and divides by their number. A device
- * that runs on its own gets the update as one list, unless a diagnosis reads between its phases. */
+/* An update: forward and backward of each micro-batch, then the optimizer. The last update of an
+ * epoch may have fewer micro-batches and divides by their number. A device that runs on its own
+ * gets the update as one list, unless a diagnosis reads between its phases. */
 berlu_status update_run(trainer *t)
 {
     assert(t->state.batches < t->epoch_batches && t->state.updates < t->updates);
@@ -185,8 +175,21 @@ berlu_status update_run(trainer *t)
     t->step.count = (uint32_t)t->state.updates + 1;
     t->step.loss_scale = 1 / (double)micro_batches;
     t->step.micro_batches = (uint32_t)micro_batches;
-    int one_list = micro_batches == 1 && !diagnose && !at_initial_weights(t) && engine_backend(t->train)->asynchronous;
-    TRY(one_list ? update_as_one_list(t) : update_by_phases(t, micro_batches, diagnose));
+    if (micro_batches == 1 && !diagnose && !at_initial_weights(t) && engine_backend(t->train)->asynchronous)
+        TRY(update_as_one_list(t));
+    else {
+        for (uint64_t m = 0; m < micro_batches; m++) {
+            int last = m + 1 == micro_batches;
+            t->step.micro_batch = (uint32_t)m;
+            TRY(batch_next(t));
+            TRY(batch_run(t, diagnose && last, last));
+        }
+        TRY(diagnose_backward(t, diagnose));
+        double began = clock_seconds();
+        TRY(engine_update(t->train));
+        TRY(step_end(t, 1));
+        t->times.update += clock_seconds() - began;
+    }
     t->state.updates++;
     t->state.batches += micro_batches;
     return BERLU_OK;

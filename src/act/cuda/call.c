@@ -29,7 +29,7 @@ static const cuda_kernels *kernels_of(const berlu_act *act)
     return act->place < COUNT(cuda_rows) ? cuda_rows[act->place] : NULL;
 }
 
-/* What the caller can do about the errors that are not the fault of a call. */
+/* The remedy for errors that are not the fault of a call. */
 static const char *advice(cudaError_t error)
 {
     if (error == cudaErrorInitializationError)
@@ -176,15 +176,13 @@ static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, co
                     {job->bias, "bias", sizeof(float)},
                     {call->dbias, "dbias", sizeof(float)},
                     {call->workspace, "workspace", 1}};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(pointers) && status == BERLU_OK; i++)
-        status = check_memory(pointers[i].p, pointers[i].name, pointers[i].size);
-    for (size_t p = 0; p < act->definition->param_count && status == BERLU_OK; p++) {
-        status = check_memory(call->param[p].value, act->definition->params[p].name, sizeof(float));
-        if (status == BERLU_OK)
-            status = check_memory(call->param[p].grad, "a parameter's gradient", sizeof(float));
+    for (size_t i = 0; i < COUNT(pointers); i++)
+        TRY(check_memory(pointers[i].p, pointers[i].name, pointers[i].size));
+    for (size_t p = 0; p < act->definition->param_count; p++) {
+        TRY(check_memory(call->param[p].value, act->definition->params[p].name, sizeof(float)));
+        TRY(check_memory(call->param[p].grad, "a parameter's gradient", sizeof(float)));
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call)
@@ -206,11 +204,8 @@ static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call
 /* The checks that need no GPU. */
 static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
-    berlu_status status = berlu_act_check(act, op, call);
-    if (status == BERLU_OK)
-        status = check_sizes(act, call);
-    if (status != BERLU_OK)
-        return status;
+    TRY(berlu_act_check(act, op, call));
+    TRY(check_sizes(act, call));
     if (!kernels_of(act))
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: there is no CUDA kernel", act->name);
     return BERLU_OK;

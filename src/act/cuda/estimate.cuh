@@ -1,9 +1,9 @@
-/* cuda/estimate.cuh - values and derivatives for results in bf16 that nobody compares bit for bit.
+/* cuda/estimate.cuh - values and derivatives for bf16 results that need not be exact.
  * SPDX-License-Identifier: MIT
  *
  *     estimate_value(x, k), estimate_slope(x, k), estimate_param_slopes(x, k, by)
- *     ESTIMATE_SHORT(k)     parameters for which these are short: a kernel has a copy of its loop in
- *                           which the compiler knows it
+ *     ESTIMATE_SHORT(k)     whether the parameters allow short forms: a kernel has a copy of its
+ *                           loop in which the compiler knows that they do
  *
  * within 2^-13 of the result: a sixteenth of the rounding to bf16. Where a derivative passes
  * through zero the bound is 2^-16, where a value is tiny (GELU below -QUICK_END) 2^-29; a result

@@ -12,8 +12,8 @@
  *
  * The threads of a fused_slope block lie `across` vectors of 16 bytes by `deep` rows, so that a
  * thread always has the same channels and keeps their sums in registers. Blocks stride over the
- * rows, as many as one H200 holds at a time. How threads lie and rows are dealt depends on rows and
- * channels alone, so the bits of sums do too. */
+ * rows, as many as one H200 holds at a time. The layout of threads and the distribution of rows
+ * depend on rows and channels alone, and so do the bits of sums. */
 #include "act/cuda/fused.cuh"
 #include "act/cuda/fused.h"
 
@@ -61,8 +61,7 @@ struct slope_shape {
     unsigned across, deep, threads;
 };
 
-/* Narrow rows stand below each other until the block is full; wide ones are cut into equal
- * parts. */
+/* Narrow rows are stacked until the block is full; wide ones are split into equal parts. */
 slope_shape slope_shape_of(const fused_job *job)
 {
     size_t vectors = job->channels / WIDTH, parts = (vectors + SLOPE_ACROSS - 1) / SLOPE_ACROSS;

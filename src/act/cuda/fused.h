@@ -1,7 +1,7 @@
 /* cuda/fused.h - the interface between a fused layer and the kernels of fused.cu.
  * SPDX-License-Identifier: MIT
  *
- * fused_call.c checks what the engine asks for, fills a fused_job and joins its sums; fused.cu,
+ * fused_call.c checks the request of the engine, fills a fused_job and joins its sums; fused.cu,
  * compiled once per activation, launches it. */
 #ifndef ACT_CUDA_FUSED_H
 #define ACT_CUDA_FUSED_H

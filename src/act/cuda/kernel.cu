@@ -414,7 +414,7 @@ template <int DTYPE> size_t sums_tile(const cuda_job *job)
     return job->degree > 2 ? tile_of<DTYPE, 4, SUMS_TOO>::SIZE : tile_of<DTYPE, 2, SUMS_TOO>::SIZE;
 }
 
-/* The backward with the bias gradient or y, on whole vectors of channels. Asked before the sums
+/* The backward with the bias gradient or y, on whole vectors of channels. Called before the sums
  * have addresses: with no bias and no parameter per channel `columns` means that dbias is
  * wanted. */
 bool sweeps(const cuda_job *job)

@@ -55,7 +55,7 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return y;
 }
 
-/* What both derivatives are made of, at -t: t in two parts, e^-t = 2^k (1 + tail). */
+/* The parts of both derivatives, at -t: t in two parts, e^-t = 2^k (1 + tail). */
 typedef struct quick_gelu_parts {
     v_f32 t, low, tail, shifted, power;
     logistic_parts p;

@@ -125,14 +125,13 @@ static berlu_status check_f32(const float *n, const char *name)
 
 berlu_status smoothed_fill(berlu_act *act, const berlu_smooth *f)
 {
-    berlu_status status = check_kernel(f, act->name);
-    if (status != BERLU_OK)
-        return status;
+    TRY(check_kernel(f, act->name));
     smoothed *s = calloc(1, sizeof *s);
     if (!s)
         return berlu_fail_memory(sizeof *s, act->name);
     berlu_smooth *rounded = NULL;
-    if ((status = copy_make(&rounded, f, 1)) == BERLU_OK) {
+    berlu_status status = copy_make(&rounded, f, 1);
+    if (status == BERLU_OK) {
         numbers_fill(s->numbers, rounded);
         status = check_f32(s->numbers, act->name);
     } else if (status == BERLU_ERR_ARG) {
