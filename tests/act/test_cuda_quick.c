@@ -24,8 +24,8 @@ static const struct {
     const char *name;
     check_function *check;
     int alphas;
-} all[] = {{"silu", quick_check_silu, 1}, {"gelu", quick_check_gelu, 1}, {"gelu_tanh", quick_check_gelu_tanh, 1},
-           {"mish", quick_check_mish, 1}, {"selu", quick_check_selu, 1}, {"elu", quick_check_elu, 7},
+} all[] = {{"silu", quick_check_silu, 1}, {"gelu", quick_check_gelu, 1},  {"gelu_tanh", quick_check_gelu_tanh, 1},
+           {"mish", quick_check_mish, 1}, {"selu", quick_check_selu, 1},  {"elu", quick_check_elu, 7},
            {"celu", quick_check_celu, 7}, {"berlu", quick_check_berlu, 7}};
 
 /* The largest share of the bound over the alphas and formats that apply. */
