@@ -53,8 +53,9 @@ typedef struct cuda_params {
     int piece_count;
 } cuda_params;
 
-/* The end of a sum over rows (ends.c): to[j] = sum over `parts` rows of part[p * stride + j], in a fixed order. Where inner > 0
- * the sums are written transposed: sum p * inner + i goes to i * (columns / inner) + p. */
+/* The end of a sum over rows (ends.c): to[j] = sum over `parts` rows of part[p * stride + j], in a
+ * fixed order. Where inner > 0 the sums are written transposed: sum p * inner + i goes to
+ * i * (columns / inner) + p. */
 typedef struct cuda_end {
     const float *part;
     float *to;

@@ -1,11 +1,14 @@
-/* ends.c - the last additions of sums over rows, many of them in one launch. SPDX-License-Identifier: MIT
+/* ends.c - the last additions of sums over rows, many of them in one launch.
+ * SPDX-License-Identifier: MIT
  *
- * A kernel that sums over rows leaves partial sums in its workspace, and somebody has to add them. Nobody needs the result
- * (gradients of biases and norms) before the update, while a launch for each would cost more than the additions: a step of
- * ViT-Tiny has 36. So within a program they are collected and added by one launch (columns.cu) when the list is full, before a
- * call that touches a result or the memory in which partial sums still lie, before updates, and at the end of the program.
- * Workspaces of consecutive calls lie side by side (backend.workspace_ring), so that this is seldom. Outside a program, and on
- * the second stream, an end is launched at once. The order of additions is the same in any case. */
+ * A kernel that sums over rows leaves partial sums in its workspace, and somebody has to add them.
+ * Nobody needs the results (gradients of biases and norms) before the update, while a launch for
+ * each would cost more than its additions: a step of ViT-Tiny has 36. So within a program they are
+ * collected and added by one launch (columns.cu): when the list is full, before a call that touches
+ * a result or the memory in which partial sums still lie, before updates, and at the end of the
+ * program. Workspaces of consecutive calls lie side by side (backend.workspace_ring), so that this
+ * is seldom. Outside a program, and on the second stream, an end is launched at once. The order of
+ * additions is the same in any case. */
 #include <assert.h>
 
 #include "cuda/kernels.h"

@@ -48,8 +48,8 @@ void cuda_columns(const op_call *c, const column_sums *s, void *workspace);
 void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner);
 void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count); /* up to ENDS_MOST, added in double */
 
-/* ends.c: an end of this call, launched with others or at once; one without `to` is nobody's wish. A program begins to collect,
- * asks before every call, and finishes. */
+/* ends.c: an end of this call, launched with others or at once; nothing where `to` is NULL. A program
+ * begins to collect, asks before every call, and finishes. */
 void cuda_end_add(const op_call *c, const cuda_end *end);
 void cuda_ends_begin(cuda_device *d);
 void cuda_ends_before(cuda_device *d, const op_call *c);

@@ -161,8 +161,8 @@ extern "C" void cuda_norm_grad(const op_call *c)
     cuda_launched(c);
     for (int i = 0; i < a.parts; i++) {
         const op_operand *to = &c->out[1 + i];
-        cuda_end end = {a.partial + i * a.width, (float *)to->data, a.blocks, a.rows > 0 ? a.width : 0,
-                        a.parts * a.width, 0};
+        cuda_end end = {a.partial + i * a.width,  (float *)to->data, a.blocks,
+                        a.rows > 0 ? a.width : 0, a.parts * a.width, 0};
         assert(!to->data || to->dtype == DTYPE_F32);
         cuda_end_add(c, &end);
     }

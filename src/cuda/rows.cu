@@ -157,7 +157,8 @@ template <int SUMS> struct slope_finish {
 
 template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
 {
-    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, rows_shared<FINISH>, *job);
+    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, rows_shared<FINISH>,
+                  *job);
 }
 
 berlu_status forward(const rows_job *job, cuda_stream stream)
