@@ -137,11 +137,11 @@ template <typename FINISH> DEVICE void part_fetch(FINISH &finish, uint4 *slots, 
 
 /* Groups are committed in the order: rows of a tile, its parts 0, 1, 2. So behind a part, when it is
  * needed, three groups may be under way, and behind the next rows, before the last part is finished,
- * two. Rows are published there and not at the start of their tile, where everybody would wait; but
- * an epilogue that fetches nothing is over too soon for that. */
+ * two. Rows are published there and not at the start of their tile, where everybody would wait. */
 template <typename FINISH>
 __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_constant__ rows_job job)
 {
+    constexpr int PARTS_LEFT = FINISH::FETCHES ? ROWS_PARTS : 0;
     SHARED_BYTES(raw);
     unsigned char *weights = raw + (-shared_address(raw) & (ROWS_ALIGN - 1));
     const rows_place at = place_of(threadIdx.x);
@@ -161,15 +161,11 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
         part_fetch(finish, slots, tile * ROWS_TILE + at.row, part);
     if (FINISH::BY_DEPTH)
         weights_transpose(weights, job, n0);
-    copy_wait<FINISH::FETCHES ? ROWS_PARTS : 0>();
+    copy_wait<PARTS_LEFT>();
     shared_publish();
     __syncthreads();
     for (; tile < tiles; tile += step) {
         int row = tile * ROWS_TILE + at.row;
-        if (!FINISH::FETCHES) {
-            copy_wait<0>();
-            shared_publish();
-        }
         barrier_wait(1 + at.pair, ROWS_PAIR); /* this tile is here, and nobody reads the one before */
         float acc[ROWS_HALF / 8][4];
         part_multiply<ROWS_PART>(acc, now, half);
@@ -182,10 +178,10 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
                 product_wait<ROWS_PART, 1>(acc);
             else if (part == 1)
                 product_wait<2 * ROWS_PART, 0>(acc + ROWS_PART / 8);
-            if (FINISH::FETCHES && part < ROWS_PARTS - 1) {
+            if (part < ROWS_PARTS - 1) {
                 copy_wait<ROWS_PARTS>();
-            } else if (FINISH::FETCHES) {
-                copy_wait<ROWS_PARTS - 1>();
+            } else {
+                copy_wait<PARTS_LEFT ? PARTS_LEFT - 1 : 0>();
                 shared_publish();
             }
             finish.finish(acc + part * ROWS_PART / 8, slots + part * 2 * ROWS_THREADS, row, part);
