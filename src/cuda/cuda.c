@@ -1,7 +1,6 @@
 /* cuda.c - the backend's table: which kernel runs which op, and what it can do. SPDX-License-Identifier: MIT
  *
- * Products read weights and biases from their bf16 copies (shadow) where branches are bf16, biases only where the
- * result is too (matches): the library adds a bias of the result's dtype. Bias
+ * Products read weights and biases from their bf16 copies (shadow) where branches are bf16. Bias
  * gradients come out of the kernels that have the numbers in hand (`sums`): the activation's backward for the layer before
  * it, norm_grad for the layer that wrote the residual stream, attention_grad for q, k and v. norm_grad also writes the
  * gradient of an f32 residual stream in bf16 (`copy`), which is what the products behind it read (`branch`).
@@ -11,7 +10,7 @@
 #include "cuda/kernels.h"
 
 static const op_entry ops[OP_COUNT] = {
-    [OP_LINEAR] = {cuda_linear, cuda_linear_workspace, .in_place = 8, .absorbs = 3, .shadow = 2, .matches = 4},
+    [OP_LINEAR] = {cuda_linear, cuda_linear_workspace, .in_place = 8, .absorbs = 3, .shadow = 2 | 4},
     [OP_NORM] = {cuda_norm, .in_place = 1},
     [OP_ATTENTION] = {cuda_attention, cuda_attention_workspace},
     [OP_ACT] = {cuda_act, cuda_act_workspace, .in_place = 1},

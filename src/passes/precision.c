@@ -42,13 +42,6 @@ static tensor shadow_make(graph *g, tensor parameter, tensor_dtype dtype)
     return t;
 }
 
-/* Does the kernel want input j, a parameter, from its copy? */
-static int reads_shadow(const graph *g, const node *n, int j, const op_entry *ops, tensor_dtype branch)
-{
-    const op_entry *row = &ops[n->op];
-    return (row->shadow >> j & 1) || ((row->matches >> j & 1) && graph_tensor(g, n->out[0])->dtype == branch);
-}
-
 /* Input j of node n is tensor t, and the kernel wants it in the branch's dtype. */
 static int reads_branch(const node *n, int j, tensor t, const op_entry *ops)
 {
@@ -96,7 +89,7 @@ berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype o
         for (int j = 0; j < NODE_INPUTS; j++) {
             tensor in = graph_node(g, i)->in[j];
             int parameter = in == TENSOR_NONE ? -1 : graph_tensor(g, in)->parameter;
-            if (parameter < 0 || !reads_shadow(g, graph_node(g, i), j, ops, of_role[ROLE_BRANCH]))
+            if (parameter < 0 || !(ops[graph_node(g, i)->op].shadow >> j & 1))
                 continue;
             if (shadows[parameter] == TENSOR_NONE)
                 shadows[parameter] = shadow_make(g, in, of_role[ROLE_BRANCH]);
