@@ -27,6 +27,11 @@ extern "C" void cuda_launched(const op_call *c)
     if (cudaGetLastError() != cudaSuccess)
         cuda_device_of(c)->failed = BERLU_ERR_DEVICE;
 }
+extern "C" void cuda_end_add(const op_call *c, const cuda_end *end)
+{
+    if (end->to && end->columns)
+        cuda_ends_launch(cuda_device_of(c), end, 1);
+}
 #endif
 
 enum { REPEATS = 50, REPLAYS = 15, SETS = 5 };

@@ -2,7 +2,8 @@
  *
  * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread walks down its share of the rows in
  * float, the threads of a column are added in double by a fixed tree, and the chunk's sum is stored. Then the chunks of a
- * column are added in double, again in a fixed order. How rows are cut depends on the shape alone, so the bits do too. */
+ * column are added in double, again in a fixed order, for many sums in one launch (ends.c). How rows are cut depends on the
+ * shape alone, so the bits do too. */
 #include "cuda/prim.cuh"
 
 namespace
@@ -69,27 +70,36 @@ __global__ void __launch_bounds__(THREADS) partial_sums(matrix m, float *part, i
             part[chunk * m.columns + column + j] = (float)below[0][lane * WIDE + j];
 }
 
-/* A block of 32 columns and 8 threads below each other. */
-__global__ void __launch_bounds__(THREADS)
-    join(float *to, const float *part, int64_t parts, int64_t columns, int64_t inner)
+constexpr int JOIN_COLUMNS = 32, JOIN_DEEP = 32;
+
+struct join_list {
+    int count, first[ENDS_MOST]; /* the block with which an end begins */
+    cuda_end end[ENDS_MOST];
+};
+
+/* A block has 32 columns of one end and 32 threads below each other. */
+__global__ void __launch_bounds__(JOIN_COLUMNS *JOIN_DEEP) join(const __grid_constant__ join_list list)
 {
-    __shared__ double below[8][33];
-    int lane = threadIdx.x % 32, deep = threadIdx.x / 32;
-    int64_t column = (int64_t)blockIdx.x * 32 + lane;
+    __shared__ double below[JOIN_DEEP][JOIN_COLUMNS + 1];
+    int lane = threadIdx.x % JOIN_COLUMNS, deep = threadIdx.x / JOIN_COLUMNS, which = 0;
+    while (which + 1 < list.count && list.first[which + 1] <= (int)blockIdx.x)
+        which++;
+    const cuda_end &e = list.end[which];
+    int64_t column = (int64_t)((int)blockIdx.x - list.first[which]) * JOIN_COLUMNS + lane;
     double sum = 0;
-    if (column < columns)
+    if (column < e.columns)
 #pragma unroll 4
-        for (int64_t p = deep; p < parts; p += 8)
-            sum += part[p * columns + column];
+        for (int64_t p = deep; p < e.parts; p += JOIN_DEEP)
+            sum += e.part[p * e.stride + column];
     below[deep][lane] = sum;
     __syncthreads();
-    for (int step = 4; step > 0; step /= 2) {
+    for (int step = JOIN_DEEP / 2; step > 0; step /= 2) {
         if (deep < step)
             below[deep][lane] += below[deep + step][lane];
         __syncthreads();
     }
-    if (deep == 0 && column < columns)
-        to[inner ? column % inner * (columns / inner) + column / inner : column] = (float)below[0][lane];
+    if (deep == 0 && column < e.columns)
+        e.to[e.inner ? column % e.inner * (e.columns / e.inner) + column / e.inner : column] = (float)below[0][lane];
 }
 
 template <int WIDE> void launch(const op_call *c, const matrix &m, float *part, const chunks &k)
@@ -110,11 +120,23 @@ size_t cuda_columns_workspace(int64_t rows, int64_t columns)
     return (size_t)(chunks_of(rows).count * columns) * sizeof(float);
 }
 
+void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count)
+{
+    join_list list = {};
+    int64_t blocks = 0;
+    list.count = count;
+    for (int i = 0; i < count; i++) {
+        list.first[i] = (int)blocks;
+        list.end[i] = ends[i];
+        blocks += (ends[i].columns + JOIN_COLUMNS - 1) / JOIN_COLUMNS;
+    }
+    kernel_launch((cudaStream_t)d->stream, join, blocks, JOIN_COLUMNS * JOIN_DEEP, 0, list);
+}
+
 void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner)
 {
-    kernel_launch((cudaStream_t)cuda_device_of(c)->stream, join, (columns + 31) / 32, THREADS, 0, to, part, parts,
-                  columns, inner);
-    cuda_launched(c);
+    cuda_end end = {part, to, parts, columns, columns, inner};
+    cuda_end_add(c, &end);
 }
 
 void cuda_columns(const op_call *c, const column_sums *s, void *workspace)

@@ -64,6 +64,7 @@ const backend *cuda_backend(void)
                                  .ops = ops,
                                  .alignment = 256,
                                  .asynchronous = 1,
+                                 .workspace_ring = (size_t)16 << 20,
                                  .open = cuda_open,
                                  .close = cuda_close,
                                  .dtypes = cuda_dtypes,

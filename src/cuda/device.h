@@ -53,6 +53,21 @@ typedef struct cuda_params {
     int piece_count;
 } cuda_params;
 
+/* The end of a sum over rows (ends.c): to[j] = sum over `parts` rows of part[p * stride + j], in a
+ * fixed order. Where inner > 0 the sums are written transposed: sum p * inner + i goes to
+ * i * (columns / inner) + p. */
+typedef struct cuda_end {
+    const float *part;
+    float *to;
+    int64_t parts, columns, stride, inner;
+} cuda_end;
+enum { ENDS_MOST = 64 }; /* of a launch: they are its parameters */
+typedef struct cuda_ends {
+    cuda_end list[ENDS_MOST];
+    int count;
+    cuda_stream stream; /* whose ends are collected; NULL: nobody's */
+} cuda_ends;
+
 typedef struct gemm_state gemm_state; /* gemm.c: cuBLASLt, its workspace, the chosen algorithms */
 
 typedef struct cuda_device {
@@ -70,6 +85,7 @@ typedef struct cuda_device {
     int second_stream; /* device_options.second_stream */
     cuda_stream side;
     void *side_workspace, *lt_workspace;
+    cuda_ends ends;
     const cuda_params *params; /* of the call that is being launched, where it has a table */
     berlu_status failed;       /* of the run under way: the first failure, and its text */
     char failure[512];

@@ -44,8 +44,17 @@ typedef struct column_sums {
 } column_sums;
 size_t cuda_columns_workspace(int64_t rows, int64_t columns);
 void cuda_columns(const op_call *c, const column_sums *s, void *workspace);
-/* to[j] = sum over `parts` rows of `part`, a matrix of floats with `columns` columns, added in double in a fixed order. */
+/* The end of a sum whose partial sums lie side by side, `columns` to a row. */
 void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner);
+void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count); /* up to ENDS_MOST, added in double */
+
+/* ends.c: an end of this call, launched with others or at once; nothing where `to` is NULL. A program
+ * begins to collect, asks before every call, and finishes. */
+void cuda_end_add(const op_call *c, const cuda_end *end);
+void cuda_ends_begin(cuda_device *d);
+void cuda_ends_before(cuda_device *d, const op_call *c);
+void cuda_ends_flush(cuda_device *d);
+void cuda_ends_finish(cuda_device *d);
 
 /* act.c: an activation site. fused: it stands beside a product, so bf16 elements may be estimates instead of the CPU's. */
 size_t cuda_act_site_workspace(const op_call *c, int fused);

@@ -88,25 +88,24 @@ static int64_t partial_rows(int64_t rows)
     return blocks < NORM_BLOCKS ? blocks : (int64_t)NORM_BLOCKS;
 }
 
+/* Sets the number of blocks, which is that of the partial sums. */
 template <typename TX, typename TD> struct norm_grad_launch {
-    norm_grad_args a;
+    norm_grad_args &a;
     cudaStream_t stream;
     template <int L> void run() const
     {
-        norm_grad_args filled = a;
         int64_t rows = NORM_WARPS * 32 / L, blocks = (a.rows + rows - 1) / rows;
-        filled.blocks = (int)(blocks < norm_grid<TX, TD>::BLOCKS ? blocks : norm_grid<TX, TD>::BLOCKS);
+        a.blocks = (int)(blocks < norm_grid<TX, TD>::BLOCKS ? blocks : norm_grid<TX, TD>::BLOCKS);
         if (a.parts == 3)
-            kernel_launch(stream, norm_grad_fast<TX, TD, L, 3>, filled.blocks, NORM_WARPS * 32,
-                          norm_grad_shared(NORM_CHANNELS * L, 3), filled);
+            kernel_launch(stream, norm_grad_fast<TX, TD, L, 3>, a.blocks, NORM_WARPS * 32,
+                          norm_grad_shared(NORM_CHANNELS * L, 3), a);
         else
-            kernel_launch(stream, norm_grad_fast<TX, TD, L, 2>, filled.blocks, NORM_WARPS * 32,
-                          norm_grad_shared(NORM_CHANNELS * L, 2), filled);
-        kernel_launch(stream, norm_grad_finish, (a.parts * a.width + 15) / 16, 512, 0, filled);
+            kernel_launch(stream, norm_grad_fast<TX, TD, L, 2>, a.blocks, NORM_WARPS * 32,
+                          norm_grad_shared(NORM_CHANNELS * L, 2), a);
     }
 };
 
-static bool norm_grad_launch_fast(const norm_grad_args &a, cudaStream_t stream)
+static bool norm_grad_launch_fast(norm_grad_args &a, cudaStream_t stream)
 {
     bool one_stream = a.dx.bf16 == a.x.bf16 && (!a.residual.data || a.residual.bf16 == a.x.bf16);
     if (!one_stream || a.w.bf16 || !array_aligned(a.dy) || !array_aligned(a.x) || !array_aligned(a.w) ||
@@ -126,7 +125,7 @@ static bool norm_grad_launch_fast(const norm_grad_args &a, cudaStream_t stream)
 }
 
 /* Sums over dy first: dx may overwrite it. */
-static void norm_grad_launch_any(norm_grad_args a, cudaStream_t stream)
+static void norm_grad_launch_any(norm_grad_args &a, cudaStream_t stream)
 {
     a.blocks = (int)partial_rows(a.rows);
     int columns = (a.width + 31) / 32;
@@ -134,7 +133,6 @@ static void norm_grad_launch_any(norm_grad_args a, cudaStream_t stream)
     kernel_launch(stream, norm_grad_any, (a.rows + NORM_WARPS - 1) / NORM_WARPS, NORM_WARPS * 32, 0, a);
     if (a.parts == 3)
         kernel_launch(stream, norm_grad_dx_sums_any, (int64_t)columns * a.blocks, NORM_PARTS * 32, 0, a, columns);
-    kernel_launch(stream, norm_grad_finish, (a.parts * a.width + 15) / 16, 512, 0, a);
 }
 
 static int sums_wanted(const op_call *c)
@@ -151,14 +149,21 @@ extern "C" void cuda_norm_grad(const op_call *c)
 {
     norm_grad_args a = {};
     a.dy = array_of(&c->in[0]), a.x = array_of(&c->in[1]), a.w = array_of(&c->in[2]), a.residual = array_of(&c->in[4]);
-    a.dx = array_of(&c->out[0]), a.dw = array_of(&c->out[1]), a.db = array_of(&c->out[2]);
+    a.dx = array_of(&c->out[0]);
     a.statistics = (const float2 *)c->in[3].data, a.partial = (float *)c->workspace;
     a.rows = c->in[0].rows, a.width = (int)c->in[0].channels;
-    a.sums = array_of(&c->out[3]), a.parts = sums_wanted(c);
+    a.parts = sums_wanted(c);
     a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]), a.copy = array_of(&c->out[5]);
     assert(c->in[3].dtype == DTYPE_F32);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_grad_launch_fast(a, stream))
         norm_grad_launch_any(a, stream);
     cuda_launched(c);
+    for (int i = 0; i < a.parts; i++) {
+        const op_operand *to = &c->out[1 + i];
+        cuda_end end = {a.partial + i * a.width,  (float *)to->data, a.blocks,
+                        a.rows > 0 ? a.width : 0, a.parts * a.width, 0};
+        assert(!to->data || to->dtype == DTYPE_F32);
+        cuda_end_add(c, &end);
+    }
 }

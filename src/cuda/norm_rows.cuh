@@ -8,7 +8,7 @@
  *
  * The gradient also needs sums over all rows. A lane always holds the same channels, so a block
  * goes over many rows and adds in registers, then over its lanes and warps in shared memory, and
- * writes one row of partial sums; a second kernel adds these in order. The number of blocks is
+ * writes one row of partial sums; a second kernel adds these in order (ends.c). The number of blocks is
  * fixed, so the bits depend on nothing but the shape. A third sum, over dx itself, is the bias
  * gradient of the layer that wrote x. A lane keeps its row packed, as it was read, and unpacks it
  * twice; the registers that saves hold the sums.
@@ -24,7 +24,7 @@ enum {
     NORM_WARPS = 4,
     NORM_PROCESSORS = 132, /* of an H200; the grid of a gradient is made for it, and the same on every GPU */
     NORM_BLOCKS = 4 * NORM_PROCESSORS,
-    NORM_PARTS = 16, /* threads that share a column of partial sums, and rows per block of the slow sums */
+    NORM_PARTS = 16, /* rows per block of the slow sums */
 };
 
 typedef struct norm_args {
@@ -37,9 +37,9 @@ typedef struct norm_args {
 } norm_args;
 
 typedef struct norm_grad_args {
-    array dy, x, w, residual, dx, dw, db, sums; /* data NULL where missing: residual, dw, db, sums */
-    array b, y;                                 /* where y is given: the norm's output, recomputed with bias b */
-    array copy;                                 /* where given: dx once more, in bf16 */
+    array dy, x, w, residual, dx; /* data NULL where missing: residual */
+    array b, y;                   /* where y is given: the norm's output, recomputed with bias b */
+    array copy;                   /* where given: dx once more, in bf16 */
     const float2 *statistics;
     float *partial; /* [blocks][parts][width]: sums for dw, then for db, then of dx */
     int64_t rows;
@@ -349,30 +349,6 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_grad_any(norm_gra
         if (a.copy.data)
             store(a.copy, at + i, dx);
     }
-}
-
-/* ---- the end of the sums ---- */
-
-/* Columns of dw, db and the sums of dx side by side, 16 to a block, 32 threads to a column, in a
- * fixed order. */
-static __global__ void __launch_bounds__(512) norm_grad_finish(norm_grad_args a)
-{
-    __shared__ float shared[32][17];
-    int c = threadIdx.x % 16, part = threadIdx.x / 16, column = (int)blockIdx.x * 16 + c, columns = a.parts * a.width;
-    float sum = 0;
-    if (column < columns)
-#pragma unroll 4
-        for (int b = part; b < a.blocks; b += 32)
-            sum += a.partial[(int64_t)b * columns + column];
-    shared[part][c] = sum;
-    __syncthreads();
-    if (part || column >= columns)
-        return;
-    for (int i = 1; i < 32; i++)
-        sum += shared[i][c];
-    array out = column < a.width ? a.dw : column < 2 * a.width ? a.db : a.sums;
-    if (out.data)
-        store(out, column % a.width, sum);
 }
 
 #endif

@@ -118,6 +118,14 @@ void cuda_rows(const op_call *c)
     size_t groups = rows_groups(&job.act), blocks = rows_blocks(&job.act);
     act_cuda_fused_place(&job.act, c->attr->act, &call, groups, blocks, (uintptr_t)c->workspace);
     berlu_status status = (job.act.dx ? kernels->backward : kernels->forward)(&job, stream);
+    cuda_end columns = {.part = job.act.bias_sum,
+                        .to = call.dbias,
+                        .parts = (int64_t)groups,
+                        .columns = c->out[0].channels,
+                        .stride = c->out[0].channels};
+    job.act.bias_sum = NULL; /* the device has its copy of the job; what is left are sums of parameters */
+    if (status == BERLU_OK && job.act.dx)
+        cuda_end_add(c, &columns);
     if (status == BERLU_OK && job.act.dx)
         status = act_cuda_fused_join(&job.act, c->attr->act, &call, groups, blocks, stream);
     if (status != BERLU_OK)

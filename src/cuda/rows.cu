@@ -28,7 +28,7 @@ namespace
  * memory: unrolled, the long forms take half a minute to compile. */
 
 struct value_finish {
-    static constexpr bool BY_DEPTH = false;
+    static constexpr bool BY_DEPTH = false, FETCHES = false;
     const rows_job &job;
     const consts k;
     int channel;
@@ -42,10 +42,10 @@ struct value_finish {
             if (job.bias)
                 unpack<BERLU_BF16>(load_vector<BERLU_BF16>(job.bias, channel + i * 32), bias + i * WIDTH);
     }
-    __device__ __forceinline__ void fetch(int, int)
+    __device__ __forceinline__ void fetch(uint4 *, int, int)
     {
     }
-    __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part) const
+    __device__ __forceinline__ void finish(const float (*acc)[4], const uint4 *, int row, int part) const
     {
 #pragma unroll
         for (int below = 0; below < 2; below++, row += 8) {
@@ -81,11 +81,10 @@ struct value_finish {
 };
 
 template <int SUMS> struct slope_finish {
-    static constexpr bool BY_DEPTH = true;
+    static constexpr bool BY_DEPTH = true, FETCHES = true;
     const rows_job &job;
     const consts k;
     int channel;
-    uint4 u[ROWS_PARTS][2];
     float column[ROWS_HALF / 4] = {}, sum[SUMS ? SUMS : 1] = {};
 
     __device__ __forceinline__ slope_finish(const rows_job &job_, int channel_)
@@ -93,14 +92,16 @@ template <int SUMS> struct slope_finish {
     {
     }
     /* Missing rows are zero, and so is their product: they add nothing to the sums. */
-    __device__ __forceinline__ void fetch(int row, int part)
+    __device__ __forceinline__ void fetch(uint4 *slot, int row, int part)
     {
 #pragma unroll
-        for (int below = 0; below < 2; below++, row += 8)
-            u[part][below] = row < (int)job.act.rows ? ((const uint4 *)job.act.x)[vector_index(job, row, channel, part)]
-                                                     : make_uint4(0, 0, 0, 0);
+        for (int below = 0; below < 2; below++, row += 8) {
+            bool there = row < (int)job.act.rows;
+            copy_async<16>(slot + below * ROWS_THREADS,
+                           (const uint4 *)job.act.x + (there ? vector_index(job, row, channel, part) : 0), there);
+        }
     }
-    __device__ __forceinline__ void finish(const float (*acc)[4], int row, int part)
+    __device__ __forceinline__ void finish(const float (*acc)[4], const uint4 *slot, int row, int part)
     {
 #pragma unroll
         for (int below = 0; below < 2; below++, row += 8) {
@@ -108,7 +109,7 @@ template <int SUMS> struct slope_finish {
             vector_of(dy, acc, below);
             uint32_t at = vector_index(job, row, channel, part);
             uint4 du, y;
-            elements(du, y, u[part][below], dy, column + part * WIDTH);
+            elements(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH);
             if (row < (int)job.act.rows)
                 ((uint4 *)job.act.dx)[at] = du;
             if (row < (int)job.act.rows && job.act.y)
@@ -155,7 +156,8 @@ template <int SUMS> struct slope_finish {
 
 template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
 {
-    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, ROWS_SHARED, *job);
+    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, rows_shared<FINISH>,
+                  *job);
 }
 
 berlu_status forward(const rows_job *job, cuda_stream stream)

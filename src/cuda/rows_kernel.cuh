@@ -5,7 +5,9 @@
  * life, and every processor has one block. Four warpgroups work in two pairs; a pair takes 64 rows
  * at a time, each warpgroup half of the columns in three parts of 32. The first part is finished
  * while tensor cores still compute the other two, and the next rows are copied meanwhile. So the
- * product costs little beside the memory traffic and the arithmetic of the epilogue.
+ * product costs little beside the memory traffic and the arithmetic of the epilogue. What an
+ * epilogue reads of its own is copied to shared memory a whole tile ahead: in registers there would
+ * be space for one part, too few bytes under way for the memory's latency.
  *
  * The epilogue happens in registers. mma leaves a thread two columns of every eight; rows of W are
  * therefore permuted as they are copied (column_place), such that a thread has eight columns that
@@ -14,9 +16,10 @@
  *
  * FINISH is the epilogue:
  *     BY_DEPTH                       W is stored [depth][channels], not [channels][depth]
+ *     FETCHES                        it reads a matrix like the result, through the thread's own slots
  *     FINISH(job, channel)           for a thread whose columns are eight from `channel` on, and 32 and 64 on
- *     fetch(row, part)               loads what it needs of a part, while the one before is finished
- *     finish(acc, row, part)         the elements of a part: eight columns of row and of row + 8
+ *     fetch(slot, row, part)         starts the copies of a part: one to slot[0], one to slot[ROWS_THREADS]
+ *     finish(acc, slot, row, part)   the elements of a part: eight columns of row and of row + 8
  *     end(shared, place)             after the last row; all threads of the block
  * Read on: wgmma.cuh for the product, rows.cu for the epilogues. */
 #ifndef CUDA_ROWS_KERNEL_CUH
@@ -31,8 +34,10 @@ constexpr int ROWS_BLOCKS = ROWS_DEPTH / BLOCK_CHANNELS;
 constexpr int TILE_BLOCK = ROWS_TILE * BLOCK_ROW_BYTES, WEIGHT_BLOCK = ROWS_SLICE * BLOCK_ROW_BYTES;
 constexpr int TILE_BYTES = ROWS_BLOCKS * TILE_BLOCK, WEIGHT_BYTES = ROWS_BLOCKS * WEIGHT_BLOCK;
 constexpr int ROWS_ALIGN = 1024;
-constexpr int ROWS_SHARED = ROWS_ALIGN + WEIGHT_BYTES + 4 * TILE_BYTES; /* two tiles a pair */
 constexpr int ROWS_PART = 32, ROWS_PARTS = ROWS_HALF / ROWS_PART;
+constexpr int SLOTS_AT = WEIGHT_BYTES + 4 * TILE_BYTES; /* two tiles a pair */
+constexpr int SLOT_BYTES = ROWS_PARTS * 2 * ROWS_THREADS * (int)sizeof(uint4);
+template <typename FINISH> constexpr int rows_shared = ROWS_ALIGN + SLOTS_AT + (FINISH::FETCHES ? SLOT_BYTES : 0);
 
 /* Where thread and warp stand in the block. */
 struct rows_place {
@@ -120,31 +125,47 @@ template <int N> DEVICE void part_multiply(float (*acc)[4], const unsigned char 
     product_end();
 }
 
+/* A group of copies for every part of a tile, where there is something to fetch. A slot is read by
+ * the thread that copied to it, and copied to again when that read has been used. */
+template <typename FINISH> DEVICE void part_fetch(FINISH &finish, uint4 *slots, int row, int part)
+{
+    if (!FINISH::FETCHES)
+        return;
+    finish.fetch(slots + part * 2 * ROWS_THREADS, row, part);
+    copy_commit();
+}
+
+/* Groups are committed in the order: rows of a tile, its parts 0, 1, 2. So behind a part, when it is
+ * needed, three groups may be under way, and behind the next rows, before the last part is finished,
+ * two. Rows are published there and not at the start of their tile, where everybody would wait. */
 template <typename FINISH>
 __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_constant__ rows_job job)
 {
+    constexpr int PARTS_LEFT = FINISH::FETCHES ? ROWS_PARTS : 0;
     SHARED_BYTES(raw);
     unsigned char *weights = raw + (-shared_address(raw) & (ROWS_ALIGN - 1));
     const rows_place at = place_of(threadIdx.x);
     unsigned char *now = weights + WEIGHT_BYTES + at.pair * 2 * TILE_BYTES, *next = now + TILE_BYTES;
+    uint4 *slots = (uint4 *)(weights + SLOTS_AT) + threadIdx.x;
     const unsigned char *half = weights + at.half * ROWS_HALF * BLOCK_ROW_BYTES;
     int slices = (int)(job.act.channels / ROWS_SLICE), n0 = blockIdx.x % slices * ROWS_SLICE;
     int tiles = ((int)job.act.rows + ROWS_TILE - 1) / ROWS_TILE, step = (int)gridDim.x / slices * 2;
     int tile = (int)blockIdx.x / slices * 2 + at.pair;
+    FINISH finish(job, n0 + at.column);
     rows_fetch(now, job, tile);
-    if (FINISH::BY_DEPTH)
-        weights_transpose(weights, job, n0);
-    else
+    if (!FINISH::BY_DEPTH)
         weights_fetch(weights, job, n0);
     copy_commit();
-    FINISH finish(job, n0 + at.column);
-    copy_wait<0>();
+#pragma unroll
+    for (int part = 0; part < ROWS_PARTS; part++)
+        part_fetch(finish, slots, tile * ROWS_TILE + at.row, part);
+    if (FINISH::BY_DEPTH)
+        weights_transpose(weights, job, n0);
+    copy_wait<PARTS_LEFT>();
     shared_publish();
     __syncthreads();
-    finish.fetch(tile * ROWS_TILE + at.row, 0);
     for (; tile < tiles; tile += step) {
-        copy_wait<0>();
-        shared_publish();
+        int row = tile * ROWS_TILE + at.row;
         barrier_wait(1 + at.pair, ROWS_PAIR); /* this tile is here, and nobody reads the one before */
         float acc[ROWS_HALF / 8][4];
         part_multiply<ROWS_PART>(acc, now, half);
@@ -157,9 +178,14 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
                 product_wait<ROWS_PART, 1>(acc);
             else if (part == 1)
                 product_wait<2 * ROWS_PART, 0>(acc + ROWS_PART / 8);
-            bool last = part == ROWS_PARTS - 1;
-            finish.fetch((last ? tile + step : tile) * ROWS_TILE + at.row, last ? 0 : part + 1);
-            finish.finish(acc + part * ROWS_PART / 8, tile * ROWS_TILE + at.row, part);
+            if (part < ROWS_PARTS - 1) {
+                copy_wait<ROWS_PARTS>();
+            } else {
+                copy_wait<PARTS_LEFT ? PARTS_LEFT - 1 : 0>();
+                shared_publish();
+            }
+            finish.finish(acc + part * ROWS_PART / 8, slots + part * 2 * ROWS_THREADS, row, part);
+            part_fetch(finish, slots, row + step * ROWS_TILE, part);
         }
         unsigned char *swap = now;
         now = next;

@@ -9,12 +9,15 @@
  * on a second stream with workspaces of its own (side.c); where the batch is large one product fills the GPU, and there is only
  * one stream. The same kernels add the same numbers in the same order: no bit changes.
  *
+ * The last additions of sums over rows are put off and launched together (ends.c).
+ *
  * Update ops find their parameter table on the device: prepare() uploads the spans and the list of pieces that blocks of
  * threads work on, and cuda_device.params points there while their calls are launched. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cuda/kernels.h"
 #include "cuda/side.h"
 
 struct program {
@@ -151,8 +154,11 @@ static berlu_status calls_launch(program *p, cuda_side *side)
     d->failed = BERLU_OK;
     if (side)
         cuda_side_begin(side);
+    if (!p->events)
+        cuda_ends_begin(d);
     for (int i = 0; i < p->count && d->failed == BERLU_OK && status == BERLU_OK; i++) {
         const op_call *c = &p->calls[i];
+        cuda_ends_before(d, c);
         if (side && cuda_side_has(side, i)) {
             status = cuda_side_launch(side, i);
             continue;
@@ -165,6 +171,7 @@ static berlu_status calls_launch(program *p, cuda_side *side)
         if (status == BERLU_OK)
             d->base.backend->ops[c->op].run(c);
     }
+    cuda_ends_finish(d);
     if (side && status == BERLU_OK)
         status = cuda_side_join(side, NULL);
     if (p->events && status == BERLU_OK)

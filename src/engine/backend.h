@@ -82,6 +82,9 @@ struct backend {
     size_t alignment;    /* of tensors, in bytes */
     int host_memory;     /* device memory is the host's: callers may fill and read it in place */
     int asynchronous;    /* run() returns before the work is done */
+    /* Workspaces of consecutive calls lie side by side, up to so many bytes, and then begin again:
+     * what a call left in its own remains for a while. 0: all begin at the same place. */
+    size_t workspace_ring;
 
     berlu_status (*open)(device **out, const backend *b, const device_options *o);
     void (*close)(device *d); /* NULL is allowed */

@@ -199,17 +199,18 @@ static int calls_end(const engine *e) /* of all lists */
     return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
 }
 
-/* Consecutive calls reuse the workspace; members of a group run together, so theirs is disjoint. */
+/* Consecutive calls reuse the workspace, at once or after a round of the backend's ring; members of a
+ * group run together, so theirs is disjoint. */
 static void workspace_place(engine *e, char *base)
 {
     size_t offset = 0;
     for (int i = 0, members = 0; i < calls_end(e); i++, members--) {
         op_call *call = &e->calls[i];
+        size_t bytes = workspace_of(e, call);
         if (members <= 0) {
-            offset = 0;
+            offset = offset + bytes <= e->backend->workspace_ring ? offset : 0;
             members = call->group;
         }
-        size_t bytes = workspace_of(e, call);
         if (base)
             call->workspace = base + offset;
         offset += bytes;

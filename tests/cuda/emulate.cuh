@@ -255,22 +255,44 @@ DEVICE double __shfl_down_sync(unsigned, double v, int step)
     return r;
 }
 
+/* A copy happens when its group is waited for, as late as the device may: a read before it shows. */
+struct emulate_copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+    size_t bytes;
+};
+static std::vector<std::vector<emulate_copy>> emulate_copies[1024]; /* per thread, the last group not committed */
+
 template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool there)
 {
+    auto &mine = emulate_copies[threadIdx.x];
     if ((uintptr_t)to % BYTES || (uintptr_t)from % BYTES)
         emulate_fail("misaligned asynchronous copy");
-    if (there)
-        memcpy(to, from, BYTES);
-    else
-        memset(to, 0, BYTES);
+    if (mine.empty())
+        mine.emplace_back();
+    mine.back().push_back({to, there ? from : NULL, BYTES});
 }
 
 DEVICE void copy_commit()
 {
+    auto &mine = emulate_copies[threadIdx.x];
+    if (mine.empty())
+        mine.emplace_back();
+    mine.emplace_back();
 }
 
 template <int LEFT> DEVICE void copy_wait()
 {
+    auto &mine = emulate_copies[threadIdx.x];
+    while ((int)mine.size() > LEFT + 1) {
+        for (const emulate_copy &c : mine.front()) {
+            if (c.from)
+                memcpy(c.to, c.from, c.bytes);
+            else
+                memset(c.to, 0, c.bytes);
+        }
+        mine.erase(mine.begin());
+    }
 }
 
 /* COUNT 8 x 8 matrices; row r of matrix m lies where lane 8 m + r says. A lane gets row lane / 4,

@@ -20,8 +20,8 @@
 #include "cuda/prim.cuh"
 
 #ifdef KERNELS_ALONE
-/* What device.c has otherwise, so that nvcc builds this test from three files: the kernels' and its
- * own. */
+/* What device.c and ends.c have otherwise, so that nvcc builds this test from the kernels' files and
+ * its own. */
 extern "C" void cuda_launched(const op_call *c)
 {
 #ifndef CUDA_EMULATED
@@ -37,6 +37,11 @@ extern "C" berlu_status gpu_launch_status(void)
 #else
     return BERLU_OK;
 #endif
+}
+extern "C" void cuda_end_add(const op_call *c, const cuda_end *end)
+{
+    if (end->to && end->columns)
+        cuda_ends_launch(cuda_device_of(c), end, 1);
 }
 #endif
 

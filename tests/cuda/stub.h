@@ -29,8 +29,9 @@ typedef struct stub_machine {
     int side_work; /* pieces of work that ran on a second stream */
     int rows;      /* launches of rows.cu, which does nothing here, and the last one's job */
     rows_job rows_job;
-    size_t joined_columns, joined_layers; /* partial sums that its end was asked to join */
-    int allocations;                      /* alive: memory, events, streams, graphs, plans, libraries */
+    size_t joined_layers;   /* partial sums of parameters that its end was asked to join */
+    int ends, end_launches; /* of sums over rows (ends.c) */
+    int allocations;        /* alive: memory, events, streams, graphs, plans, libraries */
 } stub_machine;
 extern stub_machine stub;
 

@@ -131,6 +131,34 @@ void cuda_columns(const op_call *c, const column_sums *s, void *workspace)
     cuda_launched(c);
 }
 
+typedef struct ends_work {
+    cuda_end ends[ENDS_MOST];
+    int count;
+} ends_work;
+
+static void ends_run(const void *data)
+{
+    const ends_work *w = data;
+    for (const cuda_end *e = w->ends; e < w->ends + w->count; e++)
+        for (int64_t j = 0; j < e->columns; j++) {
+            double sum = 0;
+            for (int64_t p = 0; p < e->parts; p++)
+                sum += (double)e->part[p * e->stride + j];
+            e->to[e->inner ? j % e->inner * (e->columns / e->inner) + j / e->inner : j] = (float)sum;
+        }
+}
+
+void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count)
+{
+    ends_work w = {.count = count};
+    assert_true(count > 0 && count <= ENDS_MOST);
+    memcpy(w.ends, ends, (size_t)count * sizeof *ends);
+    stub.end_launches++;
+    stub.ends += count;
+    if (stub_launch_ok())
+        stub_enqueue(d->stream, ends_run, &w, sizeof w);
+}
+
 typedef struct act_work {
     const berlu_act *act;
     berlu_act_op op;
@@ -216,10 +244,10 @@ size_t act_cuda_fused_place(fused_job *job, const berlu_act *act, const berlu_ac
 berlu_status act_cuda_fused_join(const fused_job *job, const berlu_act *act, const berlu_act_call *call,
                                  size_t row_blocks, size_t tiles, void *stream)
 {
-    (void)act, (void)call, (void)stream;
+    (void)act, (void)call, (void)row_blocks, (void)stream;
     for (int p = 0; p < BERLU_ACT_PARAMS; p++)
         stub.joined_layers += job->layer_sum[p] ? tiles : 0;
-    stub.joined_columns += job->bias_sum ? row_blocks : 0;
+    assert_null(job->bias_sum); /* an end of rows.c */
     return BERLU_OK;
 }
 

@@ -79,6 +79,28 @@ static void norm_again(const op_call *c)
     cpu_ref_backend()->ops[OP_NORM].run(&norm);
 }
 
+/* The sums of norm_grad go to its workspace first, behind what the reference uses, and from there to their place by ends.c. */
+enum { NORM_SUMS = 3 };
+
+static size_t reference_bytes(const op_call *c)
+{
+    op_workspace ask = cpu_ref_backend()->ops[c->op].workspace;
+    return ask ? (ask(c) + 63) / 64 * 64 : 0;
+}
+
+static float *norm_part(const op_call *c, int i)
+{
+    return (float *)((char *)c->workspace + reference_bytes(c)) + i * c->in[0].channels;
+}
+
+static void norm_ends(const op_call *c)
+{
+    for (int i = 0; i < NORM_SUMS; i++) {
+        int64_t channels = c->in[0].channels;
+        cuda_end_add(c, &(cuda_end){norm_part(c, i), c->out[1 + i].data, 1, channels, channels, 0});
+    }
+}
+
 static void call_run(const void *data)
 {
     const op_call *c = *(const op_call *const *)data;
@@ -94,9 +116,13 @@ static void call_run(const void *data)
     for (int i = 0; i < NODE_OUTPUTS; i++)
         operand_widen(&wide.out[i]);
     norm_again(&wide);
+    for (int i = 0; i < NORM_SUMS && c->op == OP_NORM_GRAD; i++)
+        wide.out[1 + i].data = c->out[1 + i].data ? norm_part(c, i) : NULL;
     cpu_ref_backend()->ops[c->op].run(&wide);
     sums_write(&wide);
     copy_write(&wide);
+    for (int i = 0; i < NORM_SUMS && c->op == OP_NORM_GRAD; i++)
+        wide.out[1 + i].data = c->out[1 + i].data;
     for (int i = 0; i < NODE_INPUTS; i++)
         operand_narrow(&wide.in[i], &c->in[i], 0);
     for (int i = 0; i < NODE_OUTPUTS; i++)
@@ -131,6 +157,8 @@ static void kernel(const op_call *c)
     if (stub_launch_ok())
         stub_enqueue(cuda_device_of(c)->stream, call_run, &c, sizeof(const op_call *));
     cuda_launched(c);
+    if (c->op == OP_NORM_GRAD)
+        norm_ends(c);
 }
 
 #define OP(ID, name, ...)                                                                                              \
@@ -143,8 +171,7 @@ static void kernel(const op_call *c)
 
 static size_t workspace_of(const op_call *c)
 {
-    op_workspace ask = cpu_ref_backend()->ops[c->op].workspace;
-    return ask ? ask(c) : 0;
+    return reference_bytes(c) + (c->op == OP_NORM_GRAD ? NORM_SUMS * sizeof(float) * (size_t)c->in[0].channels : 0);
 }
 
 #define WORKSPACE(name)                                                                                                \

@@ -20,7 +20,7 @@
  * (emulate.cuh), with fewer and smaller shapes. By hand, with
  * objects of src/cuda/rows.cu for berlu and gelu (src/cuda/CMakeLists.txt):
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_kernels.cu \
- *       src/cuda/norm.cu src/cuda/attention.cu rows_berlu.o rows_gelu.o -o test_cuda_kernels */
+ *       src/cuda/norm.cu src/cuda/attention.cu src/cuda/columns.cu rows_berlu.o rows_gelu.o -o test_cuda_kernels */
 #include "kernel_check.cuh"
 #include "rows_check.cuh"
 
