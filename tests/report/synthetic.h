@@ -38,7 +38,7 @@ static inline double synthetic_deviation(const synthetic *s, size_t seed, size_t
 static inline void synthetic_metrics(store_result *r, const synthetic *s, arena *memory)
 {
     text csv = {0};
-    char names[64][32];
+    char names[64][40];
     const char *site_names[64];
     double values[64 * SITE_METRICS];
     for (size_t i = 0; i < s->sites; i++) {
