@@ -143,31 +143,36 @@ template <typename K> static int64_t resident_blocks(K kernel, int threads, size
 }
 #endif
 
-template <int W, int D, bool ONE>
+template <int W, bool ONE>
 static void head_launch(const attention_args &a, const head_plan &plan, cudaStream_t stream)
 {
-    auto kernel = attention_head_grad<HEAD_STRIPS, HEAD_BLOCKS, HEAD_HOLD, D, ONE, W>;
+    auto kernel = attention_head_grad<HEAD_STRIPS, HEAD_BLOCKS, HEAD_HOLD, ONE, W>;
     int64_t heads = a.groups * a.heads, blocks = resident_blocks(kernel, 32 * plan.warps, plan.shared);
     kernel_launch(stream, kernel, heads < blocks ? heads : blocks, 32 * plan.warps, plan.shared, a, plan);
 }
 
 template <int W> static bool head_pick(const attention_args &a, bool backward, cudaStream_t stream)
 {
-    int strips = (a.tokens + 15) / 16;
-    if (!backward && a.tokens <= HEAD_TOKENS && head_shared<W>(a.tokens) <= shared_limit()) {
-        kernel_launch(stream, attention_head<HEAD_KEYS, 2, W>, a.groups * a.heads, (strips + 1) / 2 * 32,
-                      head_shared<W>(a.tokens), a);
+    if (!backward && a.tokens <= HEAD_TOKENS) {
+        size_t limit = shared_limit();
+        int warps = (a.tokens + 31) / 32, buffers = 2 * head_shared<W>(a.tokens, 2) <= limit ? 2 : 1;
+        size_t shared = head_shared<W>(a.tokens, buffers);
+        if (shared > limit)
+            return false;
+        auto kernel = attention_head<HEAD_KEYS, W>;
+        int64_t heads = a.groups * a.heads, blocks = resident_blocks(kernel, 32 * warps, shared);
+        kernel_launch(stream, kernel, heads < blocks ? heads : blocks, 32 * warps, shared, a, buffers);
         return true;
     }
-    if (!backward || !a.y.data || !a.y.bf16 || !array_aligned(a.y))
+    if (!backward || !a.y.data)
         return false;
     head_plan plan = head_plan_make<W>(a.tokens, HEAD_STRIPS, shared_limit());
     if (!plan.shared)
         return false;
     if (plan.span == plan.rows)
-        head_launch<W, HEAD_STRIPS, true>(a, plan, stream);
+        head_launch<W, true>(a, plan, stream);
     else
-        head_launch<W, 1, false>(a, plan, stream);
+        head_launch<W, false>(a, plan, stream);
     return true;
 }
 
@@ -336,6 +341,8 @@ extern "C" void cuda_attention_grad(const op_call *c)
     attention_args a = args_make(&c->in[1], &c->in[2], c->attr);
     int apart = c->in[2].info != NULL;
     a.dy = array_of(&c->in[0]), a.y = array_of(&c->in[4]);
+    if (a.y.bf16 != a.q.bf16 || !array_aligned(a.y))
+        a.y.data = NULL; /* no kernel needs it */
     a.logsum = (float *)c->in[3].data;
     a.dq = array_of(&c->out[0]), a.dk = array_from(&c->out[0], a.dim);
     a.dv = apart ? array_of(&c->out[1]) : array_from(&c->out[0], 2 * a.dim);

@@ -120,15 +120,30 @@ DEVICE void head_packed(float (*acc)[W / 8][4], const uint32_t (*p)[N][2], uint3
 
 /* ---- memory ---- */
 
-/* Starts the copy of a head's rows of one array; those past the last token become zero. */
-template <int W>
-DEVICE void head_fetch(uint16_t *to, array from, int64_t stride, const attention_args &a, int64_t index, int rows)
+/* A head of a group. */
+typedef struct head_place {
+    int64_t group;
+    int head;
+} head_place;
+
+DEVICE head_place head_find(const attention_args &a, int64_t index)
 {
-    const uint16_t *first = attention_at(from, stride, a, index / a.heads, (int)(index % a.heads));
-    for (int i = threadIdx.x; i < rows * (W / 8); i += blockDim.x) {
-        int r = i / (W / 8), c = i % (W / 8);
-        copy_async<16>(to + head_chunk<W>(r, c), first + (r < a.tokens ? r : 0) * stride + c * 8, r < a.tokens);
-    }
+    head_place at = {quotient(index, a.heads), 0};
+    at.head = (int)(index - at.group * a.heads);
+    return at;
+}
+
+/* Starts the copy of a head's rows of one array; those past the last token become zero. Thread t copies chunks of
+ * rows t / (W / 8) and on. */
+template <int W>
+DEVICE void head_fetch(unsigned char *to, array from, int64_t stride, const attention_args &a, const head_place &at,
+                       int rows)
+{
+    int r = (int)threadIdx.x / (W / 8), c = (int)threadIdx.x % (W / 8), step = (int)blockDim.x / (W / 8);
+    const uint16_t *row = attention_at(from, stride, a, at.group, at.head) + r * stride + c * 8;
+#pragma unroll 4
+    for (; r < rows; r += step, row += step * stride)
+        copy_async<16>((uint16_t *)to + head_chunk<W>(r, c), row, r < a.tokens);
 }
 
 DEVICE void lanes_swap(uint32_t &a, uint32_t &b, int mask)
@@ -142,11 +157,11 @@ DEVICE void lanes_swap(uint32_t &a, uint32_t &b, int mask)
 /* Accumulators of a strip to memory, rounded. Four lanes share a row, each with two channels of
  * every eight; they exchange them so that each has whole chunks of 16 bytes. */
 template <int W>
-DEVICE void head_store(array to, int64_t stride, const attention_args &a, int64_t index, const float (*acc)[4],
+DEVICE void head_store(array to, int64_t stride, const attention_args &a, const head_place &at, const float (*acc)[4],
                        int row0)
 {
-    uint16_t *first = attention_at(to, stride, a, index / a.heads, (int)(index % a.heads));
     int lane = threadIdx.x % 32;
+    uint16_t *first = attention_at(to, stride, a, at.group, at.head) + lane % 4 * 8;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int row = row0 + lane / 4 + 8 * h;
@@ -159,7 +174,7 @@ DEVICE void head_store(array to, int64_t stride, const attention_args &a, int64_
             lanes_swap(w[0], w[1], 1), lanes_swap(w[2], w[3], 1);
             lanes_swap(w[0], w[2], 2), lanes_swap(w[1], w[3], 2);
             if (row < a.tokens)
-                *(uint4 *)(first + row * stride + (n + lane % 4) * 8) = make_uint4(w[0], w[1], w[2], w[3]);
+                *(uint4 *)(first + row * stride + n * 8) = make_uint4(w[0], w[1], w[2], w[3]);
         }
     }
 }
@@ -204,52 +219,78 @@ DEVICE void head_take(running_softmax *r, float (*y)[W / 8][4], const head_left<
     head_packed<1, N, W>(y, p, v + key0 * ROW, at);
 }
 
-template <int N, int BLOCKS, int W>
-__global__ void __launch_bounds__(HEAD_TOKENS / 32 * 32, BLOCKS) attention_head(const __grid_constant__ attention_args a)
+/* y and log-sums of 16 queries from row0 on; k and v: addresses in shared memory. */
+template <int N, int W>
+DEVICE void head_strip(const attention_args &a, const head_place &here, const head_left<1, W> &q, uint32_t k,
+                       uint32_t v, int rows, int row0, const head_lane<W> &at)
+{
+    int lane = threadIdx.x % 32, key = 0, row = row0 + lane / 4 + lane % 2 * 8;
+    running_softmax r = {{-INFINITY, -INFINITY}, {0, 0}};
+    float y[1][W / 8][4], factor = a.scale * LOG2_E;
+    strips_clear<1, W / 8>(y);
+#pragma unroll 1
+    for (; key + 8 * N <= rows; key += 8 * N)
+        head_take<N, W>(&r, y, q, k, v, key, a.tokens, factor, at);
+#pragma unroll 1
+    for (; key < rows; key += 16)
+        head_take<2, W>(&r, y, q, k, v, key, a.tokens, factor, at);
+    float sum[2] = {lane_sum<4>(r.sum[0]), lane_sum<4>(r.sum[1])}, inverse[2] = {1.0f / sum[0], 1.0f / sum[1]};
+#pragma unroll
+    for (int e = 0; e < W / 2; e++)
+        y[0][e / 4][e % 4] *= inverse[e % 4 / 2];
+    head_store<W>(a.y, a.dim, a, here, y[0], row0);
+    if (a.logsum && lane % 4 < 2 && row < a.tokens)
+        attention_row(a.logsum, a, here.group, here.head)[(int64_t)row * a.heads] =
+            lane % 2 ? fmaf(r.top[1], a.scale, logf(sum[1])) : fmaf(r.top[0], a.scale, logf(sum[0]));
+}
+
+/* Starts the copies of k and v, and brings q to L2. */
+template <int W>
+DEVICE void head_fetch_keys(unsigned char *to, const attention_args &a, const head_place &at, int rows, int tile)
+{
+    head_fetch<W>(to, a.k, a.stride_k, a, at, rows);
+    head_fetch<W>(to + tile, a.v, a.stride_v, a, at, rows);
+    for (int r = threadIdx.x; r < a.tokens; r += blockDim.x)
+        cache_prefetch(attention_at(a.q, a.stride_k, a, at.group, at.head) + r * a.stride_k);
+}
+
+/* buffers: 2 where k and v of the next head have a place of their own. */
+template <int N, int W>
+__global__ void __launch_bounds__(HEAD_TOKENS, 2) attention_head(const __grid_constant__ attention_args a, int buffers)
 {
     SHARED_BYTES(shared);
-    int lane = threadIdx.x % 32, head = (int)(blockIdx.x % a.heads), rows = (a.tokens + 15) / 16 * 16;
-    int64_t group = blockIdx.x / a.heads;
-    uint16_t *k = (uint16_t *)shared, *v = k + rows * head_tile<W>::PITCH;
-    head_fetch<W>(k, a.k, a.stride_k, a, blockIdx.x, rows);
-    copy_commit();
-    head_fetch<W>(v, a.v, a.stride_v, a, blockIdx.x, rows);
-    copy_commit();
-    const uint16_t *from = attention_at(a.q, a.stride_k, a, group, head);
+    int rows = (a.tokens + 15) / 16 * 16, tile = rows * head_tile<W>::PITCH * 2, turn = 0;
+    int64_t heads = a.groups * a.heads;
     head_lane<W> at = head_lane_make<W>();
-    head_left<1, W> q;
-    head_left_global<W>(q, from, a.stride_k, (int)threadIdx.x / 32 * 16, a.tokens);
-    copy_wait<0>();
-    __syncthreads();
-    for (int row0 = (int)threadIdx.x / 32 * 16; row0 < rows;) {
-        running_softmax r = {{-INFINITY, -INFINITY}, {0, 0}};
-        float y[1][W / 8][4];
-        strips_clear<1, W / 8>(y);
-        int key = 0;
-#pragma unroll 1
-        for (; key + 8 * N <= rows; key += 8 * N)
-            head_take<N, W>(&r, y, q, shared_address(k), shared_address(v), key, a.tokens, a.scale * LOG2_E, at);
-#pragma unroll 1
-        for (; key < rows; key += 16)
-            head_take<2, W>(&r, y, q, shared_address(k), shared_address(v), key, a.tokens, a.scale * LOG2_E, at);
-        int next = row0 + (int)blockDim.x / 2, row = row0 + lane / 4 + lane % 2 * 8;
-        if (next < rows)
-            head_left_global<W>(q, from, a.stride_k, next, a.tokens);
-        float sum[2] = {lane_sum<4>(r.sum[0]), lane_sum<4>(r.sum[1])}, inverse[2] = {1.0f / sum[0], 1.0f / sum[1]};
-#pragma unroll
-        for (int e = 0; e < W / 2; e++)
-            y[0][e / 4][e % 4] *= inverse[e % 4 / 2];
-        head_store<W>(a.y, a.dim, a, blockIdx.x, y[0], row0);
-        if (a.logsum && lane % 4 < 2 && row < a.tokens)
-            attention_row(a.logsum, a, group, head)[(int64_t)row * a.heads] =
-                lane % 2 ? fmaf(r.top[1], a.scale, logf(sum[1])) : fmaf(r.top[0], a.scale, logf(sum[0]));
-        row0 = next;
+    head_place here = head_find(a, blockIdx.x), next;
+    head_fetch_keys<W>(shared, a, here, rows, tile);
+    copy_commit();
+    for (int64_t index = blockIdx.x; index < heads; index += gridDim.x, here = next) {
+        bool more = index + gridDim.x < heads;
+        next = head_find(a, index + gridDim.x);
+        if (more && buffers == 2)
+            head_fetch_keys<W>(shared + (turn ^ 1) * 2 * tile, a, next, rows, tile);
+        copy_commit();
+        copy_wait<1>();
+        __syncthreads();
+        uint32_t k = shared_address(shared) + turn * 2 * tile;
+        const uint16_t *from = attention_at(a.q, a.stride_k, a, here.group, here.head);
+        for (int row0 = (int)threadIdx.x / 32 * 16; row0 < rows; row0 += (int)blockDim.x / 2) {
+            head_left<1, W> q;
+            head_left_global<W>(q, from, a.stride_k, row0, a.tokens);
+            head_strip<N, W>(a, here, q, k, k + tile, rows, row0, at);
+        }
+        __syncthreads(); /* before k and v are overwritten */
+        if (more && buffers == 1)
+            head_fetch_keys<W>(shared, a, next, rows, tile);
+        copy_commit();
+        turn ^= buffers - 1;
     }
 }
 
-template <int W> static size_t head_shared(int tokens)
+template <int W> static size_t head_shared(int tokens, int buffers)
 {
-    return (size_t)2 * ((tokens + 15) / 16 * 16) * head_tile<W>::PITCH * 2;
+    return (size_t)buffers * 2 * ((tokens + 15) / 16 * 16) * head_tile<W>::PITCH * 2;
 }
 
 #endif

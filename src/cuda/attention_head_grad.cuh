@@ -8,8 +8,8 @@
  *   s^T = k q^T, p^T = exp(s^T - log-sum), dp^T = v dy^T, ds^T = p^T (dp^T - delta)
  *   dv += p^T dy, dk += ds^T q                  from registers, since accumulators are operands
  *
- * Only ds goes through shared memory: when all keys are done the warps own D strips of queries
- * each, and dq = ds k. So there are five products, no atomics and two barriers a head. delta = sum
+ * Only ds goes through shared memory: when all keys are done the warps own strips of queries
+ * instead, and dq = ds k. So there are five products, no atomics and two barriers a head. delta = sum
  * over channels of y dy needs no product. While dq is computed q, v and dy of the next head come
  * in, and k beside the present one where there is memory for both. Where there is not enough for ds
  * of all queries, they are taken in rounds.
@@ -30,7 +30,8 @@ typedef struct head_plan {
     int span;                               /* queries of a round, a multiple of 16 */
     int pitch;                              /* elements from row to row of ds; its rows are keys */
     int k_buffers;                          /* 2: k of the next head has a place of its own */
-    int warps, slots;                       /* slots: sets of strips of queries that one warp takes at a time */
+    int warps, pairs;                       /* of keys the first `pairs` warps own two strips, the others one */
+    int slots;                              /* partial column sums of dq */
     uint32_t q, v, dy, k, tile, ds;         /* tile: bytes of one, k's second buffer is so far behind the first */
     uint32_t shift, delta, sums[3], shared; /* sums: columns of dq by slots, of dk and dv by warps, W floats each */
 } head_plan;
@@ -38,26 +39,26 @@ typedef struct head_plan {
 /* Log-sums in powers of two, negative, and delta = sum of y dy of every query. dy is read where this very
  * thread has copied it; queries past the last get p = 0. */
 template <int W>
-DEVICE void head_statistics(unsigned char *shared, const attention_args &a, const head_plan &plan, int64_t index)
+DEVICE void head_statistics(unsigned char *shared, const attention_args &a, const head_plan &plan, const head_place &at)
 {
-    int64_t group = index / a.heads;
-    int head = (int)(index % a.heads);
-    const uint16_t *y = attention_at(a.y, a.dim, a, group, head), *dy = (const uint16_t *)(shared + plan.dy);
-    const float *sums = attention_row(a.logsum, a, group, head);
+    int r = (int)threadIdx.x / (W / 8), c = (int)threadIdx.x % (W / 8), step = (int)blockDim.x / (W / 8);
+    const uint16_t *y = attention_at(a.y, a.dim, a, at.group, at.head) + c * 8;
+    const uint16_t *dy = (const uint16_t *)(shared + plan.dy);
+    const float *sums = attention_row(a.logsum, a, at.group, at.head);
     float *shift = (float *)(shared + plan.shift), *delta = (float *)(shared + plan.delta);
 #pragma unroll 4
-    for (int i = threadIdx.x; i < plan.rows * (W / 8); i += blockDim.x) {
-        int r = i / (W / 8), c = i % (W / 8);
+    for (; r < plan.rows; r += step) {
         bool there = r < a.tokens;
-        float left[8], right[8], sum = 0;
-        elements_load<__nv_bfloat16, 8>(left, y + (there ? r : 0) * a.dim + c * 8);
+        int row = there ? r : 0;
+        float left[8], right[8], sum = 0, logsum = sums[row * a.heads];
+        elements_load<__nv_bfloat16, 8>(left, y + row * a.dim);
         elements_load<__nv_bfloat16, 8>(right, dy + head_chunk<W>(r, c));
 #pragma unroll
         for (int e = 0; e < 8; e++)
             sum = fmaf(left[e], right[e], sum);
         sum = lane_sum<W / 8>(sum);
         if (c == 0) {
-            shift[r] = there ? sums[(int64_t)r * a.heads] * -LOG2_E : -INFINITY;
+            shift[r] = there ? logsum * -LOG2_E : -INFINITY;
             delta[r] = there ? sum : 0.0f;
         }
     }
@@ -149,76 +150,96 @@ DEVICE void head_queries(uint32_t ds, const head_plan &plan, uint32_t k, int col
 
 /* Strips of accumulators, scaled, to memory; their column sums to `sums`, where wanted. */
 template <int F, int W>
-DEVICE void head_finish(array to, int64_t stride, const attention_args &a, int64_t index, float (*acc)[W / 8][4],
-                        int row0, float scale, float *sums)
+DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const head_place &at,
+                        float (*acc)[W / 8][4], int row0, float scale, float *sums)
 {
 #pragma unroll
     for (int f = 0; f < F; f++) {
 #pragma unroll
         for (int e = 0; e < W / 2; e++)
             acc[f][e / 4][e % 4] *= scale;
-        head_store<W>(to, stride, a, index, acc[f], row0 + f * 16);
+        head_store<W>(to, stride, a, at, acc[f], row0 + f * 16);
     }
-    if (a.partial)
-        strips_sum<W, F>(sums, acc, row0, a.tokens);
+    if (!a.partial)
+        return;
+    int lane = threadIdx.x % 32;
+    float v[W / 4]; /* rows past the last token are zero */
+#pragma unroll
+    for (int e = 0; e < W / 4; e++) {
+        v[e] = acc[0][e / 2][e % 2] + acc[0][e / 2][2 + e % 2];
+#pragma unroll
+        for (int f = 1; f < F; f++)
+            v[e] += acc[f][e / 2][e % 2] + acc[f][e / 2][2 + e % 2];
+    }
+    int first = lanes_share<W / 4>(v);
+#pragma unroll
+    for (int i = 0; i < W / 32; i++)
+        sums[(first + i) / 2 * 8 + 2 * (lane % 4) + (first + i) % 2] = v[i];
 }
 
 /* ---- the kernel ---- */
 
-/* Starts the copies of a head but k's, and brings y and the log-sums to L2: they are read directly. */
-template <int W>
-DEVICE void head_fetch_all(unsigned char *shared, const attention_args &a, const head_plan &plan, int64_t index)
+/* Brings what a head reads to L2; only k's copy can begin as early. */
+template <int W> DEVICE void head_prefetch(const attention_args &a, const head_place &at)
 {
-    head_fetch<W>((uint16_t *)(shared + plan.q), a.q, a.stride_k, a, index, plan.rows);
-    head_fetch<W>((uint16_t *)(shared + plan.dy), a.dy, a.dim, a, index, plan.rows);
-    head_fetch<W>((uint16_t *)(shared + plan.v), a.v, a.stride_v, a, index, plan.rows);
-    int64_t group = index / a.heads;
-    int head = (int)(index % a.heads);
+    uint16_t *const first[] = {attention_at(a.q, a.stride_k, a, at.group, at.head),
+                               attention_at(a.v, a.stride_v, a, at.group, at.head),
+                               attention_at(a.dy, a.dim, a, at.group, at.head),
+                               attention_at(a.y, a.dim, a, at.group, at.head)};
+    const int64_t stride[] = {a.stride_k, a.stride_v, a.dim, a.dim};
+    const float *sums = attention_row(a.logsum, a, at.group, at.head);
     for (int r = threadIdx.x; r < a.tokens; r += blockDim.x) {
-        cache_prefetch(attention_at(a.y, a.dim, a, group, head) + r * a.dim);
-        cache_prefetch(attention_row(a.logsum, a, group, head) + (int64_t)r * a.heads);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            cache_prefetch(first[i] + r * stride[i]);
+        cache_prefetch(sums + r * a.heads);
     }
+}
+
+/* Starts the copies of a head but k's. */
+template <int W>
+DEVICE void head_fetch_all(unsigned char *shared, const attention_args &a, const head_plan &plan, const head_place &at)
+{
+    head_fetch<W>(shared + plan.dy, a.dy, a.dim, a, at, plan.rows);
+    head_fetch<W>(shared + plan.q, a.q, a.stride_k, a, at, plan.rows);
+    head_fetch<W>(shared + plan.v, a.v, a.stride_v, a, at, plan.rows);
 }
 
 /* Adds the column sums of dq (part 0), dk or dv over `slots` slots, in a fixed order. */
 template <int W>
-DEVICE void head_sums(const float *sums, const attention_args &a, int64_t index, int slots, int part)
+DEVICE void head_sums(const float *sums, const attention_args &a, const head_place &at, int slots, int part)
 {
-    int64_t group = index / a.heads, head = index % a.heads;
     for (int i = threadIdx.x; i < W; i += blockDim.x) {
         float sum = 0;
         for (int s = 0; s < slots; s++)
             sum += sums[s * W + i];
-        a.partial[(group * 3 + part) * a.dim + head * W + i] = sum;
+        a.partial[(at.group * 3 + part) * a.dim + at.head * W + i] = sum;
     }
 }
 
-/* dq of the queries of a round. */
+/* dq of D strips of a round's queries from `column` of ds on; the round begins at query `first`. */
 template <int D, int W>
-DEVICE void head_round(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k, int64_t index,
-                       int first, int count, const head_lane<W> &at)
+DEVICE void head_round(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k,
+                       const head_place &here, int first, int column, int slot, const head_lane<W> &at)
 {
-    uint32_t ds = shared_address(shared) + plan.ds;
-    for (int slot = (int)threadIdx.x / 32; slot * 16 * D < count; slot += plan.warps) {
-        int column = slot * 16 * D;
-        float dq[D][W / 8][4], *sums = (float *)(shared + plan.sums[0]) + (first / (16 * D) + slot) * W;
-        if (D == 1 || column + 16 < count) {
-            head_queries<D, W>(ds, plan, k, column, dq, at);
-            head_finish<D, W>(a.dq, a.stride_k, a, index, dq, first + column, a.scale, sums);
-        } else {
-            head_queries<1, W>(ds, plan, k, column, dq, at);
-            head_finish<1, W>(a.dq, a.stride_k, a, index, dq, first + column, a.scale, sums);
-        }
-    }
+    float dq[D][W / 8][4], *sums = (float *)(shared + plan.sums[0]) + slot * W;
+    head_queries<D, W>(shared_address(shared) + plan.ds, plan, k, column, dq, at);
+    head_finish<D, W>(a.dq, a.stride_k, a, here, dq, first + column, a.scale, sums);
 }
 
 /* A head for a warp that owns F strips of keys, the first of them at key0, and k at byte `k`. `next`: the head
  * to fetch meanwhile, if there is one. */
-template <int F, int N, int HOLD, int D, bool ONE, int W>
+template <int F, int N, int HOLD, bool ONE, int W>
 DEVICE void head_run(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k, int key0,
-                     int64_t index, int64_t next)
+                     const head_place &here, const head_place &next)
 {
     head_lane<W> at = head_lane_make<W>();
+    uint32_t other = 2 * plan.k + plan.tile - k;
+    if (next.head >= 0) {
+        if (plan.k_buffers == 2)
+            head_fetch<W>(shared + other, a.k, a.stride_k, a, next, plan.rows);
+        head_prefetch<W>(a, next);
+    }
     int warp = (int)threadIdx.x / 32;
     uint32_t k_at = shared_address(shared) + k;
     float dk[F][W / 8][4], dv[F][W / 8][4];
@@ -231,19 +252,20 @@ DEVICE void head_run(unsigned char *shared, const attention_args &a, const head_
         head_keys<F, N, HOLD, W>(shared, a, plan, k_at, key0, first, count, dk, dv, at);
         if (last) {
             float *sums_k = (float *)(shared + plan.sums[1]) + warp * W, *sums_v = sums_k + plan.warps * W;
-            head_finish<F, W>(a.dk, a.stride_k, a, index, dk, key0, a.scale, sums_k);
-            head_finish<F, W>(a.dv, a.stride_v, a, index, dv, key0, 1.0f, sums_v);
+            head_finish<F, W>(a.dk, a.stride_k, a, here, dk, key0, a.scale, sums_k);
+            head_finish<F, W>(a.dv, a.stride_v, a, here, dv, key0, 1.0f, sums_v);
         }
         __syncthreads(); /* ds is complete; in the last round nobody reads q, v and dy any more */
-        if (last && next >= 0) {
+        if (last && next.head >= 0)
             head_fetch_all<W>(shared, a, plan, next);
-            if (plan.k_buffers == 2)
-                head_fetch<W>((uint16_t *)(shared + 2 * plan.k + plan.tile - k), a.k, a.stride_k, a, next, plan.rows);
-            copy_commit();
-        }
+        copy_commit();
         for (int part = 1; last && a.partial && part < 3; part++)
-            head_sums<W>((const float *)(shared + plan.sums[part]), a, index, plan.warps, part);
-        head_round<D, W>(shared, a, plan, k_at, index, first, count, at);
+            head_sums<W>((const float *)(shared + plan.sums[part]), a, here, plan.warps, part);
+        if constexpr (ONE) /* the strips that it owns as keys */
+            head_round<F, W>(shared, a, plan, k_at, here, 0, key0, warp, at);
+        else
+            for (int i = warp; i * 16 < count; i += plan.warps)
+                head_round<1, W>(shared, a, plan, k_at, here, first, i * 16, first / 16 + i, at);
         if (!last)
             __syncthreads(); /* before ds is overwritten */
     }
@@ -251,44 +273,46 @@ DEVICE void head_run(unsigned char *shared, const attention_args &a, const head_
 
 constexpr int head_threads(int w, int f, bool one)
 {
-    return ((one && w == 64 ? 14 : HEAD_TOKENS / 16) + f - 1) / f * 32;
+    return f == 2 ? HEAD_TOKENS : (one && w == 64 ? 14 : HEAD_TOKENS / 16) * 32;
 }
 
-template <int F, int N, int HOLD, int D, bool ONE, int W>
+template <int F, int N, int HOLD, bool ONE, int W>
 __global__ void __launch_bounds__(head_threads(W, F, ONE), 1)
     attention_head_grad(const __grid_constant__ attention_args a, const __grid_constant__ head_plan plan)
 {
     SHARED_BYTES(shared);
     int64_t heads = a.groups * a.heads;
-    int key0 = (int)threadIdx.x / 32 * 16 * F;
+    int warp = (int)threadIdx.x / 32, key0 = 16 * (warp + (warp < plan.pairs ? warp : plan.pairs));
     uint32_t k = plan.k;
-    head_fetch_all<W>(shared, a, plan, blockIdx.x);
-    head_fetch<W>((uint16_t *)(shared + k), a.k, a.stride_k, a, blockIdx.x, plan.rows);
+    head_place here = head_find(a, blockIdx.x), next = here, before = here;
+    head_fetch_all<W>(shared, a, plan, here);
+    head_fetch<W>(shared + k, a.k, a.stride_k, a, here, plan.rows);
     copy_commit();
-    for (int64_t index = blockIdx.x; index < heads; index += gridDim.x) {
+    for (int64_t index = blockIdx.x; index < heads; index += gridDim.x, before = here, here = next) {
         copy_wait<0>();
-        head_statistics<W>(shared, a, plan, index);
+        head_statistics<W>(shared, a, plan, here);
         __syncthreads();
         if (a.partial && index != blockIdx.x)
-            head_sums<W>((const float *)(shared + plan.sums[0]), a, index - gridDim.x, plan.slots, 0);
-        int64_t next = index + gridDim.x < heads ? index + gridDim.x : -1;
-        if (F == 1 || key0 + 16 < plan.rows)
-            head_run<F, N, HOLD, D, ONE, W>(shared, a, plan, k, key0, index, next);
+            head_sums<W>((const float *)(shared + plan.sums[0]), a, before, plan.slots, 0);
+        next = head_find(a, index + gridDim.x);
+        if (index + gridDim.x >= heads)
+            next.head = -1;
+        if (F == 1 || warp < plan.pairs)
+            head_run<F, N, HOLD, ONE, W>(shared, a, plan, k, key0, here, next);
         else
-            head_run<1, N, HOLD, D, ONE, W>(shared, a, plan, k, key0, index, next);
-        if (next < 0) {
-            if (!a.partial)
-                return;
-            __syncthreads();
-            head_sums<W>((const float *)(shared + plan.sums[0]), a, index, plan.slots, 0);
-        } else if (plan.k_buffers == 2) {
+            head_run<1, N, HOLD, ONE, W>(shared, a, plan, k, key0, here, next);
+        if (next.head >= 0 && plan.k_buffers == 2) {
             k = 2 * plan.k + plan.tile - k;
-        } else {
+        } else if (next.head >= 0) {
             __syncthreads(); /* nobody reads k any more */
-            head_fetch<W>((uint16_t *)(shared + k), a.k, a.stride_k, a, next, plan.rows);
+            head_fetch<W>(shared + k, a.k, a.stride_k, a, next, plan.rows);
             copy_commit();
         }
     }
+    if (!a.partial)
+        return;
+    __syncthreads();
+    head_sums<W>((const float *)(shared + plan.sums[0]), a, before, plan.slots, 0);
 }
 
 /* ---- sizes ---- */
@@ -305,16 +329,19 @@ template <int W> static void head_arrange(head_plan *p)
 }
 
 /* The fewest rounds, then two buffers for k; shared is 0 where nothing fits into `limit` bytes. */
-template <int W> static head_plan head_plan_make(int tokens, int f, size_t limit)
+template <int W> static head_plan head_plan_make(int tokens, int f, size_t limit, int HEAD_EIGHT = 0)
 {
     head_plan p = {};
     int strips = (tokens + 15) / 16;
     p.rows = 16 * strips;
-    p.warps = (strips + f - 1) / f;
+    p.warps = f == 1 ? strips : (strips + 1) / 2;
+    if (f == 2 && strips == 13 && HEAD_EIGHT)
+        p.warps = 8;
+    p.pairs = strips - p.warps;
     for (int rounds = 1; rounds <= 2 && tokens <= HEAD_TOKENS; rounds++)
         for (p.k_buffers = 2; p.k_buffers > 0; p.k_buffers--) {
             p.span = 16 * ((strips + rounds - 1) / rounds);
-            p.slots = rounds == 1 ? (strips + f - 1) / f : strips;
+            p.slots = rounds == 1 ? p.warps : strips;
             head_arrange<W>(&p);
             if (p.shared <= limit)
                 return p;

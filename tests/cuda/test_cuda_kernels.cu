@@ -346,9 +346,9 @@ static void attention_all()
             attention_case({tokens % 3 == 0 ? 2 : 1, tokens, tokens % 2 ? 2 : 1, width, tokens % 5 == 0, DTYPE_BF16});
     for (int64_t width : {16, 48, 80, 96, 128})
         for (int64_t tokens : {1, 16, 50, 130})
-            attention_case({1, tokens, 2, width, tokens == 50, DTYPE_BF16});
-    for (int64_t tokens : {96, 128, 129, 257})
-        attention_case({1, tokens, 1, 64, tokens == 129, DTYPE_BF16});
+            attention_case({1, tokens, 2, width, tokens == 50, DTYPE_BF16, tokens == 130});
+    for (int64_t tokens : {96, 128, 129, 257, 300})
+        attention_case({1, tokens, 1, 64, tokens == 129, DTYPE_BF16, tokens == 300});
     for (int64_t width : {32, 64}) /* the gradient of a whole head on chip: one round, and two */
         for (int64_t tokens : {73, 80, 100, 128, 197, 208, 224, 225, 256}) {
             bool more = tokens == 73 || tokens == 197; /* heads than blocks at a time */
