@@ -153,15 +153,9 @@ static void head_launch(const attention_args &a, const head_plan &plan, cudaStre
 
 template <int W> static bool head_pick(const attention_args &a, bool backward, cudaStream_t stream)
 {
-    if (!backward && a.tokens <= HEAD_TOKENS) {
-        size_t limit = shared_limit();
-        int warps = (a.tokens + 31) / 32, buffers = 2 * head_shared<W>(a.tokens, 2) <= limit ? 2 : 1;
-        size_t shared = head_shared<W>(a.tokens, buffers);
-        if (shared > limit)
-            return false;
-        auto kernel = attention_head<HEAD_KEYS, W>;
-        int64_t heads = a.groups * a.heads, blocks = resident_blocks(kernel, 32 * warps, shared);
-        kernel_launch(stream, kernel, heads < blocks ? heads : blocks, 32 * warps, shared, a, buffers);
+    if (!backward && a.tokens <= HEAD_TOKENS && head_shared<W>(a.tokens) <= shared_limit()) {
+        kernel_launch(stream, attention_head<HEAD_KEYS, W>, a.groups * a.heads, (a.tokens + 31) / 32 * 32,
+                      head_shared<W>(a.tokens), a);
         return true;
     }
     if (!backward || !a.y.data)

@@ -244,53 +244,34 @@ DEVICE void head_strip(const attention_args &a, const head_place &here, const he
             lane % 2 ? fmaf(r.top[1], a.scale, logf(sum[1])) : fmaf(r.top[0], a.scale, logf(sum[0]));
 }
 
-/* Starts the copies of k and v, and brings q to L2. */
-template <int W>
-DEVICE void head_fetch_keys(unsigned char *to, const attention_args &a, const head_place &at, int rows, int tile)
-{
-    head_fetch<W>(to, a.k, a.stride_k, a, at, rows);
-    head_fetch<W>(to + tile, a.v, a.stride_v, a, at, rows);
-    for (int r = threadIdx.x; r < a.tokens; r += blockDim.x)
-        cache_prefetch(attention_at(a.q, a.stride_k, a, at.group, at.head) + r * a.stride_k);
-}
-
-/* buffers: 2 where k and v of the next head have a place of their own. */
 template <int N, int W>
-__global__ void __launch_bounds__(HEAD_TOKENS, 2) attention_head(const __grid_constant__ attention_args a, int buffers)
+__global__ void __launch_bounds__(HEAD_TOKENS, 2) attention_head(const __grid_constant__ attention_args a)
 {
     SHARED_BYTES(shared);
-    int rows = (a.tokens + 15) / 16 * 16, tile = rows * head_tile<W>::PITCH * 2, turn = 0;
-    int64_t heads = a.groups * a.heads;
+    int rows = (a.tokens + 15) / 16 * 16, tile = rows * head_tile<W>::PITCH * 2, row0 = (int)threadIdx.x / 32 * 16;
+    uint32_t k = shared_address(shared);
     head_lane<W> at = head_lane_make<W>();
-    head_place here = head_find(a, blockIdx.x), next;
-    head_fetch_keys<W>(shared, a, here, rows, tile);
+    head_place here = head_find(a, blockIdx.x);
+    head_fetch<W>(shared, a.k, a.stride_k, a, here, rows);
+    head_fetch<W>(shared + tile, a.v, a.stride_v, a, here, rows);
     copy_commit();
-    for (int64_t index = blockIdx.x; index < heads; index += gridDim.x, here = next) {
-        bool more = index + gridDim.x < heads;
-        next = head_find(a, index + gridDim.x);
-        if (more && buffers == 2)
-            head_fetch_keys<W>(shared + (turn ^ 1) * 2 * tile, a, next, rows, tile);
-        copy_commit();
-        copy_wait<1>();
-        __syncthreads();
-        uint32_t k = shared_address(shared) + turn * 2 * tile;
-        const uint16_t *from = attention_at(a.q, a.stride_k, a, here.group, here.head);
-        for (int row0 = (int)threadIdx.x / 32 * 16; row0 < rows; row0 += (int)blockDim.x / 2) {
-            head_left<1, W> q;
-            head_left_global<W>(q, from, a.stride_k, row0, a.tokens);
-            head_strip<N, W>(a, here, q, k, k + tile, rows, row0, at);
-        }
-        __syncthreads(); /* before k and v are overwritten */
-        if (more && buffers == 1)
-            head_fetch_keys<W>(shared, a, next, rows, tile);
-        copy_commit();
-        turn ^= buffers - 1;
+    const uint16_t *from = attention_at(a.q, a.stride_k, a, here.group, here.head);
+    head_left<1, W> q;
+    head_left_global<W>(q, from, a.stride_k, row0, a.tokens);
+    copy_wait<0>();
+    __syncthreads();
+    while (true) {
+        head_strip<N, W>(a, here, q, k, k + tile, rows, row0, at);
+        row0 += (int)blockDim.x / 2;
+        if (row0 >= rows)
+            return;
+        head_left_global<W>(q, from, a.stride_k, row0, a.tokens);
     }
 }
 
-template <int W> static size_t head_shared(int tokens, int buffers)
+template <int W> static size_t head_shared(int tokens)
 {
-    return (size_t)buffers * 2 * ((tokens + 15) / 16 * 16) * head_tile<W>::PITCH * 2;
+    return (size_t)2 * ((tokens + 15) / 16 * 16) * head_tile<W>::PITCH * 2;
 }
 
 #endif

@@ -31,35 +31,53 @@ typedef struct head_plan {
     int pitch;                              /* elements from row to row of ds; its rows are keys */
     int k_buffers;                          /* 2: k of the next head has a place of its own */
     int warps, pairs;                       /* of keys the first `pairs` warps own two strips, the others one */
-    int slots;                              /* partial column sums of dq */
     uint32_t q, v, dy, k, tile, ds;         /* tile: bytes of one, k's second buffer is so far behind the first */
-    uint32_t shift, delta, sums[3], shared; /* sums: columns of dq by slots, of dk and dv by warps, W floats each */
+    uint32_t shift, delta, sums, shared;    /* sums: columns of dk and dv by warps, W floats each */
 } head_plan;
 
-/* Log-sums in powers of two, negative, and delta = sum of y dy of every query. dy is read where this very
- * thread has copied it; queries past the last get p = 0. */
-template <int W>
-DEVICE void head_statistics(unsigned char *shared, const attention_args &a, const head_plan &plan, const head_place &at)
+/* A thread's share of y, and the log-sums of those rows: in flight while something else is computed.
+ * Rows are those whose dy the thread copies, so that it finds them without a barrier. */
+template <int F, int W> struct head_rows_kept {
+    static constexpr int COUNT = F * W / 16; /* a warp has 16 F rows or more */
+    uint4 y[COUNT];
+    float logsum[COUNT];
+};
+
+template <int F, int W>
+DEVICE void head_kept_load(head_rows_kept<F, W> &kept, const attention_args &a, const head_place &at)
 {
     int r = (int)threadIdx.x / (W / 8), c = (int)threadIdx.x % (W / 8), step = (int)blockDim.x / (W / 8);
     const uint16_t *y = attention_at(a.y, a.dim, a, at.group, at.head) + c * 8;
-    const uint16_t *dy = (const uint16_t *)(shared + plan.dy);
     const float *sums = attention_row(a.logsum, a, at.group, at.head);
-    float *shift = (float *)(shared + plan.shift), *delta = (float *)(shared + plan.delta);
-#pragma unroll 4
-    for (; r < plan.rows; r += step) {
-        bool there = r < a.tokens;
-        int row = there ? r : 0;
-        float left[8], right[8], sum = 0, logsum = sums[row * a.heads];
-        elements_load<__nv_bfloat16, 8>(left, y + row * a.dim);
-        elements_load<__nv_bfloat16, 8>(right, dy + head_chunk<W>(r, c));
 #pragma unroll
-        for (int e = 0; e < 8; e++)
-            sum = fmaf(left[e], right[e], sum);
+    for (int i = 0; i < head_rows_kept<F, W>::COUNT; i++) {
+        int row = r + i * step < a.tokens ? r + i * step : 0;
+        kept.y[i] = *(const uint4 *)(y + row * a.dim);
+        kept.logsum[i] = sums[row * a.heads];
+    }
+}
+
+/* Log-sums in powers of two, negative, and delta = sum of y dy of every query; queries past the last get p = 0. */
+template <int F, int W>
+DEVICE void head_statistics(unsigned char *shared, const head_rows_kept<F, W> &kept, const attention_args &a,
+                            const head_plan &plan)
+{
+    int r = (int)threadIdx.x / (W / 8), c = (int)threadIdx.x % (W / 8), step = (int)blockDim.x / (W / 8);
+    const uint16_t *dy = (const uint16_t *)(shared + plan.dy);
+    float *shift = (float *)(shared + plan.shift), *delta = (float *)(shared + plan.delta);
+#pragma unroll
+    for (int i = 0; i < head_rows_kept<F, W>::COUNT; i++) {
+        int row = r + i * step;
+        uint4 v = *(const uint4 *)(dy + head_chunk<W>(row < plan.rows ? row : 0, c));
+        const uint32_t left[4] = {kept.y[i].x, kept.y[i].y, kept.y[i].z, kept.y[i].w}, right[4] = {v.x, v.y, v.z, v.w};
+        float sum = 0;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            sum = fmaf(float_high(left[e]), float_high(right[e]), fmaf(float_low(left[e]), float_low(right[e]), sum));
         sum = lane_sum<W / 8>(sum);
-        if (c == 0) {
-            shift[r] = there ? logsum * -LOG2_E : -INFINITY;
-            delta[r] = there ? sum : 0.0f;
+        if (c == 0 && row < plan.rows) {
+            shift[row] = row < a.tokens ? kept.logsum[i] * -LOG2_E : -INFINITY;
+            delta[row] = row < a.tokens ? sum : 0.0f;
         }
     }
 }
@@ -112,14 +130,19 @@ DEVICE void head_block(unsigned char *shared, const attention_args &a, const hea
 /* Queries of a round, first .. first + count, against F strips of keys. */
 template <int F, int N, int HOLD, int W>
 DEVICE void head_keys(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k, int key0,
-                      int first, int count, float (*dk)[W / 8][4], float (*dv)[W / 8][4], const head_lane<W> &at)
+                      int first, int count, float (*dk)[W / 8][4], float (*dv)[W / 8][4], const head_place &next,
+                      bool last, const head_lane<W> &at)
 {
     constexpr uint32_t ROW = head_tile<W>::PITCH * 2;
     head_left<F, W> kl, vl;
     if (HOLD > 0)
         head_left_load<F, W>(kl, k + key0 * ROW, at);
-    if (HOLD > 1)
+    if (HOLD > 1) {
         head_left_load<F, W>(vl, shared_address(shared) + plan.v + key0 * ROW, at);
+        __syncwarp();
+        if (last && next.head >= 0) /* nobody else reads these rows */
+            head_fetch_v<F, W>(shared, a, plan, next, key0);
+    }
     int i = 0;
 #pragma unroll 1
     for (; i + 8 * N <= count; i += 8 * N)
@@ -148,10 +171,11 @@ DEVICE void head_queries(uint32_t ds, const head_plan &plan, uint32_t k, int col
     }
 }
 
-/* Strips of accumulators, scaled, to memory; their column sums to `sums`, where wanted. */
+/* Strips of accumulators, scaled, to memory; their column sums, where wanted, to `sums`, four columns together and `step`
+ * floats from four to four. */
 template <int F, int W>
 DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const head_place &at,
-                        float (*acc)[W / 8][4], int row0, float scale, float *sums)
+                        float (*acc)[W / 8][4], int row0, float scale, float *sums, int step)
 {
 #pragma unroll
     for (int f = 0; f < F; f++) {
@@ -173,102 +197,125 @@ DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const
     }
     int first = lanes_share<W / 4>(v);
 #pragma unroll
-    for (int i = 0; i < W / 32; i++)
-        sums[(first + i) / 2 * 8 + 2 * (lane % 4) + (first + i) % 2] = v[i];
+    for (int i = 0; i < W / 32; i++) {
+        int column = (first + i) / 2 * 8 + 2 * (lane % 4) + (first + i) % 2;
+        sums[column / 4 * step + column % 4] = v[i];
+    }
 }
 
 /* ---- the kernel ---- */
 
-/* Brings what a head reads to L2; only k's copy can begin as early. */
-template <int W> DEVICE void head_prefetch(const attention_args &a, const head_place &at)
+/* Starts the copy of 16 F rows of v by the warp that owns them. */
+template <int F, int W>
+DEVICE void head_fetch_v(unsigned char *shared, const attention_args &a, const head_plan &plan, const head_place &at,
+                         int key0)
 {
-    uint16_t *const first[] = {attention_at(a.q, a.stride_k, a, at.group, at.head),
-                               attention_at(a.v, a.stride_v, a, at.group, at.head),
-                               attention_at(a.dy, a.dim, a, at.group, at.head),
-                               attention_at(a.y, a.dim, a, at.group, at.head)};
-    const int64_t stride[] = {a.stride_k, a.stride_v, a.dim, a.dim};
-    const float *sums = attention_row(a.logsum, a, at.group, at.head);
-    for (int r = threadIdx.x; r < a.tokens; r += blockDim.x) {
+    int lane = threadIdx.x % 32, r = key0 + lane / (W / 8), c = lane % (W / 8);
+    const uint16_t *row = attention_at(a.v, a.stride_v, a, at.group, at.head) + r * a.stride_v + c * 8;
+    uint16_t *v = (uint16_t *)(shared + plan.v);
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            cache_prefetch(first[i] + r * stride[i]);
-        cache_prefetch(sums + r * a.heads);
-    }
+    for (int i = 0; i < 16 * F; i += 256 / W, row += 256 / W * a.stride_v)
+        copy_async<16>(v + head_chunk<W>(r + i, c), row, r + i < a.tokens);
 }
 
-/* Starts the copies of a head but k's. */
+/* Starts the copies of q and dy. */
 template <int W>
-DEVICE void head_fetch_all(unsigned char *shared, const attention_args &a, const head_plan &plan, const head_place &at)
+DEVICE void head_fetch_queries(unsigned char *shared, const attention_args &a, const head_plan &plan,
+                               const head_place &at)
 {
     head_fetch<W>(shared + plan.dy, a.dy, a.dim, a, at, plan.rows);
     head_fetch<W>(shared + plan.q, a.q, a.stride_k, a, at, plan.rows);
-    head_fetch<W>(shared + plan.v, a.v, a.stride_v, a, at, plan.rows);
 }
 
-/* Adds the column sums of dq (part 0), dk or dv over `slots` slots, in a fixed order. */
-template <int W>
-DEVICE void head_sums(const float *sums, const attention_args &a, const head_place &at, int slots, int part)
+/* Where partial column sums of dq lie: those of a warp beside its strip of ds, in the rows' padding. */
+DEVICE float *head_padding(unsigned char *shared, const head_plan &plan, int strip)
 {
+    return (float *)(shared + plan.ds) + (16 * strip * plan.pitch + plan.span) / 2;
+}
+
+template <int W>
+DEVICE void head_sums_queries(unsigned char *shared, const attention_args &a, const head_plan &plan,
+                              const head_place &at, bool one)
+{
+    int count = one ? plan.warps : plan.rows / 16, pairs = one ? plan.pairs : 0;
     for (int i = threadIdx.x; i < W; i += blockDim.x) {
+        const float *from = head_padding(shared, plan, 0) + i / 4 * (plan.pitch / 2) + i % 4;
         float sum = 0;
-        for (int s = 0; s < slots; s++)
-            sum += sums[s * W + i];
-        a.partial[(at.group * 3 + part) * a.dim + at.head * W + i] = sum;
+#pragma unroll 4
+        for (int w = 0; w < count; w++)
+            sum += from[(w + (w < pairs ? w : pairs)) * 8 * plan.pitch];
+        a.partial[at.group * 3 * a.dim + at.head * W + i] = sum;
+    }
+}
+
+/* Of dk and dv, by warps, in a fixed order. */
+template <int W>
+DEVICE void head_sums_keys(unsigned char *shared, const attention_args &a, const head_plan &plan, const head_place &at)
+{
+    for (int i = threadIdx.x; i < 2 * W; i += blockDim.x) {
+        const float *from = (const float *)(shared + plan.sums) + i / W * plan.warps * W + i % W;
+        float sum = 0;
+#pragma unroll 4
+        for (int w = 0; w < plan.warps; w++)
+            sum += from[w * W];
+        a.partial[(at.group * 3 + 1 + i / W) * a.dim + at.head * W + i % W] = sum;
     }
 }
 
 /* dq of D strips of a round's queries from `column` of ds on; the round begins at query `first`. */
 template <int D, int W>
 DEVICE void head_round(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k,
-                       const head_place &here, int first, int column, int slot, const head_lane<W> &at)
+                       const head_place &here, int first, int column, const head_lane<W> &at)
 {
-    float dq[D][W / 8][4], *sums = (float *)(shared + plan.sums[0]) + slot * W;
+    float dq[D][W / 8][4], *sums = head_padding(shared, plan, (first + column) / 16);
     head_queries<D, W>(shared_address(shared) + plan.ds, plan, k, column, dq, at);
-    head_finish<D, W>(a.dq, a.stride_k, a, here, dq, first + column, a.scale, sums);
+    head_finish<D, W>(a.dq, a.stride_k, a, here, dq, first + column, a.scale, sums, plan.pitch / 2);
 }
 
 /* A head for a warp that owns F strips of keys, the first of them at key0, and k at byte `k`. `next`: the head
  * to fetch meanwhile, if there is one. */
-template <int F, int N, int HOLD, bool ONE, int W>
+template <int F, int N, int HOLD, bool ONE, int L, int W>
 DEVICE void head_run(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k, int key0,
-                     const head_place &here, const head_place &next)
+                     const head_place &here, const head_place &next, head_rows_kept<L, W> &kept)
 {
     head_lane<W> at = head_lane_make<W>();
-    uint32_t other = 2 * plan.k + plan.tile - k;
-    if (next.head >= 0) {
-        if (plan.k_buffers == 2)
-            head_fetch<W>(shared + other, a.k, a.stride_k, a, next, plan.rows);
-        head_prefetch<W>(a, next);
-    }
+    if (next.head >= 0 && plan.k_buffers == 2)
+        head_fetch<W>(shared + 2 * plan.k + plan.tile - k, a.k, a.stride_k, a, next, plan.rows);
     int warp = (int)threadIdx.x / 32;
     uint32_t k_at = shared_address(shared) + k;
     float dk[F][W / 8][4], dv[F][W / 8][4];
     strips_clear<F, W / 8>(dk);
     strips_clear<F, W / 8>(dv);
-#pragma unroll 1
-    for (int first = 0; first < (ONE ? 1 : plan.rows); first += plan.span) {
+    int first = 0;
+    do {
         int count = ONE || plan.rows - first > plan.span ? plan.span : plan.rows - first;
         bool last = ONE || first + count == plan.rows;
-        head_keys<F, N, HOLD, W>(shared, a, plan, k_at, key0, first, count, dk, dv, at);
+        head_keys<F, N, HOLD, W>(shared, a, plan, k_at, key0, first, count, dk, dv, next, last, at);
         if (last) {
-            float *sums_k = (float *)(shared + plan.sums[1]) + warp * W, *sums_v = sums_k + plan.warps * W;
-            head_finish<F, W>(a.dk, a.stride_k, a, here, dk, key0, a.scale, sums_k);
-            head_finish<F, W>(a.dv, a.stride_v, a, here, dv, key0, 1.0f, sums_v);
+            float *sums_k = (float *)(shared + plan.sums) + warp * W, *sums_v = sums_k + plan.warps * W;
+            head_finish<F, W>(a.dk, a.stride_k, a, here, dk, key0, a.scale, sums_k, 4);
+            head_finish<F, W>(a.dv, a.stride_v, a, here, dv, key0, 1.0f, sums_v, 4);
         }
         __syncthreads(); /* ds is complete; in the last round nobody reads q, v and dy any more */
-        if (last && next.head >= 0)
-            head_fetch_all<W>(shared, a, plan, next);
+        if (last && next.head >= 0) {
+            head_fetch_queries<W>(shared, a, plan, next);
+            if (HOLD < 2)
+                head_fetch<W>(shared + plan.v, a.v, a.stride_v, a, next, plan.rows);
+        }
         copy_commit();
-        for (int part = 1; last && a.partial && part < 3; part++)
-            head_sums<W>((const float *)(shared + plan.sums[part]), a, here, plan.warps, part);
+        if (last) /* also without a next head, so that nothing is kept in registers all along */
+            head_kept_load<L, W>(kept, a, next.head >= 0 ? next : here);
+        if (last && a.partial)
+            head_sums_keys<W>(shared, a, plan, here);
         if constexpr (ONE) /* the strips that it owns as keys */
-            head_round<F, W>(shared, a, plan, k_at, here, 0, key0, warp, at);
+            head_round<F, W>(shared, a, plan, k_at, here, 0, key0, at);
         else
             for (int i = warp; i * 16 < count; i += plan.warps)
-                head_round<1, W>(shared, a, plan, k_at, here, first, i * 16, first / 16 + i, at);
+                head_round<1, W>(shared, a, plan, k_at, here, first, i * 16, at);
         if (!last)
             __syncthreads(); /* before ds is overwritten */
-    }
+        first += plan.span;
+    } while (!ONE && first < plan.rows);
 }
 
 constexpr int head_threads(int w, int f, bool one)
@@ -285,22 +332,25 @@ __global__ void __launch_bounds__(head_threads(W, F, ONE), 1)
     int warp = (int)threadIdx.x / 32, key0 = 16 * (warp + (warp < plan.pairs ? warp : plan.pairs));
     uint32_t k = plan.k;
     head_place here = head_find(a, blockIdx.x), next = here, before = here;
-    head_fetch_all<W>(shared, a, plan, here);
+    head_rows_kept<F, W> kept;
+    head_fetch_queries<W>(shared, a, plan, here);
+    head_fetch<W>(shared + plan.v, a.v, a.stride_v, a, here, plan.rows);
     head_fetch<W>(shared + k, a.k, a.stride_k, a, here, plan.rows);
     copy_commit();
+    head_kept_load<F, W>(kept, a, here);
     for (int64_t index = blockIdx.x; index < heads; index += gridDim.x, before = here, here = next) {
         copy_wait<0>();
-        head_statistics<W>(shared, a, plan, here);
+        head_statistics<F, W>(shared, kept, a, plan);
         __syncthreads();
         if (a.partial && index != blockIdx.x)
-            head_sums<W>((const float *)(shared + plan.sums[0]), a, before, plan.slots, 0);
+            head_sums_queries<W>(shared, a, plan, before, ONE);
         next = head_find(a, index + gridDim.x);
         if (index + gridDim.x >= heads)
             next.head = -1;
         if (F == 1 || warp < plan.pairs)
-            head_run<F, N, HOLD, ONE, W>(shared, a, plan, k, key0, here, next);
+            head_run<F, N, HOLD, ONE, F, W>(shared, a, plan, k, key0, here, next, kept);
         else
-            head_run<1, N, HOLD, ONE, W>(shared, a, plan, k, key0, here, next);
+            head_run<1, N, HOLD, ONE, F, W>(shared, a, plan, k, key0, here, next, kept);
         if (next.head >= 0 && plan.k_buffers == 2) {
             k = 2 * plan.k + plan.tile - k;
         } else if (next.head >= 0) {
@@ -312,7 +362,7 @@ __global__ void __launch_bounds__(head_threads(W, F, ONE), 1)
     if (!a.partial)
         return;
     __syncthreads();
-    head_sums<W>((const float *)(shared + plan.sums[0]), a, before, plan.slots, 0);
+    head_sums_queries<W>(shared, a, plan, before, ONE);
 }
 
 /* ---- sizes ---- */
@@ -324,8 +374,7 @@ template <int W> static void head_arrange(head_plan *p)
     p->ds = (uint32_t)(3 + p->k_buffers) * tile;
     p->pitch = p->span + 8; /* an odd number of chunks */
     p->shift = p->ds + (uint32_t)(p->rows * p->pitch) * 2, p->delta = p->shift + 4 * (uint32_t)p->rows;
-    p->sums[0] = p->delta + 4 * (uint32_t)p->rows, p->sums[1] = p->sums[0] + 4 * (uint32_t)(p->slots * W);
-    p->sums[2] = p->sums[1] + 4 * (uint32_t)(p->warps * W), p->shared = p->sums[2] + 4 * (uint32_t)(p->warps * W);
+    p->sums = p->delta + 4 * (uint32_t)p->rows, p->shared = p->sums + 4 * (uint32_t)(2 * p->warps * W);
 }
 
 /* The fewest rounds, then two buffers for k; shared is 0 where nothing fits into `limit` bytes. */
@@ -341,7 +390,6 @@ template <int W> static head_plan head_plan_make(int tokens, int f, size_t limit
     for (int rounds = 1; rounds <= 2 && tokens <= HEAD_TOKENS; rounds++)
         for (p.k_buffers = 2; p.k_buffers > 0; p.k_buffers--) {
             p.span = 16 * ((strips + rounds - 1) / rounds);
-            p.slots = rounds == 1 ? p.warps : strips;
             head_arrange<W>(&p);
             if (p.shared <= limit)
                 return p;
