@@ -99,19 +99,6 @@ template <int W> static bool chip_pick(const attention_args &a, bool backward, c
     return true;
 }
 
-#ifndef HEAD_STRIPS
-#define HEAD_STRIPS 2
-#endif
-#ifndef HEAD_KEYS
-#define HEAD_KEYS 8
-#endif
-#ifndef HEAD_BLOCKS
-#define HEAD_BLOCKS 4
-#endif
-#ifndef HEAD_HOLD
-#define HEAD_HOLD 0
-#endif
-
 #ifdef CUDA_EMULATED
 static size_t shared_limit()
 {
@@ -143,10 +130,9 @@ template <typename K> static int64_t resident_blocks(K kernel, int threads, size
 }
 #endif
 
-template <int W, bool ONE>
-static void head_launch(const attention_args &a, const head_plan &plan, cudaStream_t stream)
+template <int W, bool ONE> static void head_launch(const attention_args &a, const head_plan &plan, cudaStream_t stream)
 {
-    auto kernel = attention_head_grad<HEAD_STRIPS, HEAD_BLOCKS, HEAD_HOLD, ONE, W>;
+    auto kernel = attention_head_grad<ONE, W>;
     int64_t heads = a.groups * a.heads, blocks = resident_blocks(kernel, 32 * plan.warps, plan.shared);
     kernel_launch(stream, kernel, heads < blocks ? heads : blocks, 32 * plan.warps, plan.shared, a, plan);
 }
@@ -154,13 +140,13 @@ static void head_launch(const attention_args &a, const head_plan &plan, cudaStre
 template <int W> static bool head_pick(const attention_args &a, bool backward, cudaStream_t stream)
 {
     if (!backward && a.tokens <= HEAD_TOKENS && head_shared<W>(a.tokens) <= shared_limit()) {
-        kernel_launch(stream, attention_head<HEAD_KEYS, W>, a.groups * a.heads, (a.tokens + 31) / 32 * 32,
-                      head_shared<W>(a.tokens), a);
+        int warps = a.tokens > 128 ? 8 : (a.tokens + 31) / 32; /* one or two strips each; eight load the SM evenly */
+        kernel_launch(stream, attention_head<8, W>, a.groups * a.heads, 32 * warps, head_shared<W>(a.tokens), a);
         return true;
     }
     if (!backward || !a.y.data)
         return false;
-    head_plan plan = head_plan_make<W>(a.tokens, HEAD_STRIPS, shared_limit());
+    head_plan plan = head_plan_make<W>(a.tokens, shared_limit());
     if (!plan.shared)
         return false;
     if (plan.span == plan.rows)

@@ -183,8 +183,8 @@ struct attention_data {
     attention_data(const attention_shape &s)
         : qkv(s.groups * s.tokens, s.heads * s.width * (s.apart ? 2 : 3), s.dtype),
           v(s.groups * s.tokens, s.heads * s.width, s.dtype), dy(s.groups * s.tokens, s.heads * s.width, s.dtype),
-          logsum(s.groups * s.tokens, s.heads, DTYPE_F32), kept(s.groups * s.tokens, s.heads * s.width, s.dtype), y(dy.size()), y_slack(dy.size()), dqkv(qkv.size()),
-          dqkv_slack(qkv.size()), dv(v.size()), dv_slack(v.size())
+          logsum(s.groups * s.tokens, s.heads, DTYPE_F32), kept(s.groups * s.tokens, s.heads * s.width, s.dtype),
+          y(dy.size()), y_slack(dy.size()), dqkv(qkv.size()), dqkv_slack(qkv.size()), dv(v.size()), dv_slack(v.size())
     {
         for (test_tensor *t : {&qkv, &v, &dy})
             t->info.size[0] = s.tokens;
