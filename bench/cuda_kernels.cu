@@ -11,7 +11,7 @@
  * By hand:
  *   nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude \
  *       bench/cuda_kernels.cu src/cuda/{norm,attention,depthwise,columns}.cu -o cuda_kernels
- *   ./cuda_kernels [norm|attention|depthwise] */
+ *   ./cuda_kernels [norm|attention|tokens|depthwise] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +194,7 @@ static void bench_norm(cuda_device *dev, const char *name, int64_t rows, int64_t
 struct heads_shape {
     int64_t groups, tokens, heads, width;
     bool apart;
+    bool given = true; /* the gradient is handed y, as a training step does */
 };
 
 static void bench_attention(cuda_device *dev, const char *name, const heads_shape &s, double anchor, double anchor_grad)
@@ -215,9 +216,12 @@ static void bench_attention(cuda_device *dev, const char *name, const heads_shap
         if (s.apart)
             b->in(2, rows, dim, DTYPE_BF16, s.tokens);
         b->in(3, rows, s.heads, DTYPE_F32, s.tokens);
+        if (s.given && s.tokens > 72)
+            b->in(4, rows, dim, DTYPE_BF16, s.tokens);
         b->out(0, rows, wide, DTYPE_BF16);
         if (s.apart)
             b->out(1, rows, dim, DTYPE_BF16);
+        b->out(2, 1, wide, DTYPE_F32); /* the bias gradient of q, k, v */
     });
 }
 
@@ -276,6 +280,24 @@ static void attention_table(cuda_device *dev)
     bench_attention(dev, "TNT pixels b512, 16 x 4 x 6", {512 * 64, 16, 4, 6, true}, 0, 0);
 }
 
+/* The gradient with y and without it, which is the streaming one, by turns. */
+static void tokens_table(cuda_device *dev)
+{
+    for (int turn = 0; turn < 3; turn++)
+        for (bool given : {true, false}) {
+            const char *with = given ? "" : ", no y";
+            char text[80];
+            for (int64_t heads : {3, 6}) {
+                snprintf(text, sizeof text, "ViT/16 b%d, 197 x %d x 64%s", 768 / (int)heads, (int)heads, with);
+                bench_attention(dev, text, {768 / heads, 197, heads, 64, false, given}, 0, 0);
+            }
+            for (int64_t tokens : {80, 128, 256}) {
+                snprintf(text, sizeof text, "b256, %d x 3 x 64%s", (int)tokens, with);
+                bench_attention(dev, text, {256, tokens, 3, 64, false, given}, 0, 0);
+            }
+        }
+}
+
 static void depthwise_table(cuda_device *dev)
 {
     bench_depthwise(dev, "ConvNeXt-T b512, 32 x 32 x 96", 512, 32, 96);
@@ -291,7 +313,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(cuda_device *);
-    } tables[] = {{"norm", norm_table}, {"attention", attention_table}, {"depthwise", depthwise_table}};
+    } tables[] = {
+        {"norm", norm_table}, {"attention", attention_table}, {"tokens", tokens_table}, {"depthwise", depthwise_table}};
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         printf("no GPU: skipped\n");

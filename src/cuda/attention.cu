@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: MIT
  *
  *   up to 72 tokens, head width 32 or 64, bf16         attention_chip.cuh     ViT on small images
- *   any tokens, head width a multiple of 16, bf16      attention_stream.cuh   ViT/16 with 197 tokens
+ *   gradient, 73 to 256 tokens, the same, y given      attention_head.cuh     ViT/16 with 197 tokens
+ *   any tokens, head width a multiple of 16, bf16      attention_stream.cuh
  *   up to 16 tokens, heads of 4 to 12 channels         attention_small.cuh    TNT's pixels
  *   everything else, f32 above all                     attention_plain.cuh
  *
@@ -11,10 +12,9 @@
  * the first time. Column sums of the gradients, where asked for: attention_sums.cuh. */
 #include <assert.h>
 
-#include "cuda/attention_chip.cuh"
+#include "cuda/attention_head_grad.cuh"
 #include "cuda/attention_plain.cuh"
 #include "cuda/attention_small.cuh"
-#include "cuda/attention_stream.cuh"
 
 /* ---- the call ---- */
 
@@ -96,6 +96,63 @@ template <int W> static bool chip_pick(const attention_args &a, bool backward, c
         chip_launch<W, 5>(a, backward, stream);
     else
         chip_launch<W, 3>(a, backward, stream);
+    return true;
+}
+
+#ifdef CUDA_EMULATED
+static size_t shared_limit()
+{
+    return 227 * 1024;
+}
+template <typename K> static int64_t resident_blocks(K, int, size_t)
+{
+    return 2;
+}
+#else
+/* Bytes of shared memory that a block may have; 0 where CUDA does not say. */
+static size_t shared_limit()
+{
+    int gpu, bytes;
+    bool known = cudaGetDevice(&gpu) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu) == cudaSuccess;
+    return known ? (size_t)bytes : 0;
+}
+
+/* Blocks that run at the same time on this GPU. */
+template <typename K> static int64_t resident_blocks(K kernel, int threads, size_t shared)
+{
+    int gpu, processors, blocks;
+    (void)cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    bool known = cudaGetDevice(&gpu) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu) == cudaSuccess &&
+                 cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared) == cudaSuccess;
+    return known && blocks > 0 ? (int64_t)processors * blocks : 1;
+}
+#endif
+
+template <int W, bool ONE> static void head_launch(const attention_args &a, const head_plan &plan, cudaStream_t stream)
+{
+    auto kernel = attention_head_grad<ONE, W>;
+    int64_t heads = a.groups * a.heads, blocks = resident_blocks(kernel, 32 * plan.warps, plan.shared);
+    kernel_launch(stream, kernel, heads < blocks ? heads : blocks, 32 * plan.warps, plan.shared, a, plan);
+}
+
+template <int W> static bool head_pick(const attention_args &a, bool backward, cudaStream_t stream)
+{
+    if (!backward && a.tokens <= HEAD_TOKENS && head_shared<W>(a.tokens) <= shared_limit()) {
+        int warps = a.tokens > 128 ? 8 : (a.tokens + 31) / 32; /* one or two strips each; eight load the SM evenly */
+        kernel_launch(stream, attention_head<8, W>, a.groups * a.heads, 32 * warps, head_shared<W>(a.tokens), a);
+        return true;
+    }
+    if (!backward || !a.y.data)
+        return false;
+    head_plan plan = head_plan_make<W>(a.tokens, shared_limit());
+    if (!plan.shared)
+        return false;
+    if (plan.span == plan.rows)
+        head_launch<W, true>(a, plan, stream);
+    else
+        head_launch<W, false>(a, plan, stream);
     return true;
 }
 
@@ -188,7 +245,9 @@ static bool chip_launch_any(const attention_args &a, bool backward, cudaStream_t
 {
     if (!a.q.bf16 || !all_alike(&a, backward))
         return false;
-    return a.width == 64 ? chip_pick<64>(a, backward, stream) : a.width == 32 && chip_pick<32>(a, backward, stream);
+    if (a.width == 64 ? chip_pick<64>(a, backward, stream) : a.width == 32 && chip_pick<32>(a, backward, stream))
+        return true;
+    return a.width == 64 ? head_pick<64>(a, backward, stream) : a.width == 32 && head_pick<32>(a, backward, stream);
 }
 
 static bool fast_launch(const attention_args &a, bool backward, cudaStream_t stream)
@@ -253,7 +312,7 @@ static size_t delta_bytes(const op_call *c)
 extern "C" size_t cuda_attention_grad_workspace(const op_call *c)
 {
     attention_args a = args_make(&c->in[1], &c->in[2], c->attr);
-    int64_t parts = !c->out[2].info && !c->out[3].info ? 0 : a.tokens > 72 ? sums_chunks(a.groups) : a.groups;
+    int64_t parts = !c->out[2].info && !c->out[3].info ? 0 : a.tokens > HEAD_TOKENS ? sums_chunks(a.groups) : a.groups;
     return delta_bytes(c) + (size_t)(parts * 3 * a.dim) * sizeof(float);
 }
 
@@ -261,7 +320,9 @@ extern "C" void cuda_attention_grad(const op_call *c)
 {
     attention_args a = args_make(&c->in[1], &c->in[2], c->attr);
     int apart = c->in[2].info != NULL;
-    a.dy = array_of(&c->in[0]);
+    a.dy = array_of(&c->in[0]), a.y = array_of(&c->in[4]);
+    if (a.y.bf16 != a.q.bf16 || !array_aligned(a.y))
+        a.y.data = NULL; /* no kernel needs it */
     a.logsum = (float *)c->in[3].data;
     a.dq = array_of(&c->out[0]), a.dk = array_from(&c->out[0], a.dim);
     a.dv = apart ? array_of(&c->out[1]) : array_from(&c->out[0], 2 * a.dim);

@@ -9,7 +9,7 @@
 #include "cuda/prim.cuh"
 
 typedef struct attention_args {
-    array q, k, v, y, dy, dq, dk, dv;
+    array q, k, v, y, dy, dq, dk, dv; /* y of a gradient: NULL where it is not at hand */
     float *logsum;  /* [row][heads]; forward: NULL where nobody wants them */
     float *delta;   /* [row][heads], workspace: sum over keys of p dp */
     float *partial; /* [parts][3 dim], workspace: column sums of dq, dk, dv over some rows; NULL: nobody wants them */

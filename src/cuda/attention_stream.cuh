@@ -6,7 +6,8 @@
  * the running one: a larger score rescales what was added up before.
  *
  * Backward in two kernels, without atomics. The first owns queries and goes over the keys twice:
- * once for delta = sum p dp, which it also writes down, once for dq = ds k. The second owns keys
+ * once for delta = sum p dp, which it also writes down, once for dq = ds k. Where y is at hand delta
+ * is the sum of y dy instead, and the first time is left out. The second owns keys
  * and streams queries past them: s^T = k q^T is then what mma gives, and p^T and ds^T feed dv +=
  * p^T dy and dk += ds^T q from registers.
  *
@@ -75,14 +76,13 @@ DEVICE void running_take(running_softmax *r, float (*s)[4], int valid, float fac
 {
     int column = 2 * (threadIdx.x % 4);
     float top[2] = {r->top[0], r->top[1]}, shift[2];
+    if (valid < 8 * N) /* hardly ever: all but the last keys exist */
 #pragma unroll
-    for (int n = 0; n < N; n++)
+        for (int i = 0; i < 4 * N; i++)
+            s[i / 4][i % 4] = i / 4 * 8 + column + i % 2 < valid ? s[i / 4][i % 4] : -INFINITY;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (n * 8 + column + i % 2 >= valid)
-                s[n][i] = -INFINITY;
-            top[i / 2] = fmaxf(top[i / 2], s[n][i]);
-        }
+    for (int i = 0; i < 4 * N; i++)
+        top[i % 4 / 2] = fmaxf(top[i % 4 / 2], s[i / 4][i % 4]);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         top[h] = lane_max<4>(top[h]);
@@ -188,6 +188,24 @@ DEVICE void stream_slopes(uint32_t (*ds)[2], const float (*p)[4], const float (*
                                  p[n][2 * h + 1] * scale * (dp[n][2 * h + 1] - delta[h]));
 }
 
+/* Sum of y dy of a row; four lanes share it. */
+template <int W> DEVICE float stream_delta(const attention_args &a, const stream_place &at, int row)
+{
+    int64_t from = (row < a.tokens ? row : a.tokens - 1) * a.dim;
+    const uint16_t *y = attention_at(a.y, a.dim, a, at.group, at.head) + from;
+    const uint16_t *dy = attention_at(a.dy, a.dim, a, at.group, at.head) + from;
+    float sum = 0, left[8], right[8];
+#pragma unroll
+    for (int c = threadIdx.x % 4; c < W / 8; c += 4) {
+        elements_load<__nv_bfloat16, 8>(left, y + c * 8);
+        elements_load<__nv_bfloat16, 8>(right, dy + c * 8);
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            sum = fmaf(left[e], right[e], sum);
+    }
+    return lane_sum<4>(sum);
+}
+
 template <int W>
 __global__ void __launch_bounds__(STREAM_WARPS * 32, W <= 64 ? 2 : 1) attention_stream_queries(attention_args a)
 {
@@ -207,11 +225,14 @@ __global__ void __launch_bounds__(STREAM_WARPS * 32, W <= 64 ? 2 : 1) attention_
     for (int h = 0; h < 2; h++) {
         int row = at.first + row0 + lane / 4 + h * 8;
         shift[h] = row < a.tokens ? sums[(int64_t)row * a.heads] * -LOG2_E : -INFINITY;
+        if (a.y.data)
+            delta[h] = stream_delta<W>(a, at, row);
     }
     uint32_t ds[1][N][2], out[W / 8][2];
     strip_clear<W / 8>(dq[0]);
-    for (int i = 0; i < 2 * rounds; i++) { /* twice over the keys: delta, then dq */
-        uint16_t *k = kv + i % 2 * 2 * TILE, *next = kv + (i + 1) % 2 * 2 * TILE;
+    int begin = a.y.data ? rounds : 0;
+    for (int i = begin; i < 2 * rounds; i++) { /* twice over the keys: delta, then dq */
+        uint16_t *k = kv + (i - begin) % 2 * 2 * TILE, *next = kv + (i - begin + 1) % 2 * 2 * TILE;
         if (i + 1 < 2 * rounds) {
             stream_fetch<W>(next, a.k, a.stride_k, a, at, (i + 1) % rounds * KEYS, KEYS);
             stream_fetch<W>(next + TILE, a.v, a.stride_v, a, at, (i + 1) % rounds * KEYS, KEYS);

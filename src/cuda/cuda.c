@@ -32,7 +32,7 @@ static const op_entry ops[OP_COUNT] = {
     [OP_LINEAR_DW] = {cuda_linear_dw, cuda_linear_workspace, .branch = 1 | 2},
     [OP_NORM_GRAD] = {cuda_norm_grad, cuda_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4, .sums = 3, .again = 4,
                       .copy = 5},
-    [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace, .sums = 2},
+    [OP_ATTENTION_GRAD] = {cuda_attention_grad, cuda_attention_grad_workspace, .sums = 2, .output = 73},
     [OP_ACT_GRAD] = {cuda_act_grad, cuda_act_workspace, .in_place = 1, .sums = 4},
     [OP_ACT_GRAD_OUT] = {cuda_act_grad_out, cuda_act_workspace, .in_place = 1, .sums = 4},
     [OP_FOLD] = {cuda_fold},

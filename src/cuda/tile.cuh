@@ -19,21 +19,29 @@
 #include "cuda/prim.cuh"
 
 #ifndef CUDA_EMULATED
-/* COUNT 8 x 8 matrices of bf16; row r of matrix m is where lane 8 m + r points. */
+/* Four 8 x 8 matrices of bf16; row r of matrix m is at the address in shared memory that lane 8 m +
+ * r has. */
+template <bool TRANS> DEVICE void matrix_load_at(uint32_t *out, uint32_t row)
+{
+    if constexpr (TRANS)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(row)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(row)
+                     : "memory");
+}
+
+/* The same for COUNT matrices, by pointers. */
 template <int COUNT, bool TRANS> DEVICE void matrix_load(uint32_t *out, const uint16_t *row)
 {
     static_assert(COUNT == 2 || COUNT == 4, "what ldmatrix is used for");
     uint32_t at = shared_address(row);
-    if constexpr (COUNT == 4 && TRANS)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(at)
-                     : "memory");
-    else if constexpr (COUNT == 4)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(at)
-                     : "memory");
+    if constexpr (COUNT == 4)
+        matrix_load_at<TRANS>(out, at);
     else if constexpr (TRANS)
         asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
                      : "=r"(out[0]), "=r"(out[1])

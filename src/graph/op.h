@@ -154,9 +154,10 @@ typedef struct op_entry {
     /* > 0: output sums + j, if requested, gets the column sums of output j: a bias gradient in the
      * same pass */
     int sums;
-    int again; /* norm_grad, > 0: this output, if requested, gets y of the norm recomputed; input 5 is then its bias */
-    int copy;  /* > 0: this output, if requested, gets output 0 in the branch's dtype */
-    int raw;   /* linear_act: the saved input may lack the bias, which linear_dx_act adds as it reads */
+    int again;  /* norm_grad, > 0: this output, if requested, gets y of the norm recomputed; input 5 is then its bias */
+    int copy;   /* > 0: this output, if requested, gets output 0 in the branch's dtype */
+    int output; /* attention_grad, > 0: from so many tokens on, input 4 is y of the attention */
+    int raw;    /* linear_act: the saved input may lack the bias, which linear_dx_act adds as it reads */
 } op_entry;
 
 #endif

@@ -2,12 +2,13 @@
  *
  *     attention(qkv[..., T, 3D], none, logsum?)             -> y[..., T, D], logsum[..., T, heads]
  *     attention(qk[..., T, 2D], v[..., T, D], logsum?)         unless it was given
- *     attention_grad(dy, qkv, none, logsum)                 -> dqkv, none
- *     attention_grad(dy, qk, v, logsum)                     -> dqk, dv
+ *     attention_grad(dy, qkv, none, logsum, y?)             -> dqkv, none
+ *     attention_grad(dy, qk, v, logsum, y?)                 -> dqk, dv
  *
  * A pass may request the column sums of either gradient (op_entry.sums). The T x T weights are
  * never saved: the backward recomputes them from q, k and the log-sum of each row. Nor does it need
- * y: the sum over keys of p * dp equals the sum over channels of y * dy. */
+ * y: the sum over keys of p * dp equals the sum over channels of y * dy. A backend that would rather
+ * read y for that sum says so (op_entry.output). */
 #include "graph/op_rules.h"
 
 berlu_status attention_shape(graph *g, node *n)

@@ -1,4 +1,4 @@
-/* fuse.c - fewer, larger calls: six patterns, each a peephole over the list of nodes.
+/* fuse.c - fewer, larger calls: seven patterns, each a peephole over the list of nodes.
  * SPDX-License-Identifier: MIT
  *
  *     add(r, op(...))                     -> op(..., r)
@@ -7,6 +7,7 @@
  *     column sums of du                   -> a further output of linear_dx_act
  *     linear_dw(op(...)), its db          -> a further output of op
  *     norm(x, statistics), norm_grad(x)   -> norm_grad, with the recomputed y as an output
+ *     y of attention, attention_grad      -> attention_grad(..., y)
  *
  * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
  * the output of op is in registers: the residual of a block in the forward, gradients that meet in
@@ -15,7 +16,8 @@
  * (4) So linear_dw before it computes no bias gradient, and u can be saved without its bias
  * (attr.raw) where the entry allows it. (5) Column sums are added while the elements are in
  * registers, without another read of dy. (6) x is read once; the linear_dw that reads y moves
- * behind norm_grad.
+ * behind norm_grad. (7) The kernel gets sums over keys from y, which the weight gradient before it
+ * reads anyway.
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
@@ -249,6 +251,20 @@ static void norm_again_join(fuse_pass *f, int index)
             node_rotate(f, i, grad--);
 }
 
+/* y as the forward computed it or, if the backward recomputes it, as it does. */
+static void attention_output_take(fuse_pass *f, int index)
+{
+    node *grad = graph_node_edit(f->g, index);
+    const tensor_info *x = grad->op == OP_ATTENTION_GRAD ? graph_tensor(f->g, grad->in[1]) : NULL;
+    if (!x || x->size[x->rank - 2] < f->ops[OP_ATTENTION_GRAD].output)
+        return;
+    for (int i = 0; i < index; i++) {
+        const node *n = graph_node(f->g, i);
+        if (!f->dead[i] && n->op == OP_ATTENTION && (n->out[1] == grad->in[3] || n->in[2] == grad->in[3]))
+            grad->in[4] = n->out[0];
+    }
+}
+
 static void dead_drop(fuse_pass *f)
 {
     int left = 0;
@@ -282,6 +298,9 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     for (int i = 0; i < count && ops[OP_NORM_GRAD].again; i++)
         if (!f.dead[i])
             norm_again_join(&f, i);
+    for (int i = 0; i < count && ops[OP_ATTENTION_GRAD].output; i++)
+        if (!f.dead[i])
+            attention_output_take(&f, i);
     dead_drop(&f);
 done:
     free(f.uses);

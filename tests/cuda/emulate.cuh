@@ -273,6 +273,11 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
     mine.back().push_back({to, there ? from : NULL, BYTES});
 }
 
+DEVICE void cache_prefetch(const void *from)
+{
+    (void)*(const volatile char *)from; /* it must exist */
+}
+
 DEVICE void copy_commit()
 {
     auto &mine = emulate_copies[threadIdx.x];
@@ -313,6 +318,16 @@ template <int COUNT, bool TRANS> DEVICE void matrix_load(uint32_t *out, const ui
         out[m] = a | b << 16;
     }
     __syncwarp();
+}
+
+DEVICE uint32_t shared_address(const void *p)
+{
+    return (uint32_t)((const unsigned char *)p - emulate_shared);
+}
+
+template <bool TRANS> DEVICE void matrix_load_at(uint32_t *out, uint32_t row)
+{
+    matrix_load<4, TRANS>(out, (const uint16_t *)(emulate_shared + row));
 }
 
 DEVICE float emulate_half(uint32_t pair, int high)
@@ -356,11 +371,6 @@ DEVICE void mma8(float *d, uint32_t a0, uint32_t a1, uint32_t b)
 }
 
 /* ---- products of warpgroups (cuda/wgmma.cuh) ---- */
-
-DEVICE uint32_t shared_address(const void *p)
-{
-    return (uint32_t)((const unsigned char *)p - emulate_shared);
-}
 
 DEVICE void shared_publish()
 {

@@ -174,16 +174,17 @@ struct attention_shape {
     int64_t groups, tokens, heads, width;
     bool apart;
     tensor_dtype dtype;
+    bool given = false; /* the gradient is handed y */
 };
 
 struct attention_data {
-    test_tensor qkv, v, dy, logsum;
+    test_tensor qkv, v, dy, logsum, kept; /* kept: y as the gradient reads it */
     std::vector<double> y, y_slack, dqkv, dqkv_slack, dv, dv_slack;
     attention_data(const attention_shape &s)
         : qkv(s.groups * s.tokens, s.heads * s.width * (s.apart ? 2 : 3), s.dtype),
           v(s.groups * s.tokens, s.heads * s.width, s.dtype), dy(s.groups * s.tokens, s.heads * s.width, s.dtype),
-          logsum(s.groups * s.tokens, s.heads, DTYPE_F32), y(dy.size()), y_slack(dy.size()), dqkv(qkv.size()),
-          dqkv_slack(qkv.size()), dv(v.size()), dv_slack(v.size())
+          logsum(s.groups * s.tokens, s.heads, DTYPE_F32), kept(s.groups * s.tokens, s.heads * s.width, s.dtype),
+          y(dy.size()), y_slack(dy.size()), dqkv(qkv.size()), dqkv_slack(qkv.size()), dv(v.size()), dv_slack(v.size())
     {
         for (test_tensor *t : {&qkv, &v, &dy})
             t->info.size[0] = s.tokens;
@@ -244,12 +245,22 @@ static void head_row(const head_rows &h, int64_t t)
         delta += p[j] * dp[j];
         far += p[j] * fabs(dp[j]);
     }
+    for (int64_t c = 0; c < s.width; c++) {
+        for (int64_t j = 0; j < s.tokens; j++) {
+            d.y[h.y(t, c)] += p[j] * h.value(j, c);
+            d.y_slack[h.y(t, c)] += unit * p[j] * fabs(h.value(j, c));
+        }
+        d.kept.value[h.y(t, c)] = bf16_value(bf16_of((float)d.y[h.y(t, c)]));
+    }
+    if (s.given) { /* delta then is a sum of numbers that the dtype holds */
+        delta = far = 0;
+        for (int64_t c = 0; c < s.width; c++)
+            delta += d.dy.value[h.y(t, c)] * d.kept.value[h.y(t, c)];
+    }
     for (int64_t j = 0; j < s.tokens; j++) {
         double ds = scale * p[j] * (dp[j] - delta), off = unit * scale * p[j] * (2 * fabs(dp[j] - delta) + far);
         for (int64_t c = 0; c < s.width; c++) {
             double q = d.qkv.value[h.q(t, c)], k = h.key(j, c), dy = d.dy.value[h.y(t, c)];
-            d.y[h.y(t, c)] += p[j] * h.value(j, c);
-            d.y_slack[h.y(t, c)] += unit * p[j] * fabs(h.value(j, c));
             d.dqkv[h.q(t, c)] += ds * k;
             d.dqkv_slack[h.q(t, c)] += off * fabs(k);
             d.dqkv[h.q(j, c) + h.dim] += ds * q;
@@ -276,9 +287,9 @@ static void column_sums_compare(const std::string &name, const test_tensor &got,
 static void attention_case(const attention_shape &s)
 {
     char text[100];
-    snprintf(text, sizeof text, "attention %lld x %lld, %lld heads of %lld, %s%s", (long long)s.groups,
+    snprintf(text, sizeof text, "attention %lld x %lld, %lld heads of %lld, %s%s%s", (long long)s.groups,
              (long long)s.tokens, (long long)s.heads, (long long)s.width, dtype_text(s.dtype).c_str(),
-             s.apart ? ", v apart" : "");
+             s.apart ? ", v apart" : "", s.given ? ", y given" : "");
     std::string name = text;
     attention_data d(s);
     for (int64_t i = 0; i < s.groups * s.heads; i++)
@@ -297,8 +308,9 @@ static void attention_case(const attention_shape &s)
     r.run(name, cuda_attention, cuda_attention_workspace, NULL);
     if (y.raw(name) != again.raw(name))
         fail(name + ": other bytes when recomputed");
-    d.logsum.put();
-    b.in(0, &d.dy), b.in(1, &d.qkv), b.in(2, v), b.in(3, &d.logsum), b.out(0, &dqkv), b.out(1, s.apart ? &dv : NULL);
+    d.logsum.put(), d.kept.put();
+    b.in(0, &d.dy), b.in(1, &d.qkv), b.in(2, v), b.in(3, &d.logsum), b.in(4, s.given ? &d.kept : NULL);
+    b.out(0, &dqkv), b.out(1, s.apart ? &dv : NULL);
     test_tensor sums(1, d.qkv.channels, DTYPE_F32), sums_v(1, d.v.channels, DTYPE_F32);
     bool with_sums = s.tokens != 16; /* may be wanted or not, and either of two where v lies apart */
     b.out(2, with_sums && s.tokens != 50 ? &sums : NULL), b.out(3, with_sums && s.apart ? &sums_v : NULL);
@@ -334,10 +346,17 @@ static void attention_all()
             attention_case({tokens % 3 == 0 ? 2 : 1, tokens, tokens % 2 ? 2 : 1, width, tokens % 5 == 0, DTYPE_BF16});
     for (int64_t width : {16, 48, 80, 96, 128})
         for (int64_t tokens : {1, 16, 50, 130})
-            attention_case({1, tokens, 2, width, tokens == 50, DTYPE_BF16});
-    for (int64_t tokens : {96, 128, 129, 257})
-        attention_case({1, tokens, 1, 64, tokens == 129, DTYPE_BF16});
+            attention_case({1, tokens, 2, width, tokens == 50, DTYPE_BF16, tokens == 130});
+    for (int64_t tokens : {96, 128, 129, 257, 300})
+        attention_case({1, tokens, 1, 64, tokens == 129, DTYPE_BF16, tokens == 300});
+    for (int64_t width : {32, 64}) /* the gradient of a whole head on chip: one round, and two */
+        for (int64_t tokens : {73, 80, 100, 128, 197, 208, 224, 225, 256}) {
+            bool more = tokens == 73 || tokens == 197; /* heads than blocks at a time */
+            attention_case({more ? 2 : 1, tokens, more ? 3 : 1, width, tokens % 5 == 0, DTYPE_BF16, true});
+        }
 #ifndef CUDA_EMULATED
+    attention_case({150, 197, 3, 64, false, DTYPE_BF16, true});
+    attention_case({300, 80, 2, 64, true, DTYPE_BF16, true});
     attention_case({40, 65, 3, 64, false, DTYPE_BF16});
     attention_case({700, 16, 4, 6, true, DTYPE_BF16});
     attention_case({9, 197, 3, 64, false, DTYPE_BF16});

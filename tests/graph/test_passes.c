@@ -144,6 +144,46 @@ static void a_site_tells_its_input_or_that_it_is_gone(void **state)
         }
 }
 
+/* The node whose y a gradient of attention reads: the one that wrote its log-sums or, where y is recomputed, that took
+ * them. */
+static void output_check(const graph *g, const node *grad, int recomputed)
+{
+    const node *maker = graph_node(g, graph_tensor(g, grad->in[4])->producer);
+    assert_int_equal(maker->op, OP_ATTENTION);
+    assert_int_equal(maker->out[0], grad->in[4]);
+    assert_int_equal(maker->backward ? maker->in[2] : maker->out[1], grad->in[3]);
+    assert_true(recomputed || !maker->backward);
+}
+
+static void attention_grad_reads_y_where_the_backend_asks_for_it(void **state)
+{
+    (void)state;
+    op_entry ops[OP_COUNT];
+    memcpy(ops, cpu_f64_backend()->ops, sizeof ops);
+    backend asking = *cpu_f64_backend();
+    asking.ops = ops;
+    int found = 0, backward = 0;
+    for (int i = 0; i < 3 * graph_case_count; i++) {
+        graph_case c = graph_cases[i / 3];
+        c.options.recompute_attention = i % 3 == 1;
+        ops[OP_ATTENTION_GRAD].output = i % 3 == 2 ? 1000 : 1;
+        prepared p = case_prepare(&c, &asking, 1);
+        for (int k = 0; k < graph_node_count(p.e->g); k++) {
+            const node *n = graph_node(p.e->g, k);
+            if (n->op != OP_ATTENTION_GRAD)
+                continue;
+            assert_int_equal(n->in[4] != TENSOR_NONE, i % 3 < 2);
+            if (i % 3 == 2)
+                continue;
+            output_check(p.e->g, n, i % 3);
+            found++;
+            backward += graph_node(p.e->g, graph_tensor(p.e->g, n->in[4])->producer)->backward;
+        }
+        case_free(&p);
+    }
+    assert_true(found > 0 && backward > 0); /* some case recomputes it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +191,7 @@ int main(void)
         cmocka_unit_test(inference_runs_no_random_op),
         cmocka_unit_test(no_node_writes_where_it_still_reads),
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
+        cmocka_unit_test(attention_grad_reads_y_where_the_backend_asks_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
