@@ -132,6 +132,37 @@ static void a_transformer_reads_no_gradient_for_its_bias_alone(void **state)
     nothing_is_left();
 }
 
+/* Around an f32 stream no product converts a matrix first: gradients of the stream come in bf16 from the kernel that made
+ * them, so what rows.c asks of a fused slope holds there too. */
+static void an_f32_stream_is_converted_by_no_product(void **state)
+{
+    (void)state;
+    const char *act = "gelu";
+    model *m = NULL;
+    engine *e = NULL;
+    int products = 0, fused = 0;
+    assert_int_equal(model_create(&m, "vit_micro", &(model_options){.acts = &act, .act_count = 1}), BERLU_OK);
+    engine_options o = {.backend = cuda_backend(), .mode = ENGINE_TRAIN, .batch = 2, .loss = LOSS_CROSS_ENTROPY};
+    o.keep = KEEP_BOTH;
+    o.opening = (device_options){.precision = "bf16", .residual = "f32"};
+    assert_int_equal(engine_create(&e, m->graph, &o), BERLU_OK);
+    for (int i = 0; i < graph_node_count(e->g); i++) {
+        const node *n = graph_node(e->g, i);
+        int product = n->op == OP_LINEAR || n->op == OP_LINEAR_ACT || n->op == OP_LINEAR_DX ||
+                      n->op == OP_LINEAR_DX_ACT || n->op == OP_LINEAR_DW;
+        if (!product)
+            continue;
+        tensor_dtype a = graph_tensor(e->g, n->in[0])->dtype, b = graph_tensor(e->g, n->in[1])->dtype;
+        assert_true(a == DTYPE_BF16 && b == DTYPE_BF16);
+        products++;
+        fused += n->op == OP_LINEAR_DX_ACT;
+    }
+    assert_true(products == 53 && fused == 4);
+    engine_free(e);
+    model_free(m);
+    nothing_is_left();
+}
+
 /* ---- programs ---- */
 
 static void a_program_is_launched_once_then_captured_then_replayed(void **state)
@@ -564,6 +595,7 @@ int main(void)
         cmocka_unit_test_setup(every_case_equals_the_reference_where_the_library_offers_nothing, machine_new),
         cmocka_unit_test_setup(every_case_in_bf16_equals_the_reference, machine_new),
         cmocka_unit_test_setup(a_transformer_reads_no_gradient_for_its_bias_alone, machine_new),
+        cmocka_unit_test_setup(an_f32_stream_is_converted_by_no_product, machine_new),
         cmocka_unit_test_setup(a_program_is_launched_once_then_captured_then_replayed, machine_new),
         cmocka_unit_test_setup(a_profile_times_every_call_and_captures_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_cannot_be_launched_ends_the_run_with_its_name, machine_new),
