@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *   up to 72 tokens, head width 32 or 64, bf16         attention_chip.cuh     ViT on small images
- *   gradient, 73 to 256 tokens, the same, y given      attention_head.cuh     ViT/16 with 197 tokens
+ *   73 to 256 tokens, the same; gradient: y given      attention_head.cuh     ViT/16 with 197 tokens
  *   any tokens, head width a multiple of 16, bf16      attention_stream.cuh
  *   up to 16 tokens, heads of 4 to 12 channels         attention_small.cuh    TNT's pixels
  *   everything else, f32 above all                     attention_plain.cuh

@@ -54,49 +54,65 @@ template <int W> struct head_left {
     uint32_t block[W / 16][4];
 };
 
-template <int W> DEVICE void head_left_load(head_left<W> &left, uint32_t a, const head_lane<W> &at)
-{
-#pragma unroll
-    for (int c = 0; c < W / 16; c++)
-        matrix_load_at<false>(left.block[c], a + at.block[c]);
-}
-
-/* acc = A B^T: 8 N rows of B at address `b`, all of W channels. */
+/* acc += A B^T: A a strip in registers, 8 N rows of B at `b`, both of W channels. */
 template <int N, int W>
 DEVICE void head_rows(float (*acc)[4], const head_left<W> &a, uint32_t b, const head_lane<W> &at)
 {
-    strip_clear<N>(acc);
 #pragma unroll
     for (int c = 0; c < W / 16; c++)
 #pragma unroll
         for (int n = 0; n < N; n += 2) {
             uint32_t right[4];
-            matrix_load_at<false>(right, b + n * 8 * head_tile<W>::PITCH * 2 + at.by_rows[c]);
+            matrix_load_at<false>(right, b + n / 2 * 16 * head_tile<W>::PITCH * 2 + at.by_rows[c]);
             mma16(acc[n], a.block[c], right[0], right[1]);
             mma16(acc[n + 1], a.block[c], right[2], right[3]);
         }
 }
 
-/* acc += P B for 16 rows of B; `left` as mma takes it. */
-template <int W> DEVICE void head_step(float (*acc)[4], const uint32_t *left, uint32_t b, const head_lane<W> &at)
+/* The same for F strips of A at `a`, and 16 rows of B. */
+template <int F, int W> DEVICE void head_strips(float (*acc)[2][4], uint32_t a, uint32_t b, const head_lane<W> &at)
+{
+#pragma unroll
+    for (int c = 0; c < W / 16; c++) {
+        uint32_t left[F][4], right[4];
+#pragma unroll
+        for (int f = 0; f < F; f++)
+            matrix_load_at<false>(left[f], a + f * 16 * head_tile<W>::PITCH * 2 + at.block[c]);
+        matrix_load_at<false>(right, b + at.by_rows[c]);
+#pragma unroll
+        for (int f = 0; f < F; f++) {
+            mma16(acc[f][0], left[f], right[0], right[1]);
+            mma16(acc[f][1], left[f], right[2], right[3]);
+        }
+    }
+}
+
+/* acc += P B for 16 rows of B; left[f] as mma takes it. */
+template <int F, int W>
+DEVICE void head_step(float (*acc)[W / 8][4], const uint32_t (*left)[4], uint32_t b, const head_lane<W> &at)
 {
 #pragma unroll
     for (int c = 0; c < W / 16; c++) {
         uint32_t right[4];
         matrix_load_at<true>(right, b + at.block[c]);
-        mma16(acc[2 * c], left, right[0], right[1]);
-        mma16(acc[2 * c + 1], left, right[2], right[3]);
+#pragma unroll
+        for (int f = 0; f < F; f++) {
+            mma16(acc[f][2 * c], left[f], right[0], right[1]);
+            mma16(acc[f][2 * c + 1], left[f], right[2], right[3]);
+        }
     }
 }
 
-/* acc += P B: P in registers, 8 N columns; 8 N rows of B. */
-template <int N, int W>
-DEVICE void head_packed(float (*acc)[4], const uint32_t (*p)[2], uint32_t b, const head_lane<W> &at)
+template <int F, int N, int W>
+DEVICE void head_packed(float (*acc)[W / 8][4], const uint32_t (*p)[N][2], uint32_t b, const head_lane<W> &at)
 {
 #pragma unroll
     for (int n = 0; n < N; n += 2) {
-        const uint32_t left[4] = {p[n][0], p[n][1], p[n + 1][0], p[n + 1][1]};
-        head_step<W>(acc, left, b + n * 8 * head_tile<W>::PITCH * 2, at);
+        uint32_t left[F][4];
+#pragma unroll
+        for (int f = 0; f < F; f++)
+            left[f][0] = p[f][n][0], left[f][1] = p[f][n][1], left[f][2] = p[f][n + 1][0], left[f][3] = p[f][n + 1][1];
+        head_step<F, W>(acc, left, b + n / 2 * 16 * head_tile<W>::PITCH * 2, at);
     }
 }
 
@@ -186,18 +202,19 @@ DEVICE void head_left_global(head_left<W> &left, const uint16_t *first, int64_t 
 
 /* 8 N keys from key0 on for a strip of queries. */
 template <int N, int W>
-DEVICE void head_take(running_softmax *r, float (*y)[4], const head_left<W> &q, uint32_t k, uint32_t v, int key0,
+DEVICE void head_take(running_softmax *r, float (*y)[W / 8][4], const head_left<W> &q, uint32_t k, uint32_t v, int key0,
                       int tokens, float factor, const head_lane<W> &at)
 {
     constexpr uint32_t ROW = head_tile<W>::PITCH * 2;
-    float s[N][4], rescale[2];
-    uint32_t p[N][2];
-    head_rows<N, W>(s, q, k + key0 * ROW, at);
-    running_take<N>(r, s, tokens - key0, factor, p, rescale);
+    float s[1][N][4], rescale[2];
+    uint32_t p[1][N][2];
+    strips_clear<1, N>(s);
+    head_rows<N, W>(s[0], q, k + key0 * ROW, at);
+    running_take<N>(r, s[0], tokens - key0, factor, p[0], rescale);
 #pragma unroll
     for (int e = 0; e < W / 2; e++)
-        y[e / 4][e % 4] *= rescale[e % 4 / 2];
-    head_packed<N, W>(y, p, v + key0 * ROW, at);
+        y[0][e / 4][e % 4] *= rescale[e % 4 / 2];
+    head_packed<1, N, W>(y, p, v + key0 * ROW, at);
 }
 
 /* y and log-sums of 16 queries from row0 on; k and v: addresses in shared memory. */
@@ -207,8 +224,8 @@ DEVICE void head_strip(const attention_args &a, const head_place &here, const he
 {
     int lane = threadIdx.x % 32, key = 0, row = row0 + lane / 4 + lane % 2 * 8;
     running_softmax r = {{-INFINITY, -INFINITY}, {0, 0}};
-    float y[W / 8][4], factor = a.scale * LOG2_E;
-    strip_clear<W / 8>(y);
+    float y[1][W / 8][4], factor = a.scale * LOG2_E;
+    strips_clear<1, W / 8>(y);
 #pragma unroll 1
     for (; key + 8 * N <= rows; key += 8 * N)
         head_take<N, W>(&r, y, q, k, v, key, a.tokens, factor, at);
@@ -218,8 +235,8 @@ DEVICE void head_strip(const attention_args &a, const head_place &here, const he
     float sum[2] = {lane_sum<4>(r.sum[0]), lane_sum<4>(r.sum[1])}, inverse[2] = {1.0f / sum[0], 1.0f / sum[1]};
 #pragma unroll
     for (int e = 0; e < W / 2; e++)
-        y[e / 4][e % 4] *= inverse[e % 4 / 2];
-    head_store<W>(a.y, a.dim, a, here, y, row0);
+        y[0][e / 4][e % 4] *= inverse[e % 4 / 2];
+    head_store<W>(a.y, a.dim, a, here, y[0], row0);
     if (a.logsum && lane % 4 < 2 && row < a.tokens)
         attention_row(a.logsum, a, here.group, here.head)[(int64_t)row * a.heads] =
             lane % 2 ? fmaf(r.top[1], a.scale, logf(sum[1])) : fmaf(r.top[0], a.scale, logf(sum[0]));

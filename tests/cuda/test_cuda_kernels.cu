@@ -13,6 +13,7 @@
  *              p also enters delta = sum p dp, which is off by u D with D = sum p |dp|, and ds = p (dp - delta) scale, which
  *              is rounded itself: off by u scale p (2 |dp - delta| + D). dq and dk are sums of ds times |k| or |q|.
  *              Terms of second order are below a hundredth of these, which the bounds add. Then the output is rounded.
+ *              Where the gradient is given y, delta = sum y dy is of exact numbers, and D is 0.
  *
  *   rows       rows_check.cuh
  *
