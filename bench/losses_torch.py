@@ -8,15 +8,15 @@
 RUN is made by `berlu train OPTIONS --record-steps --max-steps STEPS` unless it is there already. PyTorch then trains
 from its initial.safetensors on the images that steps.csv names, with AdamW, decay groups, clipping and learning rates
 worked out from run.json alone, and the losses are put side by side. Nothing of berlu's Python package takes part: the
-model is timm's (a ViT by hand where there is no timm), the activation is composed of torch operations, on a GPU as one
-compiled kernel.
+model is timm's (a ViT by hand where there is no timm), the activation is composed of torch operations, on a GPU as
+one compiled kernel.
 
 The same losses are also computed by PyTorch with other orders of summation: the rows of each batch in other orders;
 `--also attention`: the other of its two fused attentions; `--also compiled`: torch.compile. Limits: in f32 every loss
 within 1e-4 (exit 1 otherwise); with `--precision bf16` on a GPU (autocast, whose residual stream is f32, and so is
 berlu's then) the distance between the programs, as root mean square over the steps, may not exceed the largest distance
-between two of PyTorch's own. Images must reach the network as they are stored: `--augment none`, no mixing, no drop path.
-Needs torch and numpy."""
+between two of PyTorch's own. Images must reach the network as they are stored: `--augment none`, no mixing, no drop
+path. Needs torch and numpy."""
 
 import argparse
 import contextlib
@@ -190,7 +190,7 @@ def train(args, settings, facts, steps, way):
     order = way if isinstance(way, int) else 0
     model = model_make(settings, safetensors(args.run / "initial.safetensors")).to(args.device)
     optimizer = optimizer_make(model, settings)
-    if args.device == "cuda":  # in single operations these take twice the time of the rest of a step
+    if args.device == "cuda":  # in single operations these are some twenty passes over memory
         for module in model.modules():
             if isinstance(module, (BerLU, PReLU)):
                 module.compile()

@@ -78,7 +78,7 @@ def captured(run):
 
 
 def compile_blocks(model):
-    """Compiles each block by itself: blocks of one shape share the result, which takes a fifth of the time."""
+    """Compiles each block by itself: blocks of one shape share a program (ResNet-50 has eight, ConvNeXt-T four)."""
     import torch
 
     torch._dynamo.config.recompile_limit = 64
