@@ -199,8 +199,8 @@ static int calls_end(const engine *e) /* of all lists */
     return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
 }
 
-/* Consecutive calls reuse the workspace, at once or after a round of the backend's ring; members of a
- * group run together, so theirs is disjoint. */
+/* Consecutive calls reuse the workspace, at once or after a round of the backend's ring; members of
+ * a group run together, so theirs is disjoint. */
 static void workspace_place(engine *e, char *base)
 {
     size_t offset = 0;

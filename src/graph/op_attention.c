@@ -7,8 +7,8 @@
  *
  * A pass may request the column sums of either gradient (op_entry.sums). The T x T weights are
  * never saved: the backward recomputes them from q, k and the log-sum of each row. Nor does it need
- * y: the sum over keys of p * dp equals the sum over channels of y * dy. A backend that would rather
- * read y for that sum says so (op_entry.output). */
+ * y: the sum over keys of p * dp equals the sum over channels of y * dy. A backend that would
+ * rather read y for that sum says so (op_entry.output). */
 #include "graph/op_rules.h"
 
 berlu_status attention_shape(graph *g, node *n)
