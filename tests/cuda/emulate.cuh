@@ -265,11 +265,6 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
         memset(to, 0, BYTES);
 }
 
-DEVICE void cache_prefetch(const void *from)
-{
-    (void)*(const volatile char *)from; /* it must exist */
-}
-
 DEVICE void copy_commit()
 {
 }
