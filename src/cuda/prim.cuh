@@ -78,12 +78,6 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
                      : "memory");
 }
 
-/* Brings the line of an address to L2, for a load that follows later. */
-DEVICE void cache_prefetch(const void *from)
-{
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
-
 DEVICE void copy_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");

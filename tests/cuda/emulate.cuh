@@ -273,11 +273,6 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
     mine.back().push_back({to, there ? from : NULL, BYTES});
 }
 
-DEVICE void cache_prefetch(const void *from)
-{
-    (void)*(const volatile char *)from; /* it must exist */
-}
-
 DEVICE void copy_commit()
 {
     auto &mine = emulate_copies[threadIdx.x];
