@@ -152,6 +152,8 @@ static const op_entry fast_ops[OP_COUNT] = {
     [OP_DISTILL_GRAD] = {ref_f32_distill_grad},
     [OP_LINEAR_ACT] = {cpu_linear_act, cpu_linear_act_workspace, .raw = 1},
     [OP_LINEAR_DX_ACT] = {cpu_linear_dx_act, cpu_linear_dx_act_workspace},
+    [OP_SCALE_WEIGHT] = {ref_f32_scale_weight},
+    [OP_SCALE_WEIGHT_GRAD] = {ref_f32_scale_weight_grad},
     [OP_IMAGES] = {ref_f32_images},
     [OP_ACCUMULATE] = {ref_f32_accumulate},
     [OP_GRAD_NORM] = {cpu_grad_norm, cpu_grad_norm_workspace},

@@ -39,6 +39,8 @@ const op_entry REF(ops)[OP_COUNT] = {
     [OP_HALF] = {REF(half), .in_place = 1},
     [OP_CROSS_ENTROPY_GRAD] = {REF(cross_entropy_grad)},
     [OP_DISTILL_GRAD] = {REF(distill_grad)},
+    [OP_SCALE_WEIGHT] = {REF(scale_weight)},
+    [OP_SCALE_WEIGHT_GRAD] = {REF(scale_weight_grad)},
     [OP_IMAGES] = {REF(images)},
     [OP_ACCUMULATE] = {REF(accumulate)},
     [OP_GRAD_NORM] = {REF(grad_norm)},

@@ -132,6 +132,41 @@ static void a_transformer_reads_no_gradient_for_its_bias_alone(void **state)
     nothing_is_left();
 }
 
+/* LayerScale is in the weights: no pass over rows for it, and gradients of weights with a factor on the stream of those they
+ * are computed from. */
+static void layer_scale_costs_no_pass_over_rows(void **state)
+{
+    (void)state;
+    for (int stream = -1; stream <= 1; stream += 2) {
+        model *m = NULL;
+        engine *e = NULL;
+        device *d = open_with((device_options){.algorithms = "first", .precision = "bf16", .second_stream = stream});
+        assert_int_equal(model_create(&m, "convnext_micro", NULL), BERLU_OK);
+        engine_options o = {.backend = cuda_backend(), .device = d, .mode = ENGINE_TRAIN, .batch = 2};
+        o.loss = LOSS_CROSS_ENTROPY;
+        assert_int_equal(engine_create(&e, m->graph, &o), BERLU_OK);
+        int passes = 0, weights = 0, gradients = 0, residuals = 0;
+        for (int i = 0; i < graph_node_count(e->g); i++) {
+            const node *n = graph_node(e->g, i);
+            passes += n->op == OP_SCALE || n->op == OP_SCALE_GRAD || n->op == OP_ADD;
+            weights += n->op == OP_SCALE_WEIGHT;
+            gradients += n->op == OP_SCALE_WEIGHT_GRAD;
+            residuals += n->op == OP_LINEAR && n->in[3] != TENSOR_NONE;
+            if (n->op == OP_SCALE_WEIGHT)
+                assert_true(graph_tensor(e->g, n->out[0])->dtype == DTYPE_BF16 &&
+                            graph_tensor(e->g, n->in[0])->dtype == DTYPE_F32);
+            if (n->op == OP_SCALE_WEIGHT_GRAD)
+                assert_int_equal(graph_tensor(e->g, n->in[0])->dtype, DTYPE_F32);
+        }
+        assert_int_equal(passes, 0);
+        assert_true(weights > 0 && weights == gradients && weights == residuals);
+        engine_free(e);
+        model_free(m);
+        cuda_backend()->close(d);
+    }
+    nothing_is_left();
+}
+
 /* ---- programs ---- */
 
 static void a_program_is_launched_once_then_captured_then_replayed(void **state)
@@ -564,6 +599,7 @@ int main(void)
         cmocka_unit_test_setup(every_case_equals_the_reference_where_the_library_offers_nothing, machine_new),
         cmocka_unit_test_setup(every_case_in_bf16_equals_the_reference, machine_new),
         cmocka_unit_test_setup(a_transformer_reads_no_gradient_for_its_bias_alone, machine_new),
+        cmocka_unit_test_setup(layer_scale_costs_no_pass_over_rows, machine_new),
         cmocka_unit_test_setup(a_program_is_launched_once_then_captured_then_replayed, machine_new),
         cmocka_unit_test_setup(a_profile_times_every_call_and_captures_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_cannot_be_launched_ends_the_run_with_its_name, machine_new),
