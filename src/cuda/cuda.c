@@ -82,6 +82,7 @@ const backend *cuda_backend(void)
                                  .result_push = cuda_result_push,
                                  .result_pop = cuda_result_pop,
                                  .library = cuda_gemm_library,
+                                 .prepared = cuda_prepared,
                                  .linger = cuda_linger,
                                  .free_bytes = cuda_free_bytes,
                                  .describe = cuda_describe,

@@ -69,14 +69,32 @@ static void call_consider(cuda_side *s, const op_call *c, int index)
         s->calls[s->count++] = (side_call){.index = index, .call = *c};
 }
 
+static size_t scratch_of(const cuda_device *d, const op_call *c)
+{
+    op_workspace ask = d->base.backend->ops[c->op].workspace;
+    return ask ? ask(c) : 0;
+}
+
+size_t cuda_side_bytes(const cuda_device *d, const op_call *calls, int count)
+{
+    size_t scratch = 0, library = 0;
+    for (int i = 0; i < count; i++) {
+        if (!may_be_side(d, &calls[i]) || calls[i].op == OP_SCALE_WEIGHT_GRAD) /* which needs none */
+            continue;
+        size_t bytes = scratch_of(d, &calls[i]);
+        scratch = bytes > scratch ? bytes : scratch;
+        library = cuda_gemm_library(&calls[i]);
+    }
+    return scratch + library;
+}
+
 static berlu_status memory_take(cuda_side *s)
 {
     cuda_device *d = s->device;
     size_t most = 1;
     berlu_status status = cuda_side_open(d, &s->calls[0].call);
     for (int i = 0; i < s->count; i++) {
-        op_workspace ask = d->base.backend->ops[s->calls[i].call.op].workspace;
-        size_t bytes = ask ? ask(&s->calls[i].call) : 0;
+        size_t bytes = scratch_of(d, &s->calls[i].call);
         most = bytes > most ? bytes : most;
     }
     if (status == BERLU_OK && !(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))

@@ -388,6 +388,8 @@ berlu_status engine_resolve(engine *e)
     table_fill(e);
     lists_make(e);
     workspace_place(e, NULL);
+    if (e->backend->prepared && !e->options.profile)
+        e->prepared_bytes = e->backend->prepared(e->device, e->calls, e->count[PROGRAM_STEP]);
     return BERLU_OK;
 }
 

@@ -56,6 +56,7 @@ struct engine {
     void *partial_sums;     /* device memory: of the gradients of micro-batches */
     void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
+    size_t prepared_bytes; /* taken by the backend when it prepares a whole step */
     op_call *calls;     /* calls[IMAGES_CALL] precedes the first */
     int call_count;     /* of the graph: forward and backward */
     int backward_begin; /* the first of the backward */

@@ -30,6 +30,7 @@ typedef struct stub_machine {
     int rows;      /* launches of rows.cu, which does nothing here, and the last one's job */
     rows_job rows_job;
     size_t joined_columns, joined_layers; /* partial sums that its end was asked to join */
+    size_t taken;                         /* bytes of device memory alive */
     int allocations;                      /* alive: memory, events, streams, graphs, plans, libraries */
 } stub_machine;
 extern stub_machine stub;
