@@ -4,8 +4,8 @@
  * gradient under way that reads what the call writes, or that writes what the call reads or writes. Those are ranges of
  * addresses, compared once, when the program is captured. plan.c lets the inputs of such calls live some calls longer
  * (backend.linger), else the next result would take their place at once and there would be nothing to run beside. The gradient
- * of a weight with LayerScale in it (scale_weight_grad) goes where the weight gradient that it reads was computed: on the first
- * stream it would wait for that one at once. */
+ * of weights that others were computed from (scale_weight_grad) goes where the weight gradient that it reads was computed: on
+ * the first stream it would wait for that one at once. */
 #include "cuda/side.h"
 
 #include <assert.h>
@@ -31,10 +31,15 @@ struct cuda_side {
     void *workspace;
 };
 
+static int reads_weight_gradient(op_id op)
+{
+    return op == OP_SCALE_WEIGHT_GRAD || op == OP_SPREAD_WEIGHT_GRAD;
+}
+
 /* May it run on the second stream? */
 static int runs_beside(const cuda_device *d, op_id op, int64_t rows)
 {
-    if (op == OP_SCALE_WEIGHT_GRAD)
+    if (reads_weight_gradient(op))
         return d->second_stream >= 0;
     return op == OP_LINEAR_DW && d->second_stream >= 0 && (d->second_stream > 0 || rows <= ROWS_MOST);
 }
@@ -62,7 +67,7 @@ static int overlap(const op_operand *a, const op_operand *b)
 /* Adds the call to the list if it runs beside the others. */
 static void call_consider(cuda_side *s, const op_call *c, int index)
 {
-    int wanted = c->op != OP_SCALE_WEIGHT_GRAD;
+    int wanted = !reads_weight_gradient(c->op);
     for (int i = 0; i < s->count; i++)
         wanted |= overlap(&s->calls[i].call.out[0], &c->in[0]);
     if (wanted && may_be_side(s->device, c))
@@ -79,7 +84,7 @@ size_t cuda_side_bytes(const cuda_device *d, const op_call *calls, int count)
 {
     size_t scratch = 0, library = 0;
     for (int i = 0; i < count; i++) {
-        if (!may_be_side(d, &calls[i]) || calls[i].op == OP_SCALE_WEIGHT_GRAD) /* which needs none */
+        if (!may_be_side(d, &calls[i]) || reads_weight_gradient(calls[i].op)) /* which needs none */
             continue;
         size_t bytes = scratch_of(d, &calls[i]);
         scratch = bytes > scratch ? bytes : scratch;

@@ -82,7 +82,7 @@ struct backend {
     size_t alignment;    /* of tensors, in bytes */
     int host_memory;     /* device memory is the host's: callers may fill and read it in place */
     int asynchronous;    /* run() returns before the work is done */
-    int scale_weights;   /* LayerScale is multiplied into weights (passes/scale.c); changes last bits */
+    int fold_weights;    /* what weights can do is moved into them (passes/weights.c); changes last bits */
 
     berlu_status (*open)(device **out, const backend *b, const device_options *o);
     void (*close)(device *d); /* NULL is allowed */

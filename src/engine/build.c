@@ -107,9 +107,9 @@ static berlu_status pass_prune_early(engine *e)
     return graph_prune(e->g, e->options.mode == ENGINE_TRAIN);
 }
 
-static berlu_status pass_scale(engine *e)
+static berlu_status pass_weights(engine *e)
 {
-    return e->backend->scale_weights ? graph_scale(e->g) : BERLU_OK;
+    return e->backend->fold_weights ? graph_weights(e->g) : BERLU_OK;
 }
 
 static berlu_status pass_differentiate(engine *e)
@@ -150,7 +150,7 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
         [PASS_SLICE] = pass_slice,
         [PASS_LOSS] = pass_loss,
         [PASS_PRUNE_EARLY] = pass_prune_early,
-        [PASS_SCALE] = pass_scale,
+        [PASS_WEIGHTS] = pass_weights,
         [PASS_DIFFERENTIATE] = pass_differentiate,
         [PASS_FUSE] = pass_fuse,
         [PASS_PRUNE] = pass_prune,

@@ -182,7 +182,7 @@ typedef enum engine_pass {
     PASS_SLICE,
     PASS_LOSS,
     PASS_PRUNE_EARLY,
-    PASS_SCALE, /* where the backend asks for it */
+    PASS_WEIGHTS, /* where the backend asks for it */
     PASS_DIFFERENTIATE,
     PASS_FUSE,
     PASS_PRUNE, /* again: dead code */

@@ -3,7 +3,7 @@
  *
  * An op is one line of ops.inc: name, shape rule, gradient rule, flags. Passes consult the rules
  * and so need not know a new op; by name they know only what they create or match: differentiate.c
- * adds gradients with add, slice.c moves select, fuse.c and scale.c look for their patterns,
+ * adds gradients with add, slice.c moves select, fuse.c and weights.c look for their patterns,
  * engine/build.c adds the losses. A backend has an entry of its own for every op: the kernel and its abilities
  * (overwrite an input, absorb a residual, read a copy of the weights in another dtype, return
  * column sums of its output).

@@ -1,7 +1,7 @@
 /* passes.h - rewrites of a graph between a model and a run. SPDX-License-Identifier: MIT
  *
  * In this order: slice (only the rows the output reads), the losses, prune (remove ops that the
- * mode does not need), scale (LayerScale into the weights, for backends that ask for it),
+ * mode does not need), weights (what weights can do into them, for backends that ask for it),
  * differentiate (append the backward), fuse (fewer, larger calls where the backend has them), prune
  * again (dead code), precision (a dtype for every tensor), group (which calls run together, some
  * rows at a time: the backend's choice), plan (memory for every tensor). Each is a file whose head
@@ -20,8 +20,8 @@ berlu_status graph_slice(graph *g);
  * read. */
 berlu_status graph_prune(graph *g, int train);
 
-/* Moves the factors of LayerScale into the weights of the layers before. */
-berlu_status graph_scale(graph *g);
+/* Moves factors of LayerScale and windows of small tiles into the weights of the layers beside. */
+berlu_status graph_weights(graph *g);
 
 /* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
 berlu_status graph_fuse(graph *g, const op_entry *ops);

@@ -144,7 +144,7 @@ static void a_site_tells_its_input_or_that_it_is_gone(void **state)
         }
 }
 
-/* ---- LayerScale in the weights ---- */
+/* ---- work of weights instead of rows ---- */
 
 static int op_count(const graph *g, op_id op)
 {
@@ -154,10 +154,10 @@ static int op_count(const graph *g, op_id op)
     return count;
 }
 
-static backend scaling_backend(void) /* the reference as a backend that wants factors in weights */
+static backend folding_backend(void) /* the reference as a backend that wants work in weights */
 {
     backend b = *cpu_f64_backend();
-    b.scale_weights = 1;
+    b.fold_weights = 1;
     return b;
 }
 
@@ -180,14 +180,14 @@ static void arrays_equal(const graph_case *c, engine_array array, prepared *got,
     }
 }
 
-static void factors_in_weights_change_no_gradient_and_no_answer(void **state)
+static void work_in_weights_changes_no_gradient_and_no_answer(void **state)
 {
     (void)state;
-    const backend scaling = scaling_backend();
-    int moved = 0;
+    const backend folding = folding_backend();
+    int moved = 0, spread = 0;
     for (int i = 0; i < graph_case_count; i++) {
         const graph_case *c = &graph_cases[i];
-        prepared got = case_prepare(c, &scaling, 1), want = case_prepare(c, cpu_f64_backend(), 1);
+        prepared got = case_prepare(c, &folding, 1), want = case_prepare(c, cpu_f64_backend(), 1);
         prepared *both[] = {&got, &want};
         engine *infer[2];
         for (int k = 0; k < 2; k++) {
@@ -203,23 +203,26 @@ static void factors_in_weights_change_no_gradient_and_no_answer(void **state)
         assert_int_equal(op_count(want.e->g, OP_SCALE_WEIGHT), 0);
         assert_int_equal(op_count(infer[0]->g, OP_SCALE_WEIGHT), op_count(got.e->g, OP_SCALE_WEIGHT));
         moved += op_count(got.e->g, OP_SCALE_WEIGHT);
+        spread += op_count(got.e->g, OP_SPREAD_WEIGHT);
+        assert_int_equal(op_count(got.e->g, OP_SPREAD_WEIGHT_GRAD), op_count(got.e->g, OP_SPREAD_WEIGHT));
         engine_free(infer[0]);
         engine_free(infer[1]);
         case_free(&got);
         case_free(&want);
     }
     assert_int_equal(moved, 2 + 2 * 2); /* of three factors, and of two blocks in two cases */
+    assert_int_equal(spread, 1);        /* of two streams, but not where windows leave their tile */
 }
 
 /* Sums over micro-batches, optimizer and average see the gradients of the parameters themselves. */
-static void factors_in_weights_change_no_update(void **state)
+static void work_in_weights_changes_no_update(void **state)
 {
     (void)state;
-    const backend scaling = scaling_backend();
-    const backend *const machines[] = {&scaling, cpu_f64_backend()};
+    const backend folding = folding_backend();
+    const backend *const machines[] = {&folding, cpu_f64_backend()};
     for (int i = 0; i < graph_case_count; i++) {
         graph_case c = graph_cases[i];
-        if (!strstr(c.name, "convolutions") && !strstr(c.name, "factors"))
+        if (!strstr(c.name, "convolutions") && !strstr(c.name, "factors") && !strstr(c.name, "two streams"))
             continue;
         c.options.ema = 1;
         c.options.accumulate = 3;
@@ -249,11 +252,11 @@ static void factors_in_weights_change_no_update(void **state)
 static void a_factor_in_the_weights_leaves_no_pass_over_rows(void **state)
 {
     (void)state;
-    const backend scaling = scaling_backend();
+    const backend folding = folding_backend();
     for (int i = 0; i < graph_case_count; i++) {
         if (!strstr(graph_cases[i].name, "convolutions"))
             continue;
-        prepared got = case_prepare(&graph_cases[i], &scaling, 1),
+        prepared got = case_prepare(&graph_cases[i], &folding, 1),
                  want = case_prepare(&graph_cases[i], cpu_f64_backend(), 1);
         assert_int_equal(op_count(want.e->g, OP_SCALE) + op_count(want.e->g, OP_SCALE_GRAD), 4);
         assert_int_equal(op_count(got.e->g, OP_SCALE) + op_count(got.e->g, OP_SCALE_GRAD), 0);
@@ -274,8 +277,8 @@ int main(void)
         cmocka_unit_test(inference_runs_no_random_op),
         cmocka_unit_test(no_node_writes_where_it_still_reads),
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
-        cmocka_unit_test(factors_in_weights_change_no_gradient_and_no_answer),
-        cmocka_unit_test(factors_in_weights_change_no_update),
+        cmocka_unit_test(work_in_weights_changes_no_gradient_and_no_answer),
+        cmocka_unit_test(work_in_weights_changes_no_update),
         cmocka_unit_test(a_factor_in_the_weights_leaves_no_pass_over_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
