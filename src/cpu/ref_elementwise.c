@@ -89,6 +89,24 @@ void REF(scale_weight_grad)(const op_call *c)
     }
 }
 
+void REF(join_weight)(const op_call *c)
+{
+    const real *a = c->in[0].data, *b = c->in[1].data;
+    real *to = c->out[0].data;
+    int64_t first = count_of(&c->in[0]);
+    for (int64_t i = 0; i < count_of(&c->out[0]); i++)
+        to[i] = i < first ? a[i] : b[i - first];
+}
+
+void REF(join_weight_grad)(const op_call *c)
+{
+    const real *d = c->in[0].data;
+    real *a = c->out[0].data, *b = c->out[1].data;
+    int64_t first = count_of(&c->out[0]);
+    for (int64_t i = 0; i < count_of(&c->in[0]); i++)
+        *(i < first ? a + i : b + i - first) = d[i];
+}
+
 void REF(mean)(const op_call *c)
 {
     const real *x = c->in[0].data;

@@ -33,7 +33,7 @@ struct cuda_side {
 
 static int reads_weight_gradient(op_id op)
 {
-    return op == OP_SCALE_WEIGHT_GRAD || op == OP_SPREAD_WEIGHT_GRAD;
+    return op == OP_SCALE_WEIGHT_GRAD || op == OP_SPREAD_WEIGHT_GRAD || op == OP_JOIN_WEIGHT_GRAD;
 }
 
 /* May it run on the second stream? */

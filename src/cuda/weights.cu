@@ -2,10 +2,11 @@
  *
  *     scale   W' = gamma W, b' = gamma b;  dW = gamma dW', dgamma = row sums of dW' W + db' b, db = gamma db'
  *     spread  W' (S N, C, p, p): W (N, C, k, k) at each of S places of a tile, cut off at its edges;  dW, db: sums over places
+ *     join    W' = the rows of A, then those of B;  dA, dB: the rows of dW'
  *
  * scale: a block has one row of the weights, that is one output of the layer: gamma is one number there, and the row's sum
- * needs no second launch. Threads add in float along the row and the block in double by a fixed tree. spread: a thread per
- * element; there are some ten thousand. Everything is as small as the weights. Meaning: graph/op_weights.c. */
+ * needs no second launch. Threads add in float along the row and the block in double by a fixed tree. spread, join: a thread
+ * per element; there are some ten thousand. Everything is as small as the weights. Meaning: graph/op_weights.c. */
 #include "cuda/prim.cuh"
 
 namespace
@@ -107,6 +108,19 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+__global__ void __launch_bounds__(THREADS)
+    join_two(const float *a, const float *b, array to, int64_t first, int64_t count)
+{
+    for (int64_t i = thread_index(); i < count; i += thread_count())
+        store(to, i, i < first ? a[i] : b[i - first]);
+}
+
+__global__ void __launch_bounds__(THREADS) part_two(const float *d, float *a, float *b, int64_t first, int64_t count)
+{
+    for (int64_t i = thread_index(); i < count; i += thread_count())
+        *(i < first ? a + i : b + (i - first)) = d[i];
+}
+
 spread spread_of(const tensor_info *w, const op_attr *a)
 {
     const unfold_spec *u = &a->unfold;
@@ -155,6 +169,24 @@ void cuda_spread_weight_grad(const op_call *c)
     kernel_launch((cudaStream_t)cuda_device_of(c)->stream, spread_sum, blocks_for(count), THREADS, 0,
                   spread_of(c->out[0].info, c->attr), (const float *)c->in[0].data, (const float *)c->in[1].data,
                   (float *)c->out[0].data, (float *)c->out[1].data, (int)count);
+    cuda_launched(c);
+}
+
+void cuda_join_weight(const op_call *c)
+{
+    int64_t count = operand_count(&c->out[0]);
+    kernel_launch((cudaStream_t)cuda_device_of(c)->stream, join_two, blocks_for(count), THREADS, 0,
+                  (const float *)c->in[0].data, (const float *)c->in[1].data, array_of(&c->out[0]),
+                  operand_count(&c->in[0]), count);
+    cuda_launched(c);
+}
+
+void cuda_join_weight_grad(const op_call *c)
+{
+    int64_t count = operand_count(&c->in[0]);
+    kernel_launch((cudaStream_t)cuda_device_of(c)->stream, part_two, blocks_for(count), THREADS, 0,
+                  (const float *)c->in[0].data, (float *)c->out[0].data, (float *)c->out[1].data,
+                  operand_count(&c->out[0]), count);
     cuda_launched(c);
 }
 }

@@ -51,6 +51,8 @@ berlu_status scale_weight_shape(graph *g, node *n);
 berlu_status scale_weight_gradient(grad_pass *p, const node *n);
 berlu_status spread_weight_shape(graph *g, node *n);
 berlu_status spread_weight_gradient(grad_pass *p, const node *n);
+berlu_status join_weight_shape(graph *g, node *n);
+berlu_status join_weight_gradient(grad_pass *p, const node *n);
 berlu_status mean_shape(graph *g, node *n);
 berlu_status mean_gradient(grad_pass *p, const node *n);
 

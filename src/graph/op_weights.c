@@ -5,6 +5,8 @@
  *                                                    dgamma_o = sum_k dW'_ok W_ok + db'_o b_o
  *     spread_weight(W (N, C, k, k), b?)           -> W' (S N, C, p, p), b' (S N)
  *     spread_weight_grad(dW', db'?)               -> dW, db: sums over the S places
+ *     join_weight(A (N, K...), B (M, K...))       -> (N + M, K...): the rows of both
+ *     join_weight_grad(dW')                       -> dA, dB
  *
  * scale: gamma (x W^T + b) = x W'^T + b', so a layer with W' and b' needs no pass over its output
  * for gamma, and none over its gradient: dgamma follows from dW', which is as small as the weights.
@@ -12,6 +14,8 @@
  * spread: a k x k window at each of S places of a p x p tile, zeros around the tile (attr.unfold),
  * sees nothing but the tile's pixels. So its S N results are one layer over those C p p pixels:
  * row (s, n) of W' has W[n] moved to place s, cut off at the tile's edges.
+ *
+ * join: two layers without bias over one input are one layer.
  *
  * W' has the dtype of a branch, which is what products read. passes/weights.c creates the ops. */
 #include "graph/op_rules.h"
@@ -78,4 +82,27 @@ berlu_status spread_weight_gradient(grad_pass *p, const node *n)
     node made = *graph_last(grad_graph(p));
     grad_give(p, w, made.out[0]);
     return grad_give(p, b, made.out[1]);
+}
+
+berlu_status join_weight_shape(graph *g, node *n)
+{
+    const tensor_info a = *info_of(g, n->in[0]), b = *info_of(g, n->in[1]);
+    int64_t inputs = tensor_elements(&a) / a.size[0];
+    if (tensor_elements(&b) / b.size[0] != inputs)
+        return graph_fail(g, BERLU_ERR_ARG, "join_weight: %s and %s differ in their inputs", graph_say(g, n->in[0]),
+                          graph_say(g, n->in[1]));
+    n->out[0] = graph_declare(g, ROLE_BRANCH, 0, 2, (int64_t[]){a.size[0] + b.size[0], inputs});
+    return graph_status(g);
+}
+
+berlu_status join_weight_gradient(grad_pass *p, const node *n)
+{
+    node d = node_make(OP_JOIN_WEIGHT_GRAD, 1, (tensor[]){grad_of(p, n->out[0])});
+    d.attr.like[0] = n->in[0];
+    d.attr.like[1] = n->in[1];
+    if (grad_add(p, &d) == TENSOR_NONE)
+        return graph_status(grad_graph(p));
+    node made = *graph_last(grad_graph(p));
+    grad_give(p, n->in[0], made.out[0]);
+    return grad_give(p, n->in[1], made.out[1]);
 }

@@ -15,7 +15,7 @@
  * (4) So linear_dw before it computes no bias gradient, and u can be saved without its bias
  * (attr.raw) where the entry allows it. (5) Column sums are added while the elements are in
  * registers, without another read of dy. (6) x is read once; the linear_dw that reads y moves
- * behind norm_grad.
+ * behind norm_grad, and with it what reads its results.
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
@@ -28,7 +28,8 @@ typedef struct fuse_pass {
     graph *g;
     const op_entry *ops;
     int *uses;
-    char *dead; /* per node */
+    char *dead;  /* per node */
+    char *moves; /* per node: of norm_again_join() */
 } fuse_pass;
 
 static node *producer_of(fuse_pass *f, tensor t)
@@ -225,7 +226,23 @@ static void node_rotate(fuse_pass *f, int from, int to)
     }
 }
 
-/* Only weight gradients may lie between the two: nothing before norm_grad reads their outputs. */
+/* Marks the nodes between the two that read the norm's output, and those that read a result of such a node. Returns whether
+ * all of them may move behind norm_grad: weight gradients and what is computed from them alone. */
+static int movers_mark(fuse_pass *f, int index, int grad, tensor y)
+{
+    for (int i = index + 1; i < grad; i++) {
+        const node *n = graph_node(f->g, i);
+        f->moves[i] = (char)(!f->dead[i] && node_reads(n, y));
+        if (f->moves[i] && n->op != OP_LINEAR_DW)
+            return 0;
+        for (int j = index + 1; j < i && !f->dead[i]; j++)
+            for (int k = 0; k < NODE_OUTPUTS && f->moves[j]; k++)
+                if (graph_node(f->g, j)->out[k] != TENSOR_NONE && node_reads(n, graph_node(f->g, j)->out[k]))
+                    f->moves[i] = 1;
+    }
+    return 1;
+}
+
 static void norm_again_join(fuse_pass *f, int index)
 {
     const node norm = *graph_node(f->g, index);
@@ -235,9 +252,8 @@ static void norm_again_join(fuse_pass *f, int index)
     int grad = norm_grad_find(f, index);
     if (grad < 0 || graph_node(f->g, grad)->out[slot] != TENSOR_NONE || node_reads(graph_node(f->g, grad), norm.out[0]))
         return;
-    for (int i = index + 1; i < grad; i++)
-        if (!f->dead[i] && node_reads(graph_node(f->g, i), norm.out[0]) && graph_node(f->g, i)->op != OP_LINEAR_DW)
-            return;
+    if (!movers_mark(f, index, grad, norm.out[0]))
+        return;
     node *joined = graph_node_edit(f->g, grad);
     joined->in[5] = norm.in[2];
     joined->out[slot] = norm.out[0];
@@ -245,7 +261,7 @@ static void norm_again_join(fuse_pass *f, int index)
     graph_tensor_edit(f->g, norm.out[0])->producer = grad;
     f->dead[index] = 1;
     for (int i = grad - 1; i > index; i--)
-        if (!f->dead[i] && node_reads(graph_node(f->g, i), norm.out[0]))
+        if (f->moves[i])
             node_rotate(f, i, grad--);
 }
 
@@ -263,7 +279,8 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     int count = graph_node_count(g);
     fuse_pass f = {.g = g, .ops = ops, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
     berlu_status status = BERLU_OK;
-    if (!f.uses || !f.dead) {
+    f.moves = calloc((size_t)count + 1, 1);
+    if (!f.uses || !f.dead || !f.moves) {
         status = berlu_fail_memory((size_t)count, "fusing a graph");
         goto done;
     }
@@ -286,5 +303,6 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
 done:
     free(f.uses);
     free(f.dead);
+    free(f.moves);
     return status;
 }

@@ -3,6 +3,7 @@
  *     scale(linear(x, W, b), gamma)    -> linear(x, W', b'), W', b' = scale_weight(W, gamma, b)
  *     linear(unfold(image, tile), W, b) -> reshape(linear(unfold(image), W', b')),
  *                                         W', b' = spread_weight(W, b)
+ *     attention(linear(x, A), linear(x, B)) -> attention(linear(x, W')), W' = join_weight(A, B)
  *
  * Rows are as many as the batch has; weights are few. (1) As a node of its own LayerScale reads and
  * writes all rows, each way, and keeps its input for the backward. In the weights it costs a pass
@@ -10,7 +11,9 @@
  * it (fuse.c), and nothing is kept. (2) TNT cuts a 7 x 7 window at every pixel of a 4 x 4 tile:
  * rows of 147 numbers, most of them zeros, sixteen for each tile. All windows of a tile together
  * are one layer over its 48 pixels: a third of the multiply-adds and a fiftieth of the memory. It
- * applies where the tile is no wider than the window; a wider one would multiply more zeros.
+ * applies where the tile is no wider than the window; a wider one would multiply more zeros. (3) q,
+ * k and v of one input, from two layers without bias, are one product, which reads x once; so are
+ * their gradients.
  *
  * The pass runs before differentiate, so gradients of W' reach the parameters by the rules of
  * graph/op_weights.c. Values change in their last bits, so a backend asks for it
@@ -91,6 +94,30 @@ static berlu_status windows_spread(weights_pass *p, int index)
     return BERLU_OK;
 }
 
+static berlu_status layers_join(weights_pass *p, int index)
+{
+    graph *g = p->g;
+    const node attention = *graph_node(g, index);
+    int both = attention.op == OP_ATTENTION && attention.in[1] != TENSOR_NONE;
+    int first = both ? only_reader_of(p, attention.in[0], OP_LINEAR) : -1;
+    int second = both ? only_reader_of(p, attention.in[1], OP_LINEAR) : -1;
+    if (first < 0 || second < 0)
+        return BERLU_OK;
+    const node a = *graph_node(g, first), b = *graph_node(g, second);
+    if (a.in[0] != b.in[0] || a.in[2] != TENSOR_NONE || b.in[2] != TENSOR_NONE)
+        return BERLU_OK;
+    p->places[first] = (place){.first = graph_node_count(g), .count = 2, .gone = 1};
+    p->places[second].gone = 1;
+    node join = node_make(OP_JOIN_WEIGHT, 2, (tensor[]){a.in[1], b.in[1]});
+    tensor weight = graph_add(g, &join);
+    tensor rows = build_linear(g, a.in[0], weight, TENSOR_NONE);
+    TRY(graph_status(g));
+    node *edited = graph_node_edit(g, index);
+    edited->in[0] = rows;
+    edited->in[1] = TENSOR_NONE;
+    return BERLU_OK;
+}
+
 /* The first `count` nodes in order, each behind those that were appended for its place. */
 static void nodes_order(weights_pass *p, int count)
 {
@@ -116,6 +143,8 @@ berlu_status graph_weights(graph *g)
         status = windows_spread(&p, i);
         if (status == BERLU_OK)
             status = scale_fold(&p, i);
+        if (status == BERLU_OK)
+            status = layers_join(&p, i);
     }
     if (status == BERLU_OK && !(p.sorted = calloc((size_t)graph_node_count(g) + 1, sizeof *p.sorted)))
         status = berlu_fail_memory((size_t)count * sizeof *p.sorted, "moving work into weights");

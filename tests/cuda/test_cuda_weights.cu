@@ -118,6 +118,24 @@ static void spread_case(const tile_shape &t, bool bias, tensor_dtype type)
     }
 }
 
+static void join_case(int64_t first, int64_t second, int64_t inputs, tensor_dtype type)
+{
+    std::string name = "join of " + std::to_string(first) + " and " + std::to_string(second) + " rows";
+    test_tensor a(first, inputs, DTYPE_F32), b(second, inputs, DTYPE_F32), to(first + second, inputs, type);
+    test_tensor d(first + second, inputs, DTYPE_F32), da(first, inputs, DTYPE_F32), db(second, inputs, DTYPE_F32);
+    a.fill(0, 1), b.fill(0, 1), d.fill(0, 1);
+    std::vector<double> want = a.value;
+    want.insert(want.end(), b.value.begin(), b.value.end());
+    call_runner c(OP_JOIN_WEIGHT), g(OP_JOIN_WEIGHT_GRAD);
+    c.in(0, &a), c.in(1, &b), c.out(0, &to);
+    g.in(0, &d), g.out(0, &da), g.out(1, &db);
+    c.run(name, cuda_join_weight, NULL, NULL);
+    g.run(name, cuda_join_weight_grad, NULL, NULL);
+    compare(name, to.raw(name), want, type, NULL);
+    compare(name + ", first gradient", da.raw(name), {d.value.begin(), d.value.begin() + a.size()}, DTYPE_F32, NULL);
+    compare(name + ", second gradient", db.raw(name), {d.value.begin() + a.size(), d.value.end()}, DTYPE_F32, NULL);
+}
+
 int main(void)
 {
     if (!device_there()) {
@@ -140,6 +158,8 @@ int main(void)
             spread_case(t, bias, DTYPE_F32);
             spread_case(t, bias, DTYPE_BF16);
         }
+    join_case(48, 24, 24, DTYPE_BF16);
+    join_case(3, 5, 7, DTYPE_F32);
     printf("weights: %d wrong\n", faults);
     return faults ? 1 : 0;
 }

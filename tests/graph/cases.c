@@ -210,7 +210,8 @@ static void case_factors(graph *g, const berlu_act *act)
     x = build_add(g, x, build_scale(g, build_linear(g, x, w, TENSOR_NONE), gamma));
     tensor u = layer_linear(g, x, WIDTH, WITH_BIAS, "fc2");
     x = build_add(g, layer_norm(g, u, 1e-5f, "norm1"), build_scale(g, u, gamma));
-    x = build_add(g, x, build_scale(g, build_linear(g, x, w, param(g, "fc.bias", 1, &width)), second));
+    tensor n = layer_norm(g, x, 1e-5f, "norm3"); /* whose gradient recomputes it for the layer's weights */
+    x = build_add(g, x, build_scale(g, build_linear(g, n, w, param(g, "fc.bias", 1, &width)), second));
     head(g, build_select(g, layer_norm(g, x, 1e-5f, "norm2"), 1));
 }
 

@@ -184,7 +184,7 @@ static void work_in_weights_changes_no_gradient_and_no_answer(void **state)
 {
     (void)state;
     const backend folding = folding_backend();
-    int moved = 0, spread = 0;
+    int moved = 0, spread = 0, joined = 0;
     for (int i = 0; i < graph_case_count; i++) {
         const graph_case *c = &graph_cases[i];
         prepared got = case_prepare(c, &folding, 1), want = case_prepare(c, cpu_f64_backend(), 1);
@@ -204,6 +204,7 @@ static void work_in_weights_changes_no_gradient_and_no_answer(void **state)
         assert_int_equal(op_count(infer[0]->g, OP_SCALE_WEIGHT), op_count(got.e->g, OP_SCALE_WEIGHT));
         moved += op_count(got.e->g, OP_SCALE_WEIGHT);
         spread += op_count(got.e->g, OP_SPREAD_WEIGHT);
+        joined += op_count(got.e->g, OP_JOIN_WEIGHT);
         assert_int_equal(op_count(got.e->g, OP_SPREAD_WEIGHT_GRAD), op_count(got.e->g, OP_SPREAD_WEIGHT));
         engine_free(infer[0]);
         engine_free(infer[1]);
@@ -211,6 +212,7 @@ static void work_in_weights_changes_no_gradient_and_no_answer(void **state)
         case_free(&want);
     }
     assert_int_equal(moved, 2 + 2 * 2); /* of three factors, and of two blocks in two cases */
+    assert_int_equal(joined, 1);        /* of the one attention with v apart */
     assert_int_equal(spread, 1);        /* of two streams, but not where windows leave their tile */
 }
 
@@ -222,7 +224,8 @@ static void work_in_weights_changes_no_update(void **state)
     const backend *const machines[] = {&folding, cpu_f64_backend()};
     for (int i = 0; i < graph_case_count; i++) {
         graph_case c = graph_cases[i];
-        if (!strstr(c.name, "convolutions") && !strstr(c.name, "factors") && !strstr(c.name, "two streams"))
+        if (!strstr(c.name, "convolutions") && !strstr(c.name, "factors") && !strstr(c.name, "two streams") &&
+            !strstr(c.name, "v apart"))
             continue;
         c.options.ema = 1;
         c.options.accumulate = 3;
