@@ -108,8 +108,8 @@ struct backend {
     berlu_status (*result_pop)(device *d, step_result *out, int *there, int wait);
 
     size_t (*library)(const op_call *call); /* bytes that libraries allocate during a call; NULL: none */
-    /* Bytes of device memory that prepare() takes for such a list, at most: tables, and what a second
-     * stream needs of its own. From sizes alone, as op_entry.workspace; NULL: none. */
+    /* Bytes of device memory that prepare() takes for such a list, at most: tables, and what a
+     * second stream needs of its own. From sizes alone, as op_entry.workspace; NULL: none. */
     size_t (*prepared)(const device *d, const op_call *calls, int count);
     void (*group)(graph *g, int batch); /* marks row-blocked groups (node.group); NULL: none */
     /* The number of calls after an op of `rows` rows that must not overwrite its inputs, because

@@ -1,4 +1,5 @@
-/* op_weights.c - weights computed from weights, so that rows need less. SPDX-License-Identifier: MIT
+/* op_weights.c - weights computed from weights, so that rows need less.
+ * SPDX-License-Identifier: MIT
  *
  *     scale_weight(W (N, K...), gamma (N), b?)    -> W' = gamma W row by row, b' = gamma b
  *     scale_weight_grad(dW', W, gamma, db'?, b?)  -> dW = gamma dW', db = gamma db',

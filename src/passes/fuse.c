@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     add(r, op(...))                     -> op(..., r)
+ *     add(r, reshape(op(...)))            -> reshape(op(..., reshape(r)))
  *     act(linear(x))                      -> linear_act(x)
  *     act_grad(linear_dx(dz), u), act(u)  -> linear_dx_act(dz, u)
  *     column sums of du                   -> a further output of linear_dx_act
@@ -10,17 +11,18 @@
  *
  * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
  * the output of op is in registers: the residual of a block in the forward, gradients that meet in
- * the backward. (2) Bias and activation read the product's rows from the cache. (3) The same in the
- * backward: the derivative, and the output recomputed for the next layer's weights, in one pass.
- * (4) So linear_dw before it computes no bias gradient, and u can be saved without its bias
- * (attr.raw) where the entry allows it. (5) Column sums are added while the elements are in
- * registers, without another read of dy. (6) x is read once; the linear_dw that reads y moves
- * behind norm_grad, and with it what reads its results.
+ * the backward; through a view where the entry says so (op_entry.through). (2) Bias and activation
+ * read the product's rows from the cache. (3) The same in the backward: the derivative, and the
+ * output recomputed for the next layer's weights, in one pass. (4) So linear_dw before it computes
+ * no bias gradient, and u can be saved without its bias (attr.raw) where the entry allows it. (5)
+ * Column sums are added while the elements are in registers, without another read of dy. (6) x is
+ * read once; the linear_dw that reads y moves behind norm_grad, and with it what reads its results.
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "passes/passes.h"
 
@@ -77,6 +79,43 @@ static void add_take_in(fuse_pass *f, int index)
         joined.in[slot] = sum.in[1 - side];
         joined.out[0] = sum.out[0];
         node_move(f, from, index, &joined);
+        return;
+    }
+}
+
+/* The view becomes one of r, for op; a second one, in the sum's place, shows op's result as the
+ * sum's. r must precede op, so that the three keep their positions. */
+static void add_take_through(fuse_pass *f, int index)
+{
+    const node sum = *graph_node(f->g, index);
+    for (int side = 1; side >= 0 && sum.op == OP_ADD; side--) {
+        tensor seen = sum.in[side], r = sum.in[1 - side];
+        node *view = producer_of(f, seen), *maker = view && view->op == OP_RESHAPE ? producer_of(f, view->in[0]) : NULL;
+        int slot = maker && f->ops[maker->op].through ? f->ops[maker->op].absorbs : 0;
+        if (!slot || maker->in[slot] != TENSOR_NONE || maker->out[0] != view->in[0] || f->uses[seen] != 1 ||
+            f->uses[view->in[0]] != 1)
+            continue;
+        tensor made = view->in[0];
+        int from = graph_tensor(f->g, made)->producer, middle = graph_tensor(f->g, seen)->producer;
+        if (graph_tensor(f->g, r)->producer >= from || others_read(f, maker, from, middle))
+            continue;
+        node joined = *maker, before = *view, behind = *view;
+        tensor_info *shown = graph_tensor_edit(f->g, seen), *result = graph_tensor_edit(f->g, sum.out[0]);
+        const tensor_info *whole = graph_tensor(f->g, made);
+        behind.in[0] = result->view_of = made;
+        behind.out[0] = sum.out[0];
+        before.in[0] = shown->view_of = r;
+        before.attr.rank = shown->rank = whole->rank;
+        memcpy(before.attr.size, whole->size, sizeof before.attr.size);
+        memcpy(shown->size, whole->size, sizeof shown->size);
+        joined.in[slot] = seen;
+        *graph_node_edit(f->g, from) = before;
+        *graph_node_edit(f->g, middle) = joined;
+        *graph_node_edit(f->g, index) = behind;
+        shown->producer = from;
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            if (joined.out[j] != TENSOR_NONE)
+                graph_tensor_edit(f->g, joined.out[j])->producer = middle;
         return;
     }
 }
@@ -226,8 +265,9 @@ static void node_rotate(fuse_pass *f, int from, int to)
     }
 }
 
-/* Marks the nodes between the two that read the norm's output, and those that read a result of such a node. Returns whether
- * all of them may move behind norm_grad: weight gradients and what is computed from them alone. */
+/* Marks the nodes between the two that read the norm's output, and those that read a result of such
+ * a node. Returns whether all of them may move behind norm_grad: weight gradients and what is
+ * computed from them. */
 static int movers_mark(fuse_pass *f, int index, int grad, tensor y)
 {
     for (int i = index + 1; i < grad; i++) {
@@ -287,6 +327,9 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     for (int i = 0; i < count; i++)
         if (!f.dead[i])
             add_take_in(&f, i);
+    for (int i = 0; i < count; i++)
+        if (!f.dead[i])
+            add_take_through(&f, i);
     for (int i = 0; i < count && ops[OP_LINEAR_ACT].run; i++)
         if (!f.dead[i])
             linear_act_join(&f, i);

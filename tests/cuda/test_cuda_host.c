@@ -167,6 +167,29 @@ static void layer_scale_costs_no_pass_over_rows(void **state)
     nothing_is_left();
 }
 
+/* The gradient of a patch as a row meets that of its pixels in the norm's kernel, through the view between them. */
+static void gradients_of_two_streams_meet_without_a_pass(void **state)
+{
+    (void)state;
+    model *m = NULL;
+    engine *e = NULL;
+    assert_int_equal(model_create(&m, "tnt_micro", NULL), BERLU_OK);
+    engine_options o = {.backend = cuda_backend(), .mode = ENGINE_TRAIN, .batch = 2, .loss = LOSS_CROSS_ENTROPY};
+    assert_int_equal(engine_create(&e, m->graph, &o), BERLU_OK);
+    int sums = 0, norms = 0;
+    for (int i = 0; i < graph_node_count(e->g); i++) {
+        const node *n = graph_node(e->g, i);
+        sums += n->op == OP_ADD;
+        norms +=
+            n->op == OP_NORM_GRAD && n->in[4] != TENSOR_NONE && graph_tensor(e->g, n->in[4])->view_of != TENSOR_NONE;
+    }
+    assert_int_equal(sums, 0);
+    assert_true(norms > 0);
+    engine_free(e);
+    model_free(m);
+    nothing_is_left();
+}
+
 /* ---- programs ---- */
 
 static void a_program_is_launched_once_then_captured_then_replayed(void **state)
@@ -629,6 +652,7 @@ int main(void)
         cmocka_unit_test_setup(every_case_in_bf16_equals_the_reference, machine_new),
         cmocka_unit_test_setup(a_transformer_reads_no_gradient_for_its_bias_alone, machine_new),
         cmocka_unit_test_setup(layer_scale_costs_no_pass_over_rows, machine_new),
+        cmocka_unit_test_setup(gradients_of_two_streams_meet_without_a_pass, machine_new),
         cmocka_unit_test_setup(a_program_is_launched_once_then_captured_then_replayed, machine_new),
         cmocka_unit_test_setup(a_profile_times_every_call_and_captures_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_cannot_be_launched_ends_the_run_with_its_name, machine_new),
