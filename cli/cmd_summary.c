@@ -335,7 +335,7 @@ static const option_row rows[] = {
      .help = "which network; `berlu models` lists them"},
     {"graph", OPTION_OPTIONAL, .choices = "text|dot", .help = "print the graph instead, as text or for Graphviz"},
     {"after", OPTION_CHOICE, .standard = "none", /* in the order of engine_pass */
-     .choices = "none|slice|loss|prune-early|differentiate|fuse|prune|precision|group|plan",
+     .choices = "none|slice|loss|prune-early|weights|differentiate|fuse|prune|precision|group|plan",
      .help = "print the graph that this pass makes for a training step; plan tells every tensor's place"},
     {"batch", OPTION_INT, "N", .standard = "1", .least = 1, .most = 4096, .help = "images the memory is planned for"},
     MODEL_ROWS,

@@ -62,6 +62,55 @@ void REF(scale_grad)(const op_call *c)
     }
 }
 
+void REF(scale_weight)(const op_call *c)
+{
+    const real *w = c->in[0].data, *gamma = c->in[1].data, *b = c->in[2].data;
+    real *to = c->out[0].data, *bias = c->out[1].data;
+    int64_t outputs = count_of(&c->in[1]), each = count_of(&c->in[0]) / outputs;
+    for (int64_t o = 0; o < outputs; o++) {
+        for (int64_t k = 0; k < each; k++)
+            to[o * each + k] = gamma[o] * w[o * each + k];
+        if (b)
+            bias[o] = gamma[o] * b[o];
+    }
+}
+
+void REF(scale_weight_grad)(const op_call *c)
+{
+    const real *d = c->in[0].data, *w = c->in[1].data, *gamma = c->in[2].data, *dbias = c->in[3].data,
+               *b = c->in[4].data;
+    real *dw = c->out[0].data, *dgamma = c->out[1].data, *db = c->out[2].data;
+    int64_t outputs = count_of(&c->in[2]), each = count_of(&c->in[1]) / outputs;
+    for (int64_t o = 0; o < outputs; o++) {
+        double sum = b ? (double)dbias[o] * b[o] : 0;
+        for (int64_t k = o * each; k < (o + 1) * each; k++) {
+            sum += (double)d[k] * w[k];
+            dw[k] = gamma[o] * d[k];
+        }
+        dgamma[o] = (real)sum;
+        if (b)
+            db[o] = gamma[o] * dbias[o];
+    }
+}
+
+void REF(join_weight)(const op_call *c)
+{
+    const real *a = c->in[0].data, *b = c->in[1].data;
+    real *to = c->out[0].data;
+    int64_t first = count_of(&c->in[0]);
+    for (int64_t i = 0; i < count_of(&c->out[0]); i++)
+        to[i] = i < first ? a[i] : b[i - first];
+}
+
+void REF(join_weight_grad)(const op_call *c)
+{
+    const real *d = c->in[0].data;
+    real *a = c->out[0].data, *b = c->out[1].data;
+    int64_t first = count_of(&c->out[0]);
+    for (int64_t i = 0; i < count_of(&c->in[0]); i++)
+        *(i < first ? a + i : b + i - first) = d[i];
+}
+
 void REF(mean)(const op_call *c)
 {
     const real *x = c->in[0].data;

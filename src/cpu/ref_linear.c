@@ -53,6 +53,68 @@ void REF(linear_dw)(const op_call *c)
     }
 }
 
+/* ---- a window at every place of a tile ------------------------------------------------------- */
+
+typedef struct spread {
+    int64_t outputs, channels, kernel, tile, side, stride, padding;
+} spread;
+
+static spread spread_make(const op_operand *weight, const op_attr *a)
+{
+    const unfold_spec *s = &a->unfold;
+    return (spread){.outputs = weight->info->size[0],
+                    .channels = weight->info->size[1],
+                    .kernel = s->kernel,
+                    .tile = s->tile,
+                    .side = (s->tile + 2 * s->padding - s->kernel) / s->stride + 1,
+                    .stride = s->stride,
+                    .padding = s->padding};
+}
+
+/* The element of (N, C, k, k) that lies on pixel `at` of (S N, C, p, p); -1: none does. */
+static int64_t spread_source(const spread *s, int64_t at)
+{
+    int64_t x = at % s->tile, y = at / s->tile % s->tile, c = at / (s->tile * s->tile) % s->channels;
+    int64_t row = at / (s->tile * s->tile * s->channels), n = row % s->outputs, place = row / s->outputs;
+    int64_t ky = y - place / s->side * s->stride + s->padding, kx = x - place % s->side * s->stride + s->padding;
+    int inside = ky >= 0 && ky < s->kernel && kx >= 0 && kx < s->kernel;
+    return inside ? ((n * s->channels + c) * s->kernel + ky) * s->kernel + kx : -1;
+}
+
+void REF(spread_weight)(const op_call *c)
+{
+    const real *w = c->in[0].data, *b = c->in[1].data;
+    real *to = c->out[0].data, *bias = c->out[1].data;
+    spread s = spread_make(&c->in[0], c->attr);
+    for (int64_t i = 0; i < c->out[0].rows * c->out[0].channels; i++) {
+        int64_t from = spread_source(&s, i);
+        to[i] = from < 0 ? 0 : w[from];
+    }
+    for (int64_t i = 0; b && i < s.side * s.side * s.outputs; i++)
+        bias[i] = b[i % s.outputs];
+}
+
+void REF(spread_weight_grad)(const op_call *c)
+{
+    const real *d = c->in[0].data, *dbias = c->in[1].data;
+    real *dw = c->out[0].data, *db = c->out[1].data;
+    spread s = spread_make(&c->out[0], c->attr);
+    int64_t count = c->out[0].rows * c->out[0].channels;
+    for (int64_t i = 0; i < count; i++)
+        dw[i] = 0;
+    for (int64_t i = 0; i < c->in[0].rows * c->in[0].channels; i++) {
+        int64_t to = spread_source(&s, i);
+        if (to >= 0)
+            dw[to] += d[i];
+    }
+    for (int64_t i = 0; db && i < s.outputs; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < s.side * s.side; k++)
+            sum += dbias[k * s.outputs + i];
+        db[i] = (real)sum;
+    }
+}
+
 /* ---- unfold and fold ------------------------------------------------------------------------- */
 
 typedef struct window {

@@ -127,6 +127,7 @@ berlu_status cuda_result_pop(device *d, step_result *out, int *there, int wait);
 
 /* run.c */
 berlu_status cuda_prepare(device *d, program **out, const op_call *calls, int count, const program_options *o);
+size_t cuda_prepared(const device *d, const op_call *calls, int count);
 berlu_status cuda_run(program *p);
 void cuda_program_free(program *p);
 void cuda_seconds(program *p, double *per_call, int reset);

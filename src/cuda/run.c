@@ -40,15 +40,15 @@ static int is_update(const op_call *c)
     return (op_rules[c->op].flags & RULE_UPDATE) != 0;
 }
 
-/* The table of the program's update ops; NULL where there are none. A program belongs to one engine, so they share it. */
-static const param_table *table_of(const program *p)
+/* The table of the list's update ops; NULL where there are none. A list belongs to one engine, so they share it. */
+static const param_table *table_of(const op_call *calls, int count)
 {
     const param_table *table = NULL;
-    for (int i = 0; i < p->count; i++) {
-        if (!is_update(&p->calls[i]))
+    for (int i = 0; i < count; i++) {
+        if (!is_update(&calls[i]))
             continue;
-        assert(!table || p->calls[i].params == table);
-        table = p->calls[i].params;
+        assert(!table || calls[i].params == table);
+        table = calls[i].params;
     }
     return table;
 }
@@ -56,6 +56,14 @@ static const param_table *table_of(const program *p)
 static int64_t pieces_of(const param_span *span)
 {
     return (span->count + PIECE - 1) / PIECE;
+}
+
+static int64_t pieces_count(const param_table *table)
+{
+    int64_t count = 0;
+    for (int i = 0; i < table->count; i++)
+        count += pieces_of(&table->spans[i]);
+    return count;
 }
 
 static berlu_status array_upload(cuda_device *d, void **out, const void *from, size_t bytes, const char *what)
@@ -66,9 +74,7 @@ static berlu_status array_upload(cuda_device *d, void **out, const void *from, s
 
 static berlu_status params_upload(program *p, const param_table *table)
 {
-    int64_t count = 0;
-    for (int i = 0; i < table->count; i++)
-        count += pieces_of(&table->spans[i]);
+    int64_t count = pieces_count(table);
     size_t bytes = (size_t)count * sizeof(param_piece);
     param_piece *pieces = calloc((size_t)count + 1, sizeof *pieces);
     if (!pieces)
@@ -102,13 +108,22 @@ static berlu_status events_make(program *p)
     return status;
 }
 
+size_t cuda_prepared(const device *d, const op_call *calls, int count)
+{
+    const param_table *table = table_of(calls, count);
+    size_t bytes = cuda_side_bytes(cuda_device_at(d), calls, count);
+    return table
+               ? bytes + (size_t)table->count * sizeof *table->spans + (size_t)pieces_count(table) * sizeof(param_piece)
+               : bytes;
+}
+
 berlu_status cuda_prepare(device *d, program **out, const op_call *calls, int count, const program_options *o)
 {
     program *p = calloc(1, sizeof *p);
     if (!p)
         return berlu_fail_memory(sizeof *p, "a list of calls");
     *p = (program){.device = cuda_device_at(d), .calls = calls, .count = count};
-    const param_table *table = table_of(p);
+    const param_table *table = table_of(calls, count);
     berlu_status status = table ? params_upload(p, table) : BERLU_OK;
     if (status == BERLU_OK && o->profile)
         status = events_make(p);

@@ -3,7 +3,9 @@
  * The plan gives memory out by the order of calls, so what runs beside later calls must be guarded: a call waits for every
  * gradient under way that reads what the call writes, or that writes what the call reads or writes. Those are ranges of
  * addresses, compared once, when the program is captured. plan.c lets the inputs of such calls live some calls longer
- * (backend.linger), else the next result would take their place at once and there would be nothing to run beside. */
+ * (backend.linger), else the next result would take their place at once and there would be nothing to run beside. The gradient
+ * of weights that others were computed from (scale_weight_grad) goes where the weight gradient that it reads was computed: on
+ * the first stream it would wait for that one at once. */
 #include "cuda/side.h"
 
 #include <assert.h>
@@ -29,8 +31,16 @@ struct cuda_side {
     void *workspace;
 };
 
+static int reads_weight_gradient(op_id op)
+{
+    return op == OP_SCALE_WEIGHT_GRAD || op == OP_SPREAD_WEIGHT_GRAD || op == OP_JOIN_WEIGHT_GRAD;
+}
+
+/* May it run on the second stream? */
 static int runs_beside(const cuda_device *d, op_id op, int64_t rows)
 {
+    if (reads_weight_gradient(op))
+        return d->second_stream >= 0;
     return op == OP_LINEAR_DW && d->second_stream >= 0 && (d->second_stream > 0 || rows <= ROWS_MOST);
 }
 
@@ -39,9 +49,48 @@ int cuda_linger(const device *d, op_id op, int64_t rows)
     return runs_beside(cuda_device_at(d), op, rows) ? LINGER : 0;
 }
 
-static int is_side(const cuda_device *d, const op_call *c)
+static int may_be_side(const cuda_device *d, const op_call *c)
 {
     return runs_beside(d, c->op, c->in[0].rows);
+}
+
+static int overlap(const op_operand *a, const op_operand *b)
+{
+    if (!a->data || !b->data)
+        return 0;
+    const char *x = a->data, *y = b->data;
+    size_t xs = (size_t)(a->rows * a->channels) * dtype_bytes(a->dtype);
+    size_t ys = (size_t)(b->rows * b->channels) * dtype_bytes(b->dtype);
+    return x < y + ys && y < x + xs;
+}
+
+/* Adds the call to the list if it runs beside the others. */
+static void call_consider(cuda_side *s, const op_call *c, int index)
+{
+    int wanted = !reads_weight_gradient(c->op);
+    for (int i = 0; i < s->count; i++)
+        wanted |= overlap(&s->calls[i].call.out[0], &c->in[0]);
+    if (wanted && may_be_side(s->device, c))
+        s->calls[s->count++] = (side_call){.index = index, .call = *c};
+}
+
+static size_t scratch_of(const cuda_device *d, const op_call *c)
+{
+    op_workspace ask = d->base.backend->ops[c->op].workspace;
+    return ask ? ask(c) : 0;
+}
+
+size_t cuda_side_bytes(const cuda_device *d, const op_call *calls, int count)
+{
+    size_t scratch = 0, library = 0;
+    for (int i = 0; i < count; i++) {
+        if (!may_be_side(d, &calls[i]) || reads_weight_gradient(calls[i].op)) /* which needs none */
+            continue;
+        size_t bytes = scratch_of(d, &calls[i]);
+        scratch = bytes > scratch ? bytes : scratch;
+        library = cuda_gemm_library(&calls[i]);
+    }
+    return scratch + library;
 }
 
 static berlu_status memory_take(cuda_side *s)
@@ -50,8 +99,7 @@ static berlu_status memory_take(cuda_side *s)
     size_t most = 1;
     berlu_status status = cuda_side_open(d, &s->calls[0].call);
     for (int i = 0; i < s->count; i++) {
-        op_workspace ask = d->base.backend->ops[s->calls[i].call.op].workspace;
-        size_t bytes = ask ? ask(&s->calls[i].call) : 0;
+        size_t bytes = scratch_of(d, &s->calls[i].call);
         most = bytes > most ? bytes : most;
     }
     if (status == BERLU_OK && !(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))
@@ -70,7 +118,7 @@ berlu_status cuda_side_make(cuda_side **out, cuda_device *d, const op_call *call
     int beside = 0;
     *out = NULL;
     for (int i = 0; i < count; i++)
-        beside += is_side(d, &calls[i]);
+        beside += may_be_side(d, &calls[i]);
     if (!beside)
         return BERLU_OK;
     cuda_side *s = calloc(1, sizeof *s);
@@ -82,12 +130,11 @@ berlu_status cuda_side_make(cuda_side **out, cuda_device *d, const op_call *call
     }
     *s = (cuda_side){.device = d, .calls = list};
     for (int i = 0; i < count; i++)
-        if (is_side(d, &calls[i]))
-            list[s->count++] = (side_call){.index = i, .call = calls[i]};
+        call_consider(s, &calls[i], i);
     berlu_status status = gpu_use(d->index);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK && s->count)
         status = memory_take(s);
-    if (status != BERLU_OK) {
+    if (status != BERLU_OK || !s->count) {
         cuda_side_free(s);
         return status;
     }
@@ -141,16 +188,6 @@ berlu_status cuda_side_launch(cuda_side *s, int call)
 }
 
 /* ---- who waits for whom ---- */
-
-static int overlap(const op_operand *a, const op_operand *b)
-{
-    if (!a->data || !b->data)
-        return 0;
-    const char *x = a->data, *y = b->data;
-    size_t xs = (size_t)(a->rows * a->channels) * dtype_bytes(a->dtype);
-    size_t ys = (size_t)(b->rows * b->channels) * dtype_bytes(b->dtype);
-    return x < y + ys && y < x + xs;
-}
 
 /* Does `c` touch what `beside` writes, or write what it reads? Updates touch every gradient. */
 static int conflict(const op_call *c, const op_call *beside)

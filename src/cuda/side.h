@@ -9,7 +9,9 @@
 
 typedef struct cuda_side cuda_side;
 berlu_status cuda_side_make(cuda_side **out, cuda_device *d, const op_call *calls, int count); /* NULL: none of them */
-void cuda_side_free(cuda_side *s);                                                             /* NULL is allowed */
+/* Device memory that it will take for them, with what the device then opens for the second stream. */
+size_t cuda_side_bytes(const cuda_device *d, const op_call *calls, int count);
+void cuda_side_free(cuda_side *s); /* NULL is allowed */
 
 void cuda_side_begin(cuda_side *s); /* of a capture */
 int cuda_side_has(const cuda_side *s, int call);

@@ -1,8 +1,15 @@
 /* unfold.cu - windows of an image as rows for a product, and back. SPDX-License-Identifier: MIT
  *
- * A thread per element: of the rows for unfold, of the image for fold (windows lie side by side there, so every pixel has
- * one source, and pixels that no window holds get zero). Meaning: graph/op_unfold.c and cpu/ref_linear.c. */
-#include "cuda/storage.cuh"
+ * The plain kernels have a thread per element: of the rows for unfold, of the image for fold (windows lie side by side there,
+ * so every pixel has one source, and pixels that no window holds get zero). They are bound by the arithmetic of indices, so
+ * the two shapes that models use most have kernels bound by memory:
+ *
+ *   2 x 2 windows of [H, W, C] (ConvNeXt's downsampling): a thread has four channels of a window's four pixels; it reads four
+ *   vectors of 8 bytes of bf16 and writes 32 bytes in a row, or the reverse.
+ *   windows side by side in [C, H, W] whose side is a multiple of four (patches): a thread has four pixels of a line.
+ *
+ * Meaning: graph/op_unfold.c and cpu/ref_linear.c. */
+#include "cuda/prim.cuh"
 
 namespace
 {
@@ -83,6 +90,89 @@ __global__ void __launch_bounds__(THREADS) fold(window w, array rows, array imag
     }
 }
 
+/* ---- 2 x 2 windows of [H, W, C], both sides even ---- */
+
+constexpr int QUAD = 4; /* channels of a thread */
+
+/* The first of a thread's channels in the map and in the rows. As sides are even, lines of windows are pairs of lines of all
+ * maps together. */
+struct pair_place {
+    int64_t map, row;
+};
+
+DEVICE pair_place pair_at(const window &w, int i)
+{
+    int groups = w.channels / QUAD, at = i / groups, group = i - at * groups, line = at / w.across,
+        x = at - line * w.across;
+    return pair_place{((int64_t)line * 2 * w.width + 2 * x) * w.channels + group * QUAD,
+                      ((int64_t)at * w.channels + group * QUAD) * 4};
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS) unfold_pairs(window w, const T *map, T *rows, int count)
+{
+    int i = (int)thread_index();
+    if (i >= count)
+        return;
+    pair_place p = pair_at(w, i);
+    float v[4][QUAD], out[4 * QUAD];
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        elements_load<T, QUAD>(v[k], map + p.map + ((int64_t)(k / 2) * w.width + k % 2) * w.channels);
+#pragma unroll
+    for (int k = 0; k < 4 * QUAD; k++)
+        out[k] = v[k % 4][k / 4];
+    elements_store<T, 8>(rows + p.row, out);
+    elements_store<T, 8>(rows + p.row + 8, out + 8);
+}
+
+template <typename T> __global__ void __launch_bounds__(THREADS) fold_pairs(window w, const T *rows, T *map, int count)
+{
+    int i = (int)thread_index();
+    if (i >= count)
+        return;
+    pair_place p = pair_at(w, i);
+    float v[4 * QUAD];
+    elements_load<T, 8>(v, rows + p.row);
+    elements_load<T, 8>(v + 8, rows + p.row + 8);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        float out[QUAD] = {v[k], v[4 + k], v[8 + k], v[12 + k]};
+        elements_store<T, QUAD>(map + p.map + ((int64_t)(k / 2) * w.width + k % 2) * w.channels, out);
+    }
+}
+
+/* Threads for such a map; 0: another kernel has to do. */
+int pairs_count(const window &w, const array &map, const array &rows, int64_t elements)
+{
+    bool fits =
+        !w.planar && !w.tile && w.kernel == 2 && w.height % 2 == 0 && w.width % 2 == 0 && w.channels % QUAD == 0;
+    fits = fits && map.bf16 == rows.bf16 && array_aligned(map) && array_aligned(rows);
+    return fits && elements / 16 < INT32_MAX ? (int)(elements / 16) : 0;
+}
+
+/* ---- windows side by side in [C, H, W] ---- */
+
+__global__ void __launch_bounds__(THREADS) unfold_lines(window w, array image, array rows, int count)
+{
+    int i = (int)thread_index();
+    if (i >= count)
+        return;
+    int fours = w.row / 4, at = i / fours, four = i - at * fours, across = w.kernel / 4; /* fours of a line */
+    int image_index = at / w.rows, r = at - image_index * w.rows, top = r / w.across, left = r - top * w.across;
+    int line = four / across, channel = line / w.kernel;
+    int y = top * w.kernel + line - channel * w.kernel, x = left * w.kernel + (four - line * across) * 4;
+    int64_t from = (((int64_t)image_index * w.channels + channel) * w.height + y) * w.width + x;
+    store4(rows, (int64_t)i * 4, load4(image, from));
+}
+
+int lines_count(const window &w, const array &image, const array &rows, int64_t elements)
+{
+    bool fits = w.planar && !w.tile && !w.padding && w.kernel == w.stride && w.kernel % 4 == 0 && w.width % 4 == 0;
+    fits = fits && array_aligned(image) && array_aligned(rows);
+    return fits && elements / 4 < INT32_MAX ? (int)(elements / 4) : 0;
+}
+
 } // namespace
 
 extern "C" {
@@ -90,16 +180,38 @@ extern "C" {
 void cuda_unfold(const op_call *c)
 {
     int64_t count = operand_count(&c->out[0]);
-    unfold<<<blocks_for(count), THREADS, 0, cuda_device_of(c)->stream>>>(
-        window_make(c->in[0].info, c->out[0].info, c->attr), array_of(&c->in[0]), array_of(&c->out[0]), count);
+    cudaStream_t stream = (cudaStream_t)cuda_device_of(c)->stream;
+    window w = window_make(c->in[0].info, c->out[0].info, c->attr);
+    array image = array_of(&c->in[0]), rows = array_of(&c->out[0]);
+    int pairs = pairs_count(w, image, rows, count), lines = lines_count(w, image, rows, count);
+    if (pairs && rows.bf16)
+        kernel_launch(stream, unfold_pairs<__nv_bfloat16>, blocks_for(pairs), THREADS, 0, w,
+                      (const __nv_bfloat16 *)image.data, (__nv_bfloat16 *)rows.data, pairs);
+    else if (pairs)
+        kernel_launch(stream, unfold_pairs<float>, blocks_for(pairs), THREADS, 0, w, (const float *)image.data,
+                      (float *)rows.data, pairs);
+    else if (lines)
+        kernel_launch(stream, unfold_lines, blocks_for(lines), THREADS, 0, w, image, rows, lines);
+    else
+        kernel_launch(stream, unfold, blocks_for(count), THREADS, 0, w, image, rows, count);
     cuda_launched(c);
 }
 
 void cuda_fold(const op_call *c)
 {
     int64_t count = operand_count(&c->out[0]);
-    fold<<<blocks_for(count), THREADS, 0, cuda_device_of(c)->stream>>>(
-        window_make(c->out[0].info, c->in[0].info, c->attr), array_of(&c->in[0]), array_of(&c->out[0]), count);
+    cudaStream_t stream = (cudaStream_t)cuda_device_of(c)->stream;
+    window w = window_make(c->out[0].info, c->in[0].info, c->attr);
+    array rows = array_of(&c->in[0]), image = array_of(&c->out[0]);
+    int pairs = pairs_count(w, image, rows, count);
+    if (pairs && rows.bf16)
+        kernel_launch(stream, fold_pairs<__nv_bfloat16>, blocks_for(pairs), THREADS, 0, w,
+                      (const __nv_bfloat16 *)rows.data, (__nv_bfloat16 *)image.data, pairs);
+    else if (pairs)
+        kernel_launch(stream, fold_pairs<float>, blocks_for(pairs), THREADS, 0, w, (const float *)rows.data,
+                      (float *)image.data, pairs);
+    else
+        kernel_launch(stream, fold, blocks_for(count), THREADS, 0, w, rows, image, count);
     cuda_launched(c);
 }
 }

@@ -82,6 +82,7 @@ struct backend {
     size_t alignment;    /* of tensors, in bytes */
     int host_memory;     /* device memory is the host's: callers may fill and read it in place */
     int asynchronous;    /* run() returns before the work is done */
+    int fold_weights;    /* what weights can do is moved into them (passes/weights.c); changes last bits */
     /* Workspaces of consecutive calls lie side by side, up to so many bytes, and then begin again:
      * what a call left in its own remains for a while. 0: all begin at the same place. */
     size_t workspace_ring;
@@ -110,7 +111,10 @@ struct backend {
     berlu_status (*result_pop)(device *d, step_result *out, int *there, int wait);
 
     size_t (*library)(const op_call *call); /* bytes that libraries allocate during a call; NULL: none */
-    void (*group)(graph *g, int batch);     /* marks row-blocked groups (node.group); NULL: none */
+    /* Bytes of device memory that prepare() takes for such a list, at most: tables, and what a
+     * second stream needs of its own. From sizes alone, as op_entry.workspace; NULL: none. */
+    size_t (*prepared)(const device *d, const op_call *calls, int count);
+    void (*group)(graph *g, int batch); /* marks row-blocked groups (node.group); NULL: none */
     /* The number of calls after an op of `rows` rows that must not overwrite its inputs, because
      * the op may run concurrently with them; NULL: 0. */
     int (*linger)(const device *d, op_id op, int64_t rows);

@@ -107,6 +107,11 @@ static berlu_status pass_prune_early(engine *e)
     return graph_prune(e->g, e->options.mode == ENGINE_TRAIN);
 }
 
+static berlu_status pass_weights(engine *e)
+{
+    return e->backend->fold_weights ? graph_weights(e->g) : BERLU_OK;
+}
+
 static berlu_status pass_differentiate(engine *e)
 {
     if (e->options.mode != ENGINE_TRAIN)
@@ -145,6 +150,7 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
         [PASS_SLICE] = pass_slice,
         [PASS_LOSS] = pass_loss,
         [PASS_PRUNE_EARLY] = pass_prune_early,
+        [PASS_WEIGHTS] = pass_weights,
         [PASS_DIFFERENTIATE] = pass_differentiate,
         [PASS_FUSE] = pass_fuse,
         [PASS_PRUNE] = pass_prune,
@@ -383,6 +389,8 @@ berlu_status engine_resolve(engine *e)
     table_fill(e);
     lists_make(e);
     workspace_place(e, NULL);
+    if (e->backend->prepared && !e->options.profile)
+        e->prepared_bytes = e->backend->prepared(e->device, e->calls, e->count[PROGRAM_STEP]);
     return BERLU_OK;
 }
 

@@ -160,7 +160,7 @@ typedef struct engine_memory {
     uint64_t kept;                                /* of it: alive from forward to backward, without the input */
     uint64_t input;                               /* input, labels, targets */
     uint64_t shadow;                              /* copies of weights in the branch's dtype */
-    uint64_t workspace;                           /* kernels' own scratch */
+    uint64_t workspace;                           /* kernels' own scratch, and the backend's for a whole step */
     uint64_t library;                             /* allocated by the matrix library during a product */
     uint64_t total;                               /* planned: the sum of all but `kept` */
     uint64_t allocated;                           /* requested from the system so far */
@@ -182,6 +182,7 @@ typedef enum engine_pass {
     PASS_SLICE,
     PASS_LOSS,
     PASS_PRUNE_EARLY,
+    PASS_WEIGHTS, /* where the backend asks for it */
     PASS_DIFFERENTIATE,
     PASS_FUSE,
     PASS_PRUNE, /* again: dead code */

@@ -60,9 +60,10 @@ struct engine {
     void *partial_sums;     /* device memory: of the gradients of micro-batches */
     void *workspace;        /* device memory */
     size_t workspace_bytes, library_bytes;
-    op_call *calls;     /* calls[IMAGES_CALL] precedes the first */
-    int call_count;     /* of the graph: forward and backward */
-    int backward_begin; /* the first of the backward */
+    size_t prepared_bytes; /* taken by the backend when it prepares a whole step */
+    op_call *calls;        /* calls[IMAGES_CALL] precedes the first */
+    int call_count;        /* of the graph: forward and backward */
+    int backward_begin;    /* the first of the backward */
     int first[PROGRAM_COUNT], count[PROGRAM_COUNT];
     program *program[PROGRAM_COUNT]; /* NULL: prepared at the first run */
     op_operand **image_uses;         /* operands that are the images, where those can be read in place */

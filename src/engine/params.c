@@ -290,7 +290,7 @@ engine_memory engine_memory_use(const engine *e)
                        .kept = e->plan.kept,
                        .input = bytes[AREA_FEED],
                        .shadow = o->share ? 0 : bytes[AREA_SHADOW],
-                       .workspace = e->workspace_bytes,
+                       .workspace = e->workspace_bytes + e->prepared_bytes,
                        .library = e->library_bytes,
                        .allocated = e->allocated};
     if (o->mode == ENGINE_TRAIN) {

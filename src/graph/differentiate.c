@@ -111,8 +111,9 @@ static void wanted_mark(grad_pass *p)
         int any = 0;
         for (int j = 0; j < NODE_INPUTS; j++)
             any |= grad_wanted(p, n->in[j]);
-        if (n->out[0] != TENSOR_NONE)
-            p->wanted[n->out[0]] = (char)any;
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            if (n->out[j] != TENSOR_NONE)
+                p->wanted[n->out[j]] = (char)any;
     }
 }
 

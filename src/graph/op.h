@@ -3,10 +3,10 @@
  *
  * An op is one line of ops.inc: name, shape rule, gradient rule, flags. Passes consult the rules
  * and so need not know a new op; by name they know only what they create or match: differentiate.c
- * adds gradients with add, slice.c moves select, fuse.c looks for its patterns, engine/build.c adds
- * the losses. A backend has an entry of its own for every op: the kernel and its abilities
- * (overwrite an input, absorb a residual, read a copy of the weights in another dtype, return
- * column sums of its output).
+ * adds gradients with add, slice.c moves select, fuse.c and weights.c look for their patterns,
+ * engine/build.c adds the losses. A backend has an entry of its own for every op: the kernel and
+ * its abilities (overwrite an input, absorb a residual, read a copy of the weights in another
+ * dtype, return column sums of its output).
  *
  * Read on: docs/add-an-op.md; graph/op_linear.c for an op with all its parts; engine/backend.h for
  * the call a kernel gets. */
@@ -149,6 +149,7 @@ typedef struct op_entry {
     op_workspace workspace; /* NULL: none */
     unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
     int absorbs;            /* > 0: an input that is added to output 0, so that a following add can be absorbed */
+    int through;            /* with absorbs: an add behind a reshape of output 0 can be absorbed too */
     unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
     unsigned branch;        /* bit i: input i is read in the branch's dtype, and converted first where it has another */
     /* > 0: output sums + j, if requested, gets the column sums of output j: a bias gradient in the

@@ -47,6 +47,12 @@ berlu_status average_shape(graph *g, node *n);
 berlu_status average_gradient(grad_pass *p, const node *n);
 berlu_status scale_shape(graph *g, node *n);
 berlu_status scale_gradient(grad_pass *p, const node *n);
+berlu_status scale_weight_shape(graph *g, node *n);
+berlu_status scale_weight_gradient(grad_pass *p, const node *n);
+berlu_status spread_weight_shape(graph *g, node *n);
+berlu_status spread_weight_gradient(grad_pass *p, const node *n);
+berlu_status join_weight_shape(graph *g, node *n);
+berlu_status join_weight_gradient(grad_pass *p, const node *n);
 berlu_status mean_shape(graph *g, node *n);
 berlu_status mean_gradient(grad_pass *p, const node *n);
 

@@ -10,8 +10,9 @@ berlu_status like_shape(graph *g, node *n)
         tensor like = n->attr.like[i];
         if (like == TENSOR_NONE)
             continue;
-        tensor_role role = info_of(g, like)->role;
-        n->out[i] = graph_declare_like(g, role == ROLE_WEIGHT ? ROLE_GRADIENT : role, like);
+        const tensor_info *of = info_of(g, like);
+        int weight = of->role == ROLE_WEIGHT || !of->batched; /* or computed from weights alone */
+        n->out[i] = graph_declare_like(g, weight ? ROLE_GRADIENT : of->role, like);
     }
     return graph_status(g);
 }

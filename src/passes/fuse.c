@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     add(r, op(...))                     -> op(..., r)
+ *     add(r, reshape(op(...)))            -> reshape(op(..., reshape(r)))
  *     act(linear(x))                      -> linear_act(x)
  *     act_grad(linear_dx(dz), u), act(u)  -> linear_dx_act(dz, u)
  *     column sums of du                   -> a further output of linear_dx_act
@@ -11,18 +12,19 @@
  *
  * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
  * the output of op is in registers: the residual of a block in the forward, gradients that meet in
- * the backward. (2) Bias and activation read the product's rows from the cache. (3) The same in the
- * backward: the derivative, and the output recomputed for the next layer's weights, in one pass.
- * (4) So linear_dw before it computes no bias gradient, and u can be saved without its bias
- * (attr.raw) where the entry allows it. (5) Column sums are added while the elements are in
- * registers, without another read of dy. (6) x is read once; the linear_dw that reads y moves
- * behind norm_grad. (7) The kernel gets sums over keys from y, which the weight gradient before it
- * reads anyway.
+ * the backward; through a view where the entry says so (op_entry.through). (2) Bias and activation
+ * read the product's rows from the cache. (3) The same in the backward: the derivative, and the
+ * output recomputed for the next layer's weights, in one pass. (4) So linear_dw before it computes
+ * no bias gradient, and u can be saved without its bias (attr.raw) where the entry allows it. (5)
+ * Column sums are added while the elements are in registers, without another read of dy. (6) x is
+ * read once; the linear_dw that reads y moves behind norm_grad, and with it what reads its results.
+ * (7) The kernel gets sums over keys from y, which the weight gradient before it reads anyway.
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "passes/passes.h"
 
@@ -30,7 +32,8 @@ typedef struct fuse_pass {
     graph *g;
     const op_entry *ops;
     int *uses;
-    char *dead; /* per node */
+    char *dead;  /* per node */
+    char *moves; /* per node: of norm_again_join() */
 } fuse_pass;
 
 static node *producer_of(fuse_pass *f, tensor t)
@@ -78,6 +81,43 @@ static void add_take_in(fuse_pass *f, int index)
         joined.in[slot] = sum.in[1 - side];
         joined.out[0] = sum.out[0];
         node_move(f, from, index, &joined);
+        return;
+    }
+}
+
+/* The view becomes one of r, for op; a second one, in the sum's place, shows op's result as the
+ * sum's. r must precede op, so that the three keep their positions. */
+static void add_take_through(fuse_pass *f, int index)
+{
+    const node sum = *graph_node(f->g, index);
+    for (int side = 1; side >= 0 && sum.op == OP_ADD; side--) {
+        tensor seen = sum.in[side], r = sum.in[1 - side];
+        node *view = producer_of(f, seen), *maker = view && view->op == OP_RESHAPE ? producer_of(f, view->in[0]) : NULL;
+        int slot = maker && f->ops[maker->op].through ? f->ops[maker->op].absorbs : 0;
+        if (!slot || maker->in[slot] != TENSOR_NONE || maker->out[0] != view->in[0] || f->uses[seen] != 1 ||
+            f->uses[view->in[0]] != 1)
+            continue;
+        tensor made = view->in[0];
+        int from = graph_tensor(f->g, made)->producer, middle = graph_tensor(f->g, seen)->producer;
+        if (graph_tensor(f->g, r)->producer >= from || others_read(f, maker, from, middle))
+            continue;
+        node joined = *maker, before = *view, behind = *view;
+        tensor_info *shown = graph_tensor_edit(f->g, seen), *result = graph_tensor_edit(f->g, sum.out[0]);
+        const tensor_info *whole = graph_tensor(f->g, made);
+        behind.in[0] = result->view_of = made;
+        behind.out[0] = sum.out[0];
+        before.in[0] = shown->view_of = r;
+        before.attr.rank = shown->rank = whole->rank;
+        memcpy(before.attr.size, whole->size, sizeof before.attr.size);
+        memcpy(shown->size, whole->size, sizeof shown->size);
+        joined.in[slot] = seen;
+        *graph_node_edit(f->g, from) = before;
+        *graph_node_edit(f->g, middle) = joined;
+        *graph_node_edit(f->g, index) = behind;
+        shown->producer = from;
+        for (int j = 0; j < NODE_OUTPUTS; j++)
+            if (joined.out[j] != TENSOR_NONE)
+                graph_tensor_edit(f->g, joined.out[j])->producer = middle;
         return;
     }
 }
@@ -227,7 +267,24 @@ static void node_rotate(fuse_pass *f, int from, int to)
     }
 }
 
-/* Only weight gradients may lie between the two: nothing before norm_grad reads their outputs. */
+/* Marks the nodes between the two that read the norm's output, and those that read a result of such
+ * a node. Returns whether all of them may move behind norm_grad: weight gradients and what is
+ * computed from them. */
+static int movers_mark(fuse_pass *f, int index, int grad, tensor y)
+{
+    for (int i = index + 1; i < grad; i++) {
+        const node *n = graph_node(f->g, i);
+        f->moves[i] = (char)(!f->dead[i] && node_reads(n, y));
+        if (f->moves[i] && n->op != OP_LINEAR_DW)
+            return 0;
+        for (int j = index + 1; j < i && !f->dead[i]; j++)
+            for (int k = 0; k < NODE_OUTPUTS && f->moves[j]; k++)
+                if (graph_node(f->g, j)->out[k] != TENSOR_NONE && node_reads(n, graph_node(f->g, j)->out[k]))
+                    f->moves[i] = 1;
+    }
+    return 1;
+}
+
 static void norm_again_join(fuse_pass *f, int index)
 {
     const node norm = *graph_node(f->g, index);
@@ -237,9 +294,8 @@ static void norm_again_join(fuse_pass *f, int index)
     int grad = norm_grad_find(f, index);
     if (grad < 0 || graph_node(f->g, grad)->out[slot] != TENSOR_NONE || node_reads(graph_node(f->g, grad), norm.out[0]))
         return;
-    for (int i = index + 1; i < grad; i++)
-        if (!f->dead[i] && node_reads(graph_node(f->g, i), norm.out[0]) && graph_node(f->g, i)->op != OP_LINEAR_DW)
-            return;
+    if (!movers_mark(f, index, grad, norm.out[0]))
+        return;
     node *joined = graph_node_edit(f->g, grad);
     joined->in[5] = norm.in[2];
     joined->out[slot] = norm.out[0];
@@ -247,7 +303,7 @@ static void norm_again_join(fuse_pass *f, int index)
     graph_tensor_edit(f->g, norm.out[0])->producer = grad;
     f->dead[index] = 1;
     for (int i = grad - 1; i > index; i--)
-        if (!f->dead[i] && node_reads(graph_node(f->g, i), norm.out[0]))
+        if (f->moves[i])
             node_rotate(f, i, grad--);
 }
 
@@ -279,13 +335,17 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     int count = graph_node_count(g);
     fuse_pass f = {.g = g, .ops = ops, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
     berlu_status status = BERLU_OK;
-    if (!f.uses || !f.dead) {
+    f.moves = calloc((size_t)count + 1, 1);
+    if (!f.uses || !f.dead || !f.moves) {
         status = berlu_fail_memory((size_t)count, "fusing a graph");
         goto done;
     }
     for (int i = 0; i < count; i++)
         if (!f.dead[i])
             add_take_in(&f, i);
+    for (int i = 0; i < count; i++)
+        if (!f.dead[i])
+            add_take_through(&f, i);
     for (int i = 0; i < count && ops[OP_LINEAR_ACT].run; i++)
         if (!f.dead[i])
             linear_act_join(&f, i);
@@ -305,5 +365,6 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
 done:
     free(f.uses);
     free(f.dead);
+    free(f.moves);
     return status;
 }

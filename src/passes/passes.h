@@ -1,10 +1,11 @@
 /* passes.h - rewrites of a graph between a model and a run. SPDX-License-Identifier: MIT
  *
  * In this order: slice (only the rows the output reads), the losses, prune (remove ops that the
- * mode does not need), differentiate (append the backward), fuse (fewer, larger calls where the
- * backend has them), prune again (dead code), precision (a dtype for every tensor), group (which
- * calls run together, some rows at a time: the backend's choice), plan (memory for every tensor).
- * Each is a file whose head explains it; engine_pass_print() shows a graph after any of them
+ * mode does not need), weights (what weights can do into them, for backends that ask for it),
+ * differentiate (append the backward), fuse (fewer, larger calls where the backend has them), prune
+ * again (dead code), precision (a dtype for every tensor), group (which calls run together, some
+ * rows at a time: the backend's choice), plan (memory for every tensor). Each is a file whose head
+ * explains it; engine_pass_print() shows a graph after any of them
  * (`berlu summary MODEL --graph --after differentiate`). */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
@@ -18,6 +19,9 @@ berlu_status graph_slice(graph *g);
 /* Replaces random ops by their inputs unless `train`, and removes nodes whose outputs are not
  * read. */
 berlu_status graph_prune(graph *g, int train);
+
+/* Moves factors of LayerScale and windows of small tiles into the weights of the layers beside. */
+berlu_status graph_weights(graph *g);
 
 /* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
 berlu_status graph_fuse(graph *g, const op_entry *ops);

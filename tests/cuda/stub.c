@@ -5,6 +5,7 @@
 #include "cuda/stub.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,9 +20,11 @@ stub_machine stub;
 void stub_reset(void)
 {
     int alive = stub.allocations;
+    size_t taken = stub.taken;
     stub = (stub_machine){.gpus = 1, .memory = (size_t)1 << 32, .version = "13.1.0", .offers = 3, .processors = 7};
     stub.cost[0] = 3e-6, stub.cost[1] = 1e-6, stub.cost[2] = 2e-6;
     stub.allocations = alive;
+    stub.taken = taken;
 }
 
 /* ---- work: done at once, or kept while a stream is captured ---- */
@@ -133,7 +136,7 @@ berlu_status gpu_memory(size_t *free_bytes)
     return BERLU_OK;
 }
 
-berlu_status gpu_alloc(void **out, size_t bytes)
+static berlu_status memory_take(void **out, size_t bytes)
 {
     assert_false(capturing);
     if (bytes > stub.memory)
@@ -146,20 +149,28 @@ berlu_status gpu_alloc(void **out, size_t bytes)
     return BERLU_OK;
 }
 
+berlu_status gpu_alloc(void **out, size_t bytes)
+{
+    berlu_status status = memory_take(out, bytes);
+    stub.taken += status == BERLU_OK ? malloc_usable_size(*out) : 0;
+    return status;
+}
+
 void gpu_free(void *memory)
 {
-    stub.allocations -= memory != NULL;
-    free(memory);
+    stub.taken -= memory ? malloc_usable_size(memory) : 0;
+    gpu_host_free(memory);
 }
 
 berlu_status gpu_host_alloc(void **out, size_t bytes)
 {
-    return gpu_alloc(out, bytes);
+    return memory_take(out, bytes);
 }
 
 void gpu_host_free(void *memory)
 {
-    gpu_free(memory);
+    stub.allocations -= memory != NULL;
+    free(memory);
 }
 
 berlu_status gpu_stream_create(cuda_stream *out)
@@ -171,7 +182,7 @@ berlu_status gpu_stream_create(cuda_stream *out)
 
 void gpu_stream_destroy(cuda_stream s)
 {
-    gpu_free(s);
+    gpu_host_free(s);
 }
 
 berlu_status gpu_stream_wait(cuda_stream s)
@@ -327,7 +338,7 @@ void gpu_graph_free(cuda_graph g)
 {
     if (g)
         work_free(g->first);
-    gpu_free(g);
+    gpu_host_free(g);
 }
 
 berlu_status gpu_launch_status(void)

@@ -31,6 +31,7 @@ typedef struct stub_machine {
     rows_job rows_job;
     size_t joined_layers;   /* partial sums of parameters that its end was asked to join */
     int ends, end_launches; /* of sums over rows (ends.c) */
+    size_t taken;           /* bytes of device memory alive */
     int allocations;        /* alive: memory, events, streams, graphs, plans, libraries */
 } stub_machine;
 extern stub_machine stub;

@@ -27,7 +27,7 @@ berlu_status lt_open(lt_library **out)
 
 void lt_close(lt_library *lt)
 {
-    gpu_free(lt);
+    gpu_host_free(lt);
 }
 
 void lt_version(const lt_library *lt, char out[32])
@@ -49,7 +49,7 @@ berlu_status lt_plan_make(lt_plan **out, lt_library *lt, const lt_product *p)
 
 void lt_plan_free(lt_plan *plan)
 {
-    gpu_free(plan);
+    gpu_host_free(plan);
 }
 
 int lt_offers(lt_plan *plan, size_t workspace_bytes, lt_algorithm *out, int most)

@@ -349,6 +349,8 @@ static void the_plan_says_how_much_memory_is_taken(void **state)
         &e, m->graph,
         &(engine_options){
             .backend = cuda_backend(), .device = d, .mode = ENGINE_TRAIN, .batch = 256, .loss = LOSS_CROSS_ENTROPY}));
+    ok(weights_init(e, 7, NULL));
+    ok(engine_step_run(e, &(engine_step){.seed = 3, .count = 1, .lr = 5e-4})); /* which opens the second stream */
     double taken = (double)(before - cuda_backend()->free_bytes(d));
     engine_memory plan = engine_memory_use(e);
     double planned = (double)(plan.total - plan.library);    /* the library's workspace came with the device */

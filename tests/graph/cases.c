@@ -199,6 +199,22 @@ static void case_convnext(graph *g, const berlu_act *act)
     head(g, layer_norm(g, build_mean(g, x), 1e-6f, "head.norm"));
 }
 
+/* LayerScale of a layer without bias, of a layer that shares its weight and of one whose output is read elsewhere too; one
+ * factor serves two of them. */
+static void case_factors(graph *g, const berlu_act *act)
+{
+    (void)act;
+    int64_t width = WIDTH;
+    tensor x = words(g, WIDTH), w = param(g, "fc.weight", 2, (int64_t[]){WIDTH, WIDTH});
+    tensor gamma = param(g, "gamma", 1, &width), second = param(g, "second", 1, &width);
+    x = build_add(g, x, build_scale(g, build_linear(g, x, w, TENSOR_NONE), gamma));
+    tensor u = layer_linear(g, x, WIDTH, WITH_BIAS, "fc2");
+    x = build_add(g, layer_norm(g, u, 1e-5f, "norm1"), build_scale(g, u, gamma));
+    tensor n = layer_norm(g, x, 1e-5f, "norm3"); /* whose gradient recomputes it for the layer's weights */
+    x = build_add(g, x, build_scale(g, build_linear(g, n, w, param(g, "fc.bias", 1, &width)), second));
+    head(g, build_select(g, layer_norm(g, x, 1e-5f, "norm2"), 1));
+}
+
 /* ---- where passes have to look twice ---- */
 
 /* What goes into the activation is read before the activation reads it. */
@@ -351,6 +367,7 @@ const graph_case graph_cases[] = {
     {"dropout under another shape", case_dropped_reshaped, NULL, {PLAIN_LOSS}},
     {"a token of dropped groups", case_token_of_groups, NULL, {PLAIN_LOSS}},
     {"a token behind dropped groups", case_token_behind_groups, NULL, {PLAIN_LOSS}},
+    {"factors of layers", case_factors, NULL, {PLAIN_LOSS}},
     {"convolutions", case_convnext, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
     {"convolutions, both kept", case_convnext, "gelu", {PLAIN_LOSS, .keep = KEEP_BOTH}},
 };

@@ -32,7 +32,9 @@ static berlu_status build_and_create(const graph_case *c, const backend *machine
 static void a_failed_allocation_leaves_nothing_behind(void **state)
 {
     (void)state;
-    for (int i = 0; i < graph_case_count; i += 7) {
+    backend folding = *cpu_f64_backend(); /* with every pass */
+    folding.fold_weights = 1;
+    for (int i = graph_case_count % 7 ? graph_case_count % 7 - 1 : 6; i < graph_case_count; i += 7) { /* the last too */
         const graph_case *c = &graph_cases[i];
         berlu_act *act = NULL;
         engine *e = NULL;
@@ -40,7 +42,7 @@ static void a_failed_allocation_leaves_nothing_behind(void **state)
         if (c->act)
             assert_int_equal(berlu_act_make(&act, c->act), BERLU_OK);
         for (int machine = 0; machine < 2; machine++) {
-            const backend *b = machine ? cpu_f64_backend() : cpu_backend();
+            const backend *b = machine ? &folding : cpu_backend();
             for (int n = 1;
                  fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = build_and_create(c, b, act, &e), fail_hit(); n++) {
                 assert_int_equal(status, BERLU_ERR_MEMORY);

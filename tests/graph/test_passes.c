@@ -184,6 +184,135 @@ static void attention_grad_reads_y_where_the_backend_asks_for_it(void **state)
     assert_true(found > 0 && backward > 0); /* some case recomputes it */
 }
 
+/* ---- work of weights instead of rows ---- */
+
+static int op_count(const graph *g, op_id op)
+{
+    int count = 0;
+    for (int i = 0; i < graph_node_count(g); i++)
+        count += graph_node(g, i)->op == op;
+    return count;
+}
+
+static backend folding_backend(void) /* the reference as a backend that wants work in weights */
+{
+    backend b = *cpu_f64_backend();
+    b.fold_weights = 1;
+    return b;
+}
+
+/* The bound: doubles, and at most some hundred roundings on the way of a gradient. */
+static void arrays_equal(const graph_case *c, engine_array array, prepared *got, prepared *want)
+{
+    for (int i = 0; i < graph_param_count(got->g); i++) {
+        const tensor_info *t = graph_tensor(got->g, graph_param(got->g, i));
+        int64_t count = tensor_elements(t);
+        double *a = malloc((size_t)count * sizeof *a), *b = malloc((size_t)count * sizeof *b), most = 0;
+        assert_int_equal(engine_get_f64(got->e, array, i, a), BERLU_OK);
+        assert_int_equal(engine_get_f64(want->e, array, i, b), BERLU_OK);
+        for (int64_t k = 0; k < count; k++)
+            most = fmax(most, fabs(b[k]));
+        for (int64_t k = 0; k < count; k++)
+            if (!(fabs(a[k] - b[k]) <= 1e-12 * (1 + most)))
+                fail_msg("%s: number %d of %s is %.17g, without the pass %.17g", c->name, (int)k, t->name, a[k], b[k]);
+        free(a);
+        free(b);
+    }
+}
+
+static void work_in_weights_changes_no_gradient_and_no_answer(void **state)
+{
+    (void)state;
+    const backend folding = folding_backend();
+    int moved = 0, spread = 0, joined = 0;
+    for (int i = 0; i < graph_case_count; i++) {
+        const graph_case *c = &graph_cases[i];
+        prepared got = case_prepare(c, &folding, 1), want = case_prepare(c, cpu_f64_backend(), 1);
+        prepared *both[] = {&got, &want};
+        engine *infer[2];
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(engine_forward(both[k]->e, &both[k]->step), BERLU_OK);
+            assert_int_equal(engine_backward(both[k]->e), BERLU_OK);
+            infer[k] = engine_beside(both[k], (engine_options){.mode = ENGINE_INFER});
+            assert_int_equal(engine_forward(infer[k], &both[k]->step), BERLU_OK);
+        }
+        arrays_equal(c, ARRAY_GRADIENT, &got, &want);
+        for (int64_t k = 0; k < infer[0]->classes * infer[0]->options.batch; k++)
+            assert_true(fabsf(engine_logits(infer[0])[k] - engine_logits(infer[1])[k]) <=
+                        2e-7f * (1 + fabsf(engine_logits(infer[1])[k])));
+        assert_int_equal(op_count(want.e->g, OP_SCALE_WEIGHT), 0);
+        assert_int_equal(op_count(infer[0]->g, OP_SCALE_WEIGHT), op_count(got.e->g, OP_SCALE_WEIGHT));
+        moved += op_count(got.e->g, OP_SCALE_WEIGHT);
+        spread += op_count(got.e->g, OP_SPREAD_WEIGHT);
+        joined += op_count(got.e->g, OP_JOIN_WEIGHT);
+        assert_int_equal(op_count(got.e->g, OP_SPREAD_WEIGHT_GRAD), op_count(got.e->g, OP_SPREAD_WEIGHT));
+        engine_free(infer[0]);
+        engine_free(infer[1]);
+        case_free(&got);
+        case_free(&want);
+    }
+    assert_int_equal(moved, 2 + 2 * 2); /* of three factors, and of two blocks in two cases */
+    assert_int_equal(joined, 1);        /* of the one attention with v apart */
+    assert_int_equal(spread, 1);        /* of two streams, but not where windows leave their tile */
+}
+
+/* Sums over micro-batches, optimizer and average see the gradients of the parameters themselves. */
+static void work_in_weights_changes_no_update(void **state)
+{
+    (void)state;
+    const backend folding = folding_backend();
+    const backend *const machines[] = {&folding, cpu_f64_backend()};
+    for (int i = 0; i < graph_case_count; i++) {
+        graph_case c = graph_cases[i];
+        if (!strstr(c.name, "convolutions") && !strstr(c.name, "factors") && !strstr(c.name, "two streams") &&
+            !strstr(c.name, "v apart"))
+            continue;
+        c.options.ema = 1;
+        c.options.accumulate = 3;
+        prepared p[2];
+        for (int k = 0; k < 2; k++) {
+            p[k] = case_prepare(&c, machines[k], 1);
+            p[k].step.eps = 1e-3, p[k].step.beta1 = 0.9, p[k].step.beta2 = 0.999; /* no division by noise */
+            p[k].step.ema_decay = 0.5;
+            p[k].step.micro_batches = 3;
+            for (int at = 0; at < 6; at++) {
+                p[k].step.count = (uint32_t)(1 + at / 3);
+                p[k].step.micro_batch = (uint32_t)(at % 3);
+                engine_input(p[k].e)[0] = (float)at;
+                assert_int_equal(engine_forward(p[k].e, &p[k].step), BERLU_OK);
+                assert_int_equal(engine_backward(p[k].e), BERLU_OK);
+                assert_int_equal(at % 3 == 2 ? engine_update(p[k].e) : BERLU_OK, BERLU_OK);
+            }
+        }
+        arrays_equal(&c, ARRAY_WEIGHT, &p[0], &p[1]);
+        arrays_equal(&c, ARRAY_EMA, &p[0], &p[1]);
+        case_free(&p[0]);
+        case_free(&p[1]);
+    }
+}
+
+/* The sum with the residual follows the product; nobody reads rows for the factor's sake; nothing is kept for it. */
+static void a_factor_in_the_weights_leaves_no_pass_over_rows(void **state)
+{
+    (void)state;
+    const backend folding = folding_backend();
+    for (int i = 0; i < graph_case_count; i++) {
+        if (!strstr(graph_cases[i].name, "convolutions"))
+            continue;
+        prepared got = case_prepare(&graph_cases[i], &folding, 1),
+                 want = case_prepare(&graph_cases[i], cpu_f64_backend(), 1);
+        assert_int_equal(op_count(want.e->g, OP_SCALE) + op_count(want.e->g, OP_SCALE_GRAD), 4);
+        assert_int_equal(op_count(got.e->g, OP_SCALE) + op_count(got.e->g, OP_SCALE_GRAD), 0);
+        assert_int_equal(op_count(got.e->g, OP_SCALE_WEIGHT_GRAD), 2);
+        int residuals = 0;
+        for (int k = 0; k < graph_node_count(got.e->g); k++)
+            residuals += graph_node(got.e->g, k)->op == OP_LINEAR && graph_node(got.e->g, k)->in[3] != TENSOR_NONE;
+        assert_int_equal(residuals, 1); /* in the other block the residual is added where a path is dropped */
+        case_free(&got);
+        case_free(&want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +321,9 @@ int main(void)
         cmocka_unit_test(no_node_writes_where_it_still_reads),
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
         cmocka_unit_test(attention_grad_reads_y_where_the_backend_asks_for_it),
+        cmocka_unit_test(work_in_weights_changes_no_gradient_and_no_answer),
+        cmocka_unit_test(work_in_weights_changes_no_update),
+        cmocka_unit_test(a_factor_in_the_weights_leaves_no_pass_over_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

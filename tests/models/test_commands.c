@@ -131,6 +131,7 @@ static void the_graph_prints_after_each_pass(void **state)
                  {"slice", "select", "cross_entropy"},
                  {"loss", "cross_entropy", "cross_entropy_grad"},
                  {"prune-early", "drop_path", "cross_entropy_grad"},
+                 {"weights", "drop_path", "cross_entropy_grad"},
                  {"differentiate", "---- backward", "linear_act"},
                  {"fuse", "linear_dx_act(gelu)", "arena+"},
                  {"prune", "linear_act(gelu)", "arena+"},
