@@ -33,6 +33,8 @@ void cuda_end_add(const op_call *c, const cuda_end *end)
     }
     if (d->ends.count == ENDS_MOST)
         cuda_ends_flush(d);
+    for (int i = 0; i < d->ends.count; i++)
+        assert(d->ends.list[i].part != end->part); /* two sums of one call need two workspaces */
     d->ends.list[d->ends.count++] = *end;
 }
 

@@ -2,7 +2,7 @@
  *
  * Forward ops are gathers: a thread finds where its output elements come from. Gradients of tables that all images share are
  * sums over images, hence column sums of a matrix with one row per image (columns.cu). */
-#include "cuda/storage.cuh"
+#include "cuda/prim.cuh"
 
 namespace
 {
@@ -32,9 +32,9 @@ template <class F> void run(const op_call *c, const op_operand *out, F f)
         wide = wide && aligned(c->in[i]);
     cuda_stream s = cuda_device_of(c)->stream;
     if (wide)
-        fill<4><<<blocks_for(count / 4), THREADS, 0, s>>>(f, array_of(out), count);
+        kernel_launch(s, fill<4, F>, blocks_for(count / 4), THREADS, 0, f, array_of(out), count);
     else
-        fill<1><<<blocks_for(count), THREADS, 0, s>>>(f, array_of(out), count);
+        kernel_launch(s, fill<1, F>, blocks_for(count), THREADS, 0, f, array_of(out), count);
     cuda_launched(c);
 }
 
@@ -166,37 +166,39 @@ void cuda_tokens(const op_call *c)
                all, all - tokens_of(c, &c->in[0])});
 }
 
-/* Sums over the images of the rows of `count` tokens from `token` on. */
-static void image_sums(const op_call *c, const op_operand *to, int64_t token, int64_t count)
+/* Sums over the images of the rows of `count` tokens from `token` on. Partial sums may be added
+ * later (ends.c), so each sum takes a part of the workspace for itself; returns what follows it. */
+static char *image_sums(const op_call *c, char *workspace, const op_operand *to, int64_t token, int64_t count)
 {
     int64_t channels = c->in[0].channels;
     column_sums s = {};
+    if (!to->data)
+        return workspace;
     s.a = &c->in[0];
     s.first = token * channels;
     s.rows = c->batch;
     s.columns = count * channels;
     s.stride = tokens_of(c, &c->in[0]) * channels;
     s.to = (float *)to->data;
-    cuda_columns(c, &s, c->workspace);
+    cuda_columns(c, &s, workspace);
+    return workspace + cuda_columns_workspace(c->batch, s.columns);
 }
 
 void cuda_tokens_grad(const op_call *c)
 {
     const op_operand *dx = &c->out[0], *dpos = &c->out[1], *dcls = &c->out[2], *ddist = &c->out[3];
     int64_t all = tokens_of(c, &c->in[0]), front = (dcls->data != nullptr) + (ddist->data != nullptr);
-    if (dpos->data)
-        image_sums(c, dpos, 0, all);
-    if (dcls->data)
-        image_sums(c, dcls, 0, 1);
-    if (ddist->data)
-        image_sums(c, ddist, front - 1, 1);
+    char *workspace = image_sums(c, (char *)c->workspace, dpos, 0, all);
+    workspace = image_sums(c, workspace, dcls, 0, 1);
+    image_sums(c, workspace, ddist, front - 1, 1);
     if (dx->data)
         run(c, dx, part{array_of(&c->in[0]), c->in[0].channels, all, all - front, front});
 }
 
 size_t cuda_tokens_grad_workspace(const op_call *c)
 {
-    return cuda_columns_workspace(c->batch, operand_count(&c->in[0]) / c->batch);
+    int64_t token = c->in[0].channels, all = operand_count(&c->in[0]) / c->batch;
+    return cuda_columns_workspace(c->batch, all) + 2 * cuda_columns_workspace(c->batch, token);
 }
 
 static int64_t pixels_of(const op_call *c)

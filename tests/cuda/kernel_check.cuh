@@ -38,10 +38,22 @@ extern "C" berlu_status gpu_launch_status(void)
     return BERLU_OK;
 #endif
 }
+/* As late as in a program: a call that overwrites its own partial sums shows. */
 extern "C" void cuda_end_add(const op_call *c, const cuda_end *end)
 {
+    cuda_ends *ends = &cuda_device_of(c)->ends;
     if (end->to && end->columns)
-        cuda_ends_launch(cuda_device_of(c), end, 1);
+        ends->list[ends->count++] = *end;
+}
+static void ends_launch(cuda_device *d)
+{
+    if (d->ends.count)
+        cuda_ends_launch(d, d->ends.list, d->ends.count);
+    d->ends.count = 0;
+}
+#else
+static void ends_launch(cuda_device *)
+{
 }
 #endif
 
@@ -285,6 +297,7 @@ struct call_runner {
         std::vector<std::vector<char>> first;
         for (int turn = 0; turn < 2; turn++) {
             kernel(&call);
+            ends_launch(&dev);
             if (dev.failed != BERLU_OK)
                 fail(name + ": not launched");
 #ifndef CUDA_EMULATED
