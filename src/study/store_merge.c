@@ -51,14 +51,12 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     *added = 0;
     TRY(store_open_read(&check, path));
     store_close(check);
-    berlu_status status = store_prepare(into, &q, "ATTACH DATABASE ? AS other");
-    if (status != BERLU_OK)
-        return status;
+    if (sqlite3_db_filename(into->db, "other")) /* an earlier merge lacked the memory to detach it */
+        TRY(store_exec(into, "DETACH DATABASE other"));
+    TRY(store_prepare(into, &q, "ATTACH DATABASE ? AS other"));
     store_bind_text(q, 1, path);
-    status = store_step(into, q);
-    if (status != BERLU_OK)
-        return status;
-    status = conflicts_check(into, path);
+    TRY(store_step(into, q));
+    berlu_status status = conflicts_check(into, path);
     if (status == BERLU_OK)
         status = store_exec(into, "BEGIN IMMEDIATE");
     if (status == BERLU_OK) {

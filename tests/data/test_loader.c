@@ -307,7 +307,7 @@ static const char *broken_set(char folder[FOLDER_PATH])
     png_set(folder, "train", "b", 6, 16, 16);
     png_set(folder, "val", "a", 4, 16, 16);
     png_set(folder, "val", "b", 4, 16, 16);
-    assert_ok(file_write_atomic(folder_path(path, folder, "train/a/2.png"), "no image", 10));
+    assert_ok(file_write_atomic(folder_path(path, folder, "train/a/2.png"), "no image", 8));
     assert_ok(file_write_atomic(folder_path(path, folder, "val/b/1.png"), "", 0));
     return folder;
 }

@@ -33,7 +33,7 @@ static void done(report *r, store_contents *contents)
 static const claim_result *claim(const report *r, int number)
 {
     const claim_result *c = &r->claims[number - 1];
-    char id[8];
+    char id[16];
     snprintf(id, sizeof id, "C%d", number);
     assert_string_equal(c->of->id, id);
     return c;
@@ -276,6 +276,7 @@ static void flatness_needs_every_registered_run_measured_alike(void **state)
     static const char *const why[] = {"not all of relu, leaky_relu and prelu",
                                       "not every registered run has a landscape",
                                       "landscapes were measured in different ways"};
+    landscape_summary another = {1, 0.1, 1, 20, 0, "1000 training images"};
     for (int damage = 0; damage < 4; damage++) {
         store_contents contents;
         report r;
@@ -286,8 +287,7 @@ static void flatness_needs_every_registered_run_measured_alike(void **state)
         if (damage == 1)
             contents.studies[0].cells[1].runs[3].landscape = NULL;
         if (damage == 2)
-            contents.studies[0].cells[1].runs[3].landscape =
-                &(landscape_summary){1, 0.1, 1, 20, 0, "1000 training images"};
+            contents.studies[0].cells[1].runs[3].landscape = &another;
         assert_int_equal(report_make(&r, &contents), BERLU_OK);
         is(&r, 18, damage == 0 ? "held" : damage == 3 ? "not tested" : "undecided");
         assert_int_equal(claim(&r, 18)->partial, damage < 3);

@@ -112,9 +112,10 @@ for ((open = 4; open < 9 && ${#families[@]} > 1; open++)); do
     done
     rm -rf "$work/other"
 done
-# Nor does a limit of memory end in a signal, wherever it strikes: here also in the matrix library's code generator.
+# Nor does a limit of memory end in a signal, wherever it strikes: here also in the matrix library's code generator. A
+# sanitizer takes terabytes of address space.
 for space in 150 200 220 240 260 300 350; do
-    [ ${#families[@]} -gt 1 ] || break
+    [ ${#families[@]} -gt 1 ] && ! $berlu doctor | grep -q 'sanitizer *yes' || break
     (ulimit -v ${space}000 && exec $berlu train $common ${families[3]} --run "$work/other" --threads 1) 2> "$work/error"
     code=$?
     [ $code -le 1 ] || [ $code = 127 ] || fail "with $space MB of memory a run ended with $code"

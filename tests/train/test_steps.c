@@ -6,10 +6,10 @@
 #include "runs.h"
 #include "train/trainer_internal.h"
 
-/* A run of the tiny network with its steps recorded; the trainer is given back open. */
-static trainer *recorded(char run[FOLDER_PATH], const char *name, const char *const *extra)
+/* A run of the tiny network with its steps recorded; the trainer is given back open, and borrows
+ * the texts of `s`. */
+static trainer *recorded(train_settings *s, char run[FOLDER_PATH], const char *name, const char *const *extra)
 {
-    train_settings *s = calloc(1, sizeof *s); /* lives as long as the trainer: it borrows the texts */
     trainer *t;
     tiny_settings(s, run_place(run, name), extra);
     if (trainer_open(&t, s, NULL) != BERLU_OK || trainer_begin(t, &(train_start){.record_steps = 1}) != BERLU_OK)
@@ -30,7 +30,8 @@ static void a_row_per_batch_whose_losses_are_those_of_the_metrics(void **state)
 {
     (void)state;
     char run[FOLDER_PATH];
-    trainer *t = recorded(run, "rows", (const char *const[]){"accumulate=2", NULL});
+    train_settings s = {0};
+    trainer *t = recorded(&s, run, "rows", (const char *const[]){"accumulate=2", NULL});
     uint64_t batches = t->epoch_batches, epochs = (uint64_t)t->settings.epochs, updates = t->updates;
     if (trainer_run(t, NULL) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
@@ -61,7 +62,8 @@ static void the_images_of_a_row_are_those_of_the_batch(void **state)
     (void)state;
     char run[FOLDER_PATH];
     const loader_batch *b;
-    trainer *t = recorded(run, "images", NULL);
+    train_settings s = {0};
+    trainer *t = recorded(&s, run, "images", NULL);
     if (trainer_run(t, NULL) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
     csv_table steps = steps_of(run);
@@ -86,7 +88,8 @@ static void the_first_weights_are_those_of_the_seed(void **state)
     (void)state;
     char run[FOLDER_PATH], path[FOLDER_PATH + 32];
     safetensors *file;
-    trainer *t = recorded(run, "first", (const char *const[]){"seed=3", NULL});
+    train_settings s = {0};
+    trainer *t = recorded(&s, run, "first", (const char *const[]){"seed=3", NULL});
     const graph *g = engine_graph(t->train);
     if (trainer_run(t, NULL) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
@@ -110,7 +113,8 @@ static void a_record_changes_no_byte_of_the_run(void **state)
 {
     (void)state;
     char run[FOLDER_PATH], other[FOLDER_PATH];
-    trainer *t = recorded(run, "with", NULL);
+    train_settings s = {0};
+    trainer *t = recorded(&s, run, "with", NULL);
     assert_int_equal(trainer_run(t, NULL), BERLU_OK);
     trainer_close(t);
     run_whole(run_place(other, "without"), NULL);
