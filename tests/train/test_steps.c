@@ -54,6 +54,7 @@ static void a_row_per_batch_whose_losses_are_those_of_the_metrics(void **state)
     assert_true(csv_number(&steps, steps.rows - 1, csv_column(&steps, "step")) == (double)updates);
     csv_free(&steps);
     trainer_close(t);
+    recipe_free(&s);
 }
 
 /* The images of each row are those that the loader gave, whoever made the batches. */
@@ -81,6 +82,7 @@ static void the_images_of_a_row_are_those_of_the_batch(void **state)
     assert_int_equal(row, steps.rows);
     csv_free(&steps);
     trainer_close(t);
+    recipe_free(&s);
 }
 
 static void the_first_weights_are_those_of_the_seed(void **state)
@@ -106,6 +108,7 @@ static void the_first_weights_are_those_of_the_seed(void **state)
     }
     safetensors_close(file);
     trainer_close(t);
+    recipe_free(&s);
 }
 
 /* A recorded run and one that is not have the same bytes, metadata included. */
@@ -117,6 +120,7 @@ static void a_record_changes_no_byte_of_the_run(void **state)
     trainer *t = recorded(&s, run, "with", NULL);
     assert_int_equal(trainer_run(t, NULL), BERLU_OK);
     trainer_close(t);
+    recipe_free(&s);
     run_whole(run_place(other, "without"), NULL);
     runs_equal(run, other);
 }
