@@ -11,6 +11,7 @@
 
 #include "support/command_json.h"
 #include "support/folder.h"
+#include "support/sanitized.h"
 
 #define TINY                                                                                                           \
     "train", "--model", "vit_micro", "--image-size", "16", "--patch", "8", "--data", "synthetic",                      \
@@ -109,9 +110,8 @@ static void a_lack_of_memory_names_the_batch_that_fits(void **state)
                      "--dry-run",
                      NULL};
     size_t limit = (size_t)3 << 29;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers reserve terabytes of addresses */
-#endif
+    if (SANITIZED)
+        skip(); /* terabytes of addresses are reserved */
     command_run_with(&r, words, limit, NULL);
     assert_int_equal(r.code, 1);
     char *advice = strstr(r.err, "--batch ");

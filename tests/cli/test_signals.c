@@ -26,6 +26,7 @@
 #include "signals.h"
 #include "support/command.h"
 #include "support/folder.h"
+#include "support/sanitized.h"
 
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 
@@ -398,9 +399,8 @@ static void more_than_four_threads_a_core_are_cut_and_reported(void **state)
 static void threads_that_the_system_refuses_are_an_error_before_anything_is_written(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers need terabytes of address space */
-#endif
+    if (SANITIZED)
+        skip(); /* terabytes of addresses are reserved */
     struct rlimit before, large;
     command_result r;
     getrlimit(RLIMIT_STACK, &before);

@@ -23,15 +23,11 @@
 
 #include "base/status.h"
 #include "cpu/gemm.h"
+#include "support/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#if SANITIZED || !defined(__GLIBC__)
 #define OWN_ALLOCATOR 0 /* a sanitizer has its own allocator, with canaries of its own */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_ALLOCATOR 0
-#endif
-#endif
-#ifndef OWN_ALLOCATOR
+#else
 #define OWN_ALLOCATOR 1
 #endif
 

@@ -11,18 +11,7 @@
 #include "io/safetensors.h"
 #include "support/command_json.h"
 #include "support/folder.h"
-
-/* Sanitizers take memory of their own: figures of the whole process say nothing about the engine's there. */
-#if defined(__has_feature)
-#define HAS(what) __has_feature(what)
-#else
-#define HAS(what) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS(address_sanitizer) || HAS(thread_sanitizer)
-enum { MEMORY_IS_OURS = 0 };
-#else
-enum { MEMORY_IS_OURS = 1 };
-#endif
+#include "support/sanitized.h"
 
 static char folder[FOLDER_PATH];
 
@@ -101,7 +90,7 @@ static void a_summary_takes_no_memory_for_what_it_describes(void **state)
     (void)state;
     char *words[] = {"berlu", "summary", "vit_small", "--batch", "128", "--json", NULL};
     command_result r;
-    command_run_with(&r, words, MEMORY_IS_OURS ? (size_t)3 << 30 : 0, NULL);
+    command_run_with(&r, words, SANITIZED ? 0 : (size_t)3 << 30, NULL);
     json_t *root = json_of(&r), *memory = json_object_get(root, "memory");
     assert_true(whole(json_object_get(memory, "planned"), "both") > (json_int_t)4 << 30);
     json_decref(root);
@@ -311,7 +300,7 @@ static void expect_peak_as_planned(const char *model, const char *classes, const
 static void the_measured_peak_is_the_planned_one(void **state)
 {
     (void)state;
-    if (!MEMORY_IS_OURS)
+    if (SANITIZED)
         skip();
     expect_peak_as_planned("vit_micro", "100000", "train", "2");
     expect_peak_as_planned("convnext_atto_cifar", "10", "infer", "1");
