@@ -32,7 +32,7 @@ function(berlu_test_settings name timeout)
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
         "OMP_WAIT_POLICY=passive;BERLU_SOURCE_DIR=${PROJECT_SOURCE_DIR};BERLU_BUILD_DIR=${PROJECT_BINARY_DIR};CC=${CMAKE_C_COMPILER};BERLU_LINK=${link};\
-ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1 ignore_noninstrumented_modules=1 suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp;UBSAN_OPTIONS=print_stacktrace=1")
+ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1 ignore_noninstrumented_modules=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
 
 # Tests link the objects themselves, not the shared library, so that --wrap can make the n-th malloc, write or fsync fail
