@@ -1,5 +1,5 @@
-/* cmd_analyze.c - `berlu analyze`: the theory of activations, computed. SPDX-License-Identifier:
- * MIT
+/* cmd_analyze.c - `berlu analyze`: the theory of activations, computed.
+ * SPDX-License-Identifier: MIT
  *
  * Each command prints a table, or `rows` with --json, and plots with --svg. The computations are in
  * src/analyze, the card in cmd_analyze_card.c, the plots in analyze_plot.c. */

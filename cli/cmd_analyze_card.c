@@ -1,5 +1,5 @@
-/* cmd_analyze_card.c - `berlu analyze card`: one activation on one page. SPDX-License-Identifier:
- * MIT
+/* cmd_analyze_card.c - `berlu analyze card`: one activation on one page.
+ * SPDX-License-Identifier: MIT
  *
  * All of src/analyze, and the speed of the kernels on this machine relative to a copy of the same
  * memory. */

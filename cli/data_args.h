@@ -1,5 +1,5 @@
-/* data_args.h - options that name a set of images and how it is read. SPDX-License-Identifier:
- * MIT */
+/* data_args.h - options that name a set of images and how it is read.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_DATA_ARGS_H
 #define CLI_DATA_ARGS_H
 

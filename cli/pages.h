@@ -1,5 +1,5 @@
-/* pages.h - man pages and shell completion from the tables of options. SPDX-License-Identifier:
- * MIT */
+/* pages.h - man pages and shell completion from the tables of options.
+ * SPDX-License-Identifier: MIT */
 #ifndef CLI_PAGES_H
 #define CLI_PAGES_H
 

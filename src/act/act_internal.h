@@ -60,7 +60,7 @@ struct berlu_act {
 };
 
 /* Whether a smoothed function may have this name: its form, and that the table has no such row
- * (registry.c). */
+ * (smooth_registry.c). */
 berlu_status act_name_check(const char *name);
 
 /* Fills kernels[] with those this machine can run and chooses the best (dispatch.c). */

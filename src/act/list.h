@@ -26,4 +26,4 @@ ACT(sigmoid)
 ACT(tanh)
 ACT(smelu)
 ACT(berlu)
-ACT(smoothed) /* behind smooth(...) and registered names; no name of its own, so it stays last */
+ACT(smoothed) /* of smooth(...) and registered names; no name of its own, so it stays last */

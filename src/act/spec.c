@@ -313,7 +313,7 @@ static berlu_status make_smooth(berlu_act **out, const char *name, const berlu_s
     return act_finish(out, act, smoothed_fill(act, f), pairs);
 }
 
-/* smooth(...), with keys behind it or not: smooth(...):scale=2 */
+/* smooth(...), with or without keys after it: smooth(...):scale=2 */
 static berlu_status make_smooth_text(berlu_act **out, const char *spec)
 {
     const char *end = strrchr(spec, ')'), *pairs = end && end[1] == ':' ? end + 2 : NULL;

@@ -36,7 +36,7 @@ enum { FILE_IN_PIECE = 1 << 16 };
 typedef void file_in_take(void *context, const void *bytes, size_t count);
 berlu_status file_in_each(const file_in *f, uint64_t count, file_in_take *take, void *context);
 
-/* The whole of a file in memory of exactly its size (and a NUL behind it); free() it. */
+/* The whole of a file in memory of exactly its size (and a NUL after it); free() it. */
 berlu_status file_in_all(unsigned char **out, size_t *size, const char *path);
 
 #endif

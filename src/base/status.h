@@ -24,7 +24,7 @@
     } while (0)
 
 /* The same where something is owned: keeps the status in the local `status` and jumps to the label
- * `done`, behind which the function frees and returns. */
+ * `done`, after which the function frees and returns. */
 #define TRY_DONE(call)                                                                                                 \
     do {                                                                                                               \
         status = (call);                                                                                               \

@@ -153,7 +153,7 @@ static void block_backward(const op_call *c, const partials *p, const blocks *b,
     act_call(c, backward_op(c), &call);
 }
 
-/* The partial sums lie behind the threads' scratch. */
+/* The partial sums follow the threads' scratch. */
 static partials partials_at(const op_call *c, size_t scratch)
 {
     partials p = partials_make(c);

@@ -1,5 +1,5 @@
-/* ref.c - the table of reference kernels, complete but for fused ops. SPDX-License-Identifier:
- * MIT */
+/* ref.c - the table of reference kernels, complete but for fused ops.
+ * SPDX-License-Identifier: MIT */
 #include "cpu/real.h"
 
 const op_entry REF(ops)[OP_COUNT] = {

@@ -1,8 +1,9 @@
 /* ref_update.c - clipping, AdamW, SGD and the average of the weights. SPDX-License-Identifier: MIT
  *
  * Exactly torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_, in their order of operations
- * (decay first, eps outside the root, after the bias correction). Scalars are double and rounded
- * once. The clip factor is not applied to the gradients in memory: readers multiply. */
+ * (decay first, eps outside the root, after the bias correction), then the parameter's bounds.
+ * Scalars are double and rounded once. The clip factor is not applied to the gradients in memory:
+ * readers multiply. */
 #include <assert.h>
 #include <math.h>
 
@@ -88,6 +89,7 @@ void REF(sgd)(const op_call *c)
         real lr = (real)(s->lr * (span->activation ? s->act_lr : 1));
         const real *g = gradient_of(p, span);
         real *w = (real *)p->weight + span->offset, *buffer = (real *)p->moment1 + span->offset;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
         for (int64_t j = 0; j < span->count; j++) {
             real d = g[j] * (real)c->result->clip_factor + wd * w[j];
             if (mu != 0) {

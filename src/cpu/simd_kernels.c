@@ -1,5 +1,5 @@
-/* simd_kernels.c - one table per instruction set; compiled for each. SPDX-License-Identifier:
- * MIT */
+/* simd_kernels.c - one table per instruction set; compiled for each.
+ * SPDX-License-Identifier: MIT */
 #include "cpu/simd_internal.h"
 
 const simd_kernels SIMD_TABLE = {

@@ -1,5 +1,5 @@
-/* site.h - from a node's operands to a call of the activation library. SPDX-License-Identifier:
- * MIT */
+/* site.h - from a node's operands to a call of the activation library.
+ * SPDX-License-Identifier: MIT */
 #ifndef CPU_SITE_H
 #define CPU_SITE_H
 

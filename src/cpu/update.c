@@ -1,8 +1,8 @@
 /* update.c - the norm of all gradients, and AdamW in one pass. SPDX-License-Identifier: MIT
  *
  * Clipping costs nothing: grad_norm leaves the factor in the step's result, and adamw multiplies as
- * it reads. SGD and the average of the weights use the reference kernels, which already run at the
- * speed of memory. */
+ * it reads. SGD and the average of the weights use the reference kernels, whose plain loops over
+ * elements already run at the speed of memory. */
 #include <assert.h>
 #include <math.h>
 

@@ -60,7 +60,7 @@ int data_label(const data_source *source, data_split split, size_t index); /* in
  * wrong with it. */
 berlu_status data_read(data_source *source, data_split split, size_t index, const image_request *request, image *out);
 
-/* Images [first, first + count) of a split whose images have one size, one behind the other, 3
+/* Images [first, first + count) of a split whose images have one size, one after the other, 3
  * bytes a pixel. */
 berlu_status data_bytes(data_source *source, data_split split, size_t first, size_t count, int threads, uint8_t *out);
 

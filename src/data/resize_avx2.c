@@ -5,7 +5,7 @@
  * into 2048 * high + low with 0 <= low < 2048; both halves are summed separately and combined once
  * per pixel, which is exact. Four pixels are taken at a time: 12 bytes are shuffled into pairs (r0
  * r1 g0 g1 b0 b1 - - r2 r3 ...), widened and multiplied by pairs of weights. A 16-byte load may
- * reach past the row, hence IMAGE_SLACK behind every image; weights past the count are zero. Down
+ * reach past the row, hence IMAGE_SLACK after every image; weights past the count are zero. Down
  * the columns the 32-bit product is as fast. Reference: resize.c. */
 #include "data/resize_pass.h"
 
@@ -87,7 +87,7 @@ AVX2 static void row_across(uint8_t *out, const uint8_t *in, const resize_axis *
 }
 
 /* Four bytes are stored for a pixel of three: the fourth is overwritten by the next pixel. The last
- * one of a row has no next pixel, and the byte behind it belongs to another row. */
+ * one of a row has no next pixel, and the next byte belongs to another row. */
 AVX2 static inline void pixel_store(uint8_t *out, int rgb, int last)
 {
     memcpy(out, &rgb, last ? 3 : 4);

@@ -87,7 +87,7 @@ struct engine {
 berlu_status engine_begin(engine **out, const graph *g,
                           const engine_options *options); /* options checked, device open, no more */
 
-/* fit.c */
+/* memory_fit.c */
 berlu_status engine_fit_check(const engine *e, const graph *g); /* BERLU_ERR_MEMORY names the largest batch */
 
 /* build.c */

@@ -111,7 +111,7 @@ static void plan_lifetimes(plan *p, const graph *g)
             lifetime_extend(p, outputs[i], nodes);
 }
 
-/* Inputs of calls that may run beside those behind them. */
+/* Inputs of calls that may run beside later ones. */
 static void plan_linger(plan *p, const graph *g, const backend *b, const device *d, int batch)
 {
     int nodes = graph_node_count(g);

@@ -149,7 +149,7 @@ typedef struct op_entry {
     op_workspace workspace; /* NULL: none */
     unsigned in_place;      /* bit i: output 0 may overwrite input i if nobody reads it later */
     int absorbs;            /* > 0: an input that is added to output 0, so that a following add can be absorbed */
-    int through;            /* with absorbs: an add behind a reshape of output 0 can be absorbed too */
+    int through;            /* with absorbs: an add after a reshape of output 0 can be absorbed too */
     unsigned shadow;        /* bit i: input i, where it is a parameter, is read from its copy in the branch's dtype */
     unsigned branch;        /* bit i: input i is read in the branch's dtype, and converted first where it has another */
     /* > 0: output sums + j, if requested, gets the column sums of output j: a bias gradient in the

@@ -38,7 +38,7 @@ typedef struct st_tensor {
     const void *data;
     size_t count, bytes;        /* values; count * size of the dtype */
     const struct file_in *file; /* where the values are when data is NULL */
-    uint64_t offset;            /* their first byte in the file, or behind the header of parsed bytes */
+    uint64_t offset;            /* their first byte in the file, or after the header of parsed bytes */
 } st_tensor;
 
 typedef struct st_text {

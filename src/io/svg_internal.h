@@ -22,7 +22,7 @@ typedef struct svg_ticks {
     size_t count;
     double value[SVG_TICKS];
     int exponent[SVG_TICKS]; /* logarithmic axes: the label is 10 to this */
-    int decimals;            /* else: digits behind the point, or -1 for %g */
+    int decimals;            /* else: digits after the point, or -1 for %g */
 } svg_ticks;
 void svg_ticks_make(svg_ticks *out, const svg_scale *scale, int most);
 

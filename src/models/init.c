@@ -3,7 +3,7 @@
  *
  * The value of an element depends on the seed, the parameter's name and the element's index,
  * nothing else: no order of drawing, no state, the same on any machine. By name and not by
- * position, because learned parameters of an activation shift all positions behind them: models
+ * position, because learned parameters of an activation shift all later positions: models
  * that differ only in the activation start from the same weights. */
 #include <math.h>
 #include <stdio.h>

@@ -63,7 +63,7 @@ const char *onnx_berlu(onnx_body *b, const char *x, const char *alpha, const cha
 int onnx_half_degree(const berlu_act *act)
 {
     berlu_act_param_info info;
-    size_t first = berlu_act_param_count(act); /* settings come behind the parameters */
+    size_t first = berlu_act_param_count(act); /* settings follow the parameters */
     for (size_t i = 0; i < berlu_act_setting_count(act); i++)
         if (berlu_act_param(act, first + i, &info) == BERLU_OK && strcmp(info.name, "degree") == 0)
             return (int)info.value / 2;
@@ -285,7 +285,7 @@ static const char *plain_form(onnx_body *b, const berlu_act *act, const char *x,
     return y;
 }
 
-/* The number behind a key of the spec; every activation may have scale and center. */
+/* The number after a key of the spec; every activation may have scale and center. */
 static double spec_number(const berlu_act *act, const char *key, double missing)
 {
     const char *at = strstr(berlu_act_spec(act), key);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A batched tensor of shape [...] is [batch, ...] in the file; -1 stands for the batch in every
- * reshape. Windows (unfold) are not materialised: together with the linear layer behind them they
+ * reshape. Windows (unfold) are not materialised: together with the linear layer after them they
  * are a convolution. Maps are channels last here and channels first in ONNX, so convolutions stand
  * between two transpositions, which runtimes remove. */
 #include <math.h>
@@ -114,7 +114,7 @@ static const char *tiles_convolved(onnx_emitter *e, const node *n, const node *u
 
 static berlu_status emit_unfold(onnx_emitter *e, const node *n)
 {
-    (void)e, (void)n; /* by the layer behind it */
+    (void)e, (void)n; /* by the layer after it */
     return BERLU_OK;
 }
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * An image is cut into patches; each becomes a token by a linear map; a class token goes in front,
- * positions are added; blocks of attention and perceptron follow, each behind a norm; the head
+ * positions are added; blocks of attention and perceptron follow, each after a norm; the head
  * reads the class token's last state. DeiT is the same network. Its distilled form adds a second
  * token that learns from a teacher, with a head of its own. */
 #include "models/family.h"

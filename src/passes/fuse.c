@@ -17,7 +17,7 @@
  * output recomputed for the next layer's weights, in one pass. (4) So linear_dw before it computes
  * no bias gradient, and u can be saved without its bias (attr.raw) where the entry allows it. (5)
  * Column sums are added while the elements are in registers, without another read of dy. (6) x is
- * read once; the linear_dw that reads y moves behind norm_grad, and with it what reads its results.
+ * read once; the linear_dw that reads y moves after norm_grad, and with it what reads its results.
  * (7) The kernel gets sums over keys from y, which the weight gradient before it reads anyway.
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
@@ -230,7 +230,7 @@ static void sums_move(fuse_pass *f, int index)
     }
 }
 
-/* norm_grad of the norm that node `index` recomputes; -1 if there is none behind it. */
+/* norm_grad of the norm that node `index` recomputes; -1 if none follows it. */
 static int norm_grad_find(fuse_pass *f, int index)
 {
     const node *norm = graph_node(f->g, index);
@@ -251,7 +251,7 @@ static int node_reads(const node *n, tensor t)
     return 0;
 }
 
-/* Moves node `from` behind node `to`; those between move up by one. */
+/* Moves node `from` after node `to`; those between move up by one. */
 static void node_rotate(fuse_pass *f, int from, int to)
 {
     assert(from < to);
@@ -268,7 +268,7 @@ static void node_rotate(fuse_pass *f, int from, int to)
 }
 
 /* Marks the nodes between the two that read the norm's output, and those that read a result of such
- * a node. Returns whether all of them may move behind norm_grad: weight gradients and what is
+ * a node. Returns whether all of them may move after norm_grad: weight gradients and what is
  * computed from them. */
 static int movers_mark(fuse_pass *f, int index, int grad, tensor y)
 {

@@ -118,7 +118,7 @@ static berlu_status layers_join(weights_pass *p, int index)
     return BERLU_OK;
 }
 
-/* The first `count` nodes in order, each behind those that were appended for its place. */
+/* The first `count` nodes in order, each after those that were appended for its place. */
 static void nodes_order(weights_pass *p, int count)
 {
     int at = 0;

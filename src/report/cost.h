@@ -1,5 +1,5 @@
-/* cost.h - the table of the cost of a step, from studies of kind `cost`. SPDX-License-Identifier:
- * MIT
+/* cost.h - the table of the cost of a step, from studies of kind `cost`.
+ * SPDX-License-Identifier: MIT
  *
  * A row per cell and `keep` policy: medians over the rounds, and the paired difference to the
  * study's first cell in percent. Rounds are interleaved and the difference is taken round by round,

@@ -1,5 +1,5 @@
-/* equivalence.h - whether another program's results are the same as ours. SPDX-License-Identifier:
- * MIT
+/* equivalence.h - whether another program's results are the same as ours.
+ * SPDX-License-Identifier: MIT
  *
  * Two one-sided tests per row: the 90 % interval of ours minus theirs must lie inside the
  * registered margin (p below 0.05). A row is a cell, or a difference of two cells, which makes it a

@@ -1,5 +1,5 @@
-/* algorithms.h - the product algorithms of GPU runs, stored with the runs. SPDX-License-Identifier:
- * MIT
+/* algorithms.h - the product algorithms of GPU runs, stored with the runs.
+ * SPDX-License-Identifier: MIT
  *
  * Which algorithm a product uses is chosen by timing and decides about the last bits
  * (docs/engine.md), so repeating a run needs its choices. Each worker has a file of its own,

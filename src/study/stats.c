@@ -1,5 +1,5 @@
-/* stats.c - samples, contrasts between them, and the tests of a report. SPDX-License-Identifier:
- * MIT
+/* stats.c - samples, contrasts between them, and the tests of a report.
+ * SPDX-License-Identifier: MIT
  *
  * A contrast is judged by the deviation pooled over all comparable cells: seeds hardly pair
  * (correlations of 0.0 to 0.2), so a paired test would discard half of the degrees of freedom, and

@@ -20,7 +20,7 @@
 /* -- distributions (stats_special.c) -- */
 
 /* The regularised incomplete beta function I_x(a, b), for a, b > 0 and x in [0, 1]. The caller
- * gives y = 1 - x as well, because near 1 only one of the two has the digits. */
+ * gives y = 1 - x as well, because 1 - x loses digits where x is near 1. */
 double stats_beta(double x, double y, double a, double b);
 
 double stats_t_cdf(double t, double df);                /* P(T <= t) */

@@ -1,8 +1,8 @@
 /* store.c - opening and closing the index of a study. SPDX-License-Identifier: MIT
  *
- * Every public function of the store is one transaction. SQL is next to the values it binds; no
- * statement is assembled from texts. Read on: store_study.c and store_run.c write, store_merge.c
- * joins stores, store_read.c reads for reports. */
+ * Every public function of the store is one transaction. SQL is next to the values it binds; none
+ * is built by joining strings. Read on: store_study.c and store_run.c write, store_merge.c joins
+ * stores, store_read.c reads for reports. */
 #include "study/store.h"
 
 #include <math.h>

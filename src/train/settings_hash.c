@@ -51,7 +51,7 @@ typedef struct line {
     int key_length, value_length;
 } line;
 
-/* The line at *at, which moves behind it; 0 at the end. A line without '=' is all key. */
+/* The line at *at, which moves past it; 0 at the end. A line without '=' is all key. */
 static int line_next(const char **at, line *out)
 {
     if (!**at)

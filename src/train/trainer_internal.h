@@ -28,7 +28,7 @@ typedef struct timing {
 
 typedef struct saver saver; /* trainer_save.c */
 
-/* The record of --record-steps (trainer_steps.c). */
+/* The record of --record-steps (trainer_record.c). */
 typedef struct steps_record {
     int on;
     uint64_t batches, updates; /* recorded so far */
@@ -124,7 +124,7 @@ berlu_status updates_time(trainer *t, double seconds, double *out);
 /* trainer_measure.c: adds advice to the message of a failed allocation */
 void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval);
 
-/* trainer_steps.c; without --record-steps the last two do nothing */
+/* trainer_record.c; without --record-steps the last two do nothing */
 berlu_status steps_begin(trainer *t); /* writes the initial weights */
 void steps_add(trainer *t, const step_result *r, double loss, int ends_update);
 berlu_status steps_write(trainer *t);

@@ -1,8 +1,9 @@
 /* trainer_loaders.c - the three loaders of a run: training batches, test images, and a probe of the
- * training images as they are. SPDX-License-Identifier: MIT
+ * training images without augmentation. SPDX-License-Identifier: MIT
  *
  * They are opened twice where the images move to the device (trainer_images.c): first for pixels,
- * to learn whether every one of them could give draws instead, then for draws. */
+ * to learn whether each can deliver draws (engine/image_draw.h: random choices, no pixels) instead,
+ * then for draws. */
 #include <string.h>
 
 #include "train/subset.h"

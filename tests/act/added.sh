@@ -61,7 +61,7 @@ commands() { # one per line
         done
         echo "$compile src/act/formulas/$name.c -o $name.o"
     done
-    for file in src/act/act.c src/act/spec.c src/act/registry.c src/act/guess.c src/act/cpu/dispatch.c src/act/cpu/stream.c src/act/call.c \
+    for file in src/act/act.c src/act/spec.c src/act/smooth_registry.c src/act/guess.c src/act/cpu/dispatch.c src/act/cpu/stream.c src/act/call.c \
         src/act/simple.c src/act/planes.c src/act/eval_f64.c \
         src/base/*.c src/smooth/*.c tests/act/inputs.c; do
         echo "$compile $file -o $(basename "$file" .c).o"

@@ -40,7 +40,7 @@ for name in $names smoothed; do
     compile "kernel_${name}_scalar.o" "$source/src/act/cpu/kernel.c" -DV_TARGET_SCALAR -DACT_FORMULA="\"act/formulas/$name.h\"" \
         -DACT_TABLE=act_kernels_${name}_scalar
 done
-for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/registry.c "$source"/src/act/guess.c \
+for file in "$source"/src/act/act.c "$source"/src/act/spec.c "$source"/src/act/smooth_registry.c "$source"/src/act/guess.c \
     "$source"/src/act/cpu/dispatch.c "$source"/src/act/cpu/stream.c "$source"/src/act/call.c "$source"/src/act/simple.c "$source"/src/act/planes.c "$source"/src/act/eval_f64.c \
     "$source"/src/base/*.c "$source"/src/smooth/*.c "$source"/tests/act/check.c "$source"/tests/act/inputs.c; do
     compile "$(basename "$file" .c).o" "$file"

@@ -1,5 +1,5 @@
-/* test_eval.c - arrays of doubles are the reference, point by point. SPDX-License-Identifier:
- * MIT */
+/* test_eval.c - arrays of doubles are the reference, point by point.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

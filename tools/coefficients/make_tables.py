@@ -77,7 +77,9 @@ def tanh_slope_tables():
     scale[0] += V_EXP_SHIFT
     scale[0, TANH_LIFTED:] += 64
     scale[3, TANH_SUBNORMAL:] = 2.0**-62
-    return [table_text("tanh_slope_part", "the derivative at -t, in sixteen intervals for t < 3.1; then over 2^(a + b h + c h^2)", table),
+    return [table_text("tanh_slope_part", "The derivative at -t. Row 0: the centre of each interval; rows 1 to 6: coefficients of powers of "
+                       "h = t - centre, lowest first. Columns 0 to 15, t < 3.1: the derivative; 16 to 31: the derivative "
+                       "over 2^(a + b h + c h^2).", table),
             table_text("tanh_slope_scale", "a + V_EXP_SHIFT, and 64 more from interval 28 on; b; c; the unit of rounding", scale)]
 
 

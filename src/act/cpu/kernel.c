@@ -7,7 +7,7 @@
  * copy.
  *
  * Two paths per op. A *loop* does whole groups of vectors, all loads of a group before its stores
- * (that order is worth some percent of memory bandwidth), with sums in registers (kernel_loops.h).
+ * (that order is worth a few percent of memory bandwidth), with sums in registers (kernel_loops.h).
  * *Tiles* do everything else: heads and tails, bias, parameters and sums per channel, scale and
  * center. Both use the same formula, so they agree to the bit. kernels.h defines the order of the
  * sums; read units_run() at the end first, then traverse_blocks(). */
@@ -26,8 +26,8 @@ enum {
     PARAMS = ACT_PARAMS,
     GROUPS = V_LANES > 1, /* scalar is the reference: it uses tiles alone */
     TILE = 512,           /* elements of one tile: a few buffers of it stay in L1 */
-    RANGE = 256,          /* elements of an interleaved range of a block, */
-    SHORT_BYTES = 256,    /* and its bytes where memory alone takes the time */
+    RANGE = 256,          /* elements of an interleaved range where the formula is costly */
+    SHORT_BYTES = 256,    /* bytes of one where memory is the limit */
 };
 _Static_assert(SHORT_BYTES % (64 * sizeof(float)) == 0 && RANGE % 64 == 0 && ACT_BLOCK % RANGE == 0,
                "a range is whole groups of at most 64 elements");

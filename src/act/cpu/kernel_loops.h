@@ -3,11 +3,11 @@
  *
  * A group is loaded, computed, stored. Lines of later groups are prefetched, where that pays
  * (stream.c): with arithmetic between the loads a processor may not look far enough ahead by
- * itself, not even into L2. Each
- * loop is a function of its own with dtype, sums and fast path as constants, because loops in one
- * function compete for registers, and a sum that is spilled to memory makes every addition wait for
- * the last one. Loops that a formula does not have are never referenced, so the compiler drops
- * them. Read loop_pick() at the end first. Part of kernel.c, which defines consts and lanes. */
+ * itself, not even into L2. Each loop is a function of its own with dtype, sums and fast path as
+ * constants, because loops in one function compete for registers, and a sum that is spilled to
+ * memory makes every addition wait for the last one. Loops that a formula does not have are never
+ * referenced, so the compiler drops them. Read loop_pick() at the end first. Part of kernel.c,
+ * which defines consts and lanes. */
 #ifndef ACT_CPU_KERNEL_LOOPS_H
 #define ACT_CPU_KERNEL_LOOPS_H
 
@@ -37,7 +37,7 @@ V_FN void assume_path(const act_consts *k, int assume)
 /* The work of a loop: the first n elements of each of `blocks` consecutive blocks, from element
  * `from` on, which may lie anywhere in its block. A loop processes the whole groups among them and
  * returns their number of elements per block. sums[b].lane[0] belongs to the first element of block
- * b. One call takes several blocks, because a call per block costs some percent within the
+ * b. One call takes several blocks, because a call per block costs a few percent within the
  * caches. */
 typedef struct span {
     size_t from, n, blocks;

@@ -3,7 +3,7 @@
  *
  * `dtype` and the number of vectors are constants wherever speed matters, so that each function
  * becomes a few instructions. Groups exist because 16-bit elements are converted more cheaply two
- * vectors at a time, and because all loads of a group before its stores are worth some percent of
+ * vectors at a time, and because all loads of a group before its stores are worth a few percent of
  * memory bandwidth. */
 #ifndef ACT_CPU_KERNEL_MEMORY_H
 #define ACT_CPU_KERNEL_MEMORY_H
@@ -111,7 +111,7 @@ V_FN void group_stream(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 V_FN void group_prefetch(const void *p, berlu_dtype dtype, int vectors, size_t ahead)
 {
     int bytes = vectors * V_LANES * (dtype == BERLU_F32 ? 4 : 2);
-    uintptr_t at = (uintptr_t)p + ahead; /* an integer: it may lie behind the array */
+    uintptr_t at = (uintptr_t)p + ahead; /* an integer: it may lie past the array */
     V_FOR(int b = 0; b < bytes; b += 64)
         __builtin_prefetch((const void *)(at + (uintptr_t)b));
 }

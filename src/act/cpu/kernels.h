@@ -7,8 +7,9 @@
  * There are two traversals:
  *
  *     flat  nothing depends on the channel: units of ACT_UNIT of the rows * channels elements.
- *           The fast path.
+ *           The library's own calls, and an engine's activation without a layer before it.
  *     rows  bias, column sums or per-channel parameters: unit_rows rows at a time, row by row.
+ *           The backward of a fused layer, which sums the bias gradient.
  *
  * Read on in kernel.c, which fills the table, and in base/threads.h, which joins the partial
  * sums. */

@@ -1,4 +1,4 @@
-/* stream.c - from how many bytes on a call stores past the caches. SPDX-License-Identifier: MIT
+/* stream.c - the size above which a call uses non-temporal stores. SPDX-License-Identifier: MIT
  *
  * A non-temporal store saves the read of the line it overwrites and evicts nothing, and loses when
  * the caches would have held the output. Measured on two kinds of machine (docs/performance.md):
@@ -7,7 +7,8 @@
  *     a small L2 comes with a fast shared L3    it pays beyond the L3, and costs up to a factor of
  *                                               2 before
  *
- * A server has several L3s; a team of threads has as many as it needs cores of.
+ * A server has several L3s: a call counts on as many of them as its threads need (threads over
+ * threads per L3, rounded up).
  *
  * Prefetches help within the L2 on both kinds. Beyond it they help the first, as do interleaved
  * streams (kernel.c); the second fetches ahead by itself, and both cost it 5 to 20 %: there the

@@ -1,4 +1,4 @@
-/* cuda/call.c - <berlu/act_cuda.h>: checks a call, fills a job, launches it, joins its sums.
+/* act/cuda/call.c - <berlu/act_cuda.h>: checks a call, fills a job, launches it, joins its sums.
  * SPDX-License-Identifier: MIT
  *
  * Plain C over CUDA's runtime interface; the kernels are in kernel.cu, one table per activation.

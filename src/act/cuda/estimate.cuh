@@ -1,4 +1,4 @@
-/* cuda/estimate.cuh - values and derivatives for bf16 results that need not be exact.
+/* act/cuda/estimate.cuh - values and derivatives for bf16 results that need not be exact.
  * SPDX-License-Identifier: MIT
  *
  *     estimate_value(x, k), estimate_slope(x, k), estimate_param_slopes(x, k, by)

@@ -1,18 +1,19 @@
-/* cuda/fused.cu - an activation behind or before a product, in bf16. SPDX-License-Identifier: MIT
+/* act/cuda/fused.cu - an activation after or before a matrix product, in bf16.
+ * SPDX-License-Identifier: MIT
  *
  * Compiled once per activation, as kernel.cu is, for fused layers of the engine
  * (src/cuda/linear_act.c). It differs from the library's own kernels in what it promises: elements
  * are estimates good to 2^-13 where a formula is long (estimate.cuh), so that arithmetic hides
- * behind the memory. A product's own rounding moves more bf16 elements than that.
+ * behind the memory. Rounding in the product itself changes more bf16 results.
  *
  *     fused_value   y from x, flat
  *     fused_slope   dx from x and dy, and from the same read: the column sums of dx, which are
  *                   the bias gradient of the layer before; sums of a layer's parameters; y
  *                   recomputed, where the call requests it
  *
- * The threads of a fused_slope block lie `across` vectors of 16 bytes by `deep` rows, so that a
- * thread always has the same channels and keeps their sums in registers. Blocks stride over the
- * rows, as many as one H200 holds at a time. The layout of threads and the distribution of rows
+ * The threads of a fused_slope block form a grid of `across` 16-byte vectors by `deep` rows, so
+ * that a thread always has the same channels and keeps their sums in registers. Blocks stride over
+ * the rows, as many as one H200 holds at a time. The layout of threads and the distribution of rows
  * depend on rows and channels alone, and so do the bits of sums. */
 #include "act/cuda/fused.cuh"
 #include "act/cuda/fused.h"

@@ -1,4 +1,4 @@
-/* cuda/fused.cuh - elements of an activation beside a product. SPDX-License-Identifier: MIT
+/* act/cuda/fused.cuh - elements of an activation beside a product. SPDX-License-Identifier: MIT
  *
  *     consts_at(job)                        constants of the formula, for parameters on the device
  *     value_estimate(), values_estimate()   y from x, one element or eight

@@ -1,4 +1,4 @@
-/* cuda/fused.h - the interface between a fused layer and the kernels of fused.cu.
+/* act/cuda/fused.h - the interface between a fused layer and the kernels of fused.cu.
  * SPDX-License-Identifier: MIT
  *
  * fused_call.c checks the request of the engine, fills a fused_job and joins its sums; fused.cu,

@@ -1,4 +1,5 @@
-/* cuda/fused_call.c - from a call of the engine to a job of fused.cu. SPDX-License-Identifier: MIT
+/* act/cuda/fused_call.c - from a call of the engine to a job of fused.cu.
+ * SPDX-License-Identifier: MIT
  *
  * The counterpart of call.c for fused layers. The engine has checked its calls when it was built,
  * so nothing is checked again; what remains is whether a kernel takes the call, where its partial

@@ -1,4 +1,4 @@
-/* cuda/fused_call.h - activations of fused layers, for the engine. SPDX-License-Identifier: MIT
+/* act/cuda/fused_call.h - activations of fused layers, for the engine. SPDX-License-Identifier: MIT
  *
  * Like berlu_act_cuda_run(), for bf16 forward and backward calls whose elements may be estimates
  * (fused.cu). No header of CUDA is needed here. */

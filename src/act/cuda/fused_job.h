@@ -1,4 +1,4 @@
-/* cuda/fused_job.h - the activation of a fused layer, as its kernels take it.
+/* act/cuda/fused_job.h - the activation of a fused layer, as its kernels take it.
  * SPDX-License-Identifier: MIT
  *
  * fused_call.c fills it, fused.cu and src/cuda/rows.cu read it on the device. Plain C without a

@@ -1,17 +1,17 @@
-/* cuda/kernel.cu - the CUDA kernels around a formula, compiled once per activation.
+/* act/cuda/kernel.cu - the CUDA kernels around a formula, compiled once per activation.
  * SPDX-License-Identifier: MIT
  *
  * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE, as
- * for cpu/kernel.c: the same text, so the same bits. Memory bandwidth is the limit, so everything
- * here keeps it busy: 16 bytes per access, several accesses in flight per thread, and few
- * instructions between them. Five kernels:
+ * for act/cpu/kernel.c: the same text, so the same bits. Memory bandwidth is the limit, so
+ * everything here keeps it busy: 16 bytes per access, several accesses in flight per thread, and
+ * few instructions between them. Five kernels:
  *
  *     stream     flat arrays, aligned, the ops of training (value; dx with parameter sums).
  *                One tile per block. In 16-bit storage costly formulas run only where a quick
  *                estimate does not determine the result (quick.cuh).
  *     lookup     derivatives in f16 of the longest formulas, through a table in shared memory.
- *     sweep      the backward of a layer behind a bias: dx, the bias gradient, y recomputed, from
- *                one read. A thread owns 16 bytes of channels and goes down the rows.
+ *     sweep      the backward of an activation after a bias: dx, the bias gradient, y recomputed,
+ *                from one read. A thread owns 16 bytes of channels and goes down the rows.
  *     columns    bias, column sums, per-channel parameters: a thread owns channels and iterates
  *                over 64 rows.
  *     anything   every op, every alignment, element by element. Simple and slow; training does
@@ -80,7 +80,7 @@ template <int DTYPE, int DEGREE, walk WALK> struct tile_of {
 };
 
 /* Always false, which the compiler cannot know: a branch on it needs every load, so none of them
- * moves behind the arithmetic. Otherwise the compiler does that to save registers, and a thread
+ * moves past the arithmetic. Otherwise the compiler does that to save registers, and a thread
  * waits for one load after the other: up to 13 % slower. */
 template <int DEPTH> __device__ __forceinline__ bool impossible(const cuda_job &job, const uint4 *x, const uint4 *g)
 {

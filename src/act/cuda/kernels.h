@@ -1,9 +1,10 @@
-/* cuda/kernels.h - the interface between a call and the CUDA kernels of one activation.
+/* act/cuda/kernels.h - the interface between a call and the CUDA kernels of one activation.
  * SPDX-License-Identifier: MIT
  *
- * The counterpart of cpu/kernels.h. call.c checks a call and fills a cuda_job; kernel.cu, compiled
- * once per activation over the same formula, launches it. Values and dx have the bits of the CPU.
- * Sums have an order of their own that depends on the call alone, never on the device or the grid:
+ * The counterpart of act/cpu/kernels.h. call.c checks a call and fills a cuda_job; kernel.cu,
+ * compiled once per activation over the same formula, launches it. Values and dx have the bits of
+ * the CPU. Sums have an order of their own that depends on the call alone, never on the device or
+ * the grid:
  *
  *     per layer    a tile is the work of a block; each thread adds its few dozen elements in f32
  *                  in index order, threads are joined by a fixed tree in double, tiles by a

@@ -1,4 +1,4 @@
-/* cuda/lookup.cuh - derivatives in f16 through a table in shared memory.
+/* act/cuda/lookup.cuh - derivatives in f16 through a table in shared memory.
  * SPDX-License-Identifier: MIT
  *
  * Where the formula is long and an estimate too often undecided (quick.cuh: QUICK_LOOKUP) each

@@ -1,4 +1,4 @@
-/* cuda/quick.cuh - fast estimates with a proven error bound, for 16-bit storage on CUDA.
+/* act/cuda/quick.cuh - fast estimates with an error bound checked on every 16-bit input, on CUDA.
  * SPDX-License-Identifier: MIT
  *
  * A stored 16-bit element is the exact f32 formula, rounded. With half the bytes of f32 and as many

@@ -1,4 +1,4 @@
-/* cuda/storage.cuh - sixteen bytes of f32, bf16 or f16 as floats, and single elements.
+/* act/cuda/storage.cuh - sixteen bytes of f32, bf16 or f16 as floats, and single elements.
  * SPDX-License-Identifier: MIT
  *
  * The device side of berlu_dtype. Rounding to 16 bits is to nearest even, one conversion for two

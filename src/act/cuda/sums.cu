@@ -1,4 +1,4 @@
-/* cuda/sums.cu - the second stage of sums on CUDA. SPDX-License-Identifier: MIT
+/* act/cuda/sums.cu - the second stage of sums on CUDA. SPDX-License-Identifier: MIT
  *
  * Partial sums are few, so one block per number (a layer) or per 32 channels is enough. Thread t
  * adds partial sums t, t + 1024, ... in double in that order; threads are joined by a fixed tree.

@@ -1,4 +1,4 @@
-/* cuda/sweep.cuh - the backward of an activation behind a bias, in one pass.
+/* act/cuda/sweep.cuh - the backward of an activation after a bias, in one pass.
  * SPDX-License-Identifier: MIT
  *
  * dx, the column sums of dx (the bias gradient), sums of a layer's parameters, and y recomputed if

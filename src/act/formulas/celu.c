@@ -1,5 +1,5 @@
-/* celu.c - celu in double: x for x > 0, else alpha (e^(x/alpha) - 1). SPDX-License-Identifier:
- * MIT */
+/* celu.c - celu in double: x for x > 0, else alpha (e^(x/alpha) - 1).
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"

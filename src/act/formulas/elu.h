@@ -1,8 +1,8 @@
 /* elu.h - elu(x) = x for x > 0, else alpha (e^x - 1), and its derivatives.
  * SPDX-License-Identifier: MIT
  *
- * e^x - 1 = fma(2^k, tail, 2^k - 1) without cancellation. The constants of the right side exist
- * only so that a NaN alpha reaches every x. The tail of the derivative, alpha e^x, is scaled in two
+ * e^x - 1 = fma(2^k, e^r - 1, 2^k - 1) without cancellation, x = k ln 2 + r. The constants for x >
+ * 0 exist only to propagate a NaN alpha. The tail of the derivative, alpha e^x, is scaled in two
  * steps where e^x alone would be subnormal. From the output, alpha > 0: alpha e^x = y + alpha, and
  * d/dalpha = y / alpha.
  *

@@ -15,7 +15,7 @@
  *                                   CUDA more elements per thread (kernel.cu)
  *     #define ACT_PRODUCT v_product the product of f' and dy; v_product where subnormal f' are
  *                                   frequent (vmath.h)
- *     #define ACT_VALUE_PATHS 1     the value has a fast path for near x and a slow one, by
+ *     #define ACT_VALUE_PATHS 1     the value has a fast path for x near 0 and a slow one, by
  *         V_FN int act_value_path(const v_f32 *x, int n);    of n vectors: ACT_ALL_NEAR,
  *                                                            ACT_SOME_FAR, or ACT_SOME_BEYOND,
  *                                                            where act_value() is called
@@ -61,11 +61,11 @@
  *     V_FN void act_param_slopes_from_output(v_f32 y, const act_consts *k, v_f32 *out);
  *         only if both
  *
- * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() around a
- * rare path and on uniform members of act_consts. Kernels evaluate value, derivative and parameter
- * derivatives of the same x together; write common parts as the same inline function with the same
- * arguments and the compiler computes them once. The lanes behind the end of an array hold zeros;
- * their results are discarded.
+ * All of them are pure: no memory but constant tables (V_TABLE), no branch but v_any() or v_all()
+ * around a path and on uniform members of act_consts. Kernels evaluate value, derivative and
+ * parameter derivatives of the same x together; write common parts as the same inline function with
+ * the same arguments and the compiler computes them once. The lanes past the end of an array hold
+ * zeros; their results are discarded.
  *
  * State the bound and the worst input known at the head of the file; NAME.c
  * (act/formulas/definition.h) holds the same function in double and the bounds that the tests read.

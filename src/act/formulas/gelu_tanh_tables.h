@@ -6,7 +6,9 @@
 
 #include "simd/vec.h"
 
-/* the derivative at -t, in sixteen intervals for t < 3.1; then over 2^(a + b h + c h^2) */
+/* The derivative at -t. Row 0: the centre of each interval; rows 1 to 6: coefficients of powers of
+ * h = t - centre, lowest first. Columns 0 to 15, t < 3.1: the derivative; 16 to 31: the derivative
+ * over 2^(a + b h + c h^2). */
 V_TABLE float tanh_slope_part[7][32] = {
     {0.0510556586f, 0.190399975f, 0.412288904f, 0.609488904f, 0.812644482f, 1.00053334f, 1.21264446f, 1.41297781f,
      1.60484445f,   1.80108893f,  1.99115551f,  2.21157789f,  2.38986659f,  2.6107111f,  2.78702211f, 3.00217772f,

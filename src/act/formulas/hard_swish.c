@@ -1,5 +1,5 @@
-/* hard_swish.c - hard swish in double. The formula is in hard_swish.h. SPDX-License-Identifier:
- * MIT */
+/* hard_swish.c - hard swish in double. The formula is in hard_swish.h.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "act/formulas/definition.h"

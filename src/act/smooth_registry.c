@@ -1,4 +1,5 @@
-/* registry.c - named functions in a handle, and the rule for names. SPDX-License-Identifier: MIT
+/* smooth_registry.c - smoothed functions under names of the user, and the rule for names.
+ * SPDX-License-Identifier: MIT
  *
  * A linked list: there are a handful of names, and they are looked up when something is built,
  * never in a step. It is declared in <berlu/smooth.h> but defined here, because the table of

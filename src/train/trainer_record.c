@@ -1,4 +1,4 @@
-/* trainer_steps.c - records initial weights, image order and the loss of every batch
+/* trainer_record.c - records initial weights, image order and the loss of every batch
  * (--record-steps). SPDX-License-Identifier: MIT
  *
  * With this record and the settings another program can repeat the run and compare loss by loss

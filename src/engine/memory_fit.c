@@ -1,5 +1,5 @@
-/* fit.c - checks before the first allocation that an engine fits into its device's free memory.
- * SPDX-License-Identifier: MIT
+/* memory_fit.c - checks before the first allocation that an engine fits into its device's free
+ * memory. SPDX-License-Identifier: MIT
  *
  * The plan accounts for every byte, so no trial allocation is needed. Where memory does not
  * suffice, planning smaller batches finds the largest that fits. */
