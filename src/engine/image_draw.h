@@ -59,6 +59,15 @@ PHILOX_FN float image_noise(const image_draw *d, int channel, int y, int x)
     return (float)normal_of_word(philox_draw(d->seed, PURPOSE_ERASE, d->epoch, d->sample, word / 4).w[3 - word % 4]);
 }
 
+/* One number of the stored image, flipped and moved. */
+PHILOX_FN float image_stored(const image_pixels *p, const image_draw *d, int channel, int y, int x)
+{
+    int from_x = (d->flip ? p->side - 1 - x : x) + d->left, from_y = y + d->top, byte = 0;
+    if (from_x >= 0 && from_x < p->side && from_y >= 0 && from_y < p->side)
+        byte = p->bytes[(((int64_t)d->index * p->side + from_y) * p->side + from_x) * 3 + channel];
+    return p->levels[channel * 256 + byte];
+}
+
 /* One number of a row before it is mixed. */
 PHILOX_FN float image_own(const image_pixels *p, const image_draw *d, int channel, int y, int x)
 {
@@ -66,10 +75,7 @@ PHILOX_FN float image_own(const image_pixels *p, const image_draw *d, int channe
         return 0;
     if (image_inside(&d->erased, y, x))
         return image_noise(d, channel, y, x);
-    int from_x = (d->flip ? p->side - 1 - x : x) + d->left, from_y = y + d->top, byte = 0;
-    if (from_x >= 0 && from_x < p->side && from_y >= 0 && from_y < p->side)
-        byte = p->bytes[(((int64_t)d->index * p->side + from_y) * p->side + from_x) * 3 + channel];
-    return p->levels[channel * 256 + byte];
+    return image_stored(p, d, channel, y, x);
 }
 
 /* One number of row `row` as the network sees it; `batch` has the draws of all its rows. */
