@@ -87,7 +87,7 @@ static int bytes_parse(lt_algorithm *out, const char *hex)
     return 1;
 }
 
-/* machine|version|shape|digits; the line is taken apart in place. */
+/* machine|version|shape|digits; splits the line in place. */
 static berlu_status line_parse(algorithm_list *list, char *line, const char *name, int number)
 {
     char *words[4] = {line};
@@ -166,7 +166,7 @@ berlu_status algorithms_read(algorithm_list *list, const char *path)
 }
 
 /* Another process may have added lines since we read the file; ours win. One of two that write at the same moment loses its
- * new lines, which the next run chooses again. */
+ * new lines, and the next run makes those choices anew. */
 berlu_status algorithms_write(const algorithm_list *list, const char *path)
 {
     algorithm_list all = {0};

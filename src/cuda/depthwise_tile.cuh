@@ -2,7 +2,7 @@
  *
  * A 7 x 7 window takes 49 multiply-adds per element, so the arithmetic units are the limit, and a kernel is good where nearly
  * every instruction is one of them. Lanes of a warp are neighbouring channels. A block stages a region of some maps in shared
- * memory, zeros around it included, so that nothing below asks for borders. A warp then takes tiles of TILE_DOWN x TX
+ * memory, zeros around it included, so that nothing below checks for borders. A warp then takes tiles of TILE_DOWN x TX
  * outputs: each staged element is loaded once per tile and used for all outputs of the tile it reaches (11 multiply-adds a
  * load at 7 x 7). A thread holds all weights of its channel, or all sums of its channel's weight gradient, in registers. */
 #ifndef CUDA_DEPTHWISE_TILE_CUH
@@ -59,21 +59,21 @@ static regions regions_make(const maps &m, int tile, size_t element, size_t extr
     return r;
 }
 
-struct place {
+struct position {
     int64_t image; /* the first of `together` */
     int y, x;      /* the region's first output */
 };
 
-DEVICE place step_place(const regions &r, int64_t step)
+DEVICE position step_position(const regions &r, int64_t step)
 {
     int64_t rows = quotient(step, r.count_x), image = quotient(rows, r.count_y);
-    return place{image * r.together, (int)(rows - image * r.count_y) * r.down,
-                 (int)(step - rows * r.count_x) * r.across};
+    return position{image * r.together, (int)(rows - image * r.count_y) * r.down,
+                    (int)(step - rows * r.count_x) * r.across};
 }
 
 /* Stages a region with its borders: a warp takes a line, lanes take vectors of 16 bytes where x has them. */
 template <typename T, int K>
-DEVICE void region_stage(T *to, const maps &m, const regions &r, const array &x, place p, int channel, bool vectors)
+DEVICE void region_stage(T *to, const maps &m, const regions &r, const array &x, position p, int channel, bool vectors)
 {
     constexpr int VECTOR = 16 / sizeof(T), PER = LANES / VECTOR;
     int pitch = r.across + K - 1, lines = r.down + K - 1, lane = threadIdx.x % LANES;
@@ -196,7 +196,7 @@ template <typename T, int K, int TX> __global__ void __launch_bounds__(BLOCK, 2)
     float *weights = (float *)shared; /* [LANES][K * K]: odd, so lanes meet different banks */
     T *staged = (T *)(shared + LANES * K * K * sizeof(float));
     int lane = threadIdx.x % LANES, group = (int)(blockIdx.x % r.groups), channel = group * LANES + lane;
-    place p = step_place(r, blockIdx.x / r.groups);
+    position p = step_position(r, blockIdx.x / r.groups);
     region_stage<T, K>(staged, m, r, o.x, p, group * LANES, o.vectors);
     for (int i = threadIdx.x; i < LANES * K * K; i += BLOCK)
         weights[i] =
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(BLOCK, 2) weight_gradient(maps m, regions r, g
     int64_t chunk = blockIdx.x / r.groups, end = (chunk + 1) * a.chunk < r.steps ? (chunk + 1) * a.chunk : r.steps;
     float sum[K * K + 1] = {};
     for (int64_t step = chunk * a.chunk; step < end; step++) {
-        place p = step_place(r, step);
+        position p = step_position(r, step);
         region_stage<T, K>(staged, m, r, a.x, p, group * LANES, a.vectors);
         copy_wait<0>();
         __syncthreads();

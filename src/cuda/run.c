@@ -7,7 +7,7 @@
  *
  * A weight gradient is needed by nobody until the update, so in a captured program it may run beside the rest of the backward
  * on a second stream with workspaces of its own (side.c); where the batch is large one product fills the GPU, and there is only
- * one stream. The same kernels add the same numbers in the same order: no bit changes.
+ * one stream. The same kernels add the same elements in the same order: no bit changes.
  *
  * The last additions of sums over rows are put off and launched together (ends.c).
  *
@@ -222,7 +222,7 @@ static berlu_status capture(program *p)
     return status;
 }
 
-/* Waits for the calls and adds what each of them took. */
+/* Waits for the calls and adds the time of each. */
 static berlu_status times_add(program *p)
 {
     berlu_status status = gpu_event_wait(p->events[p->count]);

@@ -1,9 +1,9 @@
 /* transfer.c - bytes to and from the GPU without making the host wait. SPDX-License-Identifier: MIT
  *
- * Uploads pass through pinned slots: the caller's memory is free again when its bytes are in a slot, and the copy to the GPU
- * happens when its turn on the stream comes. A slot is used again once the GPU has read it, so the host runs ahead of the
+ * Uploads pass through pinned slots: the caller may reuse its memory when its bytes are in a slot, and the copy to the GPU
+ * happens in the order of the stream. A slot is reused once the GPU has read it, so the host runs ahead of the
  * GPU by as many bytes as the slots hold. Small transfers (the step, the labels) have slots of their own and never wait
- * behind images. Step results travel the other way into a ring; an event tells when one has arrived. */
+ * behind images. Step results travel the other way into a ring; an event marks the arrival of each. */
 #include <assert.h>
 #include <string.h>
 
