@@ -166,10 +166,9 @@ DEVICE void tile_put(const float from[TILE_DOWN][TX], const maps &m, const array
         tile_store<float, TX>(from, m, map.data, at, y, x);
 }
 
-/* ---- y = window * x + bias, dx = mirrored window * dy + residual ---- */
-
-template <typename T, int K, int TX>
-DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, const float weight[K * K])
+/* Loads each staged row under a tile once and calls add(down, ky, row) for every line `down` of the
+ * tile that it reaches, as row ky of that line's window. */
+template <typename T, int K, int TX, class F> DEVICE void each_staged_row(const T *staged, int pitch, const F &add)
 {
 #pragma unroll
     for (int row = 0; row < TILE_DOWN + K - 1; row++) {
@@ -178,16 +177,24 @@ DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, cons
         for (int j = 0; j < TX + K - 1; j++)
             in[j] = element(staged[(row * pitch + j) * LANES]);
 #pragma unroll
-        for (int down = 0; down < TILE_DOWN; down++) {
-            if (row < down || row - down >= K)
-                continue;
-#pragma unroll
-            for (int kx = 0; kx < K; kx++)
-#pragma unroll
-                for (int j = 0; j < TX; j++)
-                    sum[down][j] = fmaf(in[j + kx], weight[(row - down) * K + kx], sum[down][j]);
-        }
+        for (int down = 0; down < TILE_DOWN; down++)
+            if (row >= down && row - down < K)
+                add(down, row - down, in);
     }
+}
+
+/* ---- y = window * x + bias, dx = mirrored window * dy + residual ---- */
+
+template <typename T, int K, int TX>
+DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, const float weight[K * K])
+{
+    each_staged_row<T, K, TX>(staged, pitch, [&](int down, int ky, const float *in) {
+#pragma unroll
+        for (int kx = 0; kx < K; kx++)
+#pragma unroll
+            for (int j = 0; j < TX; j++)
+                sum[down][j] = fmaf(in[j + kx], weight[ky * K + kx], sum[down][j]);
+    });
 }
 
 template <typename T, int K, int TX> __global__ void __launch_bounds__(BLOCK, 2) convolve(maps m, regions r, operands o)
@@ -233,23 +240,13 @@ template <typename T, int K, int TX> __global__ void __launch_bounds__(BLOCK, 2)
 template <typename T, int K, int TX>
 DEVICE void tile_gradient(float sum[K * K + 1], const float d[TILE_DOWN][TX], const T *staged, int pitch)
 {
+    each_staged_row<T, K, TX>(staged, pitch, [&](int down, int ky, const float *in) {
 #pragma unroll
-    for (int row = 0; row < TILE_DOWN + K - 1; row++) {
-        float in[TX + K - 1];
+        for (int j = 0; j < TX; j++)
 #pragma unroll
-        for (int j = 0; j < TX + K - 1; j++)
-            in[j] = element(staged[(row * pitch + j) * LANES]);
-#pragma unroll
-        for (int down = 0; down < TILE_DOWN; down++) {
-            if (row < down || row - down >= K)
-                continue;
-#pragma unroll
-            for (int j = 0; j < TX; j++)
-#pragma unroll
-                for (int kx = 0; kx < K; kx++)
-                    sum[(row - down) * K + kx] = fmaf(d[down][j], in[j + kx], sum[(row - down) * K + kx]);
-        }
-    }
+            for (int kx = 0; kx < K; kx++)
+                sum[ky * K + kx] = fmaf(d[down][j], in[j + kx], sum[ky * K + kx]);
+    });
 #pragma unroll
     for (int down = 0; down < TILE_DOWN; down++)
 #pragma unroll
