@@ -176,16 +176,14 @@ berlu_status algorithms_write(const algorithm_list *list, const char *path)
         algorithms_free(&all);
         status = BERLU_OK;
     }
-    for (int i = 0; i < list->count && status == BERLU_OK; i++) {
+    TRY_DONE(status);
+    for (int i = 0; i < list->count; i++) {
         const algorithm_entry *e = &list->entries[i];
-        status = algorithms_set(&all, e->machine, e->version, e->shape, &e->algorithm);
+        TRY_DONE(algorithms_set(&all, e->machine, e->version, e->shape, &e->algorithm));
     }
-    if (status == BERLU_OK) {
-        algorithms_print(&all, &out);
-        status = text_status(&out);
-    }
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data, out.length);
+    algorithms_print(&all, &out);
+    status = file_write_text(NULL, path, &out);
+done:
     text_free(&out);
     algorithms_free(&all);
     return status;

@@ -124,17 +124,15 @@ berlu_status cuda_prepare(device *d, program **out, const op_call *calls, int co
         return berlu_fail_memory(sizeof *p, "a list of calls");
     *p = (program){.device = cuda_device_at(d), .calls = calls, .count = count};
     const param_table *table = table_of(calls, count);
-    berlu_status status = table ? params_upload(p, table) : BERLU_OK;
-    if (status == BERLU_OK && o->profile)
-        status = events_make(p);
-    else if (status == BERLU_OK)
-        status = cuda_side_make(&p->side, p->device, calls, count);
-    if (status != BERLU_OK) {
-        cuda_program_free(p);
-        return status;
-    }
+    berlu_status status;
+    if (table)
+        TRY_DONE(params_upload(p, table));
+    TRY_DONE(o->profile ? events_make(p) : cuda_side_make(&p->side, p->device, calls, count));
     *out = p;
     return BERLU_OK;
+done:
+    cuda_program_free(p);
+    return status;
 }
 
 void cuda_program_free(program *p)

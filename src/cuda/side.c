@@ -97,20 +97,19 @@ static berlu_status memory_take(cuda_side *s)
 {
     cuda_device *d = s->device;
     size_t most = 1;
-    berlu_status status = cuda_side_open(d, &s->calls[0].call);
+    TRY(cuda_side_open(d, &s->calls[0].call));
     for (int i = 0; i < s->count; i++) {
         size_t bytes = scratch_of(d, &s->calls[i].call);
         most = bytes > most ? bytes : most;
     }
-    if (status == BERLU_OK && !(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))
-        status = BERLU_ERR_MEMORY;
-    for (int i = 0; i < s->count && status == BERLU_OK; i++) {
+    if (!(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))
+        return BERLU_ERR_MEMORY;
+    for (int i = 0; i < s->count; i++) {
         s->calls[i].call.workspace = s->workspace;
-        status = gpu_event_create(&s->calls[i].fork, 0);
-        if (status == BERLU_OK)
-            status = gpu_event_create(&s->calls[i].join, 0);
+        TRY(gpu_event_create(&s->calls[i].fork, 0));
+        TRY(gpu_event_create(&s->calls[i].join, 0));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status cuda_side_make(cuda_side **out, cuda_device *d, const op_call *calls, int count)
