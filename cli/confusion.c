@@ -188,9 +188,7 @@ berlu_status confusion_save(const confusion *c, const char *const *names, const 
              "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" class=\"axis\" "
              "stroke=\"#c9ced6\"/>\n</svg>\n",
              MARGIN, HEAD, (double)c->classes * side, (double)c->classes * side);
-    berlu_status status = text_status(&out);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data, out.length);
+    berlu_status status = file_write_text(NULL, path, &out);
     text_free(&out);
     return status;
 }

@@ -103,35 +103,31 @@ berlu_status branches_find(branch **out, size_t *count, opened *o, int threads)
     diagnosis *d = NULL;
     branch *branches = NULL;
     double *metrics = NULL;
-    berlu_status status = diagnosis_create(&d, engine_graph(o->engine), threads);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status;
+    TRY(diagnosis_create(&d, engine_graph(o->engine), threads));
     size_t sites = diagnosis_sites(d);
     branches = calloc(sites + 1, sizeof *branches);
     metrics = calloc(sites * SITE_METRICS + 1, sizeof *metrics);
     if (!branches || !metrics)
-        status = berlu_fail_memory(sites * sizeof *branches, "the branches");
-    if (status == BERLU_OK)
-        status = diagnosis_parameters(d, o->engine, metrics);
-    for (size_t i = 0; status == BERLU_OK && i < sites; i++) {
+        TRY_DONE(berlu_fail_memory(sites * sizeof *branches, "the branches"));
+    TRY_DONE(diagnosis_parameters(d, o->engine, metrics));
+    for (size_t i = 0; i < sites; i++) {
         const double *m = metrics + i * SITE_METRICS;
         branches[i] = (branch){.site = graph_site_at(o->model->graph, (int)i)->name,
                                .alpha = m[SITE_ALPHA],
                                .eps = m[SITE_EPS],
                                .lipschitz = m[SITE_LIPSCHITZ]};
-        status = scale_of(&branches[i].scale, o, branches[i].site);
+        TRY_DONE(scale_of(&branches[i].scale, o, branches[i].site));
     }
-    if (status == BERLU_OK)
-        status = matrices_look(branches, sites, o, threads);
-    for (size_t i = 0; status == BERLU_OK && i < sites; i++)
+    TRY_DONE(matrices_look(branches, sites, o, threads));
+    for (size_t i = 0; i < sites; i++)
         branches[i].bound = branches[i].fc1 * branches[i].lipschitz * branches[i].fc2 * branches[i].scale;
-    diagnosis_free(d);
-    free(metrics);
-    if (status != BERLU_OK) {
-        free(branches);
-        return status;
-    }
     *out = branches;
     *count = sites;
-    return BERLU_OK;
+    branches = NULL; /* the caller's now */
+done:
+    diagnosis_free(d);
+    free(metrics);
+    free(branches);
+    return status;
 }

@@ -45,14 +45,15 @@ static berlu_status errors_measure(card *out, const berlu_act *act)
         x[i] = -8 + 16 * (float)i / (CARD_FLOATS - 1);
         dy[i] = 1;
     }
-    berlu_status status = berlu_act_forward(act, BERLU_F32, y, x, CARD_FLOATS);
-    if (status == BERLU_OK)
-        status = berlu_act_backward(act, BERLU_F32, dx, dy, x, CARD_FLOATS);
-    for (int i = 0; status == BERLU_OK && i < CARD_FLOATS; i++) {
+    berlu_status status;
+    TRY_DONE(berlu_act_forward(act, BERLU_F32, y, x, CARD_FLOATS));
+    TRY_DONE(berlu_act_backward(act, BERLU_F32, dx, dy, x, CARD_FLOATS));
+    for (int i = 0; i < CARD_FLOATS; i++) {
         berlu_act_point at = subject_at(&s, x[i]);
         out->error = fmax(out->error, fabs(y[i] - at.value));
         out->slope_error = fmax(out->slope_error, fabs(dx[i] - at.slope));
     }
+done:
     free(x);
     return status;
 }
@@ -67,15 +68,15 @@ berlu_status card_make(card *out, const berlu_act *act, int threads)
     out->zero = berlu_act_at(act, 0, NULL).value;
     for (int i = -2048; i <= 2048; i++)
         out->least = fmin(out->least, berlu_act_at(act, i / 256.0, NULL).value);
-    berlu_status status = errors_measure(out, act);
-    if (status == BERLU_OK)
-        status = depth_find(&out->depth, act, &settings);
-    if (status == BERLU_OK && !out->depth.edge)
-        status = act_centred(&centred, act);
-    if (status == BERLU_OK && centred) {
-        out->has_centred = 1;
-        status = depth_find(&out->centred, centred, &settings);
-    }
+    TRY(errors_measure(out, act));
+    TRY(depth_find(&out->depth, act, &settings));
+    if (out->depth.edge)
+        return BERLU_OK;
+    TRY(act_centred(&centred, act));
+    if (!centred)
+        return BERLU_OK;
+    out->has_centred = 1;
+    berlu_status status = depth_find(&out->centred, centred, &settings);
     berlu_act_free(centred);
     return status;
 }

@@ -214,15 +214,14 @@ berlu_status hessian_largest(eigenvalue *out, size_t *found, const surface *s, c
     l.diagonal = l.work + 2 * s->count;
     l.beside = l.diagonal + l.most;
     first_vector(&l);
-    berlu_status status = BERLU_OK;
-    int over = 0;
-    while (status == BERLU_OK && !over) {
+    berlu_status status;
+    for (int over = 0; !over;) {
         size_t before = l.made;
-        status = extend(&l, &over);
+        TRY_DONE(extend(&l, &over));
         over |= l.made == before; /* exhausted, or as many as wanted */
     }
-    if (status == BERLU_OK)
-        status = ritz_pairs(&l, out, found);
+    status = ritz_pairs(&l, out, found);
+done:
     free(l.basis);
     return status;
 }

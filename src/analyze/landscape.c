@@ -130,12 +130,13 @@ static berlu_status curvatures_find(landscape *l, search *f, const landscape_opt
     if (!product)
         return berlu_fail_memory(n * sizeof *product, "a product");
     berlu_status status = BERLU_OK;
-    for (size_t d = 0; status == BERLU_OK && d < l->directions; d++) {
+    for (size_t d = 0; d < l->directions; d++) {
         const double *v = direction_at(f, d);
         double length = sqrt(dot_product(v, v, n));
-        status = hessian_times(product, &f->s, f->weights, v, length > 0 ? h / length : h, f->work);
-        l->curvature[d] = status == BERLU_OK ? dot_product(product, v, n) : NAN;
+        TRY_DONE(hessian_times(product, &f->s, f->weights, v, length > 0 ? h / length : h, f->work));
+        l->curvature[d] = dot_product(product, v, n);
     }
+done:
     free(product);
     return status;
 }

@@ -46,9 +46,7 @@ berlu_status landscape_save(const char *folder, const landscape_summary *s)
         if (isfinite(*number_of(&copy, i))) /* JSON has no NaN: unknown values are left out */
             text_add(&json, ", \"%s\": %.17g", numbers[i].key, *number_of(&copy, i));
     text_add(&json, ", \"how\": \"%s\"}\n", s->how);
-    berlu_status status = text_status(&json);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, json.data, json.length);
+    berlu_status status = file_write_text(NULL, path, &json);
     text_free(&json);
     return status;
 }

@@ -53,19 +53,17 @@ static berlu_status settings_find(opened *out, const opened_options *o)
         if (o->setting_count)
             return berlu_fail(BERLU_ERR_ARG, "option --%s: has no effect on a run, which says it itself; leave it out",
                               o->settings[0][0]);
-        berlu_status status = run_settings(&out->settings, NULL, o->name);
-        return status == BERLU_OK
-                   ? network_weights(out->weights, sizeof out->weights, o->name, o->which ? o->which : "last",
-                                     o->ema ? "ema.safetensors" : "model.safetensors", NULL)
-                   : status;
+        TRY(run_settings(&out->settings, NULL, o->name));
+        return network_weights(out->weights, sizeof out->weights, o->name, o->which ? o->which : "last",
+                               o->ema ? "ema.safetensors" : "model.safetensors", NULL);
     }
     recipe_init(&out->settings);
-    berlu_status status = recipe_set(&out->settings, "model", o->name);
-    for (size_t i = 0; status == BERLU_OK && i < o->setting_count; i++)
-        status = recipe_set(&out->settings, o->settings[i][0], o->settings[i][1]);
-    if (status == BERLU_OK && !recipe_given(&out->settings, "data"))
-        status = recipe_set(&out->settings, "data", "synthetic");
-    return status == BERLU_OK ? recipe_complete(&out->settings) : status;
+    TRY(recipe_set(&out->settings, "model", o->name));
+    for (size_t i = 0; i < o->setting_count; i++)
+        TRY(recipe_set(&out->settings, o->settings[i][0], o->settings[i][1]));
+    if (!recipe_given(&out->settings, "data"))
+        TRY(recipe_set(&out->settings, "data", "synthetic"));
+    return recipe_complete(&out->settings);
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */
@@ -78,17 +76,20 @@ static berlu_status images_copy(opened *out, loader *l)
     out->labels = calloc(capacity, sizeof *out->labels);
     if (!out->labels)
         return berlu_fail_memory(capacity * sizeof *out->labels, "the labels");
-    const loader_batch *b;
-    berlu_status status = loader_start(l, 0, 0);
-    while (status == BERLU_OK && (status = loader_next(l, &b)) == BERLU_OK && b) {
+    TRY(loader_start(l, 0, 0));
+    for (;;) {
+        const loader_batch *b;
+        TRY(loader_next(l, &b));
+        if (!b)
+            break;
         assert(out->count + b->count <= capacity);
         memcpy(out->images + out->count * numbers, b->images, b->count * numbers * sizeof *b->images);
         memcpy(out->labels + out->count, b->labels, b->count * sizeof *b->labels);
         out->count += b->count;
     }
-    if (status == BERLU_OK && out->count == 0)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: has no image to compute on", out->settings.data);
-    return status;
+    if (out->count == 0)
+        return berlu_fail(BERLU_ERR_INPUT, "%s: has no image to compute on", out->settings.data);
+    return BERLU_OK;
 }
 
 /* The requested number of images, or all that the run uses if fewer. */
@@ -141,21 +142,20 @@ berlu_status opened_make(opened *out, const opened_options *o)
     size_t classes = 0;
     *out = (opened){.batch = o->images && (size_t)o->batch > o->images ? (int)o->images : o->batch};
     assert(out->batch >= 1);
-    berlu_status status = settings_find(out, o);
-    if (status == BERLU_OK && (o->images || !out->is_run))
-        status = network_data(&data, &classes, &out->settings, NULL);
-    else if (status == BERLU_OK)
-        status = classes_of(&classes, out->weights);
-    if (status == BERLU_OK) {
-        out->settings.drop_path = 0;
-        out->settings.device = o->cuda ? RECIPE_CUDA : RECIPE_CPU;
-        out->settings.precision = RECIPE_F32;
-        status = network_create(&out->model, &out->settings, classes);
-    }
-    if (status == BERLU_OK && o->images)
-        status = images_take(out, data, o);
-    if (status == BERLU_OK)
-        status = engine_open(out, o);
+    berlu_status status;
+    TRY_DONE(settings_find(out, o));
+    if (o->images || !out->is_run)
+        TRY_DONE(network_data(&data, &classes, &out->settings, NULL));
+    else
+        TRY_DONE(classes_of(&classes, out->weights));
+    out->settings.drop_path = 0;
+    out->settings.device = o->cuda ? RECIPE_CUDA : RECIPE_CPU;
+    out->settings.precision = RECIPE_F32;
+    TRY_DONE(network_create(&out->model, &out->settings, classes));
+    if (o->images)
+        TRY_DONE(images_take(out, data, o));
+    status = engine_open(out, o);
+done:
     data_close(data);
     if (status != BERLU_OK)
         opened_free(out);
@@ -193,9 +193,7 @@ static berlu_status start_is_drawn(const opened *o)
 
 berlu_status opened_start(opened *o)
 {
-    berlu_status drawn = start_is_drawn(o);
-    if (drawn != BERLU_OK)
-        return drawn;
+    TRY(start_is_drawn(o));
     init_options init = {.std = o->settings.init_std, .std_fc1 = o->settings.init_std_fc1};
     TRY(weights_init(o->engine, (uint64_t)o->settings.seed, &init));
     return engine_apply_bounds(o->engine);
@@ -270,19 +268,20 @@ berlu_status opened_loss(opened *o, double *loss, double *gradient)
     *loss = 0;
     if (gradient)
         memset(gradient, 0, o->parameters * sizeof *gradient);
-    for (size_t first = 0; status == BERLU_OK && first < o->count; first += (size_t)o->batch) {
+    for (size_t first = 0; first < o->count; first += (size_t)o->batch) {
         size_t here = o->count - first < (size_t)o->batch ? o->count - first : (size_t)o->batch;
         double sum;
-        status = batch_loss(o, first, &sum, gradient != NULL);
-        *loss += status == BERLU_OK ? sum / (double)o->count : 0;
-        if (status == BERLU_OK && gradient)
-            status = array_get(o, ARRAY_GRADIENT, part);
-        for (size_t i = 0; status == BERLU_OK && gradient && i < o->parameters; i++)
+        TRY_DONE(batch_loss(o, first, &sum, gradient != NULL));
+        *loss += sum / (double)o->count;
+        if (gradient)
+            TRY_DONE(array_get(o, ARRAY_GRADIENT, part));
+        for (size_t i = 0; gradient && i < o->parameters; i++)
             gradient[i] += part[i] * ((double)here / (double)o->count);
     }
-    free(part);
-    if (status == BERLU_OK && !isfinite(*loss))
+    if (!isfinite(*loss))
         status = berlu_fail(BERLU_ERR_NUMERIC, "the loss of these weights is not finite");
+done:
+    free(part);
     return status;
 }
 

@@ -89,11 +89,12 @@ berlu_status regions_read(regions *out, const char *run)
     if (snprintf(path, sizeof path, "%s/metrics.csv", run) >= (int)sizeof path ||
         snprintf(first, sizeof first, "%s/start.csv", run) >= (int)sizeof first)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", run);
-    berlu_status status = csv_read(&metrics, path);
-    if (status == BERLU_OK && file_exists(first))
-        status = csv_read(&start, first);
-    if (status == BERLU_OK)
-        status = tables_join(out, &start, &metrics, path);
+    berlu_status status;
+    TRY_DONE(csv_read(&metrics, path));
+    if (file_exists(first))
+        TRY_DONE(csv_read(&start, first));
+    status = tables_join(out, &start, &metrics, path);
+done:
     csv_free(&start);
     csv_free(&metrics);
     if (status != BERLU_OK)

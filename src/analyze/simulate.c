@@ -83,13 +83,14 @@ berlu_status depth_simulate(depth *d, const berlu_act *act, const depth_settings
     inputs_draw(&n, s->q, s->c0);
     berlu_status status = BERLU_OK;
     size_t point = 0;
-    for (n.layer = 1; n.layer <= s->layers && status == BERLU_OK; n.layer++) {
-        for (int k = 0; k < 2 && status == BERLU_OK; k++)
-            status = berlu_act_forward(act, BERLU_F32, n.in[k], n.out[k], n.width);
+    for (n.layer = 1; n.layer <= s->layers; n.layer++) {
+        for (int k = 0; k < 2; k++)
+            TRY_DONE(berlu_act_forward(act, BERLU_F32, n.in[k], n.out[k], n.width));
         threads_for(s->threads, n.width, unit_run, &n);
         if (point < d->count && d->curve[point].layer == n.layer)
             d->curve[point++].simulated = gap_of(n.out[0], n.out[1], n.width);
     }
+done:
     free(memory);
     return status;
 }

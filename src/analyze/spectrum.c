@@ -113,34 +113,36 @@ static berlu_status gradients_look(spectrum *s, opened *o, int state)
     double *gradient = malloc(o->parameters * sizeof *gradient), *at = gradient;
     if (!gradient)
         return berlu_fail_memory(o->parameters * sizeof *gradient, "a gradient");
-    berlu_status status = opened_loss(o, &s->loss[state], gradient);
     for (size_t i = 0; i < s->sites; i++)
         s->site[i].gradient[state] = NAN;
-    for (int i = 0; status == BERLU_OK && i < graph_param_count(g); i++) {
+    s->growth[state] = NAN;
+    berlu_status status;
+    TRY_DONE(opened_loss(o, &s->loss[state], gradient));
+    for (int i = 0; i < graph_param_count(g); i++) {
         const tensor_info *t = graph_tensor(g, graph_param(g, i));
         size_t count = (size_t)tensor_elements(t);
         norm_take(s, g, t, sqrt(dot_product(at, at, count)), state);
         at += count;
     }
-    free(gradient);
-    s->growth[state] = NAN;
-    if (status == BERLU_OK && s->sites > 1)
+    if (s->sites > 1)
         s->growth[state] =
             pow(s->site[0].gradient[state] / s->site[s->sites - 1].gradient[state], 1 / (double)(s->sites - 1));
+done:
+    free(gradient);
     return status;
 }
 
 berlu_status spectrum_find(spectrum *out, opened *o, int threads)
 {
     *out = (spectrum){.states = o->is_run ? SPECTRUM_STATES : 1};
-    berlu_status status = matrices_list(out, o->model->graph);
-    for (int state = 0; status == BERLU_OK && state < out->states; state++) {
-        status = state == SPECTRUM_START ? opened_start(o) : opened_checkpoint(o);
-        if (status == BERLU_OK)
-            status = gradients_look(out, o, state);
-        if (status == BERLU_OK)
-            status = matrices_look(out, o, state, threads);
+    berlu_status status;
+    TRY_DONE(matrices_list(out, o->model->graph));
+    for (int state = 0; state < out->states; state++) {
+        TRY_DONE(state == SPECTRUM_START ? opened_start(o) : opened_checkpoint(o));
+        TRY_DONE(gradients_look(out, o, state));
+        TRY_DONE(matrices_look(out, o, state, threads));
     }
+done:
     if (status != BERLU_OK)
         spectrum_free(out);
     return status;

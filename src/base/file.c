@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 enum { BUFFER = 1 << 16, TRIES = 100 };
 
 struct file_out {
@@ -268,6 +270,12 @@ berlu_status file_write_atomic_in(const folder_handle *in, const char *name, con
         return file_out_commit(f);
     file_out_discard(f);
     return status;
+}
+
+berlu_status file_write_text(const folder_handle *in, const char *name, const text *t)
+{
+    TRY(text_status(t));
+    return file_write_atomic_in(in, name, t->data ? t->data : "", t->length);
 }
 
 berlu_status file_append(const char *path, const void *bytes, size_t count, int sync)

@@ -49,6 +49,8 @@ void file_out_discard(file_out *f);        /* frees f; NULL is allowed */
 /* Opens, writes and commits. */
 berlu_status file_write_atomic(const char *path, const void *bytes, size_t count);
 berlu_status file_write_atomic_in(const folder_handle *in, const char *name, const void *bytes, size_t count);
+struct text;                                                                                   /* base/text.h */
+berlu_status file_write_text(const folder_handle *in, const char *name, const struct text *t); /* its failure first */
 berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit); /* NUL added; free() it */
 berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit);
 

@@ -87,7 +87,7 @@ static int bytes_parse(lt_algorithm *out, const char *hex)
     return 1;
 }
 
-/* machine|version|shape|digits; the line is taken apart in place. */
+/* machine|version|shape|digits; splits the line in place. */
 static berlu_status line_parse(algorithm_list *list, char *line, const char *name, int number)
 {
     char *words[4] = {line};
@@ -166,7 +166,7 @@ berlu_status algorithms_read(algorithm_list *list, const char *path)
 }
 
 /* Another process may have added lines since we read the file; ours win. One of two that write at the same moment loses its
- * new lines, which the next run chooses again. */
+ * new lines, and the next run makes those choices anew. */
 berlu_status algorithms_write(const algorithm_list *list, const char *path)
 {
     algorithm_list all = {0};
@@ -176,16 +176,14 @@ berlu_status algorithms_write(const algorithm_list *list, const char *path)
         algorithms_free(&all);
         status = BERLU_OK;
     }
-    for (int i = 0; i < list->count && status == BERLU_OK; i++) {
+    TRY_DONE(status);
+    for (int i = 0; i < list->count; i++) {
         const algorithm_entry *e = &list->entries[i];
-        status = algorithms_set(&all, e->machine, e->version, e->shape, &e->algorithm);
+        TRY_DONE(algorithms_set(&all, e->machine, e->version, e->shape, &e->algorithm));
     }
-    if (status == BERLU_OK) {
-        algorithms_print(&all, &out);
-        status = text_status(&out);
-    }
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data, out.length);
+    algorithms_print(&all, &out);
+    status = file_write_text(NULL, path, &out);
+done:
     text_free(&out);
     algorithms_free(&all);
     return status;

@@ -23,7 +23,7 @@ typedef struct algorithm_list {
     int count, capacity;
 } algorithm_list; /* {0} is empty */
 
-void algorithms_free(algorithm_list *list); /* {0} again */
+void algorithms_free(algorithm_list *list); /* leaves {0} */
 /* Adds a choice, or replaces the one for the same machine, version and shape. */
 berlu_status algorithms_set(algorithm_list *list, const char *machine, const char *version, const char *shape,
                             const lt_algorithm *algorithm);
@@ -33,7 +33,8 @@ const algorithm_entry *algorithms_find(const algorithm_list *list, const char *m
 
 int algorithms_is_text(const char *words); /* a list itself, not the name of a file */
 
-/* Reads a text of `size` bytes; `name` is for messages, which tell the line. Adds to the list; on failure some lines may be in. */
+/* Reads a text of `size` bytes; `name` is for messages, which give the line.
+ * Adds to the list; on failure it may hold some of the lines. */
 berlu_status algorithms_parse(algorithm_list *list, const char *data, size_t size, const char *name);
 void algorithms_print(const algorithm_list *list, text *out);
 

@@ -9,7 +9,7 @@
  *
  * Log-sums that the graph hands back when attention is recomputed are not read: computing them
  * again costs nothing beside the product that needs them, and then the output has the bits it had
- * the first time. Column sums of the gradients, where asked for: attention_sums.cuh. */
+ * the first time. Column sums of the gradients, where requested: attention_sums.cuh. */
 #include <assert.h>
 
 #include "cuda/attention_head_grad.cuh"

@@ -1,6 +1,6 @@
 /* columns.cu - sums over rows: gradients of biases, of LayerScale, of position tables. SPDX-License-Identifier: MIT
  *
- * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread walks down its share of the rows in
+ * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread adds its share of the rows in
  * float, the threads of a column are added in double by a fixed tree, and the chunk's sum is stored. Then the chunks of a
  * column are added in double, again in a fixed order, for many sums in one launch (ends.c). How rows are cut depends on the
  * shape alone, so the bits do too. */

@@ -2,7 +2,7 @@
  *
  * The library is loaded when a device is opened, not when the program starts: the command runs on machines without it, and
  * says what it looked for. Types and constants are those of the header we are built with; functions are found by name.
- * Only algorithms whose sums have a fixed order are asked for: no split along the depth, or one whose parts are added from
+ * Only algorithms whose sums have a fixed order are requested: no split along the depth, or one whose parts are added from
  * the workspace in the type of the computation. */
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -100,8 +100,7 @@ void lt_close(lt_library *lt)
         return;
     if (lt->handle)
         lt->Destroy(lt->handle);
-    free(
-        lt); /* the library stays loaded: it has threads and device code of its own, and the next device uses it again */
+    free(lt); /* the library stays loaded: it has threads and device code of its own, and the next device reuses it */
 }
 
 void lt_version(const lt_library *lt, char out[32])
@@ -200,8 +199,8 @@ static cublasStatus_t preference_set(const lt_plan *plan, cublasLtMatmulPreferen
 
 int lt_offers(lt_plan *plan, size_t workspace_bytes, lt_algorithm *out, int most)
 {
-    enum { ASKED = 32 };
-    cublasLtMatmulHeuristicResult_t found[ASKED];
+    enum { OFFERS = 32 };
+    cublasLtMatmulHeuristicResult_t found[OFFERS];
     cublasLtMatmulPreference_t wish = NULL;
     int count = 0, taken = 0;
     cublasStatus_t s = plan->lt->MatmulPreferenceCreate(&wish);
@@ -209,7 +208,7 @@ int lt_offers(lt_plan *plan, size_t workspace_bytes, lt_algorithm *out, int most
         s = preference_set(plan, wish, workspace_bytes);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = plan->lt->MatmulAlgoGetHeuristic(plan->lt->handle, plan->operation, plan->a, plan->b, plan->d, plan->d,
-                                             wish, ASKED, found, &count);
+                                             wish, OFFERS, found, &count);
     if (wish)
         plan->lt->MatmulPreferenceDestroy(wish);
     for (int i = 0; s == CUBLAS_STATUS_SUCCESS && i < count && taken < most; i++)

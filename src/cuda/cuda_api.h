@@ -100,7 +100,7 @@ void lt_version(const lt_library *lt, char out[32]); /* "13.1.0" */
 
 berlu_status lt_plan_make(lt_plan **out, lt_library *lt, const lt_product *p);
 void lt_plan_free(lt_plan *plan);
-/* What the heuristic offers, best guess first, with sums whose order is fixed; returns how many (0: none). */
+/* The heuristic's offers, best guess first, with sums of fixed order; returns their number (0: none). */
 int lt_offers(lt_plan *plan, size_t workspace_bytes, lt_algorithm *out, int most);
 int lt_accepts(lt_plan *plan, const lt_algorithm *a, size_t workspace_bytes); /* can this library run it? */
 berlu_status lt_run(lt_plan *plan, const lt_algorithm *a, const lt_pointers *p, cuda_stream s);

@@ -2,7 +2,7 @@
  *
  * A 7 x 7 window takes 49 multiply-adds per element, so the arithmetic units are the limit, and a kernel is good where nearly
  * every instruction is one of them. Lanes of a warp are neighbouring channels. A block stages a region of some maps in shared
- * memory, zeros around it included, so that nothing below asks for borders. A warp then takes tiles of TILE_DOWN x TX
+ * memory, zeros around it included, so that nothing below checks for borders. A warp then takes tiles of TILE_DOWN x TX
  * outputs: each staged element is loaded once per tile and used for all outputs of the tile it reaches (11 multiply-adds a
  * load at 7 x 7). A thread holds all weights of its channel, or all sums of its channel's weight gradient, in registers. */
 #ifndef CUDA_DEPTHWISE_TILE_CUH
@@ -59,21 +59,21 @@ static regions regions_make(const maps &m, int tile, size_t element, size_t extr
     return r;
 }
 
-struct place {
+struct position {
     int64_t image; /* the first of `together` */
     int y, x;      /* the region's first output */
 };
 
-DEVICE place step_place(const regions &r, int64_t step)
+DEVICE position step_position(const regions &r, int64_t step)
 {
     int64_t rows = quotient(step, r.count_x), image = quotient(rows, r.count_y);
-    return place{image * r.together, (int)(rows - image * r.count_y) * r.down,
-                 (int)(step - rows * r.count_x) * r.across};
+    return position{image * r.together, (int)(rows - image * r.count_y) * r.down,
+                    (int)(step - rows * r.count_x) * r.across};
 }
 
 /* Stages a region with its borders: a warp takes a line, lanes take vectors of 16 bytes where x has them. */
 template <typename T, int K>
-DEVICE void region_stage(T *to, const maps &m, const regions &r, const array &x, place p, int channel, bool vectors)
+DEVICE void region_stage(T *to, const maps &m, const regions &r, const array &x, position p, int channel, bool vectors)
 {
     constexpr int VECTOR = 16 / sizeof(T), PER = LANES / VECTOR;
     int pitch = r.across + K - 1, lines = r.down + K - 1, lane = threadIdx.x % LANES;
@@ -166,10 +166,9 @@ DEVICE void tile_put(const float from[TILE_DOWN][TX], const maps &m, const array
         tile_store<float, TX>(from, m, map.data, at, y, x);
 }
 
-/* ---- y = window * x + bias, dx = mirrored window * dy + residual ---- */
-
-template <typename T, int K, int TX>
-DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, const float weight[K * K])
+/* Loads each staged row under a tile once and calls add(down, ky, row) for every line `down` of the
+ * tile that it reaches, as row ky of that line's window. */
+template <typename T, int K, int TX, class F> DEVICE void each_staged_row(const T *staged, int pitch, const F &add)
 {
 #pragma unroll
     for (int row = 0; row < TILE_DOWN + K - 1; row++) {
@@ -178,16 +177,24 @@ DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, cons
         for (int j = 0; j < TX + K - 1; j++)
             in[j] = element(staged[(row * pitch + j) * LANES]);
 #pragma unroll
-        for (int down = 0; down < TILE_DOWN; down++) {
-            if (row < down || row - down >= K)
-                continue;
-#pragma unroll
-            for (int kx = 0; kx < K; kx++)
-#pragma unroll
-                for (int j = 0; j < TX; j++)
-                    sum[down][j] = fmaf(in[j + kx], weight[(row - down) * K + kx], sum[down][j]);
-        }
+        for (int down = 0; down < TILE_DOWN; down++)
+            if (row >= down && row - down < K)
+                add(down, row - down, in);
     }
+}
+
+/* ---- y = window * x + bias, dx = mirrored window * dy + residual ---- */
+
+template <typename T, int K, int TX>
+DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, const float weight[K * K])
+{
+    each_staged_row<T, K, TX>(staged, pitch, [&](int down, int ky, const float *in) {
+#pragma unroll
+        for (int kx = 0; kx < K; kx++)
+#pragma unroll
+            for (int j = 0; j < TX; j++)
+                sum[down][j] = fmaf(in[j + kx], weight[ky * K + kx], sum[down][j]);
+    });
 }
 
 template <typename T, int K, int TX> __global__ void __launch_bounds__(BLOCK, 2) convolve(maps m, regions r, operands o)
@@ -196,7 +203,7 @@ template <typename T, int K, int TX> __global__ void __launch_bounds__(BLOCK, 2)
     float *weights = (float *)shared; /* [LANES][K * K]: odd, so lanes meet different banks */
     T *staged = (T *)(shared + LANES * K * K * sizeof(float));
     int lane = threadIdx.x % LANES, group = (int)(blockIdx.x % r.groups), channel = group * LANES + lane;
-    place p = step_place(r, blockIdx.x / r.groups);
+    position p = step_position(r, blockIdx.x / r.groups);
     region_stage<T, K>(staged, m, r, o.x, p, group * LANES, o.vectors);
     for (int i = threadIdx.x; i < LANES * K * K; i += BLOCK)
         weights[i] =
@@ -233,23 +240,13 @@ template <typename T, int K, int TX> __global__ void __launch_bounds__(BLOCK, 2)
 template <typename T, int K, int TX>
 DEVICE void tile_gradient(float sum[K * K + 1], const float d[TILE_DOWN][TX], const T *staged, int pitch)
 {
+    each_staged_row<T, K, TX>(staged, pitch, [&](int down, int ky, const float *in) {
 #pragma unroll
-    for (int row = 0; row < TILE_DOWN + K - 1; row++) {
-        float in[TX + K - 1];
+        for (int j = 0; j < TX; j++)
 #pragma unroll
-        for (int j = 0; j < TX + K - 1; j++)
-            in[j] = element(staged[(row * pitch + j) * LANES]);
-#pragma unroll
-        for (int down = 0; down < TILE_DOWN; down++) {
-            if (row < down || row - down >= K)
-                continue;
-#pragma unroll
-            for (int j = 0; j < TX; j++)
-#pragma unroll
-                for (int kx = 0; kx < K; kx++)
-                    sum[(row - down) * K + kx] = fmaf(d[down][j], in[j + kx], sum[(row - down) * K + kx]);
-        }
-    }
+            for (int kx = 0; kx < K; kx++)
+                sum[ky * K + kx] = fmaf(d[down][j], in[j + kx], sum[ky * K + kx]);
+    });
 #pragma unroll
     for (int down = 0; down < TILE_DOWN; down++)
 #pragma unroll
@@ -299,7 +296,7 @@ __global__ void __launch_bounds__(BLOCK, 2) weight_gradient(maps m, regions r, g
     int64_t chunk = blockIdx.x / r.groups, end = (chunk + 1) * a.chunk < r.steps ? (chunk + 1) * a.chunk : r.steps;
     float sum[K * K + 1] = {};
     for (int64_t step = chunk * a.chunk; step < end; step++) {
-        place p = step_place(r, step);
+        position p = step_position(r, step);
         region_stage<T, K>(staged, m, r, a.x, p, group * LANES, a.vectors);
         copy_wait<0>();
         __syncthreads();

@@ -61,21 +61,18 @@ static berlu_status options_read(cuda_device *d, const device_options *o)
 static berlu_status gpu_choose(cuda_device *d, int index)
 {
     int count = 0;
-    berlu_status status = gpu_count(&count);
-    if (status != BERLU_OK)
-        return status;
+    TRY(gpu_count(&count));
     if (index < 0 || index >= count)
         return berlu_fail(BERLU_ERR_ARG, "CUDA: there is no GPU %d: this machine has %d, counted from 0", index, count);
     d->index = index;
-    status = gpu_describe(&d->gpu, index);
-    if (status == BERLU_OK)
-        status = gpu_use(index);
-    if (status == BERLU_OK && !cuda_kernels_usable())
+    TRY(gpu_describe(&d->gpu, index));
+    TRY(gpu_use(index));
+    if (!cuda_kernels_usable())
         return berlu_fail(BERLU_ERR_UNSUPPORTED,
                           "CUDA: this build has no code for %s (compute capability %d.%d); configure with "
                           "-DBERLU_CUDA_ARCHITECTURES=%d%d",
                           d->gpu.name, d->gpu.major, d->gpu.minor, d->gpu.major, d->gpu.minor);
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status cuda_open(device **out, const backend *b, const device_options *o)
@@ -85,21 +82,17 @@ berlu_status cuda_open(device **out, const backend *b, const device_options *o)
         return berlu_fail_memory(sizeof *d, "a device");
     d->base.backend = b;
     d->second_stream = o->second_stream;
-    berlu_status status = options_read(d, o);
-    if (status == BERLU_OK)
-        status = gpu_choose(d, o->index);
-    if (status == BERLU_OK)
-        status = gpu_stream_create(&d->stream);
-    if (status == BERLU_OK)
-        status = cuda_transfer_open(d);
-    if (status == BERLU_OK)
-        status = cuda_gemm_open(d, o->algorithms);
-    if (status != BERLU_OK) {
-        cuda_close((device *)d);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(options_read(d, o));
+    TRY_DONE(gpu_choose(d, o->index));
+    TRY_DONE(gpu_stream_create(&d->stream));
+    TRY_DONE(cuda_transfer_open(d));
+    TRY_DONE(cuda_gemm_open(d, o->algorithms));
     *out = (device *)d;
     return BERLU_OK;
+done:
+    cuda_close((device *)d);
+    return status;
 }
 
 berlu_status cuda_side_open(cuda_device *d, const op_call *like)

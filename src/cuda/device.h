@@ -1,8 +1,8 @@
 /* device.h - an open GPU: what outlives a call. SPDX-License-Identifier: MIT
  *
- * Everything runs on one stream, so transfers and programs happen in the order they were asked for and a kernel needs no
- * event to wait for another; within a captured program weight gradients may run on a second one (run.c). A kernel that cannot be launched reports it with cuda_device_fail(); run() returns the first
- * such failure. Included by .c and .cu files alike. */
+ * Everything runs on one stream, so transfers and programs happen in the order of their calls and a kernel needs no
+ * event to wait for another; within a captured program weight gradients may run on a second stream (run.c). A kernel that
+ * cannot be launched reports it with cuda_device_fail(); run() returns the first such failure. Included by .c and .cu files. */
 #ifndef CUDA_DEVICE_H
 #define CUDA_DEVICE_H
 
@@ -27,7 +27,7 @@ enum {
 #define STAGING_BYTES ((size_t)4 << 20) /* of a large slot */
 #define SMALL_BYTES   ((size_t)4 << 10)
 
-/* Pinned buffers through which uploads pass: the caller's memory is free again as soon as it was copied here. */
+/* Pinned buffers through which uploads pass: the caller may reuse its memory as soon as it was copied here. */
 typedef struct cuda_staging {
     char *memory;
     size_t slot_bytes;
@@ -87,7 +87,7 @@ typedef struct cuda_device {
     void *side_workspace, *lt_workspace;
     cuda_ends ends;
     const cuda_params *params; /* of the call that is being launched, where it has a table */
-    berlu_status failed;       /* of the run under way: the first failure, and its text */
+    berlu_status failed;       /* of the current run: the first failure, and its text */
     char failure[512];
 } cuda_device;
 
@@ -100,7 +100,7 @@ static inline cuda_device *cuda_device_of(const op_call *c)
     return (cuda_device *)c->device;
 }
 
-/* Keeps the first failure of a run. cuda_launched() asks CUDA whether the launches of this call were accepted. */
+/* Keeps the first failure of a run. cuda_launched() checks that CUDA accepted the launches of this call. */
 void cuda_device_fail(cuda_device *d, berlu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void cuda_launched(const op_call *c);

@@ -60,7 +60,7 @@ void cuda_ends_finish(cuda_device *d)
     d->ends.stream = NULL;
 }
 
-/* ---- who has to wait ---- */
+/* ---- which calls force the launch ---- */
 
 static int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
@@ -76,8 +76,8 @@ static int touches(const op_operand *o, const cuda_end *end)
 
 void cuda_ends_before(cuda_device *d, const op_call *c)
 {
-    op_workspace ask = d->base.backend->ops[c->op].workspace;
-    size_t bytes = d->ends.count && ask ? ask(c) : 0;
+    op_workspace workspace = d->base.backend->ops[c->op].workspace;
+    size_t bytes = d->ends.count && workspace ? workspace(c) : 0;
     int found = (op_rules[c->op].flags & RULE_UPDATE) != 0;
     for (int i = 0; i < d->ends.count && !found; i++) {
         const cuda_end *end = &d->ends.list[i];

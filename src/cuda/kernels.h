@@ -15,7 +15,7 @@ extern "C" {
 #include "graph/ops.inc"
 #undef OP
 
-/* What they need of the workspace. linear.c serves all products, act.c all activation sites, loss.cu both losses. */
+/* Their workspaces in bytes. linear.c serves all products, act.c all activation sites, loss.cu both losses. */
 size_t cuda_linear_workspace(const op_call *c);
 size_t cuda_norm_grad_workspace(const op_call *c);
 size_t cuda_attention_workspace(const op_call *c);
@@ -49,7 +49,7 @@ void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t p
 void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count); /* up to ENDS_MOST, added in double */
 
 /* ends.c: an end of this call, launched with others or at once; nothing where `to` is NULL. A program
- * begins to collect, asks before every call, and finishes. */
+ * begins to collect, checks before every call, and finishes. */
 void cuda_end_add(const op_call *c, const cuda_end *end);
 void cuda_ends_begin(cuda_device *d);
 void cuda_ends_before(cuda_device *d, const op_call *c);

@@ -1,9 +1,11 @@
 /* linear_act.c - a product and the activation behind it or before it. SPDX-License-Identifier: MIT
  *
- * One launch where rows.c has a kernel that is faster; two otherwise: the product runs as linear.c runs it, bias in its epilogue, and the activation follows in one pass. Forward there is no gain
- * over two nodes; backward there is: the pass that multiplies by the slope has du in registers, so it also gives the bias
- * gradient of the layer before (one read of du less) and recomputes the activation's output (one read of u less). u is kept
- * with its bias: adding it while reading would make the activation walk by columns. */
+ * One launch where rows.c has a kernel that is faster; two otherwise: the product runs as linear.c
+ * runs it, bias in its epilogue, and the activation follows in one pass. Forward, that saves
+ * nothing over two nodes; backward it does: the pass that multiplies by the slope has du in
+ * registers, so it also gives the bias gradient of the layer before (one read of du less) and
+ * recomputes the activation's output (one read of u less). u is kept with its bias: adding it while
+ * reading would force the activation to iterate by columns. */
 #include <assert.h>
 
 #include "cuda/kernels.h"

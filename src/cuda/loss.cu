@@ -14,8 +14,8 @@ constexpr int WARPS = THREADS / 32;
 constexpr unsigned ALL = 0xffffffffu;
 
 struct losses {
-    array logits, truth, out; /* truth: targets, or the teacher's logits */
-    const int32_t *labels;    /* NULL: targets are rows of probabilities */
+    array logits, targets, out; /* targets: probabilities, or the teacher's logits */
+    const int32_t *labels;      /* NULL: targets are rows of probabilities */
     const engine_step *step;
     int64_t batch, classes;
     int kind; /* of distillation */
@@ -90,7 +90,7 @@ __device__ bool counted(const losses &l, int64_t i)
 __device__ double target(const losses &l, int64_t i, int64_t k)
 {
     if (!l.labels)
-        return load(l.truth, i * l.classes + k);
+        return load(l.targets, i * l.classes + k);
     return l.step->smoothing / (double)l.classes + (l.labels[i] == k ? 1 - l.step->smoothing : 0);
 }
 
@@ -161,12 +161,12 @@ __global__ void __launch_bounds__(THREADS) distill(losses l, double *image_loss)
     int64_t base = i * l.classes;
     double tau = temperature(l), logsum = softmax_store(l, base, tau), loss = 0;
     if (l.kind == DISTILL_HARD) {
-        int64_t best = argmax(l.truth, base, l.classes);
+        int64_t best = argmax(l.targets, base, l.classes);
         loss = (logsum - load(l.logits, base + best)) / (double)l.batch;
     } else {
-        double other = log_sum(l.truth, base, l.classes, tau);
+        double other = log_sum(l.targets, base, l.classes, tau);
         for (int64_t k = threadIdx.x % 32; k < l.classes; k += 32) {
-            double q = load(l.truth, base + k) / tau - other;
+            double q = load(l.targets, base + k) / tau - other;
             loss += exp(q) * (q - (load(l.logits, base + k) / tau - logsum));
         }
         loss = tau * tau * warp_sum(loss) / soft_count(l);
@@ -183,10 +183,10 @@ __global__ void __launch_bounds__(THREADS) distill_grad(losses l)
     bool hard = l.kind == DISTILL_HARD;
     double tau = temperature(l), weight = l.step->loss_scale * l.step->distill_alpha;
     double factor = weight * (hard ? 1 / (double)l.batch : tau / soft_count(l));
-    double other = hard ? 0 : log_sum(l.truth, base, l.classes, tau);
-    int64_t best = hard ? argmax(l.truth, base, l.classes) : 0;
+    double other = hard ? 0 : log_sum(l.targets, base, l.classes, tau);
+    int64_t best = hard ? argmax(l.targets, base, l.classes) : 0;
     for (int64_t k = threadIdx.x % 32; k < l.classes; k += 32) {
-        double q = hard ? (double)(k == best) : exp(load(l.truth, base + k) / tau - other);
+        double q = hard ? (double)(k == best) : exp(load(l.targets, base + k) / tau - other);
         store(l.out, base + k, (float)(factor * (load(l.logits, base + k) - q)));
     }
 }

@@ -2,8 +2,8 @@
  *
  * norm       y from x, weight, bias; statistics are computed and kept, or taken where they are
  * given (y is recomputed). norm_grad  dx (+ residual), and the gradients of weight and bias as sums
- * over all rows; where asked for, the column sums of dx too, which are the bias gradient of the
- * layer that wrote x, and y again, for the weights of the layer behind.
+ * over all rows; where requested, the column sums of dx too, which are the bias gradient of the
+ * layer that wrote x, and y recomputed, for the weights of the layer behind.
  *
  * The widths of our models (24 to 768, cuda/norm_rows.cuh) have kernels that read and write memory
  * once; every other width, and every other mix of dtypes, takes the plain kernels. A row is read

@@ -137,7 +137,7 @@ template <typename TX, typename TD> struct norm_grid {
     static_assert(BLOCKS <= NORM_BLOCKS, "the workspace suffices");
 };
 
-/* What a lane reads of its row. */
+/* The part of its row that a lane reads. */
 template <typename TX, typename TD> struct norm_row {
     packed<TD, norm_grid<TX, TD>::VEC> dy[norm_grid<TX, TD>::SLICES];
     packed<TX, norm_grid<TX, TD>::VEC> x[norm_grid<TX, TD>::SLICES], residual[norm_grid<TX, TD>::SLICES];

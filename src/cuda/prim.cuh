@@ -1,9 +1,9 @@
 /* prim.cuh - words of the kernels that own the hot path: vectors by dtype, asynchronous copies,
  * sums over lanes, launches. SPDX-License-Identifier: MIT
  *
- * Where storage.cuh asks for the dtype as it runs, kernels that must keep the memory busy have it
- * as a template parameter: vectors are then whole 16 bytes, and registers are counted when they are
- * compiled. The build compiles CUDA with --fmad=false, so a fused multiply-add is written fmaf()
+ * Where storage.cuh branches on the dtype at run time, kernels that must keep the memory busy have it
+ * as a template parameter: vectors are then whole 16 bytes, and registers are counted at compile
+ * time. The build compiles CUDA with --fmad=false, so a fused multiply-add is written fmaf()
  * wherever one is meant. tests/cuda/emulate.cuh gives the CUDA words used here a meaning on the
  * host (every thread of a block is a fiber), so that the kernels run in a debugger and on machines
  * without a GPU.
@@ -29,7 +29,7 @@
 
 #include "cuda/storage.cuh"
 
-/* ---- numbers ---- */
+/* ---- elements ---- */
 
 DEVICE float float_low(uint32_t pair) /* the first of two bf16 */
 {
@@ -186,8 +186,8 @@ static inline bool array_aligned(const array &a)
     return (uintptr_t)a.data % 16 == 0;
 }
 
-/* More than 48 KiB of shared memory must be asked for. Whether CUDA accepted the launch is for
- * cuda_launched() to ask. */
+/* More than 48 KiB of shared memory must be requested. cuda_launched() checks whether CUDA accepted
+ * the launch. */
 template <typename... P, typename... A>
 static void kernel_launch(cudaStream_t stream, void (*kernel)(P...), int64_t blocks, int threads, size_t shared,
                           A... args)

@@ -2,7 +2,7 @@
  *
  * rows_finish() adds a bias or residual that the library's epilogue did not take (its dtype differs from the output's).
  * product_plain() is a whole product by tiles of 32 x 32 in shared memory: for shapes to which the library offers nothing,
- * which are small ones. Depth is walked in order, so the bits depend on the shape alone. */
+ * which are small ones. The depth is added in order, so the bits depend on the shape alone. */
 #include "cuda/storage.cuh"
 
 namespace

@@ -30,8 +30,8 @@ static int forward_of(const op_call *c)
     return c->op == OP_LINEAR_ACT;
 }
 
-/* Where an operand lies, or will lie: a plan asks before there are addresses, and any aligned one
- * stands for them. */
+/* The address of an operand; a plan calls this before there are any, and an aligned dummy stands for
+ * it. */
 static void *address_of(const op_operand *o)
 {
     return !o->info ? NULL : o->data ? o->data : (void *)256;
@@ -68,8 +68,7 @@ static rows_job job_of(const op_call *c, const berlu_act_call *call)
     return job;
 }
 
-/* Operands that the kernel reads and writes as vectors of bf16: of a missing one nothing is
- * asked. */
+/* Operands that the kernel reads and writes as vectors of bf16: missing ones are fine. */
 static int vectors(const op_operand *o)
 {
     return !o->info || (o->dtype == DTYPE_BF16 && (uintptr_t)o->data % 16 == 0);

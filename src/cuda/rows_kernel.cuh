@@ -7,7 +7,7 @@
  * while tensor cores still compute the other two, and the next rows are copied meanwhile. So the
  * product costs little beside the memory traffic and the arithmetic of the epilogue. What an
  * epilogue reads of its own is copied to shared memory a whole tile ahead: in registers there would
- * be space for one part, too few bytes under way for the memory's latency.
+ * be space for one part, too few bytes in flight for the memory's latency.
  *
  * The epilogue happens in registers. mma leaves a thread two columns of every eight; rows of W are
  * therefore permuted as they are copied (column_place), such that a thread has eight columns that
@@ -136,7 +136,7 @@ template <typename FINISH> DEVICE void part_fetch(FINISH &finish, uint4 *slots, 
 }
 
 /* Groups are committed in the order: rows of a tile, its parts 0, 1, 2. So behind a part, when it is
- * needed, three groups may be under way, and behind the next rows, before the last part is finished,
+ * needed, three groups may be in flight, and behind the next rows, before the last part is finished,
  * two. Rows are published there and not at the start of their tile, where everybody would wait. */
 template <typename FINISH>
 __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_constant__ rows_job job)

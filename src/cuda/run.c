@@ -7,7 +7,7 @@
  *
  * A weight gradient is needed by nobody until the update, so in a captured program it may run beside the rest of the backward
  * on a second stream with workspaces of its own (side.c); where the batch is large one product fills the GPU, and there is only
- * one stream. The same kernels add the same numbers in the same order: no bit changes.
+ * one stream. The same kernels add the same elements in the same order: no bit changes.
  *
  * The last additions of sums over rows are put off and launched together (ends.c).
  *
@@ -124,17 +124,15 @@ berlu_status cuda_prepare(device *d, program **out, const op_call *calls, int co
         return berlu_fail_memory(sizeof *p, "a list of calls");
     *p = (program){.device = cuda_device_at(d), .calls = calls, .count = count};
     const param_table *table = table_of(calls, count);
-    berlu_status status = table ? params_upload(p, table) : BERLU_OK;
-    if (status == BERLU_OK && o->profile)
-        status = events_make(p);
-    else if (status == BERLU_OK)
-        status = cuda_side_make(&p->side, p->device, calls, count);
-    if (status != BERLU_OK) {
-        cuda_program_free(p);
-        return status;
-    }
+    berlu_status status;
+    if (table)
+        TRY_DONE(params_upload(p, table));
+    TRY_DONE(o->profile ? events_make(p) : cuda_side_make(&p->side, p->device, calls, count));
     *out = p;
     return BERLU_OK;
+done:
+    cuda_program_free(p);
+    return status;
 }
 
 void cuda_program_free(program *p)
@@ -222,7 +220,7 @@ static berlu_status capture(program *p)
     return status;
 }
 
-/* Waits for the calls and adds what each of them took. */
+/* Waits for the calls and adds the time of each. */
 static berlu_status times_add(program *p)
 {
     berlu_status status = gpu_event_wait(p->events[p->count]);

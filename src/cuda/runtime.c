@@ -1,7 +1,7 @@
 /* runtime.c - cuda_api.h over the CUDA runtime. SPDX-License-Identifier: MIT
  *
- * The runtime is linked statically and asks for the driver at the first call, so a program that contains this starts on any
- * machine. Errors carry CUDA's own words; a failed call is taken off the runtime's list so that the next one starts clean. */
+ * The runtime is linked statically and loads the driver at the first call, so a program that contains this starts on any
+ * machine. Errors carry CUDA's own words; a failed call's error is cleared so that the next one starts clean. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 

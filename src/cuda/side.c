@@ -1,9 +1,9 @@
 /* side.c - see side.h. SPDX-License-Identifier: MIT
  *
  * The plan gives memory out by the order of calls, so what runs beside later calls must be guarded: a call waits for every
- * gradient under way that reads what the call writes, or that writes what the call reads or writes. Those are ranges of
+ * gradient in flight that reads what the call writes, or that writes what the call reads or writes. Those are ranges of
  * addresses, compared once, when the program is captured. plan.c lets the inputs of such calls live some calls longer
- * (backend.linger), else the next result would take their place at once and there would be nothing to run beside. The gradient
+ * (backend.linger), else the next result would reuse their memory at once and there would be nothing to run beside. The gradient
  * of weights that others were computed from (scale_weight_grad) goes where the weight gradient that it reads was computed: on
  * the first stream it would wait for that one at once. */
 #include "cuda/side.h"
@@ -76,8 +76,8 @@ static void call_consider(cuda_side *s, const op_call *c, int index)
 
 static size_t scratch_of(const cuda_device *d, const op_call *c)
 {
-    op_workspace ask = d->base.backend->ops[c->op].workspace;
-    return ask ? ask(c) : 0;
+    op_workspace workspace = d->base.backend->ops[c->op].workspace;
+    return workspace ? workspace(c) : 0;
 }
 
 size_t cuda_side_bytes(const cuda_device *d, const op_call *calls, int count)
@@ -97,20 +97,19 @@ static berlu_status memory_take(cuda_side *s)
 {
     cuda_device *d = s->device;
     size_t most = 1;
-    berlu_status status = cuda_side_open(d, &s->calls[0].call);
+    TRY(cuda_side_open(d, &s->calls[0].call));
     for (int i = 0; i < s->count; i++) {
         size_t bytes = scratch_of(d, &s->calls[i].call);
         most = bytes > most ? bytes : most;
     }
-    if (status == BERLU_OK && !(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))
-        status = BERLU_ERR_MEMORY;
-    for (int i = 0; i < s->count && status == BERLU_OK; i++) {
+    if (!(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))
+        return BERLU_ERR_MEMORY;
+    for (int i = 0; i < s->count; i++) {
         s->calls[i].call.workspace = s->workspace;
-        status = gpu_event_create(&s->calls[i].fork, 0);
-        if (status == BERLU_OK)
-            status = gpu_event_create(&s->calls[i].join, 0);
+        TRY(gpu_event_create(&s->calls[i].fork, 0));
+        TRY(gpu_event_create(&s->calls[i].join, 0));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status cuda_side_make(cuda_side **out, cuda_device *d, const op_call *calls, int count)
@@ -187,7 +186,7 @@ berlu_status cuda_side_launch(cuda_side *s, int call)
     return gpu_event_record(c->join, d->side);
 }
 
-/* ---- who waits for whom ---- */
+/* ---- dependencies between the streams ---- */
 
 /* Does `c` touch what `beside` writes, or write what it reads? Updates touch every gradient. */
 static int conflict(const op_call *c, const op_call *beside)
@@ -209,7 +208,7 @@ berlu_status cuda_side_join(cuda_side *s, const op_call *c)
         if (conflict(c, &s->calls[i].call))
             last = i;
     berlu_status status = BERLU_OK;
-    if (last >= s->joined) { /* the second stream runs in order: behind its last nothing is under way */
+    if (last >= s->joined) { /* the second stream runs in order: behind its last nothing is in flight */
         status = gpu_stream_after(s->device->stream, s->calls[last].join);
         s->joined = last + 1;
     }

@@ -39,9 +39,9 @@ template <class F> void run(const op_call *c, const op_operand *out, F f)
 }
 
 /* Index i of [images, tokens, channels], taken apart. */
-struct place {
+struct position {
     int64_t image, token, channel;
-    __device__ place(int64_t i, int64_t tokens, int64_t channels)
+    __device__ position(int64_t i, int64_t tokens, int64_t channels)
     {
         int64_t row = quotient(i, channels);
         channel = i - row * channels;
@@ -55,7 +55,7 @@ struct tokens {
     int64_t channels, all, front;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
-        place p(i, all, channels);
+        position p(i, all, channels);
         float table[WIDE];
         get<WIDE>(table, pos, p.token * channels + p.channel);
         if (p.token >= front)
@@ -73,7 +73,7 @@ struct part {
     int64_t channels, all, kept, skip;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
-        place p(i, kept, channels);
+        position p(i, kept, channels);
         get<WIDE>(y, x, (p.image * all + skip + p.token) * channels + p.channel);
     }
 };
@@ -83,7 +83,7 @@ struct pixel_pos {
     int64_t channels, pixels;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
-        place p(i, pixels, channels);
+        position p(i, pixels, channels);
         get<WIDE>(y, x, i);
         for (int j = 0; j < WIDE; j++)
             y[j] += load(pos, (p.channel + j) * pixels + p.token);
@@ -95,7 +95,7 @@ struct add_tokens {
     int64_t channels, all, skip;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
-        place p(i, all, channels);
+        position p(i, all, channels);
         float more[WIDE] = {};
         if (p.token >= skip)
             get<WIDE>(more, branch, (p.image * (all - skip) + p.token - skip) * channels + p.channel);
@@ -110,7 +110,7 @@ struct select_grad {
     int64_t channels, all, token;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
-        place p(i, all, channels);
+        position p(i, all, channels);
         for (int j = 0; j < WIDE; j++)
             y[j] = 0;
         if (p.token == token)
@@ -120,32 +120,32 @@ struct select_grad {
 
 struct mean {
     array x;
-    int64_t channels, places;
+    int64_t channels, positions;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
         int64_t image = quotient(i, channels), channel = i - image * channels;
         double sum[WIDE] = {};
 #pragma unroll 4
-        for (int64_t r = 0; r < places; r++) {
+        for (int64_t r = 0; r < positions; r++) {
             float v[WIDE];
-            get<WIDE>(v, x, (image * places + r) * channels + channel);
+            get<WIDE>(v, x, (image * positions + r) * channels + channel);
             for (int j = 0; j < WIDE; j++)
                 sum[j] += v[j];
         }
         for (int j = 0; j < WIDE; j++)
-            y[j] = (float)(sum[j] / (double)places);
+            y[j] = (float)(sum[j] / (double)positions);
     }
 };
 
 struct mean_grad {
     array dy;
-    int64_t channels, places;
+    int64_t channels, positions;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {
-        place p(i, places, channels);
+        position p(i, positions, channels);
         get<WIDE>(y, dy, p.image * channels + p.channel);
         for (int j = 0; j < WIDE; j++)
-            y[j] /= (float)places;
+            y[j] /= (float)positions;
     }
 };
 

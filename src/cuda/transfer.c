@@ -1,9 +1,9 @@
 /* transfer.c - bytes to and from the GPU without making the host wait. SPDX-License-Identifier: MIT
  *
- * Uploads pass through pinned slots: the caller's memory is free again when its bytes are in a slot, and the copy to the GPU
- * happens when its turn on the stream comes. A slot is used again once the GPU has read it, so the host runs ahead of the
+ * Uploads pass through pinned slots: the caller may reuse its memory when its bytes are in a slot, and the copy to the GPU
+ * happens in the order of the stream. A slot is reused once the GPU has read it, so the host runs ahead of the
  * GPU by as many bytes as the slots hold. Small transfers (the step, the labels) have slots of their own and never wait
- * behind images. Step results travel the other way into a ring; an event tells when one has arrived. */
+ * behind images. Step results travel the other way into a ring; an event marks the arrival of each. */
 #include <assert.h>
 #include <string.h>
 
@@ -35,15 +35,13 @@ static void staging_close(cuda_staging *s)
 berlu_status cuda_transfer_open(cuda_device *d)
 {
     void *slots = NULL;
-    berlu_status status = staging_open(&d->large, STAGING_SLOTS, STAGING_BYTES);
-    if (status == BERLU_OK)
-        status = staging_open(&d->small, SMALL_SLOTS, SMALL_BYTES);
-    if (status == BERLU_OK)
-        status = gpu_host_alloc(&slots, RESULT_SLOTS * sizeof *d->results.slots);
+    TRY(staging_open(&d->large, STAGING_SLOTS, STAGING_BYTES));
+    TRY(staging_open(&d->small, SMALL_SLOTS, SMALL_BYTES));
+    TRY(gpu_host_alloc(&slots, RESULT_SLOTS * sizeof *d->results.slots));
     d->results.slots = slots;
-    for (int i = 0; i < RESULT_SLOTS && status == BERLU_OK; i++)
-        status = gpu_event_create(&d->results.arrived[i], 0);
-    return status;
+    for (int i = 0; i < RESULT_SLOTS; i++)
+        TRY(gpu_event_create(&d->results.arrived[i], 0));
+    return BERLU_OK;
 }
 
 void cuda_transfer_close(cuda_device *d)
@@ -88,10 +86,10 @@ berlu_status cuda_upload(device *opened, void *to, const void *from, size_t byte
 berlu_status cuda_download(device *opened, void *to, const void *from, size_t bytes)
 {
     cuda_device *d = cuda_device_at(opened);
-    berlu_status status = gpu_use(d->index);
-    if (status == BERLU_OK && bytes)
-        status = gpu_copy(to, from, bytes, GPU_DOWNLOAD, d->stream);
-    return status == BERLU_OK ? gpu_stream_wait(d->stream) : status;
+    TRY(gpu_use(d->index));
+    if (bytes)
+        TRY(gpu_copy(to, from, bytes, GPU_DOWNLOAD, d->stream));
+    return gpu_stream_wait(d->stream);
 }
 
 berlu_status cuda_copy(device *opened, void *to, const void *from, size_t bytes)
@@ -112,14 +110,11 @@ berlu_status cuda_result_push(device *opened, const step_result *from)
                           "CUDA: the results of %d steps wait to be collected; there is no space for more",
                           RESULT_SLOTS);
     int slot = (r->first + r->count) % RESULT_SLOTS;
-    berlu_status status = gpu_use(d->index);
-    if (status == BERLU_OK)
-        status = gpu_copy(&r->slots[slot], from, sizeof *from, GPU_DOWNLOAD, d->stream);
-    if (status == BERLU_OK)
-        status = gpu_event_record(r->arrived[slot], d->stream);
-    if (status == BERLU_OK)
-        r->count++;
-    return status;
+    TRY(gpu_use(d->index));
+    TRY(gpu_copy(&r->slots[slot], from, sizeof *from, GPU_DOWNLOAD, d->stream));
+    TRY(gpu_event_record(r->arrived[slot], d->stream));
+    r->count++;
+    return BERLU_OK;
 }
 
 berlu_status cuda_result_pop(device *opened, step_result *out, int *there, int wait)

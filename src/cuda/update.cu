@@ -3,7 +3,7 @@
  * A block has a piece of at most PIECE elements of one parameter; run.c cuts the spans and keeps the list on the device. The
  * order of operations is that of cpu/ref_update.c, which is torch's; scalars are computed in double and rounded once. The
  * clip factor, and whether anything may be written at all (result->fault), are read from the step's result, so a captured
- * graph needs no word from the host. AdamW and SGD write the bf16 copy of a weight in the same pass. */
+ * graph needs nothing from the host. AdamW and SGD write the bf16 copy of a weight in the same pass. */
 #include <math.h>
 
 #include "cuda/storage.cuh"
@@ -44,7 +44,7 @@ int piece_count(const op_call *c)
     return cuda_device_of(c)->params->piece_count;
 }
 
-/* Where a piece lies in each of the arrays. */
+/* Offsets of a piece in each of the arrays. */
 struct range {
     int64_t at, gradient, shadow, count; /* shadow -1: it has no copy */
     __device__ range(const job &j, const param_piece &p, const param_span &s)
@@ -52,7 +52,7 @@ struct range {
           shadow(s.shadow < 0 || !j.shadow ? -1 : s.shadow + p.begin), count(p.count)
     {
     }
-    /* May it be walked four elements at a time? */
+    /* May it be processed four elements at a time? */
     __device__ bool wide(void) const
     {
         return at % 4 == 0 && gradient % 4 == 0 && (shadow < 0 || shadow % 4 == 0);
@@ -67,7 +67,7 @@ __device__ __forceinline__ float within(float x, const param_span &s) /* a NaN s
 
 /* Runs f(w, m, v, g) over a piece. The weight is always read and written, moments where READS and WRITES say so. */
 enum { M = 1, V = 2 };
-template <int READS, int WRITES, class F> __device__ void walk(const job &j, const range &r, const F &f)
+template <int READS, int WRITES, class F> __device__ void each_element(const job &j, const range &r, const F &f)
 {
     float *weight = j.weight + r.at, *m1 = j.moment1 + r.at, *m2 = j.moment2 + r.at;
     const float *gradient = j.gradient + r.gradient;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(THREADS) adamw(job j)
     param_span span = j.spans[p.span];
     if (j.result->fault || !span_moves(&span, j.step))
         return;
-    walk<M | V, M | V>(j, range(j, p, span), adamw_rule(span, *j.step, j.result->clip_factor));
+    each_element<M | V, M | V>(j, range(j, p, span), adamw_rule(span, *j.step, j.result->clip_factor));
 }
 
 __global__ void __launch_bounds__(THREADS) sgd(job j)
@@ -159,9 +159,9 @@ __global__ void __launch_bounds__(THREADS) sgd(job j)
         return;
     sgd_rule rule(span, *j.step, j.result->clip_factor, j.nesterov);
     if (rule.mu != 0)
-        walk<M, M>(j, range(j, p, span), rule);
+        each_element<M, M>(j, range(j, p, span), rule);
     else
-        walk<0, 0>(j, range(j, p, span), rule);
+        each_element<0, 0>(j, range(j, p, span), rule);
 }
 
 __global__ void __launch_bounds__(THREADS) ema(job j)

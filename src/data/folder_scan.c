@@ -221,12 +221,13 @@ static berlu_status walk(walker *w, const ancestor *above, int depth)
     berlu_status status = BERLU_OK;
     const struct dirent *entry;
     errno = 0;
-    while (status == BERLU_OK && (entry = readdir(folder))) {
-        status = scan_entry(w, &here, depth, entry);
+    while ((entry = readdir(folder))) {
+        TRY_DONE(scan_entry(w, &here, depth, entry));
         errno = 0;
     }
-    if (status == BERLU_OK && errno != 0)
+    if (errno != 0)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", w->path.data, strerror(errno));
+done:
     closedir(folder);
     return status;
 }

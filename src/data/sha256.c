@@ -101,11 +101,10 @@ berlu_status sha256_file(char out[SHA256_TEXT], const char *path)
     file_in file;
     sha256 s;
     sha256_start(&s);
-    berlu_status status = file_in_open(&file, path);
-    if (status == BERLU_OK)
-        status = file_in_each(&file, file.size, piece_add, &s);
+    TRY(file_in_open(&file, path));
+    berlu_status status = file_in_each(&file, file.size, piece_add, &s);
     file_in_close(&file);
-    if (status == BERLU_OK)
-        sha256_finish(&s, out);
-    return status;
+    TRY(status);
+    sha256_finish(&s, out);
+    return BERLU_OK;
 }

@@ -67,6 +67,17 @@ berlu_status grad_give(grad_pass *p, tensor t, tensor d)
     return graph_status(p->g);
 }
 
+berlu_status grad_give_outputs(grad_pass *p, const node *n)
+{
+    grad_add(p, n);
+    if (graph_failed(p->g))
+        return graph_status(p->g);
+    node added = *graph_last(p->g); /* a copy: sums append to the array */
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        grad_give(p, added.attr.like[i], added.out[i]);
+    return graph_status(p->g);
+}
+
 /* Is the output of this node recomputed rather than saved? */
 static int node_recomputes(const grad_pass *p, const node *n)
 {

@@ -134,6 +134,7 @@ berlu_status grad_give(grad_pass *p, tensor t,
 tensor grad_keep(grad_pass *p, tensor t);     /* t as the backward may read it: itself, or recomputed */
 int grad_from_output(const grad_pass *p);     /* the policy of activation sites is `output` */
 tensor grad_add(grad_pass *p, const node *n); /* graph_add() for the backward */
+berlu_status grad_give_outputs(grad_pass *p, const node *n); /* adds n, whose output i is a gradient of attr.like[i] */
 /* Appends the gradients of all parameters that the losses depend on (graph/differentiate.c). */
 berlu_status graph_differentiate(graph *g, engine_keep keep, int recompute_attention);
 

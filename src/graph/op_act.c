@@ -29,10 +29,5 @@ berlu_status act_gradient(grad_pass *p, const node *n)
     d.attr = n->attr;
     for (int i = 0; i <= ACT_PARAMS; i++)
         d.attr.like[i] = n->in[i];
-    if (grad_add(p, &d) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    for (int i = 0; i <= ACT_PARAMS; i++)
-        grad_give(p, n->in[i], made.out[i]);
-    return graph_status(grad_graph(p));
+    return grad_give_outputs(p, &d);
 }

@@ -40,12 +40,7 @@ berlu_status attention_gradient(grad_pass *p, const node *n)
     d.attr.heads = n->attr.heads;
     d.attr.like[0] = x;
     d.attr.like[1] = v;
-    if (grad_add(p, &d) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, x, made.out[0]);
-    grad_give(p, v, made.out[1]);
-    return graph_status(grad_graph(p));
+    return grad_give_outputs(p, &d);
 }
 
 double attention_macs(const graph *g, const node *n)

@@ -31,12 +31,7 @@ berlu_status depthwise_gradient(grad_pass *p, const node *n)
     node dw = node_make(OP_DEPTHWISE_DW, 2, (tensor[]){dy, grad_keep(p, x)});
     dw.attr.like[0] = w;
     dw.attr.like[1] = b;
-    if (grad_add(p, &dw) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, w, made.out[0]);
-    grad_give(p, b, made.out[1]);
-    return graph_status(grad_graph(p));
+    return grad_give_outputs(p, &dw);
 }
 
 double depthwise_macs(const graph *g, const node *n)

@@ -88,11 +88,7 @@ berlu_status scale_gradient(grad_pass *p, const node *n)
     node d = node_make(OP_SCALE_GRAD, 3, (tensor[]){grad_of(p, n->out[0]), grad_keep(p, n->in[0]), n->in[1]});
     d.attr.like[0] = n->in[0];
     d.attr.like[1] = n->in[1];
-    if (grad_add(p, &d) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, n->in[0], made.out[0]);
-    return grad_give(p, n->in[1], made.out[1]);
+    return grad_give_outputs(p, &d);
 }
 
 berlu_status mean_shape(graph *g, node *n)

@@ -63,11 +63,7 @@ berlu_status linear_gradient(grad_pass *p, const node *n)
         node dw = node_make(OP_LINEAR_DW, 2, (tensor[]){dy, grad_keep(p, x)});
         dw.attr.like[0] = w;
         dw.attr.like[1] = grad_like(p, b);
-        if (grad_add(p, &dw) == TENSOR_NONE)
-            return graph_status(grad_graph(p));
-        node made = *graph_last(grad_graph(p));
-        grad_give(p, w, made.out[0]);
-        grad_give(p, b, made.out[1]);
+        grad_give_outputs(p, &dw);
     }
     return graph_status(grad_graph(p));
 }

@@ -35,11 +35,5 @@ berlu_status norm_gradient(grad_pass *p, const node *n)
     dx.attr.like[0] = x;
     dx.attr.like[1] = w;
     dx.attr.like[2] = b;
-    if (grad_add(p, &dx) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, x, made.out[0]);
-    grad_give(p, w, made.out[1]);
-    grad_give(p, b, made.out[2]);
-    return graph_status(grad_graph(p));
+    return grad_give_outputs(p, &dx);
 }

@@ -36,13 +36,7 @@ berlu_status tokens_gradient(grad_pass *p, const node *n)
     node d = node_make(OP_TOKENS_GRAD, 1, (tensor[]){grad_of(p, n->out[0])});
     for (int i = 0; i < 4; i++)
         d.attr.like[i] = grad_like(p, n->in[i]);
-    grad_add(p, &d);
-    if (graph_failed(grad_graph(p)))
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    for (int i = 0; i < 4; i++)
-        grad_give(p, n->in[i], made.out[i]);
-    return graph_status(grad_graph(p));
+    return grad_give_outputs(p, &d);
 }
 
 berlu_status pixel_pos_shape(graph *g, node *n)

@@ -41,12 +41,7 @@ berlu_status scale_weight_gradient(grad_pass *p, const node *n)
     d.attr.like[0] = w;
     d.attr.like[1] = gamma;
     d.attr.like[2] = b;
-    if (grad_add(p, &d) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, w, made.out[0]);
-    grad_give(p, gamma, made.out[1]);
-    return grad_give(p, b, made.out[2]);
+    return grad_give_outputs(p, &d);
 }
 
 /* Places of a window along one side of a tile. */
@@ -78,11 +73,7 @@ berlu_status spread_weight_gradient(grad_pass *p, const node *n)
     d.attr.unfold = n->attr.unfold;
     d.attr.like[0] = w;
     d.attr.like[1] = b;
-    if (grad_add(p, &d) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, w, made.out[0]);
-    return grad_give(p, b, made.out[1]);
+    return grad_give_outputs(p, &d);
 }
 
 berlu_status join_weight_shape(graph *g, node *n)
@@ -101,9 +92,5 @@ berlu_status join_weight_gradient(grad_pass *p, const node *n)
     node d = node_make(OP_JOIN_WEIGHT_GRAD, 1, (tensor[]){grad_of(p, n->out[0])});
     d.attr.like[0] = n->in[0];
     d.attr.like[1] = n->in[1];
-    if (grad_add(p, &d) == TENSOR_NONE)
-        return graph_status(grad_graph(p));
-    node made = *graph_last(grad_graph(p));
-    grad_give(p, n->in[0], made.out[0]);
-    return grad_give(p, n->in[1], made.out[1]);
+    return grad_give_outputs(p, &d);
 }

@@ -235,16 +235,11 @@ static const place all_places[] = {
 
 static berlu_status comparisons(claim_result out[CLAIMS], const evidence *e)
 {
-    berlu_status status = each_place(&out[6], e, all_places, 3, 0); /* C7 */
-    if (status == BERLU_OK)
-        status = mean_place(&out[7], e, all_places + 3, 3); /* C8 */
-    if (status == BERLU_OK)
-        status = mean_place(&out[8], e, all_places + 6, 2); /* C9 */
-    if (status == BERLU_OK)
-        status = each_place(&out[9], e, all_places + 8, 3, 0); /* C10 */
-    if (status == BERLU_OK)
-        status = each_place(&out[19], e, all_places, COUNT(all_places), 1); /* C20 */
-    return status;
+    TRY(each_place(&out[6], e, all_places, 3, 0));                    /* C7 */
+    TRY(mean_place(&out[7], e, all_places + 3, 3));                   /* C8 */
+    TRY(mean_place(&out[8], e, all_places + 6, 2));                   /* C9 */
+    TRY(each_place(&out[9], e, all_places + 8, 3, 0));                /* C10 */
+    return each_place(&out[19], e, all_places, COUNT(all_places), 1); /* C20 */
 }
 
 berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)

@@ -82,9 +82,7 @@ static berlu_status c2(claim_result *r, const evidence *e)
             double alpha = alphas[a], eps = widths[w];
             berlu_smooth *f = NULL;
             berlu_transition t;
-            berlu_status status = berlu_smooth_named(&f, "leaky_relu", &alpha, eps, 2);
-            if (status != BERLU_OK)
-                return status;
+            TRY(berlu_smooth_named(&f, "leaky_relu", &alpha, eps, 2));
             /* Value and slope at the left join fix the first two control values, at the right join
              * the last two: the middle one is found twice, so there is one solution if both agree
              * and none otherwise. */
@@ -122,24 +120,23 @@ static berlu_status c3(claim_result *r, const evidence *e)
     float x[POINTS], y[POINTS];
     int equal = 0;
     double worst = 0, ulp = ldexp(1, -24); /* of eps */
-    berlu_status status = berlu_act_make(&act, "berlu:alpha=0.25,eps=0.5");
-    if (status == BERLU_OK)
-        status = berlu_smooth_named(&f, "leaky_relu", &alpha, eps, 2);
+    berlu_status status;
+    TRY_DONE(berlu_act_make(&act, "berlu:alpha=0.25,eps=0.5"));
+    TRY_DONE(berlu_smooth_named(&f, "leaky_relu", &alpha, eps, 2));
     for (int i = 0; i < POINTS; i++)
         x[i] = (float)(i - POINTS / 2) / 77; /* rounded, as inputs of kernels are */
-    if (status == BERLU_OK)
-        status = berlu_act_forward(act, BERLU_F32, y, x, POINTS);
-    for (int i = 0; i < POINTS && status == BERLU_OK; i++) {
+    TRY_DONE(berlu_act_forward(act, BERLU_F32, y, x, POINTS));
+    for (int i = 0; i < POINTS; i++) {
         double at = (double)(i - POINTS / 2) / 128, value = closed_value(at, alpha, eps),
                slope = closed_slope(at, alpha, eps);
         equal += berlu_smooth_casteljau(f, at) == value && berlu_smooth_slope(f, at) == slope &&
                  berlu_act_at(act, at, NULL).value == value && berlu_act_at(act, at, NULL).slope == slope;
         worst = fmax(worst, fabs((double)y[i] - closed_value(x[i], alpha, eps)) / ulp);
     }
+done:
     berlu_smooth_free(f);
     berlu_act_free(act);
-    if (status != BERLU_OK)
-        return status;
+    TRY(status);
     return settle(r, equal == POINTS && worst <= 2 ? CLAIM_HELD : CLAIM_NOT_HELD, "",
                   arena_printf(e->memory,
                                "closed form, Bernstein form and reference agree exactly at %d of %d points; the f32 "

@@ -195,17 +195,16 @@ berlu_status compare_read(compare *out, const char *const *paths, size_t count)
     const char **values = NULL;
     *out = (compare){0};
     out->run = ARENA_ARRAY(&out->memory, compare_run, count + 1);
-    berlu_status status = out->run ? repeats_refuse(paths, count) : BERLU_ERR_MEMORY;
-    for (size_t i = 0; status == BERLU_OK && i < count; i++) {
+    berlu_status status;
+    TRY_DONE(out->run ? repeats_refuse(paths, count) : BERLU_ERR_MEMORY);
+    for (size_t i = 0; i < count; i++) {
         out->runs++; /* is freed even when reading it failed */
-        status = run_read(&out->run[i], paths[i]);
+        TRY_DONE(run_read(&out->run[i], paths[i]));
     }
-    if (status == BERLU_OK)
-        status = keys_find(out, &values);
-    if (status == BERLU_OK)
-        status = cells_make(out, values);
-    if (status == BERLU_OK)
-        status = cells_measure(out);
+    TRY_DONE(keys_find(out, &values));
+    TRY_DONE(cells_make(out, values));
+    status = cells_measure(out);
+done:
     if (status != BERLU_OK)
         compare_free(out);
     return status;

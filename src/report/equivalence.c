@@ -107,11 +107,14 @@ berlu_status report_equivalence_add(report_equivalence *r, store *s, const store
     store_equal *equals;
     size_t count;
     TRY(store_read_import(s, &rows));
-    berlu_status status = store_read_equals(s, &r->memory, &equals, &count);
-    for (size_t i = 0; i < count && status == BERLU_OK; i++)
-        status = row_add(&r->table, &equals[i], &rows, from);
+    berlu_status status;
+    TRY_DONE(store_read_equals(s, &r->memory, &equals, &count));
+    for (size_t i = 0; i < count; i++)
+        TRY_DONE(row_add(&r->table, &equals[i], &rows, from));
+    status = table_status(&r->table);
+done:
     import_free(&rows);
-    return status == BERLU_OK ? table_status(&r->table) : status;
+    return status;
 }
 
 berlu_status report_equivalence_write(const report_equivalence *r, const char *folder, unsigned formats)

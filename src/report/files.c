@@ -12,11 +12,9 @@ static berlu_status form_write(const table *t, const char *folder, const char *e
     char path[STUDY_PATH];
     text out = {0};
     form(t, &out);
-    berlu_status status = text_status(&out);
-    if (status == BERLU_OK && snprintf(path, sizeof path, "%s/%s.%s", folder, t->name, ending) >= (int)sizeof path)
-        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, out.data ? out.data : "", out.length);
+    berlu_status status = snprintf(path, sizeof path, "%s/%s.%s", folder, t->name, ending) < (int)sizeof path
+                              ? file_write_text(NULL, path, &out)
+                              : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
     text_free(&out);
     return status;
 }

@@ -75,18 +75,15 @@ static const table *table_with_rows(const table *t)
 berlu_status report_make_with(report *out, const store_contents *from, const report_more *more)
 {
     *out = (report){.more = {table_with_rows(more->cost), table_with_rows(more->equivalence)}};
-    berlu_status status = view_make(&out->v, from);
-    if (status == BERLU_OK)
-        status = contrasts_judge(&out->judged, &out->v, &out->memory);
-    if (status == BERLU_OK)
-        status = sites_all(out);
-    if (status == BERLU_OK)
-        status = first_line_make(out);
+    berlu_status status;
+    TRY_DONE(view_make(&out->v, from));
+    TRY_DONE(contrasts_judge(&out->judged, &out->v, &out->memory));
+    TRY_DONE(sites_all(out));
+    TRY_DONE(first_line_make(out));
     evidence e = evidence_of(out);
-    if (status == BERLU_OK)
-        status = claims_judge(out->claims, &e);
-    if (status == BERLU_OK)
-        status = tables_make(&out->tables, &e, out->claims);
+    TRY_DONE(claims_judge(out->claims, &e));
+    status = tables_make(&out->tables, &e, out->claims);
+done:
     if (status != BERLU_OK)
         report_free(out);
     return status;
@@ -109,13 +106,10 @@ void report_free(report *r)
 static berlu_status text_save(const char *folder, const char *name, text *content)
 {
     char path[STUDY_PATH];
-    berlu_status status = text_status(content);
-    if (status == BERLU_OK && snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    if (status == BERLU_OK)
-        status = file_write_atomic(path, content->data ? content->data : "", content->length);
+    berlu_status status = snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path
+                              ? file_write_text(NULL, path, content)
+                              : berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
     text_free(content);
-    *content = (text){0};
     return status;
 }
 

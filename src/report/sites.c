@@ -103,11 +103,13 @@ static berlu_status metrics_with(cell_sites *s, const store_result *run, metrics
 {
     char *content = NULL;
     csv_table t = {0};
-    berlu_status status = store_metrics(&content, run);
-    if (status == BERLU_OK && content)
-        status = csv_parse(&t, content, strlen(content), "metrics.csv");
-    if (status == BERLU_OK && t.rows)
+    berlu_status status;
+    TRY_DONE(store_metrics(&content, run));
+    if (content)
+        TRY_DONE(csv_parse(&t, content, strlen(content), "metrics.csv"));
+    if (t.rows)
         status = use(s, &t, run, memory);
+done:
     csv_free(&t);
     free(content);
     return status;

@@ -270,13 +270,15 @@ berlu_status view_make(view *out, const store_contents *from)
 {
     *out = (view){0};
     out->studies = ARENA_ARRAY(&out->memory, view_study, from->count + 1);
-    berlu_status status = out->studies ? BERLU_OK : BERLU_ERR_MEMORY;
-    for (size_t i = 0; i < from->count && status == BERLU_OK; i++)
-        status = study_view(&out->studies[out->count++], &from->studies[i], &out->memory);
-    for (size_t i = 0; i < out->count && status == BERLU_OK; i++)
-        status = within_find(out, i);
-    if (status == BERLU_OK)
-        status = runs_list(out);
+    berlu_status status;
+    if (!out->studies)
+        TRY_DONE(BERLU_ERR_MEMORY);
+    for (size_t i = 0; i < from->count; i++)
+        TRY_DONE(study_view(&out->studies[out->count++], &from->studies[i], &out->memory));
+    for (size_t i = 0; i < out->count; i++)
+        TRY_DONE(within_find(out, i));
+    status = runs_list(out);
+done:
     if (status != BERLU_OK)
         view_free(out);
     return status;

@@ -88,13 +88,13 @@ static berlu_status bench_run(json_t **out, const study_cost *how, const study *
     arena memory = {0};
     text answer = {0}, messages = {0};
     char **words = study_cost_command(&memory, s, cell, how, verb);
-    berlu_status status = words ? study_process_run(words, how->device, how->stop, &answer, &messages)
-                                : berlu_fail_memory(0, "a command line");
-    if (status == BERLU_OK) {
-        *out = json_loads(answer.data ? answer.data : "", 0, NULL);
-        if (!json_is_array(json_object_get(*out, "rows")))
-            status = berlu_fail(BERLU_ERR_IO, "bench %s answered with something else than rows", verb);
-    }
+    berlu_status status;
+    TRY_DONE(words ? study_process_run(words, how->device, how->stop, &answer, &messages)
+                   : berlu_fail_memory(0, "a command line"));
+    *out = json_loads(answer.data ? answer.data : "", 0, NULL);
+    if (!json_is_array(json_object_get(*out, "rows")))
+        status = berlu_fail(BERLU_ERR_IO, "bench %s answered with something else than rows", verb);
+done:
     arena_free(&memory);
     text_free(&answer);
     text_free(&messages);
@@ -140,18 +140,18 @@ static berlu_status measure(const study_cost *how, const study *s, store *index,
 {
     json_t *times = NULL, *memory = NULL;
     cost_row rows[KEEPS];
-    berlu_status status = bench_run(&times, how, s, cell, "step");
-    if (status == BERLU_OK && round == 0)
-        status = bench_run(&memory, how, s, cell, "memory");
-    if (status == BERLU_OK) {
-        size_t count = rows_join(rows, times, memory);
-        for (size_t i = 0; i < count; i++) {
-            rows[i].cell = s->cells[cell].label;
-            rows[i].again = again;
-            rows[i].round = round;
-        }
-        status = store_put_cost(index, s->name, rows, count);
+    berlu_status status;
+    TRY_DONE(bench_run(&times, how, s, cell, "step"));
+    if (round == 0)
+        TRY_DONE(bench_run(&memory, how, s, cell, "memory"));
+    size_t count = rows_join(rows, times, memory);
+    for (size_t i = 0; i < count; i++) {
+        rows[i].cell = s->cells[cell].label;
+        rows[i].again = again;
+        rows[i].round = round;
     }
+    status = store_put_cost(index, s->name, rows, count);
+done:
     json_decref(times);
     json_decref(memory);
     return status == BERLU_OK || status == BERLU_ERR_STOPPED ? status : berlu_fail_in(status, s->cells[cell].label);
@@ -211,22 +211,22 @@ berlu_status study_cost_run(const study_cost *how, const study *s, store *index)
 {
     size_t all = study_cost_count(s), finished = 0;
     double began = clock_seconds();
-    berlu_status status = study_cost_done(&finished, index, s);
-    for (size_t n = 0; n < all && status == BERLU_OK; n++) {
+    TRY(study_cost_done(&finished, index, s));
+    for (size_t n = 0; n < all; n++) {
         size_t cell;
         int again, done = 0, round = (int)(n / (s->cell_count + 1));
         place(s, round, n % (s->cell_count + 1), &cell, &again);
         if (how->only && !strstr(s->cells[cell].label, how->only))
             continue;
-        status = is_done(&done, index, s, cell, again, round);
-        if (done || status != BERLU_OK)
+        TRY(is_done(&done, index, s, cell, again, round));
+        if (done)
             continue;
         if ((how->stop && *how->stop) || (how->seconds > 0 && clock_seconds() - began >= how->seconds))
             return berlu_fail(BERLU_ERR_STOPPED, "stopped; what was measured is saved");
         if (how->tick)
             how->tick(how->context, s->cells[cell].label, round, finished, all);
-        status = measure(how, s, index, cell, again, round);
+        TRY(measure(how, s, index, cell, again, round));
         finished++;
     }
-    return status;
+    return BERLU_OK;
 }

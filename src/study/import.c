@@ -118,20 +118,20 @@ berlu_status import_parse(import_rows *out, const char *bytes, size_t count, con
     import_rows r = {0};
     *out = (import_rows){0};
     TRY(csv_parse(&t, bytes, count, name));
-    berlu_status status = columns_find(&columns, &t, name);
-    if (status == BERLU_OK && (!t.rows || t.rows > IMPORT_ROWS))
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", name, t.rows ? "too many rows" : "no rows");
-    if (status == BERLU_OK && !(r.items = ARENA_ARRAY(&r.memory, import_row, t.rows)))
-        status = berlu_fail_memory(t.rows * sizeof *r.items, name);
-    for (size_t i = 0; i < t.rows && status == BERLU_OK; i++) {
-        status = row_read(&r.items[r.count], &t, &columns, i, name);
-        if (status == BERLU_OK && !strings_keep(&r.items[r.count++], &r.memory))
-            status = berlu_fail_memory(0, name);
+    berlu_status status;
+    TRY_DONE(columns_find(&columns, &t, name));
+    if (!t.rows || t.rows > IMPORT_ROWS)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %s", name, t.rows ? "too many rows" : "no rows"));
+    if (!(r.items = ARENA_ARRAY(&r.memory, import_row, t.rows)))
+        TRY_DONE(berlu_fail_memory(t.rows * sizeof *r.items, name));
+    for (size_t i = 0; i < t.rows; i++) {
+        TRY_DONE(row_read(&r.items[r.count], &t, &columns, i, name));
+        if (!strings_keep(&r.items[r.count++], &r.memory))
+            TRY_DONE(berlu_fail_memory(0, name));
     }
-    if (status == BERLU_OK) {
-        qsort(r.items, r.count, sizeof *r.items, by_place);
-        status = rows_check(&r, name);
-    }
+    qsort(r.items, r.count, sizeof *r.items, by_place);
+    status = rows_check(&r, name);
+done:
     csv_free(&t);
     if (status == BERLU_OK)
         *out = r;

@@ -68,5 +68,6 @@ berlu_status study_known_take(study_entries *runs, const char *path)
     TRY(store_open_read(&s, path));
     berlu_status status = entries_fill(runs, s);
     store_close(s);
-    return status == BERLU_OK ? teacher_recall(runs) : status;
+    TRY(status);
+    return teacher_recall(runs);
 }

@@ -99,13 +99,15 @@ berlu_status study_lacks(const study *s, const char *file, int data, text *probl
 {
     finder f = {s, file, problems};
     study_data seen = {0};
-    berlu_status status = BERLU_OK;
-    for (size_t c = 0; c < s->cell_count && status == BERLU_OK; c++) {
+    berlu_status status;
+    for (size_t c = 0; c < s->cell_count; c++) {
         if (data)
-            status = cell_check(&f, c, &seen);
-        if (status == BERLU_OK && (!c || !study_same_size(&s->cells[c - 1], &s->cells[c])))
-            status = size_check(&f, c);
+            TRY_DONE(cell_check(&f, c, &seen));
+        if (!c || !study_same_size(&s->cells[c - 1], &s->cells[c]))
+            TRY_DONE(size_check(&f, c));
     }
+    status = text_status(problems);
+done:
     study_data_close(&seen);
-    return status == BERLU_OK ? text_status(problems) : status;
+    return status;
 }

@@ -56,17 +56,19 @@ static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *c
     sqlite3_stmt *q;
     char path[STUDY_PATH];
     int rc = SQLITE_DONE;
-    berlu_status status = store_prepare(s, &q, "SELECT key FROM run WHERE state IN ('done','failed') ORDER BY key");
-    while (status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+    berlu_status status = BERLU_OK;
+    TRY(store_prepare(s, &q, "SELECT key FROM run WHERE state IN ('done','failed') ORDER BY key"));
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
         const char *key = (const char *)sqlite3_column_text(q, 0);
         snprintf(path, sizeof path, "%.4000s/runs/%.16s", folder, key ? key : "");
         if (!key || strlen(key) != STUDY_KEY - 1 || !folder_exists(path))
             continue;
-        status = run_add(t, folder, key);
+        TRY_DONE(run_add(t, folder, key));
         ++*count;
     }
-    if (status == BERLU_OK && rc != SQLITE_DONE)
+    if (rc != SQLITE_DONE)
         status = store_fail(s, "reading");
+done:
     sqlite3_finalize(q);
     return status;
 }
@@ -124,19 +126,20 @@ static berlu_status runs_move(const char *incoming, const char *folder)
     snprintf(to, sizeof to, "%.4000s/runs", folder);
     if (!folder_exists(from))
         return BERLU_OK;
-    berlu_status status = folder_make(to);
-    DIR *list = status == BERLU_OK ? opendir(from) : NULL;
-    if (status == BERLU_OK && !list)
-        status = berlu_fail(BERLU_ERR_IO, "%s: %s", from, strerror(errno));
-    while (list && status == BERLU_OK && (each = readdir(list))) {
+    TRY(folder_make(to));
+    DIR *list = opendir(from);
+    if (!list)
+        return berlu_fail(BERLU_ERR_IO, "%s: %s", from, strerror(errno));
+    berlu_status status = BERLU_OK;
+    while ((each = readdir(list))) {
         if (!is_key(each->d_name))
             continue;
         snprintf(from, sizeof from, "%.4000s/runs/%.16s", incoming, each->d_name);
         snprintf(to, sizeof to, "%.4000s/runs/%.16s", folder, each->d_name);
-        status = run_move(from, to);
+        TRY_DONE(run_move(from, to));
     }
-    if (list)
-        closedir(list);
+done:
+    closedir(list);
     return status;
 }
 
@@ -148,19 +151,17 @@ berlu_status study_unpack(store *into, const char *folder, const char *pack, siz
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
     snprintf(incoming, sizeof incoming, "%.4000s/.incoming-%ld", folder, (long)getpid());
     snprintf(index, sizeof index, "%.4000s/study.db", incoming);
-    berlu_status status = folder_remove(incoming);
-    if (status == BERLU_OK)
-        status = tarball_unpack(pack, "study", incoming, pack_limits);
-    if (status != BERLU_OK)
-        return status;
+    TRY(folder_remove(incoming));
+    TRY(tarball_unpack(pack, "study", incoming, pack_limits));
+    berlu_status status;
+    kept_failure first; /* cleaning up must not replace the message */
     if (!file_exists(index))
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: no pack of a study: study/study.db is not in it", pack);
-    if (status == BERLU_OK)
-        status = store_merge(into, index, added);
-    if (status == BERLU_OK)
-        status = runs_move(incoming, folder);
-    char message[1024]; /* cleaning up must not replace the message */
-    snprintf(message, sizeof message, "%s", status == BERLU_OK ? "" : berlu_last_error());
-    berlu_status cleared = folder_remove(incoming);
-    return status == BERLU_OK ? cleared : berlu_fail(status, "%s", message);
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: no pack of a study: study/study.db is not in it", pack));
+    TRY_DONE(store_merge(into, index, added));
+    TRY_DONE(runs_move(incoming, folder));
+    return folder_remove(incoming);
+done:
+    failure_keep(&first, status);
+    (void)folder_remove(incoming);
+    return failure_report(&first);
 }

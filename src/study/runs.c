@@ -99,9 +99,10 @@ static berlu_status entry_identify(study_entry *e, const char *canonical, const 
     if (status == BERLU_OK)
         snprintf(e->key, sizeof e->key, "%.16s", settings_hash(hash, own.data));
     text_free(&own);
-    if (status == BERLU_OK && snprintf(e->path, sizeof e->path, "%s/runs/%s", folder, e->key) >= (int)sizeof e->path)
-        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    return status;
+    TRY(status);
+    if (snprintf(e->path, sizeof e->path, "%s/runs/%s", folder, e->key) >= (int)sizeof e->path)
+        return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
+    return BERLU_OK;
 }
 
 berlu_status study_entries_make(study_entries *out, const study *s, const char *folder)
@@ -109,19 +110,20 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
     study_entries r = {.items = calloc(s->run_count + 1, sizeof *r.items)};
     text *canonical = calloc(s->cell_count + 1, sizeof *canonical);
     study_data seen = {0};
-    berlu_status status =
-        r.items && canonical ? BERLU_OK : berlu_fail_memory(s->run_count * sizeof *r.items, "the runs of a study");
-    for (size_t k = 0; k < s->run_count && status == BERLU_OK; k++) {
+    berlu_status status;
+    if (!r.items || !canonical)
+        TRY_DONE(berlu_fail_memory(s->run_count * sizeof *r.items, "the runs of a study"));
+    for (size_t k = 0; k < s->run_count; k++) {
         study_entry *entry = &r.items[r.count];
         *entry = (study_entry){.cell = s->runs[k].cell, .seed = s->runs[k].seed, .same_as = r.count};
         int student = s->teacher_cell != STUDY_NO_CELL && entry->cell != s->teacher_cell; /* the teacher is run 0 */
-        if (!canonical[entry->cell].data) /* the runs of a cell differ in the line of the seed alone */
+        if (!canonical[entry->cell].data) { /* the runs of a cell differ in the line of the seed alone */
             status =
                 study_cell_canonical(&canonical[entry->cell], s, &s->runs[k], &seen, student ? r.items[0].key : NULL);
-        if (status != BERLU_OK)
-            berlu_fail_in(status, s->cells[entry->cell].label);
-        if (status == BERLU_OK)
-            status = entry_identify(entry, canonical[entry->cell].data, folder);
+            if (status != BERLU_OK)
+                TRY_DONE(berlu_fail_in(status, s->cells[entry->cell].label));
+        }
+        TRY_DONE(entry_identify(entry, canonical[entry->cell].data, folder));
         if (student)
             memcpy(entry->teacher, r.items[0].path, sizeof entry->teacher);
         for (size_t i = 0; i < r.count && entry->same_as == r.count; i++)
@@ -129,16 +131,17 @@ berlu_status study_entries_make(study_entries *out, const study *s, const char *
                 entry->same_as = i;
         r.count++;
     }
-    for (size_t i = 0; i < r.count && status == BERLU_OK; i++)
-        status = study_entry_look(&r.items[i]);
+    for (size_t i = 0; i < r.count; i++)
+        TRY_DONE(study_entry_look(&r.items[i]));
+    *out = r;
+    r = (study_entries){0}; /* the caller's now */
+    status = BERLU_OK;
+done:
     for (size_t c = 0; canonical && c < s->cell_count; c++)
         text_free(&canonical[c]);
     free(canonical);
     study_data_close(&seen);
-    if (status != BERLU_OK)
-        study_entries_free(&r);
-    else
-        *out = r;
+    study_entries_free(&r);
     return status;
 }
 
@@ -222,11 +225,8 @@ static berlu_status results_read(study_entry *r)
     char path[STUDY_PATH + 16];
     csv_table table;
     snprintf(path, sizeof path, "%s/metrics.csv", r->path);
-    berlu_status status = metrics_last(&r->last, path);
-    if (status == BERLU_OK)
-        status = csv_read(&table, path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(metrics_last(&r->last, path));
+    TRY(csv_read(&table, path));
     r->best_top1 = best_of(&table);
     csv_free(&table);
     timing_read(r);
@@ -247,9 +247,8 @@ berlu_status study_entry_look(study_entry *r)
     r->record = (run_record){0};
     if (!folder_exists(r->path))
         return BERLU_OK;
-    berlu_status status = run_record_read(&r->record, &held, r->path);
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status = BERLU_OK;
+    TRY(run_record_read(&r->record, &held, r->path));
     if (held)
         r->state = STUDY_RUNNING;
     else if (r->record.state == RUN_FAILED)

@@ -215,11 +215,10 @@ static berlu_status outputs_take(scheduler *x)
         owner[count] = i, fds[count++] = (struct pollfd){.fd = x->pipes[i].err.fd, .events = POLLIN};
     }
     poll(fds, (nfds_t)count, 250);
-    berlu_status status = BERLU_OK;
-    for (int k = 0; k < count && status == BERLU_OK; k += 2)
+    for (int k = 0; k < count; k += 2)
         if (!worker_read(&x->workers[owner[k]], &x->pipes[owner[k]]))
-            status = worker_end(x, owner[k]);
-    return status;
+            TRY(worker_end(x, owner[k]));
+    return BERLU_OK;
 }
 
 static int time_is_up(const scheduler *x)
@@ -291,16 +290,16 @@ berlu_status study_schedule_run(const study_schedule *how, const study *s, study
         x->pipes[i].device = how->devices ? how->devices[i % how->device_count] : -1;
         x->pipes[i].out.fd = x->pipes[i].err.fd = -1;
     }
-    berlu_status status =
-        x->attempts && x->measured && x->steps_known ? BERLU_OK : berlu_fail_memory(runs->count, "a scheduler");
-    if (status == BERLU_OK)
-        status = store_put_study(index, s, how->yaml, runs);
-    for (size_t i = 0; i < runs->count && status == BERLU_OK; i++)
+    berlu_status status;
+    if (!x->attempts || !x->measured || !x->steps_known)
+        TRY_DONE(berlu_fail_memory(runs->count, "a scheduler"));
+    TRY_DONE(store_put_study(index, s, how->yaml, runs));
+    for (size_t i = 0; i < runs->count; i++)
         if (runs->items[i].same_as == i && runs->items[i].state != STUDY_WAITING && !runs->items[i].known &&
             !store_is_current(index, &runs->items[i]))
-            status = store_put_run(index, &runs->items[i], NULL);
-    if (status == BERLU_OK)
-        status = loop(x);
+            TRY_DONE(store_put_run(index, &runs->items[i], NULL));
+    status = loop(x);
+done:
     free(x->attempts);
     free(x->measured);
     free(x->steps_known);

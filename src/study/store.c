@@ -249,36 +249,33 @@ berlu_status store_open(store **out, const char *folder, text *notes)
     char path[STUDY_PATH];
     if (snprintf(path, sizeof path, "%s/study.db", folder) >= (int)sizeof path)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    berlu_status status = folder_make(folder);
+    TRY(folder_make(folder));
     int there = file_exists(path), flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     store *s = NULL;
-    if (status == BERLU_OK)
-        status = database_open(&s, path, flags);
-    if (status == BERLU_OK && there && (status = ours_check(s)) != BERLU_OK) {
+    berlu_status status;
+    TRY(database_open(&s, path, flags));
+    if (there && (status = ours_check(s)) != BERLU_OK) {
         store_close(s);
-        s = NULL;
+        if (status != BERLU_ERR_INPUT)
+            return status;
         there = 0;
-        if (status == BERLU_ERR_INPUT && (status = set_aside(path, notes)) == BERLU_OK)
-            status = database_open(&s, path, flags);
+        TRY(set_aside(path, notes));
+        TRY(database_open(&s, path, flags));
     }
-    if (status != BERLU_OK)
-        return status;
     int remote = is_remote(folder);
     if (remote)
         text_add(notes, "%s lies on a network file system: no write-ahead log there\n", path);
-    status = store_exec(s, remote ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
-                                  : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    if (status == BERLU_OK && !there)
-        status = schema_make(s);
-    if (status == BERLU_OK)
-        status = store_exec(s, additions);
-    if (status != BERLU_OK) {
-        store_close(s);
-        return status;
-    }
+    TRY_DONE(store_exec(s, remote ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
+                                  : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+    if (!there)
+        TRY_DONE(schema_make(s));
+    TRY_DONE(store_exec(s, additions));
     s->writes = 1;
     *out = s;
     return BERLU_OK;
+done:
+    store_close(s);
+    return status;
 }
 
 berlu_status store_open_read(store **out, const char *path)
@@ -332,13 +329,12 @@ berlu_status store_copy(const char *path, const char *to)
 {
     sqlite3_stmt *q;
     store *s = NULL;
-    berlu_status status = store_open_read(&s, path);
-    if (status == BERLU_OK)
-        status = store_prepare(s, &q, "VACUUM INTO ?");
-    if (status == BERLU_OK) {
-        store_bind_text(q, 1, to);
-        status = store_step(s, q);
-    }
+    berlu_status status;
+    TRY(store_open_read(&s, path));
+    TRY_DONE(store_prepare(s, &q, "VACUUM INTO ?"));
+    store_bind_text(q, 1, to);
+    status = store_step(s, q);
+done:
     store_close(s);
     return status;
 }

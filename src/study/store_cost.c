@@ -47,14 +47,13 @@ static berlu_status row_put(store *s, const char *name, const cost_row *r)
 
 berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count)
 {
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status != BERLU_OK)
-        return status;
-    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
-        status = machine_check(s, name, rows[i].machine);
-        if (status == BERLU_OK)
-            status = row_put(s, name, &rows[i]);
+    berlu_status status = BERLU_OK;
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    for (size_t i = 0; i < count; i++) {
+        TRY_DONE(machine_check(s, name, rows[i].machine));
+        TRY_DONE(row_put(s, name, &rows[i]));
     }
+done:
     return store_commit(s, status);
 }
 
@@ -89,12 +88,10 @@ berlu_status store_read_cost(store *s, arena *memory, store_cost **out, size_t *
     *out = ARENA_ARRAY(memory, store_cost, most + 1);
     if (!*out)
         return BERLU_ERR_MEMORY;
-    berlu_status status =
-        store_prepare(s, &q,
+    TRY(store_prepare(s, &q,
                       "SELECT c.* FROM cost c LEFT JOIN cell x ON x.study = c.study AND x.label = c.cell"
-                      " ORDER BY c.study, c.machine, x.place, c.cell, c.again, c.keep, c.round");
-    if (status != BERLU_OK)
-        return status;
+                      " ORDER BY c.study, c.machine, x.place, c.cell, c.again, c.keep, c.round"));
+    berlu_status status = BERLU_OK;
     while (*count < most && status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
         if (!row_take(&(*out)[(*count)++], memory, q))
             status = BERLU_ERR_MEMORY;

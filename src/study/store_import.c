@@ -33,16 +33,15 @@ static berlu_status row_put(store *s, const import_row *r)
 
 berlu_status store_put_import(store *s, const import_rows *rows)
 {
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE");
-    if (status != BERLU_OK)
-        return status;
-    for (size_t i = 0; i < rows->count && status == BERLU_OK; i++) { /* sorted: a source of a study is one range */
+    berlu_status status = BERLU_OK;
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    for (size_t i = 0; i < rows->count; i++) { /* sorted: a source of a study is one range */
         const import_row *r = &rows->items[i];
         if (!i || strcmp(r->study, r[-1].study) != 0 || strcmp(r->source, r[-1].source) != 0)
-            status = source_clear(s, r);
-        if (status == BERLU_OK)
-            status = row_put(s, r);
+            TRY_DONE(source_clear(s, r));
+        TRY_DONE(row_put(s, r));
     }
+done:
     return store_commit(s, status);
 }
 
@@ -54,13 +53,11 @@ berlu_status store_read_import(store *s, import_rows *out)
     *out = (import_rows){0};
     if (!store_has_table(s, "main", "imported"))
         return BERLU_OK;
-    berlu_status status = store_count(s, &most, "SELECT count(*) FROM imported", NULL, NULL);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_count(s, &most, "SELECT count(*) FROM imported", NULL, NULL));
     out->items = ARENA_ARRAY(&out->memory, import_row, most + 1);
     if (!out->items)
         return BERLU_ERR_MEMORY;
-    status = store_prepare(s, &q, "SELECT * FROM imported ORDER BY study, source, cell, seed");
+    berlu_status status = store_prepare(s, &q, "SELECT * FROM imported ORDER BY study, source, cell, seed");
     while (status == BERLU_OK && out->count < most && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         import_row *r = &out->items[out->count++];
         *r = (import_row){.study = store_text_at(&out->memory, q, 0),
@@ -89,13 +86,11 @@ berlu_status store_read_equals(store *s, arena *memory, store_equal **out, size_
     *count = 0;
     if (!store_has_table(s, "main", "equivalence"))
         return BERLU_OK;
-    berlu_status status = store_count(s, &most, "SELECT count(*) FROM equivalence", NULL, NULL);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_count(s, &most, "SELECT count(*) FROM equivalence", NULL, NULL));
     *out = ARENA_ARRAY(memory, store_equal, most + 1);
     if (!*out)
         return BERLU_ERR_MEMORY;
-    status = store_prepare(s, &q, "SELECT * FROM equivalence ORDER BY rowid");
+    berlu_status status = store_prepare(s, &q, "SELECT * FROM equivalence ORDER BY rowid");
     while (status == BERLU_OK && *count < most && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         store_equal *e = &(*out)[(*count)++];
         *e = (store_equal){.study = store_text_at(memory, q, 0),

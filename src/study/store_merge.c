@@ -18,11 +18,10 @@
 static berlu_status conflicts_check(store *s, const char *path)
 {
     sqlite3_stmt *q;
-    berlu_status status = store_prepare(s, &q,
-                                        "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
-                                        " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1");
-    if (status != BERLU_OK)
-        return status;
+    berlu_status status = BERLU_OK;
+    TRY(store_prepare(s, &q,
+                      "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
+                      " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1"));
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW)
         status = berlu_fail(BERLU_ERR_INPUT, "%s: run %s has another result here; neither is taken", path,
@@ -44,6 +43,23 @@ static berlu_status additions_merge(store *into)
     return BERLU_OK;
 }
 
+/* Within a transaction: all rows that the other store has and this one lacks. */
+static berlu_status rows_merge(store *into, size_t *added)
+{
+    TRY(store_exec(into,
+                   "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"
+                   "INSERT OR IGNORE INTO main.cell SELECT * FROM other.cell;"
+                   "INSERT OR IGNORE INTO main.contrast SELECT * FROM other.contrast;"
+                   "INSERT OR IGNORE INTO main.member SELECT * FROM other.member;"
+                   "INSERT OR REPLACE INTO main.run SELECT * FROM other.run o WHERE o.state IN ('done','failed')"
+                   " AND NOT EXISTS(SELECT 1 FROM main.run m WHERE m.key = o.key AND m.state IN ('done','failed'));"));
+    *added = (size_t)sqlite3_changes(into->db);
+    TRY(store_exec(into, "INSERT OR IGNORE INTO main.epoch SELECT * FROM other.epoch;"
+                         "INSERT OR IGNORE INTO main.final SELECT * FROM other.final;"
+                         "INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;"));
+    return additions_merge(into);
+}
+
 berlu_status store_merge(store *into, const char *path, size_t *added)
 {
     sqlite3_stmt *q;
@@ -56,27 +72,11 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     TRY(store_prepare(into, &q, "ATTACH DATABASE ? AS other"));
     store_bind_text(q, 1, path);
     TRY(store_step(into, q));
-    berlu_status status = conflicts_check(into, path);
-    if (status == BERLU_OK)
-        status = store_exec(into, "BEGIN IMMEDIATE");
-    if (status == BERLU_OK) {
-        status = store_exec(
-            into, "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"
-                  "INSERT OR IGNORE INTO main.cell SELECT * FROM other.cell;"
-                  "INSERT OR IGNORE INTO main.contrast SELECT * FROM other.contrast;"
-                  "INSERT OR IGNORE INTO main.member SELECT * FROM other.member;"
-                  "INSERT OR REPLACE INTO main.run SELECT * FROM other.run o WHERE o.state IN ('done','failed')"
-                  " AND NOT EXISTS(SELECT 1 FROM main.run m WHERE m.key = o.key AND m.state IN ('done','failed'));");
-        *added = (size_t)sqlite3_changes(into->db);
-        if (status == BERLU_OK)
-            status =
-                store_exec(into, "INSERT OR IGNORE INTO main.epoch SELECT * FROM other.epoch;"
-                                 "INSERT OR IGNORE INTO main.final SELECT * FROM other.final;"
-                                 "INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;");
-        if (status == BERLU_OK)
-            status = additions_merge(into);
-        status = store_commit(into, status);
-    }
+    berlu_status status;
+    TRY_DONE(conflicts_check(into, path));
+    TRY_DONE(store_exec(into, "BEGIN IMMEDIATE"));
+    status = store_commit(into, rows_merge(into, added));
+done:
     sqlite3_exec(into->db, "DETACH DATABASE other", NULL, NULL, NULL);
     return status;
 }
@@ -165,13 +165,13 @@ static berlu_status metrics_replace(store *s, const char *key, const text *thin)
         free(bytes);
         return berlu_fail_memory(thin->length, "metrics.csv");
     }
-    berlu_status status = store_prepare(s, &q, "UPDATE final SET metrics=?, metrics_bytes=? WHERE run=?");
-    if (status == BERLU_OK) {
-        sqlite3_bind_blob64(q, 1, bytes, packed, SQLITE_STATIC);
-        sqlite3_bind_int64(q, 2, (int64_t)thin->length);
-        store_bind_text(q, 3, key);
-        status = store_step(s, q);
-    }
+    berlu_status status;
+    TRY_DONE(store_prepare(s, &q, "UPDATE final SET metrics=?, metrics_bytes=? WHERE run=?"));
+    sqlite3_bind_blob64(q, 1, bytes, packed, SQLITE_STATIC);
+    sqlite3_bind_int64(q, 2, (int64_t)thin->length);
+    store_bind_text(q, 3, key);
+    status = store_step(s, q);
+done:
     free(bytes);
     return status;
 }
@@ -180,10 +180,15 @@ static berlu_status run_slim(store *s, sqlite3_stmt *q)
 {
     packed_metrics m = {0};
     text thin = {0};
-    berlu_status status = metrics_inflate(&m, q);
-    if (status == BERLU_OK && m.count && (status = metrics_hash_store(s, &m)) == BERLU_OK &&
-        (status = metrics_thin(&thin, &m)) == BERLU_OK && thin.length < m.count)
+    berlu_status status;
+    TRY_DONE(metrics_inflate(&m, q));
+    if (!m.count)
+        goto done;
+    TRY_DONE(metrics_hash_store(s, &m));
+    TRY_DONE(metrics_thin(&thin, &m));
+    if (thin.length < m.count)
         status = metrics_replace(s, m.key, &thin);
+done:
     free(m.bytes);
     text_free(&thin);
     return status;
@@ -193,10 +198,8 @@ berlu_status store_slim(store *s)
 {
     sqlite3_stmt *q = NULL;
     int rc = SQLITE_DONE;
-    berlu_status status = store_exec(s, "BEGIN IMMEDIATE; CREATE TEMP TABLE thick AS SELECT run FROM final");
-    if (status != BERLU_OK)
-        return status;
-    status =
+    TRY(store_exec(s, "BEGIN IMMEDIATE; CREATE TEMP TABLE thick AS SELECT run FROM final"));
+    berlu_status status =
         store_prepare(s, &q, "SELECT t.run, f.metrics, f.metrics_bytes FROM thick t JOIN final f ON f.run = t.run");
     while (status == BERLU_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
         status = run_slim(s, q);
@@ -205,6 +208,6 @@ berlu_status store_slim(store *s)
     sqlite3_finalize(q);
     if (status == BERLU_OK)
         status = store_exec(s, "DROP TABLE thick");
-    status = store_commit(s, status);
-    return status == BERLU_OK ? store_exec(s, "VACUUM") : status;
+    TRY(store_commit(s, status));
+    return store_exec(s, "VACUUM");
 }

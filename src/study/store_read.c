@@ -81,25 +81,22 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
     sqlite3_stmt *q;
     size_t most;
     int rc = SQLITE_DONE;
-    berlu_status status = store_count(s, &most, members, name, cell->label);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_count(s, &most, members, name, cell->label));
     cell->runs = ARENA_ARRAY(memory, store_result, most + 1);
     if (!cell->runs)
         return BERLU_ERR_MEMORY;
-    status = store_prepare(s, &q, sql);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, sql));
     store_bind_text(q, 1, name);
     store_bind_text(q, 2, cell->label);
+    berlu_status status = BERLU_OK;
     while (status == BERLU_OK && cell->count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
         if (!result_fill(&cell->runs[cell->count++], memory, q))
             status = berlu_fail_memory(0, "a run of a store");
     berlu_status ended = store_read_end(s, q, rc);
-    status = status == BERLU_OK ? ended : status;
-    for (size_t i = 0; i < cell->count && status == BERLU_OK; i++)
-        status = epochs_read(s, &cell->runs[i], memory);
-    return status;
+    TRY(status == BERLU_OK ? ended : status);
+    for (size_t i = 0; i < cell->count; i++)
+        TRY(epochs_read(s, &cell->runs[i], memory));
+    return BERLU_OK;
 }
 
 static berlu_status cells_read(store *s, store_study *t, arena *memory)
@@ -107,23 +104,19 @@ static berlu_status cells_read(store *s, store_study *t, arena *memory)
     sqlite3_stmt *q;
     size_t most;
     int rc = SQLITE_DONE;
-    berlu_status status = store_count(s, &most, "SELECT count(*) FROM cell WHERE study=?", t->name, NULL);
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_count(s, &most, "SELECT count(*) FROM cell WHERE study=?", t->name, NULL));
     t->cells = ARENA_ARRAY(memory, store_cell, most + 1);
     if (!t->cells)
         return BERLU_ERR_MEMORY;
-    status = store_prepare(s, &q, "SELECT label, settings FROM cell WHERE study=? ORDER BY place");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, "SELECT label, settings FROM cell WHERE study=? ORDER BY place"));
     store_bind_text(q, 1, t->name);
     while (t->cell_count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
         t->cells[t->cell_count++] =
             (store_cell){.label = store_text_at(memory, q, 0), .settings = store_text_at(memory, q, 1)};
-    status = store_read_end(s, q, rc);
-    for (size_t c = 0; c < t->cell_count && status == BERLU_OK; c++)
-        status = runs_read(s, t->name, &t->cells[c], memory);
-    return status;
+    TRY(store_read_end(s, q, rc));
+    for (size_t c = 0; c < t->cell_count; c++)
+        TRY(runs_read(s, t->name, &t->cells[c], memory));
+    return BERLU_OK;
 }
 
 static size_t cell_index(const store_study *t, const char *label)
@@ -213,33 +206,27 @@ berlu_status store_read(store *s, store_contents *out)
     size_t most = 0;
     int rc = SQLITE_DONE;
     *out = (store_contents){0};
-    berlu_status status = store_count(s, &most, "SELECT count(*) FROM study", NULL, NULL);
-    if (status == BERLU_OK && !(out->studies = ARENA_ARRAY(&out->memory, store_study, most + 1)))
-        status = BERLU_ERR_MEMORY;
-    if (status == BERLU_OK)
-        status = store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid");
-    if (status != BERLU_OK) {
-        store_contents_free(out);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(store_count(s, &most, "SELECT count(*) FROM study", NULL, NULL));
+    if (!(out->studies = ARENA_ARRAY(&out->memory, store_study, most + 1)))
+        TRY_DONE(BERLU_ERR_MEMORY);
+    TRY_DONE(store_prepare(s, &q, "SELECT name, yaml, sha256, registered FROM study ORDER BY rowid"));
     while (out->count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
         out->studies[out->count++] = (store_study){.name = store_text_at(&out->memory, q, 0),
                                                    .yaml = store_text_at(&out->memory, q, 1),
                                                    .sha256 = store_text_at(&out->memory, q, 2),
                                                    .registered = store_text_at(&out->memory, q, 3)};
-    status = store_read_end(s, q, rc);
-    for (size_t i = 0; i < out->count && status == BERLU_OK; i++) {
+    TRY_DONE(store_read_end(s, q, rc));
+    for (size_t i = 0; i < out->count; i++) {
         store_study *t = &out->studies[i];
-        status = first_run_read(s, t, &out->memory);
-        if (status == BERLU_OK)
-            status = cells_read(s, t, &out->memory);
-        if (status == BERLU_OK)
-            status = contrasts_read(s, t, &out->memory);
+        TRY_DONE(first_run_read(s, t, &out->memory));
+        TRY_DONE(cells_read(s, t, &out->memory));
+        TRY_DONE(contrasts_read(s, t, &out->memory));
     }
-    if (status == BERLU_OK)
-        status = store_read_landscapes(s, out);
-    if (status == BERLU_OK && !texts_whole(out))
+    TRY_DONE(store_read_landscapes(s, out));
+    if (!texts_whole(out))
         status = berlu_fail_memory(0, "a store");
+done:
     if (status != BERLU_OK)
         store_contents_free(out);
     return status;

@@ -60,25 +60,23 @@ static berlu_status run_row_put(store *s, const study_entry *run, const run_file
     int lost = said && json_text(data, "kind") && json_object_set(said, "data", json_object_get(data, "kind")) != 0;
     char *settings = said && !lost ? json_dumps(said, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     if (said && !settings)
-        status = berlu_fail_memory(f->json_bytes, "run.json");
-    else
-        status = store_prepare(s, &q, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
-    if (status == BERLU_OK) {
-        store_bind_text(q, 1, run->key);
-        store_bind_text(q, 2, settings);
-        sqlite3_bind_int64(q, 3, run->seed);
-        store_bind_text(q, 4, study_state_names[run->state]);
-        sqlite3_bind_int64(q, 5, (int64_t)run->record.attempt);
-        store_bind_text(q, 6, run->record.host);
-        store_bind_text(q, 7, json_text(engine, "device"));
-        store_bind_text(q, 8, json_text(about, "berlu"));
-        store_bind_text(q, 9, json_text(about, "commit"));
-        store_bind_text(q, 10, json_text(data, "hash"));
-        store_bind_real(q, 11, run->seconds);
-        store_bind_text(q, 12, error);
-        store_bind_text(q, 13, json_text(about, "started"));
-        status = store_step(s, q);
-    }
+        TRY_DONE(berlu_fail_memory(f->json_bytes, "run.json"));
+    TRY_DONE(store_prepare(s, &q, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+    store_bind_text(q, 1, run->key);
+    store_bind_text(q, 2, settings);
+    sqlite3_bind_int64(q, 3, run->seed);
+    store_bind_text(q, 4, study_state_names[run->state]);
+    sqlite3_bind_int64(q, 5, (int64_t)run->record.attempt);
+    store_bind_text(q, 6, run->record.host);
+    store_bind_text(q, 7, json_text(engine, "device"));
+    store_bind_text(q, 8, json_text(about, "berlu"));
+    store_bind_text(q, 9, json_text(about, "commit"));
+    store_bind_text(q, 10, json_text(data, "hash"));
+    store_bind_real(q, 11, run->seconds);
+    store_bind_text(q, 12, error);
+    store_bind_text(q, 13, json_text(about, "started"));
+    status = store_step(s, q);
+done:
     free(settings);
     json_decref(about);
     return status;
@@ -89,23 +87,23 @@ static berlu_status epochs_put(store *s, const study_entry *run, const run_files
     static const char *const columns[] = {"epoch",     "step",      "lr",        "train_loss", "train_top1",
                                           "test_loss", "test_top1", "test_top5", "grad_norm"};
     csv_table t;
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     if (!f->metrics)
         return BERLU_OK;
     berlu_status status = csv_parse(&t, f->metrics, f->metrics_bytes, "metrics.csv");
     if (status != BERLU_OK)
         return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
-    status = store_prepare(s, &q, "INSERT OR REPLACE INTO epoch VALUES(?,?,?,?,?,?,?,?,?,?)");
-    for (size_t i = 0; i < t.rows && status == BERLU_OK; i++) {
+    TRY_DONE(store_prepare(s, &q, "INSERT OR REPLACE INTO epoch VALUES(?,?,?,?,?,?,?,?,?,?)"));
+    for (size_t i = 0; i < t.rows; i++) {
         store_bind_text(q, 1, run->key);
         for (size_t c = 0; c < COUNT(columns); c++)
             store_bind_real(q, (int)c + 2, csv_number(&t, i, csv_column(&t, columns[c])));
         if (sqlite3_step(q) != SQLITE_DONE)
-            status = store_fail(s, "writing");
+            TRY_DONE(store_fail(s, "writing"));
         sqlite3_reset(q);
     }
-    if (q)
-        sqlite3_finalize(q);
+done:
+    sqlite3_finalize(q);
     csv_free(&t);
     return status;
 }
@@ -126,13 +124,15 @@ static berlu_status metrics_join(text *out, const run_files *f)
 static berlu_status metrics_pack(Bytef **out, uLongf *packed, size_t *count, const run_files *f)
 {
     text joined = {0};
-    berlu_status status = metrics_join(&joined, f);
+    berlu_status status;
+    *out = NULL;
+    TRY_DONE(metrics_join(&joined, f));
     *count = joined.length;
     *packed = compressBound(joined.length);
-    *out = status == BERLU_OK ? malloc(*packed) : NULL;
-    if (status == BERLU_OK &&
-        (!*out || compress2(*out, packed, (const Bytef *)(joined.data ? joined.data : ""), joined.length, 9) != Z_OK))
+    *out = malloc(*packed);
+    if (!*out || compress2(*out, packed, (const Bytef *)(joined.data ? joined.data : ""), joined.length, 9) != Z_OK)
         status = berlu_fail_memory(joined.length, "metrics.csv");
+done:
     if (status != BERLU_OK)
         free(*out);
     text_free(&joined);
@@ -146,22 +146,22 @@ static berlu_status final_put(store *s, const study_entry *run, const run_files 
     Bytef *bytes;
     size_t count;
     TRY(metrics_pack(&bytes, &packed, &count, f));
-    berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO final VALUES(?,?,?,?,?,?,?,?,?,?,?)");
-    if (status == BERLU_OK) {
-        store_bind_text(q, 1, run->key);
-        store_bind_real(q, 2, run->last.test_top1);
-        store_bind_real(q, 3, run->last.test_top5);
-        store_bind_real(q, 4, run->last.test_loss);
-        store_bind_real(q, 5, run->best_top1);
-        store_bind_real(q, 6, run->last.train_loss);
-        store_bind_real(q, 7, run->images_per_s);
-        sqlite3_bind_int64(q, 8, (int64_t)run->peak_bytes);
-        if (f->correct)
-            sqlite3_bind_blob64(q, 9, f->correct, f->correct_bytes, SQLITE_STATIC);
-        sqlite3_bind_blob64(q, 10, bytes, packed, SQLITE_STATIC);
-        sqlite3_bind_int64(q, 11, (int64_t)count);
-        status = store_step(s, q);
-    }
+    berlu_status status;
+    TRY_DONE(store_prepare(s, &q, "INSERT OR REPLACE INTO final VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
+    store_bind_text(q, 1, run->key);
+    store_bind_real(q, 2, run->last.test_top1);
+    store_bind_real(q, 3, run->last.test_top5);
+    store_bind_real(q, 4, run->last.test_loss);
+    store_bind_real(q, 5, run->best_top1);
+    store_bind_real(q, 6, run->last.train_loss);
+    store_bind_real(q, 7, run->images_per_s);
+    sqlite3_bind_int64(q, 8, (int64_t)run->peak_bytes);
+    if (f->correct)
+        sqlite3_bind_blob64(q, 9, f->correct, f->correct_bytes, SQLITE_STATIC);
+    sqlite3_bind_blob64(q, 10, bytes, packed, SQLITE_STATIC);
+    sqlite3_bind_int64(q, 11, (int64_t)count);
+    status = store_step(s, q);
+done:
     free(bytes);
     return status;
 }
@@ -181,33 +181,32 @@ static berlu_status hash_put(store *s, const study_entry *run)
 static berlu_status rows_put(store *s, const study_entry *run, const run_files *f, const char *error)
 {
     TRY(store_exec(s, "BEGIN IMMEDIATE"));
-    berlu_status status = run_row_put(s, run, f, error);
-    if (status == BERLU_OK)
-        status = epochs_put(s, run, f);
-    if (status == BERLU_OK && run->state == STUDY_DONE)
-        status = final_put(s, run, f);
-    if (status == BERLU_OK && run->state == STUDY_DONE)
-        status = hash_put(s, run);
-    if (status == BERLU_OK && run->state == STUDY_DONE)
-        status = store_put_landscape(s, run);
+    berlu_status status;
+    TRY_DONE(run_row_put(s, run, f, error));
+    TRY_DONE(epochs_put(s, run, f));
+    if (run->state == STUDY_DONE) {
+        TRY_DONE(final_put(s, run, f));
+        TRY_DONE(hash_put(s, run));
+        TRY_DONE(store_put_landscape(s, run));
+    }
+done:
     return store_commit(s, status);
 }
 
 berlu_status store_put_run(store *s, const study_entry *run, const char *error)
 {
     run_files f = {0};
-    int finished = run->state == STUDY_DONE || run->state == STUDY_FAILED;
-    berlu_status status = file_take(&f.json, &f.json_bytes, run, "run.json");
-    if (status == BERLU_OK && finished)
-        status = file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv");
-    if (status == BERLU_OK && finished)
-        status = file_take(&f.start, &f.start_bytes, run, "start.csv");
-    if (status == BERLU_OK && finished)
-        status = file_take(&f.correct, &f.correct_bytes, run, "correct.bin");
-    if (status == BERLU_OK && run->state == STUDY_FAILED && (!error || !*error))
-        status = file_take(&f.message, &f.message_bytes, run, "message.txt");
-    if (status == BERLU_OK)
-        status = rows_put(s, run, &f, f.message ? f.message : error);
+    berlu_status status;
+    TRY_DONE(file_take(&f.json, &f.json_bytes, run, "run.json"));
+    if (run->state == STUDY_DONE || run->state == STUDY_FAILED) {
+        TRY_DONE(file_take(&f.metrics, &f.metrics_bytes, run, "metrics.csv"));
+        TRY_DONE(file_take(&f.start, &f.start_bytes, run, "start.csv"));
+        TRY_DONE(file_take(&f.correct, &f.correct_bytes, run, "correct.bin"));
+    }
+    if (run->state == STUDY_FAILED && (!error || !*error))
+        TRY_DONE(file_take(&f.message, &f.message_bytes, run, "message.txt"));
+    status = rows_put(s, run, &f, f.message ? f.message : error);
+done:
     files_free(&f);
     return status;
 }

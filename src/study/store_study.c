@@ -107,32 +107,30 @@ static berlu_status old_clear(store *s, const char *name)
     static const char *const each[] = {"DELETE FROM cell WHERE study=?", "DELETE FROM member WHERE study=?",
                                        "UPDATE contrast SET current=0 WHERE study=?",
                                        "UPDATE equivalence SET current=0 WHERE study=?"};
-    berlu_status status = BERLU_OK;
-    for (size_t i = 0; i < COUNT(each) && status == BERLU_OK; i++) {
+    for (size_t i = 0; i < COUNT(each); i++) {
         sqlite3_stmt *q;
-        status = store_prepare(s, &q, each[i]);
-        if (status == BERLU_OK) {
-            store_bind_text(q, 1, name);
-            status = store_step(s, q);
-        }
+        TRY(store_prepare(s, &q, each[i]));
+        store_bind_text(q, 1, name);
+        TRY(store_step(s, q));
     }
-    return status;
+    return BERLU_OK;
 }
 
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs)
 {
     char now[32];
     TRY(store_exec(s, "BEGIN IMMEDIATE"));
-    berlu_status status = study_row_put(s, from, yaml, store_now(now));
-    if (status == BERLU_OK)
-        status = old_clear(s, from->name);
-    for (size_t c = 0; c < from->cell_count && status == BERLU_OK; c++)
-        status = cell_put(s, from, c);
-    for (size_t c = 0; c < from->pair_count && status == BERLU_OK; c++)
-        status = pair_put(s, from, &from->pairs[c], now);
-    for (size_t c = 0; c < from->equal_count && status == BERLU_OK; c++)
-        status = equal_put(s, from, &from->equals[c], now);
-    for (size_t r = 0; r < runs->count && status == BERLU_OK; r++)
-        status = member_put(s, from, &runs->items[r]);
+    berlu_status status;
+    TRY_DONE(study_row_put(s, from, yaml, store_now(now)));
+    TRY_DONE(old_clear(s, from->name));
+    for (size_t c = 0; c < from->cell_count; c++)
+        TRY_DONE(cell_put(s, from, c));
+    for (size_t c = 0; c < from->pair_count; c++)
+        TRY_DONE(pair_put(s, from, &from->pairs[c], now));
+    for (size_t c = 0; c < from->equal_count; c++)
+        TRY_DONE(equal_put(s, from, &from->equals[c], now));
+    for (size_t r = 0; r < runs->count; r++)
+        TRY_DONE(member_put(s, from, &runs->items[r]));
+done:
     return store_commit(s, status);
 }

@@ -35,14 +35,13 @@ static berlu_status network_check(const train_settings *s)
                                    .per_channel = (int)s->act_params,
                                    .acts = s->act,
                                    .act_count = (int)s->acts};
-    berlu_status status = model_configure(&config, s->model, &options);
-    for (size_t i = 0; i < s->acts && status == BERLU_OK; i++) {
+    TRY(model_configure(&config, s->model, &options));
+    for (size_t i = 0; i < s->acts; i++) {
         berlu_act *act;
-        status = act_from_text(&act, s->act[i]);
-        if (status == BERLU_OK)
-            berlu_act_free(act);
+        TRY(act_from_text(&act, s->act[i]));
+        berlu_act_free(act);
     }
-    return status;
+    return BERLU_OK;
 }
 
 static berlu_status resolve(const study_settings *list, int trained_teacher, train_settings *out)
@@ -314,13 +313,13 @@ berlu_status study_run_settings(const study *s, const study_run *run, train_sett
     const study_cell *cell = &s->cells[run->cell];
     recipe_init(out);
     snprintf(seed, sizeof seed, "%lld", (long long)run->seed);
-    berlu_status status = study_settings_apply(&cell->settings, out);
-    if (status == BERLU_OK)
-        status = recipe_set(out, "seed", seed);
-    if (status == BERLU_OK && s->teacher.count && run->cell != s->teacher_cell)
-        status = recipe_set(out, "teacher", STUDY_TEACHER);
-    if (status == BERLU_OK)
-        status = recipe_resolve(out);
+    berlu_status status;
+    TRY_DONE(study_settings_apply(&cell->settings, out));
+    TRY_DONE(recipe_set(out, "seed", seed));
+    if (s->teacher.count && run->cell != s->teacher_cell)
+        TRY_DONE(recipe_set(out, "teacher", STUDY_TEACHER));
+    status = recipe_resolve(out);
+done:
     if (status != BERLU_OK)
         recipe_free(out);
     return status;

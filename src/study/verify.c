@@ -64,12 +64,11 @@ berlu_status verify_prepare(study_entries *out, const study_entries *runs, const
     *out = (study_entries){.items = calloc(count + 1, sizeof *out->items), .count = count};
     if (!out->items)
         return berlu_fail_memory(count * sizeof *out->items, "runs");
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     if (snprintf(place, sizeof place, "%s/verify", folder) >= (int)sizeof place - 64)
-        status = berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-    if (status == BERLU_OK)
-        status = folder_remove(place);
-    for (size_t i = 0; i < count && status == BERLU_OK; i++) {
+        TRY_DONE(berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder));
+    TRY_DONE(folder_remove(place));
+    for (size_t i = 0; i < count; i++) {
         study_entry *e = &out->items[i];
         *e = runs->items[picked[i]];
         study_algorithms_recall(place, e->key, e->path);
@@ -79,6 +78,7 @@ berlu_status verify_prepare(study_entries *out, const study_entries *runs, const
         e->record = (run_record){0};
         snprintf(e->path, sizeof e->path, "%.4000s/runs/%.16s", place, e->key);
     }
+done:
     if (status != BERLU_OK)
         study_entries_free(out);
     return status;
@@ -275,11 +275,9 @@ berlu_status verify_compare(verify_row *row, const study *s, const study_entries
     berlu_status status = index ? store_read_origin(index, first->key, &origin) : BERLU_OK;
     if (first->known || !*row->then.weights)
         row->then = origin.hash;
-    if (status == BERLU_OK)
-        status = differences(&row->why, first->path, again->path, &origin);
-    if (status == BERLU_OK)
-        status = cell_range(&row->range, s, runs, first->cell);
-    if (status == BERLU_OK)
-        row->verdict = judge(row, hashes_compare(&row->then, &row->now));
-    return status;
+    TRY(status);
+    TRY(differences(&row->why, first->path, again->path, &origin));
+    TRY(cell_range(&row->range, s, runs, first->cell));
+    row->verdict = judge(row, hashes_compare(&row->then, &row->now));
+    return BERLU_OK;
 }

@@ -126,11 +126,11 @@ static berlu_status free_name(char out[NAME], checkpoint_store *store, const cha
 static void step_remove(checkpoint_store *store, uint64_t step)
 {
     char from[NAME], to[NAME];
-    berlu_status status = free_name(to, store, mark_doomed, step);
-    if (status == BERLU_OK)
-        status = path_rename_in(store->run, step_name(from, "", step, 0), to);
-    if (status == BERLU_OK)
-        status = folder_remove_in(store->run, to);
+    berlu_status status;
+    TRY_DONE(free_name(to, store, mark_doomed, step));
+    TRY_DONE(path_rename_in(store->run, step_name(from, "", step, 0), to));
+    status = folder_remove_in(store->run, to);
+done:
     warn_once(store, status);
 }
 
@@ -240,16 +240,18 @@ berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t 
 berlu_status checkpoint_recover(checkpoint_store *store)
 {
     DIR *dir;
-    berlu_status status = checkpoints_open(&dir, store->run);
-    for (struct dirent *entry; dir && status == BERLU_OK && (entry = readdir(dir));) {
+    berlu_status status = BERLU_OK;
+    TRY(checkpoints_open(&dir, store->run));
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
         uint64_t step;
         char from[NAME], to[NAME];
         if (!marked(entry->d_name, mark_aside) || !step_of(entry->d_name + strlen(mark_aside), &step))
             continue;
         step_name(from, mark_aside, step, 0);
         if (!folder_exists_in(store->run, step_name(to, "", step, 0)))
-            status = path_rename_in(store->run, from, to);
+            TRY_DONE(path_rename_in(store->run, from, to));
     }
+done:
     if (dir)
         closedir(dir);
     return status;

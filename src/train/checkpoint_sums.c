@@ -74,11 +74,12 @@ berlu_status sums_write(const folder_handle *in, const char *folder, const char 
 {
     char path[CHECKPOINT_PATH];
     text list = {0};
-    berlu_status status = checkpoint_path(path, folder, "checksums");
-    for (size_t i = 0; status == BERLU_OK && i < count; i++)
-        status = line_make(&list, in, folder, names[i]);
-    if (status == BERLU_OK)
-        status = file_write_atomic_in(in, path, list.data, list.length);
+    berlu_status status;
+    TRY(checkpoint_path(path, folder, "checksums"));
+    for (size_t i = 0; i < count; i++)
+        TRY_DONE(line_make(&list, in, folder, names[i]));
+    status = file_write_text(in, path, &list);
+done:
     text_free(&list);
     return status;
 }

@@ -311,17 +311,15 @@ berlu_status diagnosis_create(diagnosis **out, const graph *g, int threads)
     d->sites = ARENA_ARRAY(&d->memory, site, d->count + 1);
     d->names = ARENA_ARRAY(&d->memory, const char *, d->count + 1);
     size_t widest = 1;
-    berlu_status status = d->sites && d->names ? sites_make(d, &widest) : BERLU_ERR_MEMORY;
-    if (status == BERLU_OK) {
-        d->capacity = widest > DIAGNOSE_VALUES / DIAGNOSE_ROWS ? widest * DIAGNOSE_ROWS : DIAGNOSE_VALUES;
-        d->x = ARENA_ARRAY(&d->memory, float, d->capacity);
-        d->parts = value_parts_make(&d->memory, widest, workspace_most(d));
-        status = d->x && d->parts ? BERLU_OK : BERLU_ERR_MEMORY;
-    }
-    if (status != BERLU_OK) {
-        diagnosis_free(d);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(d->sites && d->names ? sites_make(d, &widest) : BERLU_ERR_MEMORY);
+    d->capacity = widest > DIAGNOSE_VALUES / DIAGNOSE_ROWS ? widest * DIAGNOSE_ROWS : DIAGNOSE_VALUES;
+    d->x = ARENA_ARRAY(&d->memory, float, d->capacity);
+    d->parts = value_parts_make(&d->memory, widest, workspace_most(d));
+    TRY_DONE(d->x && d->parts ? BERLU_OK : BERLU_ERR_MEMORY);
     *out = d;
     return BERLU_OK;
+done:
+    diagnosis_free(d);
+    return status;
 }

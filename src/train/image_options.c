@@ -111,8 +111,8 @@ berlu_status normalization_find(normalization *out, const train_settings *s, dat
     static const normalization imagenet = {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
     const data_info *info = data_describe(data);
     if (*s->mean) {
-        berlu_status status = channels_parse(out->mean, "mean", s->mean, 0);
-        return status == BERLU_OK ? channels_parse(out->std, "std", s->std, 1e-4) : status;
+        TRY(channels_parse(out->mean, "mean", s->mean, 0));
+        return channels_parse(out->std, "std", s->std, 1e-4);
     }
     if (s->normalize == RECIPE_OWN && !info->published)
         return normalization_measure(out, s, data);

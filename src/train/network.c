@@ -148,17 +148,16 @@ berlu_status network_acts(train_settings *s, const char *weights, int *found)
     TRY(safetensors_open(&file, weights));
     const char *line = safetensors_metadata(file, CHECKPOINT_ACTIVATION);
     *found = line != NULL;
-    while (status == BERLU_OK && line && *line) {
+    while (line && *line) {
         char spec[512];
         size_t length = strcspn(line, "\n");
-        if (length >= sizeof spec) {
-            status = berlu_fail(BERLU_ERR_INPUT, "%s: the activation in its metadata is too long", weights);
-            break;
-        }
+        if (length >= sizeof spec)
+            TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: the activation in its metadata is too long", weights));
         snprintf(spec, sizeof spec, "%.*s", (int)length, line);
-        status = recipe_set(s, "act", spec);
+        TRY_DONE(recipe_set(s, "act", spec));
         line += length + (line[length] == '\n');
     }
+done:
     safetensors_close(file);
     return status;
 }

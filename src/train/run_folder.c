@@ -82,9 +82,7 @@ berlu_status run_begin(run_folder *run, const run_about *about)
 {
     text t = {0};
     run_json_write(about, &t);
-    berlu_status status = text_status(&t);
-    if (status == BERLU_OK)
-        status = file_write_atomic_in(&run->folder, "run.json", t.data, t.length);
+    berlu_status status = file_write_text(&run->folder, "run.json", &t);
     text_free(&t);
     return status;
 }

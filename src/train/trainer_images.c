@@ -59,9 +59,11 @@ static berlu_status set_upload(trainer *t)
     uint8_t *pixels = malloc(bytes);
     if (!pixels)
         return berlu_fail_memory(bytes, "images being uploaded to the device");
-    berlu_status status = split_upload(t, DATA_TRAIN, 0, pixels);
-    if (status == BERLU_OK && set_images(t) > train)
-        status = split_upload(t, DATA_TEST, train, pixels);
+    berlu_status status;
+    TRY_DONE(split_upload(t, DATA_TRAIN, 0, pixels));
+    if (set_images(t) > train)
+        TRY_DONE(split_upload(t, DATA_TEST, train, pixels));
+done:
     free(pixels);
     return status;
 }

@@ -69,7 +69,8 @@ static berlu_status engines_make(trainer *t)
         status = engine_create(&t->eval, t->model->graph, &e);
     if (status == BERLU_ERR_MEMORY)
         memory_advice(t, &o, &e);
-    return status == BERLU_OK ? trainer_saver_open(t, &o) : status;
+    TRY(status);
+    return trainer_saver_open(t, &o);
 }
 
 static berlu_status weights_make(trainer *t)

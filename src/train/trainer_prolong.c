@@ -30,14 +30,12 @@ berlu_status prolong_check(trainer *t)
     run_facts facts;
     text then = {0};
     char hash[SETTINGS_HASH];
-    berlu_status status = run_settings(&saved, &facts, t->run.path);
-    if (status != BERLU_OK)
-        return status;
+    TRY(run_settings(&saved, &facts, t->run.path));
     t->shorter = saved.epochs < t->settings.epochs ? saved.epochs : 0;
     recipe_free(&saved);
     if (!t->shorter)
         return BERLU_OK;
-    status = prolong_text(t, &then);
+    berlu_status status = prolong_text(t, &then);
     if (status == BERLU_OK && strcmp(settings_hash(hash, then.data), facts.settings_hash) != 0)
         status = berlu_fail(BERLU_ERR_INPUT,
                             "%s: only a run whose run.json is as it was written can be prolonged, and this one has "

@@ -76,9 +76,7 @@ static berlu_status metrics_create(trainer *t)
     text names = {0};
     metrics_form form = form_of(t);
     metrics_names(&names, &form);
-    berlu_status status = text_status(&names);
-    if (status == BERLU_OK)
-        status = file_write_atomic_in(&t->run.folder, metrics_name, names.data, names.length);
+    berlu_status status = file_write_text(&t->run.folder, metrics_name, &names);
     t->state.metrics_bytes = names.length;
     t->state.metrics_sum = crc32c(0, names.data, names.length);
     text_free(&names);
@@ -118,22 +116,17 @@ static berlu_status metrics_resume(trainer *t)
     char shown[FILE_SHOWN];
     file_in file;
     uint32_t sum = 0;
-    berlu_status status =
-        file_in_open_in(&file, &t->run.folder, metrics_name, file_shown(shown, &t->run.folder, metrics_name));
-    int shorter = status == BERLU_OK && file.size < t->state.metrics_bytes;
-    if (status == BERLU_OK && !shorter)
-        status = file_in_each(&file, t->state.metrics_bytes, sum_add, &sum);
+    TRY(file_in_open_in(&file, &t->run.folder, metrics_name, file_shown(shown, &t->run.folder, metrics_name)));
+    int shorter = file.size < t->state.metrics_bytes;
+    berlu_status status = shorter ? BERLU_OK : file_in_each(&file, t->state.metrics_bytes, sum_add, &sum);
     file_in_close(&file);
-    if (status != BERLU_OK)
-        return status;
+    TRY(status);
     if (shorter)
         return berlu_fail(BERLU_ERR_INPUT,
                           "%s/%s: is shorter than its checkpoint says; it was changed from outside: put it back as it "
                           "was, or start a new run",
                           t->run.path, metrics_name);
-    status = columns_find(t);
-    if (status != BERLU_OK)
-        return status;
+    TRY(columns_find(t));
     if (t->resumed_format == 0)
         t->state.metrics_sum = sum;
     if (t->state.metrics_sum != sum)
@@ -201,16 +194,13 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
     text line = {0};
     metrics_form form = form_of(t);
     metrics_line(&line, &form, row, t->state.site_metrics);
-    berlu_status status = text_status(&line);
-    if (status == BERLU_OK)
-        status = file_append_in(&t->run.folder, "metrics.csv", line.data, line.length, 1);
-    if (status == BERLU_OK && !cut) {
+    berlu_status status;
+    TRY_DONE(text_status(&line));
+    TRY_DONE(file_append_in(&t->run.folder, "metrics.csv", line.data, line.length, 1));
+    if (!cut) {
         t->state.metrics_bytes += line.length;
         t->state.metrics_sum = crc32c((uint32_t)t->state.metrics_sum, line.data, line.length);
     }
-    text_free(&line);
-    if (status != BERLU_OK)
-        return status;
     events_add(t, row);
     status = tb_flush(t->tb);
     char scores[128] = ""; /* an epoch without an evaluation has none */
@@ -224,6 +214,8 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
         train_speed speed = report_speed(&t->times);
         t->hooks.epoch(t->hooks.context, row, &speed, best);
     }
+done:
+    text_free(&line);
     return status;
 }
 
@@ -242,18 +234,13 @@ berlu_status report_initial_backward(trainer *t)
     metrics_form form = form_of(t);
     metrics_row row = {.lr = NAN, .train_loss = NAN, .train_top1 = NAN, .test_loss = NAN, .test_top1 = NAN};
     row.test_top5 = row.grad_norm = row.ema_loss = row.ema_top1 = row.ema_top5 = NAN;
-    berlu_status status = diagnosis_backward(t->diagnosis, t->train, t->initial);
-    if (status == BERLU_OK)
-        status = diagnosis_parameters(t->diagnosis, t->train, t->initial);
-    if (status != BERLU_OK)
-        return status;
+    TRY(diagnosis_backward(t->diagnosis, t->train, t->initial));
+    TRY(diagnosis_parameters(t->diagnosis, t->train, t->initial));
     for (size_t i = 0; i < form.count; i++)
         row.lipschitz = fmax(row.lipschitz, t->initial[i * SITE_METRICS + SITE_LIPSCHITZ]);
     metrics_names(&lines, &form);
     metrics_line(&lines, &form, &row, t->initial);
-    status = text_status(&lines);
-    if (status == BERLU_OK)
-        status = file_write_atomic_in(&t->run.folder, "start.csv", lines.data, lines.length);
+    berlu_status status = file_write_text(&t->run.folder, "start.csv", &lines);
     text_free(&lines);
     return status;
 }

@@ -27,33 +27,32 @@ static berlu_status resume_check(train_settings *asked, train_settings *saved)
 berlu_status trainer_resume_settings(train_settings *out, const train_settings *wanted)
 {
     train_settings saved, shallow = *wanted, *asked = &shallow;
-    text differing = {0};
+    text differing = {0}, value = {0};
+    berlu_status status;
     TRY(run_settings(&saved, NULL, asked->run));
-    berlu_status status = resume_check(asked, &saved);
-    if (status == BERLU_OK && recipe_differences(asked, &saved, &differing) > 0)
-        status = berlu_fail(BERLU_ERR_ARG,
+    TRY_DONE(resume_check(asked, &saved));
+    if (recipe_differences(asked, &saved, &differing) > 0)
+        TRY_DONE(berlu_fail(BERLU_ERR_ARG,
                             "%s: the run was started with other settings: %s; leave them out, or start a new run",
-                            asked->run, differing.data ? differing.data : "?");
-    for (size_t i = 0; status == BERLU_OK && i < train_settings_count; i++) {
+                            asked->run, differing.data ? differing.data : "?"));
+    for (size_t i = 0; i < train_settings_count; i++) {
         const setting *row = &train_settings_table[i];
-        text value = {0};
         if (!setting_may_differ(row) || (asked->given[i] != GIVEN && strcmp(row->key, "run") != 0))
             continue;
         recipe_value(asked, row, 0, &value);
-        status = text_status(&value);
-        if (status == BERLU_OK)
-            status = recipe_fill(&saved, row, value.data ? value.data : "");
+        TRY_DONE(text_status(&value));
+        TRY_DONE(recipe_fill(&saved, row, value.data ? value.data : ""));
         text_free(&value);
-    }
-    text_free(&differing);
-    if (status != BERLU_OK) {
-        recipe_free(&saved);
-        return status;
     }
     if (recipe_given(asked, "algorithms")) /* the command line overrides the record */
         saved.algorithms_record = NULL;
     *out = saved;
-    return BERLU_OK;
+done:
+    text_free(&differing);
+    text_free(&value);
+    if (status != BERLU_OK)
+        recipe_free(&saved);
+    return status;
 }
 
 /* ---- the record of the run ------------------------------------------------------------------- */
