@@ -1,4 +1,9 @@
-/* contour.c - see contour.h. SPDX-License-Identifier: MIT */
+/* contour.c - marching squares. SPDX-License-Identifier: MIT
+ *
+ * Each cell of the grid is cut on its own. The level crosses an edge whose ends lie on different
+ * sides of it, at the point of linear interpolation. Two crossings are one piece; four are a
+ * saddle, where the mean of the corners decides which crossings belong together. Pieces are not
+ * joined to lines: a plot shows the same. */
 #include "analyze/contour.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* landscape_file.c - see landscape_file.h. SPDX-License-Identifier: MIT */
+/* landscape_file.c - writes and reads landscape.json. SPDX-License-Identifier: MIT
+ *
+ * One table (numbers) holds the keys, their order and which of them are required, so that writer
+ * and reader cannot differ. Read landscape_save(), landscape_load(). */
 #include "analyze/landscape_file.h"
 
 #include <jansson.h>

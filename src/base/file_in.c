@@ -1,4 +1,7 @@
-/* file_in.c - see file_in.h. SPDX-License-Identifier: MIT */
+/* file_in.c - reads a file in parts with pread(). SPDX-License-Identifier: MIT
+ *
+ * Every read names its offset, so threads share a descriptor without a lock, and goes on after an
+ * interruption. A file that ends before its size at opening has been cut: an error that says so. */
 #include "base/file_in.h"
 
 #include <assert.h>

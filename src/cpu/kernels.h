@@ -1,4 +1,7 @@
-/* kernels.h - the fast kernels, for the table in cpu.c. SPDX-License-Identifier: MIT */
+/* kernels.h - the fast kernels, for the table in cpu.c. SPDX-License-Identifier: MIT
+ *
+ * One per op, named cpu_ and the op, with its workspace in bytes where it needs one. Ops without a
+ * kernel here run by the reference (ref_*.c). */
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 

@@ -1,4 +1,9 @@
-/* norm.c - layer norm over blocks of rows. SPDX-License-Identifier: MIT */
+/* norm.c - layer norm over blocks of rows. SPDX-License-Identifier: MIT
+ *
+ * The rows are cut into blocks of SUM_ROWS whatever the number of threads; threads share them by
+ * work stealing. A block of the gradient adds its dw and db into a part of the workspace of its
+ * own, and a fixed tree adds the parts, so the bits do not depend on the threads. The formulas:
+ * simd_norm.c. Row-blocked groups (group.c) call the functions for some rows. */
 #include <assert.h>
 #include <string.h>
 

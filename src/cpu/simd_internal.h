@@ -1,4 +1,9 @@
-/* simd_internal.h - helpers of the simd_*.c. SPDX-License-Identifier: MIT */
+/* simd_internal.h - helpers of the simd_*.c, which are compiled once per instruction set.
+ * SPDX-License-Identifier: MIT
+ *
+ * SIMD_FN(name) gives a function the name of its instruction set, simd_avx512_name; SIMD_TABLE is
+ * the table that simd_kernels.c fills with them. Sums run in a fixed number of lanes, so every
+ * instruction set gives the same bits. */
 #ifndef CPU_SIMD_INTERNAL_H
 #define CPU_SIMD_INTERNAL_H
 

@@ -1,4 +1,8 @@
-/* algorithms.c - see algorithms.h. SPDX-License-Identifier: MIT */
+/* algorithms.c - product algorithms as a list, a text and a file. SPDX-License-Identifier: MIT
+ *
+ * The list is searched by shape, machine and version; there are some dozen entries. A file is read
+ * whole, line by line, and any line of another form refuses it. Writing joins the list with what
+ * the file holds by then, because several processes share one cache. */
 #include "cuda/algorithms.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
-/* device.c - opens a GPU, gives out its memory, keeps the first failure of a run. SPDX-License-Identifier: MIT */
+/* device.c - opens a GPU, gives out its memory, keeps the first failure of a run.
+ * SPDX-License-Identifier: MIT
+ *
+ * Kernels return nothing, so a failed launch is kept in the device (cuda_device_fail) and run.c
+ * returns it behind the list of calls. Opening goes from options to GPU, stream, transfers and
+ * products; closing takes any half-open device. Out of memory is reported with how much was
+ * wanted and how much is free. */
 #include "cuda/device.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
-/* files.c - see files.h. SPDX-License-Identifier: MIT */
+/* files.c - a kind of data source over a list of paths. SPDX-License-Identifier: MIT
+ *
+ * A file is read and decoded when its image is requested; nothing is kept. Opening decodes each
+ * once, so that a broken file is refused before the first batch. Read on: source.h for the
+ * functions of a kind. */
 #include "data/files.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* get.c - downloads and unpacks a published set. SPDX-License-Identifier: MIT */
+/* get.c - downloads and unpacks a published set. SPDX-License-Identifier: MIT
+ *
+ * Fetch the archive, compare its hash, unpack beside the target, verify the content, rename: the
+ * target's name only ever belongs to a complete set, wherever the process is killed. Read
+ * data_get(), then set_unpack(). Downloads: download.c; archives: archive.c. */
 #include "data/get.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* dtype.c - see dtype.h. SPDX-License-Identifier: MIT */
+/* dtype.c - sizes, names and conversions of element types. SPDX-License-Identifier: MIT
+ *
+ * Tables indexed by the dtype, and loops that convert to and from f64 and f32. An element is
+ * rounded once, to nearest even; bf16 has its arithmetic in base/half.h. */
 #include "graph/dtype.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* protobuf.c - see protobuf.h. SPDX-License-Identifier: MIT */
+/* protobuf.c - the four wire types of protocol buffers. SPDX-License-Identifier: MIT
+ *
+ * A field is its key and its value: a varint of 7 bits a byte, 4 or 8 bytes in little-endian order,
+ * or a length and bytes. Each pb_ function appends one field; pb_length() only begins one. */
 #include "io/protobuf.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* tar.c - see tar.h. SPDX-License-Identifier: MIT */
+/* tar.c - ustar archives, block by block. SPDX-License-Identifier: MIT
+ *
+ * A file is a header of 512 bytes, its content and zeros up to the next block; two blocks of zeros
+ * end the archive. Fields that vary between machines (owner, time, mode) are constants. */
 #include "io/tar.h"
 
 #include <stdint.h>

@@ -1,4 +1,7 @@
-/* verdict.c - see verdict.h. SPDX-License-Identifier: MIT */
+/* verdict.c - the rules from contrasts to verdicts. SPDX-License-Identifier: MIT
+ *
+ * verdict_of_contrast() judges one comparison, verdict_of_claim() all rivals of a claim: one that
+ * is worse makes the claim worse, "better" needs every tested rival. */
 #include "report/verdict.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
-/* bernstein.c - de Casteljau's algorithm and its consequences. SPDX-License-Identifier: MIT */
+/* bernstein.c - de Casteljau's algorithm and its consequences. SPDX-License-Identifier: MIT
+ *
+ * Value, derivative and halves of a polynomial are averages and differences of control values. The
+ * range follows from the hull: halve until the control values of a part lie inside the values
+ * found so far. */
 #include "smooth/bernstein.h"
 
 #include <float.h>

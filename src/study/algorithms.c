@@ -1,4 +1,8 @@
-/* algorithms.c - see algorithms.h. SPDX-License-Identifier: MIT */
+/* algorithms.c - copies files of product algorithms between runs. SPDX-License-Identifier: MIT
+ *
+ * common.txt, then KEY.txt of a worker, then algorithms.txt of its finished run, then common.txt
+ * again if it knows more. A copy that fails is no failure of a run, which only has to measure
+ * again. */
 #include "study/algorithms.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* compare.c - see compare.h. SPDX-License-Identifier: MIT */
+/* compare.c - takes the values of two cells and compares them. SPDX-License-Identifier: MIT
+ *
+ * Values of seeds that both cells have come first and in the same order, so that a paired estimate
+ * needs no index; all cells of the study together give the pooled deviation. */
 #include "study/compare.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* known.c - see known.h. SPDX-License-Identifier: MIT */
+/* known.c - marks runs whose results another store has. SPDX-License-Identifier: MIT
+ *
+ * One query per run by its key. A teacher is the exception: a store has no weights, so one that
+ * students still need is trained here. */
 #include "study/known.h"
 
 #include <math.h>

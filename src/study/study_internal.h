@@ -1,4 +1,8 @@
-/* study_internal.h - shared by reading and expanding a study. SPDX-License-Identifier: MIT */
+/* study_internal.h - shared by reading and expanding a study. SPDX-License-Identifier: MIT
+ *
+ * A study_reader goes through the YAML tree and collects problems with their places, so that one
+ * pass reports all of them; a failed allocation only sets a flag. Read on: study_file.c reads,
+ * study_axes.c its settings, study_expand.c makes cells and runs. */
 #ifndef STUDY_STUDY_INTERNAL_H
 #define STUDY_STUDY_INTERNAL_H
 

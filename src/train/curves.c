@@ -1,4 +1,7 @@
-/* curves.c - see curves.h. SPDX-License-Identifier: MIT */
+/* curves.c - loss and accuracy of a run by epoch, side by side. SPDX-License-Identifier: MIT
+ *
+ * The columns of metrics.csv become two plots of one SVG (io/svg.h), training and test in each; a
+ * short run is drawn with marks, because a line of one point would be invisible. */
 #include "train/curves.h"
 
 #include <stdio.h>

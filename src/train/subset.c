@@ -1,4 +1,7 @@
-/* subset.c - see subset.h. SPDX-License-Identifier: MIT */
+/* subset.c - chooses a class-balanced subset. SPDX-License-Identifier: MIT
+ *
+ * Count the images of each class, find the quotas (fill all classes to one level, as with water),
+ * then go through the fixed random order and take an image while its class has quota left. */
 #include "train/subset.h"
 
 #include <stdlib.h>
