@@ -30,7 +30,7 @@ class Call(ctypes.Structure):  # berlu_act_call of <berlu/act.h>
     _fields_ = [("dtype", ctypes.c_int), ("hint", ctypes.c_int), ("rows", ctypes.c_size_t), ("channels", ctypes.c_size_t),
                 ("x", ctypes.c_void_p), ("y", ctypes.c_void_p), ("dy", ctypes.c_void_p), ("dx", ctypes.c_void_p),
                 ("bias", ctypes.c_void_p), ("dbias", ctypes.c_void_p), ("param", Param * 4), ("param_index", ctypes.c_int),
-                ("workspace", ctypes.c_void_p), ("workspace_bytes", ctypes.c_size_t)]
+                ("workspace", ctypes.c_void_p), ("workspace_bytes", ctypes.c_size_t), ("inner", ctypes.c_size_t)]
 
 
 class Library:

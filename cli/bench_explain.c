@@ -13,8 +13,11 @@ static double mib(size_t bytes)
 
 static void limit_print(const stream_rule *rule, int threads)
 {
-    printf("  stores stream beyond %.4g MiB read and written on %d thread%s: %s\n", mib(stream_limit(rule, threads)),
-           threads, threads == 1 ? "" : "s", rule->cause);
+    size_t forward = stream_limit(rule, 0, threads), backward = stream_limit(rule, 1, threads);
+    printf("  stores stream beyond %.4g MiB", mib(forward));
+    if (backward != forward)
+        printf(" (backward %.4g)", mib(backward));
+    printf(" read and written on %d thread%s: %s\n", threads, threads == 1 ? "" : "s", rule->cause);
 }
 
 berlu_status bench_explain(const char *spec, int threads)

@@ -23,9 +23,10 @@ const act_row *act_row_find(const char *name); /* NULL when there is none */
 const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
 /* The policy of loops for the caches of this machine (stream.c). Non-temporal stores pay for more
- * bytes read and written than `bytes` for every `sharers` threads, at least once. */
+ * bytes read and written than `bytes` (of a backward, `backward_bytes`) for every `sharers` threads,
+ * at least once. */
 typedef struct stream_rule {
-    size_t bytes;
+    size_t bytes, backward_bytes;
     unsigned sharers;  /* 0: all threads together */
     size_t near_bytes; /* of a thread's data, up to which its L2 holds them */
     int interleave;    /* beyond that the processor must be helped: prefetch, and interleave streams */
@@ -33,7 +34,7 @@ typedef struct stream_rule {
 } stream_rule;
 
 stream_rule stream_rule_for(const cpu_caches *caches);
-size_t stream_limit(const stream_rule *rule, int threads);
+size_t stream_limit(const stream_rule *rule, int backward, int threads);
 
 /* The prefetch distance for that many bytes read and written. */
 size_t stream_ahead(const stream_rule *rule, size_t bytes, int threads);

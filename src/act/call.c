@@ -262,7 +262,7 @@ int call_streams(const berlu_act *act, berlu_act_op op, const berlu_act_call *ca
         return 0;
     if (call->hint != BERLU_HINT_AUTO)
         return call->hint == BERLU_HINT_STREAM;
-    return bytes_moved(op, call) > stream_limit(&act->stream, threads);
+    return bytes_moved(op, call) > stream_limit(&act->stream, is_backward(op), threads);
 }
 
 void job_streams(act_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)

@@ -24,6 +24,8 @@
  *                 (v_stream2 wants p aligned to both; a NaN stored in pairs must have zeros in
  *                 its lower half, else it may become another number). v_order2(&a, &b) brings
  *                 such a pair into the order of the elements, v_deal2 reverts it.
+ *                 v_store2_exact_bf16 v_stream2_exact_bf16: the same for floats whose lower half
+ *                 is 0; nothing is rounded.
  *                 v_lookup16(table, j) is table[j mod 16], table aligned to 64 bytes (V_TABLE);
  *                 v_lookup32 likewise; v_lookup8 where j mod 16 is below 8 in every lane (for any
  *                 other j it is one of the sixteen).
@@ -98,6 +100,17 @@ V_FN void v_deal2(v_f32 *a, v_f32 *b)
 {
     (void)a;
     (void)b;
+}
+#endif
+
+#if !defined(V_EXACT_BF16) && !defined(__CUDACC__) /* nothing cheaper: rounding changes no exact number */
+V_FN void v_store2_exact_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    v_store2_bf16(p, a, b);
+}
+V_FN void v_stream2_exact_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    v_stream2_bf16(p, a, b);
 }
 #endif
 

@@ -122,6 +122,19 @@ V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
     _mm256_stream_si256((__m256i *)(void *)p, v_narrow2_bf16(a, b));
 }
+#define V_EXACT_BF16 1
+V_FN __m256i v_cut2_bf16(v_f32 a, v_f32 b)
+{
+    return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(a), 16), _mm256_castps_si256(b), 0xaa);
+}
+V_FN void v_store2_exact_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, v_cut2_bf16(a, b));
+}
+V_FN void v_stream2_exact_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm256_stream_si256((__m256i *)(void *)p, v_cut2_bf16(a, b));
+}
 V_FN void v_order2(v_f32 *a, v_f32 *b)
 {
     __m256 low = _mm256_unpacklo_ps(*a, *b), high = _mm256_unpackhi_ps(*a, *b);
@@ -336,9 +349,9 @@ V_FN v_f32 v_max(v_f32 x, v_f32 limit)
 {
     return _mm256_max_ps(limit, x);
 }
-V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit)
+V_FN v_f32 v_min_abs(v_f32 x, v_f32 limit) /* by bits: any pipe of Zen 3 and 4 does it, two of four do vminps */
 {
-    return _mm256_min_ps(v_abs(x), limit);
+    return v_float(_mm256_min_epu32(v_bits(v_abs(x)), v_bits(limit)));
 }
 V_FN v_f32 v_max_abs(v_f32 x, v_f32 y)
 {

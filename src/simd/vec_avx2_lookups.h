@@ -46,9 +46,12 @@ V_FN void v_lookups16(v_f32 *r, const float *table, v_index i)
                       v_find_byte(table, 3, i)};
     v_join_bytes(r, byte);
 }
-V_FN __m256i v_find_byte32(const float *t, int b, v_index i) /* the fifth bit, moved to the sign, chooses */
+/* vpshufb gives 0 where the sign of an index is set: each half of the table is asked with the other
+ * half's indices negative, and any pipe can join the results. */
+V_FN __m256i v_find_byte32(const float *t, int b, v_index i)
 {
-    return _mm256_blendv_epi8(v_find_byte(t, b, i), v_find_byte(t + 16, b, i), _mm256_slli_epi16(i, 3));
+    __m256i first = _mm256_add_epi8(i, _mm256_set1_epi8(0x70)), second = _mm256_sub_epi8(i, _mm256_set1_epi8(0x10));
+    return _mm256_or_si256(v_find_byte(t, b, first), v_find_byte(t + 16, b, second));
 }
 V_FN void v_lookups32(v_f32 *r, const float *table, v_index i)
 {

@@ -106,6 +106,19 @@ V_FN void v_stream2_bf16(uint16_t *p, v_f32 a, v_f32 b)
 {
     _mm512_stream_si512((__m512i *)(void *)p, v_narrow2_bf16(a, b));
 }
+#define V_EXACT_BF16 1
+V_FN __m512i v_cut2_bf16(v_f32 a, v_f32 b)
+{
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(a), 16), _mm512_castps_si512(b));
+}
+V_FN void v_store2_exact_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm512_storeu_si512((void *)p, v_cut2_bf16(a, b));
+}
+V_FN void v_stream2_exact_bf16(uint16_t *p, v_f32 a, v_f32 b)
+{
+    _mm512_stream_si512((__m512i *)(void *)p, v_cut2_bf16(a, b));
+}
 V_FN void v_pick2(v_f32 *a, v_f32 *b, __m512i first, __m512i second) /* lane numbers: those of a, then those of b */
 {
     v_f32 picked = _mm512_permutex2var_ps(*a, first, *b);

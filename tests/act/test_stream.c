@@ -16,7 +16,7 @@ static size_t limit(cpu_caches c, int threads)
 {
     stream_rule rule = stream_rule_for(&c);
     assert_non_null(rule.cause);
-    return stream_limit(&rule, threads);
+    return stream_limit(&rule, 0, threads);
 }
 
 /* 512 KiB, and 32 MiB for sixteen hardware threads. */
@@ -31,6 +31,19 @@ static void beside_a_small_l2_the_l3_decides(void **state)
     cpu_caches laptop = zen3;
     laptop.l3 = 8 * MIB;
     assert_int_equal(limit(laptop, 1) * 4, limit(zen3, 1));
+}
+
+/* Two reads for each write: streaming costs nothing there, and strangers use the L3 too. */
+static void a_backward_streams_before_the_l3_is_full(void **state)
+{
+    (void)state;
+    cpu_caches server = {2 * MIB, 105 * MIB, 112};
+    stream_rule shared = stream_rule_for(&zen3), own = stream_rule_for(&server);
+    for (int threads = 1; threads <= 64; threads *= 4) {
+        size_t forward = stream_limit(&shared, 0, threads), backward = stream_limit(&shared, 1, threads);
+        assert_true(backward < forward && backward > forward / 2);
+        assert_int_equal(stream_limit(&own, 1, threads), stream_limit(&own, 0, threads));
+    }
 }
 
 static void a_team_that_spans_several_l3s_has_all_of_them(void **state)
@@ -84,13 +97,18 @@ static void a_call_streams_beyond_the_limit_and_not_before(void **state)
     assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
     act->stream = stream_rule_for(&zen3);
     for (int threads = 1; threads <= 64; threads *= 2) {
-        size_t most = stream_limit(&act->stream, threads) / (2 * sizeof(float));
+        size_t most = stream_limit(&act->stream, 0, threads) / (2 * sizeof(float));
         berlu_act_call call = {.rows = most, .channels = 1, .x = (void *)64, .y = (void *)128};
         assert_false(call_streams(act, BERLU_ACT_FORWARD, &call, threads));
         call.rows = most + 1;
         assert_true(call_streams(act, BERLU_ACT_FORWARD, &call, threads));
         call.y = (void *)64; /* in place */
         assert_false(call_streams(act, BERLU_ACT_FORWARD, &call, threads));
+        most = stream_limit(&act->stream, 1, threads) / (3 * sizeof(float));
+        berlu_act_call back = {.rows = most, .channels = 1, .x = (void *)64, .dy = (void *)128, .dx = (void *)192};
+        assert_false(call_streams(act, BERLU_ACT_BACKWARD, &back, threads));
+        back.rows = most + 1;
+        assert_true(call_streams(act, BERLU_ACT_BACKWARD, &back, threads));
     }
     berlu_act_free(act);
 }
@@ -99,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(beside_a_small_l2_the_l3_decides),
+        cmocka_unit_test(a_backward_streams_before_the_l3_is_full),
         cmocka_unit_test(a_team_that_spans_several_l3s_has_all_of_them),
         cmocka_unit_test(a_large_l2_decides_by_itself_and_belongs_to_one_thread),
         cmocka_unit_test(a_machine_without_an_l3_or_without_a_word_has_a_limit_too),

@@ -412,6 +412,28 @@ static void w_stream2_bf16(ARGS)
 {
     UNUSED, twos_bf16(out, a, b, v_stream2_bf16);
 }
+/* The same for numbers whose lower half is 0. */
+V_FN void exact_twos_bf16(void *out, const float *a, const float *b, void (*put)(uint16_t *, v_f32, v_f32))
+{
+    float upper[2][WORDS_LANES];
+    for (int i = 0; i < WORDS_LANES; i++) {
+        uint32_t bits[2];
+        memcpy(&bits[0], &a[i], sizeof *bits);
+        memcpy(&bits[1], &b[i], sizeof *bits);
+        bits[0] &= 0xffff0000u, bits[1] &= 0xffff0000u;
+        memcpy(&upper[0][i], &bits[0], sizeof *bits);
+        memcpy(&upper[1][i], &bits[1], sizeof *bits);
+    }
+    twos_bf16(out, upper[0], upper[1], put);
+}
+static void w_store2_exact_bf16(ARGS)
+{
+    UNUSED, exact_twos_bf16(out, a, b, v_store2_exact_bf16);
+}
+static void w_stream2_exact_bf16(ARGS)
+{
+    UNUSED, exact_twos_bf16(out, a, b, v_stream2_exact_bf16);
+}
 static void w_load2_bf16(ARGS) /* and back, one by one */
 {
     UNUSED;
@@ -525,6 +547,8 @@ const word WORDS[] = {
     {"store_n_bf16", WORD_BF16, w_store_n_bf16, 0},
     {"store2_bf16", WORD_BITS, w_store2_bf16, 0},
     {"stream2_bf16", WORD_BITS, w_stream2_bf16, 0},
+    {"store2_exact_bf16", WORD_BITS, w_store2_exact_bf16, 0},
+    {"stream2_exact_bf16", WORD_BITS, w_stream2_exact_bf16, 0},
     {"load2_bf16", WORD_BITS, w_load2_bf16, 0},
     {"load_bf16", WORD_FLOAT, w_load_bf16, 0},
     {"load_n_bf16", WORD_FLOAT, w_load_n_bf16, 0},

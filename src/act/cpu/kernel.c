@@ -17,8 +17,9 @@
 #include "act/cpu/kernels.h"
 #include ACT_FORMULA
 
-#include "act/cpu/kernel_memory.h"
 #include "act/formulas/full.h"
+
+#include "act/cpu/kernel_memory.h"
 
 _Static_assert(sizeof(consts) <= ACT_CONSTS_BYTES, "ACT_CONSTS_BYTES is too small for this formula");
 

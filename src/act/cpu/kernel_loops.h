@@ -86,7 +86,7 @@ V_FN size_t value_groups(const act_job *job, const span *s, berlu_dtype dtype, i
                 group_prefetch(y, dtype, MAP_GROUP, ahead);
             group_load(r, x, dtype, MAP_GROUP);
             V_FOR(int v = 0; v < MAP_GROUP; v++)
-                r[v] = act_value(r[v], &k);
+                r[v] = dtype == BERLU_F32 ? act_value(r[v], &k) : ACT_VALUE16(r[v], &k);
             put_group(stream, y, dtype, r, MAP_GROUP);
         }
     }

@@ -80,12 +80,13 @@ V_FN void group_load(v_f32 *r, const void *p, berlu_dtype dtype, int vectors)
 }
 
 /* bf16 needs no check for NaN: in a loop a NaN comes from 16-bit input, from an operation or from a
- * parameter (consts_at), so its lower half is 0, and rounding to nearest leaves it NaN. */
+ * parameter (consts_at), so its lower half is 0, and rounding to nearest leaves it NaN. ACT_EXACT16
+ * spares the rounding too. */
 V_FN void group_store(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
 {
     if (dtype == BERLU_BF16)
         V_FOR(int v = 0; v < vectors; v += 2)
-            v_store2_bf16((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
+            (ACT_EXACT16 ? v_store2_exact_bf16 : v_store2_bf16)((uint16_t *)p + v * V_LANES, r[v], r[v + 1]);
     else
         V_FOR(int v = 0; v < vectors; v++)
             store(p, dtype, (size_t)v * V_LANES, r[v]);
@@ -103,7 +104,7 @@ V_FN void group_stream(void *p, berlu_dtype dtype, const v_f32 *r, int vectors)
             v_stream_f16(words + v * V_LANES, r[v]);
     else
         V_FOR(int v = 0; v < vectors; v += 2)
-            v_stream2_bf16(words + v * V_LANES, r[v], r[v + 1]);
+            (ACT_EXACT16 ? v_stream2_exact_bf16 : v_stream2_bf16)(words + v * V_LANES, r[v], r[v + 1]);
 }
 
 /* Prefetches the lines that a later group will read or write, `ahead` bytes on; harmless past the

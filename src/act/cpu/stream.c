@@ -5,7 +5,9 @@
  *
  *     a large L2 comes with a slow shared L3    streaming pays as soon as the L2s are full
  *     a small L2 comes with a fast shared L3    it pays beyond the L3, and costs up to a factor of
- *                                               2 before
+ *                                               2 before; in a backward, which reads twice as much
+ *                                               as it writes, it costs nothing and pays from 5/8
+ *                                               of the L3 on
  *
  * A server has several L3s: a call counts on as many of them as its threads need (threads over
  * threads per L3, rounded up).
@@ -26,20 +28,23 @@ stream_rule stream_rule_for(const cpu_caches *c)
         rule.cause = c->l2 >= LARGE_L2 ? "5/4 of a large L2 per thread" : "5/4 of an L2 per thread, and no L3";
     } else if (c->l3) {
         rule.bytes = c->l3 / 16 * 15;
+        rule.backward_bytes = c->l3 / 8 * 5;
         rule.sharers = c->l3_threads;
         rule.interleave = 0;
-        rule.cause = "15/16 of each L3 beside a small L2";
+        rule.cause = "15/16 of each L3 beside a small L2, in a backward 5/8";
     } else {
         rule.bytes = UNKNOWN;
         rule.cause = "a guess, as the machine does not report its caches";
     }
+    if (!rule.backward_bytes)
+        rule.backward_bytes = rule.bytes;
     return rule;
 }
 
-size_t stream_limit(const stream_rule *rule, int threads)
+size_t stream_limit(const stream_rule *rule, int backward, int threads)
 {
     size_t teams = rule->sharers ? ((size_t)threads + rule->sharers - 1) / rule->sharers : 1;
-    return rule->bytes * (teams ? teams : 1);
+    return (backward ? rule->backward_bytes : rule->bytes) * (teams ? teams : 1);
 }
 
 size_t stream_ahead(const stream_rule *rule, size_t bytes, int threads)

@@ -26,6 +26,10 @@
  *         V_FN int act_slope_path(const v_f32 *x, int n);
  *         V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n);
  *         V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);
+ *     #define ACT_EXACT16 1         of a 16-bit x the value is a 16-bit number, and f' is 0, 1 or
+ *                                   NaN, so that stores in bf16 need not round
+ *     #define ACT_VALUE16 name      act_value() of a 16-bit x in fewer operations: rounded to 16
+ *                                   bits it has the same bits (tests compare all x)
  *     #define ACT_QUICK 1           act/cuda/quick.cuh has an estimate of it
  *     #define ACT_DEGREES 1         the formula reads shape->degree: one copy per common degree
  *                                   may pay

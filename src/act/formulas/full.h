@@ -23,6 +23,12 @@
 #ifndef ACT_SECOND_PATH
 #define ACT_SECOND_PATH(k) ((void)(k), 0)
 #endif
+#ifndef ACT_EXACT16
+#define ACT_EXACT16 0
+#endif
+#ifndef ACT_VALUE16
+#define ACT_VALUE16 act_value
+#endif
 #ifndef ACT_EXACT_KNEE
 #define ACT_EXACT_KNEE(k) ((void)(k), 1)
 #endif

@@ -50,8 +50,10 @@ V_FN void gelu_near(v_f32 *part, const float (*table)[32], const v_f32 *x, int n
     v_piecewises(part, table[0], 32, 5, place, t, n, 0);
 }
 
-/* For any t < 15: the piecewise polynomial, beyond the near intervals times 2^(RATE t^2 - k) */
-V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n)
+/* For any t < 15: the piecewise polynomial, beyond the near intervals times 2^(RATE t^2 - k). The
+ * order of its two factors is worth 7 % of a backward with AVX2: a scheduler sees no further than
+ * one of them. */
+V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f32 *shifted, int n, int polynomial_last)
 {
     v_f32 place[ACT_INTERLEAVED], rate[ACT_INTERLEAVED], square[ACT_INTERLEAVED], r[ACT_INTERLEAVED],
         series[ACT_INTERLEAVED];
@@ -59,7 +61,8 @@ V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f3
     ACT_EACH place[v] =
         v_fma(t[v], v_set(1.29f), v_set(V_SHIFT + 12.0f)); /* flatter, and crosses the near line at 3.2 */
     ACT_EACH interval[v] = v_bits(v_min(gelu_place(t[v]), place[v]));
-    v_piecewises(size, table[0], 32, 5, interval, t, n, 1);
+    if (!polynomial_last)
+        v_piecewises(size, table[0], 32, 5, interval, t, n, 1);
     ACT_EACH rate[v] = v_select(v_less_equal(t[v], v_set(GELU_NEAR)), v_zero(), v_set(GELU_RATE));
     ACT_EACH square[v] = v_mul(t[v], t[v]);
     ACT_EACH shifted[v] = v_fma(square[v], rate[v], v_set(V_EXP_SHIFT));
@@ -68,6 +71,8 @@ V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f3
     ACT_EACH series[v] = v_set(v_exp2_terms[5]);
     V_FOR(int i = 4; i >= 0; i--)
         ACT_EACH series[v] = v_fma(series[v], r[v], v_set(v_exp2_terms[i]));
+    if (polynomial_last)
+        v_piecewises(size, table[0], 32, 5, interval, t, n, 1);
     ACT_EACH r[v] = v_mul(size[v], r[v]);
     ACT_EACH size[v] = v_fma(r[v], series[v], size[v]);
 }
@@ -75,7 +80,7 @@ V_FN void gelu_sizes(v_f32 *size, const float (*table)[32], const v_f32 *t, v_f3
 V_FN v_f32 gelu_size(const float (*table)[32], v_f32 t, v_f32 *shifted)
 {
     v_f32 size;
-    gelu_sizes(&size, table, &t, shifted, 1);
+    gelu_sizes(&size, table, &t, shifted, 1, 0);
     return size;
 }
 
@@ -111,7 +116,7 @@ V_FN void act_far_value(v_f32 *x, int n)
 {
     v_f32 t[ACT_INTERLEAVED], size[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_abs(x[v]);
-    gelu_sizes(size, gelu_part, t, shifted, n);
+    gelu_sizes(size, gelu_part, t, shifted, n, 0);
     ACT_EACH x[v] = v_fnma(v_power(shifted[v]), size[v], gelu_line(x[v]));
 }
 
@@ -168,7 +173,7 @@ V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 t[ACT_INTERLEAVED], size[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_abs(x[v]);
-    gelu_sizes(size, gelu_slope_part, t, shifted, n);
+    gelu_sizes(size, gelu_slope_part, t, shifted, n, 1);
     ACT_EACH x[v] = v_mul(gelu_side(v_mul(size[v], v_power(shifted[v])), x[v]), dy[v]);
 }
 

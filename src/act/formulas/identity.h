@@ -7,6 +7,7 @@
 
 #define ACT_PARAMS      0
 #define ACT_FROM_OUTPUT 1
+#define ACT_EXACT16     1
 
 ACT_NO_CONSTS
 

@@ -144,8 +144,8 @@ V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
 V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 near[ACT_INTERLEAVED], far[ACT_INTERLEAVED];
-    mish_slope_near(near, x, n);
     ACT_EACH far[v] = mish_slope_far(x[v]);
+    mish_slope_near(near, x, n);
     ACT_EACH x[v] = v_mul(v_select(v_less(v_abs(x[v]), v_set(MISH_NEAR)), near[v], far[v]), dy[v]);
 }
 
