@@ -126,7 +126,7 @@ def memory_curves(args, row):
         points.append({"side": side, "name": name, "ms": ms, "gib": gib})
         print(f"    {side}, {name}: {ms:.3f} ms, {gib:.3f} GiB", flush=True)
 
-    for keep in ("both", "input", "output"):
+    for keep in args.keeps:
         for more in ((), ("--remake-attention",)):
             found = memory_berlu(args, memory, row, keep, more)
             if not found:
@@ -175,6 +175,7 @@ def options():
     p.add_argument("--berlu-torch", action="store_true")
     p.add_argument("--memory", action="store_true")
     p.add_argument("--budgets", type=lambda text: text.split(","), default=["1.0", "0.7", "0.5", "0.3"])
+    p.add_argument("--keeps", type=lambda text: text.split(","), default=["both", "input", "output"], help="berlu's, of --memory")
     p.add_argument("--sweep", action="store_true")
     p.add_argument("--processes", type=lambda text: [int(n) for n in text.split(",")], metavar="N,N")
     p.add_argument("--csv", metavar="FILE", help="results of --sweep, which goes on where they end, or of --memory")
@@ -186,10 +187,16 @@ def options():
     return p
 
 
+def ended(*_):
+    """Torch's processes end with this one (Peer.kill), however often it is told to."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
+
+
 def main():
     p = options()
     args = p.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that torch's processes end with this one
+    signal.signal(signal.SIGTERM, ended)
     cpu = args.device == "cpu"
     args.modes = args.modes or (["eager"] if cpu else ["graph"] if args.sweep or args.memory else ["graph", "graph+cls", "default", "reduce-overhead"])
     try:
