@@ -12,6 +12,16 @@ $(error SAN is '$(SAN)'; it must be address, undefined or thread)
 endif
 launcher := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 configure = cmake -S . -G Ninja --log-level=STATUS $(launcher) $(CMAKE_FLAGS)
+# GPUs to compile for (cmake/features.cmake): all of them in `make` and `make install`; those of this computer in targets that
+# only run something, unless the folder has all. CMAKE_FLAGS="-DBERLU_CUDA_ARCHITECTURES=..." overrules both.
+every_gpu := $(filter all install,$(or $(MAKECMDGOALS),all)) $(shell grep -s -o -e '^-UBERLU_CUDA_ARCHITECTURES' $(BUILD)/flags)
+ifneq ($(findstring BERLU_CUDA_ARCHITECTURES,$(CMAKE_FLAGS)),)
+gpus :=
+else ifneq ($(strip $(every_gpu)),)
+gpus := -UBERLU_CUDA_ARCHITECTURES
+else
+gpus := -DBERLU_CUDA_ARCHITECTURES=machine
+endif
 generator := $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
 
 all: $(BUILD)/build.ninja                ## build the command and the libraries into build/
@@ -29,14 +39,15 @@ dev-setup:                               ## also those of the developers: NEON u
 	@[ -x build/cmake-3.22/bin/cmake ] || { python3 -m venv build/cmake-3.22 && build/cmake-3.22/bin/pip install -q 'cmake==3.22.*'; } || \
 	    echo "berlu: the oldest CMake could not be fetched; its test is left out"
 
-# Changes when CMAKE_FLAGS changes, so that new flags configure anew.
+# Changes when the flags change, so that new ones configure anew.
+flags := $(gpus) $(CMAKE_FLAGS)
 $(BUILD)/flags: FORCE
-	@mkdir -p $(BUILD) && { [ "$$(cat $@ 2>/dev/null)" = '$(CMAKE_FLAGS)' ] && [ -e $@ ] || echo '$(CMAKE_FLAGS)' >$@; }
+	@mkdir -p $(BUILD) && { [ "$$(cat $@ 2>/dev/null)" = '$(flags)' ] && [ -e $@ ] || echo '$(flags)' >$@; }
 
 # The set-up comes first, so that a bare machine ends with an instruction instead of a list of missing headers.
 $(BUILD)/build.ninja: CMakeLists.txt tools/packages.txt $(BUILD)/flags
 	tools/setup.sh $(if $(filter thread,$(SAN)),clang-14 libomp-14-dev)
-	$(configure) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN)) $(if $(filter thread,$(SAN)),-DCMAKE_C_COMPILER=clang-14)
+	$(configure) $(gpus) -B $(BUILD) $(if $(SAN),-DBERLU_SANITIZE=$(SAN)) $(if $(filter thread,$(SAN)),-DCMAKE_C_COMPILER=clang-14)
 	@touch $@
 
 test: all                                ## run all tests; SAN=address|undefined|thread runs them under a sanitizer

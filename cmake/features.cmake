@@ -3,6 +3,7 @@
 # target berlu_blas   the library for matrix products; defines BERLU_BLAS_DNNL or BERLU_BLAS_OPENBLAS
 # BERLU_HAS_CUDA      1 when nvcc was found and there are CUDA sources; CUDA is then an enabled language
 # target berlu_cuda_flags   what every .cu file is compiled with
+# BERLU_CUDA_GPUS           what they are compiled for: BERLU_CUDA_ARCHITECTURES with its word "machine" resolved
 
 find_package(OpenMP REQUIRED COMPONENTS C)
 if(BERLU_ENGINE)
@@ -40,14 +41,47 @@ else()
 endif()
 
 # -- CUDA -----------------------------------------------------------------------------------------------------------
-# sm_90 machine code and PTX, from which the driver makes code for later GPUs.
+# By default machine code for every GPU since Ampere, and PTX, from which the driver makes code for later ones. That takes four
+# times as long as one GPU, so `make test` asks for "machine": the GPUs of this computer, or 90 where there is none. Kernels of
+# wgmma are compiled for 90a whatever is said here (src/cuda/CMakeLists.txt); 90 and 90a are the same GPUs.
 if(PROJECT_IS_TOP_LEVEL)
     set(cuda_default AUTO)
 else()
     set(cuda_default OFF) # a project that only links the activations need not wait for nvcc
 endif()
 set(BERLU_CUDA ${cuda_default} CACHE STRING "AUTO, ON or OFF: build libberlu_cuda")
-set(BERLU_CUDA_ARCHITECTURES "90-real;90-virtual" CACHE STRING "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES")
+set(BERLU_CUDA_ARCHITECTURES "80-real;86-real;89-real;90-real;90-virtual" CACHE STRING
+    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES, or machine: those of this computer")
+function(berlu_cuda_gpus out)
+    set(gpus ${BERLU_CUDA_ARCHITECTURES})
+    if(gpus STREQUAL machine)
+        set(gpus)
+        execute_process(COMMAND ${BERLU_NVCC} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+        find_program(BERLU_NVIDIA_SMI nvidia-smi)
+        if(BERLU_NVIDIA_SMI)
+            execute_process(COMMAND ${BERLU_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+                OUTPUT_VARIABLE text ERROR_QUIET)
+            string(REGEX MATCHALL "[0-9]+\\.[0-9]" found "${text}")
+            list(TRANSFORM found REPLACE "\\." "")
+            foreach(gpu ${found})
+                if(gpu GREATER_EQUAL 80 AND known MATCHES "compute_${gpu}\n")
+                    list(APPEND gpus ${gpu}-real)
+                endif()
+            endforeach()
+            list(REMOVE_DUPLICATES gpus)
+        endif()
+        if(NOT gpus)
+            set(gpus 90-real 90-virtual)
+        endif()
+    endif()
+    foreach(gpu ${gpus})
+        if(gpu MATCHES "^([0-9]+)" AND CMAKE_MATCH_1 LESS 80)
+            message(FATAL_ERROR "BERLU_CUDA_ARCHITECTURES asks for ${gpu}, but the kernels need compute capability 8.0: leave it out, "
+                "or configure with -DBERLU_CUDA=OFF")
+        endif()
+    endforeach()
+    set(${out} ${gpus} PARENT_SCOPE)
+endfunction()
 set(BERLU_HAS_CUDA 0)
 find_program(BERLU_NVCC nvcc HINTS ENV CUDACXX PATHS /usr/local/cuda/bin)
 if(BERLU_CUDA STREQUAL ON AND NOT BERLU_NVCC)
@@ -56,7 +90,8 @@ endif()
 if(BERLU_NVCC AND NOT BERLU_CUDA STREQUAL OFF AND NOT BERLU_SANITIZE AND NOT BERLU_FUZZ
         AND EXISTS ${PROJECT_SOURCE_DIR}/src/act/cuda/kernel.cu)
     set(CMAKE_CUDA_COMPILER ${BERLU_NVCC})
-    set(CMAKE_CUDA_ARCHITECTURES ${BERLU_CUDA_ARCHITECTURES})
+    berlu_cuda_gpus(BERLU_CUDA_GPUS)
+    set(CMAKE_CUDA_ARCHITECTURES ${BERLU_CUDA_GPUS})
     enable_language(CUDA)
     set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
     find_package(CUDAToolkit REQUIRED)
@@ -65,6 +100,10 @@ if(BERLU_NVCC AND NOT BERLU_CUDA STREQUAL OFF AND NOT BERLU_SANITIZE AND NOT BER
     add_library(berlu_cuda_flags INTERFACE)
     target_compile_options(berlu_cuda_flags INTERFACE
         "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--prec-div=true;--prec-sqrt=true;--ftz=false;-lineinfo>")
+    if(NOT BERLU_CUDA_ARCHITECTURES STREQUAL machine AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+        # Machine code for so many GPUs is large: a fifth this way. The driver unpacks what it loads.
+        target_compile_options(berlu_cuda_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+    endif()
     target_link_libraries(berlu_cuda_flags INTERFACE CUDA::cudart_static)  # loads where there is no driver
 endif()
 

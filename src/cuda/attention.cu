@@ -102,7 +102,7 @@ template <int W> static bool chip_pick(const attention_args &a, bool backward, c
 #ifdef CUDA_EMULATED
 static size_t shared_limit()
 {
-    return 227 * 1024;
+    return emulate_shared_most;
 }
 template <typename K> static int64_t resident_blocks(K, int, size_t)
 {
@@ -170,6 +170,9 @@ template <int W> static void stream_launch(const attention_args &a, bool backwar
 
 static bool stream_pick(const attention_args &a, bool backward, cudaStream_t stream)
 {
+    int warps = stream_warps(a.tokens);
+    if (a.width == 128 && (backward ? stream_backward_shared<128> : stream_forward_shared<128>)(warps) > shared_limit())
+        return false; /* GPUs of 8.6 and 8.9 have too little; narrower heads fit everywhere */
     switch (a.width) {
     case 16:
         stream_launch<16>(a, backward, stream);

@@ -96,9 +96,24 @@ static void work_free(work *w)
     }
 }
 
+/* Every call that needs the GPU asks; once it is lost it stays so. */
+static berlu_status gpu_there(void)
+{
+    stub.calls++;
+    if (stub.lost > 1)
+        stub.lost--;
+    else if (stub.lost)
+        return berlu_fail(BERLU_ERR_DEVICE, "CUDA: waiting for the GPU: it is lost");
+    return BERLU_OK;
+}
+
 int stub_launch_ok(void)
 {
     stub.launches++;
+    if (gpu_there() != BERLU_OK) {
+        launch_error = 1;
+        return 0;
+    }
     if (stub.launch_fails && --stub.launch_fails == 0) {
         launch_error = 1;
         return 0;
@@ -139,6 +154,10 @@ berlu_status gpu_memory(size_t *free_bytes)
 static berlu_status memory_take(void **out, size_t bytes)
 {
     assert_false(capturing);
+    if (gpu_there() != BERLU_OK)
+        return BERLU_ERR_DEVICE;
+    if (stub.others_at && --stub.others_at == 0)
+        stub.memory = 0;
     if (bytes > stub.memory)
         return berlu_fail(BERLU_ERR_MEMORY, "CUDA: allocating memory");
     *out = aligned_alloc(256, (bytes + 256) / 256 * 256);
@@ -189,7 +208,7 @@ berlu_status gpu_stream_wait(cuda_stream s)
 {
     (void)s;
     assert_false(capturing);
-    return BERLU_OK;
+    return gpu_there();
 }
 
 typedef struct copy_work {
@@ -211,6 +230,8 @@ berlu_status gpu_copy(void *to, const void *from, size_t bytes, gpu_direction di
 {
     (void)direction;
     stub.copies++;
+    if (gpu_there() != BERLU_OK)
+        return BERLU_ERR_DEVICE;
     stub_enqueue(s, copy_run, &(copy_work){to, from, bytes}, sizeof(copy_work));
     return BERLU_OK;
 }
@@ -257,13 +278,13 @@ berlu_status gpu_stream_after(cuda_stream s, cuda_event e)
 berlu_status gpu_event_wait(cuda_event e)
 {
     e->waited = 1;
-    return BERLU_OK;
+    return gpu_there();
 }
 
 berlu_status gpu_event_done(cuda_event e, int *done)
 {
     *done = !stub.events_late || !e->recorded || e->waited;
-    return BERLU_OK;
+    return gpu_there();
 }
 
 berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to)
@@ -278,6 +299,8 @@ berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to)
 berlu_status gpu_capture_begin(cuda_stream s)
 {
     assert_false(capturing);
+    if (gpu_there() != BERLU_OK)
+        return BERLU_ERR_DEVICE;
     stub.captures++;
     capturing = 1;
     capturing_stream = s;
@@ -291,10 +314,11 @@ berlu_status gpu_capture_end(cuda_stream s, cuda_graph *out)
     (void)s;
     assert_true(capturing);
     capturing = 0;
-    cuda_graph made = out ? calloc(1, sizeof *made) : NULL;
+    berlu_status there = gpu_there();
+    cuda_graph made = out && there == BERLU_OK ? calloc(1, sizeof *made) : NULL;
     if (!made) {
         work_free(captured);
-        return out ? berlu_fail_memory(sizeof *made, "a graph") : BERLU_OK;
+        return there != BERLU_OK ? there : out ? berlu_fail_memory(sizeof *made, "a graph") : BERLU_OK;
     }
     stub.allocations++;
     made->first = captured;
@@ -322,6 +346,8 @@ berlu_status gpu_graph_launch(cuda_graph g, cuda_stream s)
     const work *side = g->first;
     assert_ptr_equal(s, g->main);
     stub.graph_launches++;
+    if (gpu_there() != BERLU_OK)
+        return BERLU_ERR_DEVICE;
     for (const work *w = g->first; w; w = w->next) {
         stub.side_work += w->stream != g->main && w->run;
         if (w->stream == g->main && w->run)
@@ -345,5 +371,7 @@ berlu_status gpu_launch_status(void)
 {
     int failed = launch_error;
     launch_error = 0;
+    if (failed && stub.lost)
+        return berlu_fail(BERLU_ERR_DEVICE, "CUDA: starting a kernel: the GPU is lost");
     return failed ? berlu_fail(BERLU_ERR_DEVICE, "CUDA: starting a kernel: no") : BERLU_OK;
 }

@@ -23,8 +23,11 @@ typedef struct stub_machine {
     int no_bias_epilogue, no_products; /* 1: the library has nothing for these */
     int launch_fails;                  /* > 0: that launch from now on fails */
     int events_late;                   /* 1: an event is over only when it is waited for */
+    int lost;                          /* > 0: that call of the runtime and all behind it find no GPU any more */
+    int others_at;                     /* > 0: from that allocation on other processes have all memory */
 
     /* what happened */
+    int calls; /* that can find the GPU lost */
     int launches, products, captures, graph_launches, copies;
     int side_work; /* pieces of work that ran on a second stream */
     int rows;      /* launches of rows.cu, which does nothing here, and the last one's job */

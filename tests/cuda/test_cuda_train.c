@@ -182,6 +182,135 @@ static void a_run_moves_between_cpu_and_gpu(void **state)
     }
 }
 
+/* ---- what may go wrong in the middle of a run ---- */
+
+/* Four steps: one launched, one captured, two replayed. */
+static const char *const shortly[] = {"device=cuda",         "precision=f32", "image_size=16", "patch=8",
+                                      "synthetic_images=16", "epochs=2",      "batch=8",       NULL};
+
+/* The run was ended by something: it goes on from its newest checkpoint, or begins where there is nothing yet, and ends as
+ * if nothing had happened. */
+static void run_goes_on(const char *run, const train_settings *s, const char *whole)
+{
+    assert_int_equal(stub.allocations, 0);
+    stub.lost = stub.others_at = stub.launch_fails = 0;
+    stub.memory = (size_t)1 << 32;
+    if (folder_exists(run))
+        assert_int_equal(run_resume(run, NULL), BERLU_OK);
+    else
+        assert_int_equal(run_with(s, 0, NULL, NULL), BERLU_OK);
+    runs_equal(whole, run);
+}
+
+static void a_gpu_that_is_lost_ends_the_run_and_loses_nothing(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    stub.calls = 0;
+    run_whole(run_place(whole, "cuda-not-lost"), shortly);
+    int calls = stub.calls;
+    assert_true(calls > 300);
+    for (int part = 0; part < 9; part++) { /* while opening, in the first step, a capture, an evaluation, ... */
+        train_settings s;
+        machine_new(NULL);
+        tiny_settings(&s, run_place(run, "cuda-lost"), shortly);
+        stub.lost = 1 + part * (calls - 1) / 9;
+        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_DEVICE);
+        if (!strstr(berlu_last_error(), "CUDA: ") || !strstr(berlu_last_error(), "lost"))
+            fail_msg("a GPU lost at call %d: %s", 1 + part * (calls - 1) / 9, berlu_last_error());
+        run_goes_on(run, &s, whole);
+        recipe_free(&s);
+    }
+}
+
+static void a_kernel_that_fails_ends_the_run_and_loses_nothing(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    run_whole(run_place(whole, "cuda-launches"), shortly);
+    int launches = stub.launches;
+    assert_true(launches > 50);
+    for (int part = 0; part < 4; part++) {
+        train_settings s;
+        machine_new(NULL);
+        tiny_settings(&s, run_place(run, "cuda-fails"), shortly);
+        stub.launch_fails = 1 + part * (launches - 1) / 4;
+        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_DEVICE);
+        assert_non_null(strstr(berlu_last_error(), ": CUDA: ")); /* behind the name of the op */
+        run_goes_on(run, &s, whole);
+        recipe_free(&s);
+    }
+}
+
+/* The plan was held against the free memory, and then others took it. */
+static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    run_whole(run_place(whole, "cuda-has-memory"), shortly);
+    int refused = 0;
+    for (int at = 1;; at += 7) {
+        train_settings s;
+        machine_new(NULL);
+        tiny_settings(&s, run_place(run, "cuda-no-memory"), shortly);
+        stub.others_at = at;
+        berlu_status status = run_with(&s, 0, NULL, NULL);
+        int asked = stub.others_at == 0;
+        if (status != BERLU_OK) {
+            refused++;
+            assert_int_equal(status, BERLU_ERR_MEMORY);
+            if (!strstr(berlu_last_error(), "MiB") && !strstr(berlu_last_error(), "GiB"))
+                fail_msg("without memory from allocation %d on: %s", at, berlu_last_error());
+            run_goes_on(run, &s, whole);
+        }
+        recipe_free(&s);
+        if (!asked)
+            break;
+    }
+    assert_true(refused > 2);
+}
+
+/* A step is launched, then captured, then replayed; a stop may come in any of them. */
+static void a_stop_while_steps_are_captured_loses_nothing(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    run_whole(run_place(whole, "cuda-not-stopped"), shortly);
+    for (uint64_t at = 1; at <= 3; at++) {
+        stopper stop = {.phase = "train", .at = at};
+        train_settings s;
+        tiny_settings(&s, run_place(run, "cuda-stopped"), shortly);
+        assert_int_equal(run_with(&s, 0, &stop, NULL), BERLU_ERR_STOPPED);
+        run_goes_on(run, &s, whole);
+        recipe_free(&s);
+    }
+}
+
+/* One image, and numbers that no tile divides: as on the CPU. */
+static void any_batch_trains_as_on_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const batches[][2] = {{"batch=1", "synthetic_images=10"}, {"batch=7", "synthetic_images=14"}};
+    for (size_t i = 0; i < COUNT(batches); i++) {
+        char run[2][FOLDER_PATH];
+        for (int gpu = 0; gpu < 2; gpu++) {
+            const char *settings[] = {batches[i][0],
+                                      batches[i][1],
+                                      "image_size=32",
+                                      "patch=16",
+                                      "epochs=1",
+                                      "eval_batch=3",
+                                      gpu ? "device=cuda" : NULL,
+                                      "precision=f32",
+                                      NULL};
+            run_whole(run_place(run[gpu], gpu ? "cuda-batch" : "cpu-batch"), settings);
+        }
+        double a = metric(run[0], 0, "train_loss"), b = metric(run[1], 0, "train_loss");
+        assert_true(a - b < 1e-4 && b - a < 1e-4);
+        assert_true(metric(run[0], 0, "test_top1") == metric(run[1], 0, "test_top1"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +319,11 @@ int main(void)
         cmocka_unit_test_setup(a_repeated_run_takes_the_algorithms_of_the_first, machine_new),
         cmocka_unit_test_setup(a_record_that_the_library_refuses_is_refused_with_both_versions, machine_new),
         cmocka_unit_test_setup(a_run_moves_between_cpu_and_gpu, machine_new),
+        cmocka_unit_test_setup(a_gpu_that_is_lost_ends_the_run_and_loses_nothing, machine_new),
+        cmocka_unit_test_setup(a_kernel_that_fails_ends_the_run_and_loses_nothing, machine_new),
+        cmocka_unit_test_setup(memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing, machine_new),
+        cmocka_unit_test_setup(a_stop_while_steps_are_captured_loses_nothing, machine_new),
+        cmocka_unit_test_setup(any_batch_trains_as_on_the_cpu, machine_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,23 @@ static void epochs_compare(engine *e, loader *pixels, loader *drawn, size_t imag
     }
 }
 
+/* Whether labels come with draws or with images: the step is refused by number, before anything is computed. */
+static void labels_outside_are_refused(engine *e)
+{
+    engine_step step = {.lr = 1e-3};
+    char words[64];
+    for (int drawn = 0; drawn < 2; drawn++) {
+        image_draw draws[BATCH] = {0};
+        int at = drawn ? BATCH - 1 : 0;
+        snprintf(words, sizeof words, "label %d of image %d is outside the %d classes", CLASSES + drawn, at, CLASSES);
+        memset(engine_labels(e), 0, BATCH * sizeof(int32_t));
+        engine_labels(e)[at] = draws[at].label = CLASSES + drawn;
+        engine_set_draws(e, drawn ? draws : NULL);
+        assert_int_equal(engine_forward(e, &step), BERLU_ERR_INPUT);
+        assert_non_null(strstr(berlu_last_error(), words));
+    }
+}
+
 static void case_compare(const draw_case *c, const engine_options *on, data_source *data, const model *m)
 {
     loader *pixels = NULL, *drawn = NULL;
@@ -122,6 +139,8 @@ static void case_compare(const draw_case *c, const engine_options *on, data_sour
     image_set *set = set_make(how.backend, engine_device(e), data, loader_levels(pixels), side);
     assert_ok(engine_use_images(e, set));
     epochs_compare(e, pixels, drawn, (size_t)(3 * side * side), c->name);
+    if (how.loss == LOSS_CROSS_ENTROPY)
+        labels_outside_are_refused(e);
     image_set_free(set);
     engine_free(e);
     loader_close(pixels);
