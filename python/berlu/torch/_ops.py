@@ -336,13 +336,8 @@ def _transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
 
 
-def _device_is_native(x: Tensor, p: Parameter, q: Parameter, dim: int) -> bool:
-    if x.is_cpu:
-        return True
-    if not x.is_cuda or not _bridge.cuda_available:
-        return False
-    per_channel = any(a is not None and a.numel() > 1 for a in (p, q))
-    return not per_channel or x.stride(dim) == 1  # elsewhere the CUDA library has no kernel
+def _device_is_native(x: Tensor) -> bool:
+    return x.is_cpu or (x.is_cuda and _bridge.cuda_available)
 
 
 def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
@@ -399,7 +394,7 @@ def _apply_traced(
 ) -> Tensor:
     """Inside torch.compile."""
     native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
-    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x, p, q, dim)):
+    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)):
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     keeps_output = keep == "output" and torch.is_grad_enabled()
@@ -433,7 +428,7 @@ def apply(
         choice == "torch"
         or x.dtype not in _NATIVE_DTYPES
         or not _bridge.available
-        or not _device_is_native(x, p, q, dim)
+        or not _device_is_native(x)
     ):
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
