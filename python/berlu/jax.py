@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
 import jax
 import jax.numpy as jnp
 
-from ._act import Act, act as make_act, names
+from ._act import Act, act as make_act, names, number
 from ._bump import bump_polynomials
 
 Array = Any
@@ -195,7 +195,18 @@ def _call(name: str, x: Array, degree: int, values: Dict[str, Array]) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(f"berlu: x is {x.dtype}; it must be a floating-point array")
     wide = jnp.promote_types(x.dtype, jnp.float32)
-    return function(x.astype(wide), *(jnp.asarray(values[key], wide) for key in params)).astype(x.dtype)
+    return function(x.astype(wide), *(_parameter(name, key, values[key], x, wide) for key in params)).astype(x.dtype)
+
+
+def _parameter(name: str, key: str, value: Array, x: Array, dtype: Any) -> Array:
+    """A parameter in x's wide dtype. A number passes the library's own check of its range; in an
+    array a width that is not positive is a kink, as everywhere in berlu."""
+    if isinstance(value, (int, float)):
+        make_act(f"{name}:{key}={number(value)}")
+    p = jnp.asarray(value, dtype)
+    if jnp.broadcast_shapes(p.shape, x.shape) != x.shape:
+        raise ValueError(f"berlu: {key} has shape {p.shape}, which does not fit x of shape {x.shape}")
+    return jnp.maximum(p, 2.0**-60) if key in ("eps", "beta") else p
 
 
 def act(spec: Union[str, Act]) -> Callable[..., Array]:
@@ -231,10 +242,10 @@ def _named(name: str) -> Callable[..., Array]:
         values = {**{key: p.value for key, p in plain.parameters.items()}, **dict(zip(keys, args)), **parameters}
         if len(args) > len(keys) or set(values) - set(keys):
             raise TypeError(f"berlu: {name} takes {', '.join(keys) or 'no parameter'}")
-        degree = int(values.pop("degree", 2))
+        degree = number(values.pop("degree", 2))
         if "degree" in keys:
             make_act(f"{name}:degree={degree}")  # the library's own check of the range
-        return _call(name, x, degree, values)
+        return _call(name, x, int(degree), values)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{plain.about}.

@@ -14,7 +14,7 @@ from typing import Any, Callable, List, Optional, Union
 import numpy as np
 
 from . import _lib
-from ._act import Act, act as _make, names
+from ._act import Act, act as _make, names, number as _number
 from ._lib import check, lib
 
 __all__ = ["backward", "forward", "param_slope", "second", "slope"]
@@ -69,7 +69,9 @@ def _finish(result: Array, out: Optional[Array]) -> Any:
 
 
 def _threads(threads: int) -> int:
-    if threads < 0:
+    if not isinstance(threads, (int, np.integer)):
+        raise TypeError(f"berlu: threads is {threads!r}; it must be a whole number")
+    if not 0 <= threads < 2**31:
         raise ValueError(f"berlu: threads is {threads}; it must be 0 (all cores) or more")
     return int(threads)
 
@@ -166,9 +168,7 @@ def _function(name: str) -> Callable[..., Any]:
     plain = _make(name)
 
     def function(x: Any, *, out: Optional[Array] = None, threads: int = 0, **parameters: float) -> Any:
-        keys = ",".join(
-            f"{key}={float(value)!r}" if key != "degree" else f"{key}={int(value)}" for key, value in parameters.items()
-        )
+        keys = ",".join(f"{key}={_number(value)}" for key, value in parameters.items())
         return forward(_make(f"{name}:{keys}") if keys else plain, x, out=out, threads=threads)
 
     function.__name__ = function.__qualname__ = name

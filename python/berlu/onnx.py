@@ -10,7 +10,6 @@ its definition in standard operators, so that every runtime that knows model-loc
 from __future__ import annotations
 
 import os
-import pathlib
 import warnings
 from typing import Any, List, Set, Tuple, Union
 
@@ -20,6 +19,7 @@ from onnx import helper
 from torch import nn
 
 from ._bump import bump_polynomials
+from ._files import writable, written
 from .torch import Act, _ops
 
 DOMAIN = "berlu"
@@ -100,9 +100,9 @@ def export(
     ['m.onnx']
     """
     inputs: Tuple[Any, ...] = example if isinstance(example, tuple) else (example,)
-    target = pathlib.Path(file)
-    if not target.parent.is_dir():
-        raise ValueError(f"berlu: {target} cannot be written: {target.parent} is no folder")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    target = writable(file)
     degrees = _degrees(model) if functions else set()
     shapes: Tuple[Any, ...] = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs)
     training = model.training
@@ -125,6 +125,5 @@ def export(
     if degrees:
         _add_functions(proto, degrees)
     onnx.checker.check_model(proto, full_check=True)
-    part = target.with_name(target.name + ".part")
-    onnx.save(proto, str(part))
-    os.replace(part, target)
+    with written(target) as part:
+        onnx.save(proto, str(part))

@@ -21,11 +21,12 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import timm
 import timm.layers.create_act
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from ._act import Act as Activation, act as make_act, names
+from ._files import writable, written
 from ._models import CALLS
 from .torch import Act
 
@@ -126,42 +127,80 @@ def _three(text: Any) -> Optional[Tuple[float, ...]]:
     return numbers if len(numbers) == 3 else None
 
 
+def _config(model: nn.Module, settings: Dict[str, Any]) -> Dict[str, Any]:
+    """timm's description of a model, which timm.data makes the transforms of: of this run, not of
+    the weights that timm publishes under the name."""
+    published = ("url", "hf_hub_id", "hf_hub_filename", "file", "tag", "custom_load", "license", "test_input_size")
+    config = {key: value for key, value in getattr(model, "pretrained_cfg").items() if key not in published}
+    mean, std = _three(settings.get("mean")), _three(settings.get("std"))
+    if mean and std:
+        config.update(mean=mean, std=std)
+    if settings.get("image_size"):
+        config["input_size"] = (3, int(settings["image_size"]), int(settings["image_size"]))
+    if settings.get("crop_pct"):
+        config["crop_pct"] = float(settings["crop_pct"])
+    config["num_classes"] = getattr(model, "num_classes")
+    return config
+
+
 def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
     """The model of a run folder of `berlu train` as a timm model in evaluation mode: its weights,
-    its activation, and its mean and std in `pretrained_cfg`. which: "last", "best" or "ema"
-    (averaged weights). A folder of `berlu export timm` is loaded, too."""
+    its activation, and its mean, std, size and classes in `pretrained_cfg`. which: "last", "best" or
+    "ema" (averaged weights). A folder of `berlu export timm` is loaded, too.
+
+    >>> import berlu.timm
+    >>> berlu.timm.load("runs/first")               # a folder of `berlu train`; here there is none
+    Traceback (most recent call last):
+    ValueError: berlu: runs/first is no run folder: ...
+    """
     folder = pathlib.Path(run)
     if (folder / "config.json").exists() and not (folder / "run.json").exists():
         loaded: nn.Module = timm.create_model(f"local-dir:{folder}", pretrained=True)
         return loaded.eval()
     settings = _settings(folder)
     path = _checkpoint(folder, which)
-    tensors = load_file(path)
-    with safe_open(path, "pt") as file:
-        named = (file.metadata() or {}).get("activation")
+    try:
+        tensors = load_file(path)
+        with safe_open(path, "pt") as file:
+            named = (file.metadata() or {}).get("activation")
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"berlu: {folder} has no whole checkpoint '{which}': {path}: {error}") from None
     given = settings.get("act", "gelu")
     specs = [given] if isinstance(given, str) else list(given)
     specs = [named] if named and len(specs) == 1 else specs
     call, arguments = _arguments(settings, tensors)
     model: nn.Module = timm.create_model(call, **arguments)
     _set_activations(model, specs, tensors)
-    model.load_state_dict(tensors, strict=True)
-    mean, std = _three(settings.get("mean")), _three(settings.get("std"))
-    if mean and std:
-        config = {**getattr(model, "pretrained_cfg"), "mean": mean, "std": std}
-        setattr(model, "pretrained_cfg", config)
-        setattr(model, "default_cfg", config)
+    try:
+        model.load_state_dict(tensors, strict=True)
+    except RuntimeError as error:
+        raise ValueError(f"berlu: {path} does not fit {settings['model']}: {error}") from None
+    config = _config(model, settings)
+    setattr(model, "pretrained_cfg", config)
+    setattr(model, "default_cfg", config)
     return model.eval()
 
 
 def save(model: nn.Module, file: Union[str, "os.PathLike[str]"]) -> None:
     """Writes a timm model's weights for `berlu eval MODEL --weights FILE` and `berlu forward`; the
     activation is in the metadata. Written under another name first, so that a failure leaves no
-    half file."""
+    half file.
+
+    >>> import berlu.timm, os, tempfile, timm
+    >>> model = timm.create_model("vit_tiny_patch16_224", act_layer="berlu", img_size=32, patch_size=4, num_classes=10)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     berlu.timm.save(model, folder + "/weights.safetensors")
+    ...     os.listdir(folder)
+    ['weights.safetensors']
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    target = writable(file)
     specs = {m.spec for m in model.modules() if isinstance(m, Act)}
     metadata = {"format": "pt", **({"activation": specs.pop()} if len(specs) == 1 else {})}
-    target = pathlib.Path(file)
-    part = target.with_name(target.name + ".part")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    save_file(tensors, part, metadata)
-    os.replace(part, target)
+    with written(target) as part:
+        try:
+            save_file(tensors, part, metadata)
+        except SafetensorError as error:  # its way to say that the disk is full
+            raise OSError(str(error)) from None

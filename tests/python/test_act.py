@@ -7,8 +7,10 @@ import math
 import os
 import pathlib
 import pickle
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -81,6 +83,10 @@ class Act(unittest.TestCase):
         for bad in ("", "nothing", "berlu:eps=0", "berlu:degree=99", "gelu\0", "smooth(kinks=1)"):
             with self.assertRaises(ValueError, msg=bad):
                 berlu.act(bad)
+        with self.assertRaisesRegex(ValueError, "degree is '2.5'"):
+            berlu.smooth([0], [0, 1], degree=2.5)
+        with self.assertRaises(TypeError):
+            berlu.act("gelu").value(None)
         for bad in (None, 3, b"gelu", ["gelu"]):
             with self.assertRaises(TypeError, msg=str(bad)):
                 berlu.act(bad)
@@ -112,6 +118,15 @@ class Library(unittest.TestCase):
     def test_a_library_that_is_another_one_is_refused(self):
         answer = python("import berlu", BERLU_LIBRARY="libm.so.6")
         self.assertRegex(answer.stderr, "ImportError: .*libm.so.6 is not the library of version")
+
+    def test_a_library_of_another_version_is_refused(self):
+        package = pathlib.Path(berlu.__file__).parent
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(package, f"{folder}/berlu", ignore=shutil.ignore_patterns("__pycache__", "torch"))
+            text = (package / "_lib.py").read_text()
+            pathlib.Path(folder, "berlu/_lib.py").write_text(text.replace(f'VERSION = "{_lib.VERSION}"', 'VERSION = "9.9"'))
+            answer = python("import berlu", PYTHONPATH=folder, BERLU_LIBRARY=berlu.library_path)
+        self.assertRegex(answer.stderr, f"ImportError: .* is version {_lib.VERSION}, and this package is 9.9")
 
     def test_importing_berlu_imports_neither_numpy_nor_torch(self):
         answer = python("import berlu, sys; print(*[m for m in ('numpy', 'torch') if m in sys.modules])")

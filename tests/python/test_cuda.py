@@ -49,10 +49,16 @@ class Cuda(unittest.TestCase):
                 self.assertTrue(torch.equal(bt.forward(spec, t), bt.forward(spec, t.cuda()).cpu()), spec)
 
     def test_channels_of_images(self):
-        x, alpha, eps = torch.randn(4, 6, 5, 3), torch.linspace(0.1, 0.9, 6), torch.linspace(0.1, 0.9, 6)
-        for t in (x, x.to(memory_format=torch.channels_last)):
-            for h, d in zip(run(t, alpha, eps, 1), run(t.cuda(), alpha.cuda(), eps.cuda(), 1)):
-                torch.testing.assert_close(h, d.cpu(), rtol=1e-5, atol=1e-5)
+        x, alpha, eps = torch.randn(4, 6, 50, 43), torch.linspace(0.1, 0.9, 6), torch.linspace(0.1, 0.9, 6)
+        for t in (x, x.to(memory_format=torch.channels_last), x.transpose(2, 3), x.bfloat16()):
+            for keep in ("input", "output"):
+                host, device = run(t, alpha, eps, 1, keep), run(t.cuda(), alpha.cuda(), eps.cuda(), 1, keep)
+                for h, d in zip(host[:2], device[:2]):
+                    self.assertTrue(torch.equal(h, d.cpu()))
+                for h, d in zip(host[2:], device[2:]):
+                    torch.testing.assert_close(h, d.cpu(), rtol=1e-5, atol=1e-3)
+                again = run(t.cuda(), alpha.cuda(), eps.cuda(), 1, keep)
+                self.assertTrue(all(torch.equal(a, b) for a, b in zip(device, again)))
 
     def test_work_goes_to_the_current_stream_and_can_be_captured(self):
         act, x = bt.BerLU(eps=0.5).cuda(), torch.randn(64, 32, device="cuda", requires_grad=True)

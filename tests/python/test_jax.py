@@ -65,6 +65,13 @@ class Jax(unittest.TestCase):
         self.assertEqual(y.dtype, jnp.bfloat16)
         np.testing.assert_array_equal(y, bj.gelu(half.astype(jnp.float32)).astype(jnp.bfloat16))
 
+    def test_a_width_that_training_drove_to_zero_gives_no_nan(self):
+        x = jnp.array([-2.0, 0.0, 3.0])
+        for eps in (0.0, -1.0):
+            y, (dx, de) = jax.value_and_grad(lambda x, e: bj.berlu(x, 0.1, e).sum(), (0, 1))(x, jnp.array(eps))
+            self.assertAlmostEqual(float(y), 2.8, places=6)
+            self.assertFalse(bool(jnp.isnan(dx).any() | jnp.isnan(de)))
+
     def test_bad_input_is_refused(self):
         for error, what in (
             (TypeError, lambda: bj.gelu(jnp.arange(3))),
@@ -72,6 +79,11 @@ class Jax(unittest.TestCase):
             (ValueError, lambda: bj.berlu(1.0, degree=99)),
             (ValueError, lambda: bj.act("gelu:scale=2")),
             (TypeError, lambda: bj.act("gelu")(1.0, alpha=2)),
+            (ValueError, lambda: bj.berlu(jnp.ones(3), 0.1, -1.0)),
+            (ValueError, lambda: bj.berlu(jnp.ones(3), float("nan"))),
+            (ValueError, lambda: bj.berlu(jnp.ones(3), degree=2.5)),
+            (ValueError, lambda: bj.berlu(jnp.ones(()), jnp.ones(4))),
+            (ValueError, lambda: bj.berlu(jnp.ones((2, 3)), jnp.ones(2))),
             (AttributeError, lambda: bj.nothing),
         ):
             with self.assertRaises(error):

@@ -187,8 +187,13 @@ class Refusals(unittest.TestCase):
                 bn.gelu(x, out=out)
         with self.assertRaisesRegex(ValueError, "dy has shape"):
             bn.backward("gelu", np.zeros(3), np.zeros(4))
-        with self.assertRaisesRegex(ValueError, "threads"):
-            bn.gelu(x, threads=-1)
+        for bad in (-1, 2**40):
+            with self.assertRaisesRegex(ValueError, "threads"):
+                bn.gelu(x, threads=bad)
+        with self.assertRaisesRegex(TypeError, "threads"):
+            bn.gelu(x, threads=1.5)
+        with self.assertRaisesRegex(ValueError, "degree=2.5"):
+            bn.berlu(x, degree=2.5)
 
 
 if __name__ == "__main__":

@@ -80,8 +80,11 @@ class Onnx(unittest.TestCase):
         self.assertTrue(model.training)
 
     def test_a_path_that_cannot_be_written_is_refused_and_leaves_nothing(self):
-        with self.assertRaisesRegex(ValueError, "cannot be written"):
-            berlu.onnx.export(bt.BerLU(), torch.randn(2, 4), os.path.join(self.folder.name, "no", "model.onnx"))
+        for path in (os.path.join(self.folder.name, "no", "model.onnx"), self.folder.name, "/proc/model.onnx"):
+            with self.assertRaisesRegex(ValueError, "cannot be written"):
+                berlu.onnx.export(bt.BerLU(), torch.randn(2, 4), path)
+        with self.assertRaisesRegex(TypeError, "module of torch"):
+            berlu.onnx.export(3, torch.randn(2, 4), self.path)
         self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_the_examples_of_the_docstrings_hold(self):

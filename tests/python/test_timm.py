@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT
 The engine's part needs its command, BERLU_BUILD_DIR/berlu (the folder of the library unless
 told)."""
 
+import doctest
 import json
 import os
 import pathlib
@@ -181,7 +182,9 @@ class Runs(unittest.TestCase):
                     run,
                 )
                 model = berlu.timm.load(run)
-                self.assertEqual(model.pretrained_cfg["mean"], (0.5, 0.5, 0.5))
+                config = timm.data.resolve_model_data_config(model)
+                self.assertEqual((config["mean"], config["input_size"]), ((0.5, 0.5, 0.5), (3, 32, 32)))
+                self.assertEqual((config["crop_pct"], model.pretrained_cfg["num_classes"]), (1.0, 10))
                 torch.manual_seed(1)
                 x, labels = torch.randn(16, 3, 32, 32), torch.arange(16) % 10
                 save_file({"input": x, "labels": labels}, f"{folder}/batch.safetensors")
@@ -220,6 +223,33 @@ class Runs(unittest.TestCase):
             pathlib.Path(folder, "run.json").write_text('{"settings": {"model": "vit_micro"}}')
             with self.assertRaisesRegex(ValueError, "no whole checkpoint 'last'"):
                 berlu.timm.load(folder)
+            path = pathlib.Path(folder, "checkpoints/last/model.safetensors")
+            path.parent.mkdir(parents=True)
+            save_file({"head.weight": torch.zeros(10, 4)}, path)
+            with self.assertRaisesRegex(ValueError, "does not fit vit_micro"):
+                berlu.timm.load(folder)
+            whole = path.read_bytes()
+            for size in (0, 5, len(whole) - 1):
+                path.write_bytes(whole[:size])
+                with self.assertRaisesRegex(ValueError, "no whole checkpoint 'last'"):
+                    berlu.timm.load(folder)
+
+    def test_a_file_that_cannot_be_written_is_refused_and_leaves_nothing(self):
+        model = torch.nn.Linear(2, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (folder, f"{folder}/no/w.safetensors"):
+                with self.assertRaisesRegex(ValueError, "cannot be written"):
+                    berlu.timm.save(model, file)
+            with self.assertRaisesRegex(ValueError, "cannot be written"):
+                berlu.timm.save(model, "/dev/full/w.safetensors")
+            with self.assertRaises(TypeError):
+                berlu.timm.save(3, f"{folder}/w.safetensors")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_the_examples_of_the_docstrings_hold(self):
+        failed, tried = doctest.testmod(berlu.timm, optionflags=doctest.ELLIPSIS)
+        self.assertEqual(failed, 0)
+        self.assertGreaterEqual(tried, 7)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """berlu.torch under torch.compile, export, functorch, autocast and checkpointing.
 SPDX-License-Identifier: MIT"""
 
+import copy
+import io
+import pickle
 import unittest
 import warnings
 
@@ -10,6 +13,7 @@ from torch import nn
 import berlu
 import berlu.torch as bt
 from berlu.torch._forms import site_of
+from torch_cases import SPECS
 
 
 class Compile(unittest.TestCase):
@@ -39,9 +43,12 @@ class Compile(unittest.TestCase):
             {"learn": "none", "backend": "native"},
         ):
             with self.subTest(**keys):
+                torch._dynamo.reset()  # each case is a program of its own, and there is a limit to these
                 act = bt.BerLU(eps=0.5, **keys)
                 compiled = torch.compile(act, fullgraph=True)
-                for rows in (10, 7):
+                for rows, dynamic in ((10, None), (7, None), (9, True), (5, True)):
+                    if dynamic and rows == 9:
+                        compiled = torch.compile(act, fullgraph=True, dynamic=True)
                     leaves = [x[:rows].clone().requires_grad_() for _ in range(2)]
                     got = [f(leaf) for f, leaf in zip((act, compiled), leaves)]
                     self.assertTrue(torch.equal(*got))
@@ -102,6 +109,46 @@ class Compile(unittest.TestCase):
             warnings.simplefilter("ignore")
             traced = torch.jit.trace(act, (x,))
         torch.testing.assert_close(traced(2 * x), act(2 * x))
+
+
+class Script(unittest.TestCase):
+    def script(self, module):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer torch advises against TorchScript
+            return torch.jit.script(module)
+
+    def test_every_activation_can_be_scripted_in_every_dtype(self):
+        x = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(12))
+        for spec in SPECS:
+            for dtype in (torch.float32, torch.float64, torch.bfloat16):
+                with self.subTest(spec=spec, dtype=dtype):
+                    model = nn.Sequential(nn.Linear(8, 8), bt.Act(spec)).to(dtype)
+                    torch.testing.assert_close(self.script(model)(x.to(dtype)), model(x.to(dtype)))
+
+    def test_channels_of_any_rank_gradients_and_files(self):
+        act = bt.BerLU(eps=0.5, channels=6, dim=1, learn="alpha+eps", degree=4)
+        scripted = self.script(act)
+        self.assertEqual(list(scripted.state_dict()), ["alpha", "eps"])
+        for shape in ((2, 6), (2, 6, 4), (2, 6, 4, 3)):
+            x = torch.randn(shape, requires_grad=True)
+            torch.testing.assert_close(scripted(x), act(x))
+            grads = [torch.autograd.grad(f(x).square().sum(), [x, *act.parameters()]) for f in (scripted, act)]
+            for a, b in zip(*grads):
+                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+        file = io.BytesIO()
+        torch.jit.save(scripted, file)
+        file.seek(0)
+        torch.testing.assert_close(torch.jit.load(file)(x), act(x))
+        with self.assertRaisesRegex(Exception, "must be a floating-point tensor"):
+            scripted(torch.ones(2, 6, dtype=torch.int64))
+
+    def test_a_scripted_module_is_what_it_was(self):
+        model = nn.Sequential(nn.Linear(4, 4), bt.BerLU())
+        self.script(model)
+        self.assertIs(type(model[1]), bt.BerLU)
+        for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            self.assertEqual(list(other.state_dict()), list(model.state_dict()))
+        self.assertEqual(list(model.state_dict()), ["0.weight", "0.bias", "1.alpha"])
 
 
 class Transforms(unittest.TestCase):

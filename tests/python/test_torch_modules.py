@@ -3,6 +3,7 @@ SPDX-License-Identifier: MIT"""
 
 import copy
 import doctest
+import importlib
 import io
 import os
 import pathlib
@@ -79,6 +80,26 @@ class Modules(unittest.TestCase):
             (ValueError, "channels is", lambda: bt.BerLU(channels=0)),
             (TypeError, "no parameter 'beta'", lambda: bt.forward("gelu", x, beta=x)),
             (ValueError, "did you mean", lambda: bt.Act("gulu")),
+            (TypeError, "parameter is torch.int64", lambda: bt.berlu(x, torch.tensor([1]))),
+            (TypeError, "parameter is torch.complex64", lambda: bt.berlu(x, torch.tensor([1j]))),
+            (ValueError, "has no value", lambda: bt.berlu(x, torch.empty(0))),
+            (TypeError, "each once", lambda: bt.berlu(x, 0.1, 0.1, 2, 5)),
+            (TypeError, "each once", lambda: bt.berlu(x, 0.1, alpha=0.1)),
+            (ValueError, "degree=2.5", lambda: bt.berlu(x, degree=2.5)),
+            (ValueError, "keep is 'nothing'", lambda: bt.gelu(x, keep="nothing")),
+            (ValueError, "backend is", lambda: bt.gelu(x, backend="fast")),
+            (ValueError, "keep='input'", lambda: bt.gelu(x, keep="output")),
+            (ValueError, "keep='input'", lambda: bt.berlu(x, alpha=0.0, keep="output")),
+            (ValueError, "keep='input'", lambda: bt.berlu(x, degree=4, keep="output")),
+            (ValueError, "16 bits needs alpha >= 0.0078125", lambda: bt.BerLU(0.002, keep="output")(x.bfloat16())),
+            (ValueError, "16 bits", lambda: bt.BerLU(0.002, keep="output", dtype=torch.float16)),
+            (ValueError, "16 bits", lambda: torch.compile(bt.BerLU(0.002, keep="output"), backend="eager")(x.half())),
+            (TypeError, "channels is 2.5", lambda: bt.BerLU(channels=2.5)),
+            (TypeError, "dtype is torch.int32", lambda: bt.BerLU(dtype=torch.int32)),
+            (TypeError, "torch.sparse_coo", lambda: bt.gelu(x.to_sparse())),
+            (TypeError, "model is a int", lambda: bt.replace_activations(3, "berlu")),
+            (TypeError, "neither a spec", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), 3)),
+            (TypeError, "is no module", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), lambda: None)),
         ):
             with self.assertRaisesRegex(error, text):
                 what()
@@ -97,8 +118,33 @@ class Modules(unittest.TestCase):
         with torch.no_grad():
             kept.alpha.fill_(-0.5)
         if bt.native() is None:
-            with self.assertRaisesRegex(RuntimeError, "with alpha = -0.5 its slope cannot be had from the output"):
+            with self.assertRaisesRegex(berlu.Error, "with alpha = -0.5 its slope cannot be had from the output"):
                 kept(x).sum().backward()
+
+    def test_parameters_may_lie_in_memory_as_they_like(self):
+        x = torch.randn(4, 8)
+        wide = torch.linspace(0.1, 0.9, 16, requires_grad=True)
+        one = torch.tensor([0.5], requires_grad=True)
+        for leaf, alpha in ((wide, wide[::2]), (one, one.expand(8))):
+            grads = []
+            for backend in ("native", "torch"):
+                y = bt.berlu(x, alpha, 0.5, backend=backend)
+                grads.append((y, torch.autograd.grad(y.square().sum(), leaf, retain_graph=True)[0]))
+            for a, b in zip(*grads):
+                torch.testing.assert_close(a, b)
+
+    def test_every_activation_class_of_torch_timm_and_transformers_is_known(self):
+        # Not elementwise, or nothing at all.
+        others = {"MultiheadAttention", "Softmin", "Softmax", "Softmax2d", "LogSoftmax", "LinearActivation"}
+        homes = ["torch.nn.modules.activation", "timm.layers.activations", "timm.layers.activations_me"]
+        for home in [*homes, "transformers.activations"]:
+            try:
+                module = importlib.import_module(home)
+            except ImportError:
+                continue
+            for name, cls in vars(module).items():
+                if isinstance(cls, type) and issubclass(cls, nn.Module) and cls.__module__ == home:
+                    self.assertEqual(sum(name in words for words in (_replace.KINDS, _replace._GATES, others)), 1, name)
 
     def test_the_examples_of_the_docstrings_hold(self):
         for module in (bt, _modules, _ops, _train, _replace):

@@ -11,16 +11,12 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import torch
 from torch import nn
 
-from .._act import Act as Activation, act as make_act, names
+from .._act import Act as Activation, act as make_act, names, number
 from ._forms import site_of
-from ._ops import apply, check_backend
+from ._ops import apply, check_backend, check_keep, script_function
 
 Tensor = torch.Tensor
 Numbers = Union[float, Sequence[float], Tensor]
-
-# keep="output" computes the slope from y. Below this alpha the rounding of y spoils it (docs/math.md);
-# 2^-7 in 16 bits.
-LEAST_ALPHA = 0.001
 
 
 class Act(nn.Module):
@@ -50,10 +46,13 @@ class Act(nn.Module):
     ) -> None:
         super().__init__()
         act = make_act(spec)
+        if channels is not None and not isinstance(channels, int):
+            raise TypeError(f"berlu: channels is {channels!r}; it must be a whole number, or None")
         if channels is not None and channels < 1:
             raise ValueError(f"berlu: channels is {channels}; it must be 1 or more")
-        if keep not in ("input", "output"):
-            raise ValueError(f"berlu: keep is '{keep}'; it must be input or output")
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"berlu: dtype is {dtype}; parameters are floating-point numbers")
+        check_keep(act.spec, keep, dtype or torch.float32)
         self.spec, self.channels, self.dim, self.keep, self.backend = (
             act.spec,
             channels,
@@ -66,21 +65,40 @@ class Act(nn.Module):
         for name in filter(None, self._names):
             full = torch.full((channels or 1,), act.parameters[name].value, device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(full))
-        if keep == "output":
-            self._check_keep(act)
-
-    def _check_keep(self, act: Activation) -> None:
-        if not act.from_output:
-            raise ValueError(f"berlu: {act.spec}: its slope cannot be had from the output; use keep='input'")
-        least = act.parameters["alpha"].value if "alpha" in act.parameters else LEAST_ALPHA
-        if least < LEAST_ALPHA:
-            raise ValueError(f"berlu: {act.spec}: keep='output' needs alpha >= {LEAST_ALPHA}; use keep='input'")
 
     def forward(self, x: Tensor) -> Tensor:
-        first, second = self._names
-        p = getattr(self, first) if first else None
-        q = getattr(self, second) if second else None
-        return apply(x, p, q, self.spec, self.dim, self.keep, self.backend)
+        if torch.jit.is_scripting():
+            return self._scripted(x)
+        else:  # TorchScript compiles nothing of this branch
+            first, second = self._names
+            p = getattr(self, first) if first else None
+            q = getattr(self, second) if second else None
+            return apply(x, p, q, self.spec, self.dim, self.keep, self.backend)
+
+    # ---- torch.jit.script: the pure form, as a function that is made when a module is scripted ----
+
+    __jit_unused_properties__ = ["activation"]
+
+    def __prepare_scriptable__(self) -> "Act":
+        self._script = script_function(self.spec, self.channels is not None, self.dim)
+        return self
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Copies and pickles are made without the function, which can be neither copied nor pickled."""
+        return {key: value for key, value in self.__dict__.items() if key != "_script"}
+
+    def _scripted(self, x: Tensor) -> Tensor:
+        if not x.is_floating_point():
+            raise TypeError("berlu: x must be a floating-point tensor")
+        alpha, eps, beta = x, x, x  # stand for what is no parameter of this module
+        if hasattr(self, "alpha"):
+            alpha = self.alpha
+        if hasattr(self, "eps"):
+            eps = self.eps
+        if hasattr(self, "beta"):
+            beta = self.beta
+        wide = x if x.dtype == torch.float64 else x.to(torch.float32)
+        return self._script(wide, alpha, eps, beta).to(x.dtype)
 
     @property
     def activation(self) -> Activation:
@@ -189,7 +207,7 @@ def forward(
     >>> bt.forward("prelu", torch.tensor([-2.0]), alpha=torch.tensor([0.5])).tolist()
     [-1.0]
     """
-    activation = make_act(act)
+    activation, backend = make_act(act), check_backend(backend)
     names_of = site_of(activation.spec).form.params
     for name in parameters:
         if name not in names_of:
@@ -205,19 +223,20 @@ def _function(name: str) -> Callable[..., Tensor]:
     def function(
         x: Tensor, *args: Any, dim: int = -1, keep: str = "input", backend: str = "auto", **keys: Any
     ) -> Tensor:
+        check_backend(backend)
         if not args and not keys:
             return apply(x, None, None, act.spec, dim, keep, backend)
-        keys = {**dict(zip(act.parameters, args)), **keys}
+        given = dict(zip(act.parameters, args))
+        if len(args) > len(given) or given.keys() & keys.keys():
+            raise TypeError(f"berlu: {name} takes x, {', '.join(act.parameters) or 'no parameter'}, each once")
+        keys = {**given, **keys}
         tensors: List[Optional[Tensor]] = [None, None]
         for i, key in enumerate(real):
             if isinstance(keys.get(key), Tensor):
                 tensors[i] = keys.pop(key)
         spec = act.spec
         if keys:
-            spec = f"{name}:" + ",".join(
-                f"{key}={int(v) if key == 'degree' else float(v)!r}" for key, v in keys.items()
-            )
-            spec = make_act(spec).spec
+            spec = make_act(f"{name}:" + ",".join(f"{key}={number(v)}" for key, v in keys.items())).spec
         return apply(x, tensors[0], tensors[1], spec, dim, keep, backend)
 
     function.__name__ = function.__qualname__ = name

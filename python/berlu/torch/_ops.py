@@ -19,6 +19,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
+from .._lib import Error
 from . import _bridge
 from ._form import Form, Number
 from ._forms import Site, site_of
@@ -29,6 +30,9 @@ Parameter = Optional[Tensor]
 _NATIVE_DTYPES = frozenset((torch.float32, torch.bfloat16, torch.float16))
 _DTYPES = _NATIVE_DTYPES | {torch.float64}
 _WIDTHS = ("eps", "beta")  # of a transition: the library treats a width that is not positive as a kink
+
+# keep="output" computes the slope from y. Below these the rounding of y spoils it (docs/math.md).
+LEAST_ALPHA, LEAST_ALPHA_16 = 0.001, 2.0**-7
 
 
 # ---- Parameters and their sums -------------------------------------------------------------------
@@ -193,18 +197,28 @@ if _bridge.available:
 _BelowAutograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
 
 
+def _own(error: RuntimeError) -> RuntimeError:
+    """An operator's exception as berlu.Error where the text is the library's; torch's own stay."""
+    text = str(error)
+    return Error(text) if text.startswith("berlu: ") else error
+
+
 def _call_backward(op: Any, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     known, p, q = ctx.saved_tensors
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
     if dy.dtype != known.dtype:
         dy = dy.to(known.dtype)
-    if (
-        torch.compiler.is_compiling() or torch.is_grad_enabled()
-    ):  # create_graph: the operator's own derivative is recorded
+    if torch.compiler.is_compiling():
         dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
     else:
-        with _BelowAutograd():
-            dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        try:
+            if torch.is_grad_enabled():  # create_graph: the operator's own derivative is recorded
+                dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+            else:
+                with _BelowAutograd():
+                    dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        except RuntimeError as error:
+            raise _own(error) from None
     return dx, dp if need_p else None, dq if need_q else None, None, None
 
 
@@ -322,13 +336,8 @@ def _transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
 
 
-def _device_is_native(x: Tensor, p: Parameter, q: Parameter, dim: int) -> bool:
-    if x.is_cpu:
-        return True
-    if not x.is_cuda or not _bridge.cuda_available:
-        return False
-    per_channel = any(a is not None and a.numel() > 1 for a in (p, q))
-    return not per_channel or x.stride(dim) == 1  # elsewhere the CUDA library has no kernel
+def _device_is_native(x: Tensor) -> bool:
+    return x.is_cpu or (x.is_cuda and _bridge.cuda_available)
 
 
 def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
@@ -337,15 +346,39 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
         raise TypeError(f"berlu: x is a {type(x).__name__}; it must be a tensor")
     if x.dtype not in _DTYPES:
         raise TypeError(f"berlu: x is {x.dtype}; it must be a floating-point tensor of 16, 32 or 64 bits")
+    if x.layout is not torch.strided and type(x) is Tensor:
+        raise TypeError(f"berlu: the layout of x is {x.layout}; it must be torch.strided")
+    if x.is_nested and type(x) is Tensor:
+        raise TypeError("berlu: x is a nested tensor of the strided layout; use layout=torch.jagged")
     for a in (p, q):
         if a is None:
             continue
+        if not a.is_floating_point():
+            raise TypeError(f"berlu: a parameter is {a.dtype}; it must be a floating-point tensor")
+        if a.numel() == 0:
+            raise ValueError("berlu: a parameter has no value")
         if a.device != x.device:
             raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
         if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
             raise ValueError(
                 f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
             )
+
+
+def check_keep(spec: str, keep: str, dtype: torch.dtype) -> None:
+    """Refuses a `keep` that is unknown, or that the activation's slope cannot be had from. The
+    value of a learned alpha is not looked at, which on a GPU would wait for it: its first one is."""
+    if keep == "input":
+        return
+    if keep != "output":
+        raise ValueError(f"berlu: keep is '{keep}'; it must be input or output")
+    act = site_of(spec).act
+    if not act.from_output:
+        raise ValueError(f"berlu: {spec}: its slope cannot be had from the output; use keep='input'")
+    least = LEAST_ALPHA_16 if dtype in (torch.bfloat16, torch.float16) else LEAST_ALPHA
+    if "alpha" in act.parameters and act.parameters["alpha"].value < least:
+        what = "keep='output' in 16 bits" if least == LEAST_ALPHA_16 else "keep='output'"
+        raise ValueError(f"berlu: {spec}: {what} needs alpha >= {least:g}; use keep='input'")
 
 
 def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
@@ -361,7 +394,7 @@ def _apply_traced(
 ) -> Tensor:
     """Inside torch.compile."""
     native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
-    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x, p, q, dim)):
+    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)):
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     keeps_output = keep == "output" and torch.is_grad_enabled()
@@ -382,6 +415,8 @@ def apply(
     if torch._C._get_tracing_state() is not None or _exporting():
         return _exported(x, p, q, spec, dim)
     _check(x, p, q, dim)
+    if keep != "input":
+        check_keep(spec, keep, x.dtype)
     choice = _override or choice
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
@@ -393,17 +428,20 @@ def apply(
         choice == "torch"
         or x.dtype not in _NATIVE_DTYPES
         or not _bridge.available
-        or not _device_is_native(x, p, q, dim)
+        or not _device_is_native(x)
     ):
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
-    if not grad or not (learns or x.requires_grad):
-        with _BelowAutograd():  # the operator's own autograd would cost as much again as the call
-            y: Tensor = _forward(x, p, q, spec, dim)
-    elif keep == "output":
-        y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
-    else:
-        y = _Native.apply(x, p, q, spec, dim)
+    try:
+        if not grad or not (learns or x.requires_grad):
+            with _BelowAutograd():  # the operator's own autograd would cost as much again as the call
+                y: Tensor = _forward(x, p, q, spec, dim)
+        elif keep == "output":
+            y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
+        else:
+            y = _Native.apply(x, p, q, spec, dim)
+    except RuntimeError as error:
+        raise _own(error) from None
     return y
 
 
@@ -440,6 +478,31 @@ def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Ten
 
 
 def _single(p: Parameter) -> Parameter:
-    """A parameter as the operators take it; a cast outside of them keeps its gradient in its own
-    dtype."""
-    return p if p is None or p.dtype is torch.float32 else p.float()
+    """A parameter as the operators take it; a cast or a copy outside of them keeps its gradient in
+    its own dtype and layout."""
+    if p is None or (p.dtype is torch.float32 and p.is_contiguous()):
+        return p
+    return p.float().contiguous()
+
+
+def script_function(spec: str, channels: bool, dim: int) -> Any:
+    """The pure form as a function of TorchScript: of x in f32 or f64 and of alpha, eps and beta, any
+    tensor for those that the module does not have as parameters. Traced over one tensor and right for
+    every shape, because a channel dimension is moved to the end and parameters broadcast there."""
+    site = site_of(spec)
+    learned = {name for name, p in site.act.parameters.items() if p.learned}
+
+    def function(x: Tensor, alpha: Tensor, eps: Tensor, beta: Tensor) -> Tensor:
+        given = {"alpha": alpha, "eps": eps, "beta": beta}
+        params = [given[name] if name in learned else None for name in site.form.params] + [None, None]
+        last = x.movedim(dim, -1) if channels else x
+        shaped: List[Number] = []
+        for name, own, p in zip(site.form.params, site.own, params):
+            value: Number = own if p is None else p if channels else p.reshape(())
+            shaped.append(value.clamp_min(2.0**-60) if isinstance(value, Tensor) and name in _WIDTHS else value)
+        y = site.form.value(last, shaped)
+        return y.movedim(-1, dim) if channels else y
+
+    example = torch.zeros([2] * max(2, dim + 1, -dim)) if channels else torch.zeros(2)
+    one = torch.ones(2) if channels else torch.ones(1)
+    return torch.jit.trace(function, (example, one, one, one), check_trace=False)

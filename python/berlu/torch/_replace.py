@@ -38,6 +38,11 @@ KINDS: Dict[str, str] = {
     "Mish": "mish",
     "Hardswish": "hard_swish",
     "Hardtanh": "hard_tanh",
+    "Hardshrink": "hard_shrink",
+    "Softshrink": "soft_shrink",
+    "Tanhshrink": "tanh_shrink",
+    "Softsign": "soft_sign",
+    "Threshold": "threshold",
     "Swish": "silu",
     "SwishMe": "silu",
     "MishMe": "mish",
@@ -64,7 +69,10 @@ KINDS: Dict[str, str] = {
     "PytorchGELUTanh": "gelu_tanh",
 }
 _HOMES = ("torch.nn", "timm", "transformers")
-_GATES = ("Sigmoid", "Hardsigmoid", "HardSigmoid", "HardSigmoidMe", "Tanh", "GLU", "LogSigmoid", "Softplus")
+_GATES = (
+    *("Sigmoid", "Hardsigmoid", "HardSigmoid", "HardSigmoidMe", "Tanh", "GLU", "LogSigmoid", "Softplus"),
+    "SqrtSoftplusActivation",
+)
 _FUNCTIONS = {
     F.relu: "relu",
     F.relu6: "relu6",
@@ -77,6 +85,27 @@ _FUNCTIONS = {
     F.silu: "silu",
     F.mish: "mish",
     F.hardswish: "hard_swish",
+    F.hardtanh: "hard_tanh",
+    F.hardshrink: "hard_shrink",
+    F.softshrink: "soft_shrink",
+    F.tanhshrink: "tanh_shrink",
+    F.softsign: "soft_sign",
+    F.threshold: "threshold",
+    F.rrelu: "rrelu",
+    F.leaky_relu_: "leaky_relu",
+    F.elu_: "elu",
+    F.hardtanh_: "hard_tanh",
+    torch.prelu: "prelu",
+    torch.rrelu: "rrelu",
+    torch.rrelu_: "rrelu",
+    torch.celu: "celu",
+    torch.celu_: "celu",
+    torch.selu: "selu",
+    torch.selu_: "selu",
+    torch.threshold: "threshold",
+    torch.threshold_: "threshold",
+    torch.Tensor.hardshrink: "hard_shrink",
+    torch.Tensor.prelu: "prelu",
     torch.relu: "relu",
     torch.relu_: "relu",
     torch.Tensor.relu: "relu",
@@ -91,7 +120,13 @@ New = Union[str, Activation, Factory, Mapping[str, Union[str, Activation, Factor
 class Report:
     """What replace_activations() did: `replaced` (place, old, new), `gates` left alone (place,
     class), `functional` calls that remain (place, function, how often; only with an example).
-    Prints as a table."""
+    Prints as a table.
+
+    >>> import torch, berlu.torch as bt
+    >>> report = bt.replace_activations(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sigmoid()), "berlu")
+    >>> len(report), report.replaced[0][:2], report.gates
+    (1, ('0', 'relu'), [('1', 'Sigmoid')])
+    """
 
     replaced: List[Tuple[str, str, str]] = dataclasses.field(default_factory=list)
     gates: List[Tuple[str, str]] = dataclasses.field(default_factory=list)
@@ -141,6 +176,8 @@ def _chooser(new: New, kind: str) -> Optional[Factory]:
     if isinstance(chosen, (str, Activation)):
         spec = chosen
         return lambda **keys: Act(spec, **keys)
+    if not callable(chosen):
+        raise TypeError(f"berlu: {chosen!r} is neither a spec nor a function that makes a module")
     return chosen
 
 
@@ -254,6 +291,8 @@ def _new_module(
             raise ValueError(f"berlu: the width before '{place}' is not known; pass an example or channels=False")
         keys["channels"], keys["dim"] = widths[place]
     module = factory(**keys)
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"berlu: what shall make the new activation of '{place}' gave {module!r}, which is no module")
     if like is not None:
         module.train(like.training)
         tensor = next(like.parameters(), None)
@@ -290,6 +329,8 @@ def replace_activations(
     1      gelu  berlu:alpha=0.01,eps=0.1,degree=2,learn=alpha
     1 replaced, 0 gates left alone
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
     wanted = None if old is None else {old} if isinstance(old, str) else set(old)
     inputs: Tuple[Any, ...] = () if example is None else example if isinstance(example, tuple) else (example,)
     report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)

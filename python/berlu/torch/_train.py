@@ -116,7 +116,12 @@ def project_(model: nn.Module, rules: str) -> int:
 
 
 class Lipschitz(NamedTuple):
-    """The constants of a model's activation sites, by name, and the largest."""
+    """The constants of a model's activation sites, by name, and the largest.
+
+    >>> import torch, berlu.torch as bt
+    >>> bt.lipschitz(torch.nn.Sequential(bt.BerLU(alpha=-3), bt.Act("relu")))
+    Lipschitz(sites={'0': 3.0, '1': 1.0}, largest=3.0)
+    """
 
     sites: Dict[str, float]
     largest: float

@@ -84,9 +84,19 @@ static size_t inner_of(const berlu_act_call *call)
     return call->inner ? call->inner : 1;
 }
 
+/* The size of a plane where the channel is not innermost and matters; 1 elsewhere. */
+static size_t plane_of(const berlu_act *act, const berlu_act_call *call)
+{
+    for (size_t p = 0; p < act->definition->param_count; p++)
+        if (call->param[p].stride)
+            return inner_of(call);
+    return 1;
+}
+
 static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    size_t plane = plane_of(act, call);
     *job = (cuda_job){.op = op,
                       .dtype = call->dtype,
                       .plain = act->scale == 1.0f && !act->center,
@@ -94,8 +104,9 @@ static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const
                       .center = act->center,
                       .param_index = call->param_index,
                       .rows = call->rows,
-                      .channels = call->channels * inner_of(call), /* where it is not 1 no channel matters */
+                      .channels = call->channels * (inner_of(call) / plane), /* flat where no channel matters */
                       .count = call->rows * call->channels * inner_of(call),
+                      .inner = plane,
                       .degree = act->shape.degree,
                       .shape_count = (int)act->shape.count,
                       .x = from_output ? NULL : call->x,
@@ -115,12 +126,17 @@ static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const
     }
 }
 
+/* The partial sums of a channel. */
+static size_t blocks_of(const cuda_job *job)
+{
+    return job->inner > 1 ? job->rows * cuda_runs(job) : (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
+}
+
 /* Assigns the sums their addresses from `base` on, which may be 0 for counting; returns the
  * bytes. */
 static size_t job_place(cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call, uintptr_t base)
 {
-    size_t used = 0, row_blocks = (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
-    size_t tiles = kernels->tiles(job), columns = row_blocks * job->channels;
+    size_t used = 0, tiles = kernels->tiles(job), columns = blocks_of(job) * job->channels;
     for (int p = 0; is_backward(job->op) && p < BERLU_ACT_PARAMS; p++) {
         if (!call->param[p].grad)
             continue;
@@ -191,10 +207,6 @@ static berlu_status check_sizes(const berlu_act *act, const berlu_act_call *call
     if (inner > most || call->channels > most / inner || (call->channels && call->rows > most / inner / call->channels))
         return berlu_fail(BERLU_ERR_ARG, "%s: %zu rows of %zu channels of %zu are more than 2^40 numbers", act->name,
                           call->rows, call->channels, inner);
-    for (size_t p = 0; inner > 1 && p < act->definition->param_count; p++)
-        if (call->param[p].stride)
-            return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: CUDA has parameters per channel only where inner is 1",
-                              act->name);
     if (act->shape.count > CUDA_SHAPE_NUMBERS)
         return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: %zu numbers of shape do not fit a kernel", act->name,
                           act->shape.count);
@@ -215,6 +227,8 @@ static berlu_status check_call(const berlu_act *act, berlu_act_op op, const berl
  * rows, and a grid at most 65,535 blocks of the one and 2^31 - 1 of the other. */
 static berlu_status check_grid(const berlu_act *act, const cuda_job *job)
 {
+    if (job->inner > 1)
+        return BERLU_OK;
     if (job->columns && job->channels > (size_t)65535 * 32)
         return berlu_fail(BERLU_ERR_UNSUPPORTED,
                           "%s: %zu channels with a bias, its gradient or parameters of their own "
@@ -246,19 +260,19 @@ size_t berlu_act_cuda_workspace(const berlu_act *act, berlu_act_op op, const ber
 static cudaError_t join_sums(const cuda_job *job, const cuda_kernels *kernels, const berlu_act_call *call,
                              cudaStream_t stream)
 {
-    size_t row_blocks = (job->rows + CUDA_ROWS - 1) / CUDA_ROWS;
+    size_t blocks = blocks_of(job);
     cudaError_t error = cudaSuccess;
     if (!is_backward(job->op))
         return error;
     for (int p = 0; p < BERLU_ACT_PARAMS && error == cudaSuccess; p++) {
         float *grad = call->param[p].grad;
         if (grad && job->per_channel[p])
-            error = cuda_join_columns(grad, job->channel_sum[p], row_blocks, job->channels, stream);
+            error = cuda_join_columns(grad, job->channel_sum[p], blocks, job->channels, stream);
         else if (grad)
             error = cuda_join_layer(grad, job->layer_sum[p], kernels->tiles(job), stream);
     }
     if (call->dbias && error == cudaSuccess)
-        error = cuda_join_columns(call->dbias, job->bias_sum, row_blocks, job->channels, stream);
+        error = cuda_join_columns(call->dbias, job->bias_sum, blocks, job->channels, stream);
     return error;
 }
 

@@ -4,7 +4,7 @@
  * The build passes the formula's header as ACT_FORMULA and the name of the table as ACT_TABLE, as
  * for act/cpu/kernel.c: the same text, so the same bits. Memory bandwidth is the limit, so
  * everything here keeps it busy: 16 bytes per access, several accesses in flight per thread, and
- * few instructions between them. Five kernels:
+ * few instructions between them. Six kernels:
  *
  *     stream     flat arrays, aligned, the ops of training (value; dx with parameter sums).
  *                One tile per block. In 16-bit storage costly formulas run only where a quick
@@ -14,6 +14,7 @@
  *                from one read. A thread owns 16 bytes of channels and goes down the rows.
  *     columns    bias, column sums, per-channel parameters: a thread owns channels and iterates
  *                over 64 rows.
+ *     planes     per-channel parameters of NCHW images (planes.cuh).
  *     anything   every op, every alignment, element by element. Simple and slow; training does
  *                not use it.
  *
@@ -28,18 +29,9 @@
 namespace
 {
 
-constexpr int PARAMS = ACT_PARAMS, THREADS = 256; /* of the general kernels */
+#include "act/cuda/element.cuh"
 
-/* DEGREE makes the degree a compile-time constant; 0 leaves it open. */
-template <int DEGREE> __device__ __forceinline__ consts consts_at(const cuda_job &job, size_t channel)
-{
-    const act_shape shape = {DEGREE ? DEGREE : job.degree, (size_t)job.shape_count, job.shape_numbers, nullptr};
-    float params[PARAMS ? PARAMS : 1] = {};
-#pragma unroll
-    for (int p = 0; p < PARAMS; p++)
-        params[p] = job.param[p] ? job.param[p][job.per_channel[p] ? channel : 0] : job.own[p];
-    return consts_make(params, &shape, job.scale, job.center);
-}
+constexpr int THREADS = 256; /* of the general kernels */
 
 /* ---- Sums of a layer ------------------------------------------------------------------------- */
 
@@ -267,64 +259,6 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPE
 
 /* ---- columns and anything: every op ---------------------------------------------------------- */
 
-/* One element, any op. Returns the term of the column sums of dx; fills the terms of the
- * parameters' sums. */
-__device__ __forceinline__ float element(const cuda_job &job, const consts &k, size_t i, size_t channel, float *terms)
-{
-    float slopes[PARAMS ? PARAMS : 1] = {}, slope;
-    if (job.op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
-        slope = 0;
-#if ACT_FROM_OUTPUT
-        float y = load_one(job.y_in, job.dtype, i);
-        slope = act_slope_from_output(y, &k.f);
-#if ACT_PARAMS
-        act_param_slopes_from_output(y, &k.f, slopes);
-#endif
-#endif
-    } else {
-        float x = load_one(job.x, job.dtype, i);
-        if (job.bias)
-            x = v_add(x, job.bias[channel]);
-        if (job.op == BERLU_ACT_SECOND) {
-            store_one(job.y, job.dtype, i, full_curve(x, &k, job.plain));
-            return 0;
-        }
-        if (job.op == BERLU_ACT_PARAM_SLOPE) {
-#if ACT_PARAMS
-            full_param_slopes(x, &k, job.plain, slopes);
-#endif
-            float chosen = slopes[0];
-            for (int p = 1; p < PARAMS; p++)
-                chosen = p == job.param_index ? slopes[p] : chosen;
-            store_one(job.y, job.dtype, i, chosen);
-            return 0;
-        }
-        float g = job.op == BERLU_ACT_BACKWARD ? load_one(job.dy, job.dtype, i) : 0.0f;
-        if (job.op != BERLU_ACT_SLOPE && job.y)
-            store_one(job.y, job.dtype, i, full_value(x, &k, job.plain));
-        if (job.op == BERLU_ACT_FORWARD)
-            return 0;
-        slope = full_slope(x, &k, job.plain);
-        if (job.op == BERLU_ACT_SLOPE) {
-            store_one(job.y, job.dtype, i, slope);
-            return 0;
-        }
-#if ACT_PARAMS
-        full_param_slopes(x, &k, job.plain, slopes);
-#endif
-        float dx = v_mul(g, slope);
-        store_one(job.dx, job.dtype, i, dx);
-        for (int p = 0; p < PARAMS; p++)
-            terms[p] = v_fma(g, slopes[p], terms[p]);
-        return dx;
-    }
-    float g = load_one(job.dy, job.dtype, i), dx = v_mul(g, slope);
-    store_one(job.dx, job.dtype, i, dx);
-    for (int p = 0; p < PARAMS; p++)
-        terms[p] = v_fma(g, slopes[p], terms[p]);
-    return dx;
-}
-
 constexpr int ANY_EACH = 16, ANY_TILE = THREADS * ANY_EACH;
 
 __global__ void __launch_bounds__(THREADS) anything(const __grid_constant__ cuda_job job)
@@ -370,6 +304,8 @@ __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ cuda_
                 job.layer_sum[p][(size_t)blockIdx.x * gridDim.y + blockIdx.y] = total;
         }
 }
+
+#include "act/cuda/planes.cuh"
 
 /* ---- Launching ------------------------------------------------------------------------------- */
 
@@ -438,6 +374,8 @@ size_t tile_size(const cuda_job *job)
 
 size_t cuda_tiles(const cuda_job *job)
 {
+    if (job->inner > 1)
+        return plane_items(job);
     if (sweeps(job)) {
         sweep_shape s = sweep_shape_of(job);
         return (size_t)s.grid.x * s.grid.y;
@@ -530,6 +468,10 @@ template <int DTYPE> void launch_degree(const cuda_job *job, cudaStream_t stream
 
 cudaError_t cuda_launch(const cuda_job *job, cudaStream_t stream)
 {
+    if (job->inner > 1) {
+        planes<<<plane_grid(job), THREADS, 0, stream>>>(*job);
+        return cudaGetLastError();
+    }
     if (job->columns && !sweeps(job)) {
         columns<<<column_grid(job), THREADS, 0, stream>>>(*job, rows_each(job));
         return cudaGetLastError();

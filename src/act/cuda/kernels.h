@@ -10,7 +10,8 @@
  *                  in index order, threads are joined by a fixed tree in double, tiles by a
  *                  second kernel, again by a fixed tree in double
  *     per channel  rows in blocks of CUDA_ROWS in f32, in order (the rule of the CPU) or every n-th
- *                  row in order and then the n sums, blocks by a fixed tree in double */
+ *                  row in order and then the n sums, blocks by a fixed tree in double; where the
+ *                  channel is not innermost runs of CUDA_RUN neighbours take the blocks' place */
 #ifndef ACT_CUDA_KERNELS_H
 #define ACT_CUDA_KERNELS_H
 
@@ -20,6 +21,7 @@
 
 enum {
     CUDA_ROWS = 64,         /* rows whose column sums are added in order */
+    CUDA_RUN = 2048,        /* elements of a plane that a warp adds */
     CUDA_SHAPE_NUMBERS = 64 /* capacity for the numbers of a smoothed function */
 };
 
@@ -31,7 +33,8 @@ typedef struct cuda_job {
     float scale;
     int center, param_index;
     size_t rows, channels, count;
-    int columns; /* 1: bias, column sums or per-channel parameters: iterate over rows and channels */
+    size_t inner; /* above 1: [rows, channels, inner], with parameters per channel (planes.cuh) */
+    int columns;  /* 1: bias, column sums or per-channel parameters: iterate over rows and channels */
 
     int degree, shape_count;
     float shape_numbers[CUDA_SHAPE_NUMBERS];
@@ -47,6 +50,16 @@ typedef struct cuda_job {
     float *channel_sum[BERLU_ACT_PARAMS]; /* [row blocks][channels] */
     float *bias_sum;                      /* the same */
 } cuda_job;
+
+/* Runs of a plane, each with a partial sum of its own. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline size_t
+    cuda_runs(const cuda_job *job)
+{
+    return (job->inner + CUDA_RUN - 1) / CUDA_RUN;
+}
 
 typedef struct cuda_kernels {
     size_t (*tiles)(const cuda_job *job); /* the number of partial sums of a layer that the launch writes */
