@@ -9,10 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "commands.h"
 #include "commit.h"
+#include "gpu.h"
 #include "machine.h"
 #include "output.h"
 #include "progress.h"
@@ -268,6 +270,17 @@ static void rate_warn(const train_settings *s, const options *o, const display *
                 (long long)(s->batch * s->accumulate), s->lr);
 }
 
+/* The default is the CPU; whoever has a GPU shall know the option. */
+static void gpu_note(const train_settings *s, const options *o, const display *d)
+{
+    gpu here;
+    const backend *cuda;
+    int automatic = s->given[recipe_find("device") - train_settings_table] == 0;
+    if (automatic && !options_flag(o, "resume") && !d->quiet && backend_find(&cuda, "cuda") == BERLU_OK &&
+        gpu_usable(&here))
+        fprintf(stderr, "note: this machine has a GPU, %s; --device cuda trains on it\n", here.name);
+}
+
 static berlu_status result_print(const options *o, const train_result *r, const display *d)
 {
     char best[64] = "", speed[96] = "";
@@ -385,6 +398,7 @@ static berlu_status train(options *o)
     TRY_DONE(trainer_open(&t, &s, &hooks));
     table_show(t, &d, options_flag(o, "verbose"));
     rate_warn(&s, o, &d);
+    gpu_note(&s, o, &d);
     if (options_flag(o, "dry-run"))
         TRY_DONE(dry_run(t, o, &d));
     else {

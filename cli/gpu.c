@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 
+#include "base/status.h"
+
 enum { MAJOR = 75, MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* of cuda.h */
 
 typedef struct driver {
@@ -59,4 +61,17 @@ int gpu_list(gpu *out, int capacity, const char **why)
             gpu_describe(&d, &out[i], i);
     dlclose(library);
     return count;
+}
+
+int gpu_usable(gpu *out)
+{
+    gpu found[16];
+    const char *why;
+    int count = gpu_list(found, COUNT(found), &why);
+    for (int i = 0; i < count && i < (int)COUNT(found); i++)
+        if (found[i].major >= 8) {
+            *out = found[i];
+            return 1;
+        }
+    return 0;
 }

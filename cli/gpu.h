@@ -14,4 +14,7 @@ typedef struct gpu {
  * what is missing. */
 int gpu_list(gpu *out, int capacity, const char **why);
 
+/* The first that the engine's kernels run on; 0 where there is none. */
+int gpu_usable(gpu *out);
+
 #endif

@@ -18,8 +18,7 @@ berlu_status backend_find(const backend **out, const char *name)
 #ifdef BERLU_HAS_CUDA
         *out = cuda_backend();
 #else
-        return berlu_fail(BERLU_ERR_UNSUPPORTED,
-                          "device cuda: this build has no CUDA; build it where nvcc is installed");
+        return berlu_fail(BERLU_ERR_DEVICE, "device cuda: this build has no CUDA; build it where nvcc is installed");
 #endif
     }
     return BERLU_OK;

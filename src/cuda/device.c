@@ -73,8 +73,11 @@ static berlu_status gpu_choose(cuda_device *d, int index)
     d->index = index;
     TRY(gpu_describe(&d->gpu, index));
     TRY(gpu_use(index));
+    if (d->gpu.major < 8)
+        return berlu_fail(BERLU_ERR_DEVICE, "CUDA: %s has compute capability %d.%d; 8.0 is the least that is supported",
+                          d->gpu.name, d->gpu.major, d->gpu.minor);
     if (!cuda_kernels_usable())
-        return berlu_fail(BERLU_ERR_UNSUPPORTED,
+        return berlu_fail(BERLU_ERR_DEVICE,
                           "CUDA: this build has no code for %s (compute capability %d.%d); configure with "
                           "-DBERLU_CUDA_ARCHITECTURES=%d%d",
                           d->gpu.name, d->gpu.major, d->gpu.minor, d->gpu.major, d->gpu.minor);

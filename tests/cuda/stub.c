@@ -21,7 +21,8 @@ void stub_reset(void)
 {
     int alive = stub.allocations;
     size_t taken = stub.taken;
-    stub = (stub_machine){.gpus = 1, .memory = (size_t)1 << 32, .version = "13.1.0", .offers = 3, .processors = 7};
+    stub = (stub_machine){
+        .gpus = 1, .memory = (size_t)1 << 32, .version = "13.1.0", .offers = 3, .major = 9, .processors = 7};
     stub.cost[0] = 3e-6, stub.cost[1] = 1e-6, stub.cost[2] = 2e-6;
     stub.allocations = alive;
     stub.taken = taken;
@@ -134,8 +135,11 @@ berlu_status gpu_count(int *out)
 berlu_status gpu_describe(gpu_properties *out, int index)
 {
     assert_true(index >= 0 && index < stub.gpus);
-    *out = (gpu_properties){
-        .name = "Stub|GPU", .major = 9, .minor = stub.minor, .processors = stub.processors, .memory = stub.memory};
+    *out = (gpu_properties){.name = "Stub|GPU",
+                            .major = stub.major,
+                            .minor = stub.minor,
+                            .processors = stub.processors,
+                            .memory = stub.memory};
     return BERLU_OK;
 }
 

@@ -15,7 +15,7 @@ typedef struct stub_machine {
     int gpus;
     int old_driver, no_library, no_code; /* 1: that is what is wrong */
     size_t memory;                       /* bytes that can still be allocated */
-    int minor, processors;               /* of compute capability 9; multiprocessors */
+    int major, minor, processors;        /* compute capability; multiprocessors */
     const char *version;                 /* of cuBLASLt */
     int offers;                          /* algorithms per product; number i takes cost[i] seconds */
     double cost[8];

@@ -289,7 +289,9 @@ static void a_device_that_cannot_be_opened_says_why(void **state)
     stub.no_library = 1;
     open_fails((device_options){0}, BERLU_ERR_DEVICE, "cuBLASLt is missing");
     stub.no_code = 1;
-    open_fails((device_options){0}, BERLU_ERR_UNSUPPORTED, "compute capability 9.0");
+    open_fails((device_options){0}, BERLU_ERR_DEVICE, "compute capability 9.0); configure with");
+    stub.major = 7, stub.minor = 5;
+    open_fails((device_options){0}, BERLU_ERR_DEVICE, "compute capability 7.5; 8.0 is the least");
     open_fails((device_options){.index = 3}, BERLU_ERR_ARG, "no GPU 3");
     open_fails((device_options){.precision = "fp8"}, BERLU_ERR_ARG, "precision 'fp8'");
     open_fails((device_options){.residual = "f16"}, BERLU_ERR_ARG, "residual 'f16'");
