@@ -146,6 +146,7 @@ size_t cuda_gemm_library(const op_call *c)
     case OP_LINEAR_DW:
     case OP_LINEAR_ACT:
     case OP_LINEAR_DX_ACT:
+    case OP_LINEAR_NORM:
         return workspace_bytes;
     default:
         return 0;

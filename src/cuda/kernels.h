@@ -23,6 +23,7 @@ size_t cuda_attention_grad_workspace(const op_call *c);
 size_t cuda_act_workspace(const op_call *c);
 size_t cuda_linear_act_workspace(const op_call *c);
 size_t cuda_linear_dx_act_workspace(const op_call *c);
+size_t cuda_linear_norm_workspace(const op_call *c);
 size_t cuda_tokens_grad_workspace(const op_call *c);
 size_t cuda_pixel_pos_grad_workspace(const op_call *c);
 size_t cuda_depthwise_dw_workspace(const op_call *c);

@@ -90,7 +90,8 @@ static int lines_make(const engine *e, engine_profile_by by, const double *secon
 
 static int is_product(op_id op)
 {
-    return op == OP_LINEAR || op == OP_LINEAR_DX || op == OP_LINEAR_DW || op == OP_LINEAR_ACT || op == OP_LINEAR_DX_ACT;
+    return op == OP_LINEAR || op == OP_LINEAR_DX || op == OP_LINEAR_DW || op == OP_LINEAR_ACT ||
+           op == OP_LINEAR_DX_ACT || op == OP_LINEAR_NORM;
 }
 
 static void line_print(text *out, const profile_line *line, double steps, double total)

@@ -5,11 +5,13 @@
  *     linear_dw(dy, x)                              -> dW = dy^T x, db = column sums of dy
  *     linear_act(x, W, b?, p0?, p1?)                -> y = f(x W^T + b), and for the backward
  *                                                      x W^T (+ b unless raw)
+ *     linear_norm(x, W, b?, residual, w, s)         -> z = x W^T + b + residual, y = norm(z) with
+ *                                                      weight w and bias s, its statistics
  *
  * The backward is two ops because their loops differ: dx runs over rows, dW reduces over the whole
  * batch. x is requested with grad_keep(), so a norm or an activation before this layer is
- * recomputed, not saved. A convolution is unfold and linear, hence weights of rank 4. linear_act is
- * created by passes/fuse.c, which sets out[1] to TENSOR_NONE where nothing is saved. */
+ * recomputed, not saved. A convolution is unfold and linear, hence weights of rank 4. linear_act
+ * and linear_norm are created by passes/fuse.c; linear_act has no out[1] where nothing is saved. */
 #include "graph/op_rules.h"
 
 berlu_status vector_check(graph *g, const char *op, tensor t, int64_t count, int optional)
@@ -77,5 +79,15 @@ berlu_status linear_act_shape(graph *g, node *n)
 {
     n->out[0] = declare_rows(g, n->in[0], info_of(g, n->in[1])->size[0]);
     n->out[1] = graph_declare_like(g, ROLE_BRANCH, n->out[0]);
+    return graph_status(g);
+}
+
+berlu_status linear_norm_shape(graph *g, node *n)
+{
+    tensor_info t = *info_of(g, n->in[3]);
+    t.size[t.rank - 1] = 2;
+    n->out[0] = graph_declare_like(g, ROLE_RESIDUAL, n->in[3]);
+    n->out[1] = graph_declare_like(g, ROLE_BRANCH, n->in[3]);
+    n->out[2] = graph_declare(g, ROLE_STATISTIC, t.batched, t.rank, t.size);
     return graph_status(g);
 }

@@ -1,4 +1,4 @@
-/* fuse.c - fewer, larger calls: seven patterns, each a peephole over the list of nodes.
+/* fuse.c - fewer, larger calls: nine patterns, each a peephole over the list of nodes.
  * SPDX-License-Identifier: MIT
  *
  *     add(r, op(...))                     -> op(..., r)
@@ -9,6 +9,7 @@
  *     linear_dw(op(...)), its db          -> a further output of op
  *     norm(x, statistics), norm_grad(x)   -> norm_grad, with the recomputed y as an output
  *     y of attention, attention_grad      -> attention_grad(..., y)
+ *     norm(linear(x, r))                  -> linear_norm(x, r), with the sum as an output
  *
  * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
  * the output of op is in registers: the residual of a block in the forward, gradients that meet in
@@ -18,7 +19,8 @@
  * no bias gradient, and u can be saved without its bias (attr.raw) where the entry allows it. (5)
  * Column sums are added while the elements are in registers, without another read of dy. (6) x is
  * read once; the linear_dw that reads y moves after norm_grad, and with it what reads its results.
- * (7) The kernel gets sums over keys from y, which the weight gradient before it reads anyway.
+ * (7) The kernel gets sums over keys from y, which the weight gradient before it reads anyway. (8)
+ * A kernel that has whole rows in registers normalizes the sum without another read of it.
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
@@ -137,6 +139,30 @@ static void linear_act_join(fuse_pass *f, int index)
     joined.out[1] = f->uses[u] > 1 ? u : TENSOR_NONE;
     f->uses[u]--;
     node_move(f, index, graph_tensor(f->g, u)->producer, &joined);
+}
+
+/* The fused node takes the linear's position: others may read the sum before the norm does, and of
+ * its own the norm reads parameters alone. */
+static void linear_norm_join(fuse_pass *f, int index)
+{
+    const node norm = *graph_node(f->g, index);
+    node *linear = norm.op == OP_NORM && !norm.backward ? producer_of(f, norm.in[0]) : NULL;
+    if (!linear || linear->op != OP_LINEAR || linear->in[3] == TENSOR_NONE)
+        return;
+    int64_t width = f->ops[OP_LINEAR_NORM].width, inputs = tensor_channels(graph_tensor(f->g, linear->in[0]));
+    int64_t outputs = tensor_channels(graph_tensor(f->g, norm.in[0]));
+    int place = graph_tensor(f->g, norm.in[0])->producer;
+    if ((width && (inputs != width || outputs != width)) || graph_tensor(f->g, norm.in[1])->producer >= place ||
+        graph_tensor(f->g, norm.in[2])->producer >= place)
+        return;
+    node joined =
+        node_make(OP_LINEAR_NORM, 6,
+                  (tensor[]){linear->in[0], linear->in[1], linear->in[2], linear->in[3], norm.in[1], norm.in[2]});
+    joined.attr = norm.attr;
+    joined.out[0] = norm.in[0];
+    joined.out[1] = norm.out[0];
+    joined.out[2] = norm.out[1];
+    node_move(f, index, place, &joined);
 }
 
 /* The copy of the activation that differentiate added for the next layer's weight gradient, or
@@ -349,6 +375,9 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     for (int i = 0; i < count && ops[OP_LINEAR_ACT].run; i++)
         if (!f.dead[i])
             linear_act_join(&f, i);
+    for (int i = 0; i < count && ops[OP_LINEAR_NORM].run; i++)
+        if (!f.dead[i])
+            linear_norm_join(&f, i);
     for (int i = 0; i < count && ops[OP_LINEAR_DX_ACT].run; i++)
         if (!f.dead[i])
             dx_act_join(&f, i);

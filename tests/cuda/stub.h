@@ -8,6 +8,7 @@
 #define TESTS_CUDA_STUB_H
 
 #include "cuda/device.h"
+#include "cuda/linear_norm.h"
 #include "cuda/rows.h"
 
 typedef struct stub_machine {
@@ -32,6 +33,8 @@ typedef struct stub_machine {
     int side_work; /* pieces of work that ran on a second stream */
     int rows;      /* launches of rows.cu, which does nothing here, and the last one's job */
     rows_job rows_job;
+    int linear_norms; /* the same of linear_norm.cu */
+    linear_norm_job linear_norm_job;
     size_t joined_layers;   /* partial sums of parameters that its end was asked to join */
     int ends, end_launches; /* of sums over rows (ends.c) */
     size_t taken;           /* bytes of device memory alive */

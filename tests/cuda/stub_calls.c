@@ -259,6 +259,15 @@ static berlu_status rows_launch(const rows_job *job, cuda_stream stream)
     return stub_launch_ok() ? BERLU_OK : gpu_launch_status();
 }
 
+/* linear_norm.cu: the job alone too. */
+void cuda_linear_norm_rows(const linear_norm_job *job, cuda_stream stream)
+{
+    (void)stream;
+    stub.linear_norms++;
+    stub.linear_norm_job = *job;
+    (void)stub_launch_ok();
+}
+
 #define ACT(name) const rows_kernels cuda_rows_##name = {rows_launch, rows_launch};
 #include "act/list.h"
 #undef ACT

@@ -103,7 +103,7 @@ static void norm_ends(const op_call *c)
 
 static void call_run(const void *data)
 {
-    const op_call *c = *(const op_call *const *)data;
+    const op_call *c = data;
     op_call wide = *c;
     param_table table = {0};
     if (op_rules[c->op].flags & RULE_UPDATE) {
@@ -155,7 +155,7 @@ static void kernel(const op_call *c)
     if (op_rules[c->op].flags & RULE_UPDATE)
         table_check(c);
     if (stub_launch_ok())
-        stub_enqueue(cuda_device_of(c)->stream, call_run, &c, sizeof(const op_call *));
+        stub_enqueue(cuda_device_of(c)->stream, call_run, c, sizeof *c); /* by value: it may be on the caller's stack */
     cuda_launched(c);
     if (c->op == OP_NORM_GRAD)
         norm_ends(c);

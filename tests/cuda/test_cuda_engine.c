@@ -159,23 +159,29 @@ typedef struct run {
     float *images;
 } run;
 
-static run run_make(const char *name, const backend *b, device *d, const char *act)
+/* A batch of `images` images, `times` times. */
+static run run_make_batch(const char *name, const backend *b, device *d, const model_options *m, int images, int times)
 {
     run r = {0};
-    ok(model_create(&r.m, name, &(model_options){.acts = &act, .act_count = 1, .drop_path = 0.1}));
-    ok(engine_create(
-        &r.e, r.m->graph,
-        &(engine_options){
-            .backend = b, .device = d, .mode = ENGINE_TRAIN, .batch = IMAGES, .loss = LOSS_CROSS_ENTROPY}));
+    ok(model_create(&r.m, name, m));
+    engine_options o = {.backend = b, .device = d, .mode = ENGINE_TRAIN, .loss = LOSS_CROSS_ENTROPY};
+    o.batch = images * times;
+    ok(engine_create(&r.e, r.m->graph, &o));
     ok(weights_init(r.e, 7, NULL));
-    size_t count = (size_t)tensor_elements(graph_tensor(r.m->graph, graph_image(r.m->graph))) * IMAGES;
+    size_t count = (size_t)tensor_elements(graph_tensor(r.m->graph, graph_image(r.m->graph))) * (size_t)images;
     r.images = malloc(count * sizeof *r.images);
     assert_non_null(r.images);
     fill_input(r.images, count);
-    memcpy(engine_input(r.e), r.images, count * sizeof *r.images);
-    for (int i = 0; i < IMAGES; i++)
-        engine_labels(r.e)[i] = i * 3 % 10;
+    for (int i = 0; i < times; i++)
+        memcpy(engine_input(r.e) + (size_t)i * count, r.images, count * sizeof *r.images);
+    for (int i = 0; i < images * times; i++)
+        engine_labels(r.e)[i] = i % images * 3 % 10;
     return r;
+}
+
+static run run_make(const char *name, const backend *b, device *d, const char *act)
+{
+    return run_make_batch(name, b, d, &(model_options){.acts = &act, .act_count = 1, .drop_path = 0.1}, IMAGES, 1);
 }
 
 static void run_free(run *r)
@@ -319,6 +325,72 @@ static void two_streams_give_the_bytes_of_one(void **state)
     }
 }
 
+/* Forward and backward; the loss, and all gradients one behind the other. */
+static double gradients_get(run *r, float **out, size_t *count)
+{
+    const graph *g = engine_graph(r->e);
+    engine_step s = {.seed = 3, .count = 1, .lr = 5e-4};
+    ok(engine_forward(r->e, &s));
+    double loss = engine_loss(r->e);
+    ok(engine_backward(r->e));
+    weights_get(r, out, count); /* for its memory */
+    float *at = *out;
+    for (int i = 0; i < graph_param_count(g); i++) {
+        ok(engine_get(r->e, ARRAY_GRADIENT, i, at));
+        at += tensor_elements(graph_tensor(g, graph_param(g, i)));
+    }
+    return loss;
+}
+
+static void gradients_compare(const run *r, const float *got, const float *want, const bounds *within)
+{
+    const graph *g = engine_graph(r->e);
+    double largest = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0, at = 0, count; i < graph_param_count(g); i++, at += count) {
+            const tensor_info *t = graph_tensor(g, graph_param(g, (int)i));
+            double size = 0, off = 0;
+            count = tensor_elements(t);
+            for (int64_t k = at; k < at + count; k++) {
+                size += (double)want[k] * want[k];
+                off += ((double)got[k] - want[k]) * ((double)got[k] - want[k]);
+            }
+            largest = fmax(largest, sqrt(size));
+            if (pass == 1 && !(sqrt(off) <= within->own * sqrt(size) + within->share * largest))
+                fail_msg("%s is off by %g of %g (largest %g)", t->name, sqrt(off), sqrt(size), largest);
+        }
+}
+
+/* 256 images have rows enough for the kernels that take a layer with what is behind it (rows.c, linear_norm.c), 64 have not.
+ * Four times the same 64 images have the mean loss of these, and its gradients. */
+static void a_batch_of_many_rows_gives_the_gradients_of_few(void **state)
+{
+    (void)state;
+    const char *act = "berlu";
+    const model_options options = {.acts = &act, .act_count = 1};
+    for (int wide = 0; wide < 2; wide++) {
+        device *d = open_with("bf16", wide ? "f32" : "bf16", "first");
+        run few = run_make_batch("vit_tiny_cifar", cuda_backend(), d, &options, 64, 1);
+        run many = run_make_batch("vit_tiny_cifar", cuda_backend(), d, &options, 64, 4);
+        float *want, *got[3];
+        size_t count;
+        double b = gradients_get(&few, &want, &count);
+        for (int i = 0; i < 3; i++) { /* launched, captured, replayed */
+            double a = gradients_get(&many, &got[i], &count);
+            if (!(fabs(a - b) <= within_bf16.loss * (1 + fabs(b))))
+                fail_msg("loss %.9g of 256 images, %.9g of the 64 among them", a, b);
+            assert_memory_equal(got[i], got[0], count * sizeof(float));
+        }
+        gradients_compare(&many, got[0], want, &within_bf16);
+        for (int i = 0; i < 3; i++)
+            free(got[i]);
+        free(want);
+        run_free(&few);
+        run_free(&many);
+        cuda_backend()->close(d);
+    }
+}
+
 static void a_loss_in_bf16_falls_as_in_f32(void **state)
 {
     (void)state;
@@ -383,6 +455,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(batches_from_draws_equal_the_loaders),
         cmocka_unit_test(a_whole_step_equals_its_three_parts),
         cmocka_unit_test(two_streams_give_the_bytes_of_one),
+        cmocka_unit_test(a_batch_of_many_rows_gives_the_gradients_of_few),
         cmocka_unit_test(a_loss_in_bf16_falls_as_in_f32),
         cmocka_unit_test(the_plan_says_how_much_memory_is_taken),
     };

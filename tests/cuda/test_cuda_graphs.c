@@ -154,6 +154,53 @@ static void gradients_of_two_streams_meet_without_a_pass(void **state)
     nothing_is_left();
 }
 
+static int op_count(const graph *g, op_id op)
+{
+    int count = 0;
+    for (int i = 0; i < graph_node_count(g); i++)
+        count += graph_node(g, i)->op == op;
+    return count;
+}
+
+/* In ViT-Tiny the projection of every block takes in the norm behind it, unless its path may be dropped; other layers and
+ * widths stay as they are. */
+static void a_projection_of_192_channels_takes_in_the_norm_behind_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double drop_path;
+        int joined;
+    } wanted[] = {{"vit_tiny_cifar", 0, 12}, {"vit_tiny_cifar", 0.1, 1}, {"vit_micro", 0, 0}};
+    for (size_t i = 0; i < 2 * COUNT(wanted); i++) {
+        model *m = NULL;
+        engine *e = NULL;
+        model_options options = {.drop_path = wanted[i / 2].drop_path};
+        if (model_create(&m, wanted[i / 2].model, &options) != BERLU_OK)
+            fail_msg("%s", berlu_last_error());
+        engine_options o = {.backend = cuda_backend(), .mode = ENGINE_TRAIN, .batch = 2, .loss = LOSS_CROSS_ENTROPY};
+        o.opening = (device_options){.precision = "bf16", .residual = i % 2 ? "f32" : "bf16"};
+        assert_int_equal(engine_create(&e, m->graph, &o), BERLU_OK);
+        assert_int_equal(op_count(e->g, OP_LINEAR_NORM), wanted[i / 2].joined);
+        for (int k = 0; k < graph_node_count(e->g); k++) {
+            const node *n = graph_node(e->g, k);
+            if (n->op != OP_LINEAR_NORM)
+                continue;
+            assert_int_equal(graph_tensor(e->g, n->out[0])->dtype, i % 2 ? DTYPE_F32 : DTYPE_BF16);
+            if (graph_tensor(e->g, n->in[3])->rank == 2) /* the last block's one token is a branch */
+                assert_int_equal(graph_tensor(e->g, n->in[3])->dtype, i % 2 ? DTYPE_F32 : DTYPE_BF16);
+            assert_int_equal(graph_tensor(e->g, n->in[1])->dtype, DTYPE_BF16);
+            assert_int_equal(graph_tensor(e->g, n->in[2])->dtype, DTYPE_BF16);
+            assert_int_equal(graph_tensor(e->g, n->in[4])->dtype, DTYPE_F32);
+            assert_int_equal(graph_tensor(e->g, n->out[1])->dtype, DTYPE_BF16);
+            assert_int_equal(graph_tensor(e->g, n->out[2])->dtype, DTYPE_F32);
+        }
+        engine_free(e);
+        model_free(m);
+    }
+    nothing_is_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup(an_f32_stream_is_converted_by_no_product, machine_new),
         cmocka_unit_test_setup(layer_scale_costs_no_pass_over_rows, machine_new),
         cmocka_unit_test_setup(gradients_of_two_streams_meet_without_a_pass, machine_new),
+        cmocka_unit_test_setup(a_projection_of_192_channels_takes_in_the_norm_behind_it, machine_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,13 +16,16 @@
  *              Where the gradient is given y, delta = sum y dy is of exact numbers, and D is 0.
  *
  *   rows       rows_check.cuh
+ *   linear, residual and norm in one kernel: linear_norm_check.cuh
  *
  * Exit 77 without a GPU. The same file with CUDA_EMULATED runs the kernels on the host
  * (emulate.cuh), with fewer and smaller shapes. By hand, with
- * objects of src/cuda/rows.cu for berlu and gelu (src/cuda/CMakeLists.txt):
+ * objects of src/cuda/linear_norm.cu and of src/cuda/rows.cu for berlu and gelu
+ * (src/cuda/CMakeLists.txt):
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_kernels.cu \
- *       src/cuda/norm.cu src/cuda/attention.cu src/cuda/columns.cu rows_berlu.o rows_gelu.o -o test_cuda_kernels */
+ *       src/cuda/norm.cu src/cuda/attention.cu src/cuda/columns.cu linear_norm.o rows_berlu.o rows_gelu.o -o test_cuda_kernels */
 #include "kernel_check.cuh"
+#include "linear_norm_check.cuh"
 #include "rows_check.cuh"
 
 static const double BF16_UNIT = 1.01 / 256;
@@ -390,7 +393,7 @@ int main(void)
     attention_all();
     printf("attention: %d wrong\n", faults);
     if (rows_there())
-        rows_all();
+        rows_all(), linear_norm_all();
     printf("all: %d wrong\n", faults);
     return faults ? 1 : 0;
 }

@@ -184,8 +184,6 @@ static void attention_grad_reads_y_where_the_backend_asks_for_it(void **state)
     assert_true(found > 0 && backward > 0); /* some case recomputes it */
 }
 
-/* ---- work of weights instead of rows ---- */
-
 static int op_count(const graph *g, op_id op)
 {
     int count = 0;
@@ -193,6 +191,88 @@ static int op_count(const graph *g, op_id op)
         count += graph_node(g, i)->op == op;
     return count;
 }
+
+/* ---- a layer with its residual, and the norm behind it ---- */
+
+/* Both reference kernels, one after the other. */
+static void linear_norm_run(const op_call *c)
+{
+    op_call linear = *c, norm = *c;
+    linear.op = OP_LINEAR;
+    norm.op = OP_NORM;
+    norm.in[0] = c->out[0], norm.in[1] = c->in[4], norm.in[2] = c->in[5];
+    norm.out[0] = c->out[1], norm.out[1] = c->out[2];
+    linear.in[4] = linear.in[5] = linear.out[1] = linear.out[2] = (op_operand){0};
+    norm.in[3] = norm.in[4] = norm.in[5] = norm.out[2] = (op_operand){0};
+    cpu_f64_backend()->ops[OP_LINEAR].run(&linear);
+    cpu_f64_backend()->ops[OP_NORM].run(&norm);
+}
+
+static void step_run(prepared *p)
+{
+    assert_int_equal(engine_forward(p->e, &p->step), BERLU_OK);
+    assert_int_equal(engine_backward(p->e), BERLU_OK);
+}
+
+static void gradients_are_equal(const graph_case *c, prepared *got, prepared *want)
+{
+    for (int i = 0; i < graph_param_count(got->g); i++) {
+        const tensor_info *t = graph_tensor(got->g, graph_param(got->g, i));
+        size_t bytes = (size_t)tensor_elements(t) * sizeof(double);
+        double *a = malloc(bytes), *b = malloc(bytes);
+        assert_int_equal(engine_get_f64(got->e, ARRAY_GRADIENT, i, a), BERLU_OK);
+        assert_int_equal(engine_get_f64(want->e, ARRAY_GRADIENT, i, b), BERLU_OK);
+        if (memcmp(a, b, bytes) != 0)
+            fail_msg("%s: another gradient of %s", c->name, t->name);
+        free(a);
+        free(b);
+    }
+}
+
+/* The same kernels in the same order: equal bits, in training with every policy and in inference. */
+static void a_norm_joined_with_the_layer_before_it_changes_no_bit(void **state)
+{
+    (void)state;
+    op_entry ops[OP_COUNT];
+    memcpy(ops, cpu_f64_backend()->ops, sizeof ops);
+    ops[OP_LINEAR_NORM] = (op_entry){.run = linear_norm_run, .in_place = 8};
+    backend joining = *cpu_f64_backend();
+    joining.ops = ops;
+    int joined = 0;
+    for (int i = 0; i < 2 * graph_case_count; i++) {
+        graph_case c = graph_cases[i / 2];
+        if (c.options.keep != KEEP_OUTPUT)
+            c.options.keep = i % 2 ? KEEP_BOTH : KEEP_INPUT;
+        prepared got = case_prepare(&c, &joining, 1), want = case_prepare(&c, cpu_f64_backend(), 1);
+        step_run(&got);
+        step_run(&want);
+        gradients_are_equal(&c, &got, &want);
+        engine *a = engine_beside(&got, (engine_options){.mode = ENGINE_INFER});
+        engine *b = engine_beside(&want, (engine_options){.mode = ENGINE_INFER});
+        assert_int_equal(engine_forward(a, &got.step), BERLU_OK);
+        assert_int_equal(engine_forward(b, &want.step), BERLU_OK);
+        assert_memory_equal(engine_logits(a), engine_logits(b),
+                            (size_t)(a->classes * a->options.batch) * sizeof(float));
+        int pairs = op_count(got.e->g, OP_LINEAR_NORM);
+        joined += pairs;
+        assert_int_equal(pairs + op_count(got.e->g, OP_LINEAR), op_count(want.e->g, OP_LINEAR));
+        assert_int_equal(pairs + op_count(got.e->g, OP_NORM), op_count(want.e->g, OP_NORM));
+        assert_true(op_count(a->g, OP_LINEAR_NORM) >= pairs); /* without draws more residuals follow a layer */
+        engine_free(a);
+        engine_free(b);
+        case_free(&got);
+        case_free(&want);
+    }
+    assert_true(joined > 0);
+    ops[OP_LINEAR_NORM].width = 1000; /* of no case */
+    for (int i = 0; i < graph_case_count; i++) {
+        prepared p = case_prepare(&graph_cases[i], &joining, 1);
+        assert_int_equal(op_count(p.e->g, OP_LINEAR_NORM), 0);
+        case_free(&p);
+    }
+}
+
+/* ---- work of weights instead of rows ---- */
 
 static backend folding_backend(void) /* the reference as a backend that wants work in weights */
 {
@@ -321,6 +401,7 @@ int main(void)
         cmocka_unit_test(no_node_writes_where_it_still_reads),
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
         cmocka_unit_test(attention_grad_reads_y_where_the_backend_asks_for_it),
+        cmocka_unit_test(a_norm_joined_with_the_layer_before_it_changes_no_bit),
         cmocka_unit_test(work_in_weights_changes_no_gradient_and_no_answer),
         cmocka_unit_test(work_in_weights_changes_no_update),
         cmocka_unit_test(a_factor_in_the_weights_leaves_no_pass_over_rows),
