@@ -505,4 +505,4 @@ def script_function(spec: str, channels: bool, dim: int) -> Any:
 
     example = torch.zeros([2] * max(2, dim + 1, -dim)) if channels else torch.zeros(2)
     one = torch.ones(2) if channels else torch.ones(1)
-    return torch.jit.trace(function, (example, one, one, one), check_trace=False)
+    return torch.jit.trace(function, (example, one, one, one), check_trace=False)  # type: ignore[no-untyped-call]
