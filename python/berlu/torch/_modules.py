@@ -14,7 +14,8 @@ from torch._jit_internal import is_scripting
 
 from .._act import Act as Activation, act as make_act, names, number
 from ._forms import site_of
-from ._ops import apply, check_backend, check_keep, script_function
+from ._ops import apply, check_backend, check_keep
+from ._script import script_function
 
 Tensor = torch.Tensor
 Numbers = Union[float, Sequence[float], Tensor]
