@@ -10,6 +10,7 @@ says more on a busy machine than any time. Tables of single calls (the least tim
     large    256 Ki and 4 Mi elements (CPU), forward and backward with the gradient of alpha, eager and compiled
     memory   bytes kept between forward and backward of ViT-Tiny/4, batch 32
     gpu      128 Mi bf16 against a copy and an add
+    gpu_call 64 elements on a GPU: what a call costs the CPU
 
 Tables of training steps (medians and least times of turns; torch_cells.py, a process for each candidate):
 
@@ -166,7 +167,38 @@ def gpu(args, device="cuda", count=128 << 20):
     table(f"{count >> 20} Mi bf16, backward", interleaved(runs, args.seconds, wait), "add")
 
 
-CALLS = {"call": call, "large": large, "memory": memory, "gpu": gpu}
+def gpu_call(args, device="cuda"):
+    """What the CPU does for a call on a GPU: 64 elements, and nothing waits for the result."""
+    if not torch.cuda.is_available() and device == "cuda":
+        print("\nno GPU: the table gpu_call is left out")
+        return
+    x = torch.randn(64, device=device, dtype=torch.bfloat16)
+    leaf, dy, act = x.clone().requires_grad_(), torch.ones_like(x), bt.BerLU().to(device)
+    rest = (act.alpha.detach(), None, act.spec, -1)
+
+    def below(run):
+        def call():
+            with torch.no_grad(), torch._C._AutoDispatchBelowAutograd():
+                run()
+
+        return call
+
+    forward = {"gelu": lambda: torch.ops.aten.gelu(x), "berlu::forward": lambda: torch.ops.berlu.forward(x, *rest)}
+    backward = {
+        "gelu_backward": lambda: torch.ops.aten.gelu_backward(dy, x),
+        "berlu::backward": lambda: torch.ops.berlu.backward(dy, x, *rest, True, False),
+    }
+    runs = {}
+    for name, run in {**forward, **backward}.items():
+        runs[name] = run
+        if "::" in name:
+            runs[f"{name}, below autograd"] = below(run)
+    runs["nn.GELU, both"], runs["bt.BerLU, both"] = both(nn.GELU(), leaf, dy), both(act, leaf, dy)
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    table("64 bf16 elements on a GPU, CPU time", interleaved(runs, args.seconds, wait, time.process_time), "gelu")
+
+
+CALLS = {"call": call, "large": large, "memory": memory, "gpu": gpu, "gpu_call": gpu_call}
 STEPS = {
     "step": lambda args: torch_cells.steps(args, "cpu"),
     "gpu_step": lambda args: torch_cells.steps(args, "cuda"),

@@ -26,7 +26,12 @@ DOMAIN = "berlu"
 
 
 def function_name(degree: int) -> str:
-    """BerLU for degree 2, BerLU4, BerLU6, ... above."""
+    """BerLU for degree 2, BerLU4, BerLU6, ... above.
+
+    >>> import berlu.onnx
+    >>> berlu.onnx.function_name(4)
+    'BerLU4'
+    """
     return "BerLU" if degree == 2 else f"BerLU{degree}"
 
 

@@ -6,14 +6,16 @@ with is decided call by call in _ops.py."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Union
 
 import torch
 from torch import nn
+from torch._jit_internal import is_scripting
 
 from .._act import Act as Activation, act as make_act, names, number
 from ._forms import site_of
-from ._ops import apply, check_backend, check_keep, script_function
+from ._ops import apply, check_backend, check_keep
+from ._script import script_function
 
 Tensor = torch.Tensor
 Numbers = Union[float, Sequence[float], Tensor]
@@ -67,7 +69,7 @@ class Act(nn.Module):
             self.register_parameter(name, nn.Parameter(full))
 
     def forward(self, x: Tensor) -> Tensor:
-        if torch.jit.is_scripting():
+        if is_scripting():
             return self._scripted(x)
         else:  # TorchScript compiles nothing of this branch
             first, second = self._names
@@ -78,6 +80,10 @@ class Act(nn.Module):
     # ---- torch.jit.script: the pure form, as a function that is made when a module is scripted ----
 
     __jit_unused_properties__ = ["activation"]
+    if TYPE_CHECKING:  # TorchScript would ask every module for all of these
+        alpha: Tensor
+        eps: Tensor
+        beta: Tensor
 
     def __prepare_scriptable__(self) -> "Act":
         self._script = script_function(self.spec, self.channels is not None, self.dim)
@@ -98,7 +104,8 @@ class Act(nn.Module):
         if hasattr(self, "beta"):
             beta = self.beta
         wide = x if x.dtype == torch.float64 else x.to(torch.float32)
-        return self._script(wide, alpha, eps, beta).to(x.dtype)
+        y: Tensor = self._script(wide, alpha, eps, beta)
+        return y.to(x.dtype)
 
     @property
     def activation(self) -> Activation:

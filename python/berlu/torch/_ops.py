@@ -29,7 +29,7 @@ Parameter = Optional[Tensor]
 
 _NATIVE_DTYPES = frozenset((torch.float32, torch.bfloat16, torch.float16))
 _DTYPES = _NATIVE_DTYPES | {torch.float64}
-_WIDTHS = ("eps", "beta")  # of a transition: the library treats a width that is not positive as a kink
+WIDTHS = ("eps", "beta")  # of a transition: the library treats a width that is not positive as a kink
 
 # keep="output" computes the slope from y. Below these the rounding of y spoils it (docs/math.md).
 LEAST_ALPHA, LEAST_ALPHA_16 = 0.001, 2.0**-7
@@ -51,7 +51,7 @@ def _values(site: Site, x: Tensor, params: Sequence[Parameter], dim: int, dtype:
     out: List[Number] = []
     for name, own, p in zip(site.form.params, site.own, params):
         value = own if p is None else _shaped(p, x, dim).to(dtype)
-        out.append(value.clamp_min(2.0**-60) if isinstance(value, Tensor) and name in _WIDTHS else value)
+        out.append(value.clamp_min(2.0**-60) if isinstance(value, Tensor) and name in WIDTHS else value)
     return out
 
 
@@ -483,26 +483,3 @@ def _single(p: Parameter) -> Parameter:
     if p is None or (p.dtype is torch.float32 and p.is_contiguous()):
         return p
     return p.float().contiguous()
-
-
-def script_function(spec: str, channels: bool, dim: int) -> Any:
-    """The pure form as a function of TorchScript: of x in f32 or f64 and of alpha, eps and beta, any
-    tensor for those that the module does not have as parameters. Traced over one tensor and right for
-    every shape, because a channel dimension is moved to the end and parameters broadcast there."""
-    site = site_of(spec)
-    learned = {name for name, p in site.act.parameters.items() if p.learned}
-
-    def function(x: Tensor, alpha: Tensor, eps: Tensor, beta: Tensor) -> Tensor:
-        given = {"alpha": alpha, "eps": eps, "beta": beta}
-        params = [given[name] if name in learned else None for name in site.form.params] + [None, None]
-        last = x.movedim(dim, -1) if channels else x
-        shaped: List[Number] = []
-        for name, own, p in zip(site.form.params, site.own, params):
-            value: Number = own if p is None else p if channels else p.reshape(())
-            shaped.append(value.clamp_min(2.0**-60) if isinstance(value, Tensor) and name in _WIDTHS else value)
-        y = site.form.value(last, shaped)
-        return y.movedim(-1, dim) if channels else y
-
-    example = torch.zeros([2] * max(2, dim + 1, -dim)) if channels else torch.zeros(2)
-    one = torch.ones(2) if channels else torch.ones(1)
-    return torch.jit.trace(function, (example, one, one, one), check_trace=False)

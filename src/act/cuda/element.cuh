@@ -1,4 +1,5 @@
-/* cuda/element.cuh - one element of any op, and the constants of a channel. SPDX-License-Identifier: MIT
+/* cuda/element.cuh - one element of any op, and the constants of a channel.
+ * SPDX-License-Identifier: MIT
  *
  * For the kernels that go element by element (columns, planes, anything of kernel.cu). Included
  * after a formula and formulas/full.h. */
