@@ -2,12 +2,13 @@
 """Activations on the CPU: berlu beside PyTorch's own kernels, in one interleaved run. SPDX-License-Identifier: MIT
 
     python3 bench/act_torch.py [--build build] [--n 262144 4194304] [--range 3 12] [--threads 1 2] [--rounds 15]
-                               [--act gelu,silu]
+                               [--act gelu,silu] [--least]
 
 Both work on the same arrays, one after the other in every round; results are medians in ns per element, and ours over
-PyTorch's. PyTorch's backward kernels are called directly (torch.ops.aten), without autograd, and write into
-preallocated memory where they can. Both sides pay for one call from Python, a few microseconds. Needs torch (pip
-install torch) and a built libberlu.so."""
+PyTorch's. --least prints the fastest round of single calls instead: where other programs run, medians of longer rounds
+measure the scheduler. BERLU_ISA=avx2 limits us, ATEN_CPU_CAPABILITY=avx2 PyTorch. PyTorch's backward kernels are
+called directly (torch.ops.aten), without autograd, and write into preallocated memory where they can. Both sides pay
+for one call from Python, a few microseconds. Needs torch (pip install torch) and a built libberlu.so."""
 import argparse
 import ctypes
 import os
@@ -59,9 +60,9 @@ class Library:
         return (lambda: run(FORWARD, forward)), (lambda: run(BACKWARD, backward))
 
 
-def time_all(calls, rounds, n):
-    """Median ns per element of each call; every round runs every call once."""
-    inner = max(1, (1 << 21) // n)
+def time_all(calls, rounds, n, least):
+    """Median or least ns per element of each call; every round runs every call once."""
+    inner = 1 if least else max(1, (1 << 21) // n)
     times = {name: [] for name in calls}
     for number in range(rounds + 1):
         for name, call in calls.items():
@@ -70,7 +71,7 @@ def time_all(calls, rounds, n):
                 call()
             if number:
                 times[name].append((time.perf_counter_ns() - start) / inner / n)
-    return {name: statistics.median(t) for name, t in times.items()}
+    return {name: (min if least else statistics.median)(t) for name, t in times.items()}
 
 
 def main():
@@ -81,10 +82,12 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--act", default="")
+    parser.add_argument("--least", action="store_true")
     args = parser.parse_args()
     library = Library(args.build)
     chosen = [row for row in ACTS if not args.act or row[0] in args.act.split(",")]
-    print(f"torch {torch.__version__}, medians of {args.rounds} rounds, f32; ns per number, ours / PyTorch = ratio")
+    how = "the fastest" if args.least else "medians"
+    print(f"torch {torch.__version__}, {how} of {args.rounds} rounds, f32; ns per number, ours / PyTorch = ratio")
     for threads in args.threads:
         torch.set_num_threads(threads)
         for n in args.n:
@@ -97,7 +100,8 @@ def main():
                     if theirs[0] is None:
                         continue
                     ours = library.calls(spec, learned, threads, x, y, g, d)
-                    ns = time_all({"f": ours[0], "tf": theirs[0], "b": ours[1], "tb": theirs[1]}, args.rounds, n)
+                    calls = {"f": ours[0], "tf": theirs[0], "b": ours[1], "tb": theirs[1]}
+                    ns = time_all(calls, args.rounds, n, args.least)
                     print(f"{spec:14} forward {ns['f']:.3f} / {ns['tf']:.3f} = {ns['f'] / ns['tf']:.2f}    "
                           f"backward {ns['b']:.3f} / {ns['tb']:.3f} = {ns['b'] / ns['tb']:.2f}", flush=True)
 
