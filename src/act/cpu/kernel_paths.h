@@ -149,7 +149,7 @@ V_FN v_f32 slope_beyond(v_f32 x, v_f32 dy)
 }
 
 static const paths value_paths = {act_value_path, value_near, value_far, value_beyond, 0};
-static const paths slope_paths = {act_slope_path, act_near_times, act_far_times, slope_beyond, 1};
+static const paths slope_paths = {act_slope_path, act_near_backward, act_far_backward, slope_beyond, 1};
 
 LOOP_FN far_value_f32(iterator w, int stream)
 {

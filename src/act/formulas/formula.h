@@ -24,8 +24,8 @@
  *     #define ACT_SLOPE_PATHS 1     the same for f' times dy, with the bits of ACT_PRODUCT; beyond
  *                                   is act_slope() and that product
  *         V_FN int act_slope_path(const v_f32 *x, int n);
- *         V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n);
- *         V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n);
+ *         V_FN void act_near_backward(v_f32 *x, const v_f32 *dy, int n);
+ *         V_FN void act_far_backward(v_f32 *x, const v_f32 *dy, int n);
  *     #define ACT_EXACT16 1         of a 16-bit x the value is a 16-bit number, and f' is 0, 1 or
  *                                   NaN, so that stores in bf16 need not round
  *     #define ACT_VALUE16 name      act_value() of a 16-bit x in fewer operations: rounded to 16

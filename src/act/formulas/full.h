@@ -76,11 +76,11 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     (void)x, (void)n;
     return ACT_SOME_BEYOND;
 }
-V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_near_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     (void)x, (void)dy, (void)n;
 }
-V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_far_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     (void)x, (void)dy, (void)n;
 }

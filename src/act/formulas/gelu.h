@@ -162,14 +162,14 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return act_value_path(x, n);
 }
 
-V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_near_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 part[ACT_INTERLEAVED];
     gelu_near(part, gelu_slope_part, x, n);
     ACT_EACH x[v] = v_mul(gelu_side(part[v], x[v]), dy[v]);
 }
 
-V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_far_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 t[ACT_INTERLEAVED], size[ACT_INTERLEAVED], shifted[ACT_INTERLEAVED];
     ACT_EACH t[v] = v_abs(x[v]);

@@ -11,9 +11,9 @@
  *
  * Below -10.2 derivative and value are subnormal, and on many processors an operation with one such
  * operand or result costs a hundred ordinary ones. So subnormal results are computed as a larger
- * float and converted by integer operations (see v_shrink in vmath.h); act_far_times() multiplies
- * by dy before that, with the same bits: the derivative is rounded where it would be, then the
- * product.
+ * float and converted by integer operations (see v_shrink in vmath.h); act_far_backward()
+ * multiplies by dy before that, with the same bits: the derivative is rounded where it would be,
+ * then the product.
  *
  * Bounds: value 2.5 ULP, derivative 4 ULP. Largest errors over all floats with a normal result:
  * value 2.064 ULP (at -0x1.6110ep+1), derivative 2.563 ULP (at -0x1.5e8c1cp+2), near the
@@ -112,7 +112,7 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return v_all(v_less_equal(act_most(x, n), v_set(TANH_NEAR))) ? ACT_ALL_NEAR : ACT_SOME_FAR;
 }
 
-V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_near_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 t[ACT_INTERLEAVED], part[ACT_INTERLEAVED];
     v_i32 place[ACT_INTERLEAVED];
@@ -152,7 +152,7 @@ V_FN void tanh_far_part(v_f32 *part, const v_f32 *x, int n)
     ACT_EACH part[v] = v_add(part[v], base[v]);
 }
 
-V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_far_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 slope[ACT_INTERLEAVED], product[ACT_INTERLEAVED], scale[ACT_INTERLEAVED], unit = v_set(TANH_UNIT);
     v_i32 sum[ACT_INTERLEAVED];
@@ -175,9 +175,9 @@ V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
     (void)k;
     v_f32 one = v_one();
     if (act_slope_path(&x, 1) == ACT_ALL_NEAR)
-        act_near_times(&x, &one, 1);
+        act_near_backward(&x, &one, 1);
     else
-        act_far_times(&x, &one, 1);
+        act_far_backward(&x, &one, 1);
     return x;
 }
 

@@ -134,14 +134,14 @@ V_FN void mish_slope_near(v_f32 *slope, const v_f32 *x, int n)
     v_piecewises(slope, mish_slope_part[0], 16, 6, interval, x, n, 0);
 }
 
-V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_near_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 slope[ACT_INTERLEAVED];
     mish_slope_near(slope, x, n);
     ACT_EACH x[v] = v_mul(slope[v], dy[v]);
 }
 
-V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_far_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 near[ACT_INTERLEAVED], far[ACT_INTERLEAVED];
     ACT_EACH far[v] = mish_slope_far(x[v]);

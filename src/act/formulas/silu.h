@@ -90,7 +90,7 @@ V_FN int act_slope_path(const v_f32 *x, int n)
     return v_all(v_less(most, v_set(SILU_NEAR))) ? ACT_SOME_FAR : ACT_SOME_BEYOND;
 }
 
-V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_near_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     ACT_EACH
     {
@@ -99,7 +99,7 @@ V_FN void act_near_times(v_f32 *x, const v_f32 *dy, int n)
     }
 }
 
-V_FN void act_far_times(v_f32 *x, const v_f32 *dy, int n)
+V_FN void act_far_backward(v_f32 *x, const v_f32 *dy, int n)
 {
     v_f32 t[ACT_INTERLEAVED], part[ACT_INTERLEAVED];
     v_i32 interval[ACT_INTERLEAVED];
