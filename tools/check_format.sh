@@ -2,12 +2,10 @@
 # check_format.sh [--fix] - all C sources are formatted as .clang-format says. SPDX-License-Identifier: MIT
 #
 # Versions of clang-format differ, so one of them is the reference; without it the check is skipped (exit 77).
-# Block comments are wrapped at 100 columns by wrap_comments.py, in the folders that `wrapped` lists.
+# Block comments are wrapped at 100 columns by wrap_comments.py, in what `wrapped` lists.
 set -eu
 cd "$(dirname "$0")/.."
-wrapped="include/berlu src/base src/smooth src/simd src/act src/io src/graph src/passes src/engine src/cpu src/models bench tests/act tests/simd tests/smooth tests/base"
-wrapped="$wrapped src/data $(ls src/train/*.[ch] | grep -v settings.h | tr '\n' ' ')"
-wrapped="$wrapped src/analyze src/study src/report"
+wrapped="include/berlu bench tests/act tests/simd tests/smooth tests/base $(find src -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | grep -v train/settings.h | tr '\n' ' ')"
 format=clang-format-14
 if ! command -v $format >/dev/null 2>&1; then
     echo "$format is not installed: skipped" >&2

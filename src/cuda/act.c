@@ -1,13 +1,16 @@
-/* act.c - activation sites: one call of the activation library over the whole tensor. SPDX-License-Identifier: MIT
+/* act.c - activation sites: one call of the activation library over the whole tensor.
+ * SPDX-License-Identifier: MIT
  *
- * The library's kernels are captured like ours and read learned parameters from device memory. x, y, dy and dx of a call
- * share a dtype; where roles mix (a bf16 gradient beside an f32 stream) the call runs in f32 over copies in the workspace, and
- * its result is rounded once. Elements are those of the CPU bit for bit; gradients of learned parameters are sums in an
- * order of their own. Behind or before a product (linear_act.c) estimates suffice, because the product's own rounding moves
+ * The library's kernels are captured like ours and read learned parameters from device memory. x,
+ * y, dy and dx of a call share a dtype; where roles mix (a bf16 gradient beside an f32 stream) the
+ * call runs in f32 over copies in the workspace, and its result is rounded once. Elements are those
+ * of the CPU bit for bit; gradients of learned parameters are sums in an order of their own. Behind
+ * or before a product (linear_act.c) estimates suffice, because the product's own rounding moves
  * more elements by one bf16 than they do.
  *
- * A gradient may give two results more in the same pass: output 3, the activation's own output recomputed from x, and output
- * 4, the column sums of dx, which are the bias gradient of the layer before. linear_act.c and passes/fuse.c request them. */
+ * A gradient may give two results more in the same pass: output 3, the activation's own output
+ * recomputed from x, and output 4, the column sums of dx, which are the bias gradient of the layer
+ * before. linear_act.c and passes/fuse.c request them. */
 #include <berlu/act_cuda.h>
 
 #include "act/cuda/fused_call.h"
@@ -39,7 +42,8 @@ static size_t copy_bytes(const op_call *c)
     return ((size_t)operand_count(&c->out[0]) * sizeof(float) + 255) / 256 * 256;
 }
 
-/* The call with pointers to the given tensors; gradients of bias and learned parameters go where the node says. */
+/* The call with pointers to the given tensors; gradients of bias and learned parameters go where
+ * the node says. */
 static berlu_act_call call_make(const op_call *c, const site *s, const void *const in[2], void *out, void *recomputed)
 {
     int forward = c->op == OP_ACT, first = forward ? 1 : 2;

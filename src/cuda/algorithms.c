@@ -13,7 +13,7 @@
 static const char heading[] = "berlu cuBLASLt algorithms 1";
 enum { FILE_LIMIT = 1 << 22 };
 
-/* ---- the list ---- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 void algorithms_free(algorithm_list *list)
 {
@@ -69,7 +69,7 @@ berlu_status algorithms_set(algorithm_list *list, const char *machine, const cha
     return BERLU_OK;
 }
 
-/* ---- the text ---- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 static int digit_of(char c)
 {
@@ -154,7 +154,7 @@ void algorithms_print(const algorithm_list *list, text *out)
     }
 }
 
-/* ---- the file ---- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 berlu_status algorithms_read(algorithm_list *list, const char *path)
 {
@@ -169,8 +169,8 @@ berlu_status algorithms_read(algorithm_list *list, const char *path)
     return status;
 }
 
-/* Another process may have added lines since we read the file; ours win. One of two that write at the same moment loses its
- * new lines, and the next run makes those choices anew. */
+/* Another process may have added lines since we read the file; ours win. One of two that write at
+ * the same moment loses its new lines, and the next run makes those choices anew. */
 berlu_status algorithms_write(const algorithm_list *list, const char *path)
 {
     algorithm_list all = {0};

@@ -1,7 +1,8 @@
-/* algorithms.h - which product algorithm was chosen for which shape, as a list and as a file. SPDX-License-Identifier: MIT
+/* algorithms.h - which product algorithm was chosen for which shape, as a list and as a file.
+ * SPDX-License-Identifier: MIT
  *
- * A choice by timing differs from day to day, and with it the last bits of a product; so a choice is made once and kept. The
- * file is text, a heading and a line per choice:
+ * A choice by timing differs from day to day, and with it the last bits of a product; so a choice
+ * is made once and kept. The file is text, a heading and a line per choice:
  *
  *     berlu cuBLASLt algorithms 1
  *     NVIDIA H200, 132 processors|13.1.0|576x66560x192 tn bf16>bf16 bias|<128 hexadecimal digits>

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *   up to 72 tokens, head width 32 or 64, bf16         attention_chip.cuh     ViT on small images
- *   73 to 256 tokens, the same; gradient: y given      attention_head.cuh     ViT/16 with 197 tokens
+ *   73 to 256 tokens, the same; gradient: y given      attention_head.cuh ViT/16 with 197 tokens
  *   any tokens, head width a multiple of 16, bf16      attention_stream.cuh
  *   up to 16 tokens, heads of 4 to 12 channels         attention_small.cuh    TNT's pixels
  *   everything else, f32 above all                     attention_plain.cuh
@@ -16,7 +16,7 @@
 #include "cuda/attention_plain.cuh"
 #include "cuda/attention_small.cuh"
 
-/* ---- the call ---- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static array array_from(const op_operand *o, int64_t skip)
 {
@@ -57,7 +57,7 @@ static bool all_alike(const attention_args *a, bool backward)
     return true;
 }
 
-/* ---- the paths ---- */
+/* ---- the paths ------------------------------------------------------------------------------- */
 
 #ifndef CHIP_STRIPS
 #define CHIP_STRIPS 1
@@ -287,7 +287,7 @@ static void attention_launch(const attention_args &a, bool backward, cudaStream_
         sums_launch(a, chip, stream);
 }
 
-/* ---- the ops ---- */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 extern "C" size_t cuda_attention_workspace(const op_call *c)
 {

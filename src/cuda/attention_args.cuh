@@ -26,7 +26,8 @@ DEVICE uint16_t *attention_at(array a, int64_t stride, const attention_args &t, 
     return (uint16_t *)a.data + group * t.tokens * stride + head * t.width;
 }
 
-/* Where the log-sum (or delta) of a head's first row is; those of further rows are `heads` apart. */
+/* Where the log-sum (or delta) of a head's first row is; those of further rows are `heads`
+ * apart. */
 DEVICE float *attention_row(float *rows, const attention_args &t, int64_t group, int head)
 {
     return rows + group * t.tokens * t.heads + head;

@@ -43,7 +43,7 @@ template <int F, int N> DEVICE void strips_clear(float (*acc)[N][4])
         strip_clear<N>(acc[f]);
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* The two rows of a lane: p = exp(scale (s - top)) packed, 1 / sum p and the log-sum. Keys from
  * `tokens` on count nothing. */
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
     }
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* p of a strip from its scores and log-sums, packed; 0 for keys and queries that do not exist. */
 template <int N>
@@ -180,7 +180,7 @@ DEVICE void chip_queries(const attention_args &a, const uint16_t *q, const uint1
         strip_weights<N>(p[f], s[f], a, shift[f], row0 + f * 16 + (int)threadIdx.x % 32 / 4);
         strip_clear<N>(s[f]);
     }
-    copy_wait<0>(); /* dy and v came in behind q and k */
+    copy_wait<0>(); /* dy and v came in after q and k */
     __syncthreads();
     tile_rows<F, N, W>(s, dy, row0, LAST, v);
 #pragma unroll
@@ -188,7 +188,8 @@ DEVICE void chip_queries(const attention_args &a, const uint16_t *q, const uint1
         strip_slopes<N>(ds[f], p[f], s[f], a.scale);
 }
 
-/* Accumulators of a warp's strips to memory, through its own rows of a tile that no other warp reads. */
+/* Accumulators of a warp's strips to memory, through its own rows of a tile that no other warp
+ * reads. */
 template <int W, int N, int F>
 DEVICE void chip_store(array to, int64_t stride, const attention_args &a, uint16_t *through,
                        const float (*acc)[W / 8][4], int row0)
@@ -212,7 +213,8 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
 {
     using c = chip<W, N, F>;
     SHARED_BYTES(shared);
-    /* p and ds come first: reading 16 columns of the last row may run past them, into what follows. */
+    /* p and ds come first: reading 16 columns of the last row may run past them, into what
+     * follows. */
     uint16_t *v = (uint16_t *)shared, *k = v + c::BIG, *q = k + c::BIG, *dy = q + c::TILE, *through = dy + c::TILE;
     int head = (int)(blockIdx.x % a.heads), lane = threadIdx.x % 32, row0 = (int)threadIdx.x / 32 * 16 * F;
     int64_t group = blockIdx.x / a.heads;

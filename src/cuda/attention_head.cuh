@@ -1,7 +1,8 @@
-/* attention_head.cuh - attention with a whole head on chip: up to 256 tokens. SPDX-License-Identifier: MIT
+/* attention_head.cuh - attention with a whole head on chip: up to 256 tokens.
+ * SPDX-License-Identifier: MIT
  *
- * bf16, head width W of 32 or 64. The tiles and products that attention_head_grad.cuh also uses, and
- * the forward: one block per head, k and v in shared memory, and each warp owns one strip of 16
+ * bf16, head width W of 32 or 64. The tiles and products that attention_head_grad.cuh also uses,
+ * and the forward: one block per head, k and v in shared memory, and each warp owns one strip of 16
  * queries after the other, whose q it has in registers. The softmax is the running one of
  * attention_stream.cuh.
  *
@@ -27,10 +28,10 @@ template <int W> DEVICE int head_chunk(int row, int chunk)
     return row * head_tile<W>::PITCH + (W == 64 ? chunk ^ (row & 7) : chunk) * 8;
 }
 
-/* Byte offsets of the 16 x 16 blocks of a strip, as ldmatrix wants them. The matrices of a block come
- * by columns (first operand, and second operand transposed) or by rows (second operand), so that
- * the registers of an operand are neighbours. Strips begin at multiples of 16 rows, which keeps the
- * permutation. */
+/* Byte offsets of the 16 x 16 blocks of a strip, as ldmatrix wants them. The matrices of a block
+ * come by columns (first operand, and second operand transposed) or by rows (second operand), so
+ * that the registers of an operand are neighbours. Strips begin at multiples of 16 rows, which
+ * keeps the permutation. */
 template <int W> struct head_lane {
     uint32_t block[W / 16], by_rows[W / 16];
 };
@@ -47,7 +48,7 @@ template <int W> DEVICE head_lane<W> head_lane_make()
     return at;
 }
 
-/* ---- products ---- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* A strip of 16 rows as mma takes it for its first operand. */
 template <int W> struct head_left {
@@ -116,7 +117,7 @@ DEVICE void head_packed(float (*acc)[W / 8][4], const uint32_t (*p)[N][2], uint3
     }
 }
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* A head of a group. */
 typedef struct head_place {
@@ -131,8 +132,8 @@ DEVICE head_place head_find(const attention_args &a, int64_t index)
     return at;
 }
 
-/* Starts the copy of a head's rows of one array; those past the last token become zero. Thread t copies chunks of
- * rows t / (W / 8) and on. */
+/* Starts the copy of a head's rows of one array; those past the last token become zero. Thread t
+ * copies chunks of rows t / (W / 8) and on. */
 template <int W>
 DEVICE void head_fetch(unsigned char *to, array from, int64_t stride, const attention_args &a, const head_place &at,
                        int rows)
@@ -198,7 +199,7 @@ DEVICE void head_left_global(head_left<W> &left, const uint16_t *first, int64_t 
     }
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* 8 N keys from key0 on for a strip of queries. */
 template <int N, int W>

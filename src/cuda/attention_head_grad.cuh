@@ -2,17 +2,17 @@
  * SPDX-License-Identifier: MIT
  *
  * bf16, head width W of 32 or 64, y of the forward at hand. A block takes one head after the other.
- * q, k, v and dy of the head lie in shared memory. Each warp owns two strips of 16 keys and goes over
- * the queries, 16 at a time:
+ * q, k, v and dy of the head lie in shared memory. Each warp owns two strips of 16 keys and goes
+ * over the queries, 16 at a time:
  *
  *   s^T = k q^T, p^T = exp(s^T - log-sum), dp^T = v dy^T, ds^T = p^T (dp^T - delta)
  *   dv += p^T dy, dk += ds^T q                  from registers, since accumulators are operands
  *
  * Only ds goes through shared memory: when all keys are done the warps own strips of queries
- * instead, and dq = ds k. So there are five products, no atomics and two barriers a head. delta = sum
- * over channels of y dy needs no product. The next head comes in meanwhile: k beside the present one
- * where there is memory for both, q, v, dy and y while dq is computed. Where there is not enough for
- * ds of all queries, they are taken in rounds.
+ * instead, and dq = ds k. So there are five products, no atomics and two barriers a head. delta =
+ * sum over channels of y dy needs no product. The next head comes in meanwhile: k beside the
+ * present one where there is memory for both, q, v, dy and y while dq is computed. Where there is
+ * not enough for ds of all queries, they are taken in rounds.
  *
  * One strip to a warp takes as long: more warps hide latency better, but each reads q and dy.
  *
@@ -33,12 +33,12 @@ typedef struct head_plan {
     int pitch;                           /* elements from row to row of ds; its rows are keys */
     int k_buffers;                       /* 2: k of the next head has a place of its own */
     int warps, pairs;                    /* the first `pairs` warps own two strips of keys, the last may own one */
-    uint32_t q, v, dy, k, tile, ds;      /* tile: bytes of one, k's second buffer is so far behind the first */
+    uint32_t q, v, dy, k, tile, ds;      /* tile: bytes of one, k's second buffer is so far after the first */
     uint32_t shift, delta, sums, shared; /* sums: columns of dk and dv by warps, W floats each */
 } head_plan;
 
-/* A thread's share of y, and the log-sums of those rows: in flight while something else is computed.
- * Rows are those whose dy the thread copies, so that it finds them without a barrier. */
+/* A thread's share of y, and the log-sums of those rows: in flight while something else is
+ * computed. Rows are those whose dy the thread copies, so that it finds them without a barrier. */
 template <int W> struct head_kept {
     static constexpr int COUNT = 2 * W / 16; /* a warp has 32 rows at most */
     uint4 y[COUNT];
@@ -58,7 +58,8 @@ template <int W> DEVICE void head_kept_load(head_kept<W> &kept, const attention_
     }
 }
 
-/* Log-sums in powers of two, negative, and delta = sum of y dy of every query; queries past the last get p = 0. */
+/* Log-sums in powers of two, negative, and delta = sum of y dy of every query; queries past the
+ * last get p = 0. */
 template <int W>
 DEVICE void head_statistics(unsigned char *shared, const head_kept<W> &kept, const attention_args &a,
                             const head_plan &plan)
@@ -83,9 +84,10 @@ DEVICE void head_statistics(unsigned char *shared, const head_kept<W> &kept, con
     }
 }
 
-/* ---- the phases ---- */
+/* ---- the phases ------------------------------------------------------------------------------ */
 
-/* 16 queries from query0 on against F strips of keys. `column`: where the first of them is in ds. */
+/* 16 queries from query0 on against F strips of keys. `column`: where the first of them is in
+ * ds. */
 template <int F, int W>
 DEVICE void head_block(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k, int key0,
                        int query0, int column, float (*dk)[W / 8][4], float (*dv)[W / 8][4], const head_lane<W> &at)
@@ -145,8 +147,8 @@ DEVICE void head_queries(uint32_t ds, const head_plan &plan, uint32_t k, int col
     }
 }
 
-/* Strips of accumulators, scaled, to memory; their column sums, where wanted, to `sums`, four columns together and `step`
- * floats from four to four. */
+/* Strips of accumulators, scaled, to memory; their column sums, where wanted, to `sums`, four
+ * columns together and `step` floats from four to four. */
 template <int F, int W>
 DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const head_place &at, float (*acc)[W / 8][4],
                         int row0, float scale, float *sums, int step)
@@ -177,7 +179,7 @@ DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const
     }
 }
 
-/* ---- the kernel ---- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* Starts the copies of all but k. */
 template <int W>
@@ -188,7 +190,8 @@ DEVICE void head_fetch_most(unsigned char *shared, const attention_args &a, cons
     head_fetch<W>(shared + plan.v, a.v, a.stride_v, a, at, plan.rows);
 }
 
-/* Where partial column sums of dq lie: those of a warp beside its strip of ds, in the rows' padding. */
+/* Where partial column sums of dq lie: those of a warp beside its strip of ds, in the rows'
+ * padding. */
 DEVICE float *head_padding(unsigned char *shared, const head_plan &plan, int strip)
 {
     return (float *)(shared + plan.ds) + (16 * strip * plan.pitch + plan.span) / 2;
@@ -233,8 +236,8 @@ DEVICE void head_round(unsigned char *shared, const attention_args &a, const hea
     head_finish<D, W>(a.dq, a.stride_k, a, here, dq, first + column, a.scale, sums, plan.pitch / 2);
 }
 
-/* A head for a warp that owns F strips of keys, the first of them at key0, and k at byte `k`. `next`: the head
- * to fetch meanwhile, if there is one. */
+/* A head for a warp that owns F strips of keys, the first of them at key0, and k at byte `k`.
+ * `next`: the head to fetch meanwhile, if there is one. */
 template <int F, bool ONE, int W>
 DEVICE void head_run(unsigned char *shared, const attention_args &a, const head_plan &plan, uint32_t k, int key0,
                      const head_place &here, const head_place &next, head_kept<W> &kept)
@@ -319,7 +322,7 @@ __global__ void __launch_bounds__(HEAD_TOKENS, 1)
     head_sums_queries<W>(shared, a, plan, before, ONE);
 }
 
-/* ---- sizes ---- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 template <int W> static void head_arrange(head_plan *p)
 {

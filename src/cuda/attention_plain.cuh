@@ -108,7 +108,7 @@ DEVICE void plain_store(const plain_rows &to, const attention_args &a, const pla
     }
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* Takes 8 more scores of the row into the running softmax: p in their place, `rescale` for what
  * came before. */
@@ -159,7 +159,7 @@ static __global__ void __launch_bounds__(PLAIN_THREADS) attention_plain(attentio
         attention_row(a.logsum, a, at.group, at.head)[(int64_t)row * a.heads] = top + logf(sum);
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 typedef struct plain_operands {
     plain_rows q, k, v, dy;

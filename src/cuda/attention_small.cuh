@@ -145,7 +145,7 @@ template <typename T> DEVICE float small_exp(float x)
     return sizeof(T) == 4 ? expf(x) : exp2_fast(x * LOG2_E);
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 template <typename T, int W>
 __global__ void __launch_bounds__(2 * SMALL_THREADS) attention_small(attention_args a, int groups)
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(2 * SMALL_THREADS) attention_small(attention_a
     small_store<T>(a.y, l.dy, (int)a.dim, at);
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* p and ds of the thread's query into its squares, and dq. */
 template <typename T, int W>
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(2 * SMALL_THREADS) attention_small_grad(attent
         small_store<T>(a.dv, l.v, (int)a.stride_v, at);
 }
 
-/* ---- sizes ---- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static inline int small_threads(const attention_args *a)
 {

@@ -6,10 +6,10 @@
  * the running one: a larger score rescales what was added up before.
  *
  * Backward in two kernels, without atomics. The first owns queries and goes over the keys twice:
- * once for delta = sum p dp, which it also writes down, once for dq = ds k. Where y is at hand delta
- * is the sum of y dy instead, and the first time is left out. The second owns keys
- * and streams queries past them: s^T = k q^T is then what mma gives, and p^T and ds^T feed dv +=
- * p^T dy and dk += ds^T q from registers.
+ * once for delta = sum p dp, which it also writes down, once for dq = ds k. Where y is at hand
+ * delta is the sum of y dy instead, and the first time is left out. The second owns keys and
+ * streams queries past them: s^T = k q^T is then what mma gives, and p^T and ds^T feed dv += p^T dy
+ * and dk += ds^T q from registers.
  *
  * Read on: cuda/tile.cuh for the products; attention_chip.cuh for few tokens, where all of it stays
  * on chip. */
@@ -41,7 +41,8 @@ DEVICE stream_place stream_find(const attention_args &a)
     return at;
 }
 
-/* Starts the copy of rows first .. first + rows of a head; those past the last token become zero. */
+/* Starts the copy of rows first .. first + rows of a head; those past the last token become
+ * zero. */
 template <int W>
 DEVICE void stream_fetch(uint16_t *to, array from, int64_t stride, const attention_args &a, const stream_place &at,
                          int first, int rows)
@@ -50,7 +51,8 @@ DEVICE void stream_fetch(uint16_t *to, array from, int64_t stride, const attenti
                   a.tokens - first);
 }
 
-/* A strip's packed result to rows of the head in memory, through the warp's own 16 rows of a tile. */
+/* A strip's packed result to rows of the head in memory, through the warp's own 16 rows of a
+ * tile. */
 template <int W>
 DEVICE void stream_store(array to, int64_t stride, const attention_args &a, const stream_place &at, uint16_t *through,
                          const uint32_t (*out)[2])
@@ -63,7 +65,7 @@ DEVICE void stream_store(array to, int64_t stride, const attention_args &a, cons
     strip_store<W>(rows, stride, through, row0, a.tokens - at.first);
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 typedef struct running_softmax {
     float top[2], sum[2]; /* of the lane's two rows; sum over this lane's keys only */
@@ -155,7 +157,7 @@ template <int W> __global__ void __launch_bounds__(STREAM_WARPS * 32, 2) attenti
     stream_finish<W>(a, at, q, &r, y[0]);
 }
 
-/* ---- backward: queries ---- */
+/* ---- backward: queries ----------------------------------------------------------------------- */
 
 /* p and dp of a strip against 8 N keys, of which `valid` exist; p is 0 for the others. */
 template <int N, int W>
@@ -261,7 +263,7 @@ __global__ void __launch_bounds__(STREAM_WARPS * 32, W <= 64 ? 2 : 1) attention_
         attention_row(a.delta, a, at.group, at.head)[(int64_t)row * a.heads] = lane % 2 ? delta[1] : delta[0];
 }
 
-/* ---- backward: keys ---- */
+/* ---- backward: keys -------------------------------------------------------------------------- */
 
 /* Starts the copy of q and dy of a round, and reads its log-sums and deltas; queries past the last
  * get p = 0. */
@@ -338,7 +340,7 @@ __global__ void __launch_bounds__(STREAM_WARPS * 32, W <= 64 ? 2 : 1) attention_
     stream_store<W>(a.dv, a.stride_v, a, at, v, out);
 }
 
-/* ---- sizes ---- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* As few blocks of at most STREAM_WARPS strips as there can be, and as few warps in each. */
 static inline int stream_warps(int tokens)

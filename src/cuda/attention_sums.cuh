@@ -1,5 +1,5 @@
-/* attention_sums.cuh - column sums of dq, dk and dv: the bias gradient of the layer that made q, k, v.
- * SPDX-License-Identifier: MIT
+/* attention_sums.cuh - column sums of dq, dk and dv: the bias gradient of the layer that made q, k,
+ * v. SPDX-License-Identifier: MIT
  *
  * Two stages, no atomics. First rows of partial sums, 3 dim columns each: attention_chip.cuh and
  * attention_head_grad.cuh add their accumulators, a row for every group; behind the other kernels

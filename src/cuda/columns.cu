@@ -1,9 +1,11 @@
-/* columns.cu - sums over rows: gradients of biases, of LayerScale, of position tables. SPDX-License-Identifier: MIT
+/* columns.cu - sums over rows: gradients of biases, of LayerScale, of position tables.
+ * SPDX-License-Identifier: MIT
  *
- * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread adds its share of the rows in
- * float, the threads of a column are added in double by a fixed tree, and the chunk's sum is stored. Then the chunks of a
- * column are added in double, again in a fixed order, for many sums in one launch (ends.c). How rows are cut depends on the
- * shape alone, so the bits do too. */
+ * Two stages, no atomics. First a block takes a chunk of rows and 64 columns; a thread adds its
+ * share of the rows in float, the threads of a column are added in double by a fixed tree, and the
+ * chunk's sum is stored. Then the chunks of a column are added in double, again in a fixed order,
+ * for many sums in one launch (ends.c). How rows are cut depends on the shape alone, so the bits do
+ * too. */
 #include "cuda/prim.cuh"
 
 namespace
@@ -16,7 +18,8 @@ struct chunks {
     int64_t rows, count; /* of a chunk; how many */
 };
 
-/* About 64 rows a thread, fewer where that would leave the GPU empty; never more than 1024 chunks. */
+/* About 64 rows a thread, fewer where that would leave the GPU empty; never more than 1024
+ * chunks. */
 chunks chunks_of(int64_t rows)
 {
     int64_t each = 64 * DEEP;
@@ -159,7 +162,8 @@ void cuda_columns(const op_call *c, const column_sums *s, void *workspace)
     cuda_columns_join(c, s->to, (const float *)workspace, k.count, s->columns, s->inner);
 }
 
-/* dx = dy * gamma, dgamma = column sums of dy * x. dx may lie where dy does: a thread reads its elements first. */
+/* dx = dy * gamma, dgamma = column sums of dy * x. dx may lie where dy does: a thread reads its
+ * elements first. */
 void cuda_scale_grad(const op_call *c)
 {
     column_sums s = {};

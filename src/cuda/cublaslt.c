@@ -1,9 +1,10 @@
 /* cublaslt.c - the part of cuda_api.h that stands for cuBLASLt. SPDX-License-Identifier: MIT
  *
- * The library is loaded when a device is opened, not when the program starts: the command runs on machines without it, and
- * says what it looked for. Types and constants are those of the header we are built with; functions are found by name.
- * Only algorithms whose sums have a fixed order are requested: no split along the depth, or one whose parts are added from
- * the workspace in the type of the computation. */
+ * The library is loaded when a device is opened, not when the program starts: the command runs on
+ * machines without it, and says what it looked for. Types and constants are those of the header we
+ * are built with; functions are found by name. Only algorithms whose sums have a fixed order are
+ * requested: no split along the depth, or one whose parts are added from the workspace in the type
+ * of the computation. */
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static berlu_status fail(cublasStatus_t status, const char *what)
     return berlu_fail(BERLU_ERR_DEVICE, "cuBLASLt: %s: status %d", what, (int)status);
 }
 
-/* ---- the library ---- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static void *library_load(void)
 {
@@ -109,7 +110,7 @@ void lt_version(const lt_library *lt, char out[32])
     snprintf(out, 32, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
 }
 
-/* ---- plans ---- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static cudaDataType_t type_of(int bf16)
 {
@@ -130,7 +131,8 @@ static cublasStatus_t operation_set(lt_plan *plan)
     return s;
 }
 
-/* Column-major and without gaps: A is stored m x k, or k x m where it is transposed; B and D likewise. */
+/* Column-major and without gaps: A is stored m x k, or k x m where it is transposed; B and D
+ * likewise. */
 static cublasStatus_t plan_fill(lt_plan *plan)
 {
     const lt_product *p = &plan->product;
@@ -178,7 +180,7 @@ void lt_plan_free(lt_plan *plan)
     free(plan);
 }
 
-/* ---- algorithms ---- */
+/* ---- algorithms ------------------------------------------------------------------------------ */
 
 static cublasStatus_t preference_set(const lt_plan *plan, cublasLtMatmulPreference_t wish, size_t workspace)
 {

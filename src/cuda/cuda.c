@@ -1,10 +1,12 @@
-/* cuda.c - the backend's table: which kernel runs which op, and what it can do. SPDX-License-Identifier: MIT
+/* cuda.c - the backend's table: which kernel runs which op, and what it can do.
+ * SPDX-License-Identifier: MIT
  *
  * Products read weights and biases from their bf16 copies (shadow) where branches are bf16. Bias
- * gradients come from the kernels that have the elements in registers (`sums`): the activation's backward for the layer before
- * it, norm_grad for the layer that wrote the residual stream, attention_grad for q, k and v. norm_grad also writes the
- * gradient of an f32 residual stream in bf16 (`copy`), which is what the products behind it read (`branch`).
- * Read on: linear.c for products, run.c for how a list of calls becomes one launch. */
+ * gradients come from the kernels that have the elements in registers (`sums`): the activation's
+ * backward for the layer before it, norm_grad for the layer that wrote the residual stream,
+ * attention_grad for q, k and v. norm_grad also writes the gradient of an f32 residual stream in
+ * bf16 (`copy`), which is what the products after it read (`branch`). Read on: linear.c for
+ * products, run.c for how a list of calls becomes one launch. */
 #include "cuda/cuda.h"
 
 #include "cuda/kernels.h"

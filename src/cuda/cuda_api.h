@@ -1,9 +1,11 @@
-/* cuda_api.h - the CUDA runtime and cuBLASLt as the C files of src/cuda see them. SPDX-License-Identifier: MIT
+/* cuda_api.h - the CUDA runtime and cuBLASLt as the C files of src/cuda see them.
+ * SPDX-License-Identifier: MIT
  *
- * Thin wrappers that return a status and leave CUDA's own words in berlu_last_error(). The host logic above them (memory,
- * programs, choice of algorithms, error paths) therefore compiles without the toolkit: tests/cuda/stub.c implements this
- * header over malloc and a list of recorded launches. The real ones are runtime.c and cublaslt.c. The handle types are
- * CUDA's own, named by their tags, so that .cu files use them without a cast. */
+ * Thin wrappers that return a status and leave CUDA's own words in berlu_last_error(). The host
+ * logic above them (memory, programs, choice of algorithms, error paths) therefore compiles without
+ * the toolkit: tests/cuda/stub.c implements this header over malloc and a list of recorded
+ * launches. The real ones are runtime.c and cublaslt.c. The handle types are CUDA's own, named by
+ * their tags, so that .cu files use them without a cast. */
 #ifndef CUDA_CUDA_API_H
 #define CUDA_CUDA_API_H
 
@@ -20,7 +22,7 @@ typedef struct CUstream_st *cuda_stream;
 typedef struct CUevent_st *cuda_event;
 typedef struct CUgraphExec_st *cuda_graph;
 
-/* ---- devices ------------------------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 typedef struct gpu_properties {
     char name[128];
@@ -34,7 +36,7 @@ berlu_status gpu_describe(gpu_properties *out, int index);
 berlu_status gpu_use(int index); /* for the calling thread */
 berlu_status gpu_memory(size_t *free_bytes);
 
-/* ---- memory, streams, events --------------------------------------------------------------------------------------- */
+/* ---- memory, streams, events ----------------------------------------------------------------- */
 
 berlu_status gpu_alloc(void **out, size_t bytes); /* BERLU_ERR_MEMORY where there is too little; not zeroed */
 void gpu_free(void *memory);
@@ -58,7 +60,7 @@ berlu_status gpu_event_wait(cuda_event e);   /* the host waits; an event never r
 berlu_status gpu_event_done(cuda_event e, int *done);
 berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to); /* both timed, both over */
 
-/* ---- capture -------------------------------------------------------------------------------------------------------- */
+/* ---- capture --------------------------------------------------------------------------------- */
 
 berlu_status gpu_capture_begin(cuda_stream s);
 berlu_status gpu_capture_end(cuda_stream s, cuda_graph *out); /* NULL: what was captured is thrown away */
@@ -67,12 +69,13 @@ void gpu_graph_free(cuda_graph g);
 
 berlu_status gpu_launch_status(void); /* of the launches since the last call */
 
-/* ---- cuBLASLt -------------------------------------------------------------------------------------------------------- */
+/* ---- cuBLASLt -------------------------------------------------------------------------------- */
 
 typedef struct lt_library lt_library;
 typedef struct lt_plan lt_plan; /* descriptors of one product */
 
-/* D (m x n) = op(A) op(B) + bias + C in cuBLAS's words: column-major, no gaps between columns; the bias runs along m. */
+/* D (m x n) = op(A) op(B) + bias + C in cuBLAS's words: column-major, no gaps between columns; the
+ * bias runs along m. */
 typedef struct lt_product {
     int64_t m, n, k;
     int transpose_a, transpose_b;
@@ -82,7 +85,8 @@ typedef struct lt_product {
     int align;             /* all pointers are multiples of so many bytes */
 } lt_product;
 
-/* A choice of kernel, tile and split: opaque bytes, the same for the same version of the library. */
+/* A choice of kernel, tile and split: opaque bytes, the same for the same version of the
+ * library. */
 enum { LT_ALGORITHM_BYTES = 64 };
 typedef struct lt_algorithm {
     unsigned char bytes[LT_ALGORITHM_BYTES];
@@ -100,7 +104,8 @@ void lt_version(const lt_library *lt, char out[32]); /* "13.1.0" */
 
 berlu_status lt_plan_make(lt_plan **out, lt_library *lt, const lt_product *p);
 void lt_plan_free(lt_plan *plan);
-/* The heuristic's offers, best guess first, with sums of fixed order; returns their number (0: none). */
+/* The heuristic's offers, best guess first, with sums of fixed order; returns their number (0:
+ * none). */
 int lt_offers(lt_plan *plan, size_t workspace_bytes, lt_algorithm *out, int most);
 int lt_accepts(lt_plan *plan, const lt_algorithm *a, size_t workspace_bytes); /* can this library run it? */
 berlu_status lt_run(lt_plan *plan, const lt_algorithm *a, const lt_pointers *p, cuda_stream s);

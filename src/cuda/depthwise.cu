@@ -1,8 +1,9 @@
 /* depthwise.cu - depthwise convolution on [H, W, C] and its gradients. SPDX-License-Identifier: MIT
  *
- * Windows of 3, 5 and 7 take the kernels of depthwise_tile.cuh, other sizes a plain loop. Forward and dx are one kernel: dx
- * reads the window mirrored. The weights' gradient, and the bias' with it, comes in partial sums of chunks, which columns.cu
- * adds; how maps are cut into chunks depends on the shape alone, so the bits do too. */
+ * Windows of 3, 5 and 7 take the kernels of depthwise_tile.cuh, other sizes a plain loop. Forward
+ * and dx are one kernel: dx reads the window mirrored. The weights' gradient, and the bias' with
+ * it, comes in partial sums of chunks, which columns.cu adds; how maps are cut into chunks depends
+ * on the shape alone, so the bits do too. */
 #include "cuda/depthwise_tile.cuh"
 
 namespace
@@ -20,7 +21,8 @@ bool vectors_fit(const array &x, const maps &m)
     return array_aligned(x) && m.channels % (x.bf16 ? 8 : 4) == 0;
 }
 
-/* Runs f.run<T, K, TX>() for a dtype, a window and a width of map; false where no kernel is compiled for the window. */
+/* Runs f.run<T, K, TX>() for a dtype, a window and a width of map; false where no kernel is
+ * compiled for the window. */
 template <typename T, int K, typename F> bool tile_pick(const maps &m, const F &f)
 {
     m.width <= 4 ? f.template run<T, K, 4>() : f.template run<T, K, 8>();
@@ -40,7 +42,7 @@ template <typename F> bool kernel_pick(const array &x, const maps &m, const F &f
     return x.bf16 ? window_pick<__nv_bfloat16>(m, f) : window_pick<float>(m, f);
 }
 
-/* ---- forward and dx ---- */
+/* ---- forward and dx -------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(THREADS) convolve_any(maps m, operands o, int64_t count)
 {
@@ -93,7 +95,7 @@ void convolve_run(const op_call *c, const op_operand *bias, const op_operand *re
     cuda_launched(c);
 }
 
-/* ---- the weights' gradient ---- */
+/* ---- the weights' gradient ------------------------------------------------------------------- */
 
 struct chunks {
     int64_t steps, count; /* of a chunk; how many */

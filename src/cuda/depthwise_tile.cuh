@@ -1,10 +1,13 @@
-/* depthwise_tile.cuh - the kernels of depthwise convolution for windows of 3, 5 and 7. SPDX-License-Identifier: MIT
+/* depthwise_tile.cuh - the kernels of depthwise convolution for windows of 3, 5 and 7.
+ * SPDX-License-Identifier: MIT
  *
- * A 7 x 7 window takes 49 multiply-adds per element, so the arithmetic units are the limit, and a kernel is good where nearly
- * every instruction is one of them. Lanes of a warp are neighbouring channels. A block stages a region of some maps in shared
- * memory, zeros around it included, so that nothing below checks for borders. A warp then takes tiles of TILE_DOWN x TX
- * outputs: each staged element is loaded once per tile and used for all outputs of the tile it reaches (11 multiply-adds a
- * load at 7 x 7). A thread holds all weights of its channel, or all sums of its channel's weight gradient, in registers. */
+ * A 7 x 7 window takes 49 multiply-adds per element, so the arithmetic units are the limit, and a
+ * kernel is good where nearly every instruction is one of them. Lanes of a warp are neighbouring
+ * channels. A block stages a region of some maps in shared memory, zeros around it included, so
+ * that nothing below checks for borders. A warp then takes tiles of TILE_DOWN x TX outputs: each
+ * staged element is loaded once per tile and used for all outputs of the tile it reaches (11
+ * multiply-adds a load at 7 x 7). A thread holds all weights of its channel, or all sums of its
+ * channel's weight gradient, in registers. */
 #ifndef CUDA_DEPTHWISE_TILE_CUH
 #define CUDA_DEPTHWISE_TILE_CUH
 
@@ -38,7 +41,8 @@ static size_t staged_bytes(int across, int down, int together, int kernel, size_
     return (size_t)together * (down + kernel - 1) * (across + kernel - 1) * LANES * element;
 }
 
-/* tile: TX. extra: bytes of shared memory beside the staged region. Depends on the shape alone, and so do the bits. */
+/* tile: TX. extra: bytes of shared memory beside the staged region. Depends on the shape alone, and
+ * so do the bits. */
 static regions regions_make(const maps &m, int tile, size_t element, size_t extra)
 {
     auto up = [](int n, int to) { return (n + to - 1) / to * to; };
@@ -71,7 +75,8 @@ DEVICE position step_position(const regions &r, int64_t step)
                     (int)(step - rows * r.count_x) * r.across};
 }
 
-/* Stages a region with its borders: a warp takes a line, lanes take vectors of 16 bytes where x has them. */
+/* Stages a region with its borders: a warp takes a line, lanes take vectors of 16 bytes where x has
+ * them. */
 template <typename T, int K>
 DEVICE void region_stage(T *to, const maps &m, const regions &r, const array &x, position p, int channel, bool vectors)
 {
@@ -120,7 +125,7 @@ template <int TX> DEVICE tile_place tile_at(const regions &r, int tile)
     return tile_place{image, (row - image * down) * TILE_DOWN, (tile - row * across) * TX};
 }
 
-/* ---- tiles in global memory; `at` is the first element of one ---- */
+/* ---- tiles in global memory; `at` is the first element of one -------------------------------- */
 
 /* Elements of a tile as floats, zeros outside the map. */
 template <typename T, int TX>
@@ -183,7 +188,7 @@ template <typename T, int K, int TX, class F> DEVICE void each_staged_row(const 
     }
 }
 
-/* ---- y = window * x + bias, dx = mirrored window * dy + residual ---- */
+/* ---- y = window * x + bias, dx = mirrored window * dy + residual ----------------------------- */
 
 template <typename T, int K, int TX>
 DEVICE void tile_sums(float sum[TILE_DOWN][TX], const T *staged, int pitch, const float weight[K * K])

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Kernels return nothing, so a failed launch is kept in the device (cuda_device_fail) and run.c
- * returns it behind the list of calls. Opening goes from options to GPU, stream, transfers and
+ * returns it after the list of calls. Opening goes from options to GPU, stream, transfers and
  * products; closing takes any half-open device. Out of memory is reported with how much was
  * wanted and how much is free. */
 #include "cuda/device.h"
@@ -14,7 +14,7 @@
 
 #include "cuda/kernels.h"
 
-/* ---- failures ---- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 void cuda_device_fail(cuda_device *d, berlu_status status, const char *format, ...)
 {
@@ -34,7 +34,7 @@ void cuda_launched(const op_call *c)
         cuda_device_fail(cuda_device_of(c), status, "%s: %s", op_rules[c->op].name, berlu_last_error());
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Reads one of the words of an option; NULL is the first. */
 static berlu_status word_of(int *out, const char *option, const char *value, const char *const *words, int count)
@@ -143,7 +143,7 @@ void cuda_dtypes(const device *opened, tensor_dtype of_role[ROLE_COUNT])
     of_role[ROLE_RESIDUAL] = d->residual_f32 ? DTYPE_F32 : DTYPE_BF16;
 }
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void fail_alloc(berlu_status status, memory_kind kind, size_t bytes, const char *what)
 {

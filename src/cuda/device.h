@@ -1,8 +1,9 @@
 /* device.h - an open GPU: what outlives a call. SPDX-License-Identifier: MIT
  *
- * Everything runs on one stream, so transfers and programs happen in the order of their calls and a kernel needs no
- * event to wait for another; within a captured program weight gradients may run on a second stream (run.c). A kernel that
- * cannot be launched reports it with cuda_device_fail(); run() returns the first such failure. Included by .c and .cu files. */
+ * Everything runs on one stream, so transfers and programs happen in the order of their calls and a
+ * kernel needs no event to wait for another; within a captured program weight gradients may run on
+ * a second stream (run.c). A kernel that cannot be launched reports it with cuda_device_fail();
+ * run() returns the first such failure. Included by .c and .cu files. */
 #ifndef CUDA_DEVICE_H
 #define CUDA_DEVICE_H
 
@@ -27,7 +28,8 @@ enum {
 #define STAGING_BYTES ((size_t)4 << 20) /* of a large slot */
 #define SMALL_BYTES   ((size_t)4 << 10)
 
-/* Pinned buffers through which uploads pass: the caller may reuse its memory as soon as it was copied here. */
+/* Pinned buffers through which uploads pass: the caller may reuse its memory as soon as it was
+ * copied here. */
 typedef struct cuda_staging {
     char *memory;
     size_t slot_bytes;
@@ -41,7 +43,8 @@ typedef struct cuda_results {
     int first, count;
 } cuda_results;
 
-/* A parameter table as the device has it (run.c): spans, and the list of pieces that blocks of threads work on. */
+/* A parameter table as the device has it (run.c): spans, and the list of pieces that blocks of
+ * threads work on. */
 typedef struct param_piece {
     int64_t begin, count; /* elements of the span */
     int span;
@@ -80,8 +83,8 @@ typedef struct cuda_device {
     gemm_state *gemm;
     cuda_staging large, small;
     cuda_results results;
-    /* The second stream, opened when a program first needs it. While a call is launched there `stream` is it, and
-     * lt_workspace its cuBLASLt workspace (NULL: the first stream's). */
+    /* The second stream, opened when a program first needs it. While a call is launched there
+     * `stream` is it, and lt_workspace its cuBLASLt workspace (NULL: the first stream's). */
     int second_stream; /* device_options.second_stream */
     cuda_stream side;
     void *side_workspace, *lt_workspace;
@@ -100,7 +103,8 @@ static inline cuda_device *cuda_device_of(const op_call *c)
     return (cuda_device *)c->device;
 }
 
-/* Keeps the first failure of a run. cuda_launched() checks that CUDA accepted the launches of this call. */
+/* Keeps the first failure of a run. cuda_launched() checks that CUDA accepted the launches of this
+ * call. */
 void cuda_device_fail(cuda_device *d, berlu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void cuda_launched(const op_call *c);

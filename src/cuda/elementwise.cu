@@ -1,8 +1,10 @@
-/* elementwise.cu - sums, factors, dropout, conversions: one thread, four elements. SPDX-License-Identifier: MIT
+/* elementwise.cu - sums, factors, dropout, conversions: one thread, four elements.
+ * SPDX-License-Identifier: MIT
  *
- * Every op here is a function of up to two elements at the same index, of a channel's factor and of the index itself; map()
- * is the one loop around them. An output may overwrite an input: a thread reads its four elements before it writes them.
- * The random ops draw by the index in the global batch, as cpu/draw.h does, so both backends drop the same elements. */
+ * Every op here is a function of up to two elements at the same index, of a channel's factor and of
+ * the index itself; map() is the one loop around them. An output may overwrite an input: a thread
+ * reads its four elements before it writes them. The random ops draw by the index in the global
+ * batch, as cpu/draw.h does, so both backends drop the same elements. */
 #include "base/philox.h"
 #include "cuda/storage.cuh"
 

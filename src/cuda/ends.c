@@ -60,7 +60,7 @@ void cuda_ends_finish(cuda_device *d)
     d->ends.stream = NULL;
 }
 
-/* ---- which calls force the launch ---- */
+/* ---- which calls force the launch ------------------------------------------------------------ */
 
 static int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {

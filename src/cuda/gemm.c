@@ -1,19 +1,22 @@
-/* gemm.c - the one place that calls cuBLASLt: describes products, chooses algorithms, remembers them.
- * SPDX-License-Identifier: MIT
+/* gemm.c - the one place that calls cuBLASLt: describes products, chooses algorithms, remembers
+ * them. SPDX-License-Identifier: MIT
  *
- * A product's descriptors and its algorithm are made when a call first needs them and kept as long as the device. Of what
- * the library's heuristic offers the fastest is taken, measured on the operands at hand; the choice is written to a file, so
- * that the next run takes the same one and gives the same bits (algorithms.h). Ways to ask for it:
+ * A product's descriptors and its algorithm are made when a call first needs them and kept as long
+ * as the device. Of what the library's heuristic offers the fastest is taken, measured on the
+ * operands at hand; the choice is written to a file, so that the next run takes the same one and
+ * gives the same bits (algorithms.h). Ways to ask for it:
  *
  *     NULL     the file of the user's cache folder; what it lacks is measured and added
  *     "new"    everything is measured anew and written there
  *     "first"  the heuristic's first, no file
- *     FILE     the choices of that file; what it lacks is measured and added. A choice made with another version of the
- *              library is refused: whoever names a file wants its bits
- *     a text   the same for the text of such a file, as run.json keeps it; what it lacks is measured
+ *     FILE     the choices of that file; what it lacks is measured and added. A choice made with
+ *              another version of the library is refused: whoever names a file wants its bits
+ *     a text   the same for the text of such a file, as run.json keeps it; what it lacks is
+ *              measured
  *
- * Bias and residual go into the library's epilogue. Its gradient epilogues are never used: they are slower than a kernel of
- * ours (DGELU with a bias gradient 3.6 times, BGRADB adds more than the product takes). Read on: linear.c. */
+ * Bias and residual go into the library's epilogue. Its gradient epilogues are never used: they are
+ * slower than a kernel of ours (DGELU with a bias gradient 3.6 times, BGRADB adds more than the
+ * product takes). Read on: linear.c. */
 #include "cuda/gemm.h"
 
 #include <stdio.h>
@@ -55,7 +58,7 @@ struct gemm_state {
     cuda_event begin, end;
 };
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* The user's cache folder; a machine without a home has none, and then nothing is kept. */
 static berlu_status cache_path(char **out)
@@ -153,7 +156,7 @@ size_t cuda_gemm_library(const op_call *c)
     }
 }
 
-/* ---- records ---- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 berlu_status cuda_gemm_save(cuda_device *d)
 {
@@ -189,7 +192,7 @@ static void shape_text(char out[SHAPE_TEXT], const lt_product *p)
         snprintf(out + strlen(out), SHAPE_TEXT - strlen(out), " aligned to %d", p->align);
 }
 
-/* ---- choosing ---- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static int seconds_compare(const void *a, const void *b)
 {
@@ -197,9 +200,9 @@ static int seconds_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of REPEATS timings in seconds; negative where the library refuses. Before each of them `flush` is written, where
- * there is one: inside a step most operands come from memory, and an algorithm chosen on operands in L2 can be a third
- * slower there. */
+/* The median of REPEATS timings in seconds; negative where the library refuses. Before each of them
+ * `flush` is written, where there is one: inside a step most operands come from memory, and an
+ * algorithm chosen on operands in L2 can be a third slower there. */
 static double offer_time(cuda_device *d, gemm_plan *g, const lt_algorithm *a, const lt_pointers *p, void *flush)
 {
     double seconds[REPEATS];
@@ -224,8 +227,9 @@ static double offer_time(cuda_device *d, gemm_plan *g, const lt_algorithm *a, co
     return seconds[REPEATS / 2];
 }
 
-/* Times what the heuristic offers on the operands themselves; -1 where none of it runs. A residual that lies where the result
- * goes is saved before and put back behind; where there is no memory for that the first offer has to do. */
+/* Times what the heuristic offers on the operands themselves; -1 where none of it runs. A residual
+ * that lies where the result goes is saved before and put back behind; where there is no memory for
+ * that the first offer has to do. */
 static int offer_pick(cuda_device *d, gemm_plan *g, const lt_pointers *p, const lt_algorithm *offers, int count)
 {
     size_t bytes = (size_t)(g->product.m * g->product.n) * (g->product.out_bf16 ? 2 : 4);
@@ -252,7 +256,8 @@ static int offer_pick(cuda_device *d, gemm_plan *g, const lt_pointers *p, const 
     return best;
 }
 
-/* The recorded choice of this shape; NULL: there is none. A named file whose record cannot be taken is a failure. */
+/* The recorded choice of this shape; NULL: there is none. A named file whose record cannot be taken
+ * is a failure. */
 static const algorithm_entry *record_find(cuda_device *d, gemm_plan *g, const char *shape)
 {
     gemm_state *s = d->gemm;
@@ -291,7 +296,7 @@ static void choose(cuda_device *d, gemm_plan *g, const lt_pointers *p)
         cuda_device_fail(d, status, "%s", berlu_last_error());
 }
 
-/* ---- products ---- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static gemm_plan *plan_of(cuda_device *d, const lt_product *product, const lt_pointers *p)
 {
@@ -333,7 +338,8 @@ static int alignment_of(const lt_pointers *p)
     return (int)(all & -all);
 }
 
-/* Row-major matrices are the library's column-major ones transposed, so y^T = b a^T is what it is asked for. */
+/* Row-major matrices are the library's column-major ones transposed, so y^T = b a^T is what it is
+ * asked for. */
 int cuda_gemm(const op_call *c, const gemm_call *g)
 {
     cuda_device *d = cuda_device_of(c);

@@ -1,7 +1,9 @@
-/* kernels.h - the entry points of the CUDA kernels, for the table in cuda.c. SPDX-License-Identifier: MIT
+/* kernels.h - the entry points of the CUDA kernels, for the table in cuda.c.
+ * SPDX-License-Identifier: MIT
  *
- * One per op, named cuda_ and the op. Each puts its launches on cuda_device_of(call)->stream, allocates nothing and waits for
- * nothing, so that a list of calls can be captured into a graph; the first launch outside a capture may choose algorithms. */
+ * One per op, named cuda_ and the op. Each puts its launches on cuda_device_of(call)->stream,
+ * allocates nothing and waits for nothing, so that a list of calls can be captured into a graph;
+ * the first launch outside a capture may choose algorithms. */
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H
 
@@ -15,7 +17,8 @@ extern "C" {
 #include "graph/ops.inc"
 #undef OP
 
-/* Their workspaces in bytes. linear.c serves all products, act.c all activation sites, loss.cu both losses. */
+/* Their workspaces in bytes. linear.c serves all products, act.c all activation sites, loss.cu both
+ * losses. */
 size_t cuda_linear_workspace(const op_call *c);
 size_t cuda_norm_grad_workspace(const op_call *c);
 size_t cuda_attention_workspace(const op_call *c);
@@ -31,10 +34,11 @@ size_t cuda_scale_grad_workspace(const op_call *c);
 size_t cuda_loss_workspace(const op_call *c);
 size_t cuda_grad_norm_workspace(const op_call *c);
 
-/* ---- what kernels of several ops share ----------------------------------------------------------------------------- */
+/* ---- what kernels of several ops share ------------------------------------------------------- */
 
-/* columns.cu: sums over the rows of a matrix, and of products of two. Rows lie `stride` elements apart. Where
- * inner > 0 the sums are written transposed: sum p * inner + i goes to i * (columns / inner) + p. */
+/* columns.cu: sums over the rows of a matrix, and of products of two. Rows lie `stride` elements
+ * apart. Where inner > 0 the sums are written transposed: sum p * inner + i goes to i * (columns /
+ * inner) + p. */
 typedef struct column_sums {
     const op_operand *a, *b; /* b NULL: sums of a; else of a * b */
     int64_t first;           /* element of a (and b) at which the matrix begins */
@@ -49,15 +53,16 @@ void cuda_columns(const op_call *c, const column_sums *s, void *workspace);
 void cuda_columns_join(const op_call *c, float *to, const float *part, int64_t parts, int64_t columns, int64_t inner);
 void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count); /* up to ENDS_MOST, added in double */
 
-/* ends.c: an end of this call, launched with others or at once; nothing where `to` is NULL. A program
- * begins to collect, checks before every call, and finishes. */
+/* ends.c: an end of this call, launched with others or at once; nothing where `to` is NULL. A
+ * program begins to collect, checks before every call, and finishes. */
 void cuda_end_add(const op_call *c, const cuda_end *end);
 void cuda_ends_begin(cuda_device *d);
 void cuda_ends_before(cuda_device *d, const op_call *c);
 void cuda_ends_flush(cuda_device *d);
 void cuda_ends_finish(cuda_device *d);
 
-/* act.c: an activation site. fused: it stands beside a product, so bf16 elements may be estimates instead of the CPU's. */
+/* act.c: an activation site. fused: it stands beside a product, so bf16 elements may be estimates
+ * instead of the CPU's. */
 size_t cuda_act_site_workspace(const op_call *c, int fused);
 void cuda_act_site(const op_call *c, int fused);
 
@@ -65,8 +70,9 @@ void cuda_act_site(const op_call *c, int fused);
 void cuda_convert(const op_call *c, void *to, tensor_dtype to_dtype, const void *from, tensor_dtype from_dtype,
                   int64_t count);
 
-/* product.cu: what cuBLASLt does not offer. y += bias and residual; and a product by plain tiles, any dtype and stride:
- * y[r, j] = sum over i of a[r a_row + i a_depth] b[j b_row + i b_depth], + bias[j] + residual[r, j]. */
+/* product.cu: what cuBLASLt does not offer. y += bias and residual; and a product by plain tiles,
+ * any dtype and stride: y[r, j] = sum over i of a[r a_row + i a_depth] b[j b_row + i b_depth], +
+ * bias[j] + residual[r, j]. */
 typedef struct plain_product {
     op_operand a, b, bias, residual, y; /* data and dtype; bias and residual may be missing */
     int64_t rows, columns, depth;

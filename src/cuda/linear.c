@@ -1,12 +1,14 @@
-/* linear.c - linear layers: operands for a product, and what the product's epilogue does not take. SPDX-License-Identifier: MIT
+/* linear.c - linear layers: operands for a product, and what the product's epilogue does not take.
+ * SPDX-License-Identifier: MIT
  *
  *     linear      y = x W^T + bias + residual        linear_dx   dx = dy W + residual
  *     linear_dw   dW = dy^T x, db = column sums of dy
  *
- * The library multiplies operands of one dtype. Where roles mix (f32 stream, bf16 weights) the f32 operand is rounded to
- * bf16 into the workspace first; the weights' gradient is f32 in any case. Bias and residual go into the epilogue where
- * their dtype is the result's: a bias of another dtype is converted first (it is short), a residual is added behind.
- * Bias gradients are column sums by columns.cu. */
+ * The library multiplies operands of one dtype. Where roles mix (f32 stream, bf16 weights) the f32
+ * operand is rounded to bf16 into the workspace first; the weights' gradient is f32 in any case.
+ * Bias and residual go into the epilogue where their dtype is the result's: a bias of another dtype
+ * is converted first (it is short), a residual is added behind. Bias gradients are column sums by
+ * columns.cu. */
 #include <assert.h>
 
 #include "cuda/gemm.h"
@@ -24,7 +26,7 @@ static tensor_dtype product_dtype(const op_call *c)
     return c->in[0].dtype == DTYPE_BF16 || c->in[1].dtype == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-/* ---- workspace: converted operands first, then column sums ---- */
+/* ---- workspace: converted operands first, then column sums ----------------------------------- */
 
 static size_t converted_bytes(const op_operand *o, tensor_dtype dtype)
 {
@@ -58,7 +60,7 @@ static op_operand converted(const op_call *c, const op_operand *o, tensor_dtype 
     return copy;
 }
 
-/* ---- products ---- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 typedef struct product {
     op_operand a, b, bias, residual, y;
@@ -82,7 +84,8 @@ static int library_takes(const op_call *c, const product *p, int bias, int resid
                                      .out_bf16 = p->y.dtype == DTYPE_BF16});
 }
 
-/* The library with the whole epilogue; without the bias, which a kernel of ours adds; or the product by a kernel of ours. */
+/* The library with the whole epilogue; without the bias, which a kernel of ours adds; or the
+ * product by a kernel of ours. */
 static void product_run(const op_call *c, const product *p)
 {
     int apart = p->residual.data && p->residual.dtype != p->y.dtype; /* never in place then: sizes differ */

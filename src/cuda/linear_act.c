@@ -1,4 +1,4 @@
-/* linear_act.c - a product and the activation behind it or before it. SPDX-License-Identifier: MIT
+/* linear_act.c - a product and the activation after or before it. SPDX-License-Identifier: MIT
  *
  * One launch where rows.c has a kernel that is faster; two otherwise: the product runs as linear.c
  * runs it, bias in its epilogue, and the activation follows in one pass. Forward, that saves
@@ -22,7 +22,7 @@ static size_t either(const op_call *c, size_t bytes)
     return cuda_rows_takes(c) ? larger(bytes, cuda_rows_workspace(c)) : bytes;
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static op_call forward_product(const op_call *c)
 {
@@ -63,7 +63,7 @@ void cuda_linear_act(const op_call *c)
     cuda_act_site(&site, 1);
 }
 
-/* ---- backward ---- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static op_call backward_product(const op_call *c)
 {

@@ -1,9 +1,9 @@
-/* linear_norm.c - a layer with its residual, and the norm behind it. SPDX-License-Identifier: MIT
+/* linear_norm.c - a layer with its residual, and the norm after it. SPDX-License-Identifier: MIT
  *
  * One launch (linear_norm.cu) where that was measured faster on an H200 (docs/performance.md, 9): a
- * layer of 192 inputs and outputs in bf16 with many rows, proj of ViT-Tiny. Two otherwise, as linear.c
- * and norm.cu run them. Shapes, dtypes and the GPU decide, so a plan knows the choice; only a pointer
- * that is not aligned would overrule it, and the workspace suffices for both. */
+ * layer of 192 inputs and outputs in bf16 with many rows, proj of ViT-Tiny. Two otherwise, as
+ * linear.c and norm.cu run them. Shapes, dtypes and the GPU decide, so a plan knows the choice;
+ * only a pointer that is not aligned would overrule it, and the workspace suffices for both. */
 #include "cuda/linear_norm.h"
 
 #include <assert.h>

@@ -1,20 +1,21 @@
-/* linear_norm.cu - a layer of 192 inputs and outputs, the residual and the norm behind it, in one pass
- * over the rows. SPDX-License-Identifier: MIT
+/* linear_norm.cu - a layer of 192 inputs and outputs, the residual and the norm after it, in one
+ * pass over the rows. SPDX-License-Identifier: MIT
  *
  *     x = a W^T + bias + residual, rounded;  y = norm of the rounded x, and its statistics
  *
  * All is bound by memory, and a norm of its own would read x once more. One block a processor goes
  * over tiles of 128 rows; two warpgroups have 64 rows each, with all their columns in registers, so
  * that sums over a row need two shuffles. Rows of `a` and of W pass through three stages of shared
- * memory, 64 inputs each; W is found in L2. While a tile is finished the next one is on its way, and
- * its residual follows into every slot that was read. Measured beside it (docs/performance.md, 9):
- * warpgroups that do not wait for each other around weights that stay, and stages copied by warps of
- * their own; neither is faster.
+ * memory, 64 inputs each; W is found in L2. While a tile is finished the next one is on its way,
+ * and its residual follows into every slot that was read. Measured beside it (docs/performance.md,
+ * 9): warpgroups that do not wait for each other around weights that stay, and stages copied by
+ * warps of their own; neither is faster.
  *
- * As in rows_kernel.cuh, rows of W are permuted as they are copied, such that a thread has vectors of
- * 16 bytes of the stream, and a vector of the residual passes through the slot of the thread that
- * uses it. The variance is taken about the mean, in registers, as norm_rows.cuh does. A row's bits
- * depend on that row alone. Compiled for sm_90a; read on: linear_norm.c for when this is used. */
+ * As in rows_kernel.cuh, rows of W are permuted as they are copied, such that a thread has vectors
+ * of 16 bytes of the stream, and a vector of the residual passes through the slot of the thread
+ * that uses it. The variance is taken about the mean, in registers, as norm_rows.cuh does. A row's
+ * bits depend on that row alone. Compiled for sm_90a; read on: linear_norm.c for when this is
+ * used. */
 #include "cuda/linear_norm.h"
 #include "cuda/rows_kernel.cuh"
 
@@ -52,10 +53,10 @@ DEVICE void vectors_load(float *to, const linear_norm_job &job)
     }
 }
 
-/* ---- product ---- */
+/* ---- product --------------------------------------------------------------------------------- */
 
-/* Starts the copies of a slice of a tile's rows and of the weights, as a group; missing rows are zero,
- * and behind the last tile the group is empty. */
+/* Starts the copies of a slice of a tile's rows and of the weights, as a group; missing rows are
+ * zero, and after the last tile the group is empty. */
 template <typename T> DEVICE void stage_fetch(unsigned char *base, const linear_norm_job &job, int tile, int slice)
 {
     unsigned char *to = base + slice * STAGE_BYTES;
@@ -91,9 +92,10 @@ DEVICE void slice_multiply(float (*acc)[4], const unsigned char *rows, const uns
     product_wait<COLUMNS, 0>(acc);
 }
 
-/* ---- epilogue ---- */
+/* ---- epilogue -------------------------------------------------------------------------------- */
 
-/* Starts the copy of a part of two rows of the residual, `row` and row + 8, to the thread's slots. */
+/* Starts the copy of a part of two rows of the residual, `row` and row + 8, to the thread's
+ * slots. */
 template <typename T> DEVICE void slots_fetch(uint4 *slots, const linear_norm_job &job, int row, int part)
 {
 #pragma unroll
@@ -190,10 +192,10 @@ DEVICE void norm_finish(float *sum, float (*acc)[4], const float *vectors, const
     }
 }
 
-/* ---- kernel ---- */
+/* ---- kernel ---------------------------------------------------------------------------------- */
 
-/* Two slices are on their way. A tile's residual belongs to the group that is committed first behind
- * the epilogue before, which two later waits leave complete. */
+/* Two slices are on their way. A tile's residual belongs to the group that is committed first
+ * behind the epilogue before, which two later waits leave complete. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 1) linear_norm_kernel(const __grid_constant__ linear_norm_job job)
 {

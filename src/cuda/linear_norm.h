@@ -1,4 +1,4 @@
-/* linear_norm.h - a layer, the residual and the norm behind it as one kernel: its interface.
+/* linear_norm.h - a layer, the residual and the norm after it as one kernel: its interface.
  * SPDX-License-Identifier: MIT
  *
  *     x = a W^T + bias + residual,  y = (x - mean) / sqrt(var + eps) * weight + shift

@@ -1,8 +1,9 @@
 /* loss.cu - cross entropy and distillation. SPDX-License-Identifier: MIT
  *
- * A warp has an image; classes are few beside the network, so all is in double as on the CPU (cpu/ref_loss.c, which also has
- * the meanings). Each image leaves its loss in the workspace, one block adds them in a fixed order and writes the mean into
- * the step's result. A loss that is not finite sets result->fault: updates then change nothing. */
+ * A warp has an image; classes are few beside the network, so all is in double as on the CPU
+ * (cpu/ref_loss.c, which also has the meanings). Each image leaves its loss in the workspace, one
+ * block adds them in a fixed order and writes the mean into the step's result. A loss that is not
+ * finite sets result->fault: updates then change nothing. */
 #include <math.h>
 
 #include "cuda/storage.cuh"
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(THREADS) cross_entropy_grad(losses l, int dist
     }
 }
 
-/* ---- distillation ---- */
+/* ---- distillation ---------------------------------------------------------------------------- */
 
 __device__ double temperature(const losses &l)
 {

@@ -39,7 +39,7 @@ template <typename F> static bool lanes_pick(int width, const F &f)
     return false;
 }
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 template <typename TX, typename TY> struct norm_launch {
     norm_args a;
@@ -79,7 +79,7 @@ extern "C" void cuda_norm(const op_call *c)
     cuda_launched(c);
 }
 
-/* ---- gradient ---- */
+/* ---- gradient -------------------------------------------------------------------------------- */
 
 /* Rows of partial sums, at most: the fast kernels take at least NORM_WARPS rows to a block. */
 static int64_t partial_rows(int64_t rows)

@@ -8,10 +8,10 @@
  *
  * The gradient also needs sums over all rows. A lane always holds the same channels, so a block
  * goes over many rows and adds in registers, then over its lanes and warps in shared memory, and
- * writes one row of partial sums; a second kernel adds these in order (ends.c). The number of blocks is
- * fixed, so the bits depend on nothing but the shape. A third sum, over dx itself, is the bias
- * gradient of the layer that wrote x. A lane keeps its row packed, as it was read, and unpacks it
- * twice; the registers that saves hold the sums.
+ * writes one row of partial sums; a second kernel adds these in order (ends.c). The number of
+ * blocks is fixed, so the bits depend on nothing but the shape. A third sum, over dx itself, is the
+ * bias gradient of the layer that wrote x. A lane keeps its row packed, as it was read, and unpacks
+ * it twice; the registers that saves hold the sums.
  *
  * Read on: norm.cu picks the form. */
 #ifndef CUDA_NORM_ROWS_CUH
@@ -50,7 +50,7 @@ template <typename A, typename B> struct norm_vector {
     static constexpr int size = sizeof(A) == 2 && sizeof(B) == 2 ? 8 : 4;
 };
 
-/* ---- forward ---- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 template <int L> DEVICE float2 norm_statistics(const float *v, float eps)
 {
@@ -126,7 +126,7 @@ static __global__ void __launch_bounds__(NORM_WARPS * 32) norm_any(norm_args a)
         a.kept[row] = stat;
 }
 
-/* ---- gradient, fast ---- */
+/* ---- gradient, fast -------------------------------------------------------------------------- */
 
 /* A lane holds its slices of dy, x and the residual as they come from memory, and up to 72 sums:
  * three blocks of a multiprocessor have the registers for that, two where all is f32. */
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(NORM_WARPS * 32, norm_grid<TX, TD>::RESIDENT) 
     norm_grad_partial<L, VEC, PARTS>(a, (float *)shared, sums);
 }
 
-/* ---- gradient, any width ---- */
+/* ---- gradient, any width --------------------------------------------------------------------- */
 
 /* Partial sums: a block owns 32 columns and every blocks-th row; 16 rows of it at a time. */
 static __global__ void __launch_bounds__(NORM_PARTS * 32) norm_grad_sums_any(norm_grad_args a, int columns)

@@ -1,8 +1,8 @@
 /* prim.cuh - words of the kernels that own the hot path: vectors by dtype, asynchronous copies,
  * sums over lanes, launches. SPDX-License-Identifier: MIT
  *
- * Where storage.cuh branches on the dtype at run time, kernels that must keep the memory busy have it
- * as a template parameter: vectors are then whole 16 bytes, and registers are counted at compile
+ * Where storage.cuh branches on the dtype at run time, kernels that must keep the memory busy have
+ * it as a template parameter: vectors are then whole 16 bytes, and registers are counted at compile
  * time. The build compiles CUDA with --fmad=false, so a fused multiply-add is written fmaf()
  * wherever one is meant. tests/cuda/emulate.cuh gives the CUDA words used here a meaning on the
  * host (every thread of a block is a fiber), so that the kernels run in a debugger and on machines
@@ -29,7 +29,7 @@
 
 #include "cuda/storage.cuh"
 
-/* ---- elements ---- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 DEVICE float float_low(uint32_t pair) /* the first of two bf16 */
 {
@@ -58,7 +58,7 @@ DEVICE float exp2_fast(float x)
     return y;
 }
 
-/* ---- asynchronous copies to shared memory ---- */
+/* ---- asynchronous copies to shared memory ---------------------------------------------------- */
 
 DEVICE uint32_t shared_address(const void *p)
 {
@@ -90,7 +90,7 @@ template <int LEFT> DEVICE void copy_wait()
 }
 #endif
 
-/* ---- vectors of elements ---- */
+/* ---- vectors of elements --------------------------------------------------------------------- */
 
 /* COUNT elements from an address aligned to COUNT * sizeof(T) or 16 bytes, whichever is less. */
 template <typename T, int COUNT> DEVICE void elements_load(float *out, const void *from)
@@ -130,7 +130,8 @@ template <typename T, int COUNT> DEVICE void elements_store(void *to, const floa
     }
 }
 
-/* COUNT elements as they lie in memory, 8 or 16 bytes: half the registers of their floats, or all of them. */
+/* COUNT elements as they lie in memory, 8 or 16 bytes: half the registers of their floats, or all
+ * of them. */
 template <typename T, int COUNT> struct packed {
     uint32_t word[COUNT * sizeof(T) / 4];
 };
@@ -158,7 +159,7 @@ template <typename T, int COUNT> DEVICE void packed_floats(float *out, const pac
                                 : float_low(p.word[i / 2]);
 }
 
-/* ---- sums over lanes ---- */
+/* ---- sums over lanes ------------------------------------------------------------------------- */
 
 /* Sum over groups of LANES neighbouring lanes (a power of two); every lane gets it, by the same
  * tree. */
@@ -178,7 +179,7 @@ template <int LANES> DEVICE float lane_max(float v)
     return v;
 }
 
-/* ---- launches ---- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 /* Vector accesses need rows of whole vectors, and this. */
 static inline bool array_aligned(const array &a)

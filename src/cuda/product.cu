@@ -1,8 +1,10 @@
-/* product.cu - what is left of a linear layer where cuBLASLt does not do it. SPDX-License-Identifier: MIT
+/* product.cu - what is left of a linear layer where cuBLASLt does not do it.
+ * SPDX-License-Identifier: MIT
  *
- * rows_finish() adds a bias or residual that the library's epilogue did not take (its dtype differs from the output's).
- * product_plain() is a whole product by tiles of 32 x 32 in shared memory: for shapes to which the library offers nothing,
- * which are small ones. The depth is added in order, so the bits depend on the shape alone. */
+ * rows_finish() adds a bias or residual that the library's epilogue did not take (its dtype differs
+ * from the output's). product_plain() is a whole product by tiles of 32 x 32 in shared memory: for
+ * shapes to which the library offers nothing, which are small ones. The depth is added in order, so
+ * the bits depend on the shape alone. */
 #include "cuda/storage.cuh"
 
 namespace
@@ -15,7 +17,8 @@ struct operands {
     int64_t rows, columns, depth, a_row, a_depth, b_row, b_depth;
 };
 
-/* A tile of rows `row0 ..` and depths `depth0 ..`; lanes run along the dimension that is contiguous in memory. */
+/* A tile of rows `row0 ..` and depths `depth0 ..`; lanes run along the dimension that is contiguous
+ * in memory. */
 __device__ void tile_load(float tile[TILE][TILE + 1], const array &m, int64_t row0, int64_t rows, int64_t depth0,
                           int64_t depth, int64_t row_stride, int64_t depth_stride)
 {

@@ -30,8 +30,8 @@ static int forward_of(const op_call *c)
     return c->op == OP_LINEAR_ACT;
 }
 
-/* The address of an operand; a plan calls this before there are any, and an aligned dummy stands for
- * it. */
+/* The address of an operand; a plan calls this before there are any, and an aligned dummy stands
+ * for it. */
 static void *address_of(const op_operand *o)
 {
     return !o->info ? NULL : o->data ? o->data : (void *)256;

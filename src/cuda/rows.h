@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     forward    u = a W^T + bias, y = act(u)
- *     backward   du = (a W) act'(u), its column sums, sums of learned parameters, y = act(u) recomputed
+ *     backward   du = (a W) act'(u), its column sums, sums of learned parameters, y recomputed
  *
  * rows.c decides for a call of the engine and fills a rows_job; rows.cu, compiled once per
  * activation, launches it. */

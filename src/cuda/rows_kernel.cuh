@@ -16,9 +16,11 @@
  *
  * FINISH is the epilogue:
  *     BY_DEPTH                       W is stored [depth][channels], not [channels][depth]
- *     FETCHES                        it reads a matrix like the result, through the thread's own slots
- *     FINISH(job, channel)           for a thread whose columns are eight from `channel` on, and 32 and 64 on
- *     fetch(slot, row, part)         starts the copies of a part: one to slot[0], one to slot[ROWS_THREADS]
+ *     FETCHES                        it reads a matrix like the result, through the thread's slots
+ *     FINISH(job, channel)           for a thread whose columns are eight from `channel` on, and 32
+ *                                    and 64 on
+ *     fetch(slot, row, part)         starts the copies of a part: one to slot[0], one to
+ *                                    slot[ROWS_THREADS]
  *     finish(acc, slot, row, part)   the elements of a part: eight columns of row and of row + 8
  *     end(shared, place)             after the last row; all threads of the block
  * Read on: wgmma.cuh for the product, rows.cu for the epilogues. */
@@ -135,9 +137,10 @@ template <typename FINISH> DEVICE void part_fetch(FINISH &finish, uint4 *slots, 
     copy_commit();
 }
 
-/* Groups are committed in the order: rows of a tile, its parts 0, 1, 2. So behind a part, when it is
- * needed, three groups may be in flight, and behind the next rows, before the last part is finished,
- * two. Rows are published there and not at the start of their tile, where everybody would wait. */
+/* Groups are committed in the order: rows of a tile, its parts 0, 1, 2. So behind a part, when it
+ * is needed, three groups may be in flight, and behind the next rows, before the last part is
+ * finished, two. Rows are published there and not at the start of their tile, where everybody would
+ * wait. */
 template <typename FINISH>
 __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_constant__ rows_job job)
 {

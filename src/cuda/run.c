@@ -1,18 +1,22 @@
-/* run.c - programs: a list of calls, launched once and from then on replayed as one graph. SPDX-License-Identifier: MIT
+/* run.c - programs: a list of calls, launched once and from then on replayed as one graph.
+ * SPDX-License-Identifier: MIT
  *
- * The first run launches call by call: that is when product algorithms are chosen, and a mistake shows in the call that made
- * it. The second run captures the same launches into a CUDA graph; it and all later ones cost one launch. Nothing in a
- * captured launch changes: learning rate, seeds and clip factor are read from device memory. With program_options.profile
- * there is no graph; an event before each call gives its time.
+ * The first run launches call by call: that is when product algorithms are chosen, and a mistake
+ * shows in the call that made it. The second run captures the same launches into a CUDA graph; it
+ * and all later ones cost one launch. Nothing in a captured launch changes: learning rate, seeds
+ * and clip factor are read from device memory. With program_options.profile there is no graph; an
+ * event before each call gives its time.
  *
- * A weight gradient is needed by nobody until the update, so in a captured program it may run beside the rest of the backward
- * on a second stream with workspaces of its own (side.c); where the batch is large one product fills the GPU, and there is only
- * one stream. The same kernels add the same elements in the same order: no bit changes.
+ * A weight gradient is needed by nobody until the update, so in a captured program it may run
+ * beside the rest of the backward on a second stream with workspaces of its own (side.c); where the
+ * batch is large one product fills the GPU, and there is only one stream. The same kernels add the
+ * same elements in the same order: no bit changes.
  *
  * The last additions of sums over rows are put off and launched together (ends.c).
  *
- * Update ops find their parameter table on the device: prepare() uploads the spans and the list of pieces that blocks of
- * threads work on, and cuda_device.params points there while their calls are launched. */
+ * Update ops find their parameter table on the device: prepare() uploads the spans and the list of
+ * pieces that blocks of threads work on, and cuda_device.params points there while their calls are
+ * launched. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,18 +33,19 @@ struct program {
     cuda_params params;
     void *spans, *pieces; /* device memory */
     cuda_side *side;      /* calls for the second stream; NULL: none */
-    cuda_event *events;   /* when profiling: one before each call and one behind the last */
+    cuda_event *events;   /* when profiling: one before each call and one after the last */
     double *seconds;
 };
 
-/* ---- parameter tables ---- */
+/* ---- parameter tables ------------------------------------------------------------------------ */
 
 static int is_update(const op_call *c)
 {
     return (op_rules[c->op].flags & RULE_UPDATE) != 0;
 }
 
-/* The table of the list's update ops; NULL where there are none. A list belongs to one engine, so they share it. */
+/* The table of the list's update ops; NULL where there are none. A list belongs to one engine, so
+ * they share it. */
 static const param_table *table_of(const op_call *calls, int count)
 {
     const param_table *table = NULL;
@@ -94,7 +99,7 @@ static berlu_status params_upload(program *p, const param_table *table)
     return status;
 }
 
-/* ---- making and freeing ---- */
+/* ---- making and freeing ---------------------------------------------------------------------- */
 
 static berlu_status events_make(program *p)
 {
@@ -152,7 +157,7 @@ void cuda_program_free(program *p)
     free(p);
 }
 
-/* ---- running ---- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static berlu_status failure(const cuda_device *d)
 {

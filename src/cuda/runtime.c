@@ -1,7 +1,8 @@
 /* runtime.c - cuda_api.h over the CUDA runtime. SPDX-License-Identifier: MIT
  *
- * The runtime is linked statically and loads the driver at the first call, so a program that contains this starts on any
- * machine. Errors carry CUDA's own words; a failed call's error is cleared so that the next one starts clean. */
+ * The runtime is linked statically and loads the driver at the first call, so a program that
+ * contains this starts on any machine. Errors carry CUDA's own words; a failed call's error is
+ * cleared so that the next one starts clean. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
@@ -19,7 +20,7 @@ static berlu_status check(cudaError_t error, const char *what)
     return error == cudaSuccess ? BERLU_OK : fail(error, what);
 }
 
-/* ---- devices ---- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static berlu_status fail_driver(void)
 {
@@ -71,7 +72,7 @@ berlu_status gpu_memory(size_t *free_bytes)
     return check(cudaMemGetInfo(free_bytes, &total), "asking for free memory");
 }
 
-/* ---- memory, streams, events ---- */
+/* ---- memory, streams, events ----------------------------------------------------------------- */
 
 berlu_status gpu_alloc(void **out, size_t bytes)
 {
@@ -170,7 +171,7 @@ berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to)
     return status;
 }
 
-/* ---- capture ---- */
+/* ---- capture --------------------------------------------------------------------------------- */
 
 berlu_status gpu_capture_begin(cuda_stream s)
 {

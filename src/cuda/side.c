@@ -1,11 +1,12 @@
 /* side.c - see side.h. SPDX-License-Identifier: MIT
  *
- * The plan gives memory out by the order of calls, so what runs beside later calls must be guarded: a call waits for every
- * gradient in flight that reads what the call writes, or that writes what the call reads or writes. Those are ranges of
- * addresses, compared once, when the program is captured. plan.c lets the inputs of such calls live some calls longer
- * (backend.linger), else the next result would reuse their memory at once and there would be nothing to run beside. The gradient
- * of weights that others were computed from (scale_weight_grad) goes where the weight gradient that it reads was computed: on
- * the first stream it would wait for that one at once. */
+ * The plan gives memory out by the order of calls, so what runs beside later calls must be guarded:
+ * a call waits for every gradient in flight that reads what the call writes, or that writes what
+ * the call reads or writes. Those are ranges of addresses, compared once, when the program is
+ * captured. plan.c lets the inputs of such calls live some calls longer (backend.linger), else the
+ * next result would reuse their memory at once and there would be nothing to run beside. The
+ * gradient of weights that others were computed from (scale_weight_grad) goes where the weight
+ * gradient that it reads was computed: on the first stream it would wait for that one at once. */
 #include "cuda/side.h"
 
 #include <assert.h>
@@ -186,7 +187,7 @@ berlu_status cuda_side_launch(cuda_side *s, int call)
     return gpu_event_record(c->join, d->side);
 }
 
-/* ---- dependencies between the streams ---- */
+/* ---- dependencies between the streams -------------------------------------------------------- */
 
 /* Does `c` touch what `beside` writes, or write what it reads? Updates touch every gradient. */
 static int conflict(const op_call *c, const op_call *beside)
@@ -208,7 +209,7 @@ berlu_status cuda_side_join(cuda_side *s, const op_call *c)
         if (conflict(c, &s->calls[i].call))
             last = i;
     berlu_status status = BERLU_OK;
-    if (last >= s->joined) { /* the second stream runs in order: behind its last nothing is in flight */
+    if (last >= s->joined) { /* the second stream runs in order: after its last nothing is in flight */
         status = gpu_stream_after(s->device->stream, s->calls[last].join);
         s->joined = last + 1;
     }

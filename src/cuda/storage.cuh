@@ -1,9 +1,11 @@
-/* storage.cuh - elements in memory, f32 or bf16, and how launches are sized. SPDX-License-Identifier: MIT
+/* storage.cuh - elements in memory, f32 or bf16, and how launches are sized.
+ * SPDX-License-Identifier: MIT
  *
- * Arithmetic is always in float; an element is rounded once, when it is stored. The dtype of an operand is a uniform branch
- * inside the load rather than a template parameter: roles mix freely (an f32 residual stream around bf16 branches), the
- * kernels that use this are bound by memory, and a branch that all threads take alike costs them nothing. Vector accesses
- * move four elements: 16 bytes of f32, 8 of bf16. */
+ * Arithmetic is always in float; an element is rounded once, when it is stored. The dtype of an
+ * operand is a uniform branch inside the load rather than a template parameter: roles mix freely
+ * (an f32 residual stream around bf16 branches), the kernels that use this are bound by memory, and
+ * a branch that all threads take alike costs them nothing. Vector accesses move four elements: 16
+ * bytes of f32, 8 of bf16. */
 #ifndef CUDA_STORAGE_CUH
 #define CUDA_STORAGE_CUH
 
@@ -102,7 +104,8 @@ static __device__ __forceinline__ int64_t thread_count(void)
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-/* The sum over the threads of a block (a multiple of 32, at most 1024) by a fixed tree; thread 0 has it. */
+/* The sum over the threads of a block (a multiple of 32, at most 1024) by a fixed tree; thread 0
+ * has it. */
 static __device__ __forceinline__ double block_sum(double mine)
 {
     __shared__ double warp_sum[32];

@@ -8,9 +8,10 @@
  * of bf16 that is exactly how mma takes its first operand, so a product can feed the next one from
  * registers. An odd number of blocks in the inner dimension ends in an m16n8k8.
  *
- *   tile_rows        acc += A B^T     A rows x W in memory, B rows x W in memory:          q k^T, dy v^T
- *   tile_packed      acc += P B       P in registers, B rows x W in memory:                p v, ds k
- *   tile_transposed  acc += P^T B     P in memory (queries x keys), B rows x W in memory:  p^T dy, ds^T q
+ *   tile_rows        acc += A B^T A rows x W in memory, B rows x W in memory: q k^T, dy v^T
+ *   tile_packed      acc += P B P in registers, B rows x W in memory: p v, ds k
+ *   tile_transposed  acc += P^T B P in memory (queries x keys), B rows x W in memory: p^T dy, ds^T
+ *                    q
  *
  * Read on: attention_chip.cuh, attention_stream.cuh. */
 #ifndef CUDA_TILE_CUH
@@ -74,7 +75,7 @@ template <int W> struct tile {
     static constexpr int PITCH = W + 8;
 };
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Starts the copy of `rows` rows of W channels; rows from `valid` on become zero. THREADS: those of
  * the block where they are known, for the loop to be unrolled. */
@@ -125,7 +126,7 @@ template <int N> DEVICE void strip_pack(uint32_t (*p)[2], const float (*acc)[4],
     }
 }
 
-/* ---- products ---- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Rows row0 .. row0 + 16 F of A; those past `last` repeat it (their results are never used). B has
  * 8 N rows. */

@@ -1,7 +1,8 @@
 /* tokens.cu - ops along the token dimension, and means over positions. SPDX-License-Identifier: MIT
  *
- * Forward ops are gathers: a thread finds where its output elements come from. Gradients of tables that all images share are
- * sums over images, hence column sums of a matrix with one row per image (columns.cu). */
+ * Forward ops are gathers: a thread finds where its output elements come from. Gradients of tables
+ * that all images share are sums over images, hence column sums of a matrix with one row per image
+ * (columns.cu). */
 #include "cuda/prim.cuh"
 
 namespace
@@ -51,7 +52,7 @@ struct position {
 };
 
 struct tokens {
-    array x, pos, first, second; /* first: the token in front of all; second: the one behind it */
+    array x, pos, first, second; /* first: the token in front of all; second: the next one */
     int64_t channels, all, front;
     template <int WIDE> __device__ void make(int64_t i, float *y) const
     {

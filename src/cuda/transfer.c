@@ -1,15 +1,16 @@
 /* transfer.c - bytes to and from the GPU without making the host wait. SPDX-License-Identifier: MIT
  *
- * Uploads pass through pinned slots: the caller may reuse its memory when its bytes are in a slot, and the copy to the GPU
- * happens in the order of the stream. A slot is reused once the GPU has read it, so the host runs ahead of the
- * GPU by as many bytes as the slots hold. Small transfers (the step, the labels) have slots of their own and never wait
- * behind images. Step results travel the other way into a ring; an event marks the arrival of each. */
+ * Uploads pass through pinned slots: the caller may reuse its memory when its bytes are in a slot,
+ * and the copy to the GPU happens in the order of the stream. A slot is reused once the GPU has
+ * read it, so the host runs ahead of the GPU by as many bytes as the slots hold. Small transfers
+ * (the step, the labels) have slots of their own and never wait behind images. Step results travel
+ * the other way into a ring; an event marks the arrival of each. */
 #include <assert.h>
 #include <string.h>
 
 #include "cuda/device.h"
 
-/* ---- slots ---- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static berlu_status staging_open(cuda_staging *s, int slots, size_t slot_bytes)
 {
@@ -54,7 +55,7 @@ void cuda_transfer_close(cuda_device *d)
         gpu_host_free(d->results.slots);
 }
 
-/* ---- transfers ---- */
+/* ---- transfers ------------------------------------------------------------------------------- */
 
 static berlu_status slot_send(cuda_device *d, cuda_staging *s, char *to, const char *from, size_t bytes)
 {
@@ -99,7 +100,7 @@ berlu_status cuda_copy(device *opened, void *to, const void *from, size_t bytes)
     return status == BERLU_OK && bytes ? gpu_copy(to, from, bytes, GPU_WITHIN, d->stream) : status;
 }
 
-/* ---- results of steps ---- */
+/* ---- results of steps ------------------------------------------------------------------------ */
 
 berlu_status cuda_result_push(device *opened, const step_result *from)
 {

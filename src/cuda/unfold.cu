@@ -1,12 +1,14 @@
 /* unfold.cu - windows of an image as rows for a product, and back. SPDX-License-Identifier: MIT
  *
- * The plain kernels have a thread per element: of the rows for unfold, of the image for fold (windows lie side by side there,
- * so every pixel has one source, and pixels that no window holds get zero). They are bound by the arithmetic of indices, so
- * the two shapes that models use most have kernels bound by memory:
+ * The plain kernels have a thread per element: of the rows for unfold, of the image for fold
+ * (windows lie side by side there, so every pixel has one source, and pixels that no window holds
+ * get zero). They are bound by the arithmetic of indices, so the two shapes that models use most
+ * have kernels bound by memory:
  *
- *   2 x 2 windows of [H, W, C] (ConvNeXt's downsampling): a thread has four channels of a window's four pixels; it reads four
- *   vectors of 8 bytes of bf16 and writes 32 bytes in a row, or the reverse.
- *   windows side by side in [C, H, W] whose side is a multiple of four (patches): a thread has four pixels of a line.
+ * 2 x 2 windows of [H, W, C] (ConvNeXt's downsampling): a thread has four channels of a window's
+ * four pixels; it reads four vectors of 8 bytes of bf16 and writes 32 bytes in a row, or the
+ * reverse. windows side by side in [C, H, W] whose side is a multiple of four (patches): a thread
+ * has four pixels of a line.
  *
  * Meaning: graph/op_unfold.c and cpu/ref_linear.c. */
 #include "cuda/prim.cuh"
@@ -90,12 +92,12 @@ __global__ void __launch_bounds__(THREADS) fold(window w, array rows, array imag
     }
 }
 
-/* ---- 2 x 2 windows of [H, W, C], both sides even ---- */
+/* ---- 2 x 2 windows of [H, W, C], both sides even --------------------------------------------- */
 
 constexpr int QUAD = 4; /* channels of a thread */
 
-/* The first of a thread's channels in the map and in the rows. As sides are even, lines of windows are pairs of lines of all
- * maps together. */
+/* The first of a thread's channels in the map and in the rows. As sides are even, lines of windows
+ * are pairs of lines of all maps together. */
 struct pair_place {
     int64_t map, row;
 };
@@ -151,7 +153,7 @@ int pairs_count(const window &w, const array &map, const array &rows, int64_t el
     return fits && elements / 16 < INT32_MAX ? (int)(elements / 16) : 0;
 }
 
-/* ---- windows side by side in [C, H, W] ---- */
+/* ---- windows side by side in [C, H, W] ------------------------------------------------------- */
 
 __global__ void __launch_bounds__(THREADS) unfold_lines(window w, array image, array rows, int count)
 {

@@ -1,9 +1,11 @@
-/* update.cu - clipping, AdamW, SGD, the average of the weights and their bf16 copies. SPDX-License-Identifier: MIT
+/* update.cu - clipping, AdamW, SGD, the average of the weights and their bf16 copies.
+ * SPDX-License-Identifier: MIT
  *
- * A block has a piece of at most PIECE elements of one parameter; run.c cuts the spans and keeps the list on the device. The
- * order of operations is that of cpu/ref_update.c, which is torch's; scalars are computed in double and rounded once. The
- * clip factor, and whether anything may be written at all (result->fault), are read from the step's result, so a captured
- * graph needs nothing from the host. AdamW and SGD write the bf16 copy of a weight in the same pass. */
+ * A block has a piece of at most PIECE elements of one parameter; run.c cuts the spans and keeps
+ * the list on the device. The order of operations is that of cpu/ref_update.c, which is torch's;
+ * scalars are computed in double and rounded once. The clip factor, and whether anything may be
+ * written at all (result->fault), are read from the step's result, so a captured graph needs
+ * nothing from the host. AdamW and SGD write the bf16 copy of a weight in the same pass. */
 #include <math.h>
 
 #include "cuda/storage.cuh"
@@ -65,7 +67,8 @@ __device__ __forceinline__ float within(float x, const param_span &s) /* a NaN s
     return x > s.high ? s.high : x;
 }
 
-/* Runs f(w, m, v, g) over a piece. The weight is always read and written, moments where READS and WRITES say so. */
+/* Runs f(w, m, v, g) over a piece. The weight is always read and written, moments where READS and
+ * WRITES say so. */
 enum { M = 1, V = 2 };
 template <int READS, int WRITES, class F> __device__ void each_element(const job &j, const range &r, const F &f)
 {
@@ -100,7 +103,7 @@ template <int READS, int WRITES, class F> __device__ void each_element(const job
     }
 }
 
-/* ---- optimizers ---- */
+/* ---- optimizers ------------------------------------------------------------------------------ */
 
 struct adamw_rule {
     float keep, step, root, toward, b2, rest, clip, eps;
@@ -186,7 +189,7 @@ __global__ void __launch_bounds__(THREADS) shadow(job j)
         j.shadow[span.shadow + p.begin + i] = __float2bfloat16_rn(j.weight[span.offset + p.begin + i]);
 }
 
-/* ---- the norm of all gradients ---- */
+/* ---- the norm of all gradients --------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(THREADS) squares(job j, double *part)
 {
@@ -203,7 +206,8 @@ __global__ void __launch_bounds__(THREADS) squares(job j, double *part)
         part[blockIdx.x] = sum;
 }
 
-/* As torch's clip_grad_norm_: the factor is clip / (norm + 1e-6), at most 1. A norm that is not finite stops all updates. */
+/* As torch's clip_grad_norm_: the factor is clip / (norm + 1e-6), at most 1. A norm that is not
+ * finite stops all updates. */
 __global__ void __launch_bounds__(1024)
     norm_join(const double *part, int parts, const engine_step *step, step_result *result)
 {

@@ -1,12 +1,15 @@
 /* weights.cu - weights computed from weights, and their gradients. SPDX-License-Identifier: MIT
  *
- *     scale   W' = gamma W, b' = gamma b;  dW = gamma dW', dgamma = row sums of dW' W + db' b, db = gamma db'
- *     spread  W' (S N, C, p, p): W (N, C, k, k) at each of S places of a tile, cut off at its edges;  dW, db: sums over places
+ *     scale   W' = gamma W, b' = gamma b;  dW = gamma dW', dgamma = row sums of dW' W + db' b,
+ *             db = gamma db'
+ *     spread  W' (S N, C, p, p): W (N, C, k, k) at each of S places of a tile, cut off at its
+ *             edges;  dW, db: sums over places
  *     join    W' = the rows of A, then those of B;  dA, dB: the rows of dW'
  *
- * scale: a block has one row of the weights, that is one output of the layer: gamma is one number there, and the row's sum
- * needs no second launch. Threads add in float along the row and the block in double by a fixed tree. spread, join: a thread
- * per element; there are some ten thousand. Everything is as small as the weights. Meaning: graph/op_weights.c. */
+ * scale: a block has one row of the weights, that is one output of the layer: gamma is one number
+ * there, and the row's sum needs no second launch. Threads add in float along the row and the block
+ * in double by a fixed tree. spread, join: a thread per element; there are some ten thousand.
+ * Everything is as small as the weights. Meaning: graph/op_weights.c. */
 #include "cuda/prim.cuh"
 
 namespace

@@ -1,4 +1,5 @@
-/* test_analyze.c - the analyses against closed forms in 30 digits, and what they must find by themselves. SPDX-License-Identifier: MIT
+/* test_analyze.c - the analyses against closed forms in 30 digits, and what they must find by
+ * themselves. SPDX-License-Identifier: MIT
  *
  * tests/golden/analyze.tsv is made by tools/golden_analyze.py. */
 #include <float.h>
@@ -232,7 +233,8 @@ static double gap_at(const depth *d, int layer, double *q)
     return NAN;
 }
 
-/* A thousand layers take seconds; functions whose path through the code others cover stop at 100. */
+/* A thousand layers take seconds; functions whose path through the code others cover stop at
+ * 100. */
 static int is_long(const char *act)
 {
     return !strstr(act, "eps=1") && !strstr(act, "eps=0.1") && strcmp(act, "prelu") != 0;

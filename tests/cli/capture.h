@@ -1,4 +1,5 @@
-/* capture.h - the standard streams of a command that runs inside the test. SPDX-License-Identifier: MIT */
+/* capture.h - the standard streams of a command that runs inside the test.
+ * SPDX-License-Identifier: MIT */
 #ifndef TESTS_CLI_CAPTURE_H
 #define TESTS_CLI_CAPTURE_H
 
@@ -23,7 +24,8 @@ static inline void capture_begin(capture *c)
     dup2(fileno(c->err), STDERR_FILENO);
 }
 
-/* Puts the streams back; what was written remains in c->out and c->err, for the caller to read and close. */
+/* Puts the streams back; what was written remains in c->out and c->err, for the caller to read and
+ * close. */
 static inline void capture_restore(capture *c)
 {
     fflush(stdout);

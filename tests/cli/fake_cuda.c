@@ -1,5 +1,5 @@
-/* fake_cuda.c - a libcuda.so.1 with one GPU whose compute capability FAKE_CUDA gives, for test_gpu_note.c.
- * SPDX-License-Identifier: MIT */
+/* fake_cuda.c - a libcuda.so.1 with one GPU whose compute capability FAKE_CUDA gives, for
+ * test_gpu_note.c. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 

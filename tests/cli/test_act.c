@@ -203,7 +203,8 @@ static char *plotted(const char *path, const char *act)
     return svg;
 }
 
-/* 22 curves in one plot would be unreadable; at a larger scale a knee of 0.01 looks like a corner. */
+/* 22 curves in one plot would be unreadable; at a larger scale a knee of 0.01 looks like a
+ * corner. */
 static void plots_show_each_function_and_its_knee(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_command.c - the command as people meet it: exit codes, one line of error, one object of JSON. SPDX-License-Identifier: MIT */
+/* test_command.c - the command as people meet it: exit codes, one line of error, one object of
+ * JSON. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +57,8 @@ static void options_without_effect_are_refused(void **state)
                    "--act", "relu", "--dry-run", "--json", "--json-lines");
 }
 
-/* Common mistakes in training, evaluation and data: reported before anything is written or shown. */
+/* Common mistakes in training, evaluation and data: reported before anything is written or
+ * shown. */
 static void mistakes_in_training_and_data_are_told_at_once(void **state)
 {
     (void)state;

@@ -32,8 +32,8 @@ enum {
     DISK = FAIL_WRITE | FAIL_SHORT | FAIL_SYNC | FAIL_RENAME | FAIL_MKDIR
 };
 
-/* How many allocations fail, each in a run of its own, and the command. What it reads is prepared; answers go to names
- * that begin with "out". */
+/* How many allocations fail, each in a run of its own, and the command. What it reads is prepared;
+ * answers go to names that begin with "out". */
 typedef struct attempt {
     int moments;
     const char *line;
@@ -134,7 +134,8 @@ static int says_memory(const char *err)
     return strstr(line, "memory") != NULL;
 }
 
-/* How many of the moments went wrong; the first is shown. `silent`: nothing may be on standard output after a failure. */
+/* How many of the moments went wrong; the first is shown. `silent`: nothing may be on standard
+ * output after a failure. */
 static int wrong(const attempt *a, int silent)
 {
     command_result r;

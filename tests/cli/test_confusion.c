@@ -1,4 +1,5 @@
-/* test_confusion.c - the plot of a confusion matrix names its classes, few or many. SPDX-License-Identifier: MIT */
+/* test_confusion.c - the plot of a confusion matrix names its classes, few or many.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -80,7 +80,8 @@ static void an_evaluation_takes_no_more_than_the_set(void **state)
     assert_true(planned("32") < planned("64"));
 }
 
-/* With 1.5 GiB of address space: the message names what is taken, what is free and a batch, and that batch works. */
+/* With 1.5 GiB of address space: the message names what is taken, what is free and a batch, and
+ * that batch works. */
 static void a_lack_of_memory_names_the_batch_that_fits(void **state)
 {
     (void)state;

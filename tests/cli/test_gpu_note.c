@@ -1,6 +1,8 @@
-/* test_gpu_note.c - the CPU is the default; where a GPU is usable one line says so. SPDX-License-Identifier: MIT
+/* test_gpu_note.c - the CPU is the default; where a GPU is usable one line says so.
+ * SPDX-License-Identifier: MIT
  *
- * The driver is a library of ours (fake_cuda.c) in FAKE_CUDA_FOLDER, which the loader finds first. */
+ * The driver is a library of ours (fake_cuda.c) in FAKE_CUDA_FOLDER, which the loader finds
+ * first. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

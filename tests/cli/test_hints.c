@@ -1,7 +1,8 @@
 /* test_hints.c - wrong command lines and their error messages. SPDX-License-Identifier: MIT
  *
- * The lines were typed by people who used the program for the first time. Each must end with exit 2 (or 1 where only the
- * attempt shows it), nothing on stdout, one line on stderr, and that line must say what to do. */
+ * The lines were typed by people who used the program for the first time. Each must end with exit 2
+ * (or 1 where only the attempt shows it), nothing on stdout, one line on stderr, and that line must
+ * say what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_lists.c - berlu models, recipes and act list: for people at 80 columns, for programs as JSON. SPDX-License-Identifier: MIT */
+/* test_lists.c - berlu models, recipes and act list: for people at 80 columns, for programs as
+ * JSON. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,8 @@
-/* test_memory.c - the command without memory: exit 1, one line, no partial output. SPDX-License-Identifier: MIT
+/* test_memory.c - the command without memory: exit 1, one line, no partial output.
+ * SPDX-License-Identifier: MIT
  *
- * main() of the command is linked in under another name, so that the failing allocator reaches all of it. */
+ * main() of the command is linked in under another name, so that the failing allocator reaches all
+ * of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

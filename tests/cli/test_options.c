@@ -1,4 +1,5 @@
-/* test_options.c - one table drives parsing, defaults, ranges, errors and settings files. SPDX-License-Identifier: MIT */
+/* test_options.c - one table drives parsing, defaults, ranges, errors and settings files.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_output.c - valid JSON, with numbers that read back to the same bits. SPDX-License-Identifier: MIT */
+/* test_output.c - valid JSON, with numbers that read back to the same bits.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,10 @@
-/* test_progress.c - the progress line in pseudo-terminals of several widths. SPDX-License-Identifier: MIT
+/* test_progress.c - the progress line in pseudo-terminals of several widths.
+ * SPDX-License-Identifier: MIT
  *
  * A child draws (or is the command itself) with a pseudo-terminal as its stderr; the test reads its
- * output and emulates a terminal: "\r\033[K" restarts a line, colours take no column. A line as wide
- * as the window would wrap, and the next redraw would leave a row of it: this must never happen. The
- * test does not wait: the child moves the start of its work into the past. */
+ * output and emulates a terminal: "\r\033[K" restarts a line, colours take no column. A line as
+ * wide as the window would wrap, and the next redraw would leave a row of it: this must never
+ * happen. The test does not wait: the child moves the start of its work into the past. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,8 @@
 enum { SEEN = 1 << 20 };
 static char seen[SEEN];
 
-/* Runs `child` with a terminal of so many columns as its stderr and keeps what appears there. Returns the exit code. */
+/* Runs `child` with a terminal of so many columns as its stderr and keeps what appears there.
+ * Returns the exit code. */
 static int in_terminal(int columns, void (*child)(void))
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY);
@@ -55,8 +57,8 @@ static int in_terminal(int columns, void (*child)(void))
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
-/* The longest redrawn line, in columns, as a terminal without wrapping would show it; `last` is the last that was not
- * empty, without colours. */
+/* The longest redrawn line, in columns, as a terminal without wrapping would show it; `last` is the
+ * last that was not empty, without colours. */
 static size_t widest_redraw(char *last, size_t size)
 {
     size_t most = 0;

@@ -1,8 +1,8 @@
 /* test_signals.c - signals sent to `berlu train`, and what its threads let through.
  * SPDX-License-Identifier: MIT
  *
- * Runs are too long to end by themselves; only a signal of the test ends them. Loops that wait for a
- * file or a task check that the process still exists, so a wrong end fails instead of waiting for
+ * Runs are too long to end by themselves; only a signal of the test ends them. Loops that wait for
+ * a file or a task check that the process still exists, so a wrong end fails instead of waiting for
  * ever. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -41,7 +41,8 @@ static double piece_value(const json_t *piece, double x, const char *form)
     return b[0];
 }
 
-/* Both forms agree on every bounded piece, neighbours meet, and the line is covered from -inf to inf. */
+/* Both forms agree on every bounded piece, neighbours meet, and the line is covered from -inf to
+ * inf. */
 static void check_pieces(const json_t *root)
 {
     const json_t *pieces = json_object_get(root, "pieces");

@@ -1,5 +1,5 @@
-/* test_smooth_emit.c - what `berlu smooth` writes for others is the function that the library computes.
- * SPDX-License-Identifier: MIT */
+/* test_smooth_emit.c - what `berlu smooth` writes for others is the function that the library
+ * computes. SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -85,8 +85,8 @@ static void compare(const char *command, const sample *s, double ulp)
         double value, slope, x = ulp > 1e-10 ? (double)(float)point(i) : point(i);
         if (fscanf(pipe, "%lf %lf", &value, &slope) != 2)
             fail_msg("%s printed fewer than %d lines", command, POINTS);
-        /* numbers up to 16 enter, and a line or control values of degree 16 have some dozens of operations; slopes are
-         * divided by widths of down to 1/2 */
+        /* numbers up to 16 enter, and a line or control values of degree 16 have some dozens of
+         * operations; slopes are divided by widths of down to 1/2 */
         assert_true(fabs(value - berlu_smooth_value(f, x)) <= 64 * 16 * ulp);
         assert_true(fabs(slope - berlu_smooth_slope(f, x)) <= 64 * 16 * ulp);
     }

@@ -1,9 +1,10 @@
-/* check_simd.c - the inner loops of every instruction set against those of scalar C. SPDX-License-Identifier: MIT
+/* check_simd.c - the inner loops of every instruction set against those of scalar C.
+ * SPDX-License-Identifier: MIT
  *
- * A program of its own, without a test library, so that it also runs cross-compiled under an emulator (neon.sh). Each check
- * runs one loop of two tables on the same elements and sizes that no vector length divides. The bits are the same: sums run
- * down a lane, and those across lanes in a fixed number of lanes (simd_internal.h), so that processes on unlike CPUs do not
- * drift apart. */
+ * A program of its own, without a test library, so that it also runs cross-compiled under an
+ * emulator (neon.sh). Each check runs one loop of two tables on the same elements and sizes that no
+ * vector length divides. The bits are the same: sums run down a lane, and those across lanes in a
+ * fixed number of lanes (simd_internal.h), so that processes on unlike CPUs do not drift apart. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static void prepare(bench *b, const simd_kernels *l)
         }
 }
 
-/* Rows of one to four vectors, whole and not, stay in registers; longer ones do not: both ways for every instruction set. */
+/* Rows of one to four vectors, whole and not, stay in registers; longer ones do not: both ways for
+ * every instruction set. */
 static const int64_t row_sizes[] = {1, 4, 10, 16, 24, 37, 48, 60, 79};
 enum { ROW_SIZES = sizeof row_sizes / sizeof *row_sizes, ROW_ROOM = 7 * 80 };
 
@@ -92,7 +94,8 @@ static void product(bench *b)
         }
 }
 
-/* Attention of PROBLEMS problems, as many at a time as the table takes. Problem i has its numbers in blocks of its own. */
+/* Attention of PROBLEMS problems, as many at a time as the table takes. Problem i has its numbers
+ * in blocks of its own. */
 static void heads_of(bench *b, int64_t tokens, int64_t width, int at)
 {
     simd_heads h = {tokens, width, 2 * width, width, width, 0.7f};

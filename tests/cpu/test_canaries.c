@@ -36,7 +36,7 @@ enum { ZONE = 16384, ENOUGH = 400 };
 static atomic_int handled, damaged, checked;
 
 #if OWN_ALLOCATOR
-/* ---- the allocator ------------------------------------------------------------------------------------- */
+/* ---- the allocator --------------------------------------------------------------------------- */
 
 #pragma GCC visibility push(default) /* the libraries call these too */
 void *__libc_memalign(size_t align, size_t bytes);
@@ -141,7 +141,7 @@ int posix_memalign(void **out, size_t align, size_t bytes)
 #pragma GCC visibility pop
 #endif
 
-/* ---- the products -------------------------------------------------------------------------------------- */
+/* ---- the products ---------------------------------------------------------------------------- */
 
 static void on_signal(int number)
 {

@@ -1,8 +1,10 @@
-/* test_kernels.c - the fast engine against the referee, and against itself. SPDX-License-Identifier: MIT
+/* test_kernels.c - the fast engine against the referee, and against itself.
+ * SPDX-License-Identifier: MIT
  *
- * Bound: a network of these sizes adds at most a few hundred f32 products per number, so a result is off by some 1e-6 of the
- * sizes involved; 2e-5 of a gradient's own norm, plus 2e-7 of the largest norm in the network (for gradients that cancel, such as
- * those of key biases), is ten times that and a hundred times below any mistake. */
+ * Bound: a network of these sizes adds at most a few hundred f32 products per number, so a result
+ * is off by some 1e-6 of the sizes involved; 2e-5 of a gradient's own norm, plus 2e-7 of the
+ * largest norm in the network (for gradients that cancel, such as those of key biases), is ten
+ * times that and a hundred times below any mistake. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,15 +7,17 @@
 
 #include "graph/cases.h"
 
-/* How far gradients may be off: `own` of their norm and `share` of the largest norm in the network (for gradients that cancel,
- * such as those of key biases); and the loss.
+/* How far gradients may be off: `own` of their norm and `share` of the largest norm in the network
+ * (for gradients that cancel, such as those of key biases); and the loss.
  *
- * f32: a network of these sizes adds at most a few hundred products per element, so a gradient is off by some 1e-6 of its norm;
- * the bound is ten times that and far below any mistake. TF32 rounds the inputs of a product to 11 bits, so a product is off
- * by less than 1e-3; five products lie between a parameter and its gradient. bf16 rounds every tensor of a branch to 8 bits,
- * 2^-9 of an element; at most thirty such tensors lie on the way of a gradient: 0.06 of its norm. A rounded input may fall on
- * the other side of an activation's kink; one of the 84 elements of the smallest site changes its gradient by 1 / sqrt(84) =
- * 0.11 of its norm. Wrong operands, missing terms and wrong signs are off by 1. */
+ * f32: a network of these sizes adds at most a few hundred products per element, so a gradient is
+ * off by some 1e-6 of its norm; the bound is ten times that and far below any mistake. TF32 rounds
+ * the inputs of a product to 11 bits, so a product is off by less than 1e-3; five products lie
+ * between a parameter and its gradient. bf16 rounds every tensor of a branch to 8 bits, 2^-9 of an
+ * element; at most thirty such tensors lie on the way of a gradient: 0.06 of its norm. A rounded
+ * input may fall on the other side of an activation's kink; one of the 84 elements of the smallest
+ * site changes its gradient by 1 / sqrt(84) = 0.11 of its norm. Wrong operands, missing terms and
+ * wrong signs are off by 1. */
 typedef struct bounds {
     double loss, own, share;
 } bounds;

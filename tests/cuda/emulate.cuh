@@ -62,8 +62,8 @@ static std::function<void()> emulate_body;
 static int emulate_arrived, emulate_generation;
 static int emulate_named_arrived[16], emulate_named_generation[16];
 
-/* Bytes of shared memory that a block may have: what GPUs of compute capability 8.6 and 8.9 give it.
- * 8.0 has 163 KiB, 9.0 227; a test that means these says so. One for all files of a test. */
+/* Bytes of shared memory that a block may have: what GPUs of compute capability 8.6 and 8.9 give
+ * it. 8.0 has 163 KiB, 9.0 227; a test that means these says so. One for all files of a test. */
 inline size_t emulate_shared_most = 99 * 1024;
 
 #define SHARED_BYTES(NAME) unsigned char *NAME = emulate_shared
@@ -152,9 +152,9 @@ static void emulate_start(int thread)
     makecontext(&f.context, emulate_entry, 0);
 }
 
-/* Runs the fibers in turn until all are done, up and down in alternation, and the other way round in
- * some launches: a missing barrier shows as other results. A kernel whose barriers do not
- * match would never end; the limit of rounds says so. */
+/* Runs the fibers in turn until all are done, up and down in alternation, and the other way round
+ * in some launches: a missing barrier shows as other results. A kernel whose barriers do not match
+ * would never end; the limit of rounds says so. */
 static void emulate_block(int threads, int first_way)
 {
     for (long round = 0;; round++) {
@@ -196,7 +196,7 @@ static void emulate_launch(int64_t blocks, int threads, size_t shared, std::func
     }
 }
 
-/* ---- numbers ---- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 DEVICE float __uint_as_float(uint32_t u)
 {
@@ -233,7 +233,7 @@ template <typename T> DEVICE T __ldg(const T *p)
     return *p;
 }
 
-/* ---- collectives of a warp ---- */
+/* ---- collectives of a warp ------------------------------------------------------------------- */
 
 DEVICE float __shfl_xor_sync(unsigned, float v, int mask)
 {
@@ -259,7 +259,8 @@ DEVICE double __shfl_down_sync(unsigned, double v, int step)
     return r;
 }
 
-/* A copy happens when its group is waited for, as late as the device may: a read before it shows. */
+/* A copy happens when its group is waited for, as late as the device may: a read before it
+ * shows. */
 struct emulate_copy {
     void *to;
     const void *from; /* NULL: zeros */
@@ -369,14 +370,14 @@ DEVICE void mma8(float *d, uint32_t a0, uint32_t a1, uint32_t b)
     emulate_mma<8>(d, a, &b);
 }
 
-/* ---- products of warpgroups (cuda/wgmma.cuh) ---- */
+/* ---- products of warpgroups (cuda/wgmma.cuh) ------------------------------------------------- */
 
 DEVICE void shared_publish()
 {
 }
 
-/* A product happens when it is waited for, as late as the device may: an operand that is overwritten
- * too early shows. */
+/* A product happens when it is waited for, as late as the device may: an operand that is
+ * overwritten too early shows. */
 struct emulate_product {
     float (*d)[4];
     uint32_t a, b;

@@ -20,8 +20,8 @@
 #include "cuda/prim.cuh"
 
 #ifdef KERNELS_ALONE
-/* What device.c and ends.c have otherwise, so that nvcc builds this test from the kernels' files and
- * its own. */
+/* What device.c and ends.c have otherwise, so that nvcc builds this test from the kernels' files
+ * and its own. */
 extern "C" void cuda_launched(const op_call *c)
 {
 #ifndef CUDA_EMULATED
@@ -67,7 +67,7 @@ static void fail(const std::string &what)
         printf("WRONG %s\n", what.c_str());
 }
 
-/* ---- device memory ---- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 #ifdef CUDA_EMULATED
 static bool device_there()
@@ -116,7 +116,7 @@ static void device_copy(void *to, const void *from, size_t bytes)
 }
 #endif
 
-/* ---- values ---- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static uint32_t random_state = 1;
 
@@ -145,7 +145,7 @@ static float bf16_value(uint16_t b)
     return f;
 }
 
-/* ---- tensors ---- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 struct test_tensor {
     std::vector<double> value; /* what it holds, or for outputs what it should */
@@ -283,7 +283,8 @@ struct call_runner {
         call.out[i] = t->operand();
         outputs.push_back(t);
     }
-    /* In place: operand `i` of the inputs is overwritten, so it is put back before the second run. */
+    /* In place: operand `i` of the inputs is overwritten, so it is put back before the second
+     * run. */
     void run(const std::string &name, op_kernel kernel, op_workspace workspace, test_tensor *overwritten)
     {
         op_call bare = call; /* as the planner asks: without pointers */

@@ -1,9 +1,9 @@
 /* linear_norm_check.cuh - a layer, residual and norm in one kernel (cuda/linear_norm.cu) against
  * doubles. SPDX-License-Identifier: MIT
  *
- * x is a product of numbers that bf16 holds, and two more of them, rounded once. Statistics and y are
- * compared with those of the x that was written: its rounding is no error of the norm, which is f32
- * arithmetic and, in y, one rounding. Included by test_cuda_kernels.cu. */
+ * x is a product of numbers that bf16 holds, and two more of them, rounded once. Statistics and y
+ * are compared with those of the x that was written: its rounding is no error of the norm, which is
+ * f32 arithmetic and, in y, one rounding. Included by test_cuda_kernels.cu. */
 #ifndef LINEAR_NORM_CHECK_CUH
 #define LINEAR_NORM_CHECK_CUH
 

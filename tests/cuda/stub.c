@@ -1,7 +1,8 @@
-/* stub.c - devices, memory, events and captures of the GPU made of malloc. SPDX-License-Identifier: MIT
+/* stub.c - devices, memory, events and captures of the GPU made of malloc.
+ * SPDX-License-Identifier: MIT
  *
- * Read on: stub_lt.c for products, stub_kernels.c for the ops, stub_calls.c for what the C files of src/cuda call beside
- * them. */
+ * Read on: stub_lt.c for products, stub_kernels.c for the ops, stub_calls.c for what the C files of
+ * src/cuda call beside them. */
 #include "cuda/stub.h"
 
 #include <assert.h>
@@ -28,9 +29,10 @@ void stub_reset(void)
     stub.taken = taken;
 }
 
-/* ---- work: done at once, or kept while a stream is captured ---- */
+/* ---- work: done at once, or kept while a stream is captured ---------------------------------- */
 
-/* Work of a captured stream. Without `run` it is the record of `event`, or with `waits` the wait for it. */
+/* Work of a captured stream. Without `run` it is the record of `event`, or with `waits` the wait
+ * for it. */
 typedef struct work {
     void (*run)(const void *data);
     void *data;
@@ -122,7 +124,7 @@ int stub_launch_ok(void)
     return 1;
 }
 
-/* ---- cuda_api.h: devices, memory, events ---- */
+/* ---- cuda_api.h: devices, memory, events ----------------------------------------------------- */
 
 berlu_status gpu_count(int *out)
 {
@@ -298,7 +300,7 @@ berlu_status gpu_event_seconds(double *out, cuda_event from, cuda_event to)
     return BERLU_OK;
 }
 
-/* ---- capture ---- */
+/* ---- capture --------------------------------------------------------------------------------- */
 
 berlu_status gpu_capture_begin(cuda_stream s)
 {
@@ -344,7 +346,8 @@ static void side_run(const work **next, cuda_stream main, cuda_event event)
     }
 }
 
-/* The second stream does nothing until somebody has to wait for it: whatever lacks a wait shows in the results. */
+/* The second stream does nothing until somebody has to wait for it: whatever lacks a wait shows in
+ * the results. */
 berlu_status gpu_graph_launch(cuda_graph g, cuda_stream s)
 {
     const work *side = g->first;

@@ -1,9 +1,11 @@
-/* stub.h - a GPU made of malloc: cuda_api.h, cuBLASLt and the kernels, on the host. SPDX-License-Identifier: MIT
+/* stub.h - a GPU made of malloc: cuda_api.h, cuBLASLt and the kernels, on the host.
+ * SPDX-License-Identifier: MIT
  *
- * Linked with the C files of src/cuda it makes the whole host side of the CUDA backend run on any machine: kernels are the
- * reference kernels of the CPU, products are plain loops, a capture keeps a list of work that a launch of the graph repeats
- * (a second stream as late as events allow), and time is a clock that products advance. Tests set what the machine lacks and
- * count what happened. */
+ * Linked with the C files of src/cuda it makes the whole host side of the CUDA backend run on any
+ * machine: kernels are the reference kernels of the CPU, products are plain loops, a capture keeps
+ * a list of work that a launch of the graph repeats (a second stream as late as events allow), and
+ * time is a clock that products advance. Tests set what the machine lacks and count what
+ * happened. */
 #ifndef TESTS_CUDA_STUB_H
 #define TESTS_CUDA_STUB_H
 

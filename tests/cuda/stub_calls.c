@@ -1,5 +1,5 @@
-/* stub_calls.c - what linear.c, act.c and rows.c of src/cuda call beside the ops, on the GPU made of malloc.
- * SPDX-License-Identifier: MIT */
+/* stub_calls.c - what linear.c, act.c and rows.c of src/cuda call beside the ops, on the GPU made
+ * of malloc. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -205,7 +205,7 @@ berlu_status act_cuda_fused(const berlu_act *act, berlu_act_op op, const berlu_a
     return berlu_act_cuda_run(act, op, call, stream);
 }
 
-/* ---- rows.cu: the jobs alone ---- */
+/* ---- rows.cu: the jobs alone ----------------------------------------------------------------- */
 
 size_t act_cuda_fused_row(const berlu_act *act)
 {

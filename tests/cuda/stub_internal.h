@@ -6,7 +6,8 @@
 #include "cuda/kernels.h"
 #include "cuda/stub.h"
 
-/* Runs work with a copy of its data: at once, or when the graph is launched that a stream is captured for. */
+/* Runs work with a copy of its data: at once, or when the graph is launched that a stream is
+ * captured for. */
 void stub_enqueue(cuda_stream s, void (*run)(const void *), const void *data, size_t bytes);
 int stub_launch_ok(void); /* counts a launch; 0 where it is the one that fails */
 void stub_clock_add(double seconds);

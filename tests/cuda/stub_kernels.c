@@ -1,4 +1,5 @@
-/* stub_kernels.c - the ops of the GPU made of malloc: the CPU's reference kernels. SPDX-License-Identifier: MIT
+/* stub_kernels.c - the ops of the GPU made of malloc: the CPU's reference kernels.
+ * SPDX-License-Identifier: MIT
  *
  * Entry points are weak: those that C files of src/cuda define, linked beside, are used instead. */
 #include <setjmp.h>
@@ -79,7 +80,8 @@ static void norm_again(const op_call *c)
     cpu_ref_backend()->ops[OP_NORM].run(&norm);
 }
 
-/* The sums of norm_grad go to its workspace first, behind what the reference uses, and from there to their place by ends.c. */
+/* The sums of norm_grad go to its workspace first, behind what the reference uses, and from there
+ * to their place by ends.c. */
 enum { NORM_SUMS = 3 };
 
 static size_t reference_bytes(const op_call *c)

@@ -1,5 +1,5 @@
-/* stub_lt.c - cuBLASLt of the GPU made of malloc: products by plain loops, algorithms that differ in cost alone.
- * SPDX-License-Identifier: MIT */
+/* stub_lt.c - cuBLASLt of the GPU made of malloc: products by plain loops, algorithms that differ
+ * in cost alone. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

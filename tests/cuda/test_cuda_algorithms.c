@@ -1,4 +1,5 @@
-/* test_cuda_algorithms.c - how product algorithms are chosen, kept and refused. SPDX-License-Identifier: MIT
+/* test_cuda_algorithms.c - how product algorithms are chosen, kept and refused.
+ * SPDX-License-Identifier: MIT
  *
  * Over the GPU made of malloc (stub.h), where algorithm i takes stub.cost[i] seconds. */
 #include <setjmp.h>
@@ -26,7 +27,8 @@ static int machine_new(void **state)
     return 0;
 }
 
-/* One layer of the given width on a fresh device; returns what run() said. Twice the same call gives one choice. */
+/* One layer of the given width on a fresh device; returns what run() said. Twice the same call
+ * gives one choice. */
 static berlu_status layer_run(const char *algorithms, int64_t width, char **record)
 {
     static const tensor_info info = {.rank = 2};

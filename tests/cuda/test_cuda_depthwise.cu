@@ -14,7 +14,8 @@ struct shape {
     int64_t images, height, width, channels, window;
 };
 
-/* Calls f(index in the output map, index in the input map, element of the window) for every term of every output. */
+/* Calls f(index in the output map, index in the input map, element of the window) for every term of
+ * every output. */
 template <typename F> static void terms_each(const shape &s, const F &f)
 {
     int64_t half = s.window / 2;

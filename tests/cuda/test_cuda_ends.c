@@ -1,7 +1,8 @@
-/* test_cuda_ends.c - ends of sums: collected within a program, and launched before anybody could notice.
- * SPDX-License-Identifier: MIT
+/* test_cuda_ends.c - ends of sums: collected within a program, and launched before anybody could
+ * notice. SPDX-License-Identifier: MIT
  *
- * Over the stub, whose launch really adds. That whole programs are right is test_cuda_host.c's, where norm gradients end so. */
+ * Over the stub, whose launch really adds. That whole programs are right is test_cuda_host.c's,
+ * where norm gradients end so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

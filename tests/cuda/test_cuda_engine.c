@@ -1,5 +1,5 @@
-/* test_cuda_engine.c - the engine on a GPU against the double-precision reference, the CPU, and itself.
- * SPDX-License-Identifier: MIT
+/* test_cuda_engine.c - the engine on a GPU against the double-precision reference, the CPU, and
+ * itself. SPDX-License-Identifier: MIT
  *
  * Bounds: compare.h. Without a GPU the program says so and exits with 77. */
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void step_run(prepared *p)
     ok(engine_backward(p->e));
 }
 
-/* ---- every op ---- */
+/* ---- every op -------------------------------------------------------------------------------- */
 
 static void cases_compare(const char *precision, const char *residual, const bounds *within)
 {
@@ -151,7 +151,7 @@ static void a_loss_that_is_not_finite_freezes_every_weight(void **state)
     cuda_backend()->close(d);
 }
 
-/* ---- training ---- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 typedef struct run {
     model *m;
@@ -236,7 +236,8 @@ static void weights_get(run *r, float **out, size_t *count)
     }
 }
 
-/* The first run measures algorithms and writes them down, the second reads them: also split products give equal bytes. */
+/* The first run measures algorithms and writes them down, the second reads them: also split
+ * products give equal bytes. */
 static void the_same_run_twice_gives_equal_bytes(void **state)
 {
     (void)state;
@@ -361,8 +362,9 @@ static void gradients_compare(const run *r, const float *got, const float *want,
         }
 }
 
-/* 256 images have rows enough for the kernels that take a layer with what is behind it (rows.c, linear_norm.c), 64 have not.
- * Four times the same 64 images have the mean loss of these, and its gradients. */
+/* 256 images have rows enough for the kernels that take a layer with what is behind it (rows.c,
+ * linear_norm.c), 64 have not. Four times the same 64 images have the mean loss of these, and its
+ * gradients. */
 static void a_batch_of_many_rows_gives_the_gradients_of_few(void **state)
 {
     (void)state;

@@ -1,7 +1,9 @@
-/* test_cuda_graphs.c - what CUDA's rows of the op table and its flags make of a network. SPDX-License-Identifier: MIT
+/* test_cuda_graphs.c - what CUDA's rows of the op table and its flags make of a network.
+ * SPDX-License-Identifier: MIT
  *
- * Passes that save a pass over rows leave nodes out or join them; here the graph of an engine is counted, over a GPU made of
- * malloc (stub.h). That the results are right: test_cuda_host.c, and tests/graph for the passes. */
+ * Passes that save a pass over rows leave nodes out or join them; here the graph of an engine is
+ * counted, over a GPU made of malloc (stub.h). That the results are right: test_cuda_host.c, and
+ * tests/graph for the passes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -38,8 +40,9 @@ static void nothing_is_left(void)
     assert_int_equal(stub.allocations, 0);
 }
 
-/* In a ViT only the patches and the head, whose dy no kernel of a block makes, sum columns in linear_dw, and what the backward
- * recomputes comes out of the gradient that reads the same tensor. */
+/* In a ViT only the patches and the head, whose dy no kernel of a block makes, sum columns in
+ * linear_dw, and what the backward recomputes comes out of the gradient that reads the same
+ * tensor. */
 static void a_transformer_reads_no_gradient_for_its_bias_alone(void **state)
 {
     (void)state;
@@ -65,8 +68,8 @@ static void a_transformer_reads_no_gradient_for_its_bias_alone(void **state)
     nothing_is_left();
 }
 
-/* Around an f32 stream no product converts a matrix first: gradients of the stream come in bf16 from the kernel that made
- * them, so what rows.c asks of a fused slope holds there too. */
+/* Around an f32 stream no product converts a matrix first: gradients of the stream come in bf16
+ * from the kernel that made them, so what rows.c asks of a fused slope holds there too. */
 static void an_f32_stream_is_converted_by_no_product(void **state)
 {
     (void)state;
@@ -96,8 +99,8 @@ static void an_f32_stream_is_converted_by_no_product(void **state)
     nothing_is_left();
 }
 
-/* LayerScale is in the weights: no pass over rows for it, and gradients of weights with a factor on the stream of those they
- * are computed from. */
+/* LayerScale is in the weights: no pass over rows for it, and gradients of weights with a factor on
+ * the stream of those they are computed from. */
 static void layer_scale_costs_no_pass_over_rows(void **state)
 {
     (void)state;
@@ -131,7 +134,8 @@ static void layer_scale_costs_no_pass_over_rows(void **state)
     nothing_is_left();
 }
 
-/* The gradient of a patch as a row meets that of its pixels in the norm's kernel, through the view between them. */
+/* The gradient of a patch as a row meets that of its pixels in the norm's kernel, through the view
+ * between them. */
 static void gradients_of_two_streams_meet_without_a_pass(void **state)
 {
     (void)state;
@@ -162,8 +166,8 @@ static int op_count(const graph *g, op_id op)
     return count;
 }
 
-/* In ViT-Tiny the projection of every block takes in the norm behind it, unless its path may be dropped; other layers and
- * widths stay as they are. */
+/* In ViT-Tiny the projection of every block takes in the norm behind it, unless its path may be
+ * dropped; other layers and widths stay as they are. */
 static void a_projection_of_192_channels_takes_in_the_norm_behind_it(void **state)
 {
     (void)state;

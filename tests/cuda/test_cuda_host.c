@@ -1,7 +1,9 @@
-/* test_cuda_host.c - the host side of the CUDA backend over a GPU made of malloc (stub.h). SPDX-License-Identifier: MIT
+/* test_cuda_host.c - the host side of the CUDA backend over a GPU made of malloc (stub.h).
+ * SPDX-License-Identifier: MIT
  *
- * Runs everywhere. Kernels are the CPU's reference here, so what is proven is what stands around them: operands of products,
- * workspaces, transfers, programs, captures, error paths. The kernels themselves: test_cuda_engine.c, on a GPU. */
+ * Runs everywhere. Kernels are the CPU's reference here, so what is proven is what stands around
+ * them: operands of products, workspaces, transfers, programs, captures, error paths. The kernels
+ * themselves: test_cuda_engine.c, on a GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -48,7 +50,7 @@ static void nothing_is_left(void)
     assert_int_equal(stub.allocations, 0);
 }
 
-/* ---- whole steps ---- */
+/* ---- whole steps ----------------------------------------------------------------------------- */
 
 static void step_run(prepared *p)
 {
@@ -105,7 +107,7 @@ static void every_case_in_bf16_equals_the_reference(void **state)
     every_case_passes((device_options){.precision = "bf16", .residual = "f32"}, &within_bf16);
 }
 
-/* ---- programs ---- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void a_program_is_launched_once_then_captured_then_replayed(void **state)
 {
@@ -161,7 +163,7 @@ static void a_kernel_that_cannot_be_launched_ends_the_run_with_its_name(void **s
     nothing_is_left();
 }
 
-/* ---- products of mixed dtypes ---- */
+/* ---- products of mixed dtypes ---------------------------------------------------------------- */
 
 enum { ROWS = 5, OUTPUTS = 3, INPUTS = 4 };
 
@@ -266,7 +268,7 @@ static void gradients_of_a_layer_take_any_mixture_of_dtypes(void **state)
     nothing_is_left();
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void open_fails(device_options o, berlu_status status, const char *words)
 {
@@ -319,7 +321,7 @@ static void dtypes_follow_precision_and_residual(void **state)
     cuda_backend()->close(d);
 }
 
-/* ---- memory and transfers ---- */
+/* ---- memory and transfers -------------------------------------------------------------------- */
 
 static void too_little_memory_names_what_is_needed_and_what_is_free(void **state)
 {
@@ -369,7 +371,8 @@ static void a_batch_that_does_not_fit_names_the_largest_that_does(void **state)
     nothing_is_left();
 }
 
-/* After whole steps too: what the second stream takes when a step is prepared is part of the plan. */
+/* After whole steps too: what the second stream takes when a step is prepared is part of the
+ * plan. */
 static void the_plan_names_the_memory_that_steps_take(void **state)
 {
     (void)state;
@@ -449,7 +452,7 @@ static void results_come_back_in_order_and_without_waiting(void **state)
     cuda_backend()->close(d);
 }
 
-/* ---- every allocation can fail ---- */
+/* ---- every allocation can fail --------------------------------------------------------------- */
 
 static void no_allocation_that_fails_loses_anything(void **state)
 {
@@ -482,9 +485,10 @@ static void no_allocation_that_fails_loses_anything(void **state)
     nothing_is_left();
 }
 
-/* ---- the second stream ---- */
+/* ---- the second stream ----------------------------------------------------------------------- */
 
-/* Weight gradients run as late as events allow (stub.h), so a call that overwrites what they read would show. */
+/* Weight gradients run as late as events allow (stub.h), so a call that overwrites what they read
+ * would show. */
 static void gradients_beside_the_backward_equal_the_reference(void **state)
 {
     (void)state;
@@ -524,7 +528,7 @@ static void whole_steps_are_the_same_on_two_streams(void **state)
     nothing_is_left();
 }
 
-/* ---- images on the device ---- */
+/* ---- images on the device -------------------------------------------------------------------- */
 
 static void batches_from_draws_equal_the_loaders(void **state)
 {

@@ -1,4 +1,5 @@
-/* test_cuda_images.c - the kernel that makes batches from draws, emulated, against the loader. SPDX-License-Identifier: MIT */
+/* test_cuda_images.c - the kernel that makes batches from draws, emulated, against the loader.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -35,7 +35,7 @@ static std::string dtype_text(tensor_dtype d)
     return d == DTYPE_BF16 ? "bf16" : "f32";
 }
 
-/* ---- norm ---- */
+/* ---- norm ------------------------------------------------------------------------------------ */
 
 static void norm_statistics(const test_tensor &x, double eps, test_tensor *stat)
 {
@@ -172,7 +172,7 @@ static void norm_all()
 #endif
 }
 
-/* ---- attention ---- */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 struct attention_shape {
     int64_t groups, tokens, heads, width;
@@ -275,7 +275,8 @@ static void head_row(const head_rows &h, int64_t t)
     }
 }
 
-/* The sums over rows of a gradient, and of what its elements may be off by, its rounding included. */
+/* The sums over rows of a gradient, and of what its elements may be off by, its rounding
+ * included. */
 static void column_sums_compare(const std::string &name, const test_tensor &got, const std::vector<double> &d,
                                 const std::vector<double> &slack, tensor_dtype dtype)
 {
@@ -368,8 +369,8 @@ static void attention_all()
 }
 
 #ifdef CUDA_EMULATED
-/* The paths of GPUs with less shared memory (emulate_shared_most): heads in more rounds or streamed,
- * streams of the widest heads plain. */
+/* The paths of GPUs with less shared memory (emulate_shared_most): heads in more rounds or
+ * streamed, streams of the widest heads plain. */
 static void attention_small_gpu()
 {
     for (int64_t tokens : {65, 130, 197, 256})

@@ -1,7 +1,8 @@
-/* test_cuda_linear_norm.c - when a layer, its residual and the norm behind it run as one kernel, and what it is given.
- * SPDX-License-Identifier: MIT
+/* test_cuda_linear_norm.c - when a layer, its residual and the norm behind it run as one kernel,
+ * and what it is given. SPDX-License-Identifier: MIT
  *
- * Over the stub, whose linear_norm.cu only keeps its job. The kernel itself: test_cuda_kernels.cu. */
+ * Over the stub, whose linear_norm.cu only keeps its job. The kernel itself:
+ * test_cuda_kernels.cu. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -113,7 +114,8 @@ static void anything_else_takes_two_launches(void **state)
     }
 }
 
-/* Few rows: what the library's product and the norm leave is what they leave when they are called one after the other. */
+/* Few rows: what the library's product and the norm leave is what they leave when they are called
+ * one after the other. */
 static void two_launches_give_what_both_ops_give(void **state)
 {
     (void)state;

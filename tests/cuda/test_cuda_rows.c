@@ -1,4 +1,5 @@
-/* test_cuda_rows.c - which fused layers run as one kernel, and what it is given. SPDX-License-Identifier: MIT
+/* test_cuda_rows.c - which fused layers run as one kernel, and what it is given.
+ * SPDX-License-Identifier: MIT
  *
  * Over the stub, whose rows.cu only keeps its job. The kernels themselves: test_cuda_kernels.cu. */
 #include <setjmp.h>
@@ -14,7 +15,8 @@
 
 enum { ROWS = 256 * 65, WIDTH = 768 };
 
-/* A call whose operands are never dereferenced, the stub's kernel does nothing; but the end of its column sums is real. */
+/* A call whose operands are never dereferenced, the stub's kernel does nothing; but the end of its
+ * column sums is real. */
 typedef struct layer {
     op_call call;
     op_attr attr;

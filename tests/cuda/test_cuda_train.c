@@ -1,7 +1,8 @@
-/* test_cuda_train.c - whole runs over the GPU made of malloc: where images lie, which algorithms a run takes, moving.
- * SPDX-License-Identifier: MIT
+/* test_cuda_train.c - whole runs over the GPU made of malloc: where images lie, which algorithms a
+ * run takes, moving. SPDX-License-Identifier: MIT
  *
- * The trainer asks backend_find() for its backend; here the linker puts a function of ours in between. */
+ * The trainer asks backend_find() for its backend; here the linker puts a function of ours in
+ * between. */
 #include <jansson.h>
 
 #include "cpu/cpu.h"
@@ -188,14 +189,14 @@ static void a_run_moves_between_cpu_and_gpu(void **state)
     }
 }
 
-/* ---- what may go wrong in the middle of a run ---- */
+/* ---- what may go wrong in the middle of a run ------------------------------------------------ */
 
 /* Four steps: one launched, one captured, two replayed. */
 static const char *const shortly[] = {"device=cuda",         "precision=f32", "image_size=16", "patch=8",
                                       "synthetic_images=16", "epochs=2",      "batch=8",       NULL};
 
-/* The run was ended by something: it goes on from its newest checkpoint, or begins where there is nothing yet, and ends as
- * if nothing had happened. */
+/* The run was ended by something: it goes on from its newest checkpoint, or begins where there is
+ * nothing yet, and ends as if nothing had happened. */
 static void run_goes_on(const char *run, const train_settings *s, const char *whole)
 {
     assert_int_equal(stub.allocations, 0);

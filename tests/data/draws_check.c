@@ -104,7 +104,8 @@ static void epochs_compare(engine *e, loader *pixels, loader *drawn, size_t imag
     }
 }
 
-/* Whether labels come with draws or with images: the step is refused by number, before anything is computed. */
+/* Whether labels come with draws or with images: the step is refused by number, before anything is
+ * computed. */
 static void labels_outside_are_refused(engine *e)
 {
     engine_step step = {.lr = 1e-3};

@@ -1,4 +1,5 @@
-/* support.h - small sets made for tests, and the real files where BERLU_TEST_DATA has them. SPDX-License-Identifier: MIT */
+/* support.h - small sets made for tests, and the real files where BERLU_TEST_DATA has them.
+ * SPDX-License-Identifier: MIT */
 #ifndef TESTS_DATA_SUPPORT_H
 #define TESTS_DATA_SUPPORT_H
 
@@ -48,8 +49,8 @@ static inline const char *real_data(char out[FOLDER_PATH], const char *name)
     return NULL;
 }
 
-/* A CIFAR-like set of a few records: every pixel is a function of its position, so that a wrong order
- * is detected. */
+/* A CIFAR-like set of a few records: every pixel is a function of its position, so that a wrong
+ * order is detected. */
 static inline uint8_t tiny_pixel(size_t record, int channel, int y, int x)
 {
     return (uint8_t)(record * 7 + (size_t)channel * 64 + (size_t)y * 5 + (size_t)x * 3);

@@ -1,8 +1,8 @@
-/* test_augment.c - the distributions of crops, flips, jitter, erasing and mixing, and where pixels end up.
- * SPDX-License-Identifier: MIT
+/* test_augment.c - the distributions of crops, flips, jitter, erasing and mixing, and where pixels
+ * end up. SPDX-License-Identifier: MIT
  *
- * Statistics are of fixed seeds, so they are the same every time; bounds are five standard errors wide, which a right
- * implementation misses once in two million. */
+ * Statistics are of fixed seeds, so they are the same every time; bounds are five standard errors
+ * wide, which a right implementation misses once in two million. */
 #include <math.h>
 
 #include "data/augment_plan.h"
@@ -36,7 +36,7 @@ static void presets_are_the_recipes(void **state)
     assert_refused(augment_preset(&o, "strong", 32), BERLU_ERR_ARG, "strong");
 }
 
-/* ---- one image, many draws: a source of one image whose pixel (x, y) is (x, y, 200) ---- */
+/* ---- one image, many draws: a source of one image whose pixel (x, y) is (x, y, 200) ---------- */
 
 static berlu_status one_read(data_source *s, data_split split, size_t index, const image_request *request, image *out)
 {
@@ -121,8 +121,8 @@ static void random_crops_have_the_area_and_shape_asked_for(void **state)
         assert_true(shape > 0.74 && shape < 1.35);
         area += share, log_shape += log(shape), middle += (c.left + c.width / 2.0) / 500;
     }
-    /* Areas that do not fit are drawn again, so the mean lies below the 0.54 of the uniform. The same rule in Python, a
-     * million draws: area 0.4329, logarithm of the shape 0.0308. */
+    /* Areas that do not fit are drawn again, so the mean lies below the 0.54 of the uniform. The
+     * same rule in Python, a million draws: area 0.4329, logarithm of the shape 0.0308. */
     assert_true(fabs(area / n - 0.4329) < 5 * 0.24 / sqrt(n));
     assert_true(fabs(log_shape / n - 0.0308) < 5 * 0.16 / sqrt(n));
     assert_true(fabs(middle / n - 0.5) < 0.005);
@@ -236,7 +236,7 @@ static void randaugment_leaves_a_quarter_untouched(void **state)
     image_free(&spare);
 }
 
-/* ---- mixing ---- */
+/* ---- mixing ---------------------------------------------------------------------------------- */
 
 static void mixing_is_a_weighted_sum_with_the_reversed_group(void **state)
 {
@@ -324,7 +324,8 @@ static void probabilities_of_mixing_are_taken_as_given(void **state)
     }
 }
 
-/* Beta(a, a) for a -> 0 is a coin: nearly all draws are 0 or 1, each half of the time, also where u^(1/a) is no double. */
+/* Beta(a, a) for a -> 0 is a coin: nearly all draws are 0 or 1, each half of the time, also where
+ * u^(1/a) is no double. */
 static void a_tiny_alpha_draws_a_coin_and_ends(void **state)
 {
     (void)state;
@@ -344,7 +345,7 @@ static void a_tiny_alpha_draws_a_coin_and_ends(void **state)
     }
 }
 
-/* ---- draws apart from pixels ---- */
+/* ---- draws apart from pixels ----------------------------------------------------------------- */
 
 static void a_row_of_draws_can_be_taken_up_anywhere(void **state)
 {
@@ -360,7 +361,8 @@ static void a_row_of_draws_can_be_taken_up_anywhere(void **state)
     }
 }
 
-/* augment_sample() is reading, augment_draw() and augment_apply(), and a draw can be made long before it is used. */
+/* augment_sample() is reading, augment_draw() and augment_apply(), and a draw can be made long
+ * before it is used. */
 static void a_sample_is_its_draw_applied_to_its_pixels(void **state)
 {
     (void)state;

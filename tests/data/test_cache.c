@@ -1,4 +1,5 @@
-/* test_cache.c - the packed form of a set, made folders, the built-in set. SPDX-License-Identifier: MIT */
+/* test_cache.c - the packed form of a set, made folders, the built-in set.
+ * SPDX-License-Identifier: MIT */
 #include "data/cache.h"
 #include "data/make.h"
 #include "support.h"
@@ -69,7 +70,8 @@ static void bytes_put(const char *path, const char *bytes, size_t size)
     fclose(f);
 }
 
-/* Every byte matters: changing any of them, or the length, is noticed, on opening or when the image is read. */
+/* Every byte matters: changing any of them, or the length, is noticed, on opening or when the image
+ * is read. */
 static void damage_of_any_byte_is_noticed(void **state)
 {
     (void)state;
@@ -171,7 +173,8 @@ static data_source *golden_open(const char *name, int *warnings)
     return s;
 }
 
-/* tools/golden_packs.sh made them: format 1 by berlu 0.1.0, format 2 from it. They stay readable for ever. */
+/* tools/golden_packs.sh made them: format 1 by berlu 0.1.0, format 2 from it. They stay readable
+ * for ever. */
 static void packs_of_earlier_versions_are_read_and_said_to_be_unchecked(void **state)
 {
     (void)state;

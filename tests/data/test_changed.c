@@ -1,8 +1,10 @@
-/* test_changed.c - packs, weights and data sets that others change while they are open. SPDX-License-Identifier: MIT
+/* test_changed.c - packs, weights and data sets that others change while they are open.
+ * SPDX-License-Identifier: MIT
  *
- * Each is truncated, overwritten in place, replaced by a rename, removed and made read-only under an open reader. What
- * was opened stays readable where the system keeps it (rename, remove, read-only); where bytes are gone or other ones,
- * one message says so. Nothing ends in SIGBUS: reading from a mapping did. */
+ * Each is truncated, overwritten in place, replaced by a rename, removed and made read-only under
+ * an open reader. What was opened stays readable where the system keeps it (rename, remove,
+ * read-only); where bytes are gone or other ones, one message says so. Nothing ends in SIGBUS:
+ * reading from a mapping did. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,7 +152,8 @@ static void a_cifar_file_that_is_cut_or_rewritten_ends_in_one_message(void **sta
     data_close(s);
 }
 
-/* Of a folder each file is opened when it is read: what others did to it makes it one broken image, named and counted. */
+/* Of a folder each file is opened when it is read: what others did to it makes it one broken image,
+ * named and counted. */
 static void files_of_a_folder_that_change_are_broken_one_by_one(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_cifar.c - the binary version of CIFAR, from a folder and from an archive. SPDX-License-Identifier: MIT */
+/* test_cifar.c - the binary version of CIFAR, from a folder and from an archive.
+ * SPDX-License-Identifier: MIT */
 #include <archive.h>
 #include <archive_entry.h>
 #include <math.h>

@@ -1,4 +1,5 @@
-/* test_data_commands.c - `berlu data` and `berlu train` over packs that are damaged or cut. SPDX-License-Identifier: MIT */
+/* test_data_commands.c - `berlu data` and `berlu train` over packs that are damaged or cut.
+ * SPDX-License-Identifier: MIT */
 #include <pthread.h>
 #include <unistd.h>
 

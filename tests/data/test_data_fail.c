@@ -1,4 +1,5 @@
-/* test_data_fail.c - no memory, no disk: every call of a data set has its turn to fail. SPDX-License-Identifier: MIT */
+/* test_data_fail.c - no memory, no disk: every call of a data set has its turn to fail.
+ * SPDX-License-Identifier: MIT */
 #include <dirent.h>
 
 #include "data/archive.h"

@@ -1,4 +1,5 @@
-/* test_draws.c - batches from draws over bytes equal the loader's, and which sets allow it. SPDX-License-Identifier: MIT */
+/* test_draws.c - batches from draws over bytes equal the loader's, and which sets allow it.
+ * SPDX-License-Identifier: MIT */
 #include "cpu/cpu.h"
 #include "data/draws_check.h"
 #include "data/loader.h"

@@ -1,4 +1,5 @@
-/* test_folder.c - folders of images: order of classes and files, splits, odd files. SPDX-License-Identifier: MIT */
+/* test_folder.c - folders of images: order of classes and files, splits, odd files.
+ * SPDX-License-Identifier: MIT */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,7 +96,8 @@ static void empty_classes_loose_images_and_empty_folders_are_errors(void **state
     assert_refused(data_open(&s, "folder:/no/such/place", NULL), BERLU_ERR_INPUT, "no such folder");
 }
 
-/* Every kind of link that leads back, into the class, the split, the set and above it, and two that lead nowhere. */
+/* Every kind of link that leads back, into the class, the split, the set and above it, and two that
+ * lead nowhere. */
 static void links_in_a_circle_are_skipped_and_counted(void **state)
 {
     (void)state;
@@ -122,7 +124,8 @@ static void links_in_a_circle_are_skipped_and_counted(void **state)
             found += strstr(data_bad_message(s, k), folder_path(path, folder, links[i].at)) != NULL;
         assert_int_equal(found, 1);
     }
-    /* they do not use up what --max-bad allows: none here, so the first broken file is one too many */
+    /* they do not use up what --max-bad allows: none here, so the first broken file is one too
+     * many */
     assert_ok(file_write_atomic(folder_path(path, folder, "train/a/0.png"), "?", 1));
     image out = {0};
     assert_int_equal(data_read(s, DATA_TRAIN, 0, NULL, &out), BERLU_ERR_INPUT);

@@ -1,4 +1,5 @@
-/* test_get.c - archives that are not to be trusted, and downloads from a server on this machine. SPDX-License-Identifier: MIT */
+/* test_get.c - archives that are not to be trusted, and downloads from a server on this machine.
+ * SPDX-License-Identifier: MIT */
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -10,7 +11,7 @@
 #include "data/sha256.h"
 #include "support.h"
 
-/* ---- archives ---- */
+/* ---- archives -------------------------------------------------------------------------------- */
 
 typedef struct member {
     const char *name;
@@ -129,7 +130,7 @@ static void a_cut_or_foreign_archive_is_named(void **state)
     assert_int_equal(entries_in(folder), 1);
 }
 
-/* ---- downloads ---- */
+/* ---- downloads ------------------------------------------------------------------------------- */
 
 typedef struct server {
     pid_t pid;
@@ -319,7 +320,8 @@ static void stopping_keeps_the_part(void **state)
     assert_int_equal(file_exists(part), 1);
 }
 
-/* An archive of two files for the layout, served by the test's server; hash and length go into the layout. */
+/* An archive of two files for the layout, served by the test's server; hash and length go into the
+ * layout. */
 static void archive_serve(const server *s, cifar_layout *l, char hex[SHA256_TEXT], int damaged)
 {
     char path[FOLDER_PATH];

@@ -1,6 +1,8 @@
-/* test_golden_images.c - decoding, resizing and pixel operations against Pillow's results. SPDX-License-Identifier: MIT
+/* test_golden_images.c - decoding, resizing and pixel operations against Pillow's results.
+ * SPDX-License-Identifier: MIT
  *
- * tools/golden_images.py made the images and the checksums. A case is a row of golden.csv; its name says what to do. */
+ * tools/golden_images.py made the images and the checksums. A case is a row of golden.csv; its name
+ * says what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +38,8 @@ static void image_load(image *out, const char *name)
     free(bytes);
 }
 
-/* Calls `check` for every row whose name begins with `prefix`; at least `least` of them must exist. */
+/* Calls `check` for every row whose name begins with `prefix`; at least `least` of them must
+ * exist. */
 static void rows_check(const char *prefix, int least, void (*make)(image *out, const char *rest))
 {
     char path[512], *csv, *rest = NULL;
@@ -197,7 +200,8 @@ static void an_image_of_one_colour_is_left_alone(void **state)
     rows_check("flat ", 2, make_flat);
 }
 
-/* Both passes, both filters, from width x height to to_width x to_height, against the plain loops. */
+/* Both passes, both filters, from width x height to to_width x to_height, against the plain
+ * loops. */
 static void resize_compare(const resize_passes *fast_passes, int width, int height, int to_width, int to_height)
 {
     image in = {0}, plain = {0}, fast = {0};
@@ -217,7 +221,8 @@ static void resize_compare(const resize_passes *fast_passes, int width, int heig
     image_free(&fast);
 }
 
-/* Sizes chosen to meet every tail of the vector loops, and strong shrinking, where a run is longer than a row's rest. */
+/* Sizes chosen to meet every tail of the vector loops, and strong shrinking, where a run is longer
+ * than a row's rest. */
 static void the_vector_loops_of_resizing_equal_the_plain_ones_at_every_width(void **state)
 {
     (void)state;

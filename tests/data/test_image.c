@@ -1,4 +1,5 @@
-/* test_image.c - images that are broken, absurd, wanted in part, scaled or as numbers. SPDX-License-Identifier: MIT */
+/* test_image.c - images that are broken, absurd, wanted in part, scaled or as numbers.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "data/levels.h"
@@ -11,7 +12,8 @@ static const char *golden(char out[512], const char *name)
     return out;
 }
 
-/* Cut at every length: an error each time, never a grey rest. JPEG: the end marker itself may be missing in part. */
+/* Cut at every length: an error each time, never a grey rest. JPEG: the end marker itself may be
+ * missing in part. */
 static void an_image_cut_anywhere_is_refused(void **state)
 {
     (void)state;
@@ -65,7 +67,7 @@ static void images_of_absurd_size_are_refused_before_memory_is_asked_for(void **
     assert_refused(image_decode(&out, "GIF89a", 6, NULL), BERLU_ERR_INPUT, "neither a JPEG nor a PNG");
 }
 
-/* ---- parts and scales ---- */
+/* ---- parts and scales ------------------------------------------------------------------------ */
 
 static void choose_part(void *context, int width, int height, image_part *part)
 {
@@ -186,7 +188,8 @@ static void every_real_photograph_decodes(void **state)
     image_free(&out);
 }
 
-/* Bytes of every value at every width around the vector's length, both ways round; a large one that bypasses the cache. */
+/* Bytes of every value at every width around the vector's length, both ways round; a large one that
+ * bypasses the cache. */
 static void normalised_images_are_the_tables_numbers_to_the_bit(void **state)
 {
     (void)state;

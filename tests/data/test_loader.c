@@ -1,4 +1,5 @@
-/* test_loader.c - order, shards, workers, resume, broken images, memory. SPDX-License-Identifier: MIT */
+/* test_loader.c - order, shards, workers, resume, broken images, memory.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <unistd.h>
 
@@ -40,8 +41,9 @@ static void a_permutation_is_a_bijection_for_every_size(void **state)
     free(seen);
 }
 
-/* 20,000 seeds of a permutation of ten: each of the 100 (place, value) pairs has probability 1/10. The sum of squared
- * deviations over expectations is chi-squared with 81 degrees of freedom; 146 has probability 1e-5. */
+/* 20,000 seeds of a permutation of ten: each of the 100 (place, value) pairs has probability 1/10.
+ * The sum of squared deviations over expectations is chi-squared with 81 degrees of freedom; 146
+ * has probability 1e-5. */
 static void a_permutation_puts_every_element_everywhere_equally_often(void **state)
 {
     (void)state;
@@ -200,8 +202,9 @@ static void every_image_comes_once_an_epoch(void **state)
     data_close(s);
 }
 
-/* Ranks are handed whole batches: each is one of a single process's, its draws and its mixing included, and
- * in a resumed epoch too. An epoch of 12 batches ends with a whole group of four, one of 10 (repeats) does not. */
+/* Ranks are handed whole batches: each is one of a single process's, its draws and its mixing
+ * included, and in a resumed epoch too. An epoch of 12 batches ends with a whole group of four, one
+ * of 10 (repeats) does not. */
 static void ranks_share_whole_batches_exactly(void **state)
 {
     (void)state;
@@ -297,7 +300,7 @@ static void a_holdout_and_the_rest_are_the_whole_and_do_not_meet(void **state)
     data_close(s);
 }
 
-/* ---- broken images ---- */
+/* ---- broken images --------------------------------------------------------------------------- */
 
 static const char *broken_set(char folder[FOLDER_PATH])
 {
@@ -379,7 +382,7 @@ static void one_broken_image_too_many_stops_the_loader_with_its_name(void **stat
     data_close(s);
 }
 
-/* ---- settings ---- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static void impossible_settings_are_refused_with_the_reason(void **state)
 {

@@ -1,4 +1,5 @@
-/* fuzz_act_spec.c - any bytes as the text of an activation, "berlu:alpha=0.01,eps=0.1". SPDX-License-Identifier: MIT
+/* fuzz_act_spec.c - any bytes as the text of an activation, "berlu:alpha=0.01,eps=0.1".
+ * SPDX-License-Identifier: MIT
  *
  * What was accepted must evaluate, and its own text must give the same function again. */
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* fuzz_archive.c - any bytes as an archive that should hold two files. SPDX-License-Identifier: MIT */
+/* fuzz_archive.c - any bytes as an archive that should hold two files. SPDX-License-Identifier:
+ * MIT */
 #include "data/archive.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

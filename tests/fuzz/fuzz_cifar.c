@@ -1,7 +1,9 @@
-/* fuzz_cifar.c - any bytes as the two files of a CIFAR-100 of a few records. SPDX-License-Identifier: MIT
+/* fuzz_cifar.c - any bytes as the two files of a CIFAR-100 of a few records.
+ * SPDX-License-Identifier: MIT
  *
- * The first byte says after how many half records the bytes are cut in two. A set that is taken must have every label in range, as many images
- * of each class as expected, and every image readable. */
+ * The first byte says after how many half records the bytes are cut in two. A set that is taken
+ * must have every label in range, as many images of each class as expected, and every image
+ * readable. */
 #include "data/cifar_layout.h"
 #include "data/source.h"
 #include "scratch.h"

@@ -1,4 +1,5 @@
-/* fuzz_image.h - any bytes as an image, whole and in part: what the targets of all decoders do. SPDX-License-Identifier: MIT
+/* fuzz_image.h - any bytes as an image, whole and in part: what the targets of all decoders do.
+ * SPDX-License-Identifier: MIT
  *
  * The memory limit keeps a single input fast; every byte of what was decoded is read. */
 #ifndef FUZZ_IMAGE_H

@@ -1,7 +1,8 @@
 /* fuzz_jpeg.c - any bytes as a JPEG. SPDX-License-Identifier: MIT
  *
- * The mutator works on segments: it moves, repeats, cuts and changes them and bends the frame header (sizes, components,
- * sampling). Their lengths come out right. What follows the start of a scan, up to the next marker, is one piece. */
+ * The mutator works on segments: it moves, repeats, cuts and changes them and bends the frame
+ * header (sizes, components, sampling). Their lengths come out right. What follows the start of a
+ * scan, up to the next marker, is one piece. */
 #include "fuzz_image.h"
 #include "mutate.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_options.c - any words as a command line and as keys of a settings file. SPDX-License-Identifier: MIT
+/* fuzz_options.c - any words as a command line and as keys of a settings file.
+ * SPDX-License-Identifier: MIT
  *
  * Input lines are the words. Whatever was taken must lie in its range and be writable as JSON. */
 #include <stdlib.h>

@@ -1,7 +1,9 @@
-/* fuzz_packed.c - any bytes as a packed set; all of a set that opens is read. SPDX-License-Identifier: MIT
+/* fuzz_packed.c - any bytes as a packed set; all of a set that opens is read.
+ * SPDX-License-Identifier: MIT
  *
- * The mutator changes a field of the header, labels, names or pixels, fits the length to the header and repairs the
- * checksums, for both formats; without that no mutant would get past the first comparison. */
+ * The mutator changes a field of the header, labels, names or pixels, fits the length to the header
+ * and repairs the checksums, for both formats; without that no mutant would get past the first
+ * comparison. */
 #include "data/data.h"
 #include "data/packed_format.h"
 #include "mutate.h"

@@ -1,8 +1,9 @@
 /* fuzz_png.c - any bytes as a PNG. SPDX-License-Identifier: MIT
  *
- * The mutator works on chunks: it moves, repeats, cuts and changes them, bends the sizes in IHDR, and can replace the
- * image data by bytes of its own in a stored zlib stream, so that row filters and interlacing are reached. Lengths and
- * checksums (CRC of chunks, Adler of the stream) come out right. */
+ * The mutator works on chunks: it moves, repeats, cuts and changes them, bends the sizes in IHDR,
+ * and can replace the image data by bytes of its own in a stored zlib stream, so that row filters
+ * and interlacing are reached. Lengths and checksums (CRC of chunks, Adler of the stream) come out
+ * right. */
 #include "fuzz_image.h"
 #include "mutate.h"
 

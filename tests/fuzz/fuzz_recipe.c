@@ -1,7 +1,8 @@
-/* fuzz_recipe.c - any bytes as a run.json or as a settings file: settings that hold together, or a refusal.
- * SPDX-License-Identifier: MIT
+/* fuzz_recipe.c - any bytes as a run.json or as a settings file: settings that hold together, or a
+ * refusal. SPDX-License-Identifier: MIT
  *
- * The first byte says which. Settings that were taken are written and read again: the text must not change. */
+ * The first byte says which. Settings that were taken are written and read again: the text must not
+ * change. */
 #include <stdlib.h>
 #include <string.h>
 

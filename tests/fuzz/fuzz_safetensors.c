@@ -1,8 +1,10 @@
-/* fuzz_safetensors.c - any bytes as a file of tensors: taken whole or refused, never more. SPDX-License-Identifier: MIT
+/* fuzz_safetensors.c - any bytes as a file of tensors: taken whole or refused, never more.
+ * SPDX-License-Identifier: MIT
  *
- * Every value of a file that was taken is read, so that a range the checks let through becomes a sanitizer report. The
- * mutator changes the header as JSON (numbers, types, names, keys, entries) or as text, and writes a length that fits;
- * half of the time the tensors are laid out anew, so that what follows the checks is reached as well. */
+ * Every value of a file that was taken is read, so that a range the checks let through becomes a
+ * sanitizer report. The mutator changes the header as JSON (numbers, types, names, keys, entries)
+ * or as text, and writes a length that fits; half of the time the tensors are laid out anew, so
+ * that what follows the checks is reached as well. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     return 0;
 }
 
-/* ---- the mutator ---- */
+/* ---- the mutator ----------------------------------------------------------------------------- */
 
 enum { HEADER_MAX = 1 << 15 };
 

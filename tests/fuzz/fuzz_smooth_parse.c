@@ -1,6 +1,7 @@
 /* fuzz_smooth_parse.c - any bytes as the text of a smoothed function. SPDX-License-Identifier: MIT
  *
- * What was accepted must answer every question: values where its joins are, pieces that cover the line, source. */
+ * What was accepted must answer every question: values where its joins are, pieces that cover the
+ * line, source. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

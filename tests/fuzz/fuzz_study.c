@@ -1,4 +1,5 @@
-/* fuzz_study.c - any bytes as a study file: a study whose runs all resolve, or a list of problems. SPDX-License-Identifier: MIT */
+/* fuzz_study.c - any bytes as a study file: a study whose runs all resolve, or a list of problems.
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* fuzz_val_labels.c - any bytes as the text that labels a flat val folder. SPDX-License-Identifier: MIT */
+/* fuzz_val_labels.c - any bytes as the text that labels a flat val folder.
+ * SPDX-License-Identifier: MIT */
 #include "data/data.h"
 #include "scratch.h"
 

@@ -1,6 +1,7 @@
 /* fuzz_yaml.c - any bytes as a settings file. SPDX-License-Identifier: MIT
  *
- * A tree that was accepted keeps its own rules: the depth, the number of items, one value per key, places in the file. */
+ * A tree that was accepted keeps its own rules: the depth, the number of items, one value per key,
+ * places in the file. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* mutate.h - what the structure-aware mutators share. SPDX-License-Identifier: MIT
  *
- * Random bytes hardly pass a checksum or a length field, so a fuzzer that flips bits keeps knocking at the door. A target
- * may define LLVMFuzzerCustomMutator(), which takes its format apart, changes one part, and puts it together with right
- * lengths and checksums. libFuzzer calls it; replay.c does the same in builds without libFuzzer. LLVMFuzzerMutate() is
- * the ordinary mutation of plain bytes, of libFuzzer or of replay.c. */
+ * Random bytes hardly pass a checksum or a length field, so a fuzzer that flips bits keeps knocking
+ * at the door. A target may define LLVMFuzzerCustomMutator(), which takes its format apart, changes
+ * one part, and puts it together with right lengths and checksums. libFuzzer calls it; replay.c
+ * does the same in builds without libFuzzer. LLVMFuzzerMutate() is the ordinary mutation of plain
+ * bytes, of libFuzzer or of replay.c. */
 #ifndef TESTS_FUZZ_MUTATE_H
 #define TESTS_FUZZ_MUTATE_H
 

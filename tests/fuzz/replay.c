@@ -1,10 +1,11 @@
 /* replay.c - runs a fuzz target over its corpus without a fuzzer. SPDX-License-Identifier: MIT
  *
- * For builds without libFuzzer (and so for every `make test`): each file of the corpus folder goes in whole, cut at
- * several lengths, and with single bits turned over, all of it the same on every run. Damages are spread evenly over a
- * file and bounded in number and bytes, so that a large seed costs no more than a small one. Where a target has a mutator
- * of its own (mutate.h), chains of its mutants follow. BERLU_REPLAY=N does an N-th of all that: 16 in `make valgrind`, 4 where
- * an input costs a millisecond (CMakeLists.txt). */
+ * For builds without libFuzzer (and so for every `make test`): each file of the corpus folder goes
+ * in whole, cut at several lengths, and with single bits turned over, all of it the same on every
+ * run. Damages are spread evenly over a file and bounded in number and bytes, so that a large seed
+ * costs no more than a small one. Where a target has a mutator of its own (mutate.h), chains of its
+ * mutants follow. BERLU_REPLAY=N does an N-th of all that: 16 in `make valgrind`, 4 where an input
+ * costs a millisecond (CMakeLists.txt). */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

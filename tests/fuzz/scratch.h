@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Made once per process; removed by the clean-up of /dev/shm, since a fuzzer may end at any point. */
+/* Made once per process; removed by the clean-up of /dev/shm, since a fuzzer may end at any
+ * point. */
 static inline const char *scratch_folder(void)
 {
     static char folder[64];

@@ -103,7 +103,8 @@ static void case_attention_wide(graph *g, const berlu_act *act)
     pooled_head(g, layer_linear(g, build_attention(g, qkv, TENSOR_NONE, 2), WIDTH, WITH_BIAS, "proj"));
 }
 
-/* 529 rows an image, a few numbers each: several blocks in every product, and weight gradients cut along the batch. */
+/* 529 rows an image, a few numbers each: several blocks in every product, and weight gradients cut
+ * along the batch. */
 static void case_long_rows(graph *g, const berlu_act *act)
 {
     int64_t width = 5;
@@ -113,7 +114,8 @@ static void case_long_rows(graph *g, const berlu_act *act)
     pooled_head(g, layer_linear(g, x, width, NO_BIAS, "fc2"));
 }
 
-/* Wider than a chain takes: products that turn their weight first, its outputs no multiple of a strip, over several blocks. */
+/* Wider than a chain takes: products that turn their weight first, its outputs no multiple of a
+ * strip, over several blocks. */
 static void case_wide_rows(graph *g, const berlu_act *act)
 {
     int64_t width = 5;
@@ -174,7 +176,8 @@ static void case_tnt_legacy(graph *g, const berlu_act *act)
     case_streams(g, 1);
 }
 
-/* ConvNeXt in small: stem 1x1, a block, a downsampling that cuts a row and a column (7 -> 3), a block. */
+/* ConvNeXt in small: stem 1x1, a block, a downsampling that cuts a row and a column (7 -> 3), a
+ * block. */
 static tensor convnext_block(graph *g, tensor x, int64_t width, int kernel, const berlu_act *act, const char *name)
 {
     tensor gamma = param(g, graph_name(g, "%s.gamma", name), 1, &width);
@@ -199,8 +202,8 @@ static void case_convnext(graph *g, const berlu_act *act)
     head(g, layer_norm(g, build_mean(g, x), 1e-6f, "head.norm"));
 }
 
-/* LayerScale of a layer without bias, of a layer that shares its weight and of one whose output is read elsewhere too; one
- * factor serves two of them. */
+/* LayerScale of a layer without bias, of a layer that shares its weight and of one whose output is
+ * read elsewhere too; one factor serves two of them. */
 static void case_factors(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -215,7 +218,7 @@ static void case_factors(graph *g, const berlu_act *act)
     head(g, build_select(g, layer_norm(g, x, 1e-5f, "norm2"), 1));
 }
 
-/* ---- where passes have to look twice ---- */
+/* ---- where passes have to look twice --------------------------------------------------------- */
 
 /* What goes into the activation is read before the activation reads it. */
 static void case_layer_read_before_act(graph *g, const berlu_act *act)
@@ -226,7 +229,8 @@ static void case_layer_read_before_act(graph *g, const berlu_act *act)
     pooled_head(g, build_add(g, layer_linear(g, y, 7, WITH_BIAS, "fc2"), n));
 }
 
-/* Two norms with one weight: their gradients meet in a sum that stands before the one of their input, which x's mean brings. */
+/* Two norms with one weight: their gradients meet in a sum that stands before the one of their
+ * input, which x's mean brings. */
 static void case_norm_shared(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -286,7 +290,8 @@ static void case_dropped_reshaped(graph *g, const berlu_act *act)
     pooled_head(g, layer_norm(g, x, 1e-5f, "norm"));
 }
 
-/* Every token is a group of its own: a selection must not pass, for the draw belongs to the token's place. */
+/* Every token is a group of its own: a selection must not pass, for the draw belongs to the token's
+ * place. */
 static void case_token_of_groups(graph *g, const berlu_act *act)
 {
     (void)act;

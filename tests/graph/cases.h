@@ -1,7 +1,8 @@
-/* cases.h - small networks that between them use every op, for the tests of graph, passes and kernels. SPDX-License-Identifier: MIT
+/* cases.h - small networks that between them use every op, for the tests of graph, passes and
+ * kernels. SPDX-License-Identifier: MIT
  *
- * Every op under test has learned layers before and behind it, so that a wrong gradient to any of its inputs shows in some
- * parameter. Sizes are odd and small: no vector length divides them. */
+ * Every op under test has learned layers before and behind it, so that a wrong gradient to any of
+ * its inputs shows in some parameter. Sizes are odd and small: no vector length divides them. */
 #ifndef TESTS_GRAPH_CASES_H
 #define TESTS_GRAPH_CASES_H
 
@@ -18,7 +19,8 @@ typedef struct graph_case {
 extern const graph_case graph_cases[];
 extern const int graph_case_count;
 
-/* A case made ready: graph, activation, engine with random parameters, a random batch, labels and targets. */
+/* A case made ready: graph, activation, engine with random parameters, a random batch, labels and
+ * targets. */
 typedef struct prepared {
     graph *g;
     berlu_act *act;

@@ -1,5 +1,5 @@
-/* test_engine.c - the engine as a whole: a network learns, plans hold, updates are torch's. Mistakes: test_mistakes.c.
- * SPDX-License-Identifier: MIT */
+/* test_engine.c - the engine as a whole: a network learns, plans hold, updates are torch's.
+ * Mistakes: test_mistakes.c. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +96,8 @@ static void training_in_f32_follows_the_referee(void **state)
     case_free(&referee);
 }
 
-/* The training engine and an engine that shares its parameters answer alike when nothing is random. */
+/* The training engine and an engine that shares its parameters answer alike when nothing is
+ * random. */
 static void evaluation_shares_the_parameters_of_training(void **state)
 {
     (void)state;
@@ -124,8 +125,9 @@ static void evaluation_shares_the_parameters_of_training(void **state)
     case_free(&p);
 }
 
-/* The images lie at an odd place of the caller's, and the engine's own buffer holds something else. Returns whether that makes a
- * difference to the loss: some of the small networks hardly look at their image. */
+/* The images lie at an odd place of the caller's, and the engine's own buffer holds something else.
+ * Returns whether that makes a difference to the loss: some of the small networks hardly look at
+ * their image. */
 static int lent_images_check(const graph_case *c, const backend *machine)
 {
     prepared p = case_prepare(c, machine, 1);
@@ -163,7 +165,7 @@ static void images_can_be_read_where_the_caller_has_them(void **state)
     }
 }
 
-/* ---- updates: vectors computed with torch.optim in float64 ---- */
+/* ---- updates: vectors computed with torch.optim in float64 ----------------------------------- */
 
 static void one_parameter(graph *g, const berlu_act *act)
 {
@@ -232,7 +234,8 @@ static void clipping_multiplies_by_the_norm_over_the_bound(void **state)
     case_free(&p);
 }
 
-/* The activation's parameter `at` after one update without a gradient: what decay alone does to it. */
+/* The activation's parameter `at` after one update without a gradient: what decay alone does to
+ * it. */
 static double decayed(const backend *machine, engine_optimizer optimizer, engine_step step, int at)
 {
     graph_case c = vit;
@@ -354,7 +357,8 @@ static void the_average_of_the_weights_follows_its_rule(void **state)
     case_free(&p);
 }
 
-/* What went into a site is the layer's output, bias included, also where the engine keeps it without. */
+/* What went into a site is the layer's output, bias included, also where the engine keeps it
+ * without. */
 static void a_site_can_be_read_after_the_forward(void **state)
 {
     (void)state;
@@ -374,7 +378,7 @@ static void a_site_can_be_read_after_the_forward(void **state)
     case_free(&referee);
 }
 
-/* ---- tables and plans ---- */
+/* ---- tables and plans ------------------------------------------------------------------------ */
 
 static void op_rules_have_no_holes(void **state)
 {
@@ -484,7 +488,8 @@ static void a_plan_prints_as_text_and_as_dot(void **state)
     case_free(&p);
 }
 
-/* Behind the last attention of the small ViT everything runs on one token of five: proj, norm2, fc1, act, fc2, norm. */
+/* Behind the last attention of the small ViT everything runs on one token of five: proj, norm2,
+ * fc1, act, fc2, norm. */
 static void only_the_rows_the_answer_reads_are_computed(void **state)
 {
     (void)state;

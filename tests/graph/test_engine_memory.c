@@ -1,4 +1,5 @@
-/* test_engine_memory.c - every allocation of building and making an engine may fail. SPDX-License-Identifier: MIT */
+/* test_engine_memory.c - every allocation of building and making an engine may fail.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

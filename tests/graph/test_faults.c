@@ -1,4 +1,5 @@
-/* test_faults.c - a device that fails, results that arrive late, values that are not finite. SPDX-License-Identifier: MIT */
+/* test_faults.c - a device that fails, results that arrive late, values that are not finite.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +44,8 @@ static berlu_status step_run(prepared *p)
     return status == BERLU_OK ? engine_step_end(p->e) : status;
 }
 
-/* Whichever call fails, the step says so in the device's words, and nothing is leaked or touched. */
+/* Whichever call fails, the step says so in the device's words, and nothing is leaked or
+ * touched. */
 static void every_failing_call_of_a_device_is_reported(void **state)
 {
     (void)state;
@@ -97,7 +99,8 @@ static void late_results_are_the_same_in_the_same_order(void **state)
     case_free(&late);
 }
 
-/* A NaN among the images makes the loss NaN: weights, moments and average stay, and so they do in later, healthy steps. */
+/* A NaN among the images makes the loss NaN: weights, moments and average stay, and so they do in
+ * later, healthy steps. */
 static void a_loss_that_is_not_finite_stops_all_updates(void **state)
 {
     (void)state;

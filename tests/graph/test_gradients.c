@@ -1,8 +1,10 @@
-/* test_gradients.c - every op's gradient, in double, against central differences of the loss. SPDX-License-Identifier: MIT
+/* test_gradients.c - every op's gradient, in double, against central differences of the loss.
+ * SPDX-License-Identifier: MIT
  *
- * With h = 1e-5 the difference quotient is off by h^2 / 6 times a third derivative (order 1 to 100 here) and by rounding of the
- * loss, 1e-16 / h: together below 1e-8. The bound below is 1e-7 absolute and relative. A kink within h of a value would break
- * it; the values are fixed, and none is. */
+ * With h = 1e-5 the difference quotient is off by h^2 / 6 times a third derivative (order 1 to 100
+ * here) and by rounding of the loss, 1e-16 / h: together below 1e-8. The bound below is 1e-7
+ * absolute and relative. A kink within h of a value would break it; the values are fixed, and none
+ * is. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* test_groups.c - calls that run some rows at a time give the bits of calls that run one after the other.
- * SPDX-License-Identifier: MIT */
+/* test_groups.c - calls that run some rows at a time give the bits of calls that run one after the
+ * other. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 enum { BATCH = 240, GROUPS = 9, TOKENS = 4, WIDTH = 20, STEPS = 2 }; /* 8640 rows: eight times 1024, and a rest */
 
-/* A transformer among few short rows, as TNT's pixels: every op that can be a link, forward and backward. */
+/* A transformer among few short rows, as TNT's pixels: every op that can be a link, forward and
+ * backward. */
 static void pixels(graph *g, const berlu_act *act)
 {
     int64_t width = WIDTH;

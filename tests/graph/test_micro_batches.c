@@ -113,7 +113,8 @@ static void a_micro_batch_outside_its_group_is_refused(void **state)
     case_free(&p);
 }
 
-/* A process whose share of a short group is empty updates with this step's rate, not with the last one's. */
+/* A process whose share of a short group is empty updates with this step's rate, not with the last
+ * one's. */
 static void values_of_a_step_need_no_forward(void **state)
 {
     (void)state;

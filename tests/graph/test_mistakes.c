@@ -1,6 +1,8 @@
-/* test_mistakes.c - what does not fit is refused with a sentence that names it. SPDX-License-Identifier: MIT
+/* test_mistakes.c - what does not fit is refused with a sentence that names it.
+ * SPDX-License-Identifier: MIT
  *
- * One row per sentence of the builder, of the shape rules and of the engine that a caller can bring about. */
+ * One row per sentence of the builder, of the shape rules and of the engine that a caller can bring
+ * about. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -33,7 +35,7 @@ static tensor words(graph *g)
     return build_reshape(g, patches(g), 2, SIZES(4, 48));
 }
 
-/* ---- the builder ---- */
+/* ---- the builder ----------------------------------------------------------------------------- */
 
 static void two_images(graph *g)
 {
@@ -102,13 +104,14 @@ static void no_dimensions(graph *g)
 {
     param(g, "scalar", 0, SIZES(1));
 }
-/* Sizes whose product does not fit in 64 bits are refused one by one, before anybody multiplies them. */
+/* Sizes whose product does not fit in 64 bits are refused one by one, before anybody multiplies
+ * them. */
 static void sizes_beyond_all_numbers(graph *g)
 {
     build_reshape(g, patches(g), 4, SIZES(INT64_C(1) << 32, INT64_C(1) << 32, 3, 64));
 }
 
-/* ---- shape rules ---- */
+/* ---- shape rules ----------------------------------------------------------------------------- */
 
 static void wrong_width(graph *g)
 {
@@ -272,7 +275,7 @@ static void shapes_that_do_not_fit_name_the_tensor(void **state)
     }
 }
 
-/* ---- the engine ---- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 static void small(graph *g, const berlu_act *act)
 {

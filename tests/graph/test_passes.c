@@ -1,7 +1,9 @@
-/* test_passes.c - what passes do to a network changes its memory and its calls, not its answer. SPDX-License-Identifier: MIT
+/* test_passes.c - what passes do to a network changes its memory and its calls, not its answer.
+ * SPDX-License-Identifier: MIT
  *
- * Every network of the cases. Training with rates of 0 is the measure for inference: there random ops are nodes that run and
- * change nothing, so whatever simplify mends in the graph when it takes them out must give the same answer. */
+ * Every network of the cases. Training with rates of 0 is the measure for inference: there random
+ * ops are nodes that run and change nothing, so whatever simplify mends in the graph when it takes
+ * them out must give the same answer. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +51,8 @@ static void answers_compare(const graph_case *c, const backend *machine, const f
     case_free(&p);
 }
 
-/* Bound in f32: that of test_kernels.c. The referee's answers are compared as floats, so they may differ in their last bit. */
+/* Bound in f32: that of test_kernels.c. The referee's answers are compared as floats, so they may
+ * differ in their last bit. */
 static void inference_answers_as_training_does_without_draws(void **state)
 {
     (void)state;
@@ -85,7 +88,8 @@ static void inference_runs_no_random_op(void **state)
     }
 }
 
-/* A result may lie where one input lay, if the op's row says so and the node reads that memory through no other input. */
+/* A result may lie where one input lay, if the op's row says so and the node reads that memory
+ * through no other input. */
 static void node_check(const engine *e, const char *name, const node *n)
 {
     unsigned allowed = e->backend->ops[n->op].in_place;
@@ -118,7 +122,8 @@ static void no_node_writes_where_it_still_reads(void **state)
     }
 }
 
-/* x as the referee computes it, or the honest answer that it is gone: where the activation ran in place, y lies there. */
+/* x as the referee computes it, or the honest answer that it is gone: where the activation ran in
+ * place, y lies there. */
 static void a_site_tells_its_input_or_that_it_is_gone(void **state)
 {
     (void)state;
@@ -144,8 +149,8 @@ static void a_site_tells_its_input_or_that_it_is_gone(void **state)
         }
 }
 
-/* The node whose y a gradient of attention reads: the one that wrote its log-sums or, where y is recomputed, that took
- * them. */
+/* The node whose y a gradient of attention reads: the one that wrote its log-sums or, where y is
+ * recomputed, that took them. */
 static void output_check(const graph *g, const node *grad, int recomputed)
 {
     const node *maker = graph_node(g, graph_tensor(g, grad->in[4])->producer);
@@ -192,7 +197,7 @@ static int op_count(const graph *g, op_id op)
     return count;
 }
 
-/* ---- a layer with its residual, and the norm behind it ---- */
+/* ---- a layer with its residual, and the norm behind it --------------------------------------- */
 
 /* Both reference kernels, one after the other. */
 static void linear_norm_run(const op_call *c)
@@ -229,7 +234,8 @@ static void gradients_are_equal(const graph_case *c, prepared *got, prepared *wa
     }
 }
 
-/* The same kernels in the same order: equal bits, in training with every policy and in inference. */
+/* The same kernels in the same order: equal bits, in training with every policy and in
+ * inference. */
 static void a_norm_joined_with_the_layer_before_it_changes_no_bit(void **state)
 {
     (void)state;
@@ -272,7 +278,7 @@ static void a_norm_joined_with_the_layer_before_it_changes_no_bit(void **state)
     }
 }
 
-/* ---- work of weights instead of rows ---- */
+/* ---- work of weights instead of rows --------------------------------------------------------- */
 
 static backend folding_backend(void) /* the reference as a backend that wants work in weights */
 {
@@ -371,7 +377,8 @@ static void work_in_weights_changes_no_update(void **state)
     }
 }
 
-/* The sum with the residual follows the product; nobody reads rows for the factor's sake; nothing is kept for it. */
+/* The sum with the residual follows the product; nobody reads rows for the factor's sake; nothing
+ * is kept for it. */
 static void a_factor_in_the_weights_leaves_no_pass_over_rows(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* use.c - a program of someone else, built against the installed library by install.sh. SPDX-License-Identifier: MIT */
+/* use.c - a program of someone else, built against the installed library by install.sh.
+ * SPDX-License-Identifier: MIT */
 #include <berlu/berlu.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* test_csv.c - tables read back as they were written; a cut row is named. SPDX-License-Identifier: MIT */
+/* test_csv.c - tables read back as they were written; a cut row is named.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

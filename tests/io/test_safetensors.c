@@ -1,7 +1,9 @@
-/* test_safetensors.c - what the reader takes and refuses, what the writer's bytes are. SPDX-License-Identifier: MIT
+/* test_safetensors.c - what the reader takes and refuses, what the writer's bytes are.
+ * SPDX-License-Identifier: MIT
  *
- * Bad files are made from a header text and a number of data bytes; each row of `bad` says which word the error must
- * hold, so a file refused for the wrong reason fails too. Allocation and write failures are in test_safetensors_fail.c. */
+ * Bad files are made from a header text and a number of data bytes; each row of `bad` says which
+ * word the error must hold, so a file refused for the wrong reason fails too. Allocation and write
+ * failures are in test_safetensors_fail.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +149,8 @@ static void a_name_of_more_than_1024_bytes_is_refused(void **state)
     refuse(header, strlen(header), 4, "1025 bytes");
 }
 
-/* `count` times `part` between an opening and a closing: refused for its number before anything is built from it. */
+/* `count` times `part` between an opening and a closing: refused for its number before anything is
+ * built from it. */
 static void many_refuse(const char *open, const char *part, size_t count, const char *close)
 {
     size_t size = strlen(part), at = strlen(open);
@@ -234,7 +237,8 @@ static void values_are_widened_exactly_and_wrong_kinds_are_named(void **state)
     unlink(PATH);
 }
 
-/* The bytes below were written by the reference writer (safetensors 0.8.0, torch) for the same tensors. */
+/* The bytes below were written by the reference writer (safetensors 0.8.0, torch) for the same
+ * tensors. */
 static void the_written_bytes_are_the_reference_writers(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_safetensors_fail.c - memory and disk that run out under safetensors. SPDX-License-Identifier: MIT */
+/* test_safetensors_fail.c - memory and disk that run out under safetensors.
+ * SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

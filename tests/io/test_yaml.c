@@ -1,4 +1,5 @@
-/* test_yaml.c - YAML comes in as a tree, and what is wrong is named with its line. SPDX-License-Identifier: MIT */
+/* test_yaml.c - YAML comes in as a tree, and what is wrong is named with its line.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_commands.c - `berlu summary`, `forward`, `bench step` and what they share with `eval` and `train`. SPDX-License-Identifier: MIT */
+/* test_commands.c - `berlu summary`, `forward`, `bench step` and what they share with `eval` and
+ * `train`. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -294,9 +295,9 @@ static void expect_peak_as_planned(const char *model, const char *classes, const
     json_decref(root);
 }
 
-/* The array into which weights are drawn is as large as the first one's head: not the engine's, so not in the peak. An answer of
- * ConvNeXt-atto is the smallest plan (15 MiB) of the CIFAR presets: what is left, the engine's own lists and the pages that arrays only
- * begin, weighs most there. */
+/* The array into which weights are drawn is as large as the first one's head: not the engine's, so
+ * not in the peak. An answer of ConvNeXt-atto is the smallest plan (15 MiB) of the CIFAR presets:
+ * what is left, the engine's own lists and the pages that arrays only begin, weighs most there. */
 static void the_measured_peak_is_the_planned_one(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_fill.c - the known-answer fill against marks that were made by other programs. SPDX-License-Identifier: MIT */
+/* test_fill.c - the known-answer fill against marks that were made by other programs.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* test_golden.c - micro models against timm, gradient by gradient. SPDX-License-Identifier: MIT
  *
- * tests/golden/models_micro.safetensors holds logits, loss and, for every parameter, the gradient's norm and eight of its
- * values, made by tools/golden_models.py with timm in float64. Weights and images are the known-answer fill; activation
- * parameters have a fill of their own here (as in tools/reference.py), away from 1, where an activation is a line. */
+ * tests/golden/models_micro.safetensors holds logits, loss and, for every parameter, the gradient's
+ * norm and eight of its values, made by tools/golden_models.py with timm in float64. Weights and
+ * images are the known-answer fill; activation parameters have a fill of their own here (as in
+ * tools/reference.py), away from 1, where an activation is a line. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,9 +73,10 @@ static void fill_activations(engine *e)
     }
 }
 
-/* How close: gradients relative to their own norm, and absolute for what is zero by symmetry (the bias of keys). The f64
- * engine differs from timm by the rounding to float of its logits and of the stored rows alone. The f32 engine is held
- * ten times closer than the parity promised at full size. */
+/* How close: gradients relative to their own norm, and absolute for what is zero by symmetry (the
+ * bias of keys). The f64 engine differs from timm by the rounding to float of its logits and of the
+ * stored rows alone. The f32 engine is held ten times closer than the parity promised at full
+ * size. */
 typedef struct limits {
     const backend *(*backend)(void);
     double logit, loss, gradient, zero;
@@ -187,8 +189,8 @@ static void the_f64_engine_equals_timm_in_every_gradient(void **state)
     }
 }
 
-/* prelu is left out here: an input that f32 rounds across its kink has another slope, and one such input among 10^5 moves
- * a gradient by more than rounding does. */
+/* prelu is left out here: an input that f32 rounds across its kink has another slope, and one such
+ * input among 10^5 moves a gradient by more than rounding does. */
 static void the_f32_engine_equals_timm_with_smooth_activations(void **state)
 {
     (void)state;

@@ -1,10 +1,12 @@
-/* test_known_answers.c - filled models give the numbers that timm gives. SPDX-License-Identifier: MIT
+/* test_known_answers.c - filled models give the numbers that timm gives.
+ * SPDX-License-Identifier: MIT
  *
- * Weights and images are the known-answer fill (models/fill.h), so nothing is read. The table is timm 1.0.30 in float64
- * on the same float32 weights, printed to six digits; the limits allow for that rounding and for f32 arithmetic
- * (timm's own f32 is within 2.1e-6 of these logits) and see every mistake that was tried: a wrong eps moves a logit by
- * 7.8e-4 or more, the tanh form of GELU by 1.2e-4. Without arguments the models that take a moment run; with `full` the
- * large ones (ctest -C parity). */
+ * Weights and images are the known-answer fill (models/fill.h), so nothing is read. The table is
+ * timm 1.0.30 in float64 on the same float32 weights, printed to six digits; the limits allow for
+ * that rounding and for f32 arithmetic (timm's own f32 is within 2.1e-6 of these logits) and see
+ * every mistake that was tried: a wrong eps moves a logit by 7.8e-4 or more, the tanh form of GELU
+ * by 1.2e-4. Without arguments the models that take a moment run; with `full` the large ones (ctest
+ * -C parity). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,10 @@
-/* test_models.c - every model has timm's parameters: names, shapes, order, decay, start, counts. SPDX-License-Identifier: MIT
+/* test_models.c - every model has timm's parameters: names, shapes, order, decay, start, counts.
+ * SPDX-License-Identifier: MIT
  *
- * The digests are CRC32C of one line per parameter, "name TAB 192x3x4x4 TAB count TAB decay TAB init NEWLINE", as read
- * from the models that timm 1.0.30 makes; counts and MACs are spelled out so that a difference says more than "digest".
- * What the models compute is tested in test_known_answers.c and test_golden.c. */
+ * The digests are CRC32C of one line per parameter, "name TAB 192x3x4x4 TAB count TAB decay TAB
+ * init NEWLINE", as read from the models that timm 1.0.30 makes; counts and MACs are spelled out so
+ * that a difference says more than "digest". What the models compute is tested in
+ * test_known_answers.c and test_golden.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -241,8 +243,9 @@ static void what_does_not_fit_is_refused_by_the_options_name(void **state)
     }
 }
 
-/* Rates rise from 0 in the first block to the model's in the last, over all blocks of all stages; a rate of 0 has no
- * node. ViT draws twice a block, ConvNeXt once, TNT four times, of which two are per patch. */
+/* Rates rise from 0 in the first block to the model's in the last, over all blocks of all stages; a
+ * rate of 0 has no node. ViT draws twice a block, ConvNeXt once, TNT four times, of which two are
+ * per patch. */
 static void drop_path_rises_linearly_and_drops_pixels_per_patch(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_models_fail.c - models and weights when memory or disk run out. SPDX-License-Identifier: MIT */
+/* test_models_fail.c - models and weights when memory or disk run out. SPDX-License-Identifier:
+ * MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

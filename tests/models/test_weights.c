@@ -48,7 +48,7 @@ static float *weights_of(engine *e, size_t *count)
     return all;
 }
 
-/* ---- initial weights ---- */
+/* ---- initial weights ------------------------------------------------------------------------- */
 
 typedef struct moments {
     double mean, deviation, least, most;
@@ -72,7 +72,8 @@ static moments moments_of(param_init init, size_t count, uint64_t seed, uint32_t
     return m;
 }
 
-/* With n = 2^18 draws the mean's deviation is sigma / 512 and the deviation's own is sigma / 724: five of each. */
+/* With n = 2^18 draws the mean's deviation is sigma / 512 and the deviation's own is sigma / 724:
+ * five of each. */
 static void drawn_weights_have_the_mean_and_deviation_of_their_code(void **state)
 {
     (void)state;
@@ -152,7 +153,7 @@ static void a_fresh_model_starts_as_its_codes_say_and_options_change_the_deviati
     close_model(m, e);
 }
 
-/* ---- files ---- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Every tensor that both models have, by name; returns how many of `b` have no partner. */
 static int weights_compare(engine *a, engine *b)
@@ -251,7 +252,8 @@ static st_tensor *bent_find(bent *b, const char *name)
     return NULL;
 }
 
-/* Saves the bent tensors and loads them into a fresh model, whose weights must not change when that fails. */
+/* Saves the bent tensors and loads them into a fresh model, whose weights must not change when that
+ * fails. */
 static berlu_status bent_load(bent *b, const char *name, const char *act)
 {
     model *m;

@@ -1,4 +1,5 @@
-/* test_stats.c - the statistics against SciPy and mpmath, and what their definitions promise. SPDX-License-Identifier: MIT
+/* test_stats.c - the statistics against SciPy and mpmath, and what their definitions promise.
+ * SPDX-License-Identifier: MIT
  *
  * tests/golden/stats.tsv holds data and expected values (tools/golden_stats.py). Distributions
  * come from 40 digits and must hold to tail_bound(); SciPy's statistics carry its own rounding,

@@ -1,4 +1,5 @@
-/* test_store_aside.c - a store that this program cannot read is kept, however often. SPDX-License-Identifier: MIT */
+/* test_store_aside.c - a store that this program cannot read is kept, however often.
+ * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -57,7 +57,8 @@ static void every_request_of_the_readers_arena_may_fail(void **state)
     store_contents_free(&c);
 }
 
-/* A store that cannot be asked for want of memory was once taken for a foreign file and made anew. */
+/* A store that cannot be asked for want of memory was once taken for a foreign file and made
+ * anew. */
 static void writing_keeps_what_was_there(void **state)
 {
     fixture *f = *state;

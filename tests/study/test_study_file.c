@@ -1,5 +1,5 @@
-/* test_study_file.c - study files: what they expand to, and that every mistake is reported at once, where it is.
- * SPDX-License-Identifier: MIT */
+/* test_study_file.c - study files: what they expand to, and that every mistake is reported at once,
+ * where it is. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

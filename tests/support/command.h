@@ -6,7 +6,8 @@
  *     ... r.out, r.err ...
  *     command_free(&r);
  *
- * The command is BERLU_BUILD_DIR/berlu; it runs in the current folder with this process's environment. */
+ * The command is BERLU_BUILD_DIR/berlu; it runs in the current folder with this process's
+ * environment. */
 #ifndef TESTS_SUPPORT_COMMAND_H
 #define TESTS_SUPPORT_COMMAND_H
 
@@ -35,7 +36,8 @@ static inline char *command_slurp(FILE *file, size_t *size)
     return data;
 }
 
-/* `memory` bounds the address space in bytes (0: no bound); `out_path` takes standard output instead of r->out. */
+/* `memory` bounds the address space in bytes (0: no bound); `out_path` takes standard output
+ * instead of r->out. */
 static inline void command_run_with(command_result *r, char *const *words, size_t memory, const char *out_path)
 {
     FILE *out = out_path ? fopen(out_path, "w") : tmpfile(), *err = tmpfile();

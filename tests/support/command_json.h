@@ -1,6 +1,7 @@
 /* command_json.h - what a command printed with --json. SPDX-License-Identifier: MIT
  *
- * Behind <cmocka.h>: a command that failed, or text that is not JSON, fails the test with its words. */
+ * Behind <cmocka.h>: a command that failed, or text that is not JSON, fails the test with its
+ * words. */
 #ifndef TESTS_SUPPORT_COMMAND_JSON_H
 #define TESTS_SUPPORT_COMMAND_JSON_H
 

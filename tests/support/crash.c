@@ -231,7 +231,7 @@ void crash_free(void)
     calls = target = hit = 0;
 }
 
-/* ---- the disk after the cut ------------------------------------------------------------------------------------- */
+/* ---- the disk after the cut ------------------------------------------------------------------ */
 
 typedef struct cut {
     int mode;

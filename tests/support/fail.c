@@ -1,7 +1,7 @@
 /* fail.c - see fail.h. SPDX-License-Identifier: MIT
  *
- * -Wl,--wrap=malloc makes every call of malloc() in our objects a call of __wrap_malloc(), and __real_malloc() the true
- * one. The list of wrapped names stands in cmake/layers.cmake. */
+ * -Wl,--wrap=malloc makes every call of malloc() in our objects a call of __wrap_malloc(), and
+ * __real_malloc() the true one. The list of wrapped names stands in cmake/layers.cmake. */
 #include "support/fail.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* fail.h - makes the n-th allocation or file call fail, for tests. SPDX-License-Identifier: MIT
  *
- * A test program registered with berlu_test(... WRAP) has its malloc, open, write ... routed through fail.c by the
- * linker. Ask for a failure, run the code, ask whether it was reached; once it was not, every call has had its turn:
+ * A test program registered with berlu_test(... WRAP) has its malloc, open, write ... routed
+ * through fail.c by the linker. Ask for a failure, run the code, ask whether it was reached; once
+ * it was not, every call has had its turn:
  *
  *     for (int n = 1; fail_after(FAIL_ALLOC, n), status = thing_make(&thing), fail_hit(); n++) {
  *         assert_int_equal(status, BERLU_ERR_MEMORY);        // it noticed,
@@ -9,12 +10,13 @@
  *     }
  *     assert_int_equal(status, BERLU_OK);                    // n was past the last call: nothing failed
  *
- * fail_hit() also switches the failing off, so assertions and clean-up in the loop's body run undisturbed. Only calls
- * made by the objects linked into the program are routed: what libc or another library does inside (strdup, fopen) is
- * not, which is why the library calls open() and write() itself where a failure matters. fail_sqlite() and fail_json()
- * route those two. An arena asks the system once for many small pieces, so that failing malloc() leaves most of the checks
- * behind them untried: FAIL_ARENA fails the pieces themselves. Counting is per process and atomic, so code under test may
- * use threads. */
+ * fail_hit() also switches the failing off, so assertions and clean-up in the loop's body run
+ * undisturbed. Only calls made by the objects linked into the program are routed: what libc or
+ * another library does inside (strdup, fopen) is not, which is why the library calls open() and
+ * write() itself where a failure matters. fail_sqlite() and fail_json() route those two. An arena
+ * asks the system once for many small pieces, so that failing malloc() leaves most of the checks
+ * behind them untried: FAIL_ARENA fails the pieces themselves. Counting is per process and atomic,
+ * so code under test may use threads. */
 #ifndef TESTS_SUPPORT_FAIL_H
 #define TESTS_SUPPORT_FAIL_H
 
@@ -42,11 +44,12 @@ int fail_calls(void);              /* how many calls of the kinds were seen sinc
 void fail_sqlite(void);
 void fail_json(void);
 
-/* `watch` is called before every fsync (with its descriptor; the call itself is then not passed on to the system) and every
- * rename (with -1), until it is NULL again. crash.h is made of it. */
+/* `watch` is called before every fsync (with its descriptor; the call itself is then not passed on
+ * to the system) and every rename (with -1), until it is NULL again. crash.h is made of it. */
 void fail_watch(void (*watch)(int fd));
 
-/* Everything of these kinds fails from the n-th call on, until fail_hit(): a disk that stays full. */
+/* Everything of these kinds fails from the n-th call on, until fail_hit(): a disk that stays
+ * full. */
 void fail_from(int kinds, int n);
 
 #endif

@@ -1,6 +1,7 @@
 /* folder.h - an empty folder of its own for a test. SPDX-License-Identifier: MIT
  *
- * Lives under the build folder (BERLU_BUILD_DIR), not under /tmp, so that rename and fsync meet a real file system. */
+ * Lives under the build folder (BERLU_BUILD_DIR), not under /tmp, so that rename and fsync meet a
+ * real file system. */
 #ifndef TESTS_SUPPORT_FOLDER_H
 #define TESTS_SUPPORT_FOLDER_H
 

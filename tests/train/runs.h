@@ -1,6 +1,8 @@
-/* runs.h - helpers of the trainer's tests: a tiny run, stopping runs, comparing runs. SPDX-License-Identifier: MIT
+/* runs.h - helpers of the trainer's tests: a tiny run, stopping runs, comparing runs.
+ * SPDX-License-Identifier: MIT
  *
- * The network is vit_micro on 16 x 16 images with patches of 8: five tokens, milliseconds a step. */
+ * The network is vit_micro on 16 x 16 images with patches of 8: five tokens, milliseconds a
+ * step. */
 #ifndef TESTS_TRAIN_RUNS_H
 #define TESTS_TRAIN_RUNS_H
 
@@ -19,7 +21,8 @@
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
-/* The settings of the tiny run, overridden by `extra`: "key=value" texts up to NULL; "key=" omits a key. */
+/* The settings of the tiny run, overridden by `extra`: "key=value" texts up to NULL; "key=" omits a
+ * key. */
 void tiny_settings(train_settings *s, const char *run, const char *const *extra);
 
 /* Stops a run after a number of calls of the progress hook in a given phase. */

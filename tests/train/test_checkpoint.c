@@ -1,5 +1,5 @@
-/* test_checkpoint.c - checkpoints are restored to the bit, appear complete or not at all, and are pruned.
- * SPDX-License-Identifier: MIT */
+/* test_checkpoint.c - checkpoints are restored to the bit, appear complete or not at all, and are
+ * pruned. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -165,8 +165,8 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     bench_close(&b);
 }
 
-/* One flipped bit anywhere in any file: the previous checkpoint is loaded. With none left the resume
- * is refused rather than started over. */
+/* One flipped bit anywhere in any file: the previous checkpoint is loaded. With none left the
+ * resume is refused rather than started over. */
 static void a_flipped_bit_is_noticed(void **state)
 {
     (void)state;
@@ -259,8 +259,8 @@ static void a_checkpoint_of_another_model_is_refused_and_changes_nothing(void **
 }
 
 /* Every file call and (in strides) every allocation of a save fails once: earlier checkpoints stay
- * readable, and no incomplete folder appears. A failure is reported unless it only concerned closing a
- * file that was already synced. */
+ * readable, and no incomplete folder appears. A failure is reported unless it only concerned
+ * closing a file that was already synced. */
 static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
 {
     (void)state;
@@ -291,8 +291,8 @@ static void a_save_that_fails_anywhere_leaves_a_whole_checkpoint(void **state)
     bench_close(&b);
 }
 
-/* From the n-th file call on every call fails, as if the process were killed: the only checkpoint, being
- * replaced by one of the same step, is recovered. */
+/* From the n-th file call on every call fails, as if the process were killed: the only checkpoint,
+ * being replaced by one of the same step, is recovered. */
 static void a_step_that_is_saved_again_is_never_lost(void **state)
 {
     (void)state;

@@ -1,7 +1,9 @@
-/* test_curve.c - the first 20 training steps of ViT-Tiny/4 equal PyTorch's. SPDX-License-Identifier: MIT
+/* test_curve.c - the first 20 training steps of ViT-Tiny/4 equal PyTorch's.
+ * SPDX-License-Identifier: MIT
  *
- * tools/golden_curve.py made the curve with timm and torch.optim.AdamW and describes batches and settings. 1e-3 relative
- * is asked of every loss; rounding alone (float64 against float32 in PyTorch) moves it by 1e-5. */
+ * tools/golden_curve.py made the curve with timm and torch.optim.AdamW and describes batches and
+ * settings. 1e-3 relative is asked of every loss; rounding alone (float64 against float32 in
+ * PyTorch) moves it by 1e-5. */
 #include <math.h>
 #include <omp.h>
 #include <setjmp.h>

@@ -1,8 +1,9 @@
-/* test_guarded.c - training on a device whose memory the host cannot touch gives the CPU's bytes. SPDX-License-Identifier: MIT
+/* test_guarded.c - training on a device whose memory the host cannot touch gives the CPU's bytes.
+ * SPDX-License-Identifier: MIT
  *
- * The linker replaces backend_find(), from which the trainer gets its backend. Results of the guarded
- * backend arrive three steps late, so this also proves that sums, checkpoints, evaluation and a stop
- * wait for them. */
+ * The linker replaces backend_find(), from which the trainer gets its backend. Results of the
+ * guarded backend arrive three steps late, so this also proves that sums, checkpoints, evaluation
+ * and a stop wait for them. */
 #include "graph/guarded.h"
 #include "runs.h"
 
@@ -107,7 +108,8 @@ static void checkpoints_spoil(void *context, const train_progress *p)
         assert_int_equal(file_write_atomic(path, "x", 1), BERLU_OK);
 }
 
-/* A thread writes the checkpoint; its failure ends the run, and the message names the one that is left. */
+/* A thread writes the checkpoint; its failure ends the run, and the message names the one that is
+ * left. */
 static void a_checkpoint_that_cannot_be_written_ends_the_run(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_image_options.c - how settings become crops and a normalisation. SPDX-License-Identifier: MIT */
+/* test_image_options.c - how settings become crops and a normalisation.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "io/png.h"
@@ -125,7 +126,8 @@ static void a_holdout_is_not_measured(void **state)
     data_close(data);
 }
 
-/* run.json of a run from before `mean` was kept: its own was the published one, and ImageNet's where there was none. */
+/* run.json of a run from before `mean` was kept: its own was the published one, and ImageNet's
+ * where there was none. */
 static void a_run_that_kept_no_mean_sees_images_as_it_did(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_init.c - runs that begin with a file's weights, and runs that are made longer. SPDX-License-Identifier: MIT
+/* test_init.c - runs that begin with a file's weights, and runs that are made longer.
+ * SPDX-License-Identifier: MIT
  *
  * A learning rate of 1e-30 leaves every trained weight as it is, to the bit: so what a run began
  * with can be read from what it saved. */
@@ -21,7 +22,8 @@ static const char *weights_of(char out[FOLDER_PATH], const char *run)
     return folder_path(out, run, "checkpoints/last/model.safetensors");
 }
 
-/* The tensors of both files that are not of the head must be the same bytes; returns how many are. */
+/* The tensors of both files that are not of the head must be the same bytes; returns how many
+ * are. */
 static int bodies_equal(const char *one, const char *two)
 {
     char path[FOLDER_PATH];
@@ -192,7 +194,7 @@ static void a_run_with_a_checkpoint_needs_its_file_no_more(void **state)
     recipe_free(&s);
 }
 
-/* ---- longer runs ----------------------------------------------------------------------------------------------- */
+/* ---- longer runs ----------------------------------------------------------------------------- */
 
 static berlu_status resume_with(const char *run, const char *epochs, stopper *stop)
 {
@@ -253,7 +255,8 @@ static void a_prolonged_run_keeps_its_old_record_under_history(void **state)
     json_decref(after);
 }
 
-/* The new record is written before the first checkpoint of the new settings: the old one must do. */
+/* The new record is written before the first checkpoint of the new settings: the old one must
+ * do. */
 static void a_prolonged_run_that_stops_at_once_can_be_resumed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_interrupt.c - runs give the same bytes however they were interrupted, and on any number of threads.
- * SPDX-License-Identifier: MIT */
+/* test_interrupt.c - runs give the same bytes however they were interrupted, and on any number of
+ * threads. SPDX-License-Identifier: MIT */
 #include <glob.h>
 #include <math.h>
 #include <omp.h>
@@ -125,8 +125,8 @@ static void a_run_without_a_checkpoint_resumes_from_the_beginning(void **state)
     recipe_free(&s);
 }
 
-/* Killed between a checkpoint's rename and the update of `last`: the resume finds a complete run and
- * repairs the link. */
+/* Killed between a checkpoint's rename and the update of `last`: the resume finds a complete run
+ * and repairs the link. */
 static void a_link_that_lags_behind_is_mended(void **state)
 {
     (void)state;
@@ -142,8 +142,8 @@ static void a_link_that_lags_behind_is_mended(void **state)
     recipe_free(&s);
 }
 
-/* Runs of an earlier version: timing.csv is moved aside, metrics.csv with other columns is an error and
- * stays unchanged. */
+/* Runs of an earlier version: timing.csv is moved aside, metrics.csv with other columns is an error
+ * and stays unchanged. */
 static void columns_of_another_version_are_not_mixed_with_ours(void **state)
 {
     (void)state;

@@ -51,7 +51,8 @@ static void cross_entropy_meets_its_reference_and_does_not_overflow(void **state
     double want = log(exp(2) + 1 + exp(-1)) - 2;
     assert_true(fabs(cross_entropy(z, 3, 0) - want) < 1e-15);
     assert_true(cross_entropy(big, 2, 1) == 1000);
-    /* label smoothing 0.1 of the same logits, from its published value: (1 - s) nll + s mean(nll) */
+    /* label smoothing 0.1 of the same logits, from its published value: (1 - s) nll + s
+     * mean(nll) */
     double mean = (cross_entropy(z, 3, 0) + cross_entropy(z, 3, 1) + cross_entropy(z, 3, 2)) / 3;
     assert_true(fabs(0.9 * want + 0.1 * mean - 0.3365126862229524) < 1e-15);
 }

@@ -1,9 +1,11 @@
-/* test_overfit.c - every family learns one batch by heart, and a linear map does not need more. SPDX-License-Identifier: MIT */
+/* test_overfit.c - every family learns one batch by heart, and a linear map does not need more.
+ * SPDX-License-Identifier: MIT */
 #include <omp.h>
 
 #include "runs.h"
 
-/* The micro network of a family at its own size; fewer images than the option's 32 keep it to a second. */
+/* The micro network of a family at its own size; fewer images than the option's 32 keep it to a
+ * second. */
 static void learns_by_heart(const char *model, const char *act)
 {
     char run[FOLDER_PATH], model_line[64], act_line[64];

@@ -1,5 +1,5 @@
-/* test_recipe.c - settings: presets, what was given wins, conflicts are named, nothing changes on the way through a
- * file. SPDX-License-Identifier: MIT */
+/* test_recipe.c - settings: presets, what was given wins, conflicts are named, nothing changes on
+ * the way through a file. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

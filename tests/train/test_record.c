@@ -12,7 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/eval_run.h"
 
-/* ---- a file with one text replaced by another ------------------------------------------------------------------ */
+/* ---- a file with one text replaced by another ------------------------------------------------ */
 
 static char *bytes_of(const char *run, const char *name, size_t *size)
 {
@@ -90,7 +90,7 @@ static const char *half(char run[FOLDER_PATH], const char *name)
     return run;
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static void a_changed_digit_of_run_json_is_named(void **state)
 {
@@ -198,7 +198,7 @@ static void the_hash_is_of_what_changes_a_number(void **state)
             fail_msg("%s does not change the hash", other[i][0]);
 }
 
-/* ---- rows and sums --------------------------------------------------------------------------------------------- */
+/* ---- rows and sums --------------------------------------------------------------------------- */
 
 static void a_changed_row_of_metrics_is_noticed(void **state)
 {
@@ -237,7 +237,7 @@ static void a_checkpoint_without_its_checksums_is_passed_over(void **state)
     runs_equal(whole, run);
 }
 
-/* ---- best ------------------------------------------------------------------------------------------------------ */
+/* ---- best ------------------------------------------------------------------------------------ */
 
 static unsigned best_of(const char *run)
 {
@@ -272,7 +272,7 @@ static void a_damaged_best_is_noticed_on_resume(void **state)
     runs_equal(whole, run);
 }
 
-/* ---- the machine ----------------------------------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 static void another_machine_is_a_warning_and_with_strict_an_error(void **state)
 {
@@ -312,7 +312,7 @@ static void another_machine_is_a_warning_and_with_strict_an_error(void **state)
     }
 }
 
-/* ---- numbers that are not finite ------------------------------------------------------------------------------- */
+/* ---- numbers that are not finite ------------------------------------------------------------- */
 
 static void only_checkpoints_of_finite_numbers_are_written(void **state)
 {
@@ -364,7 +364,7 @@ static void eval_of_weights_that_are_not_finite_fails(void **state)
     command_free(&r);
 }
 
-/* ---- run.json as a record -------------------------------------------------------------------------------------- */
+/* ---- run.json as a record -------------------------------------------------------------------- */
 
 static void run_json_repeats_the_run(void **state)
 {

@@ -1,10 +1,10 @@
 /* test_run_cut.c - files of a run that others cut while a resume, an evaluation or another run's
  * teacher reads them. SPDX-License-Identifier: MIT
  *
- * The linker routes read() and pread() through here; before the n-th call on a file it is truncated to
- * half of its size, for n up to the last one, in growing steps. A resume then continues from the
- * previous checkpoint to the same bytes, or ends with one message that names the file. A mapping would
- * end in SIGBUS. */
+ * The linker routes read() and pread() through here; before the n-th call on a file it is truncated
+ * to half of its size, for n up to the last one, in growing steps. A resume then continues from the
+ * previous checkpoint to the same bytes, or ends with one message that names the file. A mapping
+ * would end in SIGBUS. */
 #include <omp.h>
 #include <unistd.h>
 
@@ -142,8 +142,8 @@ static berlu_status evaluate(const char *run, const berlu_log *log, double *loss
     return status;
 }
 
-/* A damaged checkpoint is skipped with a warning; data read before the cut are unaffected; a later read
- * names the file. */
+/* A damaged checkpoint is skipped with a warning; data read before the cut are unaffected; a later
+ * read names the file. */
 static void weights_that_shrink_under_an_evaluation_or_a_teacher_are_reported_or_whole(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 #include "support/command.h"
 #include "train/run_lock.h"
 
-/* ---- the lock -------------------------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 static void two_processes_cannot_train_in_one_run(void **state)
 {
@@ -50,7 +50,8 @@ static int lock_from_outside(const char *run)
     return fd;
 }
 
-/* The lock is taken before run.json is written: the second process in an empty folder writes nothing. */
+/* The lock is taken before run.json is written: the second process in an empty folder writes
+ * nothing. */
 static void of_two_that_start_at_once_one_is_refused(void **state)
 {
     (void)state;
@@ -185,8 +186,8 @@ static void a_damaged_lock_file_loses_no_run(void **state)
     recipe_free(&s);
 }
 
-/* On NFS the files of a run just started on another machine may be invisible for a minute; the lock file
- * reveals it. */
+/* On NFS the files of a run just started on another machine may be invisible for a minute; the lock
+ * file reveals it. */
 static void a_run_whose_other_files_are_not_seen_is_not_called_a_foreign_folder(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void a_busy_run_is_exit_4(void **state)
     command_free(&r);
 }
 
-/* ---- folders that others change -------------------------------------------------------------------------------- */
+/* ---- folders that others change -------------------------------------------------------------- */
 
 static int same_file(const char *folder, const char *name, const struct stat *info)
 {
@@ -347,8 +348,9 @@ static void a_run_whose_folder_is_removed_ends_and_does_not_make_it_again(void *
     recipe_free(&s);
 }
 
-/* As `rm -rf` leaves it when the run writes at the same time. Without its lock file the folder would be anybody's; a run
- * without run.json cannot be resumed. The work so far is saved, unless another process may be writing there. */
+/* As `rm -rf` leaves it when the run writes at the same time. Without its lock file the folder
+ * would be anybody's; a run without run.json cannot be resumed. The work so far is saved, unless
+ * another process may be writing there. */
 static void a_run_that_loses_its_lock_or_run_json_saves_and_ends(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* test_schedule.c - every schedule meets the numbers of its source. SPDX-License-Identifier: MIT
  *
- * The expected rates were printed by timm's scheduler and by the DeiT and ConvNeXt scripts' own rules. */
+ * The expected rates were printed by timm's scheduler and by the DeiT and ConvNeXt scripts' own
+ * rules. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -210,7 +210,8 @@ static void the_curves_of_a_run_are_drawn(void **state)
     assert_int_not_equal(curves_save(path, "/no/such/run"), BERLU_OK);
 }
 
-/* 1 of 10 classes at random; the tiny set has 64 images, so a linear map can learn them by heart. */
+/* 1 of 10 classes at random; the tiny set has 64 images, so a linear map can learn them by
+ * heart. */
 static void a_linear_classifier_trains_without_an_activation(void **state)
 {
     (void)state;

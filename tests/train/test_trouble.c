@@ -164,7 +164,8 @@ static void a_resume_with_other_settings_names_them(void **state)
     recipe_free(&merged);
 }
 
-/* Calls of these kinds fail in a resume, one at a time: at worst an error, and the folder is unchanged. */
+/* Calls of these kinds fail in a resume, one at a time: at worst an error, and the folder is
+ * unchanged. */
 static void failures_in_a_resume(int kinds, int least)
 {
     char whole[FOLDER_PATH], run[FOLDER_PATH], newest[FOLDER_PATH];
