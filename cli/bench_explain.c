@@ -14,10 +14,11 @@ static double mib(size_t bytes)
 static void limit_print(const stream_rule *rule, int threads)
 {
     size_t forward = stream_limit(rule, 0, threads), backward = stream_limit(rule, 1, threads);
-    printf("  stores stream beyond %.4g MiB", mib(forward));
+    printf("  stores stream beyond %.4g MiB read and written on %d thread%s: %s", mib(forward), threads,
+           threads == 1 ? "" : "s", rule->cause);
     if (backward != forward)
-        printf(" (backward %.4g)", mib(backward));
-    printf(" read and written on %d thread%s: %s\n", threads, threads == 1 ? "" : "s", rule->cause);
+        printf(" (%.4g MiB)", mib(backward));
+    printf("\n");
 }
 
 berlu_status bench_explain(const char *spec, int threads)

@@ -23,8 +23,8 @@ const act_row *act_row_find(const char *name); /* NULL when there is none */
 const char *act_guess(const char *name);       /* the built-in name meant by one from elsewhere, "Swish"; or NULL */
 
 /* The policy of loops for the caches of this machine (stream.c). Non-temporal stores pay for more
- * bytes read and written than `bytes` (of a backward, `backward_bytes`) for every `sharers`
- * threads, at least once. */
+ * bytes read and written than `bytes` (in a backward `backward_bytes`) for every `sharers` threads,
+ * at least once. */
 typedef struct stream_rule {
     size_t bytes, backward_bytes;
     unsigned sharers;  /* 0: all threads together */
