@@ -105,10 +105,11 @@ static arrays arrays_of(const shape &s, berlu_dtype dtype)
         *p = memory(a.bytes);
     for (float **p : {&a.alpha, &a.eps})
         *p = (float *)memory(s.channels * sizeof(float));
-    for (size_t i = 0; i < s.count(); i++) {
-        store_one(a.x, dtype, i, noise((uint32_t)i));
-        store_one(a.dy, dtype, i, noise((uint32_t)i + 77777));
-    }
+    std::vector<float> x(s.count()), dy(s.count());
+    for (size_t i = 0; i < s.count(); i++)
+        x[i] = noise((uint32_t)i), dy[i] = noise((uint32_t)i + 77777);
+    CHECK(berlu_convert(dtype, a.x, BERLU_F32, x.data(), s.count()) == BERLU_OK);
+    CHECK(berlu_convert(dtype, a.dy, BERLU_F32, dy.data(), s.count()) == BERLU_OK);
     for (size_t c = 0; c < s.channels; c++) {
         a.alpha[c] = 0.05f + 0.9f * (float)c / (float)s.channels;
         a.eps[c] = 0.1f + (float)(c % 5);
@@ -126,18 +127,19 @@ static void arrays_free(const arrays &a)
 static void exact_sums(const berlu_act *act, const berlu_act_call &call, const shape &s, int p,
                        std::vector<double> &sum, std::vector<double> &size)
 {
-    std::vector<unsigned char> space(1 << 20), slopes(s.count() * sizeof(float)), wide(s.count() * sizeof(float));
+    std::vector<unsigned char> space(1 << 20);
+    std::vector<float> slopes(s.count()), x(s.count()), dy(s.count());
     berlu_act_call ask = call;
-    ask.dtype = BERLU_F32, ask.x = wide.data(), ask.y = slopes.data(), ask.param_index = p, ask.dy = nullptr;
+    ask.dtype = BERLU_F32, ask.x = x.data(), ask.y = slopes.data(), ask.param_index = p, ask.dy = nullptr;
     ask.dx = nullptr, ask.workspace = space.data(), ask.workspace_bytes = space.size();
     for (int q = 0; q < BERLU_ACT_PARAMS; q++)
         ask.param[q].grad = nullptr;
-    for (size_t i = 0; i < s.count(); i++)
-        ((float *)wide.data())[i] = load_one(call.x, call.dtype, i);
+    CHECK(berlu_convert(BERLU_F32, x.data(), call.dtype, call.x, s.count()) == BERLU_OK);
+    CHECK(berlu_convert(BERLU_F32, dy.data(), call.dtype, call.dy, s.count()) == BERLU_OK);
     CHECK(berlu_act_run(act, BERLU_ACT_PARAM_SLOPE, &ask, nullptr) == BERLU_OK);
     sum.assign(s.channels, 0), size.assign(s.channels, 0);
     for (size_t i = 0; i < s.count(); i++) {
-        double term = (double)load_one(call.dy, call.dtype, i) * ((float *)slopes.data())[i];
+        double term = (double)dy[i] * slopes[i];
         sum[i / s.inner % s.channels] += term, size[i / s.inner % s.channels] += fabs(term);
     }
 }
