@@ -7,9 +7,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "report/files.h"
 #include "study/stats.h"
 
@@ -47,12 +47,6 @@ static int same_group(const store_cost *a, const store_cost *b)
            strcmp(a->row.keep, b->row.keep) == 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* A column of a row, by its offset in cost_row. */
 static double value_of(const cost_row *r, size_t offset)
 {
@@ -68,10 +62,7 @@ static double median_of(cost_group g, size_t offset)
     for (size_t i = 0; i < g.count && count < ROUNDS; i++)
         if (!isnan(value_of(&g.rows[i].row, offset)))
             values[count++] = value_of(&g.rows[i].row, offset);
-    if (!count)
-        return NAN;
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    return count ? median(values, count) : NAN;
 }
 
 /* Percent over the reference, from the rounds that both have. */

@@ -157,7 +157,7 @@ berlu_status berlu_smooth_make_curves(berlu_smooth **out, const berlu_smooth_cur
     for (size_t i = 0; i < f->count; i++)
         knot_make(&f->knots[i], spec, i);
     memcpy(curve_at(f, 0), spec->curves, (f->count + 1) * sizeof(berlu_curve));
-    if ((status = check_room(f->knots, f->count)) != BERLU_OK)
+    if ((status = check_spacing(f->knots, f->count)) != BERLU_OK)
         goto done;
     knots_divide(f);
     for (size_t i = 0; i < f->count; i++)

@@ -54,7 +54,7 @@ berlu_status check_eps(const double *eps, size_t eps_count, size_t kink_count, c
 
 /* Transitions may touch. Decimal numbers that touch on paper may miss each other by a rounding,
  * hence the slack. */
-berlu_status check_room(const knot *knots, size_t count)
+berlu_status check_spacing(const knot *knots, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const knot *a = &knots[i], *b = a + 1;
@@ -231,7 +231,7 @@ berlu_status berlu_smooth_make(berlu_smooth **out, const berlu_smooth_spec *spec
     for (size_t i = 0; i < f->count; i++)
         control_make(&f->knots[i], spec->degree);
 
-    if ((status = check_room(f->knots, f->count)) == BERLU_OK && (status = check_size(f)) == BERLU_OK) {
+    if ((status = check_spacing(f->knots, f->count)) == BERLU_OK && (status = check_size(f)) == BERLU_OK) {
         knots_divide(f);
         *out = f;
         f = NULL;

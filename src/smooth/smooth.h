@@ -97,7 +97,7 @@ berlu_status smooth_source_as(const berlu_smooth *f, const char *prefix, const c
 /* Checks shared by both makers; each names the value that is wrong. */
 berlu_status check_kinks(const double *kinks, size_t count);
 berlu_status check_eps(const double *eps, size_t eps_count, size_t kink_count, const char *name);
-berlu_status check_room(const knot *knots, size_t count);
+berlu_status check_spacing(const knot *knots, size_t count);
 berlu_status check_finite(double value, const char *what, size_t index);
 void knots_divide(berlu_smooth *f); /* sets `until`, and joins that touch to one number */
 

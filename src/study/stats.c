@@ -165,7 +165,8 @@ static double ranked(stats_sample s, size_t k)
     return NAN;
 }
 
-static double median(stats_sample s)
+/* As base/median.h, of values that may not be moved. */
+static double sample_median(stats_sample s)
 {
     return (ranked(s, (s.count - 1) / 2) + ranked(s, s.count / 2)) / 2;
 }
@@ -193,7 +194,7 @@ double stats_levene(const stats_sample *cells, size_t count)
         if (cells[i].count >= LEAST) {
             groups++;
             total += (double)cells[i].count;
-            mean += distances(cells[i], median(cells[i]), &around) * (double)cells[i].count;
+            mean += distances(cells[i], sample_median(cells[i]), &around) * (double)cells[i].count;
             within += around;
         }
     if (groups < 2)
@@ -201,7 +202,7 @@ double stats_levene(const stats_sample *cells, size_t count)
     mean /= total;
     for (size_t i = 0; i < count; i++)
         if (cells[i].count >= LEAST) {
-            double off = distances(cells[i], median(cells[i]), &around) - mean;
+            double off = distances(cells[i], sample_median(cells[i]), &around) - mean;
             between += off * off * (double)cells[i].count;
         }
     if (within == 0)
