@@ -1,48 +1,25 @@
-/* cuda_linear_norm.c - a layer of 192 channels, its residual and the norm behind it as one kernel,
+/* cuda_linear_norm.c - a layer of 192 channels, its residual and the norm after it as one kernel,
  * beside a product and a norm. SPDX-License-Identifier: MIT
  *
  * The engine's own op at the shape of ViT-Tiny's projection, with a bf16 and an f32 residual
- * stream. A graph has 24 calls over several sets of buffers, so that nothing is found in L2; a
- * figure is the median of ten replays over 24, both ways by turns. Two launches are what the
+ * stream, both ways by turns (cuda_replay.h). Two launches are what the
  * backend does on a GPU it has no such kernel for (linear_norm.c), so that is what the device is
  * made to be.
  *
  *     bench_cuda_linear_norm [ROWS...]
  *
  * By default 66560, 50432 and 16640 rows. */
-#include <stdio.h>
-#include <stdlib.h>
+#include "cuda_replay.h"
 
-#include "base/half.h"
-#include "cuda/cuda.h"
 #include "cuda/linear_norm.h"
 
-enum { MOST_SETS = 8, CALLS = 24, REPLAYS = 10, ROUNDS = 2, OPERANDS = 9, NUMBERS = 4 << 20 };
-
-static void must(berlu_status status)
-{
-    if (status == BERLU_OK)
-        return;
-    fprintf(stderr, "%s\n", berlu_last_error());
-    exit(1);
-}
+enum { MOST_SETS = 8, ROUNDS = 2, OPERANDS = 9, NUMBERS = 4 << 20 };
 
 typedef struct layer {
     op_call call;
     const uint16_t *numbers;
     void *memory[OPERANDS], *workspace;
 } layer;
-
-/* Random bf16 between -2 and 2, since power and clock depend on values; two of them are an f32 of
- * the same range. Repeated as often as needed. */
-static void numbers_fill(uint16_t *numbers)
-{
-    uint32_t state = 1;
-    for (int i = 0; i < NUMBERS; i++) {
-        state = state * 1664525u + 1013904223u;
-        numbers[i] = bf16_from_f32((float)(state >> 8) * 0x1p-22f - 2.0f);
-    }
-}
 
 static op_operand operand(layer *l, int which, int64_t rows, int64_t channels, tensor_dtype dtype)
 {
@@ -83,61 +60,35 @@ static void layer_free(layer *l)
     gpu_free(l->workspace);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+typedef struct sets {
+    const layer *layers;
+    int count;
+} sets;
 
-static double microseconds(cuda_device *d, const layer *l, int sets)
+static void set_run(const void *context, int i)
 {
-    cuda_graph calls;
-    cuda_event from, to;
-    double seconds[REPLAYS + 2];
-    op_kernel run = cuda_backend()->ops[OP_LINEAR_NORM].run;
-    run(&l[0].call); /* chooses algorithms */
-    must(gpu_stream_wait(d->stream));
-    must(gpu_capture_begin(d->stream));
-    for (int i = 0; i < CALLS; i++)
-        run(&l[i % sets].call);
-    must(gpu_capture_end(d->stream, &calls));
-    must(gpu_event_create(&from, 1));
-    must(gpu_event_create(&to, 1));
-    for (int i = 0; i < REPLAYS + 2; i++) {
-        must(gpu_event_record(from, d->stream));
-        must(gpu_graph_launch(calls, d->stream));
-        must(gpu_event_record(to, d->stream));
-        must(gpu_event_wait(to));
-        must(gpu_event_seconds(&seconds[i], from, to));
-    }
-    gpu_event_destroy(from);
-    gpu_event_destroy(to);
-    gpu_graph_free(calls);
-    if (d->failed != BERLU_OK) {
-        fprintf(stderr, "%s\n", d->failure);
-        exit(1);
-    }
-    qsort(seconds + 2, REPLAYS, sizeof *seconds, ascending); /* the first two warm up */
-    return seconds[2 + REPLAYS / 2] * 1e6 / CALLS;
+    const sets *s = context;
+    cuda_backend()->ops[OP_LINEAR_NORM].run(&s->layers[i % s->count].call);
 }
 
 static void shape_measure(cuda_device *d, const uint16_t *numbers, int64_t rows, tensor_dtype stream)
 {
     layer l[MOST_SETS];
-    int sets = rows > 40000 ? 3 : MOST_SETS, minor = d->gpu.minor, width = stream == DTYPE_F32 ? 4 : 2;
-    for (int i = 0; i < sets; i++)
+    const sets s = {l, rows > 40000 ? 3 : MOST_SETS};
+    int minor = d->gpu.minor, width = stream == DTYPE_F32 ? 4 : 2;
+    for (int i = 0; i < s.count; i++)
         layer_make(&l[i], (device *)d, numbers, rows, stream);
     double bytes = (double)rows * ((2 * width + 4) * LINEAR_NORM_WIDTH + 8);
     printf("%6lld rows, %s stream, floor %.1f:", (long long)rows, stream == DTYPE_F32 ? "f32" : "bf16", bytes / 4e6);
     for (int i = 0; i < ROUNDS; i++) {
         d->gpu.minor = -1; /* no GPU that linear_norm.c knows */
-        double two = microseconds(d, l, sets);
+        double two = replay_microseconds(d, set_run, &s);
         d->gpu.minor = minor;
-        printf("  %6.1f %6.1f", two, microseconds(d, l, sets));
+        printf("  %6.1f %6.1f", two, replay_microseconds(d, set_run, &s));
         fflush(stdout);
     }
     printf("\n");
-    for (int i = 0; i < sets; i++)
+    for (int i = 0; i < s.count; i++)
         layer_free(&l[i]);
 }
 
@@ -146,8 +97,9 @@ int main(int argc, char **argv)
     static const int64_t usual[] = {66560, 50432, 16640};
     int count = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof *usual);
     device *d;
-    static uint16_t numbers[NUMBERS];
-    numbers_fill(numbers);
+    uint16_t *numbers = numbers_make(NUMBERS);
+    if (!numbers)
+        return 1;
     must(cuda_backend()->open(&d, cuda_backend(), &(device_options){.precision = "bf16"}));
     printf("two launches, one kernel (from %d rows on), in us, %d rounds\n", LINEAR_NORM_FEWEST, ROUNDS);
     for (int i = 0; i < count; i++) {
@@ -159,6 +111,7 @@ int main(int argc, char **argv)
         shape_measure(cuda_device_at(d), numbers, rows, DTYPE_BF16);
         shape_measure(cuda_device_at(d), numbers, rows, DTYPE_F32);
     }
+    free(numbers);
     cuda_backend()->close(d);
     return 0;
 }

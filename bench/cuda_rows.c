@@ -2,43 +2,21 @@
  * SPDX-License-Identifier: MIT
  *
  * The engine's own ops at the shape of ViT-Tiny's MLP: fc1 with its activation, and dX of fc2 with
- * the slope. A graph has 24 calls over three sets of buffers, so that nothing is found in L2; the
- * figure is the median of ten replays over 24. Two launches are what the backend does on a GPU it
- * has no such kernel for (rows.c), so that is what the device is made to be.
+ * the slope (cuda_replay.h has how a call is timed). Two launches are what the backend does on a
+ * GPU it has no such kernel for (rows.c), so that is what the device is made to be.
  *
  *     bench_cuda_rows [ROWS [ACT...]]
  *
  * By default 66560 rows (batch 1024) and gelu berlu relu silu prelu. */
-#include <stdio.h>
-#include <stdlib.h>
+#include "cuda_replay.h"
+
 #include <string.h>
 
-#include "base/half.h"
-#include "cuda/cuda.h"
 #include "cuda/rows.h"
 
-enum { SETS = 3, CALLS = 24, REPLAYS = 10, WIDTH = 768 };
+enum { SETS = 3, WIDTH = 768 };
 
-static void must(berlu_status status)
-{
-    if (status == BERLU_OK)
-        return;
-    fprintf(stderr, "%s\n", berlu_last_error());
-    exit(1);
-}
-
-/* ---- operands: random numbers of one host buffer --------------------------------------------- */
-
-static uint16_t *numbers_make(int64_t count)
-{
-    uint16_t *numbers = malloc((size_t)count * sizeof *numbers);
-    uint32_t state = 1;
-    for (int64_t i = 0; numbers && i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        numbers[i] = bf16_from_f32((float)(state >> 8) * 0x1p-22f - 2.0f);
-    }
-    return numbers;
-}
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static op_operand operand(const uint16_t *numbers, int64_t rows, int64_t channels, tensor_dtype dtype)
 {
@@ -109,41 +87,16 @@ static void variant_run(layer *l, const berlu_act *act, variant v)
     cuda_backend()->ops[c.op].run(&c);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+typedef struct timed {
+    layer *layers;
+    const berlu_act *act;
+    variant v;
+} timed;
 
-static double microseconds(cuda_device *d, layer *l, const berlu_act *act, variant v)
+static void timed_run(const void *context, int i)
 {
-    cuda_graph calls;
-    cuda_event from, to;
-    double seconds[REPLAYS + 2];
-    variant_run(&l[0], act, v); /* chooses algorithms */
-    must(gpu_stream_wait(d->stream));
-    must(gpu_capture_begin(d->stream));
-    for (int i = 0; i < CALLS; i++)
-        variant_run(&l[i % SETS], act, v);
-    must(gpu_capture_end(d->stream, &calls));
-    must(gpu_event_create(&from, 1));
-    must(gpu_event_create(&to, 1));
-    for (int i = 0; i < REPLAYS + 2; i++) {
-        must(gpu_event_record(from, d->stream));
-        must(gpu_graph_launch(calls, d->stream));
-        must(gpu_event_record(to, d->stream));
-        must(gpu_event_wait(to));
-        must(gpu_event_seconds(&seconds[i], from, to));
-    }
-    gpu_event_destroy(from);
-    gpu_event_destroy(to);
-    gpu_graph_free(calls);
-    if (d->failed != BERLU_OK) {
-        fprintf(stderr, "%s\n", d->failure);
-        exit(1);
-    }
-    qsort(seconds + 2, REPLAYS, sizeof *seconds, ascending); /* the first two warm up */
-    return seconds[2 + REPLAYS / 2] * 1e6 / CALLS;
+    const timed *t = context;
+    variant_run(&t->layers[i % SETS], t->act, t->v);
 }
 
 static void act_measure(cuda_device *d, layer *l, const char *name)
@@ -155,10 +108,11 @@ static void act_measure(cuda_device *d, layer *l, const char *name)
     for (variant v = 0; v < VARIANTS; v++) {
         if (v == DU_AND_ALPHA && strncmp(name, "berlu", 5) && strncmp(name, "prelu", 5))
             continue;
+        const timed t = {l, act, v};
         d->gpu.minor = -1; /* no GPU that rows.c knows */
-        double two = microseconds(d, l, act, v);
+        double two = replay_microseconds(d, timed_run, &t);
         d->gpu.minor = minor;
-        printf("  %7.1f %7.1f", two, microseconds(d, l, act, v));
+        printf("  %7.1f %7.1f", two, replay_microseconds(d, timed_run, &t));
         fflush(stdout);
     }
     printf("\n");

@@ -46,7 +46,7 @@ for layer_folder in sorted((root / "src").iterdir()):
     if not layer_folder.is_dir():
         continue
     if layer_folder.name not in LAYERS:
-        faults.append(f"src/{layer_folder.name}: is not a layer of the house; tools/check_layers.py has the list")
+        faults.append(f"src/{layer_folder.name}: is not a layer; tools/check_layers.py has the list")
         continue
     for path in sorted(layer_folder.rglob("*")):
         if path.suffix in (".c", ".h", ".cu", ".cuh"):

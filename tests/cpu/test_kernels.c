@@ -1,4 +1,4 @@
-/* test_kernels.c - the fast engine against the referee, and against itself.
+/* test_kernels.c - the fast engine against the reference, and against itself.
  * SPDX-License-Identifier: MIT
  *
  * Bound: a network of these sizes adds at most a few hundred f32 products per number, so a result
@@ -39,14 +39,15 @@ static double norm_of(const double *a, const double *b, int64_t count)
     return sqrt(sum);
 }
 
-static void gradients_compare(const graph_case *c, prepared *fast, prepared *referee, double own, double largest_share)
+static void gradients_compare(const graph_case *c, prepared *fast, prepared *reference, double own,
+                              double largest_share)
 {
     double largest = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < graph_param_count(fast->g); i++) {
             int64_t count;
             double *got = array_get(fast, ARRAY_GRADIENT, i, &count),
-                   *want = array_get(referee, ARRAY_GRADIENT, i, &count);
+                   *want = array_get(reference, ARRAY_GRADIENT, i, &count);
             double size = norm_of(want, NULL, count), off = norm_of(got, want, count);
             largest = size > largest ? size : largest;
             if (pass == 1 && !(off <= own * size + largest_share * largest))
@@ -64,24 +65,24 @@ static int can_run(const backend *machine)
     return cpu_isa_parse(&isa, ((const simd_kernels *)machine->data)->isa) == BERLU_OK && cpu_has(isa);
 }
 
-static void every_case_equals_the_referee_on_every_instruction_set(void **state)
+static void every_case_equals_the_reference_on_every_instruction_set(void **state)
 {
     (void)state;
     for (int i = 0; i < graph_case_count; i++) {
-        prepared referee = case_prepare(&graph_cases[i], cpu_f64_backend(), 1);
-        step_run(&referee);
+        prepared reference = case_prepare(&graph_cases[i], cpu_f64_backend(), 1);
+        step_run(&reference);
         for (int k = 0; cpu_backend_at(k); k++) {
             if (!can_run(cpu_backend_at(k)))
                 continue;
             prepared fast = case_prepare(&graph_cases[i], cpu_backend_at(k), 2);
             step_run(&fast);
-            if (!(fabs(engine_loss(fast.e) - engine_loss(referee.e)) <= 2e-6 * (1 + fabs(engine_loss(referee.e)))))
-                fail_msg("%s: loss %.9g, referee %.9g", graph_cases[i].name, engine_loss(fast.e),
-                         engine_loss(referee.e));
-            gradients_compare(&graph_cases[i], &fast, &referee, 2e-5, 2e-7);
+            if (!(fabs(engine_loss(fast.e) - engine_loss(reference.e)) <= 2e-6 * (1 + fabs(engine_loss(reference.e)))))
+                fail_msg("%s: loss %.9g, reference %.9g", graph_cases[i].name, engine_loss(fast.e),
+                         engine_loss(reference.e));
+            gradients_compare(&graph_cases[i], &fast, &reference, 2e-5, 2e-7);
             case_free(&fast);
         }
-        case_free(&referee);
+        case_free(&reference);
     }
 }
 
@@ -146,7 +147,7 @@ static void a_second_run_gives_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case_equals_the_referee_on_every_instruction_set),
+        cmocka_unit_test(every_case_equals_the_reference_on_every_instruction_set),
         cmocka_unit_test(the_number_of_threads_changes_no_bit),
         cmocka_unit_test(keeping_both_gives_the_bits_of_keeping_the_input),
         cmocka_unit_test(a_second_run_gives_the_same_bits),

@@ -12,32 +12,15 @@
 #include <cmocka.h>
 
 #include "cuda/cuda.h"
-#include "cuda/stub.h"
+#include "cuda/machine.h"
 #include "engine/engine_internal.h"
 #include "models/models.h"
-#include "support/folder.h"
-
-static device *open_with(device_options o)
-{
-    device *d = NULL;
-    if (cuda_backend()->open(&d, cuda_backend(), &o) != BERLU_OK)
-        fail_msg("%s", berlu_last_error());
-    return d;
-}
 
 static int machine_new(void **state)
 {
     (void)state;
-    char folder[FOLDER_PATH];
-    setenv("XDG_CACHE_HOME", folder_fresh(folder, "cuda_graphs"), 1);
-    stub_reset();
-    assert_int_equal(stub.allocations, 0);
+    machine_fresh("cuda_graphs");
     return 0;
-}
-
-static void nothing_is_left(void)
-{
-    assert_int_equal(stub.allocations, 0);
 }
 
 /* In a ViT only the patches and the head, whose dy no kernel of a block makes, sum columns in

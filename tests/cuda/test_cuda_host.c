@@ -15,20 +15,11 @@
 #include "cuda/compare.h"
 #include "cuda/cuda.h"
 #include "cuda/kernels.h"
-#include "cuda/stub.h"
+#include "cuda/machine.h"
 #include "data/draws_check.h"
 #include "engine/engine_internal.h"
 #include "models/models.h"
 #include "support/fail.h"
-#include "support/folder.h"
-
-static device *open_with(device_options o)
-{
-    device *d = NULL;
-    if (cuda_backend()->open(&d, cuda_backend(), &o) != BERLU_OK)
-        fail_msg("%s", berlu_last_error());
-    return d;
-}
 
 static device *open_first(void)
 {
@@ -38,16 +29,8 @@ static device *open_first(void)
 static int machine_new(void **state)
 {
     (void)state;
-    char folder[FOLDER_PATH];
-    setenv("XDG_CACHE_HOME", folder_fresh(folder, "cuda_host"), 1);
-    stub_reset();
-    assert_int_equal(stub.allocations, 0);
+    machine_fresh("cuda_host");
     return 0;
-}
-
-static void nothing_is_left(void)
-{
-    assert_int_equal(stub.allocations, 0);
 }
 
 /* ---- whole steps ----------------------------------------------------------------------------- */

@@ -12,8 +12,7 @@
 
 #include "base/half.h"
 #include "cuda/cuda.h"
-#include "cuda/stub.h"
-#include "support/folder.h"
+#include "cuda/machine.h"
 
 enum { ROWS = 256 * 65, WIDTH = LINEAR_NORM_WIDTH };
 
@@ -60,9 +59,7 @@ static void layer_close(layer *l)
 static int machine_new(void **state)
 {
     (void)state;
-    char folder[FOLDER_PATH];
-    setenv("XDG_CACHE_HOME", folder_fresh(folder, "cuda_linear_norm"), 1);
-    stub_reset();
+    machine_fresh("cuda_linear_norm");
     return 0;
 }
 

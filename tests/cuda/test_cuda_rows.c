@@ -10,8 +10,7 @@
 #include <cmocka.h>
 
 #include "cuda/cuda.h"
-#include "cuda/stub.h"
-#include "support/folder.h"
+#include "cuda/machine.h"
 
 enum { ROWS = 256 * 65, WIDTH = 768 };
 
@@ -75,9 +74,7 @@ static void learn_alpha(layer *l)
 static int machine_new(void **state)
 {
     (void)state;
-    char folder[FOLDER_PATH];
-    setenv("XDG_CACHE_HOME", folder_fresh(folder, "cuda_rows"), 1);
-    stub_reset();
+    machine_fresh("cuda_rows");
     stub.processors = ROWS_PROCESSORS;
     return 0;
 }

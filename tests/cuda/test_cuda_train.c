@@ -7,7 +7,7 @@
 
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
-#include "cuda/stub.h"
+#include "cuda/machine.h"
 #include "train/runs.h"
 
 berlu_status __wrap_backend_find(const backend **out, const char *name);
@@ -21,10 +21,7 @@ berlu_status __wrap_backend_find(const backend **out, const char *name)
 static int machine_new(void **state)
 {
     (void)state;
-    char folder[FOLDER_PATH];
-    setenv("XDG_CACHE_HOME", folder_fresh(folder, "cuda_train"), 1);
-    stub_reset();
-    assert_int_equal(stub.allocations, 0);
+    machine_fresh("cuda_train");
     return 0;
 }
 

@@ -82,18 +82,18 @@ static void a_small_network_learns_a_batch_by_heart(void **state)
     }
 }
 
-static void training_in_f32_follows_the_referee(void **state)
+static void training_in_f32_follows_the_reference(void **state)
 {
     (void)state;
     graph_case c = vit;
     c.build = vit_random; /* the draws are the same on both */
     double first[2] = {0}, last[2] = {0};
-    prepared fast = case_prepare(&c, cpu_backend(), 2), referee = case_prepare(&c, cpu_f64_backend(), 1);
+    prepared fast = case_prepare(&c, cpu_backend(), 2), reference = case_prepare(&c, cpu_f64_backend(), 1);
     train_some(&fast, 10, &first[0], &last[0]);
-    train_some(&referee, 10, &first[1], &last[1]);
+    train_some(&reference, 10, &first[1], &last[1]);
     assert_true(fabs(first[0] - first[1]) < 1e-5 && fabs(last[0] - last[1]) < 1e-3 * (1 + fabs(last[1])));
     case_free(&fast);
-    case_free(&referee);
+    case_free(&reference);
 }
 
 /* The training engine and an engine that shares its parameters answer alike when nothing is
@@ -362,20 +362,20 @@ static void the_average_of_the_weights_follows_its_rule(void **state)
 static void a_site_can_be_read_after_the_forward(void **state)
 {
     (void)state;
-    prepared fast = case_prepare(&vit, cpu_backend(), 1), referee = case_prepare(&vit, cpu_f64_backend(), 1);
+    prepared fast = case_prepare(&vit, cpu_backend(), 1), reference = case_prepare(&vit, cpu_f64_backend(), 1);
     assert_int_equal(engine_forward(fast.e, &fast.step), BERLU_OK);
-    assert_int_equal(engine_forward(referee.e, &referee.step), BERLU_OK);
+    assert_int_equal(engine_forward(reference.e, &reference.step), BERLU_OK);
     float a[3 * 64], b[3 * 64];
     assert_int_equal(engine_site_rows(fast.e, 0), 8 * 5);
     assert_int_equal(engine_site_rows(fast.e, 1),
                      8); /* behind the last attention only the answer's token is computed */
     assert_int_equal(engine_site_read(fast.e, 0, 37, 3, a), BERLU_OK);
-    assert_int_equal(engine_site_read(referee.e, 0, 37, 3, b), BERLU_OK);
+    assert_int_equal(engine_site_read(reference.e, 0, 37, 3, b), BERLU_OK);
     for (int i = 0; i < 3 * 64; i++)
         assert_true(fabsf(a[i] - b[i]) < 1e-4f);
     assert_int_equal(engine_site_read(fast.e, 0, 38, 3, a), BERLU_ERR_ARG);
     case_free(&fast);
-    case_free(&referee);
+    case_free(&reference);
 }
 
 /* ---- tables and plans ------------------------------------------------------------------------ */
@@ -513,7 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(op_rules_have_no_holes),
         cmocka_unit_test(a_small_network_learns_a_batch_by_heart),
-        cmocka_unit_test(training_in_f32_follows_the_referee),
+        cmocka_unit_test(training_in_f32_follows_the_reference),
         cmocka_unit_test(evaluation_shares_the_parameters_of_training),
         cmocka_unit_test(images_can_be_read_where_the_caller_has_them),
         cmocka_unit_test(updates_are_those_of_torch),

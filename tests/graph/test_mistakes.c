@@ -297,7 +297,7 @@ static void options_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     prepared gelu = case_prepare(&answering, cpu_backend(), 1), berlu = case_prepare(&plain, cpu_backend(), 1);
-    prepared referee = case_prepare(&plain, cpu_f64_backend(), 1);
+    prepared reference = case_prepare(&plain, cpu_f64_backend(), 1);
     const engine_options o = {.backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = 2, .loss = LOSS_CROSS_ENTROPY};
     engine_options bad[] = {o, o, o, o, o, o, o, o};
     bad[0].batch = 0;
@@ -305,7 +305,7 @@ static void options_that_do_not_fit_are_refused(void **state)
     bad[2].distill = DISTILL_HARD;
     bad[3].keep = KEEP_OUTPUT; /* GELU is not monotone */
     bad[4].backend = NULL;
-    bad[5].share = referee.e;
+    bad[5].share = reference.e;
     bad[6].share = berlu.e; /* it has an alpha */
     bad[7].batch = (1 << 20) + 1;
     static const char *const parts[] = {"batch 0",    "loss",        "two heads",        "blocks.0.act: keep=output",
@@ -317,7 +317,7 @@ static void options_that_do_not_fit_are_refused(void **state)
     }
     bad[3].keep = KEEP_OUTPUT; /* alpha is learned and nothing keeps it above zero */
     expect(engine_create(&e, berlu.g, &bad[3]), BERLU_ERR_ARG, "0.001");
-    case_free(&referee);
+    case_free(&reference);
     case_free(&berlu);
     case_free(&gelu);
 }

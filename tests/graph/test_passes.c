@@ -51,7 +51,7 @@ static void answers_compare(const graph_case *c, const backend *machine, const f
     case_free(&p);
 }
 
-/* Bound in f32: that of test_kernels.c. The referee's answers are compared as floats, so they may
+/* Bound in f32: that of test_kernels.c. The reference's outputs are compared as floats, so they may
  * differ in their last bit. */
 static void inference_answers_as_training_does_without_draws(void **state)
 {
@@ -122,7 +122,7 @@ static void no_node_writes_where_it_still_reads(void **state)
     }
 }
 
-/* x as the referee computes it, or the honest answer that it is gone: where the activation ran in
+/* x as the reference computes it, or the error that it is gone: where the activation ran in
  * place, y lies there. */
 static void a_site_tells_its_input_or_that_it_is_gone(void **state)
 {

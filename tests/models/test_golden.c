@@ -81,7 +81,8 @@ typedef struct limits {
     const backend *(*backend)(void);
     double logit, loss, gradient, zero;
 } limits;
-static const limits referee = {cpu_f64_backend, 5e-7, 1e-12, 2e-7, 1e-9}, fast = {cpu_backend, 2e-5, 1e-5, 1e-4, 1e-6};
+static const limits reference = {cpu_f64_backend, 5e-7, 1e-12, 2e-7, 1e-9},
+                    fast = {cpu_backend, 2e-5, 1e-5, 1e-4, 1e-6};
 
 static void check_gradient(const char *place, engine *e, int parameter, const float want[1 + SAMPLES],
                            const limits *within_limits)
@@ -182,10 +183,10 @@ static void the_f64_engine_equals_timm_in_every_gradient(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(models); i++) {
-        check(models[i], "gelu", 0, KEEP_INPUT, &referee);
-        check(models[i], "prelu", 0, KEEP_INPUT, &referee);
-        check(models[i], "prelu", 1, KEEP_INPUT, &referee);
-        check(models[i], "berlu:learn=alpha+eps", 1, KEEP_INPUT, &referee);
+        check(models[i], "gelu", 0, KEEP_INPUT, &reference);
+        check(models[i], "prelu", 0, KEEP_INPUT, &reference);
+        check(models[i], "prelu", 1, KEEP_INPUT, &reference);
+        check(models[i], "berlu:learn=alpha+eps", 1, KEEP_INPUT, &reference);
     }
 }
 
