@@ -262,7 +262,7 @@ static void table_show(const trainer *t, const display *d, int verbose)
 static void rate_warn(const train_settings *s, const options *o, const display *d)
 {
     double usual = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
-    int automatic = s->given[recipe_find("lr") - train_settings_table] == 0 && s->lr == usual;
+    int automatic = !recipe_present(s, "lr") && s->lr == usual;
     if (automatic && s->lr < 2e-4 && !options_flag(o, "resume") && !d->quiet)
         fprintf(stderr,
                 "note: the automatic learning rate for %lld images per update is %.2g, which learns slowly; "
@@ -275,9 +275,8 @@ static void gpu_note(const train_settings *s, const options *o, const display *d
 {
     gpu here;
     const backend *cuda;
-    int automatic = s->given[recipe_find("device") - train_settings_table] == 0;
-    if (automatic && !options_flag(o, "resume") && !d->quiet && backend_find(&cuda, "cuda") == BERLU_OK &&
-        gpu_usable(&here))
+    if (!recipe_present(s, "device") && !options_flag(o, "resume") && !d->quiet &&
+        backend_find(&cuda, "cuda") == BERLU_OK && gpu_usable(&here))
         fprintf(stderr, "note: this machine has a GPU, %s; --device cuda trains on it\n", here.name);
 }
 

@@ -195,7 +195,7 @@ DEVICE void norm_finish(float *sum, float (*acc)[4], const float *vectors, const
 /* ---- kernel ---------------------------------------------------------------------------------- */
 
 /* Two slices are on their way. A tile's residual belongs to the group that is committed first
- * behind the epilogue before, which two later waits leave complete. */
+ * after the last epilogue, which two later waits leave complete. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 1) linear_norm_kernel(const __grid_constant__ linear_norm_job job)
 {

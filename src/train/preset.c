@@ -149,24 +149,18 @@ static berlu_status fill_rest(train_settings *s)
     return BERLU_OK;
 }
 
-/* Given, or read from the record of a run. */
-static int present(const train_settings *s, const char *key)
-{
-    return s->given[recipe_find(key) - train_settings_table] != 0;
-}
-
 /* A preset's warm-up is scaled with the run where the run is shorter than the warm-up. */
 static void derive(train_settings *s)
 {
     double epochs = (double)s->epochs, usual = 0;
     const char *whole = preset_find(preset_named(s->recipe), "epochs");
-    if (!present(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
+    if (!recipe_present(s, "warmup") && s->warmup >= epochs && number_parse(whole, &usual))
         s->warmup = s->warmup / usual * epochs;
-    if (s->device == RECIPE_CUDA && !present(s, "eval_batch"))
+    if (s->device == RECIPE_CUDA && !recipe_present(s, "eval_batch"))
         s->eval_batch = 1024; /* the CPU's 100 would leave a GPU idle */
     if (isnan(s->lr))
         s->lr = 1e-3 * (double)(s->batch * s->accumulate) / 1024;
-    if (!present(s, "min_lr")) /* the default may exceed the peak of a small batch */
+    if (!recipe_present(s, "min_lr")) /* the default may exceed the peak of a small batch */
         s->min_lr = fmin(s->min_lr, s->lr);
 }
 

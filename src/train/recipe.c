@@ -185,6 +185,12 @@ int recipe_given(const train_settings *s, const char *key)
     return row && s->given[row - train_settings_table] == GIVEN;
 }
 
+int recipe_present(const train_settings *s, const char *key)
+{
+    const setting *row = recipe_find(key);
+    return row && s->given[row - train_settings_table] != 0;
+}
+
 berlu_status recipe_take_algorithms(train_settings *s, const char *record)
 {
     if (record && !(s->algorithms_record = arena_strdup(&s->memory, record)))

@@ -122,7 +122,8 @@ const setting *recipe_find(const char *key);
 
 /* Sets one key from a text. BERLU_ERR_ARG names key, value and what is allowed. A list appends. */
 berlu_status recipe_set(train_settings *s, const char *key, const char *value);
-int recipe_given(const train_settings *s, const char *key); /* by the user */
+int recipe_given(const train_settings *s, const char *key);   /* by the user */
+int recipe_present(const train_settings *s, const char *key); /* by the user, or by the record of a run */
 
 /* The same for a row, without marking it as given: for presets and defaults. */
 berlu_status recipe_fill(train_settings *s, const setting *row, const char *value);

@@ -1,4 +1,4 @@
-/* cuda/element.cuh - one element of any op, and the constants of a channel.
+/* act/cuda/element.cuh - one element of any op, and the constants of a channel.
  * SPDX-License-Identifier: MIT
  *
  * For the kernels that go element by element (columns, planes, anything of kernel.cu). Included

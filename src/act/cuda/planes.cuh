@@ -1,4 +1,4 @@
-/* cuda/planes.cuh - parameters per channel where the channel is not innermost (NCHW).
+/* act/cuda/planes.cuh - parameters per channel where the channel is not innermost (NCHW).
  * SPDX-License-Identifier: MIT
  *
  * An array is rows x channels planes of `inner` neighbouring elements, and a plane has one value of
