@@ -28,7 +28,7 @@ module of this project's Python package. Nothing compiles while a row is measure
 which saves time where compiling takes longer than measuring.
 
 --memory: time and memory of one row under each of torch's budgets and each of berlu's policies (--keep, with and without
---remake-attention). Memory is the driver's, less what an empty context takes: of berlu the most during a run that has the
+--recompute-attention). Memory is the driver's, less what an empty context takes: of berlu the most during a run that has the
 card to itself, of torch what its process gives back when it ends. --sweep: step_sweep.py. --processes: berlu's rate where N processes share the card.
 --device cpu tries everything without a GPU, on a small model (vit_micro). Needs torch and timm."""
 import argparse
@@ -127,7 +127,7 @@ def memory_curves(args, row):
         print(f"    {side}, {name}: {ms:.3f} ms, {gib:.3f} GiB", flush=True)
 
     for keep in args.keeps:
-        for more in ((), ("--remake-attention",)):
+        for more in ((), ("--recompute-attention",)):
             found = memory_berlu(args, memory, row, keep, more)
             if not found:
                 break

@@ -125,7 +125,7 @@ def berlu_run(args, spec, what, flags=()):
 def memory_compare(args, spec):
     with torch_start(args, spec, sys.executable, ["--memory"], {}) as process:
         theirs = json.loads(line_read(process, "{"))
-    for words, flags in (("", []), (", attention recomputed", ["--remake-attention"])):
+    for words, flags in (("", []), (", attention recomputed", ["--recompute-attention"])):
         ours = berlu_run(args, spec, "memory", flags)
         print(f"{spec}{words}: kept by berlu {ours['kept_bytes'] / 2**20:.1f} MiB, by torch {theirs['version']} {theirs['kept'] / 2**20:.1f} MiB, "
               f"ratio {ours['kept_bytes'] / theirs['kept']:.3f}; plan {ours['planned_bytes'] / 2**20:.1f} MiB, "

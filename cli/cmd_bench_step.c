@@ -18,7 +18,8 @@ static const option_row step_rows[] = {
     {"keep", OPTION_CHOICE, .standard = "input", .choices = "input|both|output|all", .help = "kept for the backward"},
     {"mode", OPTION_CHOICE, .standard = "train", .choices = "train|infer|both",
      .help = "whole steps, or forward alone"},
-    {"remake-attention", OPTION_FLAG, .help = "recompute attention's output in the backward: less memory, more time"},
+    {"recompute-attention", OPTION_FLAG,
+     .help = "recompute attention's output in the backward: less memory, more time"},
     {"steps", OPTION_INT, "N", .standard = "5", .least = 1, .most = 4000, .help = "at least so many"},
     {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
     {"cpu-time", OPTION_FLAG,
@@ -95,7 +96,7 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                                  .keep = keep,
                                  .threads = options_threads(o),
                                  .loss = LOSS_CROSS_ENTROPY,
-                                 .recompute_attention = options_flag(o, "remake-attention"),
+                                 .recompute_attention = options_flag(o, "recompute-attention"),
                                  .bounds = &(engine_bound){"alpha", 0.001f, INFINITY},
                                  .bound_count = keep == KEEP_OUTPUT,
                                  .profile = options_given(o, "profile")};

@@ -58,7 +58,8 @@ typedef struct train_settings {
     double mixup, cutmix, mix_prob, mix_switch, smoothing;
     int64_t distill;
     double distill_alpha, distill_tau, ema;
-    int64_t seed, max_steps, checkpoint_every, keep, device, precision, residual, data_on, threads, overfit_batch;
+    int64_t seed, max_steps, checkpoint_every, keep, recompute_attention;
+    int64_t device, precision, residual, data_on, threads, overfit_batch;
     const char *algorithms_record;        /* of the run these settings come from (run.json); NULL: none */
     unsigned char given[RECIPE_KEYS_MAX]; /* by index in the table: 0, GIVEN or RECORDED */
     arena memory;

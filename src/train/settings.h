@@ -94,6 +94,7 @@
     _(eval_every, "eval-every", COUNT, "1", 1, 1e9, NULL, "EPOCHS", "evaluate every so many epochs, and after the last one", FIXED) \
     _(checkpoint_every, "checkpoint-every", COUNT, "0", 0, 1e15, NULL, "STEPS", "besides one per epoch", FREE) \
     _(keep, "keep", CHOICE, "input", 0, 0, keeps, "input|both|output", "what an activation keeps for the backward pass", FIXED) \
+    _(recompute_attention, "recompute-attention", FLAG, "0", 0, 1, NULL, NULL, "the backward pass recomputes the output of attention: less memory, more time", LATER) \
     _(device, "device", CHOICE, "cpu", 0, 0, devices, "cpu|cuda", "where the network runs", FIXED) \
     _(precision, "precision", CHOICE, "bf16", 0, 0, precisions, "bf16|tf32|f32", "of products on cuda; the CPU computes in f32", LATER) \
     _(residual, "residual", CHOICE, "bf16", 0, 0, residuals, "bf16|f32", "dtype of the residual stream with precision bf16", LATER) \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "graph/op.h"
 #include "models/weights.h"
 #include "train/trainer_internal.h"
 
@@ -25,6 +26,14 @@ static berlu_status normalization_settle(trainer *t)
     return BERLU_OK;
 }
 
+static int attends(const graph *g)
+{
+    for (int i = 0; i < graph_node_count(g); i++)
+        if (graph_node(g, i)->op == OP_ATTENTION)
+            return 1;
+    return 0;
+}
+
 /* Refuses settings that are without effect for this network or these data. */
 static berlu_status idle_check(const trainer *t)
 {
@@ -40,6 +49,9 @@ static berlu_status idle_check(const trainer *t)
                               of_learned[i], s->acts ? s->act[0] : s->model);
     if (recipe_given(s, "init_std_fc1") && graph_site_count(t->model->graph) == 0)
         return berlu_fail(BERLU_ERR_ARG, "init_std_fc1: has no effect because %s has no fc1; leave it out", s->model);
+    if (recipe_given(s, "recompute_attention") && !attends(t->model->graph))
+        return berlu_fail(BERLU_ERR_ARG, "recompute_attention: has no effect because %s has no attention; leave it out",
+                          s->model);
     return image_options_idle(s, data_describe(t->data), t->model->config.image_size, s->augment);
 }
 
@@ -52,6 +64,7 @@ static berlu_status engines_make(trainer *t)
     const train_settings *s = &t->settings;
     engine_options o = {.mode = ENGINE_TRAIN, .batch = (int)s->batch, .threads = (int)s->threads};
     o.keep = keep[s->keep];
+    o.recompute_attention = (int)s->recompute_attention;
     engine_bound bounds[3];
     o.bounds = bounds;
     o.bound_count = constraint_bounds(&t->bounds, bounds);

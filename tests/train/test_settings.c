@@ -195,6 +195,29 @@ static void settings_of_learned_parameters_need_some(void **state)
     }
 }
 
+/* Sums of the backward run in another order, so losses agree within rounding. */
+static void attention_recomputed_plans_less_memory_for_the_same_losses(void **state)
+{
+    (void)state;
+    char kept[FOLDER_PATH], recomputed[FOLDER_PATH];
+    train_result a = run_whole(run_place(kept, "attention-kept"), (const char *const[]){"epochs=2", NULL});
+    train_result b = run_whole(run_place(recomputed, "attention-recomputed"),
+                               (const char *const[]){"epochs=2", "recompute_attention=1", NULL});
+    assert_true(b.planned_bytes < a.planned_bytes);
+    for (size_t e = 0; e < 2; e++) {
+        double of_kept = metric(kept, e, "train_loss");
+        assert_true(fabs(metric(recomputed, e, "train_loss") - of_kept) < 1e-6 * of_kept);
+    }
+
+    train_settings s;
+    tiny_settings(&s, run_place(kept, "no-attention"),
+                  (const char *const[]){"model=convnext_micro", "patch=", "recompute_attention=1", NULL});
+    assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "convnext_micro has no attention"));
+    assert_false(run_exists(kept));
+    recipe_free(&s);
+}
+
 static void the_curves_of_a_run_are_drawn(void **state)
 {
     (void)state;
@@ -236,6 +259,7 @@ int main(void)
         cmocka_unit_test(eval_gives_the_figures_of_the_last_row),
         cmocka_unit_test(a_teachers_file_says_its_activation_or_is_asked_for_it),
         cmocka_unit_test(settings_of_learned_parameters_need_some),
+        cmocka_unit_test(attention_recomputed_plans_less_memory_for_the_same_losses),
         cmocka_unit_test(a_linear_classifier_trains_without_an_activation),
         cmocka_unit_test(the_curves_of_a_run_are_drawn),
     };
