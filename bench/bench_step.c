@@ -177,26 +177,51 @@ static berlu_status steps_stream(bench_step *b, engine *e, times *t, uint32_t fi
     return BERLU_OK;
 }
 
-static berlu_status measure(bench_step *b, const model *m, engine *e, times *t)
+/* Weights, a batch, and the steps that are not timed. */
+static berlu_status warm_up(bench_step *b, const model *m, engine *e, times *t)
 {
     TRY(weights_init(e, 1, NULL));
     malloc_trim(0);
     peak_reset();
     batch_fill(e, m, b->options.batch);
-    double begin = clock_seconds();
-    for (uint32_t i = 0;; i++) {
-        if (i == WARM_UP) {
-            begin = clock_seconds();
-            engine_profile_reset(e);
-        }
-        if (t->count >= b->steps && clock_seconds() - begin >= b->seconds)
-            break;
+    for (uint32_t i = 0; i < WARM_UP; i++)
         TRY(one_step(b, e, t, i));
-        if (i >= WARM_UP && b->options.backend->asynchronous)
+    return BERLU_OK;
+}
+
+static berlu_status measure(bench_step *b, engine *e, times *t)
+{
+    double begin = clock_seconds();
+    t->count = t->streams = 0;
+    engine_profile_reset(e);
+    for (uint32_t i = WARM_UP; t->count < b->steps || clock_seconds() - begin < b->seconds; i++) {
+        TRY(one_step(b, e, t, i));
+        if (b->options.backend->asynchronous)
             TRY(steps_stream(b, e, t, i));
     }
     b->loss = b->options.loss == LOSS_NONE ? 0 : engine_loss(e);
+    b->images_per_s = b->options.batch / (t->streams ? median(t->stream, t->streams) : median(t->all, t->count));
+    b->forward_ms = 1e3 * median(t->forward, t->count);
+    b->backward_ms = 1e3 * median(t->backward, t->count);
+    b->update_ms = 1e3 * median(t->update, t->count);
     return BERLU_OK;
+}
+
+/* Free device memory (`watch`) or resident memory before the engine. */
+typedef struct memory_before {
+    device *watch;
+    uint64_t left, resident;
+} memory_before;
+
+static void memory_take(bench_step *b, engine *e, const memory_before *before)
+{
+    uint64_t now = before->watch ? b->options.backend->free_bytes(before->watch) : status_bytes("VmHWM");
+    if (before->watch)
+        b->peak_bytes = before->left > now ? before->left - now : 0;
+    else
+        b->peak_bytes = now > before->resident ? now - before->resident : 0;
+    b->memory = engine_memory_use(e);
+    b->options.backend->describe(engine_device(e), b->machine, sizeof b->machine);
 }
 
 /* Runs one step, so that code which libraries load and compile on first use is not counted as the
@@ -226,43 +251,32 @@ static berlu_status watch_open(device **out, const bench_step *b)
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
 {
     engine *e = NULL;
+    images set = {0};
+    memory_before before = {0};
+    berlu_status status;
     if (b->memory_only)
         memory_settle();
-    berlu_status status = libraries_wake(b, m);
-    if (status != BERLU_OK)
-        return status;
+    TRY(libraries_wake(b, m));
     times *t = calloc(1, sizeof *t);
     if (!t)
         return berlu_fail_memory(sizeof *t, "the times of a bench");
     malloc_trim(0);
-    uint64_t before = status_bytes("VmRSS");
-    images set = {0};
-    device *watch = NULL;
-    status = watch_open(&watch, b);
-    uint64_t left = watch ? b->options.backend->free_bytes(watch) : 0;
-    if (status == BERLU_OK)
-        status = engine_create(&e, m->graph, &b->options);
-    if (status == BERLU_OK)
-        status = images_place(&set, e, m, b->options.backend, b->options.batch);
-    if (status == BERLU_OK)
-        status = measure(b, m, e, t);
-    if (status == BERLU_OK) {
-        uint64_t peak = status_bytes("VmHWM"), now = watch ? b->options.backend->free_bytes(watch) : 0;
-        b->peak_bytes = peak > before ? peak - before : 0;
-        if (watch)
-            b->peak_bytes = left > now ? left - now : 0;
-        b->memory = engine_memory_use(e);
-        b->options.backend->describe(engine_device(e), b->machine, sizeof b->machine);
-        b->images_per_s = b->options.batch / (t->streams ? median(t->stream, t->streams) : median(t->all, t->count));
-        b->forward_ms = 1e3 * median(t->forward, t->count);
-        b->backward_ms = 1e3 * median(t->backward, t->count);
-        b->update_ms = 1e3 * median(t->update, t->count);
-        if (profile && b->options.profile)
-            status = engine_profile_text(e, b->profile_by, profile);
+    before.resident = status_bytes("VmRSS");
+    TRY_DONE(watch_open(&before.watch, b));
+    before.left = before.watch ? b->options.backend->free_bytes(before.watch) : 0;
+    TRY_DONE(engine_create(&e, m->graph, &b->options));
+    TRY_DONE(images_place(&set, e, m, b->options.backend, b->options.batch));
+    TRY_DONE(warm_up(b, m, e, t));
+    for (b->measured = 0; b->next ? b->next(b) : !b->measured; b->measured++) {
+        TRY_DONE(measure(b, e, t));
+        memory_take(b, e, &before);
     }
+    if (profile && b->options.profile)
+        TRY_DONE(engine_profile_text(e, &b->profile, profile));
+done:
     images_free(&set);
     engine_free(e);
-    b->options.backend->close(watch);
+    b->options.backend->close(before.watch);
     free(t);
     return status;
 }

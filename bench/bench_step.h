@@ -14,7 +14,12 @@ typedef struct bench_step {
     double seconds;  /* and at least this long */
     int cpu_time;    /* processor time instead of the clock: one thread on a machine shared with others */
     int memory_only; /* the times are not used */
-    engine_profile_by profile_by;
+    engine_profile profile;
+    /* NULL: one measurement. Otherwise it is asked before each one whether to go on, and finds the
+     * results of the last one here where `measured` is not 0. */
+    int (*next)(struct bench_step *b);
+    const void *user; /* for next() */
+    int measured;
     /* the results: medians over the steps */
     char machine[96]; /* as the backend describes its device */
     double images_per_s, forward_ms, backward_ms, update_ms;
@@ -23,8 +28,8 @@ typedef struct bench_step {
     engine_memory memory; /* planned */
 } bench_step;
 
-/* Makes the engine, runs two warm-up steps, then measures. With options.profile `profile` (may be
- * NULL) gets the table of times. */
+/* Makes the engine, runs two warm-up steps, then measures, once or as often as next() says. With
+ * options.profile `profile` (may be NULL) gets the table of times. */
 berlu_status bench_step_run(bench_step *b, const model *m, text *profile);
 
 #endif

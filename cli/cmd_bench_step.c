@@ -22,9 +22,16 @@ static const option_row step_rows[] = {
      .help = "recompute attention's output in the backward: less memory, more time"},
     {"steps", OPTION_INT, "N", .standard = "5", .least = 1, .most = 4000, .help = "at least so many"},
     {"seconds", OPTION_FLOAT, "S", .standard = "3", .least = 0, .most = 3600, .help = "and at least so long"},
+    {"turns", OPTION_FLAG,
+     .help =
+         "print ready, then measure and print a row as JSON for each line of standard input, beside other programs"},
     {"cpu-time", OPTION_FLAG,
      .help = "processor time instead of the clock; for one thread on a machine others use too"},
     {"profile", OPTION_OPTIONAL, .choices = "op|shape", .help = "time by op, or by op and shape, on stderr"},
+    {"peak-gb", OPTION_FLOAT, "GB/S", .standard = "0", .least = 0, .most = 1e9,
+     .help = "memory speed of the device: --profile=shape then tells the share of the floor"},
+    {"peak-gflop", OPTION_FLOAT, "GFLOP/S", .standard = "0", .least = 0, .most = 1e9,
+     .help = "its speed of products, for the same column"},
     {0}};
 
 typedef struct bench_run {
@@ -80,6 +87,27 @@ static void row_print(const bench_run *r, const bench_step *b)
     printf("planned %8.1f MiB  peak %8.1f\n", (double)b->memory.total / mib, (double)b->peak_bytes / mib);
 }
 
+/* Of --turns: prints the row of the last measurement and waits for a line. */
+static int turn_next(bench_step *b)
+{
+    const bench_run *r = b->user;
+    char line[64];
+    if (b->measured) {
+        bench_run row = *r;
+        output out = {0};
+        row.out = &out;
+        output_start(&out);
+        output_array(&out, "rows");
+        row_json(&row, b);
+        if (output_print(&out) != BERLU_OK)
+            return 0;
+    } else {
+        puts("ready");
+    }
+    fflush(stdout);
+    return fgets(line, sizeof line, stdin) != NULL;
+}
+
 static berlu_status case_run(const bench_run *r, const model *m, const char *name, engine_keep keep, engine_mode mode)
 {
     const options *o = r->o;
@@ -90,7 +118,11 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
                     .seconds = r->memory ? 0 : options_float(o, "seconds"),
                     .memory_only = r->memory,
                     .cpu_time = options_flag(o, "cpu-time"),
-                    .profile_by = options_choice(o, "profile") == 1 ? PROFILE_BY_SHAPE : PROFILE_BY_OP};
+                    .next = options_flag(o, "turns") ? turn_next : NULL,
+                    .user = r,
+                    .profile = {.by = options_choice(o, "profile") == 1 ? PROFILE_BY_SHAPE : PROFILE_BY_OP,
+                                .bytes_per_s = 1e9 * options_float(o, "peak-gb"),
+                                .flops_per_s = 1e9 * options_float(o, "peak-gflop")}};
     b.options = (engine_options){.mode = mode,
                                  .batch = (int)options_int(o, "batch"),
                                  .keep = keep,
@@ -103,7 +135,8 @@ static berlu_status case_run(const bench_run *r, const model *m, const char *nam
     berlu_status status;
     TRY_DONE(device_from_options(&b.options, o));
     TRY_DONE(bench_step_run(&b, m, &profile));
-    (options_json(o) ? row_json : row_print)(r, &b);
+    if (!b.next)
+        (options_json(o) ? row_json : row_print)(r, &b);
     if (profile.data)
         fputs(profile.data, stderr);
 done:
@@ -170,7 +203,7 @@ static berlu_status run(options *o, int memory)
     output_array(&out, "rows");
     for (size_t i = 0; i < (models ? models : 1) && status == BERLU_OK; i++)
         status = model_run(&r, models ? options_strings(o, "model")[i] : "vit_tiny_cifar");
-    if (status != BERLU_OK || !options_json(o)) {
+    if (status != BERLU_OK || !options_json(o) || options_flag(o, "turns")) {
         text_free(&out.json);
         return status;
     }

@@ -173,8 +173,12 @@ berlu_status engine_plan_memory(engine_memory *out, const graph *g, const engine
 /* Times per call since the last reset, when options.profile: one line per op, or per op and shape;
  * longest first. */
 typedef enum engine_profile_by { PROFILE_BY_OP, PROFILE_BY_SHAPE } engine_profile_by;
+typedef struct engine_profile {
+    engine_profile_by by;
+    double bytes_per_s, flops_per_s; /* peaks of the device, for the share of the floor; 0: not known */
+} engine_profile;
 void engine_profile_reset(engine *e);
-berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out);
+berlu_status engine_profile_text(const engine *e, const engine_profile *how, text *out);
 /* The graph as it is after a pass that engine_create() would run with these options. Allocates no
  * tensors. */
 typedef enum engine_pass {

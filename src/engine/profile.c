@@ -2,8 +2,11 @@
  *
  * The backend adds up the seconds of every call; here equal calls become one line. By op the lines
  * show the kinds of work; by shape they say which layer to improve: the same product runs at very
- * different speeds at 16384 x 24 and at 1040 x 384. A product's line has its multiply-adds per
- * second beside it. */
+ * different speeds at 16384 x 24 and at 1040 x 384. Beside the time of a shape stand the bytes of
+ * its operands, each counted once, and the operations of its products, both per second; with the
+ * device's two peaks, also the share of the time that the slower of them would take (a
+ * roofline). */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +18,7 @@ typedef struct profile_line {
     int64_t rows, in, out; /* 0 where lines are by op */
     int calls;
     double seconds;
+    double bytes, flops; /* of all these calls in one step */
 } profile_line;
 
 static int by_seconds(const void *a, const void *b)
@@ -46,6 +50,39 @@ void engine_profile_reset(engine *e)
     e->profiled_steps = 0;
 }
 
+static int is_product(op_id op)
+{
+    return op == OP_LINEAR || op == OP_LINEAR_DX || op == OP_LINEAR_DW || op == OP_LINEAR_ACT ||
+           op == OP_LINEAR_DX_ACT || op == OP_LINEAR_NORM;
+}
+
+static double operand_bytes(const op_operand *o)
+{
+    return o->info ? (double)o->rows * (double)o->channels * (double)dtype_bytes(o->dtype) : 0;
+}
+
+static double bytes_of(const op_call *c)
+{
+    double bytes = 0;
+    for (int i = 0; i < NODE_INPUTS; i++)
+        bytes += operand_bytes(&c->in[i]);
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        bytes += operand_bytes(&c->out[i]);
+    return bytes;
+}
+
+/* Two for each multiply-add of a product; attention has two products, its gradient five. */
+static double flops_of(const op_call *c, const profile_line *line)
+{
+    if (is_product(c->op))
+        return 2.0 * (double)line->rows * (double)line->in * (double)line->out;
+    if (c->op != OP_ATTENTION && c->op != OP_ATTENTION_GRAD)
+        return 0;
+    const op_operand *y = c->op == OP_ATTENTION ? &c->out[0] : &c->in[0];
+    double tokens = (double)y->info->size[y->info->rank - 2];
+    return (c->op == OP_ATTENTION ? 4 : 10) * tokens * (double)y->rows * (double)y->channels;
+}
+
 /* The line of a call, without its times. A product has the sizes of its layer, forward and backward
  * alike. */
 static profile_line line_of(const op_call *c, engine_profile_by by)
@@ -60,6 +97,8 @@ static profile_line line_of(const op_call *c, engine_profile_by by)
         line.in = c->op == OP_LINEAR_DW ? c->in[1].channels : c->out[0].channels;
         line.out = c->in[0].channels;
     }
+    line.bytes = bytes_of(c);
+    line.flops = flops_of(c, &line);
     return line;
 }
 
@@ -73,6 +112,8 @@ static void line_add(profile_line *lines, int *count, const profile_line *more)
         lines[(*count)++] = (profile_line){.op = more->op, .rows = more->rows, .in = more->in, .out = more->out};
     lines[i].calls += more->calls;
     lines[i].seconds += more->seconds;
+    lines[i].bytes += more->bytes;
+    lines[i].flops += more->flops;
 }
 
 static int lines_make(const engine *e, engine_profile_by by, const double *seconds, profile_line *lines)
@@ -88,28 +129,37 @@ static int lines_make(const engine *e, engine_profile_by by, const double *secon
     return count;
 }
 
-static int is_product(op_id op)
+/* The columns of a shape: bytes of a call, GB/s, GFLOP/s, share of the time that the peaks
+ * allow. */
+static void rates_print(text *out, const profile_line *line, double seconds, const engine_profile *how)
 {
-    return op == OP_LINEAR || op == OP_LINEAR_DX || op == OP_LINEAR_DW || op == OP_LINEAR_ACT ||
-           op == OP_LINEAR_DX_ACT || op == OP_LINEAR_NORM;
+    double limit = fmax(how->bytes_per_s > 0 ? line->bytes / how->bytes_per_s : 0,
+                        how->flops_per_s > 0 ? line->flops / how->flops_per_s : 0);
+    text_add(out, " %9.4g %8.4g", 1e-6 * line->bytes / line->calls, 1e-9 * line->bytes / seconds);
+    if (line->flops > 0)
+        text_add(out, " %9.4g", 1e-9 * line->flops / seconds);
+    else if (limit > 0)
+        text_add(out, " %9s", "");
+    if (limit > 0)
+        text_add(out, " %6.2f", limit / seconds);
 }
 
-static void line_print(text *out, const profile_line *line, double steps, double total)
+static void line_print(text *out, const profile_line *line, double steps, double total, const engine_profile *how)
 {
     char shape[64] = "";
-    double multiplied = (double)line->rows * (double)line->in * (double)line->out * line->calls;
     if (line->rows)
         snprintf(shape, sizeof shape, "%lld x %lld, %lld", (long long)line->rows, (long long)line->in,
                  (long long)line->out);
     text_add(out, "%-20s %-20s %6d %10.3f %6.1f%%", op_rules[line->op].name, shape, line->calls,
              1e3 * line->seconds / steps, 100 * line->seconds / total);
-    if (line->rows && is_product(line->op))
-        text_add(out, " %8.1f", 2e-9 * multiplied * steps / line->seconds);
+    if (line->rows)
+        rates_print(out, line, line->seconds / steps, how);
     text_string(out, "\n");
 }
 
-berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *out)
+berlu_status engine_profile_text(const engine *e, const engine_profile *how, text *out)
 {
+    int by_shape = how->by == PROFILE_BY_SHAPE, peaks = how->bytes_per_s > 0 || how->flops_per_s > 0;
     if (!e->options.profile)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without a profile");
     size_t most = (size_t)calls_all(e) - IMAGES_CALL;
@@ -119,13 +169,13 @@ berlu_status engine_profile_text(const engine *e, engine_profile_by by, text *ou
     double *seconds = (double *)(lines + most) - IMAGES_CALL;
     double total = 0, steps = e->profiled_steps ? e->profiled_steps : 1;
     seconds_collect(e, seconds, 0);
-    int count = lines_make(e, by, seconds, lines);
+    int count = lines_make(e, how->by, seconds, lines);
     for (int i = 0; i < count; i++)
         total += lines[i].seconds;
-    text_add(out, "%-20s %-20s %6s %10s %7s%s\n", "op", by == PROFILE_BY_SHAPE ? "rows x in, out" : "", "calls",
-             "ms/step", "share", by == PROFILE_BY_SHAPE ? "  GFLOP/s" : "");
+    text_add(out, "%-20s %-20s %6s %10s %7s%s%s\n", "op", by_shape ? "rows x in, out" : "", "calls", "ms/step", "share",
+             by_shape ? "   MB/call     GB/s   GFLOP/s" : "", by_shape && peaks ? "  floor" : "");
     for (int i = 0; i < count && lines[i].seconds > 0; i++)
-        line_print(out, &lines[i], steps, total);
+        line_print(out, &lines[i], steps, total, how);
     text_add(out, "%-20s %-20s %6d %10.3f %6.1f%%\n", "all", "", e->call_count, 1e3 * total / steps, 100.0);
     free(lines);
     return text_status(out);

@@ -98,7 +98,7 @@ static void looking_at_a_graph_survives_every_failed_allocation(void **state)
     for (int what = 0; what < 3; what++) {
         text out = {0};
         for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n),
-                 status = what == 0   ? engine_profile_text(p.e, PROFILE_BY_SHAPE, &out)
+                 status = what == 0   ? engine_profile_text(p.e, &(engine_profile){.by = PROFILE_BY_SHAPE}, &out)
                           : what == 1 ? engine_pass_print(p.g, &o, PASS_PLAN, &out, 0)
                                       : engine_pass_print(p.g, &o, PASS_FUSE, &out, 1),
                  fail_hit();

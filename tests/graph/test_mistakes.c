@@ -364,7 +364,7 @@ static void an_engine_made_for_answering_refuses_to_learn(void **state)
     expect(engine_get(p.e, ARRAY_WEIGHT, 99, values), BERLU_ERR_ARG, "of parameter 99");
     expect(engine_site_read(p.e, 0, 0, 1, values), BERLU_ERR_UNSUPPORTED, "blocks.0.act: this plan does not hold");
     expect(engine_site_read(p.e, 1, 0, 1, values), BERLU_ERR_ARG, "no activation site 1");
-    expect(engine_profile_text(p.e, PROFILE_BY_OP, &lines), BERLU_ERR_ARG, "without a profile");
+    expect(engine_profile_text(p.e, &(engine_profile){0}, &lines), BERLU_ERR_ARG, "without a profile");
     text_free(&lines);
     case_free(&p);
 }
