@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,14 +17,12 @@ from step_peer import CALLS
 PEER = pathlib.Path(__file__).resolve().parent / "step_peer.py"
 
 
-class Peer:
-    """A process of PyTorch with one row in one mode, idle between its turns."""
+class Cell:
+    """A process that prints `ready`, is idle between its turns, and answers each with a line of JSON."""
 
-    def __init__(self, args, row, mode):
-        command = [sys.executable, PEER, row, mode, "--device", args.device, "--seconds", str(args.seconds)]
-        command += ["--berlu-torch"] * args.berlu_torch
-        self.row, self.mode, self.rates, self.last, self.failure = row, mode, [], {}, None
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def __init__(self, name, command, env=None):
+        self.name, self.rates, self.last, self.failure = name, [], {}, None
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         atexit.register(self.kill)
         self.messages = []  # read all the time: a compiler's warnings must not fill the pipe
         self.reader = threading.Thread(target=lambda: self.messages.extend(self.process.stderr), daemon=True)
@@ -37,9 +36,15 @@ class Peer:
         self.reader.join()
         text = "".join(self.messages).strip()
         last = (text.splitlines() or ["no message"])[-1]
-        self.failure = "memory" if "out of memory" in text.lower() else f"code {code}"
-        print(f"    torch {self.mode}: ended with code {code}: {last[:300]}", flush=True)
+        self.failure = "memory" if "out of memory" in text.lower() or "MiB are free" in text else f"code {code}"
+        print(f"    {self.name}: ended with code {code}: {last[:300]}", flush=True)
         return None
+
+    def ready(self):
+        return self.answer("ready")
+
+    def result(self, line):
+        return json.loads(line)
 
     def turn(self):
         if self.failure:
@@ -48,7 +53,7 @@ class Peer:
         self.process.stdin.flush()
         line = self.answer("{")
         if line:
-            self.last = json.loads(line)
+            self.last = self.result(line)
             self.rates.append(self.last["images_per_s"])
 
     def kill(self):
@@ -62,6 +67,43 @@ class Peer:
         self.process.wait()
 
 
+class Peer(Cell):
+    """PyTorch with one row in one mode."""
+
+    def __init__(self, args, row, mode):
+        command = [sys.executable, PEER, row, mode, "--device", args.device, "--seconds", str(args.seconds)]
+        super().__init__(f"torch {mode}", command + ["--berlu-torch"] * args.berlu_torch)
+        self.row, self.mode = row, mode
+
+
+class Ours(Cell):
+    """berlu with one row."""
+
+    def __init__(self, args, row):
+        super().__init__("berlu", berlu_command(args, row, ["--turns"]), berlu_env(args))
+        self.row = row
+
+    def result(self, line):
+        return json.loads(line)["rows"][0]
+
+
+class Quiet:
+    """While something is measured the process group --pause is stopped, a training on the same card for instance, whose
+    launched work the GPU finishes first."""
+
+    def __init__(self, args):
+        self.group = args.pause
+
+    def __enter__(self):
+        if self.group:
+            os.killpg(self.group, signal.SIGSTOP)
+            time.sleep(0.7)
+
+    def __exit__(self, *_):
+        if self.group:
+            os.killpg(self.group, signal.SIGCONT)
+
+
 def berlu_command(args, row, more=()):
     name, act, batch, stream, keep = (row.split(":") + ["both"])[:5]
     words = CALLS[name][3] if len(CALLS[name]) > 3 else [name]
@@ -71,9 +113,13 @@ def berlu_command(args, row, more=()):
     return [*command, "--seconds", str(args.seconds), "--json", *more]
 
 
+def berlu_env(args):
+    return dict(os.environ, **dict(pair.split("=", 1) for pair in args.berlu_env))
+
+
 def berlu_start(args, row, more=()):
-    env = dict(os.environ, **dict(pair.split("=", 1) for pair in args.berlu_env))
-    return subprocess.Popen(berlu_command(args, row, more), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = berlu_command(args, row, more)
+    return subprocess.Popen(command, env=berlu_env(args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def berlu_end(process):

@@ -20,12 +20,13 @@ each with words after a plus: +cudnn, +flash, +efficient, +math for one attentio
 ViT whose last block is computed for the class token alone, as berlu's plan does; +budget0.5 for a compiler that recomputes
 so that activations take half.
 
-Every cell is a process that stays alive and idle between its turns; a round gives each a turn of --seconds, so that clocks
-and temperature are shared. Figures are medians over rounds, then the ratio of berlu to the fastest cell; A/A is the median
+Every cell, berlu's too, is a process that stays alive and idle between its turns; a round gives each a turn of --seconds, so
+that clocks and temperature are shared. Figures are medians over rounds, then the ratio of berlu to the fastest cell; A/A is the median
 of every second round over that of the others, so what equal things differ by. A cell with +cls is shown, and is not the
 fastest torch: its model is not timm's. BerLU in torch is the composition of torch operations, or with --berlu-torch the
 module of this project's Python package. Nothing compiles while a row is measured; --ahead N prepares N rows side by side,
-which saves time where compiling takes longer than measuring.
+which saves time where compiling takes longer than measuring. A card that others train on meanwhile: --pause stops their process
+group while something is measured, and --memory then counts what berlu adds.
 
 --memory: time and memory of one row under each of torch's budgets and each of berlu's policies (--keep, with and without
 --recompute-attention). Memory is the driver's, less what an empty context takes: of berlu the most during a run that has the
@@ -35,10 +36,11 @@ import argparse
 import signal
 import statistics
 import sys
+import threading
 
 import step_plots
 import step_sweep
-from step_cells import Driver, Peer, Resident, Watch, berlu_end, berlu_start, empty_context, noise
+from step_cells import Driver, Ours, Peer, Quiet, Resident, Watch, berlu_end, berlu_start, empty_context, noise
 from step_peer import CALLS, Mode
 
 DEFAULT = ["vit_tiny_cifar:gelu:1024:bf16:both", "vit_tiny_cifar:gelu:1024:f32:both", "vit_tiny_cifar:berlu:1024:bf16:both",
@@ -50,11 +52,19 @@ CPU_DEFAULT = ["vit_micro:gelu:8:f32:both"]
 # ---- rows ----
 
 
-def prepare(args, rows, failed=False):
-    """The torch processes of several rows, warm and idle; they compile side by side. Those that failed are left out, or
-    stay in with their reason."""
+def prepare(args, rows):
+    """Of each row berlu's process and torch's, warm and idle. Torch's compile side by side; berlu's start when these are
+    done, one by one, because they time algorithms."""
     peers = {row: [Peer(args, row, mode) for mode in args.modes if ("+cls" not in mode or row.startswith("vit"))] for row in rows}
-    return {row: [peer for peer in cells if peer.answer("ready") or failed] for row, cells in peers.items()}
+    for cells in peers.values():
+        for peer in cells:
+            peer.ready()
+    ours = {}
+    with Quiet(args):
+        for row in rows:
+            ours[row] = Ours(args, row)
+            ours[row].ready()
+    return {row: (ours[row], peers[row]) for row in rows}
 
 
 def spread(rates):
@@ -62,26 +72,22 @@ def spread(rates):
     return f"{statistics.median(rates):.0f} images/s ({min(rates):.0f} to {max(rates):.0f}{f', A/A {aa:.4f}' if aa else ''})"
 
 
-def measure(args, row, peers):
-    """Rounds of one row: berlu's rates and its last result; the peers have theirs."""
-    ours, result = [], None
-    for i in range(args.rounds):
-        result = berlu_end(berlu_start(args, row))
-        if result:
-            ours.append(result["images_per_s"])
-        for peer in peers if i % 2 == 0 else peers[::-1]:
-            peer.turn()
-    for peer in peers:
-        peer.end()
-    return ours, result
+def measure(args, ours, peers):
+    """Rounds of one row; the cells have their rates."""
+    with Quiet(args):
+        for i in range(args.rounds):
+            for cell in [ours, *peers] if i % 2 == 0 else [*peers[::-1], ours]:
+                cell.turn()
+    for cell in [ours, *peers]:
+        cell.end()
 
 
-def compare(args, row, peers):
-    ours, result = measure(args, row, peers)
-    if not ours:
+def compare(args, row, ours, peers):
+    measure(args, ours, peers)
+    if not ours.rates:
         return
-    rate = statistics.median(ours)
-    print(f"{row}: berlu {spread(ours)}, planned {result['planned_bytes'] / 2**20:.0f} MiB", flush=True)
+    rate = statistics.median(ours.rates)
+    print(f"{row}: berlu {spread(ours.rates)}, planned {ours.last['planned_bytes'] / 2**20:.0f} MiB", flush=True)
     peers = sorted((peer for peer in peers if peer.rates), key=lambda peer: -statistics.median(peer.rates))
     fastest = next((peer for peer in peers if not Mode(peer.mode).cls), None)
     for peer in peers:
@@ -93,26 +99,29 @@ def compare(args, row, peers):
 
 
 def memory_berlu(args, memory, row, keep, more):
-    process = berlu_start(args, ":".join(row.split(":")[:4] + [keep]), more)
-    with Watch(memory, process) as watch:
-        result = berlu_end(process)
-    return result and (result["images_per_s"], watch.most)
+    with Quiet(args):
+        before = memory.used(None) if args.pause else 0
+        process = berlu_start(args, ":".join(row.split(":")[:4] + [keep]), more)
+        with Watch(memory, process) as watch:
+            result = berlu_end(process)
+    return result and (result["images_per_s"], watch.most - before)
 
 
 def memory_torch(args, memory, row, modes):
     """Of each mode (rate, bytes): all are prepared side by side and take turns; then they end one by one, and what the
     driver gets back is what a process had."""
     peers = [Peer(args, row, mode) for mode in modes]
-    peers = [peer for peer in peers if peer.answer("ready")]
-    for _ in range(args.rounds):
-        for peer in peers:
-            peer.turn()
+    peers = [peer for peer in peers if peer.ready()]
     found = {}
-    for peer in peers:
-        before = memory.used(peer.process)
-        peer.end()
-        if peer.rates:
-            found[peer.mode] = (statistics.median(peer.rates), before - memory.used(peer.process))
+    with Quiet(args):
+        for _ in range(args.rounds):
+            for peer in peers:
+                peer.turn()
+        for peer in peers:
+            before = memory.used(peer.process)
+            peer.end()
+            if peer.rates:
+                found[peer.mode] = (statistics.median(peer.rates), before - memory.used(peer.process))
     return found
 
 
@@ -147,15 +156,28 @@ def memory_curves(args, row):
 # ---- several processes on one card ----
 
 
+def together(cells):
+    """A turn of all at once."""
+    threads = [threading.Thread(target=cell.turn) for cell in cells]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def processes(args, row):
     berlu_end(berlu_start(args, row))  # choices of algorithms are made once
     alone = None
     for count in args.processes:
-        totals = []
-        for _ in range(args.rounds):
-            results = [berlu_end(process) for process in [berlu_start(args, row) for _ in range(count)]]
-            if all(results):
-                totals.append(sum(r["images_per_s"] for r in results))
+        totals, cells = [], [Ours(args, row) for _ in range(count)]
+        if not all([cell.ready() for cell in cells]):
+            break
+        with Quiet(args):
+            for _ in range(args.rounds):
+                together(cells)
+                totals.append(sum(cell.rates[-1] for cell in cells))
+        for cell in cells:
+            cell.end()
         if totals:
             alone = alone or statistics.median(totals) / count
             print(f"{row}: {count} process{'es' if count > 1 else ''}: {spread(totals)} together, "
@@ -172,6 +194,7 @@ def options():
     p.add_argument("--rounds", type=int, default=6)
     p.add_argument("--seconds", type=float, default=1.0, help="of a turn")
     p.add_argument("--ahead", type=int, default=1, metavar="N", help="rows prepared side by side before they are measured")
+    p.add_argument("--pause", type=int, metavar="GROUP", help="a process group that is stopped while something is measured")
     p.add_argument("--berlu-torch", action="store_true")
     p.add_argument("--memory", action="store_true")
     p.add_argument("--budgets", type=lambda text: text.split(","), default=["1.0", "0.7", "0.5", "0.3"])
@@ -221,8 +244,8 @@ def main():
             processes(args, row)
     else:
         for first in range(0, len(rows), args.ahead):
-            for row, peers in prepare(args, rows[first:first + args.ahead]).items():
-                compare(args, row, peers)
+            for row, cells in prepare(args, rows[first:first + args.ahead]).items():
+                compare(args, row, *cells)
 
 
 if __name__ == "__main__":

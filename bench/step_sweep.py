@@ -70,12 +70,14 @@ def groups_of(cells, ahead):
         yield group
 
 
-def cell_take(cell, ours, result, peers):
+def cell_take(cell, ours, peers):
     """The finished line of a cell; None where something failed for another reason than memory."""
     line = dict(cell, berlu=MEMORY, torch=MEMORY)
-    if ours:
-        line.update(berlu=f"{statistics.median(ours):.6g}", berlu_low=f"{min(ours):.6g}", berlu_high=f"{max(ours):.6g}",
-                    berlu_bytes=result["planned_bytes"], machine=result["machine"])
+    if ours.rates:
+        line.update(berlu=f"{statistics.median(ours.rates):.6g}", berlu_low=f"{min(ours.rates):.6g}", berlu_high=f"{max(ours.rates):.6g}",
+                    berlu_bytes=ours.last["planned_bytes"], machine=ours.last["machine"])
+    elif ours.failure != "memory":
+        return None
     there = [peer for peer in peers if peer.rates]
     if there:
         best = max(there, key=lambda peer: statistics.median(peer.rates))
@@ -83,8 +85,8 @@ def cell_take(cell, ours, result, peers):
                     torch_bytes=best.last["bytes"], torch_mode=best.mode, torch_version=best.last["version"])
     elif any(peer.failure != "memory" for peer in peers):
         return None
-    if ours and there:
-        line["ratio"] = f"{statistics.median(ours) / statistics.median(best.rates):.4f}"
+    if ours.rates and there:
+        line["ratio"] = f"{statistics.median(ours.rates) / statistics.median(best.rates):.4f}"
     return line
 
 
@@ -100,10 +102,11 @@ def run(args, prepare, measure):
         if longest and start - begin + longest > args.limit:
             print(f"{len(cells)} cells are left; the same call goes on with them", flush=True)
             break
-        prepared = prepare(args, [row_of(cell) for cell in group], failed=True)
+        prepared = prepare(args, [row_of(cell) for cell in group])
         for cell in group:
-            peers = prepared[row_of(cell)]
-            line = cell_take(cell, *measure(args, row_of(cell), peers), peers)
+            ours, peers = prepared[row_of(cell)]
+            measure(args, ours, peers)
+            line = cell_take(cell, ours, peers)
             cells.remove(cell)
             if line:
                 done.append(line)

@@ -26,13 +26,11 @@ def cell(**more):
 
 
 class Peer:
-    """What step_sweep.py sees of a process of torch."""
+    """What step_sweep.py sees of a process of torch or of berlu."""
 
     def __init__(self, rates, mode="graph", failure=None):
-        self.rates, self.mode, self.failure, self.last = rates, mode, failure, {"bytes": 5, "version": "2"}
-
-    def turn(self):
-        pass
+        self.rates, self.mode, self.failure = rates, mode, failure
+        self.last = {"bytes": 5, "version": "2", "planned_bytes": 7, "machine": "GPU"}
 
 
 class Numbers(unittest.TestCase):
@@ -60,14 +58,28 @@ class Numbers(unittest.TestCase):
         self.assertEqual([[c["name"] for c in group] for group in groups], [[0, 1], [2], [3]])
 
     def test_a_line_of_the_sweep_takes_the_fastest_torch(self):
-        result = {"planned_bytes": 7, "machine": "GPU"}
-        line = step_sweep.cell_take(cell(), [300, 100, 200], result, [Peer([50, 50]), Peer([160, 160], "default")])
+        line = step_sweep.cell_take(cell(), Peer([300, 100, 200]), [Peer([50, 50]), Peer([160, 160], "default")])
         self.assertEqual((line["berlu"], line["torch"], line["torch_mode"], line["ratio"]), ("200", "160", "default", "1.2500"))
 
     def test_too_little_memory_is_a_result_and_other_failures_are_not(self):
         full = Peer([], failure="memory")
-        self.assertEqual(step_sweep.cell_take(cell(), [1], {"planned_bytes": 7, "machine": ""}, [full])["torch"], step_sweep.MEMORY)
-        self.assertIsNone(step_sweep.cell_take(cell(), [1], {"planned_bytes": 7, "machine": ""}, [Peer([], failure="code 1")]))
+        self.assertEqual(step_sweep.cell_take(cell(), Peer([1]), [full])["torch"], step_sweep.MEMORY)
+        self.assertEqual(step_sweep.cell_take(cell(), full, [Peer([1])])["berlu"], step_sweep.MEMORY)
+        self.assertIsNone(step_sweep.cell_take(cell(), Peer([1]), [Peer([], failure="code 1")]))
+        self.assertIsNone(step_sweep.cell_take(cell(), Peer([], failure="code 1"), [Peer([1])]))
+
+    def test_a_group_is_stopped_while_something_is_measured_and_goes_on_behind(self):
+        def state():
+            return pathlib.Path(f"/proc/{other.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+            try:
+                with self.assertRaises(KeyError), step_cells.Quiet(argparse.Namespace(pause=other.pid)):
+                    self.assertEqual(state(), "T")
+                    raise KeyError  # a measurement that fails stops nothing for good
+                self.assertNotEqual(state(), "T")
+            finally:
+                other.kill()
 
 
 class Files(unittest.TestCase):
@@ -82,11 +94,11 @@ class Files(unittest.TestCase):
         args = argparse.Namespace(csv=self.csv, svg=self.csv + ".svg", tokens=[65], widths=[192, 384], batches=[64, 128], ahead=1,
                                   device="cuda", limit=limit)
 
-        def measure(_args, row, _peers):
-            seen.append(row)
-            return [100.0], {"planned_bytes": 1, "machine": "GPU"}
+        def prepare(_args, rows):
+            seen.extend(rows)
+            return {row: (Peer([100.0]), [Peer([200.0 if "small" in row else 50.0])]) for row in rows}
 
-        step_sweep.run(args, lambda _args, rows, failed: {row: [Peer([200.0 if "small" in row else 50.0])] for row in rows}, measure)
+        step_sweep.run(args, prepare, lambda *_: None)
         return seen
 
     def test_a_sweep_goes_on_where_it_ended(self):
