@@ -77,6 +77,16 @@ static berlu_status result_print(const options *o, const report *r, size_t studi
         output_end(&out);
     }
     output_end(&out);
+    output_array(&out, "hypotheses");
+    for (size_t i = 0; i < r->judged.hypothesis_count; i++) {
+        const hypothesis *h = &r->judged.hypotheses[i];
+        output_object(&out, NULL);
+        output_string(&out, "study", h->study->of->name);
+        output_string(&out, "direction", verdict_direction_name(h->verdict.direction));
+        output_bool(&out, "partial", h->verdict.partial);
+        output_end(&out);
+    }
+    output_end(&out);
     return output_print(&out);
 }
 

@@ -32,6 +32,18 @@ int study_threads(const options *o, int jobs)
     return cores > jobs ? cores / jobs : 1;
 }
 
+static void pair_print(const study *s, const study_pair *p)
+{
+    static const char *const bounds[] = {"", "within +-", "below ", "above "};
+    const stats_expected *x = &s->contrasts[p->contrast].expected;
+    printf("contrast %-22s %s - %s", p->name, s->cells[p->a].label, s->cells[p->b].label);
+    if (p->minus_a != STUDY_NO_CELL)
+        printf(" - (%s - %s)", s->cells[p->minus_a].label, s->cells[p->minus_b].label);
+    if (x->what)
+        printf(": %s%g", bounds[x->what], x->limit);
+    printf("\n");
+}
+
 void study_plan_print(const study_opened *x)
 {
     for (size_t c = 0; c < x->s.cell_count; c++) {
@@ -45,8 +57,9 @@ void study_plan_print(const study_opened *x)
         printf("\n");
     }
     for (size_t i = 0; i < x->s.pair_count; i++)
-        printf("contrast %-22s %s - %s\n", x->s.pairs[i].name, x->s.cells[x->s.pairs[i].a].label,
-               x->s.cells[x->s.pairs[i].b].label);
+        pair_print(&x->s, &x->s.pairs[i]);
+    if (*x->s.hypothesis)
+        printf("hypothesis: %s (holds only if all %zu do)\n", x->s.hypothesis, x->s.pair_count);
 }
 
 static void needs_print(const study_estimate *e, const study_time *t, int jobs)

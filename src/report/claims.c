@@ -42,6 +42,34 @@ int claim_counts(const view_study *s, const view_cell *c, const char *id)
     return claim_speaks(s, c, id) && !(other && claim_speaks(other, c, id));
 }
 
+static int has_done_runs_of(const view_cell *c, const view_cell *other, const char *metric)
+{
+    for (size_t i = 0; i < other->of->count; i++) {
+        size_t k = 0;
+        if (!view_run_done(&other->of->runs[i], metric))
+            continue;
+        while (k < c->of->count && strcmp(c->of->runs[k].key, other->of->runs[i].key) != 0)
+            k++;
+        if (k == c->of->count)
+            return 0;
+    }
+    return 1;
+}
+
+int claim_counts_cell(const evidence *e, const view_study *s, const view_cell *c, const char *id)
+{
+    for (size_t i = 0; i < e->v->count; i++) {
+        const view_study *t = &e->v->studies[i];
+        for (size_t k = 0; t != s && k < t->cell_count; k++) {
+            const view_cell *other = &t->cells[k];
+            if (strcmp(t->metric, s->metric) == 0 && claim_speaks(t, other, id) &&
+                has_done_runs_of(other, c, s->metric) && (other->done.count > c->done.count || t < s))
+                return 0;
+        }
+    }
+    return claim_speaks(s, c, id);
+}
+
 void claim_study(claim_result *r, const evidence *e, const view_study *s)
 {
     const char *at = r->studies;
@@ -61,7 +89,7 @@ typedef struct duel {
     const judged *j; /* NULL: not registered */
     stats_contrast stats;
     double p_holm, paper;
-    size_t n, registered;
+    size_t n, registered, missing;
     const char *differs;
 } duel;
 
@@ -80,13 +108,14 @@ static duel duel_find(const evidence *e, const char *id, const char *data, const
         const judged *j = &e->judged->items[i];
         int straight = strcmp(j->a->act, "berlu") == 0 && strcmp(j->b->act, rival) == 0,
             flipped = strcmp(j->b->act, "berlu") == 0 && strcmp(j->a->act, rival) == 0;
-        if (!j->of->current || !(straight || flipped) || strcmp(j->a->data, data) != 0 ||
-            strcmp(j->a->family, family) != 0 || strcmp(j->study->metric, "top1") != 0 ||
-            !claim_speaks(j->study, j->a, id))
+        int asks = j->of->current && !j->of->expected.what && !j->of->second; /* whether the two differ */
+        if (!asks || !(straight || flipped) || strcmp(j->a->data, data) != 0 || strcmp(j->a->family, family) != 0 ||
+            strcmp(j->study->metric, "top1") != 0 || !claim_speaks(j->study, j->a, id))
             continue;
         if (d.j && d.n >= j->n) /* of several studies the one with more seeds */
             continue;
         d.j = j, d.stats = j->stats, d.p_holm = j->p_holm, d.n = j->n, d.registered = j->registered;
+        d.missing = j->missing;
         d.differs = j->a->differs;
         if (flipped)
             duel_flip(&d.stats);
@@ -102,6 +131,7 @@ static verdict duel_verdict(const duel *d)
                                                 .paper = d->paper,
                                                 .n = d->n,
                                                 .registered = d->registered,
+                                                .missing = d->missing,
                                                 .differs = *d->differs != 0});
 }
 
@@ -200,6 +230,7 @@ static duel duel_mean(const duel *each, size_t count, size_t contrasts, double p
         value += each[i].stats.judged.value, square += e2, fourth += e2 * e2 / each[i].stats.judged.df, k++;
         m.n = m.n == 0 || each[i].n < m.n ? each[i].n : m.n;
         m.registered = each[i].registered > m.registered ? each[i].registered : m.registered;
+        m.missing += each[i].missing;
         m.j = each[i].j;
         if (*each[i].differs)
             m.differs = each[i].differs;

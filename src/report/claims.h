@@ -48,6 +48,9 @@ claim_word claim_worst(claim_word a, claim_word b); /* of two parts of a claim; 
 int claim_speaks(const view_study *s, const view_cell *c, const char *id);
 /* The same for evidence from runs: 0 where another study with this claim has the same runs. */
 int claim_counts(const view_study *s, const view_cell *c, const char *id);
+/* For evidence from single cells: 0 also where a cell of another study that speaks has all finished
+ * runs of this one, whatever else the two studies have. So no run counts twice. */
+int claim_counts_cell(const evidence *e, const view_study *s, const view_cell *c, const char *id);
 void claim_study(claim_result *r, const evidence *e,
                  const view_study *s); /* appends its name; studies becomes NULL without memory */
 
@@ -58,7 +61,7 @@ berlu_status claims_runs(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_landscape(claim_result out[CLAIMS], const evidence *e);
 berlu_status claims_cost(claim_result out[CLAIMS], const evidence *e);
 
-/* All claims and contrasts as one JSON object; numbers read back to the same bits. */
+/* All claims, contrasts and hypotheses as one JSON object; numbers read back to the same bits. */
 berlu_status claims_json(text *out, const claim_result claims[CLAIMS], const judgements *all, const char *first_line);
 
 #endif

@@ -1,4 +1,5 @@
-/* claims_json.c - claims and contrasts as JSON, for programs. SPDX-License-Identifier: MIT
+/* claims_json.c - claims, contrasts and hypotheses as JSON, for programs.
+ * SPDX-License-Identifier: MIT
  *
  * Reals are the shortest text that reads back to the same bits; unknown values are null. */
 #include <math.h>
@@ -73,6 +74,24 @@ static void contrast_add(text *out, const judged *j)
     string_add(out, "size", verdict_size_name(j->verdict.size));
     text_add(out, ", \"partial\": %s", j->verdict.partial ? "true" : "false");
     string_add(out, "why", j->verdict.why);
+    string_add(out, "expect", j->of->expect);
+    real_add(out, "limit", j->of->expected.what ? j->of->expected.limit : NAN);
+    string_add(out, "minus_a", j->minus_a ? j->minus_a->label : "");
+    string_add(out, "minus_b", j->minus_b ? j->minus_b->label : "");
+    real_add(out, "p_held", j->p_held);
+    real_add(out, "p_not_held", j->p_not_held);
+    text_string(out, "}");
+}
+
+static void hypothesis_add(text *out, const hypothesis *h)
+{
+    text_add(out, "{\"predictions\": %zu, \"held\": %zu", h->predictions, h->held);
+    string_add(out, "study", h->study->of->name);
+    string_add(out, "hypothesis", h->study->hypothesis);
+    string_add(out, "direction", verdict_direction_name(h->verdict.direction));
+    text_add(out, ", \"partial\": %s", h->verdict.partial ? "true" : "false");
+    string_add(out, "why", h->verdict.why);
+    string_add(out, "registered", h->study->of->registered);
     text_string(out, "}");
 }
 
@@ -88,6 +107,11 @@ berlu_status claims_json(text *out, const claim_result claims[CLAIMS], const jud
     for (size_t i = 0; i < all->count; i++) {
         contrast_add(out, &all->items[i]);
         text_string(out, i + 1 < all->count ? ",\n" : "\n");
+    }
+    text_string(out, "],\n\"hypotheses\": [\n");
+    for (size_t i = 0; i < all->hypothesis_count; i++) {
+        hypothesis_add(out, &all->hypotheses[i]);
+        text_string(out, i + 1 < all->hypothesis_count ? ",\n" : "\n");
     }
     text_string(out, "]}\n");
     return text_status(out);

@@ -93,7 +93,7 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
     const view_study *s = &e->v->studies[at_study];
     const view_cell *cell = &s->cells[c];
     const cell_sites *sites = &e->sites[at_study][c];
-    if (strcmp(cell->act, "berlu") != 0 || !claim_counts(s, cell, "C19") || sites->epochs < 1 ||
+    if (strcmp(cell->act, "berlu") != 0 || !claim_counts_cell(e, s, cell, "C19") || sites->epochs < 1 ||
         !sites_have(sites, SITE_GRAD))
         return BERLU_OK;
     growth first = growth_at(sites, 0), last = growth_at(sites, sites->epochs - 1);

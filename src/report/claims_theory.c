@@ -156,16 +156,18 @@ static berlu_status found_of(lipschitz *out, const char *spec)
     return status;
 }
 
-/* The largest |alpha| after training, over the runs with BerLU. */
-static double alpha_trained(claim_result *r, const evidence *e)
+/* The largest |alpha| after training, over the runs with BerLU; `missing` when one of their cells
+ * is not complete. */
+static double alpha_trained(claim_result *r, const evidence *e, int *missing)
 {
     double most = NAN;
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             const view_cell *cell = &e->v->studies[i].cells[c];
             const cell_sites *s = &e->sites[i][c];
-            if (isnan(cell->eps) || !claim_counts(&e->v->studies[i], cell, "C4"))
+            if (isnan(cell->eps) || !claim_counts_cell(e, &e->v->studies[i], cell, "C4"))
                 continue;
+            *missing |= s->run_count && cell->done.count < cell->of->count;
             for (size_t k = 0; k < s->run_count; k++)
                 if (!isnan(s->runs[k].alpha)) {
                     most = fmax(most, s->runs[k].alpha);
@@ -186,7 +188,8 @@ static berlu_status c4(claim_result *r, const evidence *e)
                  {"berlu:alpha=-0.5", 1},
                  {"berlu:alpha=1.5", 1.5},
                  {"berlu:alpha=-2,eps=10", 2}};
-    double worst = 0, trained = alpha_trained(r, e);
+    int missing = 0;
+    double worst = 0, trained = alpha_trained(r, e, &missing);
     for (size_t i = 0; i < COUNT(tries); i++) {
         lipschitz l = {0};
         TRY(found_of(&l, tries[i].spec));
@@ -200,9 +203,9 @@ static berlu_status c4(claim_result *r, const evidence *e)
                                              worst, trained, r->n);
     claim_word word = worst <= 1e-12 && !(trained > 1) ? CLAIM_HELD : CLAIM_NOT_HELD;
     TRY(settle(r, word, isnan(trained) || trained <= 1 ? "inside" : "outside", figures));
-    if (isnan(trained)) {
+    if (isnan(trained) || missing) {
         r->partial = 1;
-        r->why = "no trained alpha in this report";
+        r->why = missing ? "fewer seeds than registered" : "no trained alpha in this report";
     }
     return BERLU_OK;
 }

@@ -37,9 +37,11 @@ static void contrast_verdict(text *out, const judged *j, int paper)
     text_string(out, "<tr><td class=\"words\">");
     html_text(out, j->of->name);
     text_string(out, "<span class=\"rule\">");
-    html_text(out, j->a->label);
-    text_string(out, " minus ");
-    html_text(out, j->b->label);
+    text words = {0};
+    contrast_words(&words, j->study->of, j->of);
+    html_text(out, words.data ? words.data : "");
+    out->failed |= words.failed;
+    text_free(&words);
     text_string(out, "</span></td><td>");
     badge(out, verdict_direction_name(j->verdict.direction));
     if (j->verdict.partial && j->n)
@@ -74,6 +76,30 @@ static void contrast_verdicts(text *out, const judgements *all)
     text_string(out, "<th class=\"n\">seeds</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < all->count; i++)
         contrast_verdict(out, &all->items[i], paper);
+    text_string(out, "</tbody></table></div>\n");
+}
+
+static void hypotheses_write(text *out, const judgements *all)
+{
+    if (!all->hypothesis_count)
+        return;
+    text_string(out, "<div class=\"scroll\"><table id=\"hypotheses\">\n<caption>Hypotheses: each holds only if all its "
+                     "predictions do</caption>\n<thead><tr><th>hypothesis</th><th>verdict</th>"
+                     "<th class=\"n\">predictions that hold</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < all->hypothesis_count; i++) {
+        const hypothesis *h = &all->hypotheses[i];
+        text_string(out, "<tr><td class=\"words\">");
+        html_text(out, h->study->hypothesis);
+        text_string(out, "<span class=\"rule\">study ");
+        html_text(out, h->study->of->name);
+        text_string(out, ", registered ");
+        html_text(out, h->study->of->registered);
+        text_string(out, "</span></td><td>");
+        badge(out, verdict_direction_name(h->verdict.direction));
+        if (h->verdict.partial)
+            text_add(out, "<span class=\"rule\">%s</span>", h->verdict.why);
+        text_add(out, "</td><td class=\"n\">%zu of %zu</td></tr>\n", h->held, h->predictions);
+    }
     text_string(out, "</tbody></table></div>\n");
 }
 
@@ -123,12 +149,15 @@ void verdicts_write(text *out, const page_parts *p)
     size_t open = 0;
     for (size_t i = 0; i < CLAIMS; i++)
         open += strcmp(p->claims[i].direction, "not tested") == 0;
+    hypotheses_write(out, p->e->judged);
     contrast_verdicts(out, p->e->judged);
     text_string(out,
                 "<p class=\"soft\">A contrast is <em>better</em> or <em>worse</em> when Holm's p over all contrasts "
                 "of this report is below 0.05, <em>no difference</em> when its 90 % interval lies within the margin, "
-                "else <em>undecided</em>; only the registered number of seeds is judged. <em>Size</em> says whether "
-                "the paper's difference lies inside our 95 % interval.</p>\n");
+                "else <em>undecided</em>; only the registered number of seeds is judged. A prediction is "
+                "<em>held</em> when one-sided tests at its limit show it (p below 0.05), <em>not held</em> when they "
+                "show the contrary (Holm's p over the predictions of its hypothesis), else <em>undecided</em>. "
+                "<em>Size</em> says whether the paper's difference lies inside our 95 % interval.</p>\n");
     if (open < CLAIMS)
         claim_table(out, p, "claims", "Claims of the paper, each by its rule", 1);
     if (open) {

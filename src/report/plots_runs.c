@@ -70,9 +70,14 @@ static int forest_row(forest *f, size_t i, const evidence *e)
 {
     const judged *j = &e->judged->items[i];
     f->names[i] = e->v->count > 1 ? arena_printf(e->memory, "%s: %s", j->study->of->name, j->of->name) : j->of->name;
-    f->titles[i] = arena_printf(e->memory, "%s minus %s: %.2f [%.2f, %.2f], n = %zu of %zu, %s", j->a->label,
-                                j->b->label, j->stats.judged.value, j->stats.low, j->stats.high, j->n, j->registered,
-                                verdict_direction_name(j->verdict.direction));
+    text words = {0};
+    contrast_words(&words, j->study->of, j->of);
+    f->titles[i] = text_status(&words) == BERLU_OK
+                       ? arena_printf(e->memory, "%s: %.2f [%.2f, %.2f], n = %zu of %zu, %s", words.data,
+                                      j->stats.judged.value, j->stats.low, j->stats.high, j->n, j->registered,
+                                      verdict_direction_name(j->verdict.direction))
+                       : NULL;
+    text_free(&words);
     f->y[i] = (double)i;
     f->below[i] = (double)i + 0.22;
     f->value[i] = j->n ? j->stats.judged.value : NAN;

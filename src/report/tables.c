@@ -16,10 +16,13 @@ static const char *const beside_columns[] = {"study",  "data",     "model",     
 static const char *const cell_columns[] = {"study", "cell", "n",         "failed", "waiting", "mean", "sd",
                                            "low",   "high", "images_sd", "best",   "loss",    "top5", "images_per_s"};
 static const char *const contrast_columns[] = {
-    "study",       "name", "a",          "b",           "n",          "mean_a", "sd_a",       "mean_b",   "sd_b",
-    "difference",  "low",  "high",       "p",           "p_holm",     "test",   "p_equal",    "p_flip",   "paired_low",
-    "paired_high", "r",    "images_low", "images_high", "detectable", "paper",  "registered", "failed_a", "failed_b",
-    "verdict",     "size", "failures",   "metric",      "levene",     "why"};
+    "study",      "name",       "a",           "b",       "n",          "mean_a",      "sd_a",       "mean_b",
+    "sd_b",       "difference", "low",         "high",    "p",          "p_holm",      "test",       "p_equal",
+    "p_flip",     "paired_low", "paired_high", "r",       "images_low", "images_high", "detectable", "paper",
+    "registered", "failed_a",   "failed_b",    "verdict", "size",       "failures",    "metric",     "levene",
+    "why",        "expect",     "limit",       "minus_a", "minus_b",    "p_held",      "p_not_held"};
+static const char *const hypothesis_columns[] = {"study",       "hypothesis", "verdict",   "held",
+                                                 "predictions", "why",        "registered"};
 static const char *const run_columns[] = {"study",  "cell",    "seed",    "key",       "state",
                                           "top1",   "top5",    "loss",    "device",    "version",
                                           "commit", "message", "command", "sharpness", "eigenvalue"};
@@ -202,8 +205,28 @@ static void contrast_row(table *t, const judged *j, int chance)
     table_word(t, j->study->metric);
     table_number(t, c->levene, -2);
     table_word(t, chance ? "" : j->verdict.why);
+    table_word(t, j->of->expect);
+    table_number(t, j->of->expected.what ? j->of->expected.limit : NAN, 2);
+    table_word(t, j->minus_a ? j->minus_a->label : "");
+    table_word(t, j->minus_b ? j->minus_b->label : "");
+    table_number(t, chance ? c->p_wrong : j->p_held, -2);
+    table_number(t, chance ? c->p_right : j->p_not_held, -2);
     if (chance)
         table_mark_row(t, "soft");
+}
+
+static void hypothesis_row(table *t, const hypothesis *h)
+{
+    char words[64];
+    snprintf(words, sizeof words, "%s%s", verdict_direction_name(h->verdict.direction),
+             h->verdict.partial ? " (partial)" : "");
+    table_word(t, h->study->of->name);
+    table_word(t, h->study->hypothesis);
+    table_word(t, words);
+    table_number(t, (double)h->held, 0);
+    table_number(t, (double)h->predictions, 0);
+    table_word(t, h->verdict.why);
+    table_word(t, h->study->of->registered);
 }
 
 /* ---- runs and machines ----------------------------------------------------------------------- */
@@ -279,7 +302,8 @@ static void machines_fill(table *t, const view *v)
 
 void tables_list(const report_tables *t, const table *out[TABLES])
 {
-    const table *const all[TABLES] = {&t->claims, &t->beside, &t->contrasts, &t->aa, &t->cells, &t->runs, &t->machines};
+    const table *const all[TABLES] = {&t->claims, &t->hypotheses, &t->beside, &t->contrasts,
+                                      &t->aa,     &t->cells,      &t->runs,   &t->machines};
     memcpy(out, all, sizeof all);
 }
 
@@ -287,6 +311,8 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
 {
     arena *memory = e->memory;
     out->claims = table_make(memory, "claims", "The paper's claims", claim_columns, COUNT(claim_columns));
+    out->hypotheses = table_make(memory, "hypotheses", "Hypotheses: each holds only if all its predictions do",
+                                 hypothesis_columns, COUNT(hypothesis_columns));
     out->beside = table_make(memory, "beside", "Beside the paper's tables", beside_columns, COUNT(beside_columns));
     out->contrasts = table_make(memory, "contrasts", "Registered contrasts, a minus b in points", contrast_columns,
                                 COUNT(contrast_columns));
@@ -296,6 +322,8 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
     out->machines = table_make(memory, "machines", "Versions, data, machines", machine_columns, COUNT(machine_columns));
     for (size_t i = 0; i < CLAIMS; i++)
         claim_row(&out->claims, &claims[i]);
+    for (size_t i = 0; i < e->judged->hypothesis_count; i++)
+        hypothesis_row(&out->hypotheses, &e->judged->hypotheses[i]);
     for (size_t i = 0; i < e->judged->count; i++)
         for (int chance = 0; chance < 2; chance++)
             contrast_row(&out->contrasts, &e->judged->items[i], chance);

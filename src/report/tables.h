@@ -7,13 +7,13 @@
 #include "report/table.h"
 
 typedef struct report_tables {
-    table claims, beside, contrasts, aa, cells, runs, machines;
+    table claims, hypotheses, beside, contrasts, aa, cells, runs, machines;
 } report_tables;
 
 berlu_status tables_make(report_tables *out, const evidence *e, const claim_result claims[CLAIMS]);
 
 /* Every table, in the order of the files. */
-enum { TABLES = 7 };
+enum { TABLES = 8 };
 berlu_status tables_aa(table *t, const view_study *s, arena *memory); /* tables_aa.c */
 void tables_list(const report_tables *t, const table *out[TABLES]);
 

@@ -129,12 +129,12 @@ static const char *word_of(const yaml_item *root, const char *key, const char *s
     return item && item->kind == YAML_TEXT && *item->text ? item->text : standard;
 }
 
-/* Reads about, margin, metric, kind and claims. The file was checked when it was registered; an
- * unreadable one (an imported source has none) leaves the defaults. */
+/* Reads about, margin, metric, hypothesis, kind and claims. The file was checked when it was
+ * registered; an unreadable one (an imported source has none) leaves the defaults. */
 static berlu_status file_view(view_study *s, arena *memory)
 {
     yaml_tree tree;
-    s->about = "";
+    s->about = s->hypothesis = "";
     s->margin = MARGIN;
     s->metric = "top1";
     berlu_status status = yaml_tree_parse(&tree, s->of->yaml, strlen(s->of->yaml), s->of->name);
@@ -146,6 +146,7 @@ static berlu_status file_view(view_study *s, arena *memory)
         s->margin = margin;
     s->about = arena_strdup(memory, word_of(root, "about", ""));
     s->metric = arena_strdup(memory, word_of(root, "metric", "top1"));
+    s->hypothesis = arena_strdup(memory, word_of(root, "hypothesis", ""));
     s->cost = strcmp(word_of(root, "kind", "train"), "cost") == 0;
     s->pilots = s->about && strstr(s->about, "pilot") != NULL;
     size_t most = claims ? claims->count : 0;
@@ -154,7 +155,7 @@ static berlu_status file_view(view_study *s, arena *memory)
         if (c->kind == YAML_TEXT)
             s->claims[s->claim_count++] = arena_strdup(memory, c->text);
     yaml_tree_free(&tree);
-    return s->about && s->metric && s->claims ? BERLU_OK : BERLU_ERR_MEMORY;
+    return s->about && s->metric && s->hypothesis && s->claims ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
 static berlu_status study_view(view_study *s, const store_study *of, arena *memory)

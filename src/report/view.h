@@ -39,6 +39,7 @@ typedef struct view_cell {
 typedef struct view_study {
     const store_study *of;
     const char *about, *metric; /* metric: top1, top5 or loss */
+    const char *hypothesis;     /* the sentence its predictions are about; "": none */
     double margin;
     int pilots; /* its description says that contrasts were chosen after pilot runs */
     int cost;   /* kind: cost */

@@ -126,6 +126,44 @@ double stats_p_equivalent(stats_estimate e, double margin)
     return isnan(above) || isnan(below) ? NAN : fmax(above, below);
 }
 
+/* P(T <= (value - limit) / error): small where the value lies below the limit. */
+static double lower_tail(double value, double limit, stats_estimate e)
+{
+    return stats_t_cdf(t_value(value - limit, e.error), e.df);
+}
+
+double stats_p_wrong(stats_estimate e, stats_expected x)
+{
+    switch (x.what) {
+    case STATS_WITHIN:
+        return stats_p_equivalent(e, x.limit);
+    case STATS_BELOW:
+        return lower_tail(e.value, x.limit, e);
+    case STATS_ABOVE:
+        return lower_tail(-e.value, -x.limit, e);
+    case STATS_NOTHING:
+        break;
+    }
+    return NAN;
+}
+
+double stats_p_right(stats_estimate e, stats_expected x)
+{
+    switch (x.what) {
+    case STATS_WITHIN: { /* both tails of a true value at the limit: the size of the test is exact there */
+        double p = lower_tail(-fabs(e.value), -x.limit, e) + lower_tail(-fabs(e.value), x.limit, e);
+        return p > 1 ? 1 : p;
+    }
+    case STATS_BELOW:
+        return stats_p_wrong(e, (stats_expected){STATS_ABOVE, x.limit});
+    case STATS_ABOVE:
+        return stats_p_wrong(e, (stats_expected){STATS_BELOW, x.limit});
+    case STATS_NOTHING:
+        break;
+    }
+    return NAN;
+}
+
 double stats_detectable(stats_estimate e, double alpha, double power)
 {
     if (isnan(e.error) || !(e.df > 0) || !(alpha > 0 && alpha < power && power < 1))
@@ -270,6 +308,30 @@ const char *stats_test_name(stats_test test)
     return test == STATS_WELCH ? "welch" : "pooled";
 }
 
+/* (a - b) - (c - d), with one deviation pooled over the cells or with one for each sample. */
+static stats_estimate second_difference(const stats_contrast_input *in, stats_test test)
+{
+    static const double weights[] = {1, -1, -1, 1};
+    const stats_sample all[] = {in->a, in->b, in->minus[0], in->minus[1]};
+    stats_summary each[4];
+    double df, deviation = stats_pooled_deviation(in->cells, in->count, &df), inverse = 0, value = 0;
+    for (int i = 0; i < 4; i++) {
+        each[i] = (stats_summary){(double)all[i].count, stats_mean(all[i]), stats_deviation(all[i])};
+        value += weights[i] * each[i].mean;
+        inverse += 1 / each[i].n;
+    }
+    if (test == STATS_WELCH)
+        return stats_combined(each, weights, 4);
+    return (stats_estimate){value, isnan(value) ? NAN : deviation * sqrt(inverse), df};
+}
+
+static stats_estimate judged_estimate(const stats_contrast_input *in, stats_test test)
+{
+    if (in->minus)
+        return second_difference(in, test);
+    return test == STATS_WELCH ? stats_welch(in->a, in->b) : stats_pooled(in->a, in->b, in->cells, in->count);
+}
+
 stats_contrast stats_contrast_make(const stats_contrast_input *in)
 {
     stats_contrast c = {.mean_a = stats_mean(in->a), .mean_b = stats_mean(in->b)};
@@ -277,13 +339,16 @@ stats_contrast stats_contrast_make(const stats_contrast_input *in)
     c.sd_b = stats_deviation(in->b);
     c.levene = stats_levene(in->cells, in->count);
     c.test = c.levene < 0.01 ? STATS_WELCH : STATS_POOLED; /* a NaN keeps the pooled one */
-    c.judged = c.test == STATS_WELCH ? stats_welch(in->a, in->b) : stats_pooled(in->a, in->b, in->cells, in->count);
+    c.judged = judged_estimate(in, c.test);
     stats_interval wide = stats_range(c.judged, 0.95), narrow = stats_range(c.judged, 0.90);
     c.low = wide.low, c.high = wide.high;
     c.low90 = narrow.low, c.high90 = narrow.high;
     c.p = stats_p(c.judged);
     c.p_equal = stats_p_equivalent(c.judged, in->margin);
-    c.detectable = stats_detectable(c.judged, 0.05 / (double)(in->contrasts ? in->contrasts : 1), 0.8);
+    c.p_wrong = stats_p_wrong(c.judged, in->expected);
+    c.p_right = stats_p_right(c.judged, in->expected);
+    double level = in->expected.what ? 2 * 0.05 : 0.05 / (double)(in->contrasts ? in->contrasts : 1);
+    c.detectable = stats_detectable(c.judged, level, 0.8); /* twice the level: one side of it */
 
     assert(in->pairs <= in->a.count && in->pairs <= in->b.count);
     stats_sample a = {in->a.values, in->pairs}, b = {in->b.values, in->pairs};

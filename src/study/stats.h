@@ -81,6 +81,19 @@ double stats_p(stats_estimate e);                           /* two-sided p of "t
  * the 90 % interval is inside. */
 double stats_p_equivalent(stats_estimate e, double margin);
 
+/* What a study predicted of a true value: that it lies inside (-limit, limit), below or above the
+ * limit. */
+typedef enum stats_expects { STATS_NOTHING, STATS_WITHIN, STATS_BELOW, STATS_ABOVE } stats_expects;
+typedef struct stats_expected {
+    stats_expects what;
+    double limit;
+} stats_expected;
+
+/* p of "the prediction is wrong" and of "it is right": the first small shows that it holds, the
+ * second that it does not. One-sided t tests at the limit; NaN without a prediction. */
+double stats_p_wrong(stats_estimate e, stats_expected x);
+double stats_p_right(stats_estimate e, stats_expected x);
+
 /* The true difference that a two-sided test at level `alpha` with this error and these degrees
  * of freedom finds with the given power. With k contrasts under Holm the first step has alpha =
  * 0.05 / k. */
@@ -137,20 +150,23 @@ typedef struct stats_contrast_input {
     stats_sample a, b;         /* last-epoch metric by seed */
     const stats_sample *cells; /* all cells of the same model, data and epochs, a and b included */
     size_t count;
-    size_t pairs;     /* the first `pairs` values of a and of b have the same seeds */
-    size_t contrasts; /* registered in the same Holm list; 0 counts as 1 */
-    double margin;    /* for equivalence */
+    const stats_sample *minus; /* NULL, or two samples: judged is (a - b) - (minus[0] - minus[1]) */
+    size_t pairs;              /* the first `pairs` values of a and of b have the same seeds; 0 beside `minus` */
+    size_t contrasts;          /* registered in the same Holm list; 0 counts as 1 */
+    double margin;             /* for equivalence */
+    stats_expected expected;   /* a prediction */
 } stats_contrast_input;
 
 typedef struct stats_contrast {
     double mean_a, sd_a, mean_b, sd_b;
-    stats_estimate judged; /* of a - b, by `test` */
+    stats_estimate judged; /* of a - b, less the second difference where there is one, by `test` */
     stats_test test;       /* Welch where Levene's p is below 0.01 */
     double levene;
     double low, high, p;           /* 95 % */
     double low90, high90, p_equal; /* 90 %, for the two one-sided tests */
     double p_flip, paired_low, paired_high, r;
-    double detectable; /* with 80 % power at the first Holm step */
+    double detectable;       /* with 80 % power at the first Holm step; of a prediction the distance from its limit */
+    double p_wrong, p_right; /* of the prediction; NaN without one */
 } stats_contrast;
 
 stats_contrast stats_contrast_make(const stats_contrast_input *in);

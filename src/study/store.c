@@ -29,7 +29,9 @@ static const char additions[] =
     "CREATE TABLE IF NOT EXISTS equivalence(study TEXT, source TEXT, name TEXT, a TEXT, b TEXT, margin REAL,"
     " registered TEXT, current INTEGER, PRIMARY KEY(study, source, name));"
     "CREATE TABLE IF NOT EXISTS landscape(run TEXT PRIMARY KEY, how TEXT, loss REAL, gradient REAL, sharpness REAL,"
-    " eigenvalue REAL, error REAL);";
+    " eigenvalue REAL, error REAL);"
+    "CREATE TABLE IF NOT EXISTS prediction(study TEXT, name TEXT, a TEXT, b TEXT, expect TEXT, \"limit\" REAL,"
+    " minus_a TEXT, minus_b TEXT, PRIMARY KEY(study, name, a, b));";
 
 static const char schema[] =
     "CREATE TABLE study(name TEXT PRIMARY KEY, yaml TEXT, sha256 TEXT, registered TEXT);"

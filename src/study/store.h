@@ -61,6 +61,7 @@ typedef struct store_result {
     size_t correct_bytes;
     const char *device, *version, *commit, *settings;
     const char *host, *data;      /* the data's hash */
+    const char *began;            /* when it was started; "" where that is not known */
     const unsigned char *metrics; /* metrics.csv after the row of start.csv, deflated; NULL: none */
     size_t metrics_packed, metrics_bytes;
     store_epoch *epochs;
@@ -81,6 +82,9 @@ typedef struct store_contrast {
     double paper;
     int current; /* 0: from an earlier version of the file */
     const char *registered;
+    stats_expected expected; /* a prediction, or nothing */
+    int second;              /* a second difference is subtracted: */
+    size_t minus_a, minus_b; /* of these cells */
 } store_contrast;
 
 typedef struct store_study {

@@ -43,9 +43,20 @@ static berlu_status additions_merge(store *into)
     return BERLU_OK;
 }
 
+/* Before the contrasts: a contrast that this store has keeps what it predicts here. */
+static berlu_status predictions_merge(store *into)
+{
+    if (!store_has_table(into, "other", "prediction"))
+        return BERLU_OK;
+    return store_exec(into, "INSERT OR IGNORE INTO main.prediction SELECT * FROM other.prediction o WHERE NOT EXISTS("
+                            "SELECT 1 FROM main.contrast m WHERE m.study = o.study AND m.name = o.name AND m.a = o.a"
+                            " AND m.b = o.b)");
+}
+
 /* Within a transaction: all rows that the other store has and this one lacks. */
 static berlu_status rows_merge(store *into, size_t *added)
 {
+    TRY(predictions_merge(into));
     TRY(store_exec(into,
                    "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"
                    "INSERT OR IGNORE INTO main.cell SELECT * FROM other.cell;"

@@ -41,6 +41,7 @@ static int result_fill(store_result *r, arena *memory, sqlite3_stmt *q)
                         .settings = store_text_at(memory, q, 15),
                         .host = store_text_at(memory, q, 16),
                         .data = store_text_at(memory, q, 17),
+                        .began = store_text_at(memory, q, 20),
                         .metrics_bytes = (size_t)sqlite3_column_int64(q, 19)};
     r->correct = blob_at(memory, q, 11, &r->correct_bytes);
     r->metrics = blob_at(memory, q, 18, &r->metrics_packed);
@@ -75,7 +76,7 @@ static berlu_status runs_read(store *s, const char *name, store_cell *cell, aren
     static const char sql[] =
         "SELECT m.run, coalesce(r.state,'waiting'), r.error, m.seed, f.top1, f.top5, f.loss, f.best_top1, f.train_loss,"
         " f.images_per_s, r.seconds, f.correct, r.device, r.version, r.\"commit\", r.settings,"
-        " r.host, r.data, f.metrics, f.metrics_bytes"
+        " r.host, r.data, f.metrics, f.metrics_bytes, r.began"
         " FROM member m LEFT JOIN run r ON r.key = m.run LEFT JOIN final f ON f.run = m.run"
         " WHERE m.study=? AND m.cell=? ORDER BY m.seed";
     sqlite3_stmt *q;
@@ -127,41 +128,70 @@ static size_t cell_index(const store_study *t, const char *label)
     return t->cell_count;
 }
 
-/* Leaves out contrasts of an earlier file whose cells are gone: there is nothing to compare. */
+static stats_expected expected_of(const char *expect, double limit)
+{
+    static const struct {
+        const char *word;
+        stats_expects what;
+    } words[] = {{"equal", STATS_WITHIN}, {"less", STATS_BELOW}, {"greater", STATS_ABOVE}};
+    for (size_t i = 0; expect && isfinite(limit) && i < COUNT(words); i++)
+        if (strcmp(words[i].word, expect) == 0)
+            return (stats_expected){words[i].what, limit};
+    return (stats_expected){0};
+}
+
+/* Returns 0 where one of its cells is gone, as with a contrast of an earlier file: there is nothing
+ * to compare. */
+static int contrast_fill(store_contrast *c, const store_study *t, arena *memory, sqlite3_stmt *q, int *failed)
+{
+    const char *labels[4], *expect = store_text_at(memory, q, 7);
+    size_t cells[4];
+    for (int i = 0; i < 4; i++) {
+        labels[i] = store_text_at(memory, q, i < 2 ? 1 + i : 7 + i);
+        cells[i] = cell_index(t, labels[i]);
+        *failed |= !labels[i];
+    }
+    *failed |= !expect;
+    if (*failed)
+        return 0;
+    *c = (store_contrast){.name = store_text_at(memory, q, 0),
+                          .a = cells[0],
+                          .b = cells[1],
+                          .expect = store_text_at(memory, q, 3),
+                          .paper = store_real_at(q, 4),
+                          .current = sqlite3_column_int(q, 5),
+                          .registered = store_text_at(memory, q, 6),
+                          .expected = expected_of(expect, store_real_at(q, 8)),
+                          .second = *labels[2] || *labels[3],
+                          .minus_a = cells[2],
+                          .minus_b = cells[3]};
+    for (int i = 0; i < (c->second ? 4 : 2); i++)
+        if (cells[i] == t->cell_count)
+            return 0;
+    return 1;
+}
+
 static berlu_status contrasts_read(store *s, store_study *t, arena *memory)
 {
+    static const char plain[] = "SELECT name, a, b, expect, paper, current, registered, '', NULL, '', ''"
+                                " FROM contrast WHERE study=? ORDER BY rowid";
+    static const char more[] = "SELECT c.name, c.a, c.b, c.expect, c.paper, c.current, c.registered, p.expect,"
+                               " p.\"limit\", p.minus_a, p.minus_b FROM contrast c LEFT JOIN prediction p ON"
+                               " p.study = c.study AND p.name = c.name AND p.a = c.a AND p.b = c.b"
+                               " WHERE c.study=? ORDER BY c.rowid";
     sqlite3_stmt *q;
     size_t most;
-    int rc = SQLITE_DONE;
-    berlu_status status = store_count(s, &most, "SELECT count(*) FROM contrast WHERE study=?", t->name, NULL);
-    if (status != BERLU_OK)
-        return status;
+    int rc = SQLITE_DONE, failed = 0;
+    TRY(store_count(s, &most, "SELECT count(*) FROM contrast WHERE study=?", t->name, NULL));
     t->contrasts = ARENA_ARRAY(memory, store_contrast, most + 1);
     if (!t->contrasts)
         return BERLU_ERR_MEMORY;
-    status = store_prepare(
-        s, &q, "SELECT name, a, b, expect, paper, current, registered FROM contrast WHERE study=? ORDER BY rowid");
-    if (status != BERLU_OK)
-        return status;
+    TRY(store_prepare(s, &q, store_has_table(s, "main", "prediction") ? more : plain));
     store_bind_text(q, 1, t->name);
-    while (t->contrast_count < most && (rc = sqlite3_step(q)) == SQLITE_ROW) {
-        const char *first = store_text_at(memory, q, 1), *second = store_text_at(memory, q, 2);
-        size_t a = cell_index(t, first), b = cell_index(t, second);
-        if (!first || !second) {
-            sqlite3_finalize(q);
-            return berlu_fail_memory(0, "a contrast of a store");
-        }
-        if (a == t->cell_count || b == t->cell_count)
-            continue;
-        t->contrasts[t->contrast_count++] = (store_contrast){.name = store_text_at(memory, q, 0),
-                                                             .a = a,
-                                                             .b = b,
-                                                             .expect = store_text_at(memory, q, 3),
-                                                             .paper = store_real_at(q, 4),
-                                                             .current = sqlite3_column_int(q, 5),
-                                                             .registered = store_text_at(memory, q, 6)};
-    }
-    return store_read_end(s, q, rc);
+    while (!failed && t->contrast_count < most && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        t->contrast_count += (size_t)contrast_fill(&t->contrasts[t->contrast_count], t, memory, q, &failed);
+    berlu_status ended = store_read_end(s, q, rc);
+    return failed ? berlu_fail_memory(0, "a contrast of a store") : ended;
 }
 
 static berlu_status first_run_read(store *s, store_study *t, arena *memory)
@@ -193,7 +223,7 @@ static int texts_whole(const store_contents *c)
             for (size_t r = 0; r < t->cells[k].count; r++) {
                 const store_result *x = &t->cells[k].runs[r];
                 whole &= x->key && x->state && x->error && x->device && x->version && x->commit && x->settings &&
-                         x->host && x->data;
+                         x->host && x->data && x->began;
             }
         }
     }

@@ -2,7 +2,8 @@
  *
  * store_put_study() registers the file. Its cells and members are replaced; contrasts and
  * equivalences that it no longer has stay, marked as not current, and those it still has keep the
- * time of their first registration. */
+ * time of their first registration, unless they predict something else now. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,21 +38,69 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     return status;
 }
 
-/* A new contrast is registered now; a known one retains its time. */
-static berlu_status pair_put(store *s, const study *from, const study_pair *pair, const char *now)
+static void pair_bind(sqlite3_stmt *q, const study *from, const study_pair *pair)
 {
-    sqlite3_stmt *q;
-    TRY(store_prepare(s, &q,
-                      "INSERT INTO contrast VALUES(?,?,?,?,?,?,?,1) ON CONFLICT DO UPDATE SET current=1,"
-                      " expect=excluded.expect, paper=excluded.paper"));
     store_bind_text(q, 1, from->name);
-    const study_contrast *c = &from->contrasts[pair->contrast];
     store_bind_text(q, 2, pair->name);
     store_bind_text(q, 3, from->cells[pair->a].label);
     store_bind_text(q, 4, from->cells[pair->b].label);
-    store_bind_text(q, 5, c->expect < 0 ? "less" : c->expect > 0 ? "greater" : "");
+}
+
+/* What a contrast predicts and subtracts, as the columns of its row have it. */
+static void prediction_bind(sqlite3_stmt *q, const study *from, const study_pair *pair)
+{
+    const study_contrast *c = &from->contrasts[pair->contrast];
+    pair_bind(q, from, pair);
+    store_bind_text(q, 5, c->expected.what ? c->expect : "");
+    store_bind_real(q, 6, c->expected.what ? c->expected.limit : NAN);
+    store_bind_text(q, 7, pair->minus_a == STUDY_NO_CELL ? "" : from->cells[pair->minus_a].label);
+    store_bind_text(q, 8, pair->minus_b == STUDY_NO_CELL ? "" : from->cells[pair->minus_b].label);
+}
+
+static int has_prediction(const study *from, const study_pair *pair)
+{
+    return from->contrasts[pair->contrast].expected.what || pair->minus_a != STUDY_NO_CELL;
+}
+
+/* Stores or removes the row; `same` tells whether it was there like this before. */
+static berlu_status prediction_put(store *s, const study *from, const study_pair *pair, int *same)
+{
+    sqlite3_stmt *q;
+    TRY(store_prepare(s, &q,
+                      "SELECT count(*), coalesce(sum(expect = ?5 AND \"limit\" IS ?6 AND minus_a = ?7"
+                      " AND minus_b = ?8), 0) FROM prediction WHERE study=?1 AND name=?2 AND a=?3 AND b=?4"));
+    prediction_bind(q, from, pair);
+    int rc = sqlite3_step(q), wanted = has_prediction(from, pair);
+    *same = rc == SQLITE_ROW && (wanted ? sqlite3_column_int(q, 1) == 1 : sqlite3_column_int(q, 0) == 0);
+    TRY(store_read_end(s, q, rc));
+    if (*same)
+        return BERLU_OK;
+    if (wanted) {
+        TRY(store_prepare(s, &q, "INSERT OR REPLACE INTO prediction VALUES(?,?,?,?,?,?,?,?)"));
+        prediction_bind(q, from, pair);
+    } else {
+        TRY(store_prepare(s, &q, "DELETE FROM prediction WHERE study=? AND name=? AND a=? AND b=?"));
+        pair_bind(q, from, pair);
+    }
+    return store_step(s, q);
+}
+
+/* A new contrast is registered now; a known one that predicts what it did retains its time. */
+static berlu_status pair_put(store *s, const study *from, const study_pair *pair, const char *now)
+{
+    sqlite3_stmt *q;
+    int same;
+    const study_contrast *c = &from->contrasts[pair->contrast];
+    TRY(prediction_put(s, from, pair, &same));
+    TRY(store_prepare(s, &q,
+                      "INSERT INTO contrast VALUES(?,?,?,?,?,?,?,1) ON CONFLICT DO UPDATE SET current=1,"
+                      " expect=excluded.expect, paper=excluded.paper,"
+                      " registered = CASE WHEN ?8 THEN registered ELSE excluded.registered END"));
+    pair_bind(q, from, pair);
+    store_bind_text(q, 5, c->expect);
     store_bind_real(q, 6, c->paper);
     store_bind_text(q, 7, now);
+    sqlite3_bind_int(q, 8, same);
     return store_step(s, q);
 }
 

@@ -59,40 +59,81 @@ static const char *pair_name(study_reader *r, const study_contrast *c, const stu
     return name;
 }
 
-/* Both sides name axes and labels that exist, and the same axes. */
+/* The sides of a contrast: two, or four with a second difference. */
+typedef struct sides {
+    const study_match *of[4];
+    size_t count;
+} sides;
+
+static sides sides_of(const study_contrast *c)
+{
+    return (sides){{&c->a, &c->b, &c->minus_a, &c->minus_b}, c->minus_a.count && c->minus_b.count ? 4 : 2};
+}
+
+static size_t matches(const study *s, const study_match *m)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < s->cell_count; i++)
+        found += (size_t)study_cell_matches(&s->cells[i], m);
+    return found;
+}
+
+/* Every side names axes and labels that exist, and the same axes. */
 int study_contrast_check(study_reader *r, const study_contrast *c)
 {
-    const study *s = r->study;
-    const study_match *const sides[] = {&c->a, &c->b};
+    static const char *const names[] = {"a", "b", "a of minus", "b of minus"};
+    const sides all = sides_of(c);
     int right = c->a.count && c->b.count;
-    for (int side = 0; side < 2 && right; side++) {
-        size_t found = 0;
-        for (size_t i = 0; i < s->cell_count; i++)
-            found += (size_t)study_cell_matches(&s->cells[i], sides[side]);
+    for (size_t side = 0; side < all.count && right; side++) {
+        const study_match *m = all.of[side], *other = all.of[side ? 0 : 1];
+        int found = matches(r->study, m) > 0;
         if (!found)
-            study_problem(r, sides[side]->line, sides[side]->column, "contrast '%.60s': %c matches no cell", c->name,
-                          side ? 'b' : 'a');
-        for (size_t i = 0; i < sides[side]->count; i++)
-            if (!names_axis(sides[!side], sides[side]->axes[i])) {
-                study_problem(r, sides[!side]->line, sides[!side]->column,
-                              "contrast '%.60s': both sides must name %.60s", c->name, sides[side]->axes[i]);
+            study_problem(r, m->line, m->column, "contrast '%.60s': %s matches no cell", c->name, names[side]);
+        for (size_t i = 0; i < m->count; i++)
+            if (!names_axis(other, m->axes[i])) {
+                study_problem(r, other->line, other->column, "contrast '%.60s': %s sides must name %.60s", c->name,
+                              all.count > 2 ? "all" : "both", m->axes[i]);
                 right = 0;
             }
-        right &= found > 0;
+        for (size_t i = 0; i < c->a.count && side > 1; i++)
+            if (!names_axis(m, c->a.axes[i])) {
+                study_problem(r, m->line, m->column, "contrast '%.60s': all sides must name %.60s", c->name,
+                              c->a.axes[i]);
+                right = 0;
+            }
+        right &= found;
     }
     return right;
+}
+
+/* The cell of a side of the second difference at the labels that `a` has on the open axes. */
+static size_t partner_of(const study *s, const study_contrast *c, const study_cell *a, const study_match *side)
+{
+    for (size_t i = 0; i < s->cell_count; i++)
+        if (study_cell_matches(&s->cells[i], side) && is_partner(c, a, &s->cells[i]))
+            return i;
+    return STUDY_NO_CELL;
 }
 
 size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out)
 {
     size_t count = 0;
+    int second = sides_of(c).count > 2;
     for (size_t a = 0; a < s->cell_count; a++)
-        for (size_t b = 0; b < s->cell_count && study_cell_matches(&s->cells[a], &c->a); b++)
-            if (a != b && study_cell_matches(&s->cells[b], &c->b) && is_partner(c, &s->cells[a], &s->cells[b])) {
-                if (out)
-                    out[count] = (study_cells){a, b};
-                count++;
+        for (size_t b = 0; b < s->cell_count && study_cell_matches(&s->cells[a], &c->a); b++) {
+            if (a == b || !study_cell_matches(&s->cells[b], &c->b) || !is_partner(c, &s->cells[a], &s->cells[b]))
+                continue;
+            study_cells found = {a, b, STUDY_NO_CELL, STUDY_NO_CELL};
+            if (second) {
+                found.minus_a = partner_of(s, c, &s->cells[a], &c->minus_a);
+                found.minus_b = partner_of(s, c, &s->cells[a], &c->minus_b);
+                if (found.minus_a == STUDY_NO_CELL || found.minus_b == STUDY_NO_CELL)
+                    continue;
             }
+            if (out)
+                out[count] = found;
+            count++;
+        }
     return count;
 }
 
@@ -106,7 +147,12 @@ static void contrast_pairs(study_reader *r, size_t index)
         return;
     study_contrast_cells(s, c, cells);
     for (size_t i = 0; i < count; i++)
-        s->pairs[s->pair_count++] = (study_pair){index, cells[i].a, cells[i].b, pair_name(r, c, &s->cells[cells[i].a])};
+        s->pairs[s->pair_count++] = (study_pair){.contrast = index,
+                                                 .a = cells[i].a,
+                                                 .b = cells[i].b,
+                                                 .minus_a = cells[i].minus_a,
+                                                 .minus_b = cells[i].minus_b,
+                                                 .name = pair_name(r, c, &s->cells[cells[i].a])};
 }
 
 void study_pairs_make(study_reader *r)

@@ -12,25 +12,17 @@
 #include "io/yaml.h"
 #include "study/study_internal.h"
 
-static double margin_read(study_reader *r, const yaml_item *item)
-{
-    double margin = study_real(r, item, "margin");
-    if (!isnan(margin) && !(margin > 0))
-        study_problem(r, item->line, item->column, "margin: a number above 0 is needed");
-    return margin;
-}
-
 static void difference_read(study_reader *r, const yaml_item *map, study_contrast *c)
 {
     static const char *const keys[] = {"a", "b", "margin", NULL};
-    *c = (study_contrast){.name = "difference", .paper = NAN, .line = map->line, .column = map->column};
+    *c = (study_contrast){.name = "difference", .expect = "", .paper = NAN, .line = map->line, .column = map->column};
     for (const yaml_item *item = map->first; item; item = item->next) {
         if (strcmp(item->key, "a") == 0)
             c->a = study_match_read(r, item, "a");
         else if (strcmp(item->key, "b") == 0)
             c->b = study_match_read(r, item, "b");
         else if (strcmp(item->key, "margin") == 0)
-            c->paper = margin_read(r, item);
+            c->paper = study_margin_read(r, item);
         else
             study_unknown(r, item, "key of a difference", keys);
     }
@@ -60,7 +52,7 @@ void study_equivalence_read(study_reader *r, const yaml_item *map)
         if (strcmp(item->key, "source") == 0)
             e->source = study_scalar(r, item, "source");
         else if (strcmp(item->key, "margin") == 0)
-            e->margin = margin_read(r, item);
+            e->margin = study_margin_read(r, item);
         else if (strcmp(item->key, "differences") == 0)
             differences_read(r, item);
         else

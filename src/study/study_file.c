@@ -92,7 +92,7 @@ void study_unknown(study_reader *r, const yaml_item *item, const char *what, con
                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* -- contrasts, skip, claims -- */
+/* -- cells by their labels, skip, claims -- */
 
 study_match study_match_read(study_reader *r, const yaml_item *item, const char *what)
 {
@@ -108,51 +108,6 @@ study_match study_match_read(study_reader *r, const yaml_item *item, const char 
     if (!item->count)
         study_problem(r, item->line, item->column, "%s: {AXIS: LABEL} is needed here", what);
     return m;
-}
-
-static void contrast_read(study_reader *r, const yaml_item *map, study_contrast *c)
-{
-    static const char *const keys[] = {"name", "a", "b", "expect", "paper", NULL};
-    *c = (study_contrast){.name = "", .paper = NAN, .line = map->line, .column = map->column};
-    for (const yaml_item *item = map->first; item; item = item->next) {
-        if (strcmp(item->key, "name") == 0)
-            c->name = study_scalar(r, item, "name");
-        else if (strcmp(item->key, "a") == 0)
-            c->a = study_match_read(r, item, "a");
-        else if (strcmp(item->key, "b") == 0)
-            c->b = study_match_read(r, item, "b");
-        else if (strcmp(item->key, "paper") == 0)
-            c->paper = study_real(r, item, "paper");
-        else if (strcmp(item->key, "expect") == 0) {
-            const char *words = study_scalar(r, item, "expect");
-            c->expect = strcmp(words, "less") == 0 ? -1 : strcmp(words, "greater") == 0 ? 1 : 0;
-            if (!c->expect)
-                study_problem(r, item->line, item->column, "expect: '%.60s' is neither less nor greater", words);
-        } else {
-            study_unknown(r, item, "key of a contrast", keys);
-        }
-    }
-    if (!*c->name)
-        study_problem(r, map->line, map->column, "a contrast needs a name");
-    if (!yaml_find(map, "a") || !yaml_find(map, "b"))
-        study_problem(r, map->line, map->column, "a contrast needs both sides, a: {...} and b: {...}");
-}
-
-static void contrasts_read(study_reader *r, const yaml_item *list)
-{
-    study *s = r->study;
-    if (!study_is_list(r, list, "contrasts") || !(s->contrasts = study_array(r, list->count, sizeof *s->contrasts)))
-        return;
-    for (const yaml_item *item = list->first; item; item = item->next) {
-        if (!study_is_map(r, item, "contrasts"))
-            continue;
-        study_contrast *c = &s->contrasts[s->contrast_count];
-        contrast_read(r, item, c);
-        for (size_t i = 0; i < s->contrast_count; i++)
-            if (*c->name && strcmp(s->contrasts[i].name, c->name) == 0)
-                study_problem(r, item->line, item->column, "a second contrast is called '%.60s'", c->name);
-        s->contrast_count++;
-    }
 }
 
 static void skip_read(study_reader *r, const yaml_item *list)
@@ -191,14 +146,14 @@ static void head_read(study_reader *r, const yaml_item *item)
                           s->name);
     } else if (strcmp(item->key, "about") == 0) {
         s->about = study_scalar(r, item, "about");
+    } else if (strcmp(item->key, "hypothesis") == 0) {
+        s->hypothesis = study_scalar(r, item, "hypothesis");
     } else if (strcmp(item->key, "metric") == 0) {
         s->metric = study_scalar(r, item, "metric");
         if (strcmp(s->metric, "top1") != 0 && strcmp(s->metric, "top5") != 0 && strcmp(s->metric, "loss") != 0)
             study_problem(r, item->line, item->column, "metric: '%.60s' is none of top1, top5, loss", s->metric);
     } else if (strcmp(item->key, "margin") == 0) {
-        s->margin = study_real(r, item, "margin");
-        if (s->margin <= 0)
-            study_problem(r, item->line, item->column, "margin: must be above 0");
+        s->margin = study_margin_read(r, item);
     } else if (strcmp(item->key, "kind") == 0) {
         const char *words = study_scalar(r, item, "kind");
         s->kind = strcmp(words, "cost") == 0 ? STUDY_COST : STUDY_TRAIN;
@@ -215,9 +170,9 @@ static void head_read(study_reader *r, const yaml_item *item)
 
 static void file_read(study_reader *r)
 {
-    static const char *const keys[] = {"study",  "about", "base",      "axes",        "parts",
-                                       "seeds",  "skip",  "contrasts", "margin",      "metric",
-                                       "claims", "kind",  "rounds",    "equivalence", NULL};
+    static const char *const keys[] = {"study",  "about",       "base",       "axes",   "parts",  "seeds",
+                                       "skip",   "contrasts",   "margin",     "metric", "claims", "kind",
+                                       "rounds", "equivalence", "hypothesis", NULL};
     const yaml_item *root = r->tree.root;
     if (!study_is_map(r, root, "a study"))
         return;
@@ -234,14 +189,16 @@ static void file_read(study_reader *r)
         study_problem(r, root->line, root->column, "study: give it a name");
     const yaml_item *base = yaml_find(root, "base"), *skip = yaml_find(root, "skip"),
                     *contrasts = yaml_find(root, "contrasts"), *claims = yaml_find(root, "claims"),
-                    *equal = yaml_find(root, "equivalence");
+                    *equal = yaml_find(root, "equivalence"), *hypothesis = yaml_find(root, "hypothesis");
     if (base)
         study_base_read(r, base);
     study_parts_read(r, root);
     if (skip)
         skip_read(r, skip);
     if (contrasts)
-        contrasts_read(r, contrasts);
+        study_contrasts_read(r, contrasts);
+    if (hypothesis)
+        study_hypothesis_check(r, hypothesis);
     if (claims)
         claims_read(r, claims);
     if (equal)
@@ -250,7 +207,8 @@ static void file_read(study_reader *r)
 
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems)
 {
-    study s = {.metric = "top1", .about = "", .margin = 0.5, .rounds = 7, .teacher_cell = STUDY_NO_CELL};
+    study s = {
+        .metric = "top1", .about = "", .hypothesis = "", .margin = 0.5, .rounds = 7, .teacher_cell = STUDY_NO_CELL};
     study_reader r = {.study = &s};
     *out = (study){0};
     berlu_status status = yaml_tree_parse(&r.tree, bytes, count, name);

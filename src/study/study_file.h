@@ -13,7 +13,11 @@
  *     seeds       a number n for 0 to n - 1, or a list
  *     parts       several grids, each with axes and seeds of its own, instead of axes
  *     skip        cells to leave out, each as {AXIS: LABEL, ...}
- *     contrasts   {name, a: {AXIS: LABEL}, b: {AXIS: LABEL}, expect: less|greater, paper: NUMBER}
+ *     contrasts   {name, a: {AXIS: LABEL}, b: {AXIS: LABEL}, minus: {a, b}, paper: NUMBER,
+ *                 expect: less|greater|equal, than: NUMBER, margin: NUMBER}: `minus` is a second
+ *                 difference to subtract; `than` (with less, greater) and `equal` (within `margin`)
+ *                 make it a prediction
+ *     hypothesis  a sentence that holds only if every contrast of the file does, each a prediction
  *     margin      of equivalence, in points (0.5)
  *     metric      top1 (default), top5 or loss
  *     claims      [C7, ...]: claims of the paper that it feeds
@@ -24,7 +28,8 @@
  * study_read() checks all of it, expands the grid and resolves every cell as `berlu train`
  * would, and reports every problem at once with line and column. Nothing runs and no data is
  * looked for here. Files: study_file.c (the file), study_axes.c (settings, axes, seeds),
- * study_expand.c (the grid), study_contrasts.c (which cells are compared). */
+ * study_expand.c (the grid), study_predict.c (contrasts as written), study_contrasts.c (which cells
+ * are compared). */
 #ifndef STUDY_STUDY_FILE_H
 #define STUDY_STUDY_FILE_H
 
@@ -32,6 +37,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "study/stats.h"
 #include "train/recipe.h"
 
 enum { STUDY_CELLS = 4096, STUDY_RUNS = 65536, STUDY_SEEDS = 4096, STUDY_AXES = 16, STUDY_PROBLEMS = 64 };
@@ -80,8 +86,10 @@ typedef struct study_match {
 typedef struct study_contrast {
     const char *name;
     study_match a, b;
-    int expect;   /* -1: a is less, 1: a is greater, 0: none given */
-    double paper; /* the paper's a - b, in points; NaN: none */
+    study_match minus_a, minus_b; /* empty: no second difference */
+    const char *expect;           /* "less", "greater", "equal"; "": none given */
+    stats_expected expected;      /* the prediction; without one the difference is judged against 0 */
+    double paper;                 /* the paper's a - b, in points; NaN: none */
     int line, column;
 } study_contrast;
 
@@ -102,8 +110,9 @@ typedef struct study_run {
 
 /* A contrast at one value of each axis that it leaves open. */
 typedef struct study_pair {
-    size_t contrast, a, b; /* places in contrasts[] and cells[] */
-    const char *name;      /* the contrast's, followed by the labels of the open axes */
+    size_t contrast, a, b;   /* places in contrasts[] and cells[] */
+    size_t minus_a, minus_b; /* the same; STUDY_NO_CELL: no second difference */
+    const char *name;        /* the contrast's, followed by the labels of the open axes */
 } study_pair;
 
 /* An equivalence to another program's results: of a cell's mean, or of a difference of two. */
@@ -126,6 +135,7 @@ typedef enum study_kind { STUDY_TRAIN, STUDY_COST } study_kind;
 
 typedef struct study {
     const char *name, *about, *metric;
+    const char *hypothesis; /* "": none */
     study_kind kind;
     int64_t rounds;
     double margin;

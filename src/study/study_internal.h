@@ -39,13 +39,17 @@ int study_is_map(study_reader *r, const yaml_item *item, const char *what);
 void study_unknown(study_reader *r, const yaml_item *item, const char *what, const char *const *names);
 
 study_match study_match_read(study_reader *r, const yaml_item *item, const char *what);
+/* above 0, or NaN with a problem */
+double study_margin_read(study_reader *r, const yaml_item *item);
+void study_contrasts_read(study_reader *r, const yaml_item *list); /* study_predict.c */
+void study_hypothesis_check(study_reader *r, const yaml_item *item);
 void study_equivalence_read(study_reader *r, const yaml_item *item); /* study_equal.c */
 void study_equivalence_expand(study_reader *r);
 
 /* Cells that differ by a contrast alone; `out` may be NULL. Returns how many (study_contrasts.c).
  * */
 typedef struct study_cells {
-    size_t a, b;
+    size_t a, b, minus_a, minus_b; /* STUDY_NO_CELL: no second difference */
 } study_cells;
 size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out);
 int study_contrast_check(study_reader *r, const study_contrast *c); /* 1, or notes problems */

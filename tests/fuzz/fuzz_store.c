@@ -26,7 +26,10 @@ static void store_read_all(store *s)
         for (size_t i = 0; i < all.count; i++)
             for (size_t c = 0; c < all.studies[i].contrast_count; c++)
                 if (all.studies[i].contrasts[c].a >= all.studies[i].cell_count ||
-                    all.studies[i].contrasts[c].b >= all.studies[i].cell_count)
+                    all.studies[i].contrasts[c].b >= all.studies[i].cell_count ||
+                    (all.studies[i].contrasts[c].second &&
+                     (all.studies[i].contrasts[c].minus_a >= all.studies[i].cell_count ||
+                      all.studies[i].contrasts[c].minus_b >= all.studies[i].cell_count)))
                     abort();
         store_contents_free(&all);
     }

@@ -1,8 +1,10 @@
 /* fuzz_study.c - any bytes as a study file: a study whose runs all resolve, or a list of problems.
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mutate.h"
 #include "study/study_file.h"
 
 static void check(const study *s)
@@ -13,7 +15,13 @@ static void check(const study *s)
             abort();
     for (size_t i = 0; i < s->pair_count; i++)
         if (s->pairs[i].a >= s->cell_count || s->pairs[i].b >= s->cell_count ||
-            s->pairs[i].contrast >= s->contrast_count)
+            s->pairs[i].contrast >= s->contrast_count ||
+            (s->pairs[i].minus_a == STUDY_NO_CELL) != (s->pairs[i].minus_b == STUDY_NO_CELL) ||
+            (s->pairs[i].minus_a != STUDY_NO_CELL &&
+             (s->pairs[i].minus_a >= s->cell_count || s->pairs[i].minus_b >= s->cell_count)))
+            abort();
+    for (size_t i = 0; i < s->contrast_count; i++)
+        if ((*s->hypothesis && !s->contrasts[i].expected.what) || !isfinite(s->contrasts[i].expected.limit))
             abort();
     for (size_t i = 0; i < most; i++) {
         train_settings settings;
@@ -21,6 +29,42 @@ static void check(const study *s)
             abort();
         recipe_free(&settings);
     }
+}
+
+/* Words of the format, put after a place where one may stand: most bytes of a file are none. */
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t most, unsigned seed)
+{
+    static const char *const phrases[] = {" expect: equal,",
+                                          " expect: greater,",
+                                          " expect: less,",
+                                          " than: 1,",
+                                          " than: -0.5,",
+                                          " margin: 0.5,",
+                                          " minus: {a: {act: gelu}, b: {act: relu}},",
+                                          " minus: {a: {act: gelu}},",
+                                          " a: {act: gelu},",
+                                          " b: {act: relu},",
+                                          " paper: 2,",
+                                          " name: x,",
+                                          "\nhypothesis: x\n",
+                                          "\nmargin: 0.1\n",
+                                          "\nmetric: loss\n",
+                                          "\nclaims: [C7]\n",
+                                          "\nskip: [{act: gelu}]\n",
+                                          "\nkind: cost\n",
+                                          " {name: y, a: {act: gelu}, b: {act: relu}, expect: equal},"};
+    dice d = dice_from(seed);
+    const char *phrase = phrases[dice_below(&d, sizeof phrases / sizeof *phrases)];
+    size_t length = strlen(phrase), places = 0, at = 0;
+    if (dice_next(&d) % 2 || size + length > most)
+        return LLVMFuzzerMutate(bytes, size, most);
+    char after = *phrase == '\n' ? '\n' : dice_next(&d) % 2 ? '{' : ',';
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] == (uint8_t)after && dice_below(&d, ++places) == 0)
+            at = i + 1;
+    memmove(bytes + at + length, bytes + at, size - at);
+    memcpy(bytes + at, phrase, length);
+    return size + length;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

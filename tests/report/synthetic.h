@@ -87,6 +87,7 @@ static inline void synthetic_run(store_result *r, const synthetic *s, const synt
         .version = "0.1.0",
         .commit = "abc",
         .host = "",
+        .began = "2026-01-02T00:00:00Z",
         .data = "0123",
         .settings = arena_printf(m,
                                  "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"classes\":10,"

@@ -95,10 +95,14 @@ static int make(void **state)
                                               .sites = 2,
                                               .epochs = 3,
                                               .spread = 1,
-                                              .yaml = "study: made\nabout: chosen after pilot runs\nmargin: 0.7\n"});
+                                              .yaml = "study: made\nabout: chosen after pilot runs\nmargin: 0.7\n"
+                                                      "hypothesis: it is so\n"});
     images_put(&f->contents);
     f->contents.studies[0].contrasts[0].registered = "2026-01-03T00:00:00Z"; /* after the first run */
     f->contents.studies[0].contrasts[1].current = 0;
+    store_contrast *last = &f->contents.studies[0].contrasts[f->contents.studies[0].contrast_count - 1];
+    last->expected = (stats_expected){STATS_ABOVE, 1};
+    last->second = 1, last->minus_a = 0, last->minus_b = 1;
     f->cost = cost_put(&f->memory);
     f->equivalence = equivalence_put(&f->memory);
     f->more = (report_more){.cost = &f->cost, .equivalence = &f->equivalence};

@@ -158,6 +158,51 @@ static void a_claim_holds_only_against_each_of_its_rivals(void **state)
     assert_int_equal(verdict_of_claim(NULL, 0).direction, VERDICT_NOT_TESTED);
 }
 
+static void a_prediction_holds_or_not_by_its_own_tests(void **state)
+{
+    (void)state;
+    stats_contrast any = {.judged = {0.1, 0.1, 18}, .low = -0.1, .high = 0.3};
+    verdict_input in = {.contrast = &any, /* p against 0 would say "better": it is not asked */
+                        .p_holm = 0.001,
+                        .paper = NAN,
+                        .n = 5,
+                        .registered = 5,
+                        .expected = {STATS_WITHIN, 0.5},
+                        .p_held = 0.04,
+                        .p_not_held = 1};
+    assert_int_equal(verdict_of_contrast(&in).direction, VERDICT_HELD);
+    in.p_held = 0.06;
+    assert_int_equal(verdict_of_contrast(&in).direction, VERDICT_UNDECIDED);
+    in.p_held = 1, in.p_not_held = 0.04;
+    assert_int_equal(verdict_of_contrast(&in).direction, VERDICT_NOT_HELD);
+    in.p_held = in.p_not_held = NAN;
+    assert_int_equal(verdict_of_contrast(&in).direction, VERDICT_UNDECIDED);
+    in.p_held = 0.001, in.missing = 1; /* the larger side lacks a registered run */
+    verdict v = verdict_of_contrast(&in);
+    assert_true(v.direction == VERDICT_UNDECIDED && v.partial);
+    assert_string_equal(v.why, "fewer seeds than registered");
+}
+
+static void a_hypothesis_holds_only_if_every_prediction_does(void **state)
+{
+    (void)state;
+    enum { NOT = VERDICT_NOT_TESTED, OPEN = VERDICT_UNDECIDED, YES = VERDICT_HELD, NO = VERDICT_NOT_HELD };
+    static const struct {
+        int predictions[3], want, partial;
+    } cases[] = {{{YES, YES, YES}, YES, 0}, {{YES, YES, OPEN}, OPEN, 0}, {{YES, NO, OPEN}, NO, 0},
+                 {{NOT, NOT, NOT}, NOT, 0}, {{YES, YES, NOT}, OPEN, 1},  {{NOT, NO, YES}, NO, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        verdict each[3];
+        for (int k = 0; k < 3; k++)
+            each[k] = (verdict){.direction = (verdict_direction)cases[i].predictions[k], .why = ""};
+        verdict v = verdict_of_hypothesis(each, 3);
+        assert_int_equal(v.direction, cases[i].want);
+        assert_int_equal(v.partial, cases[i].partial);
+    }
+    assert_int_equal(verdict_of_hypothesis(NULL, 0).direction, VERDICT_NOT_TESTED);
+    assert_string_equal(verdict_direction_name(VERDICT_NOT_HELD), "not held");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +211,8 @@ int main(void)
         cmocka_unit_test(the_first_direction_that_applies_is_the_verdict),
         cmocka_unit_test(only_the_registered_number_of_seeds_is_judged),
         cmocka_unit_test(a_claim_holds_only_against_each_of_its_rivals),
+        cmocka_unit_test(a_prediction_holds_or_not_by_its_own_tests),
+        cmocka_unit_test(a_hypothesis_holds_only_if_every_prediction_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

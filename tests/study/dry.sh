@@ -14,6 +14,14 @@ done
 [ -z "$(ls -d runs 2>/dev/null)" ] # a plan leaves nothing behind
 # Data that is here gives keys to any study: the built-in set in the place of the real one.
 "$berlu" study run "$studies/deit_distilled.yaml" --set data=synthetic --set synthetic_images=64 --set batch=16 --set device=cpu --dry-run | grep -q "34 runs: .* 34 waiting"
+# The hypothesis has no run of its own: every key is one of the three studies whose cells it compares.
+keys() {
+    "$berlu" study list "$studies/$1.yaml" --commands --set data=synthetic --set synthetic_images=64 --set batch=16 --set device=cpu |
+        sed 's/.*runs\/\([0-9a-f]*\) --resume/\1/' | sort -u
+}
+keys hypothesis >asked
+for study in vit_cifar10 epsilon start; do keys $study; done | sort -u >had
+[ "$(wc -l <asked)" = 50 ] && [ -z "$(comm -23 asked had)" ]
 # Expected time: from two seconds of training before any run is done.
 "$berlu" study run "$studies/quick.yaml" --dry-run | grep -q "^needs: .* about [0-9]* s a run, .* min in all at .*two seconds"
 "$berlu" study run "$studies/quick.yaml" --dry-run --json | grep -q '"expected_seconds": [0-9]*[1-9].*"runs_without_estimate": 0'

@@ -19,7 +19,8 @@
 static const char yaml[] = "study: t\n"
                            "base: {model: linear, image_size: 8, data: synthetic, synthetic_images: 32, batch: 8}\n"
                            "axes: {lr: [1e-3, 1e-2]}\nseeds: 2\n"
-                           "contrasts: [{name: c, a: {lr: 1e-2}, b: {lr: 1e-3}}]\n"
+                           "contrasts: [{name: c, a: {lr: 1e-2}, b: {lr: 1e-3}, expect: less, than: 0.1,\n"
+                           "  minus: {a: {lr: 1e-3}, b: {lr: 1e-2}}}]\n"
                            "equivalence: {source: o}\n";
 
 enum { EPOCHS = 100, SITES = 12 };

@@ -387,6 +387,58 @@ static void a_contrast_is_judged_by_the_pooled_deviation_unless_levene_objects(v
     assert_true(judged.judged.df < 8 && judged.judged.df > 4);
 }
 
+/* Figures by exact fractions, the tail by numerical integration of the density, outside of this
+ * program. */
+static void a_difference_of_differences_has_the_error_of_four_cells(void **state)
+{
+    (void)state;
+    double a[] = {73.1, 73.6, 72.9, 73.4, 73.0}, b[] = {72.0, 72.4, 71.7, 72.2, 71.9, 72.1},
+           c[] = {74.2, 74.0, 74.5, 73.9, 74.1}, d[] = {74.1, 73.8, 74.4, 74.0, 74.3, 73.9},
+           wild[] = {40, 71, 55, 90, 12};
+    stats_sample cells[] = {{a, 5}, {b, 6}, {c, 5}, {d, 6}, {wild, 5}};
+    stats_contrast_input in = {
+        .a = cells[0], .b = cells[1], .minus = cells + 2, .cells = cells, .count = 4, .expected = {STATS_ABOVE, 0.7}};
+    stats_contrast of = stats_contrast_make(&in);
+    assert_int_equal(of.test, STATS_POOLED);
+    assert_true(fabs(of.judged.value - 1.0933333333333333) < 1e-12);
+    assert_true(fabs(of.judged.error - 0.21316544319574762) < 1e-12 && of.judged.df == 18);
+    assert_true(fabs(of.p_wrong - 0.04076287812002466) < 1e-9 && fabs(of.p_right - 0.9592371218799753) < 1e-9);
+    assert_true(of.low90 > 0.7 && of.p < 1e-3);
+    assert_true(isnan(of.paired_low) && isnan(of.p_flip)); /* a hole, not a pair of two of the four */
+    in.expected = (stats_expected){STATS_WITHIN, 0.7};
+    of = stats_contrast_make(&in);
+    assert_true(fabs(of.p_right - 0.040762937528815435) < 1e-9 && of.p_wrong > 0.9);
+    in.count = 5; /* a cell of another deviation: one for each */
+    of = stats_contrast_make(&in);
+    assert_int_equal(of.test, STATS_WELCH);
+    assert_true(fabs(of.judged.error - 0.21535500406950792) < 1e-12 && fabs(of.judged.df - 15.852786705052939) < 1e-9);
+    stats_sample lacking[] = {{c, 5}, {d, 0}};
+    in.minus = lacking;
+    of = stats_contrast_make(&in);
+    assert_true(isnan(of.judged.value) && isnan(of.p_wrong) && isnan(of.p_right));
+}
+
+/* "Held" is the 90 % interval on one side of the limit; "not held" of "within" is it beyond. */
+static void predictions_agree_with_intervals_and_contradict_each_other(void **state)
+{
+    (void)state;
+    for (double value = -3; value <= 3; value += 0.01) {
+        stats_estimate e = {value, 0.2, 18};
+        stats_interval at = stats_range(e, 0.90);
+        stats_expected above = {STATS_ABOVE, 1}, below = {STATS_BELOW, 1}, within = {STATS_WITHIN, 0.5};
+        assert_int_equal(stats_p_wrong(e, above) < 0.05, at.low > 1);
+        assert_int_equal(stats_p_right(e, above) < 0.05, at.high < 1);
+        assert_int_equal(stats_p_wrong(e, below) < 0.05, at.high < 1);
+        assert_true(fabs(stats_p_wrong(e, above) + stats_p_right(e, above) - 1) < 1e-12);
+        assert_true(stats_p_wrong(e, within) == stats_p_equivalent(e, 0.5));
+        assert_false(stats_p_wrong(e, within) < 0.05 && stats_p_right(e, within) < 0.05);
+        assert_true(!(stats_p_right(e, within) < 0.05) || at.low > 0.5 || at.high < -0.5);
+        assert_true(fabs(stats_p_right(e, (stats_expected){STATS_WITHIN, 0}) - stats_p(e)) < 1e-12);
+    }
+    assert_true(isnan(stats_p_wrong((stats_estimate){1, 1, 9}, (stats_expected){0})));
+    assert_true(isnan(stats_p_right((stats_estimate){1, 1, 9}, (stats_expected){0})));
+}
+
 /* The sizes that the design of a study rests on: seven cells, deviation 0.3 to 0.5, the first
  * Holm step of five contrasts. */
 static void the_detectable_difference_falls_with_the_seeds(void **state)
@@ -453,6 +505,8 @@ int main(void)
         cmocka_unit_test(t_intervals_cover_what_they_promise),
         cmocka_unit_test(the_crossed_interval_covers_new_seeds_and_new_images),
         cmocka_unit_test(a_contrast_is_judged_by_the_pooled_deviation_unless_levene_objects),
+        cmocka_unit_test(a_difference_of_differences_has_the_error_of_four_cells),
+        cmocka_unit_test(predictions_agree_with_intervals_and_contradict_each_other),
         cmocka_unit_test(the_detectable_difference_falls_with_the_seeds),
         cmocka_unit_test(what_cannot_be_computed_is_not_a_number),
         cmocka_unit_test(holm_keeps_holes_and_counts_them),

@@ -126,7 +126,7 @@ static void a_slim_store_has_at_most_20_kb_a_run(void **state)
     contents_check(f, folder);
     snprintf(path, sizeof path, "%s/slim/study.db", f->folder);
     assert_int_equal(stat(path, &info), 0);
-    assert_true(info.st_size < 2 * 20000 + 25 * 4096); /* two runs, and a page for each table and index */
+    assert_true(info.st_size < 2 * 20000 + 27 * 4096); /* two runs, and a page for each table and index */
     text_free(&notes);
 }
 
@@ -148,6 +148,115 @@ static void one_key_with_two_results_is_refused(void **state)
     assert_int_equal(store_merge(s, path, &added), BERLU_ERR_INPUT);
     assert_non_null(strstr(berlu_last_error(), f->runs.items[1].key));
     assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+}
+
+static const char asking[] =
+    "study: t\nbase: {model: linear, image_size: 8, data: synthetic, synthetic_images: 32, batch: 8}\n"
+    "axes: {lr: [1e-3, 1e-2]}\nseeds: 2\ncontrasts: [{name: c, a: {lr: 1e-2}, b: {lr: 1e-3}%s%s}]\n";
+
+/* Registers the study in `folder`, with what its contrast expects of a second difference; NULL: a
+ * difference that is judged against 0. */
+static void study_put(const fixture *f, const char *folder, const char *expect)
+{
+    char source[1024];
+    text notes = {0};
+    store *s = NULL;
+    study other;
+    study_entries runs;
+    snprintf(source, sizeof source, asking, expect ? ", minus: {a: {lr: 1e-3}, b: {lr: 1e-2}}, expect: " : "",
+             expect ? expect : "");
+    assert_int_equal(study_parse(&other, source, strlen(source), "t.yaml", NULL), BERLU_OK);
+    assert_int_equal(study_entries_make(&runs, &other, f->folder), BERLU_OK);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_put_study(s, &other, source, &runs), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    study_entries_free(&runs);
+    study_free(&other);
+    text_free(&notes);
+}
+
+static void store_sql(const char *folder, const char *sql)
+{
+    text notes = {0};
+    store *s = NULL;
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_exec(s, sql), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+}
+
+/* The one contrast of the store: what it predicts, and whether its time is that of `long_ago`. */
+static void contrast_is(const char *folder, stats_expects what, double limit, int second, int old)
+{
+    store_contents c;
+    assert_int_equal(contents_read(&c, folder), BERLU_OK);
+    assert_int_equal(c.studies[0].contrast_count, 1);
+    const store_contrast *k = &c.studies[0].contrasts[0];
+    assert_true(k->expected.what == what && (!what || k->expected.limit == limit) && k->second == second);
+    if (second)
+        assert_true(k->minus_a == k->b && k->minus_b == k->a);
+    assert_int_equal(strcmp(k->registered, "long ago") == 0, old);
+    store_contents_free(&c);
+}
+
+static const char long_ago[] = "UPDATE contrast SET registered = 'long ago'";
+
+static void another_prediction_is_a_new_registration(void **state)
+{
+    fixture *f = *state;
+    const char *folder = f->folder;
+    study_put(f, folder, NULL);
+    store_sql(folder, long_ago);
+    study_put(f, folder, NULL); /* the same file: the same time */
+    contrast_is(folder, STATS_NOTHING, 0, 0, 1);
+    study_put(f, folder, "greater, than: 1"); /* it judges by another rule now */
+    contrast_is(folder, STATS_ABOVE, 1, 1, 0);
+    store_sql(folder, long_ago);
+    study_put(f, folder, "greater, than: 1");
+    contrast_is(folder, STATS_ABOVE, 1, 1, 1);
+    study_put(f, folder, "greater, than: 0.5");
+    contrast_is(folder, STATS_ABOVE, 0.5, 1, 0);
+    store_sql(folder, long_ago);
+    study_put(f, folder, "equal"); /* the study's margin is stored as a number */
+    contrast_is(folder, STATS_WITHIN, 0.5, 1, 0);
+    store_sql(folder, long_ago);
+    study_put(f, folder, NULL);
+    contrast_is(folder, STATS_NOTHING, 0, 0, 0);
+}
+
+static void a_store_of_an_earlier_version_has_no_predictions(void **state)
+{
+    fixture *f = *state;
+    char folder[256], path[300];
+    text notes = {0};
+    store *s = NULL;
+    size_t added;
+    snprintf(folder, sizeof folder, "%s/other", f->folder);
+    study_put(f, f->folder, NULL);
+    store_sql(f->folder, long_ago);
+    store_sql(f->folder, "DROP TABLE prediction");
+    contrast_is(f->folder, STATS_NOTHING, 0, 0, 1);
+
+    /* A store with a prediction takes up the old one, and the other way round: each keeps its own. */
+    study_put(f, folder, "greater, than: 1");
+    snprintf(path, sizeof path, "%s/study.db", f->folder);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    contrast_is(folder, STATS_ABOVE, 1, 1, 0);
+    snprintf(path, sizeof path, "%s/study.db", folder);
+    assert_int_equal(store_open(&s, f->folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    contrast_is(f->folder, STATS_NOTHING, 0, 0, 1);
+
+    /* An empty one takes it whole. */
+    snprintf(folder, sizeof folder, "%s/third", f->folder);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    contrast_is(folder, STATS_ABOVE, 1, 1, 0);
     text_free(&notes);
 }
 
@@ -379,6 +488,8 @@ int main(void)
         CASE(a_full_disk_is_an_error_and_loses_nothing),
         CASE(a_foreign_file_is_set_aside),
         CASE(a_slim_store_has_at_most_20_kb_a_run),
+        CASE(another_prediction_is_a_new_registration),
+        CASE(a_store_of_an_earlier_version_has_no_predictions),
         CASE(one_key_with_two_results_is_refused),
         CASE(a_pack_appears_whole_or_not_at_all),
         CASE(unpacking_may_fail_anywhere_and_be_repeated),

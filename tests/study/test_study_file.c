@@ -70,7 +70,7 @@ static void the_quick_study_has_24_runs_in_seed_order(void **state)
     assert_int_equal(s.pairs[0].a, 3);
     assert_int_equal(s.pairs[0].b, 1);
     assert_string_equal(s.pairs[0].name, "wide");
-    assert_int_equal(s.contrasts[0].expect, -1);
+    assert_string_equal(s.contrasts[0].expect, "less");
     assert_true(isnan(s.contrasts[0].paper) && s.margin == 0.5 && strcmp(s.metric, "top1") == 0 &&
                 s.kind == STUDY_TRAIN);
     train_settings run;
@@ -97,6 +97,20 @@ static const char parts[] = "study: p\n"
                             "claims: [C7, C20]\n"
                             "margin: 0.25\n"
                             "metric: loss\n";
+
+static const char predictions[] =
+    "study: h\n"
+    "hypothesis: it is so\n"
+    "base: {model: vit_micro, data: synthetic}\n"
+    "axes: {act: [gelu, relu], init_std: [0.02, 0.1], batch: [8, 16]}\n"
+    "seeds: 2\n"
+    "margin: 0.25\n"
+    "contrasts:\n"
+    "  - {name: start, a: {act: gelu, init_std: 0.1}, b: {act: gelu, init_std: 0.02},\n"
+    "     minus: {a: {act: relu, init_std: 0.1}, b: {act: relu, init_std: 0.02}}, expect: greater, than: 1.5}\n"
+    "  - {name: same, a: {act: gelu}, b: {act: relu}, expect: equal}\n"
+    "  - {name: near, a: {act: gelu}, b: {act: relu}, expect: equal, margin: 0.75}\n"
+    "  - {name: less, a: {act: gelu}, b: {act: relu}, expect: less, than: -1}\n";
 
 static void parts_have_their_own_seeds_and_skipped_cells_are_gone(void **state)
 {
@@ -135,7 +149,7 @@ static void a_contrast_that_leaves_an_axis_open_is_made_at_each_value(void **sta
         assert_string_equal(s.pairs[i].name, pairs[i].name);
         assert_true(s.pairs[i].a == pairs[i].a && s.pairs[i].b == pairs[i].b && s.pairs[i].contrast == i);
     }
-    assert_true(s.contrasts[0].paper == -1.5 && s.contrasts[0].expect == 1);
+    assert_true(s.contrasts[0].paper == -1.5 && strcmp(s.contrasts[0].expect, "greater") == 0);
     study_free(&s);
 }
 
@@ -328,18 +342,94 @@ static void a_grid_without_end_is_refused(void **state)
 static void lack_of_memory_is_reported_at_every_allocation(void **state)
 {
     (void)state;
-    berlu_status status;
-    study s;
-    int n = 1;
-    for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = study_parse(&s, parts, strlen(parts), "s.yaml", NULL),
-                                                   fail_hit();
-         n++) {
-        assert_int_equal(status, BERLU_ERR_MEMORY);
-        assert_null(s.cells);
+    static const char *const sources[] = {parts, predictions};
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        berlu_status status;
+        study s;
+        int n = 1;
+        for (; fail_after(FAIL_ALLOC | FAIL_ARENA, n),
+               status = study_parse(&s, sources[i], strlen(sources[i]), "s.yaml", NULL), fail_hit();
+             n++) {
+            assert_int_equal(status, BERLU_ERR_MEMORY);
+            assert_null(s.cells);
+        }
+        assert_int_equal(status, BERLU_OK);
+        assert_true(n > 20);
+        study_free(&s);
     }
-    assert_int_equal(status, BERLU_OK);
-    assert_true(n > 20);
+}
+
+static void a_prediction_has_its_limit_and_a_second_difference_its_cells(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, predictions);
+    static const stats_expected want[] = {
+        {STATS_ABOVE, 1.5}, {STATS_WITHIN, 0.25}, {STATS_WITHIN, 0.75}, {STATS_BELOW, -1}};
+    for (size_t i = 0; i < COUNT(want); i++)
+        assert_true(s.contrasts[i].expected.what == want[i].what && s.contrasts[i].expected.limit == want[i].limit);
+    assert_string_equal(s.hypothesis, "it is so");
+    assert_int_equal(s.pair_count, 2 + 3 * 4); /* batch is open in the first, start and batch in the others */
+    for (size_t i = 0; i < 2; i++) {
+        const char *tail = i ? "0.1, 16" : "0.1, 8",
+                   *cells[4] = {s.cells[s.pairs[i].a].label, s.cells[s.pairs[i].b].label,
+                                s.cells[s.pairs[i].minus_a].label, s.cells[s.pairs[i].minus_b].label};
+        assert_non_null(strstr(cells[0], tail));
+        assert_memory_equal(cells[0], "gelu, 0.1", 9);
+        assert_memory_equal(cells[1], "gelu, 0.02", 10);
+        assert_memory_equal(cells[2], "relu, 0.1", 9);
+        assert_memory_equal(cells[3], "relu, 0.02", 10);
+        for (int k = 1; k < 4; k++) /* the same batch everywhere */
+            assert_string_equal(strrchr(cells[k], ' '), strrchr(cells[0], ' '));
+    }
+    assert_true(s.pairs[2].minus_a == STUDY_NO_CELL && s.pairs[2].minus_b == STUDY_NO_CELL);
     study_free(&s);
+}
+
+static void mistakes_of_a_prediction_have_their_places(void **state)
+{
+    (void)state;
+    static const char head[] = "study: h\nbase: {model: vit_micro, data: synthetic}\nseeds: 1\n"
+                               "axes: {act: [gelu, relu], batch: [8, 16]}\n";
+    static const struct {
+        const char *rest, *message;
+    } bad[] = {
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: same}]\n",
+         "s.yaml:5:63: expect: 'same' is none of less, greater, equal"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, than: 1}]\n",
+         "s.yaml:5:61: than: goes with expect: less or greater"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: equal, than: 1}]\n",
+         "s.yaml:5:76: than: goes with expect: less or greater"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: less, than: x}]\n",
+         "s.yaml:5:75: than: 'x' is not a number"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, margin: 1}]\n",
+         "s.yaml:5:63: margin: of a contrast goes with expect: equal"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: equal, margin: -1}]\n",
+         "s.yaml:5:78: margin: must be above 0"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, minus: [1]}]\n",
+         "s.yaml:5:62: minus: KEY: VALUE is needed here"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, minus: {a: {act: gelu}, c: {act: relu}}}]\n",
+         "s.yaml:5:82: there is no key of minus 'c'"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, minus: {a: {act: gelu}}}]\n",
+         "s.yaml:5:62: minus needs both sides"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, minus: {a: {act: gelu}, b: {act: silu}}}]\n",
+         "s.yaml:5:82: contrast 'c': b of minus matches no cell"},
+        {"contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, minus: {a: {batch: 8}, b: {batch: 16}}}]\n",
+         "s.yaml:5:66: contrast 'c': all sides must name act"},
+        {"hypothesis: x\n", "s.yaml:5:13: hypothesis: it needs contrasts"},
+        {"hypothesis: \"\"\ncontrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: equal}]\n",
+         "s.yaml:5:13: hypothesis: say it in a sentence"},
+        {"hypothesis: x\ncontrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: less}]\n",
+         "s.yaml:6:13: contrast 'c' predicts nothing"},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char source[1024];
+        snprintf(source, sizeof source, "%s%s", head, bad[i].rest);
+        char *words = refused(source);
+        if (!strstr(words, bad[i].message))
+            fail_msg("missing '%s' in\n%s", bad[i].message, words);
+        free(words);
+    }
 }
 
 static void an_equivalence_covers_every_cell_and_names_its_mistakes(void **state)
@@ -358,7 +448,7 @@ static void an_equivalence_covers_every_cell_and_names_its_mistakes(void **state
                 "equivalence: {margin: 0, marginn: 1, differences: [{a: {act: gelu}}, {a: {act: x}, b: {act: "
                 "relu}, margin: 1}]}\n");
     assert_non_null(strstr(problems, "name the source"));
-    assert_non_null(strstr(problems, "margin: a number above 0"));
+    assert_non_null(strstr(problems, "margin: must be above 0"));
     assert_non_null(strstr(problems, "marginn"));
     assert_non_null(strstr(problems, "a difference needs"));
     free(problems);
@@ -372,6 +462,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_equivalence_covers_every_cell_and_names_its_mistakes),
+        cmocka_unit_test(a_prediction_has_its_limit_and_a_second_difference_its_cells),
+        cmocka_unit_test(mistakes_of_a_prediction_have_their_places),
         cmocka_unit_test(the_quick_study_has_24_runs_in_seed_order),
         cmocka_unit_test(parts_have_their_own_seeds_and_skipped_cells_are_gone),
         cmocka_unit_test(a_contrast_that_leaves_an_axis_open_is_made_at_each_value),
