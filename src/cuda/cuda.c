@@ -11,6 +11,7 @@
 
 #include "cuda/kernels.h"
 #include "cuda/linear_norm.h"
+#include "cuda/mlp.h"
 
 static const op_entry ops[OP_COUNT] = {
     [OP_LINEAR] = {cuda_linear, cuda_linear_workspace, .in_place = 8, .absorbs = 3, .shadow = 2 | 4},
@@ -54,6 +55,7 @@ static const op_entry ops[OP_COUNT] = {
     [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .branch = 1, .sums = 4},
     [OP_LINEAR_NORM] = {cuda_linear_norm, cuda_linear_norm_workspace, .in_place = 8, .shadow = 2 | 4,
                         .width = LINEAR_NORM_WIDTH},
+    [OP_MLP] = {cuda_mlp, .in_place = 8, .shadow = 2 | 4 | 16 | 32, .takes = cuda_mlp_takes},
     [OP_SCALE_WEIGHT] = {cuda_scale_weight},
     [OP_SCALE_WEIGHT_GRAD] = {cuda_scale_weight_grad},
     [OP_SPREAD_WEIGHT] = {cuda_spread_weight},

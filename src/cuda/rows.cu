@@ -13,19 +13,12 @@
 
 #include "act/cuda/fused.cuh"
 
-/* Measured on an H200: in an epilogue, long formulas without an estimate are slower than in a pass
- * of their own, where more threads share a processor; so are a smoothed function's tables of
- * pieces. */
-#if defined(ACT_FORMULAS_SMOOTHED_H) || (ACT_COSTLY && !(QUICK_VALUE && QUICK_SLOPE))
+#if FUSED_APART
 extern "C" const rows_kernels ROWS_TABLE = {};
 #else
 
 namespace
 {
-
-/* Where a formula has a short form for the usual parameters (ESTIMATE_SHORT), a tile has a copy in
- * which the compiler knows that they are. The other copy is a loop over single elements in local
- * memory: unrolled, the long forms take half a minute to compile. */
 
 struct value_finish {
     static constexpr bool BY_DEPTH = false, FETCHES = false;
@@ -54,26 +47,13 @@ struct value_finish {
 #pragma unroll
             for (int j = 0; j < WIDTH; j++)
                 v[j] += bias[part * WIDTH + j];
-            uint4 u = pack<BERLU_BF16>(v), y = values(u);
+            uint4 u = pack<BERLU_BF16>(v), y = values_beside(u, k);
             uint32_t at = vector_index(job, row, channel, part);
             if (row < (int)job.act.rows && job.u)
                 ((uint4 *)job.u)[at] = u;
             if (row < (int)job.act.rows)
                 ((uint4 *)job.act.y)[at] = y;
         }
-    }
-    __device__ __forceinline__ uint4 values(uint4 u) const
-    {
-        if (ESTIMATE_SHORT(&k.f)) {
-            __builtin_assume(ESTIMATE_SHORT(&k.f));
-            return values_estimate<false>(u, k);
-        }
-        float v[WIDTH];
-        unpack<BERLU_BF16>(u, v);
-#pragma unroll 1
-        for (int j = 0; j < WIDTH; j++)
-            v[j] = value_estimate<false>(v[j], k);
-        return pack<BERLU_BF16>(v);
     }
     __device__ __forceinline__ void end(float *, const rows_place &) const
     {
@@ -116,6 +96,7 @@ template <int SUMS> struct slope_finish {
                 ((uint4 *)job.act.y)[at] = y;
         }
     }
+    /* Short and long forms as in values_beside(). */
     __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
     {
         if (ESTIMATE_SHORT(&k.f)) {

@@ -122,9 +122,35 @@ static berlu_status pass_differentiate(engine *e)
     return graph_differentiate(e->g, e->options.keep, e->options.recompute_attention);
 }
 
+/* An operand of a node that may be made, as the backend will see it, without its address. */
+static op_operand operand_expected(const engine *e, tensor t, const op_entry *entry, int slot)
+{
+    op_operand operand = {0};
+    if (t == TENSOR_NONE)
+        return operand;
+    operand.info = graph_tensor(e->g, t);
+    operand.dtype = graph_dtype_of(e->g, t, entry, slot, e->dtype);
+    operand.channels = tensor_channels(operand.info);
+    operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
+    return operand;
+}
+
+/* Of fuse_question: would the backend's kernel take this node? */
+static int node_taken(const void *context, const node *n)
+{
+    const engine *e = context;
+    const op_entry *entry = &e->backend->ops[n->op];
+    op_call call = {.op = n->op, .attr = &n->attr, .device = e->device, .batch = e->options.batch};
+    for (int j = 0; j < NODE_INPUTS; j++)
+        call.in[j] = operand_expected(e, n->in[j], entry, j);
+    for (int j = 0; j < NODE_OUTPUTS; j++)
+        call.out[j] = operand_expected(e, n->out[j], entry, -1);
+    return !entry->takes || entry->takes(&call);
+}
+
 static berlu_status pass_fuse(engine *e)
 {
-    return graph_fuse(e->g, e->backend->ops);
+    return graph_fuse(e->g, e->backend->ops, &(fuse_question){node_taken, e});
 }
 
 static berlu_status pass_prune(engine *e)

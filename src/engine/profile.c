@@ -53,7 +53,7 @@ void engine_profile_reset(engine *e)
 static int is_product(op_id op)
 {
     return op == OP_LINEAR || op == OP_LINEAR_DX || op == OP_LINEAR_DW || op == OP_LINEAR_ACT ||
-           op == OP_LINEAR_DX_ACT || op == OP_LINEAR_NORM;
+           op == OP_LINEAR_DX_ACT || op == OP_LINEAR_NORM || op == OP_MLP;
 }
 
 static double operand_bytes(const op_operand *o)
@@ -93,6 +93,8 @@ static profile_line line_of(const op_call *c, engine_profile_by by)
     line.rows = c->in[0].rows;
     line.in = c->in[0].channels;
     line.out = c->out[0].channels;
+    if (c->op == OP_MLP) /* both layers */
+        line.out = 2 * c->in[1].rows;
     if (c->op == OP_LINEAR_DX || c->op == OP_LINEAR_DX_ACT || c->op == OP_LINEAR_DW) { /* these read dy */
         line.in = c->op == OP_LINEAR_DW ? c->in[1].channels : c->out[0].channels;
         line.out = c->in[0].channels;

@@ -24,7 +24,7 @@ typedef enum op_id {
     OP_COUNT
 } op_id;
 
-enum { NODE_INPUTS = 8, NODE_OUTPUTS = 6, ACT_PARAMS = 2 };
+enum { NODE_INPUTS = 10, NODE_OUTPUTS = 6, ACT_PARAMS = 2 };
 
 /* The tensor that an activation site saves for the backward; names: "input" "both" "output". */
 typedef enum engine_keep { KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT } engine_keep;
@@ -143,6 +143,7 @@ berlu_status graph_differentiate(graph *g, engine_keep keep, int recompute_atten
 struct op_call; /* engine/backend.h */
 typedef void (*op_kernel)(const struct op_call *call);
 typedef size_t (*op_workspace)(const struct op_call *call); /* bytes, from sizes alone: no operand has its data yet */
+typedef int (*op_takes)(const struct op_call *call);        /* likewise */
 
 /* A backend's entry of an op. */
 typedef struct op_entry {
@@ -161,6 +162,7 @@ typedef struct op_entry {
     int output; /* attention_grad, > 0: from so many tokens on, input 4 is y of the attention */
     int width;  /* linear_norm, > 0: offered for so many inputs and outputs alone */
     int raw;    /* linear_act: the saved input may lack the bias, which linear_dx_act adds as it reads */
+    op_takes takes; /* mlp: whether the kernel runs a call like this; asked before one is made. NULL: any */
 } op_entry;
 
 #endif

@@ -1,4 +1,4 @@
-/* fuse.c - fewer, larger calls: nine patterns, each a peephole over the list of nodes.
+/* fuse.c - fewer, larger calls: ten patterns, each a peephole over the list of nodes.
  * SPDX-License-Identifier: MIT
  *
  *     add(r, op(...))                     -> op(..., r)
@@ -10,6 +10,7 @@
  *     norm(x, statistics), norm_grad(x)   -> norm_grad, with the recomputed y as an output
  *     y of attention, attention_grad      -> attention_grad(..., y)
  *     norm(linear(x, r))                  -> linear_norm(x, r), with the sum as an output
+ *     norm(linear(linear_act(x), r))      -> mlp(x, r), with the sum as an output
  *
  * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
  * the output of op is in registers: the residual of a block in the forward, gradients that meet in
@@ -20,7 +21,9 @@
  * Column sums are added while the elements are in registers, without another read of dy. (6) x is
  * read once; the linear_dw that reads y moves after norm_grad, and with it what reads its results.
  * (7) The kernel gets sums over keys from y, which the weight gradient before it reads anyway. (8)
- * A kernel that has whole rows in registers normalizes the sum without another read of it.
+ * A kernel that has whole rows in registers normalizes the sum without another read of it. (9) The
+ * hidden activations of an MLP, its widest tensors, stay on the chip; the norm is optional. Few
+ * shapes and devices have such a kernel, so the backend is asked before (op_entry.takes).
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
@@ -33,6 +36,7 @@
 typedef struct fuse_pass {
     graph *g;
     const op_entry *ops;
+    const fuse_question *question;
     int *uses;
     char *dead;  /* per node */
     char *moves; /* per node: of norm_again_join() */
@@ -55,12 +59,12 @@ static void node_move(fuse_pass *f, int from, int to, const node *n)
             graph_tensor_edit(f->g, n->out[j])->producer = to;
 }
 
-/* Does a node strictly between the two read a further output of n? */
-static int others_read(fuse_pass *f, const node *n, int from, int to)
+/* Does a node strictly between the two read output `first` of n or a further one? */
+static int others_read(fuse_pass *f, const node *n, int first, int from, int to)
 {
     for (int i = from + 1; i < to; i++)
         for (int j = 0; j < NODE_INPUTS && !f->dead[i]; j++)
-            for (int k = 1; k < NODE_OUTPUTS; k++)
+            for (int k = first; k < NODE_OUTPUTS; k++)
                 if (n->out[k] != TENSOR_NONE && graph_node(f->g, i)->in[j] == n->out[k])
                     return 1;
     return 0;
@@ -77,7 +81,7 @@ static void add_take_in(fuse_pass *f, int index)
         int slot = maker ? f->ops[maker->op].absorbs : 0;
         int from = maker ? graph_tensor(f->g, part)->producer : 0;
         if (!slot || maker->in[slot] != TENSOR_NONE || maker->out[0] != part || f->uses[part] != 1 ||
-            others_read(f, maker, from, index))
+            others_read(f, maker, 1, from, index))
             continue;
         node joined = *maker;
         joined.in[slot] = sum.in[1 - side];
@@ -101,7 +105,7 @@ static void add_take_through(fuse_pass *f, int index)
             continue;
         tensor made = view->in[0];
         int from = graph_tensor(f->g, made)->producer, middle = graph_tensor(f->g, seen)->producer;
-        if (graph_tensor(f->g, r)->producer >= from || others_read(f, maker, from, middle))
+        if (graph_tensor(f->g, r)->producer >= from || others_read(f, maker, 1, from, middle))
             continue;
         node joined = *maker, before = *view, behind = *view;
         tensor_info *shown = graph_tensor_edit(f->g, seen), *result = graph_tensor_edit(f->g, sum.out[0]);
@@ -163,6 +167,46 @@ static void linear_norm_join(fuse_pass *f, int index)
     joined.out[1] = norm.out[0];
     joined.out[2] = norm.out[1];
     node_move(f, index, place, &joined);
+}
+
+/* The forward's norm of x, where it could be computed at `place`; -1 if there is none. */
+static int norm_find(fuse_pass *f, tensor x, int place)
+{
+    for (int i = place + 1; i < graph_node_count(f->g); i++) {
+        const node *n = graph_node(f->g, i);
+        if (!f->dead[i] && n->op == OP_NORM && !n->backward && n->in[0] == x &&
+            graph_tensor(f->g, n->in[1])->producer < place && graph_tensor(f->g, n->in[2])->producer < place)
+            return i;
+    }
+    return -1;
+}
+
+/* The fused node takes the second layer's position, where all it reads is computed. */
+static void mlp_join(fuse_pass *f, int index)
+{
+    const node second = *graph_node(f->g, index);
+    node *first = second.op == OP_LINEAR && second.in[3] != TENSOR_NONE ? producer_of(f, second.in[0]) : NULL;
+    if (!first || first->op != OP_LINEAR_ACT || first->out[0] != second.in[0] || first->attr.raw)
+        return;
+    tensor h = second.in[0];
+    int from = graph_tensor(f->g, h)->producer, behind = norm_find(f, second.out[0], index);
+    const node none = node_make(OP_NORM, 0, NULL), *norm = behind < 0 ? &none : graph_node(f->g, behind);
+    node joined = node_make(OP_MLP, 10,
+                            (tensor[]){first->in[0], first->in[1], second.in[1], second.in[3], first->in[2],
+                                       second.in[2], norm->in[1], norm->in[2], first->in[3], first->in[4]});
+    joined.attr = first->attr;
+    joined.attr.eps = norm->attr.eps;
+    joined.out[0] = second.out[0];
+    joined.out[1] = norm->out[0];
+    joined.out[2] = norm->out[1];
+    joined.out[3] = first->out[1];
+    joined.out[4] = f->uses[h] > 1 ? h : TENSOR_NONE;
+    if (others_read(f, first, 0, from, index) || (f->question && !f->question->takes(f->question->context, &joined)))
+        return;
+    f->uses[h]--;
+    node_move(f, from, index, &joined);
+    if (behind >= 0)
+        f->dead[behind] = 1;
 }
 
 /* The copy of the activation that differentiate added for the next layer's weight gradient, or
@@ -356,10 +400,11 @@ static void dead_drop(fuse_pass *f)
     graph_set_nodes(f->g, graph_node(f->g, 0), left);
 }
 
-berlu_status graph_fuse(graph *g, const op_entry *ops)
+berlu_status graph_fuse(graph *g, const op_entry *ops, const fuse_question *question)
 {
     int count = graph_node_count(g);
-    fuse_pass f = {.g = g, .ops = ops, .uses = graph_uses(g), .dead = calloc((size_t)count + 1, 1)};
+    fuse_pass f = {.g = g, .ops = ops, .question = question, .uses = graph_uses(g)};
+    f.dead = calloc((size_t)count + 1, 1);
     berlu_status status = BERLU_OK;
     f.moves = calloc((size_t)count + 1, 1);
     if (!f.uses || !f.dead || !f.moves) {
@@ -375,6 +420,9 @@ berlu_status graph_fuse(graph *g, const op_entry *ops)
     for (int i = 0; i < count && ops[OP_LINEAR_ACT].run; i++)
         if (!f.dead[i])
             linear_act_join(&f, i);
+    for (int i = 0; i < count && ops[OP_MLP].run; i++)
+        if (!f.dead[i])
+            mlp_join(&f, i);
     for (int i = 0; i < count && ops[OP_LINEAR_NORM].run; i++)
         if (!f.dead[i])
             linear_norm_join(&f, i);

@@ -23,12 +23,21 @@ berlu_status graph_prune(graph *g, int train);
 /* Moves factors of LayerScale and windows of small tiles into the weights of the layers beside. */
 berlu_status graph_weights(graph *g);
 
-/* Rewrites in place; uses only fused ops for which `ops` has a kernel. */
-berlu_status graph_fuse(graph *g, const op_entry *ops);
+/* Rewrites in place; uses only fused ops for which `ops` has a kernel. Where an entry depends on
+ * sizes and dtypes (op_entry.takes), `takes` answers for a node that could be made; NULL: all are
+ * taken. */
+typedef struct fuse_question {
+    int (*takes)(const void *context, const node *n);
+    const void *context;
+} fuse_question;
+berlu_status graph_fuse(graph *g, const op_entry *ops, const fuse_question *question);
 
 /* Sets every tensor's dtype from its role; nodes whose kernels want weights in the branch's dtype
  * read copies of them. */
 berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype of_role[ROLE_COUNT]);
+/* The dtype that it will give a tensor, as input `slot` of an op; slot -1: as an output. */
+tensor_dtype graph_dtype_of(const graph *g, tensor t, const op_entry *entry, int slot,
+                            const tensor_dtype of_role[ROLE_COUNT]);
 
 /* The number of readers of each tensor; outputs and gradients count once more. NULL with the error
  * text set. */

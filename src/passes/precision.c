@@ -21,13 +21,24 @@ static tensor viewed(const graph *g, tensor t)
     return t;
 }
 
+static tensor_dtype dtype_by_role(const graph *g, tensor t, const tensor_dtype of_role[ROLE_COUNT])
+{
+    const tensor_info *base = graph_tensor(g, viewed(g, t));
+    return base->dtype == DTYPE_I32 ? DTYPE_I32 : of_role[base->feed ? ROLE_LOSS : base->role];
+}
+
+tensor_dtype graph_dtype_of(const graph *g, tensor t, const op_entry *entry, int slot,
+                            const tensor_dtype of_role[ROLE_COUNT])
+{
+    int copied = slot >= 0 && graph_tensor(g, t)->parameter >= 0 && (entry->shadow >> slot & 1);
+    return copied ? of_role[ROLE_BRANCH] : dtype_by_role(g, t, of_role);
+}
+
 static void dtypes_set(graph *g, const tensor_dtype of_role[ROLE_COUNT])
 {
-    for (int t = 0; t < graph_tensor_count(g); t++) {
-        const tensor_info *base = graph_tensor(g, viewed(g, t));
-        if (base->dtype != DTYPE_I32)
-            graph_tensor_edit(g, t)->dtype = of_role[base->feed ? ROLE_LOSS : base->role];
-    }
+    for (int t = 0; t < graph_tensor_count(g); t++)
+        if (graph_tensor(g, viewed(g, t))->dtype != DTYPE_I32)
+            graph_tensor_edit(g, t)->dtype = dtype_by_role(g, t, of_role);
 }
 
 static tensor shadow_make(graph *g, tensor parameter, tensor_dtype dtype)

@@ -382,6 +382,7 @@ struct emulate_product {
     float (*d)[4];
     uint32_t a, b;
     int columns, add;
+    const uint32_t *held; /* A in registers: those of the thread, read when the product happens */
 };
 static std::vector<std::vector<emulate_product>> emulate_products[1024]; /* per thread, the last one being issued */
 
@@ -394,7 +395,19 @@ template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int 
     auto &mine = emulate_products[threadIdx.x];
     if (mine.empty())
         mine.emplace_back();
-    mine.back().push_back({d, a, b, N, add});
+    mine.back().push_back({d, a, b, N, add, NULL});
+}
+
+DEVICE void product_held(float (*d)[4], const uint32_t *a, uint32_t b, int add)
+{
+    auto &mine = emulate_products[threadIdx.x];
+    if (mine.empty())
+        mine.emplace_back();
+    mine.back().push_back({d, 0, b, 192, add, a});
+}
+
+template <int WORDS> DEVICE void product_hold(uint32_t *)
+{
 }
 
 DEVICE void product_end()
@@ -419,6 +432,30 @@ DEVICE float emulate_element(uint32_t operand, int row, int k)
     return __uint_as_float((uint32_t)bits << 16);
 }
 
+/* A lies in the warp's registers as mma takes it. */
+DEVICE void emulate_multiply_held(const emulate_product &p)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    memcpy(w.slot[lane], p.held, 16);
+    __syncwarp();
+    float a[2][16];
+    for (int below = 0; below < 2; below++)
+        for (int k = 0; k < 16; k++) {
+            uint32_t pair;
+            memcpy(&pair, w.slot[lane / 4 * 4 + k % 8 / 2] + 4 * (below + 2 * (k / 8)), 4);
+            a[below][k] = emulate_half(pair, k % 2);
+        }
+    for (int n = 0; n < p.columns / 8; n++)
+        for (int i = 0; i < 4; i++) {
+            float sum = p.add ? p.d[n][i] : 0;
+            for (int k = 0; k < 16; k++)
+                sum += a[i / 2][k] * emulate_element(p.b, n * 8 + lane % 4 * 2 + i % 2, k);
+            p.d[n][i] = sum;
+        }
+    __syncwarp();
+}
+
 DEVICE void emulate_multiply(const emulate_product &p)
 {
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
@@ -435,9 +472,13 @@ template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
 {
     auto &mine = emulate_products[threadIdx.x];
     while ((int)mine.size() > LEFT + 1) {
-        for (const emulate_product &p : mine.front())
-            emulate_multiply(p);
+        std::vector<emulate_product> group = mine.front(); /* a warp may be switched within a product */
         mine.erase(mine.begin());
+        for (const emulate_product &p : group)
+            if (p.held)
+                emulate_multiply_held(p);
+            else
+                emulate_multiply(p);
     }
 }
 

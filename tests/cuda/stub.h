@@ -11,6 +11,7 @@
 
 #include "cuda/device.h"
 #include "cuda/linear_norm.h"
+#include "cuda/mlp.h"
 #include "cuda/rows.h"
 
 typedef struct stub_machine {
@@ -37,6 +38,8 @@ typedef struct stub_machine {
     rows_job rows_job;
     int linear_norms; /* the same of linear_norm.cu */
     linear_norm_job linear_norm_job;
+    int mlps; /* and of mlp.cu */
+    mlp_job mlp_job;
     size_t joined_layers;   /* partial sums of parameters that its end was asked to join */
     int ends, end_launches; /* of sums over rows (ends.c) */
     size_t taken;           /* bytes of device memory alive */

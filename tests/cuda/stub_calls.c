@@ -214,14 +214,17 @@ size_t act_cuda_fused_row(const berlu_act *act)
 
 fused_job act_cuda_fused_job(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
-    return (fused_job){.rows = call->rows,
-                       .channels = call->channels,
-                       .scale = act->scale,
-                       .center = act->center,
-                       .shape_count = (int)act->shape.count,
-                       .x = call->x,
-                       .y = call->y,
-                       .dx = op == BERLU_ACT_BACKWARD ? call->dx : NULL};
+    fused_job job = {.rows = call->rows,
+                     .channels = call->channels,
+                     .scale = act->scale,
+                     .center = act->center,
+                     .shape_count = (int)act->shape.count,
+                     .x = call->x,
+                     .y = call->y,
+                     .dx = op == BERLU_ACT_BACKWARD ? call->dx : NULL};
+    for (int p = 0; p < BERLU_ACT_PARAMS; p++)
+        job.param[p] = call->param[p].value;
+    return job;
 }
 
 size_t act_cuda_fused_place(fused_job *job, const berlu_act *act, const berlu_act_call *call, size_t row_blocks,
@@ -268,6 +271,17 @@ void cuda_linear_norm_rows(const linear_norm_job *job, cuda_stream stream)
     (void)stub_launch_ok();
 }
 
-#define ACT(name) const rows_kernels cuda_rows_##name = {rows_launch, rows_launch};
+/* mlp.cu: likewise. */
+static berlu_status mlp_launch(const mlp_job *job, cuda_stream stream)
+{
+    (void)stream;
+    stub.mlps++;
+    stub.mlp_job = *job;
+    return stub_launch_ok() ? BERLU_OK : gpu_launch_status();
+}
+
+#define ACT(name)                                                                                                      \
+    const rows_kernels cuda_rows_##name = {rows_launch, rows_launch};                                                  \
+    const mlp_kernels cuda_mlp_##name = {mlp_launch};
 #include "act/list.h"
 #undef ACT

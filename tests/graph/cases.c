@@ -250,6 +250,21 @@ static void case_layer_and_its_input(graph *g, const berlu_act *act)
     pooled_head(g, build_add(g, x, layer_linear(g, x, 37, WITH_BIAS, "fc")));
 }
 
+/* MLPs with a residual: a norm behind the first alone, and the hidden channels of the last are read
+ * by two layers. */
+static void case_mlps(graph *g, const berlu_act *act)
+{
+    tensor x = words(g, WIDTH), h;
+    h = build_act(g, layer_linear(g, layer_norm(g, x, 1e-6f, "norm1"), 9, WITH_BIAS, "fc1"), act, 0, "act1");
+    x = build_add(g, x, layer_linear(g, h, WIDTH, WITH_BIAS, "fc2"));
+    h = build_act(g, layer_linear(g, layer_norm(g, x, 1e-6f, "norm2"), 10, NO_BIAS, "fc3"), act, 0, "act2");
+    x = build_add(g, x, layer_linear(g, h, WIDTH, NO_BIAS, "fc4"));
+    h = build_act(g, layer_linear(g, x, 11, WITH_BIAS, "fc5"), act, 0, "act3");
+    x = build_add(g, x, layer_linear(g, h, WIDTH, WITH_BIAS, "fc6"));
+    x = build_add(g, x, layer_linear(g, h, WIDTH, WITH_BIAS, "fc7"));
+    pooled_head(g, x);
+}
+
 static void case_answer_selected(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -365,6 +380,11 @@ const graph_case graph_cases[] = {
     {"a layer read before its activation", case_layer_read_before_act, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
     {"one weight for two norms", case_norm_shared, NULL, {PLAIN_LOSS}},
     {"a layer and its input", case_layer_and_its_input, NULL, {PLAIN_LOSS}},
+    {"layers in pairs", case_mlps, "berlu:alpha=0.1,eps=0.5,learn=alpha", {PLAIN_LOSS}},
+    {"layers in pairs, output kept",
+     case_mlps,
+     "berlu:alpha=0.1,eps=0.5",
+     {PLAIN_LOSS, .keep = KEEP_OUTPUT, .bounds = &alpha_bound, .bound_count = 1}},
     {"the answer is a token", case_answer_selected, NULL, {PLAIN_LOSS}},
     {"the answers are tokens", case_answers_selected, NULL, {PLAIN_LOSS, .distill = DISTILL_HARD}},
     {"a token under another shape", case_token_reshaped, NULL, {PLAIN_LOSS}},

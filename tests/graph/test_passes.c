@@ -278,6 +278,133 @@ static void a_norm_joined_with_the_layer_before_it_changes_no_bit(void **state)
     }
 }
 
+/* ---- both layers of an MLP ------------------------------------------------------------------- */
+
+/* The reference kernels, one after the other; u and h where the node has them, else in memory of
+ * their own. */
+static void linear_act_run(const op_call *c)
+{
+    const op_entry *ops = cpu_f64_backend()->ops;
+    op_call linear = *c, act = *c;
+    linear.op = OP_LINEAR;
+    act.op = OP_ACT;
+    linear.in[3] = linear.in[4] = linear.out[1] = (op_operand){0};
+    linear.out[0] = c->out[1].info ? c->out[1] : c->out[0];
+    act.in[0] = linear.out[0], act.in[1] = c->in[3], act.in[2] = c->in[4];
+    act.in[3] = act.in[4] = act.out[1] = (op_operand){0};
+    ops[OP_LINEAR].run(&linear);
+    ops[OP_ACT].run(&act);
+}
+
+static void mlp_run(const op_call *c)
+{
+    op_call first = *c, second = *c;
+    op_operand hidden = c->in[0];
+    hidden.channels = c->in[1].rows;
+    void *scratch = malloc((size_t)(hidden.rows * hidden.channels) * sizeof(double));
+    hidden.data = scratch;
+    for (int i = 2; i < NODE_INPUTS; i++)
+        first.in[i] = second.in[i] = (op_operand){0};
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        first.out[i] = second.out[i] = (op_operand){0};
+    first.op = OP_LINEAR_ACT;
+    first.in[2] = c->in[4], first.in[3] = c->in[8], first.in[4] = c->in[9];
+    first.out[0] = c->out[4].info ? c->out[4] : hidden, first.out[1] = c->out[3];
+    second.in[0] = first.out[0], second.in[1] = c->in[2], second.in[2] = c->in[5], second.in[3] = c->in[3];
+    second.out[0] = c->out[0];
+    linear_act_run(&first);
+    if (c->out[1].info) {
+        second.op = OP_LINEAR_NORM;
+        second.in[4] = c->in[6], second.in[5] = c->in[7];
+        second.out[1] = c->out[1], second.out[2] = c->out[2];
+        linear_norm_run(&second);
+    } else {
+        second.op = OP_LINEAR;
+        cpu_f64_backend()->ops[OP_LINEAR].run(&second);
+    }
+    free(scratch);
+}
+
+static int mlp_refused(const op_call *c)
+{
+    assert_true(c->in[0].info && c->out[0].info && !c->in[0].data && c->in[0].rows == c->out[0].rows);
+    assert_true(c->in[1].dtype == DTYPE_F64 && c->device && c->attr->act);
+    return 0;
+}
+
+/* Counts, and of every mlp: u and h are outputs where somebody reads them, by the policy `input` h
+ * for no gradient. */
+static int mlps_check(const graph *g, int *with_norm, engine_keep keep)
+{
+    int count = 0;
+    for (int i = 0; i < graph_node_count(g); i++) {
+        const node *n = graph_node(g, i);
+        if (n->op != OP_MLP)
+            continue;
+        count++;
+        *with_norm += n->out[1] != TENSOR_NONE;
+        assert_int_equal(n->out[1] != TENSOR_NONE, n->in[6] != TENSOR_NONE);
+        for (int k = 3; k < 5; k++) {
+            int read = 0, backward = 0;
+            for (int j = i + 1; j < graph_node_count(g) && n->out[k] != TENSOR_NONE; j++)
+                for (int m = 0; m < NODE_INPUTS; m++)
+                    if (graph_node(g, j)->in[m] == n->out[k])
+                        read = 1, backward |= graph_node(g, j)->backward;
+            assert_int_equal(read, n->out[k] != TENSOR_NONE);
+            assert_true(k != 4 || keep != KEEP_INPUT || !backward);
+        }
+    }
+    return count;
+}
+
+static void an_mlp_in_one_node_changes_no_bit(void **state)
+{
+    (void)state;
+    op_entry ops[OP_COUNT], apart[OP_COUNT];
+    memcpy(ops, cpu_f64_backend()->ops, sizeof ops);
+    ops[OP_LINEAR_ACT] = (op_entry){.run = linear_act_run};
+    memcpy(apart, ops, sizeof ops);
+    ops[OP_MLP] = (op_entry){.run = mlp_run, .in_place = 8};
+    backend joining = *cpu_f64_backend(), plain = joining;
+    joining.ops = ops;
+    plain.ops = apart;
+    int joined = 0, with_norm = 0, in_inference = 0;
+    for (int i = 0; i < 2 * graph_case_count; i++) {
+        graph_case c = graph_cases[i / 2];
+        if (c.options.keep != KEEP_OUTPUT)
+            c.options.keep = i % 2 ? KEEP_BOTH : KEEP_INPUT;
+        prepared got = case_prepare(&c, &joining, 1), want = case_prepare(&c, &plain, 1);
+        step_run(&got);
+        step_run(&want);
+        gradients_are_equal(&c, &got, &want);
+        engine *a = engine_beside(&got, (engine_options){.mode = ENGINE_INFER});
+        engine *b = engine_beside(&want, (engine_options){.mode = ENGINE_INFER});
+        assert_int_equal(engine_forward(a, &got.step), BERLU_OK);
+        assert_int_equal(engine_forward(b, &want.step), BERLU_OK);
+        assert_memory_equal(engine_logits(a), engine_logits(b),
+                            (size_t)(a->classes * a->options.batch) * sizeof(float));
+        int norms = 0, pairs = mlps_check(got.e->g, &norms, c.options.keep);
+        joined += pairs;
+        with_norm += norms;
+        assert_int_equal(pairs + op_count(got.e->g, OP_LINEAR), op_count(want.e->g, OP_LINEAR));
+        assert_int_equal(pairs + op_count(got.e->g, OP_LINEAR_ACT), op_count(want.e->g, OP_LINEAR_ACT));
+        assert_int_equal(norms + op_count(got.e->g, OP_NORM), op_count(want.e->g, OP_NORM));
+        assert_true(got.e->plan.bytes[AREA_ARENA] <= want.e->plan.bytes[AREA_ARENA]);
+        in_inference += mlps_check(a->g, &norms, KEEP_INPUT);
+        engine_free(a);
+        engine_free(b);
+        case_free(&got);
+        case_free(&want);
+    }
+    assert_true(joined > 0 && with_norm > 0 && with_norm < joined && in_inference >= joined);
+    ops[OP_MLP].takes = mlp_refused;
+    for (int i = 0; i < graph_case_count; i++) {
+        prepared p = case_prepare(&graph_cases[i], &joining, 1);
+        assert_int_equal(op_count(p.e->g, OP_MLP), 0);
+        case_free(&p);
+    }
+}
+
 /* ---- work of weights instead of rows --------------------------------------------------------- */
 
 static backend folding_backend(void) /* the reference as a backend that wants work in weights */
@@ -409,6 +536,7 @@ int main(void)
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
         cmocka_unit_test(attention_grad_reads_y_where_the_backend_asks_for_it),
         cmocka_unit_test(a_norm_joined_with_the_layer_before_it_changes_no_bit),
+        cmocka_unit_test(an_mlp_in_one_node_changes_no_bit),
         cmocka_unit_test(work_in_weights_changes_no_gradient_and_no_answer),
         cmocka_unit_test(work_in_weights_changes_no_update),
         cmocka_unit_test(a_factor_in_the_weights_leaves_no_pass_over_rows),

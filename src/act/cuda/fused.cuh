@@ -2,12 +2,14 @@
  *
  *     consts_at(job)                        constants of the formula, for parameters on the device
  *     value_estimate(), values_estimate()   y from x, one element or eight
+ *     values_beside()                       eight, whatever the parameters are
  *     slope_estimate(), slopes_estimate()   dx from x and dy; its terms of sums over columns and
  *                                           parameters
  *
  * Elements are estimates good to 2^-13 where a formula is long (estimate.cuh). Included by the
- * kernels that are compiled once per activation: fused.cu and src/cuda/rows.cu. SCALED: the
- * activation has scale or center. */
+ * kernels that are compiled once per activation: fused.cu, src/cuda/rows.cu and src/cuda/mlp.cu.
+ * SCALED: the activation has scale or center. FUSED_APART: measured on an H200, this activation is
+ * faster in a pass of its own than in the epilogue of a product. */
 #ifndef ACT_CUDA_FUSED_CUH
 #define ACT_CUDA_FUSED_CUH
 
@@ -21,6 +23,14 @@
 #include "act/cuda/estimate.cuh"
 
 constexpr int PARAMS = ACT_PARAMS, WIDTH = 8;
+
+/* Long formulas without an estimate want more threads than share a processor there; so do a
+ * smoothed function's tables of pieces. */
+#if defined(ACT_FORMULAS_SMOOTHED_H) || (ACT_COSTLY && !(QUICK_VALUE && QUICK_SLOPE))
+#define FUSED_APART 1
+#else
+#define FUSED_APART 0
+#endif
 
 static __device__ __forceinline__ consts consts_at(const fused_job &job)
 {
@@ -63,6 +73,23 @@ template <bool SCALED> static __device__ __forceinline__ uint4 values_estimate(u
 #pragma unroll
     for (int j = 0; j < WIDTH; j++)
         v[j] = value_estimate<SCALED>(v[j], k);
+    return pack<BERLU_BF16>(v);
+}
+
+/* The same where the parameters may forbid the short form (ESTIMATE_SHORT): a copy in which the
+ * compiler knows that they do not, and a loop over single elements in local memory; unrolled, the
+ * long forms take half a minute to compile. */
+static __device__ __forceinline__ uint4 values_beside(uint4 x, const consts &k)
+{
+    if (ESTIMATE_SHORT(&k.f)) {
+        __builtin_assume(ESTIMATE_SHORT(&k.f));
+        return values_estimate<false>(x, k);
+    }
+    float v[WIDTH];
+    unpack<BERLU_BF16>(x, v);
+#pragma unroll 1
+    for (int j = 0; j < WIDTH; j++)
+        v[j] = value_estimate<false>(v[j], k);
     return pack<BERLU_BF16>(v);
 }
 

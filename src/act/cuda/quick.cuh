@@ -29,6 +29,27 @@ struct guess {
 #define QUICK_TINY  0x1p-105f /* exceeds every error from cutting a far tail or flushing to zero */
 #define QUICK_LOG2E 1.44269504f
 
+#ifdef CUDA_EMULATED
+DEVICE float quick_exp2(float t)
+{
+    return exp2f(t);
+}
+
+DEVICE float quick_reciprocal(float a)
+{
+    return 1.0f / a;
+}
+
+DEVICE float quick_max(float x, float low)
+{
+    return x < low ? low : x;
+}
+
+DEVICE float quick_min(float x, float high)
+{
+    return x > high ? high : x;
+}
+#else
 /* 2^t and 1 / a, about 2^-22; results below 2^-126 are zero */
 static __device__ __forceinline__ float quick_exp2(float t)
 {
@@ -44,13 +65,6 @@ static __device__ __forceinline__ float quick_reciprocal(float a)
     return y;
 }
 
-/* Relative error bound of a result: `base` for exponential, reciprocal and the formula itself, and
- * the rounding of the exponent t, which counts |t| times, so `growth` for each unit of it. */
-static __device__ __forceinline__ float quick_share(float t, float growth, float base)
-{
-    return fmaf(fabsf(t), growth, base);
-}
-
 /* The larger, the smaller; a NaN stays, where fmaxf and fminf would drop it. */
 static __device__ __forceinline__ float quick_max(float x, float low)
 {
@@ -62,6 +76,14 @@ static __device__ __forceinline__ float quick_min(float x, float high)
 {
     asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(high));
     return x;
+}
+#endif
+
+/* Relative error bound of a result: `base` for exponential, reciprocal and the formula itself, and
+ * the rounding of the exponent t, which counts |t| times, so `growth` for each unit of it. */
+static __device__ __forceinline__ float quick_share(float t, float growth, float base)
+{
+    return fmaf(fabsf(t), growth, base);
 }
 
 #if defined(ACT_FORMULAS_SILU_H)
