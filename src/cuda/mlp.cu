@@ -228,12 +228,14 @@ template <typename T> struct ahead_residual {
     }
 };
 
-/* Behind the last product of a tile; one more may be running. */
-template <typename T> DEVICE void tile_finish(float (*acc)[4], const float *vectors, const mlp_job &job, int row)
+/* Behind the last product of a tile, that of h; one more may be running. */
+template <typename T>
+DEVICE void tile_finish(float (*acc)[4], uint32_t *h, const float *vectors, const mlp_job &job, int row)
 {
     float sum[2] = {};
     ahead_residual<T> residual(job, row);
     product_wait<MLP_WIDTH, 1>(acc);
+    product_hold<SLICE / 4>(h);
     stream_finish<T>(sum, acc, residual, vectors, job, row);
     if (job.y)
         norm_finish<T>(sum, acc, vectors, job, row);
@@ -340,10 +342,9 @@ __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__
         second_multiply(acc, h[1], r.stage(2), 1);
         first_multiply(first[0], rows, r.stage(0)); /* of the next tile */
         if (job.f32)
-            tile_finish<float>(acc, vectors, job, row + thread % 32 / 4);
+            tile_finish<float>(acc, h[1], vectors, job, row + thread % 32 / 4);
         else
-            tile_finish<__nv_bfloat16>(acc, vectors, job, row + thread % 32 / 4);
-        product_hold<SLICE / 4>(h[1]);
+            tile_finish<__nv_bfloat16>(acc, h[1], vectors, job, row + thread % 32 / 4);
     }
     product_wait<SLICE, 0>(first[0]);
     copy_wait<0>();
