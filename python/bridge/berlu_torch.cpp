@@ -5,6 +5,10 @@
  *     backward(dy, x, p, q, spec, dim, need_p, need_q) -> (dx, dp, dq)
  *     backward_from_output(dy, y, p, q, spec, dim, need_p, need_q) -> (dx, dp, dq)
  *
+ * and each again with the ending _raw: the same kernel under a name that Python gives no
+ * derivative. That costs half of a call less, so it is what the derivatives themselves call, eager
+ * and compiled. A gradient that is not wanted is None.
+ *
  * p and q are the activation's parameters number 0 and 1 (None: the value of the spec), f32, one
  * number or one per channel of dimension `dim`. Outputs are laid out as torch.empty_like(x) does
  * it: a dense x keeps its strides, whatever their order; then channel c of an element at offset
@@ -28,7 +32,7 @@ Shim shim;
 
 namespace {
 
-int32_t dtype_f32, dtype_bf16, dtype_f16, dtype_u8, device_cuda;
+int32_t dtype_f32, dtype_bf16, dtype_f16, device_cuda;
 
 using CudaRun = berlu_status (*)(const berlu_act *, berlu_act_op, const berlu_act_call *, void *);
 using CudaWorkspace = size_t (*)(const berlu_act *, berlu_act_op, const berlu_act_call *);
@@ -44,7 +48,7 @@ CudaWorkspace cuda_workspace;
 
 using Act = std::shared_ptr<const berlu_act>;
 
-Act find_act(const std::string &spec)
+Act make_act(const std::string &spec)
 {
     enum { MOST = 1024 }; /* a program that makes specs without end shall not grow without end */
     static std::mutex lock;
@@ -59,6 +63,20 @@ Act find_act(const std::string &spec)
     if (known.size() >= MOST)
         known.clear();
     return known[spec] = Act(made, [](const berlu_act *act) { berlu_act_free(const_cast<berlu_act *>(act)); });
+}
+
+/* Lives until the next call of this thread. A network has one spec mostly, so the last one is
+ * compared first. */
+const berlu_act *find_act(StableIValue value)
+{
+    thread_local std::string last;
+    thread_local Act act;
+    Text spec(value);
+    if (!act || last != spec.get()) {
+        act = make_act(spec.get());
+        last = spec.get();
+    }
+    return act.get();
 }
 
 /* ---- Layout ------------------------------------------------------------------------------------------------------------ */
@@ -93,12 +111,11 @@ Tensor empty_as(const Tensor &like)
     return Tensor(made);
 }
 
-Tensor empty_vector(int64_t count, int32_t dtype, const Tensor &beside)
+/* None in Python. */
+Tensor undefined()
 {
     AtenTensorHandle made;
-    int64_t one = 1;
-    need(shim.aoti_torch_empty_strided(1, &count, &one, dtype, beside.device_type(), beside.device_index(), &made),
-         "empty_strided");
+    need(shim.aoti_torch_new_uninitialized_tensor(&made), "new_uninitialized_tensor");
     return Tensor(made);
 }
 
@@ -217,19 +234,36 @@ class DeviceGuard {
     DeviceGuardHandle handle = nullptr;
 };
 
-/* The workspace goes back to torch's allocator while the kernel may still run: it is given out
- * again on the same stream. */
+/* Bytes of torch's allocator on the current device and stream, without a tensor around them. They
+ * go back while the kernel may still run: they are given out again on the same stream. */
+class Space {
+  public:
+    explicit Space(size_t bytes)
+    {
+        if (bytes)
+            need(shim.aoti_torch_cuda_caching_allocator_raw_alloc(bytes, &start), "allocator");
+    }
+    Space(const Space &) = delete;
+    Space &operator=(const Space &) = delete;
+    ~Space()
+    {
+        if (start)
+            shim.aoti_torch_cuda_caching_allocator_raw_delete(start);
+    }
+    void *get() const { return start; }
+
+  private:
+    void *start = nullptr;
+};
+
 void run_cuda(const berlu_act *act, berlu_act_op op, berlu_act_call &call, const Tensor &x)
 {
     void *stream;
     DeviceGuard guard(x.device_index());
     need(shim.aoti_torch_get_current_cuda_stream(x.device_index(), &stream), "current stream");
     call.workspace_bytes = cuda_workspace(act, op, &call);
-    Tensor space;
-    if (call.workspace_bytes) {
-        space = empty_vector((int64_t)call.workspace_bytes, dtype_u8, x);
-        call.workspace = space.data();
-    }
+    Space space(call.workspace_bytes);
+    call.workspace = space.get();
     if (cuda_run(act, op, &call, stream) != BERLU_OK)
         fail(berlu_last_error());
 }
@@ -247,23 +281,22 @@ void run(const berlu_act *act, berlu_act_op op, berlu_act_call &call, const Tens
 void forward(StableIValue *stack, uint64_t, uint64_t)
 {
     Tensor x = take_tensor(stack[0]), p = take_optional(stack[1]), q = take_optional(stack[2]);
-    Act act = find_act(take_string(stack[3]));
+    const berlu_act *act = find_act(stack[3]);
     berlu_act_call call = {};
     x = dense(std::move(x));
     Tensor y = empty_as(x);
     set_call(call, x, p, q, (int64_t)stack[4]);
     call.x = x.data();
     call.y = y.data();
-    run(act.get(), BERLU_ACT_FORWARD, call, x);
+    run(act, BERLU_ACT_FORWARD, call, x);
     stack[0] = y.release();
 }
 
-/* The gradient of a parameter: like it where it is wanted, else empty, because an operator
- * returns a tensor at every place. */
-Tensor set_grad(berlu_act_call &call, int index, bool wanted, const Tensor &p, const Tensor &x)
+/* The gradient of a parameter: like it where it is wanted, else undefined. */
+Tensor set_grad(berlu_act_call &call, int index, bool wanted, const Tensor &p)
 {
     if (!wanted)
-        return empty_vector(0, dtype_f32, x);
+        return undefined();
     if (!p)
         fail("the gradient of a parameter that was not given is wanted");
     Tensor grad = empty_as(p);
@@ -276,20 +309,20 @@ void backward_from(berlu_act_op op, StableIValue *stack)
 {
     Tensor dy = take_tensor(stack[0]), known = take_tensor(stack[1]);
     Tensor p = take_optional(stack[2]), q = take_optional(stack[3]);
-    Act act = find_act(take_string(stack[4]));
+    const berlu_act *act = find_act(stack[4]);
     berlu_act_call call = {};
     known = dense(std::move(known));
     Tensor dx = empty_as(known);
     dy = laid_as(std::move(dy), known, "dy");
     set_call(call, known, p, q, (int64_t)stack[5]);
-    Tensor dp = set_grad(call, 0, stack[6] & 1, p, known), dq = set_grad(call, 1, stack[7] & 1, q, known);
+    Tensor dp = set_grad(call, 0, stack[6] & 1, p), dq = set_grad(call, 1, stack[7] & 1, q);
     if (op == BERLU_ACT_BACKWARD)
         call.x = known.data();
     else
         call.y = known.data();
     call.dy = dy.data();
     call.dx = dx.data();
-    run(act.get(), op, call, known);
+    run(act, op, call, known);
     stack[0] = dx.release();
     stack[1] = dp.release();
     stack[2] = dq.release();
@@ -305,29 +338,39 @@ void backward_from_output(StableIValue *stack, uint64_t, uint64_t)
     backward_from(BERLU_ACT_BACKWARD_FROM_OUTPUT, stack);
 }
 
+const struct {
+    const char *name, *arguments; /* and results */
+    void (*kernel)(StableIValue *, uint64_t, uint64_t);
+} operators[] = {
+#define BACKWARD_TAIL                                                                                                  \
+    ", Tensor? p, Tensor? q, str spec, int dim, bool need_p, bool need_q) -> (Tensor, Tensor, Tensor)"
+    {"forward", "(Tensor x, Tensor? p, Tensor? q, str spec, int dim) -> Tensor", forward},
+    {"backward", "(Tensor dy, Tensor x" BACKWARD_TAIL, backward},
+    {"backward_from_output", "(Tensor dy, Tensor y" BACKWARD_TAIL, backward_from_output},
+#undef BACKWARD_TAIL
+};
+const char *const endings[] = {"", "_raw"};
+
 const char *implement(const char *key)
 {
     TorchLibraryHandle library; /* lives as long as the process, like the operators */
-    if (shim.aoti_torch_library_init_impl("berlu", key, __FILE__, __LINE__, &library) ||
-        shim.torch_library_impl(library, "forward", forward, shim_version) ||
-        shim.torch_library_impl(library, "backward", backward, shim_version) ||
-        shim.torch_library_impl(library, "backward_from_output", backward_from_output, shim_version))
-        return "torch refused the implementation of the operators";
-    return nullptr;
+    bool refused = shim.aoti_torch_library_init_impl("berlu", key, __FILE__, __LINE__, &library);
+    for (auto &op : operators)
+        for (auto ending : endings)
+            refused = refused || shim.torch_library_impl(library, (std::string(op.name) + ending).c_str(), op.kernel,
+                                                         shim_version);
+    return refused ? "torch refused the implementation of the operators" : nullptr;
 }
 
 const char *define()
 {
-#define BACKWARD_TAIL                                                                                                  \
-    ", Tensor? p, Tensor? q, str spec, int dim, bool need_p, bool need_q) -> (Tensor, Tensor, Tensor)"
     TorchLibraryHandle library;
-    if (shim.aoti_torch_library_init_def("berlu", __FILE__, __LINE__, &library) ||
-        shim.aoti_torch_library_def(library, "forward(Tensor x, Tensor? p, Tensor? q, str spec, int dim) -> Tensor") ||
-        shim.aoti_torch_library_def(library, "backward(Tensor dy, Tensor x" BACKWARD_TAIL) ||
-        shim.aoti_torch_library_def(library, "backward_from_output(Tensor dy, Tensor y" BACKWARD_TAIL))
-        return "torch refused the definition of the operators";
-    return nullptr;
-#undef BACKWARD_TAIL
+    bool refused = shim.aoti_torch_library_init_def("berlu", __FILE__, __LINE__, &library);
+    for (auto &op : operators)
+        for (auto ending : endings)
+            refused =
+                refused || shim.aoti_torch_library_def(library, (std::string(op.name) + ending + op.arguments).c_str());
+    return refused ? "torch refused the definition of the operators" : nullptr;
 }
 
 } // namespace
@@ -351,7 +394,6 @@ BERLU_API const char *berlu_torch_register(const char *libtorch_cpu)
     dtype_f32 = shim.aoti_torch_dtype_float32();
     dtype_bf16 = shim.aoti_torch_dtype_bfloat16();
     dtype_f16 = shim.aoti_torch_dtype_float16();
-    dtype_u8 = shim.aoti_torch_dtype_uint8();
     device_cuda = shim.aoti_torch_device_type_cuda();
     const char *fault = define();
     return fault ? fault : implement("CPU");
@@ -363,14 +405,17 @@ BERLU_API const char *berlu_torch_register_cuda(const char *libtorch_cuda, const
     void *torch = dlopen(libtorch_cuda, RTLD_LAZY | RTLD_NOLOAD);
     if (!torch)
         return "libtorch_cuda.so is not loaded";
-    shim.aoti_torch_get_current_cuda_stream =
-        (AOTITorchError(*)(int32_t, void **))dlsym(torch, "aoti_torch_get_current_cuda_stream");
-    if (!shim.aoti_torch_get_current_cuda_stream)
-        return "this torch has no aoti_torch_get_current_cuda_stream";
+#define SHIM(result, name, arguments)
+#define SHIM_CUDA(result, name, arguments)                                                                             \
+    if (!(shim.name = (result(*) arguments)dlsym(torch, #name)))                                                       \
+        return "this torch has no " #name ", which 2.10 and later have";
+#include "shim.inc"
+#undef SHIM
+#undef SHIM_CUDA
     void *library = dlopen(libberlu_cuda, RTLD_NOW);
     if (!library)
         return dlerror();
-    cuda_run = (CudaRun)dlsym(library, "berlu_act_cuda_run");
+    cuda_run = (CudaRun)dlsym(library, "berlu_act_cuda_run_here");
     cuda_workspace = (CudaWorkspace)dlsym(library, "berlu_act_cuda_workspace");
     if (!cuda_run || !cuda_workspace)
         return "libberlu_cuda lacks its calls: it is of another version";

@@ -104,14 +104,21 @@ inline Tensor take_optional(StableIValue value)
     return tensor;
 }
 
-inline std::string take_string(StableIValue value)
-{
-    const char *text = "";
-    AOTITorchError failed = shim.torch_string_c_str((StringHandle)value, &text);
-    std::string copy(text);
-    shim.torch_delete_string((StringHandle)value);
-    need(failed, "string_c_str");
-    return copy;
-}
+class Text {
+  public:
+    explicit Text(StableIValue value) : handle((StringHandle)value) {}
+    Text(const Text &) = delete;
+    Text &operator=(const Text &) = delete;
+    ~Text() { shim.torch_delete_string(handle); }
+    const char *get() const
+    {
+        const char *text;
+        need(shim.torch_string_c_str(handle, &text), "string_c_str");
+        return text;
+    }
+
+  private:
+    StringHandle handle;
+};
 
 #endif

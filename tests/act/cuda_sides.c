@@ -152,7 +152,7 @@ berlu_act_call side_call(const side *s, const plan *p, berlu_act_op op, const be
     for (size_t i = 0; i < berlu_act_param_count(act) && i < 2; i++) {
         call.param[i].value = p->per_channel ? s->param[i] : NULL;
         call.param[i].stride = p->per_channel;
-        call.param[i].grad = p->grads && backward ? s->grad[i] : NULL;
+        call.param[i].grad = (int)i < p->grads && backward ? s->grad[i] : NULL;
     }
     return call;
 }
@@ -223,7 +223,7 @@ void both_compare(both *b, const char *spec, berlu_act_op op, const plan *p)
     if (op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT) {
         to_host(got, b->device.dx, bytes);
         same_bits(spec, "dx", p->dtype, got + skip, b->host.dx + skip, b->host.x + skip, n);
-        for (int i = 0; i < (int)berlu_act_param_count(act) && i < 2 && p->grads; i++) {
+        for (int i = 0; i < (int)berlu_act_param_count(act) && i < p->grads; i++) {
             float sums[CHANNELS_MOST];
             size_t outputs = p->per_channel ? p->channels : 1;
             to_host(sums, b->device.grad[i], outputs * sizeof(float));

@@ -28,7 +28,8 @@ typedef struct both {
 typedef struct plan {
     berlu_dtype dtype;
     size_t rows, channels, shift; /* elements that all arrays are shifted by: alignment */
-    int bias, dbias, grads, per_channel, with_y, param_index;
+    int bias, dbias, per_channel, with_y, param_index;
+    int grads; /* gradients of the first `grads` parameters */
 } plan;
 
 int both_make(void **state); /* for cmocka_run_group_tests() */

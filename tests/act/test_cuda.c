@@ -160,7 +160,7 @@ static void every_shape_and_alignment_agrees(void **state)
                           .shift = bits & 1 ? 1 + k % 5 : 0,
                           .bias = bits >> 1 & 1,
                           .dbias = bits >> 2 & 1,
-                          .grads = bits >> 3 & 1,
+                          .grads = bits >> 3 & 1 ? 2 : 0,
                           .per_channel = bits >> 4 & 1,
                           .with_y = (s + k + bits / 2) % 2};
                 if (p.channels > CHANNELS_MOST && bits >> 1)
@@ -174,10 +174,28 @@ static void every_shape_and_alignment_agrees(void **state)
     }
 }
 
+/* What keep="output" of training needs: dx, and the gradient of the first parameter or of none. */
+static void the_gradient_of_the_first_parameter_alone_agrees(void **state)
+{
+    both *b = *state;
+    static const char *const alphas[] = {
+        "berlu",           "berlu:alpha=0.25,eps=0.5", "berlu:alpha=1", "berlu:alpha=3,eps=2", "berlu:alpha=1e-16",
+        "prelu:alpha=0.25"};
+    for (size_t s = 0; s < COUNT(alphas); s++)
+        for (size_t d = 0; d < COUNT(dtypes); d++)
+            for (int grads = 0; grads < 2; grads++) {
+                plan p = {.dtype = dtypes[d], .rows = 1, .channels = (1 << 20) + 3, .grads = grads};
+                both_fill_moderate(b, p.dtype, p.channels);
+                both_compare(b, alphas[s], BERLU_ACT_BACKWARD, &p);
+                both_compare(b, alphas[s], BERLU_ACT_FORWARD, &p); /* leaves y in host.y */
+                both_compare(b, alphas[s], BERLU_ACT_BACKWARD_FROM_OUTPUT, &p);
+            }
+}
+
 static void two_million_rows_with_a_bias_fit_the_grid(void **state)
 {
     both *b = *state;
-    plan p = {.dtype = BERLU_F32, .rows = 2097153, .channels = 1, .bias = 1, .dbias = 1, .grads = 1};
+    plan p = {.dtype = BERLU_F32, .rows = 2097153, .channels = 1, .bias = 1, .dbias = 1, .grads = 2};
     both_fill_params(b, 1);
     both_fill_moderate(b, p.dtype, p.rows);
     both_compare(b, "prelu", BERLU_ACT_FORWARD, &p);
@@ -194,7 +212,7 @@ static void a_hundred_repeats_on_two_streams_give_the_same_sums(void **state)
     berlu_act_call beside = {.dtype = BERLU_F32, .rows = 1, .channels = MOST};
     beside.x = beside.y = device_alloc(MOST * sizeof(float));
     assert_int_equal(cudaMemset(beside.y, 0, MOST * sizeof(float)), cudaSuccess);
-    plan p = {.dtype = BERLU_BF16, .rows = 1500, .channels = 768, .grads = 1};
+    plan p = {.dtype = BERLU_BF16, .rows = 1500, .channels = 768, .grads = 2};
     both_fill_moderate(b, p.dtype, p.rows * p.channels);
     to_device(b->device.x, b->host.x, p.rows * p.channels * 2);
     to_device(b->device.dy, b->host.dy, p.rows * p.channels * 2);
@@ -227,7 +245,7 @@ static void a_replayed_graph_sees_a_changed_alpha(void **state)
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     berlu_act *act = act_make("prelu");
-    plan p = {.dtype = BERLU_F32, .rows = 1, .channels = 100000, .grads = 1};
+    plan p = {.dtype = BERLU_F32, .rows = 1, .channels = 100000, .grads = 2};
     size_t bytes = p.channels * sizeof(float);
     both_fill_moderate(b, p.dtype, p.channels);
     to_device(b->device.x, b->host.x, bytes);
@@ -263,7 +281,7 @@ static void bad_calls_are_refused_and_the_next_one_works(void **state)
 {
     both *b = *state;
     berlu_act *act = act_make("berlu");
-    plan p = {.dtype = BERLU_F32, .rows = 2, .channels = 64, .grads = 1};
+    plan p = {.dtype = BERLU_F32, .rows = 2, .channels = 64, .grads = 2};
     berlu_act_call good = side_call(&b->device, &p, BERLU_ACT_BACKWARD, act), call = good;
     both_fill_moderate(b, p.dtype, 128);
     to_device(b->device.x, b->host.x, 128 * sizeof(float));
@@ -364,6 +382,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_value_and_dx_has_the_bits_of_the_cpu),
         cmocka_unit_test(every_other_op_has_the_bits_of_the_cpu),
         cmocka_unit_test(every_shape_and_alignment_agrees),
+        cmocka_unit_test(the_gradient_of_the_first_parameter_alone_agrees),
         cmocka_unit_test(two_million_rows_with_a_bias_fit_the_grid),
         cmocka_unit_test(a_hundred_repeats_on_two_streams_give_the_same_sums),
         cmocka_unit_test(a_replayed_graph_sees_a_changed_alpha),

@@ -4,7 +4,8 @@
  * Every guess of quick.cuh encloses the result of the formula. With that, and because rounding and
  * multiplying are monotone, the 16-bit results of the quick kernels are those of the formula. All
  * inputs of both formats, and for BerLU and the ELU family alpha of both signs. Estimates keep
- * within 2^-13 of the result, in bf16. Prints how much of the bounds is used. */
+ * within 2^-13 of the result, in bf16; terms of sums from the output within 2^-19. Prints how much
+ * of the bounds is used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,9 +48,9 @@ static float worst_share(size_t i, int slope, int estimate)
 
 static void shares_print(int estimate)
 {
-    static const char *const names[] = {"value", "slope", "by alpha"};
+    static const char *const names[] = {"value", "slope", "by alpha", "slope from output", "by alpha from output"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        for (int slope = 0; slope < 3; slope++)
+        for (int slope = 0; slope < 5; slope++)
             print_message("%-10s %s: at most %.2f of the bound\n", all[i].name, names[slope],
                           (double)worst_share(i, slope, estimate));
 }

@@ -4,14 +4,17 @@ SPDX-License-Identifier: MIT"""
 import copy
 import io
 import pickle
+import re
 import unittest
 import warnings
+from unittest import mock
 
 import torch
 from torch import nn
 
 import berlu
 import berlu.torch as bt
+from berlu.torch import _ops
 from berlu.torch._forms import site_of
 from torch_cases import SPECS
 
@@ -95,6 +98,65 @@ class Compile(unittest.TestCase):
                 self.assertFalse(operators(bt.BerLU()))
         self.assertFalse(operators(bt.BerLU(learn="none")))
         self.assertFalse(operators(bt.BerLU(backend="torch")))
+
+    def calls(self, f, x, cudagraphs=False, **keys):
+        """The operators that the compiled forward and backward of f call, and what records_graphs()
+        answered meanwhile."""
+        from torch._inductor.utils import run_and_get_code
+
+        answers, asked, compiled = [], _ops.records_graphs, torch.compile(f, fullgraph=True, **keys)
+
+        def answer():
+            answers.append(asked())
+            return answers[-1]
+
+        def run():
+            y = compiled(x)
+            if y.requires_grad:
+                y.square().sum().backward()
+
+        torch._dynamo.reset()
+        fresh = {"triton.cudagraphs": cudagraphs, "fx_graph_cache": False}
+        with mock.patch.object(_ops, "records_graphs", answer), torch._inductor.config.patch(fresh):
+            with torch._functorch.config.patch({"enable_autograd_cache": False}):
+                _, programs = run_and_get_code(run)
+        self.assertTrue(programs)
+        return sorted(set(re.findall(r"torch\.ops\.berlu\.(\w+)", "".join(programs)))), answers
+
+    @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
+    def test_compiled_programs_call_operators_without_python_between(self):
+        for keys, names in (
+            ({}, ["backward_raw", "forward_raw"]),
+            ({"keep": "output"}, ["backward_from_output_raw", "forward_raw"]),
+        ):
+            with self.subTest(**keys):
+                seen, _ = self.calls(bt.BerLU(**keys), torch.randn(4, 4, requires_grad=True))
+                self.assertEqual(seen, names)
+        with torch.no_grad():
+            seen, _ = self.calls(bt.BerLU(backend="native"), torch.randn(4, 4))
+        self.assertEqual(seen, ["forward_raw"])
+
+    @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
+    def test_the_choice_on_a_gpu_follows_inductors_setting_of_cuda_graphs(self):
+        act, x = bt.BerLU(), torch.randn(4, 4, requires_grad=True)
+
+        def auto(x):
+            return torch.ops.berlu.forward_auto(x, act.alpha, None, act.spec, -1)
+
+        for cudagraphs, keys, native in (
+            (False, {}, False),
+            (True, {}, True),
+            (False, {"mode": "reduce-overhead"}, True),
+            (False, {"mode": "max-autotune-no-cudagraphs"}, False),
+            (False, {"options": {"triton.cudagraphs": True}}, True),
+        ):
+            with self.subTest(cudagraphs=cudagraphs, **keys):
+                seen, answers = self.calls(auto, x, cudagraphs, **keys)
+                self.assertEqual(answers[-1], native)
+                self.assertEqual(seen, ["backward_raw", "forward_raw"] if native else [])
+        grads = [torch.autograd.grad(f(x).square().sum(), [x, act.alpha]) for f in (auto, act)]
+        for a, b in zip(*grads):
+            self.assertTrue(torch.equal(a, b))
 
     def test_export_holds_standard_operators_only(self):
         act = bt.BerLU(channels=6, dim=1)

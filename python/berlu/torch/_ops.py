@@ -3,18 +3,21 @@ SPDX-License-Identifier: MIT
 
     eager, CPU or CUDA, f32 bf16 f16   an autograd.Function around the operator; custom_op's own
                                        autograd costs 50 us more
-    torch.compile                      the operator where a parameter's gradient is wanted, else
-                                       the pure form, which fuses
+    torch.compile                      the operator where a parameter's gradient is wanted (on a GPU:
+                                       and CUDA graphs are recorded), else the pure form, which fuses
     export, jit, functorch, forward    the pure form as a composition of operators, which all of them
     AD, tensor subclasses              differentiate themselves
     f64, other devices                 the pure form with its own backward formula
 
 Every backward is differentiable again: the derivatives of the operators `backward` and
-`backward_from_output` are written out over the table in _forms.py. Read apply() first."""
+`backward_from_output` are written out over the table in _forms.py. Operators whose name ends in _raw
+have no derivative; all others end in one of them, so it is these that compiled programs call, and no
+Python runs between torch's dispatcher and the kernel. Read apply() first."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -113,11 +116,6 @@ class _Pure(torch.autograd.Function):
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
 
 
-def _wanted(g: Parameter) -> Parameter:
-    """The cotangent of an optional output: absent where the output was the empty stand-in."""
-    return None if g is None or g.numel() == 0 else g
-
-
 def _second_order(
     dy: Tensor,
     known: Tensor,
@@ -141,7 +139,7 @@ def _second_order(
     g, *others = cotangents
     slope, by_param, mixed = form.slope(x, v), form.by_param(x, v), form.slope_by_param(x, v)
     g = torch.zeros_like(x) if g is None else g.to(dtype)
-    weights = [None if (w := _wanted(o)) is None else _shaped(w, x, dim).to(dtype) for o in others[: len(params)]]
+    weights = [None if o is None else _shaped(o, x, dim).to(dtype) for o in others[: len(params)]]
     by_dy, by_x = g * slope, g * form.second(x, v)
     by_p = [g * m for m in mixed]
     for i, w in enumerate(weights):
@@ -156,45 +154,25 @@ def _second_order(
     return by_dy.to(known.dtype), (dy * by_x).to(known.dtype), sums + [None] * (2 - len(sums))
 
 
-def _backward_setup(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
-    dy, known, p, q, spec, dim, _, _ = inputs
-    ctx.save_for_backward(dy, known, p, q)
-    ctx.spec, ctx.dim = spec, dim
-
-
-def _backward_twice(from_output: bool) -> Any:
-    def backward(ctx: Any, *cotangents: Parameter) -> Tuple[Any, ...]:
-        dy, known, p, q = ctx.saved_tensors
-        by_dy, by_known, (dp, dq) = _second_order(dy, known, p, q, ctx.spec, ctx.dim, from_output, cotangents)
-        return by_dy, by_known, dp, dq, None, None, None, None
-
-    return backward
-
-
-def _forward_setup(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
-    x, p, q, spec, dim = inputs
-    ctx.save_for_backward(x, p, q)
-    ctx.spec, ctx.dim = spec, dim
-
-
 def _forward_fake(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     return torch.empty_like(x)
 
 
 def _backward_fake(
     dy: Tensor, known: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, need_p: bool, need_q: bool
-) -> Tuple[Tensor, Tensor, Tensor]:
-    def grad(wanted: bool, of: Parameter) -> Tensor:
-        return torch.empty_like(of) if wanted and of is not None else known.new_empty((0,), dtype=torch.float32)
+) -> Tuple[Tensor, Parameter, Parameter]:
+    def grad(wanted: bool, of: Parameter) -> Parameter:
+        return torch.empty_like(of) if wanted and of is not None else None
 
     return torch.empty_like(known), grad(need_p, p), grad(need_q, q)
 
 
 if _bridge.available:
-    _forward = torch.ops.berlu.forward.default
-    _backward = torch.ops.berlu.backward.default
-    _from_output = torch.ops.berlu.backward_from_output.default
-_BelowAutograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
+    _forward, _raw_forward = torch.ops.berlu.forward.default, torch.ops.berlu.forward_raw.default
+    _raw_backward, _raw_from_output = (
+        torch.ops.berlu.backward_raw.default,
+        torch.ops.berlu.backward_from_output_raw.default,
+    )
 
 
 def _own(error: RuntimeError) -> RuntimeError:
@@ -203,46 +181,67 @@ def _own(error: RuntimeError) -> RuntimeError:
     return Error(text) if text.startswith("berlu: ") else error
 
 
-def _call_backward(op: Any, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+class _Backward(torch.autograd.Function):
+    """A backward operator that can be differentiated."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        dy: Tensor,
+        known: Tensor,
+        p: Parameter,
+        q: Parameter,
+        spec: str,
+        dim: int,
+        need_p: bool,
+        need_q: bool,
+        from_output: bool,
+    ) -> Any:
+        ctx.save_for_backward(dy, known, p, q)
+        ctx.set_materialize_grads(False)
+        ctx.spec, ctx.dim, ctx.from_output = spec, dim, from_output
+        op = _raw_from_output if from_output else _raw_backward
+        return op(dy, known, p, q, spec, dim, need_p, need_q)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Parameter) -> Tuple[Any, ...]:
+        dy, known, p, q = ctx.saved_tensors
+        by_dy, by_known, (dp, dq) = _second_order(dy, known, p, q, ctx.spec, ctx.dim, ctx.from_output, cotangents)
+        return by_dy, by_known, dp, dq, None, None, None, None, None
+
+
+def _call_backward(from_output: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     known, p, q = ctx.saved_tensors
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
     if dy.dtype != known.dtype:
         dy = dy.to(known.dtype)
+    op = _raw_from_output if from_output else _raw_backward
     if torch.compiler.is_compiling():
         dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
-    else:
-        try:
-            if torch.is_grad_enabled():  # create_graph: the operator's own derivative is recorded
-                dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
-            else:
-                with _BelowAutograd():
-                    dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
-        except RuntimeError as error:
-            raise _own(error) from None
-    return dx, dp if need_p else None, dq if need_q else None, None, None
-
-
-def _traced_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-    known, p, q = ctx.saved_tensors
-    need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
-    dx, dp, dq = _backward(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
-    return dx, dp if need_p else None, dq if need_q else None, None, None
+        return dx, dp, dq, None, None
+    try:
+        if torch.is_grad_enabled():  # create_graph
+            dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
+        else:
+            dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+    except RuntimeError as error:
+        raise _own(error) from None
+    return dx, dp, dq, None, None
 
 
 class _Native(torch.autograd.Function):
-    """The operator in eager mode; keeps x."""
+    """The operator; keeps x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
         ctx.save_for_backward(x, p, q)
         ctx.spec, ctx.dim = spec, dim
-        with _BelowAutograd():
-            y: Tensor = _forward(x, p, q, spec, dim)
+        y: Tensor = _raw_forward(x, p, q, spec, dim)
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        return _call_backward(_backward, ctx, dy)
+        return _call_backward(False, ctx, dy)
 
 
 class _NativeKeepsOutput(torch.autograd.Function):
@@ -251,27 +250,67 @@ class _NativeKeepsOutput(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
-        if torch.compiler.is_compiling():
-            y: Tensor = _forward(x, p, q, spec, dim)
-        else:
-            with _BelowAutograd():
-                y = _forward(x, p, q, spec, dim)
+        y: Tensor = _raw_forward(x, p, q, spec, dim)
         ctx.save_for_backward(y, p, q)
         ctx.spec, ctx.dim = spec, dim
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        return _call_backward(_from_output, ctx, dy)
+        return _call_backward(True, ctx, dy)
+
+
+def _tracked(*tensors: Parameter) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def _forward_autograd(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """The autograd of `forward`: runs while torch.compile traces, and where a user calls the operator."""
+    y: Tensor = _Native.apply(x, p, q, spec, dim) if _tracked(x, p, q) else _raw_forward(x, p, q, spec, dim)
+    return y
+
+
+def _backward_autograd(from_output: bool) -> Any:
+    def autograd(dy: Tensor, known: Tensor, p: Parameter, q: Parameter, *rest: Any) -> Any:
+        if _tracked(dy, known, p, q):
+            return _Backward.apply(dy, known, p, q, *rest, from_output)
+        return (_raw_from_output if from_output else _raw_backward)(dy, known, p, q, *rest)
+
+    return autograd
+
+
+def records_graphs() -> bool:
+    """Whether what is compiled now will run in CUDA graphs, which launch without the CPU: inductor's
+    setting triton.cudagraphs, which mode="reduce-overhead" sets while it compiles. Without inductor
+    True, because then nothing fuses the pure form."""
+    config = sys.modules.get("torch._inductor.config")
+    return config is None or bool(config.triton.cudagraphs)
+
+
+def _forward_auto(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+    """The operator, or the pure form where the CPU launches every kernel. Torch takes it apart, into
+    what it calls here, when inductor has its settings and not before; so this is an operator too."""
+    if type(x) is Tensor or records_graphs():  # a plain tensor: nobody traces
+        return _forward_autograd(x, p, q, spec, dim)
+    return _pure(x, p, q, spec, dim)
+
+
+_library: Any = None  # what is registered lives as long as this
 
 
 def _register() -> None:
-    torch.library.register_fake("berlu::forward", _forward_fake)
-    torch.library.register_fake("berlu::backward", _backward_fake)
-    torch.library.register_fake("berlu::backward_from_output", _backward_fake)
-    torch.library.register_autograd("berlu::forward", _traced_backward, setup_context=_forward_setup)
-    torch.library.register_autograd("berlu::backward", _backward_twice(False), setup_context=_backward_setup)
-    torch.library.register_autograd("berlu::backward_from_output", _backward_twice(True), setup_context=_backward_setup)
+    global _library
+    _library = torch.library.Library("berlu", "FRAGMENT")
+    for name, fake, autograd in (
+        ("forward", _forward_fake, _forward_autograd),
+        ("backward", _backward_fake, _backward_autograd(False)),
+        ("backward_from_output", _backward_fake, _backward_autograd(True)),
+    ):
+        for ending, kernel in (("", autograd), ("_raw", torch.library.fallthrough_kernel)):
+            torch.library.register_fake(f"berlu::{name}{ending}", fake, lib=_library)
+            _library.impl(name + ending, kernel, "Autograd")
+    _library.define("forward_auto(Tensor x, Tensor? p, Tensor? q, str spec, int dim) -> Tensor")
+    _library.impl("forward_auto", _forward_auto, "CompositeImplicitAutograd")
 
 
 def _self_test() -> Optional[str]:
@@ -280,8 +319,8 @@ def _self_test() -> Optional[str]:
     spec = "berlu:eps=0.01"
     try:
         with torch.no_grad():
-            y = _forward(x, p, None, spec, -1)
-            dx, dp, _ = _backward(torch.ones_like(x), x, p, None, spec, -1, True, False)
+            y = _raw_forward(x, p, None, spec, -1)
+            dx, dp, _ = _raw_backward(torch.ones_like(x), x, p, None, spec, -1, True, False)
     except Exception as error:
         return str(error)
     site = site_of(spec)
@@ -392,13 +431,18 @@ def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
 def _apply_traced(
     x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool
 ) -> Tensor:
-    """Inside torch.compile."""
+    """Inside torch.compile. keep="output" is asked for its memory, so it stays native everywhere."""
     native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
     if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)):
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     keeps_output = keep == "output" and torch.is_grad_enabled()
-    y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim) if keeps_output else _forward(x, p, q, spec, dim)
+    if keeps_output:
+        y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim)
+    elif choice == "auto" and keep == "input" and x.is_cuda:
+        y = torch.ops.berlu.forward_auto(x, p, q, spec, dim)
+    else:
+        y = _forward(x, p, q, spec, dim)
     return y
 
 
@@ -434,8 +478,7 @@ def apply(
     p, q = _single(p), _single(q)
     try:
         if not grad or not (learns or x.requires_grad):
-            with _BelowAutograd():  # the operator's own autograd would cost as much again as the call
-                y: Tensor = _forward(x, p, q, spec, dim)
+            y: Tensor = _raw_forward(x, p, q, spec, dim)
         elif keep == "output":
             y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
         else:

@@ -156,13 +156,17 @@ static size_t job_place(cuda_job *job, const cuda_kernels *kernels, const berlu_
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static berlu_status check_memory(const void *p, const char *name, size_t size)
+/* Where the caller knows that the memory is the current device's, the driver is not asked: it takes
+ * as long as a tenth of a launch for each pointer. */
+static berlu_status check_memory(const void *p, const char *name, size_t size, int known)
 {
     struct cudaPointerAttributes about;
     if (!p)
         return BERLU_OK;
     if ((uintptr_t)p % size)
         return berlu_fail(BERLU_ERR_ARG, "%s (%p) does not lie on a multiple of %zu bytes", name, p, size);
+    if (known)
+        return BERLU_OK;
     cudaError_t error = cudaPointerGetAttributes(&about, p);
     if (error != cudaSuccess)
         return fail_cuda(error, name);
@@ -177,7 +181,7 @@ static berlu_status check_memory(const void *p, const char *name, size_t size)
     return BERLU_OK;
 }
 
-static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, const berlu_act_call *call)
+static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, const berlu_act_call *call, int known)
 {
     size_t size = berlu_dtype_size(job->dtype);
     const struct {
@@ -193,10 +197,10 @@ static berlu_status check_pointers(const berlu_act *act, const cuda_job *job, co
                     {call->dbias, "dbias", sizeof(float)},
                     {call->workspace, "workspace", 1}};
     for (size_t i = 0; i < COUNT(pointers); i++)
-        TRY(check_memory(pointers[i].p, pointers[i].name, pointers[i].size));
+        TRY(check_memory(pointers[i].p, pointers[i].name, pointers[i].size, known));
     for (size_t p = 0; p < act->definition->param_count; p++) {
-        TRY(check_memory(call->param[p].value, act->definition->params[p].name, sizeof(float)));
-        TRY(check_memory(call->param[p].grad, "a parameter's gradient", sizeof(float)));
+        TRY(check_memory(call->param[p].value, act->definition->params[p].name, sizeof(float), known));
+        TRY(check_memory(call->param[p].grad, "a parameter's gradient", sizeof(float), known));
     }
     return BERLU_OK;
 }
@@ -276,7 +280,7 @@ static cudaError_t join_sums(const cuda_job *job, const cuda_kernels *kernels, c
     return error;
 }
 
-berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
+static berlu_status run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream, int known)
 {
     cuda_job job;
     berlu_status status = check_call(act, op, call);
@@ -284,7 +288,7 @@ berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const ber
         return status;
     const cuda_kernels *kernels = kernels_of(act);
     job_fill(&job, act, op, call);
-    if ((status = check_grid(act, &job)) != BERLU_OK || (status = check_pointers(act, &job, call)) != BERLU_OK)
+    if ((status = check_grid(act, &job)) != BERLU_OK || (status = check_pointers(act, &job, call, known)) != BERLU_OK)
         return status;
     uintptr_t base = ((uintptr_t)call->workspace + 63) / 64 * 64;
     size_t bytes = job_place(&job, kernels, call, base);
@@ -295,4 +299,14 @@ berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const ber
     if (error == cudaSuccess)
         error = join_sums(&job, kernels, call, (cudaStream_t)stream);
     return error == cudaSuccess ? BERLU_OK : fail_cuda(error, act->name);
+}
+
+berlu_status berlu_act_cuda_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
+{
+    return run(act, op, call, stream, 0);
+}
+
+berlu_status berlu_act_cuda_run_here(const berlu_act *act, berlu_act_op op, const berlu_act_call *call, void *stream)
+{
+    return run(act, op, call, stream, 1);
 }

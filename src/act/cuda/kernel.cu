@@ -93,21 +93,37 @@ template <int DEPTH> __device__ __forceinline__ bool impossible(const cuda_job &
     return act_slope(x, &k);
 }
 
+[[maybe_unused]] __device__ __noinline__ float exact_slope_from_output(float y, act_consts k)
+{
+#if ACT_FROM_OUTPUT
+    return act_slope_from_output(y, &k);
+#else
+    return 0;
+#endif
+}
+
+enum guessed { VALUE, SLOPE, FROM_OUTPUT }; /* what of the eight: values, derivatives times dy, those from y */
+
 /* One value, or one derivative times dy, of the eight in x, as 16 bits. */
-template <int DTYPE, int SLOPE>
+template <int DTYPE, guessed WHAT>
 __device__ __forceinline__ uint32_t exact_half(uint4 x, uint4 gradient, int j, const consts &k)
 {
     float v = half_as_float(x, j, DTYPE);
-    v = SLOPE ? v_mul(half_as_float(gradient, j, DTYPE), exact_slope(v, k.f)) : exact_value(v, k.f);
-    return pack2(v, 0.0f, DTYPE);
+    if (WHAT == VALUE)
+        return pack2(exact_value(v, k.f), 0.0f, DTYPE);
+    v = WHAT == SLOPE ? exact_slope(v, k.f) : exact_slope_from_output(v, k.f);
+    return pack2(v_mul(half_as_float(gradient, j, DTYPE), v), 0.0f, DTYPE);
 }
 
 /* Eight values, or eight derivatives times dy, by estimates, and by the formula where the two ends
  * differ after rounding. Multiplying by dy is monotone as rounding is, whatever its sign. Mostly
  * one element of a whole warp differs: so pairs are tested first, and the operands of the formula
- * are unpacked again rather than kept in registers. ADD: adds dy times the estimate of the
- * derivative to the eight sums, which is as good as the rounding of the sum itself. */
-template <int DTYPE, int SLOPE, int ADD = 0>
+ * are unpacked again rather than kept in registers. ADD_EACH: adds dy times the estimate of the
+ * derivative to the eight sums, which is as good as the rounding of the sum itself. ADD_ALPHA: adds
+ * the terms of the first parameter to one sum. */
+enum added { ADD_NONE, ADD_EACH, ADD_ALPHA };
+
+template <int DTYPE, guessed WHAT, added ADD = ADD_NONE>
 __device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const consts &k, float *sum = nullptr)
 {
     float v[8], dy[8], low[8], high[8];
@@ -115,12 +131,16 @@ __device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const cons
     unpack<DTYPE>(gradient, dy);
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-        guess g = SLOPE ? quick_slope(v[j], k.f) : quick_value(v[j], k.f);
+        guess g = WHAT == VALUE   ? quick_value(v[j], k.f)
+                  : WHAT == SLOPE ? quick_slope(v[j], k.f)
+                                  : quick_slope_from_output(v[j], k.f);
         low[j] = g.near - g.within;
         high[j] = g.near + g.within;
-        if (ADD)
+        if (ADD == ADD_EACH)
             sum[j] = v_fma(dy[j], g.near, sum[j]);
-        if (SLOPE) {
+        if (ADD == ADD_ALPHA)
+            *sum = v_fma(dy[j], quick_alpha_from_output(v[j], g.near, k.f), *sum);
+        if (WHAT != VALUE) {
             low[j] = v_mul(dy[j], low[j]);
             high[j] = v_mul(dy[j], high[j]);
         }
@@ -136,9 +156,9 @@ __device__ __forceinline__ uint4 quick_eight(uint4 x, uint4 gradient, const cons
         for (int w = 0; w < 4; w++)
             if (apart[w]) {
                 if (apart[w] & 0xffff)
-                    pair[w] = (pair[w] & 0xffff0000) | exact_half<DTYPE, SLOPE>(x, gradient, 2 * w, k);
+                    pair[w] = (pair[w] & 0xffff0000) | exact_half<DTYPE, WHAT>(x, gradient, 2 * w, k);
                 if (apart[w] >> 16)
-                    pair[w] = (pair[w] & 0xffff) | exact_half<DTYPE, SLOPE>(x, gradient, 2 * w + 1, k) << 16;
+                    pair[w] = (pair[w] & 0xffff) | exact_half<DTYPE, WHAT>(x, gradient, 2 * w + 1, k) << 16;
             }
     return make_uint4(pair[0], pair[1], pair[2], pair[3]);
 }
@@ -169,7 +189,7 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, VALUES>::THREADS)
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
         if constexpr (QUICK_VALUE && DTYPE != BERLU_F32) {
-            store_vector<DTYPE>(job.y, at + d * STEP, quick_eight<DTYPE, 0>(x[d], x[d], k));
+            store_vector<DTYPE>(job.y, at + d * STEP, quick_eight<DTYPE, VALUE>(x[d], x[d], k));
         } else {
             float v[WIDTH];
             unpack<DTYPE>(x[d], v);
@@ -206,9 +226,30 @@ __device__ __forceinline__ float slope_one(float v, float dy, const consts &k, f
     return v_mul(dy, act_slope(v, &k.f));
 }
 
+/* The same for sixteen bytes, by estimates where there are any. */
+template <int DTYPE, int SUMS, int OUTPUT>
+__device__ __forceinline__ uint4 slope_vector(uint4 x, uint4 gradient, const consts &k, float *sum)
+{
+    if constexpr (QUICK_SLOPE && DTYPE != BERLU_F32 && !SUMS && !OUTPUT)
+        return quick_eight<DTYPE, SLOPE>(x, gradient, k);
+    if constexpr (QUICK_FROM_OUTPUT && DTYPE != BERLU_F32 && SUMS < 2 && OUTPUT)
+        if (QUICK_FITS(&k.f)) /* in all threads or in none */
+            return quick_eight < DTYPE, FROM_OUTPUT, SUMS ? ADD_ALPHA : ADD_NONE > (x, gradient, k, sum);
+    constexpr int WIDTH = storage<DTYPE>::WIDTH;
+    float v[WIDTH], dy[WIDTH];
+    unpack<DTYPE>(x, v);
+    unpack<DTYPE>(gradient, dy);
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++)
+        v[j] = slope_one<SUMS, OUTPUT>(v[j], dy[j], k, sum);
+    return pack<DTYPE>(v);
+}
+
+/* Two blocks of 512 threads at a time, so that one loads while the other computes: a formula and
+ * its estimate together would take 72 registers, and then there is room for one. */
 template <int DTYPE, int DEGREE, int SUMS, int OUTPUT>
-__global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>::THREADS)
-    stream_slope(const __grid_constant__ cuda_job job)
+__global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>::THREADS,
+                                  QUICK_FROM_OUTPUT &&OUTPUT ? 2 : 1) stream_slope(const __grid_constant__ cuda_job job)
 {
     using T = tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>;
     constexpr int WIDTH = T::WIDTH, DEPTH = T::DEPTH, STEP = T::STEP, SIZE = T::SIZE;
@@ -232,19 +273,8 @@ __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPE
         if (impossible<DEPTH>(job, x, g))
             return;
 #pragma unroll
-        for (int d = 0; d < DEPTH; d++) {
-            if constexpr (QUICK_SLOPE && DTYPE != BERLU_F32 && !SUMS && !OUTPUT) {
-                store_vector<DTYPE>(job.dx, at + d * STEP, quick_eight<DTYPE, 1>(x[d], g[d], k));
-            } else {
-                float v[WIDTH], dy[WIDTH];
-                unpack<DTYPE>(x[d], v);
-                unpack<DTYPE>(g[d], dy);
-#pragma unroll
-                for (int j = 0; j < WIDTH; j++)
-                    v[j] = slope_one<SUMS, OUTPUT>(v[j], dy[j], k, sum);
-                store_vector<DTYPE>(job.dx, at + d * STEP, pack<DTYPE>(v));
-            }
-        }
+        for (int d = 0; d < DEPTH; d++)
+            store_vector<DTYPE>(job.dx, at + d * STEP, slope_vector<DTYPE, SUMS, OUTPUT>(x[d], g[d], k, sum));
     }
 #pragma unroll
     for (int p = 0; p < SUMS; p++) {

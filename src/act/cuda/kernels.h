@@ -69,6 +69,12 @@ typedef struct cuda_kernels {
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* cuda/call.c: berlu_act_cuda_run() of memory that the caller knows to be the current device's.
+ * Exported, though in no public header, for the bridge to torch, which takes all of it from
+ * torch. */
+BERLU_API berlu_status berlu_act_cuda_run_here(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
+                                               void *stream);
+
 /* cuda/sums.cu: joins partial sums. */
 cudaError_t cuda_join_layer(float *out, const double *partial, size_t count, cudaStream_t stream);
 cudaError_t cuda_join_columns(float *out, const float *partial, size_t blocks, size_t channels, cudaStream_t stream);

@@ -12,13 +12,17 @@
  *     quick_value(x, k), quick_slope(x, k)   near and within: the f32 result of act_value() or
  *                                            act_slope() lies in near - within .. near + within,
  *                                            as f32 numbers; NaN for a NaN only
+ *     quick_slope_from_output(y, k)          the same for act_slope_from_output() where QUICK_FITS
+ *     quick_alpha_from_output(y, g, k)       the first of act_param_slopes_from_output() from the
+ *                                            slope, within 2^-19 of it: a term of a sum
  *
- * QUICK_VALUE and QUICK_SLOPE tell which of them the activation has; QUICK_SLOPE_DEPTH is the
- * number of a thread's accesses in flight for derivatives, as measured; QUICK_LOOKUP means that in
- * f16 a table of derivatives is faster, because the estimate of a derivative with 11 bits is
- * undecided too often. tests/act/test_cuda_quick.c compares the bounds with the formula on all
- * inputs of both formats; they are 1.3 times the largest error measured on an H200. Included after
- * a formula header, by kernel.cu. */
+ * QUICK_VALUE, QUICK_SLOPE and QUICK_FROM_OUTPUT tell which of them the activation has;
+ * QUICK_SLOPE_DEPTH is the number of a thread's accesses in flight for derivatives, as measured;
+ * QUICK_LOOKUP means that in f16 a table of derivatives is faster, because the estimate of a
+ * derivative with 11 bits is undecided too often. tests/act/test_cuda_quick.c compares the bounds
+ * with the formula on all inputs of both formats; they are 1.3 times the largest error measured on
+ * an H200, and for the root of quick_slope_from_output() 4 times the one that PTX promises.
+ * Included after a formula header, by kernel.cu. */
 #ifndef ACT_CUDA_QUICK_CUH
 #define ACT_CUDA_QUICK_CUH
 
@@ -238,6 +242,33 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &k
     return {y, fmaf(fabsf(y), quick_share(fmaxf(t, 0.0f), 0x1p-23f, 0x1.dp-22f), QUICK_TINY)}; /* t > 0: alpha < 0 */
 }
 
+#elif defined(ACT_FORMULAS_BERLU_H)
+
+#define QUICK_VALUE       0
+#define QUICK_SLOPE       0
+#define QUICK_FROM_OUTPUT 1
+#define QUICK_FITS(k)     ((k)->alpha >= 0x1p-50f && (k)->alpha <= 0x1p50f)
+
+/* The root by the chip, 2^-22, of the same square as in the formula. Held between the squares of
+ * the two slopes, whose roots are these to the bit, it needs no other limit. The formula's root and
+ * its division are a hundred instructions where they leave their common range, and they do: right
+ * of eps 0 is divided. */
+static __device__ __forceinline__ guess quick_slope_from_output(float y, const act_consts &k)
+{
+    float low = fminf(k.alpha, 1.0f), high = fmaxf(k.alpha, 1.0f), g;
+    float squared = quick_min(quick_max(berlu_slope_squared(y, &k), low * low), high * high);
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(g) : "f"(squared));
+    return {g, g * 0x1p-21f};
+}
+
+/* -(eps - y)^2 / (eps (1 + g)^2) for y held to -alpha eps .. eps, and the part beyond over alpha */
+static __device__ __forceinline__ float quick_alpha_from_output(float y, float g, const act_consts &k)
+{
+    float beyond = fminf(fmaf(k.alpha, k.eps, y), 0.0f), held = fminf(fmaxf(y, -(k.alpha * k.eps)), k.eps);
+    float ratio = (k.eps - held) * quick_reciprocal(1.0f + g);
+    return fmaf(-(ratio * ratio), k.quarter * 4.0f, beyond * k.inverse_alpha);
+}
+
 #else
 
 #ifdef ACT_QUICK
@@ -252,6 +283,18 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &k
 #define QUICK_SLOPE_DEPTH 2
 #endif
 
+#ifndef QUICK_FROM_OUTPUT
+#define QUICK_FROM_OUTPUT 0
+#define QUICK_FITS(k)     0
+static __device__ __forceinline__ guess quick_slope_from_output(float, const act_consts &)
+{
+    return {};
+}
+static __device__ __forceinline__ float quick_alpha_from_output(float, float, const act_consts &)
+{
+    return 0;
+}
+#endif
 #if !QUICK_VALUE
 static __device__ __forceinline__ guess quick_value(float, const act_consts &)
 {

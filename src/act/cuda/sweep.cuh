@@ -38,7 +38,7 @@ __device__ __forceinline__ void sweep_vector(const cuda_job &job, const consts &
     constexpr int WIDTH = storage<DTYPE>::WIDTH;
     constexpr bool HALF = DTYPE != BERLU_F32;
     if constexpr (QUICK_SLOPE && HALF && !SUMS && !OUTPUT) {
-        store_vector<DTYPE>(job.dx, at, quick_eight<DTYPE, 1, 1>(x, g, k, column));
+        store_vector<DTYPE>(job.dx, at, quick_eight<DTYPE, SLOPE, ADD_EACH>(x, g, k, column));
     } else {
         float v[WIDTH], dy[WIDTH];
         unpack<DTYPE>(x, v);
@@ -53,7 +53,7 @@ __device__ __forceinline__ void sweep_vector(const cuda_job &job, const consts &
     if (OUTPUT || !job.y)
         return;
     if constexpr (QUICK_VALUE && HALF) {
-        store_vector<DTYPE>(job.y, at, quick_eight<DTYPE, 0>(x, x, k));
+        store_vector<DTYPE>(job.y, at, quick_eight<DTYPE, VALUE>(x, x, k));
     } else {
         float v[WIDTH];
         unpack<DTYPE>(x, v);

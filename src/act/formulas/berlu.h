@@ -173,13 +173,20 @@ V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 
 /* ---- From the output ------------------------------------------------------------------------- */
 
+/* The square of f' inside, a line in y. */
+V_FN v_f32 berlu_slope_squared(v_f32 y, const act_consts *k)
+{
+    return v_fma(v_mul(k->square, v_set(4.0f)), y, k->alpha);
+}
+
 /* Degree 2: f' = sqrt(alpha + (1 - alpha) y / eps) inside; clamped between the two slopes it holds
- * everywhere. */
+ * everywhere. Below the smaller slope the root of its square is taken, which is that slope to the
+ * bit, and not the root of 0: on CUDA a root outside of 2^-101 .. 2^127 is a call. */
 V_FN v_f32 act_slope_from_output(v_f32 y, const act_consts *k)
 {
-    v_f32 one = v_one(), rate = v_mul(k->square, v_set(4.0f));
-    v_f32 g = v_sqrt(v_max0(v_fma(rate, y, k->alpha)));
-    return v_min(v_max(g, v_min(k->alpha, one)), v_max(k->alpha, one));
+    v_f32 one = v_one(), least = v_min(k->alpha, one), squared = berlu_slope_squared(y, k);
+    v_f32 floor = v_select(v_less(v_set(0x1p-60f), least), v_mul(least, least), v_zero());
+    return v_min(v_max(v_sqrt(v_max(squared, floor)), least), v_max(k->alpha, one));
 }
 
 /* With y held to [-alpha eps, eps]: d/dalpha = -(eps - y)^2 / (eps (1 + g)^2), left of it plus the
