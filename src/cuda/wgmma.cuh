@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: MIT
  *
  * Four warps together multiply 64 rows of A by N rows of B, both bf16 in shared memory, 16 channels
- * at a time, into f32 registers: D = A B^T. The instruction runs beside the threads that issued it:
+ * at a time, into f32 registers: D = A B^T. A may also be in registers (product_held). The
+ * instruction runs beside the threads that issued it:
  *
  *     product_begin();
  *     product<N>(acc, a, b, 0); ... product<N>(acc, a, b, 1);
@@ -12,7 +13,8 @@
  * Operands lie as blocks of 64 channels: a row is 128 bytes, and its eight chunks of 16 bytes are
  * permuted by the row, chunk c at c ^ (row % 8), so that eight rows meet every bank once. A block
  * begins at a multiple of 1024 bytes. Of an accumulator a thread has what mma leaves it (tile.cuh);
- * warp w of four has rows 16 w on.
+ * warp w of four has rows 16 w on. Held in registers, A lies as mma takes it: two neighbouring
+ * blocks of eight columns of an accumulator, rounded to pairs, are 16 channels (held_word).
  *
  * Shared memory that threads have written reaches the tensor cores after a shared_publish() of the
  * writers and a barrier. All this needs code for sm_90a; tests/cuda/emulate.cuh has it for the
@@ -38,6 +40,13 @@ constexpr uint32_t OPERAND_HIGH = 8 * BLOCK_ROW_BYTES / 16 | 1u << 30;
 DEVICE uint32_t block_operand(const void *block)
 {
     return (shared_address(block) & 0x3ffff) >> 4 | 1u << 16;
+}
+
+/* The word of A held in registers that has the pair of columns of block n, in row (below 0) or
+ * row + 8 (1) of a thread; four words are 16 channels. */
+DEVICE int held_word(int n, int below)
+{
+    return n / 2 * 4 + n % 2 * 2 + below;
 }
 
 #ifndef CUDA_EMULATED
@@ -77,8 +86,20 @@ template <int N, int LEFT> DEVICE void product_wait(float (*d)[4])
 /* d = a b^T, or added to d. */
 template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int add)
 {
-    static_assert(N == 32 || N == 64, "what is used");
-    if constexpr (N == 32)
+    static_assert(N == 16 || N == 32 || N == 64, "what is used");
+    if constexpr (N == 16)
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     ".reg .b64 a, b;\n"
+                     "setp.ne.b32 add, %10, 0;\n"
+                     "mov.b64 a, {%8, %11};\n"
+                     "mov.b64 b, {%9, %11};\n"
+                     "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
+                     "{%0,%1,%2,%3,%4,%5,%6,%7}, a, b, add, 1, 1, 0, 0;\n"
+                     "}\n"
+                     : FOUR(0), FOUR(1)
+                     : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
+    else if constexpr (N == 32)
         asm volatile("{\n"
                      ".reg .pred add;\n"
                      ".reg .b64 a, b;\n"
@@ -105,6 +126,38 @@ template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int 
                      : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
 }
 
+#define FOURS(n) FOUR(n), FOUR(n + 1), FOUR(n + 2), FOUR(n + 3), FOUR(n + 4), FOUR(n + 5)
+
+/* The same for 192 rows of B, with A in registers. These are read until the product is complete:
+ * product_hold() after the wait keeps them. */
+DEVICE void product_held(float (*d)[4], const uint32_t *a, uint32_t b, int add)
+{
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 ".reg .b64 b;\n"
+                 "setp.ne.b32 add, %101, 0;\n"
+                 "mov.b64 b, {%100, %102};\n"
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
+                 "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
+                 "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95}, "
+                 "{%96,%97,%98,%99}, b, add, 1, 1, 0;\n"
+                 "}\n"
+                 : FOURS(0), FOURS(6), FOURS(12), FOURS(18)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(add), "n"(OPERAND_HIGH));
+}
+
+template <int WORDS> DEVICE void product_hold(uint32_t *a)
+{
+#pragma unroll
+    for (int i = 0; i < WORDS; i++)
+        asm volatile("" : "+r"(a[i])::"memory");
+}
+
+#undef FOURS
 #undef FOUR
 
 /* A number that is the same in all threads of a warp, said so that the compiler knows it: operands

@@ -382,6 +382,7 @@ struct emulate_product {
     float (*d)[4];
     uint32_t a, b;
     int columns, add;
+    const uint32_t *held; /* A in registers: those of the thread, read when the product happens */
 };
 static std::vector<std::vector<emulate_product>> emulate_products[1024]; /* per thread, the last one being issued */
 
@@ -394,7 +395,38 @@ template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int 
     auto &mine = emulate_products[threadIdx.x];
     if (mine.empty())
         mine.emplace_back();
-    mine.back().push_back({d, a, b, N, add});
+    mine.back().push_back({d, a, b, N, add, NULL});
+}
+
+DEVICE void product_held(float (*d)[4], const uint32_t *a, uint32_t b, int add)
+{
+    auto &mine = emulate_products[threadIdx.x];
+    if (mine.empty())
+        mine.emplace_back();
+    mine.back().push_back({d, 0, b, 192, add, a});
+}
+
+template <int WORDS> DEVICE void product_hold(uint32_t *)
+{
+}
+
+/* cuda/wgmma_rows.cuh: the rows of an operand are the inner dimension. */
+static const uint32_t EMULATE_BY_ROWS = 1u << 31; /* in the operand, where the device has nothing */
+
+template <bool ADD> DEVICE void product_packed(float (*d)[4], const uint32_t *a, uint32_t b, int add)
+{
+    product_held(d, a, b | EMULATE_BY_ROWS, ADD && add);
+    emulate_products[threadIdx.x].back().back().columns = 64;
+}
+
+template <int N> DEVICE void product_first(float (*d)[4], uint32_t a, uint32_t b)
+{
+    product<N>(d, a, b, 0);
+}
+
+template <int N, bool ADD> DEVICE void product_across(float (*d)[4], uint32_t a, uint32_t b, int add)
+{
+    product<N>(d, a | EMULATE_BY_ROWS, b | (N == 64 ? EMULATE_BY_ROWS : 0), ADD && add);
 }
 
 DEVICE void product_end()
@@ -411,12 +443,37 @@ DEVICE int warp_uniform(int v)
  * the address. */
 DEVICE float emulate_element(uint32_t operand, int row, int k)
 {
-    uint32_t start = (operand & 0x3fff) << 4, at = start + row * 128 + k * 2;
+    bool by_rows = operand & EMULATE_BY_ROWS;
+    uint32_t start = (operand & 0x3fff) << 4, at = start + (by_rows ? k * 128 + row * 2 : row * 128 + k * 2);
     uint16_t bits;
     if ((start & 0x3ff) >= 128)
         emulate_fail("an operand that does not begin at a multiple of 1024 bytes");
     memcpy(&bits, emulate_shared + (at ^ (at >> 7 & 7) << 4), 2);
     return __uint_as_float((uint32_t)bits << 16);
+}
+
+/* A lies in the warp's registers as mma takes it. */
+DEVICE void emulate_multiply_held(const emulate_product &p)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    memcpy(w.slot[lane], p.held, 16);
+    __syncwarp();
+    float a[2][16];
+    for (int below = 0; below < 2; below++)
+        for (int k = 0; k < 16; k++) {
+            uint32_t pair;
+            memcpy(&pair, w.slot[lane / 4 * 4 + k % 8 / 2] + 4 * (below + 2 * (k / 8)), 4);
+            a[below][k] = emulate_half(pair, k % 2);
+        }
+    for (int n = 0; n < p.columns / 8; n++)
+        for (int i = 0; i < 4; i++) {
+            float sum = p.add ? p.d[n][i] : 0;
+            for (int k = 0; k < 16; k++)
+                sum += a[i / 2][k] * emulate_element(p.b, n * 8 + lane % 4 * 2 + i % 2, k);
+            p.d[n][i] = sum;
+        }
+    __syncwarp();
 }
 
 DEVICE void emulate_multiply(const emulate_product &p)
@@ -435,9 +492,13 @@ template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
 {
     auto &mine = emulate_products[threadIdx.x];
     while ((int)mine.size() > LEFT + 1) {
-        for (const emulate_product &p : mine.front())
-            emulate_multiply(p);
+        std::vector<emulate_product> group = mine.front(); /* a warp may be switched within a product */
         mine.erase(mine.begin());
+        for (const emulate_product &p : group)
+            if (p.held)
+                emulate_multiply_held(p);
+            else
+                emulate_multiply(p);
     }
 }
 
