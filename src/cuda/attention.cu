@@ -1,11 +1,14 @@
 /* attention.cu - attention and its gradient on CUDA: which kernel a call takes.
  * SPDX-License-Identifier: MIT
  *
- *   up to 72 tokens, head width 32 or 64, bf16         attention_chip.cuh     ViT on small images
- *   73 to 256 tokens, the same; gradient: y given      attention_head.cuh ViT/16 with 197 tokens
- *   any tokens, head width a multiple of 16, bf16      attention_stream.cuh
- *   up to 16 tokens, heads of 4 to 12 channels         attention_small.cuh    TNT's pixels
- *   everything else, f32 above all                     attention_plain.cuh
+ *   up to 72 tokens, head width 32 or 64, bf16        attention_chip.cuh   ViT on small images
+ *   73 to 256 tokens, head width 64, bf16, GPU of 9.0 attention_wide.cuh   ViT/16, 197 tokens
+ *     gradient: up to 208 tokens, y given             attention_wide_grad.cuh
+ *   73 to 256 tokens, head width 32 or 64, bf16       attention_head.cuh
+ *     gradient: y given                               attention_head_grad.cuh
+ *   any tokens, head width a multiple of 16, bf16     attention_stream.cuh
+ *   up to 16 tokens, heads of 4 to 12 channels        attention_small.cuh  TNT's pixels
+ *   everything else, f32 above all                    attention_plain.cuh
  *
  * Log-sums that the graph hands back when attention is recomputed are not read: computing them
  * again costs nothing beside the product that needs them, and then the output has the bits it had
@@ -15,6 +18,7 @@
 #include "cuda/attention_head_grad.cuh"
 #include "cuda/attention_plain.cuh"
 #include "cuda/attention_small.cuh"
+#include "cuda/attention_wide.h"
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
@@ -244,10 +248,25 @@ static void plain_launch(const attention_args &a, bool backward, cudaStream_t st
     kernel_launch(stream, attention_plain_keys, blocks, PLAIN_THREADS, 0, a);
 }
 
-static bool chip_launch_any(const attention_args &a, bool backward, cudaStream_t stream)
+/* wgmma exists on compute capability 9.0 alone. */
+static bool wide_pick(const attention_args &a, bool backward, const cuda_device *dev)
 {
+    int fewest = backward ? WIDE_GRAD_FEWEST : WIDE_FEWEST, most = backward ? WIDE_GRAD_MOST : WIDE_MOST;
+    bool hopper = dev->gpu.major == 9 && dev->gpu.minor == 0;
+    if (!hopper || a.width != 64 || a.tokens < fewest || a.tokens > most || (backward && !a.y.data))
+        return false;
+    attention_wide_launch(a, backward, dev->gpu.processors, dev->stream);
+    return true;
+}
+
+/* The kernels with a whole head on chip, which add up columns by groups. */
+static bool chip_launch_any(const attention_args &a, bool backward, const cuda_device *dev)
+{
+    cudaStream_t stream = dev->stream;
     if (!a.q.bf16 || !all_alike(&a, backward))
         return false;
+    if (wide_pick(a, backward, dev))
+        return true;
     if (a.width == 64 ? chip_pick<64>(a, backward, stream) : a.width == 32 && chip_pick<32>(a, backward, stream))
         return true;
     return a.width == 64 ? head_pick<64>(a, backward, stream) : a.width == 32 && head_pick<32>(a, backward, stream);
@@ -276,11 +295,12 @@ static void sums_launch(const attention_args &a, bool chip, cudaStream_t stream)
     kernel_launch(stream, attention_sums_join, (3 * a.dim + 15) / 16, 512, 0, a, chip ? (int)a.groups : chunks);
 }
 
-static void attention_launch(const attention_args &a, bool backward, cudaStream_t stream)
+static void attention_launch(const attention_args &a, bool backward, const cuda_device *dev)
 {
+    cudaStream_t stream = dev->stream;
     if (a.groups <= 0)
         return;
-    bool chip = chip_launch_any(a, backward, stream);
+    bool chip = chip_launch_any(a, backward, dev);
     if (!chip && !fast_launch(a, backward, stream))
         plain_launch(a, backward, stream);
     if (a.partial)
@@ -301,7 +321,7 @@ extern "C" void cuda_attention(const op_call *c)
     a.y = array_of(&c->out[0]);
     a.logsum = (float *)c->out[1].data;
     assert(!a.logsum || c->out[1].dtype == DTYPE_F32);
-    attention_launch(a, false, cuda_device_of(c)->stream);
+    attention_launch(a, false, cuda_device_of(c));
     cuda_launched(c);
 }
 
@@ -334,6 +354,6 @@ extern "C" void cuda_attention_grad(const op_call *c)
     if (a.sums_k || a.sums_v)
         a.partial = (float *)((char *)c->workspace + delta_bytes(c));
     assert(c->in[3].dtype == DTYPE_F32);
-    attention_launch(a, true, cuda_device_of(c)->stream);
+    attention_launch(a, true, cuda_device_of(c));
     cuda_launched(c);
 }

@@ -86,8 +86,20 @@ template <int N, int LEFT> DEVICE void product_wait(float (*d)[4])
 /* d = a b^T, or added to d. */
 template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int add)
 {
-    static_assert(N == 32 || N == 64, "what is used");
-    if constexpr (N == 32)
+    static_assert(N == 16 || N == 32 || N == 64, "what is used");
+    if constexpr (N == 16)
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     ".reg .b64 a, b;\n"
+                     "setp.ne.b32 add, %10, 0;\n"
+                     "mov.b64 a, {%8, %11};\n"
+                     "mov.b64 b, {%9, %11};\n"
+                     "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
+                     "{%0,%1,%2,%3,%4,%5,%6,%7}, a, b, add, 1, 1, 0, 0;\n"
+                     "}\n"
+                     : FOUR(0), FOUR(1)
+                     : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
+    else if constexpr (N == 32)
         asm volatile("{\n"
                      ".reg .pred add;\n"
                      ".reg .b64 a, b;\n"

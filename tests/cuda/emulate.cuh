@@ -421,6 +421,25 @@ template <int WORDS> DEVICE void product_hold(uint32_t *)
 {
 }
 
+/* cuda/wgmma_rows.cuh: the rows of an operand are the inner dimension. */
+static const uint32_t EMULATE_BY_ROWS = 1u << 31; /* in the operand, where the device has nothing */
+
+template <bool ADD> DEVICE void product_packed(float (*d)[4], const uint32_t *a, uint32_t b, int add)
+{
+    product_held(d, a, b | EMULATE_BY_ROWS, ADD && add);
+    emulate_products[threadIdx.x].back().back().columns = 64;
+}
+
+template <int N> DEVICE void product_first(float (*d)[4], uint32_t a, uint32_t b)
+{
+    product<N>(d, a, b, 0);
+}
+
+template <int N, bool ADD> DEVICE void product_across(float (*d)[4], uint32_t a, uint32_t b, int add)
+{
+    product<N>(d, a | EMULATE_BY_ROWS, b | (N == 64 ? EMULATE_BY_ROWS : 0), ADD && add);
+}
+
 DEVICE int warp_uniform(int v)
 {
     return v;
@@ -430,7 +449,8 @@ DEVICE int warp_uniform(int v)
  * the address. */
 DEVICE float emulate_element(uint32_t operand, int row, int k)
 {
-    uint32_t start = (operand & 0x3fff) << 4, at = start + row * 128 + k * 2;
+    bool by_rows = operand & EMULATE_BY_ROWS;
+    uint32_t start = (operand & 0x3fff) << 4, at = start + (by_rows ? k * 128 + row * 2 : row * 128 + k * 2);
     uint16_t bits;
     if ((start & 0x3ff) >= 128)
         emulate_fail("an operand that does not begin at a multiple of 1024 bytes");

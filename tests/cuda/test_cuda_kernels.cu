@@ -20,10 +20,11 @@
  *
  * Exit 77 without a GPU. The same file with CUDA_EMULATED runs the kernels on the host
  * (emulate.cuh), with fewer and smaller shapes. By hand, with
- * objects of src/cuda/linear_norm.cu and of src/cuda/rows.cu for berlu and gelu
- * (src/cuda/CMakeLists.txt):
+ * objects of src/cuda/linear_norm.cu, src/cuda/attention_wide.cu and of src/cuda/rows.cu for berlu
+ * and gelu (src/cuda/CMakeLists.txt):
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_kernels.cu \
- *       src/cuda/norm.cu src/cuda/attention.cu src/cuda/columns.cu linear_norm.o rows_berlu.o rows_gelu.o -o test_cuda_kernels */
+ *       src/cuda/norm.cu src/cuda/attention.cu src/cuda/columns.cu linear_norm.o attention_wide.o rows_berlu.o \
+ *       rows_gelu.o -o test_cuda_kernels */
 #include "kernel_check.cuh"
 #include "linear_norm_check.cuh"
 #include "rows_check.cuh"
@@ -179,6 +180,7 @@ struct attention_shape {
     bool apart;
     tensor_dtype dtype;
     bool given = false; /* the gradient is handed y */
+    bool wide = false;  /* on a GPU of compute capability 9.0, for the kernels by warpgroups; another one otherwise */
 };
 
 struct attention_data {
@@ -289,12 +291,18 @@ static void column_sums_compare(const std::string &name, const test_tensor &got,
     compare(name, got.raw(name), want, DTYPE_F32, within.data());
 }
 
+#ifdef CUDA_EMULATED
+enum { ATTENTION_PROCESSORS = 2 }; /* blocks that take one head after the other */
+#else
+enum { ATTENTION_PROCESSORS = 100 };
+#endif
+
 static void attention_case(const attention_shape &s)
 {
     char text[100];
-    snprintf(text, sizeof text, "attention %lld x %lld, %lld heads of %lld, %s%s%s", (long long)s.groups,
+    snprintf(text, sizeof text, "attention %lld x %lld, %lld heads of %lld, %s%s%s%s", (long long)s.groups,
              (long long)s.tokens, (long long)s.heads, (long long)s.width, dtype_text(s.dtype).c_str(),
-             s.apart ? ", v apart" : "", s.given ? ", y given" : "");
+             s.apart ? ", v apart" : "", s.given ? ", y given" : "", s.wide ? ", by warpgroups" : "");
     std::string name = text;
     attention_data d(s);
     for (int64_t i = 0; i < s.groups * s.heads; i++)
@@ -304,6 +312,8 @@ static void attention_case(const attention_shape &s)
     test_tensor dqkv(d.qkv.rows, d.qkv.channels, s.dtype), dv(d.v.rows, d.v.channels, s.dtype);
     call_runner f(OP_ATTENTION), r(OP_ATTENTION), b(OP_ATTENTION_GRAD);
     f.attr.heads = r.attr.heads = b.attr.heads = (int)s.heads;
+    if (s.wide)
+        f.dev.gpu = r.dev.gpu = b.dev.gpu = {"", 9, 0, ATTENTION_PROCESSORS, 0};
     test_tensor *v = s.apart ? &d.v : NULL;
     f.in(0, &d.qkv), f.in(1, v), f.out(0, &y), f.out(1, &d.logsum);
     f.run(name, cuda_attention, cuda_attention_workspace, NULL);
@@ -368,6 +378,24 @@ static void attention_all()
 #endif
 }
 
+/* The kernels by warpgroups: every number of keys that they are compiled for, tiles that are full,
+ * partly full and empty, and heads that the blocks do not share evenly. */
+static void attention_wide_all()
+{
+    for (int64_t tokens : {73, 80, 96, 97, 113, 128, 129, 144, 145, 160, 177, 192, 193, 197, 208, 209, 255, 256})
+        attention_case({1, tokens, tokens % 2 ? 2 : 1, 64, tokens % 3 == 0, DTYPE_BF16, true, true});
+    attention_case({3, 197, 3, 64, false, DTYPE_BF16, true, true});
+    attention_case({2, 197, 2, 64, true, DTYPE_BF16, true, true});
+    attention_case({5, 128, 1, 64, false, DTYPE_BF16, true, true});
+    attention_case({2, 140, 3, 64, true, DTYPE_BF16, true, true});
+    attention_case({1, 197, 1, 64, false, DTYPE_BF16, false, true}); /* no y: the streaming one */
+#ifndef CUDA_EMULATED
+    attention_case({150, 197, 3, 64, false, DTYPE_BF16, true, true});
+    attention_case({300, 80, 2, 64, true, DTYPE_BF16, true, true});
+    attention_case({101, 176, 1, 64, true, DTYPE_BF16, true, true});
+#endif
+}
+
 #ifdef CUDA_EMULATED
 /* The paths of GPUs with less shared memory (emulate_shared_most): heads in more rounds or
  * streamed, streams of the widest heads plain. */
@@ -392,6 +420,8 @@ int main(void)
     emulate_shared_most = 227 * 1024; /* compute capability 9.0 from here on */
 #endif
     attention_all();
+    if (rows_there())
+        attention_wide_all();
     printf("attention: %d wrong\n", faults);
     if (rows_there())
         rows_all(), linear_norm_all();
