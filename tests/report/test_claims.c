@@ -143,10 +143,50 @@ static void other_settings_are_not_the_papers_cells(void **state)
     assert_true(r.v.studies[0].cells[0].own_recipe);
     is(&r, 7, "not tested");
     done(&r, &contents);
+    synthetic_make(&contents, &s); /* one side alone, as when each function runs at its own rate */
+    for (size_t i = 0; i < 4; i++)
+        contents.studies[0].cells[1].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
+                                                        "\"epochs\":100,\"lr\":0.002,\"act\":[\"gelu\"]}";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    is(&r, 7, "not tested");
+    done(&r, &contents);
     judge(&r, &contents, &s);
     assert_string_equal(r.v.studies[0].cells[0].differs, "");
     is(&r, 7, "better");
     done(&r, &contents);
+}
+
+/* A study that names the claim but has more seeds under other settings comes second. */
+static void the_papers_settings_come_before_more_seeds(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}},
+                                others[] = {{"berlu", 60, 0}, {"gelu", 70, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 0.2}, more = s;
+    store_contents first, second;
+    report r;
+    more.cells = others, more.seeds = 8, more.yaml = "study: more\nclaims: [C7]\n";
+    synthetic_make(&first, &s);
+    synthetic_make(&second, &more);
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 8; i++)
+            second.studies[0].cells[c].runs[i].settings =
+                c ? "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"augment\":\"crop-flip\","
+                    "\"act\":[\"gelu\"]}"
+                  : "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"augment\":\"crop-flip\","
+                    "\"act\":[\"berlu\"]}";
+    for (int order = 0; order < 2; order++) {
+        store_study both[] = {order ? second.studies[0] : first.studies[0],
+                              order ? first.studies[0] : second.studies[0]};
+        both[order ? 0 : 1].name = "more";
+        store_contents joined = {.studies = both, .count = 2};
+        assert_int_equal(report_make(&r, &joined), BERLU_OK);
+        is(&r, 7, "better");
+        assert_int_equal(claim(&r, 7)->n, 4);
+        report_free(&r);
+    }
+    store_contents_free(&first);
+    store_contents_free(&second);
 }
 
 /* Cells pool their deviation by model, data and epochs; a cell without runs splits or joins no
@@ -624,6 +664,7 @@ int main(void)
         cmocka_unit_test(a_comparison_is_better_only_against_every_rival),
         cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
         cmocka_unit_test(other_settings_are_not_the_papers_cells),
+        cmocka_unit_test(the_papers_settings_come_before_more_seeds),
         cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
         cmocka_unit_test(widths_are_judged_by_their_rules),
