@@ -625,6 +625,99 @@ static void a_run_of_two_studies_counts_once(void **state)
     store_contents_free(&second);
 }
 
+/* The mean over the sites rises by 0.001 an epoch in the synthetic runs. */
+static void nonlinearity_is_taken_at_the_start_and_after_epochs_1_10_and_the_last(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    static const struct {
+        size_t rows;
+        int start;
+        double since[MOMENTS]; /* epochs after the first row; negative: not there */
+        const char *titles[MOMENTS];
+    } cases[] = {{14,
+                  1,
+                  {0, 1, 10, 13},
+                  {">at the start, before the first update<", ">after epoch 1<", ">after epoch 10<",
+                   ">after the last epoch, 13<"}},
+                 {14, 0, {-1, 0, 9, 13}, {NULL, ">after epoch 1<", ">after epoch 10<", ">after the last epoch, 14<"}},
+                 {11, 1, {0, 1, -1, 10}, {NULL, NULL, NULL, ">after the last epoch, 10<"}}, /* the tenth is the last */
+                 {1, 0, {-1, -1, -1, 0}, {NULL, NULL, NULL, ">after the last epoch, 1<"}}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char folder[FOLDER_PATH], path[FOLDER_PATH];
+        store_contents contents;
+        report r;
+        judge(&r, &contents,
+              &(synthetic){.cells = cells,
+                           .cell_count = 2,
+                           .seeds = 3,
+                           .sites = 4,
+                           .epochs = cases[i].rows,
+                           .start = cases[i].start,
+                           .spread = 0.3});
+        const run_sites *run = &r.sites[0][0].runs[0];
+        double base = run->nonlinear[MOMENT_LAST] - 0.001 * (double)(cases[i].rows - 1);
+        for (int m = 0; m < MOMENTS; m++) {
+            size_t runs;
+            double mean = sites_nonlinear(&r.sites[0][0], (moment)m, &runs);
+            if (cases[i].since[m] < 0)
+                assert_true(isnan(run->nonlinear[m]) && isnan(mean) && runs == 0);
+            else
+                assert_true(fabs(run->nonlinear[m] - base - 0.001 * cases[i].since[m]) < 1e-12 && runs == 3 &&
+                            fabs(mean - run->nonlinear[m]) < 1e-12);
+        }
+        folder_fresh(folder, "report_moments");
+        assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
+        char *page = NULL;
+        size_t bytes;
+        assert_int_equal(file_read_all(&page, &bytes, folder_path(path, folder, "index.html"), 64 << 20), BERLU_OK);
+        for (int m = 0; m < MOMENTS; m++)
+            if (cases[i].titles[m] && !strstr(page, cases[i].titles[m]))
+                fail_msg("case %zu: no plot %s", i, cases[i].titles[m]);
+        if (cases[i].since[0] < 0)
+            assert_null(strstr(page, ">at the start, before"));
+        free(page);
+        done(&r, &contents);
+    }
+}
+
+static void runs_of_several_commits_are_noted(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    synthetic_make(&contents,
+                   &(synthetic){.cells = cells,
+                                .cell_count = 2,
+                                .seeds = 4,
+                                .epochs = 2,
+                                .spread = 0.3,
+                                .yaml =
+                                    "study: made\nabout: a sentence of more than a hundred and twenty columns, which a "
+                                    "line of the report cannot hold, so that it has to go on in a second one\n"});
+    contents.studies[0].cells[1].runs[1].commit = "def";
+    contents.studies[0].cells[1].runs[3].version = "0.0.9";
+    contents.studies[0].cells[0].runs[3].commit = "def", contents.studies[0].cells[0].runs[3].state = "cut";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(view_commits(&r.v.studies[0].cells[0], "top1"), 1); /* what is not finished counts not */
+    assert_int_equal(view_commits(&r.v.studies[0].cells[1], "top1"), 3);
+    folder_fresh(folder, "report_commits");
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN), BERLU_OK);
+    char *words = NULL;
+    size_t bytes;
+    assert_int_equal(file_read_all(&words, &bytes, folder_path(path, folder, "report.md"), 64 << 20), BERLU_OK);
+    assert_non_null(strstr(words, "Cells whose runs come from several commits, and how many: made: gelu (3)."));
+    for (const char *line = words; *line; line += strcspn(line, "\n") + 1) /* prose is wrapped, tables are not */
+        assert_true(*line == '|' || strcspn(line, "\n") <= 120);
+    free(words);
+    assert_int_equal(file_read_all(&words, &bytes, folder_path(path, folder, "index.html"), 64 << 20), BERLU_OK);
+    assert_non_null(strstr(words, "several commits, and how many: made: gelu (3)."));
+    free(words);
+    done(&r, &contents);
+}
+
 /* One prediction alone is corrected for the others that stand without a hypothesis; those of a
  * hypothesis are not, but what refutes it is. */
 static void only_what_may_err_more_often_is_corrected(void **state)
@@ -677,6 +770,8 @@ int main(void)
         cmocka_unit_test(every_claim_is_in_the_json_with_all_keys),
         cmocka_unit_test(a_hypothesis_is_judged_beside_the_claims),
         cmocka_unit_test(a_run_of_two_studies_counts_once),
+        cmocka_unit_test(nonlinearity_is_taken_at_the_start_and_after_epochs_1_10_and_the_last),
+        cmocka_unit_test(runs_of_several_commits_are_noted),
         cmocka_unit_test(only_what_may_err_more_often_is_corrected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
