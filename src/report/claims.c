@@ -233,7 +233,7 @@ static duel duel_mean(const duel *each, size_t count, size_t contrasts, double p
         double e2 = each[i].stats.judged.error * each[i].stats.judged.error;
         value += each[i].stats.judged.value, square += e2, fourth += e2 * e2 / each[i].stats.judged.df, k++;
         m.n = m.n == 0 || each[i].n < m.n ? each[i].n : m.n;
-        m.registered = each[i].registered > m.registered ? each[i].registered : m.registered;
+        m.registered = m.registered == 0 || each[i].registered < m.registered ? each[i].registered : m.registered;
         m.missing += each[i].missing;
         m.j = each[i].j;
         if (*each[i].differs)

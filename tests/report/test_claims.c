@@ -258,6 +258,25 @@ static void widths_are_judged_by_their_rules(void **state)
     is(&r, 13, "not held");
     assert_string_equal(claim(&r, 13)->size, "outside");
     done(&r, &contents);
+    cells[1].mean = 77, cells[7].mean = 60;
+    cells[5].mean = 75.05; /* above that of 0.2, within noise */
+    judge(&r, &contents, &s);
+    is(&r, 13, "undecided");
+    done(&r, &contents);
+    cells[5].mean = 72;
+    synthetic_make(&contents, &s); /* one run of one width is missing: nothing is decided */
+    contents.studies[0].cells[6].runs[2].state = "waiting";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    for (int number = 11; number <= 13; number++) {
+        is(&r, number, "undecided");
+        assert_true(claim(&r, number)->partial);
+        assert_string_equal(claim(&r, number)->why, "fewer seeds than registered");
+    }
+    done(&r, &contents);
+    synthetic_cell few[] = {{"berlu:eps=1e-2", 78, 0}, {"berlu:eps=0.65", 79, 0}, {"berlu:eps=1", 70, 0}};
+    judge(&r, &contents, &(synthetic){.cells = few, .cell_count = 3, .seeds = 3, .epochs = 2, .spread = 0.2});
+    is(&r, 11, "not tested"); /* two of the nine are no curve */
+    done(&r, &contents);
     s.spread = 6; /* too noisy to say */
     cells[1].mean = 78.5, cells[7].mean = 60;
     judge(&r, &contents, &s);
