@@ -31,6 +31,7 @@
     _(study_list) \
     _(study_report) \
     _(study_compare) \
+    _(study_choose) \
     _(study_import) \
     _(study_rebuild) \
     _(study_verify) \

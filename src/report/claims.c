@@ -90,6 +90,7 @@ typedef struct duel {
     stats_contrast stats;
     double p_holm, paper;
     size_t n, registered, missing;
+    int own; /* not the paper's settings; its study names the claim */
     const char *differs;
 } duel;
 
@@ -110,13 +111,16 @@ static duel duel_find(const evidence *e, const char *id, const char *data, const
             flipped = strcmp(j->b->act, "berlu") == 0 && strcmp(j->a->act, rival) == 0;
         int asks = j->of->current && !j->of->expected.what && !j->of->second; /* whether the two differ */
         if (!asks || !(straight || flipped) || strcmp(j->a->data, data) != 0 || strcmp(j->a->family, family) != 0 ||
-            strcmp(j->study->metric, "top1") != 0 || !claim_speaks(j->study, j->a, id))
+            strcmp(j->study->metric, "top1") != 0 || !claim_speaks(j->study, j->a, id) ||
+            !claim_speaks(j->study, j->b, id))
             continue;
-        if (d.j && d.n >= j->n) /* of several studies the one with more seeds */
+        int own = j->a->own_recipe || j->b->own_recipe;
+        if (d.j && (own > d.own || (own == d.own && d.n >= j->n))) /* the paper's settings first, then more seeds */
             continue;
+        d.own = own;
         d.j = j, d.stats = j->stats, d.p_holm = j->p_holm, d.n = j->n, d.registered = j->registered;
         d.missing = j->missing;
-        d.differs = j->a->differs;
+        d.differs = *j->a->differs ? j->a->differs : j->b->differs;
         if (flipped)
             duel_flip(&d.stats);
     }
@@ -229,7 +233,7 @@ static duel duel_mean(const duel *each, size_t count, size_t contrasts, double p
         double e2 = each[i].stats.judged.error * each[i].stats.judged.error;
         value += each[i].stats.judged.value, square += e2, fourth += e2 * e2 / each[i].stats.judged.df, k++;
         m.n = m.n == 0 || each[i].n < m.n ? each[i].n : m.n;
-        m.registered = each[i].registered > m.registered ? each[i].registered : m.registered;
+        m.registered = m.registered == 0 || each[i].registered < m.registered ? each[i].registered : m.registered;
         m.missing += each[i].missing;
         m.j = each[i].j;
         if (*each[i].differs)

@@ -99,7 +99,8 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
     growth first = growth_at(sites, 0), last = growth_at(sites, sites->epochs - 1);
     if (!first.layers)
         return BERLU_OK;
-    *word = claim_worst(*word, first.grew + last.grew ? CLAIM_NOT_HELD : CLAIM_HELD);
+    int whole = cell->done.count == cell->of->count; /* one layer refutes; that none grows takes every run */
+    *word = claim_worst(*word, first.grew + last.grew ? CLAIM_NOT_HELD : whole ? CLAIM_HELD : CLAIM_UNDECIDED);
     r->direction = claim_word_name(*word);
     int from_start = sites->epoch[0] == 0; /* else runs of a version that measured no start */
     const char *begin = from_start ? "at the start" : arena_printf(e->memory, "after epoch %g", sites->epoch[0]);
@@ -112,6 +113,7 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
                      : NULL;
     r->n += sites->run_count;
     r->why = *cell->differs ? cell->differs
+             : !whole       ? "fewer seeds than registered"
              : from_start   ? ""
                             : "measured at the activations, first after epoch 1; not at the start";
     r->partial |= *r->why != 0;

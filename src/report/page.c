@@ -47,7 +47,8 @@ static const plot_section plots[] = {
     {"nonlinear", "Accuracy by measured nonlinearity",
      "Hypothesis H: what counts is the share of an activation's output that no straight line explains, 1 \u2212 "
      "R\u00b2, "
-     "at the pre-activations that a start gives; not smoothness. A plot is not a test.",
+     "at the pre-activations that a start gives; not smoothness. Every run is a dot: accuracy of its last epoch over "
+     "1 \u2212 R\u00b2 at the moment above each plot. A plot is not a test; study hypothesis has the predictions.",
      "The store holds no measurement of 1 \u2212 R\u00b2, or of one cell only.", plot_nonlinear, 1},
     {"sites", "Slope, occupancy and dead units by layer and epoch",
      "Means over the finished runs of a cell. A unit is dead when its slope is below 1/1000 for every input seen.",
@@ -193,6 +194,14 @@ static void machines_write(text *out, const page_parts *p)
         table_html(&p->tables->machines, out);
     else
         text_string(out, "<p>No run has begun.</p>\n");
+    text mixed = {0};
+    out->failed |= view_mixed(&mixed, p->e->v) != BERLU_OK;
+    if (mixed.length) {
+        text_string(out, "<p>Cells whose runs come from several commits, and how many: ");
+        html_text(out, mixed.data);
+        text_string(out, ". The table of runs (<code>runs.csv</code>) has the commit of each.</p>\n");
+    }
+    text_free(&mixed);
     text_add(out, "<p class=\"soft\">Page by berlu %s.</p>\n", berlu_version());
     section_end(out);
 }

@@ -24,6 +24,10 @@ berlu_status plot_cost(text *out, const evidence *e, size_t *shown);
 /* One plot as a figure of the page; `caption` has no markup. Height 0: the default. */
 berlu_status figure_write(text *out, const svg_plot *plot, int width, int height, const char *caption, size_t *shown);
 
+/* Several plots in one figure, `columns` beside each other. */
+berlu_status figures_write(text *out, const svg_plot *plots, size_t count, int columns, const char *caption,
+                           size_t *shown);
+
 const char *metric_words(const view_study *s); /* "test accuracy, %" */
 
 /* "study: model on data, 100 epochs" */

@@ -201,58 +201,124 @@ berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
 
 enum { CLOUDS = 2 * SVG_COLORS }; /* filled, then hollow in the same colours */
 
-static berlu_status cloud_draw(text *out, const evidence *e, size_t at_study, size_t group, int last, size_t *shown)
-{
-    const view_study *s = &e->v->studies[at_study];
+/* A plot at one moment: a cloud per cell that was measured then. */
+typedef struct clouds {
     svg_series all[CLOUDS];
+    size_t count, places; /* places: cells of any moment, so that a cell has one colour in all plots */
+    size_t runs, without; /* runs that are shown, and finished ones of these cells that were not measured */
+    double last_epoch;
+} clouds;
+
+typedef struct extent2 {
+    double x_low, x_high, y_low, y_high;
+} extent2;
+
+static berlu_status cloud_add(clouds *k, const evidence *e, const view_study *s, size_t c, const cell_sites *sites,
+                              moment when, extent2 *at)
+{
+    double *x = ARENA_ARRAY(e->memory, double, sites->run_count + 1),
+           *y = ARENA_ARRAY(e->memory, double, sites->run_count + 1);
+    const char **titles = ARENA_ARRAY(e->memory, const char *, sites->run_count + 1);
     size_t count = 0;
-    double epoch = NAN;
-    for (size_t c = 0; c < s->cell_count && count < CLOUDS; c++) {
-        const cell_sites *sites = &e->sites[at_study][c];
-        if (s->cells[c].group != group || !sites_have(sites, SITE_NONLINEAR))
+    if (!x || !y || !titles)
+        return BERLU_ERR_MEMORY;
+    for (size_t r = 0; r < sites->run_count; r++) {
+        const run_sites *run = &sites->runs[r];
+        if (!(run->nonlinear[when] > 0))
             continue;
-        double *x = ARENA_ARRAY(e->memory, double, sites->run_count + 1),
-               *y = ARENA_ARRAY(e->memory, double, sites->run_count + 1);
-        const char **titles = ARENA_ARRAY(e->memory, const char *, sites->run_count + 1);
-        if (!x || !y || !titles)
+        x[count] = run->nonlinear[when];
+        y[count] = view_run_value(run->run, s->metric);
+        titles[count] = arena_printf(e->memory, "%s, seed %lld: 1 - R\u00b2 = %.3g, %.2f", s->cells[c].label,
+                                     (long long)run->run->seed, x[count], y[count]);
+        if (!titles[count])
             return BERLU_ERR_MEMORY;
-        for (size_t r = 0; r < sites->run_count; r++) {
-            x[r] = last ? sites->runs[r].nonlinear_last : sites->runs[r].nonlinear_first;
-            y[r] = view_run_value(sites->runs[r].run, s->metric);
-            titles[r] = arena_printf(e->memory, "%s, seed %lld: 1 - R\u00b2 = %.3g, %.2f", s->cells[c].label,
-                                     (long long)sites->runs[r].run->seed, x[r], y[r]);
-            if (!titles[r])
-                return BERLU_ERR_MEMORY;
-        }
-        epoch = sites->epoch[last ? sites->epochs - 1 : 0];
-        all[count] = (svg_series){.label = s->cells[c].label,
-                                  .x = x,
-                                  .y = y,
-                                  .count = sites->run_count,
-                                  .mark = count < SVG_COLORS ? SVG_POINTS : SVG_HOLLOW,
-                                  .color = (int)count % SVG_COLORS,
-                                  .titles = titles};
+        at->x_low = fmin(at->x_low, x[count]), at->x_high = fmax(at->x_high, x[count]);
+        at->y_low = fmin(at->y_low, y[count]), at->y_high = fmax(at->y_high, y[count]);
+        k->last_epoch = fmax(k->last_epoch, run->last_epoch);
         count++;
     }
-    if (count < 2)
+    k->runs += count;
+    k->without += s->cells[c].done.count - count;
+    if (count)
+        k->all[k->count++] = (svg_series){.label = s->cells[c].label,
+                                          .x = x,
+                                          .y = y,
+                                          .count = count,
+                                          .mark = k->places < SVG_COLORS ? SVG_POINTS : SVG_HOLLOW,
+                                          .color = (int)k->places % SVG_COLORS,
+                                          .titles = titles};
+    k->places++;
+    return BERLU_OK;
+}
+
+static berlu_status clouds_make(clouds *k, const evidence *e, size_t at_study, size_t group, moment when, extent2 *at)
+{
+    const view_study *s = &e->v->studies[at_study];
+    *k = (clouds){.last_epoch = NAN};
+    for (size_t c = 0; c < s->cell_count && k->places < CLOUDS; c++) {
+        const cell_sites *sites = &e->sites[at_study][c];
+        if (s->cells[c].group == group && sites_have(sites, SITE_NONLINEAR))
+            TRY(cloud_add(k, e, s, c, sites, when, at));
+    }
+    return BERLU_OK;
+}
+
+static const char *moment_words(const evidence *e, moment when, const clouds *k)
+{
+    static const double epochs[] = {[MOMENT_FIRST] = 1, [MOMENT_TENTH] = 10};
+    if (when == MOMENT_START)
+        return "at the start, before the first update";
+    if (when == MOMENT_LAST)
+        return arena_printf(e->memory, "after the last epoch, %g", k->last_epoch);
+    return arena_printf(e->memory, "after epoch %g", epochs[when]);
+}
+
+/* Up to four plots of one group with the same axes: accuracy of the last epoch, 1 - R^2 of each
+ * moment. */
+static berlu_status group_nonlinear(text *out, const evidence *e, size_t at_study, size_t group, size_t *shown)
+{
+    const view_study *s = &e->v->studies[at_study];
+    clouds *all = ARENA_ARRAY(e->memory, clouds, MOMENTS);
+    svg_plot plots[MOMENTS];
+    size_t count = 0, runs = 0, without = 0;
+    extent2 at = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    if (!all)
+        return BERLU_ERR_MEMORY;
+    for (int m = 0; m < MOMENTS; m++) {
+        TRY(clouds_make(&all[m], e, at_study, group, (moment)m, &at));
+        if (all[m].count < 2) /* one function is no comparison */
+            continue;
+        if (m == MOMENT_START)
+            runs = all[m].runs, without = all[m].without;
+        plots[count] = (svg_plot){.title = moment_words(e, (moment)m, &all[m]),
+                                  .x = {.title = "1 \u2212 R\u00b2, mean over the sites", .log = 1},
+                                  .y = {.title = metric_words(s)},
+                                  .series = all[m].all,
+                                  .count = all[m].count};
+        if (!plots[count++].title)
+            return BERLU_ERR_MEMORY;
+    }
+    if (!count)
         return BERLU_OK;
-    const char *words = epoch == 0
-                            ? "1 \u2212 R\u00b2, mean over the sites, at the start"
-                            : arena_printf(e->memory, "1 \u2212 R\u00b2, mean over the sites, after epoch %g", epoch),
-               *title = group_words(e, s, group);
-    svg_plot plot = {.title = title,
-                     .x = {.title = words, .log = 1},
-                     .y = {.title = metric_words(s)},
-                     .series = all,
-                     .count = count};
-    return words && title ? figure_write(out, &plot, 0, 0, NULL, shown) : BERLU_ERR_MEMORY;
+    double room = at.y_high > at.y_low ? 0.06 * (at.y_high - at.y_low) : 1;
+    for (size_t i = 0; i < count; i++) {
+        plots[i].x.low = at.x_low / 1.3, plots[i].x.high = at.x_high * 1.3;
+        plots[i].y.low = at.y_low - room, plots[i].y.high = at.y_high + room;
+    }
+    const char *caption = group_words(e, s, group);
+    if (caption && without)
+        caption = arena_printf(e->memory,
+                               "%s. At the start %zu of %zu runs were measured: the others are of versions "
+                               "that did not.",
+                               caption, runs, runs + without);
+    return caption ? figures_write(out, plots, count, 2, caption, shown) : BERLU_ERR_MEMORY;
 }
 
 berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown)
 {
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++)
-            for (int last = 0; last < 2 && !e->v->studies[i].within[g]; last++)
-                TRY(cloud_draw(out, e, i, g, last, shown));
+            if (!e->v->studies[i].within[g])
+                TRY(group_nonlinear(out, e, i, g, shown));
     return BERLU_OK;
 }

@@ -10,11 +10,11 @@
 #include "report/plots.h"
 #include "report/table.h"
 
-berlu_status figure_write(text *out, const svg_plot *plot, int width, int height, const char *caption, size_t *shown)
+static berlu_status figure_put(text *out, const svg_figure *figure, const char *look, const char *caption,
+                               size_t *shown)
 {
-    svg_figure figure = {.plots = plot, .count = 1, .width = width, .height = height, .inside_page = 1};
-    text_string(out, width == SVG_SMALL_WIDTH ? "<figure class=\"small\">" : "<figure>");
-    TRY(svg_write(out, &figure));
+    text_add(out, *look ? "<figure class=\"%s\">" : "<figure>%s", look);
+    TRY(svg_write(out, figure));
     if (caption) {
         text_string(out, "<figcaption>");
         html_text(out, caption);
@@ -23,6 +23,19 @@ berlu_status figure_write(text *out, const svg_plot *plot, int width, int height
     text_string(out, "</figure>\n");
     ++*shown;
     return BERLU_OK;
+}
+
+berlu_status figure_write(text *out, const svg_plot *plot, int width, int height, const char *caption, size_t *shown)
+{
+    svg_figure figure = {.plots = plot, .count = 1, .width = width, .height = height, .inside_page = 1};
+    return figure_put(out, &figure, width == SVG_SMALL_WIDTH ? "small" : "", caption, shown);
+}
+
+berlu_status figures_write(text *out, const svg_plot *plots, size_t count, int columns, const char *caption,
+                           size_t *shown)
+{
+    svg_figure figure = {.plots = plots, .count = count, .columns = columns, .width = 440, .inside_page = 1};
+    return figure_put(out, &figure, "wide", caption, shown);
 }
 
 const char *metric_words(const view_study *s)

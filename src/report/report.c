@@ -127,13 +127,53 @@ static berlu_status csv_save(const report *r, const char *folder)
     return BERLU_OK;
 }
 
+/* Words in lines of at most 120 columns (bytes), and an empty line. */
+static void prose_add(text *out, const char *words)
+{
+    enum { WIDTH = 120 };
+    size_t column = 0;
+    while (*words) {
+        size_t length = strcspn(words, " ");
+        if (column && column + 1 + length > WIDTH)
+            text_string(out, "\n"), column = 0;
+        if (column)
+            text_string(out, " "), column++;
+        text_bytes(out, words, length);
+        column += length;
+        words += length + strspn(words + length, " ");
+    }
+    text_string(out, "\n\n");
+}
+
+static berlu_status mixed_add(text *out, const view *v)
+{
+    text mixed = {0}, words = {0};
+    berlu_status status;
+    TRY_DONE(view_mixed(&mixed, v));
+    if (!mixed.length)
+        goto done;
+    text_add(&words, "Cells whose runs come from several commits, and how many: %s. runs.csv has the commit of each.",
+             mixed.data);
+    TRY_DONE(text_status(&words));
+    prose_add(out, words.data);
+done:
+    text_free(&mixed);
+    text_free(&words);
+    return status;
+}
+
 static berlu_status markdown_save(const report *r, const char *folder)
 {
     const table *all[TABLES];
     text content = {0};
     tables_list(&r->tables, all);
     if (*r->first_line)
-        text_add(&content, "%s\n\n", r->first_line);
+        prose_add(&content, r->first_line);
+    berlu_status status = mixed_add(&content, &r->v);
+    if (status != BERLU_OK) {
+        text_free(&content);
+        return status;
+    }
     for (size_t i = 0; i < TABLES; i++)
         table_markdown(all[i], &content);
     return text_save(folder, "report.md", &content);

@@ -68,12 +68,24 @@ static double mean_over(const csv_table *t, size_t row, const int *columns, size
     return n ? sum / (double)n : NAN;
 }
 
+/* Epochs that a slim store keeps, too. */
+static void nonlinear_take(run_sites *r, const csv_table *t, const int *columns, size_t sites)
+{
+    static const double epochs[MOMENTS] = {[MOMENT_START] = 0, [MOMENT_FIRST] = 1, [MOMENT_TENTH] = 10};
+    r->last_epoch = csv_number(t, t->rows - 1, csv_column(t, "epoch"));
+    for (int m = 0; m < MOMENTS; m++) {
+        size_t row = m == MOMENT_LAST ? t->rows - 1 : row_of(t, epochs[m]);
+        int later = m != MOMENT_LAST && epochs[m] >= r->last_epoch; /* the last one has it */
+        r->nonlinear[m] = later ? NAN : mean_over(t, row, columns, sites);
+    }
+}
+
 static berlu_status run_add(cell_sites *s, const csv_table *t, const store_result *run, arena *memory)
 {
     (void)memory;
     int columns[1 << 10];
     run_sites *r = &s->runs[s->run_count++];
-    *r = (run_sites){.run = run, .alpha = NAN};
+    *r = (run_sites){.run = run, .alpha = NAN, .nonlinear = {NAN, NAN, NAN, NAN}, .last_epoch = NAN};
     for (int m = 0; m < SITE_METRICS; m++) {
         size_t sites = columns_find(t, (site_metric)m, columns, COUNT(columns));
         for (size_t e = 0; e < s->epochs && sites == s->sites; e++) {
@@ -84,10 +96,8 @@ static berlu_status run_add(cell_sites *s, const csv_table *t, const store_resul
                     s->sum[m][i * s->epochs + e] += value, s->count[m][i * s->epochs + e] += 1;
             }
         }
-        if (m == SITE_NONLINEAR) {
-            r->nonlinear_first = mean_over(t, row_of(t, s->epoch[0]), columns, sites);
-            r->nonlinear_last = mean_over(t, t->rows - 1, columns, sites);
-        }
+        if (m == SITE_NONLINEAR)
+            nonlinear_take(r, t, columns, sites);
         if (m == SITE_DEAD)
             r->dead = mean_over(t, t->rows - 1, columns, sites);
         for (size_t i = 0; m == SITE_ALPHA && i < sites; i++)
@@ -132,6 +142,16 @@ berlu_status sites_read(cell_sites *out, const view_cell *c, const char *metric,
         if (view_run_done(&c->of->runs[i], metric))
             TRY(metrics_with(out, &c->of->runs[i], run_add, memory));
     return BERLU_OK;
+}
+
+double sites_nonlinear(const cell_sites *s, moment when, size_t *runs)
+{
+    double sum = 0;
+    *runs = 0;
+    for (size_t i = 0; i < s->run_count; i++)
+        if (!isnan(s->runs[i].nonlinear[when]))
+            sum += s->runs[i].nonlinear[when], ++*runs;
+    return *runs ? sum / (double)*runs : NAN;
 }
 
 double sites_at(const cell_sites *s, site_metric what, size_t site, size_t epoch)

@@ -13,8 +13,25 @@ static const char *const claim_columns[] = {"id", "claim", "paper",   "direction
 static const char *const beside_columns[] = {"study",  "data",     "model",       "cell",     "n",
                                              "failed", "mean",     "sd",          "low",      "high",
                                              "paper",  "paper_sd", "minus_paper", "standing", "p_best"};
-static const char *const cell_columns[] = {"study", "cell", "n",         "failed", "waiting", "mean", "sd",
-                                           "low",   "high", "images_sd", "best",   "loss",    "top5", "images_per_s"};
+static const char *const cell_columns[] = {"study",
+                                           "cell",
+                                           "n",
+                                           "failed",
+                                           "waiting",
+                                           "mean",
+                                           "sd",
+                                           "low",
+                                           "high",
+                                           "images_sd",
+                                           "best",
+                                           "loss",
+                                           "top5",
+                                           "images_per_s",
+                                           "commits",
+                                           "nonlinear_start",
+                                           "nonlinear_1",
+                                           "nonlinear_10",
+                                           "nonlinear_last"};
 static const char *const contrast_columns[] = {
     "study",      "name",       "a",           "b",       "n",          "mean_a",      "sd_a",       "mean_b",
     "sd_b",       "difference", "low",         "high",    "p",          "p_holm",      "test",       "p_equal",
@@ -147,7 +164,7 @@ static double mean_over(const view_cell *c, const char *metric, size_t offset)
     return n ? sum / (double)n : NAN;
 }
 
-static void cell_row(table *t, const view_study *s, const view_cell *c)
+static void cell_row(table *t, const view_study *s, const view_cell *c, const cell_sites *sites)
 {
     stats_sample v = sample_values(&c->done);
     stats_interval i = stats_range(stats_of_mean(v), 0.95);
@@ -165,6 +182,11 @@ static void cell_row(table *t, const view_study *s, const view_cell *c)
     table_number(t, mean_over(c, s->metric, offsetof(store_result, loss)), 4);
     table_number(t, mean_over(c, s->metric, offsetof(store_result, top5)), 2);
     table_number(t, mean_over(c, s->metric, offsetof(store_result, images_per_s)), 0);
+    table_number(t, (double)view_commits(c, s->metric), 0);
+    for (int m = 0; m < MOMENTS; m++) {
+        size_t runs;
+        table_number(t, sites_nonlinear(sites, (moment)m, &runs), 4);
+    }
 }
 
 /* ---- contrasts ------------------------------------------------------------------------------- */
@@ -332,7 +354,7 @@ berlu_status tables_make(report_tables *out, const evidence *e, const claim_resu
         TRY(beside_fill(&out->beside, s, memory));
         TRY(tables_aa(&out->aa, s, memory));
         for (size_t c = 0; c < s->cell_count; c++) {
-            cell_row(&out->cells, s, &s->cells[c]);
+            cell_row(&out->cells, s, &s->cells[c], &e->sites[i][c]);
             for (size_t r = 0; r < s->cells[c].of->count; r++)
                 TRY(run_row(&out->runs, s, &s->cells[c], &s->cells[c].of->runs[r]));
         }

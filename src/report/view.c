@@ -27,6 +27,37 @@ int view_run_done(const store_result *r, const char *metric)
     return strcmp(r->state, "done") == 0 && !isnan(view_run_value(r, metric));
 }
 
+size_t view_commits(const view_cell *c, const char *metric)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->of->count; i++) {
+        const store_result *r = &c->of->runs[i];
+        size_t k = 0;
+        while (k < i && !(view_run_done(&c->of->runs[k], metric) && strcmp(c->of->runs[k].commit, r->commit) == 0 &&
+                          strcmp(c->of->runs[k].version, r->version) == 0))
+            k++;
+        count += k == i && view_run_done(r, metric);
+    }
+    return count;
+}
+
+berlu_status view_mixed(text *out, const view *v)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        const view_study *s = &v->studies[i];
+        size_t here = 0;
+        for (size_t c = 0; c < s->cell_count; c++) {
+            size_t commits = view_commits(&s->cells[c], s->metric);
+            if (commits < 2 || s->within[s->cells[c].group])
+                continue;
+            if (!here++)
+                text_add(out, "%s%s: ", out->length ? "; " : "", s->of->name);
+            text_add(out, "%s%s (%zu)", here > 1 ? ", " : "", s->cells[c].label, commits);
+        }
+    }
+    return text_status(out);
+}
+
 /* The metric of a model that guesses. */
 static double chance_of(double classes, const char *metric)
 {

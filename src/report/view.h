@@ -9,6 +9,7 @@
 #ifndef REPORT_VIEW_H
 #define REPORT_VIEW_H
 
+#include "base/text.h"
 #include "study/stats.h"
 #include "study/store.h"
 
@@ -72,6 +73,13 @@ void view_free(view *v);
 
 int view_run_done(const store_result *r, const char *metric);
 double view_run_value(const store_result *r, const char *metric); /* NaN where it has none */
+
+/* Different versions and commits of the program among the finished runs of a cell. */
+size_t view_commits(const view_cell *c, const char *metric);
+
+/* "berlu (4), gelu (2)": cells whose runs come from several commits, of all studies that do not
+ * show those of another one; "" for none. */
+berlu_status view_mixed(text *out, const view *v);
 
 stats_sample sample_values(const sample *s);
 stats_images sample_images(const sample *s);

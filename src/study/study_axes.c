@@ -96,6 +96,11 @@ static study_settings settings_read(study_reader *r, const yaml_item *map, const
     return list;
 }
 
+study_settings study_settings_read(study_reader *r, const yaml_item *map)
+{
+    return settings_read(r, map, NULL);
+}
+
 study_settings study_settings_merge(study_reader *r, const study_settings *base, const study_settings *over)
 {
     study_settings out = {.items = study_array(r, base->count + over->count, sizeof *out.items)};
@@ -237,7 +242,7 @@ static void seed_read(study_reader *r, const yaml_item *item, study_part *part)
     part->seeds[part->seed_count++] = (int64_t)seed;
 }
 
-static void seeds_read(study_reader *r, const yaml_item *item, study_part *part)
+void study_seeds_read(study_reader *r, const yaml_item *item, study_part *part)
 {
     if (item->kind == YAML_LIST) {
         part->seeds = study_array(r, item->count, sizeof *part->seeds);
@@ -278,7 +283,7 @@ static void part_read(study_reader *r, const yaml_item *map, const yaml_item *se
     if (axes)
         axes_read(r, axes, part);
     if (own || seeds)
-        seeds_read(r, own ? own : seeds, part);
+        study_seeds_read(r, own ? own : seeds, part);
     else if (r->study->kind == STUDY_COST)
         seed_zero(r, part);
     else
@@ -306,7 +311,7 @@ void study_parts_read(study_reader *r, const yaml_item *root)
         if (axes)
             axes_read(r, axes, part);
         if (seeds)
-            seeds_read(r, seeds, part);
+            study_seeds_read(r, seeds, part);
         else if (s->kind == STUDY_COST)
             seed_zero(r, part);
         else

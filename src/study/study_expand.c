@@ -289,6 +289,8 @@ void study_expand(study_reader *r)
         study_equivalence_expand(r);
     if (!r->count && !s->cell_count && !r->failed)
         study_problem(r, 1, 1, "no cell is left");
+    if (!r->count && !r->failed)
+        study_stage_check(r);
 }
 
 int study_names_claim(const study *s, const char *id)

@@ -172,7 +172,7 @@ static void file_read(study_reader *r)
 {
     static const char *const keys[] = {"study",  "about",       "base",       "axes",   "parts",  "seeds",
                                        "skip",   "contrasts",   "margin",     "metric", "claims", "kind",
-                                       "rounds", "equivalence", "hypothesis", NULL};
+                                       "rounds", "equivalence", "hypothesis", "choose", NULL};
     const yaml_item *root = r->tree.root;
     if (!study_is_map(r, root, "a study"))
         return;
@@ -189,20 +189,23 @@ static void file_read(study_reader *r)
         study_problem(r, root->line, root->column, "study: give it a name");
     const yaml_item *base = yaml_find(root, "base"), *skip = yaml_find(root, "skip"),
                     *contrasts = yaml_find(root, "contrasts"), *claims = yaml_find(root, "claims"),
-                    *equal = yaml_find(root, "equivalence"), *hypothesis = yaml_find(root, "hypothesis");
+                    *equal = yaml_find(root, "equivalence"), *hypothesis = yaml_find(root, "hypothesis"),
+                    *choose = yaml_find(root, "choose");
     if (base)
         study_base_read(r, base);
     study_parts_read(r, root);
     if (skip)
         skip_read(r, skip);
     if (contrasts)
-        study_contrasts_read(r, contrasts);
+        study_contrasts_read(r, contrasts, &r->study->contrasts, &r->study->contrast_count);
     if (hypothesis)
         study_hypothesis_check(r, hypothesis);
     if (claims)
         claims_read(r, claims);
     if (equal)
         study_equivalence_read(r, equal);
+    if (choose)
+        study_stage_read(r, choose);
 }
 
 berlu_status study_parse(study *out, const char *bytes, size_t count, const char *name, text *problems)

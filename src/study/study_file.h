@@ -23,6 +23,8 @@
  *     claims      [C7, ...]: claims of the paper that it feeds
  *     equivalence {source: NAME, margin: 0.5, differences: [{a, b, margin}]}: cells, and
  *                 differences of cells, that are to equal those of another program (study import)
+ *     choose      {study, about, axis, base, seeds, contrasts}: a second study, each value of the
+ *                 other axis at the value of `axis` that was best for it (choose.h)
  *     kind        train (default) or cost; rounds: how often a cost is measured (7)
  *
  * study_read() checks all of it, expands the grid and resolves every cell as `berlu train`
@@ -131,6 +133,18 @@ typedef struct study_equivalence {
     int line, column;
 } study_equivalence;
 
+/* The section `choose`: the study that is made from the results of this one (choose.h). */
+typedef struct study_stage {
+    const char *name, *about; /* name NULL: there is none */
+    const char *axis;         /* whose values are chosen among */
+    study_settings base;      /* over the study's */
+    int64_t *seeds;
+    size_t seed_count;
+    study_contrast *contrasts;
+    size_t contrast_count;
+    int line, column;
+} study_stage;
+
 typedef enum study_kind { STUDY_TRAIN, STUDY_COST } study_kind;
 
 typedef struct study {
@@ -150,6 +164,7 @@ typedef struct study {
     study_pair *pairs;
     study_equivalence equivalence;
     study_equal *equals;
+    study_stage stage;
     const char **notes; /* settings that were dropped in a cell, and why */
     size_t part_count, skip_count, contrast_count, claim_count, cell_count, run_count, pair_count, equal_count,
         note_count;

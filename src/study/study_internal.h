@@ -41,7 +41,8 @@ void study_unknown(study_reader *r, const yaml_item *item, const char *what, con
 study_match study_match_read(study_reader *r, const yaml_item *item, const char *what);
 /* above 0, or NaN with a problem */
 double study_margin_read(study_reader *r, const yaml_item *item);
-void study_contrasts_read(study_reader *r, const yaml_item *list); /* study_predict.c */
+/* study_predict.c */
+void study_contrasts_read(study_reader *r, const yaml_item *list, study_contrast **out, size_t *count);
 void study_hypothesis_check(study_reader *r, const yaml_item *item);
 void study_equivalence_read(study_reader *r, const yaml_item *item); /* study_equal.c */
 void study_equivalence_expand(study_reader *r);
@@ -58,6 +59,10 @@ int study_cell_matches(const study_cell *cell, const study_match *m);
 
 void study_base_read(study_reader *r, const yaml_item *item);  /* base and its teacher (study_axes.c) */
 void study_parts_read(study_reader *r, const yaml_item *root); /* parts, axes, seeds */
+study_settings study_settings_read(study_reader *r, const yaml_item *map);
+void study_seeds_read(study_reader *r, const yaml_item *item, study_part *part);
+void study_stage_read(study_reader *r, const yaml_item *item); /* choose.c */
+void study_stage_check(study_reader *r);                       /* after the grid is made */
 
 /* `base` overridden by `over`. */
 study_settings study_settings_merge(study_reader *r, const study_settings *base, const study_settings *over);

@@ -98,20 +98,19 @@ static void contrast_read(study_reader *r, const yaml_item *map, study_contrast 
     sides_check(r, map, "a contrast");
 }
 
-void study_contrasts_read(study_reader *r, const yaml_item *list)
+void study_contrasts_read(study_reader *r, const yaml_item *list, study_contrast **out, size_t *count)
 {
-    study *s = r->study;
-    if (!study_is_list(r, list, "contrasts") || !(s->contrasts = study_array(r, list->count, sizeof *s->contrasts)))
+    if (!study_is_list(r, list, "contrasts") || !(*out = study_array(r, list->count, sizeof **out)))
         return;
     for (const yaml_item *item = list->first; item; item = item->next) {
         if (!study_is_map(r, item, "contrasts"))
             continue;
-        study_contrast *c = &s->contrasts[s->contrast_count];
+        study_contrast *c = &(*out)[*count];
         contrast_read(r, item, c);
-        for (size_t i = 0; i < s->contrast_count; i++)
-            if (*c->name && strcmp(s->contrasts[i].name, c->name) == 0)
+        for (size_t i = 0; i < *count; i++)
+            if (*c->name && strcmp((*out)[i].name, c->name) == 0)
                 study_problem(r, item->line, item->column, "a second contrast is called '%.60s'", c->name);
-        s->contrast_count++;
+        ++*count;
     }
 }
 

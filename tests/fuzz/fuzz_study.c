@@ -52,6 +52,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t most, unsigne
                                           "\nclaims: [C7]\n",
                                           "\nskip: [{act: gelu}]\n",
                                           "\nkind: cost\n",
+                                          "\nchoose: {study: z, axis: lr, seeds: [77]}\n",
+                                          " base: {holdout: 0},",
+                                          " lr: [1e-3, 1e-4],",
                                           " {name: y, a: {act: gelu}, b: {act: relu}, expect: equal},"};
     dice d = dice_from(seed);
     const char *phrase = phrases[dice_below(&d, sizeof phrases / sizeof *phrases)];

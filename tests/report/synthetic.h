@@ -26,6 +26,7 @@ typedef struct synthetic {
     const synthetic_cell *cells;
     size_t cell_count, seeds, sites, epochs;
     double spread;
+    int start;        /* metrics.csv begins before the first update, at epoch 0 */
     const char *yaml; /* NULL: a plain one */
 } synthetic;
 
@@ -48,8 +49,8 @@ static inline void synthetic_metrics(store_result *r, const synthetic *s, arena 
     metrics_form form = {.sites = site_names, .count = s->sites};
     metrics_names(&csv, &form);
     for (size_t e = 0; e < s->epochs; e++) {
-        metrics_row row = {.epoch = e + 1,
-                           .step = 10 * (e + 1),
+        metrics_row row = {.epoch = e + !s->start,
+                           .step = 10 * (e + !s->start),
                            .lr = 1e-3,
                            .train_loss = 2.0 / (double)(e + 1),
                            .test_top1 = r->top1 * (double)(e + 1) / (double)s->epochs};

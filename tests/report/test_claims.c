@@ -143,10 +143,50 @@ static void other_settings_are_not_the_papers_cells(void **state)
     assert_true(r.v.studies[0].cells[0].own_recipe);
     is(&r, 7, "not tested");
     done(&r, &contents);
+    synthetic_make(&contents, &s); /* one side alone, as when each function runs at its own rate */
+    for (size_t i = 0; i < 4; i++)
+        contents.studies[0].cells[1].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
+                                                        "\"epochs\":100,\"lr\":0.002,\"act\":[\"gelu\"]}";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    is(&r, 7, "not tested");
+    done(&r, &contents);
     judge(&r, &contents, &s);
     assert_string_equal(r.v.studies[0].cells[0].differs, "");
     is(&r, 7, "better");
     done(&r, &contents);
+}
+
+/* A study that names the claim but has more seeds under other settings comes second. */
+static void the_papers_settings_come_before_more_seeds(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}},
+                                others[] = {{"berlu", 60, 0}, {"gelu", 70, 0}};
+    synthetic s = {.cells = cells, .cell_count = 2, .seeds = 4, .epochs = 2, .spread = 0.2}, more = s;
+    store_contents first, second;
+    report r;
+    more.cells = others, more.seeds = 8, more.yaml = "study: more\nclaims: [C7]\n";
+    synthetic_make(&first, &s);
+    synthetic_make(&second, &more);
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 8; i++)
+            second.studies[0].cells[c].runs[i].settings =
+                c ? "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"augment\":\"crop-flip\","
+                    "\"act\":[\"gelu\"]}"
+                  : "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"augment\":\"crop-flip\","
+                    "\"act\":[\"berlu\"]}";
+    for (int order = 0; order < 2; order++) {
+        store_study both[] = {order ? second.studies[0] : first.studies[0],
+                              order ? first.studies[0] : second.studies[0]};
+        both[order ? 0 : 1].name = "more";
+        store_contents joined = {.studies = both, .count = 2};
+        assert_int_equal(report_make(&r, &joined), BERLU_OK);
+        is(&r, 7, "better");
+        assert_int_equal(claim(&r, 7)->n, 4);
+        report_free(&r);
+    }
+    store_contents_free(&first);
+    store_contents_free(&second);
 }
 
 /* Cells pool their deviation by model, data and epochs; a cell without runs splits or joins no
@@ -217,6 +257,25 @@ static void widths_are_judged_by_their_rules(void **state)
     is(&r, 12, "not held"); /* 80 minus 77 */
     is(&r, 13, "not held");
     assert_string_equal(claim(&r, 13)->size, "outside");
+    done(&r, &contents);
+    cells[1].mean = 77, cells[7].mean = 60;
+    cells[5].mean = 75.05; /* above that of 0.2, within noise */
+    judge(&r, &contents, &s);
+    is(&r, 13, "undecided");
+    done(&r, &contents);
+    cells[5].mean = 72;
+    synthetic_make(&contents, &s); /* one run of one width is missing: nothing is decided */
+    contents.studies[0].cells[6].runs[2].state = "waiting";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    for (int number = 11; number <= 13; number++) {
+        is(&r, number, "undecided");
+        assert_true(claim(&r, number)->partial);
+        assert_string_equal(claim(&r, number)->why, "fewer seeds than registered");
+    }
+    done(&r, &contents);
+    synthetic_cell few[] = {{"berlu:eps=1e-2", 78, 0}, {"berlu:eps=0.65", 79, 0}, {"berlu:eps=1", 70, 0}};
+    judge(&r, &contents, &(synthetic){.cells = few, .cell_count = 3, .seeds = 3, .epochs = 2, .spread = 0.2});
+    is(&r, 11, "not tested"); /* two of the nine are no curve */
     done(&r, &contents);
     s.spread = 6; /* too noisy to say */
     cells[1].mean = 78.5, cells[7].mean = 60;
@@ -585,6 +644,99 @@ static void a_run_of_two_studies_counts_once(void **state)
     store_contents_free(&second);
 }
 
+/* The mean over the sites rises by 0.001 an epoch in the synthetic runs. */
+static void nonlinearity_is_taken_at_the_start_and_after_epochs_1_10_and_the_last(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    static const struct {
+        size_t rows;
+        int start;
+        double since[MOMENTS]; /* epochs after the first row; negative: not there */
+        const char *titles[MOMENTS];
+    } cases[] = {{14,
+                  1,
+                  {0, 1, 10, 13},
+                  {">at the start, before the first update<", ">after epoch 1<", ">after epoch 10<",
+                   ">after the last epoch, 13<"}},
+                 {14, 0, {-1, 0, 9, 13}, {NULL, ">after epoch 1<", ">after epoch 10<", ">after the last epoch, 14<"}},
+                 {11, 1, {0, 1, -1, 10}, {NULL, NULL, NULL, ">after the last epoch, 10<"}}, /* the tenth is the last */
+                 {1, 0, {-1, -1, -1, 0}, {NULL, NULL, NULL, ">after the last epoch, 1<"}}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char folder[FOLDER_PATH], path[FOLDER_PATH];
+        store_contents contents;
+        report r;
+        judge(&r, &contents,
+              &(synthetic){.cells = cells,
+                           .cell_count = 2,
+                           .seeds = 3,
+                           .sites = 4,
+                           .epochs = cases[i].rows,
+                           .start = cases[i].start,
+                           .spread = 0.3});
+        const run_sites *run = &r.sites[0][0].runs[0];
+        double base = run->nonlinear[MOMENT_LAST] - 0.001 * (double)(cases[i].rows - 1);
+        for (int m = 0; m < MOMENTS; m++) {
+            size_t runs;
+            double mean = sites_nonlinear(&r.sites[0][0], (moment)m, &runs);
+            if (cases[i].since[m] < 0)
+                assert_true(isnan(run->nonlinear[m]) && isnan(mean) && runs == 0);
+            else
+                assert_true(fabs(run->nonlinear[m] - base - 0.001 * cases[i].since[m]) < 1e-12 && runs == 3 &&
+                            fabs(mean - run->nonlinear[m]) < 1e-12);
+        }
+        folder_fresh(folder, "report_moments");
+        assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
+        char *page = NULL;
+        size_t bytes;
+        assert_int_equal(file_read_all(&page, &bytes, folder_path(path, folder, "index.html"), 64 << 20), BERLU_OK);
+        for (int m = 0; m < MOMENTS; m++)
+            if (cases[i].titles[m] && !strstr(page, cases[i].titles[m]))
+                fail_msg("case %zu: no plot %s", i, cases[i].titles[m]);
+        if (cases[i].since[0] < 0)
+            assert_null(strstr(page, ">at the start, before"));
+        free(page);
+        done(&r, &contents);
+    }
+}
+
+static void runs_of_several_commits_are_noted(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"berlu", 78, 0}, {"gelu", 70, 0}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    synthetic_make(&contents,
+                   &(synthetic){.cells = cells,
+                                .cell_count = 2,
+                                .seeds = 4,
+                                .epochs = 2,
+                                .spread = 0.3,
+                                .yaml =
+                                    "study: made\nabout: a sentence of more than a hundred and twenty columns, which a "
+                                    "line of the report cannot hold, so that it has to go on in a second one\n"});
+    contents.studies[0].cells[1].runs[1].commit = "def";
+    contents.studies[0].cells[1].runs[3].version = "0.0.9";
+    contents.studies[0].cells[0].runs[3].commit = "def", contents.studies[0].cells[0].runs[3].state = "cut";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(view_commits(&r.v.studies[0].cells[0], "top1"), 1); /* what is not finished counts not */
+    assert_int_equal(view_commits(&r.v.studies[0].cells[1], "top1"), 3);
+    folder_fresh(folder, "report_commits");
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN), BERLU_OK);
+    char *words = NULL;
+    size_t bytes;
+    assert_int_equal(file_read_all(&words, &bytes, folder_path(path, folder, "report.md"), 64 << 20), BERLU_OK);
+    assert_non_null(strstr(words, "Cells whose runs come from several commits, and how many: made: gelu (3)."));
+    for (const char *line = words; *line; line += strcspn(line, "\n") + 1) /* prose is wrapped, tables are not */
+        assert_true(*line == '|' || strcspn(line, "\n") <= 120);
+    free(words);
+    assert_int_equal(file_read_all(&words, &bytes, folder_path(path, folder, "index.html"), 64 << 20), BERLU_OK);
+    assert_non_null(strstr(words, "several commits, and how many: made: gelu (3)."));
+    free(words);
+    done(&r, &contents);
+}
+
 /* One prediction alone is corrected for the others that stand without a hypothesis; those of a
  * hypothesis are not, but what refutes it is. */
 static void only_what_may_err_more_often_is_corrected(void **state)
@@ -624,6 +776,7 @@ int main(void)
         cmocka_unit_test(a_comparison_is_better_only_against_every_rival),
         cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
         cmocka_unit_test(other_settings_are_not_the_papers_cells),
+        cmocka_unit_test(the_papers_settings_come_before_more_seeds),
         cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
         cmocka_unit_test(widths_are_judged_by_their_rules),
@@ -636,6 +789,8 @@ int main(void)
         cmocka_unit_test(every_claim_is_in_the_json_with_all_keys),
         cmocka_unit_test(a_hypothesis_is_judged_beside_the_claims),
         cmocka_unit_test(a_run_of_two_studies_counts_once),
+        cmocka_unit_test(nonlinearity_is_taken_at_the_start_and_after_epochs_1_10_and_the_last),
+        cmocka_unit_test(runs_of_several_commits_are_noted),
         cmocka_unit_test(only_what_may_err_more_often_is_corrected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "io/csv.h"
 #include "store_fixture.h"
 #include "study/estimate.h"
 #include "study/known.h"
@@ -127,6 +128,66 @@ static void a_slim_store_has_at_most_20_kb_a_run(void **state)
     snprintf(path, sizeof path, "%s/slim/study.db", f->folder);
     assert_int_equal(stat(path, &info), 0);
     assert_true(info.st_size < 2 * 20000 + 27 * 4096); /* two runs, and a page for each table and index */
+    text_free(&notes);
+}
+
+/* The epochs of a run's metrics in a store, as one text: "0 1 2 ". */
+static char *epochs_of(const char *folder, size_t run)
+{
+    store_contents c;
+    char *content = NULL;
+    csv_table t;
+    text out = {0};
+    assert_int_equal(contents_read(&c, folder), BERLU_OK);
+    assert_int_equal(store_metrics(&content, &c.studies[0].cells[run].runs[0]), BERLU_OK);
+    assert_int_equal(csv_parse(&t, content, strlen(content), "metrics.csv"), BERLU_OK);
+    for (size_t i = 0; i < t.rows; i++)
+        text_add(&out, "%g ", csv_number(&t, i, csv_column(&t, "epoch")));
+    csv_free(&t);
+    free(content);
+    store_contents_free(&c);
+    assert_non_null(out.data);
+    return out.data;
+}
+
+/* Hypothesis H asks for 1 - R^2 at the start and after epochs 1, 10 and 100. */
+static void the_start_and_epochs_1_10_100_survive_slimming_and_merging(void **state)
+{
+    fixture *f = *state;
+    char folder[256], path[STUDY_PATH + 16];
+    text notes = {0}, start = {0};
+    store *s = NULL;
+    char *whole = NULL, *epochs;
+    size_t bytes, added;
+    snprintf(path, sizeof path, "%s/metrics.csv", f->runs.items[0].path);
+    assert_int_equal(file_read_all(&whole, &bytes, path, 64 << 20), BERLU_OK);
+    char *row = strchr(whole, '\n') + 1, *rest = strchr(row, ',');
+    text_bytes(&start, whole, (size_t)(row - whole)); /* its header, and its first row as epoch 0 */
+    text_string(&start, "0");
+    text_bytes(&start, rest, (size_t)(strchr(rest, '\n') + 1 - rest));
+    file_put(f->runs.items[0].path, "start.csv", start.data, start.length);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    epochs = epochs_of(f->folder, 0);
+    assert_memory_equal(epochs, "0 1 2 3 ", 8);
+    free(epochs);
+    epochs = epochs_of(f->folder, 1); /* a run of a version that measured no start */
+    assert_memory_equal(epochs, "1 2 3 ", 6);
+    free(epochs);
+    snprintf(folder, sizeof folder, "%s/slim", f->folder);
+    snprintf(path, sizeof path, "%s/study.db", f->folder);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(store_slim(s), BERLU_OK);
+    assert_int_equal(store_slim(s), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    epochs = epochs_of(folder, 0);
+    assert_string_equal(epochs, "0 1 10 20 30 40 50 60 70 80 90 100 ");
+    free(epochs);
+    epochs = epochs_of(folder, 1);
+    assert_string_equal(epochs, "1 10 20 30 40 50 60 70 80 90 100 ");
+    free(epochs);
+    free(whole);
+    text_free(&start);
     text_free(&notes);
 }
 
@@ -490,6 +551,7 @@ int main(void)
         CASE(a_slim_store_has_at_most_20_kb_a_run),
         CASE(another_prediction_is_a_new_registration),
         CASE(a_store_of_an_earlier_version_has_no_predictions),
+        CASE(the_start_and_epochs_1_10_100_survive_slimming_and_merging),
         CASE(one_key_with_two_results_is_refused),
         CASE(a_pack_appears_whole_or_not_at_all),
         CASE(unpacking_may_fail_anywhere_and_be_repeated),

@@ -112,6 +112,13 @@ static const char predictions[] =
     "  - {name: near, a: {act: gelu}, b: {act: relu}, expect: equal, margin: 0.75}\n"
     "  - {name: less, a: {act: gelu}, b: {act: relu}, expect: less, than: -1}\n";
 
+static const char choosing[] = "study: f\n"
+                               "base: {model: vit_micro, data: synthetic, synthetic_images: 640, holdout: 64}\n"
+                               "axes: {act: [gelu, relu], lr: [1e-4, 1e-3]}\n"
+                               "seeds: 2\n"
+                               "choose: {study: g, axis: lr, base: {holdout: 0}, seeds: [2, 3],\n"
+                               "         contrasts: [{name: c, a: {act: gelu}, b: {act: relu}, expect: less}]}\n";
+
 static void parts_have_their_own_seeds_and_skipped_cells_are_gone(void **state)
 {
     (void)state;
@@ -342,7 +349,7 @@ static void a_grid_without_end_is_refused(void **state)
 static void lack_of_memory_is_reported_at_every_allocation(void **state)
 {
     (void)state;
-    static const char *const sources[] = {parts, predictions};
+    static const char *const sources[] = {parts, predictions, choosing};
     for (size_t i = 0; i < COUNT(sources); i++) {
         berlu_status status;
         study s;
@@ -432,6 +439,45 @@ static void mistakes_of_a_prediction_have_their_places(void **state)
     }
 }
 
+static void a_second_stage_is_checked_before_the_first_runs(void **state)
+{
+    (void)state;
+    study s;
+    parse(&s, choosing);
+    assert_true(strcmp(s.stage.name, "g") == 0 && strcmp(s.stage.axis, "lr") == 0 && s.stage.seed_count == 2 &&
+                s.stage.contrast_count == 1 && s.contrast_count == 0);
+    study_free(&s);
+    static const char head[] = "study: f\nbase: {model: vit_micro, data: synthetic}\nseeds: 2\n";
+    static const char two[] = "axes: {act: [gelu, relu], lr: [1e-4, 1e-3]}\n", one[] = "axes: {act: [gelu, relu]}\n";
+    static const struct {
+        const char *axes, *section, *message;
+    } bad[] = {
+        {two, "choose: {axis: lr, seeds: [2]}\n", "s.yaml:5:9: choose: a study, an axis and seeds are needed"},
+        {two, "choose: [1]\n", "s.yaml:5:9: choose: KEY: VALUE is needed here"},
+        {two, "choose: {study: g, axis: lr, seeds: [2], sed: 1}\n", "s.yaml:5:47: there is no key of choose 'sed'"},
+        {two, "choose: {study: g, axis: lr, seeds: [2, 1]}\n", "s.yaml:5:9: choose: seed 1 has been used"},
+        {two, "choose: {study: g, axis: lr, seeds: 3}\n", "s.yaml:5:9: choose: seed 0 has been used"},
+        {two, "choose: {study: f, axis: lr, seeds: [2]}\n", "another name"},
+        {two, "choose: {study: g, axis: batch, seeds: [2]}\n", "a study of two axes, one of them 'batch'"},
+        {one, "choose: {study: g, axis: act, seeds: [2]}\n", "a study of two axes"},
+        {two, "choose: {study: g g, axis: lr, seeds: [2]}\n", "is no plain name"},
+        {two, "choose: {study: g, axis: lr, seeds: [2], base: {patch: 5}}\n", "choose: the second study:"},
+        {two, "choose: {study: g, axis: lr, seeds: [2], base: {ptch: 5}}\n", "s.yaml:5:55: there is no setting 'ptch'"},
+        {two, "choose: {study: g, axis: lr, seeds: [2], contrasts: [{name: c, a: {act: gelu}, b: {act: x}}]}\n",
+         "b matches no cell"},
+        {two, "choose: {study: g, axis: lr, seeds: [2], contrasts: [{name: c, a: {lr: 1e-4}, b: {lr: 1e-3}}]}\n",
+         "a matches no cell"}, /* the rates are no axis any more */
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char source[1024];
+        snprintf(source, sizeof source, "%s%s%s", head, bad[i].axes, bad[i].section);
+        char *words = refused(source);
+        if (!strstr(words, bad[i].message))
+            fail_msg("missing '%s' in\n%s", bad[i].message, words);
+        free(words);
+    }
+}
+
 static void an_equivalence_covers_every_cell_and_names_its_mistakes(void **state)
 {
     (void)state;
@@ -464,6 +510,7 @@ int main(void)
         cmocka_unit_test(an_equivalence_covers_every_cell_and_names_its_mistakes),
         cmocka_unit_test(a_prediction_has_its_limit_and_a_second_difference_its_cells),
         cmocka_unit_test(mistakes_of_a_prediction_have_their_places),
+        cmocka_unit_test(a_second_stage_is_checked_before_the_first_runs),
         cmocka_unit_test(the_quick_study_has_24_runs_in_seed_order),
         cmocka_unit_test(parts_have_their_own_seeds_and_skipped_cells_are_gone),
         cmocka_unit_test(a_contrast_that_leaves_an_axis_open_is_made_at_each_value),
