@@ -10,7 +10,8 @@ says more on a busy machine than any time. Tables of single calls (the least tim
     large    256 Ki and 4 Mi elements (CPU), forward and backward with the gradient of alpha, eager and compiled
     memory   bytes kept between forward and backward of ViT-Tiny/4, batch 32
     gpu      128 Mi bf16 against a copy and an add
-    gpu_call 64 elements on a GPU: what a call costs the CPU
+    op_call  64 elements on --device: what a call of an operator costs the CPU; compiled programs call those without
+             a derivative, which end in _raw
 
 Tables of training steps (medians and least times of turns; torch_cells.py, a process for each candidate):
 
@@ -167,38 +168,38 @@ def gpu(args, device="cuda", count=128 << 20):
     table(f"{count >> 20} Mi bf16, backward", interleaved(runs, args.seconds, wait), "add")
 
 
-def gpu_call(args, device="cuda"):
-    """What the CPU does for a call on a GPU: 64 elements, and nothing waits for the result."""
-    if not torch.cuda.is_available() and device == "cuda":
-        print("\nno GPU: the table gpu_call is left out")
-        return
-    x = torch.randn(64, device=device, dtype=torch.bfloat16)
+def op_call(args):
+    """What the CPU does for a call: 64 elements, and nothing waits for the result."""
+    cuda, device = args.device == "cuda", args.device
+    torch.set_num_threads(1)
+    x = torch.randn(64, device=device, dtype=torch.bfloat16 if cuda else torch.float32)
     leaf, dy, act = x.clone().requires_grad_(), torch.ones_like(x), bt.BerLU().to(device)
-    rest = (act.alpha.detach(), None, act.spec, -1)
+    rest, ops = (act.alpha.detach(), None, act.spec, -1), torch.ops.berlu
 
-    def below(run):
+    def without_gradient(run):
         def call():
-            with torch.no_grad(), torch._C._AutoDispatchBelowAutograd():
+            with torch.no_grad():
                 run()
 
         return call
 
-    forward = {"gelu": lambda: torch.ops.aten.gelu(x), "berlu::forward": lambda: torch.ops.berlu.forward(x, *rest)}
-    backward = {
-        "gelu_backward": lambda: torch.ops.aten.gelu_backward(dy, x),
-        "berlu::backward": lambda: torch.ops.berlu.backward(dy, x, *rest, True, False),
+    calls = {
+        "aten::gelu": lambda: torch.ops.aten.gelu.default(x),
+        "berlu::forward_raw": lambda: ops.forward_raw.default(x, *rest),
+        "berlu::forward": lambda: ops.forward.default(x, *rest),
+        "aten::gelu_backward": lambda: torch.ops.aten.gelu_backward.default(dy, x),
+        "berlu::backward_raw": lambda: ops.backward_raw.default(dy, x, *rest, True, False),
+        "berlu::backward": lambda: ops.backward.default(dy, x, *rest, True, False),
     }
-    runs = {}
-    for name, run in {**forward, **backward}.items():
-        runs[name] = run
-        if "::" in name:
-            runs[f"{name}, below autograd"] = below(run)
+    runs = {name: without_gradient(run) for name, run in calls.items()}
     runs["nn.GELU, both"], runs["bt.BerLU, both"] = both(nn.GELU(), leaf, dy), both(act, leaf, dy)
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    table("64 bf16 elements on a GPU, CPU time", interleaved(runs, args.seconds, wait, time.process_time), "gelu")
+    wait = torch.cuda.synchronize if cuda else lambda: None
+    best = interleaved(runs, args.seconds, wait, time.process_time)
+    table(f"64 elements on {device}, CPU time", best, "aten::gelu")
+    torch.set_num_threads(args.threads)
 
 
-CALLS = {"call": call, "large": large, "memory": memory, "gpu": gpu, "gpu_call": gpu_call}
+CALLS = {"call": call, "large": large, "memory": memory, "gpu": gpu, "op_call": op_call}
 STEPS = {
     "step": lambda args: torch_cells.steps(args, "cpu"),
     "gpu_step": lambda args: torch_cells.steps(args, "cuda"),

@@ -84,9 +84,9 @@ class Cuda(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("gcc") or shutil.which("clang"), "torch.compile needs a C compiler")
     def test_compile_and_reduce_overhead(self):
-        for mode in ("default", "reduce-overhead"):
+        for mode, backend in (("default", "native"), ("reduce-overhead", "native"), ("reduce-overhead", "auto")):
             torch._dynamo.reset()
-            act = bt.BerLU(eps=0.5).cuda()
+            act = bt.BerLU(eps=0.5, backend=backend).cuda()
             compiled = torch.compile(act, fullgraph=True, mode=mode)
             for _ in range(4):
                 x = torch.randn(128, 64, device="cuda", requires_grad=True)
@@ -94,6 +94,30 @@ class Cuda(unittest.TestCase):
                 got = torch.autograd.grad(compiled(x).square().sum(), (x, act.alpha))
                 for a, b in zip(want, got):
                     self.assertTrue(torch.equal(a, b.clone()))
+
+    @unittest.skipUnless(shutil.which("gcc") or shutil.which("clang"), "torch.compile needs a C compiler")
+    def test_compiled_programs_call_the_operators_where_cuda_graphs_are_recorded(self):
+        from torch._inductor.utils import run_and_get_code
+
+        for mode, keys, native in (
+            ("default", {}, False),
+            ("reduce-overhead", {}, True),
+            ("reduce-overhead", {"learn": "none"}, False),
+            ("default", {"backend": "native"}, True),
+            ("default", {"keep": "output"}, True),
+        ):
+            with self.subTest(mode=mode, **keys), torch._inductor.config.patch({"fx_graph_cache": False}):
+                torch._dynamo.reset()
+                act = bt.BerLU(eps=0.5, **keys).cuda()
+                compiled = torch.compile(act, fullgraph=True, mode=mode)
+                x = torch.randn(128, 64, device="cuda", requires_grad=True)
+                got, programs = run_and_get_code(
+                    lambda: torch.autograd.grad(compiled(x).square().sum(), (x, *act.parameters()))
+                )
+                self.assertEqual(any("berlu.forward_raw" in text for text in programs), native)
+                want = torch.autograd.grad(act(x).square().sum(), (x, *act.parameters()))
+                for a, b in zip(want, got):
+                    torch.testing.assert_close(a, b.clone(), rtol=1e-5, atol=1e-5)
 
     @unittest.skipUnless(shutil.which("gcc") or shutil.which("clang"), "torch.compile needs a C compiler")
     def test_graphs_train_as_what_they_record(self):
@@ -107,7 +131,8 @@ class Cuda(unittest.TestCase):
         """Those of a few steps of AdamW, after three that a graph needs to warm up."""
         torch._dynamo.reset()
         torch.manual_seed(4)
-        layers = torch.nn.Linear(64, 256), bt.BerLU(eps=0.1, keep=keep), torch.nn.Linear(256, 64)
+        act = bt.BerLU(eps=0.1, keep=keep, backend="native")  # "auto" has another form for "compiled"
+        layers = torch.nn.Linear(64, 256), act, torch.nn.Linear(256, 64)
         model, x = torch.nn.Sequential(*layers).cuda(), torch.randn(128, 64, device="cuda")
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)
         mode = "reduce-overhead" if kind == "reduce-overhead" else None

@@ -300,7 +300,8 @@ _library: Any = None  # what is registered lives as long as this
 
 def _register() -> None:
     global _library
-    _library = torch.library.Library("berlu", "FRAGMENT")
+    fragment: Any = torch.library.Library  # untyped in some versions of torch
+    _library = fragment("berlu", "FRAGMENT")
     for name, fake, autograd in (
         ("forward", _forward_fake, _forward_autograd),
         ("backward", _backward_fake, _backward_autograd(False)),
