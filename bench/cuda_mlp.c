@@ -1,9 +1,9 @@
 /* cuda_mlp.c - ViT-Tiny's MLP, its residual and the norm after it as one kernel, beside three
  * launches. SPDX-License-Identifier: MIT
  *
- * The engine's own ops, both ways by turns (cuda_replay.h): mlp, and the linear_act, linear and norm
- * that the graph has where no kernel takes it (mlp.c). `infer`: no hidden activation is written by
- * the one, h by the other; `keep input`: u, and h by the other; `keep both`: u and h.
+ * The engine's own ops, both ways by turns (cuda_replay.h): mlp, and the linear_act, linear and
+ * norm that the graph has where no kernel takes it (mlp.c). `infer`: no hidden activation is
+ * written by the one, h by the other; `keep input`: u, and h by the other; `keep both`: u and h.
  *
  *     bench_cuda_mlp [ROWS [ACT...]]
  *
