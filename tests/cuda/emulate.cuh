@@ -3,7 +3,9 @@
  * Every thread of a block is a fiber; blocks run one after the other. Shuffles, ldmatrix and mma
  * write what they take into a slot per lane, meet the warp at a barrier, and read what they need,
  * exactly as the instruction set defines it. Shared memory starts as NaN, so that a value used
- * before it is written shows. Misaligned vector accesses abort.
+ * before it is written shows. Misaligned vector accesses abort. Asynchronous copies and products
+ * happen as late as the device may let them in one launch, and at once in the next: a read that does
+ * not wait shows in the first, a place that is written while others still read it in the second.
  *
  * cuda/prim.cuh includes this where CUDA_EMULATED is defined; tests/cuda/CMakeLists.txt builds
  * test_cuda_kernels that way a second time. */
@@ -60,6 +62,7 @@ static ucontext_t emulate_main;
 static jmp_buf emulate_scheduler;
 static std::function<void()> emulate_body;
 static int emulate_arrived, emulate_generation;
+static bool emulate_at_once; /* asynchronous work of this launch */
 static int emulate_named_arrived[16], emulate_named_generation[16];
 
 /* Bytes of shared memory that a block may have: what GPUs of compute capability 8.6 and 8.9 give
@@ -177,6 +180,7 @@ static void emulate_launch(int64_t blocks, int threads, size_t shared, std::func
 {
     static uint32_t launches;
     int first_way = (int)(++launches * 2654435761u >> 31);
+    emulate_at_once = launches % 2 == 0;
     if (threads % 32 || threads > 1024 || shared > emulate_shared_most || blocks < 1)
         emulate_fail("no such launch on the device");
     std::vector<unsigned char> memory(shared + 256);
@@ -259,13 +263,21 @@ DEVICE double __shfl_down_sync(unsigned, double v, int step)
     return r;
 }
 
-/* A copy happens when its group is waited for, as late as the device may: a read before it
- * shows. */
+/* A copy happens when its group is waited for, or at once. */
 struct emulate_copy {
     void *to;
     const void *from; /* NULL: zeros */
     size_t bytes;
 };
+
+DEVICE void emulate_do(const emulate_copy &c)
+{
+    if (c.from)
+        memcpy(c.to, c.from, c.bytes);
+    else
+        memset(c.to, 0, c.bytes);
+}
+
 static std::vector<std::vector<emulate_copy>> emulate_copies[1024]; /* per thread, the last group not committed */
 
 template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool there)
@@ -275,7 +287,11 @@ template <int BYTES> DEVICE void copy_async(void *to, const void *from, bool the
         emulate_fail("misaligned asynchronous copy");
     if (mine.empty())
         mine.emplace_back();
-    mine.back().push_back({to, there ? from : NULL, BYTES});
+    const emulate_copy copy = {to, there ? from : NULL, BYTES};
+    if (emulate_at_once)
+        emulate_do(copy);
+    else
+        mine.back().push_back(copy);
 }
 
 DEVICE void copy_commit()
@@ -290,12 +306,8 @@ template <int LEFT> DEVICE void copy_wait()
 {
     auto &mine = emulate_copies[threadIdx.x];
     while ((int)mine.size() > LEFT + 1) {
-        for (const emulate_copy &c : mine.front()) {
-            if (c.from)
-                memcpy(c.to, c.from, c.bytes);
-            else
-                memset(c.to, 0, c.bytes);
-        }
+        for (const emulate_copy &c : mine.front())
+            emulate_do(c);
         mine.erase(mine.begin());
     }
 }
@@ -328,6 +340,23 @@ DEVICE uint32_t shared_address(const void *p)
 template <bool TRANS> DEVICE void matrix_load_at(uint32_t *out, uint32_t row)
 {
     matrix_load<4, TRANS>(out, (const uint16_t *)(emulate_shared + row));
+}
+
+/* The reverse for four matrices: lane 8 m + r says where row r of matrix m goes. */
+DEVICE void matrix_store(void *row, const uint32_t *in)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    if ((uintptr_t)row % 16)
+        emulate_fail("misaligned stmatrix");
+    memcpy(w.slot[lane], &row, sizeof row);
+    __syncwarp();
+    for (int m = 0; m < 4; m++) {
+        char *to;
+        memcpy(&to, w.slot[8 * m + lane / 4], sizeof to);
+        memcpy(to + lane % 4 * 4, &in[m], 4);
+    }
+    __syncwarp();
 }
 
 DEVICE float emulate_half(uint32_t pair, int high)
@@ -376,8 +405,7 @@ DEVICE void shared_publish()
 {
 }
 
-/* A product happens when it is waited for, as late as the device may: an operand that is
- * overwritten too early shows. */
+/* A product happens when it is waited for, or when its group is complete. */
 struct emulate_product {
     float (*d)[4];
     uint32_t a, b;
@@ -427,11 +455,6 @@ template <int N> DEVICE void product_first(float (*d)[4], uint32_t a, uint32_t b
 template <int N, bool ADD> DEVICE void product_across(float (*d)[4], uint32_t a, uint32_t b, int add)
 {
     product<N>(d, a | EMULATE_BY_ROWS, b | (N == 64 ? EMULATE_BY_ROWS : 0), ADD && add);
-}
-
-DEVICE void product_end()
-{
-    emulate_products[threadIdx.x].emplace_back();
 }
 
 DEVICE int warp_uniform(int v)
@@ -488,10 +511,10 @@ DEVICE void emulate_multiply(const emulate_product &p)
         }
 }
 
-template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
+DEVICE void emulate_products_do(int left)
 {
     auto &mine = emulate_products[threadIdx.x];
-    while ((int)mine.size() > LEFT + 1) {
+    while ((int)mine.size() > left + 1) {
         std::vector<emulate_product> group = mine.front(); /* a warp may be switched within a product */
         mine.erase(mine.begin());
         for (const emulate_product &p : group)
@@ -500,6 +523,18 @@ template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
             else
                 emulate_multiply(p);
     }
+}
+
+DEVICE void product_end()
+{
+    emulate_products[threadIdx.x].emplace_back();
+    if (emulate_at_once)
+        emulate_products_do(0);
+}
+
+template <int N, int LEFT> DEVICE void product_wait(float (*)[4])
+{
+    emulate_products_do(LEFT);
 }
 
 #endif
