@@ -6,8 +6,8 @@
  * share a processor. */
 #include <assert.h>
 
-#include "cuda/attention_wide.h"
 #include "cuda/attention_wide_grad.cuh"
+#include "cuda/attention_wide_launch.cuh"
 
 template <int KEYS, int FEWEST, int BLOCKS> static void forward_launch(const attention_args &a, cudaStream_t stream)
 {

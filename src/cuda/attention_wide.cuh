@@ -5,7 +5,7 @@
  * head: k and v in shared memory, and one tile of 64 queries after the other, whose p goes from
  * registers to p v. The scores of a query with all keys are in registers at once, so the softmax is
  * the plain one: no maximum is corrected later. p v begins when half of the exponentials are there.
- * Three to six such blocks share a processor and nothing binds them to each other: while one waits
+ * Two to four such blocks share a processor and nothing binds them to each other: while one waits
  * for memory or for tensor cores, another computes exponentials. The last tile may have few queries
  * (5 of 197): its product is of 64 all the same, but warps without any skip the arithmetic.
  *
@@ -25,7 +25,7 @@ constexpr int WIDE_BLOCK = WIDE * BLOCK_ROW_BYTES; /* bytes of 64 rows */
 constexpr uint32_t BLOCK_STEP = WIDE_BLOCK / 16;   /* from 64 rows to the next, of an operand */
 
 /* Bytes of a block: a tile of q, k and v of KEYS tokens. */
-template <int KEYS> constexpr int wide_shared = WIDE_ALIGN + WIDE_BLOCK + 2 * KEYS *BLOCK_ROW_BYTES;
+template <int KEYS> constexpr int wide_shared = WIDE_ALIGN + WIDE_BLOCK + KEYS *(2 * BLOCK_ROW_BYTES);
 
 /* Starts the copy of rows first .. first + rows of a head by a warpgroup, eight threads to a row;
  * those past the last token become zero. `rows`: a multiple of 16, at most ROWS. */

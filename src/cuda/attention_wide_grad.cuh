@@ -19,7 +19,8 @@
  *
  * There is one barrier a chunk. k and v have two buffers; the place of a chunk of q and dy receives
  * the next head's as soon as it was used. So copies are always in flight, C - 1 chunks ahead, C
- * being the chunks of a head. Chunks are counted through all heads of a block, as steps. ds has two
+ * being the chunks of a head (two chunks, up to 128 tokens: the copies of a step are waited for
+ * within it). Chunks are counted through all heads of a block, as steps. ds has two
  * buffers: that of step g is written in g, read in g + 1, and written again in g + 2.
  *
  * p is rounded to bf16 once and used so everywhere; the scale of ds is left to the end, where dq
@@ -47,6 +48,7 @@ template <int TILES> struct wide_grad {
     static constexpr int SUMS_Q = DELTA + 2 * WIDE * 4; /* columns of dq by warps */
     static constexpr int SUMS = SUMS_Q + 4 * WIDE * 4;  /* of dk and dv by warpgroups, then of the keys left over */
     static constexpr int SHARED = WIDE_ALIGN + SUMS + (TILES + 1) * 2 * WIDE * 4;
+    static_assert(SHARED <= 227 * 1024, "what a block may have");
 };
 
 enum { WIDE_STEP_BARRIER = 1, WIDE_HELPER_BARRIER = 2, WIDE_TILE_BARRIER = 3 }; /* the last: one for each tile */
