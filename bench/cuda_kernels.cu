@@ -9,9 +9,10 @@
  * share of the floor also counts 49 of them per element at 29.6e12 a second.
  *
  * By hand:
- *   nvcc -O3 -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude \
- *       bench/cuda_kernels.cu src/cuda/{norm,attention,depthwise,columns}.cu -o cuda_kernels
- *   ./cuda_kernels [norm|attention|tokens|depthwise] */
+ *   nvcc -O3 -std=c++20 -gencode=arch=compute_90a,code=sm_90a --fmad=false -DKERNELS_ALONE -Isrc \
+ *       -Iinclude bench/cuda_kernels.cu -o cuda_kernels \
+ *       src/cuda/{norm,attention,attention_wide,depthwise,columns}.cu
+ *   ./cuda_kernels [norm|attention|tokens|wide|depthwise] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,21 @@ static void tokens_table(cuda_device *dev)
         }
 }
 
+/* The kernels by warpgroups and those of other GPUs, by turns. */
+static void wide_table(cuda_device *dev)
+{
+    gpu_properties gpu = dev->gpu;
+    for (int turn = 0; turn < 3; turn++)
+        for (int64_t tokens : {197, 80, 96, 128, 144, 160, 192, 208, 256})
+            for (int major : {8, gpu.major}) {
+                char text[80];
+                dev->gpu.major = major;
+                snprintf(text, sizeof text, "b256, %d x 3 x 64, %s", (int)tokens, major < 9 ? "old" : "by warpgroups");
+                bench_attention(dev, text, {256, tokens, 3, 64, false}, 0, 0);
+            }
+    dev->gpu = gpu;
+}
+
 static void depthwise_table(cuda_device *dev)
 {
     bench_depthwise(dev, "ConvNeXt-T b512, 32 x 32 x 96", 512, 32, 96);
@@ -313,14 +329,20 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(cuda_device *);
-    } tables[] = {
-        {"norm", norm_table}, {"attention", attention_table}, {"tokens", tokens_table}, {"depthwise", depthwise_table}};
+    } tables[] = {{"norm", norm_table},
+                  {"attention", attention_table},
+                  {"tokens", tokens_table},
+                  {"wide", wide_table},
+                  {"depthwise", depthwise_table}};
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         printf("no GPU: skipped\n");
         return 77;
     }
     cuda_device dev = {};
+    cudaDeviceProp gpu;
+    must(cudaGetDeviceProperties(&gpu, 0));
+    dev.gpu.major = gpu.major, dev.gpu.minor = gpu.minor, dev.gpu.processors = gpu.multiProcessorCount;
     must(cudaStreamCreate(&dev.stream));
     printf("%-44s %8s %8s\n", "", "same", "apart");
     for (const auto &t : tables)

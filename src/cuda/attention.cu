@@ -18,7 +18,7 @@
 #include "cuda/attention_head_grad.cuh"
 #include "cuda/attention_plain.cuh"
 #include "cuda/attention_small.cuh"
-#include "cuda/attention_wide.h"
+#include "cuda/attention_wide_launch.cuh"
 
 /* ---- the call -------------------------------------------------------------------------------- */
 

@@ -9,7 +9,8 @@
  * Rows of 64 channels are 128 bytes, their chunks of 16 bytes permuted by the row, so that ldmatrix
  * meets every bank once; rows of 32 channels are padded.
  *
- * Read on: attention_head_grad.cuh; attention_chip.cuh for fewer tokens; attention.cu picks. */
+ * Read on: attention_head_grad.cuh; attention_chip.cuh for fewer tokens; attention_wide.cuh for the
+ * same by warpgroups; attention.cu picks. */
 #ifndef CUDA_ATTENTION_HEAD_CUH
 #define CUDA_ATTENTION_HEAD_CUH
 

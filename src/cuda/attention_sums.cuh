@@ -1,10 +1,10 @@
 /* attention_sums.cuh - column sums of dq, dk and dv: the bias gradient of the layer that made q, k,
  * v. SPDX-License-Identifier: MIT
  *
- * Two stages, no atomics. First rows of partial sums, 3 dim columns each: attention_chip.cuh and
- * attention_head_grad.cuh add their accumulators, a row for every group; behind the other kernels
- * attention_sums_any() reads the gradients again, a row for every chunk of their rows. Then
- * attention_sums_join() adds the rows in a fixed order. */
+ * Two stages, no atomics. First rows of partial sums, 3 dim columns each: attention_chip.cuh,
+ * attention_head_grad.cuh and attention_wide_grad.cuh add their accumulators, a row for every
+ * group; behind the other kernels attention_sums_any() reads the gradients again, a row for every
+ * chunk of their rows. Then attention_sums_join() adds the rows in a fixed order. */
 #ifndef CUDA_ATTENTION_SUMS_CUH
 #define CUDA_ATTENTION_SUMS_CUH
 

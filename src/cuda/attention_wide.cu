@@ -6,8 +6,8 @@
  * share a processor. */
 #include <assert.h>
 
-#include "cuda/attention_wide.h"
 #include "cuda/attention_wide_grad.cuh"
+#include "cuda/attention_wide_launch.cuh"
 
 template <int KEYS, int FEWEST, int BLOCKS> static void forward_launch(const attention_args &a, cudaStream_t stream)
 {
@@ -17,8 +17,10 @@ template <int KEYS, int FEWEST, int BLOCKS> static void forward_launch(const att
 template <int TILES> static void grad_launch(const attention_args &a, int processors, cudaStream_t stream)
 {
     int64_t heads = a.groups * a.heads;
-    kernel_launch(stream, attention_wide_grad<TILES>, heads < processors ? heads : processors,
-                  wide_grad<TILES>::THREADS, wide_grad<TILES>::SHARED, a);
+    auto kernel =
+        a.tokens > wide_grad<TILES>::KEYS ? attention_wide_grad<TILES, true> : attention_wide_grad<TILES, false>;
+    kernel_launch(stream, kernel, heads < processors ? heads : processors, wide_grad<TILES>::THREADS,
+                  wide_grad<TILES>::SHARED, a);
 }
 
 void attention_wide_launch(const attention_args &a, bool backward, int processors, cudaStream_t stream)

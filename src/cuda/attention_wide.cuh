@@ -5,7 +5,7 @@
  * head: k and v in shared memory, and one tile of 64 queries after the other, whose p goes from
  * registers to p v. The scores of a query with all keys are in registers at once, so the softmax is
  * the plain one: no maximum is corrected later. p v begins when half of the exponentials are there.
- * Three to six such blocks share a processor and nothing binds them to each other: while one waits
+ * Two to four such blocks share a processor and nothing binds them to each other: while one waits
  * for memory or for tensor cores, another computes exponentials. The last tile may have few queries
  * (5 of 197): its product is of 64 all the same, but warps without any skip the arithmetic.
  *
@@ -25,18 +25,21 @@ constexpr int WIDE_BLOCK = WIDE * BLOCK_ROW_BYTES; /* bytes of 64 rows */
 constexpr uint32_t BLOCK_STEP = WIDE_BLOCK / 16;   /* from 64 rows to the next, of an operand */
 
 /* Bytes of a block: a tile of q, k and v of KEYS tokens. */
-template <int KEYS> constexpr int wide_shared = WIDE_ALIGN + WIDE_BLOCK + 2 * KEYS *BLOCK_ROW_BYTES;
+template <int KEYS> constexpr int wide_shared = WIDE_ALIGN + WIDE_BLOCK + KEYS *(2 * BLOCK_ROW_BYTES);
 
 /* Starts the copy of rows first .. first + rows of a head by a warpgroup, eight threads to a row;
- * those past the last token become zero. */
+ * those past the last token become zero. `rows`: a multiple of 16, at most ROWS. */
+template <int ROWS>
 DEVICE void wide_fetch(unsigned char *to, array from, int64_t stride, const attention_args &a, const head_place &at,
                        int first, int rows)
 {
     int thread = threadIdx.x % WIDE_GROUP, r = thread / 8, c = thread % 8;
     const uint16_t *row = attention_at(from, stride, a, at.group, at.head) + (first + r) * stride + c * 8;
-#pragma unroll 4
-    for (; r < rows; r += WIDE_GROUP / 8, row += WIDE_GROUP / 8 * stride)
-        copy_async<16>(to + block_chunk(r, c), row, first + r < a.tokens);
+    to += block_chunk(r, c); /* and the same permutation 16 rows on */
+#pragma unroll
+    for (int i = 0; i < ROWS; i += 16)
+        if (i < rows)
+            copy_async<16>(to + i * BLOCK_ROW_BYTES, row + i * stride, first + r + i < a.tokens);
 }
 
 /* s = q k^T for N keys. */
@@ -137,10 +140,10 @@ __global__ void __launch_bounds__(WIDE_GROUP, BLOCKS) attention_wide(const __gri
     unsigned char *keys = shared + WIDE_BLOCK, *values = keys + KEYS * BLOCK_ROW_BYTES;
     int row0 = warp_uniform((int)threadIdx.x / 32) * 16;
     head_place here = head_find(a, blockIdx.x);
-    wide_fetch(shared, a.q, a.stride_k, a, here, 0, WIDE);
-    wide_fetch(keys, a.k, a.stride_k, a, here, 0, KEYS);
+    wide_fetch<WIDE>(shared, a.q, a.stride_k, a, here, 0, WIDE);
+    wide_fetch<KEYS>(keys, a.k, a.stride_k, a, here, 0, KEYS);
     copy_commit();
-    wide_fetch(values, a.v, a.stride_v, a, here, 0, KEYS);
+    wide_fetch<KEYS>(values, a.v, a.stride_v, a, here, 0, KEYS);
     copy_commit();
     copy_wait<1>();
     shared_publish();
@@ -159,7 +162,7 @@ __global__ void __launch_bounds__(WIDE_GROUP, BLOCKS) attention_wide(const __gri
         }
         __syncthreads(); /* nobody reads q any more, and v is here */
         if (first + WIDE < a.tokens)
-            wide_fetch(shared, a.q, a.stride_k, a, here, first + WIDE, WIDE);
+            wide_fetch<WIDE>(shared, a.q, a.stride_k, a, here, first + WIDE, WIDE);
         copy_commit();
         if (active)
             scores_top<KEYS, FEWEST>(top, s, a.tokens);

@@ -19,7 +19,8 @@
  *
  * There is one barrier a chunk. k and v have two buffers; the place of a chunk of q and dy receives
  * the next head's as soon as it was used. So copies are always in flight, C - 1 chunks ahead, C
- * being the chunks of a head. Chunks are counted through all heads of a block, as steps. ds has two
+ * being the chunks of a head (two chunks, up to 128 tokens: the copies of a step are waited for
+ * within it). Chunks are counted through all heads of a block, as steps. ds has two
  * buffers: that of step g is written in g, read in g + 1, and written again in g + 2.
  *
  * p is rounded to bf16 once and used so everywhere; the scale of ds is left to the end, where dq
@@ -47,6 +48,7 @@ template <int TILES> struct wide_grad {
     static constexpr int SUMS_Q = DELTA + 2 * WIDE * 4; /* columns of dq by warps */
     static constexpr int SUMS = SUMS_Q + 4 * WIDE * 4;  /* of dk and dv by warpgroups, then of the keys left over */
     static constexpr int SHARED = WIDE_ALIGN + SUMS + (TILES + 1) * 2 * WIDE * 4;
+    static_assert(SHARED <= 227 * 1024, "what a block may have");
 };
 
 enum { WIDE_STEP_BARRIER = 1, WIDE_HELPER_BARRIER = 2, WIDE_TILE_BARRIER = 3 }; /* the last: one for each tile */
@@ -76,12 +78,33 @@ DEVICE head_place wide_place(const attention_args &a, int i)
     return head_find(a, blockIdx.x + (int64_t)i * gridDim.x);
 }
 
+/* The head of this step, and its neighbours. Finding one takes a division, so it is done once. */
+typedef struct wide_places {
+    head_place before, here, next;
+} wide_places;
+
+/* One of two, in registers. */
+DEVICE head_place place_select(bool first, const head_place &a, const head_place &b)
+{
+    return {first ? a.group : b.group, first ? a.head : b.head};
+}
+
 /* Sixteens of queries in a chunk. */
 DEVICE int wide_sixteens(const attention_args &a, int chunk)
 {
     int queries = a.tokens - chunk * WIDE;
     return queries >= WIDE ? WIDE / 16 : (queries + 15) / 16;
 }
+
+#ifndef CUDA_EMULATED
+/* The reverse of matrix_load: row r of matrix m goes where lane 8 m + r says. */
+DEVICE void matrix_store(void *row, const uint32_t *w)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)), "r"(w[0]),
+                 "r"(w[1]), "r"(w[2]), "r"(w[3])
+                 : "memory");
+}
+#endif
 
 /* ---- keys in tiles --------------------------------------------------------------------------- */
 
@@ -90,7 +113,7 @@ DEVICE int wide_sixteens(const attention_args &a, int chunk)
 typedef struct wide_inputs {
     uint32_t k, v, q, dy;
     const float *shift, *delta;
-    unsigned char *ds; /* the thread's row; row + 8 is 8 rows on */
+    unsigned char *ds; /* the row of ds that the lane stores (matrix_store) */
 } wide_inputs;
 
 template <int SIXTEENS> DEVICE void wide_accumulate(float (*acc)[4], const uint32_t *left, uint32_t right, int add)
@@ -145,9 +168,11 @@ DEVICE void wide_tile(float (*dk)[4], float (*dv)[4], const wide_inputs &in, int
             uint32_t w = p[held_word(n, h)];
             w = bf16_pair(float_low(w) * (dp[n][2 * h] - by.x), float_high(w) * (dp[n][2 * h + 1] - by.y));
             ds[held_word(n, h)] = w;
-            *(uint32_t *)(in.ds + h * 8 * BLOCK_ROW_BYTES + (((block + n) ^ lane / 4) << 4)) = w;
         }
     }
+#pragma unroll
+    for (int i = 0; i < N / 16; i++)
+        matrix_store(in.ds + (((block + 2 * i + lane / 16) ^ lane % 8) << 4), ds + i * 4);
     wide_accumulate<N / 16>(dk, ds, q, add);
     product_wait<WIDE, 0>(dv);
     product_wait<WIDE, 0>(dk);
@@ -155,12 +180,21 @@ DEVICE void wide_tile(float (*dk)[4], float (*dv)[4], const wide_inputs &in, int
     product_hold<N / 4>(ds);
 }
 
+/* Column sums of a warp's strip: of two columns to v[0] and v[1], the first of which is
+ * returned. */
+DEVICE int columns_share(float *v, const float (*acc)[4])
+{
+#pragma unroll
+    for (int e = 0; e < WIDE / 4; e++)
+        v[e] = acc[e / 2][e % 2] + acc[e / 2][2 + e % 2];
+    return lanes_share<WIDE / 4>(v) / 2 * 8 + 2 * (threadIdx.x % 4);
+}
+
 /* dk and dv to memory; their column sums over the warpgroup, where wanted, to `sums`, through
  * `scratch`, the warpgroup's own. */
 DEVICE void wide_keys_finish(const attention_args &a, const head_place &at, float (*dk)[4], float (*dv)[4], int row0,
                              float *sums, float *scratch, int tile)
 {
-    typedef float strip[WIDE / 8][4];
     float scaled[WIDE / 8][4]; /* not in place: only products write accumulators, or they would wait for each other */
 #pragma unroll
     for (int e = 0; e < WIDE / 2; e++)
@@ -170,9 +204,11 @@ DEVICE void wide_keys_finish(const attention_args &a, const head_place &at, floa
     if (!a.partial)
         return;
     int thread = threadIdx.x % WIDE_GROUP;
-    float *mine = scratch + thread / 32 * 2 * WIDE;
-    strips_sum<WIDE, 1>(mine, (const strip *)scaled, row0, a.tokens);
-    strips_sum<WIDE, 1>(mine + WIDE, (const strip *)dv, row0, a.tokens);
+    float *mine = scratch + thread / 32 * 2 * WIDE, v[WIDE / 4]; /* rows past the last token are zero */
+    int first = columns_share(v, scaled);
+    *(float2 *)(mine + first) = make_float2(v[0], v[1]);
+    columns_share(v, dv);
+    *(float2 *)(mine + WIDE + first) = make_float2(v[0], v[1]);
     barrier_wait(WIDE_TILE_BARRIER + tile, WIDE_GROUP);
     float sum = scratch[thread];
 #pragma unroll
@@ -203,7 +239,7 @@ template <int TILES> DEVICE void wide_keys(unsigned char *shared, const attentio
                           base + at_byte::DY / 16 + queries,
                           (const float *)(shared + at_byte::SHIFT) + at.parity * WIDE + 2 * (lane % 4),
                           (const float *)(shared + at_byte::DELTA) + at.parity * WIDE + 2 * (lane % 4),
-                          shared + at_byte::DS + at.parity * at_byte::TILE + row * BLOCK_ROW_BYTES + lane % 4 * 4};
+                          shared + at_byte::DS + at.parity * at_byte::TILE + (row0 + lane % 16) * BLOCK_ROW_BYTES};
         int eights = 2 * wide_sixteens(a, at.chunk), block = WIDE_PIECE / 8;
         if (eights >= block) {
             wide_tile<WIDE_PIECE>(dk, dv, in, 0, there, factor, at.chunk > 0);
@@ -225,21 +261,23 @@ template <int TILES> DEVICE void wide_keys(unsigned char *shared, const attentio
 /* ---- the helper: copies ---------------------------------------------------------------------- */
 
 /* q and dy of a chunk. */
-template <int TILES> DEVICE void wide_fetch_chunk(unsigned char *shared, const attention_args &a, int head, int chunk)
+template <int TILES>
+DEVICE void wide_fetch_chunk(unsigned char *shared, const attention_args &a, const head_place &at, int chunk)
 {
     using at_byte = wide_grad<TILES>;
-    head_place at = wide_place(a, head);
     int first = chunk * WIDE, rows = at_byte::ROWS - first < WIDE ? at_byte::ROWS - first : WIDE;
-    wide_fetch(shared + at_byte::Q + chunk * WIDE_BLOCK, a.q, a.stride_k, a, at, first, rows);
-    wide_fetch(shared + at_byte::DY + chunk * WIDE_BLOCK, a.dy, a.dim, a, at, first, rows);
+    wide_fetch<WIDE>(shared + at_byte::Q + chunk * WIDE_BLOCK, a.q, a.stride_k, a, at, first, rows);
+    wide_fetch<WIDE>(shared + at_byte::DY + chunk * WIDE_BLOCK, a.dy, a.dim, a, at, first, rows);
 }
 
-template <int TILES> DEVICE void wide_fetch_keys(unsigned char *shared, const attention_args &a, int head)
+/* k and v of a head, to the first or second of their buffers. */
+template <int TILES>
+DEVICE void wide_fetch_keys(unsigned char *shared, const attention_args &a, const head_place &at, int buffer)
 {
     using at_byte = wide_grad<TILES>;
-    head_place at = wide_place(a, head);
-    wide_fetch(shared + at_byte::K + head % 2 * at_byte::TILE, a.k, a.stride_k, a, at, 0, at_byte::ROWS);
-    wide_fetch(shared + at_byte::V + head % 2 * at_byte::TILE, a.v, a.stride_v, a, at, 0, at_byte::ROWS);
+    constexpr int ROWS = at_byte::ROWS;
+    wide_fetch<ROWS>(shared + at_byte::K + buffer * at_byte::TILE, a.k, a.stride_k, a, at, 0, ROWS);
+    wide_fetch<ROWS>(shared + at_byte::V + buffer * at_byte::TILE, a.v, a.stride_v, a, at, 0, ROWS);
 }
 
 /* Log-sums of a chunk: thread i of the eight that share rows has that of row i / 8 + 16 i. */
@@ -355,43 +393,51 @@ DEVICE void wide_left_store(array to, int64_t stride, const attention_args &a, c
 
 /* ---- the helper: dq -------------------------------------------------------------------------- */
 
-/* Starts dq = ds k of a chunk, as far as scale; `k` and `ds`: operands. */
-DEVICE void wide_queries(float (*dq)[4], uint32_t ds, uint32_t k, int tokens)
+/* Begins dq = ds k of the step before, as far as scale. */
+template <int TILES>
+DEVICE void wide_queries_begin(float (*dq)[4], uint32_t base, const attention_args &a, const wide_steps &at)
 {
+    using at_byte = wide_grad<TILES>;
+    constexpr uint32_t TILE = at_byte::TILE / 16;
+    uint32_t ds = base + at_byte::DS / 16 + (at.parity ^ 1) * TILE;
+    uint32_t k = base + at_byte::K / 16 + (at.chunk ? at.head & 1 : (at.head & 1) ^ 1) * TILE;
     product_begin();
     product_across<WIDE, false>(dq, ds, k, 0);
 #pragma unroll 1
-    for (int i = 1; i * 16 < tokens; i++)
+    for (int i = 1; i * 16 < a.tokens; i++)
         product_across<WIDE, true>(dq, ds + i * ROWS_STEP, k + i * ROWS_STEP, 1);
     product_end();
 }
 
-/* dq to memory, and `total`, a lane's two column sums, over the chunks of a head; after the last
- * chunk those of the warps are added. */
-DEVICE void wide_queries_finish(const attention_args &a, const head_place &at, float (*dq)[4], int chunk, bool last,
-                                float *total, float *sums)
+/* dq of the step before to memory, and `total`, a lane's two column sums, over the chunks of a
+ * head; after the last chunk those of the warps are added. */
+DEVICE void wide_queries_finish(const attention_args &a, const wide_steps &at, const wide_places &places,
+                                float (*dq)[4], float *total, float *sums)
 {
-    int lane = threadIdx.x % 32, thread = threadIdx.x % WIDE_GROUP, row0 = chunk * WIDE + thread / 32 * 16;
+    head_place place = place_select(at.chunk > 0, places.here, places.before);
+    int chunk = (at.chunk ? at.chunk : at.chunks) - 1, thread = threadIdx.x % WIDE_GROUP, lane = thread % 32;
+    int row0 = chunk * WIDE + thread / 32 * 16;
+    float scaled[WIDE / 8][4];
 #pragma unroll
     for (int e = 0; e < WIDE / 2; e++)
-        dq[e / 4][e % 4] *= a.scale;
-    head_store<WIDE>(a.dq, a.stride_k, a, at, dq, row0);
+        scaled[e / 4][e % 4] = dq[e / 4][e % 4] * a.scale;
+    head_store<WIDE>(a.dq, a.stride_k, a, place, scaled, row0);
     if (!a.partial)
         return;
-    float v[WIDE / 4];
+    if (at.chunk == 0) /* rows past the last token may be anything */
 #pragma unroll
-    for (int e = 0; e < WIDE / 4; e++)
-        v[e] = (row0 + lane / 4 < a.tokens ? dq[e / 2][e % 2] : 0.0f) +
-               (row0 + lane / 4 + 8 < a.tokens ? dq[e / 2][2 + e % 2] : 0.0f);
-    int first = lanes_share<WIDE / 4>(v), column = first / 2 * 8 + 2 * (lane % 4); /* first is even */
+        for (int e = 0; e < WIDE / 2; e++)
+            scaled[e / 4][e % 4] = row0 + lane / 4 + e % 4 / 2 * 8 < a.tokens ? scaled[e / 4][e % 4] : 0.0f;
+    float v[WIDE / 4];
+    int first = columns_share(v, scaled);
     total[0] = chunk ? total[0] + v[0] : v[0];
     total[1] = chunk ? total[1] + v[1] : v[1];
-    if (!last)
+    if (at.chunk)
         return;
-    *(float2 *)(sums + thread / 32 * WIDE + column) = make_float2(total[0], total[1]);
+    *(float2 *)(sums + thread / 32 * WIDE + first) = make_float2(total[0], total[1]);
     barrier_wait(WIDE_HELPER_BARRIER, WIDE_GROUP);
     if (thread < WIDE)
-        a.partial[at.group * 3 * a.dim + at.head * WIDE + thread] =
+        a.partial[place.group * 3 * a.dim + place.head * WIDE + thread] =
             sums[thread] + sums[WIDE + thread] + sums[2 * WIDE + thread] + sums[3 * WIDE + thread];
 }
 
@@ -411,13 +457,14 @@ template <int TILES> DEVICE void wide_sums_keys(const attention_args &a, const h
 /* ---- the helper ------------------------------------------------------------------------------ */
 
 /* Starts the copies of step 0 and of all chunks but the last of head 0, and waits for them. */
-template <int TILES> DEVICE void wide_first(unsigned char *shared, const attention_args &a, const wide_steps &at)
+template <int TILES>
+DEVICE void wide_first(unsigned char *shared, const attention_args &a, const head_place &here, int chunks)
 {
-    head_place here = wide_place(a, 0);
-    wide_fetch(shared + wide_grad<TILES>::Y, a.y, a.dim, a, here, 0, WIDE);
-    wide_fetch_keys<TILES>(shared, a, 0);
-    for (int i = 0; i + 1 < at.chunks; i++)
-        wide_fetch_chunk<TILES>(shared, a, 0, i);
+    wide_fetch<WIDE>(shared + wide_grad<TILES>::Y, a.y, a.dim, a, here, 0, WIDE);
+    wide_fetch_keys<TILES>(shared, a, here, 0);
+#pragma unroll 1
+    for (int i = 0; i + 1 < chunks; i++)
+        wide_fetch_chunk<TILES>(shared, a, here, i);
     copy_commit();
     float logsum = wide_logsum(a, here, 0);
     copy_wait<0>();
@@ -428,79 +475,84 @@ template <int TILES> DEVICE void wide_first(unsigned char *shared, const attenti
 /* The copies of a step: y of the next one as a group of its own, then q and dy of the step that
  * comes C - 1 later, at whose place the step before was, and k and v of the next head as soon as dq
  * of the head before is complete. Returns a log-sum of the next step. */
-template <int TILES> DEVICE float wide_ahead(unsigned char *shared, const attention_args &a, const wide_steps &at)
+template <int TILES>
+DEVICE float wide_ahead(unsigned char *shared, const attention_args &a, const wide_steps &at, const wide_places &places)
 {
-    wide_steps next = at;
-    wide_step(next);
+    bool last = at.chunk == at.chunks - 1, further = at.head + 1 < at.heads;
     float logsum = 0;
-    if (next.head < at.heads) {
-        head_place there = wide_place(a, next.head);
-        wide_fetch(shared + wide_grad<TILES>::Y, a.y, a.dim, a, there, next.chunk * WIDE, WIDE);
-        logsum = wide_logsum(a, there, next.chunk);
+    if (!last || further) {
+        int chunk = last ? 0 : at.chunk + 1;
+        head_place there = place_select(last, places.next, places.here);
+        wide_fetch<WIDE>(shared + wide_grad<TILES>::Y, a.y, a.dim, a, there, chunk * WIDE, WIDE);
+        logsum = wide_logsum(a, there, chunk);
     }
     copy_commit();
-    if (at.chunk == 0)
-        wide_fetch_chunk<TILES>(shared, a, at.head, at.chunks - 1);
-    else if (at.head + 1 < at.heads)
-        wide_fetch_chunk<TILES>(shared, a, at.head + 1, at.chunk - 1);
-    if (at.chunk == 1 && at.head + 1 < at.heads)
-        wide_fetch_keys<TILES>(shared, a, at.head + 1);
+    if (at.chunk == 0 || further)
+        wide_fetch_chunk<TILES>(shared, a, place_select(at.chunk > 0, places.next, places.here),
+                                (at.chunk ? at.chunk : at.chunks) - 1);
+    if (at.chunk == 1 && further)
+        wide_fetch_keys<TILES>(shared, a, places.next, (at.head + 1) % 2);
     copy_commit();
     return logsum;
 }
 
-template <int TILES> DEVICE void wide_helper(unsigned char *shared, const attention_args &a)
+/* Begins s = q k^T and dp = dy v^T of a chunk and the keys left over. */
+template <int TILES> DEVICE void wide_left_begin(float (*s)[4], float (*dp)[4], uint32_t base, const wide_steps &at)
 {
     using at_byte = wide_grad<TILES>;
-    constexpr int TILE = at_byte::TILE / 16;
-    bool left = a.tokens > at_byte::KEYS;
+    uint32_t keys = base + at.head % 2 * (at_byte::TILE / 16) + TILES * BLOCK_STEP;
+    uint32_t queries = base + at.chunk * BLOCK_STEP;
+    uint32_t q = queries + at_byte::Q / 16, dy = queries + at_byte::DY / 16;
+    uint32_t k = keys + at_byte::K / 16, v = keys + at_byte::V / 16;
+    product_begin();
+    product_first<16>(s, q, k);
+    product_first<16>(dp, dy, v);
+#pragma unroll
+    for (uint32_t c = CHANNELS_STEP; c < WIDE / 16 * CHANNELS_STEP; c += CHANNELS_STEP) {
+        product<16>(s, q + c, k + c, 1);
+        product<16>(dp, dy + c, v + c, 1);
+    }
+    product_end();
+}
+
+/* LEFT: there are keys left over. */
+template <int TILES, bool LEFT> DEVICE void wide_helper(unsigned char *shared, const attention_args &a)
+{
+    using at_byte = wide_grad<TILES>;
     uint32_t base = block_operand(shared);
     float *sums = (float *)(shared + at_byte::SUMS), *sums_q = (float *)(shared + at_byte::SUMS_Q), total[2] = {};
-    float dk[2][4], dv[2][4];
+    float dk[2][4] = {}, dv[2][4] = {}, dq[WIDE / 8][4];
     wide_steps at = wide_steps_make(a);
-    wide_first<TILES>(shared, a, at);
-    for (;; wide_step(at)) {
+    wide_places places = {{}, {}, wide_place(a, 0)};
+    wide_first<TILES>(shared, a, places.next, at.chunks);
+    for (; at.head < at.heads; wide_step(at)) {
+        if (at.chunk == 0)
+            places = {places.here, places.next, wide_place(a, at.head + 1)};
+        float s[2][4], dp[2][4];
         barrier_wait(WIDE_STEP_BARRIER, at_byte::THREADS);
-        bool more = at.head<at.heads, some = at.head> 0 || at.chunk > 0;
-        float logsum = more ? wide_ahead<TILES>(shared, a, at) : 0;
+        wide_queries_begin<TILES>(dq, base, a, at); /* of anything in step 0, and then not used */
+        if constexpr (LEFT)
+            wide_left_begin<TILES>(s, dp, base, at);
+        float logsum = wide_ahead<TILES>(shared, a, at, places);
         if (a.partial && at.chunk == 1 && at.head > 0)
-            wide_sums_keys<TILES>(a, wide_place(a, at.head - 1), sums);
-        if (left && more) {
-            float s[2][4], dp[2][4];
-            uint32_t keys = at.head % 2 * TILE + TILES * BLOCK_STEP, queries = at.chunk * BLOCK_STEP;
-            uint32_t q = base + at_byte::Q / 16 + queries, dy = base + at_byte::DY / 16 + queries;
-            uint32_t k = base + at_byte::K / 16 + keys, v = base + at_byte::V / 16 + keys;
-            product_begin();
-            product_first<16>(s, q, k);
-            product_first<16>(dp, dy, v);
-#pragma unroll
-            for (uint32_t c = CHANNELS_STEP; c < WIDE / 16 * CHANNELS_STEP; c += CHANNELS_STEP) {
-                product<16>(s, q + c, k + c, 1);
-                product<16>(dp, dy + c, v + c, 1);
-            }
-            product_end();
+            wide_sums_keys<TILES>(a, places.before, sums);
+        product_wait<WIDE, 0>(dq);
+        if constexpr (LEFT) {
             product_wait<16, 0>(s);
             product_wait<16, 0>(dp);
             wide_left_products<TILES>(shared, a, at, s, dp, dk, dv);
+        }
+        if (at.head > 0 || at.chunk > 0)
+            wide_queries_finish(a, at, places, dq, total, sums_q);
+        if constexpr (LEFT) {
             product_wait<16, 0>(dv);
             product_wait<16, 0>(dk);
             if (at.chunk == at.chunks - 1) {
                 float *mine = sums + TILES * 2 * WIDE;
-                head_place here = wide_place(a, at.head);
-                wide_left_store<TILES>(a.dk, a.stride_k, a, here, dk, a.scale, mine);
-                wide_left_store<TILES>(a.dv, a.stride_v, a, here, dv, 1.0f, mine + WIDE);
+                wide_left_store<TILES>(a.dk, a.stride_k, a, places.here, dk, a.scale, mine);
+                wide_left_store<TILES>(a.dv, a.stride_v, a, places.here, dv, 1.0f, mine + WIDE);
             }
         }
-        if (some) { /* dq of the step before */
-            int head = at.chunk ? at.head : at.head - 1, chunk = (at.chunk ? at.chunk : at.chunks) - 1;
-            float dq[WIDE / 8][4];
-            wide_queries(dq, base + at_byte::DS / 16 + (at.parity ^ 1) * TILE, base + at_byte::K / 16 + head % 2 * TILE,
-                         a.tokens);
-            product_wait<WIDE, 0>(dq);
-            wide_queries_finish(a, wide_place(a, head), dq, chunk, at.chunk == 0, total, sums_q);
-        }
-        if (!more)
-            break;
         if (at.chunks > 2)
             copy_wait<1>(); /* what the next step needs is older than the last group */
         else
@@ -509,13 +561,18 @@ template <int TILES> DEVICE void wide_helper(unsigned char *shared, const attent
         wide_statistics<TILES>(shared, a, at.chunk + 1 < at.chunks ? at.chunk + 1 : 0, at.parity ^ 1, logsum);
     }
     barrier_wait(WIDE_STEP_BARRIER, at_byte::THREADS);
+    wide_queries_begin<TILES>(dq, base, a, at);
+    product_wait<WIDE, 0>(dq);
+    places.before = places.here;
+    wide_queries_finish(a, at, places, dq, total, sums_q);
+    barrier_wait(WIDE_STEP_BARRIER, at_byte::THREADS);
     if (a.partial)
-        wide_sums_keys<TILES>(a, wide_place(a, at.head - 1), sums);
+        wide_sums_keys<TILES>(a, places.before, sums);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-template <int TILES>
+template <int TILES, bool LEFT>
 __global__ void __launch_bounds__(wide_grad<TILES>::THREADS, 1)
     attention_wide_grad(const __grid_constant__ attention_args a)
 {
@@ -523,7 +580,7 @@ __global__ void __launch_bounds__(wide_grad<TILES>::THREADS, 1)
     unsigned char *shared = raw + (-shared_address(raw) & (WIDE_ALIGN - 1));
     int group = warp_uniform((int)threadIdx.x / WIDE_GROUP);
     if (group == TILES)
-        wide_helper<TILES>(shared, a);
+        wide_helper<TILES, LEFT>(shared, a);
     else
         wide_keys<TILES>(shared, a, group);
 }

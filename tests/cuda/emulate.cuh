@@ -342,6 +342,23 @@ template <bool TRANS> DEVICE void matrix_load_at(uint32_t *out, uint32_t row)
     matrix_load<4, TRANS>(out, (const uint16_t *)(emulate_shared + row));
 }
 
+/* The reverse for four matrices: lane 8 m + r says where row r of matrix m goes. */
+DEVICE void matrix_store(void *row, const uint32_t *in)
+{
+    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    if ((uintptr_t)row % 16)
+        emulate_fail("misaligned stmatrix");
+    memcpy(w.slot[lane], &row, sizeof row);
+    __syncwarp();
+    for (int m = 0; m < 4; m++) {
+        char *to;
+        memcpy(&to, w.slot[8 * m + lane / 4], sizeof to);
+        memcpy(to + lane % 4 * 4, &in[m], 4);
+    }
+    __syncwarp();
+}
+
 DEVICE float emulate_half(uint32_t pair, int high)
 {
     return __uint_as_float(high ? pair & 0xffff0000u : pair << 16);

@@ -181,6 +181,7 @@ struct attention_shape {
     tensor_dtype dtype;
     bool given = false; /* the gradient is handed y */
     bool wide = false;  /* on a GPU of compute capability 9.0, for the kernels by warpgroups; another one otherwise */
+    bool sums = true;   /* column sums are wanted */
 };
 
 struct attention_data {
@@ -327,7 +328,7 @@ static void attention_case(const attention_shape &s)
     b.in(0, &d.dy), b.in(1, &d.qkv), b.in(2, v), b.in(3, &d.logsum), b.in(4, s.given ? &d.kept : NULL);
     b.out(0, &dqkv), b.out(1, s.apart ? &dv : NULL);
     test_tensor sums(1, d.qkv.channels, DTYPE_F32), sums_v(1, d.v.channels, DTYPE_F32);
-    bool with_sums = s.tokens != 16; /* may be wanted or not, and either of two where v lies apart */
+    bool with_sums = s.sums && s.tokens != 16; /* may be wanted or not, and either of two where v lies apart */
     b.out(2, with_sums && s.tokens != 50 ? &sums : NULL), b.out(3, with_sums && s.apart ? &sums_v : NULL);
     b.run(name, cuda_attention_grad, cuda_attention_grad_workspace, NULL);
     compare(name + " dqkv", dqkv.raw(name), d.dqkv, s.dtype, d.dqkv_slack.data());
@@ -388,6 +389,8 @@ static void attention_wide_all()
     attention_case({2, 197, 2, 64, true, DTYPE_BF16, true, true});
     attention_case({5, 128, 1, 64, false, DTYPE_BF16, true, true});
     attention_case({2, 140, 3, 64, true, DTYPE_BF16, true, true});
+    attention_case({2, 197, 3, 64, false, DTYPE_BF16, true, true, false});
+    attention_case({3, 96, 1, 64, true, DTYPE_BF16, true, true, false});
     attention_case({1, 197, 1, 64, false, DTYPE_BF16, false, true}); /* no y: the streaming one */
 #ifndef CUDA_EMULATED
     attention_case({150, 197, 3, 64, false, DTYPE_BF16, true, true});

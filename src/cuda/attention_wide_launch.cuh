@@ -1,10 +1,10 @@
-/* attention_wide.h - attention by the products of warpgroups: its interface.
+/* attention_wide_launch.cuh - attention by the products of warpgroups: its interface.
  * SPDX-License-Identifier: MIT
  *
  * attention.cu asks whether a call is for these kernels, and attention_wide.cu, compiled for sm_90a
  * alone, launches them. */
-#ifndef CUDA_ATTENTION_WIDE_H
-#define CUDA_ATTENTION_WIDE_H
+#ifndef CUDA_ATTENTION_WIDE_LAUNCH_CUH
+#define CUDA_ATTENTION_WIDE_LAUNCH_CUH
 
 #include "cuda/attention_args.cuh"
 
