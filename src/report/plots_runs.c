@@ -65,12 +65,13 @@ const char *group_words(const evidence *e, const view_study *s, size_t group)
 typedef struct forest {
     const char **names, **titles;
     double *y, *value, *low, *high, *below, *images_low, *images_high, *paper, *judged, *open;
+    double *limit, *limit_below; /* of predictions: one, or both ends of "within" */
 } forest;
 
 static int forest_make(forest *f, size_t n, arena *memory)
 {
-    double **const arrays[] = {&f->y,          &f->value,       &f->low,   &f->high,   &f->below,
-                               &f->images_low, &f->images_high, &f->paper, &f->judged, &f->open};
+    double **const arrays[] = {&f->y,           &f->value, &f->low,    &f->high, &f->below, &f->images_low,
+                               &f->images_high, &f->paper, &f->judged, &f->open, &f->limit, &f->limit_below};
     f->names = ARENA_ARRAY(memory, const char *, n);
     f->titles = ARENA_ARRAY(memory, const char *, n);
     int good = f->names && f->titles;
@@ -99,6 +100,8 @@ static int forest_row(forest *f, size_t i, const evidence *e)
     f->low[i] = j->stats.low, f->high[i] = j->stats.high;
     f->images_low[i] = j->images.low, f->images_high[i] = j->images.high;
     f->paper[i] = j->of->paper;
+    f->limit[i] = j->of->expected.what ? j->of->expected.limit : NAN;
+    f->limit_below[i] = j->of->expected.what == STATS_WITHIN ? -j->of->expected.limit : NAN;
     return f->names[i] && f->titles[i];
 }
 
@@ -127,7 +130,7 @@ berlu_status plot_forest(text *out, const evidence *e, size_t *shown)
            bottom[] = {(double)n - 0.5, (double)n - 0.5};
     char words[64];
     snprintf(words, sizeof words, "within \u00b1%g", margin);
-    svg_series all[6];
+    svg_series all[8];
     all[count++] = (svg_series){
         .label = words, .x = band_x, .y = top, .y2 = bottom, .count = 2, .mark = SVG_BAND, .color = SVG_GREY};
     all[count++] = (svg_series){
@@ -150,6 +153,11 @@ berlu_status plot_forest(text *out, const evidence *e, size_t *shown)
     if (any(f.paper, n))
         all[count++] =
             (svg_series){.label = "paper", .x = f.paper, .y = f.y, .count = n, .mark = SVG_POINTS, .color = 3};
+    if (any(f.limit, n)) {
+        all[count++] = (svg_series){
+            .label = "predicted limit", .x = f.limit, .y = f.y, .count = n, .mark = SVG_HOLLOW, .color = 4};
+        all[count++] = (svg_series){.x = f.limit_below, .y = f.y, .count = n, .mark = SVG_HOLLOW, .color = 4};
+    }
     const char *unit = strcmp(e->judged->items[0].study->metric, "loss") == 0 ? "a minus b" : "a minus b, points";
     svg_plot plot = {.x = {.title = unit}, .y = {.names = f.names, .name_count = n}, .series = all, .count = count};
     return figure_write(out, &plot, 0, 110 + 40 * (int)n,
