@@ -356,13 +356,13 @@ DEVICE void wide_left_products(unsigned char *shared, const attention_args &a, c
     uint32_t dy = base + at_byte::DY / 16 + queries, q = base + at_byte::Q / 16 + queries;
     uint32_t p_operand = base + at_byte::P / 16, ds_operand = block_operand(ds_at);
     int sixteens = wide_sixteens(a, at.chunk);
-    product_begin();
 #pragma unroll 1
     for (int i = 0; i < sixteens; i++) {
+        product_begin(); /* a group a turn, or the compiler adds some of its own */
         product_across<16, true>(dv, dy + i * ROWS_STEP, p_operand + i * CHANNELS_STEP, at.chunk || i);
         product_across<16, true>(dk, q + i * ROWS_STEP, ds_operand + i * CHANNELS_STEP, at.chunk || i);
+        product_end();
     }
-    product_end();
 }
 
 /* A gradient of the keys left over, of which the thread has channels by rows, to memory; its sums
@@ -403,10 +403,13 @@ DEVICE void wide_queries_begin(float (*dq)[4], uint32_t base, const attention_ar
     uint32_t k = base + at_byte::K / 16 + (at.chunk ? at.head & 1 : (at.head & 1) ^ 1) * TILE;
     product_begin();
     product_across<WIDE, false>(dq, ds, k, 0);
-#pragma unroll 1
-    for (int i = 1; i * 16 < a.tokens; i++)
-        product_across<WIDE, true>(dq, ds + i * ROWS_STEP, k + i * ROWS_STEP, 1);
     product_end();
+#pragma unroll 1
+    for (int i = 1; i * 16 < a.tokens; i++) {
+        product_begin();
+        product_across<WIDE, true>(dq, ds + i * ROWS_STEP, k + i * ROWS_STEP, 1);
+        product_end();
+    }
 }
 
 /* dq of the step before to memory, and `total`, a lane's two column sums, over the chunks of a

@@ -21,7 +21,9 @@
 constexpr uint32_t CHANNELS_STEP = 2;                     /* from 16 channels to the next, of an operand */
 constexpr uint32_t ROWS_STEP = 16 * BLOCK_ROW_BYTES / 16; /* from 16 rows to the next */
 
-#ifndef CUDA_EMULATED
+#ifdef CUDA_EMULATED
+#include "emulate_rows.cuh"
+#else
 
 /* Accumulators that are added to, and those that are only written. The difference matters in a
  * loop: an accumulator that is read before it was written in a turn is kept from the turn

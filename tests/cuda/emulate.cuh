@@ -342,23 +342,6 @@ template <bool TRANS> DEVICE void matrix_load_at(uint32_t *out, uint32_t row)
     matrix_load<4, TRANS>(out, (const uint16_t *)(emulate_shared + row));
 }
 
-/* The reverse for four matrices: lane 8 m + r says where row r of matrix m goes. */
-DEVICE void matrix_store(void *row, const uint32_t *in)
-{
-    emulate_warp &w = emulate_warps[threadIdx.x / 32];
-    int lane = threadIdx.x % 32;
-    if ((uintptr_t)row % 16)
-        emulate_fail("misaligned stmatrix");
-    memcpy(w.slot[lane], &row, sizeof row);
-    __syncwarp();
-    for (int m = 0; m < 4; m++) {
-        char *to;
-        memcpy(&to, w.slot[8 * m + lane / 4], sizeof to);
-        memcpy(to + lane % 4 * 4, &in[m], 4);
-    }
-    __syncwarp();
-}
-
 DEVICE float emulate_half(uint32_t pair, int high)
 {
     return __uint_as_float(high ? pair & 0xffff0000u : pair << 16);
@@ -438,25 +421,6 @@ template <int WORDS> DEVICE void product_hold(uint32_t *)
 {
 }
 
-/* cuda/wgmma_rows.cuh: the rows of an operand are the inner dimension. */
-static const uint32_t EMULATE_BY_ROWS = 1u << 31; /* in the operand, where the device has nothing */
-
-template <bool ADD> DEVICE void product_packed(float (*d)[4], const uint32_t *a, uint32_t b, int add)
-{
-    product_held(d, a, b | EMULATE_BY_ROWS, ADD && add);
-    emulate_products[threadIdx.x].back().back().columns = 64;
-}
-
-template <int N> DEVICE void product_first(float (*d)[4], uint32_t a, uint32_t b)
-{
-    product<N>(d, a, b, 0);
-}
-
-template <int N, bool ADD> DEVICE void product_across(float (*d)[4], uint32_t a, uint32_t b, int add)
-{
-    product<N>(d, a | EMULATE_BY_ROWS, b | (N == 64 ? EMULATE_BY_ROWS : 0), ADD && add);
-}
-
 DEVICE int warp_uniform(int v)
 {
     return v;
@@ -464,6 +428,8 @@ DEVICE int warp_uniform(int v)
 
 /* Element (row, k) of an operand: rows of 128 bytes, chunks of 16 bytes permuted by bits 7 to 9 of
  * the address. */
+static const uint32_t EMULATE_BY_ROWS = 1u << 31; /* in an operand, where the device has nothing: k counts its rows */
+
 DEVICE float emulate_element(uint32_t operand, int row, int k)
 {
     bool by_rows = operand & EMULATE_BY_ROWS;
