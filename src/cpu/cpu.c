@@ -132,7 +132,7 @@ static const op_entry fast_ops[OP_COUNT] = {
     [OP_DROP_PATH] = {ref_f32_drop_path, .in_place = 3, .absorbs = 1},
     [OP_CROSS_ENTROPY] = {ref_f32_cross_entropy},
     [OP_DISTILL] = {ref_f32_distill},
-    [OP_LINEAR_DX] = {cpu_linear_dx, .in_place = 4, .absorbs = 2},
+    [OP_LINEAR_DX] = {cpu_linear_dx, cpu_linear_workspace, .in_place = 4, .absorbs = 2},
     [OP_LINEAR_DW] = {cpu_linear_dw, cpu_linear_dw_workspace},
     [OP_NORM_GRAD] = {cpu_norm_grad, cpu_norm_grad_workspace, .in_place = 1 | 16, .absorbs = 4},
     [OP_ATTENTION_GRAD] = {cpu_attention_grad, cpu_attention_workspace},
