@@ -118,7 +118,7 @@ static const op_entry fast_ops[OP_COUNT] = {
     [OP_NORM] = {cpu_norm, .in_place = 1},
     [OP_ATTENTION] = {cpu_attention, cpu_attention_workspace},
     [OP_ACT] = {cpu_act, cpu_act_workspace, .in_place = 1},
-    [OP_UNFOLD] = {ref_f32_unfold},
+    [OP_UNFOLD] = {cpu_unfold},
     [OP_DEPTHWISE] = {cpu_depthwise, cpu_depthwise_workspace},
     [OP_TOKENS] = {ref_f32_tokens},
     [OP_PIXEL_POS] = {ref_f32_pixel_pos, .in_place = 1},
