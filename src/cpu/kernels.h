@@ -31,6 +31,7 @@ berlu_status cpu_run(program *p);
 void cpu_program_free(program *p);
 void cpu_seconds(program *p, double *per_call, int reset);
 
+void cpu_unfold(const op_call *c);
 void cpu_linear(const op_call *c);
 size_t cpu_linear_workspace(const op_call *c);
 void cpu_linear_dx(const op_call *c);

@@ -44,7 +44,7 @@ void cpu_linear(const op_call *c)
     work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
     {
-        weight_transpose(c);
+        weight_copy(c);
         for (int64_t i; (i = work_take(&s)) >= 0;)
             block_times(c, &b, i);
     }

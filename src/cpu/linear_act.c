@@ -76,7 +76,7 @@ void cpu_linear_act(const op_call *c)
     work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
     {
-        weight_transpose(c);
+        weight_copy(c);
         for (int64_t i; (i = work_take(&s)) >= 0;)
             block_forward(c, &b, i, scratch);
     }
@@ -124,7 +124,7 @@ static size_t backward_scratch(const op_call *c, int64_t rows)
 size_t cpu_linear_dx_act_workspace(const op_call *c)
 {
     blocks b = blocks_of_call(c);
-    return (size_t)c->threads * backward_scratch(c, b.size) +
+    return weight_bytes(c) + (size_t)c->threads * backward_scratch(c, b.size) +
            (size_t)(partials_make(c).stride * b.count) * sizeof(float);
 }
 
@@ -148,16 +148,16 @@ static void block_backward(const op_call *c, const partials *p, const blocks *b,
     call.dbias = c->out[4].data ? part + p->bias : NULL;
     for (int k = 0; k < c->attr->act_params; k++)
         call.param[c->attr->act_param[k]].grad = part + p->param[k];
-    call.workspace = (char *)c->workspace + (size_t)omp_get_thread_num() * bytes;
+    call.workspace = (char *)c->workspace + weight_bytes(c) + (size_t)omp_get_thread_num() * bytes;
     call.workspace_bytes = bytes;
     act_call(c, backward_op(c), &call);
 }
 
-/* The partial sums follow the threads' scratch. */
+/* The workspace: the weight, the threads' scratch, the partial sums. */
 static partials partials_at(const op_call *c, size_t scratch)
 {
     partials p = partials_make(c);
-    p.data = (float *)(void *)((char *)c->workspace + (size_t)c->threads * scratch);
+    p.data = (float *)(void *)((char *)c->workspace + weight_bytes(c) + (size_t)c->threads * scratch);
     return p;
 }
 
@@ -188,7 +188,10 @@ void cpu_linear_dx_act(const op_call *c)
     work_queue s;
     work_deal(&s, b.count, c->threads);
 #pragma omp parallel num_threads(c->threads)
-    for (int64_t i; (i = work_take(&s)) >= 0;)
-        block_backward(c, &p, &b, i, scratch);
+    {
+        weight_copy(c);
+        for (int64_t i; (i = work_take(&s)) >= 0;)
+            block_backward(c, &p, &b, i, scratch);
+    }
     cpu_linear_dx_act_finish(c);
 }

@@ -2,12 +2,16 @@
  * the product. SPDX-License-Identifier: MIT
  *
  * c = a b with b's rows as vectors and a's elements broadcast to all lanes: six rows of c times
- * four vectors stay in registers while k runs. a is read by two strides, so its transpose costs
- * nothing. Where b itself has to be transposed (k q^T), transpose() does so first, once for all
- * rows. Nothing is packed per call. */
+ * four vectors stay in registers while k runs, two vectors where there are sixteen registers. a is
+ * read by two strides, so its transpose costs nothing. Where b itself has to be transposed (k q^T),
+ * transpose() does so first, once for all rows. Nothing is packed per call. */
 #include "cpu/simd_internal.h"
 
+#ifdef V_FEW_REGISTERS
+enum { ROWS = 6, VECTORS = 2 };
+#else
 enum { ROWS = 6, VECTORS = 4 };
+#endif
 
 /* rows x vectors of c, all constant at the call, so that the compiler keeps `sum` in registers;
  * `left` columns are real. */
@@ -61,19 +65,15 @@ void SIMD_FN(product)(const simd_product *p)
 {
     for (int64_t j = 0; j < p->n; j += VECTORS * V_LANES) {
         int64_t left = p->n - j < VECTORS * V_LANES ? p->n - j : VECTORS * V_LANES;
-        switch ((left + V_LANES - 1) / V_LANES) {
-        case 1:
+        int64_t vectors = (left + V_LANES - 1) / V_LANES;
+        if (vectors == VECTORS)
+            strip(p, p->c + j, p->b + j, VECTORS, left);
+        else if (vectors == 1)
             strip(p, p->c + j, p->b + j, 1, left);
-            break;
-        case 2:
+        else if (VECTORS > 2 && vectors == 2)
             strip(p, p->c + j, p->b + j, 2, left);
-            break;
-        case 3:
+        else if (VECTORS > 3)
             strip(p, p->c + j, p->b + j, 3, left);
-            break;
-        default:
-            strip(p, p->c + j, p->b + j, 4, left);
-        }
     }
 }
 

@@ -9,7 +9,8 @@
  * Two paths per op. A *loop* does whole groups of vectors, all loads of a group before its stores
  * (that order is worth a few percent of memory bandwidth), with sums in registers (kernel_loops.h).
  * *Tiles* do everything else: heads and tails, bias, parameters and sums per channel, scale and
- * center. Both use the same formula, so they agree to the bit. kernels.h defines the order of the
+ * center. Rows with a bias have groups of their own (kernel_rows.h). All use the same formula, so
+ * they agree to the bit. kernels.h defines the order of the
  * sums; read units_run() at the end first, then traverse_blocks(). */
 #include <stdint.h>
 #include <string.h>
@@ -336,6 +337,8 @@ static void columns_clear(const act_job *job, size_t row, size_t end)
             memset(job->channel_sum[p] + at, 0, bytes);
 }
 
+#include "act/cpu/kernel_rows.h"
+
 /* Row by row. A block of the layer's sums may end inside a tile; a unit ends with a whole block or
  * with the array. */
 static void backward_rows(const act_job *job, size_t row, size_t end)
@@ -361,9 +364,31 @@ static void backward_rows(const act_job *job, size_t row, size_t end)
     }
 }
 
+/* Whole groups first, then what they leave of each row: no sum crosses channels. */
+static void grouped_rows(const act_job *job, size_t row, size_t end, int backward)
+{
+    terms s;
+    if (backward)
+        columns_clear(job, row, end);
+    size_t done = !backward ? rows_values(job, row, end)
+                  : job->y  ? rows_slopes_and_values(job, row, end)
+                            : rows_slopes(job, row, end);
+    for (; done < job->channels && row < end; row++) {
+        tile t = {row * job->channels + done, done, job->channels - done};
+        if (backward)
+            backward_tile(job, &t, &s);
+        else
+            map_tile(job, &t);
+    }
+}
+
 static void rows_run(const act_job *job, size_t unit, int backward)
 {
     size_t row = unit * job->unit_rows, end = least(row + job->unit_rows, job->rows);
+    if (rows_in_groups(job)) {
+        grouped_rows(job, row, end, backward);
+        return;
+    }
     if (backward) {
         backward_rows(job, row, end);
         return;
