@@ -283,6 +283,9 @@ template <int LEFT> DEVICE void top_wait()
     __syncthreads();
 }
 
+/* At slice 0 there is no slice before it, and what its second product adds is discarded by the next
+ * one: with a branch around it ptxas (CUDA 13.0) would serialize all products (C7515). A twelfth of
+ * the second products of ViT-Tiny, beside an activation that takes as long. */
 __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__ mlp_job job)
 {
     SHARED_BYTES(raw);
@@ -318,7 +321,7 @@ __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__
             stage_fetch(r, job);
             copy_commit();
             first_multiply(first[1], rows, r.stage(1));
-            second_multiply(acc, h[1], r.stage(2), 1); /* of slice 0: never used */
+            second_multiply(acc, h[1], r.stage(2), 1);
             slice_finish(h[0], first[0], job, k, biases, own, row, r.slice);
             product_wait<SLICE, 0>(first[1]);
             product_wait<MLP_WIDTH, 0>(acc);

@@ -363,7 +363,7 @@ static void gradients_compare(const run *r, const float *got, const float *want,
 }
 
 /* 256 images have rows enough for the kernels that take a layer with what is behind it (rows.c,
- * linear_norm.c), 64 have not. Four times the same 64 images have the mean loss of these, and its
+ * linear_norm.c, mlp.c), 64 have not. Four times the same 64 images have the mean loss of these, and its
  * gradients. */
 static void a_batch_of_many_rows_gives_the_gradients_of_few(void **state)
 {
