@@ -3,7 +3,7 @@
  *
  *   up to 72 tokens, head width 32 or 64, bf16        attention_chip.cuh   ViT on small images
  *   73 to 256 tokens, head width 64, bf16, GPU of 9.0 attention_wide.cuh   ViT/16, 197 tokens
- *     gradient: up to 208 tokens, y given             attention_wide_grad.cuh
+ *     gradient: up to 208 tokens, y given             attention_wide_grad.cuh, if compiled in
  *   73 to 256 tokens, head width 32 or 64, bf16       attention_head.cuh
  *     gradient: y given                               attention_head_grad.cuh
  *   any tokens, head width a multiple of 16, bf16     attention_stream.cuh
