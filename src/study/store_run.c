@@ -54,10 +54,11 @@ static berlu_status run_row_put(store *s, const study_entry *run, const run_file
     if (status == BERLU_ERR_MEMORY)
         return status;
     const json_t *engine = json_object_get(about, "engine"), *data = json_object_get(about, "data");
-    /* Where the data lay means nothing elsewhere and is no part of the key: its kind is
-     * recorded. */
+    /* Where data and algorithms lay means nothing elsewhere and is no part of the key: the data's
+     * kind is recorded, and the algorithms' hash is part of the device. */
     json_t *said = json_object_get(about, "settings");
     int lost = said && json_text(data, "kind") && json_object_set(said, "data", json_object_get(data, "kind")) != 0;
+    json_object_del(said, "algorithms");
     char *settings = said && !lost ? json_dumps(said, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     if (said && !settings)
         TRY_DONE(berlu_fail_memory(f->json_bytes, "run.json"));
