@@ -42,7 +42,8 @@ static inline void file_put(const char *folder, const char *name, const char *wo
 static inline void folder_put(const char *path, unsigned salt)
 {
     static const char json[] =
-        "{\"berlu\": \"1\", \"commit\": \"c\", \"started\": \"t\", \"settings\": {\"lr\": 1, \"algorithms\": \"/somewhere\"},"
+        "{\"berlu\": \"1\", \"commit\": \"c\", \"started\": \"t\", \"settings\": {\"lr\": 1, \"algorithms\": "
+        "\"/somewhere\"},"
         " \"data\": {\"hash\": \"h\", \"kind\": \"synthetic\"}, \"engine\": {\"device\": \"cpu\"}}";
     static const char lock[] = "{\"state\": \"done\", \"attempt\": 1, \"step\": 9, \"host\": \"h\", \"process\": 1}\n";
     static const char *const columns[] = {"alpha", "left", "inside", "right", "dead",     "grad",
