@@ -2,8 +2,8 @@
  * launches. SPDX-License-Identifier: MIT
  *
  * The engine's own ops, both ways by turns (cuda_replay.h): mlp, and the linear_act, linear and
- * norm that the graph has where no kernel takes it (mlp.c). `infer`: no hidden activation is
- * written by the one, h by the other; `keep input`: u, and h by the other; `keep both`: u and h.
+ * norm that an inference graph has where no kernel takes it (mlp.c), which write and read the
+ * hidden activations.
  *
  *     bench_cuda_mlp [ROWS [ACT...]]
  *
@@ -12,11 +12,7 @@
 
 #include "cuda/mlp.h"
 
-enum { MOST_SETS = 6, ROUNDS = 2, HIDDEN = 768, NUMBERS = 4 << 20, OPERANDS = 13 };
-
-typedef enum keep { INFER, KEEP_U, KEEP_U_H, KEEPS } keep;
-
-static const char *const keep_name[KEEPS] = {"infer", "keep input", "keep both"};
+enum { MOST_SETS = 6, ROUNDS = 2, HIDDEN = 768, NUMBERS = 4 << 20, OPERANDS = 12 };
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -59,11 +55,10 @@ static void layer_make(layer *l, device *d, const uint16_t *numbers, const uint1
     c->out[0] = operand(l, numbers, rows, width, stream);
     c->out[1] = operand(l, numbers, rows, width, DTYPE_BF16);
     c->out[2] = operand(l, numbers, rows, 2, DTYPE_F32);
-    c->out[3] = operand(l, numbers, rows, HIDDEN, DTYPE_BF16);
-    c->out[4] = operand(l, numbers, rows, HIDDEN, DTYPE_BF16);
+    op_operand h = operand(l, numbers, rows, HIDDEN, DTYPE_BF16);
     l->first.in[0] = c->in[0], l->first.in[1] = c->in[1], l->first.in[2] = c->in[4];
-    l->first.out[0] = c->out[4], l->first.out[1] = c->out[3];
-    l->second.in[0] = c->out[4], l->second.in[1] = c->in[2], l->second.in[2] = c->in[5], l->second.in[3] = c->in[3];
+    l->first.out[0] = h;
+    l->second.in[0] = h, l->second.in[1] = c->in[2], l->second.in[2] = c->in[5], l->second.in[3] = c->in[3];
     l->second.out[0] = c->out[0];
     l->norm.in[0] = c->out[0], l->norm.in[1] = c->in[6], l->norm.in[2] = c->in[7];
     l->norm.out[0] = c->out[1], l->norm.out[1] = c->out[2];
@@ -85,7 +80,6 @@ typedef struct timed {
     const layer *layers;
     int count;
     const berlu_act *act;
-    keep keep;
 } timed;
 
 static void one_run(const void *context, int i)
@@ -94,10 +88,6 @@ static void one_run(const void *context, int i)
     op_call c = t->layers[i % t->count].mlp;
     op_attr attr = {.act = t->act, .eps = 1e-6f};
     c.attr = &attr;
-    if (t->keep < KEEP_U_H)
-        c.out[4] = (op_operand){0};
-    if (t->keep < KEEP_U)
-        c.out[3] = (op_operand){0};
     cuda_backend()->ops[c.op].run(&c);
 }
 
@@ -107,8 +97,6 @@ static void three_run(const void *context, int i)
     const layer *l = &t->layers[i % t->count];
     op_call calls[] = {l->first, l->second, l->norm};
     op_attr attr = {.act = t->act, .eps = 1e-6f};
-    if (t->keep < KEEP_U)
-        calls[0].out[1] = (op_operand){0};
     for (int k = 0; k < 3; k++) {
         calls[k].attr = &attr;
         cuda_backend()->ops[calls[k].op].run(&calls[k]);
@@ -120,24 +108,22 @@ static void act_measure(cuda_device *d, const layer *l, int sets, const char *na
     berlu_act *act;
     int width = stream == DTYPE_F32 ? 4 : 2;
     must(berlu_act_make(&act, name));
-    for (keep k = 0; k < KEEPS; k++) {
-        const timed t = {l, sets, act, k};
-        op_attr attr = {.act = act};
-        op_call asked = l->mlp;
-        asked.attr = &attr;
-        double bytes = (double)rows * ((2 * width + 4) * MLP_WIDTH + 8 + 2 * HIDDEN * (int)k);
-        printf("%6lld rows, %s stream, %-12s %-10s floor %5.1f:", (long long)rows, width == 4 ? "f32 " : "bf16", name,
-               keep_name[k], bytes / 4e6);
-        for (int i = 0; i < ROUNDS; i++) {
-            printf("  %6.1f", replay_microseconds(d, three_run, &t));
-            if (cuda_mlp_takes(&asked))
-                printf(" %6.1f", replay_microseconds(d, one_run, &t));
-            else
-                printf("      -");
-            fflush(stdout);
-        }
-        printf("\n");
+    const timed t = {l, sets, act};
+    op_attr attr = {.act = act};
+    op_call asked = l->mlp;
+    asked.attr = &attr;
+    double bytes = (double)rows * ((2 * width + 4) * MLP_WIDTH + 8);
+    printf("%6lld rows, %s stream, %-12s floor %5.1f:", (long long)rows, width == 4 ? "f32 " : "bf16", name,
+           bytes / 4e6);
+    for (int i = 0; i < ROUNDS; i++) {
+        printf("  %6.1f", replay_microseconds(d, three_run, &t));
+        if (cuda_mlp_takes(&asked))
+            printf(" %6.1f", replay_microseconds(d, one_run, &t));
+        else
+            printf("      -");
+        fflush(stdout);
     }
+    printf("\n");
     berlu_act_free(act);
 }
 

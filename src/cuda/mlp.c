@@ -1,10 +1,11 @@
 /* mlp.c - which MLPs run as one kernel, and its job. SPDX-License-Identifier: MIT
  *
  * Two layers with an activation between them, the residual and the norm after them are one launch
- * (mlp.cu) for 192 channels in bf16 with many rows on compute capability 9.0, ViT-Tiny's MLP.
- * Shapes, dtypes, the activation and the GPU decide, so the engine asks before it makes the node
- * (op_entry.takes), and where the answer is no the graph keeps a linear_act, a linear and a norm. A
- * node that was made is always taken: tensors of the engine are aligned. */
+ * (mlp.cu) for 192 channels in bf16 with many rows on compute capability 9.0, ViT-Tiny's MLP in
+ * inference: passes/fuse.c offers only what nobody reads hidden activations of. Shapes, dtypes, the
+ * activation and the GPU decide, so the engine asks before it makes the node (op_entry.takes), and
+ * where the answer is no the graph keeps a linear_act, a linear and a norm. A node that was made is
+ * always taken: tensors of the engine are aligned. */
 #include "cuda/mlp.h"
 
 #include <assert.h>
@@ -25,7 +26,7 @@ enum { LIST_COUNT = sizeof mlp_list / sizeof *mlp_list };
 
 /* The operands of the op (graph/op_linear.c). */
 enum { IN_X, IN_W1, IN_W2, IN_RESIDUAL, IN_B1, IN_B2, IN_WEIGHT, IN_SHIFT, IN_PARAM };
-enum { OUT_X, OUT_Y, OUT_STATISTICS, OUT_U, OUT_H };
+enum { OUT_X, OUT_Y, OUT_STATISTICS };
 
 /* Vectors of 16 bytes of that dtype, or missing. */
 static int vectors(const op_operand *o, tensor_dtype dtype)
@@ -35,18 +36,16 @@ static int vectors(const op_operand *o, tensor_dtype dtype)
 
 static int operands_fit(const op_call *c)
 {
-    static const int bf16_in[] = {IN_X, IN_W1, IN_W2, IN_B1, IN_B2}, bf16_out[] = {OUT_Y, OUT_U, OUT_H};
+    static const int bf16[] = {IN_X, IN_W1, IN_W2, IN_B1, IN_B2};
     tensor_dtype stream = c->out[OUT_X].dtype;
     int64_t rows = c->out[OUT_X].rows, hidden = c->in[IN_W2].channels;
     int fit = (stream == DTYPE_BF16 || stream == DTYPE_F32) && vectors(&c->in[IN_RESIDUAL], stream) &&
               vectors(&c->out[OUT_X], stream) && vectors(&c->in[IN_WEIGHT], DTYPE_F32) &&
-              vectors(&c->in[IN_SHIFT], DTYPE_F32) && vectors(&c->out[OUT_STATISTICS], DTYPE_F32);
-    for (size_t i = 0; i < sizeof bf16_in / sizeof *bf16_in; i++)
-        fit = fit && vectors(&c->in[bf16_in[i]], DTYPE_BF16);
-    for (size_t i = 0; i < sizeof bf16_out / sizeof *bf16_out; i++)
-        fit = fit && vectors(&c->out[bf16_out[i]], DTYPE_BF16);
-    int stay = !c->out[OUT_U].info && !c->out[OUT_H].info; /* else three launches are as fast, or faster */
-    return fit && stay && c->in[IN_X].channels == MLP_WIDTH && c->out[OUT_X].channels == MLP_WIDTH &&
+              vectors(&c->in[IN_SHIFT], DTYPE_F32) && vectors(&c->out[OUT_Y], DTYPE_BF16) &&
+              vectors(&c->out[OUT_STATISTICS], DTYPE_F32);
+    for (size_t i = 0; i < sizeof bf16 / sizeof *bf16; i++)
+        fit = fit && vectors(&c->in[bf16[i]], DTYPE_BF16);
+    return fit && c->in[IN_X].channels == MLP_WIDTH && c->out[OUT_X].channels == MLP_WIDTH &&
            hidden % MLP_SLICES == 0 && hidden >= MLP_HIDDEN_LEAST && hidden <= MLP_HIDDEN_MOST && rows >= MLP_FEWEST &&
            rows <= INT32_MAX / 2;
 }
@@ -68,7 +67,7 @@ int cuda_mlp_takes(const op_call *c)
 {
     const gpu_properties *gpu = &cuda_device_of(c)->gpu;
     const op_attr *attr = c->attr;
-    if (gpu->major != 9 || gpu->minor != 0 || attr->raw || attr->from_output || !operands_fit(c))
+    if (gpu->major != 9 || gpu->minor != 0 || !operands_fit(c))
         return 0;
     berlu_act_call call = call_of(c);
     size_t row = act_cuda_fused_row(attr->act);
@@ -92,8 +91,6 @@ void cuda_mlp(const op_call *c)
                    .residual = c->in[IN_RESIDUAL].data,
                    .weight = c->in[IN_WEIGHT].data,
                    .shift = c->in[IN_SHIFT].data,
-                   .u = c->out[OUT_U].data,
-                   .h = c->out[OUT_H].data,
                    .x = c->out[OUT_X].data,
                    .y = c->out[OUT_Y].data,
                    .statistics = c->out[OUT_STATISTICS].data,

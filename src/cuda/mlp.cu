@@ -5,9 +5,10 @@
  *     x = h W2^T + bias2 + residual, rounded;  y = norm of the rounded x, and its statistics
  *
  * The hidden activations are four times as wide as the stream, and writing and reading them is most
- * of an MLP's memory traffic. Here they stay in registers: u and h leave the chip only where
- * somebody reads them later. Compiled once per activation for sm_90a (CMakeLists.txt), with the
- * formula's header as ACT_FORMULA; elements are those of rows.cu, so u and h have its bits.
+ * of an MLP's memory traffic. Here u and h stay in registers and never leave the chip: a kernel for
+ * inference. (Measured on an H200: one that also writes u or h is no faster than three launches.)
+ * Compiled once per activation for sm_90a (CMakeLists.txt), with the formula's header as
+ * ACT_FORMULA; elements are those of rows.cu, so h has its bits.
  *
  * One block a processor goes over tiles of 128 rows, 64 for each of two warpgroups. Hidden channels
  * come in slices of 64. A warpgroup multiplies its rows by the slice's part of W1 (64 x 64, 32
@@ -26,11 +27,9 @@
  * Who has which column. A thread's accumulators of block n of a slice are columns 8 n + 2 t and the
  * next, t = lane % 4. Rounded to pairs they are how wgmma takes its first operand from registers,
  * channel for channel: rows of W1 and channels of W2 lie in shared memory in the order they have in
- * memory, and h goes from one product to the next without a move. A thread thus has two neighbours
- * of every eight columns of u; where u or h is wanted, a warp writes its 16 x 64 pairs to 2 KiB of
- * its own, chunks permuted by the row so that no bank is met twice, and reads whole rows of 128
- * bytes back. Rows of W2 are permuted as they are copied, as stream_norm.cuh wants them: what a
- * thread has of the stream are vectors of 16 bytes.
+ * memory, and h goes from one product to the next without a move. Rows of W2 are permuted as they
+ * are copied, as stream_norm.cuh wants them: what a thread has of the stream are vectors of 16
+ * bytes.
  *
  * A row's bits depend on that row alone. Read on: stream_norm.cuh for the end of a tile, mlp.c for
  * when this is used. */
@@ -55,9 +54,8 @@ constexpr int BLOCK_BYTES = 64 * BLOCK_ROW_BYTES;                               
 constexpr int ROWS_BYTES = DEPTH_BLOCKS * BLOCK_BYTES;                                              /* of a warpgroup */
 constexpr int FIRST_BYTES = DEPTH_BLOCKS * BLOCK_BYTES, SECOND_BYTES = MLP_WIDTH * BLOCK_ROW_BYTES; /* of a slice */
 constexpr int STAGE_BYTES = FIRST_BYTES + SECOND_BYTES;
-constexpr int STAGES_AT = GROUPS * ROWS_BYTES, OWN_AT = STAGES_AT + STAGES * STAGE_BYTES;
-constexpr int OWN_BYTES = 16 * SLICE * 2; /* of a warp */
-constexpr int VECTORS_AT = OWN_AT + THREADS / 32 * OWN_BYTES, BIAS_AT = VECTORS_AT + 3 * MLP_WIDTH * 4;
+constexpr int STAGES_AT = GROUPS * ROWS_BYTES, VECTORS_AT = STAGES_AT + STAGES * STAGE_BYTES;
+constexpr int BIAS_AT = VECTORS_AT + 3 * MLP_WIDTH * 4;
 constexpr int COPY_ROWS = THREADS / 8; /* rows of 128 bytes that the block copies at a time */
 
 static_assert(ALIGN + BIAS_AT + MLP_HIDDEN_MOST * 4 <= 227 * 1024, "what a block can have");
@@ -136,29 +134,10 @@ DEVICE void second_multiply(float (*acc)[4], const uint32_t *h, const unsigned c
 
 /* ---- the activation of a slice --------------------------------------------------------------- */
 
-/* A warp's 16 rows of a slice, from its 2 KiB to memory. */
-DEVICE void own_store(void *to, const unsigned char *own, const mlp_job &job, int row, int slice)
+/* h from the first product, as the second takes it. */
+DEVICE void slice_finish(uint32_t *h, const float (*acc)[4], const consts &k, const float *biases, int slice)
 {
-    int lane = threadIdx.x % 32, chunk = lane % 8;
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        int r = lane / 8 + 4 * i;
-        uint4 v = *(const uint4 *)(own + block_chunk(r, chunk));
-        if (row + r < job.rows)
-            *(uint4 *)((uint16_t *)to + (int64_t)(row + r) * job.hidden + slice * SLICE + chunk * 8) = v;
-    }
-    __syncwarp();
-}
-
-/* h from the first product, as the second takes it; u and h to memory where they are wanted. row:
- * the first of the warp. */
-DEVICE void slice_finish(uint32_t *h, const float (*acc)[4], const mlp_job &job, const consts &k, const float *biases,
-                         unsigned char *own, int row, int slice)
-{
-    int lane = threadIdx.x % 32;
-    unsigned char *mine = own + lane % 4 * 4;
-    const float *bias = biases + slice * SLICE + lane % 4 * 2;
+    const float *bias = biases + slice * SLICE + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int part = 0; part < 2; part++) {
         float b[8];
@@ -173,24 +152,13 @@ DEVICE void slice_finish(uint32_t *h, const float (*acc)[4], const mlp_job &job,
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 v[i] = acc[part * 4 + i / 2][below * 2 + i % 2] + b[i];
-            uint4 u = pack<BERLU_BF16>(v), y = values_beside(u, k);
-            const uint32_t before[4] = {u.x, u.y, u.z, u.w}, behind[4] = {y.x, y.y, y.z, y.w};
+            uint4 y = values_beside(pack<BERLU_BF16>(v), k);
+            const uint32_t words[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                h[held_word(part * 4 + i, below)] = behind[i];
-#pragma unroll
-            for (int i = 0; i < 4 && job.u; i++)
-                *(uint32_t *)(mine + block_chunk(lane / 4 + below * 8, part * 4 + i)) = before[i];
+                h[held_word(part * 4 + i, below)] = words[i];
         }
     }
-    if (job.u)
-        own_store(job.u, own, job, row, slice);
-    if (!job.h)
-        return;
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-        *(uint32_t *)(mine + block_chunk(lane / 4 + i % 2 * 8, i / 2)) = h[held_word(i / 2, i % 2)];
-    own_store(job.h, own, job, row, slice);
 }
 
 /* ---- the end of a tile ----------------------------------------------------------------------- */
@@ -291,10 +259,9 @@ __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__
     SHARED_BYTES(raw);
     unsigned char *base = raw + (-shared_address(raw) & (ALIGN - 1));
     int thread = threadIdx.x % GROUP, group = warp_uniform(threadIdx.x / GROUP), step = (int)gridDim.x;
-    unsigned char *own = base + OWN_AT + threadIdx.x / 32 * OWN_BYTES;
     const unsigned char *rows = base + group * ROWS_BYTES;
     float *vectors = (float *)(base + VECTORS_AT), *biases = (float *)(base + BIAS_AT);
-    int tile = (int)blockIdx.x, row = tile * TILE + group * TILE_ROWS + thread / 32 * 16; /* of the warp */
+    int tile = (int)blockIdx.x, row = tile * TILE + group * TILE_ROWS + thread / 32 * 16 + thread % 32 / 4;
     ring r = {base + STAGES_AT, job.hidden / SLICE, 0, 0};
     const consts k = consts_at(job.act);
     stream_vectors(vectors, job.bias2, job.weight, job.shift);
@@ -322,7 +289,7 @@ __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__
             copy_commit();
             first_multiply(first[1], rows, r.stage(1));
             second_multiply(acc, h[1], r.stage(2), 1);
-            slice_finish(h[0], first[0], job, k, biases, own, row, r.slice);
+            slice_finish(h[0], first[0], k, biases, r.slice);
             product_wait<SLICE, 0>(first[1]);
             product_wait<MLP_WIDTH, 0>(acc);
             product_hold<SLICE / 4>(h[1]);
@@ -336,7 +303,7 @@ __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__
             if (r.slice + 1 < r.slices)
                 first_multiply(first[0], rows, r.stage(1));
             second_multiply(acc, h[0], r.stage(2), r.slice > 1);
-            slice_finish(h[1], first[1], job, k, biases, own, row, r.slice);
+            slice_finish(h[1], first[1], k, biases, r.slice);
             product_wait<MLP_WIDTH, 0>(acc);
             product_hold<SLICE / 4>(h[0]);
             r.step();
@@ -345,9 +312,9 @@ __global__ void __launch_bounds__(THREADS, 1) mlp_kernel(const __grid_constant__
         second_multiply(acc, h[1], r.stage(2), 1);
         first_multiply(first[0], rows, r.stage(0)); /* of the next tile */
         if (job.f32)
-            tile_finish<float>(acc, h[1], vectors, job, row + thread % 32 / 4);
+            tile_finish<float>(acc, h[1], vectors, job, row);
         else
-            tile_finish<__nv_bfloat16>(acc, h[1], vectors, job, row + thread % 32 / 4);
+            tile_finish<__nv_bfloat16>(acc, h[1], vectors, job, row);
     }
     product_wait<SLICE, 0>(first[0]);
     copy_wait<0>();

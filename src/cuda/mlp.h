@@ -3,8 +3,8 @@
  *
  *     u = a W1^T + bias1,  h = act(u),  x = h W2^T + bias2 + residual,  y = norm(x)
  *
- * mlp.c decides for a call of the engine and fills a job; mlp.cu, compiled once per activation,
- * launches it. */
+ * u and h are never written. mlp.c decides for a call of the engine and fills a job; mlp.cu,
+ * compiled once per activation, launches it. */
 #ifndef CUDA_MLP_H
 #define CUDA_MLP_H
 
@@ -19,12 +19,12 @@ enum {
     MLP_WIDTH = 192,        /* inputs and outputs */
     MLP_SLICES = 128,       /* hidden channels come in multiples of this, two slices of the kernel, */
     MLP_HIDDEN_LEAST = 256, /* and are at least so many, for its three stages */
-    MLP_HIDDEN_MOST = 1536, /* whose biases fit into shared memory */
+    MLP_HIDDEN_MOST = 1536, /* the most that is tested; their biases lie in shared memory */
     MLP_FEWEST = 16384,     /* rows for which it is taken; fewer leave processors idle */
 };
 
-/* Passed to the device by value. a, w1, w2, biases, u, h and y are bf16; residual and x have one
- * dtype. Of `act` the parameters and the settings of the formula are read. */
+/* Passed to the device by value. a, w1, w2, biases and y are bf16; residual and x have one dtype.
+ * Of `act` the parameters and the settings of the formula are read. */
 typedef struct mlp_job {
     fused_job act;
     const void *a;              /* [rows][MLP_WIDTH] */
@@ -34,7 +34,6 @@ typedef struct mlp_job {
     const void *bias2;          /* may be NULL */
     const void *residual;       /* may be x */
     const void *weight, *shift; /* of the norm, f32 */
-    void *u, *h;                /* [rows][hidden]; NULL: not wanted */
     void *x;
     void *y;          /* NULL: no norm */
     void *statistics; /* mean and 1 / sigma of every row, f32; may be NULL */

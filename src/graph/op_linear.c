@@ -7,15 +7,14 @@
  *                                                      x W^T (+ b unless raw)
  *     linear_norm(x, W, b?, residual, w, s)         -> z = x W^T + b + residual, y = norm(z) with
  *                                                      weight w and bias s, its statistics
- *     mlp(x, W1, W2, residual, b1?, b2?,            -> z = h W2^T + b2 + residual, y = norm(z) and
- *         w?, s?, p0?, p1?)                            statistics where there is a norm,
- *                                                      u = x W1^T + b1, h = f(u)
+ *     mlp(x, W1, W2, residual, b1?, b2?,            -> z = f(x W1^T + b1) W2^T + b2 + residual, and
+ *         w?, s?, p0?, p1?)                            y = norm(z), its statistics where w, s exist
  *
  * The backward is two ops because their loops differ: dx runs over rows, dW reduces over the whole
  * batch. x is requested with grad_keep(), so a norm or an activation before this layer is
  * recomputed, not saved. A convolution is unfold and linear, hence weights of rank 4. linear_act,
  * linear_norm and mlp are created by passes/fuse.c; linear_act has no out[1] where nothing is
- * saved, and mlp neither u nor h where nothing else reads them. */
+ * saved. */
 #include "graph/op_rules.h"
 
 berlu_status vector_check(graph *g, const char *op, tensor t, int64_t count, int optional)
@@ -93,15 +92,6 @@ berlu_status linear_norm_shape(graph *g, node *n)
     n->out[0] = graph_declare_like(g, ROLE_RESIDUAL, n->in[3]);
     n->out[1] = graph_declare_like(g, ROLE_BRANCH, n->in[3]);
     n->out[2] = graph_declare(g, ROLE_STATISTIC, t.batched, t.rank, t.size);
-    return graph_status(g);
-}
-
-berlu_status mlp_shape(graph *g, node *n)
-{
-    if (linear_norm_shape(g, n) != BERLU_OK)
-        return graph_status(g);
-    n->out[3] = declare_rows(g, n->in[0], info_of(g, n->in[1])->size[0]);
-    n->out[4] = graph_declare_like(g, ROLE_BRANCH, n->out[3]);
     return graph_status(g);
 }
 

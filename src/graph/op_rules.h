@@ -13,7 +13,6 @@ berlu_status linear_gradient(grad_pass *p, const node *n);
 double linear_macs(const graph *g, const node *n);
 berlu_status linear_act_shape(graph *g, node *n);
 berlu_status linear_norm_shape(graph *g, node *n);
-berlu_status mlp_shape(graph *g, node *n);
 double mlp_macs(const graph *g, const node *n);
 
 berlu_status norm_shape(graph *g, node *n);

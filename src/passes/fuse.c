@@ -21,9 +21,10 @@
  * Column sums are added while the elements are in registers, without another read of dy. (6) x is
  * read once; the linear_dw that reads y moves after norm_grad, and with it what reads its results.
  * (7) The kernel gets sums over keys from y, which the weight gradient before it reads anyway. (8)
- * A kernel that has whole rows in registers normalizes the sum without another read of it. (9) The
- * hidden activations of an MLP, its widest tensors, stay on the chip; the norm is optional. Few
- * shapes and devices have such a kernel, so the backend is asked before (op_entry.takes).
+ * A kernel that has whole rows in registers normalizes the sum without another read of it. (9) In
+ * inference the hidden activations of an MLP, its widest tensors, stay on the chip; the norm is
+ * optional. Few shapes and devices have such a kernel, so the backend is asked before
+ * (op_entry.takes).
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
@@ -59,12 +60,12 @@ static void node_move(fuse_pass *f, int from, int to, const node *n)
             graph_tensor_edit(f->g, n->out[j])->producer = to;
 }
 
-/* Does a node strictly between the two read output `first` of n or a further one? */
-static int others_read(fuse_pass *f, const node *n, int first, int from, int to)
+/* Does a node strictly between the two read a further output of n? */
+static int others_read(fuse_pass *f, const node *n, int from, int to)
 {
     for (int i = from + 1; i < to; i++)
         for (int j = 0; j < NODE_INPUTS && !f->dead[i]; j++)
-            for (int k = first; k < NODE_OUTPUTS; k++)
+            for (int k = 1; k < NODE_OUTPUTS; k++)
                 if (n->out[k] != TENSOR_NONE && graph_node(f->g, i)->in[j] == n->out[k])
                     return 1;
     return 0;
@@ -81,7 +82,7 @@ static void add_take_in(fuse_pass *f, int index)
         int slot = maker ? f->ops[maker->op].absorbs : 0;
         int from = maker ? graph_tensor(f->g, part)->producer : 0;
         if (!slot || maker->in[slot] != TENSOR_NONE || maker->out[0] != part || f->uses[part] != 1 ||
-            others_read(f, maker, 1, from, index))
+            others_read(f, maker, from, index))
             continue;
         node joined = *maker;
         joined.in[slot] = sum.in[1 - side];
@@ -105,7 +106,7 @@ static void add_take_through(fuse_pass *f, int index)
             continue;
         tensor made = view->in[0];
         int from = graph_tensor(f->g, made)->producer, middle = graph_tensor(f->g, seen)->producer;
-        if (graph_tensor(f->g, r)->producer >= from || others_read(f, maker, 1, from, middle))
+        if (graph_tensor(f->g, r)->producer >= from || others_read(f, maker, from, middle))
             continue;
         node joined = *maker, before = *view, behind = *view;
         tensor_info *shown = graph_tensor_edit(f->g, seen), *result = graph_tensor_edit(f->g, sum.out[0]);
@@ -181,15 +182,16 @@ static int norm_find(fuse_pass *f, tensor x, int place)
     return -1;
 }
 
-/* The fused node takes the second layer's position, where all it reads is computed. */
+/* Only where nothing else reads the hidden activations: a backward reads u or h of every MLP. The
+ * fused node takes the second layer's position, where all it reads is computed. */
 static void mlp_join(fuse_pass *f, int index)
 {
     const node second = *graph_node(f->g, index);
-    node *first = second.op == OP_LINEAR && second.in[3] != TENSOR_NONE ? producer_of(f, second.in[0]) : NULL;
-    if (!first || first->op != OP_LINEAR_ACT || first->out[0] != second.in[0] || first->attr.raw)
-        return;
     tensor h = second.in[0];
-    int from = graph_tensor(f->g, h)->producer, behind = norm_find(f, second.out[0], index);
+    node *first = second.op == OP_LINEAR && second.in[3] != TENSOR_NONE && f->uses[h] == 1 ? producer_of(f, h) : NULL;
+    if (!first || first->op != OP_LINEAR_ACT || first->out[0] != h || first->out[1] != TENSOR_NONE)
+        return;
+    int behind = norm_find(f, second.out[0], index);
     const node none = node_make(OP_NORM, 0, NULL), *norm = behind < 0 ? &none : graph_node(f->g, behind);
     node joined = node_make(OP_MLP, 10,
                             (tensor[]){first->in[0], first->in[1], second.in[1], second.in[3], first->in[2],
@@ -199,12 +201,9 @@ static void mlp_join(fuse_pass *f, int index)
     joined.out[0] = second.out[0];
     joined.out[1] = norm->out[0];
     joined.out[2] = norm->out[1];
-    joined.out[3] = first->out[1];
-    joined.out[4] = f->uses[h] > 1 ? h : TENSOR_NONE;
-    if (others_read(f, first, 0, from, index) || (f->question && !f->question->takes(f->question->context, &joined)))
+    if (f->question && !f->question->takes(f->question->context, &joined))
         return;
-    f->uses[h]--;
-    node_move(f, from, index, &joined);
+    node_move(f, graph_tensor(f->g, h)->producer, index, &joined);
     if (behind >= 0)
         f->dead[behind] = 1;
 }

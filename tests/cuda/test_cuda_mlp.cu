@@ -1,12 +1,13 @@
 /* test_cuda_mlp.cu - an MLP, residual and norm in one kernel (cuda/mlp.cu) against doubles.
  * SPDX-License-Identifier: MIT
  *
- * Inputs are numbers that their dtype holds. u is one product, rounded once; h is compared with the
- * activation of the u that was written, x with a product of the h that was written, statistics and
- * y with those of the x that was written: a rounding on the way is no error of what follows it.
- * Bounds are those of rows_check.cuh and linear_norm_check.cuh. What does not depend on what else
- * is asked for, on the tile a row lies in or on the number of blocks is compared to the bit, and so
- * are u and h with those of rows.cu.
+ * Inputs are numbers that their dtype holds. u and h, which never leave the kernel, are those of
+ * rows.cu: its u is compared with a product, its h with the activation of that u, and a W2 that
+ * picks channels shows that the kernel has the same h, every element of it. x is compared with a
+ * product of this h, statistics and y with those of the x that was written: a rounding on the way
+ * is no error of what follows it. Bounds are those of rows_check.cuh and linear_norm_check.cuh.
+ * What does not depend on what else is asked for, on the tile a row lies in or on the number of
+ * blocks is compared to the bit.
  *
  * Exit 77 without a GPU of compute capability 9.0. The same file with CUDA_EMULATED runs the
  * kernels on the host (emulate.cuh), with fewer rows. */
@@ -30,15 +31,21 @@ struct mlp_case {
     bool biases, norm, in_place, learned; /* learned: parameters lie in device memory */
 };
 
+/* Hidden channels as rows.cu takes them; the kernel reads the first c.hidden alone. */
+static int64_t rows_channels(const mlp_case &c)
+{
+    return (c.hidden + ROWS_SLICE - 1) / ROWS_SLICE * ROWS_SLICE;
+}
+
 /* All operands of a case, and what the kernel left. */
 struct mlp_buffers {
-    test_tensor a, w1, bias1, w2, bias2, residual, weight, shift, u, h, x, y, stat, params;
+    test_tensor a, w1, bias1, w2, bias2, residual, weight, shift, x, y, stat, params;
     mlp_buffers(const mlp_case &c)
-        : a(c.rows, MLP_WIDTH, DTYPE_BF16), w1(c.hidden, MLP_WIDTH, DTYPE_BF16), bias1(1, c.hidden, DTYPE_BF16),
-          w2(MLP_WIDTH, c.hidden, DTYPE_BF16), bias2(1, MLP_WIDTH, DTYPE_BF16), residual(c.rows, MLP_WIDTH, c.dtype),
-          weight(1, MLP_WIDTH, DTYPE_F32), shift(1, MLP_WIDTH, DTYPE_F32), u(c.rows, c.hidden, DTYPE_BF16),
-          h(c.rows, c.hidden, DTYPE_BF16), x(c.rows, MLP_WIDTH, c.dtype), y(c.rows, MLP_WIDTH, DTYPE_BF16),
-          stat(c.rows, 2, DTYPE_F32), params(1, 4, DTYPE_F32)
+        : a(c.rows, MLP_WIDTH, DTYPE_BF16), w1(rows_channels(c), MLP_WIDTH, DTYPE_BF16),
+          bias1(1, rows_channels(c), DTYPE_BF16), w2(MLP_WIDTH, c.hidden, DTYPE_BF16), bias2(1, MLP_WIDTH, DTYPE_BF16),
+          residual(c.rows, MLP_WIDTH, c.dtype), weight(1, MLP_WIDTH, DTYPE_F32), shift(1, MLP_WIDTH, DTYPE_F32),
+          x(c.rows, MLP_WIDTH, c.dtype), y(c.rows, MLP_WIDTH, DTYPE_BF16), stat(c.rows, 2, DTYPE_F32),
+          params(1, 4, DTYPE_F32)
     {
         a.fill(0, 1);
         w1.fill(0, 0.09);
@@ -79,46 +86,63 @@ static void mlp_launch(const std::string &name, const mlp_act &f, const mlp_job 
         fail(name + ": not launched");
 }
 
-/* x, y and statistics as bytes. */
-static std::vector<char> mlp_stream(const std::string &name, const mlp_case &c, const mlp_buffers &b)
+/* h of rows.cu, whose u and h are compared with doubles. */
+static void mlp_hidden(const std::string &name, const mlp_act &f, const mlp_case &c, mlp_buffers &b, test_tensor &h)
 {
-    std::vector<char> all = (c.in_place ? b.residual : b.x).raw(name);
-    for (const test_tensor *t : {&b.y, &b.stat}) {
-        std::vector<char> raw = t->raw(name);
-        all.insert(all.end(), raw.begin(), raw.end());
-    }
-    return all;
-}
-
-static void mlp_values_compare(const std::string &name, const mlp_act &f, const mlp_case &c, const mlp_buffers &b)
-{
-    compare(name + " u", b.u.raw(name), rows_multiply(b.a, b.w1, false, c.biases ? b.bias1.value.data() : NULL),
-            DTYPE_BF16, NULL);
-    rows_values_compare(name + " h", f.act, b.u, b.h);
-    test_tensor h(c.rows, c.hidden, DTYPE_BF16); /* the one that was written, as doubles */
-    std::vector<char> raw = b.h.raw(name);
-    for (size_t i = 0; i < h.size(); i++)
-        h.value[i] = got_value(raw, DTYPE_BF16, i);
-    std::vector<double> want = rows_multiply(h, b.w2, false, c.biases ? b.bias2.value.data() : NULL);
-    for (size_t i = 0; i < want.size(); i++)
-        want[i] += b.residual.value[i];
-    const test_tensor &x = c.in_place ? b.residual : b.x;
-    compare(name + " x", x.raw(name), want, c.dtype, NULL);
-    if (c.norm)
-        linear_norm_compare(name, x, b.weight, b.shift, b.y, &b.stat, 1e-6);
-}
-
-/* u and h of rows.cu, which takes hidden channels by 192. */
-static void mlp_rows_compare(const std::string &name, const mlp_act &f, const mlp_case &c, mlp_buffers &b)
-{
-    test_tensor u(c.rows, c.hidden, DTYPE_BF16), y(c.rows, c.hidden, DTYPE_BF16);
-    rows_job job = rows_job_of(f.act, c.rows, c.hidden);
+    int64_t channels = rows_channels(c);
+    test_tensor u(c.rows, channels, DTYPE_BF16), y(c.rows, channels, DTYPE_BF16);
+    rows_job job = rows_job_of(f.act, c.rows, channels);
     job.a = b.a.data(), job.w = b.w1.data(), job.bias = c.biases ? b.bias1.data() : NULL;
     job.u = u.data(), job.act.y = y.data();
     if (f.act.kernels->forward(&job, NULL) != BERLU_OK)
         fail(name + ": rows.cu was not launched");
-    if (u.raw(name) != b.u.raw(name) || y.raw(name) != b.h.raw(name))
-        fail(name + ": rows.cu has other bits");
+    compare(name + " u", u.raw(name), rows_multiply(b.a, b.w1, false, c.biases ? b.bias1.value.data() : NULL),
+            DTYPE_BF16, NULL);
+    rows_values_compare(name + " h", f.act, u, y);
+    std::vector<char> raw = y.raw(name);
+    for (size_t i = 0; i < h.size(); i++)
+        h.value[i] = got_value(raw, DTYPE_BF16, i / c.hidden * channels + i % c.hidden);
+}
+
+/* The kernel's own h, MLP_WIDTH channels at a time: a row of W2 is one at its channel and zero
+ * elsewhere, so the stream is h without a rounding. */
+static void mlp_hidden_compare(const std::string &name, const mlp_act &f, const mlp_case &c, mlp_buffers &b,
+                               const test_tensor &h)
+{
+    test_tensor picks(MLP_WIDTH, c.hidden, DTYPE_BF16), zero(c.rows, MLP_WIDTH, c.dtype);
+    mlp_job job = mlp_job_of(f, c, b);
+    zero.put();
+    job.w2 = picks.data(), job.bias2 = NULL, job.residual = zero.data(), job.x = b.x.data();
+    job.y = job.statistics = NULL;
+    for (int64_t from = 0; from < c.hidden; from += MLP_WIDTH) {
+        int64_t first = from + MLP_WIDTH <= c.hidden ? from : c.hidden - MLP_WIDTH, others = 0;
+        for (size_t i = 0; i < picks.size(); i++)
+            picks.value[i] = (int64_t)i % c.hidden == first + (int64_t)i / c.hidden;
+        picks.put();
+        mlp_launch(name, f, job, b);
+        std::vector<char> raw = b.x.raw(name);
+        for (size_t i = 0; i < b.x.size(); i++)
+            others += got_value(raw, c.dtype, i) != h.value[i / MLP_WIDTH * c.hidden + first + i % MLP_WIDTH];
+        if (others)
+            fail(name + ": rows.cu has another h, elements: " + std::to_string(others));
+    }
+}
+
+/* x and y with less asked for: no statistics, then no norm. */
+static void mlp_less(const std::string &name, const mlp_act &f, const mlp_case &c, mlp_buffers &b)
+{
+    const test_tensor &x = c.in_place ? b.residual : b.x;
+    std::vector<char> want = x.raw(name);
+    test_tensor y(c.rows, MLP_WIDTH, DTYPE_BF16);
+    mlp_job job = mlp_job_of(f, c, b);
+    job.y = y.data(), job.statistics = NULL;
+    mlp_launch(name, f, job, b);
+    if (x.raw(name) != want || y.raw(name) != b.y.raw(name))
+        fail(name + ": other bits without statistics");
+    job.y = NULL;
+    mlp_launch(name, f, job, b);
+    if (x.raw(name) != want)
+        fail(name + ": other bits without a norm");
 }
 
 /* The rows from `skip` on alone, so that each lies elsewhere in its tile. */
@@ -152,23 +176,21 @@ static void mlp_run(const mlp_act &f, const mlp_case &c)
                        ", " + std::to_string(c.blocks) + " blocks, " + (c.dtype == DTYPE_BF16 ? "bf16" : "f32");
     mlp_buffers b(c);
     mlp_job job = mlp_job_of(f, c, b);
-    job.u = b.u.data(), job.h = b.h.data();
     runs_compared runs;
+    test_tensor &x = c.in_place ? b.residual : b.x, h(c.rows, c.hidden, DTYPE_BF16);
+    mlp_hidden(name, f, c, b, h);
+    mlp_hidden_compare(name, f, c, b, h);
     for (int turn = 0; turn < 2; turn++) {
         mlp_launch(name, f, job, b);
-        runs.add(name, {&b.u, &b.h, c.in_place ? &b.residual : &b.x, &b.y, &b.stat});
+        runs.add(name, {&x, &b.y, &b.stat});
     }
-    mlp_values_compare(name, f, c, b);
-    if (c.hidden % ROWS_SLICE == 0)
-        mlp_rows_compare(name, f, c, b);
-    std::vector<char> want = mlp_stream(name, c, b), u = b.u.raw(name), h = b.h.raw(name);
-    for (int keep = 0; keep < 3; keep++) { /* neither, u, h */
-        test_tensor kept(c.rows, c.hidden, DTYPE_BF16);
-        job.u = keep == 1 ? kept.data() : NULL;
-        job.h = keep == 2 ? kept.data() : NULL;
-        mlp_launch(name, f, job, b);
-        if (mlp_stream(name, c, b) != want || (keep && kept.raw(name) != (keep == 1 ? u : h)))
-            fail(name + ": other bits where less is kept");
+    std::vector<double> want = rows_multiply(h, b.w2, false, c.biases ? b.bias2.value.data() : NULL);
+    for (size_t i = 0; i < want.size(); i++)
+        want[i] += b.residual.value[i];
+    compare(name + " x", x.raw(name), want, c.dtype, NULL);
+    if (c.norm) {
+        linear_norm_compare(name, x, b.weight, b.shift, b.y, &b.stat, 1e-6);
+        mlp_less(name, f, c, b);
     }
     if (c.rows > 3)
         mlp_shifted(name, f, c, b, 3);

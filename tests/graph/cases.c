@@ -250,8 +250,8 @@ static void case_layer_and_its_input(graph *g, const berlu_act *act)
     pooled_head(g, build_add(g, x, layer_linear(g, x, 37, WITH_BIAS, "fc")));
 }
 
-/* MLPs with a residual: a norm behind the first alone, and the hidden channels of the last are read
- * by two layers. */
+/* MLPs with a residual: a norm behind the first alone. Two layers read the activations of the third,
+ * and another layer what goes into those of the last. */
 static void case_mlps(graph *g, const berlu_act *act)
 {
     tensor x = words(g, WIDTH), h;
@@ -262,6 +262,9 @@ static void case_mlps(graph *g, const berlu_act *act)
     h = build_act(g, layer_linear(g, x, 11, WITH_BIAS, "fc5"), act, 0, "act3");
     x = build_add(g, x, layer_linear(g, h, WIDTH, WITH_BIAS, "fc6"));
     x = build_add(g, x, layer_linear(g, h, WIDTH, WITH_BIAS, "fc7"));
+    tensor u = layer_linear(g, x, 12, WITH_BIAS, "fc8");
+    x = build_add(g, x, layer_linear(g, build_act(g, u, act, 0, "act4"), WIDTH, WITH_BIAS, "fc9"));
+    x = build_add(g, x, layer_linear(g, u, WIDTH, WITH_BIAS, "fc10"));
     pooled_head(g, x);
 }
 
