@@ -300,10 +300,10 @@ static berlu_status group_nonlinear(text *out, const evidence *e, size_t at_stud
     }
     if (!count)
         return BERLU_OK;
-    double room = at.y_high > at.y_low ? 0.06 * (at.y_high - at.y_low) : 1;
+    double padding = at.y_high > at.y_low ? 0.06 * (at.y_high - at.y_low) : 1;
     for (size_t i = 0; i < count; i++) {
         plots[i].x.low = at.x_low / 1.3, plots[i].x.high = at.x_high * 1.3;
-        plots[i].y.low = at.y_low - room, plots[i].y.high = at.y_high + room;
+        plots[i].y.low = at.y_low - padding, plots[i].y.high = at.y_high + padding;
     }
     const char *caption = group_words(e, s, group);
     if (caption && without)

@@ -246,7 +246,7 @@ __device__ __forceinline__ uint4 slope_vector(uint4 x, uint4 gradient, const con
 }
 
 /* Two blocks of 512 threads at a time, so that one loads while the other computes: a formula and
- * its estimate together would take 72 registers, and then there is room for one. */
+ * its estimate together would take 72 registers, and then only one block fits. */
 template <int DTYPE, int DEGREE, int SUMS, int OUTPUT>
 __global__ void __launch_bounds__(tile_of<DTYPE, DEGREE, SUMS ? SUMS_TOO : SLOPES>::THREADS,
                                   QUICK_FROM_OUTPUT &&OUTPUT ? 2 : 1) stream_slope(const __grid_constant__ cuda_job job)
