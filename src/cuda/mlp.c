@@ -2,10 +2,10 @@
  *
  * Two layers with an activation between them, the residual and the norm after them are one launch
  * (mlp.cu) for 192 channels in bf16 with many rows on compute capability 9.0, ViT-Tiny's MLP in
- * inference: passes/fuse.c offers only what nobody reads hidden activations of. Shapes, dtypes, the
- * activation and the GPU decide, so the engine asks before it makes the node (op_entry.takes), and
- * where the answer is no the graph keeps a linear_act, a linear and a norm. A node that was made is
- * always taken: tensors of the engine are aligned. */
+ * inference: passes/fuse.c offers only MLPs whose hidden activations nothing else reads. Shapes,
+ * dtypes, the activation and the GPU decide, so the engine asks before it makes the node
+ * (op_entry.takes), and where the answer is no the graph keeps a linear_act, a linear and a norm. A
+ * node that was made is always taken: tensors of the engine are aligned. */
 #include "cuda/mlp.h"
 
 #include <assert.h>

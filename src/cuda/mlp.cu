@@ -6,9 +6,9 @@
  *
  * The hidden activations are four times as wide as the stream, and writing and reading them is most
  * of an MLP's memory traffic. Here u and h stay in registers and never leave the chip: a kernel for
- * inference. (Measured on an H200: one that also writes u or h is no faster than three launches.)
- * Compiled once per activation for sm_90a (CMakeLists.txt), with the formula's header as
- * ACT_FORMULA; elements are those of rows.cu, so h has its bits.
+ * inference. (A training step needs u at least; with a kernel that wrote it, an H200 was no faster
+ * than with three launches.) Compiled once per activation for sm_90a (CMakeLists.txt), with the
+ * formula's header as ACT_FORMULA; elements are those of rows.cu, so h has its bits.
  *
  * One block a processor goes over tiles of 128 rows, 64 for each of two warpgroups. Hidden channels
  * come in slices of 64. A warpgroup multiplies its rows by the slice's part of W1 (64 x 64, 32
