@@ -363,7 +363,7 @@ static void gradients_compare(const run *r, const float *got, const float *want,
 }
 
 /* 256 images have rows enough for the kernels that take a layer with what is behind it (rows.c,
- * linear_norm.c, mlp.c), 64 have not. Four times the same 64 images have the mean loss of these, and its
+ * linear_norm.c), 64 have not. Four times the same 64 images have the mean loss of these, and its
  * gradients. */
 static void a_batch_of_many_rows_gives_the_gradients_of_few(void **state)
 {
@@ -389,6 +389,50 @@ static void a_batch_of_many_rows_gives_the_gradients_of_few(void **state)
         free(want);
         run_free(&few);
         run_free(&many);
+        cuda_backend()->close(d);
+    }
+}
+
+/* An engine for inference with the weights of `r`; its answers to the same images, `times` times. */
+static engine *answers_get(const run *r, device *d, int images, int times, const float **answers)
+{
+    engine *e = NULL;
+    engine_options o = {.backend = cuda_backend(), .device = d, .mode = ENGINE_INFER, .share = r->e};
+    o.batch = images * times;
+    ok(engine_create(&e, r->m->graph, &o));
+    size_t count = (size_t)tensor_elements(graph_tensor(r->m->graph, graph_image(r->m->graph))) * (size_t)images;
+    for (int i = 0; i < times; i++)
+        memcpy(engine_input(e) + (size_t)i * count, r->images, count * sizeof *r->images);
+    ok(engine_forward(e, &(engine_step){0}));
+    *answers = engine_logits(e);
+    assert_non_null(*answers);
+    return e;
+}
+
+/* Likewise in inference, where 256 images have rows enough for an MLP as one kernel too (mlp.c). */
+static void a_batch_of_many_rows_gives_the_answers_of_few(void **state)
+{
+    (void)state;
+    static const char *const acts[] = {"berlu", "gelu"};
+    for (int i = 0; i < 4; i++) {
+        device *d = open_with("bf16", i % 2 ? "f32" : "bf16", "first");
+        const model_options options = {.acts = &acts[i / 2], .act_count = 1};
+        run weights = run_make_batch("vit_tiny_cifar", cuda_backend(), d, &options, 64, 1);
+        const float *want, *got;
+        engine *few = answers_get(&weights, d, 64, 1, &want), *many = answers_get(&weights, d, 64, 4, &got);
+        size_t count = 64 * (size_t)tensor_channels(graph_tensor(weights.m->graph, graph_logits(weights.m->graph)));
+        for (int k = 0; k < 4; k++) {
+            double off = 0, size = 0;
+            for (size_t j = 0; j < count; j++) {
+                off += pow(got[k * count + j] - want[j], 2);
+                size += pow(want[j], 2);
+            }
+            if (!(size > 0 && sqrt(off) <= within_bf16.own * sqrt(size)))
+                fail_msg("%s: answers of 256 images are off by %g of %g", acts[i / 2], sqrt(off), sqrt(size));
+        }
+        engine_free(few);
+        engine_free(many);
+        run_free(&weights);
         cuda_backend()->close(d);
     }
 }
@@ -458,6 +502,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_whole_step_equals_its_three_parts),
         cmocka_unit_test(two_streams_give_the_bytes_of_one),
         cmocka_unit_test(a_batch_of_many_rows_gives_the_gradients_of_few),
+        cmocka_unit_test(a_batch_of_many_rows_gives_the_answers_of_few),
         cmocka_unit_test(a_loss_in_bf16_falls_as_in_f32),
         cmocka_unit_test(the_plan_says_how_much_memory_is_taken),
     };
