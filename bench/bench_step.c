@@ -267,7 +267,11 @@ berlu_status bench_step_run(bench_step *b, const model *m, text *profile)
     TRY_DONE(engine_create(&e, m->graph, &b->options));
     TRY_DONE(images_place(&set, e, m, b->options.backend, b->options.batch));
     TRY_DONE(warm_up(b, m, e, t));
-    for (b->measured = 0; b->next ? b->next(b) : !b->measured; b->measured++) {
+    for (b->measured = 0;; b->measured++) {
+        int more = !b->measured;
+        TRY_DONE(b->next ? b->next(b, &more) : BERLU_OK);
+        if (!more)
+            break;
         TRY_DONE(measure(b, e, t));
         memory_take(b, e, &before);
     }

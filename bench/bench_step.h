@@ -15,9 +15,9 @@ typedef struct bench_step {
     int cpu_time;    /* processor time instead of the clock: one thread on a machine shared with others */
     int memory_only; /* the times are not used */
     engine_profile profile;
-    /* NULL: one measurement. Otherwise it is asked before each one whether to go on, and finds the
-     * results of the last one here where `measured` is not 0. */
-    int (*next)(struct bench_step *b);
+    /* NULL: one measurement. Otherwise it says before each one whether to go on (`*more`), and
+     * finds the results of the last one here where `measured` is not 0. */
+    berlu_status (*next)(struct bench_step *b, int *more);
     const void *user; /* for next() */
     int measured;
     /* the results: medians over the steps */

@@ -2,7 +2,9 @@
  *
  * One row per model, activation, policy and mode. bench/bench_step.c measures; bench/step_torch.py
  * interleaves the same step in PyTorch with ours. */
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/bench_step.h"
@@ -87,11 +89,10 @@ static void row_print(const bench_run *r, const bench_step *b)
     printf("planned %8.1f MiB  peak %8.1f\n", (double)b->memory.total / mib, (double)b->peak_bytes / mib);
 }
 
-/* Of --turns: prints the row of the last measurement and waits for a line. */
-static int turn_next(bench_step *b)
+/* Of --turns: prints the row of the last measurement and waits for a line, of any length. */
+static berlu_status turn_next(bench_step *b, int *more)
 {
     const bench_run *r = b->user;
-    char line[64];
     if (b->measured) {
         bench_run row = *r;
         output out = {0};
@@ -99,13 +100,17 @@ static int turn_next(bench_step *b)
         output_start(&out);
         output_array(&out, "rows");
         row_json(&row, b);
-        if (output_print(&out) != BERLU_OK)
-            return 0;
+        TRY(output_print(&out));
     } else {
         puts("ready");
     }
-    fflush(stdout);
-    return fgets(line, sizeof line, stdin) != NULL;
+    if (fflush(stdout) != 0)
+        return berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
+    int c, length = 0;
+    while ((c = getchar()) != EOF && c != '\n')
+        length = 1;
+    *more = c == '\n' || length;
+    return BERLU_OK;
 }
 
 static berlu_status case_run(const bench_run *r, const model *m, const char *name, engine_keep keep, engine_mode mode)

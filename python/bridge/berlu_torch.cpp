@@ -73,8 +73,10 @@ const berlu_act *find_act(StableIValue value)
     thread_local Act act;
     Text spec(value);
     if (!act || last != spec.get()) {
-        act = make_act(spec.get());
+        Act made = make_act(spec.get());
+        act.reset(); /* whichever of these fails, no other spec's activation stays */
         last = spec.get();
+        act = std::move(made);
     }
     return act.get();
 }

@@ -6,14 +6,18 @@
  * share a processor. */
 #include <assert.h>
 
-#include "cuda/attention_wide_grad.cuh"
+#include "cuda/attention_wide.cuh"
 #include "cuda/attention_wide_launch.cuh"
+#if WIDE_GRAD_FEWEST <= WIDE_GRAD_MOST
+#include "cuda/attention_wide_grad.cuh"
+#endif
 
 template <int KEYS, int FEWEST, int BLOCKS> static void forward_launch(const attention_args &a, cudaStream_t stream)
 {
     kernel_launch(stream, attention_wide<KEYS, FEWEST, BLOCKS>, a.groups * a.heads, WIDE_GROUP, wide_shared<KEYS>, a);
 }
 
+#if WIDE_GRAD_FEWEST <= WIDE_GRAD_MOST
 template <int TILES> static void grad_launch(const attention_args &a, int processors, cudaStream_t stream)
 {
     int64_t heads = a.groups * a.heads;
@@ -23,14 +27,26 @@ template <int TILES> static void grad_launch(const attention_args &a, int proces
                   wide_grad<TILES>::SHARED, a);
 }
 
+static void backward_launch(const attention_args &a, int processors, cudaStream_t stream)
+{
+    assert(a.tokens <= wide_grad<3>::ROWS && processors > 0);
+    if (a.tokens <= wide_grad<2>::ROWS)
+        grad_launch<2>(a, processors, stream);
+    else
+        grad_launch<3>(a, processors, stream);
+}
+#else
+static void backward_launch(const attention_args &, int, cudaStream_t)
+{
+    assert(!"attention.cu takes no gradient here");
+}
+#endif
+
 void attention_wide_launch(const attention_args &a, bool backward, int processors, cudaStream_t stream)
 {
-    assert(a.width == WIDE && a.tokens > WIDE && processors > 0);
-    assert(a.tokens <= (backward ? wide_grad<3>::ROWS : HEAD_TOKENS));
-    if (backward && a.tokens <= wide_grad<2>::ROWS)
-        grad_launch<2>(a, processors, stream);
-    else if (backward)
-        grad_launch<3>(a, processors, stream);
+    assert(a.width == WIDE && a.tokens > WIDE && a.tokens <= HEAD_TOKENS);
+    if (backward)
+        backward_launch(a, processors, stream);
     else if (a.tokens <= 96)
         forward_launch<96, 64, 4>(a, stream);
     else if (a.tokens <= 128)

@@ -88,6 +88,8 @@ static rung_result best_at_hundredth(const ladder *l, const evidence *e)
         if (mean_of(l->cells[i]) > mean_of(best))
             best = l->cells[i];
     }
+    if (!others)
+        return r;
     stats_holm(adjusted, p, others);
     for (size_t i = 0; i < others; i++)
         better += adjusted[i] < 0.05;

@@ -155,6 +155,20 @@ static void judge(judged *j)
     }
 }
 
+size_t contrast_begun(const store_study *s, const store_contrast *c, size_t *runs)
+{
+    const size_t cells[] = {c->a, c->b, c->minus_a, c->minus_b};
+    size_t begun = 0;
+    *runs = 0;
+    for (size_t i = 0; i < (c->second ? 4u : 2u); i++)
+        for (size_t r = 0; r < s->cells[cells[i]].count; r++) {
+            const char *began = s->cells[cells[i]].runs[r].began;
+            begun += *began && strcmp(began, c->registered) < 0;
+            ++*runs;
+        }
+    return begun;
+}
+
 /* ---- lists of tests -------------------------------------------------------------------------- */
 
 static int is_current(const judged *j)
@@ -221,6 +235,24 @@ static berlu_status predictions_correct(judgements *all, const view_study *of, a
     return BERLU_OK;
 }
 
+/* A prediction that stood in an earlier file of the study and is gone, or was changed when all its
+ * runs had begun, leaves the hypothesis partial: results may have been the reason. */
+static const char *changed_after_a_look(const judgements *all, const view_study *of)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const judged *j = &all->items[i];
+        size_t runs, begun;
+        if (j->study != of || !j->of->expected.what)
+            continue;
+        begun = contrast_begun(of->of, j->of, &runs);
+        if (!j->of->current)
+            return "a prediction of an earlier file is gone";
+        if (runs && begun == runs)
+            return "a prediction was registered after its runs";
+    }
+    return NULL;
+}
+
 static berlu_status hypothesis_judge(judgements *all, const view_study *of, arena *memory)
 {
     hypothesis *h = &all->hypotheses[all->hypothesis_count];
@@ -234,6 +266,9 @@ static berlu_status hypothesis_judge(judgements *all, const view_study *of, aren
             h->held += all->items[i].verdict.direction == VERDICT_HELD;
         }
     h->verdict = verdict_of_hypothesis(each, h->predictions);
+    const char *changed = changed_after_a_look(all, of);
+    if (changed && h->verdict.direction != VERDICT_NOT_TESTED)
+        h->verdict.partial = 1, h->verdict.why = changed;
     all->hypothesis_count += h->predictions > 0;
     return BERLU_OK;
 }

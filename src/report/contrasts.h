@@ -47,6 +47,10 @@ typedef struct judgements {
 
 berlu_status contrasts_judge(judgements *out, const view *v, arena *memory);
 
+/* Runs of a contrast's cells, and how many of them had begun when it was registered; those of other
+ * studies may have. */
+size_t contrast_begun(const store_study *s, const store_contrast *c, size_t *runs);
+
 /* "berlu minus gelu, less (x minus y), predicted within 0.5". */
 void contrast_words(text *out, const store_study *s, const store_contrast *c);
 

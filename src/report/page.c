@@ -117,22 +117,6 @@ static void runs_write(text *out, const page_parts *p)
     section_end(out);
 }
 
-/* Runs of a contrast's cells that had begun when it was registered; those of other studies may
- * have. */
-static size_t begun_before(const store_study *s, const store_contrast *c, size_t *runs)
-{
-    const size_t cells[] = {c->a, c->b, c->minus_a, c->minus_b};
-    size_t begun = 0;
-    *runs = 0;
-    for (size_t i = 0; i < (c->second ? 4u : 2u); i++)
-        for (size_t r = 0; r < s->cells[cells[i]].count; r++) {
-            const char *began = s->cells[cells[i]].runs[r].began;
-            begun += *began && strcmp(began, c->registered) < 0;
-            ++*runs;
-        }
-    return begun;
-}
-
 /* Lists contrasts that changed, or were registered after the first run of their study. */
 static void registered_write(text *out, const store_study *s)
 {
@@ -154,7 +138,7 @@ static void registered_write(text *out, const store_study *s)
         text_string(out, k->current ? ") was registered after the first run: "
                                     : ") stood in an earlier file and is kept here, registered ");
         html_text(out, k->registered);
-        size_t runs, begun = begun_before(s, k, &runs);
+        size_t runs, begun = contrast_begun(s, k, &runs);
         if (k->current)
             text_add(out, "; %zu of its %zu runs had begun", begun, runs);
         text_string(out, "</li>\n");

@@ -231,8 +231,8 @@ static void contrast_row(table *t, const judged *j, int chance)
     table_number(t, j->of->expected.what ? j->of->expected.limit : NAN, 2);
     table_word(t, j->minus_a ? j->minus_a->label : "");
     table_word(t, j->minus_b ? j->minus_b->label : "");
-    table_number(t, chance ? c->p_wrong : j->p_held, -2);
-    table_number(t, chance ? c->p_right : j->p_not_held, -2);
+    table_number(t, chance ? NAN : j->p_held, -2);
+    table_number(t, chance ? NAN : j->p_not_held, -2);
     if (chance)
         table_mark_row(t, "soft");
 }

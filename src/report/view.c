@@ -103,12 +103,21 @@ stats_images sample_images(const sample *s)
     return (stats_images){s->bits, s->images ? s->count : 0, s->images};
 }
 
+/* All registered runs have a result. */
+static int is_whole(const view_cell *c)
+{
+    return c->chance.count >= c->of->count;
+}
+
 stats_sample *view_group(arena *memory, const view_study *s, size_t group, int chance, size_t *count)
 {
     stats_sample *all = ARENA_ARRAY(memory, stats_sample, s->cell_count + 1);
+    int whole = 0;
+    for (size_t c = 0; c < s->cell_count; c++)
+        whole |= s->cells[c].group == group && is_whole(&s->cells[c]);
     *count = 0;
     for (size_t c = 0; all && c < s->cell_count; c++)
-        if (s->cells[c].group == group)
+        if (s->cells[c].group == group && (!whole || is_whole(&s->cells[c])))
             all[(*count)++] = sample_values(chance ? &s->cells[c].chance : &s->cells[c].done);
     return all;
 }

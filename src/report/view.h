@@ -84,8 +84,9 @@ berlu_status view_mixed(text *out, const view *v);
 stats_sample sample_values(const sample *s);
 stats_images sample_images(const sample *s);
 
-/* The samples of one group of a study, for pooling; `chance`: those with failures at chance. Arena
- * memory, NULL without. */
+/* The samples of one group of a study, for pooling; `chance`: those with failures at chance. Cells
+ * that lack runs do not count while others are whole: a verdict must not move with the seeds of
+ * another cell as they come in. Arena memory, NULL without. */
 stats_sample *view_group(arena *memory, const view_study *s, size_t group, int chance, size_t *count);
 
 #endif

@@ -125,6 +125,18 @@ static void case_wide_rows(graph *g, const berlu_act *act)
     pooled_head(g, layer_linear(g, x, width, WITH_BIAS, "fc2"));
 }
 
+/* 588 rows, and layers of 544 inputs, an even number of cache lines: products of the backward copy
+ * their weight to rows further apart, before a slope and without one. */
+static void case_wide_inputs(graph *g, const berlu_act *act)
+{
+    int64_t width = 5;
+    tensor x = build_unfold(g, build_image(g, 3, 14, 14), (unfold_spec){.kernel = 1, .stride = 1});
+    x = build_linear(g, x, param(g, "stem.weight", 4, (int64_t[]){width, 3, 1, 1}), param(g, "stem.bias", 1, &width));
+    x = build_act(g, layer_linear(g, x, 544, WITH_BIAS, "fc1"), act, 0, "act");
+    x = layer_linear(g, layer_linear(g, x, width, WITH_BIAS, "fc2"), 544, WITH_BIAS, "fc3");
+    pooled_head(g, layer_linear(g, x, width, NO_BIAS, "fc4"));
+}
+
 static void case_attention_apart(graph *g, const berlu_act *act)
 {
     (void)act;
@@ -364,6 +376,7 @@ const graph_case graph_cases[] = {
     {"prelu behind a norm", case_act_after_norm, "prelu", {PLAIN_LOSS}},
     {"long rows", case_long_rows, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
     {"wide rows", case_wide_rows, "berlu:alpha=0.1,eps=0.5", {PLAIN_LOSS}},
+    {"wide inputs", case_wide_inputs, "gelu", {PLAIN_LOSS}},
     {"norm and residual", case_norm_residual, NULL, {PLAIN_LOSS}},
     {"attention", case_attention, NULL, {PLAIN_LOSS}},
     {"attention recomputed", case_attention, NULL, {PLAIN_LOSS, .recompute_attention = 1}},
