@@ -75,14 +75,15 @@ static stats_sample *pool_of(const judged *j, int chance, size_t *count, arena *
 static berlu_status compare(stats_contrast *out, const judged *j, int chance, size_t registered, arena *memory)
 {
     size_t count, pairs = 0;
-    sample a = sample_copy(memory, chance ? &j->a->chance : &j->a->done),
-           b = sample_copy(memory, chance ? &j->b->chance : &j->b->done);
+    const sample *own_a = chance ? &j->a->chance : &j->a->done, *own_b = chance ? &j->b->chance : &j->b->done;
+    sample a = sample_copy(memory, own_a), b = sample_copy(memory, own_b);
     stats_sample *cells = pool_of(j, chance, &count, memory), minus[2];
     if (!a.values || !b.values || !cells)
         return BERLU_ERR_MEMORY;
     if (j->minus_a) {
         minus[0] = sample_values(chance ? &j->minus_a->chance : &j->minus_a->done);
         minus[1] = sample_values(chance ? &j->minus_b->chance : &j->minus_b->done);
+        a = *own_a, b = *own_b; /* themselves: the same cell twice is one sample */
     } else {
         pairs = pairs_first(&a, &b);
     }

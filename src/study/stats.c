@@ -308,20 +308,33 @@ const char *stats_test_name(stats_test test)
     return test == STATS_WELCH ? "welch" : "pooled";
 }
 
-/* (a - b) - (c - d), with one deviation pooled over the cells or with one for each sample. */
+/* (a - b) - (c - d), with one deviation pooled over the cells or with one for each sample. A sample
+ * that stands at several places, as b = c of (a - b) - (b - d), has the sum of their weights. */
 static stats_estimate second_difference(const stats_contrast_input *in, stats_test test)
 {
-    static const double weights[] = {1, -1, -1, 1};
+    static const double signs[] = {1, -1, -1, 1};
     const stats_sample all[] = {in->a, in->b, in->minus[0], in->minus[1]};
+    stats_sample samples[4];
     stats_summary each[4];
-    double df, deviation = stats_pooled_deviation(in->cells, in->count, &df), inverse = 0, value = 0;
+    double weights[4], df, deviation = stats_pooled_deviation(in->cells, in->count, &df), inverse = 0, value = 0;
+    size_t count = 0;
     for (int i = 0; i < 4; i++) {
-        each[i] = (stats_summary){(double)all[i].count, stats_mean(all[i]), stats_deviation(all[i])};
-        value += weights[i] * each[i].mean;
-        inverse += 1 / each[i].n;
+        size_t k = 0;
+        while (k < count && samples[k].values != all[i].values)
+            k++;
+        weights[k] = (k < count ? weights[k] : 0) + signs[i];
+        samples[k] = all[i];
+        count += k == count;
     }
+    for (size_t k = 0; k < count; k++) {
+        each[k] = (stats_summary){(double)samples[k].count, stats_mean(samples[k]), stats_deviation(samples[k])};
+        value += weights[k] * each[k].mean;
+        inverse += weights[k] * weights[k] / each[k].n;
+    }
+    if (!(inverse > 0)) /* everything cancels, or a sample is empty */
+        return (stats_estimate){NAN, NAN, NAN};
     if (test == STATS_WELCH)
-        return stats_combined(each, weights, 4);
+        return stats_combined(each, weights, count);
     return (stats_estimate){value, isnan(value) ? NAN : deviation * sqrt(inverse), df};
 }
 

@@ -115,13 +115,6 @@ static size_t partner_of(const study *s, const study_contrast *c, const study_ce
     return STUDY_NO_CELL;
 }
 
-/* The error of a second difference takes its four samples for independent. */
-static int all_differ(const study_cells *c)
-{
-    return c->minus_a != c->minus_b && c->minus_a != c->a && c->minus_a != c->b && c->minus_b != c->a &&
-           c->minus_b != c->b;
-}
-
 size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells *out)
 {
     size_t count = 0;
@@ -134,7 +127,7 @@ size_t study_contrast_cells(const study *s, const study_contrast *c, study_cells
             if (second) {
                 found.minus_a = partner_of(s, c, &s->cells[a], &c->minus_a);
                 found.minus_b = partner_of(s, c, &s->cells[a], &c->minus_b);
-                if (found.minus_a == STUDY_NO_CELL || found.minus_b == STUDY_NO_CELL || !all_differ(&found))
+                if (found.minus_a == STUDY_NO_CELL || found.minus_b == STUDY_NO_CELL)
                     continue;
             }
             if (out)
@@ -170,8 +163,7 @@ void study_pairs_make(study_reader *r)
         const study_contrast *c = &s->contrasts[i];
         size_t found = study_contrast_check(r, c) ? study_contrast_cells(s, c, NULL) : 1;
         if (!found)
-            study_problem(r, c->line, c->column, "contrast '%.60s': no %s cells differ by it alone", c->name,
-                          sides_of(c).count > 2 ? "four" : "two");
+            study_problem(r, c->line, c->column, "contrast '%.60s': no two cells differ by it alone", c->name);
         count += found;
     }
     if (r->count || !(s->pairs = study_array(r, count, sizeof *s->pairs)))

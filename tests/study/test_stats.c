@@ -412,6 +412,17 @@ static void a_difference_of_differences_has_the_error_of_four_cells(void **state
     of = stats_contrast_make(&in);
     assert_int_equal(of.test, STATS_WELCH);
     assert_true(fabs(of.judged.error - 0.21535500406950792) < 1e-12 && fabs(of.judged.df - 15.852786705052939) < 1e-9);
+    stats_sample curved[] = {cells[1], cells[2]}, same[] = {cells[0], cells[1]};
+    in.count = 4;
+    in.minus = curved; /* (a - b) - (b - c): b counts twice, its variance four times */
+    of = stats_contrast_make(&in);
+    double df, deviation = stats_pooled_deviation(cells, 4, &df);
+    assert_true(fabs(of.judged.error - deviation * sqrt(1.0 / 5 + 4.0 / 6 + 1.0 / 5)) < 1e-12);
+    assert_true(fabs(of.judged.value - (stats_mean(cells[0]) - 2 * stats_mean(cells[1]) + stats_mean(cells[2]))) <
+                1e-12);
+    in.minus = same; /* nothing is left to be tested */
+    of = stats_contrast_make(&in);
+    assert_true(isnan(of.judged.value) && isnan(of.p_wrong) && isnan(of.p_right));
     stats_sample lacking[] = {{c, 5}, {d, 0}};
     in.minus = lacking;
     of = stats_contrast_make(&in);
