@@ -5,10 +5,15 @@
  * recomputed, all in one pass over rows that are in L2. Groups take the fast path together, as the
  * loops over flat arrays do (kernel_paths.h): without AVX-512 table look-ups are cheaper for four
  * vectors at once. Tiles do groups with an x beyond the fast path (where some vectors still have it
- * to themselves), the rest of a row, other dtypes and sums of parameters, with the same bits. Part
- * of kernel.c, behind the tiles. */
+ * to themselves), the rest of a row, other dtypes and sums of parameters, with the same bits. These
+ * loops are a tenth of libberlu, so a build without the engine, which nobody gives a bias to
+ * (Python's wheel), leaves them out (ACT_ROW_GROUPS). Part of kernel.c, behind the tiles. */
 #ifndef ACT_CPU_KERNEL_ROWS_H
 #define ACT_CPU_KERNEL_ROWS_H
+
+#ifndef ACT_ROW_GROUPS
+#define ACT_ROW_GROUPS 1
+#endif
 
 enum { ROW_GROUP = 4, ROW_STEP = ROW_GROUP * V_LANES };
 _Static_assert(!(VALUE_PATHS || SLOPE_PATHS) || (int)ROW_GROUP == (int)PATH_GROUP, "paths take this many vectors");
@@ -19,7 +24,7 @@ static int rows_in_groups(const act_job *job)
     int sums = 0;
     for (int p = 0; p < PARAMS; p++)
         sums |= job->layer_sum[p] || job->channel_sum[p];
-    return GROUPS && job->plain && job->dtype == BERLU_F32 && !job->vector_consts && !sums &&
+    return ACT_ROW_GROUPS && GROUPS && job->plain && job->dtype == BERLU_F32 && !job->vector_consts && !sums &&
            (job->op == BERLU_ACT_FORWARD || job->op == BERLU_ACT_BACKWARD) &&
            ACT_FAST_PATH(&((const consts *)job->consts)->f);
 }
