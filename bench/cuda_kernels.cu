@@ -304,7 +304,7 @@ static void wide_table(cuda_device *dev)
 {
     gpu_properties gpu = dev->gpu;
     for (int turn = 0; turn < 3; turn++)
-        for (int64_t tokens : {197, 80, 96, 128, 144, 160, 192, 208, 256})
+        for (int64_t tokens : {197, 80, 96, 112, 128, 144, 160, 192, 208, 256})
             for (int major : {8, gpu.major}) {
                 char text[80];
                 dev->gpu.major = major;

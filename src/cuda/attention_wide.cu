@@ -7,17 +7,14 @@
 #include <assert.h>
 
 #include "cuda/attention_wide.cuh"
-#include "cuda/attention_wide_launch.cuh"
-#if WIDE_GRAD_FEWEST <= WIDE_GRAD_MOST
 #include "cuda/attention_wide_grad.cuh"
-#endif
+#include "cuda/attention_wide_launch.cuh"
 
 template <int KEYS, int FEWEST, int BLOCKS> static void forward_launch(const attention_args &a, cudaStream_t stream)
 {
     kernel_launch(stream, attention_wide<KEYS, FEWEST, BLOCKS>, a.groups * a.heads, WIDE_GROUP, wide_shared<KEYS>, a);
 }
 
-#if WIDE_GRAD_FEWEST <= WIDE_GRAD_MOST
 template <int TILES> static void grad_launch(const attention_args &a, int processors, cudaStream_t stream)
 {
     int64_t heads = a.groups * a.heads;
@@ -35,12 +32,6 @@ static void backward_launch(const attention_args &a, int processors, cudaStream_
     else
         grad_launch<3>(a, processors, stream);
 }
-#else
-static void backward_launch(const attention_args &, int, cudaStream_t)
-{
-    assert(!"attention.cu takes no gradient here");
-}
-#endif
 
 void attention_wide_launch(const attention_args &a, bool backward, int processors, cudaStream_t stream)
 {
