@@ -96,15 +96,16 @@ class Cuda(unittest.TestCase):
                     self.assertTrue(torch.equal(a, b.clone()))
 
     @unittest.skipUnless(shutil.which("gcc") or shutil.which("clang"), "torch.compile needs a C compiler")
-    def test_compiled_programs_call_the_operators_where_cuda_graphs_are_recorded(self):
+    def test_compiled_programs_call_the_operators_where_a_parameter_learns(self):
         from torch._inductor.utils import run_and_get_code
 
         for mode, keys, native in (
-            ("default", {}, False),
+            ("default", {}, True),
+            ("default", {"learn": "none"}, False),
+            ("default", {"backend": "torch"}, False),
+            ("default", {"keep": "output"}, True),
             ("reduce-overhead", {}, True),
             ("reduce-overhead", {"learn": "none"}, False),
-            ("default", {"backend": "native"}, True),
-            ("default", {"keep": "output"}, True),
         ):
             with self.subTest(mode=mode, **keys), torch._inductor.config.patch({"fx_graph_cache": False}):
                 torch._dynamo.reset()
@@ -131,7 +132,7 @@ class Cuda(unittest.TestCase):
         """Those of a few steps of AdamW, after three that a graph needs to warm up."""
         torch._dynamo.reset()
         torch.manual_seed(4)
-        act = bt.BerLU(eps=0.1, keep=keep, backend="native")  # "auto" has another form for "compiled"
+        act = bt.BerLU(eps=0.1, keep=keep, backend="native")
         layers = torch.nn.Linear(64, 256), act, torch.nn.Linear(256, 64)
         model, x = torch.nn.Sequential(*layers).cuda(), torch.randn(128, 64, device="cuda")
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)

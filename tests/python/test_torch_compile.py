@@ -7,14 +7,12 @@ import pickle
 import re
 import unittest
 import warnings
-from unittest import mock
 
 import torch
 from torch import nn
 
 import berlu
 import berlu.torch as bt
-from berlu.torch import _ops
 from berlu.torch._forms import site_of
 from torch_cases import SPECS
 
@@ -61,6 +59,20 @@ class Compile(unittest.TestCase):
                     for a, b in zip(*grads):
                         self.assertTrue(torch.equal(a, b))
 
+    def test_the_pure_form_of_every_activation_has_eagers_gradient(self):
+        """In f32 and bf16: torch 2.11 loses a gradient that passes through a conversion to its own dtype."""
+        for spec in SPECS:
+            for dtype in (torch.float32, torch.bfloat16):
+                with self.subTest(spec=spec, dtype=dtype):
+                    torch._dynamo.reset()
+                    act = bt.Act(spec, backend="torch")
+                    compiled = torch.compile(act, fullgraph=True, backend="aot_eager")
+                    x = torch.randn(64, generator=torch.Generator().manual_seed(3)).to(dtype).requires_grad_()
+                    leaves = [x, *act.parameters()]
+                    grads = [torch.autograd.grad(f(x).square().sum(), leaves) for f in (act, compiled)]
+                    for a, b in zip(*grads):
+                        self.assertTrue(torch.equal(a, b))
+
     def test_a_network_compiles_to_one_graph_with_dynamic_shapes(self):
         for keys in (
             {},
@@ -99,16 +111,11 @@ class Compile(unittest.TestCase):
         self.assertFalse(operators(bt.BerLU(learn="none")))
         self.assertFalse(operators(bt.BerLU(backend="torch")))
 
-    def calls(self, f, x, cudagraphs=False, **keys):
-        """The operators that the compiled forward and backward of f call, and what records_graphs()
-        answered meanwhile."""
+    def calls(self, f, x):
+        """The operators that the compiled forward and backward of f call."""
         from torch._inductor.utils import run_and_get_code
 
-        answers, asked, compiled = [], _ops.records_graphs, torch.compile(f, fullgraph=True, **keys)
-
-        def answer():
-            answers.append(asked())
-            return answers[-1]
+        compiled = torch.compile(f, fullgraph=True)
 
         def run():
             y = compiled(x)
@@ -116,12 +123,11 @@ class Compile(unittest.TestCase):
                 y.square().sum().backward()
 
         torch._dynamo.reset()
-        fresh = {"triton.cudagraphs": cudagraphs, "fx_graph_cache": False}
-        with mock.patch.object(_ops, "records_graphs", answer), torch._inductor.config.patch(fresh):
+        with torch._inductor.config.patch({"fx_graph_cache": False}):
             with torch._functorch.config.patch({"enable_autograd_cache": False}):
                 _, programs = run_and_get_code(run)
         self.assertTrue(programs)
-        return sorted(set(re.findall(r"torch\.ops\.berlu\.(\w+)", "".join(programs)))), answers
+        return sorted(set(re.findall(r"torch\.ops\.berlu\.(\w+)", "".join(programs))))
 
     @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
     def test_compiled_programs_call_operators_without_python_between(self):
@@ -130,33 +136,11 @@ class Compile(unittest.TestCase):
             ({"keep": "output"}, ["backward_from_output_raw", "forward_raw"]),
         ):
             with self.subTest(**keys):
-                seen, _ = self.calls(bt.BerLU(**keys), torch.randn(4, 4, requires_grad=True))
+                seen = self.calls(bt.BerLU(**keys), torch.randn(4, 4, requires_grad=True))
                 self.assertEqual(seen, names)
         with torch.no_grad():
-            seen, _ = self.calls(bt.BerLU(backend="native"), torch.randn(4, 4))
+            seen = self.calls(bt.BerLU(backend="native"), torch.randn(4, 4))
         self.assertEqual(seen, ["forward_raw"])
-
-    @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
-    def test_the_choice_on_a_gpu_follows_inductors_setting_of_cuda_graphs(self):
-        act, x = bt.BerLU(), torch.randn(4, 4, requires_grad=True)
-
-        def auto(x):
-            return torch.ops.berlu.forward_auto(x, act.alpha, None, act.spec, -1)
-
-        for cudagraphs, keys, native in (
-            (False, {}, False),
-            (True, {}, True),
-            (False, {"mode": "reduce-overhead"}, True),
-            (False, {"mode": "max-autotune-no-cudagraphs"}, False),
-            (False, {"options": {"triton.cudagraphs": True}}, True),
-        ):
-            with self.subTest(cudagraphs=cudagraphs, **keys):
-                seen, answers = self.calls(auto, x, cudagraphs, **keys)
-                self.assertEqual(answers[-1], native)
-                self.assertEqual(seen, ["backward_raw", "forward_raw"] if native else [])
-        grads = [torch.autograd.grad(f(x).square().sum(), [x, act.alpha]) for f in (auto, act)]
-        for a, b in zip(*grads):
-            self.assertTrue(torch.equal(a, b))
 
     def test_export_holds_standard_operators_only(self):
         act = bt.BerLU(channels=6, dim=1)

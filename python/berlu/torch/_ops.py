@@ -17,7 +17,6 @@ Python runs between torch's dispatcher and the kernel. Read apply() first."""
 from __future__ import annotations
 
 import contextlib
-import sys
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -70,13 +69,19 @@ def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
+def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """x.to(dtype) where that does something. torch.compile of torch 2.11 gives the result of an
+    autograd.Function that passes through a conversion to its own dtype a gradient of 0."""
+    return x if x.dtype == dtype else x.to(dtype)
+
+
 # ---- The pure form -------------------------------------------------------------------------------
 
 
 def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The value in torch operations, for transforms that differentiate it themselves."""
     site, dtype = site_of(spec), _wide(x)
-    return site.form.value(x.to(dtype), _values(site, x, (p, q), dim, dtype)).to(x.dtype)
+    return _cast(site.form.value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
 
 
 def _gradients(
@@ -109,8 +114,8 @@ class _Pure(torch.autograd.Function):
         site, dtype = site_of(ctx.spec), _wide(x)
         v = _values(site, x, (p, q), ctx.dim, dtype)
         needs = (ctx.needs_input_grad[1], ctx.needs_input_grad[2])
-        dx, (dp, dq) = _gradients(site.form, dy.to(dtype), x.to(dtype), v, (p, q), needs, ctx.dim)
-        return dx.to(x.dtype), dp, dq, None, None
+        dx, (dp, dq) = _gradients(site.form, _cast(dy, dtype), _cast(x, dtype), v, (p, q), needs, ctx.dim)
+        return _cast(dx, x.dtype), dp, dq, None, None
 
 
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
@@ -279,22 +284,6 @@ def _backward_autograd(from_output: bool) -> Any:
     return autograd
 
 
-def records_graphs() -> bool:
-    """Whether what is compiled now will run in CUDA graphs, which launch without the CPU: inductor's
-    setting triton.cudagraphs, which mode="reduce-overhead" sets while it compiles. Without inductor
-    True, because then nothing fuses the pure form."""
-    config = sys.modules.get("torch._inductor.config")
-    return config is None or bool(config.triton.cudagraphs)
-
-
-def _forward_auto(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
-    """The operator, or the pure form where the CPU launches every kernel. Torch takes it apart, into
-    what it calls here, when inductor has its settings and not before; so this is an operator too."""
-    if type(x) is Tensor or records_graphs():  # a plain tensor: nobody traces
-        return _forward_autograd(x, p, q, spec, dim)
-    return _pure(x, p, q, spec, dim)
-
-
 _library: Any = None  # what is registered lives as long as this
 
 
@@ -310,8 +299,6 @@ def _register() -> None:
         for ending, kernel in (("", autograd), ("_raw", torch.library.fallthrough_kernel)):
             torch.library.register_fake(f"berlu::{name}{ending}", fake, lib=_library)
             _library.impl(name + ending, kernel, "Autograd")
-    _library.define("forward_auto(Tensor x, Tensor? p, Tensor? q, str spec, int dim) -> Tensor")
-    _library.impl("forward_auto", _forward_auto, "CompositeImplicitAutograd")
 
 
 def _self_test() -> Optional[str]:
@@ -438,12 +425,7 @@ def _apply_traced(
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     keeps_output = keep == "output" and torch.is_grad_enabled()
-    if keeps_output:
-        y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim)
-    elif choice == "auto" and keep == "input" and x.is_cuda:
-        y = torch.ops.berlu.forward_auto(x, p, q, spec, dim)
-    else:
-        y = _forward(x, p, q, spec, dim)
+    y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim) if keeps_output else _forward(x, p, q, spec, dim)
     return y
 
 
