@@ -59,6 +59,18 @@ static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options 
     return BERLU_OK;
 }
 
+/* Without NVIDIA's MPS the processes on a GPU take turns, with it they run side by side
+ * (docs/performance.md, 9). Its daemon is looked for where CUDA's programs look. */
+static void sharing_note(const options *o)
+{
+    if (options_count(o, "devices") == 0 || options_int(o, "per-device") < 2 || options_flag(o, "quiet"))
+        return;
+    if (!getenv("CUDA_MPS_PIPE_DIRECTORY") && access("/tmp/nvidia-mps", F_OK) != 0)
+        fputs("note: runs that share a GPU take turns, which costs a tenth; NVIDIA's MPS lets them run side by side: "
+              "nvidia-cuda-mps-control -d\n",
+              stderr);
+}
+
 /* Indexes finished runs and submits the rest to Slurm. */
 static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
@@ -111,6 +123,7 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
         how.device_count = device_count;
         how.jobs = options_given(o, "jobs") ? how.jobs : device_count;
     }
+    sharing_note(o);
     how.threads = study_threads(o, how.jobs);
     *slots = how.jobs;
     run_lock lock;

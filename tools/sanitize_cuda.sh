@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 #
 # FOLDER holds test_cuda_kernels, test_cuda_depthwise and test_cuda_engine (build/tests/cuda). The
-# engine runs every op in bf16; FILTER in the environment names other tests, all of them would take
-# hours. A test that did not end within SECONDS (600) is reported as such; a finding fails in any
+# engine runs every op in bf16; FILTER in the environment names other tests (all of them would take
+# hours), TOOLS some of the tools. A test that did not end within SECONDS (600) is reported; a finding fails in any
 # case. Errors that a CUDA call returns are the library's way of asking what a chip can do, so calls
 # are not checked. Exit 1 where a tool found something, 77 without a GPU or compute-sanitizer.
 set -u
@@ -17,7 +17,7 @@ mkdir -p "$logs"
 # TOOL PROGRAM [ARGUMENT]: a line for the report in LOGS/TOOL-PROGRAM.end
 check()
 {
-    local name=$1-$2 begin=$SECONDS state=clean
+    local name=$1-$2${3:+-$3} begin=$SECONDS state=clean
     timeout "$seconds" "$checker" --tool "$1" --report-api-errors no --print-limit 8 --error-exitcode 9 \
         "$folder/$2" ${3:+"$3"} > "$logs/$name.log" 2>&1
     local code=$?
@@ -28,12 +28,11 @@ check()
     echo "$name: $state, $((SECONDS - begin)) s; $(grep -E "SUMMARY" "$logs/$name.log" | tail -n 1)" > "$logs/$name.end"
 }
 
-for tool in memcheck racecheck initcheck; do
-    for program in test_cuda_kernels test_cuda_depthwise test_cuda_engine; do
-        [ -x "$folder/$program" ] || { echo "$folder/$program: missing"; continue; }
-        argument=
-        [ $program != test_cuda_engine ] || argument=$filter
-        check $tool $program $argument &
+for tool in ${TOOLS:-memcheck racecheck initcheck}; do
+    for test in "test_cuda_kernels norm" "test_cuda_kernels attention" "test_cuda_kernels rows" test_cuda_depthwise \
+        "test_cuda_engine $filter"; do
+        [ -x "$folder/${test%% *}" ] || { echo "$folder/${test%% *}: missing"; continue; }
+        check $tool $test &
     done
 done
 wait

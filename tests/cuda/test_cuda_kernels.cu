@@ -412,23 +412,28 @@ static void attention_small_gpu()
 }
 #endif
 
-int main(void)
+/* test_cuda_kernels [norm|attention|rows]: all of them, or one */
+int main(int argc, char **argv)
 {
+    auto wanted = [&](const char *name) { return argc < 2 || !strcmp(argv[1], name); };
     if (!device_there()) {
         printf("no GPU: skipped\n");
         return 77;
     }
-    norm_all();
+    if (wanted("norm"))
+        norm_all();
     printf("norm: %d wrong\n", faults);
 #ifdef CUDA_EMULATED
     attention_small_gpu();
     emulate_shared_most = 227 * 1024; /* compute capability 9.0 from here on */
 #endif
-    attention_all();
-    if (rows_there())
-        attention_wide_all();
+    if (wanted("attention")) {
+        attention_all();
+        if (rows_there())
+            attention_wide_all();
+    }
     printf("attention: %d wrong\n", faults);
-    if (rows_there())
+    if (wanted("rows") && rows_there())
         rows_all(), linear_norm_all();
     printf("all: %d wrong\n", faults);
     return faults ? 1 : 0;

@@ -36,6 +36,11 @@ done
 tables cut b
 same a b
 
+# Two runs on a GPU: a word about MPS, unless it is at work.
+shares() { "$berlu" study run "$study" --dir whole --devices 0 --per-device 2 2>&1 >/dev/null; }
+if [ ! -e /tmp/nvidia-mps ]; then (unset CUDA_MPS_PIPE_DIRECTORY; shares | grep -q "NVIDIA's MPS"); fi
+if (export CUDA_MPS_PIPE_DIRECTORY=pipe; shares) | grep MPS; then exit 1; fi
+
 # Called again it runs nothing.
 before=$(cat cut/runs/*/lock | cksum)
 "$berlu" study run "$study" --dir cut --quiet >/dev/null
