@@ -5,7 +5,6 @@ import ctypes
 import json
 import os
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
@@ -85,23 +84,6 @@ class Ours(Cell):
 
     def result(self, line):
         return json.loads(line)["rows"][0]
-
-
-class Quiet:
-    """While something is measured the process group --pause is stopped, a training on the same card for instance, whose
-    launched work the GPU finishes first."""
-
-    def __init__(self, args):
-        self.group = args.pause
-
-    def __enter__(self):
-        if self.group:
-            os.killpg(self.group, signal.SIGSTOP)
-            time.sleep(0.7)
-
-    def __exit__(self, *_):
-        if self.group:
-            os.killpg(self.group, signal.SIGCONT)
 
 
 def berlu_command(args, row, more=()):

@@ -25,8 +25,8 @@ that clocks and temperature are shared. Figures are medians over rounds, then th
 of every second round over that of the others, so what equal things differ by. A cell with +cls is shown, and is not the
 fastest torch: its model is not timm's. BerLU in torch is the composition of torch operations, or with --berlu-torch the
 module of this project's Python package. Nothing compiles while a row is measured; --ahead N prepares N rows side by side,
-which saves time where compiling takes longer than measuring. A card that others train on meanwhile: --pause stops their process
-group while something is measured, and --memory then counts what berlu adds.
+which saves time where compiling takes longer than measuring. A card that others train on meanwhile: --pause stops their
+sessions while something is measured (quiet.py), and --memory then counts what berlu adds.
 
 --memory: time and memory of one row under each of torch's budgets and each of berlu's policies (--keep, with and without
 --recompute-attention). Memory is the driver's, less what an empty context takes: of berlu the most during a run that has the
@@ -40,7 +40,8 @@ import threading
 
 import step_plots
 import step_sweep
-from step_cells import Driver, Ours, Peer, Quiet, Resident, Watch, berlu_end, berlu_start, empty_context, noise
+from quiet import Quiet, sessions
+from step_cells import Driver, Ours, Peer, Resident, Watch, berlu_end, berlu_start, empty_context, noise
 from step_peer import CALLS, Mode
 
 DEFAULT = ["vit_tiny_cifar:gelu:1024:bf16:both", "vit_tiny_cifar:gelu:1024:f32:both", "vit_tiny_cifar:berlu:1024:bf16:both",
@@ -60,7 +61,7 @@ def prepare(args, rows):
         for peer in cells:
             peer.ready()
     ours = {}
-    with Quiet(args):
+    with Quiet(args.pause):
         for row in rows:
             ours[row] = Ours(args, row)
             ours[row].ready()
@@ -74,7 +75,7 @@ def spread(rates):
 
 def measure(args, ours, peers):
     """Rounds of one row; the cells have their rates."""
-    with Quiet(args):
+    with Quiet(args.pause):
         for i in range(args.rounds):
             for cell in [ours, *peers] if i % 2 == 0 else [*peers[::-1], ours]:
                 cell.turn()
@@ -99,7 +100,7 @@ def compare(args, row, ours, peers):
 
 
 def memory_berlu(args, memory, row, keep, more):
-    with Quiet(args):
+    with Quiet(args.pause):
         before = memory.used(None) if args.pause else 0
         process = berlu_start(args, ":".join(row.split(":")[:4] + [keep]), more)
         with Watch(memory, process) as watch:
@@ -113,7 +114,7 @@ def memory_torch(args, memory, row, modes):
     peers = [Peer(args, row, mode) for mode in modes]
     peers = [peer for peer in peers if peer.ready()]
     found = {}
-    with Quiet(args):
+    with Quiet(args.pause):
         for _ in range(args.rounds):
             for peer in peers:
                 peer.turn()
@@ -172,7 +173,7 @@ def processes(args, row):
         totals, cells = [], [Ours(args, row) for _ in range(count)]
         if not all([cell.ready() for cell in cells]):
             break
-        with Quiet(args):
+        with Quiet(args.pause):
             for _ in range(args.rounds):
                 together(cells)
                 totals.append(sum(cell.rates[-1] for cell in cells))
@@ -194,7 +195,7 @@ def options():
     p.add_argument("--rounds", type=int, default=6)
     p.add_argument("--seconds", type=float, default=1.0, help="of a turn")
     p.add_argument("--ahead", type=int, default=1, metavar="N", help="rows prepared side by side before they are measured")
-    p.add_argument("--pause", type=int, metavar="GROUP", help="a process group that is stopped while something is measured")
+    p.add_argument("--pause", type=sessions, metavar="SESSION,...", help="sessions that are stopped while something is measured")
     p.add_argument("--berlu-torch", action="store_true")
     p.add_argument("--memory", action="store_true")
     p.add_argument("--budgets", type=lambda text: text.split(","), default=["1.0", "0.7", "0.5", "0.3"])

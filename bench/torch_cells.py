@@ -21,6 +21,8 @@ import tempfile
 import threading
 import time
 
+from quiet import Quiet
+
 WARM = 3  # steps before anything counts; a CUDA graph is recorded in the second
 NUMBERS = 10  # losses compared between cells
 SHARE = 0.06  # of a GPU's memory; a cell that holds more gives it back after each turn, which costs the next one
@@ -383,10 +385,9 @@ def run(tables, args):
             prepare([cell for _, cells in some for cell in cells], jobs, args.prepare)
             times = ", ".join(f"{cell.prepared:.0f}" for _, cells in some for cell in cells if cell.facts is not None)
             print(f"\nprepared in {time.monotonic() - begin:.0f} s ({times})", flush=True)
-            if args.pause:
-                sys.stdin.readline()
             for title, cells in some:
-                measure(cells, args)
+                with Quiet(args.pause):
+                    measure(cells, args)
                 report(title, cells)
                 numbers(cells)
         finally:  # all at once: freeing the memory of a GPU takes each a while

@@ -36,6 +36,7 @@ from torch import nn
 
 import berlu.torch as bt
 import torch_cells
+from quiet import Quiet, sessions
 
 
 class Composition(nn.Module):
@@ -222,7 +223,9 @@ def main():
     parser.add_argument("--networks", nargs="*", help="of the table defaults")
     parser.add_argument("--compile", choices=[*torch_cells.COMPILED], default="compiled", help="of the table defaults")
     parser.add_argument("--backends", nargs="*", choices=[*torch_cells.BACKENDS], default=["native", "torch"])
-    parser.add_argument("--pause", action="store_true", help="measure after a line of standard input")
+    parser.add_argument(
+        "--pause", type=sessions, metavar="SESSION,...", help="sessions that are stopped while something is measured"
+    )
     args = parser.parse_args()
     for name in args.tables:
         if name not in {**CALLS, **STEPS}:
@@ -236,7 +239,8 @@ def main():
     )
     for name in args.tables:
         if name in CALLS:
-            CALLS[name](args)
+            with Quiet(args.pause):
+                CALLS[name](args)
     if "gpu_step" in args.tables and not torch.cuda.is_available():
         print("\nno GPU: the table gpu_step is left out")
         args.tables.remove("gpu_step")

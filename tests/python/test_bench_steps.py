@@ -4,14 +4,18 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.dom.minidom
+from unittest import mock
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
+import quiet  # noqa: E402
 import step_cells  # noqa: E402
 import step_peer  # noqa: E402
 import step_plots  # noqa: E402
@@ -68,18 +72,26 @@ class Numbers(unittest.TestCase):
         self.assertIsNone(step_sweep.cell_take(cell(), Peer([1]), [Peer([], failure="code 1")]))
         self.assertIsNone(step_sweep.cell_take(cell(), Peer([], failure="code 1"), [Peer([1])]))
 
-    def test_a_group_is_stopped_while_something_is_measured_and_goes_on_behind(self):
-        def state():
-            return pathlib.Path(f"/proc/{other.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    def test_a_session_is_stopped_while_something_is_measured_and_goes_on_behind(self):
+        def stopped():
+            return [pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for p in quiet.members(other.pid)]
 
-        with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        grown_up = "timeout 60 sleep 60 & exec sleep 60"  # timeout makes a process group of its own
+        with subprocess.Popen(["sh", "-c", grown_up], start_new_session=True) as other, mock.patch.object(quiet, "SETTLE", 0):
             try:
-                with self.assertRaises(KeyError), step_cells.Quiet(argparse.Namespace(pause=other.pid)):
-                    self.assertEqual(state(), "T")
+                while len(quiet.members(other.pid)) < 3:
+                    time.sleep(0.01)
+                with self.assertRaises(KeyError), quiet.Quiet([other.pid]):
+                    while stopped() != [True] * 3:  # a busy machine takes its time
+                        time.sleep(0.01)
                     raise KeyError  # a measurement that fails stops nothing for good
-                self.assertNotEqual(state(), "T")
+                while any(stopped()):
+                    time.sleep(0.01)
             finally:
-                other.kill()
+                quiet.tell([other.pid], signal.SIGKILL)
+
+    def test_the_own_session_is_never_stopped(self):
+        self.assertEqual(quiet.members(os.getsid(0)), [])
 
 
 class Files(unittest.TestCase):
