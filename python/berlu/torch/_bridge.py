@@ -21,7 +21,7 @@ import torch
 
 from .. import _lib
 
-tested = ("2.10", "2.15")  # the oldest and the newest torch that the tests ran with
+tested = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")  # the versions of torch that the tests ran with
 
 
 def _bridge_paths() -> Iterator[pathlib.Path]:
