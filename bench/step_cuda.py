@@ -74,8 +74,11 @@ def spread(rates):
 
 
 def measure(args, ours, peers):
-    """Rounds of one row; the cells have their rates."""
+    """Rounds of one row; the cells have their rates. A first round does not count: clocks and caches are another row's."""
     with Quiet(args.pause):
+        for cell in [ours, *peers]:
+            cell.turn()
+            cell.rates.clear()
         for i in range(args.rounds):
             for cell in [ours, *peers] if i % 2 == 0 else [*peers[::-1], ours]:
                 cell.turn()
