@@ -67,6 +67,17 @@ static void fail(const std::string &what)
         printf("WRONG %s\n", what.c_str());
 }
 
+/* Whether shapes of real networks are compared, too: not in emulation, nor under a checker that makes
+ * a kernel a thousand times slower (BERLU_TEST_SMALL=1; tools/sanitize_cuda.sh). */
+static bool large_shapes()
+{
+#ifdef CUDA_EMULATED
+    return false;
+#else
+    return !getenv("BERLU_TEST_SMALL");
+#endif
+}
+
 /* ---- device memory --------------------------------------------------------------------------- */
 
 #ifdef CUDA_EMULATED
