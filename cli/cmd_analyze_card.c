@@ -51,7 +51,7 @@ static void card_print(const berlu_act *act, const card *c, const bench_row *spe
     printf("  %-20s %.10g (found %.10g at x = %.6g)\n", "Lipschitz constant", c->lipschitz.constant, c->lipschitz.found,
            c->lipschitz.found_at);
     printf("  %-20s %.8g (kinks not counted)\n", "largest curvature", c->lipschitz.curvature);
-    printf("  %-20s f(0) = %.8g, smallest value %.8g\n", "values", c->zero, c->least);
+    printf("  %-20s f(0) = %.8g, smallest value in [-8, 8] %.8g\n", "values", c->zero, c->least);
     depth_words("depth", &c->depth);
     if (c->has_centred)
         depth_words("depth of f - f(0)", &c->centred);

@@ -227,7 +227,7 @@ static berlu_status bench_memory_command(options *o)
 }
 
 const command cmd_bench_step = {
-    "bench step", "how fast networks train and answer",
+    "bench step", "how fast networks train and infer",
     "Medians of whole training steps (forward, backward, clipping, AdamW) on random images.\n"
     "\n"
     "  berlu bench step vit_tiny_cifar --batch 32\n"
@@ -236,7 +236,7 @@ const command cmd_bench_step = {
     step_rows, bench_step_command};
 
 const command cmd_bench_memory = {
-    "bench memory", "how much memory training and answering take",
+    "bench memory", "how much memory training and inference take",
     "What is planned, what of it is kept from forward to backward, and what was measured; for networks of 15 MiB and "
     "more\n"
     "both agree within 2 %. Under --keep all a policy that the activation cannot is left out and told.\n"

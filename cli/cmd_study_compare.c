@@ -14,8 +14,8 @@
 
 static const option_row compare_rows[] = {
     STUDY_ROWS,
-    {"a", OPTION_STRINGS, "AXIS=LABEL", .flags = OPTION_REQUIRED, .help = "the first cells; may be repeated"},
-    {"b", OPTION_STRINGS, "AXIS=LABEL", .flags = OPTION_REQUIRED, .help = "the cells to compare with; may be repeated"},
+    {"a", OPTION_STRINGS, "AXIS=LABEL", .flags = OPTION_REQUIRED, .help = "the first cells"},
+    {"b", OPTION_STRINGS, "AXIS=LABEL", .flags = OPTION_REQUIRED, .help = "the cells to compare with"},
     NO_COMPUTE_ROWS,
     {0}};
 

@@ -237,11 +237,22 @@ static void landscapes_note(const study_opened *x)
                 missing, first->path);
 }
 
+static berlu_status only_check(const study *s, const char *only)
+{
+    for (size_t i = 0; i < s->cell_count; i++)
+        if (!only || strstr(s->cells[i].label, only))
+            return BERLU_OK;
+    return berlu_fail(BERLU_ERR_ARG,
+                      "--only %s: no cell's label holds this; the first is '%s', --dry-run lists them all", only,
+                      s->cell_count ? s->cells[0].label : "");
+}
+
 static berlu_status train_study(study_opened *x, const options *o)
 {
     int slots = 0;
     size_t counts[STUDY_STATES] = {0};
     double began = clock_seconds();
+    TRY(only_check(&x->s, options_string(o, "only")));
     if (options_flag(o, "dry-run"))
         return study_plan(o, x);
     TRY(machine_check(x, o, study_runs_find(x, o)));

@@ -12,8 +12,7 @@
 
 #define KNOWN_ROW                                                                                                      \
     {                                                                                                                  \
-        "known", OPTION_STRINGS, "STORE",                                                                              \
-            .help = "runs that this store (study.db or its folder) holds count as done; may be repeated"               \
+        "known", OPTION_STRINGS, "STORE", .help = "runs that this store (study.db or its folder) holds count as done"  \
     }
 
 #define STUDY_ROWS                                                                                                     \
@@ -21,7 +20,7 @@
      .help = "the study: a YAML file, or the folder it lives in"},                                                     \
         {"dir", OPTION_STRING, "DIR", .help = "where the study lives (default runs/NAME)"},                            \
     {                                                                                                                  \
-        "set", OPTION_STRINGS, "KEY=VALUE", .help = "a setting for all runs, over the file's; may be repeated"         \
+        "set", OPTION_STRINGS, "KEY=VALUE", .help = "a setting for all runs, over the file's"                          \
     }
 
 /* A study, its place and its runs. */

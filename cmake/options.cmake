@@ -29,6 +29,9 @@ if(BERLU_TESTS AND NOT BERLU_ENGINE)
 endif()
 
 set(BERLU_SANITIZE "" CACHE STRING "address, undefined or thread: build everything under that sanitizer")
+if(NOT BERLU_SANITIZE MATCHES "^(address|undefined|thread|)$")
+    message(FATAL_ERROR "BERLU_SANITIZE is ${BERLU_SANITIZE}: address, undefined or thread are possible")
+endif()
 # Only LLVM's OpenMP tells the thread sanitizer of its barriers (Archer); with another every parallel loop is a race.
 if(BERLU_SANITIZE STREQUAL thread AND NOT CMAKE_C_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "the thread sanitizer needs clang and LLVM's OpenMP: make test SAN=thread, or -DCMAKE_C_COMPILER=clang-14")

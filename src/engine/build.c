@@ -71,7 +71,7 @@ static berlu_status sites_check(const engine *e)
         if (info.learned && !(bound && bound->low >= 0.001f))
             return berlu_fail(BERLU_ERR_ARG,
                               "%s: keep=output with a learned alpha needs it kept at 0.001 or above "
-                              "(--act-constraint)",
+                              "(--act-constraint alpha:0.001:)",
                               site->name);
     }
     return BERLU_OK;

@@ -32,7 +32,7 @@
     /* optimizer */ \
     _(optimizer, "optimizer", CHOICE, "adamw", 0, 0, optimizers, "adamw|sgd", "update rule", FIXED) \
     _(lr, "lr", REAL, "auto", 0, 1e38, NULL, "LR", "peak learning rate; auto: 1e-3 * images per update / 1024 (recipe convnext: 4e-3 whatever the batch)", FIXED) \
-    _(weight_decay, "weight-decay", REAL, "0.05", 0, 1e6, NULL, "D", "on matrices only, unless decay_all", FIXED) \
+    _(weight_decay, "weight-decay", REAL, "0.05", 0, 1e6, NULL, "D", "on matrices only, unless --decay-all", FIXED) \
     _(beta1, "beta1", REAL, "0.9", 0, 0.999999, NULL, "B", "AdamW", FIXED) \
     _(beta2, "beta2", REAL, "0.999", 0, 0.999999999, NULL, "B", "AdamW", FIXED) \
     _(adam_eps, "adam-eps", REAL, "1e-8", 0, 1, NULL, "E", "AdamW", FIXED) \

@@ -41,6 +41,11 @@ shares() { "$berlu" study run "$study" --dir whole --devices 0 --per-device 2 2>
 if [ ! -e /tmp/nvidia-mps ]; then (unset CUDA_MPS_PIPE_DIRECTORY; shares | grep -q "NVIDIA's MPS"); fi
 if (export CUDA_MPS_PIPE_DIRECTORY=pipe; shares) | grep MPS; then exit 1; fi
 
+# Cells that are not there.
+code=0
+"$berlu" study run "$study" --dir never --only "no such cell" >/dev/null 2>error || code=$?
+[ $code = 2 ] && [ ! -e never ] && grep -q "no cell's label holds this" error
+
 # Called again it runs nothing.
 before=$(cat cut/runs/*/lock | cksum)
 "$berlu" study run "$study" --dir cut --quiet >/dev/null
