@@ -198,6 +198,25 @@ class Script(unittest.TestCase):
 
 
 class Transforms(unittest.TestCase):
+    def test_compiled_transforms_have_the_tangent_of_eager_ones(self):
+        x = torch.linspace(-2, 2, 5)
+        for keys in ({}, {"keep": "output"}, {"learn": "none"}):
+            with self.subTest(**keys):
+                torch._dynamo.reset()
+                act = bt.BerLU(alpha=0.3, eps=0.5, **keys)
+
+                def jvp(t):
+                    return torch.func.jvp(act, (t,), (torch.ones_like(t),))[1]
+
+                torch.testing.assert_close(torch.compile(jvp, backend="aot_eager")(x), jvp(x))
+                self.assertTrue((jvp(x) != 0).all())
+
+    def test_derivatives_at_zero_do_not_depend_on_how_torch_clamps(self):
+        for spec, want in (("elu", 1), ("celu", 1), ("softplus", 0.5), ("relu", 0), ("relu6", 0), ("hard_swish", 0.5)):
+            act, x = bt.Act(spec), torch.zeros(3)
+            got = torch.func.grad(lambda t: act(t).sum())(x)
+            torch.testing.assert_close(got, torch.full((3,), float(want)))
+
     def test_vmap_grad_jvp_jacrev_hessian_and_per_sample_gradients(self):
         torch.manual_seed(10)
         x, alpha = torch.randn(5, 4), torch.tensor([0.3])

@@ -12,8 +12,9 @@ from ._form import Form, Tensor, Values
 
 
 def _below(x: Tensor) -> Tensor:
-    """min(x, 0), so that an exponential of the unused branch never overflows; torch keeps NaN."""
-    return torch.clamp_max(x, 0)
+    """min(x, 0), so that an exponential of the unused branch never overflows; NaN stays. A choice: the
+    slope of torch's clamp at its bound is 0 or 1, by the version."""
+    return torch.where(x > 0, torch.zeros_like(x), x)
 
 
 class Elu(Form):
@@ -193,7 +194,7 @@ class Sigmoid(Form):
 
 class Softplus(Form):
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return torch.clamp(x, min=0) + torch.log1p(torch.exp(-torch.abs(x)))
+        return torch.where(x > 0, x, torch.zeros_like(x)) + torch.log1p(torch.exp(torch.where(x > 0, -x, x)))
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         return torch.sigmoid(x)

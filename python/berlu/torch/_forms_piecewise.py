@@ -20,8 +20,11 @@ class Lines(Form):
 
     def value(self, x: Tensor, v: Values) -> Tensor:
         line = x * 1 if self.scale == 1 and self.shift == 0 else (x + self.shift) * self.scale
-        low, high = (None if math.isinf(end) else end for end in (self.low, self.high))
-        return line if low is None and high is None else torch.clamp(line, low, high)
+        if not math.isinf(self.low):
+            line = torch.where(line <= self.low, torch.full_like(line, self.low), line)
+        if not math.isinf(self.high):
+            line = torch.where(line >= self.high, torch.full_like(line, self.high), line)
+        return line
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         first, last = self.low / self.scale - self.shift, self.high / self.scale - self.shift
@@ -57,7 +60,7 @@ class Leaky(Form):
 
 class HardSwish(Form):
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return x * torch.clamp(x + 3, 0, 6) / 6
+        return torch.where(x <= -3, torch.zeros_like(x), torch.where(x >= 3, x, x * (x + 3) / 6))
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         return torch.where(x <= -3, torch.zeros_like(x), torch.where(x >= 3, torch.ones_like(x), x / 3 + 0.5))

@@ -448,6 +448,8 @@ def apply(
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
     if torch.compiler.is_compiling():
+        if _transformed():
+            return composition(x, p, q, spec, dim)
         return _apply_traced(x, p, q, spec, dim, keep, choice, learns)
     if type(x) is not Tensor and type(x) is not torch.nn.Parameter or _transformed():
         return composition(x, p, q, spec, dim)
