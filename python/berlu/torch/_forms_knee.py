@@ -110,4 +110,5 @@ class Smelu(Form):
 
     def inverse(self, y: Tensor, v: Values) -> Tensor:
         slope = torch.sqrt(torch.clamp_min(y / v[0], 0))
-        return torch.where(y > v[0], y, 4 * (y - v[0] / 4) / (1 + 2 * slope))
+        knee = torch.where(y > v[0], y, 4 * (y - v[0] / 4) / (1 + 2 * slope))
+        return torch.where(y > 0, knee, 0 * y - 2 * v[0])  # flat: outside of the transition
