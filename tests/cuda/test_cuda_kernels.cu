@@ -414,6 +414,10 @@ static void attention_small_gpu()
 int main(int argc, char **argv)
 {
     auto wanted = [&](const char *name) { return argc < 2 || !strcmp(argv[1], name); };
+    if (argc > 1 && !wanted("norm") && !wanted("attention") && !wanted("rows")) {
+        printf("%s: norm, attention or rows\n", argv[1]);
+        return 2;
+    }
     if (!device_there()) {
         printf("no GPU: skipped\n");
         return 77;
@@ -422,7 +426,8 @@ int main(int argc, char **argv)
         norm_all();
     printf("norm: %d wrong\n", faults);
 #ifdef CUDA_EMULATED
-    attention_small_gpu();
+    if (wanted("attention"))
+        attention_small_gpu();
     emulate_shared_most = 227 * 1024; /* compute capability 9.0 from here on */
 #endif
     if (wanted("attention")) {

@@ -76,8 +76,8 @@ class Numbers(unittest.TestCase):
         def stopped():
             return [pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for p in quiet.members(other.pid)]
 
-        grown_up = "timeout 60 sleep 60 & exec sleep 60"  # timeout makes a process group of its own
-        with subprocess.Popen(["sh", "-c", grown_up], start_new_session=True) as other, mock.patch.object(quiet, "SETTLE", 0):
+        command = "timeout 60 sleep 60 & exec sleep 60"  # timeout makes a process group of its own
+        with subprocess.Popen(["sh", "-c", command], start_new_session=True) as other, mock.patch.object(quiet, "SETTLE", 0):
             try:
                 while len(quiet.members(other.pid)) < 3:
                     time.sleep(0.01)

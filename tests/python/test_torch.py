@@ -143,6 +143,17 @@ class Operators(unittest.TestCase):
                     da, db = (torch.autograd.grad(t, s, torch.ones_like(t))[0] for t, s in ((y, a), (z, b)))
                     torch.testing.assert_close(da, db)
 
+    def test_second_order_of_smelu_from_the_output(self):
+        """Also where it is flat, and the output does not tell x."""
+        seconds = []
+        for keep in ("input", "output"):
+            x, act = torch.tensor([-3.0, -1.0, -0.2, 0.3, 2.0], requires_grad=True), bt.Act("smelu:beta=0.7,learn=beta", keep=keep)
+            leaves = (x, *act.parameters())
+            first = torch.autograd.grad(act(x).sum(), leaves, create_graph=True)
+            seconds.append(torch.autograd.grad(sum(g.sum() for g in first), leaves))
+        for a, b in zip(*seconds):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
     def test_second_order_through_the_operators_is_that_of_f64(self):
         torch.manual_seed(4)
         for spec in ("berlu:eps=0.5", "berlu:eps=0.5,degree=6", "smelu", "prelu", "elu", "celu", "gelu", "mish"):

@@ -34,6 +34,13 @@ static const char *word_in(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
+/* A study of four cells with six seeds. */
+static void four_cells(store_contents *contents, const synthetic_cell *cells, const char *yaml)
+{
+    synthetic_make(contents,
+                   &(synthetic){.cells = cells, .cell_count = 4, .seeds = 6, .epochs = 2, .spread = 0.5, .yaml = yaml});
+}
+
 /* Four cells; a prediction about two of them and one about all four. A third one that an earlier
  * file had, or one that was registered when its runs had begun, leaves the hypothesis partial. */
 static void a_hypothesis_is_judged_beside_the_claims(void **state)
@@ -56,12 +63,7 @@ static void a_hypothesis_is_judged_beside_the_claims(void **state)
         char folder[FOLDER_PATH], path[FOLDER_PATH];
         store_contents contents;
         report r;
-        synthetic_make(&contents, &(synthetic){.cells = cells,
-                                               .cell_count = 4,
-                                               .seeds = 6,
-                                               .epochs = 2,
-                                               .spread = 0.5,
-                                               .yaml = "study: made\nhypothesis: all of it\n"});
+        four_cells(&contents, cells, "study: made\nhypothesis: all of it\n");
         store_study *t = contents.studies;
         t->contrasts[0].expected = (stats_expected){STATS_ABOVE, cases[i].above};
         t->contrasts[0].second = 1, t->contrasts[0].minus_a = 2, t->contrasts[0].minus_b = 3;
@@ -135,12 +137,7 @@ static void only_what_may_err_more_often_is_corrected(void **state)
     for (int whole = 0; whole < 2; whole++) {
         store_contents contents;
         report r;
-        synthetic_make(&contents, &(synthetic){.cells = cells,
-                                               .cell_count = 4,
-                                               .seeds = 6,
-                                               .epochs = 2,
-                                               .spread = 0.5,
-                                               .yaml = whole ? "study: made\nhypothesis: x\n" : "study: made\n"});
+        four_cells(&contents, cells, whole ? "study: made\nhypothesis: x\n" : "study: made\n");
         for (size_t k = 0; k < 3; k++)
             contents.studies[0].contrasts[k].expected = (stats_expected){STATS_WITHIN, 0.5};
         assert_int_equal(report_make(&r, &contents), BERLU_OK);

@@ -70,11 +70,14 @@ class HardSwish(Form):
 
 
 class Relu2(Form):
+    def _above(self, x: Tensor) -> Tensor:
+        return torch.where(x <= 0, torch.zeros_like(x), x)
+
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return torch.clamp(x, min=0) ** 2
+        return self._above(x) ** 2
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
-        return 2 * torch.clamp(x, min=0)
+        return 2 * self._above(x)
 
     def second(self, x: Tensor, v: Values) -> Tensor:
         return torch.where(x > 0, 2.0, torch.where(torch.isnan(x), x, 0.0)).to(x.dtype)
