@@ -7,8 +7,8 @@
  * A rule asks for a tensor of the forward with grad_keep(), which decides between saving and
  * recomputing: the output of a cheap op (a norm, an unfold, with policy `input` an activation) is
  * recomputed by a copy of its node, once, just before the first reader. Everything else that a
- * backward node reads is saved, because being read extends its lifetime (engine/plan.c). Read on:
- * graph/op_linear.c for a rule. */
+ * backward node reads is saved, because being read extends its lifetime (engine/plan.c). Policy
+ * `both` trades memory for time: it recomputes nothing. Read on: graph/op_linear.c for a rule. */
 #include <stdlib.h>
 
 #include "graph/op.h"
@@ -81,11 +81,11 @@ berlu_status grad_give_outputs(grad_pass *p, const node *n)
 /* Is the output of this node recomputed rather than saved? */
 static int node_recomputes(const grad_pass *p, const node *n)
 {
-    if (n->attr.act)
-        return p->keep == KEEP_INPUT;
     if (n->attr.heads)
         return p->recompute_attention;
-    return (op_rules[n->op].flags & RULE_RECOMPUTE) != 0;
+    if (n->attr.act)
+        return p->keep == KEEP_INPUT;
+    return p->keep != KEEP_BOTH && (op_rules[n->op].flags & RULE_RECOMPUTE) != 0;
 }
 
 tensor grad_keep(grad_pass *p, tensor t)

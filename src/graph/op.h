@@ -26,7 +26,8 @@ typedef enum op_id {
 
 enum { NODE_INPUTS = 10, NODE_OUTPUTS = 6, ACT_PARAMS = 2 };
 
-/* The tensor that an activation site saves for the backward; names: "input" "both" "output". */
+/* The tensor that an activation site saves for the backward; names: "input" "both" "output". With
+ * both, the outputs of other cheap ops (RULE_RECOMPUTE) are saved too. */
 typedef enum engine_keep { KEEP_INPUT, KEEP_BOTH, KEEP_OUTPUT } engine_keep;
 /* HARD: argmax of the teacher. SOFT: tau^2 KL / (B K), as DeiT. */
 typedef enum engine_distill { DISTILL_NONE, DISTILL_HARD, DISTILL_SOFT } engine_distill;
@@ -85,7 +86,7 @@ typedef struct op_rule {
     unsigned flags;
 } op_rule;
 enum {
-    RULE_RECOMPUTE = 1, /* output 0 is cheap: the backward recomputes it instead of saving it */
+    RULE_RECOMPUTE = 1, /* output 0 is cheap: the backward recomputes it unless `keep` is both */
     RULE_RANDOM = 2,    /* identity outside training */
     RULE_LOSS = 4,      /* gradients begin here */
     RULE_VIEW = 8,      /* output 0 is input 0's memory; there is no kernel */

@@ -9,7 +9,8 @@
  *                                            (op_entry.copy)
  *
  * The forward saves x and two statistics a row; y is recomputed from them (a norm reads and writes
- * memory once, which is cheaper than holding its output until the backward). */
+ * memory once, which costs less than holding its output until the backward), unless `keep` is
+ * both. */
 #include "graph/op_rules.h"
 
 berlu_status norm_shape(graph *g, node *n)

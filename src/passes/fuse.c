@@ -260,9 +260,12 @@ static void dx_act_join(fuse_pass *f, int index)
     node *dx = producer_of(f, grad.in[0]);
     if (!dx || dx->op != OP_LINEAR_DX || dx->in[2] != TENSOR_NONE || f->uses[grad.in[0]] != 1)
         return;
-    int place = graph_tensor(f->g, grad.in[0])->producer, again = remade_find(f, grad.in[1]);
-    if (graph_tensor(f->g, grad.in[1])->producer > place) /* itself recomputed, and later than this */
-        return;
+    int before = graph_tensor(f->g, grad.in[0])->producer, again = remade_find(f, grad.in[1]), place = before;
+    if (graph_tensor(f->g, grad.in[1])->producer > before) { /* u is itself recomputed, and later */
+        if (again < 0)
+            return;
+        place = again;
+    }
     node joined = node_make(OP_LINEAR_DX_ACT, 6,
                             (tensor[]){dx->in[0], dx->in[1], grad.in[1], TENSOR_NONE, grad.in[2], grad.in[3]});
     joined.backward = 1;
@@ -273,11 +276,10 @@ static void dx_act_join(fuse_pass *f, int index)
     joined.out[2] = grad.out[1];
     joined.out[3] = grad.out[2];
     bias_take_in(f, &joined, grad.in[1], 1 + (again >= 0));
-    if (again >= 0)
-        f->dead[again] = 1;
-    f->dead[index] = 1;
     node_move(f, index, place, &joined);
-    f->dead[place] = 0;
+    f->dead[before] = before != place;
+    if (again >= 0)
+        f->dead[again] = again != place;
 }
 
 /* A layer's bias gradient is the column sums of its dy: request them from the op that computes
