@@ -287,24 +287,19 @@ static int sums_chunks(int64_t groups)
     return (int)(groups < SUMS_CHUNKS ? groups : (int64_t)SUMS_CHUNKS);
 }
 
-static void sums_launch(const attention_args &a, bool chip, cudaStream_t stream)
-{
-    int chunks = sums_chunks(a.groups), columns = (int)(3 * a.dim + 31) / 32;
-    if (!chip)
-        kernel_launch(stream, attention_sums_any, (int64_t)chunks * columns, SUMS_DEEP * 32, 0, a, chunks, columns);
-    kernel_launch(stream, attention_sums_join, (3 * a.dim + 15) / 16, 512, 0, a, chip ? (int)a.groups : chunks);
-}
-
-static void attention_launch(const attention_args &a, bool backward, const cuda_device *dev)
+/* Returns how many rows of partial sums there are. */
+static int64_t attention_launch(const attention_args &a, bool backward, const cuda_device *dev)
 {
     cudaStream_t stream = dev->stream;
     if (a.groups <= 0)
-        return;
+        return 0;
     bool chip = chip_launch_any(a, backward, dev);
     if (!chip && !fast_launch(a, backward, stream))
         plain_launch(a, backward, stream);
-    if (a.partial)
-        sums_launch(a, chip, stream);
+    int chunks = sums_chunks(a.groups), columns = (int)(3 * a.dim + 31) / 32;
+    if (a.partial && !chip)
+        kernel_launch(stream, attention_sums_any, (int64_t)chunks * columns, SUMS_DEEP * 32, 0, a, chunks, columns);
+    return chip ? a.groups : chunks;
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
@@ -350,10 +345,16 @@ extern "C" void cuda_attention_grad(const op_call *c)
     a.dq = array_of(&c->out[0]), a.dk = array_from(&c->out[0], a.dim);
     a.dv = apart ? array_of(&c->out[1]) : array_from(&c->out[0], 2 * a.dim);
     a.delta = (float *)c->workspace;
-    a.sums_k = (float *)c->out[2].data, a.sums_v = (float *)c->out[3].data;
-    if (a.sums_k || a.sums_v)
+    float *sums = (float *)c->out[2].data, *sums_v = (float *)c->out[3].data;
+    if (sums || sums_v)
         a.partial = (float *)((char *)c->workspace + delta_bytes(c));
     assert(c->in[3].dtype == DTYPE_F32);
-    attention_launch(a, true, cuda_device_of(c));
+    int64_t parts = attention_launch(a, true, cuda_device_of(c)), own = (apart ? 2 : 3) * a.dim;
     cuda_launched(c);
+    cuda_end end = {a.partial, sums, parts, own, 3 * a.dim, 0},
+             end_v = {a.partial + own, sums_v, parts, a.dim, 3 * a.dim, 0};
+    if (a.partial)
+        cuda_end_add(c, &end);
+    if (a.partial && apart)
+        cuda_end_add(c, &end_v);
 }

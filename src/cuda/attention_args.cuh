@@ -13,7 +13,6 @@ typedef struct attention_args {
     float *logsum;                    /* [row][heads]; forward: NULL where nobody wants them */
     float *delta;                     /* [row][heads], workspace: sum over keys of p dp */
     float *partial; /* [parts][3 dim], workspace: column sums of dq, dk, dv over some rows; NULL: nobody wants them */
-    float *sums_k, *sums_v;          /* where they end: of dq and dk (and dv if it lies with them); of dv */
     int64_t stride_k, stride_v, dim; /* elements from row to row: q, k and their gradients; v and dv; y and dy */
     int64_t groups;
     int tokens, heads, width;

@@ -4,7 +4,7 @@
  * Two stages, no atomics. First rows of partial sums, 3 dim columns each: attention_chip.cuh,
  * attention_head_grad.cuh and attention_wide_grad.cuh add their accumulators, a row for every
  * group; behind the other kernels attention_sums_any() reads the gradients again, a row for every
- * chunk of their rows. Then attention_sums_join() adds the rows in a fixed order. */
+ * chunk of their rows. Then these rows are added in a fixed order, with other sums (ends.c). */
 #ifndef CUDA_ATTENTION_SUMS_CUH
 #define CUDA_ATTENTION_SUMS_CUH
 
@@ -70,28 +70,6 @@ static __global__ void __launch_bounds__(SUMS_DEEP * 32) attention_sums_any(atte
     for (int i = 1; i < SUMS_DEEP; i++)
         sum += shared[i][lane];
     a.partial[chunk * 3 * a.dim + column] = sum;
-}
-
-/* 16 columns to a block, 32 threads to a column, in a fixed order. */
-static __global__ void __launch_bounds__(512) attention_sums_join(attention_args a, int parts)
-{
-    __shared__ float shared[32][17];
-    int c = threadIdx.x % 16, deep = threadIdx.x / 16, column = (int)blockIdx.x * 16 + c, columns = 3 * (int)a.dim;
-    float sum = 0;
-    if (column < columns)
-#pragma unroll 8
-        for (int p = deep; p < parts; p += 32)
-            sum += a.partial[(int64_t)p * columns + column];
-    shared[deep][c] = sum;
-    __syncthreads();
-    if (deep || column >= columns)
-        return;
-    for (int i = 1; i < 32; i++)
-        sum += shared[i][c];
-    bool apart = column >= 2 * a.dim && a.stride_v == a.dim; /* dv in an array of its own */
-    float *to = apart ? a.sums_v : a.sums_k;
-    if (to)
-        to[apart ? column - 2 * a.dim : column] = sum;
 }
 
 #endif
