@@ -12,7 +12,7 @@
  *   nvcc -O3 -std=c++20 -gencode=arch=compute_90a,code=sm_90a --fmad=false -DKERNELS_ALONE -Isrc \
  *       -Iinclude bench/cuda_kernels.cu -o cuda_kernels \
  *       src/cuda/{norm,attention,attention_wide,depthwise,columns}.cu
- *   ./cuda_kernels [norm|attention|tokens|wide|depthwise] */
+ *   ./cuda_kernels [norm|grad|attention|tokens|wide|depthwise] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/prim.cuh"
+#include "cuda/norm_ahead.cuh"
 
 #ifdef KERNELS_ALONE
 extern "C" void cuda_launched(const op_call *c)
@@ -45,11 +45,11 @@ static void must(cudaError_t e)
     exit(1);
 }
 
-/* Values in -1 .. 1 that differ from element to element. */
-static __global__ void fill(void *data, int bf16, size_t count)
+/* Values in -1 .. 1 that differ from element to element, and between arrays. */
+static __global__ void fill(void *data, int bf16, size_t count, uint32_t array_number)
 {
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
-        uint32_t z = (uint32_t)i * 2654435761u;
+        uint32_t z = ((uint32_t)i + array_number * 40503u) * 2654435761u;
         z = (z ^ z >> 15) * 2246822519u;
         store(array{data, bf16}, (int64_t)i, (float)(z >> 8) * (1.0f / 8388608.0f) - 1.0f);
     }
@@ -71,7 +71,7 @@ struct bench_call {
         op_operand o = {};
         must(cudaMalloc(&o.data, size));
         memory.push_back(o.data);
-        fill<<<1024, 256>>>(o.data, dtype == DTYPE_BF16, count);
+        fill<<<1024, 256>>>(o.data, dtype == DTYPE_BF16, count, (uint32_t)slot);
         info[slot].rank = 2;
         info[slot].size[0] = tokens;
         info[slot].size[1] = channels;
@@ -272,6 +272,175 @@ static void norm_table(cuda_device *dev)
     bench_norm(dev, "no fast width", 1024 * 65, 200, DTYPE_BF16, 0, 0);
 }
 
+/* ---- forms of the norm's gradient ------------------------------------------------------------ */
+
+/* Ends of sums are launches of their own; they are not timed. */
+static bool grad_ends;
+
+template <typename TX, int WIDTH, typename FILL> static void grad_ahead(const op_call *c)
+{
+    norm_grad_args a = norm_grad_args_of(c);
+    norm_ahead_launch<TX, __nv_bfloat16, WIDTH, FILL>(a, NORM_BLOCKS, cuda_device_of(c)->stream);
+    cuda_launched(c);
+    if (grad_ends)
+        norm_grad_end(a, c);
+}
+
+template <typename TX, int WIDTH, bool WHOLE> static void grad_fast(const op_call *c)
+{
+    norm_grad_args a = norm_grad_args_of(c);
+    norm_fast_launch<TX, __nv_bfloat16, WIDTH / NORM_CHANNELS, WHOLE>(a, cuda_device_of(c)->stream);
+    cuda_launched(c);
+    if (grad_ends)
+        norm_grad_end(a, c);
+}
+
+struct grad_form {
+    const char *name;
+    op_kernel kernel;
+};
+
+/* The last output that differs, and by how much, as a share of the largest value of the first
+ * form's. */
+struct grad_difference {
+    double most[NODE_OUTPUTS];
+    bool again; /* a second run gave the same bytes */
+};
+
+typedef std::vector<std::vector<char>> grad_results;
+
+static grad_results grad_run(bench_call *b, op_kernel kernel, cuda_device *dev)
+{
+    grad_results all(NODE_OUTPUTS);
+    for (int i = 0; i < NODE_OUTPUTS; i++) {
+        const op_operand &o = b->call.out[i];
+        all[i].resize((size_t)(o.rows * o.channels) * (o.dtype == DTYPE_BF16 ? 2 : 4));
+        if (o.data)
+            must(cudaMemset(o.data, 0xff, all[i].size())); /* NaN */
+        else
+            all[i].clear();
+    }
+    must(cudaDeviceSynchronize());
+    grad_ends = true;
+    kernel(&b->call);
+    grad_ends = false;
+    must(cudaStreamSynchronize(dev->stream));
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        if (!all[i].empty())
+            must(cudaMemcpy(all[i].data(), b->call.out[i].data, all[i].size(), cudaMemcpyDefault));
+    return all;
+}
+
+static double element(const std::vector<char> &raw, bool bf16, size_t i)
+{
+    uint32_t word;
+    if (bf16)
+        word = (uint32_t)((const uint16_t *)raw.data())[i] << 16;
+    else
+        word = ((const uint32_t *)raw.data())[i];
+    float f;
+    memcpy(&f, &word, 4);
+    return f;
+}
+
+static grad_difference grad_compare(bench_call *b, const grad_results &want, op_kernel kernel, cuda_device *dev)
+{
+    grad_difference d = {};
+    grad_results got = grad_run(b, kernel, dev);
+    d.again = got == grad_run(b, kernel, dev);
+    for (int i = 0; i < NODE_OUTPUTS; i++) {
+        bool bf16 = b->call.out[i].dtype == DTYPE_BF16;
+        double largest = 0;
+        for (size_t e = 0; e < got[i].size() / (bf16 ? 2 : 4); e++) {
+            double w = element(want[i], bf16, e), off = fabs(element(got[i], bf16, e) - w);
+            largest = fmax(largest, fabs(w));
+            d.most[i] = off == off ? fmax(d.most[i], off) : INFINITY;
+        }
+        d.most[i] /= largest > 0 ? largest : 1;
+    }
+    return d;
+}
+
+/* All forms by turns, after a comparison with the first. dx is rounded after sums in another order:
+ * single elements may differ by a unit of their last place. */
+static void grad_bench(cuda_device *dev, const char *name, int64_t rows, int64_t width, tensor_dtype stream,
+                       const std::vector<grad_form> &forms)
+{
+    enum { TURNS = 5 };
+    std::vector<bench_call *> sets;
+    for (int i = 0; i < SETS; i++) {
+        bench_call *b = new bench_call;
+        b->call.attr = &b->attr;
+        b->call.device = (device *)dev;
+        b->in(0, rows, width, DTYPE_BF16, 1), b->in(1, rows, width, stream, 1), b->in(2, 1, width, DTYPE_F32, 1);
+        b->in(3, rows, 2, DTYPE_F32, 1), b->in(4, rows, width, stream, 1), b->in(5, 1, width, DTYPE_F32, 1);
+        b->out(0, rows, width, stream), b->out(1, 1, width, DTYPE_F32), b->out(2, 1, width, DTYPE_F32);
+        b->out(3, 1, width, DTYPE_F32), b->out(4, rows, width, DTYPE_BF16);
+        if (stream == DTYPE_F32)
+            b->out(5, rows, width, DTYPE_BF16);
+        b->workspace(cuda_norm_grad_workspace(&b->call));
+        sets.push_back(b);
+    }
+    must(cudaDeviceSynchronize());
+    double bytes = (double)sets[0]->bytes;
+    printf("norm_grad %s, %lld x %lld: %.1f MB, floor %.1f us; us a call in %d turns\n", name, (long long)rows,
+           (long long)width, bytes * 1e-6, bytes / 4.0e6, TURNS);
+    std::vector<std::vector<double>> us(forms.size());
+    for (int turn = 0; turn < TURNS; turn++)
+        for (size_t f = 0; f < forms.size(); f++)
+            us[f].push_back(time_calls(sets.data(), SETS, forms[f].kernel, dev) * 1e6);
+    grad_results want = grad_run(sets[0], forms[0].kernel, dev);
+    for (size_t f = 0; f < forms.size(); f++) {
+        grad_difference d = grad_compare(sets[0], want, forms[f].kernel, dev);
+        std::sort(us[f].begin(), us[f].end());
+        double median = us[f][TURNS / 2];
+        printf("  %-34s %7.1f us  %4.2f of the floor  (%.1f to %.1f)  off by dx %.0e dw %.0e db %.0e sums %.0e y %.0e "
+               "copy %.0e%s\n",
+               forms[f].name, median, bytes / 4.0e6 / median, us[f][0], us[f][TURNS - 1], d.most[0], d.most[1],
+               d.most[2], d.most[3], d.most[4], d.most[5], d.again ? "" : "  OTHER BYTES THE SECOND TIME");
+    }
+    fflush(stdout);
+    for (bench_call *b : sets)
+        delete b;
+}
+
+template <int WIDTH> static std::vector<grad_form> grad_forms_bf16()
+{
+    typedef __nv_bfloat16 bf16;
+    return {{"row by row", grad_fast<bf16, WIDTH, false>},
+            {"row by row, whole stores", grad_fast<bf16, WIDTH, true>},
+            {"ahead: 2 x 8 warps, 2 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<8, 2, 2, 2>>},
+            {"ahead: 2 x 8 warps, 3 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<8, 2, 3, 2>>},
+            {"ahead: 2 x 8 warps, 3 stages of 1", grad_ahead<bf16, WIDTH, norm_fill<8, 2, 3, 1>>},
+            {"ahead: 4 x 4 warps, 2 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<4, 4, 2, 2>>}};
+}
+
+template <int WIDTH> static std::vector<grad_form> grad_forms_f32()
+{
+    return {{"row by row", grad_fast<float, WIDTH, false>},
+            {"row by row, whole stores", grad_fast<float, WIDTH, true>},
+            {"ahead: 2 x 8 warps, 3 stages of 1", grad_ahead<float, WIDTH, norm_fill<8, 2, 3, 1>>},
+            {"ahead: 2 x 8 warps, 2 stages of 1", grad_ahead<float, WIDTH, norm_fill<8, 2, 2, 1>>},
+            {"ahead: 4 x 4 warps, 3 stages of 1", grad_ahead<float, WIDTH, norm_fill<4, 4, 3, 1>>}};
+}
+
+static void grad_table(cuda_device *dev)
+{
+    grad_bench(dev, "ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
+    grad_bench(dev, "ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, grad_forms_f32<192>());
+    grad_bench(dev, "ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
+    grad_bench(dev, "TNT words b512, bf16", 512 * 65, 384, DTYPE_BF16, grad_forms_bf16<384>());
+    grad_bench(dev, "ConvNeXt-T b512, bf16", 512 * 1024, 96, DTYPE_BF16,
+               {{"row by row", grad_fast<__nv_bfloat16, 96, false>},
+                {"ahead", grad_ahead<__nv_bfloat16, 96, norm_fill_best<__nv_bfloat16, __nv_bfloat16, 96>::type>}});
+    grad_bench(dev, "ViT-Base/4 b256, bf16", 256 * 65, 768, DTYPE_BF16,
+               {{"row by row", grad_fast<__nv_bfloat16, 768, false>},
+                {"ahead", grad_ahead<__nv_bfloat16, 768, norm_fill_best<__nv_bfloat16, __nv_bfloat16, 768>::type>}});
+    grad_bench(dev, "TNT pixels b512, bf16", 512 * 64 * 16, 24, DTYPE_BF16,
+               {{"row by row", grad_fast<__nv_bfloat16, 24, false>},
+                {"ahead", grad_ahead<__nv_bfloat16, 24, norm_fill_best<__nv_bfloat16, __nv_bfloat16, 24>::type>}});
+}
+
 static void attention_table(cuda_device *dev)
 {
     bench_attention(dev, "ViT-Tiny/4 b1024, 65 x 3 x 64", {1024, 65, 3, 64, false}, 31, 72);
@@ -329,11 +498,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(cuda_device *);
-    } tables[] = {{"norm", norm_table},
-                  {"attention", attention_table},
-                  {"tokens", tokens_table},
-                  {"wide", wide_table},
-                  {"depthwise", depthwise_table}};
+    } tables[] = {{"norm", norm_table},     {"grad", grad_table}, {"attention", attention_table},
+                  {"tokens", tokens_table}, {"wide", wide_table}, {"depthwise", depthwise_table}};
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         printf("no GPU: skipped\n");
