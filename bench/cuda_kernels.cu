@@ -272,14 +272,18 @@ static void norm_table(cuda_device *dev)
     bench_norm(dev, "no fast width", 1024 * 65, 200, DTYPE_BF16, 0, 0);
 }
 
-/* ---- forms of the norm's gradient ------------------------------------------------------------ */
+/* ---- forms of the norm's kernels by turns ---------------------------------------------------- */
 
 /* Ends of sums are launches of their own; they are not timed. */
 static bool grad_ends;
+static bool shared_preferred; /* over L1, as a hint to the driver */
 
 template <typename TX, int WIDTH, typename FILL> static void grad_ahead(const op_call *c)
 {
     norm_grad_args a = norm_grad_args_of(c);
+    if (shared_preferred)
+        must(cudaFuncSetAttribute(norm_grad_ahead<TX, __nv_bfloat16, WIDTH, 3, FILL>,
+                                  cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
     norm_ahead_launch<TX, __nv_bfloat16, WIDTH, FILL>(a, NORM_BLOCKS, cuda_device_of(c)->stream);
     cuda_launched(c);
     if (grad_ends)
@@ -289,37 +293,34 @@ template <typename TX, int WIDTH, typename FILL> static void grad_ahead(const op
 template <typename TX, int WIDTH, bool WHOLE> static void grad_fast(const op_call *c)
 {
     norm_grad_args a = norm_grad_args_of(c);
-    norm_fast_launch<TX, __nv_bfloat16, WIDTH / NORM_CHANNELS, WHOLE>(a, cuda_device_of(c)->stream);
+    norm_grad_fast_launch<TX, __nv_bfloat16, WIDTH / NORM_CHANNELS, WHOLE>(a, cuda_device_of(c)->stream);
     cuda_launched(c);
     if (grad_ends)
         norm_grad_end(a, c);
 }
 
-struct grad_form {
+template <typename TX, int WIDTH, bool WHOLE> static void forward_fast(const op_call *c)
+{
+    norm_fast_launch<TX, __nv_bfloat16, WIDTH / NORM_CHANNELS, WHOLE>(norm_args_of(c), cuda_device_of(c)->stream);
+    cuda_launched(c);
+}
+
+struct form {
     const char *name;
     op_kernel kernel;
 };
 
-/* The last output that differs, and by how much, as a share of the largest value of the first
- * form's. */
-struct grad_difference {
-    double most[NODE_OUTPUTS];
-    bool again; /* a second run gave the same bytes */
-};
+typedef std::vector<std::vector<char>> form_results; /* the bytes of each output */
 
-typedef std::vector<std::vector<char>> grad_results;
-
-static grad_results grad_run(bench_call *b, op_kernel kernel, cuda_device *dev)
+static form_results form_run(bench_call *b, op_kernel kernel, cuda_device *dev)
 {
-    grad_results all(NODE_OUTPUTS);
-    for (int i = 0; i < NODE_OUTPUTS; i++) {
-        const op_operand &o = b->call.out[i];
-        all[i].resize((size_t)(o.rows * o.channels) * (o.dtype == DTYPE_BF16 ? 2 : 4));
-        if (o.data)
+    form_results all(NODE_OUTPUTS);
+    for (int i = 0; i < NODE_OUTPUTS; i++)
+        if (b->call.out[i].data) {
+            const op_operand &o = b->call.out[i];
+            all[i].resize((size_t)(o.rows * o.channels) * (o.dtype == DTYPE_BF16 ? 2 : 4));
             must(cudaMemset(o.data, 0xff, all[i].size())); /* NaN */
-        else
-            all[i].clear();
-    }
+        }
     must(cudaDeviceSynchronize());
     grad_ends = true;
     kernel(&b->call);
@@ -331,40 +332,42 @@ static grad_results grad_run(bench_call *b, op_kernel kernel, cuda_device *dev)
     return all;
 }
 
-static double element(const std::vector<char> &raw, bool bf16, size_t i)
+static float element(const std::vector<char> &raw, bool bf16, size_t i)
 {
     uint32_t word;
     if (bf16)
         word = (uint32_t)((const uint16_t *)raw.data())[i] << 16;
     else
-        word = ((const uint32_t *)raw.data())[i];
+        memcpy(&word, raw.data() + 4 * i, 4);
     float f;
     memcpy(&f, &word, 4);
     return f;
 }
 
-static grad_difference grad_compare(bench_call *b, const grad_results &want, op_kernel kernel, cuda_device *dev)
+/* The largest difference of each output from `want`, as a share of its largest value. */
+static void form_differences(const bench_call *b, const form_results &want, const form_results &got)
 {
-    grad_difference d = {};
-    grad_results got = grad_run(b, kernel, dev);
-    d.again = got == grad_run(b, kernel, dev);
+    printf(" off by");
     for (int i = 0; i < NODE_OUTPUTS; i++) {
         bool bf16 = b->call.out[i].dtype == DTYPE_BF16;
-        double largest = 0;
-        for (size_t e = 0; e < got[i].size() / (bf16 ? 2 : 4); e++) {
-            double w = element(want[i], bf16, e), off = fabs(element(got[i], bf16, e) - w);
-            largest = fmax(largest, fabs(w));
-            d.most[i] = off == off ? fmax(d.most[i], off) : INFINITY;
+        float largest = 0, most = 0;
+        size_t count = got[i] == want[i] ? 0 : got[i].size() / (bf16 ? 2 : 4);
+        if (got[i].empty())
+            continue;
+        for (size_t e = 0; e < count; e++) {
+            float w = element(want[i], bf16, e), off = fabsf(element(got[i], bf16, e) - w);
+            largest = fmaxf(largest, fabsf(w));
+            most = off == off ? fmaxf(most, off) : INFINITY;
         }
-        d.most[i] /= largest > 0 ? largest : 1;
+        printf(" %.0e", most > 0 ? most / largest : 0);
     }
-    return d;
 }
 
-/* All forms by turns, after a comparison with the first. dx is rounded after sums in another order:
- * single elements may differ by a unit of their last place. */
-static void grad_bench(cuda_device *dev, const char *name, int64_t rows, int64_t width, tensor_dtype stream,
-                       const std::vector<grad_form> &forms)
+/* All forms by turns, then compared with the first: sums over a row are in another order, so single
+ * elements of dx differ by a unit of their last place. */
+template <typename F>
+static void form_bench(cuda_device *dev, const char *name, int64_t rows, int64_t width, const std::vector<form> &forms,
+                       op_workspace workspace, F make)
 {
     enum { TURNS = 5 };
     std::vector<bench_call *> sets;
@@ -372,39 +375,60 @@ static void grad_bench(cuda_device *dev, const char *name, int64_t rows, int64_t
         bench_call *b = new bench_call;
         b->call.attr = &b->attr;
         b->call.device = (device *)dev;
+        make(b);
+        b->workspace(workspace ? workspace(&b->call) : 0);
+        sets.push_back(b);
+    }
+    must(cudaDeviceSynchronize());
+    double bytes = (double)sets[0]->bytes;
+    printf("%s, %lld x %lld: %.1f MB, floor %.1f us; medians of %d turns\n", name, (long long)rows, (long long)width,
+           bytes * 1e-6, bytes / 4.0e6, TURNS);
+    std::vector<std::vector<double>> us(forms.size());
+    for (int turn = 0; turn < TURNS; turn++)
+        for (size_t f = 0; f < forms.size(); f++)
+            us[f].push_back(time_calls(sets.data(), SETS, forms[f].kernel, dev) * 1e6);
+    form_results want = form_run(sets[0], forms[0].kernel, dev);
+    for (size_t f = 0; f < forms.size(); f++) {
+        std::sort(us[f].begin(), us[f].end());
+        double median = us[f][TURNS / 2];
+        printf("  %-34s %7.1f us  %4.2f of the floor  (%.1f to %.1f) ", forms[f].name, median, bytes / 4.0e6 / median,
+               us[f][0], us[f][TURNS - 1]);
+        form_results got = form_run(sets[0], forms[f].kernel, dev);
+        form_differences(sets[0], want, got);
+        printf("%s\n", got == form_run(sets[0], forms[f].kernel, dev) ? "" : "  OTHER BYTES THE SECOND TIME");
+        fflush(stdout);
+    }
+    for (bench_call *b : sets)
+        delete b;
+}
+
+/* Differences are of dx, dw, db, the sums of dx, y and the copy of dx. */
+static void grad_bench(cuda_device *dev, const char *name, int64_t rows, int64_t width, tensor_dtype stream,
+                       const std::vector<form> &forms)
+{
+    form_bench(dev, name, rows, width, forms, cuda_norm_grad_workspace, [&](bench_call *b) {
         b->in(0, rows, width, DTYPE_BF16, 1), b->in(1, rows, width, stream, 1), b->in(2, 1, width, DTYPE_F32, 1);
         b->in(3, rows, 2, DTYPE_F32, 1), b->in(4, rows, width, stream, 1), b->in(5, 1, width, DTYPE_F32, 1);
         b->out(0, rows, width, stream), b->out(1, 1, width, DTYPE_F32), b->out(2, 1, width, DTYPE_F32);
         b->out(3, 1, width, DTYPE_F32), b->out(4, rows, width, DTYPE_BF16);
         if (stream == DTYPE_F32)
             b->out(5, rows, width, DTYPE_BF16);
-        b->workspace(cuda_norm_grad_workspace(&b->call));
-        sets.push_back(b);
-    }
-    must(cudaDeviceSynchronize());
-    double bytes = (double)sets[0]->bytes;
-    printf("norm_grad %s, %lld x %lld: %.1f MB, floor %.1f us; us a call in %d turns\n", name, (long long)rows,
-           (long long)width, bytes * 1e-6, bytes / 4.0e6, TURNS);
-    std::vector<std::vector<double>> us(forms.size());
-    for (int turn = 0; turn < TURNS; turn++)
-        for (size_t f = 0; f < forms.size(); f++)
-            us[f].push_back(time_calls(sets.data(), SETS, forms[f].kernel, dev) * 1e6);
-    grad_results want = grad_run(sets[0], forms[0].kernel, dev);
-    for (size_t f = 0; f < forms.size(); f++) {
-        grad_difference d = grad_compare(sets[0], want, forms[f].kernel, dev);
-        std::sort(us[f].begin(), us[f].end());
-        double median = us[f][TURNS / 2];
-        printf("  %-34s %7.1f us  %4.2f of the floor  (%.1f to %.1f)  off by dx %.0e dw %.0e db %.0e sums %.0e y %.0e "
-               "copy %.0e%s\n",
-               forms[f].name, median, bytes / 4.0e6 / median, us[f][0], us[f][TURNS - 1], d.most[0], d.most[1],
-               d.most[2], d.most[3], d.most[4], d.most[5], d.again ? "" : "  OTHER BYTES THE SECOND TIME");
-    }
-    fflush(stdout);
-    for (bench_call *b : sets)
-        delete b;
+    });
 }
 
-template <int WIDTH> static std::vector<grad_form> grad_forms_bf16()
+template <typename TX> static void forward_bench(cuda_device *dev, const char *name, int64_t rows)
+{
+    tensor_dtype stream = sizeof(TX) == 2 ? DTYPE_BF16 : DTYPE_F32;
+    std::vector<form> forms = {{"as the compiler stores", forward_fast<TX, 192, false>},
+                               {"whole stores", forward_fast<TX, 192, true>}};
+    form_bench(dev, name, rows, 192, forms, NULL, [&](bench_call *b) {
+        b->attr.eps = 1e-6f;
+        b->in(0, rows, 192, stream, 1), b->in(1, 1, 192, DTYPE_F32, 1), b->in(2, 1, 192, DTYPE_F32, 1);
+        b->out(0, rows, 192, DTYPE_BF16), b->out(1, rows, 2, DTYPE_F32);
+    });
+}
+
+template <int WIDTH> static std::vector<form> grad_forms_bf16()
 {
     typedef __nv_bfloat16 bf16;
     return {{"row by row", grad_fast<bf16, WIDTH, false>},
@@ -415,30 +439,41 @@ template <int WIDTH> static std::vector<grad_form> grad_forms_bf16()
             {"ahead: 4 x 4 warps, 2 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<4, 4, 2, 2>>}};
 }
 
-template <int WIDTH> static std::vector<grad_form> grad_forms_f32()
+static std::vector<form> grad_forms_f32()
 {
-    return {{"row by row", grad_fast<float, WIDTH, false>},
-            {"row by row, whole stores", grad_fast<float, WIDTH, true>},
-            {"ahead: 2 x 8 warps, 3 stages of 1", grad_ahead<float, WIDTH, norm_fill<8, 2, 3, 1>>},
-            {"ahead: 2 x 8 warps, 2 stages of 1", grad_ahead<float, WIDTH, norm_fill<8, 2, 2, 1>>},
-            {"ahead: 4 x 4 warps, 3 stages of 1", grad_ahead<float, WIDTH, norm_fill<4, 4, 3, 1>>}};
+    return {{"row by row", grad_fast<float, 192, false>},
+            {"row by row, whole stores", grad_fast<float, 192, true>},
+            {"ahead: 2 x 8 warps, 3 stages of 1", grad_ahead<float, 192, norm_fill<8, 2, 3, 1>>},
+            {"ahead: 2 x 8 warps, 2 stages of 1", grad_ahead<float, 192, norm_fill<8, 2, 2, 1>>},
+            {"ahead: 4 x 4 warps, 3 stages of 1", grad_ahead<float, 192, norm_fill<4, 4, 3, 1>>}};
+}
+
+/* As cuda_norm_grad() has it, beside the form before. */
+template <int WIDTH> static std::vector<form> grad_forms_best()
+{
+    typedef __nv_bfloat16 bf16;
+    return {{"row by row", grad_fast<bf16, WIDTH, false>},
+            {"ahead", grad_ahead<bf16, WIDTH, typename norm_fill_best<bf16, bf16, WIDTH>::type>}};
 }
 
 static void grad_table(cuda_device *dev)
 {
-    grad_bench(dev, "ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
-    grad_bench(dev, "ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, grad_forms_f32<192>());
-    grad_bench(dev, "ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
-    grad_bench(dev, "TNT words b512, bf16", 512 * 65, 384, DTYPE_BF16, grad_forms_bf16<384>());
-    grad_bench(dev, "ConvNeXt-T b512, bf16", 512 * 1024, 96, DTYPE_BF16,
-               {{"row by row", grad_fast<__nv_bfloat16, 96, false>},
-                {"ahead", grad_ahead<__nv_bfloat16, 96, norm_fill_best<__nv_bfloat16, __nv_bfloat16, 96>::type>}});
-    grad_bench(dev, "ViT-Base/4 b256, bf16", 256 * 65, 768, DTYPE_BF16,
-               {{"row by row", grad_fast<__nv_bfloat16, 768, false>},
-                {"ahead", grad_ahead<__nv_bfloat16, 768, norm_fill_best<__nv_bfloat16, __nv_bfloat16, 768>::type>}});
-    grad_bench(dev, "TNT pixels b512, bf16", 512 * 64 * 16, 24, DTYPE_BF16,
-               {{"row by row", grad_fast<__nv_bfloat16, 24, false>},
-                {"ahead", grad_ahead<__nv_bfloat16, 24, norm_fill_best<__nv_bfloat16, __nv_bfloat16, 24>::type>}});
+    grad_bench(dev, "norm_grad ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
+    grad_bench(dev, "norm_grad ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, grad_forms_f32());
+    grad_bench(dev, "norm_grad ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
+    grad_bench(dev, "norm_grad TNT words b512, bf16", 512 * 65, 384, DTYPE_BF16, grad_forms_bf16<384>());
+    forward_bench<__nv_bfloat16>(dev, "norm ViT-Tiny/4 b1024, bf16", 1024 * 65);
+    forward_bench<float>(dev, "norm ViT-Tiny/4 b1024, f32 stream", 1024 * 65);
+    grad_bench(dev, "norm_grad ConvNeXt-T b128, bf16", 128 * 1024, 96, DTYPE_BF16, grad_forms_best<96>());
+    grad_bench(dev, "norm_grad ViT-Base b256, bf16", 256 * 65, 768, DTYPE_BF16, grad_forms_best<768>());
+    grad_bench(dev, "norm_grad TNT pixels b128, bf16", 128 * 64 * 16, 24, DTYPE_BF16, grad_forms_best<24>());
+}
+
+static void grad_shared_table(cuda_device *dev)
+{
+    shared_preferred = true;
+    grad_table(dev);
+    shared_preferred = false;
 }
 
 static void attention_table(cuda_device *dev)

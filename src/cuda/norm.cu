@@ -7,7 +7,7 @@
  *
  * The widths of our models (24 to 768, cuda/norm_rows.cuh) have kernels that read and write memory
  * once; every other width, and every other mix of dtypes, takes the plain kernels. A row is read
- * before it is written, by the lanes that write it, so outputs may overwrite inputs of their own
+ * before it is written, by the warp that writes it, so outputs may overwrite inputs of their own
  * dtype. */
 #include "cuda/norm_ahead.cuh"
 
@@ -40,12 +40,11 @@ template <typename F> static bool lanes_pick(int width, const F &f)
 /* ---- forward --------------------------------------------------------------------------------- */
 
 template <typename TX, typename TY> struct norm_launch {
-    norm_args a;
+    const norm_args &a;
     cudaStream_t stream;
     template <int L> void run() const
     {
-        int64_t rows = NORM_WARPS * 32 / L;
-        kernel_launch(stream, norm_fast<TX, TY, L, true>, (a.rows + rows - 1) / rows, NORM_WARPS * 32, 0, a);
+        norm_fast_launch<TX, TY, L, true>(a, stream);
     }
 };
 
@@ -65,12 +64,7 @@ static bool norm_launch_fast(const norm_args &a, cudaStream_t stream)
 
 extern "C" void cuda_norm(const op_call *c)
 {
-    norm_args a = {};
-    a.x = array_of(&c->in[0]), a.w = array_of(&c->in[1]), a.b = array_of(&c->in[2]), a.y = array_of(&c->out[0]);
-    a.given = (const float2 *)c->in[3].data, a.kept = (float2 *)c->out[1].data;
-    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels, a.eps = c->attr->eps;
-    assert(!a.given || c->in[3].dtype == DTYPE_F32);
-    assert(!a.kept || c->out[1].dtype == DTYPE_F32);
+    norm_args a = norm_args_of(c);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_launch_fast(a, stream))
         kernel_launch(stream, norm_any, (a.rows + NORM_WARPS - 1) / NORM_WARPS, NORM_WARPS * 32, 0, a);
@@ -98,7 +92,7 @@ template <typename TX, typename TD> struct norm_grad_launch {
         if constexpr (NORM_AHEAD)
             norm_ahead_launch<TX, TD, WIDTH, typename norm_fill_best<TX, TD, WIDTH>::type>(a, NORM_BLOCKS, stream);
         else
-            norm_fast_launch<TX, TD, L, true>(a, stream);
+            norm_grad_fast_launch<TX, TD, L, true>(a, stream);
     }
 };
 
