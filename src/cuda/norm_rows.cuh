@@ -13,7 +13,7 @@
  * bias gradient of the layer that wrote x. A lane keeps its row packed, as it was read, and unpacks
  * it twice; the registers that saves hold the sums.
  *
- * Read on: norm.cu picks the form. */
+ * Read on: norm_ahead.cuh for the gradient with rows copied ahead; norm.cu picks the form. */
 #ifndef CUDA_NORM_ROWS_CUH
 #define CUDA_NORM_ROWS_CUH
 
