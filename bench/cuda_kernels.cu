@@ -305,6 +305,12 @@ template <typename TX, int WIDTH, bool WHOLE> static void forward_fast(const op_
     cuda_launched(c);
 }
 
+template <typename TX, typename FILL> static void forward_ahead(const op_call *c)
+{
+    norm_forward_launch<TX, __nv_bfloat16, 192, FILL>(norm_args_of(c), NORM_BLOCKS, cuda_device_of(c)->stream);
+    cuda_launched(c);
+}
+
 struct form {
     const char *name;
     op_kernel kernel;
@@ -419,8 +425,12 @@ static void grad_bench(cuda_device *dev, const char *name, int64_t rows, int64_t
 template <typename TX> static void forward_bench(cuda_device *dev, const char *name, int64_t rows)
 {
     tensor_dtype stream = sizeof(TX) == 2 ? DTYPE_BF16 : DTYPE_F32;
-    std::vector<form> forms = {{"as the compiler stores", forward_fast<TX, 192, false>},
-                               {"whole stores", forward_fast<TX, 192, true>}};
+    constexpr int DEEP = sizeof(TX) == 2 ? 2 : 1;
+    std::vector<form> forms = {{"row by row", forward_fast<TX, 192, false>},
+                               {"row by row, whole stores", forward_fast<TX, 192, true>},
+                               {"ahead: 4 x 8 warps, 2 stages", forward_ahead<TX, norm_fill<8, 4, 2, DEEP>>},
+                               {"ahead: 4 x 8 warps, 3 stages", forward_ahead<TX, norm_fill<8, 4, 3, DEEP>>},
+                               {"ahead: 3 x 8 warps, 3 stages", forward_ahead<TX, norm_fill<8, 3, 3, DEEP>>}};
     form_bench(dev, name, rows, 192, forms, NULL, [&](bench_call *b) {
         b->attr.eps = 1e-6f;
         b->in(0, rows, 192, stream, 1), b->in(1, 1, 192, DTYPE_F32, 1), b->in(2, 1, 192, DTYPE_F32, 1);
@@ -463,6 +473,7 @@ static void grad_table(cuda_device *dev)
     grad_bench(dev, "norm_grad ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
     grad_bench(dev, "norm_grad TNT words b512, bf16", 512 * 65, 384, DTYPE_BF16, grad_forms_bf16<384>());
     forward_bench<__nv_bfloat16>(dev, "norm ViT-Tiny/4 b1024, bf16", 1024 * 65);
+    forward_bench<__nv_bfloat16>(dev, "norm ViT-Tiny/4 b256, bf16", 256 * 65);
     forward_bench<float>(dev, "norm ViT-Tiny/4 b1024, f32 stream", 1024 * 65);
     grad_bench(dev, "norm_grad ConvNeXt-T b128, bf16", 128 * 1024, 96, DTYPE_BF16, grad_forms_best<96>());
     grad_bench(dev, "norm_grad ViT-Base b256, bf16", 256 * 65, 768, DTYPE_BF16, grad_forms_best<768>());

@@ -39,12 +39,19 @@ template <typename F> static bool lanes_pick(int width, const F &f)
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
+/* Rows copied ahead (norm_ahead.cuh), or read when they are needed (norm_rows.cuh). */
+constexpr bool NORM_FORWARD_AHEAD = false;
+
 template <typename TX, typename TY> struct norm_launch {
     const norm_args &a;
     cudaStream_t stream;
     template <int L> void run() const
     {
-        norm_fast_launch<TX, TY, L, true>(a, stream);
+        if constexpr (NORM_FORWARD_AHEAD && L <= 16)
+            norm_forward_launch<TX, TY, NORM_CHANNELS * L, norm_fill<8, 4, 2, sizeof(TX) == 2 ? 2 : 1>>(a, NORM_BLOCKS,
+                                                                                                        stream);
+        else
+            norm_fast_launch<TX, TY, L, true>(a, stream);
     }
 };
 

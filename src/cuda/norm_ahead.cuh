@@ -290,4 +290,102 @@ static void norm_ahead_launch(norm_grad_args &a, int most, cudaStream_t stream)
                       norm_ahead_shared<TX, TD, WIDTH, 2, FILL>(), a);
 }
 
+/* ---- forward --------------------------------------------------------------------------------- */
+
+/* A stage of the forward: a tile of x, and its statistics where they are given. */
+template <typename TX, int WIDTH, int DEEP> struct norm_tile_forward {
+    using shape = norm_tile<TX, TX, WIDTH, DEEP>;
+    static constexpr int STATISTICS = shape::X, BYTES = shape::BYTES - shape::STATISTICS + shape::X;
+};
+
+template <typename TX, int WIDTH, int DEEP>
+DEVICE void norm_forward_copy(const norm_args &a, unsigned char *stage, int64_t tile)
+{
+    using shape = norm_tile<TX, TX, WIDTH, DEEP>;
+    int64_t row = tile * shape::ROWS;
+    if (row < a.rows) {
+        int rows = a.rows - row < shape::ROWS ? (int)(a.rows - row) : shape::ROWS, lane = threadIdx.x % 32;
+        tile_copy<TX, shape::ELEMENTS>(stage, (const TX *)a.x.data + tile * shape::ELEMENTS, rows * WIDTH);
+        if (a.given && lane < shape::ROWS)
+            copy_async<8>(stage + norm_tile_forward<TX, WIDTH, DEEP>::STATISTICS + lane * 8, a.given + row + lane,
+                          lane < rows);
+    }
+    copy_commit();
+}
+
+/* As norm_fast(), with sums over 12 channels a lane. */
+template <typename TX, typename TY, int WIDTH, typename FILL>
+__global__ void __launch_bounds__(FILL::WARPS * 32, FILL::RESIDENT) norm_forward_ahead(norm_args a)
+{
+    using shape = norm_tile<TX, TX, WIDTH, FILL::DEEP>;
+    using forward = norm_tile_forward<TX, WIDTH, FILL::DEEP>;
+    static_assert(shape::HELD, "weights are in registers");
+    constexpr int WARPS = FILL::WARPS, STAGES = FILL::STAGES, L = shape::L, VEC = shape::VEC, SLICES = shape::SLICES;
+    constexpr float SHARE = 1.0f / WIDTH;
+    SHARED_BYTES(shared);
+    int warp = threadIdx.x / 32, first = threadIdx.x % L * VEC, now = 0;
+    unsigned char *stages = shared + warp * STAGES * forward::BYTES;
+    int64_t tiles = (a.rows + shape::ROWS - 1) / shape::ROWS, step = (int64_t)gridDim.x * WARPS;
+    int64_t tile = (int64_t)blockIdx.x * WARPS + warp;
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++)
+        norm_forward_copy<TX, WIDTH, FILL::DEEP>(a, stages + s * forward::BYTES, tile + s * step);
+    float w[shape::CHANNELS], b[shape::CHANNELS];
+#pragma unroll
+    for (int s = 0; s < SLICES; s++) {
+        elements_load<float, VEC>(w + s * VEC, (const float *)a.w.data + s * L * VEC + first);
+        elements_load<float, VEC>(b + s * VEC, (const float *)a.b.data + s * L * VEC + first);
+    }
+#pragma unroll 1
+    for (; tile < tiles; tile += step) {
+        copy_wait<STAGES - 2>();
+        __syncwarp();
+        norm_forward_copy<TX, WIDTH, FILL::DEEP>(a, stages + (now ? now - 1 : STAGES - 1) * forward::BYTES,
+                                                 tile + (STAGES - 1) * step);
+        const unsigned char *stage = stages + now * forward::BYTES;
+#pragma unroll 1
+        for (int d = 0; d < FILL::DEEP; d++) {
+            int group = (d * 32 + threadIdx.x % 32) / L;
+            int64_t row = tile * shape::ROWS + group;
+            float v[shape::CHANNELS], sum = 0, square = 0;
+#pragma unroll
+            for (int s = 0; s < SLICES; s++)
+                elements_load<TX, VEC>(v + s * VEC, (const TX *)stage + group * WIDTH + s * L * VEC + first);
+            float2 stat;
+            if (a.given) {
+                stat = ((const float2 *)(stage + forward::STATISTICS))[group];
+            } else {
+#pragma unroll
+                for (int i = 0; i < shape::CHANNELS; i++)
+                    sum += v[i];
+                stat.x = lane_sum<L>(sum) * SHARE;
+#pragma unroll
+                for (int i = 0; i < shape::CHANNELS; i++)
+                    square = fmaf(v[i] - stat.x, v[i] - stat.x, square);
+                stat.y = 1.0f / sqrtf(fmaf(lane_sum<L>(square), SHARE, a.eps));
+            }
+            if (row < a.rows) {
+#pragma unroll
+                for (int i = 0; i < shape::CHANNELS; i++)
+                    v[i] = fmaf((v[i] - stat.x) * stat.y, w[i], b[i]);
+#pragma unroll
+                for (int s = 0; s < SLICES; s++)
+                    slice_store<TY, VEC>((TY *)a.y.data + row * WIDTH + s * L * VEC + first, v + s * VEC);
+                if (a.kept && first == 0)
+                    a.kept[row] = stat;
+            }
+        }
+        now = now == STAGES - 1 ? 0 : now + 1;
+    }
+}
+
+template <typename TX, typename TY, int WIDTH, typename FILL>
+static void norm_forward_launch(const norm_args &a, int most, cudaStream_t stream)
+{
+    int64_t each = norm_tile<TX, TX, WIDTH, FILL::DEEP>::ROWS * FILL::WARPS, blocks = (a.rows + each - 1) / each;
+    most = most < FILL::BLOCKS ? most : FILL::BLOCKS;
+    kernel_launch(stream, norm_forward_ahead<TX, TY, WIDTH, FILL>, blocks < most ? blocks : most, FILL::WARPS * 32,
+                  FILL::WARPS * FILL::STAGES * norm_tile_forward<TX, WIDTH, FILL::DEEP>::BYTES, a);
+}
+
 #endif
