@@ -7,11 +7,9 @@
  *
  * The widths of our models (24 to 768, cuda/norm_rows.cuh) have kernels that read and write memory
  * once; every other width, and every other mix of dtypes, takes the plain kernels. A row is read
- * before it is written, by the lanes that write it, so outputs may overwrite inputs of their own
+ * before it is written, by the warp that writes it, so outputs may overwrite inputs of their own
  * dtype. */
-#include <assert.h>
-
-#include "cuda/norm_rows.cuh"
+#include "cuda/norm_ahead.cuh"
 
 /* Calls f.run<L>() for the lanes L of a fast width; false where there is none. */
 template <typename F> static bool lanes_pick(int width, const F &f)
@@ -41,13 +39,19 @@ template <typename F> static bool lanes_pick(int width, const F &f)
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
+/* Rows copied ahead (norm_ahead.cuh), or read when they are needed (norm_rows.cuh). */
+constexpr bool NORM_FORWARD_AHEAD = false;
+
 template <typename TX, typename TY> struct norm_launch {
-    norm_args a;
+    const norm_args &a;
     cudaStream_t stream;
     template <int L> void run() const
     {
-        int64_t rows = NORM_WARPS * 32 / L;
-        kernel_launch(stream, norm_fast<TX, TY, L>, (a.rows + rows - 1) / rows, NORM_WARPS * 32, 0, a);
+        if constexpr (NORM_FORWARD_AHEAD && L <= 16)
+            norm_forward_launch<TX, TY, NORM_CHANNELS * L, norm_fill<8, 4, 2, sizeof(TX) == 2 ? 2 : 1>>(a, NORM_BLOCKS,
+                                                                                                        stream);
+        else
+            norm_fast_launch<TX, TY, L, true>(a, stream);
     }
 };
 
@@ -67,12 +71,7 @@ static bool norm_launch_fast(const norm_args &a, cudaStream_t stream)
 
 extern "C" void cuda_norm(const op_call *c)
 {
-    norm_args a = {};
-    a.x = array_of(&c->in[0]), a.w = array_of(&c->in[1]), a.b = array_of(&c->in[2]), a.y = array_of(&c->out[0]);
-    a.given = (const float2 *)c->in[3].data, a.kept = (float2 *)c->out[1].data;
-    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels, a.eps = c->attr->eps;
-    assert(!a.given || c->in[3].dtype == DTYPE_F32);
-    assert(!a.kept || c->out[1].dtype == DTYPE_F32);
+    norm_args a = norm_args_of(c);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_launch_fast(a, stream))
         kernel_launch(stream, norm_any, (a.rows + NORM_WARPS - 1) / NORM_WARPS, NORM_WARPS * 32, 0, a);
@@ -88,20 +87,19 @@ static int64_t partial_rows(int64_t rows)
     return blocks < NORM_BLOCKS ? blocks : (int64_t)NORM_BLOCKS;
 }
 
-/* Sets the number of blocks, which is that of the partial sums. */
+/* Rows copied ahead (norm_ahead.cuh), or read when they are needed (norm_rows.cuh). */
+constexpr bool NORM_AHEAD = true;
+
 template <typename TX, typename TD> struct norm_grad_launch {
     norm_grad_args &a;
     cudaStream_t stream;
-    template <int L> void run() const
+    template <int L> void run() const /* sets the number of blocks, which is that of the partial sums */
     {
-        int64_t rows = NORM_WARPS * 32 / L, blocks = (a.rows + rows - 1) / rows;
-        a.blocks = (int)(blocks < norm_grid<TX, TD>::BLOCKS ? blocks : norm_grid<TX, TD>::BLOCKS);
-        if (a.parts == 3)
-            kernel_launch(stream, norm_grad_fast<TX, TD, L, 3>, a.blocks, NORM_WARPS * 32,
-                          norm_grad_shared(NORM_CHANNELS * L, 3), a);
+        constexpr int WIDTH = NORM_CHANNELS * L;
+        if constexpr (NORM_AHEAD)
+            norm_ahead_launch<TX, TD, WIDTH, typename norm_fill_best<TX, TD, WIDTH>::type>(a, NORM_BLOCKS, stream);
         else
-            kernel_launch(stream, norm_grad_fast<TX, TD, L, 2>, a.blocks, NORM_WARPS * 32,
-                          norm_grad_shared(NORM_CHANNELS * L, 2), a);
+            norm_grad_fast_launch<TX, TD, L, true>(a, stream);
     }
 };
 
@@ -135,35 +133,17 @@ static void norm_grad_launch_any(norm_grad_args &a, cudaStream_t stream)
         kernel_launch(stream, norm_grad_dx_sums_any, (int64_t)columns * a.blocks, NORM_PARTS * 32, 0, a, columns);
 }
 
-static int sums_wanted(const op_call *c)
-{
-    return c->out[3].info ? 3 : 2;
-}
-
 extern "C" size_t cuda_norm_grad_workspace(const op_call *c)
 {
-    return (size_t)(partial_rows(c->in[0].rows) * sums_wanted(c) * c->in[0].channels) * sizeof(float);
+    return (size_t)(partial_rows(c->in[0].rows) * norm_grad_parts(c) * c->in[0].channels) * sizeof(float);
 }
 
 extern "C" void cuda_norm_grad(const op_call *c)
 {
-    norm_grad_args a = {};
-    a.dy = array_of(&c->in[0]), a.x = array_of(&c->in[1]), a.w = array_of(&c->in[2]), a.residual = array_of(&c->in[4]);
-    a.dx = array_of(&c->out[0]);
-    a.statistics = (const float2 *)c->in[3].data, a.partial = (float *)c->workspace;
-    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels;
-    a.parts = sums_wanted(c);
-    a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]), a.copy = array_of(&c->out[5]);
-    assert(c->in[3].dtype == DTYPE_F32);
+    norm_grad_args a = norm_grad_args_of(c);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_grad_launch_fast(a, stream))
         norm_grad_launch_any(a, stream);
     cuda_launched(c);
-    for (int i = 0; i < a.parts; i++) {
-        const op_operand *to = &c->out[1 + i];
-        cuda_end end = {a.partial + i * a.width,  (float *)to->data, a.blocks,
-                        a.rows > 0 ? a.width : 0, a.parts * a.width, 0};
-        assert(!to->data || to->dtype == DTYPE_F32);
-        cuda_end_add(c, &end);
-    }
+    norm_grad_end(a, c);
 }

@@ -13,9 +13,11 @@
  * bias gradient of the layer that wrote x. A lane keeps its row packed, as it was read, and unpacks
  * it twice; the registers that saves hold the sums.
  *
- * Read on: norm.cu picks the form. */
+ * Read on: norm_ahead.cuh for the gradient with rows copied ahead; norm.cu picks the form. */
 #ifndef CUDA_NORM_ROWS_CUH
 #define CUDA_NORM_ROWS_CUH
+
+#include <assert.h>
 
 #include "cuda/prim.cuh"
 
@@ -46,9 +48,83 @@ typedef struct norm_grad_args {
     int width, blocks, parts;
 } norm_grad_args;
 
+static inline norm_args norm_args_of(const op_call *c)
+{
+    norm_args a = {};
+    a.x = array_of(&c->in[0]), a.w = array_of(&c->in[1]), a.b = array_of(&c->in[2]), a.y = array_of(&c->out[0]);
+    a.given = (const float2 *)c->in[3].data, a.kept = (float2 *)c->out[1].data;
+    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels, a.eps = c->attr->eps;
+    assert(!a.given || c->in[3].dtype == DTYPE_F32);
+    assert(!a.kept || c->out[1].dtype == DTYPE_F32);
+    return a;
+}
+
+static inline int norm_grad_parts(const op_call *c)
+{
+    return c->out[3].info ? 3 : 2;
+}
+
+static inline norm_grad_args norm_grad_args_of(const op_call *c)
+{
+    norm_grad_args a = {};
+    a.dy = array_of(&c->in[0]), a.x = array_of(&c->in[1]), a.w = array_of(&c->in[2]), a.residual = array_of(&c->in[4]);
+    a.dx = array_of(&c->out[0]);
+    a.statistics = (const float2 *)c->in[3].data, a.partial = (float *)c->workspace;
+    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels;
+    a.parts = norm_grad_parts(c);
+    a.y = array_of(&c->out[4]), a.b = array_of(&c->in[5]), a.copy = array_of(&c->out[5]);
+    assert(c->in[3].dtype == DTYPE_F32);
+    return a;
+}
+
+/* The partial sums of all blocks are to be added. */
+static inline void norm_grad_end(const norm_grad_args &a, const op_call *c)
+{
+    for (int i = 0; i < a.parts; i++) {
+        const op_operand *to = &c->out[1 + i];
+        cuda_end end = {a.partial + i * a.width,  (float *)to->data, a.blocks,
+                        a.rows > 0 ? a.width : 0, a.parts * a.width, 0};
+        assert(!to->data || to->dtype == DTYPE_F32);
+        cuda_end_add(c, &end);
+    }
+}
+
 template <typename A, typename B> struct norm_vector {
     static constexpr int size = sizeof(A) == 2 && sizeof(B) == 2 ? 8 : 4;
 };
+
+/* elements_store() in one instruction, by name: of a row's slices the compiler (13.0) writes the
+ * first element by element, four accesses of 4 bytes that lie 16 apart between lanes. */
+template <typename T, int COUNT> DEVICE void slice_store(void *to, const float *v)
+{
+#ifdef CUDA_EMULATED
+    elements_store<T, COUNT>(to, v);
+#else
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 4)
+            asm volatile("st.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"((float *)to + i), "f"(v[i]), "f"(v[i + 1]),
+                         "f"(v[i + 2]), "f"(v[i + 3])
+                         : "memory");
+    } else if constexpr (COUNT == 8) {
+        asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(bf16_pair(v[0], v[1])),
+                     "r"(bf16_pair(v[2], v[3])), "r"(bf16_pair(v[4], v[5])), "r"(bf16_pair(v[6], v[7]))
+                     : "memory");
+    } else {
+        asm volatile("st.global.v2.b32 [%0], {%1,%2};" ::"l"(to), "r"(bf16_pair(v[0], v[1])), "r"(bf16_pair(v[2], v[3]))
+                     : "memory");
+    }
+#endif
+}
+
+/* For comparisons: with WHOLE as slice_store(), without it as the compiler likes. */
+template <typename T, int COUNT, bool WHOLE> DEVICE void row_store(void *to, const float *v)
+{
+    if constexpr (WHOLE)
+        slice_store<T, COUNT>(to, v);
+    else
+        elements_store<T, COUNT>(to, v);
+}
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
@@ -67,7 +143,8 @@ template <int L> DEVICE float2 norm_statistics(const float *v, float eps)
 
 /* One pass, a block for every 4 * 32 / L rows: short blocks even out the load. Weights are f32 and
  * stay in L1. */
-template <typename TX, typename TY, int L> __global__ void __launch_bounds__(NORM_WARPS * 32) norm_fast(norm_args a)
+template <typename TX, typename TY, int L, bool WHOLE>
+__global__ void __launch_bounds__(NORM_WARPS * 32) norm_fast(norm_args a)
 {
     constexpr int VEC = norm_vector<TX, TY>::size, SLICES = NORM_CHANNELS / VEC, WIDTH = NORM_CHANNELS * L;
     int lane = threadIdx.x % 32, j = lane % L;
@@ -93,10 +170,17 @@ template <typename TX, typename TY, int L> __global__ void __launch_bounds__(NOR
 #pragma unroll
         for (int i = 0; i < VEC; i++)
             w[i] = fmaf((v[s * VEC + i] - stat.x) * stat.y, w[i], b[i]);
-        elements_store<TY, VEC>((TY *)a.y.data + row * WIDTH + (s * L + j) * VEC, w);
+        row_store<TY, VEC, WHOLE>((TY *)a.y.data + row * WIDTH + (s * L + j) * VEC, w);
     }
     if (a.kept && j == 0)
         a.kept[row] = stat;
+}
+
+template <typename TX, typename TY, int L, bool WHOLE>
+static void norm_fast_launch(const norm_args &a, cudaStream_t stream)
+{
+    int64_t rows = NORM_WARPS * 32 / L;
+    kernel_launch(stream, norm_fast<TX, TY, L, WHOLE>, (a.rows + rows - 1) / rows, NORM_WARPS * 32, 0, a);
 }
 
 /* Any width and any dtypes: a warp for each row, three passes over it. */
@@ -165,7 +249,7 @@ template <typename TX, typename TD, int L> DEVICE norm_row<TX, TD> norm_grad_loa
 /* dx of one row, and what the row adds to the column sums of this lane's channels: sums[0] for dw,
  * sums[1] for db, sums[2] of dx. `weights` are those of all channels, then the biases, in shared
  * memory. */
-template <typename TX, typename TD, int L, int PARTS>
+template <typename TX, typename TD, int L, int PARTS, bool WHOLE>
 DEVICE void norm_grad_row(const norm_grad_args &a, const norm_row<TX, TD> &r, int64_t row, const float *weights,
                           float (*sums)[NORM_CHANNELS])
 {
@@ -207,15 +291,15 @@ DEVICE void norm_grad_row(const norm_grad_args &a, const norm_row<TX, TD> &r, in
             if constexpr (PARTS == 3)
                 sums[2][s * VEC + i] += out[i];
         }
-        elements_store<TX, VEC>((TX *)a.dx.data + at, out);
+        row_store<TX, VEC, WHOLE>((TX *)a.dx.data + at, out);
         if (sizeof(TX) == 4 && a.copy.data)
-            elements_store<__nv_bfloat16, VEC>((__nv_bfloat16 *)a.copy.data + at, out);
+            row_store<__nv_bfloat16, VEC, WHOLE>((__nv_bfloat16 *)a.copy.data + at, out);
         if (a.y.data) { /* as norm_fast() computes it */
             elements_load<float, VEC>(out, weights + WIDTH + channel);
 #pragma unroll
             for (int i = 0; i < VEC; i++)
                 out[i] = fmaf(x[i], w[i], out[i]);
-            elements_store<TD, VEC>((TD *)a.y.data + at, out);
+            row_store<TD, VEC, WHOLE>((TD *)a.y.data + at, out);
         }
     }
 }
@@ -255,7 +339,7 @@ constexpr size_t norm_grad_shared(int width, int parts)
     return (size_t)NORM_WARPS * (size_t)parts * (size_t)width * sizeof(float);
 }
 
-template <typename TX, typename TD, int L, int PARTS>
+template <typename TX, typename TD, int L, int PARTS, bool WHOLE>
 __global__ void __launch_bounds__(NORM_WARPS * 32, norm_grid<TX, TD>::RESIDENT) norm_grad_fast(norm_grad_args a)
 {
     constexpr int VEC = norm_grid<TX, TD>::VEC, ROWS = 32 / L, WIDTH = NORM_CHANNELS * L;
@@ -271,10 +355,23 @@ __global__ void __launch_bounds__(NORM_WARPS * 32, norm_grid<TX, TD>::RESIDENT) 
     for (int64_t first = ((int64_t)blockIdx.x * NORM_WARPS + threadIdx.x / 32) * ROWS; first < a.rows; first += step) {
         int64_t row = first + threadIdx.x % 32 / L;
         norm_row<TX, TD> r = norm_grad_load<TX, TD, L>(a, row);
-        norm_grad_row<TX, TD, L, PARTS>(a, r, row, weights, sums);
+        norm_grad_row<TX, TD, L, PARTS, WHOLE>(a, r, row, weights, sums);
     }
     __syncthreads();
     norm_grad_partial<L, VEC, PARTS>(a, (float *)shared, sums);
+}
+
+template <typename TX, typename TD, int L, bool WHOLE>
+static void norm_grad_fast_launch(norm_grad_args &a, cudaStream_t stream)
+{
+    int64_t rows = NORM_WARPS * 32 / L, blocks = (a.rows + rows - 1) / rows;
+    a.blocks = (int)(blocks < norm_grid<TX, TD>::BLOCKS ? blocks : norm_grid<TX, TD>::BLOCKS);
+    if (a.parts == 3)
+        kernel_launch(stream, norm_grad_fast<TX, TD, L, 3, WHOLE>, a.blocks, NORM_WARPS * 32,
+                      norm_grad_shared(NORM_CHANNELS * L, 3), a);
+    else
+        kernel_launch(stream, norm_grad_fast<TX, TD, L, 2, WHOLE>, a.blocks, NORM_WARPS * 32,
+                      norm_grad_shared(NORM_CHANNELS * L, 2), a);
 }
 
 /* ---- gradient, any width --------------------------------------------------------------------- */

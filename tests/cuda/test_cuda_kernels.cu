@@ -25,6 +25,7 @@
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_kernels.cu \
  *       src/cuda/norm.cu src/cuda/attention.cu src/cuda/columns.cu linear_norm.o attention_wide.o rows_berlu.o \
  *       rows_gelu.o -o test_cuda_kernels */
+#include "cuda/norm_ahead.cuh"
 #include "kernel_check.cuh"
 #include "linear_norm_check.cuh"
 #include "rows_check.cuh"
@@ -51,7 +52,8 @@ static void norm_statistics(const test_tensor &x, double eps, test_tensor *stat)
     }
 }
 
-static void norm_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype ty, bool given, bool in_place)
+static void norm_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype ty, bool given, bool in_place,
+                      op_kernel kernel = cuda_norm)
 {
     char name[100];
     snprintf(name, sizeof name, "norm %lld x %lld %s to %s%s%s", (long long)rows, (long long)width,
@@ -73,7 +75,7 @@ static void norm_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype
     for (int64_t i = 0; i < rows * width; i++)
         want[i] = (x.value[i] - stat.value[i / width * 2]) * stat.value[i / width * 2 + 1] * w.value[i % width] +
                   b.value[i % width];
-    c.run(name, cuda_norm, NULL, in_place ? &x : NULL);
+    c.run(name, kernel, NULL, in_place ? &x : NULL);
     compare(name, (in_place ? x : y).raw(name), want, ty, NULL);
     if (!given)
         compare(std::string(name) + " statistics", stat.raw(name), stat.value, DTYPE_F32, NULL);
@@ -111,7 +113,8 @@ static norm_grad_want norm_grad_reference(const test_tensor &dy, const test_tens
 }
 
 /* place: 0 dx apart, 1 over dy, 2 over the residual */
-static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype td, bool add, int place)
+static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_dtype td, bool add, int place,
+                           op_kernel kernel = cuda_norm_grad)
 {
     char name[100];
     snprintf(name, sizeof name, "norm_grad %lld x %lld %s, dy %s%s, place %d", (long long)rows, (long long)width,
@@ -138,7 +141,7 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
     for (int64_t i = 0; i < rows * width; i++)
         y.value[i] = (x.value[i] - stat.value[i / width * 2]) * stat.value[i / width * 2 + 1] * w.value[i % width] +
                      b.value[i % width];
-    c.run(name, cuda_norm_grad, cuda_norm_grad_workspace, place ? to : NULL);
+    c.run(name, kernel, cuda_norm_grad_workspace, place ? to : NULL);
     compare(std::string(name) + " dx", to->raw(name), want.dx, tx, want.dx_slack.data());
     compare(std::string(name) + " dw", dw.raw(name), want.dw, DTYPE_F32, NULL);
     compare(std::string(name) + " db", db.raw(name), want.db, DTYPE_F32, NULL);
@@ -148,6 +151,48 @@ static void norm_grad_case(int64_t rows, int64_t width, tensor_dtype tx, tensor_
         compare(std::string(name) + " y", y.raw(name), y.value, td, NULL);
     if (with_sums)
         compare(std::string(name) + " sums", sums.raw(name), want.sums, DTYPE_F32, want.sums_slack.data());
+}
+
+/* Few blocks of two warps: all stages are used many times. */
+template <typename TX, typename TD, int WIDTH, int STAGES, int DEEP> static void norm_grad_few(const op_call *c)
+{
+    norm_grad_args a = norm_grad_args_of(c);
+    norm_ahead_launch<TX, TD, WIDTH, norm_fill<2, 1, STAGES, DEEP>>(a, 2, cuda_device_of(c)->stream);
+    cuda_launched(c);
+    norm_grad_end(a, c);
+}
+
+template <typename TX, typename TY, int WIDTH, int STAGES, int DEEP> static void norm_few(const op_call *c)
+{
+    norm_forward_launch<TX, TY, WIDTH, norm_fill<2, 1, STAGES, DEEP>>(norm_args_of(c), 2, cuda_device_of(c)->stream);
+    cuda_launched(c);
+}
+
+static void norm_ahead_all()
+{
+    typedef __nv_bfloat16 bf16;
+    const tensor_dtype f = DTYPE_F32, b = DTYPE_BF16;
+    for (int place = 0; place < 3; place++) {
+        norm_grad_case(1201, 24, b, b, true, place, norm_grad_few<bf16, bf16, 24, 2, 2>);
+        norm_grad_case(131, 192, b, b, place != 1, place, norm_grad_few<bf16, bf16, 192, 2, 2>);
+        norm_grad_case(97, 192, b, b, true, place, norm_grad_few<bf16, bf16, 192, 3, 2>);
+        norm_grad_case(66, 192, b, b, true, place, norm_grad_few<bf16, bf16, 192, 3, 1>);
+        norm_grad_case(64, 384, b, b, true, place, norm_grad_few<bf16, bf16, 384, 4, 1>);
+        norm_grad_case(41, 768, b, b, true, place, norm_grad_few<bf16, bf16, 768, 3, 1>);
+    }
+    for (bool given : {false, true}) {
+        norm_case(1201, 24, b, b, given, true, norm_few<bf16, bf16, 24, 2, 2>);
+        norm_case(131, 192, b, b, given, true, norm_few<bf16, bf16, 192, 3, 2>);
+        norm_case(67, 192, f, b, given, false, norm_few<float, bf16, 192, 2, 1>);
+        norm_case(61, 384, f, f, given, true, norm_few<float, float, 384, 3, 1>);
+        norm_case(151, 96, b, f, given, false, norm_few<bf16, float, 96, 2, 2>);
+    }
+    norm_grad_case(263, 48, b, b, true, 0, norm_grad_few<bf16, bf16, 48, 2, 2>);
+    norm_grad_case(151, 96, f, b, true, 2, norm_grad_few<float, bf16, 96, 3, 1>);
+    norm_grad_case(61, 192, f, b, true, 2, norm_grad_few<float, bf16, 192, 3, 1>);
+    norm_grad_case(59, 192, b, f, true, 0, norm_grad_few<bf16, float, 192, 3, 1>);
+    norm_grad_case(47, 384, f, f, true, 0, norm_grad_few<float, float, 384, 2, 1>);
+    norm_grad_case(29, 768, f, b, false, 0, norm_grad_few<float, bf16, 768, 2, 1>);
 }
 
 static void norm_all()
@@ -161,6 +206,7 @@ static void norm_all()
                 norm_case(rows, width, a, b, rows == 5, rows == 67 && a == b);
                 norm_grad_case(rows, width, a, b, rows != 5, rows == 67 ? a == b ? 1 : 2 : 0);
             }
+    norm_ahead_all();
     /* more rows than one round of all blocks takes */
     norm_grad_case(4300, 24, DTYPE_BF16, DTYPE_BF16, true, 0);
     norm_grad_case(8700, 192, DTYPE_BF16, DTYPE_BF16, true, 1);
