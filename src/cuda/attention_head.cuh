@@ -174,7 +174,7 @@ DEVICE void head_store(array to, int64_t stride, const attention_args &a, const 
             lanes_swap(w[0], w[1], 1), lanes_swap(w[2], w[3], 1);
             lanes_swap(w[0], w[2], 2), lanes_swap(w[1], w[3], 2);
             if (row < a.tokens)
-                *(uint4 *)(first + row * stride + n * 8) = make_uint4(w[0], w[1], w[2], w[3]);
+                vector_store(first + row * stride + n * 8, make_uint4(w[0], w[1], w[2], w[3]));
         }
     }
 }

@@ -227,6 +227,11 @@ DEVICE uint32_t bf16_pair(float low, float high)
     return emulate_bf16(low) | emulate_bf16(high) << 16;
 }
 
+DEVICE void vector_store(void *to, uint4 v)
+{
+    *(uint4 *)to = v;
+}
+
 DEVICE float exp2_fast(float x)
 {
     return exp2f(x);
