@@ -103,6 +103,33 @@ static const char *cell_text(const table_cell *c, char out[64])
     return out;
 }
 
+static int has_values(const table *t, size_t column)
+{
+    char number[64];
+    for (size_t i = column; i < t->row_count; i += t->column_count)
+        if (*cell_text(&t->cells[i], number))
+            return 1;
+    return 0;
+}
+
+table table_compact(const table *t)
+{
+    size_t *from = ARENA_ARRAY(t->memory, size_t, t->column_count + 1), count = 0;
+    const char **names = ARENA_ARRAY(t->memory, const char *, t->column_count + 1);
+    if (!from || !names)
+        return (table){.name = t->name, .title = t->title, .memory = t->memory};
+    for (size_t c = 0; c < t->column_count; c++)
+        if (has_values(t, c)) {
+            names[count] = t->columns[c];
+            from[count++] = c;
+        }
+    table out = table_make(t->memory, t->name, t->title, names, count);
+    for (size_t row = 0; row < table_rows(t); row++)
+        for (size_t c = 0; c < count; c++)
+            cell_add(&out, t->cells[row * t->column_count + from[c]]);
+    return out;
+}
+
 void table_csv(const table *t, text *out)
 {
     for (size_t c = 0; c < t->column_count; c++)

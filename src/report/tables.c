@@ -329,6 +329,21 @@ void tables_list(const report_tables *t, const table *out[TABLES])
     memcpy(out, all, sizeof all);
 }
 
+berlu_status tables_own(const report_tables *t, table out[TABLES], size_t *count)
+{
+    const table *const all[] = {&t->hypotheses, &t->contrasts, &t->beside, &t->aa, &t->cells, &t->runs, &t->machines};
+    *count = 0;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        if (!table_rows(all[i]))
+            continue;
+        out[*count] = table_compact(all[i]);
+        if (all[i] == &t->beside)
+            out[*count].title = "Accuracy of the last epoch; the best, and what is not distinguishable from it";
+        TRY(table_status(&out[(*count)++]));
+    }
+    return BERLU_OK;
+}
+
 berlu_status tables_make(report_tables *out, const evidence *e, const claim_result claims[CLAIMS])
 {
     arena *memory = e->memory;
