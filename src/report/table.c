@@ -201,14 +201,17 @@ void html_text(text *out, const char *value)
     }
 }
 
+/* Long labels and messages are wrapped; a command stays one line that can be copied. */
 static void html_cell(text *out, const table_cell *c)
 {
+    enum { LINE = 40 };
     char number[64];
     const char *mark = c->mark ? c->mark : "";
-    if (c->word && !*mark)
+    const char *kind = !c->word ? "n" : strlen(c->word) > LINE && strcmp(mark, "code") != 0 ? "wrap" : "";
+    if (!*kind && !*mark)
         text_string(out, "<td>");
     else
-        text_add(out, "<td class=\"%s%s%s\">", c->word ? "" : "n", *mark && !c->word ? " " : "", mark);
+        text_add(out, "<td class=\"%s%s%s\">", kind, *mark && *kind ? " " : "", mark);
     html_text(out, cell_text(c, number));
     text_string(out, "</td>");
 }

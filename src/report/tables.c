@@ -268,7 +268,6 @@ static berlu_status run_row(table *t, const view_study *s, const view_cell *c, c
     table_word(t, r->version);
     table_word(t, r->commit);
     table_word(t, r->error);
-    table_mark(t, "wrap");
     const char *command = *c->command ? arena_printf(t->memory, "berlu train%s --seed %lld --run runs/%s", c->command,
                                                      (long long)r->seed, r->key)
                                       : "";

@@ -181,6 +181,24 @@ static void a_study_of_ones_own_begins_with_its_own_verdicts(void **state)
     free(md);
 }
 
+/* In the plot of all runs the label of a cell is whole, in two lines or with its middle left out; in tables it wraps. */
+static void long_labels_can_be_read(void **state)
+{
+    (void)state;
+    static const char label[] = "smooth(kinks=-1,0,1.5; slopes=0,0.25,1,0.2; eps=0.3,0.2,0.1; degree=4)";
+    char folder[FOLDER_PATH], words[128];
+    written_own(folder, "report_labels");
+    char *page = slurp(folder, "index.html"), *dots = strstr(page, "<section id=\"dots\">");
+    snprintf(words, sizeof words, "<title>%s (1 failed)</title>smooth(kinks=-1,0,1.5; ", label);
+    char *name = strstr(dots, words);
+    assert_true(name && name < strstr(dots, "</section>"));
+    assert_true(strstr(name, "degree=4) (1 failed)</tspan>") < strstr(dots, "</section>"));
+    snprintf(words, sizeof words, "<td class=\"wrap\">%s</td>", label);
+    char *row = strstr(strstr(page, "<section id=\"runs\">"), words);
+    assert_non_null(row);
+    free(page);
+}
+
 /* Markup can fetch by src, href, url() and @import only; text may name addresses. */
 static void no_address_stands_outside_of_text(void **state)
 {
@@ -393,6 +411,7 @@ int main(void)
         cmocka_unit_test(cells_that_studies_share_are_drawn_and_counted_once),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
+        cmocka_unit_test(long_labels_can_be_read),
         cmocka_unit_test(no_address_stands_outside_of_text),
         cmocka_unit_test(a_choice_after_pilot_runs_is_the_first_line),
         cmocka_unit_test(three_hundred_runs_are_below_three_megabytes),
