@@ -15,6 +15,7 @@
 #include "data_args.h"
 #include "io/png.h"
 #include "output.h"
+#include "plot_target.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -178,6 +179,8 @@ static berlu_status info_run(options *o)
     data_verification found = {0};
     int verified = options_flag(o, "verify");
     berlu_status status;
+    if (options_given(o, "sheet"))
+        TRY(target_check("sheet", options_string(o, "sheet")));
     TRY_DONE(data_open(&source, options_string(o, "data"), &how));
     if (verified)
         TRY_DONE(verify(source, o, &found));

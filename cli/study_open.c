@@ -11,6 +11,7 @@
 #include "output.h"
 #include "study/cost.h"
 #include "study/known.h"
+#include "study/pack.h"
 
 void study_opened_free(study_opened *x)
 {
@@ -54,20 +55,17 @@ berlu_status study_problems(const char *file, const text *problems)
     return berlu_fail(BERLU_ERR_INPUT, "%s: %zu problems, each in a line above", file, lines);
 }
 
-/* A store has no text: its folder is what is meant. */
+/* Neither has a text: a store's folder is what is meant, and a pack is merged first. */
 static berlu_status store_refuse(const char *file)
 {
-    static const char magic[] = "SQLite format 3";
-    char head[sizeof magic] = "";
     const char *slash = strrchr(file, '/');
-    FILE *in = folder_exists(file) ? NULL : fopen(file, "rb");
-    size_t got = in ? fread(head, 1, sizeof magic, in) : 0;
-    if (in)
-        fclose(in);
-    if (got < sizeof magic || memcmp(head, magic, sizeof magic) != 0)
-        return BERLU_OK;
-    return berlu_fail(BERLU_ERR_INPUT, "%s: is the store of a study; give the folder it lies in, %.*s", file,
-                      slash ? (int)(slash - file) : 1, slash ? file : ".");
+    if (!folder_exists(file) && store_is_database(file))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is the store of a study; give the folder it lies in, %.*s", file,
+                          slash ? (int)(slash - file) : 1, slash ? file : ".");
+    if (!folder_exists(file) && study_is_pack(file))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is a pack; `berlu study merge %s --out DIR`, and give that folder",
+                          file, file);
+    return BERLU_OK;
 }
 
 berlu_status study_place_check(const char *folder, const char *name)

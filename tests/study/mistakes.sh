@@ -47,4 +47,11 @@ for verb in "compare --a act=berlu --b act=relu" "report --out page"; do
     head -c 5000 results/study.db >cut/study.db
     refuses "cut/study.db: " "$verb" cut "$@"
 done
-[ ! -e runs ] && [ ! -e page ]
+refuses "study vit_cifar10 is given twice" report results results --out page
+refuses "neither a store (study.db) nor a pack" merge one.yaml --out joined
+refuses "no study.db in this folder" merge . --out joined
+refuses "there is no setting 'lrr'" run one.yaml --set lrr=1
+"$berlu" study merge results --out whole >/dev/null
+"$berlu" study pack whole --out all.tar >/dev/null
+refuses "is a pack; .berlu study merge all.tar --out DIR" report all.tar --out page
+[ ! -e runs ] && [ ! -e page ] && [ ! -e joined ]
