@@ -83,6 +83,7 @@ static berlu_status settings_of_weights(const eval_request *r, train_settings *s
     strcpy(weights, r->weights);
     TRY(recipe_set(s, "model", r->run));
     TRY(data_settings(r, s));
+    TRY(network_sizes(s, weights));
     for (size_t i = 0; i < r->act_count; i++)
         TRY(recipe_set(s, "act", r->acts[i]));
     if (r->act_count == 0)
