@@ -71,7 +71,9 @@ static berlu_status result_print(const options *o, const report *r, size_t studi
         failed += strcmp(r->v.runs[i].run->state, "failed") == 0;
     }
     if (!options_json(o)) {
-        printf("%zu %s: %s\n", studies, studies == 1 ? "study" : "studies", options_string(o, "out"));
+        printf("%zu %s, %zu of %zu runs done%s: %s%s\n", studies, studies == 1 ? "study" : "studies", done,
+               r->v.run_count, failed ? ", some failed" : "", options_string(o, "out"),
+               strstr(options_string(o, "format"), "html") ? "/index.html" : "");
         return BERLU_OK;
     }
     output out;
