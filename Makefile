@@ -70,7 +70,7 @@ wheel:                                   ## build the Python wheel into build/wh
 test-python: all                         ## the tests that need torch, timm, onnx, jax (5 to 7 GB per torch; TORCH=newest: one, VENV=FOLDER: yours)
 	tools/test_python.sh $(BUILD)
 
-test-docs: all                           ## run every training that the documents show; each must pass twice chance
+test-docs: all                           ## run the commands that the documents show (two minutes); trainings must pass twice chance
 	tools/test_docs.py $(BUILD)/berlu
 
 demo: all                                ## show what berlu does

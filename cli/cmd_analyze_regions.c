@@ -106,6 +106,10 @@ static berlu_status regions_show(const options *o, const regions *r)
     int json = options_json(o);
     size_t shown = 0;
     output out;
+    for (size_t i = 0; i < r->epochs; i++)
+        shown += (size_t)is_shown(o, r, i);
+    if (!shown)
+        return berlu_fail(BERLU_ERR_ARG, "option --epochs: the run recorded none of them");
     output_start(&out);
     output_string(&out, "run", options_string(o, "run"));
     output_array(&out, "rows");
@@ -113,17 +117,13 @@ static berlu_status regions_show(const options *o, const regions *r)
         printf("%-26s %6s %9s %9s %9s %9s %9s %9s\n", "site", "epoch", "left", "inside", "right", "dead", "scale",
                "1 - R^2");
     for (size_t i = 0; i < r->epochs; i++)
-        for (size_t s = 0; is_shown(o, r, i) && s < r->sites; s++, shown++)
+        for (size_t s = 0; is_shown(o, r, i) && s < r->sites; s++)
             if (json)
                 region_json(&out, r->names[s], r->epoch[i], &r->values[i * r->sites + s]);
             else
                 region_print(r->names[s], r->epoch[i], &r->values[i * r->sites + s]);
     if (!json && !r->has_start)
         printf("\nThe start (epoch 0) was not recorded: the run is of an earlier version.\n");
-    if (shown == 0) {
-        text_free(&out.json);
-        return berlu_fail(BERLU_ERR_ARG, "option --epochs: the run recorded none of them");
-    }
     return rows_end(&out, json);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "commands.h"
 #include "data/cache.h"
 #include "data/get.h"
@@ -14,6 +15,7 @@
 #include "data_args.h"
 #include "io/png.h"
 #include "output.h"
+#include "plot_target.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -177,6 +179,8 @@ static berlu_status info_run(options *o)
     data_verification found = {0};
     int verified = options_flag(o, "verify");
     berlu_status status;
+    if (options_given(o, "sheet"))
+        TRY(target_check("sheet", options_string(o, "sheet")));
     TRY_DONE(data_open(&source, options_string(o, "data"), &how));
     if (verified)
         TRY_DONE(verify(source, o, &found));
@@ -214,12 +218,18 @@ static berlu_status get_run(options *o)
     progress bar;
     if (options_given(o, "file") && options_given(o, "url"))
         return berlu_fail(BERLU_ERR_ARG, "option --url has no effect with --file");
+    if (options_given(o, "file") && options_flag(o, "keep-archive"))
+        return berlu_fail(BERLU_ERR_ARG, "option --keep-archive has no effect with --file, which stays where it is");
     download from = {.url = options_string(o, "url"),
                      .file = options_string(o, "file"),
                      .sha256 = options_string(o, "sha256"),
                      .progress = on_download,
                      .context = &bar,
                      .stop = signals_stop()};
+    char there[4096];
+    if (snprintf(there, sizeof there, "%s/%s", folder, layout->folder) < (int)sizeof there && folder_exists(there))
+        fprintf(stderr, "note: %s is there already%s%s\n", there, from.file ? ", and nothing is taken from " : "",
+                from.file ? from.file : "");
     if (!from.file)
         progress_start(&bar, layout->archive, "MiB", layout->archive_bytes >> 20, 0);
     berlu_status status = data_get(layout, folder, &from, options_flag(o, "keep-archive"));

@@ -16,7 +16,7 @@ static const option_row rows[] = {
     {"weights", OPTION_STRING, "FILE", .help = "a safetensors file; then RUN is a model's name"},
     {"which", OPTION_STRING, "last|best|STEP", .standard = "last", .help = "which checkpoint of the run"},
     {"ema", OPTION_FLAG, .help = "the averaged weights instead of the last ones"},
-    {"data", OPTION_STRING, "DATA", .help = "other data than the run's"},
+    {"data", OPTION_STRING, "DATA", .help = "other data than the run's, of the same classes in the same order"},
     {"class-order", OPTION_CHOICE, .choices = "torchvision|timm",
      .help = "how the classes of a folder are numbered (default: as for the run)"},
     {"val-labels", OPTION_STRING, "FILE", .help = "lines \"FILENAME CLASS\" for a flat val folder"},

@@ -19,24 +19,97 @@ static const option_row compare_rows[] = {
     NO_COMPUTE_ROWS,
     {0}};
 
+/* ---- what the sides may name ----------------------------------------------------------------- */
+
+static int is_word(const char *word, const char *begin, size_t length)
+{
+    return strlen(word) == length && strncmp(word, begin, length) == 0;
+}
+
+/* The axes of a study, or the labels of one of them, each once: "relu | gelu | ...". */
+static void names_list(text *out, const study *s, const char *axis, size_t length)
+{
+    enum { LISTED = 12 };
+    const char *listed[LISTED];
+    size_t count = 0;
+    for (size_t c = 0; c < s->cell_count; c++)
+        for (size_t i = 0; i < s->cells[c].axis_count; i++) {
+            const char *name = axis ? s->cells[c].labels[i] : s->cells[c].axes[i];
+            size_t k = 0;
+            while (k < count && strcmp(listed[k], name) != 0)
+                k++;
+            if (k < count || (axis && !is_word(s->cells[c].axes[i], axis, length)))
+                continue;
+            text_add(out, "%s%s", count ? " | " : "", count < LISTED ? name : "...");
+            if (count == LISTED)
+                return;
+            listed[count++] = name;
+        }
+}
+
+static berlu_status word_fail(const study *s, const char *side, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    text axes = {0}, labels = {0};
+    names_list(&axes, s, NULL, 0);
+    if (equals)
+        names_list(&labels, s, word, (size_t)(equals - word));
+    berlu_status status = BERLU_ERR_INPUT;
+    if (axes.failed || labels.failed)
+        status = berlu_fail_memory(0, "the names of axes");
+    else if (!axes.data)
+        berlu_fail(status, "%s has no axes, so it is one cell: there is nothing to compare it with", s->name);
+    else if (!equals)
+        berlu_fail(status, "--%s %s: AXIS=LABEL is expected, for example %s=%s; the axes of %s are %s", side, word,
+                   s->cells[0].axis_count ? s->cells[0].axes[0] : "act",
+                   s->cells[0].axis_count ? s->cells[0].labels[0] : "gelu", s->name, axes.data);
+    else if (!labels.data)
+        berlu_fail(status, "--%s %s: %s has no such axis; its axes are %s", side, word, s->name, axes.data);
+    else
+        berlu_fail(status, "--%s %s: no cell of %s has this label; on this axis there are %s", side, word, s->name,
+                   labels.data);
+    text_free(&axes);
+    text_free(&labels);
+    return status;
+}
+
 static const char *label_of(const study_cell *c, const char *axis, size_t length)
 {
     for (size_t i = 0; i < c->axis_count; i++)
-        if (strlen(c->axes[i]) == length && strncmp(c->axes[i], axis, length) == 0)
+        if (is_word(c->axes[i], axis, length))
             return c->labels[i];
     return NULL;
+}
+
+static int has_word(const study_cell *c, const char *word)
+{
+    const char *equals = strchr(word, '='), *label = equals ? label_of(c, word, (size_t)(equals - word)) : NULL;
+    return label && strcmp(label, equals + 1) == 0;
 }
 
 /* Whether a cell has the labels of an option. */
 static int fits(const study_cell *c, const options *o, const char *side)
 {
-    for (size_t i = 0; i < options_count(o, side); i++) {
-        const char *word = options_strings(o, side)[i], *equals = strchr(word, '=');
-        const char *label = equals ? label_of(c, word, (size_t)(equals - word)) : NULL;
-        if (!label || strcmp(label, equals + 1) != 0)
+    for (size_t i = 0; i < options_count(o, side); i++)
+        if (!has_word(c, options_strings(o, side)[i]))
             return 0;
-    }
     return 1;
+}
+
+/* Each word must be that of a cell, and all words of a side together too. */
+static berlu_status side_check(const study *s, const options *o, const char *side)
+{
+    size_t fit = 0;
+    for (size_t i = 0; i < options_count(o, side); i++) {
+        size_t c = 0;
+        while (c < s->cell_count && !has_word(&s->cells[c], options_strings(o, side)[i]))
+            c++;
+        if (c == s->cell_count)
+            return word_fail(s, side, options_strings(o, side)[i]);
+    }
+    for (size_t c = 0; c < s->cell_count; c++)
+        fit += (size_t)fits(&s->cells[c], o, side);
+    return fit ? BERLU_OK : berlu_fail(BERLU_ERR_INPUT, "--%s: no cell of %s has all of these labels", side, s->name);
 }
 
 static int is_named(const options *o, const char *axis)
@@ -113,10 +186,12 @@ static void comparison_print(const store_study *t, const study_comparison *c, co
            c->of.paired_low, c->of.paired_high, c->of.r, c->of.detectable, c->failed_a, c->failed_b);
 }
 
+/* A pair without enough runs is a note where others have them. */
 static berlu_status pairs_answer(const options *o, const study_opened *x, const store_study *t)
 {
     output out;
-    size_t found = 0;
+    size_t found = 0, compared = 0, same = 0;
+    text missing = {0};
     berlu_status status = BERLU_OK;
     output_start(&out);
     output_array(&out, "rows");
@@ -124,23 +199,39 @@ static berlu_status pairs_answer(const options *o, const study_opened *x, const 
         for (size_t k = 0; k < x->s.cell_count && fits(&x->s.cells[i], o, "a"); k++) {
             size_t a = place_of(t, x->s.cells[i].label), b = place_of(t, x->s.cells[k].label);
             study_comparison c;
+            same += i == k && fits(&x->s.cells[k], o, "b");
             if (i == k || !fits(&x->s.cells[k], o, "b") || !is_partner(&x->s.cells[i], &x->s.cells[k], o) ||
                 a == t->cell_count || b == t->cell_count)
                 continue;
             found++;
-            TRY_DONE(study_compare(&c, t, a, b, x->s.metric, x->s.margin));
+            status = study_compare(&c, t, a, b, x->s.metric, x->s.margin);
+            if (status == BERLU_ERR_INPUT) {
+                text_add(&missing, "note: %s\n", berlu_last_error());
+                continue;
+            }
+            TRY_DONE(status);
+            compared++;
             if (options_json(o))
                 comparison_json(&out, t, &c, x->s.metric);
             else
                 comparison_print(t, &c, x->s.metric);
         }
     if (!found)
-        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "no two cells of %s differ by --a and --b alone", x->s.name));
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT,
+                            same ? "--a and --b name the same cell of %s"
+                                 : "no two cells of %s differ by --a and --b alone: name the same "
+                                   "axes on both sides",
+                            x->s.name));
+    TRY_DONE(compared ? text_status(&missing)
+                      : status); /* the last message is that of the first line or the only one */
+    fputs(missing.data ? missing.data : "", stderr);
     if (options_json(o)) {
         output_end(&out);
+        text_free(&missing);
         return output_print(&out);
     }
 done:
+    text_free(&missing);
     text_free(&out.json);
     return status;
 }
@@ -170,6 +261,11 @@ static berlu_status compare_study(options *o)
     size_t i = 0;
     TRY(study_open(&x, o));
     berlu_status status;
+    if (x.s.kind == STUDY_COST)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s is a study of kind cost: study report has its differences", x.s.name));
+    TRY_DONE(side_check(&x.s, o, "a"));
+    TRY_DONE(side_check(&x.s, o, "b"));
+    TRY_DONE(study_place_check(x.folder, x.s.name));
     TRY_DONE(store_contents_of(&all, &x));
     while (i < all.count && strcmp(all.studies[i].name, x.s.name) != 0)
         i++;

@@ -48,6 +48,20 @@ done:
     return status;
 }
 
+/* A study counts once: its contrasts would share Holm's correction with themselves. */
+static berlu_status repeats_refuse(const store_contents *whole)
+{
+    for (size_t i = 1; i < whole->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(whole->studies[i].name, whole->studies[k].name) == 0 && *whole->studies[i].sha256 &&
+                strcmp(whole->studies[i].sha256, whole->studies[k].sha256) == 0)
+                return berlu_fail(BERLU_ERR_ARG,
+                                  "study %s is given twice; once is enough (`study merge` joins its runs of several "
+                                  "stores)",
+                                  whole->studies[i].name);
+    return BERLU_OK;
+}
+
 /* The numbers of runs and of finished runs, and the verdicts; claims.json has the rest. */
 static berlu_status result_print(const options *o, const report *r, size_t studies)
 {
@@ -57,7 +71,9 @@ static berlu_status result_print(const options *o, const report *r, size_t studi
         failed += strcmp(r->v.runs[i].run->state, "failed") == 0;
     }
     if (!options_json(o)) {
-        printf("%zu %s: %s\n", studies, studies == 1 ? "study" : "studies", options_string(o, "out"));
+        printf("%zu %s, %zu of %zu runs done%s: %s%s\n", studies, studies == 1 ? "study" : "studies", done,
+               r->v.run_count, failed ? ", some failed" : "", options_string(o, "out"),
+               strstr(options_string(o, "format"), "html") ? "/index.html" : "");
         return BERLU_OK;
     }
     output out;
@@ -113,6 +129,7 @@ static berlu_status report_study(options *o)
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < all[i].count; k++)
             joined[whole.count++] = all[i].studies[k];
+    TRY_DONE(repeats_refuse(&whole));
     TRY_DONE(report_make_with(&r, &whole, &(report_more){.cost = &cost.table, .equivalence = &equal.table}));
     TRY_DONE(report_write(&r, &whole, options_string(o, "out"), formats));
     TRY_DONE(report_cost_write(&cost, options_string(o, "out"), formats));

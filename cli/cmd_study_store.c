@@ -85,14 +85,28 @@ static berlu_status source_merge(store *index, const options *o, const char *fro
                                    : study_unpack(index, options_string(o, "out"), from, added);
 }
 
+/* What is neither a store nor a pack is refused before the store is made. */
+static berlu_status source_check(const char *from)
+{
+    char inside[STUDY_PATH];
+    if (folder_exists(from)) {
+        snprintf(inside, sizeof inside, "%.4000s/study.db", from);
+        return file_exists(inside) ? BERLU_OK : berlu_fail(BERLU_ERR_INPUT, "%s: no study.db in this folder", from);
+    }
+    if (!file_exists(from))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such store", from);
+    return store_is_database(from) || study_is_pack(from)
+               ? BERLU_OK
+               : berlu_fail(BERLU_ERR_INPUT, "%s: neither a store (study.db) nor a pack of `study pack`", from);
+}
+
 static berlu_status merge_study(options *o)
 {
     text notes = {0};
     store *index = NULL;
     size_t all = 0;
     for (size_t i = 0; i < options_count(o, "stores"); i++)
-        if (!file_exists(options_strings(o, "stores")[i]) && !folder_exists(options_strings(o, "stores")[i]))
-            return berlu_fail(BERLU_ERR_INPUT, "%s: there is no such store", options_strings(o, "stores")[i]);
+        TRY(source_check(options_strings(o, "stores")[i]));
     berlu_status status = store_open(&index, options_string(o, "out"), &notes);
     for (size_t i = 0; i < options_count(o, "stores") && status == BERLU_OK; i++) {
         size_t added = 0;

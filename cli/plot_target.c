@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "options_internal.h"
 
 static const char *const plot_options[] = {"svg", "confusion"};
@@ -20,6 +21,18 @@ static berlu_status check_name(const char *option, const char *path)
             return berlu_fail(BERLU_ERR_ARG,
                               "option --%s: plots are SVG; write %.*s.svg (rsvg-convert or a browser converts it)",
                               option, (int)(length - strlen(others[i])), path);
+    return BERLU_OK;
+}
+
+berlu_status target_check(const char *option, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (folder_exists(path))
+        return berlu_fail(BERLU_ERR_IO, "option --%s: %s is a folder; name a file in it", option, path);
+    if (!folder_exists(folder))
+        return berlu_fail(BERLU_ERR_IO, "option --%s: %s: there is no folder %s", option, path, folder);
     return BERLU_OK;
 }
 
@@ -48,8 +61,10 @@ berlu_status plot_target_take(options *o)
         if (!path)
             continue;
         TRY(check_name(plot_options[i], path));
-        if (strcmp(path, "-") != 0)
+        if (strcmp(path, "-") != 0) {
+            TRY(target_check(plot_options[i], path));
             continue;
+        }
         if (target || options_json(o))
             return berlu_fail(BERLU_ERR_ARG, "option --%s: standard output takes one thing, but %s goes there too",
                               plot_options[i], target ? "another plot" : "JSON");

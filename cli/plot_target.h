@@ -10,4 +10,7 @@
 
 berlu_status plot_target_take(options *o); /* once, before the command runs */
 
+/* A file that is written last: a place that cannot hold it is found before the work. */
+berlu_status target_check(const char *option, const char *path);
+
 #endif

@@ -11,6 +11,7 @@
 #include "output.h"
 #include "study/cost.h"
 #include "study/known.h"
+#include "study/pack.h"
 
 void study_opened_free(study_opened *x)
 {
@@ -54,6 +55,30 @@ berlu_status study_problems(const char *file, const text *problems)
     return berlu_fail(BERLU_ERR_INPUT, "%s: %zu problems, each in a line above", file, lines);
 }
 
+/* Neither has a text: a store's folder is what is meant, and a pack is merged first. */
+static berlu_status store_refuse(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    if (!folder_exists(file) && store_is_database(file))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is the store of a study; give the folder it lies in, %.*s", file,
+                          slash ? (int)(slash - file) : 1, slash ? file : ".");
+    if (!folder_exists(file) && study_is_pack(file))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is a pack; `berlu study merge %s --out DIR`, and give that folder",
+                          file, file);
+    return BERLU_OK;
+}
+
+berlu_status study_place_check(const char *folder, const char *name)
+{
+    if (folder_exists(folder))
+        return BERLU_OK;
+    return berlu_fail(
+        BERLU_ERR_INPUT,
+        "%s: no such folder, so nothing of %s has run here: `berlu study run` it, or name the folder that "
+        "holds its runs",
+        folder, name);
+}
+
 berlu_status study_open(study_opened *x, const options *o)
 {
     text problems = {0};
@@ -61,6 +86,7 @@ berlu_status study_open(study_opened *x, const options *o)
     const char *file = options_string(o, "file"), *dir = options_string(o, "dir");
     int is_folder = folder_exists(file);
     size_t bytes = 0;
+    TRY(store_refuse(file));
     berlu_status status = is_folder ? yaml_of_store(&x->yaml, file) : file_read_all(&x->yaml, &bytes, file, YAML_BYTES);
     if (status == BERLU_OK)
         status = study_parse(&x->s, x->yaml, is_folder ? strlen(x->yaml) : bytes, file, &problems);
@@ -191,11 +217,15 @@ berlu_status study_index_make(const study_opened *x)
 berlu_status study_store_find(char path[STUDY_PATH], const char *from)
 {
     if (folder_exists(from)) {
-        snprintf(path, STUDY_PATH, "%s/study.db", from);
-        return BERLU_OK;
+        snprintf(path, STUDY_PATH, "%.4000s/study.db", from);
+        return file_exists(path)
+                   ? BERLU_OK
+                   : berlu_fail(BERLU_ERR_INPUT,
+                                "%s: no study.db in this folder; give a study's file, or the folder of its runs", from);
     }
     study_opened x = {0};
     size_t bytes;
+    TRY(store_refuse(from));
     berlu_status status = file_read_all(&x.yaml, &bytes, from, YAML_BYTES);
     if (status == BERLU_OK)
         status = study_parse(&x.s, x.yaml, bytes, from, NULL);
@@ -204,7 +234,8 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
         return status;
     }
     snprintf(x.folder, sizeof x.folder, "runs/%s", x.s.name);
-    if (x.s.kind == STUDY_TRAIN) /* costs are in the store and nowhere else */
+    status = study_place_check(x.folder, x.s.name);
+    if (x.s.kind == STUDY_TRAIN && status == BERLU_OK) /* costs are in the store and nowhere else */
         status = study_entries_make(&x.runs, &x.s, x.folder);
     if (x.s.kind == STUDY_TRAIN && status == BERLU_OK)
         status = study_index_make(&x);

@@ -49,6 +49,9 @@ berlu_status study_cost_answer(const options *o, const study_opened *x, double s
 
 berlu_status study_index_make(const study_opened *x); /* brings the index up to date with the folders */
 
+/* The folder of a study must exist where its results are asked for. */
+berlu_status study_place_check(const char *folder, const char *name);
+
 /* The store that FILE or DIR means. That of a file is brought up to date first; a folder's is read
  * as it is. */
 berlu_status study_store_find(char path[STUDY_PATH], const char *from);

@@ -25,8 +25,11 @@ berlu_status tarball_check(const char *path, const char *expected)
 {
     char found[SHA256_TEXT];
     TRY(sha256_file(found, path));
-    if (strcasecmp(found, expected) == 0)
-        return BERLU_OK;
+    return strcasecmp(found, expected) == 0 ? BERLU_OK : tarball_hash_fail(path, found, expected);
+}
+
+berlu_status tarball_hash_fail(const char *path, const char *found, const char *expected)
+{
     return berlu_fail(BERLU_ERR_INPUT,
                       "%s: SHA-256 is %s, expected %s: not the published archive, or damaged (fetch it again; a "
                       "repacked one can be unpacked by hand and given as a folder)",

@@ -9,6 +9,7 @@
 
 /* The SHA-256 of a file must be `expected` (64 hexadecimal digits). */
 berlu_status tarball_check(const char *path, const char *expected);
+berlu_status tarball_hash_fail(const char *path, const char *found, const char *expected); /* says so */
 
 /* Reads named files (whatever folder they are in) into given memory; each must be there once and
  * have exactly that size. */

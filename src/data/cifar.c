@@ -10,11 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/file_in.h"
 #include "data/archive.h"
 #include "data/cifar_layout.h"
+#include "data/sha256.h"
 #include "data/source.h"
 
 enum { RECORD_MAX = 2 + 3 * CIFAR_PLANE, PIECE = 256 }; /* bytes of a record; records read at a time while opening */
@@ -192,7 +195,37 @@ static berlu_status open_folder(data_source *s, const char *path)
     return BERLU_OK;
 }
 
-static berlu_status open_archive(data_source *s, const char *path, const char *sha256)
+static const cifar_layout *const published[] = {&cifar10_layout, &cifar100_layout};
+
+berlu_status cifar_archive_check(const cifar_layout *l, const char *path, const char *hash)
+{
+    char found[SHA256_TEXT];
+    struct stat about;
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    if (folder_exists(path))
+        return berlu_fail(BERLU_ERR_INPUT,
+                          "%s: is a folder, not the archive %s; an unpacked set is used as it is: "
+                          "--data %s:%s",
+                          path, l->archive, l->kind, path);
+    TRY(sha256_file(found, path));
+    if (strcasecmp(found, hash ? hash : l->sha256) == 0)
+        return BERLU_OK;
+    for (size_t i = 0; i < COUNT(published); i++)
+        if (strcmp(published[i]->kind, l->kind) != 0 && strcmp(found, published[i]->sha256) == 0)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: is the archive of %s, not of %s; name that set", path,
+                              published[i]->kind, l->kind);
+    if (strstr(base, "python"))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is the Python version, which is not read; fetch the binary one, %s",
+                          path, l->url);
+    if (!hash && stat(path, &about) == 0 && (uint64_t)about.st_size != l->archive_bytes)
+        return berlu_fail(
+            BERLU_ERR_INPUT, "%s: has %llu bytes (SHA-256 %s), and %s has %llu: %s; fetch it again, %s", path,
+            (unsigned long long)about.st_size, found, l->archive, (unsigned long long)l->archive_bytes,
+            (uint64_t)about.st_size < l->archive_bytes ? "cut short, or another file" : "another file", l->url);
+    return tarball_hash_fail(path, found, hash ? hash : l->sha256);
+}
+
+static berlu_status open_archive(data_source *s, const char *path, const char *hash)
 {
     cifar_state *c = s->state;
     const cifar_layout *l = c->layout;
@@ -209,7 +242,7 @@ static berlu_status open_archive(data_source *s, const char *path, const char *s
         c->records[f] = at;
         at += wanted[f].size;
     }
-    TRY(tarball_check(path, sha256 ? sha256 : l->sha256));
+    TRY(cifar_archive_check(l, path, hash));
     return tarball_read(path, wanted, l->files);
 }
 

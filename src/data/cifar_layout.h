@@ -31,6 +31,10 @@ static inline size_t cifar_record_bytes(const cifar_layout *l)
     return (size_t)l->label_bytes + 3 * CIFAR_PLANE;
 }
 
+/* The archive must have the published hash, or `hash`. What else it may be is named: the other set,
+ * the Python version, an archive that was cut, a folder. */
+berlu_status cifar_archive_check(const cifar_layout *layout, const char *path, const char *hash);
+
 /* Whether a folder (or the folder inside it that unpacking makes) holds the whole set. */
 berlu_status cifar_verify(const cifar_layout *layout, const char *path);
 

@@ -83,7 +83,7 @@ berlu_status data_get(const cifar_layout *l, const char *folder, const download 
         goto done;
     }
     if (from->file)
-        TRY_DONE(tarball_check(from->file, from->sha256 ? from->sha256 : l->sha256));
+        TRY_DONE(cifar_archive_check(l, from->file, from->sha256));
     TRY_DONE(folder_make(folder));
     if (!from->file)
         TRY_DONE(archive_fetch(l, archive, from));

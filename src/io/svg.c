@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "io/svg_internal.h"
 
+static const double NARROW_CHARACTER = 6.5; /* in which a name that is wrapped or cut still fits */
+
 enum {
     MARGIN_LEFT = 62,
     MARGIN_RIGHT = 18,
@@ -19,7 +21,9 @@ enum {
     LEGEND_HEIGHT = 20,
     BOTTOM_HEIGHT = 26,  /* numbers under the axis */
     AXIS_TITLE = 20,     /* and its title */
-    CHARACTER_WIDTH = 7, /* of the legend, on average */
+    CHARACTER_WIDTH = 7, /* of the legend and of names, on average */
+    TITLE_CHARACTER = 8,
+    TWO_LINES = 28, /* height of a name that is wrapped */
     SWATCH = 26,
     LEGEND_GAP = 18,
     LEGEND_BELOW = 6, /* between the legend of a figure and its plots */
@@ -41,22 +45,105 @@ void svg_escape(text *out, const char *words)
     }
 }
 
-static void words_at(text *out, double x, double y, int size, const char *anchor, const char *class, const char *words)
+static void text_begin(text *out, double x, double y, int size, const char *anchor, const char *class)
 {
     text_add(out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" class=\"%s\" fill=\"%s\"%s>", x, y,
              size, anchor, class, strcmp(class, "ink") == 0 ? "#22262e" : "#5b616b",
              strcmp(class, "ink") == 0 ? " font-weight=\"600\"" : "");
+}
+
+static void words_at(text *out, double x, double y, int size, const char *anchor, const char *class, const char *words)
+{
+    text_begin(out, x, y, size, anchor, class);
     svg_escape(out, words);
     text_string(out, "</text>\n");
 }
 
-/* Characters, not bytes, of UTF-8. */
+static int is_start(char c) /* of a character of UTF-8 */
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+/* Characters, not bytes. */
 static int length_of(const char *words)
 {
     int count = 0;
     for (; *words; words++)
-        count += ((unsigned char)*words & 0xc0) != 0x80;
+        count += is_start(*words);
     return count;
+}
+
+/* ---- words that must fit --------------------------------------------------------------------- */
+
+static const char *character_at(const char *words, int index)
+{
+    while (*words && (index > 0 || !is_start(*words)))
+        index -= is_start(*words++) && index > 0;
+    return words;
+}
+
+static void escape_bytes(text *out, const char *from, const char *to)
+{
+    char one[2] = "";
+    for (; from < to; from++) {
+        one[0] = *from;
+        svg_escape(out, one);
+    }
+}
+
+/* At most `most` characters: the middle of longer words gives way to an ellipsis. */
+static void middle_cut(text *out, const char *words, int most)
+{
+    int length = length_of(words), head = (most - 1) / 2;
+    if (length <= most) {
+        svg_escape(out, words);
+        return;
+    }
+    escape_bytes(out, words, character_at(words, head));
+    text_string(out, "\u2026");
+    svg_escape(out, character_at(words, length - (most - 1 - head)));
+}
+
+/* The whole words, which a reader sees over what is cut. */
+static void whole_title(text *out, const char *words)
+{
+    text_string(out, "<title>");
+    svg_escape(out, words);
+    text_string(out, "</title>");
+}
+
+/* As words_at(), in one line of at most `most` characters. */
+static void words_fit(text *out, double x, double y, int size, const char *anchor, const char *class, const char *words,
+                      int most)
+{
+    text_begin(out, x, y, size, anchor, class);
+    if (length_of(words) > most)
+        whole_title(out, words);
+    middle_cut(out, words, most);
+    text_string(out, "</text>\n");
+}
+
+/* Where a line of at most `most` characters ends: after the last space, or where it is full. */
+static const char *line_end(const char *words, int most)
+{
+    const char *full = character_at(words, most);
+    for (const char *at = full; at > words + (full - words) / 2; at--)
+        if (at[-1] == ' ')
+            return at;
+    return full;
+}
+
+/* In two lines around y, with an ellipsis where even these are too short. */
+static void words_wrap(text *out, double x, double y, const char *words, int most)
+{
+    const char *end = line_end(words, most);
+    text_begin(out, x, y - 3, 12, "end", "soft");
+    if (length_of(end) > most)
+        whole_title(out, words);
+    escape_bytes(out, words, end);
+    text_add(out, "<tspan x=\"%.1f\" dy=\"14\">", x);
+    middle_cut(out, end, most);
+    text_string(out, "</tspan></text>\n");
 }
 
 /* ---- axes ------------------------------------------------------------------------------------ */
@@ -91,18 +178,24 @@ static int names_lean(const svg_axis *axis, double width)
     return axis->names && names_width(axis) + 8 > width / (double)(axis->name_count ? axis->name_count : 1);
 }
 
-static void names_draw(text *out, const svg_frame *f, const svg_axis *axis, int vertical)
+/* `space` pixels are beside the axis, or below it. */
+static void names_draw(text *out, const svg_frame *f, const svg_axis *axis, int vertical, double space)
 {
     int lean = names_lean(axis, f->width);
+    int most = (int)((space - 12) / (vertical ? 1 : 0.6) / NARROW_CHARACTER);
+    int wraps = vertical && f->height / (double)axis->name_count >= TWO_LINES;
     for (size_t i = 0; i < axis->name_count; i++) {
         double at = svg_scale_map(vertical ? &f->y : &f->x, (double)i);
         double x = f->left + at * f->width, y = f->top + (1 - at) * f->height;
         if (vertical) {
             text_add(out, "<path d=\"M%.1f %.1fh%.1f\" class=\"grid\" stroke=\"#e3e6ea\"/>\n", f->left, y, f->width);
-            words_at(out, f->left - 8, y + 4, 12, "end", "soft", axis->names[i]);
+            if (wraps && length_of(axis->names[i]) > most)
+                words_wrap(out, f->left - 8, y, axis->names[i], most);
+            else
+                words_fit(out, f->left - 8, y + 4, 12, "end", "soft", axis->names[i], most);
         } else if (lean) {
             text_add(out, "<g transform=\"translate(%.1f %.1f) rotate(-35)\">", x + 4, f->top + f->height + 15);
-            words_at(out, 0, 0, 12, "end", "soft", axis->names[i]);
+            words_fit(out, 0, 0, 12, "end", "soft", axis->names[i], most);
             text_string(out, "</g>\n");
         } else {
             words_at(out, x, f->top + f->height + 17, 12, "middle", "soft", axis->names[i]);
@@ -137,7 +230,7 @@ static void numbers_draw(text *out, const svg_frame *f, int vertical)
 static void axis_draw(text *out, const svg_frame *f, const svg_axis *axis, int vertical, double side, double below)
 {
     if (axis->names)
-        names_draw(out, f, axis, vertical);
+        names_draw(out, f, axis, vertical, vertical ? side - (axis->title ? AXIS_TITLE : 0) : below);
     else
         numbers_draw(out, f, vertical);
     if (!axis->title)
@@ -162,7 +255,7 @@ static int legend_draw(text *out, const svg_plot *plot, double left, double y, d
         const svg_series *s = &plot->series[i];
         if (!s->label)
             continue;
-        double need = SWATCH + CHARACTER_WIDTH * length_of(s->label);
+        double need = fmin(SWATCH + CHARACTER_WIDTH * length_of(s->label), width);
         if (rows == 0 || x + need > width) {
             x = 0;
             rows++;
@@ -170,7 +263,8 @@ static int legend_draw(text *out, const svg_plot *plot, double left, double y, d
         if (out) {
             double row = y + LEGEND_HEIGHT * (rows - 1);
             svg_swatch_draw(out, s, left + x, row);
-            words_at(out, left + x + SWATCH, row + 4, 12, "start", "soft", s->label);
+            words_fit(out, left + x + SWATCH, row + 4, 12, "start", "soft", s->label,
+                      (int)((width - SWATCH) / CHARACTER_WIDTH));
         }
         x += need + LEGEND_GAP;
     }
@@ -193,7 +287,7 @@ static berlu_status plot_draw(text *out, const svg_plot *plot, double left, doub
                               int with_legend)
 {
     double side = MARGIN_LEFT, below = BOTTOM_HEIGHT;
-    if (plot->y.names) /* names may take two fifths; longer ones are clipped at the edge */
+    if (plot->y.names) /* names may take two fifths; longer ones are wrapped or cut in their middle */
         side = fmin(names_width(&plot->y) + 16 + (plot->y.title ? AXIS_TITLE : 0), 0.4 * width);
     svg_frame f = {.left = left + side, .width = fmax(width - side - MARGIN_RIGHT, 20)};
     if (names_lean(&plot->x, f.width))
@@ -205,7 +299,8 @@ static berlu_status plot_draw(text *out, const svg_plot *plot, double left, doub
     f.top = top + title + rows * LEGEND_HEIGHT + (rows ? 4 : 0);
     f.height = fmax(top + height - below - (plot->x.title ? AXIS_TITLE : 0) - f.top, 40);
     if (plot->title)
-        words_at(out, left + fmin(side, MARGIN_LEFT), top + 17, 14, "start", "ink", plot->title);
+        words_fit(out, left + fmin(side, MARGIN_LEFT), top + 17, 14, "start", "ink", plot->title,
+                  (int)((width - fmin(side, MARGIN_LEFT)) / TITLE_CHARACTER));
     if (with_legend)
         legend_draw(out, plot, f.left, top + title + LEGEND_HEIGHT / 2.0, f.width);
     axis_draw(out, &f, &plot->x, 0, side, below);

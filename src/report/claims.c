@@ -277,6 +277,20 @@ static berlu_status comparisons(claim_result out[CLAIMS], const evidence *e)
     return each_place(&out[19], e, all_places, COUNT(all_places), 1); /* C20 */
 }
 
+int claims_concern(const claim_result claims[CLAIMS], const evidence *e)
+{
+    for (size_t i = 0; i < CLAIMS; i++)
+        if (*claims[i].studies)
+            return 1;
+    for (size_t i = 0; i < e->v->count; i++)
+        if (e->v->studies[i].claim_count)
+            return 1;
+    for (size_t i = 0; i < e->judged->count; i++)
+        if (!isnan(e->judged->items[i].of->paper))
+            return 1;
+    return 0;
+}
+
 berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e)
 {
     for (size_t i = 0; i < CLAIMS; i++)

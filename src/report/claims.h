@@ -39,6 +39,10 @@ typedef struct evidence {
 
 berlu_status claims_judge(claim_result out[CLAIMS], const evidence *e);
 
+/* Whether a report is about the paper: its runs are evidence for a claim, or a study names claims
+ * or a difference of the paper. */
+int claims_concern(const claim_result claims[CLAIMS], const evidence *e);
+
 /* ---- for the files of claims ----------------------------------------------------------------- */
 
 typedef enum claim_word { CLAIM_NOT_TESTED, CLAIM_HELD, CLAIM_UNDECIDED, CLAIM_NOT_HELD } claim_word;

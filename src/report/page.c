@@ -186,7 +186,8 @@ static void machines_write(text *out, const page_parts *p)
         text_string(out, ". The table of runs (<code>runs.csv</code>) has the commit of each.</p>\n");
     }
     text_free(&mixed);
-    text_add(out, "<p class=\"soft\">Page by berlu %s.</p>\n", berlu_version());
+    text_add(out, "<p class=\"soft\">Page by berlu %s.%s</p>\n", berlu_version(),
+             p->of_paper ? "" : " No run of it bears on a claim of the BerLU paper; claims.json lists them.");
     section_end(out);
 }
 
@@ -248,7 +249,7 @@ berlu_status page_write(text *out, const page_parts *p)
     section(out, "verdicts", "Verdicts");
     verdicts_write(out, p);
     section_end(out);
-    section(out, "tables", "Tables, beside the paper's where it has them");
+    section(out, "tables", p->of_paper ? "Tables, beside the paper's where it has them" : "Tables");
     beside_write(out, p);
     section_end(out);
     section(out, "contrasts-section", "Contrasts");

@@ -10,6 +10,7 @@
 typedef struct page_parts {
     const evidence *e;
     const claim_result *claims;
+    int of_paper; /* else the page has no claims */
     const report_tables *tables;
     const table *equivalence; /* NULL: no other program's results */
     const char *first_line;

@@ -144,20 +144,11 @@ static void claim_table(text *out, const page_parts *p, const char *id, const ch
     text_string(out, "</tbody></table></div>\n");
 }
 
-void verdicts_write(text *out, const page_parts *p)
+static void claims_write(text *out, const page_parts *p)
 {
     size_t open = 0;
     for (size_t i = 0; i < CLAIMS; i++)
         open += strcmp(p->claims[i].direction, "not tested") == 0;
-    hypotheses_write(out, p->e->judged);
-    contrast_verdicts(out, p->e->judged);
-    text_string(out,
-                "<p class=\"soft\">A contrast is <em>better</em> or <em>worse</em> when Holm's p over all contrasts "
-                "of this report is below 0.05, <em>no difference</em> when its 90 % interval lies within the margin, "
-                "else <em>undecided</em>; only the registered number of seeds is judged. A prediction is "
-                "<em>held</em> when one-sided tests at its limit show it (p below 0.05), <em>not held</em> when they "
-                "show the contrary (Holm's p over the predictions of its hypothesis), else <em>undecided</em>. "
-                "<em>Size</em> says whether the paper's difference lies inside our 95 % interval.</p>\n");
     if (open < CLAIMS)
         claim_table(out, p, "claims", "Claims of the paper, each by its rule", 1);
     if (open) {
@@ -165,6 +156,23 @@ void verdicts_write(text *out, const page_parts *p)
         claim_table(out, p, "claims-open", "Not tested, with the rule that would judge them", 0);
         text_string(out, "</details>\n");
     }
+}
+
+void verdicts_write(text *out, const page_parts *p)
+{
+    hypotheses_write(out, p->e->judged);
+    contrast_verdicts(out, p->e->judged);
+    text_string(out,
+                "<p class=\"soft\">A contrast is <em>better</em> or <em>worse</em> when Holm's p over all contrasts "
+                "of this report is below 0.05, <em>no difference</em> when its 90 % interval lies within the margin, "
+                "else <em>undecided</em>; only the registered number of seeds is judged. A prediction is "
+                "<em>held</em> when one-sided tests at its limit show it (p below 0.05), <em>not held</em> when they "
+                "show the contrary (Holm's p over the predictions of its hypothesis), else <em>undecided</em>.");
+    if (p->of_paper)
+        text_string(out, " <em>Size</em> says whether the paper's difference lies inside our 95 % interval.");
+    text_string(out, "</p>\n");
+    if (p->of_paper)
+        claims_write(out, p);
 }
 
 /* ---- tables beside the paper's --------------------------------------------------------------- */
@@ -240,12 +248,19 @@ void beside_write(text *out, const page_parts *p)
 
 void contrasts_write(text *out, const page_parts *p)
 {
-    static const char *const columns[] = {"name",       "a",    "b",          "failures", "n",
-                                          "difference", "low",  "high",       "p_holm",   "verdict",
-                                          "paper",      "size", "detectable", "failed_a", "failed_b"};
-    static const char *const heads[] = {"contrast",   "a",         "b",          "failed runs", "n",
-                                        "a \u2212 b", "95 % from", "to",         "p, Holm",     "verdict",
-                                        "paper",      "size",      "detectable", "failed a",    "failed b"};
+    static const char *const all[] = {"name",       "a",    "b",          "failures", "n",
+                                      "difference", "low",  "high",       "p_holm",   "verdict",
+                                      "paper",      "size", "detectable", "failed_a", "failed_b"};
+    static const char *const all_heads[] = {"contrast",   "a",         "b",          "failed runs", "n",
+                                            "a \u2212 b", "95 % from", "to",         "p, Holm",     "verdict",
+                                            "paper",      "size",      "detectable", "failed a",    "failed b"};
+    const char *columns[COUNT(all)], *heads[COUNT(all)];
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (p->of_paper || (strcmp(all[i], "paper") != 0 && strcmp(all[i], "size") != 0)) {
+            columns[count] = all[i];
+            heads[count++] = all_heads[i];
+        }
     const table *t = &p->tables->contrasts;
     if (p->equivalence)
         table_html_part(p->equivalence, out,
@@ -259,7 +274,7 @@ void contrasts_write(text *out, const page_parts *p)
                                   .caption = "The second line of each contrast counts failed runs as chance",
                                   .columns = columns,
                                   .heads = heads,
-                                  .column_count = COUNT(columns)});
+                                  .column_count = count});
     text_string(out,
                 "<p class=\"soft\"><em>detectable</em> is the difference that this test would have found with 80 % "
                 "power at the first Holm step.</p>\n"

@@ -195,8 +195,7 @@ static int dots_add(dots *d, const view_cell *c, arena *memory)
 {
     size_t n = c->done.count, at = d->cells++;
     stats_interval i = stats_range(stats_of_mean(sample_values(&c->done)), 0.95);
-    d->names[at] = c->failed ? arena_printf(memory, "%.28s (%zu failed)", c->label, c->failed)
-                             : arena_printf(memory, "%.40s", c->label);
+    d->names[at] = c->failed ? arena_printf(memory, "%s (%zu failed)", c->label, c->failed) : c->label;
     d->low[at] = i.low, d->high[at] = i.high;
     d->mean[at] = n > 1 ? stats_mean(sample_values(&c->done)) : NAN; /* a ring would cover the only run */
     d->row[at] = (double)at;

@@ -82,6 +82,7 @@ berlu_status report_make_with(report *out, const store_contents *from, const rep
     TRY_DONE(first_line_make(out));
     evidence e = evidence_of(out);
     TRY_DONE(claims_judge(out->claims, &e));
+    out->of_paper = claims_concern(out->claims, &e);
     status = tables_make(&out->tables, &e, out->claims);
 done:
     if (status != BERLU_OK)
@@ -162,33 +163,44 @@ done:
     return status;
 }
 
-static berlu_status markdown_save(const report *r, const char *folder)
+/* Writes the tables that people read, one after the other. */
+static berlu_status tables_write(text *out, const report *r, void (*form)(const table *, text *))
 {
     const table *all[TABLES];
-    text content = {0};
+    table own[TABLES];
+    size_t count = TABLES;
     tables_list(&r->tables, all);
+    if (!r->of_paper)
+        TRY(tables_own(&r->tables, own, &count));
+    for (size_t i = 0; i < count; i++)
+        form(r->of_paper ? all[i] : &own[i], out);
+    return BERLU_OK;
+}
+
+static berlu_status markdown_save(const report *r, const char *folder)
+{
+    text content = {0};
     if (*r->first_line)
         prose_add(&content, r->first_line);
-    berlu_status status = mixed_add(&content, &r->v);
-    if (status != BERLU_OK) {
-        text_free(&content);
-        return status;
-    }
-    for (size_t i = 0; i < TABLES; i++)
-        table_markdown(all[i], &content);
+    berlu_status status;
+    TRY_DONE(mixed_add(&content, &r->v));
+    TRY_DONE(tables_write(&content, r, table_markdown));
     return text_save(folder, "report.md", &content);
+done:
+    text_free(&content);
+    return status;
 }
 
 static berlu_status latex_save(const report *r, const char *folder)
 {
-    const table *all[TABLES];
     text content = {0};
-    tables_list(&r->tables, all);
     if (*r->first_line)
         text_add(&content, "%% %s\n", r->first_line);
-    for (size_t i = 0; i < TABLES; i++)
-        table_latex(all[i], &content);
-    return text_save(folder, "report.tex", &content);
+    berlu_status status = tables_write(&content, r, table_latex);
+    if (status == BERLU_OK)
+        return text_save(folder, "report.tex", &content);
+    text_free(&content);
+    return status;
 }
 
 static berlu_status page_save(const report *r, const char *folder)
@@ -199,6 +211,7 @@ static berlu_status page_save(const report *r, const char *folder)
     evidence e = evidence_of(&held);
     berlu_status status = page_write(&content, &(page_parts){.e = &e,
                                                              .claims = r->claims,
+                                                             .of_paper = r->of_paper,
                                                              .tables = &r->tables,
                                                              .equivalence = r->more.equivalence,
                                                              .first_line = r->first_line});

@@ -22,6 +22,7 @@ typedef struct report {
     cell_sites **sites;
     report_more more;
     claim_result claims[CLAIMS];
+    int of_paper; /* else claims are only in claims.json and claims.csv */
     report_tables tables;
     const char *first_line; /* descriptions of the studies; a difference to another program and pilot runs come first */
     arena memory;

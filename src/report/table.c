@@ -103,6 +103,33 @@ static const char *cell_text(const table_cell *c, char out[64])
     return out;
 }
 
+static int has_values(const table *t, size_t column)
+{
+    char number[64];
+    for (size_t i = column; i < t->row_count; i += t->column_count)
+        if (*cell_text(&t->cells[i], number))
+            return 1;
+    return 0;
+}
+
+table table_compact(const table *t)
+{
+    size_t *from = ARENA_ARRAY(t->memory, size_t, t->column_count + 1), count = 0;
+    const char **names = ARENA_ARRAY(t->memory, const char *, t->column_count + 1);
+    if (!from || !names)
+        return (table){.name = t->name, .title = t->title, .memory = t->memory};
+    for (size_t c = 0; c < t->column_count; c++)
+        if (has_values(t, c)) {
+            names[count] = t->columns[c];
+            from[count++] = c;
+        }
+    table out = table_make(t->memory, t->name, t->title, names, count);
+    for (size_t row = 0; row < table_rows(t); row++)
+        for (size_t c = 0; c < count; c++)
+            cell_add(&out, t->cells[row * t->column_count + from[c]]);
+    return out;
+}
+
 void table_csv(const table *t, text *out)
 {
     for (size_t c = 0; c < t->column_count; c++)
@@ -174,14 +201,17 @@ void html_text(text *out, const char *value)
     }
 }
 
+/* Long labels and messages are wrapped; a command stays one line that can be copied. */
 static void html_cell(text *out, const table_cell *c)
 {
+    enum { LINE = 40 };
     char number[64];
     const char *mark = c->mark ? c->mark : "";
-    if (c->word && !*mark)
+    const char *kind = !c->word ? "n" : strlen(c->word) > LINE && strcmp(mark, "code") != 0 ? "wrap" : "";
+    if (!*kind && !*mark)
         text_string(out, "<td>");
     else
-        text_add(out, "<td class=\"%s%s%s\">", c->word ? "" : "n", *mark && !c->word ? " " : "", mark);
+        text_add(out, "<td class=\"%s%s%s\">", kind, *mark && *kind ? " " : "", mark);
     html_text(out, cell_text(c, number));
     text_string(out, "</td>");
 }

@@ -34,6 +34,10 @@ void table_mark_row(table *t, const char *mark); /* all cells of the last row, w
 size_t table_rows(const table *t);
 berlu_status table_status(const table *t);
 
+/* The same table without the columns that have no value in any row, sharing its words; without
+ * memory as table_make(). */
+table table_compact(const table *t);
+
 /* A cell by its column's name; NaN or "" where there is none of that kind. */
 double table_number_at(const table *t, size_t row, const char *column);
 const char *table_word_at(const table *t, size_t row, const char *column);

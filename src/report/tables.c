@@ -268,7 +268,6 @@ static berlu_status run_row(table *t, const view_study *s, const view_cell *c, c
     table_word(t, r->version);
     table_word(t, r->commit);
     table_word(t, r->error);
-    table_mark(t, "wrap");
     const char *command = *c->command ? arena_printf(t->memory, "berlu train%s --seed %lld --run runs/%s", c->command,
                                                      (long long)r->seed, r->key)
                                       : "";
@@ -327,6 +326,21 @@ void tables_list(const report_tables *t, const table *out[TABLES])
     const table *const all[TABLES] = {&t->claims, &t->hypotheses, &t->beside, &t->contrasts,
                                       &t->aa,     &t->cells,      &t->runs,   &t->machines};
     memcpy(out, all, sizeof all);
+}
+
+berlu_status tables_own(const report_tables *t, table out[TABLES], size_t *count)
+{
+    const table *const all[] = {&t->hypotheses, &t->contrasts, &t->beside, &t->aa, &t->cells, &t->runs, &t->machines};
+    *count = 0;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        if (!table_rows(all[i]))
+            continue;
+        out[*count] = table_compact(all[i]);
+        if (all[i] == &t->beside)
+            out[*count].title = "Accuracy of the last epoch; the best, and what is not distinguishable from it";
+        TRY(table_status(&out[(*count)++]));
+    }
+    return BERLU_OK;
 }
 
 berlu_status tables_make(report_tables *out, const evidence *e, const claim_result claims[CLAIMS])

@@ -85,6 +85,8 @@ berlu_status study_compare(study_comparison *out, const store_study *s, size_t a
     free(cells);
     return of_a.count > 1 && of_b.count > 1
                ? BERLU_OK
-               : berlu_fail(BERLU_ERR_INPUT, "%s, %s: at least two finished runs a side are needed", s->cells[a].label,
-                            s->cells[b].label);
+               : berlu_fail(BERLU_ERR_INPUT,
+                            "%s has %zu finished %s and %s has %zu: a difference needs two or more on each side",
+                            s->cells[a].label, of_a.count, of_a.count == 1 ? "run" : "runs", s->cells[b].label,
+                            of_b.count);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_in.h"
 #include "data/archive.h"
 #include "io/tar.h"
 #include "study/run_hash.h"
@@ -141,6 +142,19 @@ static berlu_status runs_move(const char *incoming, const char *folder)
 done:
     closedir(list);
     return status;
+}
+
+int study_is_pack(const char *path)
+{
+    enum { AT = 257 }; /* of the magic word in the first header of a tar */
+    char magic[5];
+    file_in in;
+    if (file_in_open(&in, path) != BERLU_OK)
+        return 0;
+    int same = in.size >= AT + sizeof magic && file_in_read(&in, AT, magic, sizeof magic) == BERLU_OK &&
+               memcmp(magic, "ustar", sizeof magic) == 0;
+    file_in_close(&in);
+    return same;
 }
 
 berlu_status study_unpack(store *into, const char *folder, const char *pack, size_t *added)

@@ -12,6 +12,9 @@
 /* `folder` holds study.db and runs/. `count` becomes the number of run folders that went in. */
 berlu_status study_pack(const char *folder, const char *out, size_t *count);
 
+/* Whether a file looks like one: it is a tar. */
+int study_is_pack(const char *path);
+
 /* Adds the runs of a pack to an open store in `folder`, and their folders to folder/runs. A folder
  * that is done or in training there stays; an interrupted one is replaced by the finished one. */
 berlu_status study_unpack(store *into, const char *folder, const char *pack, size_t *added);

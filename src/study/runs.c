@@ -172,8 +172,11 @@ berlu_status study_set(study *s, const char *const *set)
             return BERLU_ERR_MEMORY;
         if (equals)
             key[equals - *set] = 0;
-        if (!equals || !recipe_find(key))
+        if (!equals)
             return berlu_fail(BERLU_ERR_ARG, "--set %s: SETTING=VALUE is expected", *set);
+        if (!recipe_find(key))
+            return berlu_fail(BERLU_ERR_ARG, "--set %s: there is no setting '%s'; berlu train --help lists them", *set,
+                              key);
         for (size_t c = 0; c < s->cell_count; c++)
             TRY(cell_set(s, &s->cells[c], key, equals + 1));
     }

@@ -227,12 +227,19 @@ done:
     return failure_report(&first);
 }
 
-berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t best)
+berlu_status checkpoint_link_best(checkpoint_store *store, uint64_t step)
 {
     char name[NAME];
+    return folder_exists_in(store->run, step_name(name, "", step, 0)) ? link_renew(store, "best", step) : BERLU_OK;
+}
+
+berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t best)
+{
     berlu_status status = link_renew(store, "last", last);
-    if (status == BERLU_OK && best && folder_exists_in(store->run, step_name(name, "", best, 0)))
-        status = link_renew(store, "best", best);
+    if (status == BERLU_OK && best)
+        status = checkpoint_link_best(store, best);
+    else if (status == BERLU_OK)
+        (void)unlinkat(store->run->fd, "checkpoints/best", 0); /* of an end within an epoch, which counts no more */
     leftovers_remove(store);
     return status == BERLU_OK ? old_remove(store, best) : status;
 }

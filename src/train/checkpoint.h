@@ -90,6 +90,10 @@ berlu_status checkpoint_recover(checkpoint_store *store);
  * checkpoint of another model is BERLU_ERR_INPUT, naming the first tensor that does not fit. */
 berlu_status checkpoint_load(const char *path, engine *e, train_state *s);
 
+/* Points the link `best` at a checkpoint that the state does not count as the best; the next
+ * checkpoint_settle() points it back. */
+berlu_status checkpoint_link_best(checkpoint_store *store, uint64_t step);
+
 /* Completes a save: updates both links and removes leftovers and all checkpoints but the two newest
  * and the best. Called again on a resume, because the process may have been killed in between. A
  * folder that cannot be removed is reported once and retried after every save. */

@@ -83,6 +83,7 @@ static berlu_status settings_of_weights(const eval_request *r, train_settings *s
     strcpy(weights, r->weights);
     TRY(recipe_set(s, "model", r->run));
     TRY(data_settings(r, s));
+    TRY(network_sizes(s, weights));
     for (size_t i = 0; i < r->act_count; i++)
         TRY(recipe_set(s, "act", r->acts[i]));
     if (r->act_count == 0)
@@ -202,6 +203,67 @@ static berlu_status weights_finite(engine *e, const char *path)
     return BERLU_OK;
 }
 
+/* ---- classes of the data --------------------------------------------------------------------- */
+
+/* Opens the images, which must have as many classes as the run was trained on. */
+static berlu_status images_find(data_source **out, size_t *classes, train_settings *s, const eval_request *r)
+{
+    size_t trained = (size_t)s->classes;                     /* 0: a run of berlu 0.1.0, or weights */
+    if (strcmp(s->data, "synthetic") != 0 || trained != 100) /* it has 10 or, when asked, 100 */
+        s->classes = 0;
+    TRY(network_data(out, classes, s, r->log));
+    if (!trained || *classes == trained)
+        return BERLU_OK;
+    data_close(*out);
+    *out = NULL;
+    return berlu_fail(BERLU_ERR_INPUT,
+                      "%s: has %zu classes, and %s was trained on %zu; give data of the same classes, or train on "
+                      "these (berlu train --init %s)",
+                      s->data, *classes, r->run, trained, r->run);
+}
+
+static int has_name(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Labels are compared by number: the same names in another order would count wrong classes as
+ * right, and other names may mean other things. Runs whose record has no names are not compared. */
+static berlu_status classes_compare(const eval_request *r, const train_settings *s, const data_info *info)
+{
+    arena memory = {0};
+    char path[CHECKPOINT_PATH];
+    const char **names;
+    size_t count, differ = 0, first = 0, known = 0;
+    berlu_status status = BERLU_OK;
+    if (r->weights || snprintf(path, sizeof path, "%s/run.json", r->run) >= (int)sizeof path)
+        return BERLU_OK;
+    TRY_DONE(run_json_classes(&names, &count, &memory, path));
+    for (size_t i = 0; count == info->classes && i < count; i++) {
+        const char *here = info->class_names[i];
+        if (strcmp(names[i], here) == 0 || here[utf8_span(here)]) /* run.json holds UTF-8 alone */
+            continue;
+        first = differ++ ? first : i;
+        known += (size_t)has_name(names, count, here);
+    }
+    if (differ && known == differ)
+        status = berlu_fail(BERLU_ERR_INPUT,
+                            "%s: has the classes of %s in another order (%zu is %s, not %s): its labels would be other "
+                            "classes; give the --class-order of the run, or rename the folders",
+                            s->data, r->run, first, info->class_names[first], names[first]);
+    else if (differ)
+        log_line(r->log, BERLU_LOG_WARNING,
+                 "%zu of %zu classes of %s have other names than those of %s (%zu is %s, not %s): labels are compared "
+                 "by number",
+                 differ, count, s->data, r->run, first, info->class_names[first], names[first]);
+done:
+    arena_free(&memory);
+    return status;
+}
+
 /* Limits the batch to the size of the set. */
 static int batch_of(const eval_request *r, const data_source *data, const train_settings *s)
 {
@@ -227,7 +289,8 @@ berlu_status eval_run(const eval_request *request, score *out)
     berlu_status status;
     TRY_DONE(r->weights ? settings_of_weights(r, &s, weights) : settings_of_run(r, &s, weights));
     TRY_DONE(recipe_idle(&s));
-    TRY_DONE(network_data(&data, &classes, &s, r->log));
+    TRY_DONE(images_find(&data, &classes, &s, r));
+    TRY_DONE(classes_compare(r, &s, data_describe(data)));
     r->batch = o.batch = batch_of(request, data, &s);
     TRY_DONE(network_create(&m, &s, classes));
     TRY_DONE(network_device(&o, &s));

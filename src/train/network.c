@@ -162,6 +162,22 @@ done:
     return status;
 }
 
+berlu_status network_sizes(train_settings *s, const char *weights)
+{
+    static const char *const keys[] = {"image_size", "patch", "stride", "stem"};
+    safetensors *file;
+    berlu_status status = BERLU_OK;
+    TRY(safetensors_open(&file, weights));
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const char *value = safetensors_metadata(file, keys[i]);
+        if (value && !recipe_given(s, keys[i]))
+            TRY_DONE(recipe_set(s, keys[i], value));
+    }
+done:
+    safetensors_close(file);
+    return status;
+}
+
 void network_describe(network_facts *out, const model_config *m, const char *mean, const char *std)
 {
     const struct {
@@ -205,6 +221,7 @@ static berlu_status teacher_from_file(train_settings *s, const char *weights, co
     int found = 0;
     recipe_init(s);
     TRY(recipe_set(s, "model", model_name));
+    TRY(network_sizes(s, weights));
     if (*student->teacher_act)
         TRY(recipe_set(s, "act", student->teacher_act));
     else

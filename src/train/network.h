@@ -32,6 +32,10 @@ berlu_status network_data(data_source **out, size_t *classes, const train_settin
 berlu_status network_weights(char *out, size_t size, const char *run, const char *which, const char *file,
                              const berlu_log *log);
 
+/* Takes the sizes in the metadata of a file of weights (image_size, patch, stride, stem) that the
+ * user did not give. */
+berlu_status network_sizes(train_settings *s, const char *weights);
+
 /* Reads the activations named in the metadata of a file of weights into s->act; `found` is 0 where
  * there are none. */
 berlu_status network_acts(train_settings *s, const char *weights, int *found);

@@ -66,7 +66,12 @@ static void data_write(const run_about *a, text *out)
         return;
     text_add(out, "  \"data\": {\"hash\": \"%s\", \"kind\": \"%s\", \"train_images\": %zu, ", a->data_hash,
              a->data_kind, a->train_images);
-    text_add(out, "\"test_images\": %zu, \"classes\": %zu},\n", a->test_images, a->classes);
+    text_add(out, "\"test_images\": %zu, \"classes\": %zu", a->test_images, a->classes);
+    for (size_t i = 0; a->class_names && i < a->classes; i++) {
+        text_string(out, i ? ", " : ", \"class_names\": [");
+        any_string(out, a->class_names[i]);
+    }
+    text_string(out, a->class_names && a->classes ? "]},\n" : "},\n");
 }
 
 static void command_write(const run_about *a, text *out)
@@ -248,6 +253,32 @@ berlu_status run_json_read(train_settings *settings, run_facts *facts, const cha
     if (status != BERLU_OK)
         return status;
     status = run_json_parse(settings, facts, bytes, count, path);
+    free(bytes);
+    return status;
+}
+
+berlu_status run_json_classes(const char ***names, size_t *count, arena *memory, const char *path)
+{
+    char *bytes;
+    size_t length;
+    json_t *root = NULL;
+    *names = NULL, *count = 0;
+    TRY(file_read_all(&bytes, &length, path, JSON_LIMIT));
+    berlu_status status;
+    TRY_DONE(json_parse(&root, bytes, length, path, NULL));
+    const json_t *list = json_object_get(json_object_get(root, "data"), "class_names");
+    if (!json_array_size(list))
+        goto done;
+    *names = ARENA_ARRAY(memory, const char *, json_array_size(list));
+    for (size_t i = 0; *names && i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        (*names)[i] = arena_strdup(memory, name ? name : "");
+        TRY_DONE((*names)[i] ? BERLU_OK : BERLU_ERR_MEMORY);
+    }
+    *count = json_array_size(list);
+    status = *names ? BERLU_OK : BERLU_ERR_MEMORY;
+done:
+    json_decref(root);
     free(bytes);
     return status;
 }

@@ -7,6 +7,7 @@
 #ifndef TRAIN_RUN_JSON_H
 #define TRAIN_RUN_JSON_H
 
+#include "base/arena.h"
 #include "train/recipe.h"
 #include "train/settings_hash.h"
 
@@ -27,6 +28,7 @@ typedef struct run_about {
     const char *settings_hash, *data_hash;
     const char *data_kind;
     size_t train_images, test_images, classes; /* in use; 0: left out */
+    const char *const *class_names;            /* `classes` of them; NULL: left out */
     const char *const *command;                /* words; NULL-terminated */
     const char *commit;                        /* of the program's source */
     const char *algorithms;                    /* GEMM algorithms in use, lines; NULL: none are chosen */
@@ -48,6 +50,9 @@ typedef struct run_facts {
 berlu_status run_json_parse(train_settings *settings, run_facts *facts, const char *bytes, size_t count,
                             const char *path);
 berlu_status run_json_read(train_settings *settings, run_facts *facts, const char *path);
+
+/* The names of the classes that the run was trained on; NULL where the record has none. */
+berlu_status run_json_classes(const char ***names, size_t *count, arena *memory, const char *path);
 
 /* Whether `history` of that run.json has a record with this settings hash. */
 int run_json_knew(const char *path, const char *settings_hash);

@@ -169,6 +169,18 @@ static void epoch_count(trainer *t)
     t->state.loss_sum = t->state.norm_sum = 0;
 }
 
+static int is_better(const trainer *t)
+{
+    return !isnan(t->row.test_top1) && (t->state.best_updates == 0 || t->row.test_top1 > t->state.best_top1);
+}
+
+/* Whether the run ended within an epoch (--max-steps) with the best evaluation of all. The state
+ * does not know it: a longer run goes on as if that epoch had not been evaluated. */
+static int end_is_best(const trainer *t)
+{
+    return t->state.batches > 0 && t->row.step == t->state.updates && is_better(t);
+}
+
 static berlu_status epoch_end(trainer *t)
 {
     int cut = t->state.batches < t->epoch_batches;
@@ -178,9 +190,8 @@ static berlu_status epoch_end(trainer *t)
     if (status == BERLU_ERR_STOPPED)
         return stop_and_save(t);
     TRY(status);
-    int best =
-        !cut && !isnan(t->row.test_top1) && (t->state.best_updates == 0 || t->row.test_top1 > t->state.best_top1);
-    if (best) {
+    int best = is_better(t);
+    if (best && !cut) {
         t->state.best_top1 = t->row.test_top1;
         t->state.best_updates = t->state.updates;
     }
@@ -194,9 +205,10 @@ static berlu_status epoch_end(trainer *t)
 
 static void result_fill(const trainer *t, train_result *out)
 {
+    int end = end_is_best(t);
     *out = (train_result){.last = t->row,
-                          .best_top1 = t->state.best_top1,
-                          .best_step = t->state.best_updates,
+                          .best_top1 = end ? t->row.test_top1 : t->state.best_top1,
+                          .best_step = end ? t->state.updates : t->state.best_updates,
                           .epochs = t->state.epoch,
                           .updates = t->state.updates,
                           .seconds = t->total.loop,
@@ -247,6 +259,8 @@ berlu_status trainer_run(trainer *t, train_result *out)
         complete = t->state.epoch >= epochs || t->state.updates >= t->updates;
     }
     status = trainer_save_finish(t);
+    if (status == BERLU_OK && end_is_best(t))
+        status = checkpoint_link_best(&t->store, t->state.updates);
 done:
     if (out)
         result_fill(t, out);

@@ -106,6 +106,7 @@ static berlu_status json_begin(trainer *t, const train_start *how)
                        .train_images = t->train_images,
                        .test_images = loader_images(t->test),
                        .classes = info->classes,
+                       .class_names = info->class_names,
                        .command = how->command,
                        .commit = how->commit,
                        .data_on = t->set ? "device" : "host",

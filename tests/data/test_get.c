@@ -399,6 +399,31 @@ static void an_archive_at_hand_needs_no_network_and_stays(void **state)
     assert_true(file_exists(path));
 }
 
+/* What an archive at hand may be instead is named, and nothing is written. */
+static void what_is_not_the_archive_is_named(void **state)
+{
+    const server *s = *state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], cut[FOLDER_PATH], out[FOLDER_PATH], hex[SHA256_TEXT];
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    cifar_layout l = tiny_layout(&cifar100_layout, 100);
+    archive_serve(s, &l, hex, 0);
+    folder_path(out, folder_fresh(folder, "get_other"), "sets");
+    assert_ok(file_in_all(&bytes, &size, folder_path(path, s->folder, l.archive)));
+    assert_ok(file_write_atomic(folder_path(cut, folder, l.archive), bytes, size / 2));
+    assert_refused(data_get(&l, out, &(download){.file = cut}, 0), BERLU_ERR_INPUT, "cut short");
+    assert_refused(data_get(&l, out, &(download){.file = cut, .sha256 = hex}, 0), BERLU_ERR_INPUT, hex);
+    assert_refused(data_get(&l, out, &(download){.file = folder}, 0), BERLU_ERR_INPUT, "is a folder");
+    assert_refused(data_get(&l, out, &(download){.file = folder_path(cut, folder, "none.tar.gz")}, 0), BERLU_ERR_INPUT,
+                   "none.tar.gz: cannot be read");
+    assert_ok(file_write_atomic(folder_path(cut, folder, "cifar-100-python.tar.gz"), bytes, size / 2));
+    assert_refused(data_get(&l, out, &(download){.file = cut}, 0), BERLU_ERR_INPUT, "Python version");
+    assert_ok(file_write_atomic(folder_path(cut, folder, "empty"), "", 0));
+    assert_refused(data_get(&l, out, &(download){.file = cut}, 0), BERLU_ERR_INPUT, "has 0 bytes");
+    assert_false(folder_exists(out));
+    free(bytes);
+}
+
 /* The hash is right (somebody gave it), the labels are not: the set does not get its name. */
 static void a_set_with_the_right_hash_and_wrong_content_is_set_aside(void **state)
 {
@@ -437,6 +462,7 @@ int main(void)
         cmocka_unit_test(stopping_keeps_the_part),
         cmocka_unit_test(a_set_is_fetched_checked_unpacked_and_verified),
         cmocka_unit_test(an_archive_at_hand_needs_no_network_and_stays),
+        cmocka_unit_test(what_is_not_the_archive_is_named),
         cmocka_unit_test(a_set_with_the_right_hash_and_wrong_content_is_set_aside),
     };
     int failed = cmocka_run_group_tests_name("archives", archives, NULL, NULL);

@@ -267,6 +267,35 @@ static void categories_run_from_top_to_bottom(void **state)
     free(svg);
 }
 
+/* What does not fit beside an axis: in two lines where a row is high enough, else without its middle and with the whole as
+ * a title. No character of UTF-8 is cut in two. */
+static void long_names_are_wrapped_or_lose_their_middle(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "relu", "smooth(kinks=0,1; slopes=0,1,0.2; eps=0.3)",
+        "smooth(kinks=-1,0,1.5; slopes=0,0.25,1,0.2; eps=0.3,0.2,0.1; degree=4) \u03b1\u03b1\u03b1"};
+    static const double x[] = {1, 2, 3}, y[] = {0, 1, 2};
+    svg_series dots = {.label = names[2], .x = x, .y = y, .count = 3, .mark = SVG_POINTS};
+    svg_plot plot = {.title = "t", .y = {.names = names, .name_count = 3}, .series = &dots, .count = 1};
+    svg_figure figure = {.plots = &plot, .count = 1};
+    char *tall = write(&figure);
+    assert_non_null(strstr(tall, ">smooth(kinks=0,1; slopes=0,1,0.2; <tspan"));
+    assert_non_null(strstr(tall, ">eps=0.3)</tspan>"));
+    assert_null(strstr(tall, "<title>smooth(kinks=0,1")); /* it is whole */
+    assert_non_null(strstr(tall, "degree=4) \u03b1\u03b1\u03b1</tspan>"));
+    free(tall);
+    figure.height = 90; /* rows of a line */
+    char *flat = write(&figure);
+    assert_null(strstr(flat, "<tspan"));
+    assert_non_null(strstr(flat, "<title>smooth(kinks=0,1; slopes=0,1,0.2; eps=0.3)</title>smooth(kinks=0,1; "));
+    assert_non_null(strstr(flat, "\u2026"));
+    assert_non_null(strstr(flat, "eps=0.3)</text>"));
+    assert_int_equal(utf8_span(flat), strlen(flat));
+    assert_true(occurrences(flat, "\u2026") >= 2);
+    free(flat);
+}
+
 static void stacks_add_up(void **state)
 {
     (void)state;
@@ -381,6 +410,7 @@ int main(void)
         cmocka_unit_test(empty_and_constant_series_have_an_axis_too),
         cmocka_unit_test(bars_stand_side_by_side_on_zero_with_their_whiskers),
         cmocka_unit_test(categories_run_from_top_to_bottom),
+        cmocka_unit_test(long_names_are_wrapped_or_lose_their_middle),
         cmocka_unit_test(stacks_add_up),
         cmocka_unit_test(points_have_titles_and_rings_are_hollow),
         cmocka_unit_test(a_figure_inside_a_page_brings_no_address_and_no_style),

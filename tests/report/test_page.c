@@ -116,6 +116,89 @@ static void page_and_files_carry_the_numbers_of_the_csv(void **state)
     free(tex);
 }
 
+/* A study of one's own: its data is not the paper's, and no contrast has a difference of the paper. */
+static void written_own(char folder[FOLDER_PATH], const char *name)
+{
+    static const synthetic_cell cells[] = {
+        {"relu", 60, 0},
+        {"gelu", 55, 0},
+        {"smooth(kinks=-1,0,1.5; slopes=0,0.25,1,0.2; eps=0.3,0.2,0.1; degree=4)", 61, 1}};
+    store_contents contents;
+    report r;
+    folder_fresh(folder, name);
+    synthetic_make(&contents,
+                   &(synthetic){.cells = cells, .cell_count = 3, .seeds = 4, .sites = 1, .epochs = 2, .spread = 0.4});
+    store_study *s = contents.studies;
+    for (size_t i = 0; i < s->contrast_count; i++)
+        s->contrasts[i].paper = NAN;
+    for (size_t c = 0; c < s->cell_count; c++)
+        for (size_t i = 0; i < s->cells[c].count; i++)
+            s->cells[c].runs[i].settings = arena_printf(
+                &contents.memory,
+                "{\"model\":\"vit_micro\",\"data\":\"synthetic\",\"epochs\":2,\"classes\":10,\"act\":[\"%s\"]}",
+                cells[c].act);
+    if (report_make(&r, &contents) != BERLU_OK ||
+        report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN | REPORT_CSV | REPORT_LATEX) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
+static void a_study_of_ones_own_begins_with_its_own_verdicts(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    csv_table t;
+    written_own(folder, "report_own");
+    char *page = slurp(folder, "index.html"), *md = slurp(folder, "report.md"), *tex = slurp(folder, "report.tex");
+    static const char begins[] = "### Registered contrasts";
+    assert_memory_equal(md, begins, sizeof begins - 1);
+    assert_true(strstr(md, "### Accuracy of the last epoch") > md);
+    assert_null(strstr(md, "Bernstein"));
+    assert_null(strstr(md, "C12")); /* a claim */
+    assert_null(strstr(tex, "C12"));
+    assert_null(strstr(md, "| paper")); /* no column, and no table, without a value */
+    assert_null(strstr(md, "Noise"));
+    assert_null(strstr(page, "id=\"claims"));
+    assert_null(strstr(page, "paper's"));
+    char *verdicts = strstr(page, "<section id=\"verdicts\">"), *first = strstr(verdicts, "<table id=\"");
+    assert_memory_equal(first, "<table id=\"verdicts-contrasts\"", strlen("<table id=\"verdicts-contrasts\""));
+    /* The files of the claims stay as they are promised. */
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "claims.csv")), BERLU_OK);
+    assert_int_equal(t.rows, CLAIMS);
+    csv_free(&t);
+    json_t *root = json_load_file(folder_path(path, folder, "claims.json"), 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(root, "claims")), CLAIMS);
+    json_decref(root);
+    free(page);
+    free(md);
+    free(tex);
+    /* And those of the paper begin with the claims, as before. */
+    written(folder, "report_paper", &paper_like);
+    md = slurp(folder, "report.md");
+    static const char claims[] = "### The paper's claims";
+    assert_memory_equal(md, claims, sizeof claims - 1);
+    free(md);
+}
+
+/* In the plot of all runs the label of a cell is whole, in two lines or with its middle left out; in tables it wraps. */
+static void long_labels_can_be_read(void **state)
+{
+    (void)state;
+    static const char label[] = "smooth(kinks=-1,0,1.5; slopes=0,0.25,1,0.2; eps=0.3,0.2,0.1; degree=4)";
+    char folder[FOLDER_PATH], words[128];
+    written_own(folder, "report_labels");
+    char *page = slurp(folder, "index.html"), *dots = strstr(page, "<section id=\"dots\">");
+    snprintf(words, sizeof words, "<title>%s (1 failed)</title>smooth(kinks=-1,0,1.5; ", label);
+    char *name = strstr(dots, words);
+    assert_true(name && name < strstr(dots, "</section>"));
+    assert_true(strstr(name, "degree=4) (1 failed)</tspan>") < strstr(dots, "</section>"));
+    snprintf(words, sizeof words, "<td class=\"wrap\">%s</td>", label);
+    char *row = strstr(strstr(page, "<section id=\"runs\">"), words);
+    assert_non_null(row);
+    free(page);
+}
+
 /* Markup can fetch by src, href, url() and @import only; text may name addresses. */
 static void no_address_stands_outside_of_text(void **state)
 {
@@ -327,6 +410,8 @@ int main(void)
         cmocka_unit_test(sections_stand_in_their_order),
         cmocka_unit_test(cells_that_studies_share_are_drawn_and_counted_once),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
+        cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
+        cmocka_unit_test(long_labels_can_be_read),
         cmocka_unit_test(no_address_stands_outside_of_text),
         cmocka_unit_test(a_choice_after_pilot_runs_is_the_first_line),
         cmocka_unit_test(three_hundred_runs_are_below_three_megabytes),

@@ -51,24 +51,29 @@ static void convnext_evaluates_whole_images_from_384_on(void **state)
     recipe_free(&s);
 }
 
-/* Two classes of images with one colour each: mean and deviation can be told in the head. */
-static const char *two_colours(char out[FOLDER_PATH])
+/* Classes of images with one colour each, black and 0.2, 0.4, 0.6 in turn: mean and deviation can be told in the head.
+ * `classes` ends with NULL. */
+static const char *colours(char out[FOLDER_PATH], const char *name, const char *const *classes)
 {
-    static const char *const places[] = {"train/a", "train/b", "val/a", "val/b"};
     uint8_t rgb[16 * 16 * 3];
-    folder_fresh(out, "two-colours");
-    for (size_t p = 0; p < COUNT(places); p++) {
-        char path[2 * FOLDER_PATH];
-        snprintf(path, sizeof path, "%s/%s", out, places[p]);
-        assert_int_equal(folder_make(path), BERLU_OK);
+    folder_fresh(out, name);
+    for (size_t p = 0; classes[p / 2]; p++) {
+        char place[2 * FOLDER_PATH], path[3 * FOLDER_PATH];
+        snprintf(place, sizeof place, "%s/%s/%s", out, p % 2 ? "val" : "train", classes[p / 2]);
+        assert_int_equal(folder_make(place), BERLU_OK);
         for (size_t i = 0; i < sizeof rgb; i++)
-            rgb[i] = (uint8_t)(p % 2 ? 51 * (1 + i % 3) : 0); /* 0.2, 0.4, 0.6 or black */
+            rgb[i] = (uint8_t)(p / 2 % 2 ? 51 * (1 + i % 3) : 0);
         for (int n = 0; n < 8; n++) {
-            snprintf(path, sizeof path, "%s/%s/%d.png", out, places[p], n);
+            snprintf(path, sizeof path, "%s/%d.png", place, n);
             assert_int_equal(png_write(path, rgb, 16, 16), BERLU_OK);
         }
     }
     return out;
+}
+
+static const char *two_colours(char out[FOLDER_PATH])
+{
+    return colours(out, "two-colours", (const char *const[]){"a", "b", NULL});
 }
 
 static void a_folders_own_mean_is_measured_once_and_kept_with_the_run(void **state)
@@ -93,6 +98,58 @@ static void a_folders_own_mean_is_measured_once_and_kept_with_the_run(void **sta
     assert_int_equal(png_write(path, white, 16, 16), BERLU_OK);
     assert_int_equal(eval_run(&request, &after), BERLU_OK);
     assert_true(score_loss(&before) == score_loss(&after));
+}
+
+typedef struct heard {
+    size_t warnings;
+    char last[512];
+} heard;
+
+static void hear(void *context, berlu_log_level level, const char *line)
+{
+    heard *h = context;
+    h->warnings += level == BERLU_LOG_WARNING;
+    snprintf(h->last, sizeof h->last, "%s", line);
+}
+
+/* Labels are numbers: another number of classes is refused, the same names in another order too, other names are warned
+ * of. */
+static void other_data_must_have_the_classes_of_the_run(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], same[FOLDER_PATH], three[FOLDER_PATH], renamed[FOLDER_PATH], run[FOLDER_PATH],
+        line[FOLDER_PATH + 16];
+    static const char *const timm[][2] = {{"class-order", "timm"}};
+    score s;
+    heard h = {0};
+    berlu_log log = {.write = hear, .context = &h};
+    colours(folder, "classes", (const char *const[]){"n2", "n10", NULL});
+    colours(same, "classes-same", (const char *const[]){"n10", "n2", NULL});
+    colours(three, "classes-three", (const char *const[]){"n10", "n2", "n3", NULL});
+    colours(renamed, "classes-renamed", (const char *const[]){"n10", "two", NULL});
+    snprintf(line, sizeof line, "data=%s", folder);
+    run_whole(run_place(run, "classes-run"), (const char *const[]){line, "synthetic_images=", "epochs=1", NULL});
+    eval_request r = {.run = run, .which = "last", .batch = 4, .log = &log};
+    assert_int_equal(eval_run(&r, &s), BERLU_OK);
+    r.data = same;
+    assert_int_equal(eval_run(&r, &s), BERLU_OK);
+    assert_int_equal(h.warnings, 0);
+    r.data = renamed;
+    assert_int_equal(eval_run(&r, &s), BERLU_OK);
+    assert_int_equal(h.warnings, 1);
+    assert_non_null(strstr(h.last, "1 of 2 classes of "));
+    assert_non_null(strstr(h.last, "(1 is two, not n2)"));
+    r.data = three;
+    assert_int_equal(eval_run(&r, &s), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "has 3 classes, and "));
+    r.data = "synthetic";
+    assert_int_equal(eval_run(&r, &s), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "synthetic: has 10 classes, and "));
+    r.data = NULL;
+    r.settings = timm, r.setting_count = 1;
+    assert_int_equal(eval_run(&r, &s), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "in another order (0 is n2, not n10)"));
+    assert_int_equal(h.warnings, 1);
 }
 
 /* The held images become white files; what is measured must not see them. */
@@ -211,6 +268,7 @@ int main(void)
         cmocka_unit_test(training_images_take_jitter_and_interpolation),
         cmocka_unit_test(convnext_evaluates_whole_images_from_384_on),
         cmocka_unit_test(a_folders_own_mean_is_measured_once_and_kept_with_the_run),
+        cmocka_unit_test(other_data_must_have_the_classes_of_the_run),
         cmocka_unit_test(a_holdout_is_not_measured),
         cmocka_unit_test(a_run_that_kept_no_mean_sees_images_as_it_did),
         cmocka_unit_test(an_evaluation_refuses_what_has_no_effect),

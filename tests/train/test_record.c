@@ -278,6 +278,27 @@ static void a_damaged_best_is_noticed_on_resume(void **state)
     runs_equal(whole, run);
 }
 
+/* --max-steps may end a run within an epoch. Its evaluation is the best one if it is, for the result, the link and
+ * --which best; a longer run knows nothing of it. */
+static void an_end_within_an_epoch_may_be_the_best(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], whole[FOLDER_PATH];
+    score found;
+    train_result first = run_whole(run_place(run, "best-cut"), (const char *const[]){"max_steps=4", NULL});
+    assert_true(first.updates == 4 && first.best_step == 4);
+    assert_true(first.best_top1 == first.last.test_top1);
+    assert_int_equal(best_of(run), 4);
+    eval_request request = {.run = run, .which = "best", .batch = 5};
+    assert_int_equal(eval_run(&request, &found), BERLU_OK);
+    assert_true(score_top1(&found) == first.best_top1);
+    assert_int_equal(resume(run, 0, NULL), BERLU_OK);
+    train_result all = run_whole(run_place(whole, "best-uncut"), NULL);
+    runs_equal(whole, run);
+    assert_int_equal(best_of(run), all.best_step);
+    assert_int_equal(best_of(whole), all.best_step);
+}
+
 /* ---- the machine ----------------------------------------------------------------------------- */
 
 static void another_machine_is_a_warning_and_with_strict_an_error(void **state)
@@ -462,6 +483,7 @@ int main(void)
         cmocka_unit_test(a_changed_row_of_metrics_is_noticed),
         cmocka_unit_test(a_checkpoint_without_its_checksums_is_passed_over),
         cmocka_unit_test(a_damaged_best_is_noticed_on_resume),
+        cmocka_unit_test(an_end_within_an_epoch_may_be_the_best),
         cmocka_unit_test(another_machine_is_a_warning_and_with_strict_an_error),
         cmocka_unit_test(only_checkpoints_of_finite_numbers_are_written),
         cmocka_unit_test(eval_of_weights_that_are_not_finite_fails),

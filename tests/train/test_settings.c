@@ -149,6 +149,27 @@ static void eval_gives_the_figures_of_the_last_row(void **state)
     assert_non_null(strstr(berlu_last_error(), "24abc"));
 }
 
+/* The network of a file of ours is in its metadata: a smaller patch needs no option, and a given one is taken. */
+static void weights_say_the_sizes_of_their_network(void **state)
+{
+    (void)state;
+    static const char *const few[][2] = {{"synthetic_images", "64"}, {"patch", "4"}};
+    char run[FOLDER_PATH], path[2 * FOLDER_PATH];
+    score of_run, of_file;
+    run_whole(run_place(run, "sizes"), NULL); /* 16 x 16 images, patches of 8: not vit_micro's own */
+    snprintf(path, sizeof path, "%s/checkpoints/last/model.safetensors", run);
+    eval_request r = {.run = run, .which = "last", .batch = 5};
+    assert_int_equal(eval_run(&r, &of_run), BERLU_OK);
+    eval_request w = {.run = "vit_micro", .weights = path, .batch = 5, .data = "synthetic"};
+    w.settings = few, w.setting_count = 1;
+    if (eval_run(&w, &of_file) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
+    assert_int_equal(of_run.top1, of_file.top1);
+    w.setting_count = 2;
+    assert_int_equal(eval_run(&w, &of_file), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "the model wants"));
+}
+
 static void a_teachers_file_says_its_activation_or_is_asked_for_it(void **state)
 {
     (void)state;
@@ -257,6 +278,7 @@ int main(void)
         cmocka_unit_test(one_batch_can_be_learned_by_heart),
         cmocka_unit_test(a_student_learns_from_a_teachers_run),
         cmocka_unit_test(eval_gives_the_figures_of_the_last_row),
+        cmocka_unit_test(weights_say_the_sizes_of_their_network),
         cmocka_unit_test(a_teachers_file_says_its_activation_or_is_asked_for_it),
         cmocka_unit_test(settings_of_learned_parameters_need_some),
         cmocka_unit_test(attention_recomputed_plans_less_memory_for_the_same_losses),
