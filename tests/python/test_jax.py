@@ -36,6 +36,31 @@ class Jax(unittest.TestCase):
                         got, [f.param_slope(x, name) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec
                     )
 
+    def test_far_out_and_at_infinities_every_derivative_is_the_limit(self):
+        far = [89, 200, 1e4, 1e10, 1e20, 1e30, np.inf]
+        at = [-x for x in far] + [-0.0, 0.0] + far
+        for spec in SPECS:
+            f, g = berlu.act(spec), bj.act(spec)
+            for dtype in (np.float32, np.float64):
+                x = jnp.asarray(at, dtype)
+
+                def same(got, want, what):
+                    with np.errstate(over="ignore"):
+                        want = np.asarray(want).astype(dtype)
+                    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=f"{spec} {what} {dtype}")
+
+                same(g(x), [f.value(v) for v in at], "value")
+                same(jax.vmap(jax.grad(g))(x), [f.slope(v) for v in at], "slope")
+                same(jax.vmap(jax.grad(jax.grad(g)))(x), [f.second(v) for v in at], "second")
+                for name, p in f.parameters.items():
+                    if p.learnable:
+                        by = jax.grad(lambda v, x: g(x, **{name: v}))
+                        v = jnp.asarray(p.value, dtype)
+                        same(jax.vmap(by, (None, 0))(v, x), [f.param_slope(t, name) for t in at], name)
+                        for arg in (0, 1):
+                            mixed = jax.vmap(jax.grad(by, arg), (None, 0))(v, x)
+                            self.assertFalse(bool(jnp.isnan(mixed).any()), (spec, name))
+
     def test_gradients_to_second_order_under_jit_and_vmap(self):
         x = np.random.default_rng(1).normal(0, 2, 40)
         x = x + 0.07 * np.sign(x)
