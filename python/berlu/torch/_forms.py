@@ -16,7 +16,7 @@ import torch
 from .._act import Act, act as make_act
 from .._lib import lib
 from ._form import Form, Tensor, Values, horner
-from ._forms_exponential import Celu, Elu, Gelu, GeluTanh, Mish, QuickGelu, Selu, Sigmoid, Silu, Softplus, Tanh
+from ._forms_exponential import Celu, Elu, Gelu, GeluTanh, Limits, Mish, QuickGelu, Selu, Sigmoid, Silu, Softplus, Tanh
 from ._forms_knee import Berlu, Smelu
 from ._forms_piecewise import HardSwish, Leaky, Lines, Relu2
 
@@ -40,7 +40,8 @@ class _Piece(C.Structure):
 
 class Smoothed(Form):
     """Any smoothed function: the pieces of the library, a polynomial each, selected from left to
-    right."""
+    right. A polynomial is computed where it is selected, else at its centre, and one of degree 0 has
+    no x, which may be infinite."""
 
     def __init__(self, spec: str) -> None:
         handle, piece = C.c_void_p(), _Piece()
@@ -49,20 +50,22 @@ class Smoothed(Form):
         lib.berlu_smooth_free.argtypes = (C.c_void_p,)
         if lib.berlu_smooth_parse(C.byref(handle), spec.encode()):
             raise ValueError(lib.berlu_last_error().decode())
-        self.pieces: List[Tuple[float, float, List[float]]] = []  # start, centre, coefficients
+        self.pieces: List[Tuple[float, float, float, List[float]]] = []  # start, end, centre, coefficients
         for i in range(lib.berlu_smooth_piece_count(handle)):
             lib.berlu_smooth_piece(handle, i, C.byref(piece))
             centre = (piece.start + piece.end) / 2 if piece.bounded else 0.0
-            self.pieces.append((piece.start, centre, list(piece.monomial)[: piece.degree + 1]))
+            self.pieces.append((piece.start, piece.end, centre, list(piece.monomial)[: piece.degree + 1]))
         lib.berlu_smooth_free(handle)
 
     def _choose(self, x: Tensor, order: int) -> Tensor:
-        out = x
-        for start, centre, coefficients in self.pieces:
+        out = x  # NaN is in no piece
+        for start, end, centre, coefficients in self.pieces:
             for _ in range(order):
                 coefficients = [i * c for i, c in enumerate(coefficients)][1:] or [0.0]
-            here = horner(coefficients, x - centre) + x * 0
-            out = here if start == -math.inf else torch.where(x >= start, here, out)
+            while len(coefficients) > 1 and coefficients[-1] == 0:
+                coefficients = coefficients[:-1]
+            here = torch.where((x >= start) & (x <= end), x - centre, 0.0)
+            out = torch.where(x >= start, horner(coefficients, here), out)
         return out
 
     def value(self, x: Tensor, v: Values) -> Tensor:
@@ -80,6 +83,9 @@ class Scaled(Form):
 
     def __init__(self, form: Form, scale: float, center: bool) -> None:
         self.form, self.scale, self.center, self.params = form, scale, center, form.params
+
+    def exported(self, x: Tensor, v: Values) -> Tensor:
+        return self._shifted(self.form.exported(self.scale * x, v), x, self.form.exported(torch.zeros_like(x), v))
 
     def _shifted(self, at: Tensor, x: Tensor, zero: Tensor) -> Tensor:
         return (at - zero) / self.scale if self.center else at / self.scale
@@ -123,14 +129,14 @@ _FORMS: Dict[str, Form] = {
     "elu": Elu(),
     "celu": Celu(),
     "selu": Selu(),
-    "gelu": Gelu(),
-    "gelu_tanh": GeluTanh(),
-    "silu": Silu(),
-    "mish": Mish(),
+    "gelu": Limits(Gelu()),
+    "gelu_tanh": Limits(GeluTanh()),
+    "silu": Limits(Silu()),
+    "mish": Limits(Mish()),
     "tanh": Tanh(),
     "sigmoid": Sigmoid(),
     "softplus": Softplus(),
-    "quick_gelu": QuickGelu(),
+    "quick_gelu": Limits(QuickGelu()),
     "relu2": Relu2(),
     "smelu": Smelu(),
 }

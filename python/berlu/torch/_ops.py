@@ -78,10 +78,11 @@ def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 # ---- The pure form -------------------------------------------------------------------------------
 
 
-def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, exported: bool = False) -> Tensor:
     """The value in torch operations, for transforms that differentiate it themselves."""
     site, dtype = site_of(spec), _wide(x)
-    return _cast(site.form.value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
+    value = site.form.exported if exported else site.form.value
+    return _cast(value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
 
 
 def _gradients(
@@ -494,7 +495,7 @@ def is_plain_berlu(spec: str) -> bool:
 def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The nodes of an exported program: standard operators, or the node of the function form."""
     if not _symbolic or not is_plain_berlu(spec):
-        return composition(x, p, q, spec, dim)
+        return composition(x, p, q, spec, dim, exported=True)
     site = site_of(spec)
     degree = int(site.act.parameters["degree"].value)
     v = [
