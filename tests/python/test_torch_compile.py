@@ -239,6 +239,32 @@ class Transforms(unittest.TestCase):
         each = [torch.func.grad(lambda a: f(t, a).sum())(alpha) for t in x]
         torch.testing.assert_close(samples, torch.stack(each))
 
+    def test_a_gradient_keeps_the_tangent_of_what_comes_in(self):
+        forward_ad = torch.autograd.forward_ad
+        x = torch.linspace(-2, 2, 6).requires_grad_()
+        dy, tangent = torch.rand(6), torch.rand(6)
+        for keep in ("input", "output"):
+            act = bt.BerLU(alpha=0.3, eps=0.5, learn="alpha+eps", keep=keep)
+            leaves, y = [x, *act.parameters()], act(x)
+            plain = torch.autograd.grad(y, leaves, dy, retain_graph=True)
+            want = torch.autograd.grad(y, leaves, tangent, retain_graph=True)  # the gradient is linear in dy
+            with forward_ad.dual_level():
+                dual = torch.autograd.grad(y, leaves, forward_ad.make_dual(dy, tangent))
+                for g, first, second in zip(dual, plain, want):
+                    torch.testing.assert_close(forward_ad.unpack_dual(g).primal, first)
+                    torch.testing.assert_close(forward_ad.unpack_dual(g).tangent, second)
+
+    def test_gradients_in_batches(self):
+        x = torch.linspace(-2, 2, 6).requires_grad_()
+        for keep in ("input", "output"):
+            act = bt.BerLU(alpha=0.3, eps=0.5, keep=keep)
+            want = torch.diag(torch.autograd.grad(act(x).sum(), x)[0])
+            got = torch.autograd.grad(act(x), x, torch.eye(6), is_grads_batched=True)[0]
+            torch.testing.assert_close(got, want)
+            for strategy in ("reverse-mode", "forward-mode"):
+                got = torch.autograd.functional.jacobian(act, x.detach(), vectorize=True, strategy=strategy)
+                torch.testing.assert_close(got, want)
+
     def test_autocast_keeps_the_gradient_of_alpha_in_f32(self):
         for dtype in (torch.bfloat16, torch.float16):
             model = nn.Sequential(nn.Linear(8, 8), bt.BerLU(), nn.Linear(8, 2))

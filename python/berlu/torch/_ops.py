@@ -85,18 +85,20 @@ def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, expo
     return _cast(value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
 
 
-def _gradients(
-    form: Form, dy: Tensor, x: Tensor, v: Sequence[Number], params: Sequence[Parameter], needs: Sequence[bool], dim: int
-) -> Tuple[Tensor, List[Parameter]]:
-    """dx and the gradients that are wanted, in x's wide dtype."""
-    dx = dy * form.slope(x, v)
-    out: List[Parameter] = [None] * len(params)
-    if any(needs):
-        for i, terms in enumerate(form.by_param(x, v)):
-            p = params[i]
-            if needs[i] and p is not None:
-                out[i] = _sum_as(dy * terms, p, dim)
-    return dx, out
+def _gradients(ctx: Any, dy: Tensor, from_output: bool = False) -> Tuple[Any, ...]:
+    """dx and the gradients that are wanted, from what a forward pass saved: x or y, p and q."""
+    known, p, q = ctx.saved_tensors
+    site, dtype = site_of(ctx.spec), _wide(known)
+    form, v = site.form, _values(site, known, (p, q), ctx.dim, dtype)
+    x, dy = _cast(known, dtype), _cast(dy, dtype)
+    if from_output:
+        x = form.inverse(x, v)
+    out: List[Parameter] = [None, None]
+    if any(ctx.needs_input_grad[1:3]):
+        for i, (a, terms) in enumerate(zip((p, q), form.by_param(x, v))):
+            if ctx.needs_input_grad[1 + i] and a is not None:
+                out[i] = _sum_as(dy * terms, a, ctx.dim)
+    return _cast(dy * form.slope(x, v), known.dtype), *out, None, None
 
 
 class _Pure(torch.autograd.Function):
@@ -111,12 +113,7 @@ class _Pure(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        x, p, q = ctx.saved_tensors
-        site, dtype = site_of(ctx.spec), _wide(x)
-        v = _values(site, x, (p, q), ctx.dim, dtype)
-        needs = (ctx.needs_input_grad[1], ctx.needs_input_grad[2])
-        dx, (dp, dq) = _gradients(site.form, _cast(dy, dtype), _cast(x, dtype), v, (p, q), needs, ctx.dim)
-        return _cast(dx, x.dtype), dp, dq, None, None
+        return _gradients(ctx, dy)
 
 
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
@@ -225,6 +222,8 @@ def _call_backward(from_output: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     if torch.compiler.is_compiling():
         dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
         return dx, dp, dq, None, None
+    if _transformed():  # dy may carry a tangent, which the operators would drop
+        return _gradients(ctx, dy, from_output)
     try:
         if torch.is_grad_enabled():  # create_graph
             dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
