@@ -5,6 +5,7 @@ import copy
 import io
 import pickle
 import re
+import threading
 import unittest
 import warnings
 
@@ -110,6 +111,36 @@ class Compile(unittest.TestCase):
                 self.assertFalse(operators(bt.BerLU()))
         self.assertFalse(operators(bt.BerLU(learn="none")))
         self.assertFalse(operators(bt.BerLU(backend="torch")))
+
+    @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
+    def test_a_block_chooses_for_its_own_thread(self):
+        """Eager by what the graph holds, compiled by a program that is chosen anew in each thread."""
+        act, x = bt.BerLU(), torch.randn(4, requires_grad=True)
+        programs = []
+
+        def look(graph, inputs):
+            programs.append(any("berlu.forward" in str(n.target) for n in graph.graph.nodes))
+            return graph.forward
+
+        compiled = torch.compile(act, backend=look, fullgraph=True)
+
+        def eager():
+            compiled(x)
+            return type(act(x).grad_fn).__name__
+
+        def elsewhere():
+            seen = []
+            thread = threading.Thread(target=lambda: seen.append(eager()))
+            thread.start()
+            thread.join()
+            return seen[0]
+
+        with bt.backend("torch"):
+            self.assertEqual([eager(), elsewhere(), eager()], ["_PureBackward", "_NativeBackward", "_PureBackward"])
+            with bt.backend("native"):
+                self.assertEqual(eager(), "_NativeBackward")
+        self.assertEqual(eager(), "_NativeBackward")
+        self.assertEqual(programs[:2], [False, True])
 
     def calls(self, f, x):
         """The operators that the compiled forward and backward of f call."""

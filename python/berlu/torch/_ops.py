@@ -17,6 +17,7 @@ Python runs between torch's dispatcher and the kernel. Read apply() first."""
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -329,7 +330,17 @@ else:
 
 # ---- The choice ----------------------------------------------------------------------------------
 
-_override: Optional[str] = None  # a plain global, so that torch.compile guards on it
+
+class _Chosen(threading.local):
+    """What blocks of code chose, for their own thread. Set here and not in the class, because
+    torch.compile guards on what the object holds."""
+
+    def __init__(self) -> None:
+        self.backend: Optional[str] = None
+        self.symbolic = False  # set while berlu.onnx exports functions
+
+
+_chosen = _Chosen()
 BACKENDS = ("auto", "native", "torch")
 
 
@@ -341,8 +352,8 @@ def check_backend(name: str) -> str:
 
 @contextlib.contextmanager
 def backend(name: str) -> Iterator[None]:
-    """Chooses for a block of code what computes: "native", the operators (torch.compile included),
-    "torch", the pure form, or "auto", the default.
+    """Chooses for a block of code, in the thread that runs it, what computes: "native", the operators
+    (torch.compile included), "torch", the pure form, or "auto", the default.
 
     >>> import torch, berlu.torch as bt
     >>> with bt.backend("torch"):
@@ -350,12 +361,11 @@ def backend(name: str) -> Iterator[None]:
     >>> y
     tensor([6.])
     """
-    global _override
-    before, _override = _override, check_backend(name)
+    before, _chosen.backend = _chosen.backend, check_backend(name)
     try:
         yield
     finally:
-        _override = before
+        _chosen.backend = before
 
 
 def _transformed() -> bool:
@@ -444,7 +454,7 @@ def apply(
     _check(x, p, q, dim)
     if keep != "input":
         check_keep(spec, keep, x.dtype)
-    choice = _override or choice
+    choice = _chosen.backend or choice
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
     if torch.compiler.is_compiling():
@@ -473,18 +483,14 @@ def apply(
     return y
 
 
-_symbolic = False  # set while berlu.onnx exports functions
-
-
 @contextlib.contextmanager
 def symbolic(on: bool) -> Iterator[None]:
     """While on, a BerLU that is exported becomes one node of domain `berlu`."""
-    global _symbolic
-    before, _symbolic = _symbolic, on
+    before, _chosen.symbolic = _chosen.symbolic, on
     try:
         yield
     finally:
-        _symbolic = before
+        _chosen.symbolic = before
 
 
 def is_plain_berlu(spec: str) -> bool:
@@ -493,7 +499,7 @@ def is_plain_berlu(spec: str) -> bool:
 
 def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The nodes of an exported program: standard operators, or the node of the function form."""
-    if not _symbolic or not is_plain_berlu(spec):
+    if not _chosen.symbolic or not is_plain_berlu(spec):
         return composition(x, p, q, spec, dim, exported=True)
     site = site_of(spec)
     degree = int(site.act.parameters["degree"].value)
