@@ -12,7 +12,7 @@ import functools
 from types import MappingProxyType
 from typing import Any, Iterable, List, Mapping, NamedTuple, NoReturn, Tuple, Union
 
-from ._lib import ParamInfo, Point, check, lib
+from ._lib import BACKWARD_FROM_OUTPUT, Call, ParamInfo, Point, check, last_error, lib
 
 
 class Parameter(NamedTuple):
@@ -133,6 +133,12 @@ class Act:
     def param_slope(self, x: float, name: str) -> float:
         """df/d(name) at x in double."""
         return float(self._at(x).param[self.param_index(name)])
+
+    def output_fault(self, dtype: int) -> str:
+        """Why the slope cannot be had from outputs of a dtype of the C library, in its words; "" where
+        it can."""
+        call = Call(dtype=dtype, channels=1)  # no row: only the check
+        return "" if lib.berlu_act_run(self._handle, BACKWARD_FROM_OUTPUT, C.byref(call), None) == 0 else last_error()
 
     def param_index(self, name: str) -> int:
         """The number of a parameter in calls of the C library."""

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Tuple
 import torch
 
 from .._act import Act, act as make_act
-from .._lib import lib
+from .._lib import BF16, F16, F32, lib
 from ._form import Form, Tensor, Values, horner
 from ._forms_exponential import Celu, Elu, Gelu, GeluTanh, Limits, Mish, QuickGelu, Selu, Sigmoid, Silu, Softplus, Tanh
 from ._forms_knee import Berlu, Smelu
@@ -162,14 +162,20 @@ def form_of(act: Act) -> Form:
 
 
 class Site:
-    """A spec resolved for torch: the activation, its form, and its parameter values in order."""
+    """A spec resolved for torch: the activation, its form, its parameter values in order, and why its
+    slope cannot be had from outputs of a dtype ("" where it can)."""
 
-    __slots__ = ("act", "form", "own")
+    __slots__ = ("act", "form", "own", "output_faults")
 
     def __init__(self, spec: str) -> None:
         self.act = make_act(spec)
         self.form = form_of(self.act)
         self.own = [self.act.parameters[name].value for name in self.form.params]
+        self.output_faults = {
+            torch.float32: self.act.output_fault(F32),
+            torch.bfloat16: self.act.output_fault(BF16),
+            torch.float16: self.act.output_fault(F16),
+        }
 
 
 _sites: Dict[str, Site] = {}

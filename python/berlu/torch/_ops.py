@@ -409,9 +409,11 @@ def check_keep(spec: str, keep: str, dtype: torch.dtype) -> None:
         return
     if keep != "output":
         raise ValueError(f"berlu: keep is '{keep}'; it must be input or output")
-    act = site_of(spec).act
-    if not act.from_output:
-        raise ValueError(f"berlu: {spec}: its slope cannot be had from the output; use keep='input'")
+    site = site_of(spec)
+    fault = site.output_faults.get(dtype, site.output_faults[torch.float32])
+    if fault:
+        raise ValueError(f"berlu: {fault}")
+    act = site.act
     least = LEAST_ALPHA_16 if dtype in (torch.bfloat16, torch.float16) else LEAST_ALPHA
     if "alpha" in act.parameters and act.parameters["alpha"].value < least:
         what = "keep='output' in 16 bits" if least == LEAST_ALPHA_16 else "keep='output'"
