@@ -1,6 +1,7 @@
 """berlu.torch: pure forms and native operators, values and gradients of every order.
 SPDX-License-Identifier: MIT"""
 
+import concurrent.futures
 import unittest
 
 import torch
@@ -115,6 +116,15 @@ class Forms(unittest.TestCase):
                 self.assertEqual(dx.tolist(), [0.75] * 3)
         slope = torch.func.grad(lambda t: bt.berlu(t, alpha=0.5))(torch.tensor(0.0))
         self.assertEqual(slope.item(), 0.75)
+
+    def test_programs_may_name_specs_without_end_from_many_threads(self):
+        def use(first):
+            for i in range(first, 2500, 4):
+                spec = f"berlu:alpha={i / 8192},eps=0.5"
+                self.assertEqual(site_of(spec).own[0], i / 8192)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(use, range(4)))
 
     def test_the_bump_polynomials_are_those_of_the_mathematics(self):
         self.assertEqual(bump_polynomials(4), ([35 / 8, 47 / 8, 25 / 8, 5 / 8], [8, 29 / 2, 10, 5 / 2]))

@@ -11,6 +11,7 @@ import warnings
 
 import torch
 from torch import nn
+from torch._dynamo.testing import CompileCounter
 
 import berlu
 import berlu.torch as bt
@@ -111,6 +112,38 @@ class Compile(unittest.TestCase):
                 self.assertFalse(operators(bt.BerLU()))
         self.assertFalse(operators(bt.BerLU(learn="none")))
         self.assertFalse(operators(bt.BerLU(backend="torch")))
+
+    def test_functions_compile_to_one_graph(self):
+        """With a spec that is new inside the compiled function, too."""
+        x, alpha = torch.randn(4, 8), torch.rand(8)
+        act = berlu.act("berlu:eps=0.25")
+        functions = {
+            "a name": lambda t: bt.forward("gelu", t),
+            "an object": lambda t: bt.forward(act, t),
+            "two new specs": lambda t: bt.forward("berlu:eps=0.125", t) + bt.forward("elu:alpha=0.375", t),
+            "a parameter": lambda t: bt.forward("berlu", t, alpha=alpha),
+            "keep": lambda t: bt.forward("prelu", t, keep="output"),
+            "smoothed": lambda t: bt.forward("smooth(kinks=0; slopes=0,1; eps=0.5)", t),
+            "numbers": lambda t: bt.berlu(t, 0.0625, 0.5),
+            "a number and a tensor": lambda t: bt.berlu(t, alpha, eps=0.5),
+        }
+        for name, f in functions.items():
+            with self.subTest(name):
+                torch._dynamo.reset()
+                a, b = (x.clone().requires_grad_() for _ in range(2))
+                y, z = torch.compile(f, fullgraph=True, backend="aot_eager")(a), f(b)
+                torch.testing.assert_close(y, z)
+                grads = [torch.autograd.grad(t.square().sum(), leaf)[0] for t, leaf in ((y, a), (z, b))]
+                torch.testing.assert_close(*grads)
+
+    def test_activations_made_later_compile_nothing_again(self):
+        counter = CompileCounter()
+        act, x = bt.BerLU(), torch.randn(4)
+        compiled = torch.compile(act, backend=counter, fullgraph=True)
+        for eps in (0.5, 0.25, 0.375):
+            compiled(x)
+            bt.BerLU(eps=eps)(x)
+        self.assertEqual(counter.frame_count, 1)
 
     @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
     def test_a_block_chooses_for_its_own_thread(self):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes as C
 import math
-from typing import Any, Dict, List, Tuple
+import threading
+from typing import Any, Callable, Dict, List, Tuple
 
 import torch
 
@@ -178,14 +179,55 @@ class Site:
         }
 
 
-_sites: Dict[str, Site] = {}
+# torch.compile cannot trace the C library. What only asks it about a text is marked as a constant and
+# runs while torch.compile traces; as torch.compiler.assume_constant_result() does, which would import
+# the compiler, and that takes seconds.
+
+
+def _constant(function: Callable[[str], str]) -> Callable[[str], str]:
+    setattr(function, "_dynamo_marked_constant", True)
+    return function
+
+
+@_constant
+def canonical(spec: str) -> str:
+    """The canonical form of a spec."""
+    return make_act(spec).spec
+
+
+class _Sites:
+    """A cache of sites, each an attribute: one that is added while torch.compile traces is seen by the
+    rest of what it traces, an entry of a dictionary is not."""
+
+    def __init__(self) -> None:
+        self.names: Dict[str, str] = {}
+        self.made = 0
+        self.lock = threading.Lock()
+
+    def name(self, spec: str) -> str:
+        return self.names.get(spec) or self._add(spec)
+
+    def _add(self, spec: str) -> str:
+        site = Site(spec)
+        with self.lock:
+            self.made += 1
+            name = f"site{self.made}"
+            setattr(self, name, site)
+            self.names[spec] = name
+            if len(self.names) > 1024:
+                delattr(self, self.names.pop(next(iter(self.names))))
+        return name
+
+
+_sites = _Sites()
+
+
+@_constant
+def _site_name(spec: str) -> str:
+    return _sites.name(spec)
 
 
 def site_of(spec: str) -> Site:
-    """The site of a spec; cached, because every backward pass needs it."""
-    site = _sites.get(spec)
-    if site is None:
-        if len(_sites) >= 1024:
-            _sites.clear()
-        site = _sites[spec] = Site(spec)
+    """The site of a spec; made once, because every backward pass needs it."""
+    site: Site = getattr(_sites, _site_name(spec))
     return site

@@ -13,7 +13,7 @@ from torch import nn
 from torch._jit_internal import is_scripting
 
 from .._act import Act as Activation, act as make_act, names, number
-from ._forms import site_of
+from ._forms import canonical, site_of
 from ._ops import apply, check_backend, check_keep
 from ._script import script_function
 
@@ -214,13 +214,14 @@ def forward(
     >>> bt.forward("prelu", torch.tensor([-2.0]), alpha=torch.tensor([0.5])).tolist()
     [-1.0]
     """
-    activation, backend = make_act(act), check_backend(backend)
-    names_of = site_of(activation.spec).form.params
+    check_backend(backend)
+    spec = act.spec if isinstance(act, Activation) else canonical(act)
+    names_of = site_of(spec).form.params
     for name in parameters:
         if name not in names_of:
-            raise TypeError(f"berlu: {activation.name} has no parameter '{name}' that a tensor can replace")
+            raise TypeError(f"berlu: {spec.partition(':')[0]} has no parameter '{name}' that a tensor can replace")
     given: List[Optional[Tensor]] = [parameters.get(name) for name in names_of] + [None, None]
-    return apply(x, given[0], given[1], activation.spec, dim, keep, backend)
+    return apply(x, given[0], given[1], spec, dim, keep, backend)
 
 
 def _function(name: str) -> Callable[..., Tensor]:
@@ -243,7 +244,7 @@ def _function(name: str) -> Callable[..., Tensor]:
                 tensors[i] = keys.pop(key)
         spec = act.spec
         if keys:
-            spec = make_act(f"{name}:" + ",".join(f"{key}={number(v)}" for key, v in keys.items())).spec
+            spec = canonical(f"{name}:" + ",".join([f"{key}={number(v)}" for key, v in keys.items()]))
         return apply(x, tensors[0], tensors[1], spec, dim, keep, backend)
 
     function.__name__ = function.__qualname__ = name
