@@ -213,6 +213,29 @@ class Compile(unittest.TestCase):
         self.assertFalse(any("berlu" in str(n.target) for n in program.graph.nodes if n.op == "call_function"))
         torch.testing.assert_close(program.module()(x), act(x))
 
+    def test_symbolic_tracing(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.alpha = nn.Linear(4, 4), nn.Parameter(torch.rand(4))
+                self.acts = nn.Sequential(bt.BerLU(), bt.Act("gelu"), bt.BerLU(channels=4, keep="output"))
+
+            def forward(self, x):
+                x = self.acts(self.fc(x))
+                return bt.berlu(x, self.alpha, eps=0.5) + bt.mish(x) + bt.forward("prelu", x, alpha=self.alpha)
+
+        model, x = Model(), torch.randn(3, 4)
+        traced = torch.fx.symbolic_trace(model)
+        for other in (traced, copy.deepcopy(traced), pickle.loads(pickle.dumps(traced))):
+            results = []
+            for f in (model, other):
+                y, params = f(x), dict(f.named_parameters())
+                grads = torch.autograd.grad(y.square().sum(), [params[name] for name in sorted(params)])
+                results.append([y, *grads])
+            for a, b in zip(*results):
+                self.assertTrue(torch.equal(a, b))
+        torch.testing.assert_close(torch.compile(traced, backend="eager", fullgraph=True)(x), model(x))
+
     def test_jit_trace(self):
         act, x = bt.BerLU(eps=0.5), torch.randn(3, 4)
         with warnings.catch_warnings():

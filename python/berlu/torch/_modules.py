@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Union
 
 import torch
+import torch.fx
 from torch import nn
 from torch._jit_internal import is_scripting
 
@@ -16,6 +17,8 @@ from .._act import Act as Activation, act as make_act, names, number
 from ._forms import canonical, site_of
 from ._ops import apply, check_backend, check_keep
 from ._script import script_function
+
+torch.fx.wrap("apply")  # a leaf of torch.fx.symbolic_trace(), which cannot look at x
 
 Tensor = torch.Tensor
 Numbers = Union[float, Sequence[float], Tensor]
@@ -240,7 +243,7 @@ def _function(name: str) -> Callable[..., Tensor]:
         keys = {**given, **keys}
         tensors: List[Optional[Tensor]] = [None, None]
         for i, key in enumerate(real):
-            if isinstance(keys.get(key), Tensor):
+            if hasattr(keys.get(key), "__torch_function__"):  # a tensor, or what torch.fx has in its place
                 tensors[i] = keys.pop(key)
         spec = act.spec
         if keys:

@@ -394,6 +394,11 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
             raise TypeError(f"berlu: a parameter is {a.dtype}; it must be a floating-point tensor")
         if a.numel() == 0:
             raise ValueError("berlu: a parameter has no value")
+        if a.numel() > 1 and a.dim() > 1:
+            raise ValueError(
+                f"berlu: a parameter has the shape {tuple(a.shape)}; it must be one number, or one per channel in one "
+                "dimension, which belong to dimension dim of x"
+            )
         if a.device != x.device:
             raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
         if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
