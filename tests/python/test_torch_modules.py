@@ -185,8 +185,17 @@ class Training(unittest.TestCase):
             def no_weight_decay(self):
                 return {"token"}
 
-        groups = {g["name"]: len(g["params"]) for g in bt.parameter_groups(Tokens(), 0.05)}
-        self.assertEqual(groups, {"decay": 1, "no_decay": 2})
+        tokens = Tokens()
+        for model in (
+            tokens,
+            torch.compile(tokens),
+            nn.DataParallel(tokens),
+            torch.compile(nn.DataParallel(torch.compile(tokens))),
+            torch.optim.swa_utils.AveragedModel(tokens),
+            nn.ModuleDict({"backbone": tokens}),
+        ):
+            groups = {g["name"]: len(g["params"]) for g in bt.parameter_groups(model, 0.05)}
+            self.assertEqual(groups, {"decay": 1, "no_decay": 2})
 
     def test_project_keeps_parameters_inside(self):
         model = nn.Sequential(bt.BerLU(alpha=-1, learn="alpha+eps"), bt.BerLU(alpha=3))
