@@ -165,6 +165,90 @@ class Modules(unittest.TestCase):
             self.assertEqual((runner.failures, runner.tries), (0, 3), name)
 
 
+class Replacing(unittest.TestCase):
+    """tests/python/test_timm.py has models of timm and transformers."""
+
+    def acts(self, model):
+        return [m for m in model.modules() if isinstance(m, bt.Act)]
+
+    def test_channels_of_every_convolution_and_of_sequences(self):
+        for layer, x in (
+            (nn.Conv1d(3, 5, 1), torch.randn(2, 3, 7)),
+            (nn.Conv2d(3, 5, 1), torch.randn(2, 3, 7, 6)),
+            (nn.Conv3d(3, 5, 1), torch.randn(2, 3, 7, 6, 4)),
+            (nn.ConvTranspose1d(3, 5, 1), torch.randn(2, 3, 5)),
+            (nn.Linear(3, 5), torch.randn(2, 7, 3)),
+            (nn.Linear(3, 5), torch.randn(2, 7, 6, 4, 3)),
+            (nn.Sequential(nn.Conv1d(3, 5, 1), nn.InstanceNorm1d(5)), torch.randn(2, 3, 7)),
+        ):
+            for example in (None, x):
+                with self.subTest(layer=layer, example=example is not None):
+                    model = nn.Sequential(copy.deepcopy(layer), nn.ReLU())
+                    bt.replace_activations(model, "berlu", channels=True, example=example)
+                    linear = isinstance(layer, nn.Linear)
+                    self.assertEqual((model[1].channels, model[1].dim), (5, -1 if linear else 1))
+                    self.assertEqual(model(x).shape, layer(x).shape)
+
+    def test_widths_are_those_of_the_forward_pass_not_of_the_registration(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.act, self.conv, self.other, self.fc = nn.ReLU(), nn.Conv1d(3, 5, 1), nn.Linear(9, 9), nn.Linear(5, 2)
+
+            def forward(self, x):
+                return self.fc(self.act(self.conv(x)).mean(-1))
+
+        model = Model()
+        bt.replace_activations(model, "berlu", channels=True, example=torch.randn(2, 3, 7))
+        self.assertEqual((model.act.channels, model.act.dim), (5, 1))
+
+    def test_a_module_that_runs_at_two_widths_is_refused(self):
+        act = nn.ReLU()
+        model = nn.Sequential(nn.Linear(3, 5), act, nn.Linear(5, 4), act)
+        for run in (model, nn.Sequential(nn.Linear(3, 5), Twice())):
+            with self.assertRaisesRegex(ValueError, "runs with 5 and with 4 channels"):
+                bt.replace_activations(run, "berlu", channels=True, example=torch.randn(2, 3))
+            self.assertEqual(self.acts(run), [])
+
+    def test_new_parameters_are_where_their_neighbours_are(self):
+        for keys in ({"device": "meta"}, {"dtype": torch.float64}, {"dtype": torch.bfloat16}):
+            block = nn.Sequential(nn.Linear(3, 4, **keys), nn.GELU(), nn.Linear(4, 3))  # the last is elsewhere
+            model = nn.Sequential(nn.Linear(3, 3), block, nn.Sequential(nn.ReLU()))
+            bt.replace_activations(model, "berlu")
+            inner, last = self.acts(model)
+            self.assertEqual((inner.alpha.device, inner.alpha.dtype), (block[0].weight.device, block[0].weight.dtype))
+            self.assertEqual((last.alpha.device, last.alpha.dtype), (torch.device("cpu"), torch.float32))
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dtype=torch.float64)
+        bt.replace_activations(layer, "berlu", channels=True)
+        self.assertEqual((layer.activation.alpha.dtype, layer.activation.channels), (torch.float64, 16))
+        alone = nn.Sequential(nn.ReLU())
+        bt.replace_activations(alone, bt.BerLU)
+        self.assertEqual(alone[0].alpha.dtype, torch.float32)
+
+    def test_a_model_on_meta_gets_its_first_values_later(self):
+        for act in (bt.BerLU(alpha=[0.5, 0.25], channels=2, device="meta"), bt.Act("prelu", channels=2, device="meta")):
+            act.to_empty(device="cpu").reset_parameters()
+            self.assertEqual(act.alpha.tolist(), [0.5, 0.25] if isinstance(act, bt.BerLU) else [0.25, 0.25])
+
+    def test_frozen_modules_stay_in_evaluation(self):
+        model = nn.Sequential(nn.BatchNorm1d(4).eval(), nn.Sequential(nn.ReLU(), nn.Dropout().eval()), nn.Linear(4, 2))
+        modes = [m.training for m in model.modules()]
+        bt.replace_activations(model, "berlu", example=torch.randn(2, 4))
+        self.assertEqual([m.training for m in model.modules()], modes)
+        with self.assertRaises(RuntimeError):
+            bt.replace_activations(model, "berlu", example=torch.randn(2, 5))
+        self.assertEqual([m.training for m in model.modules()], modes)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act, self.fc = nn.ReLU(), nn.Linear(5, 4)
+
+    def forward(self, x):
+        return self.act(self.fc(self.act(x)))
+
+
 class Training(unittest.TestCase):
     def test_slopes_do_not_decay_and_may_have_their_own_rate(self):
         model = nn.Sequential(nn.Linear(4, 4), bt.BerLU(), nn.LayerNorm(4), nn.PReLU(), nn.Linear(4, 2))

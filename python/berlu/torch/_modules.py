@@ -71,6 +71,11 @@ class Act(nn.Module):
             full = torch.full((channels or 1,), act.parameters[name].value, device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(full))
 
+    def reset_parameters(self) -> None:
+        """The initial values again, also after to_empty() of a module that was made on meta."""
+        for name in filter(None, self._names):
+            nn.init.constant_(getattr(self, name), self.activation.parameters[name].value)
+
     def forward(self, x: Tensor) -> Tensor:
         if is_scripting():
             return self._scripted(x)
@@ -183,9 +188,14 @@ class BerLU(Act):
         for name, listed in values.items():
             if len(listed) > 1 and name not in self._names:
                 raise ValueError(f"berlu: {name} has one value per channel, so it must be learned (learn='{name}')")
-            if len(listed) > 1:
-                with torch.no_grad():
-                    getattr(self, name).copy_(torch.tensor(listed))
+        self._listed = {name: listed for name, listed in values.items() if len(listed) > 1}
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        with torch.no_grad():
+            for name, listed in self._listed.items():
+                getattr(self, name).copy_(torch.tensor(listed))
 
 
 def _numbers(value: Numbers) -> List[float]:
