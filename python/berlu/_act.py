@@ -177,8 +177,14 @@ def act(spec: Union[str, Act]) -> Act:
 
 
 def number(value: Any) -> str:
-    """A number as a spec has it: whole ones without a point, because settings such as degree take no other."""
-    value = float(value)
+    """A number as a spec has it: whole ones without a point, because settings such as degree take no
+    other. A text stays: the library reads it."""
+    if isinstance(value, str):
+        return value
+    try:
+        value = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"berlu: {value!r} is no number") from None
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 

@@ -106,8 +106,7 @@ def export(
     ['m.onnx']
     """
     inputs: Tuple[Any, ...] = example if isinstance(example, tuple) else (example,)
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    _ops.check_model(model)
     target = writable(file)
     degrees = _degrees(model) if functions else set()
     shapes: Tuple[Any, ...] = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs)

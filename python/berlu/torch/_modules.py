@@ -51,11 +51,13 @@ class Act(nn.Module):
     ) -> None:
         super().__init__()
         act = make_act(spec)
-        if channels is not None and not isinstance(channels, int):
+        if channels is not None and (not isinstance(channels, int) or isinstance(channels, bool)):
             raise TypeError(f"berlu: channels is {channels!r}; it must be a whole number, or None")
         if channels is not None and channels < 1:
             raise ValueError(f"berlu: channels is {channels}; it must be 1 or more")
-        if dtype is not None and not dtype.is_floating_point:
+        if not isinstance(dim, int):
+            raise TypeError(f"berlu: dim is {dim!r}; it must be a whole number")
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise TypeError(f"berlu: dtype is {dtype}; parameters are floating-point numbers")
         check_keep(act.spec, keep, dtype or torch.float32)
         self.spec, self.channels, self.dim, self.keep, self.backend = (
@@ -175,7 +177,7 @@ class BerLU(Act):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        values = {"alpha": _numbers(alpha), "eps": _numbers(eps)}
+        values = {"alpha": _numbers("alpha", alpha), "eps": _numbers("eps", eps)}
         for name, listed in values.items():
             if len(listed) > 1 and len(listed) != channels:
                 raise ValueError(f"berlu: {name} has {len(listed)} values, and channels is {channels}")
@@ -198,10 +200,15 @@ class BerLU(Act):
                 getattr(self, name).copy_(torch.tensor(listed))
 
 
-def _numbers(value: Numbers) -> List[float]:
-    if isinstance(value, Tensor):
-        return [float(v) for v in value.detach().reshape(-1).tolist()]
-    return [float(value)] if isinstance(value, (int, float)) else [float(v) for v in value]
+def _numbers(name: str, value: Numbers) -> List[float]:
+    listed: Any = value.detach().reshape(-1).tolist() if isinstance(value, Tensor) else value
+    try:
+        numbers = [float(v) for v in ([listed] if isinstance(listed, (int, float)) else listed)]
+    except (TypeError, ValueError):
+        raise TypeError(f"berlu: {name} is {value!r}; it must be a number, or one per channel") from None
+    if not numbers:
+        raise ValueError(f"berlu: {name} has no value")
+    return numbers
 
 
 def _berlu_spec(alpha: float, eps: float, degree: int, learn: str) -> str:

@@ -377,6 +377,11 @@ def _device_is_native(x: Tensor) -> bool:
     return x.is_cpu or (x.is_cuda and _bridge.cuda_available)
 
 
+def check_model(model: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+
+
 def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
     """Refuses arguments that would end in NaN, an unintended broadcast, or an error deep inside torch."""
     if not isinstance(x, Tensor):
@@ -390,6 +395,8 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
     for a in (p, q):
         if a is None:
             continue
+        if not isinstance(a, Tensor):
+            raise TypeError(f"berlu: a parameter is a {type(a).__name__}; it must be a tensor")
         if not a.is_floating_point():
             raise TypeError(f"berlu: a parameter is {a.dtype}; it must be a floating-point tensor")
         if a.numel() == 0:
@@ -401,6 +408,8 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
             )
         if a.device != x.device:
             raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
+        if not isinstance(dim, int):
+            raise TypeError(f"berlu: dim is {dim!r}; it must be a whole number")
         if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
             raise ValueError(
                 f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from .._act import Act as Activation
 from ._modules import Act
+from ._ops import check_model
 
 # Class names of torch, timm and transformers, and the name of berlu (or the nearest word) for what
 # they compute. Gates (Sigmoid, Tanh, GLU, Softmax, ...) are no activations of this kind and are not
@@ -376,8 +377,7 @@ def replace_activations(
     1      gelu  berlu:alpha=0.01,eps=0.1,degree=2,learn=alpha
     1 replaced, 0 gates left alone
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    check_model(model)
     wanted = None if old is None else {old} if isinstance(old, str) else set(old)
     inputs: Tuple[Any, ...] = () if example is None else example if isinstance(example, tuple) else (example,)
     report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)

@@ -11,9 +11,11 @@ import torch
 from torch import nn
 
 from ._modules import Act
+from ._ops import check_model
 
 
 def _sites(model: nn.Module) -> Iterator[Tuple[str, Act]]:
+    check_model(model)
     for name, module in model.named_modules():
         if isinstance(module, Act):
             yield name, module
@@ -42,6 +44,7 @@ def parameter_groups(
     >>> [(g["name"], g["weight_decay"], len(g["params"])) for g in bt.parameter_groups(model, weight_decay=0.05)]
     [('decay', 0.05, 1), ('no_decay', 0.0, 1), ('activation', 0.0, 1)]
     """
+    check_model(model)
     if act_lr != 1.0 and lr is None:
         raise ValueError("berlu: act_lr is a multiple of the learning rate, so lr must be given too")
     slopes = {id(p) for m in model.modules() if isinstance(m, (Act, nn.PReLU)) for p in m.parameters(recurse=False)}
