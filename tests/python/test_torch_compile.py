@@ -213,6 +213,15 @@ class Compile(unittest.TestCase):
         self.assertFalse(any("berlu" in str(n.target) for n in program.graph.nodes if n.op == "call_function"))
         torch.testing.assert_close(program.module()(x), act(x))
 
+    def test_export_and_tracing_refuse_bad_input(self):
+        whole = torch.arange(6)
+        with self.assertRaisesRegex(TypeError, "x is torch.int64"):
+            torch.export.export(bt.BerLU(), (whole,))
+        with self.assertRaisesRegex(TypeError, "x is torch.int64"):
+            torch.jit.trace(bt.BerLU(), (whole,), check_trace=False)
+        with self.assertRaisesRegex(ValueError, "there are 5 channels"):
+            torch.export.export(bt.BerLU(channels=5), (torch.randn(4, 6),))
+
     def test_symbolic_tracing(self):
         class Model(nn.Module):
             def __init__(self):

@@ -382,8 +382,8 @@ def check_model(model: Any) -> None:
         raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
 
 
-def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
-    """Refuses arguments that would end in NaN, an unintended broadcast, or an error deep inside torch."""
+def _check_input(x: Tensor) -> None:
+    """Refuses what would end in NaN, in numbers cut to integers, or in an error deep inside torch."""
     if not isinstance(x, Tensor):
         raise TypeError(f"berlu: x is a {type(x).__name__}; it must be a tensor")
     if x.dtype not in _DTYPES:
@@ -392,6 +392,10 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
         raise TypeError(f"berlu: the layout of x is {x.layout}; it must be torch.strided")
     if x.is_nested and type(x) is Tensor:
         raise TypeError("berlu: x is a nested tensor of the strided layout; use layout=torch.jagged")
+
+
+def _check_params(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
+    """Refuses what would end in an unintended broadcast, or in an error deep inside torch."""
     for a in (p, q):
         if a is None:
             continue
@@ -465,9 +469,12 @@ def apply(
     x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto"
 ) -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
-    if torch._C._get_tracing_state() is not None or _exporting():
+    _check_input(x)
+    if torch._C._get_tracing_state() is not None:  # shapes are tensors there, which no condition shall depend on
         return _exported(x, p, q, spec, dim)
-    _check(x, p, q, dim)
+    _check_params(x, p, q, dim)
+    if _exporting():
+        return _exported(x, p, q, spec, dim)
     if keep != "input":
         check_keep(spec, keep, x.dtype)
     choice = _chosen.backend or choice
