@@ -120,6 +120,7 @@ class Modules(unittest.TestCase):
             (TypeError, "torch.sparse_coo", lambda: bt.gelu(x.to_sparse())),
             (TypeError, "model is a int", lambda: bt.replace_activations(3, "berlu")),
             (TypeError, "neither a spec", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), 3)),
+            (TypeError, "neither a spec", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), bt.BerLU())),
             (TypeError, "is no module", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), lambda: None)),
         ):
             with self.assertRaisesRegex(error, text):
@@ -235,6 +236,9 @@ class Replacing(unittest.TestCase):
         layer = nn.TransformerEncoderLayer(8, 2, 16, dtype=torch.float64)
         bt.replace_activations(layer, "berlu", channels=True)
         self.assertEqual((layer.activation.alpha.dtype, layer.activation.channels), (torch.float64, 16))
+        lazy = nn.Sequential(nn.LazyLinear(4, dtype=torch.float64), nn.ReLU())
+        bt.replace_activations(lazy, "berlu", channels=True)
+        self.assertEqual((lazy[1].alpha.dtype, lazy(torch.randn(2, 3).double()).shape), (torch.float64, (2, 4)))
         alone = nn.Sequential(nn.ReLU())
         bt.replace_activations(alone, bt.BerLU)
         self.assertEqual(alone[0].alpha.dtype, torch.float32)
@@ -243,6 +247,16 @@ class Replacing(unittest.TestCase):
         for act in (bt.BerLU(alpha=[0.5, 0.25], channels=2, device="meta"), bt.Act("prelu", channels=2, device="meta")):
             act.to_empty(device="cpu").reset_parameters()
             self.assertEqual(act.alpha.tolist(), [0.5, 0.25] if isinstance(act, bt.BerLU) else [0.25, 0.25])
+
+    def test_an_encoder_takes_padding_masks_in_evaluation(self):
+        layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, dropout=0)
+        encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()
+        x, padding = torch.randn(2, 5, 8), torch.tensor([[False, False, False, True, True], [False] * 5])
+        before = encoder(x, src_key_padding_mask=padding)
+        bt.replace_activations(encoder, "gelu")
+        with torch.no_grad():
+            after = encoder(x, src_key_padding_mask=padding)
+        torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
 
     def test_frozen_modules_stay_in_evaluation(self):
         model = nn.Sequential(nn.BatchNorm1d(4).eval(), nn.Sequential(nn.ReLU(), nn.Dropout().eval()), nn.Linear(4, 2))

@@ -4,7 +4,7 @@ SPDX-License-Identifier: MIT
 Models hold activations as modules of torch, timm or transformers; those are replaced wherever they
 lie, and one that is used at several places stays one. Two classes of torch hold a function and,
 beside it, a number that makes evaluation compute the old GELU whatever the function is
-(nn.TransformerEncoderLayer); both are set. What a model calls as a plain function inside forward()
+(nn.TransformerEncoderLayer); both are set, and nn.TransformerEncoder is told. What a model calls as a plain function inside forward()
 cannot be replaced from outside: a run over an example lists these calls."""
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _chooser(new: New, kind: str) -> Optional[Factory]:
     if isinstance(chosen, (str, Activation)):
         spec = chosen
         return lambda **keys: Act(spec, **keys)
-    if not callable(chosen):
+    if not callable(chosen) or isinstance(chosen, nn.Module):
         raise TypeError(f"berlu: {chosen!r} is neither a spec nor a function that makes a module")
     return chosen
 
@@ -266,7 +266,7 @@ def _neighbour(model: nn.Module, place: str) -> Optional[nn.Parameter]:
             passed = passed or name == key
             (after if passed else before).extend(child.parameters())
         for p in before[::-1] + after:
-            if p.is_floating_point() and p.element_size() > 1:
+            if p.dtype.is_floating_point and torch.finfo(p.dtype).bits >= 16:
                 return p
         place = around
     return None
@@ -439,3 +439,6 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         setattr(parent, key, module)
         if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
             setattr(parent, "activation_relu_or_gelu", 0)
+    for encoder in model.modules():  # with a padding mask it would make nested tensors for what torch computes itself
+        if isinstance(encoder, nn.TransformerEncoder) and not getattr(encoder.layers[0], "activation_relu_or_gelu", 1):
+            encoder.use_nested_tensor = False
