@@ -191,10 +191,17 @@ def number(value: Any) -> str:
 Numbers = Union[float, Iterable[float]]
 
 
-def _listed(numbers: Numbers) -> str:
-    if isinstance(numbers, (int, float)):
-        return repr(float(numbers))
-    return ",".join(repr(float(number)) for number in numbers)
+def listed(numbers: Any) -> List[float]:
+    """One number, of whatever type, or several; TypeError for anything else."""
+    several = not isinstance(numbers, str) and getattr(numbers, "ndim", 1) and hasattr(numbers, "__iter__")
+    try:
+        return [float(number) for number in (numbers if several else [numbers])]
+    except (TypeError, ValueError):
+        raise TypeError(f"berlu: {numbers!r} is neither a number nor numbers") from None
+
+
+def _text(numbers: Numbers) -> str:
+    return ",".join(map(repr, listed(numbers)))
 
 
 def smooth(
@@ -216,13 +223,13 @@ def smooth(
     (0.5, 1.0)
     """
     parts = [
-        f"kinks={_listed(kinks)}",
-        f"slopes={_listed(slopes)}",
+        f"kinks={_text(kinks)}",
+        f"slopes={_text(slopes)}",
         f"at={float(at[0])!r}={float(at[1])!r}",
-        f"eps={_listed(eps)}",
+        f"eps={_text(eps)}",
     ]
     if eps_right is not None:
-        parts.append(f"eps_right={_listed(eps_right)}")
+        parts.append(f"eps_right={_text(eps_right)}")
     parts += [f"degree={number(degree)}", f"form={form}"]
     return act("smooth(" + "; ".join(parts) + ")")
 

@@ -266,8 +266,8 @@ def _named(name: str) -> Callable[..., Array]:
 
     def function(x: Array, *args: Array, **parameters: Array) -> Array:
         values = {**{key: p.value for key, p in plain.parameters.items()}, **dict(zip(keys, args)), **parameters}
-        if len(args) > len(keys) or set(values) - set(keys):
-            raise TypeError(f"berlu: {name} takes {', '.join(keys) or 'no parameter'}")
+        if len(args) > len(keys) or set(values) - set(keys) or set(keys[: len(args)]) & set(parameters):
+            raise TypeError(f"berlu: {name} takes {', '.join(keys) or 'no parameter'}, each once")
         degree = number(values.pop("degree", 2))
         if "degree" in keys:
             make_act(f"{name}:degree={degree}")  # the library's own check of the range

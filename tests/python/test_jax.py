@@ -101,6 +101,7 @@ class Jax(unittest.TestCase):
         for error, what in (
             (TypeError, lambda: bj.gelu(jnp.arange(3))),
             (TypeError, lambda: bj.gelu(1.0, alpha=2)),
+            (TypeError, lambda: bj.berlu(1.0, 0.1, alpha=0.2)),
             (ValueError, lambda: bj.berlu(1.0, degree=99)),
             (ValueError, lambda: bj.act("gelu:scale=2")),
             (TypeError, lambda: bj.act("gelu")(1.0, alpha=2)),

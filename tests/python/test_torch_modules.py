@@ -53,6 +53,11 @@ class Modules(unittest.TestCase):
         with self.assertRaises(AttributeError):
             bt.nothing
 
+    def test_numbers_of_numpy_are_numbers(self):
+        half = importlib.import_module("numpy").float32(0.5)
+        self.assertEqual(bt.BerLU(alpha=half, eps=half).spec, bt.BerLU(alpha=0.5, eps=0.5).spec)
+        self.assertEqual(berlu.smooth(half, [0, half], eps=half), berlu.smooth(0.5, [0, 0.5], eps=0.5))
+
     def test_bad_input_is_refused_by_name(self):
         x = torch.randn(2, 8)
         for error, text, what in (

@@ -13,7 +13,7 @@ import torch.fx
 from torch import nn
 from torch._jit_internal import is_scripting
 
-from .._act import Act as Activation, act as make_act, names, number
+from .._act import Act as Activation, act as make_act, listed, names, number
 from ._forms import canonical, site_of
 from ._ops import apply, check_backend, check_keep
 from ._script import script_function
@@ -178,33 +178,32 @@ class BerLU(Act):
         dtype: Any = None,
     ) -> None:
         values = {"alpha": _numbers("alpha", alpha), "eps": _numbers("eps", eps)}
-        for name, listed in values.items():
-            if len(listed) > 1 and len(listed) != channels:
-                raise ValueError(f"berlu: {name} has {len(listed)} values, and channels is {channels}")
+        for name, given in values.items():
+            if len(given) > 1 and len(given) != channels:
+                raise ValueError(f"berlu: {name} has {len(given)} values, and channels is {channels}")
         # Each value passes the library's own check of its range.
         specs = [
             _berlu_spec(a, e, degree, learn) for a in sorted(set(values["alpha"])) for e in sorted(set(values["eps"]))
         ]
         acts = [make_act(spec) for spec in specs]
         super().__init__(acts[0], channels, dim, keep, inplace, backend, device, dtype)
-        for name, listed in values.items():
-            if len(listed) > 1 and name not in self._names:
+        for name, given in values.items():
+            if len(given) > 1 and name not in self._names:
                 raise ValueError(f"berlu: {name} has one value per channel, so it must be learned (learn='{name}')")
-        self._listed = {name: listed for name, listed in values.items() if len(listed) > 1}
+        self._per_channel = {name: given for name, given in values.items() if len(given) > 1}
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         with torch.no_grad():
-            for name, listed in self._listed.items():
-                getattr(self, name).copy_(torch.tensor(listed))
+            for name, given in self._per_channel.items():
+                getattr(self, name).copy_(torch.tensor(given))
 
 
 def _numbers(name: str, value: Numbers) -> List[float]:
-    listed: Any = value.detach().reshape(-1).tolist() if isinstance(value, Tensor) else value
     try:
-        numbers = [float(v) for v in ([listed] if isinstance(listed, (int, float)) else listed)]
-    except (TypeError, ValueError):
+        numbers = listed(value.detach().reshape(-1).tolist() if isinstance(value, Tensor) else value)
+    except TypeError:
         raise TypeError(f"berlu: {name} is {value!r}; it must be a number, or one per channel") from None
     if not numbers:
         raise ValueError(f"berlu: {name} has no value")
