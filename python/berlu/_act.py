@@ -193,7 +193,7 @@ Numbers = Union[float, Iterable[float]]
 
 def listed(numbers: Any) -> List[float]:
     """One number, of whatever type, or several; TypeError for anything else."""
-    several = not isinstance(numbers, str) and getattr(numbers, "ndim", 1) and hasattr(numbers, "__iter__")
+    several = hasattr(numbers, "__iter__") and not isinstance(numbers, str) and getattr(numbers, "ndim", None) != 0
     try:
         return [float(number) for number in (numbers if several else [numbers])]
     except (TypeError, ValueError):

@@ -440,5 +440,6 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
             setattr(parent, "activation_relu_or_gelu", 0)
     for encoder in model.modules():  # with a padding mask it would make nested tensors for what torch computes itself
-        if isinstance(encoder, nn.TransformerEncoder) and not getattr(encoder.layers[0], "activation_relu_or_gelu", 1):
-            encoder.use_nested_tensor = False
+        if isinstance(encoder, nn.TransformerEncoder):
+            if any(getattr(layer, "activation_relu_or_gelu", 1) == 0 for layer in encoder.layers):
+                encoder.use_nested_tensor = False
