@@ -12,7 +12,7 @@ import functools
 from types import MappingProxyType
 from typing import Any, Iterable, List, Mapping, NamedTuple, NoReturn, Tuple, Union
 
-from ._lib import ParamInfo, Point, check, lib
+from ._lib import BACKWARD_FROM_OUTPUT, Call, ParamInfo, Point, check, last_error, lib
 
 
 class Parameter(NamedTuple):
@@ -134,6 +134,12 @@ class Act:
         """df/d(name) at x in double."""
         return float(self._at(x).param[self.param_index(name)])
 
+    def output_fault(self, dtype: int) -> str:
+        """Why the slope cannot be had from outputs of a dtype of the C library, in its words; "" where
+        it can."""
+        call = Call(dtype=dtype, channels=1)  # no row: only the check
+        return "" if lib.berlu_act_run(self._handle, BACKWARD_FROM_OUTPUT, C.byref(call), None) == 0 else last_error()
+
     def param_index(self, name: str) -> int:
         """The number of a parameter in calls of the C library."""
         learnable = [key for key, p in self.parameters.items() if p.learnable]
@@ -171,18 +177,31 @@ def act(spec: Union[str, Act]) -> Act:
 
 
 def number(value: Any) -> str:
-    """A number as a spec has it: whole ones without a point, because settings such as degree take no other."""
-    value = float(value)
+    """A number as a spec has it: whole ones without a point, because settings such as degree take no
+    other. A text stays: the library reads it."""
+    if isinstance(value, str):
+        return value
+    try:
+        value = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"berlu: {value!r} is no number") from None
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
 Numbers = Union[float, Iterable[float]]
 
 
-def _listed(numbers: Numbers) -> str:
-    if isinstance(numbers, (int, float)):
-        return repr(float(numbers))
-    return ",".join(repr(float(number)) for number in numbers)
+def listed(numbers: Any) -> List[float]:
+    """One number, of whatever type, or several; TypeError for anything else."""
+    several = hasattr(numbers, "__iter__") and not isinstance(numbers, str) and getattr(numbers, "ndim", None) != 0
+    try:
+        return [float(number) for number in (numbers if several else [numbers])]
+    except (TypeError, ValueError):
+        raise TypeError(f"berlu: {numbers!r} is neither a number nor numbers") from None
+
+
+def _text(numbers: Numbers) -> str:
+    return ",".join(map(repr, listed(numbers)))
 
 
 def smooth(
@@ -204,13 +223,13 @@ def smooth(
     (0.5, 1.0)
     """
     parts = [
-        f"kinks={_listed(kinks)}",
-        f"slopes={_listed(slopes)}",
+        f"kinks={_text(kinks)}",
+        f"slopes={_text(slopes)}",
         f"at={float(at[0])!r}={float(at[1])!r}",
-        f"eps={_listed(eps)}",
+        f"eps={_text(eps)}",
     ]
     if eps_right is not None:
-        parts.append(f"eps_right={_listed(eps_right)}")
+        parts.append(f"eps_right={_text(eps_right)}")
     parts += [f"degree={number(degree)}", f"form={form}"]
     return act("smooth(" + "; ".join(parts) + ")")
 

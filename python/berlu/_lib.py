@@ -166,11 +166,16 @@ lib, library_path = _load()
 _bind(lib, library_path)
 
 
+def last_error() -> str:
+    """The library's message about the last call of this thread that failed."""
+    return str(lib.berlu_last_error().decode())
+
+
 def check(status: int) -> None:
     """Turns a status into an exception that carries the library's own message."""
     if status == 0:
         return
-    message = lib.berlu_last_error().decode()
+    message = last_error()
     if status == ERR_ARG:
         raise ValueError(message)
     if status == ERR_MEMORY:

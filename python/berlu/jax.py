@@ -53,7 +53,7 @@ def _berlu_form(degree: int) -> _Form:
         return eps * r ** (m + 1) * _horner(bump, 1 - 2 * r)
 
     def value(x: Array, v: Values) -> Array:
-        return jnp.where(x < 0, v[0] * x, x) + (1 - v[0]) * unit_bump(x, v[1])
+        return jnp.where(x < 0, v[0] * jnp.where(x < 0, x, 0), x) + (1 - v[0]) * unit_bump(x, v[1])
 
     def slope(x: Array, v: Values) -> Array:
         r = half_depth(x, v[1])
@@ -71,7 +71,7 @@ def _smelu_form() -> _Form:
     knee = _berlu_form(2)
     return _Form(
         ("beta",),
-        lambda x, v: knee.value(x, (0.0, v[0])),
+        lambda x, v: knee.value(jnp.where(x < -1e30, -1e30, x), (0.0, v[0])),  # -inf gives 0
         lambda x, v: knee.slope(x, (0.0, v[0])),
         lambda x, v: knee.by_param(x, (0.0, v[0]))[1:],
     )
@@ -81,8 +81,22 @@ def _below(x: Array) -> Array:
     return jnp.where(x > 0, 0, x)
 
 
+def _above(x: Array) -> Array:
+    return jnp.where(x <= 0, 0, x)
+
+
+def _finite_below(x: Array, alpha: Array) -> Array:
+    """min(x, 0) / alpha, finite, so that its product with e^z is 0 at -inf."""
+    z = jnp.where(x > 0, 0, jnp.where(x < -1e30, -1e30, x)) / alpha
+    return jnp.where(z < -800, -800, z)  # e^-800 is 0 in double
+
+
 def _clamp(low: float, high: float) -> _Form:
-    return _Form((), lambda x, v: jnp.clip(x, low, high), lambda x, v: _keep_nan(x, (x > low) & (x < high), 1.0))
+    def slope(x: Array, v: Values) -> Array:
+        flat = (x <= low) & math.isfinite(low) | (x >= high) & math.isfinite(high)
+        return _keep_nan(x, ~flat, 1.0)
+
+    return _Form((), lambda x, v: jnp.clip(x, low, high), slope)
 
 
 def _keep_nan(x: Array, inside: Array, slope: float) -> Array:
@@ -92,10 +106,26 @@ def _keep_nan(x: Array, inside: Array, slope: float) -> Array:
 def _leaky() -> _Form:
     return _Form(
         ("alpha",),
-        lambda x, v: jnp.where(x > 0, x, v[0] * x),
-        lambda x, v: jnp.where(x > 0, 1.0, v[0] + x * 0),
+        lambda x, v: jnp.where(x > 0, x, v[0] * _below(x)),
+        lambda x, v: jnp.where(x > 0, 1.0, jnp.where(x <= 0, v[0], x)),
         lambda x, v: [_below(x)],
     )
+
+
+def _limits(value: Callable[[Array], Array], slope: Callable[[Array], Array]) -> _Form:
+    """x times a step from 0 to 1: the given formulas where they are computed without overflow, and
+    beyond, where the step is 0 or 1 in double too, 0 and x."""
+    far = 800  # e^-800 is 0 in double
+
+    def choose(x: Array, inside: Callable[[Array], Array], right: Array) -> Array:
+        near = jnp.where((x < -far) | (x > far), 0, x)
+        return jnp.where(x < -far, -0.0, jnp.where(x > far, right, inside(near)))
+
+    return _Form((), lambda x, v: choose(x, value, x), lambda x, v: choose(x, slope, 1))
+
+
+def _logistic_slope(x: Array) -> Array:
+    return jax.nn.sigmoid(x) * jax.nn.sigmoid(-x)
 
 
 def _sigmoid_slope(x: Array) -> Array:
@@ -130,7 +160,7 @@ _FORMS: Dict[str, _Form] = {
     ),
     "hard_swish": _Form(
         (),
-        lambda x, v: x * jnp.clip(x + 3, 0, 6) / 6,
+        lambda x, v: jnp.where(x <= -3, 0.0, x) * jnp.clip(x + 3, 0, 6) / 6,
         lambda x, v: jnp.where(x <= -3, 0.0, jnp.where(x >= 3, 1.0, x / 3 + 0.5)),
     ),
     "leaky_relu": _leaky(),
@@ -143,29 +173,25 @@ _FORMS: Dict[str, _Form] = {
     ),
     "celu": _Form(
         ("alpha",),
-        lambda x, v: jnp.where(x > 0, x, v[0] * jnp.expm1(_below(x) / v[0])),
-        lambda x, v: jnp.where(x > 0, 1.0, jnp.exp(_below(x) / v[0])),
-        lambda x, v: [jnp.expm1(_below(x) / v[0]) - _below(x) / v[0] * jnp.exp(_below(x) / v[0])],
+        lambda x, v: jnp.where(x > 0, x, v[0] * jnp.expm1(_finite_below(x, v[0]))),
+        lambda x, v: jnp.where(x > 0, 1.0, jnp.exp(_finite_below(x, v[0]))),
+        lambda x, v: [jnp.expm1(_finite_below(x, v[0])) - _finite_below(x, v[0]) * jnp.exp(_finite_below(x, v[0]))],
     ),
     "selu": _Form(
         (),
         lambda x, v: _SELU * jnp.where(x > 0, x, _SELU_ALPHA * jnp.expm1(_below(x))),
         lambda x, v: _SELU * jnp.where(x > 0, 1.0, _SELU_ALPHA * jnp.exp(_below(x))),
     ),
-    "gelu": _Form((), lambda x, v: jax.nn.gelu(x, approximate=False), lambda x, v: _gelu_slope(x)),
-    "gelu_tanh": _Form((), lambda x, v: jax.nn.gelu(x, approximate=True), lambda x, v: _gelu_tanh_slope(x)),
-    "silu": _Form((), lambda x, v: jax.nn.silu(x), lambda x, v: _sigmoid_slope(x)),
-    "mish": _Form((), lambda x, v: x * jnp.tanh(jax.nn.softplus(x)), lambda x, v: _mish_slope(x)),
+    "gelu": _limits(functools.partial(jax.nn.gelu, approximate=False), _gelu_slope),
+    "gelu_tanh": _limits(functools.partial(jax.nn.gelu, approximate=True), _gelu_tanh_slope),
+    "silu": _limits(jax.nn.silu, _sigmoid_slope),
+    "mish": _limits(lambda x: x * jnp.tanh(jax.nn.softplus(x)), _mish_slope),
     "smelu": _smelu_form(),
-    "tanh": _Form((), lambda x, v: jnp.tanh(x), lambda x, v: 1 / jnp.cosh(x) ** 2),
-    "sigmoid": _Form(
-        (), lambda x, v: jax.nn.sigmoid(x), lambda x, v: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x)
-    ),
+    "tanh": _Form((), lambda x, v: jnp.tanh(x), lambda x, v: 4 * _logistic_slope(2 * x)),
+    "sigmoid": _Form((), lambda x, v: jax.nn.sigmoid(x), lambda x, v: _logistic_slope(x)),
     "softplus": _Form((), lambda x, v: jax.nn.softplus(x), lambda x, v: jax.nn.sigmoid(x)),
-    "quick_gelu": _Form(
-        (), lambda x, v: x * jax.nn.sigmoid(1.702 * x), lambda x, v: _sigmoid_slope(1.702 * x)
-    ),
-    "relu2": _Form((), lambda x, v: jnp.clip(x, 0, _INF) ** 2, lambda x, v: 2 * jnp.clip(x, 0, _INF)),
+    "quick_gelu": _limits(lambda x: x * jax.nn.sigmoid(1.702 * x), lambda x: _sigmoid_slope(1.702 * x)),
+    "relu2": _Form((), lambda x, v: _above(x) ** 2, lambda x, v: 2 * _above(x)),
 }
 
 
@@ -240,8 +266,8 @@ def _named(name: str) -> Callable[..., Array]:
 
     def function(x: Array, *args: Array, **parameters: Array) -> Array:
         values = {**{key: p.value for key, p in plain.parameters.items()}, **dict(zip(keys, args)), **parameters}
-        if len(args) > len(keys) or set(values) - set(keys):
-            raise TypeError(f"berlu: {name} takes {', '.join(keys) or 'no parameter'}")
+        if len(args) > len(keys) or set(values) - set(keys) or set(keys[: len(args)]) & set(parameters):
+            raise TypeError(f"berlu: {name} takes {', '.join(keys) or 'no parameter'}, each once")
         degree = number(values.pop("degree", 2))
         if "degree" in keys:
             make_act(f"{name}:degree={degree}")  # the library's own check of the range

@@ -21,6 +21,7 @@ from torch import nn
 from ._bump import bump_polynomials
 from ._files import writable, written
 from .torch import Act, _ops
+from .torch._replace import evaluation
 
 DOMAIN = "berlu"
 
@@ -105,26 +106,20 @@ def export(
     ['m.onnx']
     """
     inputs: Tuple[Any, ...] = example if isinstance(example, tuple) else (example,)
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    _ops.check_model(model)
     target = writable(file)
     degrees = _degrees(model) if functions else set()
     shapes: Tuple[Any, ...] = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs)
-    training = model.training
-    model.eval()
-    try:
-        with warnings.catch_warnings(), _ops.symbolic(bool(degrees)), torch.no_grad():
-            warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                model,
-                inputs,
-                dynamo=True,
-                verbose=False,
-                optimize=True,
-                dynamic_shapes=shapes if dynamic_batch else None,
-            )
-    finally:
-        model.train(training)
+    with evaluation(model), warnings.catch_warnings(), _ops.symbolic(bool(degrees)), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            model,
+            inputs,
+            dynamo=True,
+            verbose=False,
+            optimize=True,
+            dynamic_shapes=shapes if dynamic_batch else None,
+        )
     assert program is not None
     proto = program.model_proto
     if degrees:

@@ -29,6 +29,7 @@ from ._act import Act as Activation, act as make_act, names
 from ._files import writable, written
 from ._models import CALLS
 from .torch import Act
+from .torch._ops import check_model
 
 
 class _Layers(Dict[str, Any]):
@@ -193,8 +194,7 @@ def save(model: nn.Module, file: Union[str, "os.PathLike[str]"]) -> None:
     ...     os.listdir(folder)
     ['weights.safetensors']
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    check_model(model)
     target = writable(file)
     specs = {m.spec for m in model.modules() if isinstance(m, Act)}
     metadata = {"format": "pt", **({"activation": specs.pop()} if len(specs) == 1 else {})}

@@ -36,6 +36,37 @@ class Jax(unittest.TestCase):
                         got, [f.param_slope(x, name) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec
                     )
 
+    def test_far_out_and_at_infinities_every_derivative_is_the_limit(self):
+        far = [89, 200, 1e4, 1e10, 1e20, 1e30, np.inf]
+        at = [-x for x in far] + [-0.0, 0.0] + far
+        for spec in SPECS:
+            f, g = berlu.act(spec), bj.act(spec)
+            for dtype in (np.float32, np.float64):
+                x = jnp.asarray(at, dtype)
+
+                def same(got, want, what):
+                    with np.errstate(over="ignore"):
+                        want = np.asarray(want).astype(dtype)
+                    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=f"{spec} {what} {dtype}")
+
+                def derivatives(x):
+                    return g(x), jax.grad(g)(x), jax.grad(jax.grad(g))(x)
+
+                for what, got in zip(("value", "slope", "second"), jax.jit(jax.vmap(derivatives))(x)):
+                    same(got, [getattr(f, what)(v) for v in at], what)
+                for name, p in f.parameters.items():
+                    if p.learnable:
+
+                        def by(v, x):
+                            return jax.grad(lambda v, x: g(x, **{name: v}))(v, x)
+
+                        def all_by(v, x):
+                            return by(v, x), jax.grad(by)(v, x), jax.grad(by, 1)(v, x)
+
+                        got, *second = jax.jit(jax.vmap(all_by, (None, 0)))(jnp.asarray(p.value, dtype), x)
+                        same(got, [f.param_slope(t, name) for t in at], name)
+                        self.assertFalse(any(bool(jnp.isnan(d).any()) for d in second), (spec, name))
+
     def test_gradients_to_second_order_under_jit_and_vmap(self):
         x = np.random.default_rng(1).normal(0, 2, 40)
         x = x + 0.07 * np.sign(x)
@@ -76,6 +107,7 @@ class Jax(unittest.TestCase):
         for error, what in (
             (TypeError, lambda: bj.gelu(jnp.arange(3))),
             (TypeError, lambda: bj.gelu(1.0, alpha=2)),
+            (TypeError, lambda: bj.berlu(1.0, 0.1, alpha=0.2)),
             (ValueError, lambda: bj.berlu(1.0, degree=99)),
             (ValueError, lambda: bj.act("gelu:scale=2")),
             (TypeError, lambda: bj.act("gelu")(1.0, alpha=2)),

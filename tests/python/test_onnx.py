@@ -2,7 +2,9 @@
 MIT"""
 
 import collections
+import contextlib
 import doctest
+import io
 import os
 import sys
 import tempfile
@@ -22,6 +24,11 @@ except ImportError as error:
 import berlu
 import berlu.onnx
 import berlu.torch as bt
+
+
+class Broken(torch.nn.Module):
+    def forward(self, x):
+        raise RuntimeError("broken")
 
 
 class Onnx(unittest.TestCase):
@@ -78,6 +85,16 @@ class Onnx(unittest.TestCase):
             np.testing.assert_array_equal(got.argmax(1), want.argmax(1))
         self.assertEqual(self.counts()["BerLU"], 3)
         self.assertTrue(model.training)
+
+    def test_frozen_modules_stay_in_evaluation(self):
+        frozen = torch.nn.BatchNorm1d(4).eval()
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), frozen, torch.nn.Dropout(), bt.BerLU())
+        berlu.onnx.export(model, torch.randn(2, 4), self.path)
+        self.assertEqual([m.training for m in model.modules()], [True, True, False, True, True])
+        model.append(Broken())
+        with self.assertRaises(Exception), contextlib.redirect_stderr(io.StringIO()):
+            berlu.onnx.export(model, torch.randn(2, 4), self.path)
+        self.assertEqual([m.training for m in model.modules()], [True, True, False, True, True, True])
 
     def test_a_path_that_cannot_be_written_is_refused_and_leaves_nothing(self):
         for path in (os.path.join(self.folder.name, "no", "model.onnx"), self.folder.name, "/proc/model.onnx"):

@@ -1,6 +1,7 @@
 """berlu.torch: pure forms and native operators, values and gradients of every order.
 SPDX-License-Identifier: MIT"""
 
+import concurrent.futures
 import unittest
 
 import torch
@@ -11,7 +12,7 @@ import berlu.torch as bt
 from berlu._bump import bump_polynomials
 from berlu.torch import _ops
 from berlu.torch._forms import site_of
-from torch_cases import SPECS, layouts, per_channel
+from torch_cases import HIGH_DEGREES, SPECS, layouts, per_channel
 
 
 class Forms(unittest.TestCase):
@@ -48,6 +49,65 @@ class Forms(unittest.TestCase):
                 self.assertTrue(torch.autograd.gradcheck(f, inputs), spec)
                 self.assertTrue(torch.autograd.gradgradcheck(f, inputs), spec)
 
+    def test_far_out_and_at_infinities_every_derivative_is_the_limit(self):
+        """Of the form itself, of the pure form with its backward formula, and of transforms, which
+        differentiate the value and see the branches that are not selected, too."""
+        infinity = float("inf")
+        for dtype in (torch.float32, torch.float64):
+            far = torch.tensor([89, 200, 1e4, 1e10, 1e20, 1e30, infinity], dtype=dtype)
+            x = torch.cat([-far, torch.tensor([-0.0, 0.0], dtype=dtype), far])
+            for spec in [*SPECS, *HIGH_DEGREES]:
+                site = site_of(spec)
+
+                def reference(what, *rest):
+                    wide = [getattr(site.act, what)(v, *rest) for v in x.tolist()]
+                    return torch.tensor(wide, dtype=torch.float64).to(dtype)
+
+                def same(got, want, what):
+                    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6, msg=lambda m: f"{spec} {what}: {m}")
+
+                def f(t, **params):
+                    return bt.forward(spec, t, **params)
+
+                value, slope, second = (reference(what) for what in ("value", "slope", "second"))
+                for what, want in (("value", value), ("slope", slope), ("second", second)):
+                    same(getattr(site.form, what)(x, site.own), want, what)
+                for backend in ("torch", "native"):
+                    leaf = x.clone().requires_grad_()
+                    y = bt.forward(spec, leaf, backend=backend)
+                    (dx,) = torch.autograd.grad(y.sum(), leaf, create_graph=True)
+                    same(y.detach(), value, f"y, {backend}")
+                    same(dx.detach(), slope, f"dx, {backend}")
+                    if dx.requires_grad:
+                        same(torch.autograd.grad(dx.sum(), leaf)[0], second, f"second, {backend}")
+                each = torch.func.grad(f)
+                same(torch.vmap(each)(x), slope, "func.grad")
+                same(torch.vmap(torch.func.grad(each))(x), second, "func.grad of func.grad")
+                same(torch.func.jvp(f, (x,), (torch.ones_like(x),))[1], slope, "jvp")
+                for own, name in zip(site.own, site.form.params):
+                    v, want = torch.full_like(x, own), reference("param_slope", name)
+                    by_v = torch.func.grad(lambda t, v: f(t, **{name: v}), 1)
+                    same(torch.vmap(by_v)(x, v), want, f"func.grad by {name}")
+                    for backend in ("torch", "native"):
+                        leaf = v.clone().requires_grad_()
+                        y = bt.forward(spec, x, dim=0, backend=backend, **{name: leaf})
+                        same(torch.autograd.grad(y.sum(), leaf)[0], want, f"by {name}, {backend}")
+
+    def test_nan_stays_nan_and_the_product_of_0_and_infinity_is_the_only_other(self):
+        x = torch.tensor([float("nan"), -float("inf"), -0.0, 0.0, float("inf")])
+        for spec in [*SPECS, "berlu:alpha=0", "leaky_relu:alpha=0", "prelu:alpha=0"]:
+            for backend in ("torch", "native"):
+                with self.subTest(spec=spec, backend=backend):
+                    site = site_of(spec)
+                    leaves = [x.clone().requires_grad_()]
+                    leaves += [torch.full((5,), float(v)).requires_grad_() for v in site.own]
+                    y = bt.forward(spec, leaves[0], backend=backend, dim=0, **dict(zip(site.form.params, leaves[1:])))
+                    grads = torch.autograd.grad(y.sum(), leaves)
+                    zero_times_infinity = spec.endswith("alpha=0")
+                    self.assertEqual(y.isnan().tolist(), [True, zero_times_infinity, False, False, False])
+                    for grad in grads:
+                        self.assertEqual(grad.isnan().tolist(), [True] + [False] * 4)
+
     def test_the_slope_at_zero_is_that_of_the_smooth_function(self):
         for dtype in (torch.float32, torch.float64):
             for backend in ("native", "torch"):
@@ -56,6 +116,15 @@ class Forms(unittest.TestCase):
                 self.assertEqual(dx.tolist(), [0.75] * 3)
         slope = torch.func.grad(lambda t: bt.berlu(t, alpha=0.5))(torch.tensor(0.0))
         self.assertEqual(slope.item(), 0.75)
+
+    def test_programs_may_name_specs_without_end_from_many_threads(self):
+        def use(first):
+            for i in range(first, 2500, 4):
+                spec = f"berlu:alpha={i / 8192},eps=0.5"
+                self.assertEqual(site_of(spec).own[0], i / 8192)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(use, range(4)))
 
     def test_the_bump_polynomials_are_those_of_the_mathematics(self):
         self.assertEqual(bump_polynomials(4), ([35 / 8, 47 / 8, 25 / 8, 5 / 8], [8, 29 / 2, 10, 5 / 2]))

@@ -5,11 +5,13 @@ import copy
 import io
 import pickle
 import re
+import threading
 import unittest
 import warnings
 
 import torch
 from torch import nn
+from torch._dynamo.testing import CompileCounter
 
 import berlu
 import berlu.torch as bt
@@ -111,6 +113,68 @@ class Compile(unittest.TestCase):
         self.assertFalse(operators(bt.BerLU(learn="none")))
         self.assertFalse(operators(bt.BerLU(backend="torch")))
 
+    def test_functions_compile_to_one_graph(self):
+        """With a spec that is new inside the compiled function, too."""
+        x, alpha = torch.randn(4, 8), torch.rand(8)
+        act = berlu.act("berlu:eps=0.25")
+        functions = {
+            "a name": lambda t: bt.forward("gelu", t),
+            "an object": lambda t: bt.forward(act, t),
+            "two new specs": lambda t: bt.forward("berlu:eps=0.125", t) + bt.forward("elu:alpha=0.375", t),
+            "a parameter": lambda t: bt.forward("berlu", t, alpha=alpha),
+            "keep": lambda t: bt.forward("prelu", t, keep="output"),
+            "smoothed": lambda t: bt.forward("smooth(kinks=0; slopes=0,1; eps=0.5)", t),
+            "numbers": lambda t: bt.berlu(t, 0.0625, 0.5),
+            "a number and a tensor": lambda t: bt.berlu(t, alpha, eps=0.5),
+        }
+        for name, f in functions.items():
+            with self.subTest(name):
+                torch._dynamo.reset()
+                a, b = (x.clone().requires_grad_() for _ in range(2))
+                y, z = torch.compile(f, fullgraph=True, backend="aot_eager")(a), f(b)
+                torch.testing.assert_close(y, z)
+                grads = [torch.autograd.grad(t.square().sum(), leaf)[0] for t, leaf in ((y, a), (z, b))]
+                torch.testing.assert_close(*grads)
+
+    def test_activations_made_later_compile_nothing_again(self):
+        counter = CompileCounter()
+        act, x = bt.BerLU(), torch.randn(4)
+        compiled = torch.compile(act, backend=counter, fullgraph=True)
+        for eps in (0.5, 0.25, 0.375):
+            compiled(x)
+            bt.BerLU(eps=eps)(x)
+        self.assertEqual(counter.frame_count, 1)
+
+    @unittest.skipIf(bt.native(), f"no native operators: {bt.native()}")
+    def test_a_block_chooses_for_its_own_thread(self):
+        """Eager by what the graph holds, compiled by a program that is chosen anew in each thread."""
+        act, x = bt.BerLU(), torch.randn(4, requires_grad=True)
+        programs = []
+
+        def look(graph, inputs):
+            programs.append(any("berlu.forward" in str(n.target) for n in graph.graph.nodes))
+            return graph.forward
+
+        compiled = torch.compile(act, backend=look, fullgraph=True)
+
+        def eager():
+            compiled(x)
+            return type(act(x).grad_fn).__name__
+
+        def elsewhere():
+            seen = []
+            thread = threading.Thread(target=lambda: seen.append(eager()))
+            thread.start()
+            thread.join()
+            return seen[0]
+
+        with bt.backend("torch"):
+            self.assertEqual([eager(), elsewhere(), eager()], ["_PureBackward", "_NativeBackward", "_PureBackward"])
+            with bt.backend("native"):
+                self.assertEqual(eager(), "_NativeBackward")
+        self.assertEqual(eager(), "_NativeBackward")
+        self.assertEqual(programs[:2], [False, True])
+
     def calls(self, f, x):
         """The operators that the compiled forward and backward of f call."""
         from torch._inductor.utils import run_and_get_code
@@ -148,6 +212,38 @@ class Compile(unittest.TestCase):
         program = torch.export.export(act, (x,))
         self.assertFalse(any("berlu" in str(n.target) for n in program.graph.nodes if n.op == "call_function"))
         torch.testing.assert_close(program.module()(x), act(x))
+
+    def test_export_and_tracing_refuse_bad_input(self):
+        whole = torch.arange(6)
+        with self.assertRaisesRegex(TypeError, "x is torch.int64"):
+            torch.export.export(bt.BerLU(), (whole,))
+        with self.assertRaisesRegex(TypeError, "x is torch.int64"):
+            torch.jit.trace(bt.BerLU(), (whole,), check_trace=False)
+        with self.assertRaisesRegex(ValueError, "there are 5 channels"):
+            torch.export.export(bt.BerLU(channels=5), (torch.randn(4, 6),))
+
+    def test_symbolic_tracing(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.alpha = nn.Linear(4, 4), nn.Parameter(torch.rand(4))
+                self.acts = nn.Sequential(bt.BerLU(), bt.Act("gelu"), bt.BerLU(channels=4, keep="output"))
+
+            def forward(self, x):
+                x = self.acts(self.fc(x))
+                return bt.berlu(x, self.alpha, eps=0.5) + bt.mish(x) + bt.forward("prelu", x, alpha=self.alpha)
+
+        model, x = Model(), torch.randn(3, 4)
+        traced = torch.fx.symbolic_trace(model)
+        for other in (traced, copy.deepcopy(traced), pickle.loads(pickle.dumps(traced))):
+            results = []
+            for f in (model, other):
+                y, params = f(x), dict(f.named_parameters())
+                grads = torch.autograd.grad(y.square().sum(), [params[name] for name in sorted(params)])
+                results.append([y, *grads])
+            for a, b in zip(*results):
+                self.assertTrue(torch.equal(a, b))
+        torch.testing.assert_close(torch.compile(traced, backend="eager", fullgraph=True)(x), model(x))
 
     def test_jit_trace(self):
         act, x = bt.BerLU(eps=0.5), torch.randn(3, 4)
@@ -238,6 +334,32 @@ class Transforms(unittest.TestCase):
         samples = torch.vmap(torch.func.grad(lambda a, t: f(t, a).sum()), (None, 0))(alpha, x)
         each = [torch.func.grad(lambda a: f(t, a).sum())(alpha) for t in x]
         torch.testing.assert_close(samples, torch.stack(each))
+
+    def test_a_gradient_keeps_the_tangent_of_what_comes_in(self):
+        forward_ad = torch.autograd.forward_ad
+        x = torch.linspace(-2, 2, 6).requires_grad_()
+        dy, tangent = torch.rand(6), torch.rand(6)
+        for keep in ("input", "output"):
+            act = bt.BerLU(alpha=0.3, eps=0.5, learn="alpha+eps", keep=keep)
+            leaves, y = [x, *act.parameters()], act(x)
+            plain = torch.autograd.grad(y, leaves, dy, retain_graph=True)
+            want = torch.autograd.grad(y, leaves, tangent, retain_graph=True)  # the gradient is linear in dy
+            with forward_ad.dual_level():
+                dual = torch.autograd.grad(y, leaves, forward_ad.make_dual(dy, tangent))
+                for g, first, second in zip(dual, plain, want):
+                    torch.testing.assert_close(forward_ad.unpack_dual(g).primal, first)
+                    torch.testing.assert_close(forward_ad.unpack_dual(g).tangent, second)
+
+    def test_gradients_in_batches(self):
+        x = torch.linspace(-2, 2, 6).requires_grad_()
+        for keep in ("input", "output"):
+            act = bt.BerLU(alpha=0.3, eps=0.5, keep=keep)
+            want = torch.diag(torch.autograd.grad(act(x).sum(), x)[0])
+            got = torch.autograd.grad(act(x), x, torch.eye(6), is_grads_batched=True)[0]
+            torch.testing.assert_close(got, want)
+            for strategy in ("reverse-mode", "forward-mode"):
+                got = torch.autograd.functional.jacobian(act, x.detach(), vectorize=True, strategy=strategy)
+                torch.testing.assert_close(got, want)
 
     def test_autocast_keeps_the_gradient_of_alpha_in_f32(self):
         for dtype in (torch.bfloat16, torch.float16):

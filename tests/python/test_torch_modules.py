@@ -53,6 +53,11 @@ class Modules(unittest.TestCase):
         with self.assertRaises(AttributeError):
             bt.nothing
 
+    def test_numbers_of_numpy_are_numbers(self):
+        half = importlib.import_module("numpy").float32(0.5)
+        self.assertEqual(bt.BerLU(alpha=half, eps=half).spec, bt.BerLU(alpha=0.5, eps=0.5).spec)
+        self.assertEqual(berlu.smooth(half, [0, half], eps=half), berlu.smooth(0.5, [0, 0.5], eps=0.5))
+
     def test_bad_input_is_refused_by_name(self):
         x = torch.randn(2, 8)
         for error, text, what in (
@@ -72,10 +77,10 @@ class Modules(unittest.TestCase):
             (ValueError, "degree", lambda: bt.BerLU(degree=99)),
             (ValueError, "learn", lambda: bt.BerLU(learn="gamma")),
             (ValueError, "keep is", lambda: bt.BerLU(keep="nothing")),
-            (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", degree=4)),
-            (ValueError, "keep='input'", lambda: bt.BerLU(keep="output", alpha=0)),
+            (ValueError, "keep the input", lambda: bt.BerLU(keep="output", degree=4)),
+            (ValueError, "keep the input", lambda: bt.BerLU(keep="output", alpha=0)),
             (ValueError, "0.001", lambda: bt.BerLU(keep="output", alpha=0.0001)),
-            (ValueError, "keep='input'", lambda: bt.Act("gelu", keep="output")),
+            (ValueError, "keep the input", lambda: bt.Act("gelu", keep="output")),
             (ValueError, "backend is", lambda: bt.BerLU(backend="fast")),
             (ValueError, "channels is", lambda: bt.BerLU(channels=0)),
             (TypeError, "no parameter 'beta'", lambda: bt.forward("gelu", x, beta=x)),
@@ -83,22 +88,44 @@ class Modules(unittest.TestCase):
             (TypeError, "parameter is torch.int64", lambda: bt.berlu(x, torch.tensor([1]))),
             (TypeError, "parameter is torch.complex64", lambda: bt.berlu(x, torch.tensor([1j]))),
             (ValueError, "has no value", lambda: bt.berlu(x, torch.empty(0))),
+            (ValueError, r"shape \(8, 1\)", lambda: bt.berlu(x, torch.rand(8, 1))),
+            (ValueError, r"shape \(8, 1\)", lambda: bt.berlu(x, torch.rand(8, 1), backend="torch")),
+            (ValueError, r"shape \(2, 4\)", lambda: bt.forward("berlu", x, alpha=torch.rand(2, 4))),
             (TypeError, "each once", lambda: bt.berlu(x, 0.1, 0.1, 2, 5)),
             (TypeError, "each once", lambda: bt.berlu(x, 0.1, alpha=0.1)),
             (ValueError, "degree=2.5", lambda: bt.berlu(x, degree=2.5)),
             (ValueError, "keep is 'nothing'", lambda: bt.gelu(x, keep="nothing")),
             (ValueError, "backend is", lambda: bt.gelu(x, backend="fast")),
-            (ValueError, "keep='input'", lambda: bt.gelu(x, keep="output")),
-            (ValueError, "keep='input'", lambda: bt.berlu(x, alpha=0.0, keep="output")),
-            (ValueError, "keep='input'", lambda: bt.berlu(x, degree=4, keep="output")),
+            (ValueError, "keep the input", lambda: bt.gelu(x, keep="output")),
+            (ValueError, "keep the input", lambda: bt.berlu(x, alpha=0.0, keep="output")),
+            (ValueError, "keep the input", lambda: bt.berlu(x, degree=4, keep="output")),
             (ValueError, "16 bits needs alpha >= 0.0078125", lambda: bt.BerLU(0.002, keep="output")(x.bfloat16())),
             (ValueError, "16 bits", lambda: bt.BerLU(0.002, keep="output", dtype=torch.float16)),
             (ValueError, "16 bits", lambda: torch.compile(bt.BerLU(0.002, keep="output"), backend="eager")(x.half())),
+            (ValueError, "f32 outputs only, not from bf16", lambda: bt.sigmoid(x.bfloat16(), keep="output")),
+            (ValueError, "f32 outputs only, not from f16", lambda: bt.Act("tanh", keep="output")(x.half())),
+            (ValueError, "f32 outputs only", lambda: bt.Act("tanh", keep="output", dtype=torch.float16)),
+            (ValueError, "not from bf16", lambda: torch.compile(bt.Act("tanh", keep="output"), backend="eager")(x.bfloat16())),
+            (TypeError, "a parameter is a float", lambda: bt.forward("berlu", x, alpha=0.5)),
+            (TypeError, "is no number", lambda: bt.berlu(x, [0.1] * 8)),
+            (TypeError, "is no number", lambda: bt.berlu(x, None)),
+            (ValueError, "unknown key 'approximate'", lambda: bt.gelu(x, approximate="tanh")),
+            (TypeError, "alpha is 'berlu:eps=0.1'", lambda: bt.BerLU("berlu:eps=0.1")),
+            (TypeError, "eps is None", lambda: bt.BerLU(eps=None)),
+            (ValueError, "alpha has no value", lambda: bt.BerLU(alpha=[])),
+            (TypeError, "dim is 'C'", lambda: bt.BerLU(channels=8, dim="C")),
+            (TypeError, "dim is 1.0", lambda: bt.berlu(x, torch.rand(8), dim=1.0)),
+            (TypeError, "channels is True", lambda: bt.BerLU(channels=True)),
+            (TypeError, "dtype is float32", lambda: bt.BerLU(dtype="float32")),
+            (TypeError, "model is a int", lambda: bt.parameter_groups(3)),
+            (TypeError, "model is a int", lambda: bt.project_(3, "alpha:0:")),
+            (TypeError, "model is a int", lambda: bt.lipschitz(3)),
             (TypeError, "channels is 2.5", lambda: bt.BerLU(channels=2.5)),
             (TypeError, "dtype is torch.int32", lambda: bt.BerLU(dtype=torch.int32)),
             (TypeError, "torch.sparse_coo", lambda: bt.gelu(x.to_sparse())),
             (TypeError, "model is a int", lambda: bt.replace_activations(3, "berlu")),
             (TypeError, "neither a spec", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), 3)),
+            (TypeError, "neither a spec", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), bt.BerLU())),
             (TypeError, "is no module", lambda: bt.replace_activations(nn.Sequential(nn.GELU()), lambda: None)),
         ):
             with self.assertRaisesRegex(error, text):
@@ -158,6 +185,103 @@ class Modules(unittest.TestCase):
             self.assertEqual((runner.failures, runner.tries), (0, 3), name)
 
 
+class Replacing(unittest.TestCase):
+    """tests/python/test_timm.py has models of timm and transformers."""
+
+    def acts(self, model):
+        return [m for m in model.modules() if isinstance(m, bt.Act)]
+
+    def test_channels_of_every_convolution_and_of_sequences(self):
+        for layer, x in (
+            (nn.Conv1d(3, 5, 1), torch.randn(2, 3, 7)),
+            (nn.Conv2d(3, 5, 1), torch.randn(2, 3, 7, 6)),
+            (nn.Conv3d(3, 5, 1), torch.randn(2, 3, 7, 6, 4)),
+            (nn.ConvTranspose1d(3, 5, 1), torch.randn(2, 3, 5)),
+            (nn.Linear(3, 5), torch.randn(2, 7, 3)),
+            (nn.Linear(3, 5), torch.randn(2, 7, 6, 4, 3)),
+            (nn.Sequential(nn.Conv1d(3, 5, 1), nn.InstanceNorm1d(5)), torch.randn(2, 3, 7)),
+        ):
+            for example in (None, x):
+                with self.subTest(layer=layer, example=example is not None):
+                    model = nn.Sequential(copy.deepcopy(layer), nn.ReLU())
+                    bt.replace_activations(model, "berlu", channels=True, example=example)
+                    linear = isinstance(layer, nn.Linear)
+                    self.assertEqual((model[1].channels, model[1].dim), (5, -1 if linear else 1))
+                    self.assertEqual(model(x).shape, layer(x).shape)
+
+    def test_widths_are_those_of_the_forward_pass_not_of_the_registration(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.act, self.conv, self.other, self.fc = nn.ReLU(), nn.Conv1d(3, 5, 1), nn.Linear(9, 9), nn.Linear(5, 2)
+
+            def forward(self, x):
+                return self.fc(self.act(self.conv(x)).mean(-1))
+
+        model = Model()
+        bt.replace_activations(model, "berlu", channels=True, example=torch.randn(2, 3, 7))
+        self.assertEqual((model.act.channels, model.act.dim), (5, 1))
+
+    def test_a_module_that_runs_at_two_widths_is_refused(self):
+        act = nn.ReLU()
+        model = nn.Sequential(nn.Linear(3, 5), act, nn.Linear(5, 4), act)
+        for run in (model, nn.Sequential(nn.Linear(3, 5), Twice())):
+            with self.assertRaisesRegex(ValueError, "runs with 5 and with 4 channels"):
+                bt.replace_activations(run, "berlu", channels=True, example=torch.randn(2, 3))
+            self.assertEqual(self.acts(run), [])
+
+    def test_new_parameters_are_where_their_neighbours_are(self):
+        for keys in ({"device": "meta"}, {"dtype": torch.float64}, {"dtype": torch.bfloat16}):
+            block = nn.Sequential(nn.Linear(3, 4, **keys), nn.GELU(), nn.Linear(4, 3))  # the last is elsewhere
+            model = nn.Sequential(nn.Linear(3, 3), block, nn.Sequential(nn.ReLU()))
+            bt.replace_activations(model, "berlu")
+            inner, last = self.acts(model)
+            self.assertEqual((inner.alpha.device, inner.alpha.dtype), (block[0].weight.device, block[0].weight.dtype))
+            self.assertEqual((last.alpha.device, last.alpha.dtype), (torch.device("cpu"), torch.float32))
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dtype=torch.float64)
+        bt.replace_activations(layer, "berlu", channels=True)
+        self.assertEqual((layer.activation.alpha.dtype, layer.activation.channels), (torch.float64, 16))
+        lazy = nn.Sequential(nn.LazyLinear(4, dtype=torch.float64), nn.ReLU())
+        bt.replace_activations(lazy, "berlu", channels=True)
+        self.assertEqual((lazy[1].alpha.dtype, lazy(torch.randn(2, 3).double()).shape), (torch.float64, (2, 4)))
+        alone = nn.Sequential(nn.ReLU())
+        bt.replace_activations(alone, bt.BerLU)
+        self.assertEqual(alone[0].alpha.dtype, torch.float32)
+
+    def test_a_model_on_meta_gets_its_first_values_later(self):
+        for act in (bt.BerLU(alpha=[0.5, 0.25], channels=2, device="meta"), bt.Act("prelu", channels=2, device="meta")):
+            act.to_empty(device="cpu").reset_parameters()
+            self.assertEqual(act.alpha.tolist(), [0.5, 0.25] if isinstance(act, bt.BerLU) else [0.25, 0.25])
+
+    def test_an_encoder_takes_padding_masks_in_evaluation(self):
+        layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, dropout=0)
+        encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()
+        x, padding = torch.randn(2, 5, 8), torch.tensor([[False, False, False, True, True], [False] * 5])
+        before = encoder(x, src_key_padding_mask=padding)
+        bt.replace_activations(encoder, "gelu")
+        with torch.no_grad():
+            after = encoder(x, src_key_padding_mask=padding)
+        torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
+
+    def test_frozen_modules_stay_in_evaluation(self):
+        model = nn.Sequential(nn.BatchNorm1d(4).eval(), nn.Sequential(nn.ReLU(), nn.Dropout().eval()), nn.Linear(4, 2))
+        modes = [m.training for m in model.modules()]
+        bt.replace_activations(model, "berlu", example=torch.randn(2, 4))
+        self.assertEqual([m.training for m in model.modules()], modes)
+        with self.assertRaises(RuntimeError):
+            bt.replace_activations(model, "berlu", example=torch.randn(2, 5))
+        self.assertEqual([m.training for m in model.modules()], modes)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act, self.fc = nn.ReLU(), nn.Linear(5, 4)
+
+    def forward(self, x):
+        return self.act(self.fc(self.act(x)))
+
+
 class Training(unittest.TestCase):
     def test_slopes_do_not_decay_and_may_have_their_own_rate(self):
         model = nn.Sequential(nn.Linear(4, 4), bt.BerLU(), nn.LayerNorm(4), nn.PReLU(), nn.Linear(4, 2))
@@ -178,8 +302,17 @@ class Training(unittest.TestCase):
             def no_weight_decay(self):
                 return {"token"}
 
-        groups = {g["name"]: len(g["params"]) for g in bt.parameter_groups(Tokens(), 0.05)}
-        self.assertEqual(groups, {"decay": 1, "no_decay": 2})
+        tokens = Tokens()
+        for model in (
+            tokens,
+            torch.compile(tokens),
+            nn.DataParallel(tokens),
+            torch.compile(nn.DataParallel(torch.compile(tokens))),
+            torch.optim.swa_utils.AveragedModel(tokens),
+            nn.ModuleDict({"backbone": tokens}),
+        ):
+            groups = {g["name"]: len(g["params"]) for g in bt.parameter_groups(model, 0.05)}
+            self.assertEqual(groups, {"decay": 1, "no_decay": 2})
 
     def test_project_keeps_parameters_inside(self):
         model = nn.Sequential(bt.BerLU(alpha=-1, learn="alpha+eps"), bt.BerLU(alpha=3))

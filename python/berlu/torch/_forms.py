@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ctypes as C
 import math
-from typing import Any, Dict, List, Tuple
+import threading
+from typing import Any, Callable, Dict, List, Tuple
 
 import torch
 
 from .._act import Act, act as make_act
-from .._lib import lib
+from .._lib import BF16, F16, F32, lib
 from ._form import Form, Tensor, Values, horner
-from ._forms_exponential import Celu, Elu, Gelu, GeluTanh, Mish, QuickGelu, Selu, Sigmoid, Silu, Softplus, Tanh
+from ._forms_exponential import Celu, Elu, Gelu, GeluTanh, Limits, Mish, QuickGelu, Selu, Sigmoid, Silu, Softplus, Tanh
 from ._forms_knee import Berlu, Smelu
 from ._forms_piecewise import HardSwish, Leaky, Lines, Relu2
 
@@ -40,7 +41,8 @@ class _Piece(C.Structure):
 
 class Smoothed(Form):
     """Any smoothed function: the pieces of the library, a polynomial each, selected from left to
-    right."""
+    right. A polynomial is computed where it is selected, else at its centre, and one of degree 0 has
+    no x, which may be infinite."""
 
     def __init__(self, spec: str) -> None:
         handle, piece = C.c_void_p(), _Piece()
@@ -49,20 +51,22 @@ class Smoothed(Form):
         lib.berlu_smooth_free.argtypes = (C.c_void_p,)
         if lib.berlu_smooth_parse(C.byref(handle), spec.encode()):
             raise ValueError(lib.berlu_last_error().decode())
-        self.pieces: List[Tuple[float, float, List[float]]] = []  # start, centre, coefficients
+        self.pieces: List[Tuple[float, float, float, List[float]]] = []  # start, end, centre, coefficients
         for i in range(lib.berlu_smooth_piece_count(handle)):
             lib.berlu_smooth_piece(handle, i, C.byref(piece))
             centre = (piece.start + piece.end) / 2 if piece.bounded else 0.0
-            self.pieces.append((piece.start, centre, list(piece.monomial)[: piece.degree + 1]))
+            self.pieces.append((piece.start, piece.end, centre, list(piece.monomial)[: piece.degree + 1]))
         lib.berlu_smooth_free(handle)
 
     def _choose(self, x: Tensor, order: int) -> Tensor:
-        out = x
-        for start, centre, coefficients in self.pieces:
+        out = x  # NaN is in no piece
+        for start, end, centre, coefficients in self.pieces:
             for _ in range(order):
                 coefficients = [i * c for i, c in enumerate(coefficients)][1:] or [0.0]
-            here = horner(coefficients, x - centre) + x * 0
-            out = here if start == -math.inf else torch.where(x >= start, here, out)
+            while len(coefficients) > 1 and coefficients[-1] == 0:
+                coefficients = coefficients[:-1]
+            here = torch.where((x >= start) & (x <= end), x - centre, 0.0)
+            out = torch.where(x >= start, horner(coefficients, here), out)
         return out
 
     def value(self, x: Tensor, v: Values) -> Tensor:
@@ -80,6 +84,9 @@ class Scaled(Form):
 
     def __init__(self, form: Form, scale: float, center: bool) -> None:
         self.form, self.scale, self.center, self.params = form, scale, center, form.params
+
+    def exported(self, x: Tensor, v: Values) -> Tensor:
+        return self._shifted(self.form.exported(self.scale * x, v), x, self.form.exported(torch.zeros_like(x), v))
 
     def _shifted(self, at: Tensor, x: Tensor, zero: Tensor) -> Tensor:
         return (at - zero) / self.scale if self.center else at / self.scale
@@ -123,14 +130,14 @@ _FORMS: Dict[str, Form] = {
     "elu": Elu(),
     "celu": Celu(),
     "selu": Selu(),
-    "gelu": Gelu(),
-    "gelu_tanh": GeluTanh(),
-    "silu": Silu(),
-    "mish": Mish(),
+    "gelu": Limits(Gelu()),
+    "gelu_tanh": Limits(GeluTanh()),
+    "silu": Limits(Silu()),
+    "mish": Limits(Mish()),
     "tanh": Tanh(),
     "sigmoid": Sigmoid(),
     "softplus": Softplus(),
-    "quick_gelu": QuickGelu(),
+    "quick_gelu": Limits(QuickGelu()),
     "relu2": Relu2(),
     "smelu": Smelu(),
 }
@@ -156,24 +163,71 @@ def form_of(act: Act) -> Form:
 
 
 class Site:
-    """A spec resolved for torch: the activation, its form, and its parameter values in order."""
+    """A spec resolved for torch: the activation, its form, its parameter values in order, and why its
+    slope cannot be had from outputs of a dtype ("" where it can)."""
 
-    __slots__ = ("act", "form", "own")
+    __slots__ = ("act", "form", "own", "output_faults")
 
     def __init__(self, spec: str) -> None:
         self.act = make_act(spec)
         self.form = form_of(self.act)
         self.own = [self.act.parameters[name].value for name in self.form.params]
+        self.output_faults = {
+            torch.float32: self.act.output_fault(F32),
+            torch.bfloat16: self.act.output_fault(BF16),
+            torch.float16: self.act.output_fault(F16),
+        }
 
 
-_sites: Dict[str, Site] = {}
+# torch.compile cannot trace the C library. What only asks it about a text is marked as a constant and
+# runs while torch.compile traces; as torch.compiler.assume_constant_result() does, which would import
+# the compiler, and that takes seconds.
+
+
+def _constant(function: Callable[[str], str]) -> Callable[[str], str]:
+    setattr(function, "_dynamo_marked_constant", True)
+    return function
+
+
+@_constant
+def canonical(spec: str) -> str:
+    """The canonical form of a spec."""
+    return make_act(spec).spec
+
+
+class _Sites:
+    """A cache of sites, each an attribute: one that is added while torch.compile traces is seen by the
+    rest of what it traces, an entry of a dictionary is not."""
+
+    def __init__(self) -> None:
+        self.names: Dict[str, str] = {}
+        self.made = 0
+        self.lock = threading.Lock()
+
+    def name(self, spec: str) -> str:
+        return self.names.get(spec) or self._add(spec)
+
+    def _add(self, spec: str) -> str:
+        site = Site(spec)
+        with self.lock:
+            self.made += 1
+            name = f"site{self.made}"
+            setattr(self, name, site)
+            self.names[spec] = name
+            if len(self.names) > 1024:
+                delattr(self, self.names.pop(next(iter(self.names))))
+        return name
+
+
+_sites = _Sites()
+
+
+@_constant
+def _site_name(spec: str) -> str:
+    return _sites.name(spec)
 
 
 def site_of(spec: str) -> Site:
-    """The site of a spec; cached, because every backward pass needs it."""
-    site = _sites.get(spec)
-    if site is None:
-        if len(_sites) >= 1024:
-            _sites.clear()
-        site = _sites[spec] = Site(spec)
+    """The site of a spec; made once, because every backward pass needs it."""
+    site: Site = getattr(_sites, _site_name(spec))
     return site

@@ -1,20 +1,49 @@
 """Activations made of exponentials in torch operations: elu, gelu, silu, mish, tanh and their kin.
-SPDX-License-Identifier: MIT"""
+SPDX-License-Identifier: MIT
+
+Those that are x times a step from 0 to 1 (gelu, silu, mish, ...) are written down as the formula
+has them, right where nothing overflows; Limits adds the rest of the line."""
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import Callable, List, Tuple
 
 import torch
 import torch.nn.functional as F
 
-from ._form import Form, Tensor, Values
+from ._form import Form, Number, Tensor, Values, no_less
 
 
 def _below(x: Tensor) -> Tensor:
-    """min(x, 0), so that an exponential of the unused branch never overflows; NaN stays. A choice: the
-    slope of torch's clamp at its bound is 0 or 1, by the version."""
-    return torch.where(x > 0, torch.zeros_like(x), x)
+    """x where it is negative, so that an exponential of the unused branch never overflows, and finite,
+    so that no product with 0 is NaN; else 0. NaN stays."""
+    return torch.where(x > 0, 0.0, no_less(x, -1e30))
+
+
+class Limits(Form):
+    """x times a step from 0 to 1: `form` where it is computed without overflow, and beyond, where the
+    step is 0 or 1 in double too, 0 and x."""
+
+    far = 800.0  # e^-800 is 0 in double
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+
+    def _choose(self, x: Tensor, left: float, inside: Callable[[Tensor, Values], Tensor], right: Number) -> Tensor:
+        near = torch.where((x < -self.far) | (x > self.far), 0.0, x)
+        return torch.where(x < -self.far, left, torch.where(x > self.far, right, inside(near, [])))
+
+    def value(self, x: Tensor, v: Values) -> Tensor:
+        return self._choose(x, -0.0, self.form.value, x)
+
+    def exported(self, x: Tensor, v: Values) -> Tensor:
+        return self.form.exported(x, v)
+
+    def slope(self, x: Tensor, v: Values) -> Tensor:
+        return self._choose(x, -0.0, self.form.slope, 1.0)
+
+    def second(self, x: Tensor, v: Values) -> Tensor:
+        return self._choose(x, -0.0, self.form.second, -0.0)
 
 
 class Elu(Form):
@@ -50,7 +79,7 @@ class Celu(Form):
     params = ("alpha",)
 
     def _z(self, x: Tensor, v: Values) -> Tensor:
-        return _below(x) / v[0]
+        return no_less(_below(x) / v[0], -800)  # e^-800 is 0 in double
 
     def value(self, x: Tensor, v: Values) -> Tensor:
         return torch.where(x > 0, x, v[0] * torch.expm1(self._z(x, v)))
@@ -84,7 +113,7 @@ class Selu(Form):
         return self.scale * torch.where(x > 0, x, self.alpha * torch.expm1(_below(x)))
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
-        return torch.where(x > 0, self.scale + x * 0, self.scale * self.alpha * torch.exp(_below(x)))
+        return torch.where(x > 0, self.scale, self.scale * self.alpha * torch.exp(_below(x)))
 
     def second(self, x: Tensor, v: Values) -> Tensor:
         return torch.where(x > 0, torch.zeros_like(x), self.scale * self.alpha * torch.exp(_below(x)))
@@ -144,9 +173,14 @@ class Silu(Form):
 
 class Mish(Form):
     """x T with T = tanh(log(1 + e^x)) and s = sigmoid(x): T' = s (1 - T^2), T'' = T' (1 - s - 2 s
-    T)."""
+    T). The second derivative of torch's own mish is NaN from 89 on."""
 
     def value(self, x: Tensor, v: Values) -> Tensor:
+        e = torch.exp(torch.where(x > 0, -x, x))
+        above, below = 1 + 2 * e, e * (e + 2)
+        return x * torch.where(x > 0, above / (above + 2 * e * e), below / (below + 2))
+
+    def exported(self, x: Tensor, v: Values) -> Tensor:
         return F.mish(x)
 
     def _parts(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
@@ -168,10 +202,10 @@ class Tanh(Form):
         return torch.tanh(x)
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
-        return 1 / torch.cosh(x) ** 2
+        return 4 * torch.sigmoid(2 * x) * torch.sigmoid(-2 * x)
 
     def second(self, x: Tensor, v: Values) -> Tensor:
-        return -2 * torch.tanh(x) / torch.cosh(x) ** 2
+        return -2 * torch.tanh(x) * self.slope(x, v)
 
     def inverse(self, y: Tensor, v: Values) -> Tensor:
         return torch.atanh(y)

@@ -9,7 +9,7 @@ from typing import List
 import torch
 
 from .._bump import bump_polynomials
-from ._form import Form, Number, Tensor, Values, horner
+from ._form import Form, Number, Tensor, Values, horner, no_less
 
 
 class Berlu(Form):
@@ -26,6 +26,9 @@ class Berlu(Form):
     def _depth(self, x: Tensor, eps: Number) -> Tensor:
         return torch.clamp_min(eps - torch.where(x < 0, -x, x), 0)
 
+    def _outside(self, x: Tensor, eps: Number) -> Tensor:
+        return torch.where(x < 0, -x, x) > eps
+
     def _w(self, x: Tensor, eps: Number) -> Tensor:
         """1 - (x / eps)^2 inside, 0 outside, without cancellation at the joins."""
         depth = self._depth(x, eps)
@@ -33,7 +36,7 @@ class Berlu(Form):
 
     def value(self, x: Tensor, v: Values) -> Tensor:
         alpha, eps = v
-        depth, line = self._depth(x, eps), torch.where(x < 0, alpha * x, x)
+        depth, line = self._depth(x, eps), torch.where(x < 0, alpha * torch.where(x < 0, x, 0.0), x)
         if self.m == 1:
             return line + (1 - alpha) / (4 * eps) * depth * depth
         r = depth / (2 * eps)
@@ -50,9 +53,8 @@ class Berlu(Form):
 
     def second(self, x: Tensor, v: Values) -> Tensor:
         alpha, eps = v
-        inside = torch.where(x < 0, -x, x) <= eps
-        w = self._w(x, eps) ** (self.m - 1) if self.m > 1 else torch.ones_like(x)
-        return torch.where(inside, (1 - alpha) * self.sharpness / (2 * eps) * w, torch.zeros_like(x))
+        w = self._w(x, eps) ** (self.m - 1) if self.m > 1 else 1 + 0 * self._depth(x, eps)  # NaN stays
+        return torch.where(self._outside(x, eps), 0.0, (1 - alpha) * self.sharpness / (2 * eps) * w)
 
     def by_param(self, x: Tensor, v: Values) -> List[Tensor]:
         alpha, eps = v
@@ -64,15 +66,15 @@ class Berlu(Form):
         ]
 
     def slope_by_param(self, x: Tensor, v: Values) -> List[Tensor]:
-        tilt = self._tilt(x, v[1])
-        return [torch.where(x < 0, 1 - tilt, tilt), -self.second(x, v) * x / v[1]]
+        tilt, near = self._tilt(x, v[1]), torch.where(self._outside(x, v[1]), 0.0, x)
+        return [torch.where(x < 0, 1 - tilt, tilt), -self.second(near, v) * near / v[1]]
 
     def by_params(self, x: Tensor, v: Values) -> List[List[Tensor]]:
         alpha, eps = v
         cross = -self.height / 2 * self._w(x, eps) ** self.m
-        w = self._w(x, eps) ** (self.m - 1) if self.m > 1 else torch.ones_like(x)
-        inside = torch.where(x < 0, -x, x) <= eps
-        eps_eps = torch.where(inside, (1 - alpha) * self.height * self.m * w * x * x / eps**3, torch.zeros_like(x))
+        near = torch.where(self._outside(x, eps), 0.0, x)
+        w = self._w(x, eps) ** (self.m - 1) if self.m > 1 else 1.0
+        eps_eps = (1 - alpha) * self.height * self.m * w * near * near / eps**3
         return [[torch.zeros_like(x), cross], [cross, eps_eps]]
 
     def inverse(self, y: Tensor, v: Values) -> Tensor:
@@ -83,7 +85,7 @@ class Berlu(Form):
 
 
 class Smelu(Form):
-    """BerLU with alpha = 0; v = beta."""
+    """BerLU with alpha = 0, save that -inf gives 0; v = beta."""
 
     params = ("beta",)
 
@@ -91,7 +93,7 @@ class Smelu(Form):
         self.knee = Berlu(2)
 
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return self.knee.value(x, [0.0, v[0]])
+        return self.knee.value(no_less(x, -1e30), [0.0, v[0]])
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         return self.knee.slope(x, [0.0, v[0]])

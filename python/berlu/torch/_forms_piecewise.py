@@ -8,7 +8,7 @@ from typing import List
 
 import torch
 
-from ._form import Form, Tensor, Values
+from ._form import Form, Tensor, Values, no_less
 
 
 class Lines(Form):
@@ -28,7 +28,8 @@ class Lines(Form):
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
         first, last = self.low / self.scale - self.shift, self.high / self.scale - self.shift
-        return torch.where(x.isnan(), x, ((x > first) & (x < last)).to(x.dtype) * self.scale)
+        flat = (x <= first) & math.isfinite(first) | (x >= last) & math.isfinite(last)
+        return torch.where(x.isnan(), x, torch.where(flat, 0.0, torch.full_like(x, self.scale)))
 
     def inverse(self, y: Tensor, v: Values) -> Tensor:
         return y / self.scale - self.shift
@@ -40,10 +41,10 @@ class Leaky(Form):
     params = ("alpha",)
 
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return torch.where(x > 0, x, v[0] * x)
+        return torch.where(x > 0, x, v[0] * torch.where(x > 0, 0.0, x))
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
-        return torch.where(x > 0, torch.ones_like(x), v[0] + x * 0)
+        return torch.where(x > 0, 1.0, torch.where(x <= 0, v[0], x))
 
     def by_param(self, x: Tensor, v: Values) -> List[Tensor]:
         return [torch.where(x > 0, torch.zeros_like(x), x)]
@@ -60,13 +61,15 @@ class Leaky(Form):
 
 class HardSwish(Form):
     def value(self, x: Tensor, v: Values) -> Tensor:
-        return torch.where(x <= -3, torch.zeros_like(x), torch.where(x >= 3, x, x * (x + 3) / 6))
+        near = torch.where(x >= 3, 3.0, no_less(x, -3))
+        return torch.where(x >= 3, x, near * (near + 3) / 6)
 
     def slope(self, x: Tensor, v: Values) -> Tensor:
-        return torch.where(x <= -3, torch.zeros_like(x), torch.where(x >= 3, torch.ones_like(x), x / 3 + 0.5))
+        return torch.where(x <= -3, 0.0, torch.where(x >= 3, 1.0, x / 3 + 0.5))
 
     def second(self, x: Tensor, v: Values) -> Tensor:
-        return ((x > -3) & (x < 3)).to(x.dtype) / 3
+        inside = torch.full_like(x, 1 / 3)
+        return torch.where(x.isnan(), x, torch.where((x > -3) & (x < 3), inside, 0.0))
 
 
 class Relu2(Form):

@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Union
 
 import torch
+import torch.fx
 from torch import nn
 from torch._jit_internal import is_scripting
 
-from .._act import Act as Activation, act as make_act, names, number
-from ._forms import site_of
+from .._act import Act as Activation, act as make_act, listed, names, number
+from ._forms import canonical, site_of
 from ._ops import apply, check_backend, check_keep
 from ._script import script_function
+
+torch.fx.wrap("apply")  # a leaf of torch.fx.symbolic_trace(), which cannot look at x
 
 Tensor = torch.Tensor
 Numbers = Union[float, Sequence[float], Tensor]
@@ -48,11 +51,13 @@ class Act(nn.Module):
     ) -> None:
         super().__init__()
         act = make_act(spec)
-        if channels is not None and not isinstance(channels, int):
+        if channels is not None and (not isinstance(channels, int) or isinstance(channels, bool)):
             raise TypeError(f"berlu: channels is {channels!r}; it must be a whole number, or None")
         if channels is not None and channels < 1:
             raise ValueError(f"berlu: channels is {channels}; it must be 1 or more")
-        if dtype is not None and not dtype.is_floating_point:
+        if not isinstance(dim, int):
+            raise TypeError(f"berlu: dim is {dim!r}; it must be a whole number")
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise TypeError(f"berlu: dtype is {dtype}; parameters are floating-point numbers")
         check_keep(act.spec, keep, dtype or torch.float32)
         self.spec, self.channels, self.dim, self.keep, self.backend = (
@@ -67,6 +72,11 @@ class Act(nn.Module):
         for name in filter(None, self._names):
             full = torch.full((channels or 1,), act.parameters[name].value, device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(full))
+
+    def reset_parameters(self) -> None:
+        """The initial values again, also after to_empty() of a module that was made on meta."""
+        for name in filter(None, self._names):
+            nn.init.constant_(getattr(self, name), self.activation.parameters[name].value)
 
     def forward(self, x: Tensor) -> Tensor:
         if is_scripting():
@@ -167,28 +177,37 @@ class BerLU(Act):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        values = {"alpha": _numbers(alpha), "eps": _numbers(eps)}
-        for name, listed in values.items():
-            if len(listed) > 1 and len(listed) != channels:
-                raise ValueError(f"berlu: {name} has {len(listed)} values, and channels is {channels}")
+        values = {"alpha": _numbers("alpha", alpha), "eps": _numbers("eps", eps)}
+        for name, given in values.items():
+            if len(given) > 1 and len(given) != channels:
+                raise ValueError(f"berlu: {name} has {len(given)} values, and channels is {channels}")
         # Each value passes the library's own check of its range.
         specs = [
             _berlu_spec(a, e, degree, learn) for a in sorted(set(values["alpha"])) for e in sorted(set(values["eps"]))
         ]
         acts = [make_act(spec) for spec in specs]
         super().__init__(acts[0], channels, dim, keep, inplace, backend, device, dtype)
-        for name, listed in values.items():
-            if len(listed) > 1 and name not in self._names:
+        for name, given in values.items():
+            if len(given) > 1 and name not in self._names:
                 raise ValueError(f"berlu: {name} has one value per channel, so it must be learned (learn='{name}')")
-            if len(listed) > 1:
-                with torch.no_grad():
-                    getattr(self, name).copy_(torch.tensor(listed))
+        self._per_channel = {name: given for name, given in values.items() if len(given) > 1}
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        with torch.no_grad():
+            for name, given in self._per_channel.items():
+                getattr(self, name).copy_(torch.tensor(given))
 
 
-def _numbers(value: Numbers) -> List[float]:
-    if isinstance(value, Tensor):
-        return [float(v) for v in value.detach().reshape(-1).tolist()]
-    return [float(value)] if isinstance(value, (int, float)) else [float(v) for v in value]
+def _numbers(name: str, value: Numbers) -> List[float]:
+    try:
+        numbers = listed(value.detach().reshape(-1).tolist() if isinstance(value, Tensor) else value)
+    except TypeError:
+        raise TypeError(f"berlu: {name} is {value!r}; it must be a number, or one per channel") from None
+    if not numbers:
+        raise ValueError(f"berlu: {name} has no value")
+    return numbers
 
 
 def _berlu_spec(alpha: float, eps: float, degree: int, learn: str) -> str:
@@ -214,13 +233,14 @@ def forward(
     >>> bt.forward("prelu", torch.tensor([-2.0]), alpha=torch.tensor([0.5])).tolist()
     [-1.0]
     """
-    activation, backend = make_act(act), check_backend(backend)
-    names_of = site_of(activation.spec).form.params
+    check_backend(backend)
+    spec = act.spec if isinstance(act, Activation) else canonical(act)
+    names_of = site_of(spec).form.params
     for name in parameters:
         if name not in names_of:
-            raise TypeError(f"berlu: {activation.name} has no parameter '{name}' that a tensor can replace")
+            raise TypeError(f"berlu: {spec.partition(':')[0]} has no parameter '{name}' that a tensor can replace")
     given: List[Optional[Tensor]] = [parameters.get(name) for name in names_of] + [None, None]
-    return apply(x, given[0], given[1], activation.spec, dim, keep, backend)
+    return apply(x, given[0], given[1], spec, dim, keep, backend)
 
 
 def _function(name: str) -> Callable[..., Tensor]:
@@ -239,11 +259,11 @@ def _function(name: str) -> Callable[..., Tensor]:
         keys = {**given, **keys}
         tensors: List[Optional[Tensor]] = [None, None]
         for i, key in enumerate(real):
-            if isinstance(keys.get(key), Tensor):
+            if hasattr(keys.get(key), "__torch_function__"):  # a tensor, or what torch.fx has in its place
                 tensors[i] = keys.pop(key)
         spec = act.spec
         if keys:
-            spec = make_act(f"{name}:" + ",".join(f"{key}={number(v)}" for key, v in keys.items())).spec
+            spec = canonical(f"{name}:" + ",".join([f"{key}={number(v)}" for key, v in keys.items()]))
         return apply(x, tensors[0], tensors[1], spec, dim, keep, backend)
 
     function.__name__ = function.__qualname__ = name

@@ -17,6 +17,7 @@ Python runs between torch's dispatcher and the kernel. Read apply() first."""
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -78,24 +79,27 @@ def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 # ---- The pure form -------------------------------------------------------------------------------
 
 
-def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
+def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, exported: bool = False) -> Tensor:
     """The value in torch operations, for transforms that differentiate it themselves."""
     site, dtype = site_of(spec), _wide(x)
-    return _cast(site.form.value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
+    value = site.form.exported if exported else site.form.value
+    return _cast(value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
 
 
-def _gradients(
-    form: Form, dy: Tensor, x: Tensor, v: Sequence[Number], params: Sequence[Parameter], needs: Sequence[bool], dim: int
-) -> Tuple[Tensor, List[Parameter]]:
-    """dx and the gradients that are wanted, in x's wide dtype."""
-    dx = dy * form.slope(x, v)
-    out: List[Parameter] = [None] * len(params)
-    if any(needs):
-        for i, terms in enumerate(form.by_param(x, v)):
-            p = params[i]
-            if needs[i] and p is not None:
-                out[i] = _sum_as(dy * terms, p, dim)
-    return dx, out
+def _gradients(ctx: Any, dy: Tensor, from_output: bool = False) -> Tuple[Any, ...]:
+    """dx and the gradients that are wanted, from what a forward pass saved: x or y, p and q."""
+    known, p, q = ctx.saved_tensors
+    site, dtype = site_of(ctx.spec), _wide(known)
+    form, v = site.form, _values(site, known, (p, q), ctx.dim, dtype)
+    x, dy = _cast(known, dtype), _cast(dy, dtype)
+    if from_output:
+        x = form.inverse(x, v)
+    out: List[Parameter] = [None, None]
+    if any(ctx.needs_input_grad[1:3]):
+        for i, (a, terms) in enumerate(zip((p, q), form.by_param(x, v))):
+            if ctx.needs_input_grad[1 + i] and a is not None:
+                out[i] = _sum_as(dy * terms, a, ctx.dim)
+    return _cast(dy * form.slope(x, v), known.dtype), *out, None, None
 
 
 class _Pure(torch.autograd.Function):
@@ -110,12 +114,7 @@ class _Pure(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        x, p, q = ctx.saved_tensors
-        site, dtype = site_of(ctx.spec), _wide(x)
-        v = _values(site, x, (p, q), ctx.dim, dtype)
-        needs = (ctx.needs_input_grad[1], ctx.needs_input_grad[2])
-        dx, (dp, dq) = _gradients(site.form, _cast(dy, dtype), _cast(x, dtype), v, (p, q), needs, ctx.dim)
-        return _cast(dx, x.dtype), dp, dq, None, None
+        return _gradients(ctx, dy)
 
 
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
@@ -224,6 +223,8 @@ def _call_backward(from_output: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     if torch.compiler.is_compiling():
         dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
         return dx, dp, dq, None, None
+    if _transformed():  # dy may carry a tangent, which the operators would drop
+        return _gradients(ctx, dy, from_output)
     try:
         if torch.is_grad_enabled():  # create_graph
             dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
@@ -329,7 +330,17 @@ else:
 
 # ---- The choice ----------------------------------------------------------------------------------
 
-_override: Optional[str] = None  # a plain global, so that torch.compile guards on it
+
+class _Chosen(threading.local):
+    """What blocks of code chose, for their own thread. Set here and not in the class, because
+    torch.compile guards on what the object holds."""
+
+    def __init__(self) -> None:
+        self.backend: Optional[str] = None
+        self.symbolic = False  # set while berlu.onnx exports functions
+
+
+_chosen = _Chosen()
 BACKENDS = ("auto", "native", "torch")
 
 
@@ -341,8 +352,8 @@ def check_backend(name: str) -> str:
 
 @contextlib.contextmanager
 def backend(name: str) -> Iterator[None]:
-    """Chooses for a block of code what computes: "native", the operators (torch.compile included),
-    "torch", the pure form, or "auto", the default.
+    """Chooses for a block of code, in the thread that runs it, what computes: "native", the operators
+    (torch.compile included), "torch", the pure form, or "auto", the default.
 
     >>> import torch, berlu.torch as bt
     >>> with bt.backend("torch"):
@@ -350,12 +361,11 @@ def backend(name: str) -> Iterator[None]:
     >>> y
     tensor([6.])
     """
-    global _override
-    before, _override = _override, check_backend(name)
+    before, _chosen.backend = _chosen.backend, check_backend(name)
     try:
         yield
     finally:
-        _override = before
+        _chosen.backend = before
 
 
 def _transformed() -> bool:
@@ -367,8 +377,13 @@ def _device_is_native(x: Tensor) -> bool:
     return x.is_cpu or (x.is_cuda and _bridge.cuda_available)
 
 
-def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
-    """Refuses arguments that would end in NaN, an unintended broadcast, or an error deep inside torch."""
+def check_model(model: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+
+
+def _check_input(x: Tensor) -> None:
+    """Refuses what would end in NaN, in numbers cut to integers, or in an error deep inside torch."""
     if not isinstance(x, Tensor):
         raise TypeError(f"berlu: x is a {type(x).__name__}; it must be a tensor")
     if x.dtype not in _DTYPES:
@@ -377,15 +392,28 @@ def _check(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
         raise TypeError(f"berlu: the layout of x is {x.layout}; it must be torch.strided")
     if x.is_nested and type(x) is Tensor:
         raise TypeError("berlu: x is a nested tensor of the strided layout; use layout=torch.jagged")
+
+
+def _check_params(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
+    """Refuses what would end in an unintended broadcast, or in an error deep inside torch."""
     for a in (p, q):
         if a is None:
             continue
+        if not isinstance(a, Tensor):
+            raise TypeError(f"berlu: a parameter is a {type(a).__name__}; it must be a tensor")
         if not a.is_floating_point():
             raise TypeError(f"berlu: a parameter is {a.dtype}; it must be a floating-point tensor")
         if a.numel() == 0:
             raise ValueError("berlu: a parameter has no value")
+        if a.numel() > 1 and a.dim() > 1:
+            raise ValueError(
+                f"berlu: a parameter has the shape {tuple(a.shape)}; it must be one number, or one per channel in one "
+                "dimension, which belong to dimension dim of x"
+            )
         if a.device != x.device:
             raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
+        if not isinstance(dim, int):
+            raise TypeError(f"berlu: dim is {dim!r}; it must be a whole number")
         if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
             raise ValueError(
                 f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
@@ -399,9 +427,11 @@ def check_keep(spec: str, keep: str, dtype: torch.dtype) -> None:
         return
     if keep != "output":
         raise ValueError(f"berlu: keep is '{keep}'; it must be input or output")
-    act = site_of(spec).act
-    if not act.from_output:
-        raise ValueError(f"berlu: {spec}: its slope cannot be had from the output; use keep='input'")
+    site = site_of(spec)
+    fault = site.output_faults.get(dtype, site.output_faults[torch.float32])
+    if fault:
+        raise ValueError(f"berlu: {fault}")
+    act = site.act
     least = LEAST_ALPHA_16 if dtype in (torch.bfloat16, torch.float16) else LEAST_ALPHA
     if "alpha" in act.parameters and act.parameters["alpha"].value < least:
         what = "keep='output' in 16 bits" if least == LEAST_ALPHA_16 else "keep='output'"
@@ -439,12 +469,15 @@ def apply(
     x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int = -1, keep: str = "input", choice: str = "auto"
 ) -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
-    if torch._C._get_tracing_state() is not None or _exporting():
+    _check_input(x)
+    if torch._C._get_tracing_state() is not None:  # shapes are tensors there, which no condition shall depend on
         return _exported(x, p, q, spec, dim)
-    _check(x, p, q, dim)
+    _check_params(x, p, q, dim)
+    if _exporting():
+        return _exported(x, p, q, spec, dim)
     if keep != "input":
         check_keep(spec, keep, x.dtype)
-    choice = _override or choice
+    choice = _chosen.backend or choice
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
     if torch.compiler.is_compiling():
@@ -473,18 +506,14 @@ def apply(
     return y
 
 
-_symbolic = False  # set while berlu.onnx exports functions
-
-
 @contextlib.contextmanager
 def symbolic(on: bool) -> Iterator[None]:
     """While on, a BerLU that is exported becomes one node of domain `berlu`."""
-    global _symbolic
-    before, _symbolic = _symbolic, on
+    before, _chosen.symbolic = _chosen.symbolic, on
     try:
         yield
     finally:
-        _symbolic = before
+        _chosen.symbolic = before
 
 
 def is_plain_berlu(spec: str) -> bool:
@@ -493,8 +522,8 @@ def is_plain_berlu(spec: str) -> bool:
 
 def _exported(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The nodes of an exported program: standard operators, or the node of the function form."""
-    if not _symbolic or not is_plain_berlu(spec):
-        return composition(x, p, q, spec, dim)
+    if not _chosen.symbolic or not is_plain_berlu(spec):
+        return composition(x, p, q, spec, dim, exported=True)
     site = site_of(spec)
     degree = int(site.act.parameters["degree"].value)
     v = [

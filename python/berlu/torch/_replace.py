@@ -4,14 +4,15 @@ SPDX-License-Identifier: MIT
 Models hold activations as modules of torch, timm or transformers; those are replaced wherever they
 lie, and one that is used at several places stays one. Two classes of torch hold a function and,
 beside it, a number that makes evaluation compute the old GELU whatever the function is
-(nn.TransformerEncoderLayer); both are set. What a model calls as a plain function inside forward()
+(nn.TransformerEncoderLayer); both are set, and nn.TransformerEncoder is told. What a model calls as a plain function inside forward()
 cannot be replaced from outside: a run over an example lists these calls."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fnmatch
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from .._act import Act as Activation
 from ._modules import Act
+from ._ops import check_model
 
 # Class names of torch, timm and transformers, and the name of berlu (or the nearest word) for what
 # they compute. Gates (Sigmoid, Tanh, GLU, Softmax, ...) are no activations of this kind and are not
@@ -176,7 +178,7 @@ def _chooser(new: New, kind: str) -> Optional[Factory]:
     if isinstance(chosen, (str, Activation)):
         spec = chosen
         return lambda **keys: Act(spec, **keys)
-    if not callable(chosen):
+    if not callable(chosen) or isinstance(chosen, nn.Module):
         raise TypeError(f"berlu: {chosen!r} is neither a spec nor a function that makes a module")
     return chosen
 
@@ -187,7 +189,19 @@ def _matches(where: Union[None, str, Callable[[str, nn.Module], bool]], name: st
     return fnmatch.fnmatch(name, where) if isinstance(where, str) else bool(where(name, module))
 
 
-# ---- Widths --------------------------------------------------------------------------------------
+# ---- Widths, and where parameters live -----------------------------------------------------------
+
+
+def _layer_width(module: nn.Module) -> Optional[Tuple[int, int]]:
+    """The width of what a layer puts out, and its channel dimension in a batch; None for anything
+    that does not tell."""
+    if isinstance(module, nn.Linear):
+        return module.out_features, -1
+    if isinstance(module, nn.modules.conv._ConvNd):
+        return module.out_channels, 1
+    if isinstance(module, nn.modules.batchnorm._NormBase):
+        return module.num_features, 1
+    return None
 
 
 def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
@@ -198,31 +212,39 @@ def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
     for name, module in model.named_modules(remove_duplicate=False):
         if last is not None:
             out[name] = last
-        if isinstance(module, nn.Linear):
-            last = module.out_features, -1
-        elif isinstance(module, (nn.modules.conv._ConvNd, nn.modules.batchnorm._BatchNorm)):
-            last = int(getattr(module, "out_channels", 0) or getattr(module, "num_features")), 1
+        last = _layer_width(module) or last
     return out
 
 
 def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
-    """The same by looking at a forward pass: dimension 1 for images, else the last. Better than the
-    order of registration."""
+    """The same by looking at a forward pass, which is better than the order of registration: the layer
+    that ran last says where its channels are. Where its width is not there, dimension 1 of four and
+    more, else the last."""
     out: Dict[str, Tuple[int, int]] = {}
     modules, handles = dict(model.named_modules(remove_duplicate=False)), []
+    last: Optional[Tuple[int, int]] = None
+
+    def ran(module: nn.Module, inputs: Tuple[Any, ...], output: Any) -> None:
+        nonlocal last
+        last = _layer_width(module)
 
     def look(place: str) -> Callable[..., None]:
         def hook(module: nn.Module, inputs: Tuple[Any, ...]) -> None:
-            x = inputs[0]
-            before = _widths_here.get(place)
-            dim = (
-                before[1] if before and x.dim() == 4 and x.shape[before[1]] == before[0] else 1 if x.dim() == 4 else -1
-            )
-            out[place] = int(x.shape[dim]), dim
+            shape, dim = inputs[0].shape, -1 if inputs[0].dim() < 4 else 1
+            if last is not None and last[1] < len(shape) and shape[last[1]] == last[0]:
+                dim = last[1]
+            seen = int(shape[dim]), dim
+            if out.setdefault(place, seen) != seen:
+                raise ValueError(
+                    f"berlu: '{place}' runs with {out[place][0]} and with {seen[0]} channels (dimensions {out[place][1]} "
+                    f"and {dim}), so it cannot have a parameter per channel; pass channels=False, or where="
+                )
 
         return hook
 
-    _widths_here = _widths_before(model)
+    for module in model.modules():
+        if _layer_width(module):
+            handles.append(module.register_forward_hook(ran))
     for place in places:
         handles.append(modules[place].register_forward_pre_hook(look(place)))
     try:
@@ -233,18 +255,43 @@ def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[st
     return out
 
 
+def _neighbour(model: nn.Module, place: str) -> Optional[nn.Parameter]:
+    """The parameter whose device and dtype a new one at `place` takes: of the smallest module around the
+    place that has floating-point parameters, the last one registered before the place, else the first."""
+    while place:
+        around, _, key = place.rpartition(".")
+        parent = model.get_submodule(around)
+        before, after, passed = list(parent.parameters(recurse=False)), [], False  # type: ignore[var-annotated]
+        for name, child in parent.named_children():
+            passed = passed or name == key
+            (after if passed else before).extend(child.parameters())
+        for p in before[::-1] + after:
+            if p.dtype.is_floating_point and torch.finfo(p.dtype).bits >= 16:
+                return p
+        place = around
+    return None
+
+
 # ---- Functional calls ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def evaluation(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a block of code; then each module, frozen ones included, has its own again."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:  # outer ones first, because train() descends
+            if module.training != mode:
+                module.train(mode)
 
 
 @torch.no_grad()
 def _run(model: nn.Module, example: Tuple[Any, ...]) -> None:
-    training = [m for m in model.modules() if m.training]
-    model.eval()
-    try:
+    with evaluation(model):
         model(*example)
-    finally:
-        for module in training:
-            module.training = True
 
 
 class _Watch(TorchFunctionMode):
@@ -283,7 +330,7 @@ def _functional_calls(model: nn.Module, example: Tuple[Any, ...]) -> List[Tuple[
 
 
 def _new_module(
-    factory: Factory, place: str, like: Optional[nn.Module], widths: Optional[Dict[str, Tuple[int, int]]]
+    model: nn.Module, factory: Factory, place: str, mode: bool, widths: Optional[Dict[str, Tuple[int, int]]]
 ) -> nn.Module:
     keys: Dict[str, Any] = {}
     if widths is not None:
@@ -293,12 +340,10 @@ def _new_module(
     module = factory(**keys)
     if not isinstance(module, nn.Module):
         raise TypeError(f"berlu: what shall make the new activation of '{place}' gave {module!r}, which is no module")
-    if like is not None:
-        module.train(like.training)
-        tensor = next(like.parameters(), None)
-        if tensor is not None:
-            module.to(tensor.device)
-    return module
+    neighbour = _neighbour(model, place)
+    if neighbour is not None:
+        module.to(device=neighbour.device, dtype=neighbour.dtype)
+    return module.train(mode)
 
 
 def _text(module: nn.Module) -> str:
@@ -321,6 +366,9 @@ def replace_activations(
     example   an input (or a tuple of inputs): one forward pass lists functional calls that remain
     channels  one parameter per channel; widths come from the example, or from the layer before
 
+    New parameters have the device and the dtype of the nearest ones in the model, those of the layer
+    before if there are any.
+
     Returns a Report. Finding nothing is an error. A model is not changed by a call that fails.
 
     >>> import torch, berlu.torch as bt
@@ -329,8 +377,7 @@ def replace_activations(
     1      gelu  berlu:alpha=0.01,eps=0.1,degree=2,learn=alpha
     1 replaced, 0 gates left alone
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"berlu: the model is a {type(model).__name__}; it must be a module of torch")
+    check_model(model)
     wanted = None if old is None else {old} if isinstance(old, str) else set(old)
     inputs: Tuple[Any, ...] = () if example is None else example if isinstance(example, tuple) else (example,)
     report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)
@@ -382,9 +429,9 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         before = getattr(parent, key)
         if by_function:
             width = {place: (int(getattr(parent, "linear1").out_features), -1)}
-            module = _new_module(factory, place, parent, width if widths is not None else None)
+            module = _new_module(model, factory, place, parent.training, width if widths is not None else None)
         else:
-            module = made.get(id(before)) or _new_module(factory, place, before, widths)
+            module = made.get(id(before)) or _new_module(model, factory, place, before.training, widths)
             made[id(before)] = module
         ready.append((parent, key, module))
         report.replaced.append((place, kind, _text(module)))
@@ -392,3 +439,7 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         setattr(parent, key, module)
         if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
             setattr(parent, "activation_relu_or_gelu", 0)
+    for encoder in model.modules():  # with a padding mask it would make nested tensors for what torch computes itself
+        if isinstance(encoder, nn.TransformerEncoder):
+            if any(getattr(layer, "activation_relu_or_gelu", 1) == 0 for layer in encoder.layers):
+                encoder.use_nested_tensor = False

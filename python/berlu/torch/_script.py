@@ -31,7 +31,7 @@ def script_function(spec: str, channels: bool, dim: int) -> Any:
         for name, own, p in zip(site.form.params, site.own, params):
             value: Number = own if p is None else p if channels else p.reshape(())
             shaped.append(value.clamp_min(2.0**-60) if isinstance(value, Tensor) and name in WIDTHS else value)
-        y = site.form.value(last, shaped)
+        y = site.form.exported(last, shaped)
         return y.movedim(-1, dim) if channels else y
 
     example = torch.zeros([2] * max(2, dim + 1, -dim)) if channels else torch.zeros(2)

@@ -11,20 +11,32 @@ import torch
 from torch import nn
 
 from ._modules import Act
+from ._ops import check_model
 
 
 def _sites(model: nn.Module) -> Iterator[Tuple[str, Act]]:
+    check_model(model)
     for name, module in model.named_modules():
         if isinstance(module, Act):
             yield name, module
+
+
+def _named_by(module: nn.Module) -> List[nn.Parameter]:
+    """What a module names in no_weight_decay(), in names of its own: so it is found wherever the module
+    lies, and inside what torch.compile, DistributedDataParallel and others wrap around it."""
+    named = getattr(module, "no_weight_decay", None)
+    if not callable(named):
+        return []
+    params = dict(module.named_parameters(remove_duplicate=False))
+    return [params[name] for name in named() if name in params]
 
 
 def parameter_groups(
     model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0, lr: Optional[float] = None
 ) -> List[Dict[str, Any]]:
     """Parameter groups for any torch optimizer: matrices decay; biases, norms and everything else
-    of at most one dimension do not, nor what the model itself names in no_weight_decay() (timm's
-    tokens and positions); the parameters of activations (nn.PReLU's included) never do
+    of at most one dimension do not, nor what the model or a module in it names in no_weight_decay()
+    (timm's tokens and positions); the parameters of activations (nn.PReLU's included) never do
     and may have a multiple `act_lr` of the learning rate, for which `lr` must be given.
 
     >>> import torch, berlu.torch as bt
@@ -32,14 +44,14 @@ def parameter_groups(
     >>> [(g["name"], g["weight_decay"], len(g["params"])) for g in bt.parameter_groups(model, weight_decay=0.05)]
     [('decay', 0.05, 1), ('no_decay', 0.0, 1), ('activation', 0.0, 1)]
     """
+    check_model(model)
     if act_lr != 1.0 and lr is None:
         raise ValueError("berlu: act_lr is a multiple of the learning rate, so lr must be given too")
     slopes = {id(p) for m in model.modules() if isinstance(m, (Act, nn.PReLU)) for p in m.parameters(recurse=False)}
     groups: Dict[str, List[nn.Parameter]] = {"decay": [], "no_decay": [], "activation": []}
-    named = getattr(model, "no_weight_decay", None)
-    still = set(named()) if callable(named) else set()
-    for key, p in model.named_parameters():
-        decays = p.dim() > 1 and key not in still
+    named = {id(p) for module in model.modules() for p in _named_by(module)}
+    for p in model.parameters():
+        decays = p.dim() > 1 and id(p) not in named
         if p.requires_grad:
             groups["activation" if id(p) in slopes else "decay" if decays else "no_decay"].append(p)
     out: List[Dict[str, Any]] = []
