@@ -235,9 +235,14 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
     }
     snprintf(x.folder, sizeof x.folder, "runs/%s", x.s.name);
     status = study_place_check(x.folder, x.s.name);
-    if (x.s.kind == STUDY_TRAIN && status == BERLU_OK) /* costs are in the store and nowhere else */
+    int indexed = 0; /* by a scheduler that works there: the index has one writer */
+    run_record scheduler;
+    if (status == BERLU_OK && folder_exists(x.folder))
+        status = run_record_read(&scheduler, &indexed, x.folder);
+    indexed |= x.s.kind != STUDY_TRAIN; /* costs are in the store and nowhere else */
+    if (!indexed && status == BERLU_OK)
         status = study_entries_make(&x.runs, &x.s, x.folder);
-    if (x.s.kind == STUDY_TRAIN && status == BERLU_OK)
+    if (!indexed && status == BERLU_OK)
         status = study_index_make(&x);
     snprintf(path, STUDY_PATH, "%.4000s/study.db", x.folder);
     study_opened_free(&x);
