@@ -272,219 +272,51 @@ static void norm_table(cuda_device *dev)
     bench_norm(dev, "no fast width", 1024 * 65, 200, DTYPE_BF16, 0, 0);
 }
 
-/* ---- forms of the norm's kernels by turns ---------------------------------------------------- */
+/* ---- the gradient of norm, alone ------------------------------------------------------------- */
 
-/* Ends of sums are launches of their own; they are not timed. */
-static bool grad_ends;
-static bool shared_preferred; /* over L1, as a hint to the driver */
-
+/* Without the sums over blocks, which are a launch of their own. */
 template <typename TX, int WIDTH, typename FILL> static void grad_ahead(const op_call *c)
 {
     norm_grad_args a = norm_grad_args_of(c);
-    if (shared_preferred)
-        must(cudaFuncSetAttribute(norm_grad_ahead<TX, __nv_bfloat16, WIDTH, 3, FILL>,
-                                  cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
     norm_ahead_launch<TX, __nv_bfloat16, WIDTH, FILL>(a, NORM_BLOCKS, cuda_device_of(c)->stream);
     cuda_launched(c);
-    if (grad_ends)
-        norm_grad_end(a, c);
 }
 
-template <typename TX, int WIDTH, bool WHOLE> static void grad_fast(const op_call *c)
-{
-    norm_grad_args a = norm_grad_args_of(c);
-    norm_grad_fast_launch<TX, __nv_bfloat16, WIDTH / NORM_CHANNELS, WHOLE>(a, cuda_device_of(c)->stream);
-    cuda_launched(c);
-    if (grad_ends)
-        norm_grad_end(a, c);
-}
-
-template <typename TX, int WIDTH, bool WHOLE> static void forward_fast(const op_call *c)
-{
-    norm_fast_launch<TX, __nv_bfloat16, WIDTH / NORM_CHANNELS, WHOLE>(norm_args_of(c), cuda_device_of(c)->stream);
-    cuda_launched(c);
-}
-
-template <typename TX, typename FILL> static void forward_ahead(const op_call *c)
-{
-    norm_forward_launch<TX, __nv_bfloat16, 192, FILL>(norm_args_of(c), NORM_BLOCKS, cuda_device_of(c)->stream);
-    cuda_launched(c);
-}
-
-struct form {
-    const char *name;
-    op_kernel kernel;
-};
-
-typedef std::vector<std::vector<char>> form_results; /* the bytes of each output */
-
-static form_results form_run(bench_call *b, op_kernel kernel, cuda_device *dev)
-{
-    form_results all(NODE_OUTPUTS);
-    for (int i = 0; i < NODE_OUTPUTS; i++)
-        if (b->call.out[i].data) {
-            const op_operand &o = b->call.out[i];
-            all[i].resize((size_t)(o.rows * o.channels) * (o.dtype == DTYPE_BF16 ? 2 : 4));
-            must(cudaMemset(o.data, 0xff, all[i].size())); /* NaN */
-        }
-    must(cudaDeviceSynchronize());
-    grad_ends = true;
-    kernel(&b->call);
-    grad_ends = false;
-    must(cudaStreamSynchronize(dev->stream));
-    for (int i = 0; i < NODE_OUTPUTS; i++)
-        if (!all[i].empty())
-            must(cudaMemcpy(all[i].data(), b->call.out[i].data, all[i].size(), cudaMemcpyDefault));
-    return all;
-}
-
-static float element(const std::vector<char> &raw, bool bf16, size_t i)
-{
-    uint32_t word;
-    if (bf16)
-        word = (uint32_t)((const uint16_t *)raw.data())[i] << 16;
-    else
-        memcpy(&word, raw.data() + 4 * i, 4);
-    float f;
-    memcpy(&f, &word, 4);
-    return f;
-}
-
-/* The largest difference of each output from `want`, as a share of its largest value. */
-static void form_differences(const bench_call *b, const form_results &want, const form_results &got)
-{
-    printf(" off by");
-    for (int i = 0; i < NODE_OUTPUTS; i++) {
-        bool bf16 = b->call.out[i].dtype == DTYPE_BF16;
-        float largest = 0, most = 0;
-        size_t count = got[i] == want[i] ? 0 : got[i].size() / (bf16 ? 2 : 4);
-        if (got[i].empty())
-            continue;
-        for (size_t e = 0; e < count; e++) {
-            float w = element(want[i], bf16, e), off = fabsf(element(got[i], bf16, e) - w);
-            largest = fmaxf(largest, fabsf(w));
-            most = off == off ? fmaxf(most, off) : INFINITY;
-        }
-        printf(" %.0e", most > 0 ? most / largest : 0);
-    }
-}
-
-/* All forms by turns, then compared with the first: sums over a row are in another order, so single
- * elements of dx differ by a unit of their last place. */
-template <typename F>
-static void form_bench(cuda_device *dev, const char *name, int64_t rows, int64_t width, const std::vector<form> &forms,
-                       op_workspace workspace, F make)
-{
-    enum { TURNS = 5 };
-    std::vector<bench_call *> sets;
-    for (int i = 0; i < SETS; i++) {
-        bench_call *b = new bench_call;
-        b->call.attr = &b->attr;
-        b->call.device = (device *)dev;
-        make(b);
-        b->workspace(workspace ? workspace(&b->call) : 0);
-        sets.push_back(b);
-    }
-    must(cudaDeviceSynchronize());
-    double bytes = (double)sets[0]->bytes;
-    printf("%s, %lld x %lld: %.1f MB, floor %.1f us; medians of %d turns\n", name, (long long)rows, (long long)width,
-           bytes * 1e-6, bytes / 4.0e6, TURNS);
-    std::vector<std::vector<double>> us(forms.size());
-    for (int turn = 0; turn < TURNS; turn++)
-        for (size_t f = 0; f < forms.size(); f++)
-            us[f].push_back(time_calls(sets.data(), SETS, forms[f].kernel, dev) * 1e6);
-    form_results want = form_run(sets[0], forms[0].kernel, dev);
-    for (size_t f = 0; f < forms.size(); f++) {
-        std::sort(us[f].begin(), us[f].end());
-        double median = us[f][TURNS / 2];
-        printf("  %-34s %7.1f us  %4.2f of the floor  (%.1f to %.1f) ", forms[f].name, median, bytes / 4.0e6 / median,
-               us[f][0], us[f][TURNS - 1]);
-        form_results got = form_run(sets[0], forms[f].kernel, dev);
-        form_differences(sets[0], want, got);
-        printf("%s\n", got == form_run(sets[0], forms[f].kernel, dev) ? "" : "  OTHER BYTES THE SECOND TIME");
-        fflush(stdout);
-    }
-    for (bench_call *b : sets)
-        delete b;
-}
-
-/* Differences are of dx, dw, db, the sums of dx, y and the copy of dx. */
-static void grad_bench(cuda_device *dev, const char *name, int64_t rows, int64_t width, tensor_dtype stream,
-                       const std::vector<form> &forms)
-{
-    form_bench(dev, name, rows, width, forms, cuda_norm_grad_workspace, [&](bench_call *b) {
-        b->in(0, rows, width, DTYPE_BF16, 1), b->in(1, rows, width, stream, 1), b->in(2, 1, width, DTYPE_F32, 1);
-        b->in(3, rows, 2, DTYPE_F32, 1), b->in(4, rows, width, stream, 1), b->in(5, 1, width, DTYPE_F32, 1);
-        b->out(0, rows, width, stream), b->out(1, 1, width, DTYPE_F32), b->out(2, 1, width, DTYPE_F32);
-        b->out(3, 1, width, DTYPE_F32), b->out(4, rows, width, DTYPE_BF16);
-        if (stream == DTYPE_F32)
-            b->out(5, rows, width, DTYPE_BF16);
-    });
-}
-
-template <typename TX> static void forward_bench(cuda_device *dev, const char *name, int64_t rows)
+/* With everything that a training step may want of it: residual, column sums of dx, y recomputed
+ * and, of an f32 stream, dx in bf16. */
+template <typename TX, int WIDTH, typename FILL = typename norm_fill_best<TX, __nv_bfloat16, WIDTH>::type>
+static void bench_grad(cuda_device *dev, const char *name, int64_t rows)
 {
     tensor_dtype stream = sizeof(TX) == 2 ? DTYPE_BF16 : DTYPE_F32;
-    constexpr int DEEP = sizeof(TX) == 2 ? 2 : 1;
-    std::vector<form> forms = {{"row by row", forward_fast<TX, 192, false>},
-                               {"row by row, whole stores", forward_fast<TX, 192, true>},
-                               {"ahead: 4 x 8 warps, 2 stages", forward_ahead<TX, norm_fill<8, 4, 2, DEEP>>},
-                               {"ahead: 4 x 8 warps, 3 stages", forward_ahead<TX, norm_fill<8, 4, 3, DEEP>>},
-                               {"ahead: 3 x 8 warps, 3 stages", forward_ahead<TX, norm_fill<8, 3, 3, DEEP>>}};
-    form_bench(dev, name, rows, 192, forms, NULL, [&](bench_call *b) {
-        b->attr.eps = 1e-6f;
-        b->in(0, rows, 192, stream, 1), b->in(1, 1, 192, DTYPE_F32, 1), b->in(2, 1, 192, DTYPE_F32, 1);
-        b->out(0, rows, 192, DTYPE_BF16), b->out(1, rows, 2, DTYPE_F32);
+    char text[80];
+    snprintf(text, sizeof text, "%s, %lld x %d", name, (long long)rows, WIDTH);
+    bench(text, 0, grad_ahead<TX, WIDTH, FILL>, cuda_norm_grad_workspace, dev, [&](bench_call *b) {
+        b->in(0, rows, WIDTH, DTYPE_BF16, 1), b->in(1, rows, WIDTH, stream, 1), b->in(2, 1, WIDTH, DTYPE_F32, 1);
+        b->in(3, rows, 2, DTYPE_F32, 1), b->in(4, rows, WIDTH, stream, 1), b->in(5, 1, WIDTH, DTYPE_F32, 1);
+        b->out(0, rows, WIDTH, stream), b->out(1, 1, WIDTH, DTYPE_F32), b->out(2, 1, WIDTH, DTYPE_F32);
+        b->out(3, 1, WIDTH, DTYPE_F32), b->out(4, rows, WIDTH, DTYPE_BF16);
+        if (stream == DTYPE_F32)
+            b->out(5, rows, WIDTH, DTYPE_BF16);
     });
 }
 
-template <int WIDTH> static std::vector<form> grad_forms_bf16()
-{
-    typedef __nv_bfloat16 bf16;
-    return {{"row by row", grad_fast<bf16, WIDTH, false>},
-            {"row by row, whole stores", grad_fast<bf16, WIDTH, true>},
-            {"ahead: 2 x 8 warps, 2 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<8, 2, 2, 2>>},
-            {"ahead: 2 x 8 warps, 3 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<8, 2, 3, 2>>},
-            {"ahead: 2 x 8 warps, 3 stages of 1", grad_ahead<bf16, WIDTH, norm_fill<8, 2, 3, 1>>},
-            {"ahead: 4 x 4 warps, 2 stages of 2", grad_ahead<bf16, WIDTH, norm_fill<4, 4, 2, 2>>}};
-}
-
-static std::vector<form> grad_forms_f32()
-{
-    return {{"row by row", grad_fast<float, 192, false>},
-            {"row by row, whole stores", grad_fast<float, 192, true>},
-            {"ahead: 2 x 8 warps, 3 stages of 1", grad_ahead<float, 192, norm_fill<8, 2, 3, 1>>},
-            {"ahead: 2 x 8 warps, 2 stages of 1", grad_ahead<float, 192, norm_fill<8, 2, 2, 1>>},
-            {"ahead: 4 x 4 warps, 3 stages of 1", grad_ahead<float, 192, norm_fill<4, 4, 3, 1>>}};
-}
-
-/* As cuda_norm_grad() has it, beside the form before. */
-template <int WIDTH> static std::vector<form> grad_forms_best()
-{
-    typedef __nv_bfloat16 bf16;
-    return {{"row by row", grad_fast<bf16, WIDTH, false>},
-            {"ahead", grad_ahead<bf16, WIDTH, typename norm_fill_best<bf16, bf16, WIDTH>::type>}};
-}
-
+/* Then other ways to fill a multiprocessor, for whoever measures on another GPU. */
 static void grad_table(cuda_device *dev)
 {
-    grad_bench(dev, "norm_grad ViT-Tiny/4 b1024, bf16", 1024 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
-    grad_bench(dev, "norm_grad ViT-Tiny/4 b1024, f32 stream", 1024 * 65, 192, DTYPE_F32, grad_forms_f32());
-    grad_bench(dev, "norm_grad ViT-Tiny/4 b256, bf16", 256 * 65, 192, DTYPE_BF16, grad_forms_bf16<192>());
-    grad_bench(dev, "norm_grad TNT words b512, bf16", 512 * 65, 384, DTYPE_BF16, grad_forms_bf16<384>());
-    forward_bench<__nv_bfloat16>(dev, "norm ViT-Tiny/4 b1024, bf16", 1024 * 65);
-    forward_bench<__nv_bfloat16>(dev, "norm ViT-Tiny/4 b256, bf16", 256 * 65);
-    forward_bench<float>(dev, "norm ViT-Tiny/4 b1024, f32 stream", 1024 * 65);
-    grad_bench(dev, "norm_grad ConvNeXt-T b128, bf16", 128 * 1024, 96, DTYPE_BF16, grad_forms_best<96>());
-    grad_bench(dev, "norm_grad ViT-Base b256, bf16", 256 * 65, 768, DTYPE_BF16, grad_forms_best<768>());
-    grad_bench(dev, "norm_grad TNT pixels b128, bf16", 128 * 64 * 16, 24, DTYPE_BF16, grad_forms_best<24>());
-}
-
-static void grad_shared_table(cuda_device *dev)
-{
-    shared_preferred = true;
-    grad_table(dev);
-    shared_preferred = false;
+    typedef __nv_bfloat16 bf16;
+    const int64_t tiny = 1024 * 65;
+    bench_grad<bf16, 192>(dev, "norm_grad ViT-Tiny/4 b1024", tiny);
+    bench_grad<float, 192>(dev, "norm_grad ViT-Tiny/4 b1024, f32", tiny);
+    bench_grad<bf16, 192>(dev, "norm_grad ViT-Tiny/4 b256", 256 * 65);
+    bench_grad<bf16, 24>(dev, "norm_grad TNT pixels b128", 128 * 64 * 16);
+    bench_grad<bf16, 384>(dev, "norm_grad TNT words b512", 512 * 65);
+    bench_grad<bf16, 96>(dev, "norm_grad ConvNeXt-T b128", 128 * 1024);
+    bench_grad<bf16, 768>(dev, "norm_grad ViT-Base b256", 256 * 65);
+    bench_grad<bf16, 192, norm_fill<8, 2, 3, 2>>(dev, "2 x 8 warps, 3 stages of 2", tiny);
+    bench_grad<bf16, 192, norm_fill<8, 2, 3, 1>>(dev, "2 x 8 warps, 3 stages of 1", tiny);
+    bench_grad<bf16, 192, norm_fill<4, 4, 2, 2>>(dev, "4 x 4 warps, 2 stages of 2", tiny);
+    bench_grad<float, 192, norm_fill<8, 2, 3, 1>>(dev, "f32, 2 x 8 warps, 3 stages of 1", tiny);
+    bench_grad<float, 192, norm_fill<4, 4, 3, 1>>(dev, "f32, 4 x 4 warps, 3 stages of 1", tiny);
 }
 
 static void attention_table(cuda_device *dev)
@@ -544,9 +376,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(cuda_device *);
-    } tables[] = {{"norm", norm_table},           {"grad", grad_table},     {"grad_shared", grad_shared_table},
-                  {"attention", attention_table}, {"tokens", tokens_table}, {"wide", wide_table},
-                  {"depthwise", depthwise_table}};
+    } tables[] = {{"norm", norm_table},     {"grad", grad_table}, {"attention", attention_table},
+                  {"tokens", tokens_table}, {"wide", wide_table}, {"depthwise", depthwise_table}};
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         printf("no GPU: skipped\n");
@@ -559,7 +390,7 @@ int main(int argc, char **argv)
     must(cudaStreamCreate(&dev.stream));
     printf("%-44s %8s %8s\n", "", "same", "apart");
     for (const auto &t : tables)
-        if (argc < 2 ? t.run != grad_shared_table : !strcmp(argv[1], t.name))
+        if (argc < 2 || !strcmp(argv[1], t.name))
             t.run(&dev);
     must(cudaStreamDestroy(dev.stream));
     return 0;

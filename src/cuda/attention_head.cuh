@@ -155,8 +155,9 @@ DEVICE void lanes_swap(uint32_t &a, uint32_t &b, int mask)
 }
 
 /* Accumulators of a strip to memory, rounded. Four lanes share a row, each with two channels of
- * every eight; they exchange them so that each has whole chunks of 16 bytes. */
-template <int W>
+ * every eight; they exchange them so that each has whole chunks of 16 bytes. WHOLE: which are then
+ * stored in one instruction each (vector_store); false: as the compiler likes. */
+template <int W, bool WHOLE = true>
 DEVICE void head_store(array to, int64_t stride, const attention_args &a, const head_place &at, const float (*acc)[4],
                        int row0)
 {
@@ -173,8 +174,12 @@ DEVICE void head_store(array to, int64_t stride, const attention_args &a, const 
                 w[i] = bf16_pair(acc[n + i][2 * h], acc[n + i][2 * h + 1]);
             lanes_swap(w[0], w[1], 1), lanes_swap(w[2], w[3], 1);
             lanes_swap(w[0], w[2], 2), lanes_swap(w[1], w[3], 2);
-            if (row < a.tokens)
+            if (row >= a.tokens)
+                continue;
+            if constexpr (WHOLE)
                 vector_store(first + row * stride + n * 8, make_uint4(w[0], w[1], w[2], w[3]));
+            else
+                *(uint4 *)(first + row * stride + n * 8) = make_uint4(w[0], w[1], w[2], w[3]);
         }
     }
 }

@@ -148,7 +148,8 @@ DEVICE void head_queries(uint32_t ds, const head_plan &plan, uint32_t k, int col
 }
 
 /* Strips of accumulators, scaled, to memory; their column sums, where wanted, to `sums`, four
- * columns together and `step` floats from four to four. */
+ * columns together and `step` floats from four to four. Whole stores are slower here at most sizes:
+ * 41.3 instead of 38.9 us for 256 x 3 heads of 80 tokens on an H200. */
 template <int F, int W>
 DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const head_place &at, float (*acc)[W / 8][4],
                         int row0, float scale, float *sums, int step)
@@ -158,7 +159,7 @@ DEVICE void head_finish(array to, int64_t stride, const attention_args &a, const
 #pragma unroll
         for (int e = 0; e < W / 2; e++)
             acc[f][e / 4][e % 4] *= scale;
-        head_store<W>(to, stride, a, at, acc[f], row0 + f * 16);
+        head_store<W, false>(to, stride, a, at, acc[f], row0 + f * 16);
     }
     if (!a.partial)
         return;

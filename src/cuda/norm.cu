@@ -5,33 +5,34 @@
  * over all rows; where requested, the column sums of dx too, which are the bias gradient of the
  * layer that wrote x, and y recomputed, for the weights of the layer behind.
  *
- * The widths of our models (24 to 768, cuda/norm_rows.cuh) have kernels that read and write memory
- * once; every other width, and every other mix of dtypes, takes the plain kernels. A row is read
+ * The widths of our models (24 to 768) have kernels that read and write memory once, norm_fast() in
+ * cuda/norm_rows.cuh and norm_grad_ahead() in cuda/norm_ahead.cuh; every other width, and every
+ * other mix of dtypes, takes the kernels for any width in cuda/norm_rows.cuh. A row is read
  * before it is written, by the warp that writes it, so outputs may overwrite inputs of their own
  * dtype. */
 #include "cuda/norm_ahead.cuh"
 
-/* Calls f.run<L>() for the lanes L of a fast width; false where there is none. */
-template <typename F> static bool lanes_pick(int width, const F &f)
+/* Calls f.run<WIDTH>() where `width` is fast; false where it is not. */
+template <typename F> static bool width_pick(int width, const F &f)
 {
     switch (width) {
     case 24:
-        f.template run<1>();
+        f.template run<24>();
         return true;
     case 48:
-        f.template run<2>();
+        f.template run<48>();
         return true;
     case 96:
-        f.template run<4>();
+        f.template run<96>();
         return true;
     case 192:
-        f.template run<8>();
+        f.template run<192>();
         return true;
     case 384:
-        f.template run<16>();
+        f.template run<384>();
         return true;
     case 768:
-        f.template run<32>();
+        f.template run<768>();
         return true;
     }
     return false;
@@ -39,19 +40,12 @@ template <typename F> static bool lanes_pick(int width, const F &f)
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* Rows copied ahead (norm_ahead.cuh), or read when they are needed (norm_rows.cuh). */
-constexpr bool NORM_FORWARD_AHEAD = false;
-
 template <typename TX, typename TY> struct norm_launch {
     const norm_args &a;
     cudaStream_t stream;
-    template <int L> void run() const
+    template <int WIDTH> void run() const
     {
-        if constexpr (NORM_FORWARD_AHEAD && L <= 16)
-            norm_forward_launch<TX, TY, NORM_CHANNELS * L, norm_fill<8, 4, 2, sizeof(TX) == 2 ? 2 : 1>>(a, NORM_BLOCKS,
-                                                                                                        stream);
-        else
-            norm_fast_launch<TX, TY, L, true>(a, stream);
+        norm_fast_launch<TX, TY, WIDTH / NORM_CHANNELS>(a, stream);
     }
 };
 
@@ -61,12 +55,12 @@ static bool norm_launch_fast(const norm_args &a, cudaStream_t stream)
         a.b.bf16)
         return false;
     if (a.x.bf16 && a.y.bf16)
-        return lanes_pick(a.width, norm_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
+        return width_pick(a.width, norm_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
     if (a.x.bf16)
-        return lanes_pick(a.width, norm_launch<__nv_bfloat16, float>{a, stream});
+        return width_pick(a.width, norm_launch<__nv_bfloat16, float>{a, stream});
     if (a.y.bf16)
-        return lanes_pick(a.width, norm_launch<float, __nv_bfloat16>{a, stream});
-    return lanes_pick(a.width, norm_launch<float, float>{a, stream});
+        return width_pick(a.width, norm_launch<float, __nv_bfloat16>{a, stream});
+    return width_pick(a.width, norm_launch<float, float>{a, stream});
 }
 
 extern "C" void cuda_norm(const op_call *c)
@@ -87,19 +81,12 @@ static int64_t partial_rows(int64_t rows)
     return blocks < NORM_BLOCKS ? blocks : (int64_t)NORM_BLOCKS;
 }
 
-/* Rows copied ahead (norm_ahead.cuh), or read when they are needed (norm_rows.cuh). */
-constexpr bool NORM_AHEAD = true;
-
 template <typename TX, typename TD> struct norm_grad_launch {
     norm_grad_args &a;
     cudaStream_t stream;
-    template <int L> void run() const /* sets the number of blocks, which is that of the partial sums */
+    template <int WIDTH> void run() const /* sets the number of blocks, which is that of the partial sums */
     {
-        constexpr int WIDTH = NORM_CHANNELS * L;
-        if constexpr (NORM_AHEAD)
-            norm_ahead_launch<TX, TD, WIDTH, typename norm_fill_best<TX, TD, WIDTH>::type>(a, NORM_BLOCKS, stream);
-        else
-            norm_grad_fast_launch<TX, TD, L, true>(a, stream);
+        norm_ahead_launch<TX, TD, WIDTH, typename norm_fill_best<TX, TD, WIDTH>::type>(a, NORM_BLOCKS, stream);
     }
 };
 
@@ -114,12 +101,12 @@ static bool norm_grad_launch_fast(norm_grad_args &a, cudaStream_t stream)
     if (a.copy.data && (a.x.bf16 || !a.copy.bf16 || !array_aligned(a.copy)))
         return false;
     if (a.x.bf16 && a.dy.bf16)
-        return lanes_pick(a.width, norm_grad_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
+        return width_pick(a.width, norm_grad_launch<__nv_bfloat16, __nv_bfloat16>{a, stream});
     if (a.x.bf16)
-        return lanes_pick(a.width, norm_grad_launch<__nv_bfloat16, float>{a, stream});
+        return width_pick(a.width, norm_grad_launch<__nv_bfloat16, float>{a, stream});
     if (a.dy.bf16)
-        return lanes_pick(a.width, norm_grad_launch<float, __nv_bfloat16>{a, stream});
-    return lanes_pick(a.width, norm_grad_launch<float, float>{a, stream});
+        return width_pick(a.width, norm_grad_launch<float, __nv_bfloat16>{a, stream});
+    return width_pick(a.width, norm_grad_launch<float, float>{a, stream});
 }
 
 /* Sums over dy first: dx may overwrite it. */

@@ -58,11 +58,17 @@ DEVICE float exp2_fast(float x)
     return y;
 }
 
-/* 16 bytes of device memory in one instruction. Of several such stores in a row the compiler (13.0)
- * writes the first element by element, in four accesses whose lanes are 16 bytes apart. */
+/* 16 or 8 bytes of device memory in one instruction. Of several such stores in a row the compiler
+ * (13.0) writes the first element by element, in accesses of 4 bytes that lie 16 apart between
+ * lanes. Not always faster: measure both. */
 DEVICE void vector_store(void *to, uint4 v)
 {
     asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
+DEVICE void vector_store(void *to, uint2 v)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1,%2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
 }
 
 /* ---- asynchronous copies to shared memory ---------------------------------------------------- */

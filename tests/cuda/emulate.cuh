@@ -232,6 +232,11 @@ DEVICE void vector_store(void *to, uint4 v)
     *(uint4 *)to = v;
 }
 
+DEVICE void vector_store(void *to, uint2 v)
+{
+    *(uint2 *)to = v;
+}
+
 DEVICE float exp2_fast(float x)
 {
     return exp2f(x);
