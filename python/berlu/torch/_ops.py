@@ -420,20 +420,23 @@ def _check_params(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
             raise TypeError(f"berlu: a parameter is a {type(a).__name__}; it must be a tensor")
         if not a.is_floating_point():
             raise TypeError(f"berlu: a parameter is {a.dtype}; it must be a floating-point tensor")
-        if a.numel() == 0:
+        if a.device != x.device:
+            raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
+        channels = a.numel()
+        if channels == 1:
+            continue
+        if channels == 0:
             raise ValueError("berlu: a parameter has no value")
-        if a.numel() > 1 and a.dim() > 1:
+        if a.dim() > 1:
             raise ValueError(
                 f"berlu: a parameter has the shape {tuple(a.shape)}; it must be one number, or one per channel in one "
                 "dimension, which belong to dimension dim of x"
             )
-        if a.device != x.device:
-            raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
         if not isinstance(dim, int):
             raise TypeError(f"berlu: dim is {dim!r}; it must be a whole number")
-        if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
+        if x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != channels:
             raise ValueError(
-                f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
+                f"berlu: there are {channels} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
             )
 
 
