@@ -108,6 +108,18 @@ class Forms(unittest.TestCase):
                     for grad in grads:
                         self.assertEqual(grad.isnan().tolist(), [True] + [False] * 4)
 
+    def test_slopes_at_kinks_are_those_of_the_library_in_every_way(self):
+        kinks = torch.tensor([-3.0, -1.0, 0.0, 1.0, 3.0, 6.0], dtype=torch.float64)
+        for spec in SPECS:
+            want = torch.tensor([berlu.act(spec).slope(x) for x in kinks.tolist()], dtype=torch.float64)
+            leaf = kinks.clone().requires_grad_()
+            (pure,) = torch.autograd.grad(bt.forward(spec, leaf).sum(), leaf)
+            leaf = kinks.float().requires_grad_()
+            (native,) = torch.autograd.grad(bt.forward(spec, leaf).sum(), leaf)
+            transformed = torch.func.grad(lambda x: bt.forward(spec, x).sum())(kinks)
+            for got in (pure, native.double(), transformed):
+                torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-6, msg=lambda m: f"{spec}: {m}")
+
     def test_the_slope_at_zero_is_that_of_the_smooth_function(self):
         for dtype in (torch.float32, torch.float64):
             for backend in ("native", "torch"):
