@@ -160,7 +160,7 @@ _FORMS: Dict[str, _Form] = {
     ),
     "hard_swish": _Form(
         (),
-        lambda x, v: jnp.where(x <= -3, 0.0, x) * jnp.clip(x + 3, 0, 6) / 6,
+        lambda x, v: jnp.where(x >= 3, x, jnp.clip(x, -3, 3) * (jnp.clip(x, -3, 3) + 3) / 6),
         lambda x, v: jnp.where(x <= -3, 0.0, jnp.where(x >= 3, 1.0, x / 3 + 0.5)),
     ),
     "leaky_relu": _leaky(),

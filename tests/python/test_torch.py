@@ -108,6 +108,18 @@ class Forms(unittest.TestCase):
                     for grad in grads:
                         self.assertEqual(grad.isnan().tolist(), [True] + [False] * 4)
 
+    def test_slopes_at_kinks_are_those_of_the_library_in_every_way(self):
+        kinks = torch.tensor([-3.0, -1.0, 0.0, 1.0, 3.0, 6.0], dtype=torch.float64)
+        for spec in SPECS:
+            want = torch.tensor([berlu.act(spec).slope(x) for x in kinks.tolist()], dtype=torch.float64)
+            leaf = kinks.clone().requires_grad_()
+            (pure,) = torch.autograd.grad(bt.forward(spec, leaf).sum(), leaf)
+            leaf = kinks.float().requires_grad_()
+            (native,) = torch.autograd.grad(bt.forward(spec, leaf).sum(), leaf)
+            transformed = torch.func.grad(lambda x: bt.forward(spec, x).sum())(kinks)
+            for got in (pure, native.double(), transformed):
+                torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-6, msg=lambda m: f"{spec}: {m}")
+
     def test_the_slope_at_zero_is_that_of_the_smooth_function(self):
         for dtype in (torch.float32, torch.float64):
             for backend in ("native", "torch"):
@@ -249,16 +261,30 @@ class Operators(unittest.TestCase):
         torch.manual_seed(6)
         x, dy = torch.randn(64, 32), torch.randn(64, 32)
         grads = []
-        for keep in ("input", "output"):
-            act, leaf = bt.BerLU(alpha=0.05, eps=0.3, learn="alpha+eps", keep=keep), x.clone().requires_grad_()
+        for keep, backend in (("input", "native"), ("output", "native"), ("output", "torch")):
+            act = bt.BerLU(alpha=0.05, eps=0.3, learn="alpha+eps", keep=keep, backend=backend)
+            leaf = x.clone().requires_grad_()
             y = act(leaf)
-            self.assertIs(y.grad_fn.saved_tensors[0] is not None, True)
             kept = y.grad_fn.saved_tensors[0]
             self.assertEqual(kept.data_ptr() == y.data_ptr(), keep == "output")
             y.backward(dy)
             grads.append((leaf.grad, act.alpha.grad, act.eps.grad))
-        for a, b in zip(*grads):
-            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+        for other in grads[1:]:
+            for a, b in zip(grads[0], other):
+                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+    def test_keep_output_is_differentiated_twice_in_f64(self):
+        x = torch.linspace(-2.9, 3.1, 12, dtype=torch.float64, requires_grad=True)  # next to kinks, not on them
+        for spec in filter(lambda spec: berlu.act(spec).from_output, berlu.names()):
+            site = site_of(spec)
+            params = [torch.full((1,), 0.3, dtype=torch.float64, requires_grad=True) for _ in site.form.params]
+
+            def f(x, *v):
+                return bt.forward(spec, x, keep="output", **dict(zip(site.form.params, v)))
+
+            with self.subTest(spec):
+                self.assertTrue(torch.autograd.gradcheck(f, [x, *params]))
+                self.assertTrue(torch.autograd.gradgradcheck(f, [x, *params]))
 
     def test_threads_and_deterministic_mode_change_no_bit(self):
         torch.manual_seed(7)

@@ -8,7 +8,7 @@ from typing import List
 
 import torch
 
-from ._form import Form, Tensor, Values, no_less
+from ._form import Form, Tensor, Values
 
 
 class Lines(Form):
@@ -61,7 +61,7 @@ class Leaky(Form):
 
 class HardSwish(Form):
     def value(self, x: Tensor, v: Values) -> Tensor:
-        near = torch.where(x >= 3, 3.0, no_less(x, -3))
+        near = torch.where(x >= 3, 3.0, torch.where(x <= -3, -3.0, x))
         return torch.where(x >= 3, x, near * (near + 3) / 6)
 
     def slope(self, x: Tensor, v: Values) -> Tensor:

@@ -86,20 +86,29 @@ def composition(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, expo
     return _cast(value(_cast(x, dtype), _values(site, x, (p, q), dim, dtype)), x.dtype)
 
 
-def _gradients(ctx: Any, dy: Tensor, from_output: bool = False) -> Tuple[Any, ...]:
-    """dx and the gradients that are wanted, from what a forward pass saved: x or y, p and q."""
-    known, p, q = ctx.saved_tensors
-    site, dtype = site_of(ctx.spec), _wide(known)
-    form, v = site.form, _values(site, known, (p, q), ctx.dim, dtype)
+def _gradients(
+    dy: Tensor,
+    known: Tensor,
+    p: Parameter,
+    q: Parameter,
+    spec: str,
+    dim: int,
+    need_p: bool,
+    need_q: bool,
+    from_output: bool = False,
+) -> Tuple[Tensor, Parameter, Parameter]:
+    """What the backward operators compute, in torch operations."""
+    site, dtype = site_of(spec), _wide(known)
+    form, v = site.form, _values(site, known, (p, q), dim, dtype)
     x, dy = _cast(known, dtype), _cast(dy, dtype)
     if from_output:
         x = form.inverse(x, v)
     out: List[Parameter] = [None, None]
-    if any(ctx.needs_input_grad[1:3]):
-        for i, (a, terms) in enumerate(zip((p, q), form.by_param(x, v))):
-            if ctx.needs_input_grad[1 + i] and a is not None:
-                out[i] = _sum_as(dy * terms, a, ctx.dim)
-    return _cast(dy * form.slope(x, v), known.dtype), *out, None, None
+    if need_p or need_q:
+        for i, (a, needed, terms) in enumerate(zip((p, q), (need_p, need_q), form.by_param(x, v))):
+            if needed and a is not None:
+                out[i] = _sum_as(dy * terms, a, dim)
+    return _cast(dy * form.slope(x, v), known.dtype), out[0], out[1]
 
 
 class _Pure(torch.autograd.Function):
@@ -114,7 +123,9 @@ class _Pure(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        return _gradients(ctx, dy)
+        x, p, q = ctx.saved_tensors
+        need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
+        return *_gradients(dy, x, p, q, ctx.spec, ctx.dim, need_p, need_q), None, None
 
 
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
@@ -186,7 +197,7 @@ def _own(error: RuntimeError) -> RuntimeError:
 
 
 class _Backward(torch.autograd.Function):
-    """A backward operator that can be differentiated."""
+    """A backward operator, or the same in torch operations, that can be differentiated."""
 
     @staticmethod
     def forward(
@@ -200,10 +211,13 @@ class _Backward(torch.autograd.Function):
         need_p: bool,
         need_q: bool,
         from_output: bool,
+        native: bool,
     ) -> Any:
         ctx.save_for_backward(dy, known, p, q)
         ctx.set_materialize_grads(False)
         ctx.spec, ctx.dim, ctx.from_output = spec, dim, from_output
+        if not native:
+            return _gradients(dy, known, p, q, spec, dim, need_p, need_q, from_output)
         op = _raw_from_output if from_output else _raw_backward
         return op(dy, known, p, q, spec, dim, need_p, need_q)
 
@@ -211,10 +225,10 @@ class _Backward(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Parameter) -> Tuple[Any, ...]:
         dy, known, p, q = ctx.saved_tensors
         by_dy, by_known, (dp, dq) = _second_order(dy, known, p, q, ctx.spec, ctx.dim, ctx.from_output, cotangents)
-        return by_dy, by_known, dp, dq, None, None, None, None, None
+        return by_dy, by_known, dp, dq, None, None, None, None, None, None
 
 
-def _call_backward(from_output: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     known, p, q = ctx.saved_tensors
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
     if dy.dtype != known.dtype:
@@ -223,13 +237,14 @@ def _call_backward(from_output: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     if torch.compiler.is_compiling():
         dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
         return dx, dp, dq, None, None
-    if _transformed():  # dy may carry a tangent, which the operators would drop
-        return _gradients(ctx, dy, from_output)
+    transformed = _transformed()  # then dy may carry a tangent, which the operators would drop
     try:
-        if torch.is_grad_enabled():  # create_graph
-            dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
-        else:
+        if torch.is_grad_enabled() and not transformed:  # create_graph
+            dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output, native)
+        elif native and not transformed:
             dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        else:
+            dx, dp, dq = _gradients(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
     except RuntimeError as error:
         raise _own(error) from None
     return dx, dp, dq, None, None
@@ -247,23 +262,25 @@ class _Native(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        return _call_backward(False, ctx, dy)
+        return _call_backward(False, True, ctx, dy)
 
 
-class _NativeKeepsOutput(torch.autograd.Function):
-    """The operator; keeps y, which the next layer keeps anyway, so that x is freed. Traced too:
-    then y is a graph output."""
+class _KeepsOutput(torch.autograd.Function):
+    """The operator, or the pure form; keeps y, which the next layer keeps anyway, so that x is freed.
+    Traced too: then y is a graph output. What is kept must not depend on what computes: checkpointing
+    runs a forward pass again, maybe outside of the block or the thread of backend(), for the backward
+    pass of the first."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
-        y: Tensor = _raw_forward(x, p, q, spec, dim)
+    def forward(ctx: Any, x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, native: bool) -> Tensor:
+        y: Tensor = (_raw_forward if native else composition)(x, p, q, spec, dim)
         ctx.save_for_backward(y, p, q)
-        ctx.spec, ctx.dim = spec, dim
+        ctx.spec, ctx.dim, ctx.native = spec, dim, native
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-        return _call_backward(True, ctx, dy)
+        return *_call_backward(True, ctx.native, ctx, dy), None
 
 
 def _tracked(*tensors: Parameter) -> bool:
@@ -279,7 +296,7 @@ def _forward_autograd(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int
 def _backward_autograd(from_output: bool) -> Any:
     def autograd(dy: Tensor, known: Tensor, p: Parameter, q: Parameter, *rest: Any) -> Any:
         if _tracked(dy, known, p, q):
-            return _Backward.apply(dy, known, p, q, *rest, from_output)
+            return _Backward.apply(dy, known, p, q, *rest, from_output, True)
         return (_raw_from_output if from_output else _raw_backward)(dy, known, p, q, *rest)
 
     return autograd
@@ -403,20 +420,23 @@ def _check_params(x: Tensor, p: Parameter, q: Parameter, dim: int) -> None:
             raise TypeError(f"berlu: a parameter is a {type(a).__name__}; it must be a tensor")
         if not a.is_floating_point():
             raise TypeError(f"berlu: a parameter is {a.dtype}; it must be a floating-point tensor")
-        if a.numel() == 0:
+        if a.device != x.device:
+            raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
+        channels = a.numel()
+        if channels == 1:
+            continue
+        if channels == 0:
             raise ValueError("berlu: a parameter has no value")
-        if a.numel() > 1 and a.dim() > 1:
+        if a.dim() > 1:
             raise ValueError(
                 f"berlu: a parameter has the shape {tuple(a.shape)}; it must be one number, or one per channel in one "
                 "dimension, which belong to dimension dim of x"
             )
-        if a.device != x.device:
-            raise ValueError(f"berlu: a parameter lies on {a.device}, and x on {x.device}")
         if not isinstance(dim, int):
             raise TypeError(f"berlu: dim is {dim!r}; it must be a whole number")
-        if a.numel() > 1 and (x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != a.numel()):
+        if x.dim() == 0 or not -x.dim() <= dim < x.dim() or x.shape[dim] != channels:
             raise ValueError(
-                f"berlu: there are {a.numel()} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
+                f"berlu: there are {channels} channels, and dimension {dim} of x has another size: {tuple(x.shape)}"
             )
 
 
@@ -455,7 +475,7 @@ def _apply_traced(
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     keeps_output = keep == "output" and torch.is_grad_enabled()
-    y: Tensor = _NativeKeepsOutput.apply(x, p, q, spec, dim) if keeps_output else _forward(x, p, q, spec, dim)
+    y: Tensor = _KeepsOutput.apply(x, p, q, spec, dim, True) if keeps_output else _forward(x, p, q, spec, dim)
     return y
 
 
@@ -492,13 +512,15 @@ def apply(
         or not _bridge.available
         or not _device_is_native(x)
     ):
+        if keep == "output" and grad:
+            return _KeepsOutput.apply(x, p, q, spec, dim, False)  # type: ignore[no-any-return]
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     try:
         if not grad or not (learns or x.requires_grad):
             y: Tensor = _raw_forward(x, p, q, spec, dim)
         elif keep == "output":
-            y = _NativeKeepsOutput.apply(x, p, q, spec, dim)
+            y = _KeepsOutput.apply(x, p, q, spec, dim, True)
         else:
             y = _Native.apply(x, p, q, spec, dim)
     except RuntimeError as error:
