@@ -1,4 +1,4 @@
-"""Every Python block of docs/python.md and README.md runs, in order, in one process per page, and so does
+"""Every Python block of docs/python.md, README.md and python/README.md runs, in order, in one process per page, and so does
 every command of berlu between them. SPDX-License-Identifier: MIT"""
 
 import os
@@ -36,7 +36,7 @@ def blocks(page):
 
 class Pages(unittest.TestCase):
     def test_the_blocks_of_a_page_run_in_order(self):
-        for page, least in (("docs/python.md", 15), ("README.md", 1)):
+        for page, least in (("docs/python.md", 15), ("README.md", 1), ("python/README.md", 2)):
             found = blocks(page)
             self.assertGreaterEqual(len(found), least)
             with tempfile.TemporaryDirectory() as folder:
