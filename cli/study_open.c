@@ -237,7 +237,7 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
     status = study_place_check(x.folder, x.s.name);
     int indexed = 0; /* by a scheduler that works there: the index has one writer */
     run_record scheduler;
-    if (status == BERLU_OK && folder_exists(x.folder))
+    if (status == BERLU_OK)
         status = run_record_read(&scheduler, &indexed, x.folder);
     indexed |= x.s.kind != STUDY_TRAIN; /* costs are in the store and nowhere else */
     if (!indexed && status == BERLU_OK)

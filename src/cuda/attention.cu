@@ -351,10 +351,11 @@ extern "C" void cuda_attention_grad(const op_call *c)
     assert(c->in[3].dtype == DTYPE_F32);
     int64_t parts = attention_launch(a, true, cuda_device_of(c)), own = (apart ? 2 : 3) * a.dim;
     cuda_launched(c);
-    cuda_end end = {a.partial, sums, parts, own, 3 * a.dim, 0},
-             end_v = {a.partial + own, sums_v, parts, a.dim, 3 * a.dim, 0};
-    if (a.partial)
-        cuda_end_add(c, &end);
-    if (a.partial && apart)
+    if (!a.partial)
+        return;
+    cuda_end end = {a.partial, sums, parts, own, 3 * a.dim, 0};
+    cuda_end_add(c, &end);
+    cuda_end end_v = {a.partial + own, sums_v, parts, a.dim, 3 * a.dim, 0};
+    if (apart)
         cuda_end_add(c, &end_v);
 }

@@ -45,7 +45,8 @@ template <typename TX, typename TY> struct norm_launch {
     cudaStream_t stream;
     template <int WIDTH> void run() const
     {
-        norm_fast_launch<TX, TY, WIDTH / NORM_CHANNELS>(a, stream);
+        constexpr int L = WIDTH / NORM_CHANNELS, ROWS = NORM_WARPS * 32 / L;
+        kernel_launch(stream, norm_fast<TX, TY, L>, (a.rows + ROWS - 1) / ROWS, NORM_WARPS * 32, 0, a);
     }
 };
 
@@ -65,7 +66,12 @@ static bool norm_launch_fast(const norm_args &a, cudaStream_t stream)
 
 extern "C" void cuda_norm(const op_call *c)
 {
-    norm_args a = norm_args_of(c);
+    norm_args a = {};
+    a.x = array_of(&c->in[0]), a.w = array_of(&c->in[1]), a.b = array_of(&c->in[2]), a.y = array_of(&c->out[0]);
+    a.given = (const float2 *)c->in[3].data, a.kept = (float2 *)c->out[1].data;
+    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels, a.eps = c->attr->eps;
+    assert(!a.given || c->in[3].dtype == DTYPE_F32);
+    assert(!a.kept || c->out[1].dtype == DTYPE_F32);
     cudaStream_t stream = cuda_device_of(c)->stream;
     if (a.rows > 0 && !norm_launch_fast(a, stream))
         kernel_launch(stream, norm_any, (a.rows + NORM_WARPS - 1) / NORM_WARPS, NORM_WARPS * 32, 0, a);

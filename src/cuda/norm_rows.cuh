@@ -48,17 +48,6 @@ typedef struct norm_grad_args {
     int width, blocks, parts;
 } norm_grad_args;
 
-static inline norm_args norm_args_of(const op_call *c)
-{
-    norm_args a = {};
-    a.x = array_of(&c->in[0]), a.w = array_of(&c->in[1]), a.b = array_of(&c->in[2]), a.y = array_of(&c->out[0]);
-    a.given = (const float2 *)c->in[3].data, a.kept = (float2 *)c->out[1].data;
-    a.rows = c->in[0].rows, a.width = (int)c->in[0].channels, a.eps = c->attr->eps;
-    assert(!a.given || c->in[3].dtype == DTYPE_F32);
-    assert(!a.kept || c->out[1].dtype == DTYPE_F32);
-    return a;
-}
-
 static inline int norm_grad_parts(const op_call *c)
 {
     return c->out[3].info ? 3 : 2;
@@ -140,12 +129,6 @@ template <typename TX, typename TY, int L> __global__ void __launch_bounds__(NOR
     }
     if (a.kept && j == 0)
         a.kept[row] = stat;
-}
-
-template <typename TX, typename TY, int L> static void norm_fast_launch(const norm_args &a, cudaStream_t stream)
-{
-    int64_t rows = NORM_WARPS * 32 / L;
-    kernel_launch(stream, norm_fast<TX, TY, L>, (a.rows + rows - 1) / rows, NORM_WARPS * 32, 0, a);
 }
 
 /* Any width and any dtypes: a warp for each row, three passes over it. */

@@ -3,8 +3,8 @@ SPDX-License-Identifier: MIT
 
     eager, CPU or CUDA, f32 bf16 f16   an autograd.Function around the operator; custom_op's own
                                        autograd costs 50 us more
-    torch.compile                      the operator where a parameter's gradient is wanted (on a GPU:
-                                       and CUDA graphs are recorded), else the pure form, which fuses
+    torch.compile                      the operator where a parameter's gradient is wanted, else the
+                                       pure form, which fuses
     export, jit, functorch, forward    the pure form as a composition of operators, which all of them
     AD, tensor subclasses              differentiate themselves
     f64, other devices                 the pure form with its own backward formula
