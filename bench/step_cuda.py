@@ -9,8 +9,9 @@ SPDX-License-Identifier: MIT
 
 A ROW is MODEL:ACT:BATCH:STREAM[:KEEP], for instance vit_tiny_cifar:gelu:1024:bf16:both. STREAM is the dtype of the residual
 stream, and fixes what torch is compared at equal precision: bf16 against a bf16 model with f32 master weights, f32 against
-autocast. KEEP is both (default), input, output, or infer: the forward pass alone. A step is forward, cross entropy,
-backward, clipping to norm 1 and AdamW. Modes of torch:
+autocast. KEEP is both (default), input, output, or infer: the forward pass alone; several with commas take turns, and the
+first is what torch is compared with. A step is forward, cross entropy, backward, clipping to norm 1 and AdamW. Modes of torch,
+or `none`:
 
     default, reduce-overhead, max-autotune    of torch.compile
     graph                                     compiled, and the whole step, clip and update included, in one CUDA graph
@@ -53,9 +54,15 @@ CPU_DEFAULT = ["vit_micro:gelu:8:f32:both"]
 # ---- rows ----
 
 
+def keeps_of(row):
+    """A row for each of its policies."""
+    *shape, keep = (row.split(":") + ["both"])[:5]
+    return [":".join([*shape, one]) for one in keep.split(",")]
+
+
 def prepare(args, rows):
-    """Of each row berlu's process and torch's, warm and idle. Torch's compile side by side; berlu's start when these are
-    done, one by one, because they time algorithms."""
+    """Of each row berlu's processes, one a policy, and torch's, warm and idle. Torch's compile side by side; berlu's start
+    when these are done, one by one, because they time algorithms."""
     peers = {row: [Peer(args, row, mode) for mode in args.modes if ("+cls" not in mode or row.startswith("vit"))] for row in rows}
     for cells in peers.values():
         for peer in cells:
@@ -63,8 +70,9 @@ def prepare(args, rows):
     ours = {}
     with Quiet(args.pause):
         for row in rows:
-            ours[row] = Ours(args, row)
-            ours[row].ready()
+            ours[row] = [Ours(args, one) for one in keeps_of(row)]
+            for cell in ours[row]:
+                cell.ready()
     return {row: (ours[row], peers[row]) for row in rows}
 
 
@@ -76,22 +84,26 @@ def spread(rates):
 def measure(args, ours, peers):
     """Rounds of one row; the cells have their rates. A first round does not count: clocks and caches are another row's."""
     with Quiet(args.pause):
-        for cell in [ours, *peers]:
+        for cell in [*ours, *peers]:
             cell.turn()
             cell.rates.clear()
         for i in range(args.rounds):
-            for cell in [ours, *peers] if i % 2 == 0 else [*peers[::-1], ours]:
+            for cell in [*ours, *peers][:: 1 if i % 2 == 0 else -1]:
                 cell.turn()
-    for cell in [ours, *peers]:
+    for cell in [*ours, *peers]:
         cell.end()
 
 
 def compare(args, row, ours, peers):
     measure(args, ours, peers)
-    if not ours.rates:
+    first, *others = ours
+    if not first.rates:
         return
-    rate = statistics.median(ours.rates)
-    print(f"{row}: berlu {spread(ours.rates)}, planned {ours.last['planned_bytes'] / 2**20:.0f} MiB", flush=True)
+    rate = statistics.median(first.rates)
+    print(f"{row}: berlu {spread(first.rates)}, planned {first.last['planned_bytes'] / 2**20:.0f} MiB", flush=True)
+    for cell in (cell for cell in others if cell.rates):
+        print(f"    keep {cell.row.split(':')[4]}: {spread(cell.rates)}, {cell.last['planned_bytes'] / 2**20:.0f} MiB, "
+              f"{statistics.median(cell.rates) / rate:.3f} of the first", flush=True)
     peers = sorted((peer for peer in peers if peer.rates), key=lambda peer: -statistics.median(peer.rates))
     fastest = next((peer for peer in peers if not Mode(peer.mode).cls), None)
     for peer in peers:
@@ -194,7 +206,7 @@ def options():
     p.add_argument("--berlu", default="build/berlu")
     p.add_argument("--berlu-env", action="append", default=[], metavar="NAME=VALUE", help="environment of berlu alone")
     p.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    p.add_argument("--modes", type=lambda text: text.split(","), default=None, help="of torch, with commas")
+    p.add_argument("--modes", type=lambda text: text.split(","), default=None, help="of torch, with commas; none: berlu alone")
     p.add_argument("--rounds", type=int, default=6)
     p.add_argument("--seconds", type=float, default=1.0, help="of a turn")
     p.add_argument("--ahead", type=int, default=1, metavar="N", help="rows prepared side by side before they are measured")
@@ -225,7 +237,7 @@ def main():
     args = p.parse_args()
     signal.signal(signal.SIGTERM, ended)
     cpu = args.device == "cpu"
-    args.modes = args.modes or (["eager"] if cpu else ["graph"] if args.sweep or args.memory else ["graph", "graph+cls", "default", "reduce-overhead"])
+    args.modes = [] if args.modes == ["none"] else args.modes or (["eager"] if cpu else ["graph"] if args.sweep or args.memory else ["graph", "graph+cls", "default", "reduce-overhead"])
     try:
         kinds = [Mode(mode).kind for mode in args.modes]
     except ValueError as error:
@@ -236,6 +248,8 @@ def main():
     for row in rows:
         if len(row.split(":")) not in (4, 5) or row.split(":")[0] not in CALLS:
             p.error(f"'{row}' is not MODEL:ACT:BATCH:STREAM[:KEEP] with a model of {', '.join(CALLS)}")
+    if not args.modes and (args.sweep or args.memory):
+        p.error("--sweep and --memory compare: --modes none is for rows alone")
     if args.sweep:
         if not args.csv:
             p.error("--sweep needs --csv")

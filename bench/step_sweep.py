@@ -104,8 +104,8 @@ def run(args, prepare, measure):
             break
         prepared = prepare(args, [row_of(cell) for cell in group])
         for cell in group:
-            ours, peers = prepared[row_of(cell)]
-            measure(args, ours, peers)
+            (ours,), peers = prepared[row_of(cell)]
+            measure(args, [ours], peers)
             line = cell_take(cell, ours, peers)
             cells.remove(cell)
             if line:
