@@ -14,19 +14,20 @@ static const option_row report_rows[] = {
     {"from", OPTION_STRINGS, "FILE|DIR", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
      .help = "studies: their files, or folders that hold a study.db"},
     {"out", OPTION_STRING, "DIR", .flags = OPTION_REQUIRED, .help = "folder to write into"},
-    {"format", OPTION_STRING, "LIST", .standard = "html,md,csv", .help = "of html, md, csv, latex"},
+    {"format", OPTION_STRING, "LIST", .standard = "html,md,csv",
+     .help = "of html, md, csv, latex, svg (each plot as a file)"},
     {0}};
 
 static berlu_status formats_parse(unsigned *out, const char *list)
 {
-    static const char *const names[] = {"html", "md", "csv", "latex"};
+    static const char *const names[] = {"html", "md", "csv", "latex", "svg"};
     *out = 0;
     for (const char *at = list; *at;) {
         size_t length = strcspn(at, ","), i = 0;
         while (i < COUNT(names) && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
             i++;
         if (i == COUNT(names))
-            return berlu_fail(BERLU_ERR_ARG, "--format %s: html, md, csv and latex are possible", list);
+            return berlu_fail(BERLU_ERR_ARG, "--format %s: html, md, csv, latex and svg are possible", list);
         *out |= 1u << i;
         at += length + (at[length] == ',');
     }

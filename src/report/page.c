@@ -21,7 +21,7 @@ static void section_end(text *out)
 
 /* ---- sections that are figures, or one line where there is no data --------------------------- */
 
-typedef berlu_status (*plot_function)(text *, const evidence *, size_t *);
+typedef berlu_status (*plot_function)(figures *, const evidence *);
 
 typedef struct plot_section {
     const char *id, *title, *about, *without;
@@ -29,8 +29,8 @@ typedef struct plot_section {
     int grid;
 } plot_section;
 
-static const plot_section before_contrasts = {"contrasts-plot", NULL, NULL, "No contrast has runs on both sides yet.",
-                                              plot_forest,      0};
+static const plot_section before_contrasts = {"contrasts", NULL, NULL, "No contrast has runs on both sides yet.",
+                                              plot_forest, 0};
 
 static const plot_section plots[] = {
     {"dots", "All runs", "Every finished run after its last epoch, over its cell.", "No run is finished yet.",
@@ -79,13 +79,13 @@ static void shared_write(text *out, const view *v)
 static berlu_status plot_section_write(text *out, const plot_section *s, const evidence *e)
 {
     text drawn = {0};
-    size_t shown = 0;
-    berlu_status status = s->draw(&drawn, e, &shown);
+    figures to = {.page = &drawn};
+    berlu_status status = s->draw(&to, e);
     if (status == BERLU_OK)
         status = text_status(&drawn);
     if (s->title)
         section(out, s->id, s->title);
-    if (status == BERLU_OK && shown) {
+    if (status == BERLU_OK && to.shown) {
         if (s->about)
             text_add(out, "<p class=\"soft\">%s</p>\n", s->about);
         if (s->draw == plot_dots)
@@ -100,6 +100,16 @@ static berlu_status plot_section_write(text *out, const plot_section *s, const e
         section_end(out);
     text_free(&drawn);
     return status;
+}
+
+berlu_status page_figures_write(const evidence *e, const char *folder)
+{
+    for (size_t i = 0; i <= COUNT(plots); i++) {
+        const plot_section *s = i ? &plots[i - 1] : &before_contrasts;
+        figures to = {.folder = folder, .name = s->id};
+        TRY(s->draw(&to, e));
+    }
+    return BERLU_OK;
 }
 
 /* ---- runs, files, machines ------------------------------------------------------------------- */

@@ -18,6 +18,9 @@ typedef struct page_parts {
 
 berlu_status page_write(text *out, const page_parts *p);
 
+/* The plots of the page as files: ID.svg, ID-2.svg, ... for each section of plots. */
+berlu_status page_figures_write(const evidence *e, const char *folder);
+
 extern const char page_css[], page_script[]; /* page_style.c */
 
 /* page_verdicts.c */

@@ -1,32 +1,23 @@
-/* plots.h - the plots of the page. SPDX-License-Identifier: MIT
+/* plots.h - the plots of a report. SPDX-License-Identifier: MIT
  *
- * Each function writes its plots with captions, or nothing without data; `*shown` counts them.
+ * Each function draws its figures (figures.h), or none without data.
  * Files: plots_runs.c (contrasts, runs), plots_curves.c (epochs, widths), plots_sites.c
  * (measurements by layer), plots_cost.c (time and memory). */
 #ifndef REPORT_PLOTS_H
 #define REPORT_PLOTS_H
 
-#include "base/text.h"
 #include "report/claims.h"
+#include "report/figures.h"
 
-berlu_status plot_forest(text *out, const evidence *e, size_t *shown);
-berlu_status plot_dots(text *out, const evidence *e, size_t *shown);
-berlu_status plot_learning(text *out, const evidence *e, size_t *shown);
-berlu_status plot_widths(text *out, const evidence *e, size_t *shown);
-berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown);
-berlu_status plot_sites(text *out, const evidence *e, size_t *shown);
-berlu_status plot_cost(text *out, const evidence *e, size_t *shown);
+berlu_status plot_forest(figures *to, const evidence *e);
+berlu_status plot_dots(figures *to, const evidence *e);
+berlu_status plot_learning(figures *to, const evidence *e);
+berlu_status plot_widths(figures *to, const evidence *e);
+berlu_status plot_nonlinear(figures *to, const evidence *e);
+berlu_status plot_sites(figures *to, const evidence *e);
+berlu_status plot_cost(figures *to, const evidence *e);
 
 /* ---- for the files of plots ------------------------------------------------------------------ */
-
-#include "io/svg.h"
-
-/* One plot as a figure of the page; `caption` has no markup. Height 0: the default. */
-berlu_status figure_write(text *out, const svg_plot *plot, int width, int height, const char *caption, size_t *shown);
-
-/* Several plots in one figure, `columns` beside each other. */
-berlu_status figures_write(text *out, const svg_plot *plots, size_t count, int columns, const char *caption,
-                           size_t *shown);
 
 const char *metric_words(const view_study *s); /* "test accuracy, %" */
 

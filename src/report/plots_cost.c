@@ -43,7 +43,7 @@ static void bars_take(bars *b, const table *t, size_t row)
     }
 }
 
-static berlu_status time_draw(text *out, const evidence *e, const bars *b, size_t row, size_t *shown)
+static berlu_status time_draw(figures *to, const evidence *e, const bars *b, size_t row)
 {
     const table *t = e->cost;
     int any = 0;
@@ -74,10 +74,10 @@ static berlu_status time_draw(text *out, const evidence *e, const bars *b, size_
                      .y = {.title = side},
                      .series = all,
                      .count = COUNT(all)};
-    return title && side ? figure_write(out, &plot, 0, 0, table_word_at(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
+    return title && side ? figure_write(to, &plot, 0, 0, table_word_at(t, row, "machine")) : BERLU_ERR_MEMORY;
 }
 
-static berlu_status bytes_draw(text *out, const evidence *e, const bars *b, size_t row, size_t *shown)
+static berlu_status bytes_draw(figures *to, const evidence *e, const bars *b, size_t row)
 {
     const table *t = e->cost;
     int any = 0;
@@ -93,7 +93,7 @@ static berlu_status bytes_draw(text *out, const evidence *e, const bars *b, size
                      .y = {.title = "peak memory, MB"},
                      .series = &one,
                      .count = 1};
-    return title ? figure_write(out, &plot, 0, 0, table_word_at(t, row, "machine"), shown) : BERLU_ERR_MEMORY;
+    return title ? figure_write(to, &plot, 0, 0, table_word_at(t, row, "machine")) : BERLU_ERR_MEMORY;
 }
 
 /* The medians next to the paper's table III. */
@@ -134,7 +134,7 @@ static void cost_table(text *out, const table *t)
     text_string(out, "</tbody></table></div>\n");
 }
 
-berlu_status plot_cost(text *out, const evidence *e, size_t *shown)
+berlu_status plot_cost(figures *to, const evidence *e)
 {
     for (size_t row = 0; e->cost && row < table_rows(e->cost); row++) {
         size_t first = 0;
@@ -144,10 +144,10 @@ berlu_status plot_cost(text *out, const evidence *e, size_t *shown)
         if (first != row)
             continue;
         bars_take(&b, e->cost, row);
-        TRY(time_draw(out, e, &b, row, shown));
-        TRY(bytes_draw(out, e, &b, row, shown));
+        TRY(time_draw(to, e, &b, row));
+        TRY(bytes_draw(to, e, &b, row));
     }
-    if (e->cost)
-        cost_table(out, e->cost);
+    if (e->cost && to->page)
+        cost_table(to->page, e->cost);
     return BERLU_OK;
 }

@@ -81,8 +81,8 @@ static curve *curve_of(const view_cell *c, const char *metric, curve_kind kind, 
     return values ? out : NULL;
 }
 
-static berlu_status learning_draw(text *out, const evidence *e, const view_study *s, const view_cell *const *cells,
-                                  size_t count, curve_kind kind, const char *title, size_t *shown)
+static berlu_status learning_draw(figures *to, const evidence *e, const view_study *s, const view_cell *const *cells,
+                                  size_t count, curve_kind kind, const char *title)
 {
     svg_series all[2 * CURVES];
     size_t n = 0;
@@ -109,10 +109,10 @@ static berlu_status learning_draw(text *out, const evidence *e, const view_study
                      .y = {.title = kind == CURVE_TOP1 ? "test accuracy, %" : "training loss"},
                      .series = all,
                      .count = n};
-    return figure_write(out, &plot, 0, 0, NULL, shown);
+    return figure_write(to, &plot, 0, 0, NULL);
 }
 
-static berlu_status group_learning(text *out, const evidence *e, const view_study *s, size_t group, size_t *shown)
+static berlu_status group_learning(figures *to, const evidence *e, const view_study *s, size_t group)
 {
     const char *title = group_words(e, s, group);
     if (!title)
@@ -124,17 +124,17 @@ static berlu_status group_learning(text *out, const evidence *e, const view_stud
             if (s->cells[next].group == group && s->cells[next].done.count)
                 cells[count++] = &s->cells[next];
         for (int kind = CURVE_TOP1; kind <= CURVE_LOSS && count; kind++)
-            TRY(learning_draw(out, e, s, cells, count, (curve_kind)kind, title, shown));
+            TRY(learning_draw(to, e, s, cells, count, (curve_kind)kind, title));
     }
     return BERLU_OK;
 }
 
-berlu_status plot_learning(text *out, const evidence *e, size_t *shown)
+berlu_status plot_learning(figures *to, const evidence *e)
 {
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++)
             if (!e->v->studies[i].within[g])
-                TRY(group_learning(out, e, &e->v->studies[i], g, shown));
+                TRY(group_learning(to, e, &e->v->studies[i], g));
     return BERLU_OK;
 }
 
@@ -146,7 +146,7 @@ static const struct {
     double eps[2], top1[2];
 } paper_curve[] = {{"cifar10", {1e-2, 10}, {78.5, 50.5}}, {"cifar100", {1e-2, 10}, {45.5, 21.3}}};
 
-static berlu_status ladder_draw(text *out, const evidence *e, const ladder *l, size_t *shown)
+static berlu_status ladder_draw(figures *to, const evidence *e, const ladder *l)
 {
     double x[64], mean[64], low[64], high[64];
     size_t runs = 0, n = 0, count = 0;
@@ -182,17 +182,17 @@ static berlu_status ladder_draw(text *out, const evidence *e, const ladder *l, s
                      .y = {.title = metric_words(l->study)},
                      .series = all,
                      .count = count};
-    return title ? figure_write(out, &plot, 0, 0, NULL, shown) : BERLU_ERR_MEMORY;
+    return title ? figure_write(to, &plot, 0, 0, NULL) : BERLU_ERR_MEMORY;
 }
 
-berlu_status plot_widths(text *out, const evidence *e, size_t *shown)
+berlu_status plot_widths(figures *to, const evidence *e)
 {
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t c = 0; c < e->v->studies[i].cell_count; c++) {
             ladder l;
             TRY(ladder_find(&l, &e->v->studies[i], c, e->memory));
             if (l.count > 1 && !l.study->within[l.group])
-                TRY(ladder_draw(out, e, &l, shown));
+                TRY(ladder_draw(to, e, &l));
         }
     return BERLU_OK;
 }
@@ -275,7 +275,7 @@ static const char *moment_words(const evidence *e, moment when, const clouds *k)
 
 /* Up to four plots of one group with the same axes: accuracy of the last epoch, 1 - R^2 of each
  * moment. */
-static berlu_status group_nonlinear(text *out, const evidence *e, size_t at_study, size_t group, size_t *shown)
+static berlu_status group_nonlinear(figures *to, const evidence *e, size_t at_study, size_t group)
 {
     const view_study *s = &e->v->studies[at_study];
     clouds *all = ARENA_ARRAY(e->memory, clouds, MOMENTS);
@@ -305,20 +305,20 @@ static berlu_status group_nonlinear(text *out, const evidence *e, size_t at_stud
         plots[i].x.low = at.x_low / 1.3, plots[i].x.high = at.x_high * 1.3;
         plots[i].y.low = at.y_low - padding, plots[i].y.high = at.y_high + padding;
     }
-    const char *caption = group_words(e, s, group);
+    const char *caption = to->heading = group_words(e, s, group);
     if (caption && without)
         caption = arena_printf(e->memory,
                                "%s. At the start %zu of %zu runs were measured: the others are of versions "
                                "that did not.",
                                caption, runs, runs + without);
-    return caption ? figures_write(out, plots, count, 2, caption, shown) : BERLU_ERR_MEMORY;
+    return caption ? figures_write(to, plots, count, 2, caption) : BERLU_ERR_MEMORY;
 }
 
-berlu_status plot_nonlinear(text *out, const evidence *e, size_t *shown)
+berlu_status plot_nonlinear(figures *to, const evidence *e)
 {
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++)
             if (!e->v->studies[i].within[g])
-                TRY(group_nonlinear(out, e, i, g, shown));
+                TRY(group_nonlinear(to, e, i, g));
     return BERLU_OK;
 }

@@ -10,34 +10,6 @@
 #include "report/plots.h"
 #include "report/table.h"
 
-static berlu_status figure_put(text *out, const svg_figure *figure, const char *look, const char *caption,
-                               size_t *shown)
-{
-    text_add(out, *look ? "<figure class=\"%s\">" : "<figure>%s", look);
-    TRY(svg_write(out, figure));
-    if (caption) {
-        text_string(out, "<figcaption>");
-        html_text(out, caption);
-        text_string(out, "</figcaption>");
-    }
-    text_string(out, "</figure>\n");
-    ++*shown;
-    return BERLU_OK;
-}
-
-berlu_status figure_write(text *out, const svg_plot *plot, int width, int height, const char *caption, size_t *shown)
-{
-    svg_figure figure = {.plots = plot, .count = 1, .width = width, .height = height, .inside_page = 1};
-    return figure_put(out, &figure, width == SVG_SMALL_WIDTH ? "small" : "", caption, shown);
-}
-
-berlu_status figures_write(text *out, const svg_plot *plots, size_t count, int columns, const char *caption,
-                           size_t *shown)
-{
-    svg_figure figure = {.plots = plots, .count = count, .columns = columns, .width = 440, .inside_page = 1};
-    return figure_put(out, &figure, "wide", caption, shown);
-}
-
 const char *metric_words(const view_study *s)
 {
     return strcmp(s->metric, "loss") == 0   ? "test loss"
@@ -113,7 +85,7 @@ static int any(const double *values, size_t n)
     return 0;
 }
 
-berlu_status plot_forest(text *out, const evidence *e, size_t *shown)
+berlu_status plot_forest(figures *to, const evidence *e)
 {
     size_t n = e->judged->count, count = 0;
     forest f;
@@ -160,11 +132,10 @@ berlu_status plot_forest(text *out, const evidence *e, size_t *shown)
     }
     const char *unit = strcmp(e->judged->items[0].study->metric, "loss") == 0 ? "a minus b" : "a minus b, points";
     svg_plot plot = {.x = {.title = unit}, .y = {.names = f.names, .name_count = n}, .series = all, .count = count};
-    return figure_write(out, &plot, 0, 110 + 40 * (int)n,
+    return figure_write(to, &plot, 0, 110 + 40 * (int)n,
                         "Difference of means with its 95 % interval; below it the interval over new seeds and new test "
                         "images. The band is the margin of equivalence. Hollow: not at the registered number of seeds, "
-                        "so not judged.",
-                        shown);
+                        "so not judged.");
 }
 
 /* ---- dots ------------------------------------------------------------------------------------ */
@@ -210,7 +181,7 @@ static int dots_add(dots *d, const view_cell *c, arena *memory)
     return good;
 }
 
-static berlu_status group_dots(text *out, const evidence *e, const view_study *s, size_t group, size_t *shown)
+static berlu_status group_dots(figures *to, const evidence *e, const view_study *s, size_t group)
 {
     dots d;
     if (!dots_make(&d, s, e->memory))
@@ -236,14 +207,14 @@ static berlu_status group_dots(text *out, const evidence *e, const view_study *s
                      .y = {.names = d.names, .name_count = d.cells},
                      .series = all,
                      .count = COUNT(all)};
-    return title ? figure_write(out, &plot, 0, 120 + 30 * (int)d.cells, NULL, shown) : BERLU_ERR_MEMORY;
+    return title ? figure_write(to, &plot, 0, 120 + 30 * (int)d.cells, NULL) : BERLU_ERR_MEMORY;
 }
 
-berlu_status plot_dots(text *out, const evidence *e, size_t *shown)
+berlu_status plot_dots(figures *to, const evidence *e)
 {
     for (size_t i = 0; i < e->v->count; i++)
         for (size_t g = 0; g < e->v->studies[i].group_count; g++)
             if (!e->v->studies[i].within[g])
-                TRY(group_dots(out, e, &e->v->studies[i], g, shown));
+                TRY(group_dots(to, e, &e->v->studies[i], g));
     return BERLU_OK;
 }

@@ -55,8 +55,8 @@ static stats_interval extent(const cell_sites *s, site_metric what)
 }
 
 /* Skips constant measurements: a slope that is not learned, sites without dead units. */
-static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, const char *title, double unit,
-                             arena *memory, size_t *shown)
+static berlu_status by_epoch(figures *to, const cell_sites *s, site_metric what, const char *title, double unit,
+                             arena *memory)
 {
     lines l;
     stats_interval all = extent(s, what);
@@ -66,12 +66,12 @@ static berlu_status by_epoch(text *out, const cell_sites *s, site_metric what, c
     svg_plot plot = {.title = title, .x = {.title = "epoch"}, .series = l.series, .count = l.count};
     if (what == SITE_DEAD)
         plot.y = (svg_axis){.low = 0, .high = fmax(1, 1.05 * unit * all.high)};
-    return figure_write(out, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL, shown);
+    return figure_write(to, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL);
 }
 
 /* Shares as stacked areas: over the layers after the last epoch, or over the epochs as the mean of
  * the layers. */
-static berlu_status occupancy(text *out, const cell_sites *s, int over_epochs, arena *memory, size_t *shown)
+static berlu_status occupancy(figures *to, const cell_sites *s, int over_epochs, arena *memory)
 {
     static const site_metric parts[] = {SITE_LEFT, SITE_INSIDE, SITE_RIGHT};
     static const char *const names[] = {"left", "inside", "right"};
@@ -105,28 +105,31 @@ static berlu_status occupancy(text *out, const cell_sites *s, int over_epochs, a
                      .y = {.low = 0, .high = 100},
                      .series = all,
                      .count = COUNT(all)};
-    return figure_write(out, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL, shown);
+    return figure_write(to, &plot, SVG_SMALL_WIDTH, SVG_SMALL_HEIGHT, NULL);
 }
 
-static berlu_status cell_draw(text *out, const view_study *s, const view_cell *c, const cell_sites *sites,
-                              arena *memory, size_t *shown)
+static berlu_status cell_draw(figures *to, const view_study *s, const view_cell *c, const cell_sites *sites,
+                              arena *memory)
 {
-    text_string(out, "<h3>");
-    html_text(out, s->of->name);
-    text_string(out, ": ");
-    html_text(out, c->label);
-    if (extent(sites, SITE_DEAD).high == 0)
-        text_string(out, " <span class=\"soft\">(no dead unit in any epoch)</span>");
-    text_string(out, "</h3>\n<div class=\"row\">\n");
-    TRY(by_epoch(out, sites, SITE_ALPHA, "slope alpha", 1, memory, shown));
-    TRY(occupancy(out, sites, 0, memory, shown));
-    TRY(occupancy(out, sites, 1, memory, shown));
-    TRY(by_epoch(out, sites, SITE_DEAD, "dead units, %", 100, memory, shown));
-    text_string(out, "</div>\n");
+    if (!(to->heading = arena_printf(memory, "%s: %s", s->of->name, c->label)))
+        return BERLU_ERR_MEMORY;
+    if (to->page) {
+        text_string(to->page, "<h3>");
+        html_text(to->page, to->heading);
+        if (extent(sites, SITE_DEAD).high == 0)
+            text_string(to->page, " <span class=\"soft\">(no dead unit in any epoch)</span>");
+        text_string(to->page, "</h3>\n<div class=\"row\">\n");
+    }
+    TRY(by_epoch(to, sites, SITE_ALPHA, "slope alpha", 1, memory));
+    TRY(occupancy(to, sites, 0, memory));
+    TRY(occupancy(to, sites, 1, memory));
+    TRY(by_epoch(to, sites, SITE_DEAD, "dead units, %", 100, memory));
+    if (to->page)
+        text_string(to->page, "</div>\n");
     return BERLU_OK;
 }
 
-berlu_status plot_sites(text *out, const evidence *e, size_t *shown)
+berlu_status plot_sites(figures *to, const evidence *e)
 {
     size_t cells = 0, left_out = 0;
     for (size_t i = 0; i < e->v->count; i++)
@@ -136,12 +139,12 @@ berlu_status plot_sites(text *out, const evidence *e, size_t *shown)
             if (!s->sites || s->epochs < 2 || !sites_have(s, SITE_LEFT) || of->within[of->cells[c].group])
                 continue;
             if (cells++ < CELLS_MOST)
-                TRY(cell_draw(out, of, &of->cells[c], s, e->memory, shown));
+                TRY(cell_draw(to, of, &of->cells[c], s, e->memory));
             else
                 left_out++;
         }
-    if (left_out)
-        text_add(out, "<p>%zu more cells have these measurements; the page shows the first %d.</p>\n", left_out,
+    if (left_out && to->page)
+        text_add(to->page, "<p>%zu more cells have these measurements; the page shows the first %d.</p>\n", left_out,
                  CELLS_MOST);
     return BERLU_OK;
 }

@@ -203,9 +203,19 @@ static berlu_status latex_save(const report *r, const char *folder)
     return status;
 }
 
+static berlu_status figures_save(const report *r, const char *folder)
+{
+    report held = *r; /* plots allocate from an arena that ends with them */
+    held.memory = (arena){0};
+    evidence e = evidence_of(&held);
+    berlu_status status = page_figures_write(&e, folder);
+    arena_free(&held.memory);
+    return status;
+}
+
 static berlu_status page_save(const report *r, const char *folder)
 {
-    report held = *r; /* plots allocate from an arena that ends with the page */
+    report held = *r;
     text content = {0};
     held.memory = (arena){0};
     evidence e = evidence_of(&held);
@@ -234,6 +244,8 @@ berlu_status report_write(const report *r, const store_contents *from, const cha
         TRY(markdown_save(r, folder));
     if (formats & REPORT_LATEX)
         TRY(latex_save(r, folder));
+    if (formats & REPORT_SVG)
+        TRY(figures_save(r, folder));
     if (formats & REPORT_HTML)
         TRY(page_save(r, folder));
     (void)claims_json(&json, r->claims, &r->judged, r->first_line);

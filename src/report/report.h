@@ -33,9 +33,9 @@ berlu_status report_make_with(report *out, const store_contents *from, const rep
 berlu_status report_make(report *out, const store_contents *from);
 void report_free(report *r);
 
-enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8 };
-/* Writes claims.json and, by format, index.html; report.md; a CSV file per table; report.tex into a
- * folder. */
+enum { REPORT_HTML = 1, REPORT_MARKDOWN = 2, REPORT_CSV = 4, REPORT_LATEX = 8, REPORT_SVG = 16 };
+/* Writes claims.json and, by format, index.html; report.md; a CSV file per table; report.tex; an
+ * SVG file per figure of the page into a folder. */
 berlu_status report_write(const report *r, const store_contents *from, const char *folder, unsigned formats);
 
 #endif

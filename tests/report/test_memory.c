@@ -252,6 +252,47 @@ static void every_call_that_writes_a_report_may_fail(void **state)
     report_free(&r);
 }
 
+/* Every figure is a file of its own, so the study is a small one: two cells, a site, two epochs. */
+static void every_call_that_writes_figures_may_fail(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"contrasts.svg", "dots.svg", "learning.svg", "sites.svg"};
+    static const unsigned kinds[] = {FAIL_ARENA, FAIL_FILE | FAIL_SHORT};
+    store_contents contents;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], *whole[COUNT(names)], *found;
+    report r;
+    berlu_status status;
+    synthetic_make(&contents,
+                   &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .sites = 1, .epochs = 2, .spread = 1});
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    folder_fresh(folder, "report_figures_whole");
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_SVG), BERLU_OK);
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_int_equal(file_read_all(&whole[i], NULL, folder_path(path, folder, names[i]), 1 << 20), BERLU_OK);
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        int n = 1;
+        folder_fresh(folder, "report_figures_cut");
+        for (; fail_after(kinds[k], n), status = report_write(&r, &contents, folder, REPORT_SVG), fail_hit(); n++) {
+            int done = status == BERLU_OK; /* the close of a folder that was synced may fail */
+            if (!done)
+                assert_int_equal(status, kinds[k] == FAIL_ARENA ? BERLU_ERR_MEMORY : BERLU_ERR_IO);
+            for (size_t i = 0; i < COUNT(names); i++)
+                if (done || file_exists(folder_path(path, folder, names[i]))) {
+                    folder_path(path, folder, names[i]);
+                    assert_int_equal(file_read_all(&found, NULL, path, 1 << 20), BERLU_OK);
+                    assert_string_equal(found, whole[i]);
+                    free(found);
+                }
+        }
+        assert_int_equal(status, BERLU_OK);
+        assert_true(n > 30);
+    }
+    for (size_t i = 0; i < COUNT(names); i++)
+        free(whole[i]);
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
 static void tables_of_costs_are_written_whole_or_not_at_all(void **state)
 {
     fixture *f = *state;
@@ -277,9 +318,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
     const struct CMUnitTest tests[] = {
-        CASE(samples_and_contrasts_without_memory_say_so), CASE(claims_and_tables_without_memory_say_so),
-        CASE(a_report_without_memory_leaves_nothing),      CASE(every_request_of_the_page_may_fail),
-        CASE(every_call_that_writes_a_report_may_fail),    CASE(tables_of_costs_are_written_whole_or_not_at_all),
+        CASE(samples_and_contrasts_without_memory_say_so),
+        CASE(claims_and_tables_without_memory_say_so),
+        CASE(a_report_without_memory_leaves_nothing),
+        CASE(every_request_of_the_page_may_fail),
+        CASE(every_call_that_writes_a_report_may_fail),
+        CASE(tables_of_costs_are_written_whole_or_not_at_all),
+        cmocka_unit_test(every_call_that_writes_figures_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

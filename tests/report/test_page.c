@@ -32,7 +32,8 @@ static void written(char folder[FOLDER_PATH], const char *name, const synthetic 
     folder_fresh(folder, name);
     synthetic_make(&contents, s);
     if (report_make(&r, &contents) != BERLU_OK ||
-        report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN | REPORT_CSV | REPORT_LATEX) != BERLU_OK)
+        report_write(&r, &contents, folder, REPORT_HTML | REPORT_MARKDOWN | REPORT_CSV | REPORT_LATEX | REPORT_SVG) !=
+            BERLU_OK)
         fail_msg("%s", berlu_last_error());
     report_free(&r);
     store_contents_free(&contents);
@@ -66,6 +67,48 @@ static void sections_stand_in_their_order(void **state)
     assert_null(strstr(at, "<section")); /* and there are no others */
     assert_true(strstr(page, "<svg") > strstr(page, "contrasts-section"));
     assert_non_null(strstr(page, "No two cells differ in BerLU's eps alone."));
+    free(page);
+}
+
+static size_t occurrences(const char *in, const char *what)
+{
+    size_t n = 0;
+    for (; (in = strstr(in, what)); in++)
+        n++;
+    return n;
+}
+
+/* A file's curves are those of the page. What the page says above a row of figures or below a grid
+ * of plots is the heading of the file, which moves its curves down. */
+static void every_figure_of_the_page_is_a_file(void **state)
+{
+    (void)state;
+    static const char *const sections[] = {"contrasts", "dots", "learning", "widths", "nonlinear", "sites", "cost"};
+    char folder[FOLDER_PATH], name[64];
+    size_t files = 0;
+    written(folder, "report_figures", &paper_like);
+    char *page = slurp(folder, "index.html");
+    for (size_t i = 0; i < COUNT(sections); i++)
+        for (size_t n = 1;; n++, files++) {
+            char path[FOLDER_PATH];
+            snprintf(name, sizeof name, n == 1 ? "%s.svg" : "%s-%zu.svg", sections[i], n);
+            if (!file_exists(folder_path(path, folder, name)))
+                break;
+            char *file = slurp(folder, name), *curve = strstr(file, "<path"), *end = curve ? strstr(curve, "/>") : NULL;
+            assert_non_null(strstr(file, "xmlns=\"http://www.w3.org/2000/svg\""));
+            if (strcmp(sections[i], "sites") == 0 || strcmp(sections[i], "nonlinear") == 0) {
+                char *heading = strstr(file, ">made: ");
+                assert_non_null(heading);
+                heading[strcspn(heading, "<")] = 0;
+                assert_non_null(strstr(page, heading));
+            } else if (end) {
+                *end = 0;
+                assert_non_null(strstr(page, curve));
+            }
+            free(file);
+        }
+    assert_int_equal(files, occurrences(page, "<figure"));
+    assert_true(files > 5);
     free(page);
 }
 
@@ -362,14 +405,6 @@ static void share(store_contents *c, size_t cells)
     c->count = 2;
 }
 
-static size_t occurrences(const char *in, const char *words)
-{
-    size_t n = 0;
-    while ((in = strstr(in, words)))
-        n++, in += strlen(words);
-    return n;
-}
-
 static void cells_that_studies_share_are_drawn_and_counted_once(void **state)
 {
     (void)state;
@@ -409,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sections_stand_in_their_order),
         cmocka_unit_test(cells_that_studies_share_are_drawn_and_counted_once),
+        cmocka_unit_test(every_figure_of_the_page_is_a_file),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
