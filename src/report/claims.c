@@ -155,6 +155,7 @@ typedef struct bout {
     size_t count, missing;
     text words;
     const char *differs;
+    int one_model; /* where the claim is about several */
 } bout;
 
 static void bout_add(bout *b, claim_result *r, const evidence *e, const duel *d, const char *data, const char *model,
@@ -177,6 +178,8 @@ static void bout_add(bout *b, claim_result *r, const evidence *e, const duel *d,
 static berlu_status bout_end(bout *b, claim_result *r, const evidence *e)
 {
     verdict v = verdict_of_claim(b->verdicts, b->count);
+    if (b->one_model && v.direction == VERDICT_BETTER)
+        v = (verdict){.direction = VERDICT_UNDECIDED, .size = v.size, .partial = 1, .why = "one model alone was run"};
     r->direction = verdict_direction_name(v.direction);
     r->size = verdict_size_name(v.size);
     r->partial = v.partial;
@@ -208,15 +211,23 @@ static int place_ran(const evidence *e, const place *p)
     return 0;
 }
 
-/* Better than every rival in each row; `ran`: of the rows that have runs. */
+/* Better than every rival in each row; `ran`: of the rows that have runs, which must be of two
+ * models at least. */
 static berlu_status each_place(claim_result *r, const evidence *e, const place *places, size_t count, int ran)
 {
-    bout b = {0};
-    for (size_t p = 0; p < count; p++)
-        for (size_t i = 0; i < COUNT(rivals) && (!ran || place_ran(e, &places[p])); i++) {
+    const char *model = NULL;
+    bout b = {.one_model = ran};
+    for (size_t p = 0; p < count; p++) {
+        if (ran && !place_ran(e, &places[p]))
+            continue;
+        if (model && strcmp(model, places[p].model) != 0)
+            b.one_model = 0;
+        model = places[p].model;
+        for (size_t i = 0; i < COUNT(rivals); i++) {
             duel d = duel_find(e, r->of->id, places[p].data, places[p].model, rivals[i]);
             bout_add(&b, r, e, &d, places[p].data, places[p].model, rivals[i]);
         }
+    }
     return bout_end(&b, r, e);
 }
 

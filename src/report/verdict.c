@@ -1,7 +1,7 @@
 /* verdict.c - the rules from contrasts to verdicts. SPDX-License-Identifier: MIT
  *
  * verdict_of_contrast() judges one comparison, verdict_of_claim() all rivals of a claim: one that
- * is worse makes the claim worse, "better" needs every tested rival. */
+ * is worse makes the claim worse, "better" needs every rival. */
 #include "report/verdict.h"
 
 #include <assert.h>
@@ -75,10 +75,10 @@ verdict verdict_of_claim(const verdict *rivals, size_t count)
         v.partial = 1;
         v.why = "not every rival was run";
     }
-    v.direction = seen[VERDICT_WORSE]              ? VERDICT_WORSE
-                  : seen[VERDICT_BETTER] == tested ? VERDICT_BETTER
-                  : seen[VERDICT_UNDECIDED]        ? VERDICT_UNDECIDED
-                                                   : VERDICT_NO_DIFFERENCE;
+    v.direction = seen[VERDICT_WORSE]                                       ? VERDICT_WORSE
+                  : seen[VERDICT_BETTER] == count                           ? VERDICT_BETTER
+                  : seen[VERDICT_UNDECIDED] || !seen[VERDICT_NO_DIFFERENCE] ? VERDICT_UNDECIDED
+                                                                            : VERDICT_NO_DIFFERENCE;
     v.size = outside ? VERDICT_OUTSIDE : inside ? VERDICT_INSIDE : VERDICT_NO_SIZE;
     return v;
 }

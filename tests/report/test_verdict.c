@@ -139,8 +139,8 @@ static void a_claim_holds_only_against_each_of_its_rivals(void **state)
         int rivals[3], want;
         int partial;
     } cases[] = {{{UP, UP, UP}, UP, 0},       {{UP, UP, SAME}, SAME, 0},     {{UP, SAME, OPEN}, OPEN, 0},
-                 {{UP, OPEN, DOWN}, DOWN, 0}, {{SAME, SAME, SAME}, SAME, 0}, {{UP, NOT, UP}, UP, 1},
-                 {{NOT, NOT, NOT}, NOT, 0}};
+                 {{UP, OPEN, DOWN}, DOWN, 0}, {{SAME, SAME, SAME}, SAME, 0}, {{UP, NOT, UP}, OPEN, 1},
+                 {{NOT, SAME, UP}, SAME, 1},  {{NOT, UP, DOWN}, DOWN, 1},    {{NOT, NOT, NOT}, NOT, 0}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         verdict rivals[3];
         for (int k = 0; k < 3; k++)
