@@ -190,8 +190,8 @@ void beside_write(text *out, const page_parts *p)
 {
     static const char *const columns[] = {"cell", "n",        "failed", "mean",  "sd",       "low",
                                           "high", "standing", "p_best", "paper", "paper_sd", "minus_paper"};
-    static const char *const heads[] = {"activation", "n", "failed",  "mean",  "sd",     "95 % from",
-                                        "to",         "",  "p, Holm", "paper", "\u00b1", "ours \u2212 paper"};
+    const char *heads[] = {"activation", "n", "failed",  "mean",  "sd",     "95 % from",
+                           "to",         "",  "p, Holm", "paper", "\u00b1", "ours \u2212 paper"};
     const table *t = &p->tables->beside;
     size_t row = 0, number_of = 0;
     for (size_t i = 0; i < p->e->v->count; i++) {
@@ -206,6 +206,7 @@ void beside_write(text *out, const page_parts *p)
                 }
             char id[32];
             snprintf(id, sizeof id, "beside-%zu", ++number_of);
+            heads[0] = *s->factors[g] ? s->factors[g] : "activation";
             char words[512];
             snprintf(words, sizeof words, "%s%s%s%s%s", s->of->name, *first->model ? ": " : "", first->model,
                      *first->data ? " on " : "", first->data);

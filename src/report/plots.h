@@ -21,7 +21,7 @@ berlu_status plot_cost(figures *to, const evidence *e);
 
 const char *metric_words(const view_study *s); /* "test accuracy, %" */
 
-/* "study: model on data, 100 epochs" */
+/* "study: model on data, 100 epochs", and the settings of its cells where not only `act` differs */
 const char *group_words(const evidence *e, const view_study *s, size_t group);
 
 #endif

@@ -25,9 +25,11 @@ const char *group_words(const evidence *e, const view_study *s, size_t group)
             continue;
         if (!*cell->model)
             return s->of->name;
-        return isnan(cell->epochs) ? arena_printf(e->memory, "%s: %s on %s", s->of->name, cell->model, cell->data)
-                                   : arena_printf(e->memory, "%s: %s on %s, %g epochs", s->of->name, cell->model,
-                                                  cell->data, cell->epochs);
+        const char *by = s->factors[group];
+        const char *epochs = isnan(cell->epochs) ? "" : arena_printf(e->memory, ", %g epochs", cell->epochs);
+        return epochs ? arena_printf(e->memory, "%s: %s on %s%s%s%s", s->of->name, cell->model, cell->data, epochs,
+                                     *by ? ", by " : "", by)
+                      : NULL;
     }
     return s->of->name;
 }

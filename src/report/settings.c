@@ -40,16 +40,20 @@ static const char *checked(reader *r, const char *copy)
     return copy ? copy : "";
 }
 
-/* The first value of `key` among the cell's lines "key=value"; NULL when there is none. */
+/* The first value of a key among the cell's lines "key=value", up to the end of its line; NULL when
+ * there is none. */
+static const char *line_of(const store_cell *c, const char *key, size_t length)
+{
+    for (const char *at = c->settings; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, key, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    return NULL;
+}
+
 static const char *line_value(reader *r, const char *key)
 {
-    size_t length = strlen(key);
-    for (const char *at = r->c->of->settings; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
-        if (strncmp(at, key, length) == 0 && at[length] == '=') {
-            const char *value = at + length + 1;
-            return checked(r, arena_printf(r->memory, "%.*s", (int)strcspn(value, "\n"), value));
-        }
-    return NULL;
+    const char *value = line_of(r->c->of, key, strlen(key));
+    return value ? checked(r, arena_printf(r->memory, "%.*s", (int)strcspn(value, "\n"), value)) : NULL;
 }
 
 /* A setting of a cell as a text, "" where neither a run nor the file has it. */
@@ -196,6 +200,42 @@ static berlu_status command_find(const char **found, const view_cell *c, int wit
     berlu_status status = text_status(&out);
     *found = arena_strdup(memory, out.data ? out.data : "");
     text_free(&out);
+    return status == BERLU_OK && !*found ? BERLU_ERR_MEMORY : status;
+}
+
+/* Whether the cells of a group have different values of a key; no line is a value too. */
+static int key_differs(const view_study *s, size_t group, const char *key, size_t length, const char *value)
+{
+    for (size_t c = 0; c < s->cell_count; c++) {
+        const char *other = s->cells[c].group == group ? line_of(s->cells[c].of, key, length) : value;
+        if (!other || strcspn(other, "\n") != strcspn(value, "\n") || strncmp(other, value, strcspn(value, "\n")) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_listed(const text *list, const char *key, size_t length)
+{
+    for (const char *at = list->data; at && (at = strstr(at, " ")); at++)
+        if (strncmp(at + 1, key, length) == 0 && strchr(",", at[1 + length]))
+            return 1;
+    return 0;
+}
+
+berlu_status settings_factors(const char **found, const view_study *s, size_t group, arena *memory)
+{
+    text list = {0};
+    for (size_t c = 0; c < s->cell_count; c++) {
+        const char *at = s->cells[c].group == group ? s->cells[c].of->settings : NULL;
+        for (; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+            size_t key = strcspn(at, "=\n");
+            if (at[key] == '=' && !is_listed(&list, at, key) && key_differs(s, group, at, key, at + key + 1))
+                text_add(&list, "%s %.*s", list.length ? "," : "", (int)key, at);
+        }
+    }
+    berlu_status status = text_status(&list);
+    *found = arena_strdup(memory, !list.length || strcmp(list.data, " act") == 0 ? "" : list.data + 1);
+    text_free(&list);
     return status == BERLU_OK && !*found ? BERLU_ERR_MEMORY : status;
 }
 

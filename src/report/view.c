@@ -210,7 +210,10 @@ static berlu_status study_view(view_study *s, const store_study *of, arena *memo
         s->cell_count++;
     }
     groups_find(s);
-    return BERLU_OK;
+    s->factors = ARENA_ARRAY(memory, const char *, s->group_count + 1);
+    for (size_t g = 0; s->factors && g < s->group_count; g++)
+        TRY(settings_factors(&s->factors[g], s, g, memory));
+    return s->factors ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
 /* ---- runs that several studies have ---------------------------------------------------------- */

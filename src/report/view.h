@@ -48,6 +48,7 @@ typedef struct view_study {
     size_t claim_count;
     view_cell *cells;
     size_t cell_count, group_count;
+    const char **factors;             /* by group: settings_factors() */
     const struct view_study **within; /* by group: the study that shows it, see view_make(); NULL: this one */
 } view_study;
 

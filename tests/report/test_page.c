@@ -242,6 +242,36 @@ static void long_labels_can_be_read(void **state)
     free(page);
 }
 
+/* Labels are values: "gelu, 0.1". One line of settings differs, one is missing in a cell, one is the
+ * same for all, one is the beginning of another's name. */
+static void tables_and_plots_name_the_settings_that_differ(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"act=berlu\nlr=1\nlr_min=2\nepochs=3\n", "act=gelu\nlr=1\nlr_min=4\n",
+                                           "act=berlu\nlr=1\nlr_min=4\nepochs=3\n"};
+    static const synthetic_cell cells[] = {{"berlu", 70, 0}, {"gelu", 69, 0}, {"elu", 69, 0}};
+    const synthetic s = {.cells = cells, .cell_count = COUNT(cells), .seeds = 2, .epochs = 2, .spread = 1};
+    for (int by_act = 0; by_act < 2; by_act++) {
+        store_contents contents;
+        report r;
+        char folder[FOLDER_PATH];
+        folder_fresh(folder, "report_factors");
+        synthetic_make(&contents, &s);
+        for (size_t c = 0; c < COUNT(cells) && !by_act; c++)
+            contents.studies[0].cells[c].settings = settings[c];
+        assert_int_equal(report_make(&r, &contents), BERLU_OK);
+        assert_string_equal(r.v.studies[0].factors[0], by_act ? "" : "act, lr_min, epochs");
+        assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
+        char *page = slurp(folder, "index.html");
+        assert_int_equal(strstr(page, ">activation</th>") != NULL, by_act);
+        assert_int_equal(strstr(page, ">act, lr_min, epochs</th>") != NULL, !by_act);
+        assert_int_equal(strstr(page, "100 epochs, by act, lr_min, epochs<") != NULL, !by_act);
+        free(page);
+        report_free(&r);
+        store_contents_free(&contents);
+    }
+}
+
 /* Markup can fetch by src, href, url() and @import only; text may name addresses. */
 static void no_address_stands_outside_of_text(void **state)
 {
@@ -448,6 +478,7 @@ int main(void)
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
+        cmocka_unit_test(tables_and_plots_name_the_settings_that_differ),
         cmocka_unit_test(no_address_stands_outside_of_text),
         cmocka_unit_test(a_choice_after_pilot_runs_is_the_first_line),
         cmocka_unit_test(three_hundred_runs_are_below_three_megabytes),
