@@ -108,7 +108,7 @@ class Files(unittest.TestCase):
 
         def prepare(_args, rows):
             seen.extend(rows)
-            return {row: (Peer([100.0]), [Peer([200.0 if "small" in row else 50.0])]) for row in rows}
+            return {row: ([Peer([100.0])], [Peer([200.0 if "small" in row else 50.0])]) for row in rows}
 
         step_sweep.run(args, prepare, lambda *_: None)
         return seen
