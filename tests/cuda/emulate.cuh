@@ -64,6 +64,7 @@ static std::function<void()> emulate_body;
 static int emulate_arrived, emulate_generation;
 static bool emulate_at_once; /* asynchronous work of this launch */
 static int emulate_named_arrived[16], emulate_named_generation[16];
+static long emulate_arrivals; /* at any barrier, and ends of fibers */
 
 /* Bytes of shared memory that a block may have: what GPUs of compute capability 8.6 and 8.9 give
  * it. 8.0 has 163 KiB, 9.0 227; a test that means these says so. One for all files of a test. */
@@ -84,6 +85,7 @@ static void emulate_entry()
     unsigned me = threadIdx.x;
     emulate_body();
     emulate_fibers[me].done = true;
+    emulate_arrivals++;
     _longjmp(emulate_scheduler, 1);
 }
 
@@ -108,6 +110,7 @@ static void emulate_fail(const char *what)
 static void __syncthreads()
 {
     int g = emulate_generation;
+    emulate_arrivals++;
     if (++emulate_arrived == (int)blockDim.x) {
         emulate_arrived = 0;
         emulate_generation++;
@@ -117,15 +120,20 @@ static void __syncthreads()
         emulate_yield();
 }
 
+static void barrier_arrive(int id, int threads)
+{
+    emulate_arrivals++;
+    if (++emulate_named_arrived[id] == threads) {
+        emulate_named_arrived[id] = 0;
+        emulate_named_generation[id]++;
+    }
+}
+
 /* `threads` of the block meet at one of its further barriers. */
 static void barrier_wait(int id, int threads)
 {
     int g = emulate_named_generation[id];
-    if (++emulate_named_arrived[id] == threads) {
-        emulate_named_arrived[id] = 0;
-        emulate_named_generation[id]++;
-        return;
-    }
+    barrier_arrive(id, threads);
     while (emulate_named_generation[id] == g)
         emulate_yield();
 }
@@ -134,6 +142,7 @@ static void __syncwarp()
 {
     emulate_warp &w = emulate_warps[threadIdx.x / 32];
     int g = w.generation;
+    emulate_arrivals++;
     if (++w.arrived == 32) {
         w.arrived = 0;
         w.generation++;
@@ -156,12 +165,13 @@ static void emulate_start(int thread)
 }
 
 /* Runs the fibers in turn until all are done, up and down in alternation, and the other way round
- * in some launches: a missing barrier shows as other results. A kernel whose barriers do not match
- * would never end; the limit of rounds says so. */
+ * in some launches: a missing barrier shows as other results. Where barriers do not match, all wait
+ * and nobody arrives any more, or somebody has arrived at a barrier for nobody. */
 static void emulate_block(int threads, int first_way)
 {
     for (long round = 0;; round++) {
         int left = 0;
+        long before = emulate_arrivals;
         for (int i = 0; i < threads; i++) {
             int t = (round + first_way) % 2 ? threads - 1 - i : i;
             if (!emulate_fibers[t].done) {
@@ -170,10 +180,13 @@ static void emulate_block(int threads, int first_way)
             }
         }
         if (!left)
-            return;
-        if (round > 50000000)
+            break;
+        if (emulate_arrivals == before)
             emulate_fail("barriers do not match");
     }
+    for (int arrived : emulate_named_arrived)
+        if (arrived)
+            emulate_fail("a barrier was left before all had arrived");
 }
 
 static void emulate_launch(int64_t blocks, int threads, size_t shared, std::function<void()> body)
@@ -443,7 +456,8 @@ static const uint32_t EMULATE_BY_ROWS = 1u << 31; /* in an operand, where the de
 DEVICE float emulate_element(uint32_t operand, int row, int k)
 {
     bool by_rows = operand & EMULATE_BY_ROWS;
-    uint32_t start = (operand & 0x3fff) << 4, at = start + (by_rows ? k * 128 + row * 2 : row * 128 + k * 2);
+    uint32_t start = (operand & 0x3fff) << 4, apart = (operand >> 16 & 0x3fff) << 4; /* of blocks of 64 channels */
+    uint32_t at = start + (by_rows ? row / 64 * apart + k * 128 + row % 64 * 2 : row * 128 + k * 2);
     uint16_t bits;
     if ((start & 0x3ff) >= 128)
         emulate_fail("an operand that does not begin at a multiple of 1024 bytes");
