@@ -62,6 +62,12 @@ DEVICE void barrier_wait(int id, int threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* Tells them to go on, without waiting. */
+DEVICE void barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 DEVICE void product_begin()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
