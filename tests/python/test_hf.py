@@ -44,6 +44,19 @@ class HuggingFace(unittest.TestCase):
             again = transformers.ViTModel.from_pretrained(folder).eval()
             self.assertTrue(torch.equal(again(x).last_hidden_state, model(x).last_hidden_state))
 
+    def test_weights_of_another_activation_leave_the_slopes_their_first_values(self):
+        gelu, learned = transformers.ViTModel(config("gelu")), transformers.ViTModel(config("berlu"))
+        with torch.no_grad():
+            for act in (m for m in learned.modules() if isinstance(m, bt.Act)):
+                act.alpha.fill_(0.5)
+        for model, dtype, alpha in ((gelu, None, 0.01), (gelu, torch.bfloat16, 0.01), (learned, None, 0.5)):
+            with tempfile.TemporaryDirectory() as folder:
+                model.save_pretrained(folder)
+                loaded = transformers.ViTModel.from_pretrained(folder, hidden_act="berlu", dtype=dtype)
+            acts = [m for m in loaded.modules() if isinstance(m, bt.Act)]
+            want = torch.tensor([alpha], dtype=dtype)
+            self.assertEqual([torch.equal(m.alpha, want) for m in acts], [True, True])
+
     def test_every_name_works_and_transformers_own_stay(self):
         for name in berlu.names():
             self.assertEqual(ACT2FN[name](torch.zeros(3)).shape, (3,))
