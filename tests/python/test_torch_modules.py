@@ -263,6 +263,23 @@ class Replacing(unittest.TestCase):
             after = encoder(x, src_key_padding_mask=padding)
         torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
 
+    def test_an_example_that_fails_changes_nothing(self):
+        layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
+        model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.TransformerEncoder(layer, 2))
+
+        def state():
+            return [(dict(vars(m)), dict(m._modules)) for m in model.modules()]
+
+        before = state()
+        for channels in (False, True):
+            with self.assertRaisesRegex(RuntimeError, "cannot be multiplied"):
+                bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 5), channels=channels)
+            self.assertTrue(state() == before)
+        bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 4))
+        self.assertEqual(len(self.acts(model)), 3)
+        self.assertEqual([m.activation_relu_or_gelu for m in model[2].layers], [0, 0])
+        self.assertFalse(model[2].use_nested_tensor)
+
     def test_frozen_modules_stay_in_evaluation(self):
         model = nn.Sequential(nn.BatchNorm1d(4).eval(), nn.Sequential(nn.ReLU(), nn.Dropout().eval()), nn.Linear(4, 2))
         modes = [m.training for m in model.modules()]

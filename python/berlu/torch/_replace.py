@@ -387,12 +387,21 @@ def replace_activations(
     widths = None
     if channels:
         widths = _widths_seen(model, inputs, places) if inputs else _widths_before(model)
-    _replace(model, plan, widths, report)
+    changes = _changes(model, plan, widths, report)
     for name, module in model.named_modules():
         if type(module).__name__ in _GATES and type(module).__module__.startswith(_HOMES):
             report.gates.append((name, type(module).__name__))
-    if inputs:
-        report.functional = _functional_calls(model, inputs)
+    before = [getattr(owner, key) for owner, key, _ in changes]
+    for owner, key, value in changes:
+        setattr(owner, key, value)
+    try:
+        report.functional = _functional_calls(model, inputs) if inputs else []
+    except BaseException:  # the example is of another shape, say
+        for (owner, key, _), value in zip(changes, before):
+            if not isinstance(value, nn.Module):  # torch lets nothing else take a module's place
+                delattr(owner, key)
+            setattr(owner, key, value)
+        raise
     return report
 
 
@@ -420,9 +429,14 @@ def _plan(model: nn.Module, new: New, wanted: Optional[set[str]], where: Any) ->
     return plan
 
 
-def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tuple[int, int]]], report: Report) -> None:
+Change = Tuple[nn.Module, str, Any]  # a module, an attribute, its new value
+
+
+def _changes(
+    model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tuple[int, int]]], report: Report
+) -> List[Change]:
     made: Dict[int, nn.Module] = {}
-    ready: List[Tuple[nn.Module, str, nn.Module]] = []
+    changes: List[Change] = []
     for place, kind, factory, by_function in plan:
         parent_name, _, key = place.rpartition(".")
         parent = model.get_submodule(parent_name)
@@ -433,13 +447,13 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         else:
             module = made.get(id(before)) or _new_module(model, factory, place, before.training, widths)
             made[id(before)] = module
-        ready.append((parent, key, module))
-        report.replaced.append((place, kind, _text(module)))
-    for parent, key, module in ready:  # nothing failed: now change the model
-        setattr(parent, key, module)
+        changes.append((parent, key, module))
         if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
-            setattr(parent, "activation_relu_or_gelu", 0)
+            changes.append((parent, "activation_relu_or_gelu", 0))
+        report.replaced.append((place, kind, _text(module)))
+    slow = {id(owner) for owner, key, _ in changes if key == "activation_relu_or_gelu"}
     for encoder in model.modules():  # with a padding mask it would make nested tensors for what torch computes itself
-        if isinstance(encoder, nn.TransformerEncoder):
-            if any(getattr(layer, "activation_relu_or_gelu", 1) == 0 for layer in encoder.layers):
-                encoder.use_nested_tensor = False
+        if isinstance(encoder, nn.TransformerEncoder) and hasattr(encoder, "use_nested_tensor"):
+            if any(id(layer) in slow or not getattr(layer, "activation_relu_or_gelu", 1) for layer in encoder.layers):
+                changes.append((encoder, "use_nested_tensor", False))
+    return changes
