@@ -120,6 +120,29 @@ class Forms(unittest.TestCase):
             for got in (pure, native.double(), transformed):
                 torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-6, msg=lambda m: f"{spec}: {m}")
 
+    def test_second_derivatives_at_kinks_are_those_of_the_library_in_every_way(self):
+        """Also where f'' jumps: at the ends of a knee of degree 2."""
+        kinks = torch.tensor([-3.0, -1.0, -0.5, -0.01, 0.0, 0.01, 0.5, 1.0, 3.0, 6.0], dtype=torch.float64)
+        for spec in [*SPECS, "berlu:eps=0.5", "berlu:alpha=-2,eps=1"]:
+            want = torch.tensor([berlu.act(spec).second(x) for x in kinks.tolist()], dtype=torch.float64)
+
+            def f(t):
+                return bt.forward(spec, t)
+
+            first = torch.func.grad(f)
+            got = {
+                "grad of grad": torch.vmap(torch.func.grad(first))(kinks),
+                "jacfwd of grad": torch.vmap(torch.func.jacfwd(first))(kinks),
+            }
+            for dtype in (torch.float32, torch.float64):
+                for backend in ("native", "torch"):
+                    leaf = kinks.to(dtype).requires_grad_()
+                    (dx,) = torch.autograd.grad(bt.forward(spec, leaf, backend=backend).sum(), leaf, create_graph=True)
+                    second = torch.autograd.grad(dx.sum(), leaf)[0] if dx.requires_grad else torch.zeros_like(leaf)
+                    got[f"{backend} {dtype}"] = second.double()
+            for way, second in got.items():
+                torch.testing.assert_close(second, want, rtol=1e-5, atol=1e-5, msg=lambda m: f"{spec}, {way}: {m}")
+
     def test_the_slope_at_zero_is_that_of_the_smooth_function(self):
         for dtype in (torch.float32, torch.float64):
             for backend in ("native", "torch"):
