@@ -3,6 +3,7 @@ SPDX-License-Identifier: MIT"""
 
 import concurrent.futures
 import unittest
+import unittest.mock
 
 import torch
 from torch.library import opcheck
@@ -10,7 +11,7 @@ from torch.library import opcheck
 import berlu
 import berlu.torch as bt
 from berlu._bump import bump_polynomials
-from berlu.torch import _ops
+from berlu.torch import _forms, _ops
 from berlu.torch._forms import site_of
 from torch_cases import HIGH_DEGREES, SPECS, layouts, per_channel
 
@@ -160,6 +161,12 @@ class Forms(unittest.TestCase):
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(use, range(4)))
+
+    def test_a_look_up_that_meets_the_end_of_a_site_makes_it_again(self):
+        """As when another thread's new spec takes its place between the name and the site."""
+        find, stale = _forms._site_name, iter(["site0"])
+        with unittest.mock.patch.object(_forms, "_site_name", lambda spec: next(stale, None) or find(spec)):
+            self.assertEqual(site_of("gelu").act.name, "gelu")
 
     def test_the_bump_polynomials_are_those_of_the_mathematics(self):
         self.assertEqual(bump_polynomials(4), ([35 / 8, 47 / 8, 25 / 8, 5 / 8], [8, 29 / 2, 10, 5 / 2]))
