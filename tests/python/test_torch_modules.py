@@ -352,6 +352,12 @@ class Training(unittest.TestCase):
         constants = bt.lipschitz(model)
         self.assertEqual(constants.sites, {"0": 3.0, "1": 1.5, "2": 1.0})
         self.assertEqual(constants.largest, 3.0)
+        for act in (bt.BerLU(alpha=2, learn="alpha+eps"), bt.Act("smelu:learn=beta")):
+            constant = act.lipschitz()
+            for width in (0.0, -1.0, 1e30):
+                with torch.no_grad():
+                    list(act.parameters())[-1].fill_(width)
+                self.assertEqual(act.lipschitz(), constant)
 
     def test_a_network_learns_alpha(self):
         torch.manual_seed(11)
