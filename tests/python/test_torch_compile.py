@@ -219,6 +219,8 @@ class Compile(unittest.TestCase):
             torch.export.export(bt.BerLU(), (whole,))
         with self.assertRaisesRegex(TypeError, "x is torch.int64"):
             torch.jit.trace(bt.BerLU(), (whole,), check_trace=False)
+        with self.assertRaisesRegex(ValueError, "there are 5 channels"):  # which torch would broadcast
+            torch.jit.trace(bt.BerLU(channels=5), (torch.randn(4, 1),), check_trace=False)
         with self.assertRaisesRegex(ValueError, "there are 5 channels"):
             torch.export.export(bt.BerLU(channels=5), (torch.randn(4, 6),))
 

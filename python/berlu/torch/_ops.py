@@ -479,6 +479,18 @@ def _apply_traced(
     return y
 
 
+@contextlib.contextmanager
+def _shapes_as_numbers() -> Iterator[None]:
+    """Pauses torch.jit.trace(), to which shapes are tensors that no condition shall depend on."""
+    change: Any = getattr(torch._C, "_set_tracing_state")  # some versions of torch do not declare it
+    state = torch._C._get_tracing_state()
+    change(None)
+    try:
+        yield
+    finally:
+        change(state)
+
+
 def _exporting() -> bool:
     """Whether torch.export is at work. torch 2.10 answers is_exporting() with True inside
     torch.compile, its flag does not."""
@@ -490,7 +502,9 @@ def apply(
 ) -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
     _check_input(x)
-    if torch._C._get_tracing_state() is not None:  # shapes are tensors there, which no condition shall depend on
+    if torch._C._get_tracing_state() is not None:
+        with _shapes_as_numbers():
+            _check_params(x, p, q, dim)
         return _exported(x, p, q, spec, dim)
     _check_params(x, p, q, dim)
     if _exporting():
