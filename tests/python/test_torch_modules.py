@@ -131,6 +131,14 @@ class Modules(unittest.TestCase):
             with self.assertRaisesRegex(error, text):
                 what()
 
+    def test_memory_that_there_is_not_is_torchs_own_error(self):
+        """Programs wait for its words to try again with a smaller batch."""
+        huge = torch.zeros(1).expand(2**46)
+        for act in (bt.Act("gelu"), bt.BerLU(), bt.BerLU(backend="torch")):
+            with self.assertRaisesRegex(RuntimeError, "can't allocate memory") as seen:
+                act(huge)
+            self.assertNotIsInstance(seen.exception, berlu.Error)
+
     def test_parameters_that_training_drove_out_of_range_give_no_nan(self):
         x = torch.randn(4, 8, requires_grad=True)
         for backend in ("native", "torch"):

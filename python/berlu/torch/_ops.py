@@ -190,9 +190,16 @@ if _bridge.available:
     )
 
 
-def _own(error: RuntimeError) -> RuntimeError:
-    """An operator's exception as berlu.Error where the text is the library's; torch's own stay."""
+def _own(error: RuntimeError, like: Tensor) -> RuntimeError:
+    """An operator's exception as berlu.Error where the text is the library's; torch's own stay. torch's
+    shim does not say why it failed, so torch is asked for such memory once more: out of memory shall be
+    the exception that programs wait for."""
     text = str(error)
+    if text.startswith("berlu: torch's ") and text.endswith(" failed"):
+        try:
+            torch.empty_like(like)
+        except RuntimeError as reason:
+            return reason
     return Error(text) if text.startswith("berlu: ") else error
 
 
@@ -246,7 +253,7 @@ def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tup
         else:
             dx, dp, dq = _gradients(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
     except RuntimeError as error:
-        raise _own(error) from None
+        raise _own(error, known) from None
     return dx, dp, dq, None, None
 
 
@@ -538,7 +545,7 @@ def apply(
         else:
             y = _Native.apply(x, p, q, spec, dim)
     except RuntimeError as error:
-        raise _own(error) from None
+        raise _own(error, x) from None
     return y
 
 
