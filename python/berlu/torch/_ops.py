@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -128,6 +128,9 @@ class _Pure(torch.autograd.Function):
         return *_gradients(dy, x, p, q, ctx.spec, ctx.dim, need_p, need_q), None, None
 
 
+_pure_apply: Callable[..., Any] = _Pure.apply  # untyped in some versions of torch
+
+
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
 
 
@@ -235,6 +238,9 @@ class _Backward(torch.autograd.Function):
         return by_dy, by_known, dp, dq, None, None, None, None, None, None
 
 
+_backward_apply: Callable[..., Any] = _Backward.apply
+
+
 def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     known, p, q = ctx.saved_tensors
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
@@ -247,7 +253,7 @@ def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tup
     transformed = _transformed()  # then dy may carry a tangent, which the operators would drop
     try:
         if torch.is_grad_enabled() and not transformed:  # create_graph
-            dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output, native)
+            dx, dp, dq = _backward_apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output, native)
         elif native and not transformed:
             dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
         else:
@@ -272,6 +278,9 @@ class _Native(torch.autograd.Function):
         return _call_backward(False, True, ctx, dy)
 
 
+_native_apply: Callable[..., Any] = _Native.apply
+
+
 class _KeepsOutput(torch.autograd.Function):
     """The operator, or the pure form; keeps y, which the next layer keeps anyway, so that x is freed.
     Traced too: then y is a graph output. What is kept must not depend on what computes: checkpointing
@@ -290,20 +299,23 @@ class _KeepsOutput(torch.autograd.Function):
         return *_call_backward(True, ctx.native, ctx, dy), None
 
 
+_keeping_apply: Callable[..., Any] = _KeepsOutput.apply
+
+
 def _tracked(*tensors: Parameter) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
 def _forward_autograd(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The autograd of `forward`: runs while torch.compile traces, and where a user calls the operator."""
-    y: Tensor = _Native.apply(x, p, q, spec, dim) if _tracked(x, p, q) else _raw_forward(x, p, q, spec, dim)
+    y: Tensor = _native_apply(x, p, q, spec, dim) if _tracked(x, p, q) else _raw_forward(x, p, q, spec, dim)
     return y
 
 
 def _backward_autograd(from_output: bool) -> Any:
     def autograd(dy: Tensor, known: Tensor, p: Parameter, q: Parameter, *rest: Any) -> Any:
         if _tracked(dy, known, p, q):
-            return _Backward.apply(dy, known, p, q, *rest, from_output, True)
+            return _backward_apply(dy, known, p, q, *rest, from_output, True)
         return (_raw_from_output if from_output else _raw_backward)(dy, known, p, q, *rest)
 
     return autograd
@@ -469,7 +481,7 @@ def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The pure form outside of transformations."""
     if not torch.is_grad_enabled():
         return composition(x, p, q, spec, dim)
-    y: Tensor = _Pure.apply(x, p, q, spec, dim)
+    y: Tensor = _pure_apply(x, p, q, spec, dim)
     return y
 
 
@@ -519,6 +531,7 @@ def apply(
     if keep != "input":
         check_keep(spec, keep, x.dtype)
     choice = _chosen.backend or choice
+    y: Tensor
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
     if torch.compiler.is_compiling():
@@ -534,16 +547,17 @@ def apply(
         or not _device_is_native(x)
     ):
         if keep == "output" and grad:
-            return _KeepsOutput.apply(x, p, q, spec, dim, False)  # type: ignore[no-any-return]
+            y = _keeping_apply(x, p, q, spec, dim, False)
+            return y
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     try:
         if not grad or not (learns or x.requires_grad):
-            y: Tensor = _raw_forward(x, p, q, spec, dim)
+            y = _raw_forward(x, p, q, spec, dim)
         elif keep == "output":
-            y = _KeepsOutput.apply(x, p, q, spec, dim, True)
+            y = _keeping_apply(x, p, q, spec, dim, True)
         else:
-            y = _Native.apply(x, p, q, spec, dim)
+            y = _native_apply(x, p, q, spec, dim)
     except RuntimeError as error:
         raise _own(error, x) from None
     return y
