@@ -248,7 +248,10 @@ def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tup
         dy = dy.to(known.dtype)
     op = _raw_from_output if from_output else _raw_backward
     if torch.compiler.is_compiling():
-        dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        if native:
+            dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        else:
+            dx, dp, dq = _gradients(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
         return dx, dp, dq, None, None
     transformed = _transformed()  # then dy may carry a tangent, which the operators would drop
     try:
@@ -488,13 +491,16 @@ def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
 def _apply_traced(
     x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool
 ) -> Tensor:
-    """Inside torch.compile. keep="output" is asked for its memory, so it stays native everywhere."""
+    """Inside torch.compile. keep="output" is asked for its memory, so auto is native there."""
     native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
-    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)):
-        return _pure(x, p, q, spec, dim)
-    p, q = _single(p), _single(q)
-    keeps_output = keep == "output" and torch.is_grad_enabled()
-    y: Tensor = _KeepsOutput.apply(x, p, q, spec, dim, True) if keeps_output else _forward(x, p, q, spec, dim)
+    native = native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)
+    if native:
+        p, q = _single(p), _single(q)
+    y: Tensor
+    if keep == "output" and torch.is_grad_enabled():
+        y = _keeping_apply(x, p, q, spec, dim, native)
+    else:
+        y = _forward(x, p, q, spec, dim) if native else _pure(x, p, q, spec, dim)
     return y
 
 
