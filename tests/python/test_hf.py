@@ -72,6 +72,14 @@ class HuggingFace(unittest.TestCase):
                 (len([r for r in report.replaced if "pooler" not in r[0]]), report.functional), (2, []), act
             )
 
+    def test_an_example_may_be_what_a_tokenizer_gives(self):
+        sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+        model = transformers.BertModel(transformers.BertConfig(vocab_size=100, **sizes))
+        ids = torch.ones(1, 4, dtype=torch.long)
+        example = transformers.BatchEncoding({"input_ids": ids, "attention_mask": ids})
+        report = bt.replace_activations(model, "berlu:eps=0.1", example=example, channels=True)
+        self.assertEqual((len(report), report.functional, report.looked), (1, [], True))
+
     def test_the_examples_of_the_docstrings_hold(self):
         self.assertEqual(doctest.testmod(berlu.hf).failed, 0)
 

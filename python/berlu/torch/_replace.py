@@ -115,6 +115,7 @@ _FUNCTIONS = {
 }
 
 Factory = Callable[..., nn.Module]
+Inputs = Union[Tuple[Any, ...], Mapping[str, Any]]
 New = Union[str, Activation, Factory, Mapping[str, Union[str, Activation, Factory]]]
 
 
@@ -216,7 +217,7 @@ def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
     return out
 
 
-def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
+def _widths_seen(model: nn.Module, example: Inputs, places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
     """The same by looking at a forward pass, which is better than the order of registration: the layer
     that ran last says where its channels are. Where its width is not there, dimension 1 of four and
     more, else the last."""
@@ -289,9 +290,9 @@ def evaluation(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _run(model: nn.Module, example: Tuple[Any, ...]) -> None:
+def _run(model: nn.Module, example: Inputs) -> None:
     with evaluation(model):
-        model(*example)
+        _ = model(**example) if isinstance(example, Mapping) else model(*example)
 
 
 class _Watch(TorchFunctionMode):
@@ -311,7 +312,7 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _functional_calls(model: nn.Module, example: Tuple[Any, ...]) -> List[Tuple[str, str, int]]:
+def _functional_calls(model: nn.Module, example: Inputs) -> List[Tuple[str, str, int]]:
     stack: List[Tuple[str, nn.Module]] = []
     handles = []
     for name, module in model.named_modules():
@@ -363,7 +364,8 @@ def replace_activations(
     new       a spec ("berlu:eps=0.1"), a factory (bt.BerLU), or a map from old names to these ({"gelu": "berlu"})
     old       replace only these ("gelu" or ["gelu", "silu"]); default: every activation
     where     a pattern of names ("blocks.*") or a function of name and module
-    example   an input (or a tuple of inputs): one forward pass lists functional calls that remain
+    example   an input, a tuple of inputs, or a mapping of names to them (what a tokenizer gives): one forward pass
+              lists functional calls that remain
     channels  one parameter per channel; widths come from the example, or from the layer before
 
     New parameters have the device and the dtype of the nearest ones in the model, those of the layer
@@ -379,7 +381,7 @@ def replace_activations(
     """
     check_model(model)
     wanted = None if old is None else {old} if isinstance(old, str) else set(old)
-    inputs: Tuple[Any, ...] = () if example is None else example if isinstance(example, tuple) else (example,)
+    inputs: Inputs = () if example is None else example if isinstance(example, (tuple, Mapping)) else (example,)
     report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)
     if not plan:
         raise ValueError("berlu: nothing to replace: the model has no activation module that old and where let through")
