@@ -341,6 +341,16 @@ class Operators(unittest.TestCase):
         act(x).sum().backward()
         self.assertEqual(act.alpha.grad.dtype, torch.bfloat16)
 
+    def test_operators_that_are_wrong_are_noticed_when_they_are_imported(self):
+        self.assertIsNone(_ops._self_test())
+
+        def broken(*args):
+            raise RuntimeError("broken")
+
+        for forward, words in ((lambda x, *rest: 0 * x, "differ from the pure form"), (broken, "broken")):
+            with unittest.mock.patch.object(_ops, "_raw_forward", forward):
+                self.assertIn(words, _ops._self_test())
+
     def test_operators_refuse_what_python_did_not_catch(self):
         f, x = torch.ops.berlu.forward, torch.randn(4, 8)
         for args, text in (
