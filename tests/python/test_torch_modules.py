@@ -149,12 +149,28 @@ class Modules(unittest.TestCase):
                 y = act(x)
                 torch.testing.assert_close(y, nn.functional.leaky_relu(x, 0.1))
                 self.assertFalse(any(g.isnan().any() for g in torch.autograd.grad(y.sum(), [x, *act.parameters()])))
-        kept = bt.BerLU(keep="output", backend="native")
-        with torch.no_grad():
-            kept.alpha.fill_(-0.5)
-        if bt.native() is None:
-            with self.assertRaisesRegex(berlu.Error, "with alpha = -0.5 its slope cannot be had from the output"):
-                kept(x).sum().backward()
+                for keep in ("input", "output"):
+                    smelu = bt.Act("smelu:learn=beta", keep=keep, backend=backend)
+                    with torch.no_grad():
+                        smelu.beta.fill_(eps)
+                    y = smelu(x)
+                    torch.testing.assert_close(y, x.relu())
+                    dx, dbeta = torch.autograd.grad(y.sum(), [x, smelu.beta])
+                    torch.testing.assert_close(dx, (x > 0).float())
+                    self.assertEqual(dbeta.item(), 0)
+
+    def test_slopes_that_outputs_do_not_tell_are_an_error_whatever_computes(self):
+        x = torch.randn(4, 8, requires_grad=True)
+        for spec in ("berlu", "prelu", "elu:learn=alpha", "celu:learn=alpha"):
+            for alpha in (0.0, -0.5):
+                for backend, dtype in (("native", torch.float32), ("torch", torch.float32), ("auto", torch.float64)):
+                    kept = bt.Act(spec, keep="output", backend=backend, channels=8, dtype=dtype)
+                    with torch.no_grad():
+                        kept.alpha[3] = alpha
+                    y = kept(x.to(dtype))
+                    for graph in (False, True):
+                        with self.assertRaisesRegex(berlu.Error, f"alpha = {alpha:g} its slope cannot be had from"):
+                            torch.autograd.grad(y.sum(), x, create_graph=graph, retain_graph=True)
 
     def test_parameters_may_lie_in_memory_as_they_like(self):
         x = torch.randn(4, 8)

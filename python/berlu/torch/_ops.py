@@ -241,6 +241,18 @@ class _Backward(torch.autograd.Function):
 _backward_apply: Callable[..., Any] = _Backward.apply
 
 
+def _check_invertible(spec: str, p: Parameter) -> None:
+    """What the operators check on the CPU, in their words: with a slope that learning drove to 0 or below, y
+    does not tell x. A GPU would wait for the answer."""
+    if p is None or not p.is_cpu or site_of(spec).form.params[0] != "alpha":
+        return
+    least = p.detach().min().item()
+    if not least > 0:
+        raise Error(
+            f"berlu: {spec}: with alpha = {least:g} its slope cannot be had from the output; keep the input"
+        )
+
+
 def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     known, p, q = ctx.saved_tensors
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
@@ -254,6 +266,8 @@ def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tup
             dx, dp, dq = _gradients(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
         return dx, dp, dq, None, None
     transformed = _transformed()  # then dy may carry a tangent, which the operators would drop
+    if from_output and not native and not transformed:
+        _check_invertible(ctx.spec, p)
     try:
         if torch.is_grad_enabled() and not transformed:  # create_graph
             dx, dp, dq = _backward_apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output, native)
