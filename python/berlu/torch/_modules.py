@@ -140,8 +140,9 @@ class Act(nn.Module):
         )
 
     def _used(self, name: str) -> List[float]:
-        """The values of a parameter as forward() uses them."""
-        values, info = getattr(self, name).detach().reshape(-1).tolist(), self.activation.parameters[name]
+        """The values of a parameter as forward() uses them, those of all ranks where they are shared out."""
+        p, info = getattr(self, name).detach(), self.activation.parameters[name]
+        values = (p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).tolist()
         return [min(max(v, info.low), info.high) for v in values] if name in WIDTHS else values
 
     def extra_repr(self) -> str:
