@@ -72,6 +72,17 @@ class HuggingFace(unittest.TestCase):
                 (len([r for r in report.replaced if "pooler" not in r[0]]), report.functional), (2, []), act
             )
 
+    def test_a_replaced_model_comes_back_by_a_registered_name(self):
+        berlu.hf.register("my_berlu", "berlu:eps=0.1")
+        model, x = transformers.ViTModel(config("gelu")).eval(), torch.randn(2, 3, 16, 16)
+        bt.replace_activations(model, "berlu:eps=0.1", old="gelu")
+        model.config.hidden_act = "my_berlu"
+        with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+            next(m for m in model.modules() if isinstance(m, bt.Act)).alpha.fill_(0.5)
+            model.save_pretrained(folder)
+            again = transformers.ViTModel.from_pretrained(folder).eval()
+            self.assertTrue(torch.equal(again(x).last_hidden_state, model(x).last_hidden_state))
+
     def test_an_example_may_be_what_a_tokenizer_gives(self):
         sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
         model = transformers.BertModel(transformers.BertConfig(vocab_size=100, **sizes))
