@@ -287,6 +287,22 @@ class Replacing(unittest.TestCase):
             after = encoder(x, src_key_padding_mask=padding)
         torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
 
+    def test_nothing_to_replace_says_what_there_is(self):
+        class Plain(nn.Module):
+            def forward(self, x):
+                return nn.functional.gelu(x).relu()
+
+        some = nn.Sequential(nn.Linear(2, 2), nn.GELU(), nn.TransformerEncoderLayer(2, 1, 2))
+        for words, keys, model in (
+            ("model has gelu, relu, which", {"old": "glu"}, some),
+            ("model has gelu, relu, which", {"where": "blocks.*"}, some),
+            ("no activation module$", {}, Plain()),
+            ("no activation module, but calls gelu, relu,", {"example": torch.randn(2)}, Plain()),
+            ("itself is an activation", {}, nn.GELU()),
+        ):
+            with self.assertRaisesRegex(ValueError, f"nothing to replace: .*{words}"):
+                bt.replace_activations(model, "berlu", **keys)
+
     def test_an_example_that_fails_changes_nothing(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
         model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.TransformerEncoder(layer, 2))

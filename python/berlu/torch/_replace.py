@@ -384,7 +384,7 @@ def replace_activations(
     inputs: Inputs = () if example is None else example if isinstance(example, (tuple, Mapping)) else (example,)
     report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)
     if not plan:
-        raise ValueError("berlu: nothing to replace: the model has no activation module that old and where let through")
+        raise ValueError(f"berlu: nothing to replace: {_what_there_is(model, inputs)}")
     places = [place for place, _, _, by_function in plan if not by_function]
     widths = None
     if channels:
@@ -405,6 +405,18 @@ def replace_activations(
             setattr(owner, key, value)
         raise
     return report
+
+
+def _what_there_is(model: nn.Module, example: Inputs) -> str:
+    if kind_of(model):
+        return "the model itself is an activation; put it into a Sequential, or take another"
+    kinds = {kind_of(m) or (_holds_function(m) and _function_kind(m.activation)) for m in model.modules()}
+    known = ", ".join(sorted(kind for kind in kinds if kind))
+    if known:
+        return f"the model has {known}, which old, where or the map leave out"
+    called = ", ".join(sorted({name for _, name, _ in _functional_calls(model, example)} if example else ()))
+    plain = f", but calls {called}, which only its own code can change" if called else ""
+    return f"the model has no activation module{plain}"
 
 
 Step = Tuple[str, str, Factory, bool]  # place, old kind, what makes the new one, whether the place holds a function
