@@ -248,9 +248,7 @@ def _check_invertible(spec: str, p: Parameter) -> None:
         return
     least = p.detach().min().item()
     if not least > 0:
-        raise Error(
-            f"berlu: {spec}: with alpha = {least:g} its slope cannot be had from the output; keep the input"
-        )
+        raise Error(f"berlu: {spec}: with alpha = {least:g} its slope cannot be had from the output; keep the input")
 
 
 def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
@@ -560,12 +558,7 @@ def apply(
         return _apply_traced(x, p, q, spec, dim, keep, choice, learns)
     if type(x) is not Tensor and type(x) is not torch.nn.Parameter or _transformed():
         return composition(x, p, q, spec, dim)
-    if (
-        choice == "torch"
-        or x.dtype not in _NATIVE_DTYPES
-        or not _bridge.available
-        or not _device_is_native(x)
-    ):
+    if choice == "torch" or x.dtype not in _NATIVE_DTYPES or not _bridge.available or not _device_is_native(x):
         if keep == "output" and grad:
             y = _keeping_apply(x, p, q, spec, dim, False)
             return y
