@@ -222,10 +222,13 @@ def smooth(
     >>> f.value(0.5), f.lipschitz
     (0.5, 1.0)
     """
+    point = listed(at)
+    if len(point) != 2:
+        raise ValueError(f"berlu: at is {at!r}; it must be two numbers, a place and the value there")
     parts = [
         f"kinks={_text(kinks)}",
         f"slopes={_text(slopes)}",
-        f"at={float(at[0])!r}={float(at[1])!r}",
+        f"at={point[0]!r}={point[1]!r}",
         f"eps={_text(eps)}",
     ]
     if eps_right is not None:

@@ -46,7 +46,8 @@ def _berlu_form(degree: int) -> _Form:
     height = math.comb(2 * m, m) / 4**m
 
     def half_depth(x: Array, eps: Array) -> Array:
-        return jnp.maximum(eps - jnp.where(x < 0, -x, x), 0) / (2 * eps)
+        depth = eps - jnp.where(x < 0, -x, x)
+        return jnp.where(depth < 0, 0, depth) / (2 * eps)  # a choice: half of maximum()'s slope lies on either side
 
     def unit_bump(x: Array, eps: Array) -> Array:
         r = half_depth(x, eps)

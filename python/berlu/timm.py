@@ -30,6 +30,7 @@ from ._files import writable, written
 from ._models import CALLS
 from .torch import Act
 from .torch._ops import check_model
+from .torch._replace import kind_of
 
 
 class _Layers(Dict[str, Any]):
@@ -182,10 +183,24 @@ def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
     return model.eval()
 
 
+def _named(place: str, module: nn.Module) -> str:
+    """The spec of an activation; ValueError for one that a file cannot name, because `berlu eval` would
+    take it for GELU."""
+    if isinstance(module, Act):
+        return module.spec
+    kind = "gelu_tanh" if getattr(module, "approximate", "none") == "tanh" else kind_of(module)
+    if kind not in names() or make_act(kind).parameters:
+        raise ValueError(
+            f"berlu: the activation of '{place}' is {module}, which the file cannot name; "
+            "berlu.torch.replace_activations() makes it one of berlu"
+        )
+    return kind
+
+
 def save(model: nn.Module, file: Union[str, "os.PathLike[str]"]) -> None:
     """Writes a timm model's weights for `berlu eval MODEL --weights FILE` and `berlu forward`; the
-    activation is in the metadata. Written under another name first, so that a failure leaves no
-    half file.
+    activations are in the metadata, as one where all are the same. Written under another name first,
+    so that a failure leaves no half file.
 
     >>> import berlu.timm, os, tempfile, timm
     >>> model = timm.create_model("vit_tiny_patch16_224", act_layer="berlu", img_size=32, patch_size=4, num_classes=10)
@@ -196,9 +211,12 @@ def save(model: nn.Module, file: Union[str, "os.PathLike[str]"]) -> None:
     """
     check_model(model)
     target = writable(file)
-    specs = {m.spec for m in model.modules() if isinstance(m, Act)}
-    metadata = {"format": "pt", **({"activation": specs.pop()} if len(specs) == 1 else {})}
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    specs = [_named(f"{name}.act", getattr(mlp, "act")) for name, mlp in _mlps(model)]
+    lines = "\n".join(specs if len(set(specs)) > 1 else specs[:1])
+    metadata = {"format": "pt", **({"activation": lines} if lines else {})}
+    tensors = {}
+    for name, tensor in model.state_dict().items():  # the format holds none that share memory, as shared activations do
+        tensors[name] = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
     with written(target) as part:
         try:
             save_file(tensors, part, metadata)

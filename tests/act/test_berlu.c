@@ -16,6 +16,7 @@
 #include <berlu/berlu.h>
 
 #include "act/inputs.h"
+#include "base/status.h"
 
 static void berlu_is_the_line_outside_and_smelu_is_berlu_without_slope(void **state)
 {
@@ -201,28 +202,40 @@ static void high_degrees_hold_their_bound_in_wide_transitions(void **state)
     }
 }
 
-/* A learned eps may fall below its range; it is then held at the end of it, on every instruction
+/* A learned width may fall below its range; it is then held at the end of it, on every instruction
  * set. */
-static void an_eps_below_its_range_is_held(void **state)
+static void a_width_below_its_range_is_held(void **state)
 {
     (void)state;
+    static const struct {
+        const char *spec, *least;
+        int param;
+    } widths[] = {{"berlu:alpha=0.3,degree=6", "berlu:alpha=0.3,degree=6,eps=0x1p-60", 1},
+                  {"berlu:alpha=0.3", "berlu:alpha=0.3,eps=0x1p-60", 1},
+                  {"smelu", "smelu:beta=0x1p-60", 0}};
+    static const berlu_act_op ops[] = {BERLU_ACT_FORWARD, BERLU_ACT_SLOPE, BERLU_ACT_SECOND};
+    static const float below[] = {-1, 0};
     static float x[4096], y[4096], z[4096];
-    berlu_act *act, *least;
-    const float below = -1;
-    assert_int_equal(berlu_act_make(&act, "berlu:alpha=0.3,degree=6"), BERLU_OK);
-    assert_int_equal(berlu_act_make(&least, "berlu:alpha=0.3,degree=6,eps=0x1p-60"), BERLU_OK);
-    inputs_finite(x, 4096, act, 5);
-    assert_int_equal(berlu_act_forward(least, BERLU_F32, y, x, 4096), BERLU_OK);
-    for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
-        berlu_act_call call = {.rows = 4096, .channels = 1, .x = x, .y = z};
-        call.param[1].value = &below;
-        if (!berlu_act_can_run(act, (berlu_isa)isa))
-            continue;
-        assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
-        assert_memory_equal(y, z, sizeof y);
+    for (size_t i = 0; i < COUNT(widths) * COUNT(ops) * COUNT(below); i++) {
+        size_t w = i / (COUNT(ops) * COUNT(below));
+        berlu_act_op op = ops[i / COUNT(below) % COUNT(ops)];
+        berlu_act *act, *least;
+        assert_int_equal(berlu_act_make(&act, widths[w].spec), BERLU_OK);
+        assert_int_equal(berlu_act_make(&least, widths[w].least), BERLU_OK);
+        inputs_finite(x, 4096, act, 5);
+        berlu_act_call want = {.rows = 4096, .channels = 1, .x = x, .y = y}, call = want;
+        call.y = z;
+        call.param[widths[w].param].value = &below[i % COUNT(below)];
+        assert_int_equal(berlu_act_run(least, op, &want, NULL), BERLU_OK);
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+            if (!berlu_act_can_run(act, (berlu_isa)isa))
+                continue;
+            assert_int_equal(berlu_act_run(act, op, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+            assert_memory_equal(y, z, sizeof y);
+        }
+        berlu_act_free(act);
+        berlu_act_free(least);
     }
-    berlu_act_free(act);
-    berlu_act_free(least);
 }
 
 int main(void)
@@ -233,7 +246,7 @@ int main(void)
         cmocka_unit_test(what_lies_right_of_eps_leaves_alpha_alone),
         cmocka_unit_test(inside_the_slope_by_alpha_is_within_its_units_of_eps),
         cmocka_unit_test(high_degrees_hold_their_bound_in_wide_transitions),
-        cmocka_unit_test(an_eps_below_its_range_is_held),
+        cmocka_unit_test(a_width_below_its_range_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

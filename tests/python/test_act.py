@@ -85,6 +85,11 @@ class Act(unittest.TestCase):
                 berlu.act(bad)
         with self.assertRaisesRegex(ValueError, "degree is '2.5'"):
             berlu.smooth([0], [0, 1], degree=2.5)
+        for at in (3, (1,), (1, 2, 3)):
+            with self.assertRaisesRegex(ValueError, "it must be two numbers"):
+                berlu.smooth([0], [0, 1], at=at)
+        with self.assertRaisesRegex(TypeError, "neither a number nor numbers"):
+            berlu.smooth([0], [0, 1], at=None)
         with self.assertRaises(TypeError):
             berlu.act("gelu").value(None)
         for bad in (None, 3, b"gelu", ["gelu"]):

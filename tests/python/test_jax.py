@@ -18,7 +18,7 @@ from jax.test_util import check_grads
 import berlu
 import berlu.jax as bj
 
-X = np.concatenate([np.linspace(-5, 5, 301), [0.0, -0.0, 3, -3, 6]])
+X = np.concatenate([np.linspace(-5, 5, 301), [0.0, -0.0, 3, -3, 6, 1, -1, 0.01, -0.01, 0.5, -0.5]])
 SPECS = [*berlu.names(), "berlu:eps=0.5,degree=4", "berlu:eps=1,alpha=0.3,degree=16"]
 
 
@@ -29,6 +29,8 @@ class Jax(unittest.TestCase):
             np.testing.assert_allclose(bj.act(spec)(X), [f.value(x) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec)
             slope = jax.jit(jax.vmap(jax.grad(bj.act(spec))))(X)
             np.testing.assert_allclose(slope, [f.slope(x) for x in X], rtol=1e-12, atol=1e-13, err_msg=spec)
+            second = jax.jit(jax.vmap(jax.grad(jax.grad(bj.act(spec)))))(X)
+            np.testing.assert_allclose(second, [f.second(x) for x in X], rtol=1e-9, atol=1e-10, err_msg=spec)
             for name, p in f.parameters.items():
                 if p.learnable:
                     got = jax.jit(jax.vmap(jax.grad(lambda v, x: bj.act(spec)(x, **{name: v})), (None, 0)))(p.value, X)

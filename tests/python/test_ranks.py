@@ -36,6 +36,10 @@ def rank(index, kind, folder):
     model(batch()[index::2]).square().sum().backward()
     whole = [p.grad.full_tensor() if kind == "fsdp" else p.grad for p in model.parameters()]
     torch.save(whole, f"{folder}/{index}.pt")
+    with torch.no_grad():
+        model.module[1].alpha[3].fill_(-4) if kind == "ddp" else model[1].alpha.fill_(-4)
+    assert bt.lipschitz(model).largest == 4
+    assert bt.project_(model, "alpha:0.5:2") == 2 and bt.lipschitz(model).largest == 1
     dist.destroy_process_group()
 
 

@@ -213,6 +213,26 @@ class Runs(unittest.TestCase):
                         out["loss"], torch.nn.functional.cross_entropy(logits, labels).item(), delta=1e-5
                     )
 
+    def test_files_name_the_activations_of_any_model(self):
+        def model(*layers):
+            sizes = {"img_size": 32, "patch_size": 4, "embed_dim": 64, "depth": 4, "num_heads": 2, "num_classes": 10}
+            made = timm.create_model("vit_tiny_patch16_224", **sizes)
+            for i, block in enumerate(made.blocks):
+                block.mlp.act = layers[i % len(layers)]
+            return made
+
+        shared = bt.Act("prelu")
+        mixed = [bt.Act("gelu"), torch.nn.SiLU(), bt.BerLU(0.5), torch.nn.GELU(approximate="tanh")]
+        with tempfile.TemporaryDirectory() as folder:
+            for layers in ([torch.nn.ReLU()], [torch.nn.GELU()], [shared], mixed):
+                berlu.timm.save(model(*layers), f"{folder}/w.safetensors")
+                said = self.command("eval", "vit_micro", "--weights", f"{folder}/w.safetensors", "--data", "synthetic")
+                specs = [getattr(m, "spec", kind_of(m)) for m in layers]
+                self.assertEqual(said["act"], "; ".join(specs[:3] + ["gelu_tanh"] if layers is mixed else specs))
+            with self.assertRaisesRegex(ValueError, "blocks.0.mlp.act' is LeakyReLU.* cannot name"):
+                berlu.timm.save(model(torch.nn.LeakyReLU(0.3)), f"{folder}/none.safetensors")
+            self.assertEqual(os.listdir(folder), ["w.safetensors"])
+
     def test_what_is_no_run_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(ValueError, "is no run folder"):

@@ -3,6 +3,7 @@ SPDX-License-Identifier: MIT"""
 
 import concurrent.futures
 import unittest
+import unittest.mock
 
 import torch
 from torch.library import opcheck
@@ -10,7 +11,7 @@ from torch.library import opcheck
 import berlu
 import berlu.torch as bt
 from berlu._bump import bump_polynomials
-from berlu.torch import _ops
+from berlu.torch import _forms, _ops
 from berlu.torch._forms import site_of
 from torch_cases import HIGH_DEGREES, SPECS, layouts, per_channel
 
@@ -120,6 +121,29 @@ class Forms(unittest.TestCase):
             for got in (pure, native.double(), transformed):
                 torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-6, msg=lambda m: f"{spec}: {m}")
 
+    def test_second_derivatives_at_kinks_are_those_of_the_library_in_every_way(self):
+        """Also where f'' jumps: at the ends of a knee of degree 2."""
+        kinks = torch.tensor([-3.0, -1.0, -0.5, -0.01, 0.0, 0.01, 0.5, 1.0, 3.0, 6.0], dtype=torch.float64)
+        for spec in [*SPECS, "berlu:eps=0.5", "berlu:alpha=-2,eps=1"]:
+            want = torch.tensor([berlu.act(spec).second(x) for x in kinks.tolist()], dtype=torch.float64)
+
+            def f(t):
+                return bt.forward(spec, t)
+
+            first = torch.func.grad(f)
+            got = {
+                "grad of grad": torch.vmap(torch.func.grad(first))(kinks),
+                "jacfwd of grad": torch.vmap(torch.func.jacfwd(first))(kinks),
+            }
+            for dtype in (torch.float32, torch.float64):
+                for backend in ("native", "torch"):
+                    leaf = kinks.to(dtype).requires_grad_()
+                    (dx,) = torch.autograd.grad(bt.forward(spec, leaf, backend=backend).sum(), leaf, create_graph=True)
+                    second = torch.autograd.grad(dx.sum(), leaf)[0] if dx.requires_grad else torch.zeros_like(leaf)
+                    got[f"{backend} {dtype}"] = second.double()
+            for way, second in got.items():
+                torch.testing.assert_close(second, want, rtol=1e-5, atol=1e-5, msg=lambda m: f"{spec}, {way}: {m}")
+
     def test_the_slope_at_zero_is_that_of_the_smooth_function(self):
         for dtype in (torch.float32, torch.float64):
             for backend in ("native", "torch"):
@@ -137,6 +161,12 @@ class Forms(unittest.TestCase):
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(use, range(4)))
+
+    def test_a_look_up_that_meets_the_end_of_a_site_makes_it_again(self):
+        """As when another thread's new spec takes its place between the name and the site."""
+        find, stale = _forms._site_name, iter(["site0"])
+        with unittest.mock.patch.object(_forms, "_site_name", lambda spec: next(stale, None) or find(spec)):
+            self.assertEqual(site_of("gelu").act.name, "gelu")
 
     def test_the_bump_polynomials_are_those_of_the_mathematics(self):
         self.assertEqual(bump_polynomials(4), ([35 / 8, 47 / 8, 25 / 8, 5 / 8], [8, 29 / 2, 10, 5 / 2]))
@@ -310,6 +340,16 @@ class Operators(unittest.TestCase):
         act = bt.BerLU(channels=4).to(torch.bfloat16)
         act(x).sum().backward()
         self.assertEqual(act.alpha.grad.dtype, torch.bfloat16)
+
+    def test_operators_that_are_wrong_are_noticed_when_they_are_imported(self):
+        self.assertIsNone(_ops._self_test())
+
+        def broken(*args):
+            raise RuntimeError("broken")
+
+        for forward, words in ((lambda x, *rest: 0 * x, "differ from the pure form"), (broken, "broken")):
+            with unittest.mock.patch.object(_ops, "_raw_forward", forward):
+                self.assertIn(words, _ops._self_test())
 
     def test_operators_refuse_what_python_did_not_catch(self):
         f, x = torch.ops.berlu.forward, torch.randn(4, 8)

@@ -219,6 +219,8 @@ class Compile(unittest.TestCase):
             torch.export.export(bt.BerLU(), (whole,))
         with self.assertRaisesRegex(TypeError, "x is torch.int64"):
             torch.jit.trace(bt.BerLU(), (whole,), check_trace=False)
+        with self.assertRaisesRegex(ValueError, "there are 5 channels"):  # which torch would broadcast
+            torch.jit.trace(bt.BerLU(channels=5), (torch.randn(4, 1),), check_trace=False)
         with self.assertRaisesRegex(ValueError, "there are 5 channels"):
             torch.export.export(bt.BerLU(channels=5), (torch.randn(4, 6),))
 
@@ -386,6 +388,26 @@ class Transforms(unittest.TestCase):
         with torch.autograd.graph.save_on_cpu():
             y = act(x)
         self.assertTrue(torch.equal(torch.autograd.grad(y.sum(), x)[0], want[0]))
+
+    def test_checkpointing_of_a_compiled_module_runs_another_backend_again(self):
+        """backend() around the forward pass alone: what is kept must be what the second program keeps."""
+        from torch.utils.checkpoint import checkpoint
+
+        x = torch.randn(6, 4, generator=torch.Generator().manual_seed(14), requires_grad=True)
+        for compiler in ("aot_eager", "inductor"):
+            for keep in ("input", "output"):
+                for keys in ({}, {"learn": "none"}, {"learn": "alpha+eps", "channels": 4}):
+                    torch._dynamo.reset()
+                    model = nn.Sequential(nn.Linear(4, 4), bt.BerLU(alpha=0.1, eps=0.5, keep=keep, **keys))
+                    leaves = [x, *model.parameters()]
+                    want = torch.autograd.grad(model(x).square().sum(), leaves)
+                    compiled = torch.compile(model, backend=compiler, fullgraph=True)
+                    for backend in ("torch", "native"):
+                        with self.subTest(compiler=compiler, keep=keep, backend=backend, **keys):
+                            with bt.backend(backend):
+                                y = checkpoint(compiled, x, use_reentrant=False)
+                            got = torch.autograd.grad(y.square().sum(), leaves)
+                            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
 
     def test_inference_mode_and_meta(self):
         act, x = bt.BerLU(), torch.randn(3, 4)

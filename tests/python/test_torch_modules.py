@@ -131,6 +131,14 @@ class Modules(unittest.TestCase):
             with self.assertRaisesRegex(error, text):
                 what()
 
+    def test_memory_that_there_is_not_is_torchs_own_error(self):
+        """Programs wait for its words to try again with a smaller batch."""
+        huge = torch.zeros(1).expand(2**46)
+        for act in (bt.Act("gelu"), bt.BerLU(), bt.BerLU(backend="torch")):
+            with self.assertRaisesRegex(RuntimeError, "can't allocate memory") as seen:
+                act(huge)
+            self.assertNotIsInstance(seen.exception, berlu.Error)
+
     def test_parameters_that_training_drove_out_of_range_give_no_nan(self):
         x = torch.randn(4, 8, requires_grad=True)
         for backend in ("native", "torch"):
@@ -141,12 +149,28 @@ class Modules(unittest.TestCase):
                 y = act(x)
                 torch.testing.assert_close(y, nn.functional.leaky_relu(x, 0.1))
                 self.assertFalse(any(g.isnan().any() for g in torch.autograd.grad(y.sum(), [x, *act.parameters()])))
-        kept = bt.BerLU(keep="output", backend="native")
-        with torch.no_grad():
-            kept.alpha.fill_(-0.5)
-        if bt.native() is None:
-            with self.assertRaisesRegex(berlu.Error, "with alpha = -0.5 its slope cannot be had from the output"):
-                kept(x).sum().backward()
+                for keep in ("input", "output"):
+                    smelu = bt.Act("smelu:learn=beta", keep=keep, backend=backend)
+                    with torch.no_grad():
+                        smelu.beta.fill_(eps)
+                    y = smelu(x)
+                    torch.testing.assert_close(y, x.relu())
+                    dx, dbeta = torch.autograd.grad(y.sum(), [x, smelu.beta])
+                    torch.testing.assert_close(dx, (x > 0).float())
+                    self.assertEqual(dbeta.item(), 0)
+
+    def test_slopes_that_outputs_do_not_tell_are_an_error_whatever_computes(self):
+        x = torch.randn(4, 8, requires_grad=True)
+        for spec in ("berlu", "prelu", "elu:learn=alpha", "celu:learn=alpha"):
+            for alpha in (0.0, -0.5):
+                for backend, dtype in (("native", torch.float32), ("torch", torch.float32), ("auto", torch.float64)):
+                    kept = bt.Act(spec, keep="output", backend=backend, channels=8, dtype=dtype)
+                    with torch.no_grad():
+                        kept.alpha[3] = alpha
+                    y = kept(x.to(dtype))
+                    for graph in (False, True):
+                        with self.assertRaisesRegex(berlu.Error, f"alpha = {alpha:g} its slope cannot be had from"):
+                            torch.autograd.grad(y.sum(), x, create_graph=graph, retain_graph=True)
 
     def test_parameters_may_lie_in_memory_as_they_like(self):
         x = torch.randn(4, 8)
@@ -263,6 +287,39 @@ class Replacing(unittest.TestCase):
             after = encoder(x, src_key_padding_mask=padding)
         torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
 
+    def test_nothing_to_replace_says_what_there_is(self):
+        class Plain(nn.Module):
+            def forward(self, x):
+                return nn.functional.gelu(x).relu()
+
+        some = nn.Sequential(nn.Linear(2, 2), nn.GELU(), nn.TransformerEncoderLayer(2, 1, 2))
+        for words, keys, model in (
+            ("model has gelu, relu, which", {"old": "glu"}, some),
+            ("model has gelu, relu, which", {"where": "blocks.*"}, some),
+            ("no activation module$", {}, Plain()),
+            ("no activation module, but calls gelu, relu,", {"example": torch.randn(2)}, Plain()),
+            ("itself is an activation", {}, nn.GELU()),
+        ):
+            with self.assertRaisesRegex(ValueError, f"nothing to replace: .*{words}"):
+                bt.replace_activations(model, "berlu", **keys)
+
+    def test_an_example_that_fails_changes_nothing(self):
+        layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
+        model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.TransformerEncoder(layer, 2))
+
+        def state():
+            return [(dict(vars(m)), dict(m._modules)) for m in model.modules()]
+
+        before = state()
+        for channels in (False, True):
+            with self.assertRaisesRegex(RuntimeError, "cannot be multiplied"):
+                bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 5), channels=channels)
+            self.assertTrue(state() == before)
+        bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 4))
+        self.assertEqual(len(self.acts(model)), 3)
+        self.assertEqual([m.activation_relu_or_gelu for m in model[2].layers], [0, 0])
+        self.assertFalse(model[2].use_nested_tensor)
+
     def test_frozen_modules_stay_in_evaluation(self):
         model = nn.Sequential(nn.BatchNorm1d(4).eval(), nn.Sequential(nn.ReLU(), nn.Dropout().eval()), nn.Linear(4, 2))
         modes = [m.training for m in model.modules()]
@@ -335,6 +392,12 @@ class Training(unittest.TestCase):
         constants = bt.lipschitz(model)
         self.assertEqual(constants.sites, {"0": 3.0, "1": 1.5, "2": 1.0})
         self.assertEqual(constants.largest, 3.0)
+        for act in (bt.BerLU(alpha=2, learn="alpha+eps"), bt.Act("smelu:learn=beta")):
+            constant = act.lipschitz()
+            for width in (0.0, -1.0, 1e30):
+                with torch.no_grad():
+                    list(act.parameters())[-1].fill_(width)
+                self.assertEqual(act.lipschitz(), constant)
 
     def test_a_network_learns_alpha(self):
         torch.manual_seed(11)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes as C
 import math
 import threading
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
@@ -210,10 +210,11 @@ class _Sites:
     def _add(self, spec: str) -> str:
         site = Site(spec)
         with self.lock:
-            self.made += 1
-            name = f"site{self.made}"
-            setattr(self, name, site)
-            self.names[spec] = name
+            if spec not in self.names:  # another thread may have been faster
+                self.made += 1
+                setattr(self, f"site{self.made}", site)
+                self.names[spec] = f"site{self.made}"
+            name = self.names[spec]
             if len(self.names) > 1024:
                 delattr(self, self.names.pop(next(iter(self.names))))
         return name
@@ -228,6 +229,9 @@ def _site_name(spec: str) -> str:
 
 
 def site_of(spec: str) -> Site:
-    """The site of a spec; made once, because every backward pass needs it."""
-    site: Site = getattr(_sites, _site_name(spec))
-    return site
+    """The site of a spec; made once, because every backward pass needs it. A name is of no use any more
+    where another thread's new spec took its place meanwhile."""
+    while True:
+        site: Optional[Site] = getattr(_sites, _site_name(spec), None)
+        if site is not None:
+            return site

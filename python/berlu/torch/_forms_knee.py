@@ -24,7 +24,7 @@ class Berlu(Form):
         self.sharpness = 4.0 ** (1 - m) * math.factorial(2 * m - 1) / math.factorial(m - 1) ** 2
 
     def _depth(self, x: Tensor, eps: Number) -> Tensor:
-        return torch.clamp_min(eps - torch.where(x < 0, -x, x), 0)
+        return no_less(eps - torch.where(x < 0, -x, x), 0.0)
 
     def _outside(self, x: Tensor, eps: Number) -> Tensor:
         return torch.where(x < 0, -x, x) > eps

@@ -15,7 +15,7 @@ from torch._jit_internal import is_scripting
 
 from .._act import Act as Activation, act as make_act, listed, names, number
 from ._forms import canonical, site_of
-from ._ops import apply, check_backend, check_keep
+from ._ops import WIDTHS, apply, check_backend, check_keep
 from ._script import script_function
 
 torch.fx.wrap("apply")  # a leaf of torch.fx.symbolic_trace(), which cannot look at x
@@ -124,11 +124,11 @@ class Act(nn.Module):
 
     def lipschitz(self) -> float:
         """The Lipschitz constant with the parameters as they are now; the largest over the
-        channels."""
+        channels. A width that is not positive is a kink, as in forward()."""
         act, learned = self.activation, [name for name in self._names if name]
         if not learned:
             return act.lipschitz
-        rows = set(zip(*(getattr(self, name).detach().reshape(-1).tolist() for name in learned)))
+        rows = set(zip(*(self._used(name) for name in learned)))
         fixed = [
             f"{key}={int(p.value) if p.setting else repr(p.value)}"
             for key, p in act.parameters.items()
@@ -138,6 +138,12 @@ class Act(nn.Module):
             make_act(f"{act.name}:" + ",".join(fixed + [f"{key}={v!r}" for key, v in zip(learned, row)])).lipschitz
             for row in rows
         )
+
+    def _used(self, name: str) -> List[float]:
+        """The values of a parameter as forward() uses them, those of all ranks where they are shared out."""
+        p, info = getattr(self, name).detach(), self.activation.parameters[name]
+        values = (p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).tolist()
+        return [min(max(v, info.low), info.high) for v in values] if name in WIDTHS else values
 
     def extra_repr(self) -> str:
         parts = [repr(self.spec)]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -128,6 +128,9 @@ class _Pure(torch.autograd.Function):
         return *_gradients(dy, x, p, q, ctx.spec, ctx.dim, need_p, need_q), None, None
 
 
+_pure_apply: Callable[..., Any] = _Pure.apply  # untyped in some versions of torch
+
+
 # ---- The operators: what torch.compile and autograd must know ------------------------------------
 
 
@@ -190,9 +193,16 @@ if _bridge.available:
     )
 
 
-def _own(error: RuntimeError) -> RuntimeError:
-    """An operator's exception as berlu.Error where the text is the library's; torch's own stay."""
+def _own(error: RuntimeError, like: Tensor) -> RuntimeError:
+    """An operator's exception as berlu.Error where the text is the library's; torch's own stay. torch's
+    shim does not say why it failed, so torch is asked for such memory once more: out of memory shall be
+    the exception that programs wait for."""
     text = str(error)
+    if text.startswith("berlu: torch's ") and text.endswith(" failed"):
+        try:
+            torch.empty_like(like)
+        except RuntimeError as reason:
+            return reason
     return Error(text) if text.startswith("berlu: ") else error
 
 
@@ -228,6 +238,19 @@ class _Backward(torch.autograd.Function):
         return by_dy, by_known, dp, dq, None, None, None, None, None, None
 
 
+_backward_apply: Callable[..., Any] = _Backward.apply
+
+
+def _check_invertible(spec: str, p: Parameter) -> None:
+    """What the operators check on the CPU, in their words: with a slope that learning drove to 0 or below, y
+    does not tell x. A GPU would wait for the answer."""
+    if p is None or not p.is_cpu or site_of(spec).form.params[0] != "alpha":
+        return
+    least = p.detach().min().item()
+    if not least > 0:
+        raise Error(f"berlu: {spec}: with alpha = {least:g} its slope cannot be had from the output; keep the input")
+
+
 def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     known, p, q = ctx.saved_tensors
     need_p, need_q = ctx.needs_input_grad[1], ctx.needs_input_grad[2]
@@ -235,18 +258,23 @@ def _call_backward(from_output: bool, native: bool, ctx: Any, dy: Tensor) -> Tup
         dy = dy.to(known.dtype)
     op = _raw_from_output if from_output else _raw_backward
     if torch.compiler.is_compiling():
-        dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        if native:
+            dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
+        else:
+            dx, dp, dq = _gradients(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
         return dx, dp, dq, None, None
     transformed = _transformed()  # then dy may carry a tangent, which the operators would drop
+    if from_output and not native and not transformed:
+        _check_invertible(ctx.spec, p)
     try:
         if torch.is_grad_enabled() and not transformed:  # create_graph
-            dx, dp, dq = _Backward.apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output, native)
+            dx, dp, dq = _backward_apply(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output, native)
         elif native and not transformed:
             dx, dp, dq = op(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q)
         else:
             dx, dp, dq = _gradients(dy, known, p, q, ctx.spec, ctx.dim, need_p, need_q, from_output)
     except RuntimeError as error:
-        raise _own(error) from None
+        raise _own(error, known) from None
     return dx, dp, dq, None, None
 
 
@@ -263,6 +291,9 @@ class _Native(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
         return _call_backward(False, True, ctx, dy)
+
+
+_native_apply: Callable[..., Any] = _Native.apply
 
 
 class _KeepsOutput(torch.autograd.Function):
@@ -283,20 +314,23 @@ class _KeepsOutput(torch.autograd.Function):
         return *_call_backward(True, ctx.native, ctx, dy), None
 
 
+_keeping_apply: Callable[..., Any] = _KeepsOutput.apply
+
+
 def _tracked(*tensors: Parameter) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
 def _forward_autograd(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The autograd of `forward`: runs while torch.compile traces, and where a user calls the operator."""
-    y: Tensor = _Native.apply(x, p, q, spec, dim) if _tracked(x, p, q) else _raw_forward(x, p, q, spec, dim)
+    y: Tensor = _native_apply(x, p, q, spec, dim) if _tracked(x, p, q) else _raw_forward(x, p, q, spec, dim)
     return y
 
 
 def _backward_autograd(from_output: bool) -> Any:
     def autograd(dy: Tensor, known: Tensor, p: Parameter, q: Parameter, *rest: Any) -> Any:
         if _tracked(dy, known, p, q):
-            return _Backward.apply(dy, known, p, q, *rest, from_output, True)
+            return _backward_apply(dy, known, p, q, *rest, from_output, True)
         return (_raw_from_output if from_output else _raw_backward)(dy, known, p, q, *rest)
 
     return autograd
@@ -462,21 +496,36 @@ def _pure(x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int) -> Tensor:
     """The pure form outside of transformations."""
     if not torch.is_grad_enabled():
         return composition(x, p, q, spec, dim)
-    y: Tensor = _Pure.apply(x, p, q, spec, dim)
+    y: Tensor = _pure_apply(x, p, q, spec, dim)
     return y
 
 
 def _apply_traced(
     x: Tensor, p: Parameter, q: Parameter, spec: str, dim: int, keep: str, choice: str, learns: bool
 ) -> Tensor:
-    """Inside torch.compile. keep="output" is asked for its memory, so it stays native everywhere."""
+    """Inside torch.compile. keep="output" is asked for its memory, so auto is native there."""
     native = choice == "native" or (choice == "auto" and (learns or keep == "output"))
-    if not (native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)):
-        return _pure(x, p, q, spec, dim)
-    p, q = _single(p), _single(q)
-    keeps_output = keep == "output" and torch.is_grad_enabled()
-    y: Tensor = _KeepsOutput.apply(x, p, q, spec, dim, True) if keeps_output else _forward(x, p, q, spec, dim)
+    native = native and _bridge.available and x.dtype in _NATIVE_DTYPES and _device_is_native(x)
+    if native:
+        p, q = _single(p), _single(q)
+    y: Tensor
+    if keep == "output" and torch.is_grad_enabled():
+        y = _keeping_apply(x, p, q, spec, dim, native)
+    else:
+        y = _forward(x, p, q, spec, dim) if native else _pure(x, p, q, spec, dim)
     return y
+
+
+@contextlib.contextmanager
+def _shapes_as_numbers() -> Iterator[None]:
+    """Pauses torch.jit.trace(), to which shapes are tensors that no condition shall depend on."""
+    change: Any = getattr(torch._C, "_set_tracing_state")  # some versions of torch do not declare it
+    state = torch._C._get_tracing_state()
+    change(None)
+    try:
+        yield
+    finally:
+        change(state)
 
 
 def _exporting() -> bool:
@@ -490,7 +539,9 @@ def apply(
 ) -> Tensor:
     """f(x) with the activation of a spec; p and q replace its parameters number 0 and 1."""
     _check_input(x)
-    if torch._C._get_tracing_state() is not None:  # shapes are tensors there, which no condition shall depend on
+    if torch._C._get_tracing_state() is not None:
+        with _shapes_as_numbers():
+            _check_params(x, p, q, dim)
         return _exported(x, p, q, spec, dim)
     _check_params(x, p, q, dim)
     if _exporting():
@@ -498,6 +549,7 @@ def apply(
     if keep != "input":
         check_keep(spec, keep, x.dtype)
     choice = _chosen.backend or choice
+    y: Tensor
     grad = torch.is_grad_enabled()
     learns = grad and ((p is not None and p.requires_grad) or (q is not None and q.requires_grad))
     if torch.compiler.is_compiling():
@@ -506,25 +558,21 @@ def apply(
         return _apply_traced(x, p, q, spec, dim, keep, choice, learns)
     if type(x) is not Tensor and type(x) is not torch.nn.Parameter or _transformed():
         return composition(x, p, q, spec, dim)
-    if (
-        choice == "torch"
-        or x.dtype not in _NATIVE_DTYPES
-        or not _bridge.available
-        or not _device_is_native(x)
-    ):
+    if choice == "torch" or x.dtype not in _NATIVE_DTYPES or not _bridge.available or not _device_is_native(x):
         if keep == "output" and grad:
-            return _KeepsOutput.apply(x, p, q, spec, dim, False)  # type: ignore[no-any-return]
+            y = _keeping_apply(x, p, q, spec, dim, False)
+            return y
         return _pure(x, p, q, spec, dim)
     p, q = _single(p), _single(q)
     try:
         if not grad or not (learns or x.requires_grad):
-            y: Tensor = _raw_forward(x, p, q, spec, dim)
+            y = _raw_forward(x, p, q, spec, dim)
         elif keep == "output":
-            y = _KeepsOutput.apply(x, p, q, spec, dim, True)
+            y = _keeping_apply(x, p, q, spec, dim, True)
         else:
-            y = _Native.apply(x, p, q, spec, dim)
+            y = _native_apply(x, p, q, spec, dim)
     except RuntimeError as error:
-        raise _own(error) from None
+        raise _own(error, x) from None
     return y
 
 

@@ -115,6 +115,7 @@ _FUNCTIONS = {
 }
 
 Factory = Callable[..., nn.Module]
+Inputs = Union[Tuple[Any, ...], Mapping[str, Any]]
 New = Union[str, Activation, Factory, Mapping[str, Union[str, Activation, Factory]]]
 
 
@@ -216,7 +217,7 @@ def _widths_before(model: nn.Module) -> Dict[str, Tuple[int, int]]:
     return out
 
 
-def _widths_seen(model: nn.Module, example: Tuple[Any, ...], places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
+def _widths_seen(model: nn.Module, example: Inputs, places: Iterable[str]) -> Dict[str, Tuple[int, int]]:
     """The same by looking at a forward pass, which is better than the order of registration: the layer
     that ran last says where its channels are. Where its width is not there, dimension 1 of four and
     more, else the last."""
@@ -289,9 +290,9 @@ def evaluation(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _run(model: nn.Module, example: Tuple[Any, ...]) -> None:
+def _run(model: nn.Module, example: Inputs) -> None:
     with evaluation(model):
-        model(*example)
+        _ = model(**example) if isinstance(example, Mapping) else model(*example)
 
 
 class _Watch(TorchFunctionMode):
@@ -311,7 +312,7 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _functional_calls(model: nn.Module, example: Tuple[Any, ...]) -> List[Tuple[str, str, int]]:
+def _functional_calls(model: nn.Module, example: Inputs) -> List[Tuple[str, str, int]]:
     stack: List[Tuple[str, nn.Module]] = []
     handles = []
     for name, module in model.named_modules():
@@ -363,7 +364,8 @@ def replace_activations(
     new       a spec ("berlu:eps=0.1"), a factory (bt.BerLU), or a map from old names to these ({"gelu": "berlu"})
     old       replace only these ("gelu" or ["gelu", "silu"]); default: every activation
     where     a pattern of names ("blocks.*") or a function of name and module
-    example   an input (or a tuple of inputs): one forward pass lists functional calls that remain
+    example   an input, a tuple of inputs, or a mapping of names to them (what a tokenizer gives): one forward pass
+              lists functional calls that remain
     channels  one parameter per channel; widths come from the example, or from the layer before
 
     New parameters have the device and the dtype of the nearest ones in the model, those of the layer
@@ -379,21 +381,42 @@ def replace_activations(
     """
     check_model(model)
     wanted = None if old is None else {old} if isinstance(old, str) else set(old)
-    inputs: Tuple[Any, ...] = () if example is None else example if isinstance(example, tuple) else (example,)
+    inputs: Inputs = () if example is None else example if isinstance(example, (tuple, Mapping)) else (example,)
     report, plan = Report(looked=example is not None), _plan(model, new, wanted, where)
     if not plan:
-        raise ValueError("berlu: nothing to replace: the model has no activation module that old and where let through")
+        raise ValueError(f"berlu: nothing to replace: {_what_there_is(model, inputs)}")
     places = [place for place, _, _, by_function in plan if not by_function]
     widths = None
     if channels:
         widths = _widths_seen(model, inputs, places) if inputs else _widths_before(model)
-    _replace(model, plan, widths, report)
+    changes = _changes(model, plan, widths, report)
     for name, module in model.named_modules():
         if type(module).__name__ in _GATES and type(module).__module__.startswith(_HOMES):
             report.gates.append((name, type(module).__name__))
-    if inputs:
-        report.functional = _functional_calls(model, inputs)
+    before = [getattr(owner, key) for owner, key, _ in changes]
+    for owner, key, value in changes:
+        setattr(owner, key, value)
+    try:
+        report.functional = _functional_calls(model, inputs) if inputs else []
+    except BaseException:  # the example is of another shape, say
+        for (owner, key, _), value in zip(changes, before):
+            if not isinstance(value, nn.Module):  # torch lets nothing else take a module's place
+                delattr(owner, key)
+            setattr(owner, key, value)
+        raise
     return report
+
+
+def _what_there_is(model: nn.Module, example: Inputs) -> str:
+    if kind_of(model):
+        return "the model itself is an activation; put it into a Sequential, or take another"
+    kinds = {kind_of(m) or (_holds_function(m) and _function_kind(m.activation)) for m in model.modules()}
+    known = ", ".join(sorted(kind for kind in kinds if kind))
+    if known:
+        return f"the model has {known}, which old, where or the map leave out"
+    called = ", ".join(sorted({name for _, name, _ in _functional_calls(model, example)} if example else ()))
+    plain = f", but calls {called}, which only its own code can change" if called else ""
+    return f"the model has no activation module{plain}"
 
 
 Step = Tuple[str, str, Factory, bool]  # place, old kind, what makes the new one, whether the place holds a function
@@ -420,9 +443,14 @@ def _plan(model: nn.Module, new: New, wanted: Optional[set[str]], where: Any) ->
     return plan
 
 
-def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tuple[int, int]]], report: Report) -> None:
+Change = Tuple[nn.Module, str, Any]  # a module, an attribute, its new value
+
+
+def _changes(
+    model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tuple[int, int]]], report: Report
+) -> List[Change]:
     made: Dict[int, nn.Module] = {}
-    ready: List[Tuple[nn.Module, str, nn.Module]] = []
+    changes: List[Change] = []
     for place, kind, factory, by_function in plan:
         parent_name, _, key = place.rpartition(".")
         parent = model.get_submodule(parent_name)
@@ -433,13 +461,13 @@ def _replace(model: nn.Module, plan: List[Step], widths: Optional[Dict[str, Tupl
         else:
             module = made.get(id(before)) or _new_module(model, factory, place, before.training, widths)
             made[id(before)] = module
-        ready.append((parent, key, module))
-        report.replaced.append((place, kind, _text(module)))
-    for parent, key, module in ready:  # nothing failed: now change the model
-        setattr(parent, key, module)
+        changes.append((parent, key, module))
         if _holds_function(parent) and hasattr(parent, "activation_relu_or_gelu"):
-            setattr(parent, "activation_relu_or_gelu", 0)
+            changes.append((parent, "activation_relu_or_gelu", 0))
+        report.replaced.append((place, kind, _text(module)))
+    slow = {id(owner) for owner, key, _ in changes if key == "activation_relu_or_gelu"}
     for encoder in model.modules():  # with a padding mask it would make nested tensors for what torch computes itself
-        if isinstance(encoder, nn.TransformerEncoder):
-            if any(getattr(layer, "activation_relu_or_gelu", 1) == 0 for layer in encoder.layers):
-                encoder.use_nested_tensor = False
+        if isinstance(encoder, nn.TransformerEncoder) and hasattr(encoder, "use_nested_tensor"):
+            if any(id(layer) in slow or not getattr(layer, "activation_relu_or_gelu", 1) for layer in encoder.layers):
+                changes.append((encoder, "use_nested_tensor", False))
+    return changes

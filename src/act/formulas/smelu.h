@@ -8,6 +8,7 @@
 #define ACT_FORMULAS_SMELU_H
 
 #include "act/formulas/formula.h"
+#include "smooth/limits.h"
 
 #define ACT_PARAMS      1 /* beta */
 #define ACT_FROM_OUTPUT 1
@@ -19,7 +20,8 @@ typedef struct act_consts {
 V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
 {
     (void)shape;
-    return (act_consts){.beta = params[0], .square = v_div(v_one(), v_mul(params[0], v_set(4.0f)))};
+    v_f32 beta = v_max(params[0], v_set((float)EPS_MIN)); /* a learned one may have fallen below; NaN stays */
+    return (act_consts){.beta = beta, .square = v_div(v_one(), v_mul(beta, v_set(4.0f)))};
 }
 
 V_FN v_f32 smelu_depth(v_f32 x, const act_consts *k)
