@@ -15,8 +15,8 @@
  * the second. The first role is bound by arithmetic; everything else happens beside it.
  *
  * For tile t of a block, in this order:
- *     elements   wait for dy t+1 (and u t); begin dh t+1; wait for dh t; wait until y t-2 was used;
- *                du and y of tile t; tell that y t is there
+ *     elements   wait for dy t+1 (and u t); begin dh t+1; wait until y t-2 was used; du and y of
+ *                tile t; tell that y t is there; wait for dh t+1
  *     weights    wait for y t; begin dW t; tell that dy t+2 (and u t+1) are there; wait for dW t;
  *                tell that y t was used; start the copies of dy t+4 and u t+3
  * so that dy has four buffers, u three, y two. In each named barrier the one side waits and the
