@@ -6,6 +6,7 @@ PREFIX        ?= /usr/local
 FUZZ_SECONDS  ?= 60
 MINUTES       ?= 30
 CMAKE_FLAGS   ?=
+CUDA          ?= OFF
 
 ifneq ($(filter-out address undefined thread,$(SAN)),)
 $(error SAN is '$(SAN)'; it must be address, undefined or thread)
@@ -14,7 +15,7 @@ launcher := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_C_COMPILER
 configure = cmake -S . -G Ninja --log-level=STATUS $(launcher) $(CMAKE_FLAGS)
 # GPUs to compile for (cmake/features.cmake): all of them in `make` and `make install`; those of this computer in targets that
 # only run something, unless the folder has all. CMAKE_FLAGS="-DBERLU_CUDA_ARCHITECTURES=..." overrules both.
-every_gpu := $(filter all install,$(or $(MAKECMDGOALS),all)) $(shell grep -s -o -e '^-UBERLU_CUDA_ARCHITECTURES' $(BUILD)/flags)
+every_gpu := $(filter all install portable,$(or $(MAKECMDGOALS),all)) $(shell grep -s -o -e '^-UBERLU_CUDA_ARCHITECTURES' $(BUILD)/flags)
 ifneq ($(findstring BERLU_CUDA_ARCHITECTURES,$(CMAKE_FLAGS)),)
 gpus :=
 else ifneq ($(strip $(every_gpu)),)
@@ -89,9 +90,9 @@ fuzz:                                    ## fuzz every reader for FUZZ_SECONDS (
 soak: all                                ## random commands under random faults for MINUTES (30); nothing may be lost
 	tools/soak.py $(BUILD)/berlu $(MINUTES)
 
-portable:                                ## a folder portable/ that runs on another Debian-like machine
+portable:                                ## a folder portable/ that runs on another Debian-like machine; CUDA=ON: on its GPU too
 	tools/setup.sh libopenblas-dev
-	$(configure) -B build-portable -DBERLU_BLAS=openblas -DBERLU_STATIC_BLAS=ON -DBERLU_CUDA=OFF -DBERLU_PORTABLE=ON
+	$(configure) -B build-portable -DBERLU_BLAS=openblas -DBERLU_STATIC_BLAS=ON -DBERLU_CUDA=$(CUDA) -DBERLU_PORTABLE=ON -DBERLU_TESTS=OFF
 	cmake --build build-portable -j $(JOBS) --target berlu
 	tools/portable.sh build-portable portable
 
