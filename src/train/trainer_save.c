@@ -53,7 +53,7 @@ void trainer_saver_close(trainer *t)
     saver *s = t->saver;
     if (!s)
         return;
-    if (s->busy)
+    if (s->busy > 0)
         pthread_join(s->thread, NULL);
     if (s->snapshot)
         engine_backend(t->train)->release(engine_device(t->train), MEMORY_HOST, s->snapshot);

@@ -3,7 +3,9 @@
  *
  * The trainer asks backend_find() for its backend; here the linker puts a function of ours in
  * between. */
+#include <errno.h>
 #include <jansson.h>
+#include <pthread.h>
 
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
@@ -11,11 +13,31 @@
 #include "train/runs.h"
 
 berlu_status __wrap_backend_find(const backend **out, const char *name);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *context);
+int __real_pthread_create(pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *context);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __real_pthread_join(pthread_t thread, void **result);
 
 berlu_status __wrap_backend_find(const backend **out, const char *name)
 {
     *out = strcmp(name, "cuda") == 0 ? cuda_backend() : cpu_backend();
     return BERLU_OK;
+}
+
+static int no_threads, threads; /* 1: the system has none to give; how many run */
+
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *context)
+{
+    int failed = no_threads ? EAGAIN : __real_pthread_create(out, how, run, context);
+    threads += !failed;
+    return failed;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    assert_true(threads > 0);
+    threads--;
+    return __real_pthread_join(thread, result);
 }
 
 static int machine_new(void **state)
@@ -275,6 +297,38 @@ static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(voi
     assert_true(refused > 2);
 }
 
+/* Where the system has no thread to write a checkpoint beside the training, the main one writes it;
+ * and a run that ends right after that waits for nobody. */
+static void checkpoints_need_no_thread(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    run_whole(run_place(whole, "cuda-threads"), shortly);
+    for (int at = 0, calls = 0, step = 0; at <= calls - step; at += step) { /* 0: nothing is lost */
+        train_settings s;
+        machine_new(NULL);
+        trainer *t = NULL;
+        tiny_settings(&s, run_place(run, "cuda-no-threads"), shortly);
+        assert_int_equal(trainer_open(&t, &s, NULL), BERLU_OK); /* with the loaders' threads */
+        int before = stub.calls;
+        stub.lost = at;
+        no_threads = 1;
+        berlu_status status = trainer_start(t, 0);
+        if (status == BERLU_OK)
+            status = trainer_run(t, NULL);
+        trainer_close(t);
+        no_threads = 0;
+        calls = at ? calls : stub.calls - before;
+        step = calls / 16;
+        assert_int_equal(status, at ? BERLU_ERR_DEVICE : BERLU_OK);
+        if (at)
+            run_goes_on(run, &s, whole);
+        else
+            runs_equal(whole, run);
+        recipe_free(&s);
+    }
+}
+
 /* A step is launched, then captured, then replayed; a stop may come in any of them. */
 static void a_stop_while_steps_are_captured_loses_nothing(void **state)
 {
@@ -327,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup(a_gpu_that_is_lost_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_fails_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing, machine_new),
+        cmocka_unit_test_setup(checkpoints_need_no_thread, machine_new),
         cmocka_unit_test_setup(a_stop_while_steps_are_captured_loses_nothing, machine_new),
         cmocka_unit_test_setup(any_batch_trains_as_on_the_cpu, machine_new),
     };
