@@ -286,7 +286,7 @@ static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(voi
         if (status != BERLU_OK) {
             refused++;
             assert_int_equal(status, BERLU_ERR_MEMORY);
-            if (!strstr(berlu_last_error(), "MiB") && !strstr(berlu_last_error(), "GiB"))
+            if (!strstr(berlu_last_error(), "MiB") || strstr(berlu_last_error(), "GiB"))
                 fail_msg("without memory from allocation %d on: %s", at, berlu_last_error());
             run_goes_on(run, &s, whole);
         }
@@ -295,6 +295,37 @@ static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(voi
             break;
     }
     assert_true(refused > 2);
+}
+
+/* Both engines of a run are counted before either takes memory, and so is what they take when they
+ * first run; with the batch that is named instead the run fits. */
+static void a_run_that_does_not_fit_says_so_before_it_takes_memory(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], batch[32];
+    const char *settings[] = {"device=cuda",           "precision=f32", "image_size=16",   "patch=8", "batch=2048",
+                              "synthetic_images=2048", "epochs=1",      "eval_batch=1000", NULL};
+    for (int evaluation = 0; evaluation < 2; evaluation++) { /* most memory is the training's, the evaluation's */
+        train_settings s;
+        int largest = 0;
+        settings[4] = evaluation ? "batch=64" : "batch=2048";
+        tiny_settings(&s, run_place(run, "cuda-fits"), settings);
+        stub.memory = (size_t)(evaluation ? 144 : 160) << 20; /* 128 of it for the products of two streams */
+        int copies = stub.copies;
+        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_MEMORY);
+        recipe_free(&s);
+        assert_int_equal(stub.copies, copies); /* nothing was done with the GPU yet */
+        assert_false(folder_exists(run));
+        const char *words = strstr(berlu_last_error(), "the largest batch that fits is ");
+        if (!words || sscanf(words, "the largest batch that fits is %d", &largest) != 1 || largest < 1 ||
+            !strstr(berlu_last_error(), "to evaluate 1000 images at a time") ||
+            !strstr(berlu_last_error(), "--eval-batch"))
+            fail_msg("%s", berlu_last_error());
+        snprintf(batch, sizeof batch, "batch=%d", largest);
+        settings[4] = batch;
+        run_whole(run, settings);
+        machine_new(NULL);
+    }
 }
 
 /* Where the system has no thread to write a checkpoint beside the training, the main one writes it;
@@ -381,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup(a_gpu_that_is_lost_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_fails_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing, machine_new),
+        cmocka_unit_test_setup(a_run_that_does_not_fit_says_so_before_it_takes_memory, machine_new),
         cmocka_unit_test_setup(checkpoints_need_no_thread, machine_new),
         cmocka_unit_test_setup(a_stop_while_steps_are_captured_loses_nothing, machine_new),
         cmocka_unit_test_setup(any_batch_trains_as_on_the_cpu, machine_new),
