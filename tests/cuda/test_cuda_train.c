@@ -184,6 +184,17 @@ static void a_record_that_the_library_refuses_is_refused_with_both_versions(void
     assert_non_null(strstr(berlu_last_error(), "14.0.2"));
     assert_int_equal(run_resume(run, (const char *const[]){"algorithms", "new", NULL}), BERLU_OK);
     log_says(run, "its numbers may differ from here on");
+    assert_int_equal(run_resume(run, NULL), BERLU_ERR_UNSUPPORTED); /* the record is that of the beginning */
+    char file[FOLDER_PATH];
+    run_place(file, "cuda-algorithms.txt");
+    stub.refused = 0; /* the new version takes what it offers itself */
+    int timed[2];
+    for (int i = 0; i < 2; i++) {
+        int products = stub.products;
+        assert_int_equal(run_resume(run, (const char *const[]){"algorithms", file, NULL}), BERLU_OK);
+        timed[i] = stub.products - products;
+    }
+    assert_true(timed[0] > 2 * timed[1]); /* the file that the first of them made holds for the next */
 }
 
 /* By its checkpoint, either way; the log says that numbers agree within rounding from there on. */
