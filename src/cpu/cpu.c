@@ -60,13 +60,14 @@ static void cpu_dtypes(const device *d, tensor_dtype of_role[ROLE_COUNT])
         of_role[i] = d->dtype;
 }
 
-static void *cpu_alloc(device *d, memory_kind kind, size_t bytes, const char *what)
+static berlu_status cpu_alloc(device *d, void **out, memory_kind kind, size_t bytes, const char *what)
 {
     (void)d, (void)kind;
-    void *memory = memory_aligned(bytes, what);
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
+    *out = memory_aligned(bytes, what);
+    if (!*out)
+        return BERLU_ERR_MEMORY;
+    memset(*out, 0, bytes);
+    return BERLU_OK;
 }
 
 static void cpu_release(device *d, memory_kind kind, void *memory)

@@ -22,7 +22,7 @@
 #define LT_FUNCTIONS(F)                                                                                                \
     F(Create) F(Destroy) F(GetVersion) F(Matmul) F(MatmulAlgoCheck) F(MatmulAlgoGetHeuristic) F(MatmulDescCreate)      \
     F(MatmulDescDestroy) F(MatmulDescSetAttribute) F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                        \
-    F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)
+    F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute) F(GetStatusName)
 /* clang-format on */
 
 struct lt_library {
@@ -42,9 +42,10 @@ struct lt_plan {
 
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == LT_ALGORITHM_BYTES, "an algorithm is 64 opaque bytes");
 
-static berlu_status fail(cublasStatus_t status, const char *what)
+static berlu_status fail(const lt_library *lt, cublasStatus_t status, const char *what)
 {
-    return berlu_fail(BERLU_ERR_DEVICE, "cuBLASLt: %s: status %d", what, (int)status);
+    berlu_status code = status == CUBLAS_STATUS_ALLOC_FAILED ? BERLU_ERR_MEMORY : BERLU_ERR_DEVICE;
+    return berlu_fail(code, "cuBLASLt: %s: %s", what, lt->GetStatusName(status));
 }
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -86,7 +87,7 @@ berlu_status lt_open(lt_library **out)
         status = functions_find(lt);
     cublasStatus_t created = status == BERLU_OK ? lt->Create(&lt->handle) : CUBLAS_STATUS_SUCCESS;
     if (created != CUBLAS_STATUS_SUCCESS)
-        status = fail(created, "starting");
+        status = fail(lt, created, "starting");
     if (status != BERLU_OK) {
         lt_close(lt);
         return status;
@@ -161,7 +162,7 @@ berlu_status lt_plan_make(lt_plan **out, lt_library *lt, const lt_product *p)
     cublasStatus_t s = plan_fill(plan);
     if (s != CUBLAS_STATUS_SUCCESS) {
         lt_plan_free(plan);
-        return fail(s, "describing a product");
+        return fail(lt, s, "describing a product");
     }
     *out = plan;
     return BERLU_OK;
@@ -243,5 +244,5 @@ berlu_status lt_run(lt_plan *plan, const lt_algorithm *a, const lt_pointers *p, 
         s = plan->lt->Matmul(plan->lt->handle, plan->operation, &one, p->a, plan->a, p->b, plan->b, &beta,
                              p->c ? p->c : p->d, plan->d, p->d, plan->d, &algorithm, p->workspace, p->workspace_bytes,
                              stream);
-    return s == CUBLAS_STATUS_SUCCESS ? BERLU_OK : fail(s, "a product");
+    return s == CUBLAS_STATUS_SUCCESS ? BERLU_OK : fail(plan->lt, s, "a product");
 }

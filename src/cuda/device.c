@@ -108,11 +108,9 @@ berlu_status cuda_side_open(cuda_device *d, const op_call *like)
 {
     if (d->side_workspace)
         return BERLU_OK;
-    berlu_status status = d->side ? BERLU_OK : gpu_stream_create(&d->side);
-    if (status == BERLU_OK &&
-        !(d->side_workspace = cuda_take(d, MEMORY_DEVICE, cuda_gemm_library(like), "cuBLASLt's second workspace")))
-        status = BERLU_ERR_MEMORY;
-    return status;
+    if (!d->side)
+        TRY(gpu_stream_create(&d->side));
+    return cuda_take(d, &d->side_workspace, MEMORY_DEVICE, cuda_gemm_library(like), "cuBLASLt's second workspace");
 }
 
 void cuda_close(device *opened)
@@ -145,41 +143,38 @@ void cuda_dtypes(const device *opened, tensor_dtype of_role[ROLE_COUNT])
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void fail_alloc(berlu_status status, memory_kind kind, size_t bytes, const char *what)
-{
-    size_t left = 0;
-    if (status != BERLU_ERR_MEMORY)
-        return; /* CUDA's own words say it */
-    if (kind == MEMORY_HOST || gpu_memory(&left) != BERLU_OK)
-        berlu_fail(status, "%s: %.1f MiB of pinned host memory could not be had", what, (double)bytes / 0x1p20);
-    else
-        berlu_fail(status, "%s: %.1f MiB of GPU memory are needed, %.1f MiB are free; use a smaller batch", what,
-                   (double)bytes / 0x1p20, (double)left / 0x1p20);
-}
-
-void *cuda_take(cuda_device *d, memory_kind kind, size_t bytes, const char *what)
+berlu_status cuda_take(cuda_device *d, void **out, memory_kind kind, size_t bytes, const char *what)
 {
     void *memory = NULL;
-    berlu_status status = gpu_use(d->index);
+    size_t left = 0;
+    TRY(gpu_use(d->index));
+    berlu_status status = kind == MEMORY_HOST ? gpu_host_alloc(&memory, bytes) : gpu_alloc(&memory, bytes);
     if (status == BERLU_OK)
-        status = kind == MEMORY_HOST ? gpu_host_alloc(&memory, bytes) : gpu_alloc(&memory, bytes);
-    if (status == BERLU_OK)
-        return memory;
-    fail_alloc(status, kind, bytes, what);
-    return NULL;
+        *out = memory;
+    if (status != BERLU_ERR_MEMORY)
+        return status; /* a failure has CUDA's own words */
+    if (kind == MEMORY_HOST)
+        return berlu_fail(status, "%s: %.1f MiB of pinned host memory could not be had", what, (double)bytes / 0x1p20);
+    TRY(gpu_memory(&left));
+    return berlu_fail(status, "%s: %.1f MiB of GPU memory are needed, %.1f MiB are free; use a smaller batch", what,
+                      (double)bytes / 0x1p20, (double)left / 0x1p20);
 }
 
-void *cuda_alloc(device *opened, memory_kind kind, size_t bytes, const char *what)
+berlu_status cuda_alloc(device *opened, void **out, memory_kind kind, size_t bytes, const char *what)
 {
     cuda_device *d = cuda_device_at(opened);
-    void *memory = cuda_take(d, kind, bytes, what);
-    if (memory && kind == MEMORY_HOST)
+    void *memory = NULL;
+    TRY(cuda_take(d, &memory, kind, bytes, what));
+    berlu_status status = BERLU_OK;
+    if (kind == MEMORY_HOST)
         memset(memory, 0, bytes);
-    else if (memory && gpu_zero(memory, bytes, d->stream) != BERLU_OK) {
+    else
+        status = gpu_zero(memory, bytes, d->stream);
+    if (status == BERLU_OK)
+        *out = memory;
+    else
         gpu_free(memory);
-        return NULL;
-    }
-    return memory;
+    return status;
 }
 
 void cuda_release(device *opened, memory_kind kind, void *memory)

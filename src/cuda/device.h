@@ -113,8 +113,9 @@ void cuda_launched(const op_call *c);
 berlu_status cuda_open(device **out, const backend *b, const device_options *o);
 void cuda_close(device *d);
 void cuda_dtypes(const device *d, tensor_dtype of_role[ROLE_COUNT]);
-void *cuda_alloc(device *d, memory_kind kind, size_t bytes, const char *what);
-void *cuda_take(cuda_device *d, memory_kind kind, size_t bytes, const char *what); /* the same, not zeroed */
+berlu_status cuda_alloc(device *d, void **out, memory_kind kind, size_t bytes, const char *what);
+/* The same, not zeroed. */
+berlu_status cuda_take(cuda_device *d, void **out, memory_kind kind, size_t bytes, const char *what);
 void cuda_release(device *d, memory_kind kind, void *memory);
 size_t cuda_free_bytes(device *d);
 void cuda_describe(const device *d, char *out, size_t size);

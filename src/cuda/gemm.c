@@ -101,20 +101,15 @@ berlu_status cuda_gemm_open(cuda_device *d, const char *algorithms)
     gemm_state *g = d->gemm = calloc(1, sizeof *g);
     if (!g)
         return berlu_fail_memory(sizeof *g, "cuBLASLt");
-    berlu_status status = lt_open(&g->lt);
-    if (status != BERLU_OK)
-        return status;
+    TRY(lt_open(&g->lt));
     lt_version(g->lt, g->version);
     snprintf(g->machine, sizeof g->machine, "%s, %d processors", d->gpu.name, d->gpu.processors);
     for (char *bar = strchr(g->machine, '|'); bar; bar = strchr(bar, '|'))
         *bar = ' '; /* the file's separator */
-    g->workspace = cuda_take(d, MEMORY_DEVICE, workspace_bytes, "cuBLASLt's workspace");
-    if (!g->workspace)
-        return BERLU_ERR_MEMORY;
-    status = gpu_event_create(&g->begin, 1);
-    if (status == BERLU_OK)
-        status = gpu_event_create(&g->end, 1);
-    return status == BERLU_OK ? mode_set(g, algorithms) : status;
+    TRY(cuda_take(d, &g->workspace, MEMORY_DEVICE, workspace_bytes, "cuBLASLt's workspace"));
+    TRY(gpu_event_create(&g->begin, 1));
+    TRY(gpu_event_create(&g->end, 1));
+    return mode_set(g, algorithms);
 }
 
 void cuda_gemm_close(cuda_device *d)

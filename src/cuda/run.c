@@ -73,8 +73,8 @@ static int64_t pieces_count(const param_table *table)
 
 static berlu_status array_upload(cuda_device *d, void **out, const void *from, size_t bytes, const char *what)
 {
-    *out = cuda_alloc((device *)d, MEMORY_DEVICE, bytes, what);
-    return *out ? cuda_upload((device *)d, *out, from, bytes) : BERLU_ERR_MEMORY;
+    TRY(cuda_alloc((device *)d, out, MEMORY_DEVICE, bytes, what));
+    return cuda_upload((device *)d, *out, from, bytes);
 }
 
 static berlu_status params_upload(program *p, const param_table *table)

@@ -103,8 +103,7 @@ static berlu_status memory_take(cuda_side *s)
         size_t bytes = scratch_of(d, &s->calls[i].call);
         most = bytes > most ? bytes : most;
     }
-    if (!(s->workspace = cuda_take(d, MEMORY_DEVICE, most, "the second stream's scratch")))
-        return BERLU_ERR_MEMORY;
+    TRY(cuda_take(d, &s->workspace, MEMORY_DEVICE, most, "the second stream's scratch"));
     for (int i = 0; i < s->count; i++) {
         s->calls[i].call.workspace = s->workspace;
         TRY(gpu_event_create(&s->calls[i].fork, 0));

@@ -12,17 +12,17 @@
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-static berlu_status staging_open(cuda_staging *s, int slots, size_t slot_bytes)
+static berlu_status staging_open(cuda_device *d, cuda_staging *s, int slots, size_t slot_bytes)
 {
     assert(slots <= SMALL_SLOTS);
     void *memory = NULL;
-    berlu_status status = gpu_host_alloc(&memory, (size_t)slots * slot_bytes);
+    TRY(cuda_take(d, &memory, MEMORY_HOST, (size_t)slots * slot_bytes, "transfers to the GPU"));
     s->memory = memory;
     s->slots = slots;
     s->slot_bytes = slot_bytes;
-    for (int i = 0; i < slots && status == BERLU_OK; i++)
-        status = gpu_event_create(&s->done[i], 0);
-    return status;
+    for (int i = 0; i < slots; i++)
+        TRY(gpu_event_create(&s->done[i], 0));
+    return BERLU_OK;
 }
 
 static void staging_close(cuda_staging *s)
@@ -36,9 +36,9 @@ static void staging_close(cuda_staging *s)
 berlu_status cuda_transfer_open(cuda_device *d)
 {
     void *slots = NULL;
-    TRY(staging_open(&d->large, STAGING_SLOTS, STAGING_BYTES));
-    TRY(staging_open(&d->small, SMALL_SLOTS, SMALL_BYTES));
-    TRY(gpu_host_alloc(&slots, RESULT_SLOTS * sizeof *d->results.slots));
+    TRY(staging_open(d, &d->large, STAGING_SLOTS, STAGING_BYTES));
+    TRY(staging_open(d, &d->small, SMALL_SLOTS, SMALL_BYTES));
+    TRY(cuda_take(d, &slots, MEMORY_HOST, RESULT_SLOTS * sizeof *d->results.slots, "results of steps"));
     d->results.slots = slots;
     for (int i = 0; i < RESULT_SLOTS; i++)
         TRY(gpu_event_create(&d->results.arrived[i], 0));

@@ -91,9 +91,8 @@ struct backend {
     void (*close)(device *d); /* NULL is allowed */
     void (*dtypes)(const device *d, tensor_dtype of_role[ROLE_COUNT]);
 
-    void *(*alloc)(device *d, memory_kind kind, size_t bytes,
-                   const char *what);                           /* zeroed; NULL with the error text set */
-    void (*release)(device *d, memory_kind kind, void *memory); /* NULL is allowed */
+    berlu_status (*alloc)(device *d, void **out, memory_kind kind, size_t bytes, const char *what); /* zeroed */
+    void (*release)(device *d, memory_kind kind, void *memory);                    /* NULL is allowed */
     berlu_status (*upload)(device *d, void *to, const void *from, size_t bytes);   /* `from` may be reused on return */
     berlu_status (*download)(device *d, void *to, const void *from, size_t bytes); /* waits for it */
     berlu_status (*copy)(device *d, void *to, const void *from, size_t bytes);     /* within the device */

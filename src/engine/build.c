@@ -422,9 +422,7 @@ berlu_status engine_resolve(engine *e)
 
 berlu_status engine_take_scratch(engine *e)
 {
-    e->workspace = engine_device_take(e, e->workspace_bytes, "the kernels' scratch");
-    if (!e->workspace)
-        return BERLU_ERR_MEMORY;
+    TRY(engine_device_take(e, &e->workspace, e->workspace_bytes, "the kernels' scratch"));
     workspace_place(e, e->workspace);
     return BERLU_OK;
 }

@@ -106,6 +106,7 @@ berlu_status engine_create(engine **out, const graph *g, const engine_options *o
     berlu_status status;
     TRY_DONE(plan_engine(&e, g, options));
     TRY_DONE(engine_fit_check(e, g));
+    e->options.beside = NULL;
     TRY_DONE(engine_allocate(e));
     TRY_DONE(engine_resolve(e));
     TRY_DONE(engine_take_scratch(e));

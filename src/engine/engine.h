@@ -56,8 +56,11 @@ typedef struct engine_options {
     int recompute_attention; /* 1: the backward recomputes attention's output (less memory, more time) */
     int threads;             /* 0: all */
     engine *share;           /* use that engine's parameters (same graph, same backend); it must outlive this one */
-    engine_loss_kind loss;   /* TRAIN needs one */
-    engine_distill distill;  /* needs two heads; the base loss then reads head 0, distillation head 1 */
+    /* An engine that will share these parameters: counted where engine_create() checks that memory
+     * suffices; borrowed during the call. */
+    const struct engine_options *beside;
+    engine_loss_kind loss;  /* TRAIN needs one */
+    engine_distill distill; /* needs two heads; the base loss then reads head 0, distillation head 1 */
     engine_optimizer optimizer;
     int nesterov;   /* SGD */
     int accumulate; /* micro-batches of an update at most, see step.micro_batch; 0 means 1 */

@@ -102,7 +102,8 @@ berlu_status engine_draws_upload(engine *e);
 
 /* memory.c */
 berlu_status engine_allocate(engine *e); /* all memory the plan names */
-void *engine_device_take(engine *e, uint64_t bytes, const char *what);
+/* once: nothing where *out is set */
+berlu_status engine_device_take(engine *e, void **out, uint64_t bytes, const char *what);
 void *engine_data(const engine *e, tensor t); /* device memory of a tensor; NULL if it has none */
 
 #endif

@@ -16,8 +16,7 @@ struct image_set {
     device *device;
     int side;
     size_t count;
-    uint8_t *pixels; /* device memory, both */
-    float *levels;
+    void *pixels, *levels; /* device memory: bytes, floats */
 };
 
 static size_t image_bytes(const image_set *s)
@@ -38,22 +37,21 @@ berlu_status image_set_create(image_set **out, const backend *b, device *d, int 
     if (!s)
         return berlu_fail_memory(sizeof *s, "a set of images");
     *s = (image_set){.backend = b, .device = d, .side = side, .count = count};
-    berlu_status status = BERLU_ERR_MEMORY;
-    if ((s->pixels = b->alloc(d, MEMORY_DEVICE, image_set_bytes(s), "the data set")) &&
-        (s->levels = b->alloc(d, MEMORY_DEVICE, IMAGE_LEVELS * sizeof *levels, "the numbers of bytes")))
-        status = b->upload(d, s->levels, levels, IMAGE_LEVELS * sizeof *levels);
-    if (status != BERLU_OK) {
-        image_set_free(s);
-        return status;
-    }
+    berlu_status status;
+    TRY_DONE(b->alloc(d, &s->pixels, MEMORY_DEVICE, image_set_bytes(s), "the data set"));
+    TRY_DONE(b->alloc(d, &s->levels, MEMORY_DEVICE, IMAGE_LEVELS * sizeof *levels, "the numbers of bytes"));
+    TRY_DONE(b->upload(d, s->levels, levels, IMAGE_LEVELS * sizeof *levels));
     *out = s;
-    return BERLU_OK;
+    s = NULL;
+done:
+    image_set_free(s);
+    return status;
 }
 
 berlu_status image_set_write(image_set *s, size_t first, size_t count, const uint8_t *pixels)
 {
     assert(first <= s->count && count <= s->count - first);
-    return s->backend->upload(s->device, s->pixels + first * image_bytes(s), pixels, count * image_bytes(s));
+    return s->backend->upload(s->device, (char *)s->pixels + first * image_bytes(s), pixels, count * image_bytes(s));
 }
 
 void image_set_free(image_set *s)
@@ -81,8 +79,9 @@ berlu_status engine_use_images(engine *e, const image_set *s)
     if (image->rank != 3 || image->size[0] != 3 || image->size[1] != s->side || image->size[2] != s->side)
         return berlu_fail(BERLU_ERR_ARG, "engine: the network takes other images than those of %d pixels on the device",
                           s->side);
-    if (!e->draws && !(e->draws = engine_device_take(e, batch * sizeof *e->draws, "the draws of a batch")))
-        return BERLU_ERR_MEMORY;
+    void *draws = e->draws;
+    TRY(engine_device_take(e, &draws, batch * sizeof *e->draws, "the draws of a batch"));
+    e->draws = draws;
     op_call *c = &e->calls[IMAGES_CALL];
     c->in[0] = (op_operand){
         .data = s->pixels, .rows = (int64_t)s->count, .channels = (int64_t)image_bytes(s), .dtype = DTYPE_U8};

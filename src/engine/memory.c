@@ -9,19 +9,13 @@
 
 #include "engine/engine_internal.h"
 
-void *engine_device_take(engine *e, uint64_t bytes, const char *what)
+berlu_status engine_device_take(engine *e, void **out, uint64_t bytes, const char *what)
 {
-    void *memory = e->backend->alloc(e->device, MEMORY_DEVICE, bytes ? bytes : 64, what);
-    if (memory)
-        e->allocated += bytes;
-    return memory;
-}
-
-static berlu_status store_take(engine *e, void **array, uint64_t bytes, const char *what)
-{
-    if (!*array)
-        *array = engine_device_take(e, bytes, what);
-    return *array ? BERLU_OK : BERLU_ERR_MEMORY;
+    if (*out)
+        return BERLU_OK;
+    TRY(e->backend->alloc(e->device, out, MEMORY_DEVICE, bytes ? bytes : 64, what));
+    e->allocated += bytes;
+    return BERLU_OK;
 }
 
 /* The arrays of the store that this mode needs. An engine that shares allocates those that are
@@ -33,22 +27,22 @@ static berlu_status store_fill(engine *e)
     uint64_t weights = e->plan.bytes[AREA_WEIGHT], gradients = e->plan.bytes[AREA_GRADIENT];
     int train = o->mode == ENGINE_TRAIN, update = train && !o->no_update;
     s->bytes = weights;
-    TRY(store_take(e, &s->array[ARRAY_WEIGHT], weights, "the parameters"));
+    TRY(engine_device_take(e, &s->array[ARRAY_WEIGHT], weights, "the parameters"));
     if (e->plan.bytes[AREA_SHADOW] && !s->shadow) {
-        TRY(store_take(e, &s->shadow, e->plan.bytes[AREA_SHADOW], "the copies of the weights"));
+        TRY(engine_device_take(e, &s->shadow, e->plan.bytes[AREA_SHADOW], "the copies of the weights"));
         s->shadow_stale = 1;
     }
     if (train)
-        TRY(store_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients"));
+        TRY(engine_device_take(e, &s->array[ARRAY_GRADIENT], gradients, "the gradients"));
     if (train && o->accumulate > 1)
-        TRY(store_take(e, &e->partial_sums, gradients * (uint64_t)sum_levels_for(o->accumulate),
-                       "the sums of gradients"));
+        TRY(engine_device_take(e, &e->partial_sums, gradients * (uint64_t)sum_levels_for(o->accumulate),
+                               "the sums of gradients"));
     if (update)
-        TRY(store_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments"));
+        TRY(engine_device_take(e, &s->array[ARRAY_MOMENT1], weights, "the first moments"));
     if (update && o->optimizer == OPTIMIZER_ADAMW)
-        TRY(store_take(e, &s->array[ARRAY_MOMENT2], weights, "the second moments"));
+        TRY(engine_device_take(e, &s->array[ARRAY_MOMENT2], weights, "the second moments"));
     if (train && o->ema)
-        TRY(store_take(e, &s->array[ARRAY_EMA], weights, "the average of the weights"));
+        TRY(engine_device_take(e, &s->array[ARRAY_EMA], weights, "the average of the weights"));
     return BERLU_OK;
 }
 
@@ -77,9 +71,7 @@ static berlu_status feeds_allocate(engine *e)
             continue;
         }
         size_t bytes = (absent ? (size_t)e->options.batch : feed_elements(e, feed)) * sizeof(float);
-        feed->host = e->backend->alloc(e->device, MEMORY_HOST, bytes, "a batch");
-        if (!feed->host)
-            return BERLU_ERR_MEMORY;
+        TRY(e->backend->alloc(e->device, &feed->host, MEMORY_HOST, bytes, "a batch"));
         feed->owned = 1;
         feed->staged = !absent;
         e->allocated += bytes;
@@ -116,11 +108,13 @@ berlu_status engine_allocate(engine *e)
     e->area[AREA_WEIGHT] = e->store->array[ARRAY_WEIGHT];
     e->area[AREA_GRADIENT] = e->store->array[ARRAY_GRADIENT];
     e->area[AREA_SHADOW] = e->store->shadow;
-    if (!(e->area[AREA_ARENA] = engine_device_take(e, e->plan.bytes[AREA_ARENA], "the activations")) ||
-        !(e->area[AREA_FEED] = engine_device_take(e, e->plan.bytes[AREA_FEED], "the input")) ||
-        !(e->step = engine_device_take(e, sizeof *e->step, "the values of a step")) ||
-        !(e->result = engine_device_take(e, sizeof *e->result, "the results of a step")))
-        return BERLU_ERR_MEMORY;
+    void *step = NULL, *result = NULL;
+    TRY(engine_device_take(e, &e->area[AREA_ARENA], e->plan.bytes[AREA_ARENA], "the activations"));
+    TRY(engine_device_take(e, &e->area[AREA_FEED], e->plan.bytes[AREA_FEED], "the input"));
+    TRY(engine_device_take(e, &step, sizeof *e->step, "the values of a step"));
+    e->step = step;
+    TRY(engine_device_take(e, &result, sizeof *e->result, "the results of a step"));
+    e->result = result;
     TRY(feeds_allocate(e));
     return host_allocate(e);
 }

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT
  *
  * trainer_measure() serves --dry-run: it trains for about a second and leaves the trainer's weights
- * useless. memory_advice() extends the message of a failed allocation by the memory needed, the
- * memory free and the largest batch that fits; a plan allocates nothing, so any batch can be
- * tried. */
+ * useless. memory_advice() extends the message of a failed allocation of the host's memory by the
+ * memory needed, the memory free and the largest batch that fits; a plan allocates nothing, so any
+ * batch can be tried. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +94,10 @@ void memory_advice(const trainer *t, const engine_options *train, const engine_o
 {
     char reason[512];
     snprintf(reason, sizeof reason, "%s", berlu_last_error());
+    if (!train->backend->host_memory) { /* the reason has the figures: engine/memory_fit.c */
+        berlu_fail(BERLU_ERR_MEMORY, "%s (--batch; for evaluations --eval-batch)", reason);
+        return;
+    }
     engine_options a = *train, b = *eval;
     b.share = NULL;
     double needed = bytes_needed(t, &a, &b), there = bytes_available(), fits = needed;
@@ -104,7 +108,7 @@ void memory_advice(const trainer *t, const engine_options *train, const engine_o
             a.batch /= 2;
         fits = bytes_needed(t, &a, &b);
     }
-    if (needed <= 0 || strcmp(train->backend->name, "cpu") != 0 || fits > 0.9 * there) {
+    if (needed <= 0 || fits > 0.9 * there) {
         berlu_fail(BERLU_ERR_MEMORY, "%s; the run takes %.2f GiB: a smaller --batch or --eval-batch takes less", reason,
                    needed / 0x1p30);
         return;

@@ -75,9 +75,11 @@ static berlu_status engines_make(trainer *t)
     o.accumulate = (int)s->accumulate;
     o.ema = s->ema > 0;
     TRY(network_device(&o, s));
+    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = t->eval_batch, .threads = o.threads};
+    o.beside = &e;
     berlu_status status = engine_create(&t->train, t->model->graph, &o);
-    engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = t->eval_batch, .share = t->train};
-    e.threads = o.threads;
+    o.beside = NULL;
+    e.share = t->train;
     if (status == BERLU_OK)
         status = engine_create(&t->eval, t->model->graph, &e);
     if (status == BERLU_ERR_MEMORY)

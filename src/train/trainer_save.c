@@ -44,9 +44,8 @@ berlu_status trainer_saver_open(trainer *t, const engine_options *like)
     o.batch = o.threads = 1;
     o.accumulate = 0;
     TRY(engine_create(&s->copy, t->model->graph, &o));
-    s->snapshot = engine_backend(t->train)->alloc(engine_device(t->train), MEMORY_HOST, engine_snapshot_bytes(t->train),
-                                                  "a snapshot of the parameters");
-    return s->snapshot ? BERLU_OK : BERLU_ERR_MEMORY;
+    return engine_backend(t->train)->alloc(engine_device(t->train), &s->snapshot, MEMORY_HOST,
+                                           engine_snapshot_bytes(t->train), "a snapshot of the parameters");
 }
 
 void trainer_saver_close(trainer *t)
@@ -54,7 +53,7 @@ void trainer_saver_close(trainer *t)
     saver *s = t->saver;
     if (!s)
         return;
-    if (s->busy)
+    if (s->busy > 0)
         pthread_join(s->thread, NULL);
     if (s->snapshot)
         engine_backend(t->train)->release(engine_device(t->train), MEMORY_HOST, s->snapshot);

@@ -8,11 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 
 #include "support/command_json.h"
+#include "support/folder.h"
 
 #define TINY                                                                                                           \
     "train", "--model", "vit_micro", "--image-size", "16", "--patch", "8", "--data", "synthetic",                      \
@@ -60,15 +62,34 @@ static void a_gpu_that_could_train_is_mentioned_once(void **state)
     }
 }
 
-/* One line, exit 1: the machine lacks something, the command line does not. */
+static void assert_one_line(command_result *r)
+{
+    assert_int_equal(r->code, 1);
+    assert_string_equal(r->out, "");
+    assert_non_null(strchr(r->err, '\n'));
+    assert_ptr_equal(strchr(r->err, '\n'), strrchr(r->err, '\n'));
+    command_free(r);
+}
+
+/* One line, exit 1, nothing written: the machine lacks something, the command line does not. */
 static void a_gpu_that_cannot_be_opened_is_one_line_and_exit_1(void **state)
 {
     (void)state;
     command_result r;
+    char run[FOLDER_PATH];
+    folder_fresh(run, "gpu_note");
+    assert_int_equal(rmdir(run), 0);
     command_run(&r, "bench", "step", "vit_micro", "--device", "cuda", "--seconds", "0", NULL);
-    assert_int_equal(r.code, 1);
-    assert_ptr_equal(strchr(r.err, '\n'), strrchr(r.err, '\n'));
-    command_free(&r);
+    assert_one_line(&r);
+    command_run(&r, "doctor", "--device", "cuda", NULL);
+    assert_one_line(&r);
+    command_run(&r, "forward", "vit_micro", "--weights", "fill", "--batch", "fill", "--out", run, "--device", "cuda",
+                NULL);
+    assert_one_line(&r);
+    command_run(&r, "train", "--model", "vit_micro", "--data", "synthetic", "--act", "berlu", "--device", "cuda",
+                "--run", run, NULL);
+    assert_one_line(&r);
+    assert_int_equal(access(run, F_OK), -1);
     command_run(&r, "bench", "step", "vit_micro", "--device", "cuda", "--precision", "fp8", NULL);
     assert_int_equal(r.code, 2);
     command_free(&r);

@@ -176,14 +176,18 @@ static berlu_status memory_take(void **out, size_t bytes)
 
 berlu_status gpu_alloc(void **out, size_t bytes)
 {
-    berlu_status status = memory_take(out, bytes);
-    stub.taken += status == BERLU_OK ? malloc_usable_size(*out) : 0;
-    return status;
+    TRY(memory_take(out, bytes));
+    size_t taken = malloc_usable_size(*out);
+    stub.taken += taken;
+    stub.memory -= taken < stub.memory ? taken : stub.memory;
+    return BERLU_OK;
 }
 
 void gpu_free(void *memory)
 {
-    stub.taken -= memory ? malloc_usable_size(memory) : 0;
+    size_t taken = memory ? malloc_usable_size(memory) : 0;
+    stub.taken -= taken;
+    stub.memory += taken;
     gpu_host_free(memory);
 }
 

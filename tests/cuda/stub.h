@@ -18,7 +18,7 @@ typedef struct stub_machine {
     /* what there is */
     int gpus;
     int old_driver, no_library, no_code; /* 1: that is what is wrong */
-    size_t memory;                       /* bytes that can still be allocated */
+    size_t memory;                       /* bytes that are free */
     int major, minor, processors;        /* compute capability; multiprocessors */
     const char *version;                 /* of cuBLASLt */
     int offers;                          /* algorithms per product; number i takes cost[i] seconds */

@@ -284,6 +284,39 @@ static void fc2s_weight_gradient_comes_with_the_slope_of_fc1(void **state)
     nothing_is_left();
 }
 
+/* With LayerScale in the weights another node reads that weight gradient, and must still come behind
+ * it: ConvNeXt's second stage has 192 channels, and its last block a norm that sums the columns of
+ * fc2's dy. */
+static void fc2s_weight_gradient_comes_before_that_of_layer_scale(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        model *m = NULL;
+        engine *e = NULL;
+        const char *act = "gelu";
+        stub.processors = 132;
+        assert_int_equal(model_create(&m, "convnext_tiny_cifar", &(model_options){.acts = &act, .act_count = 1}),
+                         BERLU_OK);
+        engine_options o = {.backend = cuda_backend(), .mode = ENGINE_TRAIN, .loss = LOSS_CROSS_ENTROPY, .batch = 256};
+        o.keep = i % 2 ? KEEP_BOTH : KEEP_INPUT;
+        o.opening = (device_options){.precision = "bf16", .residual = i / 2 ? "f32" : NULL};
+        if (engine_begin(&e, m->graph, &o) != BERLU_OK || engine_rewrite(e, PASS_PLAN) != BERLU_OK)
+            fail_msg("%s", berlu_last_error());
+        int joined = 0, behind = 0;
+        for (int k = 0; k < graph_node_count(e->g); k++) {
+            const node *n = graph_node(e->g, k);
+            joined += n->op == OP_LINEAR_DX_ACT && n->out[5] != TENSOR_NONE;
+            int maker = n->op == OP_SCALE_WEIGHT_GRAD ? graph_tensor(e->g, n->in[0])->producer : 0;
+            behind += n->op == OP_SCALE_WEIGHT_GRAD && graph_node(e->g, maker)->op == OP_LINEAR_DX_ACT && maker < k;
+        }
+        assert_int_equal(joined, 1);
+        assert_int_equal(behind, 1);
+        engine_free(e);
+        model_free(m);
+    }
+    nothing_is_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup(a_projection_of_192_channels_takes_in_the_norm_behind_it, machine_new),
         cmocka_unit_test_setup(an_mlp_of_192_channels_is_one_node_in_inference, machine_new),
         cmocka_unit_test_setup(fc2s_weight_gradient_comes_with_the_slope_of_fc1, machine_new),
+        cmocka_unit_test_setup(fc2s_weight_gradient_comes_before_that_of_layer_scale, machine_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

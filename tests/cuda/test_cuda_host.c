@@ -160,7 +160,7 @@ static op_operand operand_make(device *d, tensor_dtype dtype, int64_t rows, int6
         halves[i] = bf16_from_f32(values[i]);
     }
     op_operand o = {.rows = rows, .channels = channels, .dtype = dtype, .info = &info};
-    o.data = cuda_backend()->alloc(d, MEMORY_DEVICE, 64 * sizeof(float), "a test");
+    assert_int_equal(cuda_backend()->alloc(d, &o.data, MEMORY_DEVICE, 64 * sizeof(float), "a test"), BERLU_OK);
     cuda_backend()->upload(d, o.data, dtype == DTYPE_BF16 ? (void *)halves : (void *)values,
                            (size_t)(rows * channels) * (dtype == DTYPE_BF16 ? 2 : 4));
     return o;
@@ -179,7 +179,7 @@ static void call_run(device *d, op_call *c)
     c->device = d;
     c->batch = 1;
     size_t bytes = cuda_linear_workspace(c);
-    c->workspace = cuda_backend()->alloc(d, MEMORY_DEVICE, bytes + 256, "a workspace");
+    assert_int_equal(cuda_backend()->alloc(d, &c->workspace, MEMORY_DEVICE, bytes + 256, "a workspace"), BERLU_OK);
     memset((char *)c->workspace + bytes, 0x77, 256);
     assert_int_equal(cuda_backend()->prepare(d, &p, c, 1, &(program_options){0}), BERLU_OK);
     assert_int_equal(cuda_backend()->run(p), BERLU_OK);
@@ -311,7 +311,9 @@ static void too_little_memory_names_what_is_needed_and_what_is_free(void **state
     (void)state;
     device *d = open_first();
     stub.memory = 3 << 20;
-    assert_null(cuda_backend()->alloc(d, MEMORY_DEVICE, (size_t)10 << 20, "the arena"));
+    void *memory = NULL;
+    assert_int_equal(cuda_backend()->alloc(d, &memory, MEMORY_DEVICE, (size_t)10 << 20, "the arena"), BERLU_ERR_MEMORY);
+    assert_null(memory);
     assert_string_equal(berlu_last_error(),
                         "the arena: 10.0 MiB of GPU memory are needed, 3.0 MiB are free; use a smaller batch");
     assert_int_equal(cuda_backend()->free_bytes(d), 3 << 20);
@@ -394,7 +396,9 @@ static void transfers_of_every_size_arrive_whole(void **state)
         unsigned char *from = malloc(sizes[i] + 1), *back = malloc(sizes[i] + 1);
         for (size_t k = 0; k < sizes[i]; k++)
             from[k] = (unsigned char)(k * 2654435761u >> 24);
-        char *to = cuda_backend()->alloc(d, MEMORY_DEVICE, 2 * sizes[i] + 1, "a test");
+        void *memory = NULL;
+        assert_int_equal(cuda_backend()->alloc(d, &memory, MEMORY_DEVICE, 2 * sizes[i] + 1, "a test"), BERLU_OK);
+        char *to = memory;
         assert_int_equal(cuda_backend()->upload(d, to, from, sizes[i]), BERLU_OK);
         assert_int_equal(cuda_backend()->copy(d, to + sizes[i], to, sizes[i]), BERLU_OK);
         assert_int_equal(cuda_backend()->download(d, back, to + sizes[i], sizes[i]), BERLU_OK);
@@ -411,8 +415,11 @@ static void results_come_back_in_order_and_without_waiting(void **state)
 {
     (void)state;
     device *d = open_first();
-    step_result *r = cuda_backend()->alloc(d, MEMORY_DEVICE, sizeof *r, "a result"), got;
+    step_result *r, got;
+    void *memory = NULL;
     int there = 1;
+    assert_int_equal(cuda_backend()->alloc(d, &memory, MEMORY_DEVICE, sizeof *r, "a result"), BERLU_OK);
+    r = memory;
     assert_int_equal(cuda_backend()->result_pop(d, &got, &there, 1), BERLU_OK);
     assert_int_equal(there, 0); /* nothing was pushed: waiting would never end */
     stub.events_late = 1;

@@ -102,10 +102,10 @@ static void *matrix_make(device *d, int64_t count, int bf16)
 {
     static uint32_t draw = 1;
     size_t bytes = (size_t)count * (bf16 ? 2 : 4);
-    unsigned char *device_memory = cuda_backend()->alloc(d, MEMORY_DEVICE, bytes, "a matrix");
-    unsigned char *block = malloc(BLOCK);
-    if (!device_memory || !block)
-        fail_msg("out of memory for %zu bytes", bytes);
+    void *memory = NULL;
+    assert_int_equal(cuda_backend()->alloc(d, &memory, MEMORY_DEVICE, bytes, "a matrix"), BERLU_OK);
+    unsigned char *device_memory = memory, *block = malloc(BLOCK);
+    assert_non_null(block);
     for (size_t i = 0; i < BLOCK / (bf16 ? 2 : 4); i++) {
         draw = draw * 1664525u + 1013904223u;
         float v = (float)(draw >> 8) * 0x1p-23f - 1;
@@ -144,8 +144,7 @@ static void product_repeats(device *d, gemm_call g, const char *shape)
         void *residual = g.residual ? matrix_make(d, g.rows * g.columns, g.out_bf16) : NULL;
         gemm_call placed = g;
         placed.a = a, placed.b = b, placed.bias = bias, placed.residual = residual;
-        placed.y = cuda_backend()->alloc(d, MEMORY_DEVICE, bytes, "a product");
-        assert_non_null(placed.y);
+        assert_int_equal(cuda_backend()->alloc(d, &placed.y, MEMORY_DEVICE, bytes, "a product"), BERLU_OK);
         unsigned char *first = product_take(d, placed, bytes, 0x5a), *second = product_take(d, placed, bytes, 0xff);
         for (size_t i = 0; i < bytes; i++)
             if (first[i] != second[i])

@@ -3,7 +3,9 @@
  *
  * The trainer asks backend_find() for its backend; here the linker puts a function of ours in
  * between. */
+#include <errno.h>
 #include <jansson.h>
+#include <pthread.h>
 
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
@@ -11,11 +13,31 @@
 #include "train/runs.h"
 
 berlu_status __wrap_backend_find(const backend **out, const char *name);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *context);
+int __real_pthread_create(pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *context);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __real_pthread_join(pthread_t thread, void **result);
 
 berlu_status __wrap_backend_find(const backend **out, const char *name)
 {
     *out = strcmp(name, "cuda") == 0 ? cuda_backend() : cpu_backend();
     return BERLU_OK;
+}
+
+static int no_threads, threads; /* 1: the system has none to give; how many run */
+
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *context)
+{
+    int failed = no_threads ? EAGAIN : __real_pthread_create(out, how, run, context);
+    threads += !failed;
+    return failed;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    assert_true(threads > 0);
+    threads--;
+    return __real_pthread_join(thread, result);
 }
 
 static int machine_new(void **state)
@@ -162,6 +184,17 @@ static void a_record_that_the_library_refuses_is_refused_with_both_versions(void
     assert_non_null(strstr(berlu_last_error(), "14.0.2"));
     assert_int_equal(run_resume(run, (const char *const[]){"algorithms", "new", NULL}), BERLU_OK);
     log_says(run, "its numbers may differ from here on");
+    assert_int_equal(run_resume(run, NULL), BERLU_ERR_UNSUPPORTED); /* the record is that of the beginning */
+    char file[FOLDER_PATH];
+    run_place(file, "cuda-algorithms.txt");
+    stub.refused = 0; /* the new version takes what it offers itself */
+    int timed[2];
+    for (int i = 0; i < 2; i++) {
+        int products = stub.products;
+        assert_int_equal(run_resume(run, (const char *const[]){"algorithms", file, NULL}), BERLU_OK);
+        timed[i] = stub.products - products;
+    }
+    assert_true(timed[0] > 2 * timed[1]); /* the file that the first of them made holds for the next */
 }
 
 /* By its checkpoint, either way; the log says that numbers agree within rounding from there on. */
@@ -214,14 +247,15 @@ static void a_gpu_that_is_lost_ends_the_run_and_loses_nothing(void **state)
     run_whole(run_place(whole, "cuda-not-lost"), shortly);
     int calls = stub.calls;
     assert_true(calls > 300);
-    for (int part = 0; part < 9; part++) { /* while opening, in the first step, a capture, an evaluation, ... */
+    for (int at = 1; at < calls; at += at < 24 ? 1 : (calls - 1) / 9) { /* every allocation, then here and there */
         train_settings s;
         machine_new(NULL);
         tiny_settings(&s, run_place(run, "cuda-lost"), shortly);
-        stub.lost = 1 + part * (calls - 1) / 9;
-        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_DEVICE);
-        if (!strstr(berlu_last_error(), "CUDA: ") || !strstr(berlu_last_error(), "lost"))
-            fail_msg("a GPU lost at call %d: %s", 1 + part * (calls - 1) / 9, berlu_last_error());
+        stub.lost = at;
+        berlu_status status = run_with(&s, 0, NULL, NULL);
+        if (status != BERLU_ERR_DEVICE || strncmp(berlu_last_error(), "CUDA: ", 6) != 0 ||
+            !strstr(berlu_last_error(), "lost") || strstr(berlu_last_error(), "batch"))
+            fail_msg("a GPU lost at call %d: %s", at, berlu_last_error());
         run_goes_on(run, &s, whole);
         recipe_free(&s);
     }
@@ -263,7 +297,7 @@ static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(voi
         if (status != BERLU_OK) {
             refused++;
             assert_int_equal(status, BERLU_ERR_MEMORY);
-            if (!strstr(berlu_last_error(), "MiB") && !strstr(berlu_last_error(), "GiB"))
+            if (!strstr(berlu_last_error(), "MiB") || strstr(berlu_last_error(), "GiB"))
                 fail_msg("without memory from allocation %d on: %s", at, berlu_last_error());
             run_goes_on(run, &s, whole);
         }
@@ -272,6 +306,69 @@ static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(voi
             break;
     }
     assert_true(refused > 2);
+}
+
+/* Both engines of a run are counted before either takes memory, and so is what they take when they
+ * first run; with the batch that is named instead the run fits. */
+static void a_run_that_does_not_fit_says_so_before_it_takes_memory(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], batch[32];
+    const char *settings[] = {"device=cuda",           "precision=f32", "image_size=16",   "patch=8", "batch=2048",
+                              "synthetic_images=2048", "epochs=1",      "eval_batch=1000", NULL};
+    for (int evaluation = 0; evaluation < 2; evaluation++) { /* most memory is the training's, the evaluation's */
+        train_settings s;
+        int largest = 0;
+        settings[4] = evaluation ? "batch=64" : "batch=2048";
+        tiny_settings(&s, run_place(run, "cuda-fits"), settings);
+        stub.memory = (size_t)(evaluation ? 144 : 160) << 20; /* 128 of it for the products of two streams */
+        int copies = stub.copies;
+        assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_MEMORY);
+        recipe_free(&s);
+        assert_int_equal(stub.copies, copies); /* nothing was done with the GPU yet */
+        assert_false(folder_exists(run));
+        const char *words = strstr(berlu_last_error(), "the largest batch that fits is ");
+        if (!words || sscanf(words, "the largest batch that fits is %d", &largest) != 1 || largest < 1 ||
+            !strstr(berlu_last_error(), "to evaluate 1000 images at a time") ||
+            !strstr(berlu_last_error(), "--eval-batch"))
+            fail_msg("%s", berlu_last_error());
+        snprintf(batch, sizeof batch, "batch=%d", largest);
+        settings[4] = batch;
+        run_whole(run, settings);
+        machine_new(NULL);
+    }
+}
+
+/* Where the system has no thread to write a checkpoint beside the training, the main one writes it;
+ * and a run that ends right after that waits for nobody. */
+static void checkpoints_need_no_thread(void **state)
+{
+    (void)state;
+    char whole[FOLDER_PATH], run[FOLDER_PATH];
+    run_whole(run_place(whole, "cuda-threads"), shortly);
+    for (int at = 0, calls = 0, step = 0; at <= calls - step; at += step) { /* 0: nothing is lost */
+        train_settings s;
+        machine_new(NULL);
+        trainer *t = NULL;
+        tiny_settings(&s, run_place(run, "cuda-no-threads"), shortly);
+        assert_int_equal(trainer_open(&t, &s, NULL), BERLU_OK); /* with the loaders' threads */
+        int before = stub.calls;
+        stub.lost = at;
+        no_threads = 1;
+        berlu_status status = trainer_start(t, 0);
+        if (status == BERLU_OK)
+            status = trainer_run(t, NULL);
+        trainer_close(t);
+        no_threads = 0;
+        calls = at ? calls : stub.calls - before;
+        step = calls / 16;
+        assert_int_equal(status, at ? BERLU_ERR_DEVICE : BERLU_OK);
+        if (at)
+            run_goes_on(run, &s, whole);
+        else
+            runs_equal(whole, run);
+        recipe_free(&s);
+    }
 }
 
 /* A step is launched, then captured, then replayed; a stop may come in any of them. */
@@ -326,6 +423,8 @@ int main(void)
         cmocka_unit_test_setup(a_gpu_that_is_lost_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(a_kernel_that_fails_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing, machine_new),
+        cmocka_unit_test_setup(a_run_that_does_not_fit_says_so_before_it_takes_memory, machine_new),
+        cmocka_unit_test_setup(checkpoints_need_no_thread, machine_new),
         cmocka_unit_test_setup(a_stop_while_steps_are_captured_loses_nothing, machine_new),
         cmocka_unit_test_setup(any_batch_trains_as_on_the_cpu, machine_new),
     };

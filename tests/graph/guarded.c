@@ -83,21 +83,20 @@ static void device_close(device *d)
     free(d);
 }
 
-static void *device_alloc(device *d, memory_kind kind, size_t bytes, const char *what)
+static berlu_status device_alloc(device *d, void **out, memory_kind kind, size_t bytes, const char *what)
 {
     guarded *g = (guarded *)d;
     if (kind == MEMORY_HOST)
-        return inner(g)->alloc(d, kind, bytes, what);
+        return inner(g)->alloc(d, out, kind, bytes, what);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) / page * page;
     for (int i = 0; i < BLOCKS; i++)
         if (!g->blocks[i].memory) {
             void *memory = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (memory == MAP_FAILED) {
-                berlu_fail_memory(bytes, what);
-                return NULL;
-            }
+            if (memory == MAP_FAILED)
+                return berlu_fail_memory(bytes, what);
             g->blocks[i] = (block){memory, size};
-            return memory;
+            *out = memory;
+            return BERLU_OK;
         }
     abort(); /* more blocks than an engine has */
 }
