@@ -28,7 +28,7 @@ static const option_row run_rows[] = {
      .help = "how often an interrupted run is resumed without progress"},
     {"launcher", OPTION_CHOICE, .standard = "here", .choices = "here|slurm",
      .help = "who starts the runs: this process, or one array job of Slurm"},
-    {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES,
+    {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES | OPTION_EMPTY,
      .help = "slurm: options for sbatch, such as \"--time=60 --gres=gpu:1\""},
     {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
     {"dry-run", OPTION_FLAG, .help = "list cells, seeds, memory and expected time; run nothing"},

@@ -32,7 +32,7 @@ enum {
     OPTION_OF_FLAG = OPTION_FLAG
 };
 #define ROW(key, option, kind, standard, least, most, choices, unit, help, role)                                       \
-    {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, 0},
+    {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, OPTION_EMPTY},
 static const option_row rows[] = {
     TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
     {"dry-run", OPTION_FLAG, .help = "check everything, show settings, memory and expected time, write nothing",

@@ -268,7 +268,7 @@ static void bad_points_are_refused_in_one_line(void **state)
                                   {"0:0,0:1", "from left to right"},
                                   {"0:0", "two points"},
                                   {"0:a,1:1", "'0:a' is not X:Y"},
-                                  {"", "is not X:Y"}};
+                                  {"", "--points is empty: X:Y"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         command_result r;
         command_run(&r, "smooth", "--points", bad[i][0], NULL);
