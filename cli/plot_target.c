@@ -52,15 +52,27 @@ static berlu_status swap_output(options *o, const option_row *row)
     return BERLU_OK;
 }
 
+/* Two plots of one name: the second would replace the first. Links and other spellings of a path
+ * are not looked for. */
+static berlu_status check_alone(const char *option, const char *path, const char *before)
+{
+    return before && strcmp(path, before) == 0 && strcmp(path, "-") != 0
+               ? berlu_fail(BERLU_ERR_ARG, "option --%s: %s takes one plot; name another file", option, path)
+               : BERLU_OK;
+}
+
 berlu_status plot_target_take(options *o)
 {
     const option_row *target = NULL;
+    const char *before = NULL;
     for (size_t i = 0; i < COUNT(plot_options); i++) {
         const option_row *row = options_row(o, plot_options[i], strlen(plot_options[i]));
         const char *path = row && options_given(o, plot_options[i]) ? options_string(o, plot_options[i]) : NULL;
         if (!path)
             continue;
         TRY(check_name(plot_options[i], path));
+        TRY(check_alone(plot_options[i], path, before));
+        before = path;
         if (strcmp(path, "-") != 0) {
             TRY(target_check(plot_options[i], path));
             continue;

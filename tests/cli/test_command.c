@@ -53,6 +53,8 @@ static void options_without_effect_are_refused(void **state)
     assert_refused("berlu: eval: option --act-params: has no effect", "eval", "runs/x", "--act-params", "channel");
     assert_refused("berlu: eval: option --ema: has no effect with", "eval", "vit_micro", "--weights", "w", "--ema");
     assert_refused("berlu: eval: option --which: has no effect with", "eval", "m", "--weights", "w", "--which", "best");
+    assert_refused("berlu: eval: option --confusion: x.svg takes one plot", "eval", "runs/x", "--svg", "x.svg",
+                   "--confusion", "x.svg");
     assert_refused("berlu: train: option --json-lines: ", "train", "--model", "vit_micro", "--data", "synthetic",
                    "--act", "relu", "--dry-run", "--json", "--json-lines");
 }
