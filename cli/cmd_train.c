@@ -74,10 +74,11 @@ static void log_show(void *context, berlu_log_level level, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
+/* A line that cannot be written does not end the run; the command ends with it (cli/main.c). */
 static void line_print(output *out)
 {
     output_print(out);
-    fflush(stdout);
+    output_flush();
 }
 
 static void progress_line(display *d, const train_progress *p)

@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "support/command.h"
+#include "support/folder.h"
 
 static void assert_one_line(const char *text, const char *begin)
 {
@@ -309,6 +310,17 @@ static void a_full_disk_behind_stdout_is_told(void **state)
     command_free(&r);
     command_run_with(&r, (char *[]){"berlu", "--help", NULL}, 0, "/dev/full");
     assert_int_equal(r.code, 1);
+    command_free(&r);
+    /* The first line is lost long before the command ends, and other files are opened meanwhile. */
+    char *train[] = {"berlu", "train",   "--model", "linear",       "--data", "synthetic", "--synthetic-images",
+                     "64",    "--batch", "8",       "--lr",         "1e-3",   "--epochs",  "2",
+                     "--run", NULL,      "--quiet", "--json-lines", NULL};
+    char folder[FOLDER_PATH], run[FOLDER_PATH];
+    folder_path(run, folder_fresh(folder, "stdout-full"), "run");
+    train[15] = run;
+    command_run_with(&r, train, 0, "/dev/full");
+    assert_int_equal(r.code, 1);
+    assert_one_line(r.err, "berlu: train: standard output: No space left on device");
     command_free(&r);
 }
 
