@@ -322,8 +322,6 @@ static berlu_status dry_run(trainer *t, const options *o, const display *d)
     train_estimate e;
     char time[48];
     output out;
-    if (!options_flag(o, "resume"))
-        TRY(trainer_init_check(t));
     TRY(trainer_measure(t, 1, &e));
     if (!d->quiet)
         fprintf(stderr, "%-10s about %s for %llu updates, %.0f images/s in a second of trying\n", "time",
@@ -396,6 +394,8 @@ static berlu_status train(options *o)
     if (!options_given(o, "threads")) /* a settings file or the run may set them */
         TRY_DONE(machine_threads((int)s.threads));
     TRY_DONE(trainer_open(&t, &s, &hooks));
+    if (!options_flag(o, "resume"))
+        TRY_DONE(trainer_new_check(t));
     table_show(t, &d, options_flag(o, "verbose"));
     rate_warn(&s, o, &d);
     gpu_note(&s, o, &d);

@@ -74,6 +74,7 @@ static void mistakes_in_training_and_data_are_told_at_once(void **state)
         {"train", "--epochs", "1.5", NULL},
         {"train", "--batch", "0", NULL},
         {"train", "--batch", "10001", NULL},
+        {"train", "--accumulate", "10", NULL}, /* an epoch has nine batches */
         {"train", "--holdout", "10000", NULL},
         {"train", "--seed", "-1", NULL},
         {"train", "--ema", "1", NULL},
