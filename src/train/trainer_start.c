@@ -244,6 +244,8 @@ static berlu_status run_continue(trainer *t, const train_start *how, int *found)
     TRY(prolong_check(t));
     TRY(checkpoint_resume(t, found));
     TRY(json_compare(t, how->strict));
+    if (*found)
+        TRY(report_check(t));
     if (!*found)
         log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");
     return BERLU_OK;
