@@ -20,6 +20,7 @@
 #include "progress.h"
 #include "signals.h"
 #include "train/run_folder.h"
+#include "train/run_missing.h"
 #include "train/settings.h"
 #include "train/trainer.h"
 
@@ -218,7 +219,10 @@ static berlu_status settings_take(train_settings *s, const options *o)
         TRY(setting_take(s, o, &train_settings_table[i]));
     if (options_given(o, "config"))
         TRY(file_take(s, options_string(o, "config")));
-    if (options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model))
+    int nothing = options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model);
+    if (nothing)
+        TRY(run_hidden(s->run));
+    if (nothing)
         return berlu_fail(BERLU_ERR_ARG, "%s: holds no run to resume; to begin one give --model, --data and --act",
                           s->run);
     if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))

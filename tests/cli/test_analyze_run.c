@@ -186,6 +186,7 @@ static void bad_input_is_one_line_and_exit_2(void **state)
         const char *words[5], *says;
     } calls[] = {{{"lipschitz", "run", "gelu"}, "one run alone"},
                  {{"regions", "nowhere"}, "no such folder"},
+                 {{"regions", "loop"}, "loop: cannot be read: "}, /* nobody knows what is in there */
                  {{"regions", "run", "--epochs", "77"}, "recorded none"},
                  {{"spectrum", "run", "--act", "gelu"}, "--act"},
                  {{"spectrum", "vit_micro", "--patch", "7"}, "multiple"},
@@ -193,6 +194,8 @@ static void bad_input_is_one_line_and_exit_2(void **state)
                  {{"landscape", "run", "--directions", "1"}, "plane"},
                  {{"landscape", "run", "--steps", "1"}, "eigenvalues"},
                  {{"landscape", "vit_micro"}, "model"}};
+    (void)unlink("loop");
+    assert_int_equal(symlink("loop", "loop"), 0);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         command_result r;
         const char *const *w = calls[i].words;
