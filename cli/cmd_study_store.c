@@ -19,6 +19,12 @@ static berlu_status rebuild_study(options *o)
         return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
     }
     berlu_status status;
+    run_record holder;
+    int held = 0;
+    if (folder_exists(x.folder))
+        TRY_DONE(run_record_read(&holder, &held, x.folder));
+    if (held)
+        TRY_DONE(study_busy(x.folder, &holder));
     TRY_DONE(study_entries_make(&x.runs, &x.s, x.folder)); /* the folders here alone */
     TRY_DONE(study_index_make(&x));
     status = study_answer(o, &x, 0, 0);

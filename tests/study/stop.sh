@@ -23,6 +23,10 @@ begun signal
 code=0
 "$berlu" study run "$study" --dir signal $long --quiet >/dev/null 2>second || code=$?
 [ $code = 4 ]
+grep -qx "berlu: study run: signal: .berlu study run. works there (process [0-9]* on .*) and keeps the index; try again when it is done" second
+code=0
+"$berlu" study rebuild "$study" --dir signal --set epochs=200000 >/dev/null 2>second || code=$?
+[ $code = 4 ] && grep -q "study rebuild: signal: .berlu study run. works there" second
 "$berlu" study status "$study" --dir signal --set epochs=200000 | grep -q "2 running"
 kill -TERM $pid
 code=0
