@@ -65,6 +65,16 @@ seeds: 1" >tiny.yaml
 "$berlu" study run tiny.yaml --dir here --quiet >/dev/null
 "$berlu" study status here | grep -q "^tiny: 1 runs: 1 done"
 [ "$("$berlu" study list here --commands | wc -l)" = 0 ]
+# One JSON object, of runs or of the words of commands.
+one() { # FILTER ARGUMENTS...: `study list --json` is an object of which the Python expression is true
+    filter=$1
+    shift
+    "$berlu" study list "$@" --json >listed
+    python3 -c "import json, sys; o = json.load(open('listed')); sys.exit(not ($filter))" || { cat listed; exit 1; }
+}
+one "[(r['state'], r['seed'], len(r['key'])) for r in o['runs']] == [('done', 0, 16)] and o['study'] == 'tiny'" here
+one "o['commands'] == [] and o['later'] == 0" here --commands
+one "len(o['commands']) == 1 and o['commands'][0][1] == 'train' and '--resume' in o['commands'][0]" tiny.yaml --dir none --commands
 code=0
 "$berlu" study status "$folder" 2>message || code=$?
 [ $code = 2 ] && grep -q "no study.db" message
