@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "output.h"
+#include "plot_target.h"
 #include "study/pack.h"
 #include "study_open.h"
 
@@ -59,6 +60,7 @@ static berlu_status pack_study(options *o)
 {
     char path[STUDY_PATH];
     size_t count = 0;
+    TRY(target_check("out", options_string(o, "out")));
     TRY(study_store_find(path, options_string(o, "from")));
     *strrchr(path, '/') = 0; /* the folder of study.db */
     TRY(study_pack(path, options_string(o, "out"), &count));
