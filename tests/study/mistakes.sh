@@ -60,6 +60,10 @@ refuses "options in one line" run one.yaml --launcher slurm --sbatch "--time=1
 "$berlu" study pack whole --out all.tar >/dev/null
 code=0
 "$berlu" study pack whole --out nowhere/all.tar >answer 2>message || code=$?
-[ $code = 1 ] && [ ! -s answer ] && grep -qx "berlu: study pack: option --out: nowhere/all.tar: there is no folder nowhere/" message
+[ $code = 1 ]
+[ ! -s answer ]
+grep -qx "berlu: study pack: option --out: nowhere/all.tar: there is no folder nowhere/" message
 refuses "is a pack; .berlu study merge all.tar --out DIR" report all.tar --out page
-[ ! -e runs ] && [ ! -e page ] && [ ! -e joined ]
+[ ! -e runs ]
+[ ! -e page ]
+[ ! -e joined ]
