@@ -2,8 +2,10 @@
 #include "plot_target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,6 +26,13 @@ static berlu_status check_name(const char *option, const char *path)
     return BERLU_OK;
 }
 
+berlu_status target_writable(const char *option, const char *folder)
+{
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_IO, "option --%s: %s cannot be written: %s", option, folder, strerror(errno));
+}
+
 berlu_status target_check(const char *option, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -33,7 +42,9 @@ berlu_status target_check(const char *option, const char *path)
         return berlu_fail(BERLU_ERR_IO, "option --%s: %s is a folder; name a file in it", option, path);
     if (!folder_exists(folder))
         return berlu_fail(BERLU_ERR_IO, "option --%s: %s: there is no folder %s", option, path, folder);
-    return BERLU_OK;
+    struct stat there; /* a file is replaced, which its folder must allow; a device is written to */
+    int device = stat(path, &there) == 0 && !S_ISREG(there.st_mode);
+    return device ? BERLU_OK : target_writable(option, folder);
 }
 
 /* Keeps the old standard output under another number and sends what is printed to standard
