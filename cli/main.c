@@ -68,7 +68,7 @@ static void help_print(FILE *file)
     list_print(file, NULL);
     fputs("\n`berlu help COMMAND` shows its options, `berlu --version` the version.\n"
           "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written),\n"
-          "3 interrupted (state saved), 4 the run is being trained by another process.\n",
+          "3 interrupted (state saved), 4 another process is at work there.\n",
           file);
 }
 
