@@ -83,6 +83,21 @@ static void sharing_note(const options *o)
               stderr);
 }
 
+/* --devices divides GPUs among runs; what a run trains on is its setting. */
+static void devices_note(const study *s, const options *o)
+{
+    int wanted = options_count(o, "devices") == 0 || options_flag(o, "quiet");
+    for (size_t i = 0; i < s->cell_count && !wanted; i++) {
+        const char *device = study_setting_of(&s->cells[i], "device");
+        wanted = device && strcmp(device, "cuda") == 0;
+    }
+    if (!wanted)
+        fputs(
+            "note: no cell of this study has device: cuda, so its runs train on the CPU; --set device=cuda sends them "
+            "to the GPUs of --devices\n",
+            stderr);
+}
+
 /* Indexes finished runs and submits the rest to Slurm. */
 static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
@@ -263,6 +278,7 @@ static berlu_status train_study(study_opened *x, const options *o)
     size_t counts[STUDY_STATES] = {0};
     double began = clock_seconds();
     TRY(only_check(&x->s, options_string(o, "only")));
+    devices_note(&x->s, o);
     if (options_flag(o, "dry-run"))
         return study_plan(o, x);
     TRY(machine_check(x, o, study_runs_find(x, o)));

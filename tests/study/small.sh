@@ -39,6 +39,7 @@ same a b
 # Two runs on a GPU: a word about MPS, unless it is at work.
 shares() { "$berlu" study run "$study" --dir whole --devices 0 --per-device 2 2>&1 >/dev/null; }
 if [ ! -e /tmp/nvidia-mps ]; then (unset CUDA_MPS_PIPE_DIRECTORY; shares | grep -q "NVIDIA's MPS"); fi
+shares | grep -q "^note: no cell of this study has device: cuda, so its runs train on the CPU; "
 if (export CUDA_MPS_PIPE_DIRECTORY=pipe; shares) | grep MPS; then exit 1; fi
 
 # Cells that are not there.
